@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from gpuenv.model.nvidia import WANTED
+from gpuenv.model.nvidia import CUDA_LIBRARIES
 
 pytestmark = pytest.mark.network
 
 LINE = "cupy-cuda12x"
 NVRTC, OTHER_NVRTC = "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc"
 ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
-SONAMES = [library.soname for library in WANTED[12]]
+SONAMES = [library.soname for library in CUDA_LIBRARIES[12]]
 
 # Loads NVRTC as a program would, and tells which file the kernel has mapped for it.
 MAPPED = """

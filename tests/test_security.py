@@ -76,7 +76,7 @@ def test_no_archive_is_unpacked_by_its_own_word() -> None:
     found = strangers(lambda module: {called(call) for call in calls_of(module)} & UNPACKING)
     # A wheel of the digest that the index told, below a temporary folder; zipfile makes no links and drops roots and
     # ".." (Python documentation, zipfile, ZipFile.extract). No tar archive is unpacked so.
-    assert found == {"gpuenv.refresh.index": {"extractall"}}
+    assert found == {"gpuenv.refresh.package_index": {"extractall"}}
     tars = {module.name for module in modules() if any(name.startswith("tarfile") for name in imports(module.tree))}
     assert tars & set(found) == set()
 

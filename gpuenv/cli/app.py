@@ -14,7 +14,7 @@ from gpuenv import __version__
 from gpuenv.cli.command_errors import CommandError, OutputClosed, drop_stdout
 from gpuenv.interrupt import was_interrupted
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.text import reason_of
+from gpuenv.model.strings import error_reason
 
 # Depending on its version, Typer vendors click or imports it: take the class that Typer uses.
 _USAGE_ERRORS: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -120,7 +120,7 @@ def _show(error: Any) -> None:  # noqa: ANN401 - a class of click, which Typer m
 
 def _output_error(arguments: list[str], error: OSError | UnicodeError) -> CommandError | None:
     """The error if Typer cannot write its own output, help or shell completion; None for any other error."""
-    reason = reason_of(error)
+    reason = error_reason(error)
     if "--install-completion" in arguments[:1]:
         remedy = "gpuenv --show-completion prints what it would add"
         return CommandError(ExitCode.USAGE, f"cannot edit the startup files of your shell: {reason}", remedy)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.text import harmless, whole_number
+from gpuenv.model.strings import parse_integer, sanitize
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output
@@ -70,7 +70,7 @@ def complain(text: str) -> None:
         return
     from gpuenv.model.secrets import hide_secrets
 
-    clean = "\n".join(harmless(hide_secrets(line)) for line in text.expandtabs().replace("\r\n", "\n").split("\n"))
+    clean = "\n".join(sanitize(hide_secrets(line)) for line in text.expandtabs().replace("\r\n", "\n").split("\n"))
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(clean + "\n")
         sys.stderr.flush()
@@ -94,7 +94,7 @@ def wrapped(text: str) -> str:
 
 def columns() -> int:
     """The width of the terminal on standard error; ``shutil`` looks at standard output, which may be a file."""
-    width = whole_number(os.environ.get("COLUMNS", ""))
+    width = parse_integer(os.environ.get("COLUMNS", ""))
     try:
         return width or os.get_terminal_size(sys.stderr.fileno()).columns or _DEFAULT_WIDTH
     except (OSError, ValueError):

@@ -38,18 +38,18 @@ from gpuenv.install.plan_text import plan_lines
 from gpuenv.install.planner import PreparedInstall, refuse_unusable
 from gpuenv.install.transaction import TransactionContext, execute
 from gpuenv.install.verify import DoctorComparison, ImportSettings
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import Severity
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import BROKEN, SmokeResult, TestResult, TestStatus
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.text import enumerated, size_text
+from gpuenv.model.strings import format_size, join_words
 from gpuenv.probe.children import ChildGroup
 from gpuenv.report.text_line import counted
-from gpuenv.smoke.plan import Order
-from gpuenv.smoke.prove import Unusable
+from gpuenv.smoke.session import UnusableTarget
+from gpuenv.smoke.tasks import SmokeOptions
 
 ExecutablePlan = tuple[Plan, Callable[[Store, Clock], InstallOutcome]]
 PlanFactory = Callable[[], ExecutablePlan]
@@ -151,7 +151,7 @@ def _require_consent(plan: Plan, consent: ConsentOptions) -> None:
     space = plan.space
     if space.download is not None and space.free is not None and space.free < space.download:
         raise InstallFailed(
-            f"the download takes {size_text(space.download)}, and {size_text(space.free)} are free",
+            f"the download takes {format_size(space.download)}, and {format_size(space.free)} are free",
             "Free space on the environment's disk.",
         )
 
@@ -263,8 +263,8 @@ def _gpu_verification(examined: ExaminedMachine, interpreter: str) -> Verificati
     matrix, source = examined.matrix, examined.source
     try:
         place = place_of(interpreter, source, get_snapshot(source, matrix), matrix, time.monotonic())
-        return smoke_verification(run_tests(Order(fault=planted_fault()), place, matrix))
-    except Unusable as error:
+        return smoke_verification(run_tests(SmokeOptions(fault=planted_fault()), place, matrix))
+    except UnusableTarget as error:
         return Verification(_SMOKE_TEST, False, str(error))
 
 
@@ -293,7 +293,7 @@ def _messages(tests: Sequence[TestResult]) -> str:
     for test in tests:
         names_by_message.setdefault(test.detail or test.status.value, []).append(test.name)
     messages = [
-        f"{enumerated(list(dict.fromkeys(names)), _MAX_MESSAGES)}: {text}" for text, names in names_by_message.items()
+        f"{join_words(list(dict.fromkeys(names)), _MAX_MESSAGES)}: {text}" for text, names in names_by_message.items()
     ]
     left = len(messages) - _MAX_MESSAGES
     return "; ".join(messages[:_MAX_MESSAGES]) + (f"; and {left} other messages" if left > 0 else "")

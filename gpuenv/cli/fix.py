@@ -98,7 +98,7 @@ def fix(
         return _nothing(found, "no package that gpuenv could install fixes this; each finding has its own fix")
     after = examine()
     statuses = {Result.RESTORED: RepairStatus.RESTORED, Result.NOT_RESTORED: RepairStatus.NOT_RESTORED}
-    status = statuses.get(outcome.status, RepairStatus.MENDED)
+    status = statuses.get(outcome.status, RepairStatus.REPAIRED)
     left = _codes(after)
     repair = Repair(
         status=status,
@@ -108,7 +108,7 @@ def fix(
         transaction=outcome.transaction,
         undo=outcome.undo.argv if outcome.undo else None,
     )
-    exit_code = after.exit_code if status is RepairStatus.MENDED else int(outcome.exit_code)
+    exit_code = after.exit_code if status is RepairStatus.REPAIRED else int(outcome.exit_code)
     return after._replace(repair=repair, exit_code=exit_code)
 
 

@@ -16,13 +16,13 @@ from gpuenv.model.exit_codes import ExitCode
 if TYPE_CHECKING:
     from gpuenv.cli.sources import MachineSource
     from gpuenv.doctor.diagnose import DiagnosisOptions
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.tables import Matrix
     from gpuenv.model.causes import Cause
     from gpuenv.model.smoke import SmokeResult
     from gpuenv.model.smoke_level import SmokeLevel
     from gpuenv.model.snapshot import Snapshot
-    from gpuenv.smoke.plan import Order
-    from gpuenv.smoke.prove import Place
+    from gpuenv.smoke.session import SmokeTarget
+    from gpuenv.smoke.tasks import SmokeOptions
 
 _WITHOUT_FILE = "--config FILE names another configuration, and --no-config reads none"
 _MIN_CONFIDENCE = 0.5  # at which the cause of an error text becomes the cause of the failed test
@@ -42,9 +42,9 @@ def planted_fault() -> str | None:
 
     name = os.environ.get(FAULT_VARIABLE) or None
     if name is not None:
-        from gpuenv.smoke.plan import known_faults
+        from gpuenv.smoke.tasks import injectable_faults
 
-        check_names("fault", (name,), known_faults())
+        check_names("fault", (name,), injectable_faults())
     return name
 
 
@@ -88,27 +88,29 @@ def run_report_tests(
     ``started`` is when probing began, by the monotonic clock in seconds.
     """
     from gpuenv.probe.target import find_interpreter
-    from gpuenv.smoke.plan import Order
-    from gpuenv.smoke.prove import Unusable, without_proof
+    from gpuenv.smoke.session import UnusableTarget, skip_all
+    from gpuenv.smoke.tasks import SmokeOptions
 
-    order = Order(level=tests.level, fault=planted_fault())
+    order = SmokeOptions(level=tests.level, fault=planted_fault())
     place = place_of(find_interpreter(source.python, os.environ) or "", source, snapshot, matrix, started)
     if tests.seconds is not None:
         place = replace(place, until=started + tests.seconds)
     if options.no_gpu:
-        return without_proof(order, place, "no GPU is expected here", now())
+        return skip_all(order, place, "no GPU is expected here", now())
     try:
         return run_tests(order, place, matrix)
-    except Unusable as error:
-        return without_proof(order, place, str(error), now())
+    except UnusableTarget as error:
+        return skip_all(order, place, str(error), now())
 
 
-def place_of(interpreter: str, source: MachineSource, snapshot: Snapshot, matrix: Matrix, started: float) -> Place:
+def place_of(
+    interpreter: str, source: MachineSource, snapshot: Snapshot, matrix: Matrix, started: float
+) -> SmokeTarget:
     """The surroundings of the tests; ``started`` is when the command began, in seconds of the monotonic clock."""
     from gpuenv.matrix.products import peaks_of
-    from gpuenv.smoke.prove import Place
+    from gpuenv.smoke.session import SmokeTarget
 
-    return Place(
+    return SmokeTarget(
         interpreter=interpreter,
         environment=dict(os.environ),
         folder=str(Path.cwd()),
@@ -119,7 +121,7 @@ def place_of(interpreter: str, source: MachineSource, snapshot: Snapshot, matrix
     )
 
 
-def run_tests(order: Order, place: Place, matrix: Matrix) -> SmokeResult:
+def run_tests(order: SmokeOptions, place: SmokeTarget, matrix: Matrix) -> SmokeResult:
     """Runs the tests; a failure without a known cause gets the cause of its message.
 
     Raises:
@@ -127,13 +129,13 @@ def run_tests(order: Order, place: Place, matrix: Matrix) -> SmokeResult:
     """
     from gpuenv.doctor.diagnose import diagnose
     from gpuenv.matrix.resolve import resolve
-    from gpuenv.smoke.prove import prove
+    from gpuenv.smoke.session import run_smoke
 
     def obstacle(snapshot: Snapshot) -> str | None:
         found = diagnose(snapshot, matrix, resolve(snapshot, matrix), time.monotonic).findings
         return f"{found[0].code} {found[0].cause}: {found[0].title}" if found and found[0].primary else None
 
-    return with_causes(prove(order, place, obstacle, announce, now()))
+    return with_causes(run_smoke(order, place, obstacle, announce, now()))
 
 
 def with_causes(result: SmokeResult) -> SmokeResult:
@@ -154,11 +156,11 @@ def cause_of(text: str) -> Cause | None:
     """The cause of a test's message, if the confidence suffices."""
     from gpuenv.explain.answer import explanation
     from gpuenv.explain.scan import Scanner
-    from gpuenv.smoke.run import OF_PROGRAMS
+    from gpuenv.smoke.runner import PROGRAM_CAUSES
 
     scanner = Scanner()
     scanner.feed(text.encode())
     scanner.close()
     causes = explanation(scanner).causes
-    likely = [entry for entry in causes if entry.cause not in OF_PROGRAMS]
+    likely = [entry for entry in causes if entry.cause not in PROGRAM_CAUSES]
     return likely[0].cause if likely and likely[0].confidence >= _MIN_CONFIDENCE else None

@@ -31,13 +31,13 @@ from gpuenv.install.environment import query_scheme
 from gpuenv.install.exceptions import InstallError
 from gpuenv.install.plan import Pin, PlannedCommand
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.text import whole_number
+from gpuenv.model.strings import parse_integer
 
 if TYPE_CHECKING:
     from gpuenv.cli.commands.build_image import BuildImageOptions
     from gpuenv.image.building import Workshop
     from gpuenv.image.engine import Engine
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.tables import Matrix
 
 _LAST_SECOND = 253402300799  # of the year 9999, the last that datetime supports
 # Variables of pip and uv that name certificates.
@@ -169,7 +169,7 @@ def _created(rows: Matrix) -> int:
     """The creation time: SOURCE_DATE_EPOCH, else the date of the matrix, so that builds are reproducible."""
     value = os.environ.get("SOURCE_DATE_EPOCH")
     if value is not None:
-        seconds = whole_number(value, len(str(_LAST_SECOND)))
+        seconds = parse_integer(value, len(str(_LAST_SECOND)))
         if seconds is None or seconds > _LAST_SECOND:
             raise CommandError(ExitCode.USAGE, f"SOURCE_DATE_EPOCH={value[:20]!r}: expected seconds since 1970")
         return seconds

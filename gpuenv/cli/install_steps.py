@@ -28,7 +28,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.text import reason_of
+from gpuenv.model.strings import error_reason
 from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.jupyter_kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError, find_interpreter
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gpuenv.cli.output import Output
     from gpuenv.install.environment import Scheme
     from gpuenv.install.journal import Store
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.tables import Matrix
     from gpuenv.model.resolution import Resolution
 
 CONDAS = (InstallerName.CONDA, InstallerName.MAMBA, InstallerName.MICROMAMBA)
@@ -209,9 +209,9 @@ def read_lock(path: Path, markers: Mapping[str, str] | None = None) -> tuple[Pin
     try:
         return parse_lock(path.name, read_at_most(path, _LARGEST_LOCK, "lock file"), markers)
     except OSError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}") from error
     except ValueError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}", "Create one: gpuenv lock") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}", "Create one: gpuenv lock") from error
 
 
 def requirements_of_lock(pins: tuple[Pin, ...], resolution: Resolution, path: Path) -> tuple[str, ...]:

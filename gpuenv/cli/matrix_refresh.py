@@ -22,15 +22,15 @@ from gpuenv.cli.sources import STALE, get_matrix, matrix_path
 from gpuenv.data import data_path
 from gpuenv.files import user_cache, user_matrix
 from gpuenv.matrix.load import parse
-from gpuenv.matrix.records import Matrix, SourceKind
+from gpuenv.matrix.tables import Matrix, SourceKind
 from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.refresh.additions import UnknownRowError, changed_answers, changed_machines, find_additions
 from gpuenv.refresh.binaries import MeasureError, find_cuobjdump
-from gpuenv.refresh.index import Index, MetadataError, PackageIndexError, PipIndex, UvIndex
 from gpuenv.refresh.minors import compile_stub
-from gpuenv.refresh.refresh import NoSuchRowError, different_answers, different_machines, find_additions
+from gpuenv.refresh.package_index import Index, MetadataError, PackageIndexError, PipIndex, UvIndex
 from gpuenv.refresh.releases import CapsError
-from gpuenv.refresh.rows import Additions, PlaceError, Workplace, written
+from gpuenv.refresh.row_edits import Additions, MatrixLayoutError, RefreshContext, with_additions
 from gpuenv.simulate.profile import shipped_machines
 
 _BAR_WIDTH = 20
@@ -63,7 +63,7 @@ def refresh_matrix(
         additions = find_additions(before, work, again)
     changes = [f"+ {row.name}: {row.source}" for row in additions.rows]
     changes += [f"+ CUDA {cuda}: the wheels of the toolkit are available" for cuda in additions.toolkits]
-    changes += [f"- {line} {version}: yanked: {reason}" for line, version, reason in additions.withdrawn]
+    changes += [f"- {line} {version}: yanked: {reason}" for line, version, reason in additions.yanked]
     changes += [f"+ {line} {version}: no longer yanked" for line, version in additions.restored]
     if not changes:
         yield f"{source}: revision {before.revision} is up to date"
@@ -71,8 +71,8 @@ def refresh_matrix(
         return
     text, after = _updated(source, additions, work.today)
     yield from changes
-    yield from _listed("Kinds of machines", "kind of machine", different_answers(before, after))
-    machines = different_machines(shipped_machines(after), before, after)
+    yield from _listed("Kinds of machines", "kind of machine", changed_answers(before, after))
+    machines = changed_machines(shipped_machines(after), before, after)
     yield from _listed("Machine profiles", "machine profile", machines)
     yield from _documents(after, work.today)
     if dry_run:
@@ -87,7 +87,7 @@ def refresh_matrix(
         raise CommandError(ExitCode.USAGE, message, "name a file with --matrix; the measurements are kept") from error
     write_file(target, text, shared=True)
     for row in additions.rows:
-        work.kept(row.key).unlink(missing_ok=True)
+        work.cache_file(row.key).unlink(missing_ok=True)
     yield f"{target}: written, revision {after.revision}"
 
 
@@ -102,7 +102,7 @@ def _unchanged() -> Iterator[None]:
     """Turns errors of the index, a measurement or the disk into command errors; the matrix is unchanged."""
     try:
         yield
-    except NoSuchRowError as error:
+    except UnknownRowError as error:
         raise CommandError(ExitCode.USAGE, f"--again: {error}") from error
     except (PackageIndexError, MeasureError, MetadataError, CapsError) as error:
         remedy = "the matrix is unchanged; run it again to continue"
@@ -126,7 +126,7 @@ def _target() -> Path:
     return user
 
 
-def _workplace(before: Matrix, scratch: Path, installer: IndexClient | None) -> Workplace:
+def _workplace(before: Matrix, scratch: Path, installer: IndexClient | None) -> RefreshContext:
     environment = dict(os.environ)
     bar = ProgressBar()
     stub = scratch / "stub"
@@ -137,7 +137,7 @@ def _workplace(before: Matrix, scratch: Path, installer: IndexClient | None) -> 
     cuobjdump = find_cuobjdump(environment)
     if cuobjdump is None:
         bar.say("no cuobjdump found: GPU code is read by gpuenv alone")
-    return Workplace(
+    return RefreshContext(
         index=_index(installer, environment, scratch),
         environment=environment,
         cache=(user_cache(os.environ) or scratch) / "refresh",
@@ -171,9 +171,9 @@ def _program(name: str) -> tuple[str, ...]:
 def _updated(source: Path, additions: Additions, today: str) -> tuple[str, Matrix]:
     """The new text and matrix, validated before it replaces the old one."""
     try:
-        text = written(source.read_text(encoding="utf-8"), additions, today)
+        text = with_additions(source.read_text(encoding="utf-8"), additions, today)
         return text, parse(text, str(source))
-    except PlaceError as error:
+    except MatrixLayoutError as error:
         raise CommandError(ExitCode.MATRIX_INVALID, f"{source}: {error}; it is unchanged") from error
     except MatrixError as error:
         faults = "\n  ".join(error.faults)
@@ -217,7 +217,7 @@ class ProgressBar:
         cost = "an unknown size" if size is None else megabytes(size)
         self.say(f"to measure: {pieces}; to download, except cached files: {cost}")
 
-    def piece(self, name: str, size: int | None) -> None:
+    def measure(self, name: str, size: int | None) -> None:
         """Announces the next piece; the ones before it are finished."""
         self._begun += 1
         cost = "" if size is None else f" ({megabytes(size)})"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpuenv.cli.command_errors import CommandError, OutputClosed, announce, complain, drop_stdout
 from gpuenv.files import is_folder, read_regular
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.text import harmless, reason_of
+from gpuenv.model.strings import error_reason, sanitize
 
 if TYPE_CHECKING:
     from gpuenv.report.html import EarlierRun
@@ -87,7 +87,7 @@ def emit_lines(lines: Iterable[TextLine], output: Path | None, *, color: bool, r
     texts = [line.text for line in lines]
     if redacted:
         texts = [hide_secrets(text) for text in texts] if output is None else redact_lines(texts, identity())
-    cleaned = [line._replace(text=harmless(text)) for line, text in zip(lines, texts, strict=True)]
+    cleaned = [line._replace(text=sanitize(text)) for line, text in zip(lines, texts, strict=True)]
     if output is None and sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         _to_terminal(cleaned, color=color and not os.environ.get("NO_COLOR"))  # empty counts as unset
         return
@@ -356,7 +356,7 @@ def _append_summary(report: Report) -> None:
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(markdown_text(report))
     except (OSError, ValueError) as error:
-        announce(f"{_SUMMARY_VARIABLE}={path}: cannot be written: {reason_of(error)}; no job summary was written")
+        announce(f"{_SUMMARY_VARIABLE}={path}: cannot be written: {error_reason(error)}; no job summary was written")
 
 
 def read_history(folder: Path | None) -> tuple[EarlierRun, ...]:

@@ -14,10 +14,10 @@ from gpuenv import files
 from gpuenv.cli.clock import now, today
 from gpuenv.cli.command_errors import CommandError, announce, usage_errors
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.text import pattern, reason_of, text_of, whole_number
+from gpuenv.model.strings import decode_text, error_reason, parse_integer, pattern
 
 if TYPE_CHECKING:
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.tables import Matrix
     from gpuenv.model.codec import DecodeError
     from gpuenv.model.snapshot import Snapshot
 
@@ -89,7 +89,7 @@ def get_matrix(path: Path | None, *, from_yaml: bool = False, quiet: bool = Fals
         matrix = load(chosen, compiled=None if from_yaml else COMPILED_MATRIX)
     except (OSError, UnicodeDecodeError) as error:
         name = chosen if path or is_user_matrix else "matrix.yaml"
-        message = f"{name}: the matrix cannot be read: {reason_of(error)}"
+        message = f"{name}: the matrix cannot be read: {error_reason(error)}"
         raise CommandError(ExitCode.USAGE, message, remedy) from error
     except MatrixError as error:
         message = "the matrix is invalid:\n  " + "\n  ".join(error.faults)
@@ -119,10 +119,10 @@ def probing(source: MachineSource) -> Iterator[Callable[[Matrix | None], Snapsho
     with ExitStack() as stack:
         get_machine = _begin(source, stack)
         if source.assume:
-            from gpuenv.matrix.assume import AssumeError, refuse_unread
+            from gpuenv.matrix.assume import AssumeError, validate_assumptions
 
             with usage_errors(AssumeError):
-                refuse_unread(source.assume)  # before reading the matrix
+                validate_assumptions(source.assume)  # before reading the matrix
 
         def finish(matrix: Matrix | None) -> Snapshot:
             if source.paste is None and not source.assume:
@@ -221,7 +221,7 @@ def read_at_most(path: Path, limit: int, kind: str) -> str:
         raw = files.read_at_most(path, limit)
     except files.TooLargeError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: too large for a {kind}") from error
-    return text_of(raw)
+    return decode_text(raw)
 
 
 def read_snapshot(path: Path) -> Snapshot:
@@ -239,20 +239,20 @@ def read_snapshot(path: Path) -> Snapshot:
         text = read_at_most(path, _LARGEST_SNAPSHOT, "snapshot")
         data = json.loads(text)
     except OSError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}") from error
     except json.JSONDecodeError as error:
         raise CommandError(
             ExitCode.USAGE, f"{path}: line {error.lineno}: {error.msg}; expected a snapshot in JSON"
         ) from error
     except (ValueError, RecursionError) as error:  # not text, huge numbers, deep nesting
-        raise CommandError(ExitCode.USAGE, f"{path}: not a snapshot in JSON: {reason_of(error)}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: not a snapshot in JSON: {error_reason(error)}") from error
     key = ""
     if isinstance(data, dict) and isinstance(data.get("snapshot"), dict):
         data, key = data["snapshot"], "snapshot"
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         found = data.get("schema") if isinstance(data, dict) else type(data).__name__
         (kind, _, major), (found_kind, _, found_major) = SCHEMA.partition("/"), str(found).partition("/")
-        is_newer = found_kind == kind and (whole_number(found_major) or 0) > int(major)
+        is_newer = found_kind == kind and (parse_integer(found_major) or 0) > int(major)
         raise CommandError(
             ExitCode.USAGE,
             f"{path}: expected an object with schema {SCHEMA}, found {found!r}",

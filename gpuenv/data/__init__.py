@@ -1,4 +1,4 @@
-"""The data files that travel with the program: in this folder in a wheel, elsewhere in a checkout."""
+"""Paths of the data files: in this folder in a wheel, elsewhere in a checkout."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from pathlib import Path
 
 _DATA = Path(__file__).parent
 _CHECKOUT = _DATA.parents[1]
-# Where a checkout has what is not at its top.
+# Paths in a checkout that are not at its top level.
 _IN_CHECKOUT = {"native": "tests/native", "machines": "tests/machines"}
-# Written when gpuenv is built or installed, in a checkout too.
+# Written when gpuenv is built or installed, also in a checkout.
 COMPILED_MATRIX = _DATA / "matrix.json"
 
 
 def data_path(name: str) -> Path:
-    """The path of ``matrix.yaml``, ``images``, ``machines`` or ``native``.
+    """Returns the path of ``matrix.yaml``, ``images``, ``machines`` or ``native``.
 
     Raises:
-        FileNotFoundError: when neither place has it, which means a broken installation.
+        FileNotFoundError: the installation is broken.
     """
     for path in (_DATA / name, _CHECKOUT / _IN_CHECKOUT.get(name, name)):
         if path.exists():
             return path
-    raise FileNotFoundError(f"{name} is missing from this installation of gpuenv; install it again")
+    raise FileNotFoundError(f"{name} is missing from this installation of gpuenv; reinstall it")

@@ -15,14 +15,14 @@ from typing import Any
 from gpuenv.doctor.fixes.adaptation import adapt_for_pixi
 from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.matrix.needs import driver_absent
-from gpuenv.model.answers import DIFF, Comparison, Difference, NewFinding
 from gpuenv.model.causes import Cause
 from gpuenv.model.codec import field_names
+from gpuenv.model.documents import DIFF, Comparison, NewFinding, SnapshotDifference
 from gpuenv.model.finding import Finding, Fix, Severity
-from gpuenv.model.gpus import seen_to_be_absent
+from gpuenv.model.gpus import gpu_is_absent
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState, Target
-from gpuenv.model.text import NONE, spelt
+from gpuenv.model.strings import NONE, format_value
 from gpuenv.model.versions import CudaVersion, DriverVersion
 
 _PRIMARY_LIKELIHOOD, _FINDING_LIKELIHOOD = 0.95, 0.8
@@ -120,7 +120,7 @@ def compare(
         # An absent package, variable or device is a difference; an unknown fact is not.
         comparable = kinds_there if before is None else kinds_here if after is None else ("",)
         if before != after and fact.startswith(comparable):
-            differences.append(Difference(fact, before, after, *_rank(fact, before, after, new)))
+            differences.append(SnapshotDifference(fact, before, after, *_rank(fact, before, after, new)))
     differences = sorted(_lower_device_files(_raise_library_sources(differences), here), key=_order)
     return Comparison(
         schema=DIFF,
@@ -141,7 +141,7 @@ def _complete_kinds(snapshot: Snapshot) -> tuple[str, ...]:
     return ("environment.", *((_PACKAGES,) if has_packages else ()), *((_NODES,) if has_nodes else ()))
 
 
-def _raise_library_sources(differences: list[Difference]) -> list[Difference]:
+def _raise_library_sources(differences: list[SnapshotDifference]) -> list[SnapshotDifference]:
     """If CuPy would load another library, raises the likelihood of the facts that decide which one."""
     most = max((entry.likelihood for entry in differences if entry.fact.startswith(_LIBRARIES)), default=0.0)
     return [
@@ -152,7 +152,7 @@ def _raise_library_sources(differences: list[Difference]) -> list[Difference]:
     ]
 
 
-def _selects_libraries(entry: Difference) -> bool:
+def _selects_libraries(entry: SnapshotDifference) -> bool:
     """Another release of the same CuPy line searches the same folders for the same libraries."""
     if entry.fact == _CUPY and _lines(entry.there) == _lines(entry.here):
         return False
@@ -163,7 +163,7 @@ def _lines(distributions: str | None) -> set[str]:
     return {distribution.partition(" ")[0] for distribution in (distributions or "").split(", ")}
 
 
-def _lower_device_files(differences: list[Difference], here: Snapshot) -> list[Difference]:
+def _lower_device_files(differences: list[SnapshotDifference], here: Snapshot) -> list[SnapshotDifference]:
     """If CUDA starts and sees every GPU, no device file is the cause: fewer GPUs have fewer of them."""
     counts = (here.visible_count.value, here.gpu_count.value)
     if here.driver.cuda_init.value != 0 or not counts[0] or counts[0] != counts[1]:
@@ -181,7 +181,7 @@ def _is_outcome(fact: str) -> bool:
     return fact in _OUTCOMES or fact.startswith(_LIBRARIES)
 
 
-def _order(entry: Difference) -> tuple[float, bool, float, str]:
+def _order(entry: SnapshotDifference) -> tuple[float, bool, float, str]:
     """The likeliest first; of equals those that can be set, then the likelier kind of fact."""
     return (-entry.likelihood, _is_outcome(entry.fact), -_family(entry.fact, entry.there, entry.here)[0], entry.fact)
 
@@ -217,7 +217,7 @@ def _without_index(path: str) -> str:
     return f"{head}[]{rest.partition(']')[2]}" if bracket else path
 
 
-def _try_first(differences: Sequence[Difference], new: Sequence[Finding], here: Snapshot) -> tuple[Fix, ...]:
+def _try_first(differences: Sequence[SnapshotDifference], new: Sequence[Finding], here: Snapshot) -> tuple[Fix, ...]:
     fixes = next((finding.fix for finding in new if finding.fix and finding.severity is Severity.ERROR), None)
     if fixes is not None:
         return fixes
@@ -253,7 +253,7 @@ def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     # What is known to be absent is a fact; what is unknown is not.
     if not snapshot.driver.version.known and driver_absent(snapshot):
         yield "driver.version", NONE
-    if not snapshot.gpu_count.known and seen_to_be_absent(snapshot):
+    if not snapshot.gpu_count.known and gpu_is_absent(snapshot):
         yield "gpu_count", NONE
     for name in ("gpu_count", "visible_count", "rocm"):
         yield from _reading(name, getattr(snapshot, name))
@@ -280,7 +280,7 @@ def _reading(path: str, reading: Reading[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _text(value: Any) -> str:  # noqa: ANN401 - a reading's value
-    return _join(map(spelt, value)) if isinstance(value, tuple) else spelt(value)
+    return _join(map(format_value, value)) if isinstance(value, tuple) else format_value(value)
 
 
 def _join(texts: Iterator[str] | map[str]) -> str:
@@ -330,7 +330,7 @@ def _target(target: Target, *, assumed: bool) -> Iterator[tuple[str, str]]:
         yield f"{_LIBRARIES}{library.name}", found
 
 
-def undo(difference: Difference, every: Sequence[Difference], here: Snapshot) -> Fix:
+def undo(difference: SnapshotDifference, every: Sequence[SnapshotDifference], here: Snapshot) -> Fix:
     """The step that removes the likeliest difference; ``every`` has all differences, as it may follow from another."""
     family, _, name = difference.fact.rpartition(".")
     there, now = difference.shown

@@ -25,7 +25,7 @@ from gpuenv.doctor.registry import (
     to_finding,
 )
 from gpuenv.matrix.needs import needs_of
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import (
     CheckRun,
     CheckStatus,
@@ -38,7 +38,7 @@ from gpuenv.model.finding import (
     SuppressionState,
     ranked,
 )
-from gpuenv.model.gpus import contained
+from gpuenv.model.gpus import is_contained
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult
 from gpuenv.model.snapshot import Snapshot
@@ -146,7 +146,7 @@ def _skipped(
 def _finding(check: Check, symptom: Symptom, snapshot: Snapshot, options: DiagnosisOptions) -> Finding:
     """Converts a symptom: adapts the fixes to this system, and lowers the severity if it is expected or suppressed."""
     host, fixes = snapshot.host, symptom.fix
-    fixes = adapt_for_container(fixes) if contained(snapshot) else adapt_for_ostree(fixes, host.image.value)
+    fixes = adapt_for_container(fixes) if is_contained(snapshot) else adapt_for_ostree(fixes, host.image.value)
     fixes = with_target_option(adapt_for_pixi(adapt_for_system(fixes, host.os.value), snapshot.target), options.python)
     found = replace(to_finding(check, symptom), fix=fixes)
     expected = (options.no_gpu and check.concerns_gpu) or (options.no_cupy and check.missing is Component.CUPY)

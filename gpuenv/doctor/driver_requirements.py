@@ -14,7 +14,7 @@ from gpuenv.doctor.predicates import is_passed_through
 from gpuenv.doctor.registry import CheckContext
 from gpuenv.matrix.needs import NeededGpu, gpu_listed, gpu_on_bus
 from gpuenv.matrix.products import branch_of, branches_for
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Fix
 from gpuenv.model.gpus import nvidia_on_bus
 from gpuenv.model.nvidia import pci_key

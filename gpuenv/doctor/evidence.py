@@ -8,10 +8,10 @@ from operator import attrgetter
 from typing import TypeVar
 
 from gpuenv.model.finding import Evidence
-from gpuenv.model.nvidia import HARDWARE
+from gpuenv.model.nvidia import HARDWARE_XIDS
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import KernelMessage, PciGpu, Snapshot
-from gpuenv.model.text import pattern, spelt
+from gpuenv.model.strings import format_value, pattern
 
 _CUDA_FRAMEWORKS = ("torch", "jax", "tensorflow")
 _SOURCES = ("nvml", "libcuda", "nvidia-smi", "target", "libraries")
@@ -24,8 +24,8 @@ def fact(path: str, reading: Reading[T]) -> tuple[Evidence, ...]:
     """The value of a reading and dissenting ones; for an unknown one the reason."""
     if reading.value is None:
         return (Evidence(path, "unknown", reading.reason or "no source has it"),)
-    first = Evidence(path, spelt(reading.value), reading.source or "")
-    return (first, *(Evidence(path, spelt(answer.value), answer.source) for answer in reading.dissent))
+    first = Evidence(path, format_value(reading.value), reading.source or "")
+    return (first, *(Evidence(path, format_value(answer.value), answer.source) for answer in reading.dissent))
 
 
 def evidence_of(snapshot: Snapshot, *names: str) -> tuple[Evidence, ...]:
@@ -74,7 +74,7 @@ def driver_errors(snapshot: Snapshot) -> tuple[Evidence, ...]:
 
 def hardware_events(snapshot: Snapshot) -> tuple[KernelMessage, ...]:
     """The lines of the kernel log that report a hardware fault."""
-    return tuple(message for message in snapshot.kernel_log.value or () if message.xid in HARDWARE)
+    return tuple(message for message in snapshot.kernel_log.value or () if message.xid in HARDWARE_XIDS)
 
 
 def hardware_event_evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from gpuenv.doctor.registry import CheckContext
 from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.ranges import same_release, version_of
-from gpuenv.matrix.records import Matrix, Release, WheelLine
+from gpuenv.matrix.tables import Matrix, Release, WheelLine
 from gpuenv.model.cupy import conda_record, cuda_major_of, cuda_minor
-from gpuenv.model.snapshot import CupyInstallation, LeftMetadata, PackagePlace, SourceState, Target
-from gpuenv.model.text import pattern
+from gpuenv.model.snapshot import CupyInstallation, PackageLocation, SourceState, StaleMetadata, Target
+from gpuenv.model.strings import pattern
 from gpuenv.model.versions import CudaVersion
 
 _FIRST_WITH_PATHFINDER = 14
@@ -134,7 +134,7 @@ def is_removable(entry: CupyInstallation, target: Target) -> bool:
     Outside of virtual environments pip removes packages of the user site too, where it installs for a user without
     write access (pip, User Installs). In a virtual environment it does not, and uv never does.
     """
-    if entry.place is not PackagePlace.USER:
+    if entry.place is not PackageLocation.USER:
         return entry.is_own
     managed = target.externally_managed.value
     return target.kind.value == "system" and "pip" in target.packages and not managed
@@ -169,19 +169,19 @@ def _is_site_packages(folder: str, prefix: str) -> bool:
     return folder.startswith(f"{prefix}/") and bool(_SITE_PACKAGES.fullmatch(folder[len(prefix) + 1 :]))
 
 
-def empty_metadata(target: Target) -> list[LeftMetadata]:
+def empty_metadata(target: Target) -> list[StaleMetadata]:
     """Unreadable metadata of CuPy next to its files, after a power cut or with dangling links."""
     return [entry for entry in target.left_metadata if entry.has_files and entry.release is None]
 
 
-def stale_metadata(target: Target) -> list[LeftMetadata]:
+def stale_metadata(target: Target) -> list[StaleMetadata]:
     """Metadata of releases other than the installed one."""
     packages = target.packages
     known = (entry for entry in target.left_metadata if entry.release and entry.name in packages)
     return [entry for entry in known if not same_release(entry.release or "", packages[entry.name])]
 
 
-def is_clearable(entry: LeftMetadata, target: Target) -> bool:
+def is_clearable(entry: StaleMetadata, target: Target) -> bool:
     """Whether a transaction in the target can remove it: metadata of a wheel in the environment's site-packages."""
     folder, _, name = entry.path.replace("\\", "/").rpartition("/")
     prefix = (target.prefix.value or "").replace("\\", "/")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuenv.model.gpus import contained, driver_sees_gpu, nvidia_on_bus
+from gpuenv.model.gpus import driver_sees_gpu, is_contained, nvidia_on_bus
 from gpuenv.model.nvidia import pci_key
 from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot, SourceState
 
@@ -82,7 +82,7 @@ def image_driver_libraries(snapshot: Snapshot) -> tuple[DriverLibrary, ...]:
     """The driver libraries in use that belong to the container's image and differ in version from the host's module."""
     module = snapshot.driver.module_version.value
     paths = [path for path in (snapshot.driver.cuda_library.value, snapshot.driver.nvml_library.value) if path]
-    if module is None or not contained(snapshot):
+    if module is None or not is_contained(snapshot):
         return ()
     return tuple(
         entry
@@ -100,7 +100,7 @@ def is_container_without_gpu(snapshot: Snapshot) -> bool:
     GPUs that nvidia-smi lists count: a paste from a container may contain nothing else.
     """
     smi_count = snapshot.gpu_count.source == "nvidia-smi" and snapshot.gpu_count.value
-    return contained(snapshot) and not smi_count and not driver_sees_gpu(snapshot)
+    return is_contained(snapshot) and not smi_count and not driver_sees_gpu(snapshot)
 
 
 def expects_compat_libcuda(snapshot: Snapshot) -> bool:

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import NamedTuple, Protocol
 
 from gpuenv.matrix.needs import Needs
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Finding, Fix, RequirementResult, Severity
 from gpuenv.model.resolution import Resolution

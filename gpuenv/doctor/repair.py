@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from gpuenv.doctor.fixes.packages import canonical_name, requirement_arguments
 from gpuenv.doctor.installed_cupy import first_cuda_major, is_clearable, stale_metadata
 from gpuenv.doctor.registry import RepairKind, find_check
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.reading import Reading, missing

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from gpuenv.explain.records import Hit
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.products import branch_of
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.cupy import cuda_major_of, is_rocm
 from gpuenv.model.snapshot import Container, Snapshot
-from gpuenv.model.text import whole_number
+from gpuenv.model.strings import parse_integer
 from gpuenv.model.versions import ComputeCapability, CudaVersion
 
 MARKS = (
@@ -87,7 +87,7 @@ def _devices(snapshot: Snapshot) -> Iterator[str]:
     told = variables.get("CUDA_VISIBLE_DEVICES")
     if told is not None:
         first = told.split(",")[0].strip()
-        number = whole_number(first)
+        number = parse_integer(first)
         unknown = first.isdigit() and bool(snapshot.gpus) and (number is None or number >= len(snapshot.gpus))
         yield "hidden" if unknown or not _NAMES_A_DEVICE.fullmatch(first) else "visible-set"
         if told.startswith("MIG"):
@@ -235,7 +235,7 @@ def _wanted(hits: Sequence[Hit]) -> tuple[int, int | None] | None:
     """The CUDA major of a library that the text misses, where its name tells; up to CUDA 10 it has the minor too."""
     for hit in hits:
         library, soname = hit.value("library") or "", (hit.value("soname") or "").strip(".").split(".")
-        major, minor = (whole_number(number) for number in (*soname, "")[:2])
+        major, minor = (parse_integer(number) for number in (*soname, "")[:2])
         if library in ("cudart", "cublas", "cublasLt", "nvrtc") and major is not None:
             return major, minor if major <= _LAST_BY_MINOR else None
     return None

@@ -14,7 +14,7 @@ from gpuenv.matrix.candidates import TEGRA, WheelCandidate, by_preference, servi
 from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, fits
 from gpuenv.matrix.needs import NeededGpu, Needs, cuda_of_branch
 from gpuenv.matrix.products import branches_for
-from gpuenv.matrix.records import CudaMinor, Flavour, Image, Matrix
+from gpuenv.matrix.tables import CudaMinor, Flavour, Image, Matrix
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, PythonVersion
 
 DOCKER_PLATFORMS = {"linux-x86_64": "linux/amd64", "linux-aarch64": "linux/arm64"}

@@ -16,7 +16,7 @@ from gpuenv.install.plan import Verification
 from gpuenv.model.smoke import TestStatus
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.probe.protocol import numbered, parse_facts
-from gpuenv.smoke.plan import DEADLINE, DEFAULT_SEED, PAYLOAD, chosen, seed_of
+from gpuenv.smoke.tasks import DEADLINE, DEFAULT_SEED, PAYLOAD, derive_seed, select_tests
 
 _PYTHON = "/opt/cupy/bin/python"
 _FOLDER = "gpuenv-proof"
@@ -124,13 +124,13 @@ def _smoke(engine: Engine, where: tuple[str, str, bytes], count: int) -> tuple[V
             "deadline": DEADLINE[SmokeLevel.QUICK],
             "order": {
                 "level": SmokeLevel.QUICK.value,
-                "seed": seed_of(DEFAULT_SEED, test.name, 0),
+                "seed": derive_seed(DEFAULT_SEED, test.name, 0),
                 "size": dict(test.size(SmokeLevel.QUICK) or {}),
                 "fault": None,
                 "uuid": None,
             },
         }
-        for test in chosen((), (), SmokeLevel.QUICK)
+        for test in select_tests((), (), SmokeLevel.QUICK)
         if test.gpus == 1
         for device in range(count)
     ]

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 
 from gpuenv.image.records import Built, BuiltImage, ImageOutcome, ImagePlan, ImagePlans
-from gpuenv.model.text import size_text
+from gpuenv.model.strings import format_size
 from gpuenv.report.text_line import Style, TextLine
 
 _SHOWN = 6  # wheels named in a plan, unless all are asked for
@@ -61,8 +61,8 @@ def _image(image: BuiltImage, *, verbose: bool) -> Iterator[TextLine]:
     if image.digest:
         yield TextLine(f"  digest     {image.digest}", hang=13)
     if image.sizes:
-        added = f", {size_text(image.sizes.added)} more than its base" if image.sizes.added is not None else ""
-        yield TextLine(f"  size       {size_text(image.sizes.whole)}{added}", hang=13)
+        added = f", {format_size(image.sizes.added)} more than its base" if image.sizes.added is not None else ""
+        yield TextLine(f"  size       {format_size(image.sizes.whole)}{added}", hang=13)
     if image.steps is not None:
         yield TextLine(f"  steps      {image.steps}, {image.cached} of them out of the cache", hang=13)
     if image.phases:

@@ -32,7 +32,7 @@ from gpuenv.install.lockfile import parse_lock
 from gpuenv.install.plan import Pin
 from gpuenv.install.solver import remedy_of
 from gpuenv.model.codec import DecodeError, decode, encode
-from gpuenv.model.text import reason_of
+from gpuenv.model.strings import error_reason
 
 SCHEMA = "gpuenv.bundle/1"
 MANIFEST = "manifest.json"
@@ -115,7 +115,7 @@ def open_bundle(path: Path, scratch: Path) -> Bundle:
         try:
             tarfile.open(path, "r:").close()
         except OSError as error:
-            raise Unreadable(f"{path}: {reason_of(error)}") from error
+            raise Unreadable(f"{path}: {error_reason(error)}") from error
         except tarfile.TarError as error:
             found = "a compressed tar file" if tarfile.is_tarfile(path) else "not a tar file"
             raise Unreadable(f"{path}: {found}; expected a bundle written by gpuenv bundle") from error
@@ -125,7 +125,7 @@ def open_bundle(path: Path, scratch: Path) -> Bundle:
         # A bundle is for one target, so its lock has no markers.
         return Bundle(manifest, folder / WHEELS, parse_lock(LOCK, _text(folder / LOCK), {}))
     except (OSError, tarfile.TarError, ValueError) as error:
-        raise InstallError(f"{path}: {reason_of(error)}", "Create it again: gpuenv bundle") from error
+        raise InstallError(f"{path}: {error_reason(error)}", "Create it again: gpuenv bundle") from error
 
 
 def _unpacked(archive: Path, scratch: Path) -> BundleManifest:

@@ -53,7 +53,7 @@ from gpuenv.install.verify import (
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.resolution import CondaChoice
 from gpuenv.model.secrets import hide_secrets
-from gpuenv.model.text import enumerated
+from gpuenv.model.strings import join_words
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending
 from gpuenv.report.text import command_text
 
@@ -231,7 +231,7 @@ def execute_conda(prepared: PreparedCondaInstall, ctx: TransactionContext) -> In
     plan = numbered(prepared.plan, number)
     coming = [f"{pin.name} {pin.release}" for pin in plan.install]
     named = [text for text in coming if text.startswith(("cupy ", "cuda-version "))]
-    shown = enumerated([*named, *(text for text in coming if text not in named)], _SHOWN)
+    shown = join_words([*named, *(text for text in coming if text not in named)], _SHOWN)
     journal = Journal(
         number=number,
         created_at=ctx.created_at,

@@ -27,7 +27,7 @@ from gpuenv.install.plan import is_name
 from gpuenv.matrix.ranges import is_version
 from gpuenv.model.codec import DecodeError, decode
 from gpuenv.model.secrets import for_the_target
-from gpuenv.model.text import whole_number
+from gpuenv.model.strings import parse_integer
 from gpuenv.probe.children import ChildGroup, Ending, run_child
 from gpuenv.probe.context import target_command
 from gpuenv.probe.protocol import parse_facts
@@ -67,7 +67,7 @@ def read_record(metadata: str) -> tuple[RecordEntry, ...] | None:
     entries = []
     for path, hashed, size in ((*row, "", "")[:3] for row in rows if row and row[0]):
         kind, _, value = hashed.partition("=")
-        entries.append(RecordEntry(path, value if kind == "sha256" else None, whole_number(size, _DIGITS)))
+        entries.append(RecordEntry(path, value if kind == "sha256" else None, parse_integer(size, _DIGITS)))
     return tuple(entries)
 
 

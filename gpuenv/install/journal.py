@@ -21,7 +21,7 @@ from pathlib import Path
 from gpuenv.files import replace_file, sync_folder
 from gpuenv.install.exceptions import InstallError, TargetUnusable
 from gpuenv.model.codec import DecodeError, decode, encode
-from gpuenv.model.text import whole_number
+from gpuenv.model.strings import parse_integer
 
 JOURNALS = ".gpuenv"  # the folder in the root of an environment
 _FIX_FOLDER = "Free space or fix the permissions there, then try again."
@@ -108,7 +108,7 @@ class Store:
             names = [entry.name for entry in self.folder.iterdir()]
         except OSError:
             return ()
-        return tuple(sorted((name for name in names if whole_number(name) is not None), key=int))
+        return tuple(sorted((name for name in names if parse_integer(name) is not None), key=int))
 
     def begin(self) -> str:
         """Creates the folder of a new transaction and returns its number.

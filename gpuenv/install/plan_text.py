@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from gpuenv.doctor.fixes.adaptation import add_target_option
 from gpuenv.install.journal import Journal
 from gpuenv.install.plan import InstallOutcome, Plan, Reason, Result
-from gpuenv.model.text import size_text
+from gpuenv.model.strings import format_size
 from gpuenv.report.text import command_text
 from gpuenv.report.text_line import Style, TextLine
 
@@ -79,17 +79,17 @@ def _installed(plan: Plan) -> Iterator[TextLine]:
             former = f" ({_REASONS[reasons.get(pin.name, Reason.SHARED_FILES)]})"
         elif pin.former is not None:
             former = f" (now {pin.former}){' (needs consent)' if pin.name in plan.moves else ''}"
-        size = f", {size_text(pin.size)}" if pin.size is not None else ""
+        size = f", {format_size(pin.size)}" if pin.size is not None else ""
         yield TextLine(f"  + {pin.name} {pin.release}{former}{size}", hang=4)
     if plan.moves:
         yield TextLine(f"  Packages other than CuPy's would change: {', '.join(plan.moves)}.", Style.WARNING, 4)
         yield TextLine("  This requires --allow-changes.", Style.WARNING, 4)
     space = plan.space
     if plan.install and plan.requirements:
-        size = size_text(space.download) if space.download is not None else ""
+        size = format_size(space.download) if space.download is not None else ""
         download = f"{size}, minus cached files" if size else "the index reports no sizes"
-        disk = f"; unpacked at most about {size_text(space.unpacked)}" if space.unpacked else ""
-        free = f"; free on the disk: {size_text(space.free)}" if space.free is not None else ""
+        disk = f"; unpacked at most about {format_size(space.unpacked)}" if space.unpacked else ""
+        free = f"; free on the disk: {format_size(space.free)}" if space.free is not None else ""
         yield TextLine(f"  to download: {download}{disk}{free}", Style.QUIET, 4)
         if space.unpacked and space.free is not None and space.free < space.unpacked:
             yield TextLine("  note: there may be too little space; then nothing is changed", Style.WARNING, 4)

@@ -43,7 +43,7 @@ from gpuenv.install.solver import (
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.cupy import cuda_major, is_cupy
 from gpuenv.model.nvidia import cuda_major_of_wheel
-from gpuenv.model.text import enumerated
+from gpuenv.model.strings import join_words
 
 _MODULES = ("cupy", "cupyx", "cupy_backends")  # the folders that every CuPy line installs
 _METADATA = ".dist-info"
@@ -353,7 +353,7 @@ def free_space(folder: str) -> int | None:
 
 def summary_of(plan: Plan) -> str:
     """One line about what a plan does."""
-    installed = enumerated([f"{pin.name} {pin.release}" for pin in plan.install], _MAX_NAMES)
+    installed = join_words([f"{pin.name} {pin.release}" for pin in plan.install], _MAX_NAMES)
     gone = [entry.name for entry in plan.remove if entry.name not in {pin.name for pin in plan.install}]
     parts = [f"installed {installed}" if installed else "", f"removed {', '.join(gone)}" if gone else ""]
     parts += [f"removed {len(plan.leftovers)} leftover files"] if plan.leftovers else []

@@ -1,4 +1,4 @@
-"""What there is besides wheels for CUDA: conda builds, container images, and wheels for AMD GPUs."""
+"""Alternatives to CUDA wheels: conda builds, container images and wheels for AMD GPUs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpuenv.matrix.constraints import INSTALLABLE, Rejected, fits
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.products import branch_of
 from gpuenv.matrix.ranges import version_of
-from gpuenv.matrix.records import CondaBuild, Flavour, Image, Matrix, Platform, RocmLine, WheelLine
+from gpuenv.matrix.tables import CondaBuild, Flavour, Image, Matrix, Platform, RocmLine, WheelLine
 from gpuenv.model.nvidia import AMD
 from gpuenv.model.resolution import (
     Assumption,
@@ -23,7 +23,7 @@ from gpuenv.model.resolution import (
     Rejection,
 )
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.model.versions import CudaVersion
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=4)
 def conda_candidates(matrix: Matrix) -> tuple[WheelCandidate, ...]:
-    """Every build of a conda channel as a candidate, the preferred one first.
+    """Returns every conda build as a candidate, in order of preference.
 
-    What CuPy makes of each NVRTC comes from the wheel of the same release; what GPU code is in the build is unknown.
+    NVRTC support is that of the wheel of the same release; the GPU code in the build is unknown.
     """
     found = [candidate for build in matrix.conda_builds if (candidate := _conda_candidate(build, matrix)) is not None]
     return tuple(sorted(found, key=lambda wheel: (version_of(wheel.release.cupy), wheel.line.cuda_major), reverse=True))
@@ -63,7 +63,7 @@ def _conda_candidate(build: CondaBuild, matrix: Matrix) -> WheelCandidate | None
 def conda_choice(
     wheel: WheelCandidate, assumptions: tuple[Assumption, ...], needs: Needs, matrix: Matrix
 ) -> CondaChoice:
-    """The specifications that install this build, with CUDA libraries that serve the GPUs."""
+    """Returns the specifications that install this build with CUDA libraries for the GPUs."""
     serving, offered = serving_minors(wheel, needs, matrix), minors_of(wheel, matrix)
     major = wheel.line.cuda_major
     pin = f"cuda-version={major}"
@@ -76,12 +76,12 @@ def conda_choice(
     )
 
 
-# Brands that NVML and NVIDIA_REQUIRE_CUDA know, by the words in the product's name.
+# Brands of NVML and NVIDIA_REQUIRE_CUDA, by words in the product name.
 _CONSUMER = {"GeForce": "geforce", "TITAN": "titan"}
 
 
 class JudgedImage(NamedTuple):
-    """An image, the wheel that would be used in it, and what stands against it."""
+    """An image, the wheel to use in it, and the reasons against it."""
 
     image: Image
     wheel: WheelCandidate | None
@@ -89,7 +89,7 @@ class JudgedImage(NamedTuple):
 
 
 def judge_images(needs: Needs, matrix: Matrix) -> tuple[JudgedImage, ...]:
-    """Every image, the preferred one first."""
+    """Judges every image, in order of preference."""
     inside = inside_container(needs)
     preferred = by_preference(inside, matrix)
 
@@ -103,7 +103,7 @@ def judge_images(needs: Needs, matrix: Matrix) -> tuple[JudgedImage, ...]:
 
 
 def inside_container(needs: Needs) -> Needs:
-    """The machine as it is inside a container of Linux, where the interpreter and the packages are still to choose."""
+    """Returns the needs inside a Linux container, with a free choice of interpreter and packages."""
     return needs._replace(
         platform=needs.container_platform,
         platform_assumed=None,
@@ -132,23 +132,23 @@ def _judge_image(
 
 @lru_cache(maxsize=256)
 def _wheel_in(image: Image, matrix: Matrix) -> WheelCandidate | None:
-    """The wheel that is in an image of CuPy."""
+    """Returns the wheel in a CuPy image."""
     wheels = (wheel for wheel in wheel_candidates(matrix) if wheel.extra is None and wheel.line.name == image.line)
     return next((wheel for wheel in wheels if wheel.release.cupy == image.cupy), None)
 
 
-_Told = Iterator[tuple[ConstraintName, str, str]]
+_Refusals = Iterator[tuple[ConstraintName, str, str]]
 
 
-def _image_platform(image: Image, needs: Needs) -> _Told:
+def _image_platform(image: Image, needs: Needs) -> _Refusals:
     if needs.tegra:
         yield ConstraintName.PLATFORM, "a GPU that is no Tegra; JetPack has images of its own", "Tegra"
     elif needs.container_platform not in image.platforms or needs.likely_platform.startswith("darwin-"):
         yield ConstraintName.PLATFORM, " or ".join(image.platforms), needs.likely_platform
 
 
-def refusals(image: Image, needs: Needs, matrix: Matrix) -> _Told:
-    """NVIDIA_REQUIRE_CUDA: the level, or one of the branches that come with the right brand."""
+def refusals(image: Image, needs: Needs, matrix: Matrix) -> _Refusals:
+    """Evaluates NVIDIA_REQUIRE_CUDA: the CUDA level, or one of the branches with the right brand."""
     if needs.driver_absent:
         yield ConstraintName.IMAGE_ADMITS_DRIVER, f"a driver of CUDA {image.cuda}", "no driver"
     level = needs.driver_cuda
@@ -169,8 +169,8 @@ def admits(image: Image, level: CudaVersion, branch: int) -> bool:
     return level >= image.cuda or branch in image.branches
 
 
-def _holds(image: Image, wheel: WheelCandidate | None, inside: Needs, matrix: Matrix) -> _Told:
-    """The wheel fits with the CUDA of the image; one that brings its own CUDA needs no more than the base image."""
+def _holds(image: Image, wheel: WheelCandidate | None, inside: Needs, matrix: Matrix) -> _Refusals:
+    """Checks that the wheel fits the CUDA of the image; with CUDA from an extra the base image suffices."""
     constraint = ConstraintName.IMAGE_HOLDS_A_FITTING_WHEEL
     if wheel is None or (image.line is not None and not fits(wheel, inside, matrix)):
         name = f"{image.line} {image.cupy}" if image.line else f"CuPy for CUDA {image.cuda.major}"
@@ -182,19 +182,19 @@ def _holds(image: Image, wheel: WheelCandidate | None, inside: Needs, matrix: Ma
 
 
 def _image_rank(entry: JudgedImage, needs: Needs) -> tuple[int, Version, bool, bool, bool, tuple[int, int]]:
-    """The sort key, best last: CUDA major, CuPy, one to install into, no compat package, the smallest, the CUDA."""
+    """Returns the sort key, best last: CUDA major, CuPy, without CuPy, no compat package, smallest, CUDA."""
     image, wheel = entry.image, entry.wheel
-    plain = needs.driver_cuda is None or needs.driver_cuda >= image.cuda
+    without_compat = needs.driver_cuda is None or needs.driver_cuda >= image.cuda
     cupy = version_of(wheel.release.cupy if wheel else "0")
     smallest = (image.flavour is Flavour.BASE) == (wheel is not None and wheel.extra is not None)
-    return (image.cuda.major, cupy, image.line is None, plain, smallest, (image.cuda.major, image.cuda.minor))
+    return (image.cuda.major, cupy, image.line is None, without_compat, smallest, (image.cuda.major, image.cuda.minor))
 
 
 _HIP = pattern(r"libamdhip64\.so\.(\d+)")
 
 
 class _Host(NamedTuple):
-    """What of AMD is on a machine: names of GPUs, their targets as far as they are known, and ROCm's release."""
+    """The AMD GPUs of a machine: their names, known targets, and the ROCm release."""
 
     names: str
     targets: tuple[str, ...]
@@ -205,7 +205,7 @@ class _Host(NamedTuple):
 def experimental(
     snapshot: Snapshot, needs: Needs, matrix: Matrix
 ) -> tuple[tuple[Experimental, ...], tuple[Rejection, ...]]:
-    """The newest release of each ROCm line that nothing stands against, the newest ROCm first; and the rejections."""
+    """Returns the newest fitting release of each ROCm line, the newest ROCm first, and the rejections."""
     host = _host(snapshot)
     if host is None or needs.gpus:
         return (), ()
@@ -220,7 +220,7 @@ def experimental(
                 rejected += (Rejection(wheel.candidate, name, *verdict[:3]) for name, verdict in refused)
                 continue
             if against := list(_runs(wheel, line, host, needs, matrix)):
-                rejected += against  # nor does an older release, of which less was measured
+                rejected += against  # an older release would not fit either, and less of it was measured
             else:
                 found.append(Experimental(wheel.candidate, tuple(_assumed(line, wheel.platform(needs), host))))
             break
@@ -240,22 +240,22 @@ def _host(snapshot: Snapshot) -> _Host | None:
 
 
 def _runs(wheel: WheelCandidate, line: RocmLine, host: _Host, needs: Needs, matrix: Matrix) -> Iterator[Rejection]:
-    """ROCm's major is that of the HIP runtime that is needed, and the wheel has code for every GPU."""
+    """Yields rejections: another ROCm major than the HIP runtime needs, or no code for a GPU."""
     row, source = wheel.platform(needs), matrix.cite(wheel.release.source)
-    # The major of the HIP runtime that the wheel needs by its soname; else that of the ROCm it was built for.
+    # The major version in the soname of the HIP runtime that the wheel needs; else that of its ROCm.
     hip = _HIP.fullmatch(row.hip or "") if row is not None else None
     wanted = hip[1] if hip else line.rocm.split(".")[0]
     if host.rocm is not None and host.rocm.split(".")[0] != wanted:
         yield Rejection(wheel.candidate, ConstraintName.ROCM_VERSION, f"ROCm {wanted}", f"ROCm {host.rocm}", source)
     code = row.gfx if row is not None else None
-    lacking = [target for target in host.targets if code and target not in code]
-    if code and lacking:
+    missing = [target for target in host.targets if code and target not in code]
+    if code and missing:
         needed, name = f"one of {', '.join(code)}", ConstraintName.WHEEL_HAS_CODE_FOR_GPU
-        yield Rejection(wheel.candidate, name, needed, ", ".join(lacking), source)
+        yield Rejection(wheel.candidate, name, needed, ", ".join(missing), source)
 
 
 def _assumed(line: RocmLine, row: Platform | None, host: _Host) -> Iterator[Assumption]:
-    """What is not proven."""
+    """Yields the unproven assumptions."""
     if host.rocm is None or host.rocm.split(".")[:2] != line.rocm.split("."):
         yield Assumption("ROCm", f"{line.rocm} on the host")
     if not host.all_known or row is None or row.gfx is None:

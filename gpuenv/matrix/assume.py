@@ -1,4 +1,4 @@
-"""``--assume KEY=VALUE``: replaces one fact of a Snapshot."""
+"""Implements ``--assume KEY=VALUE``, which replaces facts of a Snapshot."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from functools import partial
 from gpuenv.matrix.needs import cuda_of_branch
 from gpuenv.matrix.products import ProductError, find_product
 from gpuenv.matrix.ranges import is_version
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.cupy import cuda_major_of, is_cupy
 from gpuenv.model.gpus import visible_entries
-from gpuenv.model.nvidia import WANTED
+from gpuenv.model.nvidia import CUDA_LIBRARIES
 from gpuenv.model.reading import ASSUMED, Reading, assumed, missing
 from gpuenv.model.snapshot import (
     Container,
@@ -27,45 +27,46 @@ from gpuenv.model.snapshot import (
     architecture,
     operating_system,
 )
-from gpuenv.model.text import parse_size, whole_number
+from gpuenv.model.strings import parse_integer, parse_size
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 _NONE = "none"
-# A value of its own, by which no GPU is accessible and the driver's capabilities are; "void or empty or unset" come to
-# the same (NVIDIA Container Toolkit 1.16.0, Specialized Configurations with Docker, GPU Enumeration, read 2026-11-22).
+# For this variable "none" is a value: no GPU is accessible, but the driver's capabilities are; "void or empty or unset"
+# are equivalent to each other (NVIDIA Container Toolkit 1.16.0, Specialized Configurations with Docker, GPU
+# Enumeration, read 2026-11-22).
 _WITH_NONE = "NVIDIA_VISIBLE_DEVICES"
-_OF_A_GPU = ("gpu", "gpu-count", "gpu-memory", "compute-capability")
-_MOST_GPUS = 1024  # more than any machine has
+_GPU_KEYS = ("gpu", "gpu-count", "gpu-memory", "compute-capability")
+_MAX_GPUS = 1024  # more than any machine has
 _CUPY = "target.cupy"
 _FOLDER = "an assumed folder"
-_OF_THE_CUPY = ("libraries", "files")  # the sources that answer for the CuPy that is there, and for no other
+_CUPY_SOURCES = ("libraries", "files")  # sources about the installed CuPy
 
 
 class AssumeError(ValueError):
-    """An assumption that cannot be understood or contradicts another; the message names it and what was expected."""
+    """An invalid or contradictory assumption; the message names it and what was expected."""
 
 
-def assume(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Snapshot:
-    """A Snapshot with the given facts in place of those that were read, each marked as assumed.
+def assume(snapshot: Snapshot, assumptions: Sequence[str], matrix: Matrix) -> Snapshot:
+    """Returns a Snapshot with assumed facts, each marked as such.
 
     Args:
         snapshot: what was read, or an empty one.
-        given: texts of the form ``KEY=VALUE``; ``gpu`` may be repeated for several GPUs.
-        matrix: looks up a GPU's compute capability and a driver's CUDA level.
+        assumptions: texts of the form ``KEY=VALUE``; ``gpu`` may be repeated for several GPUs.
+        matrix: for the compute capability of a GPU and the CUDA level of a driver.
 
     Raises:
-        AssumeError: at the first that cannot be understood.
+        AssumeError: for the first invalid assumption.
     """
-    pairs = [_read_pair(text) for text in given]
+    pairs = [_read_pair(text) for text in assumptions]
     no_gpu = next((pair for pair in pairs if _is_no_gpu(*pair)), None)
-    of_a_gpu = next((pair for pair in pairs if pair[0] in _OF_A_GPU and not _is_no_gpu(*pair)), None)
-    if no_gpu and of_a_gpu:
-        raise AssumeError(f"--assume {'='.join(no_gpu)}: stands beside {'='.join(of_a_gpu)}, which only a GPU has")
+    gpu_fact = next((pair for pair in pairs if pair[0] in _GPU_KEYS and not _is_no_gpu(*pair)), None)
+    if no_gpu and gpu_fact:
+        raise AssumeError(f"--assume {'='.join(no_gpu)}: contradicts {'='.join(gpu_fact)}, which needs a GPU")
     gpus = [value for key, value in pairs if key == "gpu"]
     if gpus:
         snapshot = _assume_gpus(snapshot, gpus, matrix)
-    # Another system first: with the former one other facts go.
-    for (key, value), text in sorted(zip(pairs, given, strict=True), key=lambda entry: entry[0][0] != "os"):
+    # The system first: replacing it discards other facts.
+    for (key, value), text in sorted(zip(pairs, assumptions, strict=True), key=lambda entry: entry[0][0] != "os"):
         try:
             snapshot = snapshot if key == "gpu" else _assume_one(snapshot, key, value, matrix)
         except ValueError as error:
@@ -76,17 +77,17 @@ def assume(snapshot: Snapshot, given: Sequence[str], matrix: Matrix) -> Snapshot
     return _with_libraries(_with_visible_count(snapshot))
 
 
-def assumed_keys(given: Iterable[str]) -> set[str]:
-    """The keys of assumptions, however they are written.
+def assumed_keys(assumptions: Iterable[str]) -> set[str]:
+    """Returns the normalized keys of assumptions.
 
     Raises:
-        AssumeError: for what is no assumption.
+        AssumeError: for an invalid assumption.
     """
-    return {_read_pair(text)[0] for text in given}
+    return {_read_pair(text)[0] for text in assumptions}
 
 
 def _read_pair(text: str) -> tuple[str, str]:
-    """Key and value of an assumption; ``glibc=2.36`` is another way to write ``libc=glibc-2.36``."""
+    """Returns key and value of an assumption; ``glibc=2.36`` is short for ``libc=glibc-2.36``."""
     key, equals, value = (part.strip() for part in text.partition("="))
     if not equals or not key or not (value or key.startswith("env.")):
         raise AssumeError(f"--assume {text}: expected KEY=VALUE, such as driver=580.95.05")
@@ -98,7 +99,7 @@ def _is_no_gpu(key: str, value: str) -> bool:
 
 
 def _with_visible_count(snapshot: Snapshot) -> Snapshot:
-    """What an assumed CUDA_VISIBLE_DEVICES, or assumed GPUs under the variable that is there, leave visible."""
+    """Derives the visible count from an assumed CUDA_VISIBLE_DEVICES or assumed GPUs."""
     if not {"gpus", "environment.CUDA_VISIBLE_DEVICES"} & set(snapshot.assumed):
         return snapshot
     value = snapshot.environment.get("CUDA_VISIBLE_DEVICES")
@@ -115,12 +116,12 @@ def _assume_one(snapshot: Snapshot, key: str, value: str, matrix: Matrix) -> Sna
     if key in keys:
         return keys[key](snapshot, value)
     known = ("gpu", *keys, "env.NAME", "package.NAME")
-    near = difflib.get_close_matches(key, known, 1)
-    raise AssumeError(f"unknown key{f'; did you mean {near[0]}?' if near else ''} (one of {', '.join(known)})")
+    similar = difflib.get_close_matches(key, known, 1)
+    raise AssumeError(f"unknown key{f'; did you mean {similar[0]}?' if similar else ''} (one of {', '.join(known)})")
 
 
 def _assume_host(field: str, read: Callable[[str], object]) -> Callable[[Snapshot, str], Snapshot]:
-    """An assumption that replaces one field of the host."""
+    """Returns a function that assumes one field of the host."""
 
     def apply(snapshot: Snapshot, value: str) -> Snapshot:
         host = snapshot.host._replace(**{field: assumed(read(value))})  # type: ignore[arg-type]
@@ -130,7 +131,7 @@ def _assume_host(field: str, read: Callable[[str], object]) -> Callable[[Snapsho
 
 
 def _assume_system(snapshot: Snapshot, value: str) -> Snapshot:
-    """An operating system; what was read of another one goes with it, and so does what that one alone has."""
+    """Assumes an operating system and discards the facts of another one."""
     name = _one_of("linux", "windows", "darwin")(operating_system(value))
     before = snapshot.host.os.value
     if before not in (None, name) or (name != "linux" and before is None):
@@ -140,13 +141,13 @@ def _assume_system(snapshot: Snapshot, value: str) -> Snapshot:
 
 
 def _assume_driver(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
-    """A driver version, or none, in place of all that was read of a driver.
+    """Assumes a driver version, or none, and discards the driver that was read.
 
-    Its CUDA level follows from its branch unless it is assumed too.
+    The CUDA level follows from the branch unless it is assumed too.
     """
     if value.lower() == _NONE:
-        gone: Reading[DriverVersion] = missing("assumed to be absent")
-        return _with_driver(snapshot, Driver(version=gone, cuda=missing(str(gone.reason))))
+        absent: Reading[DriverVersion] = missing("assumed to be absent")
+        return _with_driver(snapshot, Driver(version=absent, cuda=missing(str(absent.reason))))
     version = DriverVersion.parse(value)
     if version.is_bare_branch:
         row = next((entry for entry in matrix.driver_branches if entry.branch == version.branch), None)
@@ -160,7 +161,7 @@ def _assume_driver(snapshot: Snapshot, value: str, matrix: Matrix) -> Snapshot:
 
 
 def _with_driver(snapshot: Snapshot, driver: Driver) -> Snapshot:
-    """What the real driver answered no longer counts."""
+    """Replaces the driver and discards the sources of the real one."""
     answered = {"nvml", "libcuda", "nvidia-smi"}
     sources = tuple(source for source in snapshot.sources if source.name not in answered)
     return snapshot._replace(driver=driver, sources=sources).assuming("driver.version")
@@ -172,7 +173,7 @@ def _assume_driver_cuda(snapshot: Snapshot, value: str) -> Snapshot:
 
 
 def _assume_gpus(snapshot: Snapshot, names: Sequence[str], matrix: Matrix) -> Snapshot:
-    """GPUs by model; ``none`` for a machine without."""
+    """Assumes GPUs by model; ``none`` for a machine without one."""
     if names[0].lower() == _NONE:
         return _with_gpus(snapshot, ())
     gpus = []
@@ -186,7 +187,7 @@ def _assume_gpus(snapshot: Snapshot, names: Sequence[str], matrix: Matrix) -> Sn
 
 
 def _with_gpus(snapshot: Snapshot, gpus: Sequence[Gpu]) -> Snapshot:
-    """These GPUs; where there are none, the bus has none either."""
+    """Replaces the GPUs; without any, the bus has none either."""
     on_bus = snapshot.pci_gpus if gpus else ()
     return snapshot._replace(gpus=tuple(gpus), gpu_count=assumed(len(gpus)), pci_gpus=on_bus).assuming("gpus")
 
@@ -210,7 +211,7 @@ def _assume_memory(snapshot: Snapshot, value: str) -> Snapshot:
 
 
 def _assume_variable(snapshot: Snapshot, name: str, value: str) -> Snapshot:
-    """A variable of the environment, or none."""
+    """Assumes an environment variable, or its absence."""
     if not name:
         raise ValueError("expected the name of a variable, such as env.CUDA_VISIBLE_DEVICES")
     variables = {other: text for other, text in snapshot.environment.items() if other != name}
@@ -220,7 +221,7 @@ def _assume_variable(snapshot: Snapshot, name: str, value: str) -> Snapshot:
 
 
 def _one_of(*names: str) -> Callable[[str], str]:
-    """What reads one of these names, in whichever case."""
+    """Returns a parser of these names, case-insensitive."""
 
     def read(value: str) -> str:
         if value.lower() not in names:
@@ -245,39 +246,39 @@ def _read_container(value: str) -> Container:
 
 
 def _read_count(value: str) -> int:
-    number = whole_number(value)
-    if number is None or number > _MOST_GPUS:
-        raise ValueError(f"expected a whole number up to {_MOST_GPUS}")
+    number = parse_integer(value)
+    if number is None or number > _MAX_GPUS:
+        raise ValueError(f"expected an integer up to {_MAX_GPUS}")
     return number
 
 
 def _assume_python(snapshot: Snapshot, value: str) -> Snapshot:
-    """A CPython of this version."""
+    """Assumes a CPython of this version."""
     target = snapshot.target._replace(python=assumed(PythonVersion.parse(value)), implementation=assumed("cpython"))
     return snapshot._replace(target=target).assuming("target.python")
 
 
 def _assume_cupy(snapshot: Snapshot, value: str) -> Snapshot:
-    """``cupy-cuda12x==14.2.0``, also as ``cupy-cuda12x[ctk]==14.2.0; sys_platform == "linux"``, or none."""
-    kept = {entry: version for entry, version in snapshot.target.packages.items() if not is_cupy(entry)}
+    """Assumes ``cupy-cuda12x==14.2.0``, also as ``cupy-cuda12x[ctk]==14.2.0; sys_platform == "linux"``, or none."""
+    others = {entry: version for entry, version in snapshot.target.packages.items() if not is_cupy(entry)}
     if value.lower() == _NONE:
-        return _with_cupy(snapshot, (), kept)
+        return _with_cupy(snapshot, (), others)
     name, release = _cupy_of(value)
     if [(entry.distribution, entry.release) for entry in snapshot.target.cupy] == [(name, release)]:
-        return snapshot.assuming(_CUPY)  # what is known of it stands
-    return _with_cupy(snapshot, (CupyInstallation(name, release),), {**kept, name: release})
+        return snapshot.assuming(_CUPY)  # its other facts remain valid
+    return _with_cupy(snapshot, (CupyInstallation(name, release),), {**others, name: release})
 
 
 def _with_cupy(snapshot: Snapshot, cupy: tuple[CupyInstallation, ...], packages: Mapping[str, str]) -> Snapshot:
-    """Another CuPy, whose files and libraries are unknown."""
-    sources = tuple(source for source in snapshot.sources if source.name not in _OF_THE_CUPY)
+    """Replaces CuPy; the files and libraries of the new one are unknown."""
+    sources = tuple(source for source in snapshot.sources if source.name not in _CUPY_SOURCES)
     return snapshot._replace(target=snapshot.target.with_cupy(cupy, packages), sources=sources).assuming(_CUPY)
 
 
 def _with_libraries(snapshot: Snapshot) -> Snapshot:
-    """What an assumed toolkit brings to a CuPy of its CUDA major version whose libraries are unknown."""
-    target, asked = snapshot.target, snapshot.source("libraries").state is not SourceState.NOT_ASKED
-    if "toolkits" not in snapshot.assumed or not target.cupy or target.libraries or asked:
+    """Adds the libraries of an assumed toolkit for a CuPy of its CUDA major version without known libraries."""
+    target, was_probed = snapshot.target, snapshot.source("libraries").state is not SourceState.NOT_ASKED
+    if "toolkits" not in snapshot.assumed or not target.cupy or target.libraries or was_probed:
         return snapshot
     major = cuda_major_of(target.cupy[0].distribution, target.packages)
     levels = (kit.toolkit.value for kit in snapshot.toolkits)
@@ -292,15 +293,15 @@ def _with_libraries(snapshot: Snapshot) -> Snapshot:
             ASSUMED,
             release=str(level) if wanted.name == "nvrtc" else None,
         )
-        for wanted in WANTED.get(level.major, ())
+        for wanted in CUDA_LIBRARIES.get(level.major, ())
     )
     return snapshot._replace(target=target._replace(libraries=found))
 
 
 def _cupy_of(value: str) -> tuple[str, str]:
-    """The distribution and the version in a requirement of pip's; its extras and its marker are no facts."""
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - only where one is given
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - only where one is given
+    """Returns the distribution and the version of a pip requirement; ignores extras and marker."""
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - only for this key
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - only for this key
 
     expected = "expected a distribution of CuPy and its version, such as cupy-cuda12x==14.2.0"
     try:
@@ -310,36 +311,36 @@ def _cupy_of(value: str) -> tuple[str, str]:
     pins = [entry.version for entry in read.specifier if entry.operator in ("==", "===")]
     name = canonicalize_name(read.name)
     if is_cupy(name) and read.specifier and (len(read.specifier) > 1 or not pins or not is_version(pins[0])):
-        raise ValueError(f"{expected}; a range is no fact: preflight --require 'cupy{read.specifier}' asks for one")
+        raise ValueError(f"{expected}; a range is not a fact: use preflight --require 'cupy{read.specifier}'")
     if not is_cupy(name) or not pins:
         raise ValueError(expected)
     return name, pins[0]
 
 
 def _assume_package(snapshot: Snapshot, name: str, value: str) -> Snapshot:
-    """A distribution of this version, or none."""
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - only where one is given
+    """Assumes a distribution of this version, or none."""
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - only for this key
 
     try:
         name = canonicalize_name(name, validate=True)
     except ValueError as error:
         raise ValueError("expected the name of a distribution, such as package.torch") from error
-    is_gone = value.lower() == _NONE
-    if not is_gone and not is_version(value):
+    is_absent = value.lower() == _NONE
+    if not is_absent and not is_version(value):
         raise ValueError("expected a version, or none")
     target = snapshot.target
     packages = {entry: release for entry, release in target.packages.items() if entry != name}
-    packages |= {} if is_gone else {name: value}
-    if is_cupy(name):  # next to the other CuPys
+    packages |= {} if is_absent else {name: value}
+    if is_cupy(name):  # in addition to other CuPys
         others = tuple(entry for entry in target.cupy if entry.distribution != name)
-        return _with_cupy(snapshot, others if is_gone else (*others, CupyInstallation(name, value)), packages)
+        return _with_cupy(snapshot, others if is_absent else (*others, CupyInstallation(name, value)), packages)
     if name == "numpy":
-        target = target._replace(numpy=missing("assumed to be absent") if is_gone else assumed(value))
+        target = target._replace(numpy=missing("assumed to be absent") if is_absent else assumed(value))
     return snapshot._replace(target=target._replace(packages=packages)).assuming(f"target.packages.{name}")
 
 
 def _assume_toolkit(snapshot: Snapshot, value: str) -> Snapshot:
-    """One CUDA toolkit with all that is in one, or none."""
+    """Assumes a complete CUDA toolkit, or none."""
     if value.lower() == _NONE:
         return snapshot._replace(toolkits=()).assuming("toolkits")
     toolkit = Toolkit(_FOLDER, ASSUMED, assumed(CudaVersion.parse(value)), has_nvrtc=True, has_headers=True)
@@ -347,7 +348,7 @@ def _assume_toolkit(snapshot: Snapshot, value: str) -> Snapshot:
 
 
 def _keys(matrix: Matrix) -> dict[str, Callable[[Snapshot, str], Snapshot]]:
-    """What assumes each key, but for those with a name of their own in them and ``gpu``, which may be repeated."""
+    """Returns the functions of all keys but ``gpu``, ``env.NAME`` and ``package.NAME``."""
     return {
         "os": _assume_system,
         "arch": _assume_host("arch", _read_arch),
@@ -369,17 +370,17 @@ def _keys(matrix: Matrix) -> dict[str, Callable[[Snapshot, str], Snapshot]]:
 _NO_ROWS = Matrix("", "", {}, (), (), (), (), (), ())
 
 
-def refuse_unread(given: Sequence[str]) -> None:
-    """Refuses what no matrix would make sense of; which GPUs there are, a matrix alone can tell.
+def validate_assumptions(assumptions: Sequence[str]) -> None:
+    """Validates assumptions without a matrix; the names of GPUs need one and are not checked.
 
     Args:
-        given: texts of the form ``KEY=VALUE``.
+        assumptions: texts of the form ``KEY=VALUE``.
 
     Raises:
-        AssumeError: at the first that cannot be understood.
+        AssumeError: for the first invalid assumption.
     """
     others = []
-    for text in given:
+    for text in assumptions:
         key, _, value = (part.strip() for part in text.partition("="))
         if key != "gpu":
             others.append(text)

@@ -1,4 +1,4 @@
-"""Every wheel that could be chosen, with the rows it stands on."""
+"""Wheel candidates and their matrix rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from gpuenv.matrix.needs import NeededGpu, Needs, advisories_for
 from gpuenv.matrix.ranges import version_of
-from gpuenv.matrix.records import CudaMinor, Extra, Matrix, Platform, Release, WheelLine, in_span
+from gpuenv.matrix.tables import CudaMinor, Extra, Matrix, Platform, Release, WheelLine, in_span
 from gpuenv.model.resolution import Candidate, CandidateKind
 from gpuenv.model.versions import ComputeCapability, CudaVersion
 
@@ -24,7 +24,7 @@ _FIRST_OF_THREE_DIGITS = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WheelCandidate:
-    """One release of one line, with or without an extra; the same one only if it is the very same record.
+    """One release of a line, with or without an extra; compares by identity.
 
     Attributes:
         bare: with an extra, the same release without it.
@@ -38,7 +38,7 @@ class WheelCandidate:
 
     @property
     def candidate(self) -> Candidate:
-        """What it is called in a Resolution."""
+        """Its record in a Resolution."""
         return Candidate(self.kind, self.line.name, self.release.cupy, self.extra)
 
     @property
@@ -47,13 +47,13 @@ class WheelCandidate:
         return self.release.extras[self.extra] if self.extra else None
 
     def platform(self, needs: Needs) -> Platform | None:
-        """The row of the platform, where it has one."""
+        """Returns the row of the platform, if any."""
         return self.release.platforms.get(needs.likely_platform)
 
 
 @lru_cache(maxsize=4)
 def wheel_candidates(matrix: Matrix) -> tuple[WheelCandidate, ...]:
-    """Every line, release and extra; the same records each time, so that what was found out of one is kept."""
+    """Returns every line, release and extra; always the same records, so that caches work."""
     found: list[WheelCandidate] = []
     for line in matrix.wheel_lines:
         for release in line.releases:
@@ -64,7 +64,7 @@ def wheel_candidates(matrix: Matrix) -> tuple[WheelCandidate, ...]:
 
 
 def by_preference(needs: Needs, matrix: Matrix) -> tuple[WheelCandidate, ...]:
-    """Every candidate, the preferred one first."""
+    """Returns every candidate in order of preference."""
     if needs.toolkits or needs.tegra:
         return _ordered(needs, matrix)
     return _usual_order(matrix)
@@ -77,10 +77,10 @@ def _usual_order(matrix: Matrix) -> tuple[WheelCandidate, ...]:
 
 def _ordered(needs: Needs, matrix: Matrix) -> tuple[WheelCandidate, ...]:
     def rank(wheel: WheelCandidate) -> tuple[Version, bool, CudaVersion, bool]:
-        there = host_toolkit(wheel, needs, matrix) is not None
-        version, cuda, extra = _rank(wheel, wants_extra=not needs.tegra and not there)
-        # A line whose libraries are there, or come with it, before one that needs another toolkit.
-        return version, there or (wheel.extra is not None and not needs.tegra), cuda, extra
+        has_toolkit = host_toolkit(wheel, needs, matrix) is not None
+        version, cuda, extra = _rank(wheel, wants_extra=not needs.tegra and not has_toolkit)
+        # Lines with installed or included libraries come before those that need another toolkit.
+        return version, has_toolkit or (wheel.extra is not None and not needs.tegra), cuda, extra
 
     return tuple(sorted(wheel_candidates(matrix), key=rank, reverse=True))
 
@@ -94,7 +94,7 @@ def _rank(wheel: WheelCandidate, *, wants_extra: bool) -> tuple[Version, CudaVer
 
 
 def minors_of(wheel: WheelCandidate, matrix: Matrix) -> tuple[CudaMinor, ...]:
-    """The CUDA minors that a candidate can use, oldest first; with an extra, those that the extra can install."""
+    """Returns the CUDA minor versions that a candidate can use, oldest first; with an extra, those it can install."""
     line = wheel.line
     return _minors(line.cuda_major, line.first_cuda, line.last_cuda, wheel.extra is not None, matrix)
 
@@ -104,7 +104,7 @@ def _minors(
     major: int,
     first: CudaVersion,
     last: CudaVersion | None,
-    from_wheels: bool,  # noqa: FBT001 - what a cache is asked with
+    from_wheels: bool,  # noqa: FBT001 - a cache key
     matrix: Matrix,
 ) -> tuple[CudaMinor, ...]:
     rows = (row for row in matrix.cuda_minors if in_span(row.cuda, major, first, last))
@@ -112,26 +112,26 @@ def _minors(
 
 
 def serving_minors(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[CudaMinor, ...]:
-    """The CUDA minors whose NVRTC, asked by this CuPy, makes code that runs on every GPU there."""
+    """Returns the CUDA minor versions whose NVRTC compiles for every GPU with this CuPy."""
     capabilities = frozenset(gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability)
     return _serving_all(wheel, capabilities, matrix)
 
 
 def serves(wheel: WheelCandidate, gpu: ComputeCapability, matrix: Matrix) -> bool:
-    """Whether some minor serves a GPU by itself."""
+    """Whether some CUDA minor version supports a single GPU."""
     return bool(_serving_all(wheel, frozenset((gpu,)), matrix))
 
 
 def _serving_all(
     wheel: WheelCandidate, capabilities: frozenset[ComputeCapability], matrix: Matrix
 ) -> tuple[CudaMinor, ...]:
-    """Of the minors that serve the bare release, those that an extra can install."""
+    """Returns the minor versions for the bare release that the extra can install."""
     rows = _serving(wheel.bare or wheel, capabilities, matrix)
     return rows if wheel.extra is None else tuple(row for row in rows if row.toolkit_wheels)
 
 
 def left_out(wheel: WheelCandidate, needs: Needs, row: CudaMinor, matrix: Matrix) -> tuple[NeededGpu, ...]:
-    """The GPUs there that the NVRTC of one CUDA minor, asked by this CuPy, makes no code for."""
+    """Returns the GPUs that the NVRTC of one CUDA minor version does not compile for with this CuPy."""
     compiled_for, cap = _compiled_for(matrix)[row.cuda], _cap(_caps(wheel.release), row.cuda)
     return tuple(
         gpu
@@ -154,26 +154,26 @@ def _serving(bare: WheelCandidate, capabilities: frozenset[ComputeCapability], m
 
 @lru_cache(maxsize=4)
 def _compiled_for(matrix: Matrix) -> dict[CudaVersion, frozenset[ComputeCapability]]:
-    """The capabilities of each minor, as sets: they are asked for thousands of times."""
+    """Returns the capabilities of each minor version as sets, for thousands of lookups."""
     return {row.cuda: frozenset(row.capabilities) for row in matrix.cuda_minors}
 
 
 def _serves(
     compiled_for: frozenset[ComputeCapability], cap: ComputeCapability | None, release: Release, gpu: ComputeCapability
 ) -> bool:
-    """CuPy asks for the GPU's capability or its cap, whichever is lower; a cubin runs on its own major version only."""
+    """CuPy requests the GPU's capability, limited by its cap; a cubin runs on its own major version only."""
     capped = cap is not None and cap < gpu and gpu not in TEGRA
     if release.caps_as_text and gpu.major >= _FIRST_OF_THREE_DIGITS:
         capped = False  # as text, "120" is less than "90"
-    asked = cap if capped and cap is not None else gpu
-    return asked.major == gpu.major and asked in compiled_for
+    requested = cap if capped and cap is not None else gpu
+    return requested.major == gpu.major and requested in compiled_for
 
 
 _Caps: TypeAlias = "tuple[tuple[CudaVersion, ComputeCapability], ...]"
 
 
 def _caps(release: Release) -> _Caps:
-    """From which NVRTC on a release caps what it asks for, the newest first."""
+    """Returns the caps of a release and the NVRTC versions from which they apply, the newest first."""
     steps = ((CudaVersion.parse(start), cap) for start, cap in (release.nvrtc_caps or {}).items())
     return tuple(sorted(steps, key=lambda step: step[0], reverse=True))
 
@@ -183,7 +183,7 @@ def _cap(caps: _Caps, nvrtc: CudaVersion) -> ComputeCapability | None:
 
 
 def host_toolkit(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str | None:
-    """The folder of a toolkit on the host that serves this candidate: libraries, headers and a fitting version."""
+    """Returns the folder of a host toolkit with libraries, headers and a fitting version for this candidate."""
     if not needs.toolkits:
         return None
     minors = {row.cuda for row in serving_minors(wheel.bare or wheel, needs, matrix)}

@@ -1,6 +1,6 @@
-"""One small function a constraint: it fits, is rejected, or that is unknown.
+"""Constraints on wheels, one function each: a wheel fits, is rejected, or that is unknown.
 
-Adding one is: a slug in ``ConstraintName``, a function, an entry in ``CONSTRAINTS``.
+To add one: a slug in ``ConstraintName``, a function, an entry in ``CONSTRAINTS``.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, minors_of, serves, serving_minors
-from gpuenv.matrix.needs import Brings, NeededGpu, Needs, advisories_for
+from gpuenv.matrix.needs import CudaPackages, NeededGpu, Needs, advisories_for
 from gpuenv.matrix.products import branch_of, branches_for, reads_ptx
 from gpuenv.matrix.ranges import in_range
-from gpuenv.matrix.records import CudaMajor, CudaMinor, Matrix, Platform
+from gpuenv.matrix.tables import CudaMajor, CudaMinor, Matrix, Platform
 from gpuenv.model.resolution import Change, ConstraintName
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 
 class Rejected(NamedTuple):
-    """It cannot work. ``change`` is the change that would lift this, where a user could make it."""
+    """The wheel cannot work; ``change`` would lift this if the user can make it."""
 
     needed: str
     found: str
@@ -28,7 +28,7 @@ class Rejected(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """The fact is not known; choosing this candidate assumes ``value``."""
+    """The fact is unknown; choosing this candidate assumes ``value``."""
 
     fact: str
     value: str
@@ -39,11 +39,13 @@ Constraint = Callable[[WheelCandidate, Needs, Matrix], Verdict]
 
 
 def not_yanked(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """A withdrawn release is not chosen."""
+    """The release was not yanked."""
     del needs
     if wheel.release.yanked is None:
         return None
-    return Rejected("a release that stands", f"withdrawn: {wheel.release.yanked}", matrix.cite(wheel.release.source))
+    return Rejected(
+        "a release that was not yanked", f"yanked: {wheel.release.yanked}", matrix.cite(wheel.release.source)
+    )
 
 
 def platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
@@ -54,13 +56,13 @@ def platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
 
 
 def libc(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """The C library is of the family, and no older than the one, that the wheels are built for."""
+    """The C library has the family of the wheels and is no older than they require."""
     row = wheel.platform(needs)
     if row is None or row.libc is None:
         return None
     if needs.libc is None:
-        also = wheel.brings.libc if wheel.brings else None
-        return Unknown("host.libc", f"at least {max(row.libc, also) if also else row.libc}")
+        extra = wheel.brings.libc if wheel.brings else None
+        return Unknown("host.libc", f"at least {max(row.libc, extra) if extra else row.libc}")
     if needs.libc.family == row.libc.family and needs.libc >= row.libc:
         return None
     return Rejected(f"at least {row.libc}", str(needs.libc), matrix.cite(wheel.release.source))
@@ -83,7 +85,7 @@ def python(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
 
 
 def numpy(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """The NumPy that is there is in the range that CuPy asks for; none there is no hindrance."""
+    """The installed NumPy, if any, is in the range that CuPy requires."""
     fitting = needs.numpy is None or in_range(needs.numpy, wheel.release.numpy)
     if fitting is None:
         return Unknown("target.numpy", wheel.release.numpy)
@@ -106,7 +108,7 @@ _FIRST_COMPATIBLE_MAJOR = 11  # minor-version compatibility begins with CUDA 11 
 
 
 def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """The driver runs programs of the line's CUDA major (minor-version or forward compatibility)."""
+    """The driver supports the line's CUDA major version (minor-version or forward compatibility)."""
     row = next(entry for entry in matrix.cuda_majors if entry.major == wheel.line.cuda_major)
     minimum = _oldest_driver(wheel, row, needs, matrix)
     source = matrix.cite(row.source)
@@ -127,7 +129,7 @@ def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdi
     ranges = [branches_for(gpu.compute_capability, matrix) for gpu in needs.gpus]
     lasts = [entry.last for entry in ranges if entry is not None and entry.last is not None]
     if lasts and min(lasts) < minimum.branch:
-        return Rejected(f"driver {wanted}", found, source)  # by then a GPU here is no longer supported
+        return Rejected(f"driver {wanted}", found, source)  # such a driver no longer supports a GPU of the machine
     bound = f", branch {min(lasts)} or older" if lasts else ""
     now = "none" if needs.driver_absent else str(needs.driver or f"CUDA {needs.driver_cuda}")
     change = Change("driver.version", wanted + bound, now)
@@ -135,9 +137,9 @@ def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdi
 
 
 def _jetpack_minimum(wheel: WheelCandidate, needs: Needs, row: CudaMajor, source: str) -> Verdict:
-    """On Tegra the driver comes with JetPack and has numbers of its own: the CUDA level decides.
+    """On Tegra the CUDA level decides: the driver comes with JetPack and has other version numbers.
 
-    JetPack's libraries are of that level too, and a line of one minor wants its own.
+    JetPack's libraries have that level too, and a line for one minor version needs that version.
     """
     least = wheel.line.first_cuda if wheel.line.last_cuda else CudaVersion(row.major, 0)
     if needs.driver_cuda is None:
@@ -154,7 +156,7 @@ def _jetpack_minimum(wheel: WheelCandidate, needs: Needs, row: CudaMajor, source
 
 
 def _oldest_driver(wheel: WheelCandidate, row: CudaMajor, needs: Needs, matrix: Matrix) -> DriverVersion:
-    """The floor of the major, or the driver that came with a line's only minor where that is older."""
+    """Returns the minimum of the major version, or the driver of a line's only minor version if that is older."""
     floor = row.windows if needs.windows else row.linux
     minors = minors_of(wheel, matrix) if wheel.line.last_cuda else ()
     native = [driver for minor in minors if (driver := minor.windows if needs.windows else minor.linux) is not None]
@@ -162,7 +164,7 @@ def _oldest_driver(wheel: WheelCandidate, row: CudaMajor, needs: Needs, matrix: 
 
 
 def _driver_runs(wheel: WheelCandidate, needs: Needs, minimum: DriverVersion) -> bool:
-    """The runtime asks libcuda's level for the major; without a compat package the driver itself must be new enough."""
+    """The runtime checks the major version of libcuda; without a compat package the driver must be new enough."""
     line, level = wheel.line, needs.driver_cuda
     by_level = level is None or level.major >= line.cuda_major
     if line.cuda_major < _FIRST_COMPATIBLE_MAJOR:
@@ -173,7 +175,7 @@ def _driver_runs(wheel: WheelCandidate, needs: Needs, minimum: DriverVersion) ->
 
 
 def driver_supports_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """The driver branch still supports every GPU, and already does; one that it lists is believed."""
+    """The driver branch is neither too new nor too old for a GPU; a GPU that the driver lists passes."""
     del wheel
     if needs.driver is None or needs.tegra:
         return None
@@ -188,7 +190,7 @@ def driver_supports_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> 
 
 
 def gpu_present(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """There is a GPU, or it is not known that there is none."""
+    """A GPU exists, or its absence is uncertain."""
     if not needs.without_gpu:
         return None
     minors = minors_of(wheel, matrix)
@@ -199,7 +201,7 @@ def gpu_present(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
 
 
 def nvrtc_compiles_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """Some NVRTC of the line's major, asked by this CuPy, compiles for every GPU there."""
+    """Some NVRTC of the line's major version compiles for every GPU with this CuPy."""
     minors = minors_of(wheel, matrix)
     serving = serving_minors(wheel, needs, matrix)
     if not serving:
@@ -212,20 +214,20 @@ def nvrtc_compiles_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) 
 
 
 def _unserved(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[NeededGpu, ...]:
-    """The GPUs that no minor serves; all of them where each is served, but not all by the same minor."""
+    """Returns the GPUs that no minor version supports; all if only different minor versions support them."""
     known = tuple(gpu for gpu in needs.gpus if gpu.compute_capability)
-    lacking = (gpu for gpu in known if gpu.compute_capability and not serves(wheel, gpu.compute_capability, matrix))
-    return tuple(lacking) or known
+    unserved = (gpu for gpu in known if gpu.compute_capability and not serves(wheel, gpu.compute_capability, matrix))
+    return tuple(unserved) or known
 
 
 def _compiled_for(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str:
-    """What a GPU must have for this line, as shortly as is true: a floor, a ceiling, or the whole set."""
+    """Returns a short text of the supported compute capabilities: a minimum, a maximum, or the condition."""
     covered = _covered(minors_of(wheel, matrix))
-    there = [gpu.compute_capability for gpu in _unserved(wheel, needs, matrix) if gpu.compute_capability]
+    unserved = [gpu.compute_capability for gpu in _unserved(wheel, needs, matrix) if gpu.compute_capability]
     nvrtc = f"(NVRTC {wheel.line.cuda_major}, CuPy {wheel.release.cupy})"
-    if covered and all(capability < covered[0] for capability in there):
+    if covered and all(capability < covered[0] for capability in unserved):
         return f"compute capability >= {covered[0]} {nvrtc}"
-    if covered and all(capability > covered[-1] for capability in there):
+    if covered and all(capability > covered[-1] for capability in unserved):
         return f"compute capability <= {covered[-1]} {nvrtc}"
     return f"one NVRTC {wheel.line.cuda_major} that CuPy {wheel.release.cupy} lets compile for every GPU"
 
@@ -240,15 +242,15 @@ def _labels(gpus: tuple[NeededGpu, ...]) -> str:
 
 
 def wheel_has_code_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """The code embedded in the wheel runs on every GPU there, as it is or compiled by the driver."""
+    """The wheel's code runs on every GPU, directly or compiled by the driver."""
     row = wheel.platform(needs)
     known = [gpu for gpu in needs.gpus if gpu.compute_capability]
     if row is None or not known:
         return None
     if row.sass is None:
         return Unknown("the GPU code in this platform's wheel", f"made for {_labels(tuple(known))}")
-    lacking = _without_code(row.sass, known)
-    if not lacking:
+    unsupported = _without_code(row.sass, known)
+    if not unsupported:
         return None
     wrote, by_driver = wheel.release.built_with, _without_code((*row.sass, *_made_of_ptx(row, known)), known)
     if wrote is not None and not by_driver and not needs.driver_absent:
@@ -257,7 +259,7 @@ def wheel_has_code_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) 
         if reads_ptx(needs.driver_cuda, wrote):
             return None
     needed = f"a GPU that runs the wheel's code, {', '.join(row.sass)}"
-    return Rejected(needed, _labels(lacking), matrix.cite(wheel.release.source))
+    return Rejected(needed, _labels(unsupported), matrix.cite(wheel.release.source))
 
 
 def _without_code(codes: Collection[str], gpus: Collection[NeededGpu]) -> tuple[NeededGpu, ...]:
@@ -265,14 +267,14 @@ def _without_code(codes: Collection[str], gpus: Collection[NeededGpu]) -> tuple[
 
 
 def _made_of_ptx(row: Platform, gpus: Collection[NeededGpu]) -> list[str]:
-    """PTX as the code that a driver would make of it."""
+    """Returns the code that a driver compiles from the PTX."""
     oldest = min(map(_made_for, row.ptx), default=None)
     capabilities = [gpu.compute_capability for gpu in gpus if gpu.compute_capability]
     return [str(capability) for capability in capabilities if oldest is not None and capability >= oldest]
 
 
 def runs(code: str, gpu: ComputeCapability | None) -> bool:
-    """A cubin runs on its own capability and the later minors of its major."""
+    """Whether a cubin runs on a GPU: on its own capability and later minor versions of its major."""
     made_for = _made_for(code)
     if gpu is None or code.endswith("a") or gpu in TEGRA:
         return gpu == made_for
@@ -285,23 +287,23 @@ def _made_for(code: str) -> ComputeCapability:
 
 
 def extra_fits_platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """The CUDA wheels behind the extra accept this C library; else a resolver silently takes an older CuPy."""
+    """The CUDA wheels of the extra support this C library; otherwise pip silently selects an older CuPy."""
     brings = wheel.brings
     if brings is not None and needs.tegra:
         return Unknown("the GPU code in the CUDA wheels for aarch64", "made for Tegra")
     if brings is None or brings.libc is None or not needs.likely_platform.startswith("linux-"):
         return None
     if needs.libc is None:
-        return None  # ``libc`` tells what is assumed
+        return None  # ``libc`` reports the assumption
     if needs.libc.family == brings.libc.family and needs.libc >= brings.libc:
         return None
     return Rejected(f"at least {brings.libc} for [{wheel.extra}]", str(needs.libc), matrix.cite(wheel.release.source))
 
 
 def agrees_with_packages(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """No other package of the environment brings CUDA libraries that would be taken for CuPy's own."""
+    """No other package of the environment provides CUDA libraries that would replace CuPy's."""
     for other in needs.brings:
-        wanted = _quarrel(wheel, needs, other, matrix)
+        wanted = _conflict(wheel, needs, other, matrix)
         if wanted is not None:
             change = Change(f"target.packages.{other.distribution}", wanted, other.version)
             found = f"{other.distribution} {other.version}, CUDA {other.cuda_major}"
@@ -309,13 +311,13 @@ def agrees_with_packages(wheel: WheelCandidate, needs: Needs, matrix: Matrix) ->
     return None
 
 
-def _quarrel(wheel: WheelCandidate, needs: Needs, other: Brings, matrix: Matrix) -> str | None:
-    """What the other package would have to be, in words; None where the two get along."""
+def _conflict(wheel: WheelCandidate, needs: Needs, other: CudaPackages, matrix: Matrix) -> str | None:
+    """Returns what the other package would have to be; None without a conflict."""
     major = wheel.line.cuda_major
     if other.cupy is not None and in_range(wheel.release.cupy, other.cupy) is False:
         return f"that allows CuPy {wheel.release.cupy}"
     if not wheel.release.extras:
-        return None  # this CuPy does not look for CUDA libraries among the packages
+        return None  # this CuPy does not search packages for CUDA libraries
     if other.cuda_major > major or (other.cuda_major != major and not other.is_library):
         return f"built for CUDA {major}, or absent"
     if other.cuda is not None and other.cuda.major == major:
@@ -326,7 +328,7 @@ def _quarrel(wheel: WheelCandidate, needs: Needs, other: Brings, matrix: Matrix)
 
 
 def no_advisory(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """The release, and what it would share a process with, is not known to be bad."""
+    """No advisory applies to the release or its combination with installed packages."""
     for row in advisories_for(wheel.release.cupy, matrix):
         if row.cuda is None and (row.package is None or row.package in needs.packages):
             also = f" beside {row.package}" if row.package else ""
@@ -349,5 +351,5 @@ CONSTRAINTS: tuple[tuple[ConstraintName, Constraint], ...] = (
 
 
 def fits(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> bool:
-    """Whether nothing stands against a wheel."""
+    """Whether a wheel meets all constraints."""
     return all(not isinstance(constraint(wheel, needs, matrix), Rejected) for _, constraint in CONSTRAINTS)

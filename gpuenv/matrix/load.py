@@ -1,7 +1,7 @@
-"""Reads and validates ``matrix.yaml``: every fault is reported, each with its line.
+"""Loads and validates ``matrix.yaml``; reports every fault with its line.
 
-The shipped matrix is compiled to JSON when gpuenv is built (``hatch_build.py``), since strict YAML takes 0.36 s to read
-and the same JSON 0.01 s. The JSON names the checksum of the YAML that it was made of, and is used for that one only.
+The build compiles the shipped matrix to JSON (``hatch_build.py``), because strict YAML takes 0.36 s to read and the
+JSON 0.01 s. The JSON has the checksum of its YAML and is used for that file only.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from gpuenv.files import TooLargeError, read_at_most
-from gpuenv.matrix.records import SCHEMA, Matrix
-from gpuenv.matrix.validate import Fault, MatrixError, faults
+from gpuenv.matrix.tables import SCHEMA, Matrix
+from gpuenv.matrix.validate import MatrixError, MatrixFault, faults
 from gpuenv.model.codec import DecodeError, decode, encode, is_record
 
-_LARGEST = 8 * 1024 * 1024  # bytes, as strict_yaml has it
-_MOST = 50  # faults of form that are told; nobody reads more
+_MAX_BYTES = 8 * 1024 * 1024  # as in strict_yaml
+_MAX_FAULTS = 50  # reported faults of form
 
 
 def load(path: Path, *, compiled: Path | None = None) -> Matrix:
-    """Reads a matrix and holds it against its own rules.
+    """Reads and validates a matrix.
 
     Args:
         path: the YAML file.
-        compiled: the JSON that is read instead if it was made of the same bytes.
+        compiled: JSON to read instead if it was compiled from the same bytes.
 
     Raises:
         MatrixError: with every fault found.
-        OSError, UnicodeDecodeError: when the file cannot be read.
+        OSError, UnicodeDecodeError: the file cannot be read.
     """
     try:
-        data = read_at_most(path, _LARGEST)
+        data = read_at_most(path, _MAX_BYTES)
     except TooLargeError as error:
-        raise MatrixError([f"{path}: line 1: larger than the {_LARGEST} bytes that a matrix may have"]) from error
+        raise MatrixError([f"{path}: line 1: larger than {_MAX_BYTES} bytes, the limit of a matrix"]) from error
     matrix = _read_compiled(compiled, data) if compiled else None
     return matrix or parse(data.decode("utf-8").replace("\r\n", "\n"), str(path))
 
 
 def compile_matrix(data: bytes, name: str) -> str:
-    """The JSON of a matrix, with the checksum (CRC-32) of its YAML.
+    """Returns the JSON of a matrix with the checksum (CRC-32) of its YAML.
 
     Raises:
         MatrixError: with every fault found.
@@ -52,18 +52,18 @@ def compile_matrix(data: bytes, name: str) -> str:
 
 
 def _read_compiled(path: Path, data: bytes) -> Matrix | None:
-    """The matrix that was compiled from this YAML, if there is one."""
+    """Returns the matrix compiled from this YAML, if any."""
     try:
         compiled = json.loads(path.read_bytes())
         if compiled["crc32"] == zlib.crc32(data):
             return decode(Matrix, compiled["matrix"])
-    except (OSError, ValueError, KeyError, TypeError):  # not built, or by another release
+    except (OSError, ValueError, KeyError, TypeError):  # missing, or built by another release
         pass
     return None
 
 
 def parse(text: str, name: str) -> Matrix:
-    """The matrix in a text; ``name`` stands for it in messages.
+    """Parses a matrix; ``name`` identifies it in messages.
 
     Raises:
         MatrixError: with every fault found.
@@ -80,8 +80,8 @@ def parse(text: str, name: str) -> Matrix:
     try:
         matrix = decode(Matrix, data, texts=True)
     except DecodeError as error:
-        told = list(dict.fromkeys(_form_faults(Matrix, data, "")))[:_MOST] or [str(error)]
-        raise MatrixError([_located(name, document.lines, text.split(":", 1)[0], text) for text in told]) from error
+        texts = list(dict.fromkeys(_form_faults(Matrix, data, "")))[:_MAX_FAULTS] or [str(error)]
+        raise MatrixError([_located(name, document.lines, text.split(":", 1)[0], text) for text in texts]) from error
     found = list(_described(faults(matrix), name, document.lines))
     if found:
         raise MatrixError(found)
@@ -89,7 +89,7 @@ def parse(text: str, name: str) -> Matrix:
 
 
 def _form_faults(kind: Any, data: object, path: str) -> Iterator[str]:  # noqa: ANN401 - a type hint
-    """Every part of a record that has not its form: each is read by itself, the innermost ones first."""
+    """Yields every malformed part of a record; reads each part separately, the innermost first."""
     found = [text for key, hint, value in _parts(kind, data) for text in _form_faults(hint, value, path + key)]
     if found:
         yield from found
@@ -98,11 +98,11 @@ def _form_faults(kind: Any, data: object, path: str) -> Iterator[str]:  # noqa: 
         decode(kind, data, texts=True)
     except DecodeError as error:
         dot = "." if error.path and not error.path.startswith("[") else ""
-        yield f"{path}{dot}{error.path}: {error.said}".lstrip(".: ")
+        yield f"{path}{dot}{error.path}: {error.problem}".lstrip(".: ")
 
 
 def _parts(kind: Any, data: object) -> Iterator[tuple[str, Any, object]]:  # noqa: ANN401 - a type hint
-    """The parts of what may hold records: path, type hint and value of each."""
+    """Yields path, type hint and value of each part of a container of records."""
     kind = next((option for option in get_args(kind) if option is not type(None)), kind) if _is_optional(kind) else kind
     origin, args = get_origin(kind), get_args(kind)
     if origin is tuple and isinstance(data, list):
@@ -118,14 +118,14 @@ def _is_optional(kind: Any) -> bool:  # noqa: ANN401 - a type hint
     return type(None) in get_args(kind)
 
 
-def _described(found: Iterable[Fault], name: str, lines: dict[str, int]) -> Iterator[str]:
+def _described(found: Iterable[MatrixFault], name: str, lines: dict[str, int]) -> Iterator[str]:
     for fault in found:
         yield _located(name, lines, fault.path, f"{fault.path}: {fault.text}")
 
 
 def _located(name: str, lines: dict[str, int], path: str, text: str) -> str:
-    """The fault with the line of the innermost part of its path that has one."""
-    former = None
-    while path not in lines and path != former:
-        former, path = path, re.sub(r"(\.[^.\[]*|\[\d+\])$|^[^.\[]*$", "", path)
+    """Prefixes a fault with the line of the innermost part of its path that has one."""
+    previous = None
+    while path not in lines and path != previous:
+        previous, path = path, re.sub(r"(\.[^.\[]*|\[\d+\])$|^[^.\[]*$", "", path)
     return f"{name}: line {lines.get(path, 1)}: {text}"

@@ -1,4 +1,4 @@
-"""What the resolver must know of a machine, taken out of its Snapshot."""
+"""Extracts the facts that the resolver needs from a Snapshot."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import NamedTuple
 
 from gpuenv.matrix.products import branch_of, capability_by_name, product_by_pci
 from gpuenv.matrix.ranges import in_range, within
-from gpuenv.matrix.records import Advisory, Matrix
-from gpuenv.model.gpus import is_tegra, seen_to_be_absent
+from gpuenv.matrix.tables import Advisory, Matrix
+from gpuenv.model.gpus import gpu_is_absent, is_tegra
 from gpuenv.model.nvidia import NVIDIA, Cuda, Nvml, cuda_major_of_wheel
 from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import Gpu, LibraryOrigin, Module, PciGpu, Snapshot, SourceState, Toolkit
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
-# The CUDA wheels that CuPy itself loads or compiles with (the DT_NEEDED entries of its modules, NVRTC and the headers).
+# The CUDA wheels that CuPy loads or compiles with (the DT_NEEDED entries of its modules, NVRTC and the headers).
 _LOADED = pattern(r"nvidia-(?:cuda-nvrtc|cuda-runtime|cublas|cufft|curand|cusolver|cusparse)(?:-cu\d\d)?")
 _LOCAL = pattern(r"cu(\d\d)(\d)")
 
 
-class Brings(NamedTuple):
-    """A distribution of the target that brings CUDA libraries, or needs those of one major.
+class CudaPackages(NamedTuple):
+    """A distribution of the target that provides CUDA libraries, or needs those of one major version.
 
     Attributes:
-        source: who says so: its metadata, or a row.
-        is_library: whether it is itself one of the CUDA libraries.
-        cuda: the minor that it pins, where it pins one.
-        cupy: the versions of CuPy that it asks for.
+        source: its metadata, or a matrix row.
+        is_library: whether it is itself a CUDA library.
+        cuda: the minor version that it pins, if any.
+        cupy: the versions of CuPy that it requires.
     """
 
     distribution: str
@@ -40,32 +40,32 @@ class Brings(NamedTuple):
     cupy: str | None = None
 
 
-def brought(packages: Mapping[str, str], matrix: Matrix) -> tuple[Brings, ...]:
-    """Every such distribution of the target, as far as the matrix or its own name and version tell."""
-    found = (_brings(name, version, matrix) for name, version in packages.items())
+def cuda_packages(packages: Mapping[str, str], matrix: Matrix) -> tuple[CudaPackages, ...]:
+    """Returns these distributions of the target, as known from the matrix or their names and versions."""
+    found = (_cuda_packages_of(name, version, matrix) for name, version in packages.items())
     return tuple(sorted((entry for entry in found if entry is not None), key=lambda entry: entry.distribution))
 
 
-def _brings(name: str, version: str, matrix: Matrix) -> Brings | None:
+def _cuda_packages_of(name: str, version: str, matrix: Matrix) -> CudaPackages | None:
     if _LOADED.fullmatch(name):
         major = cuda_major_of_wheel(name, version)
-        return None if major is None else Brings(name, version, major, "its name and version", is_library=True)
+        return None if major is None else CudaPackages(name, version, major, "its name and version", is_library=True)
     build = version.partition("+")[2]
     local = _LOCAL.fullmatch(build)
     if local and any(row.distribution == name for row in matrix.companions):
         cuda = CudaVersion(int(local[1]), int(local[2]))
-        return Brings(name, version, cuda.major, "the build in its version", is_library=False, cuda=cuda)
+        return CudaPackages(name, version, cuda.major, "the build in its version", is_library=False, cuda=cuda)
     rows = [] if build else [row for row in matrix.companions if row.distribution == name]
     row = next((row for row in rows if in_range(version, row.versions)), None)
     if row is None:
         return None
     source = matrix.cite(row.source)
-    return Brings(name, version, row.cuda_major, source, is_library=False, cuda=row.cuda, cupy=row.cupy)
+    return CudaPackages(name, version, row.cuda_major, source, is_library=False, cuda=row.cuda, cupy=row.cupy)
 
 
 @lru_cache(maxsize=1024)
 def advisories_for(cupy: str, matrix: Matrix) -> tuple[Advisory, ...]:
-    """What is known to be bad of a CuPy release."""
+    """Returns the advisories for a CuPy release."""
     return tuple(row for row in matrix.advisories if within(cupy, row.cupy))
 
 
@@ -75,7 +75,7 @@ _BRACKETS = pattern(r"\[([^\]]+)\]$")
 
 
 class NeededGpu(NamedTuple):
-    """A GPU that the choice must serve; ``driven`` is one that the driver itself lists."""
+    """A GPU that the choice must support; ``driven`` if the driver lists it."""
 
     label: str
     compute_capability: ComputeCapability | None
@@ -86,22 +86,22 @@ class Needs(NamedTuple):
     """The facts behind a choice; None is unknown.
 
     Attributes:
-        platform: ``linux-x86_64`` and the like, as the matrix spells it; where one half alone is known, with the most
-            common other half.
-        platform_assumed: the fact behind that other half, and what it is taken for; None where both are known.
-        numpy: version in the target; None for none, too.
-        driver: version of the driver; of the one to come, where it only waits for a restart.
-        driver_absent: no driver is there, which is not the same as unknown.
+        platform: ``linux-x86_64`` and so on, as in the matrix; if only one half is known, with the most common other
+            half.
+        platform_assumed: the fact of that other half and its assumed value; None if both are known.
+        numpy: version in the target; None also if not installed.
+        driver: version of the driver, or of the one that only needs a reboot.
+        driver_absent: whether no driver is installed, as opposed to unknown.
         driver_cuda: the CUDA level of the libcuda in use.
-        forward_compatible: the libcuda in use is newer than the kernel module's driver.
-        windows: driver numbers are those of Windows, also under WSL.
-        gpus: every GPU that CUDA programs see; those on the PCI bus where no driver lists any.
-        gpus_absent: it is assumed that there is no GPU; where none was seen, one may still come, as to a container.
-        gpus_not_there: wherever a GPU would show itself was looked, and there is none.
+        forward_compatible: whether the libcuda in use is newer than the kernel module's driver.
+        windows: whether driver numbers are those of Windows, also under WSL.
+        gpus: the GPUs visible to CUDA programs; those on the PCI bus if no driver lists any.
+        gpus_absent: whether the absence of GPUs is assumed; otherwise one may appear later, as in a container.
+        gpus_not_there: whether every source that would show a GPU was read and shows none.
         toolkits: CUDA toolkits on the host.
-        packages: the distributions of the target, other than CuPy.
-        brings: those that bring CUDA libraries.
-        cupy: the distributions of CuPy that are in the target.
+        packages: the distributions of the target except CuPy.
+        brings: those that provide CUDA libraries.
+        cupy: the CuPy distributions of the target.
     """
 
     platform: str | None
@@ -121,33 +121,33 @@ class Needs(NamedTuple):
     gpus_not_there: bool
     toolkits: tuple[Toolkit, ...]
     packages: Mapping[str, str]
-    brings: tuple[Brings, ...]
+    brings: tuple[CudaPackages, ...]
     cupy: tuple[str, ...]
 
     @property
     def likely_platform(self) -> str:
-        """The platform; the most common one where nothing is known of it."""
+        """The platform, by default the most common one."""
         return self.platform or "-".join(_MOST_COMMON)
 
     @property
     def without_gpu(self) -> bool:
-        """Whether there is no GPU, by what was read or assumed; not whether none is known."""
+        """Whether there is certainly no GPU, as read or assumed."""
         return self.gpus_absent or self.gpus_not_there
 
     @property
     def gpus_label(self) -> str:
-        """Every GPU by its name, once."""
+        """The distinct names of the GPUs."""
         none = "no GPU" if self.without_gpu else "no known GPU"
         return ", ".join(dict.fromkeys(gpu.label for gpu in self.gpus)) or none
 
     @property
     def container_platform(self) -> str:
-        """The platform inside a container: Linux, on whatever system the engine runs."""
-        return _spelt("linux", self.likely_platform.partition("-")[2])
+        """The platform inside a container: Linux on any host system."""
+        return _platform_name("linux", self.likely_platform.partition("-")[2])
 
 
 def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
-    """The needs of a machine and its target."""
+    """Returns the needs of a machine and its target."""
     host, target = snapshot.host, snapshot.target
     platform, assumed = _platform(host.os.value, host.arch.value or ("aarch64" if is_tegra(snapshot) else None))
     return Needs(
@@ -171,72 +171,72 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
             or tuple(gpu_on_bus(device, matrix) for device in snapshot.pci_gpus or () if device.vendor == NVIDIA)
         ),
         gpus_absent=snapshot.gpu_count.value == 0 and snapshot.gpu_count.source == ASSUMED,
-        gpus_not_there=seen_to_be_absent(snapshot),
+        gpus_not_there=gpu_is_absent(snapshot),
         toolkits=tuple(kit for kit in snapshot.toolkits if not kit.in_target),
         packages=target.packages,
-        brings=brought(target.packages, matrix),
+        brings=cuda_packages(target.packages, matrix),
         cupy=tuple(dict.fromkeys(entry.distribution for entry in target.cupy)),
     )
 
 
 def driver_absent(snapshot: Snapshot) -> bool:
-    """Whether there is no driver, as far as every source can tell; not whether none was seen."""
+    """Whether every source reports the driver as absent."""
     driver = snapshot.driver
     if "driver.version" in snapshot.assumed:
         return not driver.version.known
     if driver.module.value is Module.LOADED or "driver.cuda" in snapshot.assumed:
         return False
-    # What nvidia-smi alone says is no driver: the real one needs both libraries.
+    # nvidia-smi alone does not count: a real driver needs both libraries.
     return all(snapshot.source(name).state is SourceState.ABSENT for name in ("nvml", "libcuda"))
 
 
 def compat_in_use(snapshot: Snapshot, matrix: Matrix) -> bool:
-    """Whether a cuda-compat libcuda is loaded: by its folder, or by a level above that of the driver's branch."""
+    """Whether a cuda-compat libcuda is loaded, by its folder or by a level above that of the driver branch."""
     driver = snapshot.driver
     if "/compat/" in (driver.cuda_library.value or ""):
         return True
     if driver.version.value is None or driver.cuda.value is None or driver.cuda.source != "libcuda":
         return False
-    # The very branch: a driver between two known ones (JetPack's 540) may have more than the older one's level.
+    # Only the exact branch: a driver between two known ones (JetPack's 540) may exceed the level of the older one.
     branch = driver.version.value.branch
     return any(row.branch == branch and row.cuda < driver.cuda.value for row in matrix.driver_branches)
 
 
 def driver_to_come(snapshot: Snapshot, matrix: Matrix) -> DriverVersion | None:
-    """The version to decide for: that of the libraries, where a restart is all that they wait for.
+    """Returns the version to decide for: that of the libraries if the driver only needs a reboot.
 
-    In a container they are no measure: there the host's module stays, and its libraries are put in their place.
+    Not in a container, where the host's module stays and its libraries replace those of the image.
     """
     driver = snapshot.driver
-    waits = not snapshot.host.contained and versions_differ(snapshot, matrix)
-    return (driver.library_version.value if waits else None) or driver.version.value
+    needs_reboot = not snapshot.host.contained and versions_differ(snapshot, matrix)
+    return (driver.library_version.value if needs_reboot else None) or driver.version.value
 
 
 def versions_differ(snapshot: Snapshot, matrix: Matrix) -> bool:
-    """Whether NVML or CUDA says that the kernel module and the libraries are of different versions."""
+    """Whether NVML or CUDA reports different versions of the kernel module and the libraries."""
     driver = snapshot.driver
     if driver.nvml_init.value == Nvml.LIB_RM_VERSION_MISMATCH:
         return True
     if driver.cuda_init.value != Cuda.SYSTEM_DRIVER_MISMATCH:
         return False
-    of_the_system = driver.cuda_origin.value is LibraryOrigin.SYSTEM and not snapshot.host.contained
-    return of_the_system or not compat_in_use(snapshot, matrix)
+    is_system = driver.cuda_origin.value is LibraryOrigin.SYSTEM and not snapshot.host.contained
+    return is_system or not compat_in_use(snapshot, matrix)
 
 
 def cuda_of_branch(driver: DriverVersion, matrix: Matrix) -> CudaVersion | None:
-    """The CUDA level of a driver's branch; None for one that is newer than the matrix."""
+    """Returns the CUDA level of a driver's branch; None if it is newer than the matrix."""
     branch = branch_of(driver, matrix)
     return next((row.cuda for row in matrix.driver_branches if row.branch == branch), None)
 
 
 def visible_gpus(snapshot: Snapshot) -> tuple[Gpu, ...]:
-    """The GPUs that CUDA programs see here; all of them where libcuda could not be asked."""
-    seen = tuple(gpu for gpu in snapshot.gpus if gpu.ordinal.known)
-    return seen or snapshot.gpus
+    """Returns the GPUs visible to CUDA programs; all GPUs if libcuda did not answer."""
+    visible = tuple(gpu for gpu in snapshot.gpus if gpu.ordinal.known)
+    return visible or snapshot.gpus
 
 
 def _level(snapshot: Snapshot, matrix: Matrix) -> CudaVersion | None:
-    """The CUDA level to count on: that of the branch where no libcuda tells, or the one in use refuses to start."""
+    """Returns the effective CUDA level: that of the branch if libcuda is silent or refuses to start."""
     driver = snapshot.driver
     level = driver.cuda.value if driver.cuda_init.value not in _REFUSED else None
     version = driver_to_come(snapshot, matrix)
@@ -244,17 +244,17 @@ def _level(snapshot: Snapshot, matrix: Matrix) -> CudaVersion | None:
 
 
 def _platform(os: str | None, arch: str | None) -> tuple[str | None, tuple[str, str] | None]:
-    """The platform, and what of it is assumed."""
+    """Returns the platform and its assumed part."""
     if os is None and arch is None:
         return None, ("host.os and host.arch", "-".join(_MOST_COMMON))
     if os is None or arch is None:
         common_os, common_arch = _MOST_COMMON
         assumed = ("host.os", common_os) if os is None else ("host.arch", common_arch)
-        return _spelt(os or common_os, arch or common_arch), assumed
-    return _spelt(os, arch), None
+        return _platform_name(os or common_os, arch or common_arch), assumed
+    return _platform_name(os, arch), None
 
 
-def _spelt(os: str, arch: str) -> str:
+def _platform_name(os: str, arch: str) -> str:
     arch = {"amd64": "x86_64", "x64": "x86_64"}.get(arch.lower(), arch.lower())
     if os == "windows" and arch == "aarch64":
         arch = "arm64"
@@ -264,7 +264,7 @@ def _spelt(os: str, arch: str) -> str:
 
 
 def gpu_on_bus(device: PciGpu, matrix: Matrix) -> NeededGpu:
-    """A GPU of the PCI bus: by its id, else by the product that the list of ids has in brackets."""
+    """Returns a GPU of the PCI bus, identified by its id, else by the product in brackets in the list of ids."""
     product = product_by_pci(device.device, matrix)
     if product is not None:
         return NeededGpu(f"{product.name} at {device.pci}", product.compute_capability)
@@ -274,7 +274,7 @@ def gpu_on_bus(device: PciGpu, matrix: Matrix) -> NeededGpu:
 
 
 def gpu_listed(gpu: Gpu, matrix: Matrix) -> NeededGpu:
-    """A GPU that a source lists: by its own word, else by its name."""
+    """Returns a listed GPU, with its reported compute capability or that of its name."""
     name = gpu.name.value
     capability = gpu.compute_capability.value
     if capability is None and name is not None:

@@ -1,4 +1,4 @@
-"""GPUs by the names that people and drivers use and by PCI id; which drivers and which CUDAs serve them."""
+"""Looks up GPU products by name and PCI id, and the drivers and CUDA versions that support them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from gpuenv.matrix.records import Matrix, Product
+from gpuenv.matrix.tables import Matrix, Product
 from gpuenv.model.causes import Cause
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 _MAKERS = {"nvidia", "tesla", "geforce"}
-# A virtual GPU's name, such as GRID A100D-20C: board, letters for its kind, megabytes or gigabytes, and the licence.
-# One that a MIG instance is behind has its slices too, as GRID A100D-1-10C, and CUDA names that instance as well
+# The name of a virtual GPU, such as GRID A100D-20C: board, letters for its kind, megabytes or gigabytes, and the
+# licence. One backed by a MIG instance also has its slices, as GRID A100D-1-10C, and CUDA appends the instance
 # (NVIDIA, Virtual GPU Software User Guide, Virtual GPU Types for Supported GPUs).
 _VIRTUAL = re.compile(r"^(?:GRID|NVIDIA) ((?:RTX ?)?[A-Z]\d+)[A-Z]*(?:-\d)?-\d+(?:[ABCQ]?[ABCQ]|CME)(?: MIG \S+)?$")
 _BRAND = "geforce"
@@ -21,14 +21,14 @@ _SEVERAL = re.compile(r"[,;+&]")
 
 
 class ProductError(ValueError):
-    """A name that no product has, or that several of different capability share."""
+    """A name that matches no product, or several with different compute capabilities."""
 
 
 def find_product(name: str, matrix: Matrix) -> Product:
-    """The product that a person means by ``V100``, ``RTX 5090`` or ``NVIDIA H100 80GB HBM3``.
+    """Returns the product for ``V100``, ``RTX 5090`` or ``NVIDIA H100 80GB HBM3``.
 
     Raises:
-        ProductError: with the names that come near.
+        ProductError: with similar names.
     """
     found = _matches(name, matrix)
     capabilities = {product.compute_capability for product in found}
@@ -36,18 +36,18 @@ def find_product(name: str, matrix: Matrix) -> Product:
         return found[0]
     if capabilities:
         labels = dict.fromkeys(f"{product.name} ({product.compute_capability})" for product in found)
-        how = "name several one by one" if _SEVERAL.search(name) else "name it in full"
-        raise ProductError(f"the GPU {name!r} could be: {', '.join([*labels][:6])}; {how}")
-    import difflib  # noqa: PLC0415 - for an error alone
+        how = "pass each GPU separately" if _SEVERAL.search(name) else "use the full name"
+        raise ProductError(f"the GPU {name!r} is ambiguous: {', '.join([*labels][:6])}; {how}")
+    import difflib  # noqa: PLC0415 - only for an error
 
     names = [known for product in matrix.products for known in (product.name, *product.aliases)]
-    near = difflib.get_close_matches(name.lower(), [known.lower() for known in names], 3, 0.5)
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    similar = difflib.get_close_matches(name.lower(), [known.lower() for known in names], 3, 0.5)
+    hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
     raise ProductError(f"no GPU named {name!r} is known{hint}")
 
 
 def capability_by_name(name: str, matrix: Matrix) -> ComputeCapability | None:
-    """The compute capability of a product that a driver names; None where the name does not decide it."""
+    """Returns the compute capability for a driver's product name; None if it is ambiguous."""
     for spelling in (name, _VIRTUAL.sub(r"\1", name)):
         try:
             return find_product(spelling, matrix).compute_capability
@@ -57,7 +57,7 @@ def capability_by_name(name: str, matrix: Matrix) -> ComputeCapability | None:
 
 
 def capability_by_beginning(beginning: str, matrix: Matrix) -> ComputeCapability | None:
-    """The compute capability of every product whose name begins so, where it is one; a series has to be in it."""
+    """Returns the common compute capability of all products with this prefix, which must contain a digit."""
     wanted = _plain(beginning)
     if not any(letter.isdigit() for letter in wanted):
         return None
@@ -67,12 +67,12 @@ def capability_by_beginning(beginning: str, matrix: Matrix) -> ComputeCapability
 
 
 def _plain(name: str) -> str:
-    """A name without the maker and the brand, which drivers of different ages write and leave out."""
-    return "".join(_words(name))
+    """Returns a name without vendor and brand, which some drivers omit."""
+    return "".join(_tokens(name))
 
 
 def product_by_pci(device: str, matrix: Matrix) -> Product | None:
-    """The product with a PCI device id, four hexadecimal digits."""
+    """Returns the product with a PCI device id (four hexadecimal digits)."""
     return next((product for product in _every(matrix) if device.lower() in product.pci), None)
 
 
@@ -82,12 +82,12 @@ def _every(matrix: Matrix) -> Iterator[Product]:
 
 
 def product_near_pci(device: str, matrix: Matrix) -> Product | None:
-    """The product whose PCI device id is the next to this one; None for an id beyond all that are known.
+    """Returns the product with the closest PCI device id; None for an id above all known ones.
 
-    NVIDIA gives its ids in the order of time, a block to each chip, so a neighbour is of the same generation.
+    NVIDIA assigns ids chronologically in blocks per chip, so a neighbour has the same generation.
 
     Raises:
-        ValueError: for an id that is no hexadecimal number.
+        ValueError: the id is not hexadecimal.
     """
     known = [(int(number, 16), product) for product in _every(matrix) for number in product.pci]
     wanted = int(device, 16)
@@ -97,25 +97,25 @@ def product_near_pci(device: str, matrix: Matrix) -> Product | None:
 
 
 def _matches(name: str, matrix: Matrix) -> list[Product]:
-    """The products of exactly this name, else those with all its words or its end, else those whose words are in it.
+    """Returns products with this exact name, else with all its words or its suffix, else with a subset of its words.
 
-    Of older ones exactly this name counts, with the brand or, where no newer one is like it, without.
+    Older products need an exact match, with the brand or, if no newer one is similar, without.
     """
-    wanted = _words(name)
+    wanted = _tokens(name)
     if not wanted:
         return []
     spellings = _every_spelling(matrix)
-    if _BRAND in name.lower():  # a number of another brand is another GPU
+    if _BRAND in name.lower():  # the same number of another brand is another GPU
         spellings = tuple(entry for entry in spellings if entry[0].name.lower().find(_BRAND) >= 0)
-    exact = [product for product, words in spellings if words == wanted]
-    exact = exact or [product for product, words in spellings if "".join(words) == "".join(wanted)]
-    exact = exact or [product for product, words in _every_older(matrix) if words == _named(name)]
-    wider = [product for product, words in spellings if set(wanted) < set(words)]
-    narrower = [(len(words), product) for product, words in spellings if words and set(words) < set(wanted)]
+    exact = [product for product, tokens in spellings if tokens == wanted]
+    exact = exact or [product for product, tokens in spellings if "".join(tokens) == "".join(wanted)]
+    exact = exact or [product for product, tokens in _every_older(matrix) if tokens == _named(name)]
+    wider = [product for product, tokens in spellings if set(wanted) < set(tokens)]
+    narrower = [(len(tokens), product) for product, tokens in spellings if tokens and set(tokens) < set(wanted)]
     if exact or wider:
         return exact or wider
-    joined = [product for product, words in spellings if "".join(words).endswith("".join(wanted))]
-    joined = joined or [product for product, words in _every_older(matrix) if _without_maker(words) == wanted]
+    joined = [product for product, tokens in spellings if "".join(tokens).endswith("".join(wanted))]
+    joined = joined or [product for product, tokens in _every_older(matrix) if _without_maker(tokens) == wanted]
     if joined:
         return joined
     longest = max((length for length, _ in narrower), default=0)
@@ -124,7 +124,7 @@ def _matches(name: str, matrix: Matrix) -> list[Product]:
 
 @lru_cache(maxsize=4)
 def _every_spelling(matrix: Matrix) -> tuple[tuple[Product, tuple[str, ...]], ...]:
-    return tuple((product, _words(name)) for product in matrix.products for name in (product.name, *product.aliases))
+    return tuple((product, _tokens(name)) for product in matrix.products for name in (product.name, *product.aliases))
 
 
 @lru_cache(maxsize=4)
@@ -133,22 +133,22 @@ def _every_older(matrix: Matrix) -> tuple[tuple[Product, list[str]], ...]:
 
 
 def _named(name: str) -> list[str]:
-    return [word for word in re.findall(r"[a-z0-9.]+", name.lower()) if word != "nvidia"]
+    return [part for part in re.findall(r"[a-z0-9.]+", name.lower()) if part != "nvidia"]
 
 
-def _words(name: str) -> tuple[str, ...]:
+def _tokens(name: str) -> tuple[str, ...]:
     return _without_maker(re.findall(r"[a-z0-9.]+", name.lower()))
 
 
-def _without_maker(words: Iterable[str]) -> tuple[str, ...]:
-    return tuple(word for word in words if word not in _MAKERS)
+def _without_maker(tokens: Iterable[str]) -> tuple[str, ...]:
+    return tuple(part for part in tokens if part not in _MAKERS)
 
 
 _TERA, _GIGA = 1e12, 1e9
 
 
 def peaks_of(matrix: Matrix) -> Mapping[str, Mapping[str, float]]:
-    """Product name, as the driver tells it -> name of the number -> FLOP/s or B/s."""
+    """Maps product names of the driver to the name of a number and its peak in FLOP/s or B/s."""
     found: dict[str, dict[str, float]] = {}
     for peak in matrix.peaks:
         rates = {"f16": peak.f16, "f32": peak.f32, "f64": peak.f64}
@@ -161,14 +161,14 @@ _SAME_PTX = {CudaVersion(12, 6): CudaVersion(12, 5)}
 
 
 class BranchRange(NamedTuple):
-    """The first and the last driver branch of a GPU generation; None where it is open or not known."""
+    """The first and the last driver branch of a GPU generation; None if open or unknown."""
 
     first: int | None
     last: int | None
     source: str
 
     def wants(self, branch: int) -> str | None:
-        """The branch that is needed instead, in words; None where this one will do."""
+        """Returns the required branch as text; None if this one is supported."""
         if self.last is not None and branch > self.last:
             return f"branch {self.last} or older"
         if self.first is not None and branch < self.first:
@@ -178,22 +178,22 @@ class BranchRange(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def branches_for(capability: ComputeCapability | None, matrix: Matrix) -> BranchRange | None:
-    """The driver branches of a GPU's generation; None where the matrix does not say."""
+    """Returns the driver branches of a GPU's generation; None if not in the matrix."""
     row = next((entry for entry in matrix.generations if capability in entry.capabilities), None)
     return BranchRange(row.first_branch, row.last_branch, matrix.cite(row.source)) if row else None
 
 
 def outside(compiled_for: Collection[ComputeCapability], gpus: Collection[ComputeCapability]) -> Cause:
-    """Whether GPUs are too old or too new for a CUDA that compiles for these, or only CuPy does not know them."""
+    """Returns the cause why GPUs are unsupported: too old or too new for the CUDA, or only for CuPy."""
     if any(gpu < min(compiled_for) for gpu in gpus):
         return Cause.GPU_REMOVED_FROM_TOOLKIT
     return Cause.GPU_TOO_NEW_FOR_TOOLKIT if set(gpus) - set(compiled_for) else Cause.CUPY_TOO_OLD_FOR_GPU
 
 
 def reads_ptx(driver: CudaVersion, wrote: CudaVersion) -> bool:
-    """Whether a driver of one CUDA level compiles the PTX that another CUDA wrote.
+    """Whether a driver of one CUDA level compiles the PTX of another CUDA version.
 
-    Each CUDA writes a newer PTX ISA than the one before, but for 12.5 and 12.6, which both write 8.5 (PTX ISA, Release
+    Each CUDA writes a newer PTX ISA than the previous one, except 12.5 and 12.6, which both write 8.5 (PTX ISA, Release
     Notes, table of PTX ISA versions).
     """
     return driver >= _SAME_PTX.get(wrote, wrote)
@@ -201,17 +201,17 @@ def reads_ptx(driver: CudaVersion, wrote: CudaVersion) -> bool:
 
 @lru_cache(maxsize=1024)
 def branch_of(driver: DriverVersion, matrix: Matrix) -> int:
-    """The branch of a driver: Windows counts within a branch (581.15 is of 580), so the nearest known one below."""
+    """Returns the branch of a driver, the nearest known one below: Windows counts within a branch (581.15 is 580)."""
     known = [row.branch for row in matrix.driver_branches if row.branch <= driver.branch]
     newest = max((row.branch for row in matrix.driver_branches), default=0)
     return max(known, default=driver.branch) if driver.branch <= newest else driver.branch
 
 
-# The newest major compute capability of CUDA majors that were not measured: a cubin runs on its own major alone.
+# The newest major compute capability of unmeasured CUDA versions: a cubin runs only on its own major.
 _NEWEST_OF_OLD = {8: 6, 9: 7}
 OF_OLD = "NVIDIA, Volta Compatibility Guide and Turing Compatibility Guide, Building Applications (read 2026-11-22)"
 
 
 def newest_of_old(cuda: CudaVersion) -> int | None:
-    """The newest major compute capability that an old CUDA knows; None for one that was measured, or is older still."""
+    """Returns the newest major compute capability of an old CUDA; None for measured and even older ones."""
     return _NEWEST_OF_OLD.get(cuda.major)

@@ -1,4 +1,4 @@
-"""Whether a release is a version, and in a range of them."""
+"""Versions of releases and version ranges."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ def within(release: str, wanted: str) -> bool:
     """Whether a release is in a range such as ``>=13.5,<14``, pre-releases too.
 
     Raises:
-        ValueError: where it is no version.
+        ValueError: it is not a version.
     """
     return _specifiers(wanted).contains(version_of(release), prereleases=True)
 
 
 def in_range(release: str, wanted: str) -> bool | None:
-    """Whether a release is in a range, as ``within``; None where it is no version."""
+    """Whether a release is in a range, as ``within``; None if it is not a version."""
     try:
         return within(release, wanted)
-    except ValueError:  # InvalidVersion, or more digits than int takes
+    except ValueError:  # InvalidVersion, or more digits than int accepts
         return None
 
 
 @lru_cache(maxsize=1024)
 def version_of(release: str) -> Version:
-    """A release as a version, to be compared: the same few are asked for many times.
+    """Returns a release as a version; cached.
 
     Raises:
-        ValueError: where it is none; of more digits than int takes, no InvalidVersion.
+        ValueError: it is not a version; not always InvalidVersion, as with more digits than int accepts.
     """
     return Version(release)
 
@@ -45,14 +45,14 @@ def is_version(text: str) -> bool:
     """Whether a text is the version of a package."""
     try:
         Version(text)
-    except ValueError:  # InvalidVersion, or more digits than int takes
+    except ValueError:  # InvalidVersion, or more digits than int accepts
         return False
     return True
 
 
 def same_release(one: str, other: str) -> bool:
-    """Whether two spellings are of one version: ``1.0`` and ``1.0.0`` are."""
+    """Whether two spellings are the same version, such as ``1.0`` and ``1.0.0``."""
     try:
         return version_of(one) == version_of(other)
-    except ValueError:  # InvalidVersion, or more digits than int takes
+    except ValueError:  # InvalidVersion, or more digits than int accepts
         return one == other

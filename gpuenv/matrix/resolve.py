@@ -16,10 +16,10 @@ from gpuenv.matrix.candidates import (
 from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, Unknown, fits
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.ranges import in_range, version_of
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.cupy import cuda_major
 from gpuenv.model.resolution import (
-    AS_TOLD,
+    BY_CALLER,
     Assumption,
     Candidate,
     CandidateKind,
@@ -33,7 +33,7 @@ from gpuenv.model.resolution import (
     WheelChoice,
 )
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.model.versions import DriverVersion
 
 _FLOOR = pattern(r">= (\d+(?:\.\d+)*)|branch (\d+) or newer")
@@ -41,19 +41,19 @@ _CEILING = pattern(r"branch (\d+) or older")
 
 
 def merged(changes: Sequence[Change]) -> tuple[Change, ...] | None:
-    """One change a fact; None where two wishes cannot both be met."""
+    """Merges changes per fact; returns None if two of them conflict."""
     found: dict[str, Change] = {}
     for change in changes:
         earlier = found.get(change.fact)
-        together = change if earlier is None else _both(earlier, change)
-        if together is None:
+        combined = change if earlier is None else _both(earlier, change)
+        if combined is None:
             return None
-        found[change.fact] = together
+        found[change.fact] = combined
     return tuple(found.values())
 
 
 def driver_floor(text: str) -> DriverVersion | None:
-    """The oldest driver that ``>= 580.65.06`` or ``branch 570 or newer`` admits."""
+    """Returns the oldest driver that ``>= 580.65.06`` or ``branch 570 or newer`` admits."""
     floor = _FLOOR.search(text)
     return DriverVersion.parse(floor[1] or floor[2]) if floor else None
 
@@ -75,8 +75,8 @@ def _both(one: Change, other: Change) -> Change | None:
     return Change(one.fact, f"{needed}, branch {min(ceilings)} or older" if ceilings else needed, one.found)
 
 
-class Judged(NamedTuple):
-    """A candidate with everything that stands against it, and what choosing it would assume."""
+class JudgedWheel(NamedTuple):
+    """A candidate with its rejections and the assumptions of choosing it."""
 
     wheel: WheelCandidate
     rejections: tuple[Rejection, ...]
@@ -85,20 +85,20 @@ class Judged(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether nothing stands against it."""
+        """Whether it has no rejections."""
         return not self.rejections
 
 
 def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) -> Resolution:
-    """The wheel, the conda specification and the image that fit a machine best, and why no other one does.
+    """Returns the wheel, the conda specification and the image that fit best, and the reasons against others.
 
-    With ``wheels_only``, conda and images are left out: for very many machines.
+    ``wheels_only`` skips conda and images, for many machines.
     """
     needs = needs_of(snapshot, matrix)
     judged = [judge(wheel, needs, matrix) for wheel in by_preference(needs, matrix)]
     chosen = next((entry for entry in judged if entry.fits), None)
     reachable = _lasting(_reachable(judged), matrix)
-    given = tuple(Assumption(path, AS_TOLD) for path in snapshot.assumed)
+    assumptions = tuple(Assumption(path, BY_CALLER) for path in snapshot.assumed)
     conda = [] if wheels_only else [judge(wheel, needs, matrix) for wheel in conda_candidates(matrix)]
     in_conda = next((entry for entry in conda if entry.fits), None)
     images = () if wheels_only else judge_images(needs, matrix)
@@ -112,7 +112,7 @@ def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) ->
             *(rejection for entry in images for rejection in entry.rejections),
             *against_amd,
         ),
-        assumptions=tuple(dict.fromkeys(given + (chosen.assumptions if chosen else ()))),
+        assumptions=tuple(dict.fromkeys(assumptions + (chosen.assumptions if chosen else ()))),
         next_better=_next_better(judged, chosen, reachable, needs),
         reachable=reachable,
         explanation="",
@@ -121,20 +121,20 @@ def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) ->
     )
     left = [entry.wheel for entry in judged if entry.fits]
     fitting = [wheel.candidate for wheel in left if wheel.line.last_cuda is None or wheel is left[0]]
-    words = [_explain(needs, resolution, fitting), *_below(snapshot, needs, matrix)]
-    return resolution._replace(explanation="\n".join(words))
+    explanation = [_explain(needs, resolution, fitting), *_below(snapshot, needs, matrix)]
+    return resolution._replace(explanation="\n".join(explanation))
 
 
 def _below(snapshot: Snapshot, needs: Needs, matrix: Matrix) -> Iterator[str]:
-    """What is there and older than all that the matrix covers."""
+    """Yields notes on a driver or a CuPy older than the matrix covers."""
     branch = min((row.branch for row in matrix.driver_branches), default=0)
     if needs.driver is not None and needs.driver.branch < branch and not needs.tegra:
-        yield f"Driver {needs.driver} is below what the matrix covers: branch {branch} and newer."
+        yield f"Driver {needs.driver} is older than the matrix covers (branch {branch} and newer)."
     releases = (release.cupy for line in matrix.wheel_lines for release in line.releases)
     oldest = min(releases, key=version_of, default="0")
     for entry in snapshot.target.cupy:
         if in_range(entry.release, f"<{oldest}"):
-            yield f"{entry.label} is below what the matrix covers: CuPy {oldest} and newer."
+            yield f"{entry.label} is older than the matrix covers (CuPy {oldest} and newer)."
 
 
 def _image(judged: Sequence[JudgedImage], needs: Needs, matrix: Matrix) -> ImageChoice | None:
@@ -147,7 +147,7 @@ def _image(judged: Sequence[JudgedImage], needs: Needs, matrix: Matrix) -> Image
 
 
 def choose(snapshot: Snapshot, matrix: Matrix) -> WheelChoice | None:
-    """The wheel that ``resolve`` would choose, without the reasons against the others: for very many machines."""
+    """Returns the wheel that ``resolve`` would choose, without reasons, for many machines."""
     needs = needs_of(snapshot, matrix)
     for wheel in by_preference(needs, matrix):
         if fits(wheel, needs, matrix):
@@ -155,8 +155,8 @@ def choose(snapshot: Snapshot, matrix: Matrix) -> WheelChoice | None:
     return None
 
 
-def judge(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Judged:
-    """Holds every constraint against one candidate; ``changes`` is None where some rejection cannot be lifted."""
+def judge(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> JudgedWheel:
+    """Evaluates every constraint for a candidate; ``changes`` is None if a rejection cannot be lifted."""
     rejections: list[Rejection] = []
     changes: list[Change | None] = []
     assumptions: list[Assumption] = []
@@ -169,11 +169,11 @@ def judge(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Judged:
             assumptions.append(Assumption(verdict.fact, verdict.value))
     possible = [change for change in changes if change is not None]
     liftable = merged(possible) if len(possible) == len(changes) else None
-    return Judged(wheel, tuple(rejections), liftable, tuple(assumptions))
+    return JudgedWheel(wheel, tuple(rejections), liftable, tuple(assumptions))
 
 
 def wheel_choice(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> WheelChoice:
-    """The candidate as what to hand to an installer."""
+    """Returns a candidate as input for an installer."""
     serving = serving_minors(wheel, needs, matrix)
     known = any(gpu.compute_capability for gpu in needs.gpus)
     name = f"{wheel.line.name}[{wheel.extra}]" if wheel.extra else wheel.line.name
@@ -191,7 +191,7 @@ def wheel_choice(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> WheelCh
 
 
 def _toolkit_pins(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[str, ...]:
-    """A pin on the CUDA wheels where not every minor that the extra could install serves these GPUs."""
+    """Returns a pin on the CUDA wheels if the extra could install a minor version that does not support these GPUs."""
     serving = serving_minors(wheel, needs, matrix)
     offered = minors_of(wheel, matrix)
     if wheel.extra is None or not serving or len(serving) == len(offered):
@@ -206,8 +206,8 @@ def _needs_toolkit(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str |
         return None
     serving = serving_minors(wheel, needs, matrix)
     span = f"CUDA {serving[0].cuda}" + (f" to {serving[-1].cuda}" if len(serving) > 1 else "")
-    there = host_toolkit(wheel, needs, matrix)
-    found = f"; the one in {there} fits" if there else ""
+    folder = host_toolkit(wheel, needs, matrix)
+    found = f"; the one in {folder} fits" if folder else ""
     return f"the libraries and headers of a toolkit, {span}{found}"
 
 
@@ -219,36 +219,36 @@ def _tags(wheel: WheelCandidate, needs: Needs) -> tuple[str, ...]:
     return (f"{interpreter}-{needs.python.abi}-{row.tag}",)
 
 
-def _reachable(judged: Sequence[Judged]) -> tuple[Reachable, ...]:
-    """The best candidate of each line that changes would admit, the preferred line first."""
+def _reachable(judged: Sequence[JudgedWheel]) -> tuple[Reachable, ...]:
+    """Returns the best candidate of each line that changes would admit, in order of preference."""
     best: dict[str, Reachable] = {}
     for entry in judged:
         if not entry.fits and entry.changes is not None:
             found = Reachable(entry.wheel.candidate, entry.changes)
-            kept = best.get(entry.wheel.line.name)
-            if kept is None or len(found.changes) < len(kept.changes):
+            previous = best.get(entry.wheel.line.name)
+            if previous is None or len(found.changes) < len(previous.changes):
                 best[entry.wheel.line.name] = found
     return tuple(best.values())
 
 
 def _size(entry: Reachable) -> tuple[int, tuple[int, ...]]:
-    """How many changes, and the driver that they need."""
+    """Returns the number of changes and the required driver."""
     floors = (driver_floor(change.needed) for change in entry.changes if change.fact == "driver.version")
     return len(entry.changes), next((floor.parts for floor in floors if floor is not None), ())
 
 
 def _lasting(reachable: tuple[Reachable, ...], matrix: Matrix) -> tuple[Reachable, ...]:
-    """Whoever changes a driver need not stop at a line that serves one old CUDA alone, unless nothing else is left."""
+    """Drops lines for a single old CUDA version, unless there are no others."""
     ended = {line.name for line in matrix.wheel_lines if line.last_cuda is not None}
     return tuple(entry for entry in reachable if entry.candidate.name not in ended) or reachable
 
 
 def _next_better(
-    judged: Sequence[Judged], chosen: Judged | None, reachable: Sequence[Reachable], needs: Needs
+    judged: Sequence[JudgedWheel], chosen: JudgedWheel | None, reachable: Sequence[Reachable], needs: Needs
 ) -> Reachable | None:
-    """Above the choice: the one with the fewest changes. Without a choice: the smallest change that gives one.
+    """Returns the better candidate with the fewest changes; without a choice, the one with the smallest change.
 
-    Where there is no driver at all, the newest is no larger a change than an old one.
+    Without any driver, the newest one is no larger a change than an old one.
     """
     if chosen is None and needs.driver_absent:
         return min(reachable, key=lambda entry: len(entry.changes), default=None)
@@ -276,9 +276,9 @@ _GPU_CONSTRAINTS = (ConstraintName.NVRTC_COMPILES_FOR_GPU, ConstraintName.WHEEL_
 
 
 def _explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate]) -> str:
-    """What was chosen for which machine, what was not and why, and what would change it.
+    """Explains the choice: the machine, the rejected candidates with reasons, and the changes that would help.
 
-    ``fitting`` are the candidates that nothing stands against, the best first.
+    ``fitting`` are the candidates without rejections, the best first.
     """
     wheel, reachable, better = resolution.wheel, resolution.reachable, resolution.next_better
     extra = f"[{wheel.extra}]" if wheel and wheel.extra else ""
@@ -294,9 +294,9 @@ def _explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate])
             lines.append(f"Also fits: {candidate.label}.")
     wheels = [entry for entry in resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL]
     lines += _refused(wheels, {candidate.name for candidate in fitting})
-    unknown = [entry for entry in resolution.assumptions if entry.value != AS_TOLD]
+    unknown = [entry for entry in resolution.assumptions if entry.value != BY_CALLER]
     if unknown:
-        lines.append("Assumed for want of a fact: " + "; ".join(f"{a.fact} is {a.value}" for a in unknown) + ".")
+        lines.append("Assumed (unknown): " + "; ".join(f"{a.fact} is {a.value}" for a in unknown) + ".")
     if resolution.conda is not None:
         lines.append(f"With conda: {' '.join(resolution.conda.specs)} from {resolution.conda.channel}.")
     if resolution.image is not None:
@@ -315,17 +315,17 @@ def _explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate])
 
 
 def changes_text(entry: Reachable) -> str:
-    """``driver >= 580.65.06 and NumPy >=2.0``."""
+    """Formats changes: ``driver >= 580.65.06 and NumPy >=2.0``."""
     return " and ".join(map(change_text, entry.changes))
 
 
 def change_text(change: Change) -> str:
-    """``driver >= 580.65.06``."""
+    """Formats a change: ``driver >= 580.65.06``."""
     return f"{_WORDS.get(change.fact, change.fact.removeprefix('target.packages.'))} {change.needed}"
 
 
 def _refused(rejected: Sequence[Rejection], fitting: set[str]) -> Iterator[str]:
-    """For each CUDA major above those that fit, and for all where none does, the reasons against its newest release."""
+    """Yields the reasons against the newest release of each CUDA major above those that fit, or of all."""
     seen = {cuda_major(name) for name in fitting}
     for rejection in rejected:
         candidate = rejection.candidate
@@ -335,6 +335,6 @@ def _refused(rejected: Sequence[Rejection], fitting: set[str]) -> Iterator[str]:
         seen.add(major)
         reasons = [entry for entry in rejected if entry.candidate == candidate]
         of_gpu = [entry for entry in reasons if entry.constraint in _GPU_CONSTRAINTS]
-        named = (entry for entry in reasons if entry not in of_gpu[1:])  # one of them is enough in words; JSON has all
+        named = (entry for entry in reasons if entry not in of_gpu[1:])  # one suffices in text; JSON has all
         why = "; ".join(f"needs {entry.needed}, found {entry.found}" for entry in named)
         yield f"Not {candidate.name} {candidate.version}: {why}."

@@ -1,4 +1,4 @@
-"""YAML without its surprises: every scalar is the text that was written, a key stands once, and nothing is shared.
+"""Strict YAML: scalars are the texts as written, keys are unique, and nothing is shared.
 
 ``safe_load`` turns 12.10 into 12.1 and ``no`` into False, and lets a second key overwrite the first.
 """
@@ -15,16 +15,16 @@ _TAGS = frozenset(
     for name in ("str", "int", "float", "bool", "null", "timestamp", "merge", "value", "map", "seq")
 )
 _NOTHING = ("", "null", "~")  # unquoted; the C parser gives a plain scalar the style '', the other one None
-_DEEPEST = 50
-LARGEST = 8 * 1024 * 1024  # characters
-_MOST = 50  # problems in a message
-_MOST_VALUES = 20_000  # with every alias written out
+_MAX_DEPTH = 50
+MAX_CHARACTERS = 8 * 1024 * 1024
+_MAX_PROBLEMS = 50  # in a message
+_MAX_VALUES = 20_000  # with aliases expanded
 
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain] | None"
 
 
 class YamlError(ValueError):
-    """A file that is no strict YAML; each of ``problems`` has its line."""
+    """A file that is not strict YAML; each of ``problems`` has its line."""
 
     def __init__(self, *problems: str) -> None:
         self.problems = problems
@@ -33,10 +33,10 @@ class YamlError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The plain values of a file, and the line on which each path begins (``wheel_lines[1].releases[0]``).
+    """The plain values of a file and the first line of each path (``wheel_lines[1].releases[0]``).
 
     Attributes:
-        tags: what a value is marked with by another tool (``!reset``), by its path.
+        tags: another tool's tags of values (``!reset``) by path.
     """
 
     value: Plain
@@ -45,32 +45,32 @@ class Document:
 
 
 def parse(text: str) -> Document:
-    """Reads one document.
+    """Parses one document.
 
     Raises:
-        YamlError: for broken YAML, 8 MiB or 50 levels; for repeated keys, aliases, tags and keys that are no text, all.
+        YamlError: for invalid YAML, more than 8 MiB or 50 levels, repeated keys, aliases, tags and non-text keys.
     """
-    reader = _Reader(shared=False)
+    reader = _StrictLoader(shared=False)
     document = reader.read(text)
     if reader.problems:
-        raise YamlError(*reader.problems[:_MOST])
+        raise YamlError(*reader.problems[:_MAX_PROBLEMS])
     return document
 
 
 def parse_shared(text: str) -> Document:
-    """Reads a document of another tool, which may use anchors, merge keys and tags of its own.
+    """Parses a document of another tool, with anchors, merge keys and custom tags.
 
-    An alias is written out; what comes to more than 20,000 values is refused, and so is one that holds itself.
+    Expands aliases; more than 20,000 values and an alias that contains itself are rejected.
 
     Raises:
-        YamlError: as ``parse`` does, but for aliases and tags.
+        YamlError: as for ``parse``, except for aliases and tags.
     """
-    return _Reader(shared=True).read(text)
+    return _StrictLoader(shared=True).read(text)
 
 
-# By LibYAML where it is there.
+# With LibYAML if available.
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Counts how deep it is in, since it goes in by recursion: one in C that nothing else ends but a crash."""
+    """Limits the depth: the C parser recurses and would crash."""
 
     _depth = 0
 
@@ -78,18 +78,18 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         """Called before the parts of each value."""
         del current_index
         self._depth += 1
-        if self._depth > _DEEPEST:
+        if self._depth > _MAX_DEPTH:
             where = f"line {current_node.start_mark.line + 1}: " if current_node else ""
-            raise YamlError(f"{where}nested more than {_DEEPEST} levels deep")
+            raise YamlError(f"{where}nested more than {_MAX_DEPTH} levels deep")
 
     def ascend_resolver(self) -> None:
-        """And after them."""
+        """Called after them."""
         self._depth -= 1
 
 
 def _composed(text: str) -> yaml.Node | None:
-    if len(text) > LARGEST:
-        raise YamlError(f"{len(text)} characters are more than the {LARGEST} that a matrix may have")
+    if len(text) > MAX_CHARACTERS:
+        raise YamlError(f"{len(text)} characters are more than {MAX_CHARACTERS}, the limit of a matrix")
     try:
         root = yaml.compose(text, _Loader)
     except yaml.YAMLError as error:
@@ -98,19 +98,19 @@ def _composed(text: str) -> yaml.Node | None:
         raise YamlError(f"{where}{getattr(error, 'problem', None) or error}") from error
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start) + 1
-        raise YamlError(f"line {line}: half a character, which is no text") from error
+        raise YamlError(f"line {line}: a lone surrogate, which is not text") from error
     return root
 
 
-class _Reader:
-    """Makes plain values of a document; a ``shared`` one has its aliases written out, as long as it stays small."""
+class _StrictLoader:
+    """Converts a document to plain values; a ``shared`` one may have aliases, which are expanded up to a limit."""
 
     def __init__(self, *, shared: bool) -> None:
         self.problems: list[str] = []
         self._shared = shared
         self._lines: dict[str, int] = {}
         self._tags: dict[str, str] = {}
-        self._met: set[int] = set()  # nodes; where they are shared, those that the present one lies in
+        self._visited: set[int] = set()  # nodes; in a shared document, the ancestors of the current one
         self._count = 0
 
     def read(self, text: str) -> Document:
@@ -123,29 +123,29 @@ class _Reader:
             raise YamlError(*self.problems)
 
     def _plain(self, node: yaml.Node, path: str) -> Plain:
-        line, place = node.start_mark.line + 1, path.lstrip(".")
+        line, key = node.start_mark.line + 1, path.lstrip(".")
         self._count += 1
-        if self._shared and self._count > _MOST_VALUES:
-            self._refuse(line, f"aliases make this more than {_MOST_VALUES} values")
-        self._lines.setdefault(place, line)
+        if self._shared and self._count > _MAX_VALUES:
+            self._refuse(line, f"aliases make this more than {_MAX_VALUES} values")
+        self._lines.setdefault(key, line)
         if node.tag and node.tag not in _TAGS:
             if self._shared:
-                self._tags.setdefault(place, node.tag)
+                self._tags.setdefault(key, node.tag)
             else:
                 self._refuse(line, f"the tag {node.tag}; expected plain values")
         if isinstance(node, yaml.ScalarNode):
             return None if not node.style and node.value in _NOTHING else str(node.value)
-        if id(node) in self._met:
-            self._refuse(line, "a value that holds itself" if self._shared else "an alias; write the values out")
-            return None  # not gone into again: it may stand for more than memory holds
-        self._met.add(id(node))
+        if id(node) in self._visited:
+            self._refuse(line, "a value that contains itself" if self._shared else "an alias; expand it")
+            return None  # not expanded: it may exceed the memory
+        self._visited.add(id(node))
         found: Plain
         if isinstance(node, yaml.SequenceNode):
             found = [self._plain(item, f"{path}[{number}]") for number, item in enumerate(node.value)]
         else:
             found = self._mapping(node, path)
         if self._shared:
-            self._met.discard(id(node))
+            self._visited.discard(id(node))
         return found
 
     def _mapping(self, node: yaml.Node, path: str) -> dict[str, Plain]:
@@ -154,7 +154,7 @@ class _Reader:
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                self._refuse(line, "a key that is no text")
+                self._refuse(line, "a key that is not text")
                 continue
             if self._shared and key.value == "<<":
                 merged += value.value if isinstance(value, yaml.SequenceNode) else [value]

@@ -1,4 +1,4 @@
-"""What must hold in a matrix beyond its form: proofs are there, versions grow, names are known; and its faults."""
+"""Validates a matrix beyond its form: citations, order of versions, known names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-from gpuenv.matrix.records import CudaMinor, Matrix, MatrixSource, Release, SourceKind, WheelLine
+from gpuenv.matrix.tables import CudaMinor, Matrix, MatrixSource, Release, SourceKind, WheelLine
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.nvidia import generation_of
 
@@ -25,23 +25,23 @@ _ROCM = re.compile(r"\d{1,4}(?:\.\d{1,4})*")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-class Fault(NamedTuple):
-    """What is wrong, and the path of the row (``wheel_lines[1].releases[0]``)."""
+class MatrixFault(NamedTuple):
+    """A fault and the path of its row (``wheel_lines[1].releases[0]``)."""
 
     path: str
     text: str
 
 
 class MatrixError(Exception):
-    """The matrix is invalid; ``faults`` has one text a fault, with file and line."""
+    """The matrix is invalid; ``faults`` has one text per fault, with file and line."""
 
     def __init__(self, faults: Iterable[str]) -> None:
         self.faults = tuple(faults)
         super().__init__("\n".join(self.faults))
 
 
-def faults(matrix: Matrix) -> Iterator[Fault]:
-    """Every fault of a matrix."""
+def faults(matrix: Matrix) -> Iterator[MatrixFault]:
+    """Yields every fault of a matrix."""
     for name, source in matrix.sources.items():
         yield from _source_faults(f"sources.{name}", source)
     yield from _citation_faults(matrix)
@@ -55,11 +55,11 @@ def faults(matrix: Matrix) -> Iterator[Fault]:
         yield from _release_faults(path, release)
     for path, line in _rows(matrix, "wheel_lines"):
         for number, release in enumerate(line.releases):
-            yield from (Fault(f"{path}.releases[{number}]", text) for text in _build_faults(line, release))
+            yield from (MatrixFault(f"{path}.releases[{number}]", text) for text in _build_faults(line, release))
 
 
 def _rows(matrix: Matrix, *tables: str) -> Iterator[tuple[str, Any]]:
-    """Every row of some tables, with its path."""
+    """Yields the rows of some tables with their paths."""
     return ((f"{table}[{number}]", row) for table in tables for number, row in enumerate(getattr(matrix, table)))
 
 
@@ -68,44 +68,44 @@ def _releases(matrix: Matrix) -> Iterator[tuple[str, Release]]:
         yield from ((f"{path}.releases[{number}]", release) for number, release in enumerate(line.releases))
 
 
-def _source_faults(path: str, source: MatrixSource) -> Iterator[Fault]:
+def _source_faults(path: str, source: MatrixSource) -> Iterator[MatrixFault]:
     if source.kind is SourceKind.BINARY and not (source.file and _DIGEST.fullmatch(source.sha256 or "")):
-        yield Fault(path, "a binary needs its file name and its sha256 (64 hexadecimal digits)")
+        yield MatrixFault(path, "a binary needs its file name and its sha256 (64 hexadecimal digits)")
     for file, digest in source.also.items():
         if not _DIGEST.fullmatch(digest):
-            yield Fault(f"{path}.also", f"{file} needs its sha256 (64 hexadecimal digits)")
+            yield MatrixFault(f"{path}.also", f"{file} needs its sha256 (64 hexadecimal digits)")
     if source.kind is SourceKind.DOCUMENT and not source.title:
-        yield Fault(path, "a document needs its title")
+        yield MatrixFault(path, "a document needs its title")
 
 
-def _citation_faults(matrix: Matrix) -> Iterator[Fault]:
-    """Every source that a row names is there."""
+def _citation_faults(matrix: Matrix) -> Iterator[MatrixFault]:
+    """Every source that a row cites exists."""
     for path, row in (*_rows(matrix, *_TABLES), *_releases(matrix)):
         for key in ("source", "driver_source", "state_source"):
             cited = getattr(row, key, None)
             if cited is not None and cited not in matrix.sources:
-                yield Fault(path, f"the source {cited} is not among the sources")
+                yield MatrixFault(path, f"the source {cited} is not among the sources")
 
 
-def _growth_faults(matrix: Matrix) -> Iterator[Fault]:
-    """Newer branches report no older CUDA; a minor is released with a driver no older than the minor before it."""
+def _growth_faults(matrix: Matrix) -> Iterator[MatrixFault]:
+    """Newer branches report no older CUDA; newer minor versions have no older drivers."""
     branches = sorted(_rows(matrix, "driver_branches"), key=lambda pair: pair[1].branch)
     yield from _repeated("driver_branches", [row.branch for row in matrix.driver_branches])
     for (_, older), (path, newer) in pairwise(branches):
         if newer.cuda < older.cuda:
-            yield Fault(path, f"branch {newer.branch} reports an older CUDA than branch {older.branch}")
+            yield MatrixFault(path, f"branch {newer.branch} reports an older CUDA than branch {older.branch}")
     for path, branch in branches:
         if branch.first is not None and branch.first.branch != branch.branch:
-            yield Fault(path, f"its first release {branch.first} is of another branch")
+            yield MatrixFault(path, f"its first release {branch.first} is of another branch")
     minors = sorted(_rows(matrix, "cuda_minors"), key=lambda pair: pair[1].cuda)
     yield from _repeated("cuda_minors", [str(row.cuda) for row in matrix.cuda_minors])
     for (_, before), (path, after) in pairwise(minors):
         for name in ("linux", "windows"):
             first, then = getattr(before, name), getattr(after, name)
             if first is not None and then is not None and then < first:
-                yield Fault(path, f"CUDA {after.cuda} has an older driver than CUDA {before.cuda}")
+                yield MatrixFault(path, f"CUDA {after.cuda} has an older driver than CUDA {before.cuda}")
     for path, row in minors:
-        yield from (Fault(path, text) for text in _minor_faults(row))
+        yield from (MatrixFault(path, text) for text in _minor_faults(row))
     yield from _repeated_names("peaks", [row.names for row in matrix.peaks])
     yield from _repeated("ngc_releases", [f"{row.image}:{row.release}" for row in matrix.ngc_releases])
     yield from _repeated_names("products", [(row.name, *row.aliases) for row in matrix.products])
@@ -123,36 +123,36 @@ def _minor_faults(row: CudaMinor) -> Iterator[str]:
         yield f"the drivers of CUDA {row.cuda} have no driver_source"
 
 
-def _generation_faults(matrix: Matrix) -> Iterator[Fault]:
-    """A capability stands once, and under the name that NVIDIA gives its generation."""
+def _generation_faults(matrix: Matrix) -> Iterator[MatrixFault]:
+    """Each capability occurs once, under NVIDIA's name of its generation."""
     yield from _repeated_names("generations", [row.capabilities for row in matrix.generations])
     for path, row in _rows(matrix, "generations"):
         for capability in row.capabilities:
             name = generation_of(str(capability))
             if name is not None and name != row.name.lower():
-                yield Fault(path, f"capability {capability} is {name}, not {row.name}")
+                yield MatrixFault(path, f"capability {capability} is {name}, not {row.name}")
         if row.first_branch is not None and row.last_branch is not None and row.last_branch < row.first_branch:
-            yield Fault(path, f"its last branch {row.last_branch} is before its first")
+            yield MatrixFault(path, f"its last branch {row.last_branch} is before its first")
 
 
-def _line_faults(matrix: Matrix) -> Iterator[Fault]:
-    """Majors have rising floors, lines do not overlap, and every line stands on rows that are there."""
+def _line_faults(matrix: Matrix) -> Iterator[MatrixFault]:
+    """Major versions have rising minimum drivers, lines do not overlap, and their rows exist."""
     majors = sorted(_rows(matrix, "cuda_majors"), key=lambda pair: pair[1].major)
     yield from _repeated("cuda_majors", [row.major for row in matrix.cuda_majors])
     for (_, older), (path, newer) in pairwise(majors):
         if newer.linux <= older.linux or newer.windows <= older.windows:
-            yield Fault(path, f"CUDA {newer.major} has no newer driver floor than CUDA {older.major}")
+            yield MatrixFault(path, f"CUDA {newer.major} has no newer driver floor than CUDA {older.major}")
     yield from _repeated("wheel_lines", [line.name for line in matrix.wheel_lines])
     yield from _repeated("rocm_lines", [line.name for line in matrix.rocm_lines])
     for path, line in _rows(matrix, "rocm_lines"):
         if not _ROCM.fullmatch(line.rocm):
-            yield Fault(path, f"{line.rocm} is no release of ROCm; expected one like 7.0")
+            yield MatrixFault(path, f"{line.rocm} is no release of ROCm; expected one like 7.0")
     in_order = sorted(_rows(matrix, "wheel_lines"), key=lambda pair: pair[1].first_cuda)
     for (_, one), (path, other) in pairwise(in_order):
         if one.serves(other.first_cuda):
-            yield Fault(path, f"{one.name} and {other.name} overlap: both serve CUDA {other.first_cuda}")
+            yield MatrixFault(path, f"{one.name} and {other.name} overlap: both serve CUDA {other.first_cuda}")
     for path, line in _rows(matrix, "wheel_lines"):
-        yield from (Fault(path, text) for text in _one_line_faults(line, matrix))
+        yield from (MatrixFault(path, text) for text in _one_line_faults(line, matrix))
 
 
 def _one_line_faults(line: WheelLine, matrix: Matrix) -> Iterator[str]:
@@ -168,19 +168,19 @@ def _one_line_faults(line: WheelLine, matrix: Matrix) -> Iterator[str]:
         yield f"CUDA {line.cuda_major} is not among the CUDA majors"
 
 
-def _reference_faults(matrix: Matrix) -> Iterator[Fault]:
-    """What conda builds, images, companions and advisories refer to is there, and their ranges are ranges."""
+def _reference_faults(matrix: Matrix) -> Iterator[MatrixFault]:
+    """References of conda builds, images, companions and advisories exist, and their ranges are valid."""
     releases = {(line.name, row.cupy) for line in matrix.wheel_lines for row in line.releases}
     for path, build in _rows(matrix, "conda_builds"):
         line = next((line for line in matrix.wheel_lines if line.serves(build.cuda)), None)
         if line is None or (line.name, build.cupy) not in releases:
-            yield Fault(path, f"no wheel line for CUDA {build.cuda} has CuPy {build.cupy}")
+            yield MatrixFault(path, f"no wheel line for CUDA {build.cuda} has CuPy {build.cupy}")
         yield from _abi_faults(f"{path}.pythons", build.pythons)
     for path, image in _rows(matrix, "images"):
         if (image.line is None) != (image.cupy is None):
-            yield Fault(path, "line and cupy stand together")
+            yield MatrixFault(path, "line and cupy stand together")
         elif image.line is not None and (image.line, image.cupy) not in releases:
-            yield Fault(path, f"{image.line} {image.cupy} is not among the wheel lines")
+            yield MatrixFault(path, f"{image.line} {image.cupy} is not among the wheel lines")
     yield from _repeated("images", [image.reference for image in matrix.images])
     yield from _repeated("advisories", [row.name for row in matrix.advisories])
     for path, advisory in _rows(matrix, "advisories"):
@@ -189,27 +189,27 @@ def _reference_faults(matrix: Matrix) -> Iterator[Fault]:
         yield from _range_faults(path, companion.versions)
         yield from _range_faults(path, companion.cupy or "")
         if companion.cuda is not None and companion.cuda.major != companion.cuda_major:
-            yield Fault(path, f"CUDA {companion.cuda} is outside CUDA {companion.cuda_major}")
+            yield MatrixFault(path, f"CUDA {companion.cuda} is outside CUDA {companion.cuda_major}")
 
 
-def _range_faults(path: str, text: str) -> Iterator[Fault]:
+def _range_faults(path: str, text: str) -> Iterator[MatrixFault]:
     try:
         SpecifierSet(text)
     except InvalidSpecifier:
-        yield Fault(path, f"{text} is no version range")
+        yield MatrixFault(path, f"{text} is no version range")
 
 
-def _abi_faults(path: str, tags: Sequence[str]) -> Iterator[Fault]:
+def _abi_faults(path: str, tags: Sequence[str]) -> Iterator[MatrixFault]:
     for tag in tags:
         if not _ABI.fullmatch(tag):
-            yield Fault(path, f"{tag} is no ABI tag; expected one like cp312 or cp314t")
+            yield MatrixFault(path, f"{tag} is no ABI tag; expected one like cp312 or cp314t")
 
 
-def _release_faults(path: str, release: Release) -> Iterator[Fault]:
+def _release_faults(path: str, release: Release) -> Iterator[MatrixFault]:
     try:
         Version(release.cupy)
-    except ValueError:  # InvalidVersion, or more digits than int takes
-        yield Fault(path, f"{release.cupy} is no version")
+    except ValueError:  # InvalidVersion, or more digits than int accepts
+        yield MatrixFault(path, f"{release.cupy} is no version")
     yield from _range_faults(f"{path}.numpy", release.numpy)
     range_faults = list(_range_faults(f"{path}.requires_python", release.requires_python or ""))
     yield from range_faults
@@ -217,19 +217,19 @@ def _release_faults(path: str, release: Release) -> Iterator[Fault]:
         wanted = SpecifierSet(release.requires_python or "")
         for tag in release.pythons:
             if _ABI.fullmatch(tag) and not wanted.contains(f"{tag[2]}.{tag[3:].rstrip('t')}", prereleases=True):
-                yield Fault(f"{path}.pythons", f"{tag} is outside {release.requires_python}")
+                yield MatrixFault(f"{path}.pythons", f"{tag} is outside {release.requires_python}")
     yield from _abi_faults(f"{path}.pythons", release.pythons)
     for name, platform in release.platforms.items():
         if name not in PLATFORMS:
-            yield Fault(f"{path}.platforms", f"{name} is no platform; expected one of {', '.join(PLATFORMS)}")
+            yield MatrixFault(f"{path}.platforms", f"{name} is no platform; expected one of {', '.join(PLATFORMS)}")
         for tag in set(platform.without) - set(release.pythons):
-            yield Fault(f"{path}.platforms.{name}", f"without {tag}, which the release does not have at all")
+            yield MatrixFault(f"{path}.platforms.{name}", f"without {tag}, which the release does not have at all")
         if name.startswith("linux") and platform.libc is None:
-            yield Fault(f"{path}.platforms.{name}", "a Linux wheel needs its oldest C library")
+            yield MatrixFault(f"{path}.platforms.{name}", "a Linux wheel needs its oldest C library")
 
 
 def _build_faults(line: WheelLine, release: Release) -> Iterator[str]:
-    """What a release says of CUDA is within its line."""
+    """The CUDA facts of a release match its line."""
     if release.built_with is not None and not line.serves(release.built_with):
         yield f"built with CUDA {release.built_with}, which {line.name} does not serve"
     for start in release.nvrtc_caps or {}:
@@ -241,15 +241,15 @@ def _build_faults(line: WheelLine, release: Release) -> Iterator[str]:
                 yield f"{code} is no capability; expected one like 9.0, 9.0a or 10.0f"
 
 
-def _repeated(path: str, names: Sequence[object]) -> Iterator[Fault]:
+def _repeated(path: str, names: Sequence[object]) -> Iterator[MatrixFault]:
     return _repeated_names(path, [(name,) for name in names])
 
 
-def _repeated_names(path: str, rows: Sequence[Sequence[object]]) -> Iterator[Fault]:
-    """The row in which a name stands that an earlier one has."""
+def _repeated_names(path: str, rows: Sequence[Sequence[object]]) -> Iterator[MatrixFault]:
+    """Yields each row with a name of an earlier row."""
     seen: set[object] = set()
     for number, names in enumerate(rows):
         for name in names:
             if name in seen:
-                yield Fault(f"{path}[{number}]", f"{name} stands there twice")
+                yield MatrixFault(f"{path}[{number}]", f"{name} occurs twice")
             seen.add(name)

@@ -14,12 +14,12 @@ from enum import Enum
 from functools import cache, lru_cache
 from typing import Any, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from gpuenv.model.text import LARGEST, harmless
+from gpuenv.model.strings import MAX_INTEGER, sanitize
 
 R = TypeVar("R")
 _Reader: TypeAlias = "Callable[[Any], Any]"  # makes a field's value from a plain one; raises DecodeError
 _PLAIN = frozenset((str, int, float, bool, type(None)))
-_LARGEST = {int: LARGEST, float: 2**1023}
+_LARGEST = {int: MAX_INTEGER, float: 2**1023}
 _NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -28,13 +28,13 @@ class DecodeError(ValueError):
 
     Attributes:
         path: that path, such as ``gpus[0].name``; empty for the whole input.
-        said: what is wrong there.
+        problem: what is wrong at that path.
     """
 
-    def __init__(self, path: str, said: str) -> None:
+    def __init__(self, path: str, problem: str) -> None:
         """Takes the path from the outermost record, each step with its dot or brackets."""
-        self.steps, self.path, self.said = path, path.lstrip("."), said
-        super().__init__(f"{harmless(self.path) or 'the input'}: {said}")
+        self.steps, self.path, self.problem = path, path.lstrip("."), problem
+        super().__init__(f"{sanitize(self.path) or 'the input'}: {problem}")
 
 
 def encode(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type
@@ -132,18 +132,18 @@ def _record_reader(kind: Any, texts: bool) -> _Reader:  # noqa: ANN401, FBT001 -
             raise _error("an object", data)
         if texts and (unknown := sorted(set(data) - set(names))):
             raise DecodeError(f".{unknown[0]}", f"unknown key; expected one of {', '.join(names)}")
-        given = {}
+        values = {}
         for name, reader in readers():
             if name in data:
                 try:
-                    given[name] = reader(data[name])
+                    values[name] = reader(data[name])
                 except DecodeError as error:
                     raise _within(f".{name}", error) from error.__cause__
         try:
-            return origin(**given)
+            return origin(**values)
         except TypeError as error:
-            lacking = ", ".join(name for name in required_fields(origin) if name not in data)
-            raise DecodeError("", f"lacks {lacking or error}") from error
+            missing = ", ".join(name for name in required_fields(origin) if name not in data)
+            raise DecodeError("", f"lacks {missing or error}") from error
 
     return read
 
@@ -229,7 +229,7 @@ def _from_text(kind: Any, data: str) -> object:  # noqa: ANN401 - int, float or 
 
 def _within(step: str, error: DecodeError) -> DecodeError:
     """The error as the record around it sees it."""
-    return DecodeError(step + error.steps, error.said)
+    return DecodeError(step + error.steps, error.problem)
 
 
 def _error(expected: str, data: object) -> DecodeError:

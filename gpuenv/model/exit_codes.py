@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What scripts and CI may rely on; where several hold, the first of 130, 70, 2, 6, 7, 75, 4, 3, 5, 1, 8, 0."""
+    """Exit codes for scripts and CI; if several apply, the first of 130, 70, 2, 6, 7, 75, 4, 3, 5, 1, 8, 0."""
 
     OK = 0
     UNFIT = 1
@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
     FAULT = 70
     RETRY_ELSEWHERE = 75
     INTERRUPTED = 130
-    OUTPUT_CLOSED = 141  # as a shell shows a program that SIGPIPE ended
+    OUTPUT_CLOSED = 141  # as a shell reports a program killed by SIGPIPE
 
 
 ENDS_IN: Mapping[ExitCode, tuple[str, ...]] = {
@@ -33,4 +33,4 @@ ENDS_IN: Mapping[ExitCode, tuple[str, ...]] = {
     ExitCode.COULD_NOT_CHECK: ("doctor", "preflight", "check-image", "matrix refresh"),
     ExitCode.RETRY_ELSEWHERE: ("preflight",),
 }
-"""The commands that end in a code; the others may be the end of every command. Help and README say the same."""
+"""The commands that use a code; every command may end with the other codes. Help and README have the same list."""

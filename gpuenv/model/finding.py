@@ -1,4 +1,4 @@
-"""What the doctor reports: findings with evidence and fix, how each check went, requirements, and what was repaired."""
+"""Findings with evidence and fix, and the results of checks, suppressions, requirements and repairs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["CheckRun", "CheckStatus", "Evidence", "Finding", "Fix", "Found", "Se
 
 
 class Severity(str, Enum):
-    """How much a finding matters: an error stops GPU work, a warning may, a note does not."""
+    """Severity of a finding: an error prevents GPU work, a warning may, a note does not."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -21,7 +21,7 @@ class Severity(str, Enum):
 
 
 class CheckStatus(str, Enum):
-    """How a check went."""
+    """Outcome of a check."""
 
     CLEAN = "clean"
     FOUND = "found"
@@ -30,7 +30,7 @@ class CheckStatus(str, Enum):
 
 
 class Evidence(NamedTuple):
-    """A fact behind a finding: a Snapshot path or a few words, its value, and where it came from."""
+    """A fact behind a finding: a Snapshot path or a short text, its value and its source."""
 
     fact: str
     value: str
@@ -50,8 +50,8 @@ class Finding:
         primary: whether this is the one to fix first.
         follows_from: the code of the finding that this is a consequence of.
         fix: what to do, the best first.
-        docs: where to read more: the ``gpuenv explain`` of its code.
-        allowed: the entry of the caller's allow-list that makes a note of it; null where there is none.
+        docs: the ``gpuenv explain`` command for its code.
+        allowed: the suppression that downgrades it to a note; null without one.
     """
 
     code: str
@@ -67,10 +67,10 @@ class Finding:
 
 
 class CheckRun(NamedTuple):
-    """How one check went; ``duration`` is in seconds.
+    """Result of one check; ``duration`` is in seconds.
 
     Attributes:
-        undecided: whether it was asked and could not tell, which is neither clean nor a fault.
+        undecided: whether the check ran without a conclusion, which is neither clean nor a finding.
     """
 
     code: str
@@ -84,30 +84,32 @@ Found = TypeVar("Found", bound=Finding)
 
 
 def ranked(findings: Iterable[Found], follows: Callable[[Found, Found], bool]) -> tuple[Found, ...]:
-    """Errors, warnings, notes, each in their order; the first error is the one to fix first.
+    """Sorts findings by severity; the first error becomes the primary finding.
 
     Args:
-        findings: in the order of what found them, none of them primary.
-        follows: whether the first one is a consequence of the second, that error.
+        findings: in the order of their checks, none of them primary.
+        follows: whether a finding is a consequence of the primary one.
     """
     order = list(Severity)
-    in_order = sorted(findings, key=lambda finding: order.index(finding.severity))
-    if not in_order or in_order[0].severity is not Severity.ERROR:
-        return tuple(in_order)
-    primary = replace(in_order[0], primary=True)
-    others = (replace(entry, follows_from=primary.code) if follows(entry, primary) else entry for entry in in_order[1:])
+    by_severity = sorted(findings, key=lambda finding: order.index(finding.severity))
+    if not by_severity or by_severity[0].severity is not Severity.ERROR:
+        return tuple(by_severity)
+    primary = replace(by_severity[0], primary=True)
+    others = (
+        replace(entry, follows_from=primary.code) if follows(entry, primary) else entry for entry in by_severity[1:]
+    )
     return (primary, *others)
 
 
 class Suppression(NamedTuple):
-    """An entry of the allow-list: a finding that is known and accepted until a day.
+    """A suppression: a finding that the configuration accepts until a date.
 
     Attributes:
         code: of the check, such as GPU206.
-        reason: why it is accepted, in the words of the configuration.
-        expires: the last day on which it counts, ISO 8601.
-        source: where it stands: ``gpuenv.toml: line 3``.
-        file: that file, as the caller would write its path.
+        reason: why it is accepted, as configured.
+        expires: the last day it is valid, ISO 8601.
+        source: its location: ``gpuenv.toml: line 3``.
+        file: path of that file, relative to the caller.
     """
 
     code: str
@@ -118,12 +120,12 @@ class Suppression(NamedTuple):
     line: int | None = None
 
     def has_expired(self, today: str) -> bool:
-        """Whether its last day is over; ``today`` is an ISO date, and empty where the day is unknown."""
+        """Whether its last day has passed; ``today`` is an ISO date, or empty if unknown."""
         return bool(today) and self.expires < today
 
 
 class SuppressionState(str, Enum):
-    """What became of an entry: it allowed a finding, its day is over, or there was nothing to allow."""
+    """State of a suppression: it matched a finding, it expired, or it matched nothing."""
 
     USED = "used"
     EXPIRED = "expired"
@@ -131,14 +133,14 @@ class SuppressionState(str, Enum):
 
 
 class SuppressionResult(NamedTuple):
-    """An entry of the allow-list, and what became of it."""
+    """A suppression and its state."""
 
     allowance: Suppression
     state: SuppressionState
 
 
 class RequirementStatus(str, Enum):
-    """Met, violated, or unknown for want of a fact."""
+    """Met, violated, or unknown because a fact is missing."""
 
     MET = "met"
     VIOLATED = "violated"
@@ -146,21 +148,21 @@ class RequirementStatus(str, Enum):
 
 
 class RequirementResult(NamedTuple):
-    """One requirement, held against a machine.
+    """One requirement, evaluated on a machine.
 
     Attributes:
-        text: the requirement as it was written.
-        key: what it is about, such as ``memory``.
-        found: what the machine has, in a few words.
+        text: the requirement as written.
+        key: its subject, such as ``memory``.
+        found: what the machine has, as a short text.
         evidence: the facts behind that, each with its Snapshot path.
-        missing: the fact that is not known; null unless the status is unknown.
+        missing: the unknown fact; null unless the status is unknown.
         of_host: whether another host could meet it: a GPU's memory, but not the CuPy in the environment.
-        by_absence: whether there is none of it, or there are too few, which a fault of the driver or of a GPU may have
-            brought about; that something is there and is of another kind has nothing to do with such a fault.
-        by_unusable: whether it would be met if every GPU that the machine lists could be used: one that is lost, or
-            that a variable hides, is then the reason.
-        source: who asks: ``--require``, or a file and its line.
-        file: that file, as the caller would write its path; null for the command line.
+        by_absence: whether something is absent or too few, which a fault of the driver or of a GPU may have caused; a
+            different value is unrelated to such a fault.
+        by_unusable: whether it would be met if every listed GPU were usable: a lost GPU, or one that a variable hides,
+            is then the reason.
+        source: ``--require``, or a file and its line.
+        file: path of that file, relative to the caller; null for the command line.
     """
 
     text: str
@@ -178,25 +180,25 @@ class RequirementResult(NamedTuple):
 
 
 class RepairStatus(str, Enum):
-    """How a repair ended: nothing that gpuenv may repair, planned, done, undone, or failed before a change."""
+    """Outcome of a repair: planned, nothing to repair, repaired, rolled back (or not), or failed before a change."""
 
     PLANNED = "planned"
     NOTHING = "nothing-to-mend"
-    MENDED = "mended"
+    REPAIRED = "mended"
     RESTORED = "restored"
     NOT_RESTORED = "not-restored"
     FAILED = "failed"
 
 
 class Repair(NamedTuple):
-    """What was done.
+    """Result of a repair.
 
     Attributes:
-        gone: the codes of findings that are there no more.
-        left: the codes of findings that are left, errors and warnings: their cures are for a person.
-        transaction: the number to roll back; null where nothing was changed.
-        undo: how it is undone, as an argv list; null where there is nothing to undo.
-        plan: what would be done, line by line, where that was only to be shown.
+        gone: codes of the resolved findings.
+        left: codes of the remaining errors and warnings, which need manual fixes.
+        transaction: to roll back; null if nothing was changed.
+        undo: command that undoes it, as an argv list; null if there is nothing to undo.
+        plan: lines of the plan in a dry run.
     """
 
     status: RepairStatus

@@ -1,4 +1,4 @@
-"""Whether a machine has NVIDIA GPUs at all, and which of them a process sees."""
+"""Presence and visibility of NVIDIA GPUs."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import NamedTuple
 from gpuenv.model.nvidia import NVIDIA, Nvml
 from gpuenv.model.reading import ASSUMED, PASTED
 from gpuenv.model.snapshot import Gpu, Module, PciGpu, Snapshot
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
-# The line by which programs switch a laptop's GPU off: some of them take it off the bus as well.
-SWITCHED_OFF = "alias nvidia off"
+# The modprobe line that programs use to turn off a laptop's GPU; some also remove it from the bus.
+TURNED_OFF = "alias nvidia off"
 CONTROL = "/dev/nvidiactl"
 _OWN_LIBRARIES = ("nvml", "libcuda", ASSUMED)
 _TEGRA_NAMES = ("nvgpu", "Orin", "Thor", "Tegra", "Xavier")
 
 
 def nvidia_on_bus(snapshot: Snapshot) -> tuple[PciGpu, ...] | None:
-    """NVIDIA GPUs on the PCI bus; None where the bus is not to be seen."""
+    """Returns the NVIDIA GPUs on the PCI bus; None if the bus is not visible."""
     if snapshot.pci_gpus is None:
         return None
     return tuple(gpu for gpu in snapshot.pci_gpus if gpu.vendor == NVIDIA)
 
 
 def driver_sees_gpu(snapshot: Snapshot) -> bool:
-    """Whether the driver's own libraries show this process at least one GPU.
+    """Whether the driver's libraries show this process at least one GPU.
 
-    The kernel's list does not count: a container sees the host's. Nor does nvidia-smi, but in a paste, where it stands
-    for the library that it asks.
+    The kernel's list does not count, because a container sees the host's. nvidia-smi counts only in a paste, where it
+    represents NVML.
     """
     source = snapshot.gpu_count.source or ""
-    counted = snapshot.gpu_count.value if source in _OWN_LIBRARIES or source.startswith(PASTED) else 0
-    return bool(counted or snapshot.visible_count.value)
+    count = snapshot.gpu_count.value if source in _OWN_LIBRARIES or source.startswith(PASTED) else 0
+    return bool(count or snapshot.visible_count.value)
 
 
 def module_loaded(snapshot: Snapshot) -> bool:
@@ -41,33 +41,33 @@ def module_loaded(snapshot: Snapshot) -> bool:
 
 
 def is_tegra(snapshot: Snapshot) -> bool:
-    """Whether this is a Jetson: by its root file system or kernel, or by the name of its GPU inside a container."""
+    """Whether this is a Jetson, by its root file system or kernel or, in a container, by the name of its GPU."""
     names = " ".join(gpu.name.value or "" for gpu in snapshot.gpus)
     return snapshot.host.tegra.known or any(mark in names for mark in _TEGRA_NAMES)
 
 
-def contained(snapshot: Snapshot) -> bool:
+def is_contained(snapshot: Snapshot) -> bool:
     """Whether this process is in a container."""
     return snapshot.host.contained
 
 
 def driver_nodes(snapshot: Snapshot) -> tuple[str, ...]:
-    """The paths of the driver's device nodes; Tegra's own are not among them, for they are there without a GPU too."""
+    """Returns the paths of the driver's device nodes, without Tegra's, which exist even without a GPU."""
     nodes = tuple(node.path for node in snapshot.driver.device_nodes if node.path != "/dev/nvmap")
     driver = snapshot.driver
     if nodes != (CONTROL,) or module_loaded(snapshot) or driver.module_version.known or snapshot.host.sandbox.known:
         return nodes
-    # NVML and nvidia-smi make this one for root, be there a driver or not.
+    # NVML and nvidia-smi create this one for root even without a driver.
     is_without_module = driver.nvml_init.value == Nvml.DRIVER_NOT_LOADED
     return () if is_without_module or (driver.module.known and not driver.nvml_init.known) else nodes
 
 
-def seen_to_be_absent(snapshot: Snapshot) -> bool:
-    """Whether every place was read in which an NVIDIA GPU would show itself, and none of them shows one.
+def gpu_is_absent(snapshot: Snapshot) -> bool:
+    """Whether every source that would show an NVIDIA GPU was read and none shows one.
 
-    Not to be told where the GPU is on no PCI bus (WSL, Tegra, by their facts), where the bus that is shown is not the
-    host's (a sandbox, a container on a host with the module at work), where a program may have switched it off, and
-    where nothing was read. An assumed driver means another machine than the one whose bus was read.
+    False if the absence is uncertain: a GPU outside the PCI bus (WSL, Tegra), a bus that is not the host's (a sandbox,
+    a container on a host with the module loaded), a GPU that a program may have turned off, or nothing read. An
+    assumed driver means another machine than the one whose bus was read.
     """
     host = snapshot.host
     if nvidia_on_bus(snapshot) != () or snapshot.gpus or driver_sees_gpu(snapshot) or driver_nodes(snapshot):
@@ -77,33 +77,33 @@ def seen_to_be_absent(snapshot: Snapshot) -> bool:
     driver = snapshot.driver
     if {"driver.version", "driver.cuda"} & set(snapshot.assumed) and (driver.version.known or driver.cuda.known):
         return False
-    if any(block.endswith(SWITCHED_OFF) for block in driver.module_blocks.value or ()):
+    if any(block.endswith(TURNED_OFF) for block in driver.module_blocks.value or ()):
         return False
-    return bus_is_own(snapshot)
+    return bus_is_reliable(snapshot)
 
 
-def bus_is_own(snapshot: Snapshot) -> bool:
-    """Whether a PCI bus that shows no NVIDIA GPU is to be believed.
+def bus_is_reliable(snapshot: Snapshot) -> bool:
+    """Whether a PCI bus without NVIDIA GPUs is trustworthy.
 
-    A sandbox shows a container another bus than the host's; and where the host's kernel has NVIDIA's module at work, it
-    has a GPU, since the module is not loaded without one.
+    A sandbox shows a container another bus than the host's; and a host with a loaded NVIDIA module has a GPU, because
+    the module does not load without one.
     """
-    at_work = module_loaded(snapshot) or snapshot.driver.module_version.known
-    return not (contained(snapshot) and (snapshot.host.sandbox.known or at_work))
+    has_module = module_loaded(snapshot) or snapshot.driver.module_version.known
+    return not (is_contained(snapshot) and (snapshot.host.sandbox.known or has_module))
 
 
-# How hidden_by begins where the kernel keeps a GPU's device node from this process: CUDA does not count it then.
+# Prefixes of hidden_by if the kernel denies this process the GPU's device node: CUDA does not count such a GPU.
 CONTROL_GROUP, DEVICE_NODE, PERMISSION = "control group", "device node", "permission"
 _OLD_INSTANCE = pattern(r"MIG-(GPU-[0-9a-f-]+)/\d+/\d+")
 
 
-class Listed(NamedTuple):
-    """What the variable's list comes to.
+class VisibleEntries(NamedTuple):
+    """The parsed value of the variable.
 
     Attributes:
-        entries: the entries that count: ordinals as they are, UUIDs in full.
-        invalid: the entry at which the list ends, where it names nothing.
-        twice: an entry that is there a second time, where one is.
+        entries: the effective entries: ordinals, and full UUIDs.
+        invalid: the first entry that names nothing, which ends the list.
+        twice: a repeated entry.
     """
 
     entries: tuple[str, ...]
@@ -111,63 +111,63 @@ class Listed(NamedTuple):
     twice: str | None = None
 
 
-def listed(value: str, count: int, uuids: Sequence[str]) -> Listed:
-    """Reads the list up to the first entry that names nothing.
+def parse_visible(value: str, count: int, uuids: Sequence[str]) -> VisibleEntries:
+    """Parses the list up to the first entry that names nothing.
 
-    Entries are ordinals, or UUIDs of GPUs or MIG instances, which may be shortened to a unique beginning; before R470
-    a MIG instance was written ``MIG-GPU-<uuid>/<GPU instance>/<compute instance>`` (CUDA Programming Guide, CUDA
+    Entries are ordinals, or UUIDs of GPUs or MIG instances, which may be shortened to a unique prefix; before R470 a
+    MIG instance was written ``MIG-GPU-<uuid>/<GPU instance>/<compute instance>`` (CUDA Programming Guide, CUDA
     Environment Variables, read November 2026). Of the old form only the GPU can be looked up.
 
     Args:
         value: the variable's value.
-        count: how many GPUs there are.
-        uuids: those of the GPUs and of their MIG instances.
+        count: number of GPUs.
+        uuids: of the GPUs and their MIG instances.
     """
     found: list[str] = []
     for entry in map(str.strip, value.split(",")):
-        named = _named(entry, count, uuids)
-        if named is None:
-            return Listed(tuple(found), invalid=entry)
-        if named in found:
-            return Listed((), twice=entry)
-        found.append(named)
-    return Listed(tuple(found))
+        name = _resolve_entry(entry, count, uuids)
+        if name is None:
+            return VisibleEntries(tuple(found), invalid=entry)
+        if name in found:
+            return VisibleEntries((), twice=entry)
+        found.append(name)
+    return VisibleEntries(tuple(found))
 
 
 def visible_entries(value: str, gpus: Sequence[Gpu]) -> int:
-    """How many entries of the variable name a GPU that is there; the list ends at the first that does not."""
-    counted = to_be_opened(gpus)
-    return len(listed(value, len(counted), uuids_of(counted)).entries)
+    """Returns the number of entries that name an existing GPU, up to the first that does not."""
+    accessible = accessible_gpus(gpus)
+    return len(parse_visible(value, len(accessible), uuids_of(accessible)).entries)
 
 
 def is_old_instance(value: str) -> bool:
-    """Whether the list begins with a MIG instance in the form of before R470, of which the GPU alone is looked up."""
+    """Whether the list starts with a MIG instance in the form used before R470, which names the GPU."""
     return _OLD_INSTANCE.fullmatch(value.split(",", maxsplit=1)[0].strip()) is not None
 
 
-def to_be_opened(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
-    """Those that this process may open: CUDA gives ordinals to them alone, from zero."""
+def accessible_gpus(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
+    """Returns the GPUs that this process may open; CUDA numbers only these."""
     return tuple(
         gpu for gpu in gpus if not (gpu.hidden_by.value or "").startswith((CONTROL_GROUP, DEVICE_NODE, PERMISSION))
     )
 
 
 def uuids_of(gpus: Sequence[Gpu]) -> tuple[str, ...]:
-    """Those of GPUs and of their MIG instances."""
+    """Returns the UUIDs of GPUs and their MIG instances."""
     instances = (instance.uuid for gpu in gpus for instance in gpu.mig_instances)
     return (*(gpu.uuid.value or "" for gpu in gpus), *instances)
 
 
-def _named(entry: str, count: int, uuids: Sequence[str]) -> str | None:
-    """The entry in full, or None where it names nothing."""
+def _resolve_entry(entry: str, count: int, uuids: Sequence[str]) -> str | None:
+    """Returns the full entry; None if it names nothing."""
     if entry.isdecimal() and entry.isascii():
         return str(int(entry)) if len(entry) <= len(str(count)) + 1 and int(entry) < count else None
     if not entry.startswith(("GPU-", "MIG-")):
         return None
     if old := _OLD_INSTANCE.fullmatch(entry):
         return entry if old[1] in uuids else None
-    fitting = [uuid for uuid in uuids if uuid.lower().startswith(entry.lower())]
-    return fitting[0] if len(fitting) == 1 else None
+    matching = [uuid for uuid in uuids if uuid.lower().startswith(entry.lower())]
+    return matching[0] if len(matching) == 1 else None
 
 
 VARIABLE = "GPUENV_SIMULATED"  # the name of the machine
@@ -175,5 +175,5 @@ RUNS_NO_KERNEL = "a simulated GPU runs no kernel"
 
 
 def is_simulated(environment: Mapping[str, str]) -> bool:
-    """Whether the GPUs that this process sees are a stub driver's."""
+    """Whether this process sees the GPUs of a stub driver."""
     return bool(environment.get(VARIABLE))

@@ -1,7 +1,6 @@
-"""On which line of a JSON text a value stands, which the standard library does not tell.
+"""Finds the line of a value in a JSON text, which the standard library does not report.
 
-Other values are passed over by the library's own reader: a token at a time, a recording of some megabytes
-takes gigabytes.
+The library's decoder skips other values: token by token, a snapshot of some megabytes takes gigabytes.
 """
 
 from __future__ import annotations
@@ -14,33 +13,33 @@ _READER = json.JSONDecoder()
 
 
 def line_of(text: str, path: str) -> int | None:
-    """The line of the value at a path such as ``gpus[0].name``; of a key that stands twice, the one that counts.
+    """Returns the line of the value at a path such as ``gpus[0].name``; for a repeated key, the effective one.
 
     Args:
         text: valid JSON.
-        path: keys and indices from the outermost value; empty for that itself.
+        path: keys and indices from the outermost value; empty for the outermost value.
     """
     begins = _after_blank(text, 0)
-    place = _find(text, begins, "", path) if path else begins
-    return None if place is None else text.count("\n", 0, place) + 1
+    position = _find(text, begins, "", path) if path else begins
+    return None if position is None else text.count("\n", 0, position) + 1
 
 
-def _find(text: str, at: int, here: str, path: str) -> int | None:
-    """Where the key or the entry of a list begins that is at ``path``, in the value at ``here``."""
+def _find(text: str, at: int, current: str, path: str) -> int | None:
+    """Returns the position of the key or list entry at ``path`` in the value at ``current``."""
     if text[at] not in "{[":
         return None
     found, is_object, number = None, text[at] == "{", 0
     at = _after_blank(text, at + 1)
     while text[at] not in "}]":
-        begins, there = at, f"{here}[{number}]"
+        begins, inner_path = at, f"{current}[{number}]"
         if is_object:
             key, at = _READER.raw_decode(text, at)
-            there = f"{here}.{key}".lstrip(".")
+            inner_path = f"{current}.{key}".lstrip(".")
             at = _after_blank(text, _after_blank(text, at) + len(":"))
-        if there == path:
+        if inner_path == path:
             found = begins
-        elif path.startswith((f"{there}.", f"{there}[")):
-            inner = _find(text, at, there, path)
+        elif path.startswith((f"{inner_path}.", f"{inner_path}[")):
+            inner = _find(text, at, inner_path, path)
             found = found if inner is None else inner
         at = _after_blank(text, _READER.raw_decode(text, at)[1])
         at = _after_blank(text, at + len(",")) if text[at] == "," else at

@@ -1,4 +1,4 @@
-"""The JSON Schema of a record, from its type hints: what ``codec.encode`` writes is what this describes."""
+"""Derives the JSON Schema of a record from its type hints; describes the output of ``codec.encode``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _schema(kind: Any, bound: Mapping[Any, Any], definitions: dict[str, Any]) ->
 
 
 def _label(kind: Any) -> str:  # noqa: ANN401 - a type hint
-    """A name for a type hint: tuples of different things are told apart."""
+    """Returns a name for a type hint that distinguishes tuples of different types."""
     inner = [_label(argument) for argument in get_args(kind) if argument is not Ellipsis]
     return "_".join([getattr(get_origin(kind) or kind, "__name__", "any"), *inner])
 
@@ -53,13 +53,13 @@ def _record(kind: Any, bound: Mapping[Any, Any], definitions: dict[str, Any]) ->
     if hasattr(origin, "parse"):
         return {"type": "string"}
     parameters = getattr(origin, "__parameters__", ())
-    given = [bound.get(argument, argument) for argument in get_args(kind)]
-    name = "_".join([origin.__name__, *map(_label, given)])
+    arguments = [bound.get(argument, argument) for argument in get_args(kind)]
+    name = "_".join([origin.__name__, *map(_label, arguments)])
     if name not in definitions:
-        definitions[name] = {}  # a record that holds itself ends here
+        definitions[name] = {}  # ends the recursion of a record that contains itself
         hints = get_type_hints(origin)
         fields = list(field_names(origin))
-        inner = dict(zip(parameters, given, strict=False))
+        inner = dict(zip(parameters, arguments, strict=False))
         properties = {field: _schema(hints[field], inner, definitions) for field in fields}
         definitions[name] = {"type": "object", "properties": properties, "required": fields}
     return {"$ref": f"#/$defs/{name}"}

@@ -1,4 +1,4 @@
-"""What NVIDIA's drivers, libraries and wheels call things: ids, return codes, Xid events, libraries, generations."""
+"""Identifiers of NVIDIA's drivers, libraries and wheels: PCI ids, return codes, Xid events, sonames, generations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from enum import IntEnum
 from typing import NamedTuple
 
-from gpuenv.model.text import pattern, whole_number
+from gpuenv.model.strings import parse_integer, pattern
 
 NVIDIA = "10de"  # PCI vendor id
 AMD = "1002"
@@ -14,7 +14,7 @@ INTEL = "8086"
 
 
 def pci_key(address: str | None) -> str | None:
-    """One spelling for a PCI address: ``00000000:17:00.0`` and ``0000:17:00.0`` are the same device."""
+    """Normalizes a PCI address: ``00000000:17:00.0`` and ``0000:17:00.0`` are the same device."""
     match = re.fullmatch(r"(?:([0-9a-fA-F]{1,8}):)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-9a-fA-F])", address or "")
     if not match:
         return None
@@ -22,13 +22,13 @@ def pci_key(address: str | None) -> str | None:
 
 
 def uuid_key(uuid: str | None) -> str | None:
-    """The bare digits of a UUID: libcuda prints it without the ``GPU-``."""
+    """Returns a UUID without its ``GPU-`` prefix, which libcuda omits."""
     digits = re.sub(r"^(GPU|MIG)-", "", uuid or "").lower()
     return digits or None
 
 
 class Nvml(IntEnum):
-    """Return codes of NVML that tell causes apart: ``nvmlReturn_t`` (nvml.h, as nvidia-ml-py 13.615.71 has it)."""
+    """Return codes of NVML that distinguish causes: ``nvmlReturn_t`` (nvml.h, as nvidia-ml-py 13.615.71 has it)."""
 
     INVALID_ARGUMENT = 2
     NOT_SUPPORTED = 3
@@ -43,7 +43,7 @@ class Nvml(IntEnum):
 
 
 class Cuda(IntEnum):
-    """Return codes of the CUDA driver API that tell causes apart: ``CUresult`` (cuda.h of CUDA 13.0)."""
+    """Return codes of the CUDA driver API that distinguish causes: ``CUresult`` (cuda.h of CUDA 13.0)."""
 
     OUT_OF_MEMORY = 2
     STUB_LIBRARY = 34
@@ -70,10 +70,10 @@ _EVENT = pattern(
 )
 
 # NVIDIA, Xid Errors, Analyzing Xid Errors with the Xid Catalog (catalogue of October 2025).
-# Those that are resolved by a reset, a restart or a look at the board, and then by support. Left out are those that the
-# catalogue resolves by restarting the application (13, 31, 69, 94), by nothing (43, 44, 45, 63, 92), or by its software
-# (109, 119, 120), and 46, "GPU stopped processing", which a kernel without end may bring about.
-HARDWARE = {
+# Those whose resolution is a reset, a reboot or an inspection of the board, and then support. Excluded are those that
+# the catalogue resolves by restarting the application (13, 31, 69, 94), by nothing (43, 44, 45, 63, 92), or by software
+# (109, 119, 120), and 46, "GPU stopped processing", which an endless kernel may cause.
+HARDWARE_XIDS = {
     48: "double-bit memory error",
     54: "auxiliary power is not connected",
     62: "internal micro-controller halted",
@@ -86,16 +86,13 @@ HARDWARE = {
     143: "GPU could not be initialised",
     158: "GPU fatal timeout",
 }
-# 13 and 31 (graphics engine exception, page fault) are what an illegal access of a kernel looks like, 43 and 45 what is
-# left of its process.
-BY_PROGRAMS = frozenset({13, 31, 43, 45})
+# An illegal access of a kernel causes 13 or 31 (graphics engine exception, page fault); its terminated process, 43 and
+# 45.
+PROGRAM_XIDS = frozenset({13, 31, 43, 45})
 
 
 def xid_event(line: str) -> tuple[int, str | None] | None:
-    """The number of the event that a line of the kernel's log reports, and the GPU's PCI address as ``pci_key`` has it.
-
-    None where it reports none.
-    """
+    """Returns the Xid number in a line of the kernel log and the GPU's normalized PCI address; None without one."""
     match = _EVENT.search(line)
     return (int(match["xid"]), pci_key(f"{match['pci']}{match['function'] or '.0'}")) if match else None
 
@@ -116,11 +113,11 @@ GENERATIONS = {
 
 
 def generation_of(capability: str | None) -> str | None:
-    """The generation of a compute capability such as ``9.0``; None where no document names one."""
+    """Returns the generation of a compute capability such as ``9.0``; None if no document names one."""
     return next((name for name, capabilities in GENERATIONS.items() if capability in capabilities), None)
 
 
-class WantedLibrary(NamedTuple):
+class CudaLibrary(NamedTuple):
     """A CUDA library that CuPy loads at run time: its name, which is also cuda-pathfinder's, and its soname."""
 
     name: str
@@ -128,29 +125,29 @@ class WantedLibrary(NamedTuple):
 
 
 # The sonames are the DT_NEEDED entries of the extension modules in the wheels cupy-cuda11x 13.6.0, cupy-cuda12x 13.6.0
-# and 14.2.0 and cupy-cuda13x 14.2.0 (Linux x86_64). Two bear the same name in CUDA 12 and 13: libcusparse.so.12 and
+# and 14.2.0 and cupy-cuda13x 14.2.0 (Linux x86_64). Two have the same name in CUDA 12 and 13: libcusparse.so.12 and
 # libcurand.so.10.
-def _wanted(
+def _cuda_libraries(
     nvrtc: str, cublas: str, cufft: str, curand: str, cusolver: str, cusparse: str
-) -> tuple[WantedLibrary, ...]:
+) -> tuple[CudaLibrary, ...]:
     names = ("nvrtc", "cublas", "cufft", "curand", "cusolver", "cusparse")
     sonames = (nvrtc, cublas, cufft, curand, cusolver, cusparse)
-    return tuple(WantedLibrary(n, f"lib{n}.so.{s}") for n, s in zip(names, sonames, strict=True))
+    return tuple(CudaLibrary(n, f"lib{n}.so.{s}") for n, s in zip(names, sonames, strict=True))
 
 
-WANTED: dict[int, tuple[WantedLibrary, ...]] = {
-    11: _wanted("11.2", "11", "10", "10", "11", "11"),
-    12: _wanted("12", "12", "11", "10", "11", "12"),
-    13: _wanted("13", "13", "12", "10", "12", "12"),
+CUDA_LIBRARIES: dict[int, tuple[CudaLibrary, ...]] = {
+    11: _cuda_libraries("11.2", "11", "10", "10", "11", "11"),
+    12: _cuda_libraries("12", "12", "11", "10", "11", "12"),
+    13: _cuda_libraries("13", "13", "12", "10", "12", "12"),
 }
 
-# Those that CuPy works without. Their sonames are read from the extension modules of the CuPy that is there, which need
-# them: cupy_backends/cuda/libs has nccl and cutensor in all these wheels, cudnn up to 13, and cusparselt in none.
-OPTIONAL = ("nccl", "cutensor", "cusparselt", "cudnn")
+# Libraries that CuPy works without. Their sonames are read from the extension modules of the installed CuPy:
+# cupy_backends/cuda/libs has nccl and cutensor in all these wheels, cudnn up to 13, and cusparselt in none.
+OPTIONAL_LIBRARIES = ("nccl", "cutensor", "cusparselt", "cudnn")
 
 
-# The names are those in the METADATA of cuda-toolkit 12.9.2.0 and 13.5.0. The wheels of CUDA 11 and 12 bear the major
-# version in their names; those of CUDA 13 do not, and some count by their own library's version.
+# The names are those in the METADATA of cuda-toolkit 12.9.2.0 and 13.5.0. The wheels of CUDA 11 and 12 have the major
+# version in their names; those of CUDA 13 do not, and some use their own library's version.
 _SUFFIXED = pattern(r"nvidia-[a-z0-9-]+-cu(\d\d)")
 _BY_CUDA_VERSION = frozenset(
     f"nvidia-{name}"
@@ -160,7 +157,7 @@ _BY_CUDA_VERSION = frozenset(
         *("cuda-tileiras", "cudla", "nvfatbin", "nvjitlink", "nvml-dev", "nvptxcompiler", "nvtx", "nvvm"),
     )
 )
-# cuda-toolkit 13.5.0 wants cublas 13, npp 13, nvjpeg 13, cufft 12, cusolver 12, cusparse 12, curand 10 and cufile 1.
+# cuda-toolkit 13.5.0 requires cublas 13, npp 13, nvjpeg 13, cufft 12, cusolver 12, cusparse 12, curand 10 and cufile 1.
 _OWN_MAJOR_OF_13 = {
     "nvidia-cublas": 13, "nvidia-npp": 13, "nvidia-nvjpeg": 13, "nvidia-cufft": 12, "nvidia-cusolver": 12,
     "nvidia-cusparse": 12, "nvidia-curand": 10, "nvidia-cufile": 1,
@@ -169,18 +166,18 @@ _FIRST_WITHOUT_SUFFIX = 13
 
 
 def cuda_wheel(library: str, cuda_major: int) -> str:
-    """The distribution of a library, such as ``cuda-runtime``, for a CUDA major version."""
+    """Returns the distribution of a library, such as ``cuda-runtime``, for a CUDA major version."""
     return f"nvidia-{library}" + ("" if cuda_major >= _FIRST_WITHOUT_SUFFIX else f"-cu{cuda_major}")
 
 
 def cuda_major_of_wheel(name: str, release: str) -> int | None:
-    """The CUDA major version of a CUDA wheel (canonical name); None for anything else, or where it is not known."""
+    """Returns the CUDA major version of a CUDA wheel (canonical name); None if unknown or another distribution."""
     suffixed = _SUFFIXED.fullmatch(name)
     if suffixed:
         return int(suffixed[1])
-    own = whole_number(release.split(".", maxsplit=1)[0]) or 0
+    major = parse_integer(release.split(".", maxsplit=1)[0]) or 0
     if name == "cuda-toolkit":
-        return own
+        return major
     if name in _BY_CUDA_VERSION:
-        return own if own >= _FIRST_WITHOUT_SUFFIX else None
-    return _FIRST_WITHOUT_SUFFIX if own and _OWN_MAJOR_OF_13.get(name) == own else None
+        return major if major >= _FIRST_WITHOUT_SUFFIX else None
+    return _FIRST_WITHOUT_SUFFIX if major and _OWN_MAJOR_OF_13.get(name) == major else None

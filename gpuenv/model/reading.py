@@ -1,4 +1,4 @@
-"""A fact with its source, and the answers of other sources."""
+"""Readings: facts with their source and the answers of other sources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 ASSUMED = "assumed"
-PASTED = "pasted "  # the beginning of the sources of a paste
+PASTED = "pasted "  # prefix of the sources of a paste
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Answer(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[T]):
-    """The value settled on, its source, the answers of others, and why there is no value where there is none."""
+    """A fact: its value and source, the answers of other sources, and the reason if the value is missing."""
 
     value: T | None = None
     source: str | None = None
@@ -31,39 +31,39 @@ class Reading(Generic[T]):
 
     @property
     def known(self) -> bool:
-        """Whether there is a value; a fact that is known to be absent has a value that says so."""
+        """Whether there is a value; a value may state a known absence."""
         return self.value is not None
 
     @property
     def dissent(self) -> tuple[Answer[T], ...]:
-        """The other answers that differ from the value settled on."""
+        """The other answers that differ from the value."""
         return tuple(answer for answer in self.others if answer.value != self.value)
 
 
 def known(value: T, source: str) -> Reading[T]:
-    """A fact from one source."""
+    """Returns a fact from one source."""
     return Reading(value, source)
 
 
 def missing(reason: str) -> Reading[T]:
-    """A missing fact, and why."""
+    """Returns a missing fact and its reason."""
     return Reading(reason=reason)
 
 
 def assumed(value: T) -> Reading[T]:
-    """A fact that the caller assumes."""
+    """Returns a fact that the caller assumes."""
     return Reading(value, ASSUMED)
 
 
 def settle(answers: Sequence[Answer[T] | None], reason: str) -> Reading[T]:
-    """The first answer in the order of trust wins; the rest are kept with it.
+    """Returns the first answer as the value and keeps the others.
 
     Args:
-        answers: of each source, the most trusted first; None where it has none.
-        reason: why the fact is missing where no source has it.
+        answers: of each source, the most trusted first; None for a source without an answer.
+        reason: why the fact is missing, for the case that no source has it.
     """
-    given = [answer for answer in answers if answer is not None]
-    if not given:
+    available = [answer for answer in answers if answer is not None]
+    if not available:
         return Reading(reason=reason)
-    first, *others = given
+    first, *others = available
     return Reading(first.value, first.source, tuple(others))

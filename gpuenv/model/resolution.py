@@ -1,4 +1,4 @@
-"""What fits a machine: the choice, every rejected candidate with its reason, and what would have to change."""
+"""Resolutions: the choice for a machine, rejected candidates with reasons, and the changes that others need."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -6,11 +6,11 @@ from typing import NamedTuple
 from gpuenv.model.versions import CudaVersion
 
 SCHEMA = "gpuenv.resolution/1"
-AS_TOLD = "as told"
+BY_CALLER = "as told"
 
 
 class ConstraintName(str, Enum):
-    """The closed list of constraints; the slug names what must hold."""
+    """The closed list of constraints; the slug names the condition."""
 
     NOT_YANKED = "not-yanked"
     PLATFORM = "platform"
@@ -31,7 +31,7 @@ class ConstraintName(str, Enum):
 
 
 class CandidateKind(str, Enum):
-    """What is being chosen."""
+    """Kind of a candidate."""
 
     WHEEL = "wheel"
     CONDA = "conda"
@@ -39,7 +39,7 @@ class CandidateKind(str, Enum):
 
 
 class Candidate(NamedTuple):
-    """Something that could be installed: ``cupy-cuda12x`` 14.2.0 with the extra ``ctk``."""
+    """An installable candidate: ``cupy-cuda12x`` 14.2.0 with the extra ``ctk``."""
 
     kind: CandidateKind
     name: str
@@ -56,8 +56,8 @@ class Rejection(NamedTuple):
     """Why a candidate does not fit.
 
     Attributes:
-        candidate: what was held against the machine.
-        source: the citation of the row that says so.
+        candidate: the rejected one.
+        source: citation of the matrix row.
     """
 
     candidate: Candidate
@@ -68,14 +68,14 @@ class Rejection(NamedTuple):
 
 
 class Assumption(NamedTuple):
-    """A fact that was not read: given by the caller (``as told``), or needed by the choice and unknown."""
+    """A fact that was not read: assumed by the caller (``as told``), or unknown and relevant to the choice."""
 
     fact: str
     value: str
 
 
 class Change(NamedTuple):
-    """What would have to change: ``driver.version`` from 535.104.05 to at least 580.65.06."""
+    """A required change: ``driver.version`` from 535.104.05 to at least 580.65.06."""
 
     fact: str
     needed: str
@@ -90,7 +90,7 @@ class Reachable(NamedTuple):
 
 
 class NvrtcRange(NamedTuple):
-    """The NVRTC minors that compile for every GPU there; both ends belong to it."""
+    """The NVRTC minor versions that compile for every GPU of the machine; both ends are included."""
 
     lowest: CudaVersion
     highest: CudaVersion
@@ -100,12 +100,12 @@ class WheelChoice(NamedTuple):
     """The wheel that fits best.
 
     Attributes:
-        extra: the extra that brings CUDA, where it is needed.
-        requirements: what to hand to pip or uv, pins included.
-        cuda_major: the line's CUDA major version.
-        nvrtc: the NVRTC minors that serve these GPUs; null where no GPU is known.
-        needs_toolkit: what must come from elsewhere; null where the extra brings it all.
-        replaces: other distributions of CuPy in the target; they own the same files and have to go first.
+        extra: the extra that provides CUDA, if needed.
+        requirements: for pip or uv, including pins.
+        cuda_major: CUDA major version of the line.
+        nvrtc: the NVRTC minor versions that support these GPUs; null if no GPU is known.
+        needs_toolkit: what else must be installed; null if the extra provides everything.
+        replaces: other CuPy distributions in the target; they own the same files and must be removed first.
     """
 
     distribution: str
@@ -123,8 +123,8 @@ class CondaChoice(NamedTuple):
     """A conda specification.
 
     Attributes:
-        specs: what to hand to conda or mamba.
-        assumptions: what the choice rests on and was not measured.
+        specs: for conda or mamba.
+        assumptions: unmeasured facts that the choice relies on.
     """
 
     specs: tuple[str, ...]
@@ -137,9 +137,9 @@ class ImageChoice(NamedTuple):
 
     Attributes:
         reference: with its tag.
-        digest: of its manifest; null where no registry was asked.
-        cuda: the CUDA version in it.
-        requirements: what to install in it; empty where CuPy is in it already.
+        digest: of its manifest; null if no registry was queried.
+        cuda: its CUDA version.
+        requirements: what to install in it; empty if it has CuPy.
     """
 
     reference: str
@@ -149,7 +149,7 @@ class ImageChoice(NamedTuple):
 
 
 class Experimental(NamedTuple):
-    """A candidate that might work and is not proven, with what that would rest on."""
+    """A candidate that might work but is unproven, with its assumptions."""
 
     candidate: Candidate
     assumptions: tuple[Assumption, ...]
@@ -159,15 +159,15 @@ class Resolution(NamedTuple):
     """The choice and its reasons.
 
     Attributes:
-        wheel: the wheel that fits best; null where none does.
-        conda: the conda specification; null where none fits.
-        image: the container image; null where none fits.
-        rejected: every candidate that does not fit, once a constraint.
-        assumptions: what was assumed, by the caller or for want of a fact.
-        next_better: the better candidate that is nearest, and what it would take; null where there is none.
+        wheel: the wheel that fits best; null if none does.
+        conda: the conda specification; null if none fits.
+        image: the container image; null if none fits.
+        rejected: every candidate that does not fit, once per constraint.
+        assumptions: made by the caller, or because a fact is unknown.
+        next_better: the closest better candidate and the changes it needs; null without one.
         reachable: the best candidate of each line that changes of driver, Python or NumPy would admit.
-        matrix_revision: the matrix that was used.
-        experimental: what could be tried on an AMD GPU, where there is no NVIDIA GPU.
+        matrix_revision: of the matrix in use.
+        experimental: candidates for an AMD GPU, if there is no NVIDIA GPU.
     """
 
     wheel: WheelChoice | None

@@ -1,4 +1,4 @@
-"""What a run of the smoke tests says: ``gpuenv.smoke/1``."""
+"""Results of the smoke tests: ``gpuenv.smoke/1``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from gpuenv.model.smoke_level import SmokeLevel
 
 SCHEMA = "gpuenv.smoke/1"
 FAULT_VARIABLE = "GPUENV_SMOKE_FAULT"
-"""Names a fault to plant into every test, to see what becomes of a failure; the payload's faults.py tells them."""
+"""Names a fault to inject into every test, to try out failures; the payload's cupy_device.py lists them."""
 
 
 class TestStatus(str, Enum):
@@ -24,38 +24,38 @@ class TestStatus(str, Enum):
     CRASHED = "crashed"
     BUSY = "busy"
 
-    __test__ = False  # no test of pytest's
+    __test__ = False  # not for pytest
 
 
 BROKEN = (TestStatus.FAILED, TestStatus.CRASHED, TestStatus.TIMED_OUT)
-"""How a test ends that says that something is wrong."""
+"""The statuses of a failure."""
 
 
 class Trouble(str, Enum):
-    """What came between a test and its success: finer than the status."""
+    """Why a test did not pass: finer than the status."""
 
     WRONG_ANSWER = "wrong-answer"  # the GPU's numbers are not the expected ones
     ERROR = "error"  # an exception
-    OUT_OF_MEMORY = "out-of-memory"  # more was asked for than there is, or than the pool's limit
-    MEMORY_HELD_BY_OTHERS = "memory-held-by-others"  # it would have fitted, did others not hold the GPU's memory
-    DEVICE_UNAVAILABLE = "device-unavailable"  # another process has the GPU for itself
-    CONTEXT_LOST = "context-lost"  # an error after which the process can use the GPU no more
+    OUT_OF_MEMORY = "out-of-memory"  # an allocation exceeded the memory or the pool's limit
+    MEMORY_HELD_BY_OTHERS = "memory-held-by-others"  # other processes hold the GPU's memory
+    DEVICE_UNAVAILABLE = "device-unavailable"  # another process has exclusive use of the GPU
+    CONTEXT_LOST = "context-lost"  # a fatal error: the process can no longer use the GPU
     SIGNAL = "signal"  # the process was ended by a signal
-    KILLED = "killed"  # another program has ended the process, mostly the kernel for want of the host's memory
+    KILLED = "killed"  # killed by another program, mostly the kernel when host memory runs out
     ENDED_EARLY = "ended-early"  # the process ended before its verdict
     DEADLINE = "deadline"  # no answer in time; killed
-    NO_DEVICE = "no-device"  # CUDA shows no GPU
-    WRONG_DEVICE = "wrong-device"  # CUDA shows another GPU than the one asked for
+    NO_DEVICE = "no-device"  # CUDA finds no GPU
+    WRONG_DEVICE = "wrong-device"  # CUDA shows another GPU than the requested one
     TOO_SMALL = "too-small"  # the GPU, or the pool's limit, has less memory than the test needs
     HOST_MEMORY = "host-memory"  # the host, or its share for a container, has less memory left than the test needs
-    NOT_APPLICABLE = "not-applicable"  # something that the test needs is not there
-    GIVEN_UP = "given-up"  # not started, since the GPU did not answer the tests before
-    NO_TIME = "no-time"  # not started, or cut off early, since the time for the whole run was used up
-    INTERRUPTED = "interrupted"  # not started, or ended early, since the whole run was interrupted
+    NOT_APPLICABLE = "not-applicable"  # a requirement of the test is missing
+    GIVEN_UP = "given-up"  # not started: earlier tests on the GPU timed out
+    NO_TIME = "no-time"  # not started or stopped: the time for the run is used up
+    INTERRUPTED = "interrupted"  # not started or stopped: the run was interrupted
 
 
 UNFINISHED = (Trouble.NO_TIME, Trouble.INTERRUPTED)
-"""Why a test that was asked for has no verdict, though nothing speaks against it."""
+"""Why a selected test has no verdict without having failed."""
 
 
 class Quantity(NamedTuple):
@@ -72,17 +72,17 @@ class TestResult:
     Attributes:
         name: ``blas.matmul_f32``.
         group: ``blas``.
-        gpu: UUID of the GPU or MIG instance; null where no GPU was to be had, or where all were used.
-        duration: seconds, the start of the process and the import of CuPy included.
-        detail: why it did not pass, in a sentence.
-        measured: what it measured, by name.
+        gpu: UUID of the GPU or MIG instance; null without a GPU, or if all were used.
+        duration: seconds, including process start and the import of CuPy.
+        detail: why it did not pass.
+        measured: measured numbers by name.
         trouble: finer than the status.
-        cause: the root cause, where the test can tell.
-        deadline: seconds that it was given.
-        work: seconds between the first and the last call of the GPU.
+        cause: the root cause, if known.
+        deadline: seconds.
+        work: seconds from the first to the last GPU call.
     """
 
-    __test__ = False  # no test of pytest's
+    __test__ = False  # not for pytest
 
     name: str
     group: str
@@ -104,7 +104,7 @@ class TestResult:
 class TestedGpu:
     """A GPU or MIG instance that tests ran on; memory in bytes."""
 
-    __test__ = False  # no test of pytest's
+    __test__ = False  # not for pytest
 
     uuid: str | None
     name: str | None = None
@@ -113,14 +113,14 @@ class TestedGpu:
 
 
 class Compared(NamedTuple):
-    """A measured number and another one; ``ratio`` is this one over the other.
+    """Comparison of a measured number; ``ratio`` is ``value`` over ``baseline``.
 
     Attributes:
         name: group and name, such as ``transfer.h2d_pinned``.
-        baseline: what it is compared with.
+        baseline: the reference value.
         worse: whether the difference, in the direction that is worse for this unit, is more than the tolerance.
         against: ``baseline``, an earlier run; ``sisters``, the median of the other GPUs of the same name in this run;
-            ``data-sheet``, what the maker says that this product does at most.
+            ``data-sheet``, the theoretical peak of the product.
     """
 
     name: str
@@ -134,19 +134,19 @@ class Compared(NamedTuple):
 
 
 class SmokeResult(NamedTuple):
-    """A whole run.
+    """A complete run.
 
     Attributes:
         status: ``passed``, ``failed`` (any test failed, crashed or ran out of time), ``busy`` or ``skipped``.
         exit_code: 0 passed; 5 otherwise.
-        seed: what every input was made from.
-        gpus: what the tests ran on.
+        seed: that all inputs are derived from.
+        gpus: that the tests ran on.
         tests: each test on each GPU.
         duration: seconds.
-        budget: seconds that the level should take at most.
-        versions: of Python, NumPy and CuPy in the target environment, as it says itself.
-        fault: the fault that was planted on purpose, or null.
-        compared: with the baseline, where one was given.
+        budget: maximum seconds that the level should take.
+        versions: of Python, NumPy and CuPy, as the target environment reports them.
+        fault: the injected fault, or null.
+        compared: with the baseline, other GPUs and data sheets.
         started_at: ISO 8601.
     """
 
@@ -167,9 +167,9 @@ class SmokeResult(NamedTuple):
 
 
 def overall(tests: tuple[TestResult, ...]) -> TestStatus:
-    """What a run comes to: failed before busy, busy before passed; skipped where the verdict of a test is wanting.
+    """Returns the overall status: failed before busy before passed; skipped if a test is unfinished.
 
-    A test that does not apply is not wanted; where no other is left, there is no verdict either.
+    Tests that do not apply are ignored; without any other, the status is skipped.
     """
     found = {test.status for test in tests}
     if found.intersection(BROKEN):

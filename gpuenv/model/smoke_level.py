@@ -1,4 +1,4 @@
-"""How much the smoke tests test."""
+"""Levels of the smoke tests."""
 
 from __future__ import annotations
 

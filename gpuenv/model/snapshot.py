@@ -1,4 +1,4 @@
-"""A machine, its driver and GPUs, and a target environment, as they were read: the input of every decision.
+"""Snapshot of a machine, its driver and GPUs, and a target environment: the input of every decision.
 
 The paths (``driver.version``, ``gpus[].name`` and so on) are a contract: additions only.
 """
@@ -17,7 +17,7 @@ _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 class Container(str, Enum):
-    """What this process is contained in."""
+    """The kind of container that this process runs in."""
 
     NONE = "none"
     DOCKER = "docker"
@@ -30,13 +30,13 @@ class Container(str, Enum):
 
 
 def operating_system(name: str) -> str:
-    """``linux``, ``windows`` or ``darwin``, however people and programs write it (``Windows``, ``macOS``)."""
+    """Normalizes a name (``Windows``, ``macOS``) to ``linux``, ``windows`` or ``darwin``."""
     lowered = name.strip().lower()
     return {"macos": "darwin", "win32": "windows"}.get(lowered, lowered)
 
 
 def architecture(name: str) -> str:
-    """``x86_64`` or ``aarch64``, however people and programs write it (``amd64``, ``arm64``)."""
+    """Normalizes a name (``amd64``, ``arm64``) to ``x86_64`` or ``aarch64``."""
     lowered = name.strip().lower()
     return {"amd64": "x86_64", "arm64": "aarch64"}.get(lowered, lowered)
 
@@ -50,15 +50,15 @@ class Host(NamedTuple):
         kernel: the kernel's release.
         arch: ``x86_64`` or ``aarch64``, as the target's interpreter sees it.
         libc: the C library that the target is linked with.
-        container: what this process is contained in.
-        sandbox: ``gvisor`` where that kernel stands in for Linux; its files tell nothing of the driver.
+        container: the kind of container that this process runs in.
+        sandbox: ``gvisor`` if that kernel replaces Linux; its files say nothing about the driver.
         wsl: whether this is the Windows Subsystem for Linux.
         tegra: the release line of a Jetson's root file system.
-        secure_boot: whether the firmware lets signed kernels alone start, which then refuse unsigned modules.
+        secure_boot: whether the firmware starts only signed kernels, which then reject unsigned modules.
         lockdown: the kernel's lockdown mode: ``none``, ``integrity`` or ``confidentiality``.
-        module_signatures: whether the kernel refuses modules without a valid signature.
-        suspends: how often it has gone to sleep since its start.
-        image: ``ostree`` where the root is an image onto which packages are layered, as in Fedora Silverblue.
+        module_signatures: whether the kernel rejects modules without a valid signature.
+        suspends: number of suspends since boot.
+        image: ``ostree`` if the root is an image with layered packages, as in Fedora Silverblue.
     """
 
     os: Reading[str] = Reading()
@@ -83,12 +83,12 @@ class Host(NamedTuple):
 
 
 class KernelMessage(NamedTuple):
-    """A line of the kernel's log that concerns the driver.
+    """A line of the kernel log about the driver.
 
     Attributes:
         text: the line without its time stamp.
-        xid: the number of the Xid event that it reports.
-        pci: PCI address of the GPU that it names.
+        xid: number of the Xid event that it reports.
+        pci: PCI address of the named GPU.
     """
 
     text: str
@@ -100,7 +100,7 @@ class CdiFile(NamedTuple):
     """A file that describes devices for container engines (Container Device Interface).
 
     Attributes:
-        kind: ``nvidia.com/gpu`` and so on; null where the file could not be understood.
+        kind: ``nvidia.com/gpu`` and so on; null if the file could not be parsed.
         devices: the names of its devices.
     """
 
@@ -110,15 +110,15 @@ class CdiFile(NamedTuple):
 
 
 class ContainerSupport(NamedTuple):
-    """What gives containers their GPUs: inside one, its rules; on a host, what the engine knows.
+    """GPU support of containers: inside one, its device rules; on a host, the engine's configuration.
 
     Attributes:
-        device_rules: the control group's rules for devices, as version 1 shows them.
-        docker: Docker's program on this host.
-        has_toolkit: whether the NVIDIA container toolkit is there.
+        device_rules: the device rules of the control group (version 1).
+        docker: the ``docker`` program on this host.
+        has_toolkit: whether the NVIDIA container toolkit is installed.
         toolkit: release of the NVIDIA container toolkit.
-        runtimes: the runtimes that the engine's configuration names.
-        default_runtime: the one that is used where none is asked for.
+        runtimes: the runtimes in the engine's configuration.
+        default_runtime: the runtime used by default.
         cdi_files: the files of the Container Device Interface.
     """
 
@@ -132,12 +132,12 @@ class ContainerSupport(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """The GPUs that a scheduler or a container engine has granted to this process.
+    """The GPUs that a scheduler or a container engine granted to this process.
 
     Attributes:
         by: ``slurm``, ``kubernetes``, ``container-engine`` and so on.
-        gpus: how many; null where all there are, or unknown.
-        devices: their indices or UUIDs, as the grantor names them.
+        gpus: how many; null if all or unknown.
+        devices: their indices or UUIDs as granted.
     """
 
     by: Reading[str] = Reading()
@@ -149,8 +149,8 @@ class Mps(NamedTuple):
     """NVIDIA's Multi-Process Service.
 
     Attributes:
-        pipe_directory: where clients look for its control daemon.
-        daemon: whether a control daemon has left its pipe there.
+        pipe_directory: where clients look for the control daemon.
+        daemon: whether it has the pipe of a control daemon.
     """
 
     pipe_directory: Reading[str] = Reading()
@@ -162,7 +162,7 @@ class AmdGpu(NamedTuple):
 
     Attributes:
         node: the number of its KFD node.
-        name: the code name that the kernel gives, such as ``aldebaran``.
+        name: the kernel's code name, such as ``aldebaran``.
         gfx: the compiler's target, such as ``gfx90a``.
         pci: PCI address.
         memory_total: bytes of its own memory.
@@ -184,7 +184,7 @@ class Module(str, Enum):
 
 
 class DeviceNode(NamedTuple):
-    """A device file: ``accessible`` tells whether this process may read and write it."""
+    """A device file; ``accessible`` if this process may read and write it."""
 
     path: str
     accessible: bool
@@ -197,10 +197,10 @@ class DkmsBuild(NamedTuple):
 
     Attributes:
         module: DKMS's name for it, such as ``nvidia``.
-        kernel: the kernel it was built for; null where it has only been added.
+        kernel: the kernel it was built for; null if only added.
         state: ``added``, ``built`` or ``failed``.
-        compiler: the compiler that the kernel was built with, such as ``gcc-12``, where the build failed since another
-            one, or none, is there.
+        compiler: the compiler that the kernel was built with, such as ``gcc-12``, if the build failed because it is
+            not installed.
     """
 
     module: str
@@ -211,7 +211,7 @@ class DkmsBuild(NamedTuple):
 
 
 class LibraryOrigin(str, Enum):
-    """Where a library of the driver's comes from."""
+    """Origin of a driver library."""
 
     SYSTEM = "system"
     MOUNTED = "mounted"
@@ -229,10 +229,9 @@ class DriverLibrary(NamedTuple):
     """A file of libcuda or libnvidia-ml.
 
     Attributes:
-        path: the file, links resolved.
+        path: the file, with links resolved.
         release: the driver version in its name.
-        mounted: whether it is mounted there, and so no part of a container's image; null where mounts are not to be
-            seen.
+        mounted: whether it is mounted and thus not part of a container image; null if mounts are not visible.
     """
 
     path: str
@@ -253,14 +252,14 @@ class Driver(NamedTuple):
         library_version: the version in the file name of the user-space library.
         flavor: ``open`` or ``proprietary`` kernel module.
         nouveau: whether the nouveau module is loaded.
-        nvml_library: file that the loader takes for ``libnvidia-ml.so.1``.
-        cuda_library: file that the loader takes for ``libcuda.so.1``.
-        cuda_origin: where that file comes from: ``compat`` is a forward-compatibility package.
-        libraries: every file of libcuda and libnvidia-ml in the folders that drivers use.
-        dkms: the driver's modules in DKMS's tree.
-        module_kernels: kernels other than the running one for which a module is installed, where that has none.
-        module_files: the files of those modules, below ``/lib/modules``: where one lies tells what has put it there.
-        module_blocks: files with the line, and kernel parameters, that keep the module from being loaded.
+        nvml_library: the file that the loader finds for ``libnvidia-ml.so.1``.
+        cuda_library: the file that the loader finds for ``libcuda.so.1``.
+        cuda_origin: origin of that file: ``compat`` is a forward-compatibility package.
+        libraries: every libcuda and libnvidia-ml file in the folders that drivers use.
+        dkms: the driver's modules in the DKMS tree.
+        module_kernels: other kernels that have a module, if the running one has none.
+        module_files: the files of those modules below ``/lib/modules``; the path shows what installed them.
+        module_blocks: configuration lines and kernel parameters that block the module.
         nvml_init: return code of ``nvmlInit`` (0 is success).
         cuda_init: return code of ``cuInit`` (0 is success).
         device_nodes: device files under ``/dev`` that belong to the driver.
@@ -296,7 +295,7 @@ class MigInstance(NamedTuple):
 
 
 class ComputeMode(str, Enum):
-    """Who may use a GPU."""
+    """Which processes may use a GPU."""
 
     DEFAULT = "default"
     EXCLUSIVE_THREAD = "exclusive-thread"
@@ -305,7 +304,7 @@ class ComputeMode(str, Enum):
 
 
 class Virtualization(str, Enum):
-    """What stands between a GPU and this system."""
+    """How a GPU is virtualized for this system."""
 
     NONE = "none"
     PASSTHROUGH = "passthrough"
@@ -314,32 +313,34 @@ class Virtualization(str, Enum):
     HOST_VSGA = "host-vsga"
 
 
-# Reasons for a low clock that say something of heat, power or a fault; the others are the clock's usual ones.
-GRAVE_REASONS = frozenset({"hardware-slowdown", "software-thermal", "hardware-thermal", "hardware-power-brake"})
+# Throttle reasons that indicate heat, power or a fault; the others are normal.
+SEVERE_THROTTLE_REASONS = frozenset(
+    {"hardware-slowdown", "software-thermal", "hardware-thermal", "hardware-power-brake"}
+)
 
 
 class GpuHealth(NamedTuple):
     """The state of a GPU's memory, heat, power and clock.
 
     Attributes:
-        ecc: whether error correction is on.
-        ecc_pending: whether it will be on after the next restart.
+        ecc: whether error correction is enabled.
+        ecc_pending: whether it will be enabled after the next reboot.
         ecc_corrected: corrected memory errors since the driver was loaded.
         ecc_corrected_ever: corrected memory errors over the GPU's life.
         ecc_uncorrected: uncorrected memory errors since the driver was loaded.
         ecc_uncorrected_ever: uncorrected memory errors over the GPU's life.
-        pages_retired: how many memory pages are retired.
-        pages_pending: whether a page waits to be retired, which the next restart does.
+        pages_retired: number of retired memory pages.
+        pages_pending: whether a page is pending retirement at the next reboot.
         rows_corrected: memory rows remapped after corrected errors.
         rows_uncorrected: memory rows remapped after uncorrected errors.
-        rows_pending: whether a row waits to be remapped, which a reset does.
-        rows_failed: whether a remapping has failed.
+        rows_pending: whether a row is pending remapping at the next reset.
+        rows_failed: whether a remapping failed.
         temperature: degrees Celsius.
-        power: watts now.
-        power_limit: watts at most.
-        clock: MHz of the multiprocessors now.
-        clock_most: MHz at most.
-        throttle_reasons: why the clock is held down; an idle GPU has ``gpu-idle``.
+        power: current watts.
+        power_limit: maximum watts.
+        clock: current MHz of the multiprocessors.
+        clock_most: maximum MHz.
+        throttle_reasons: why the clock is reduced; an idle GPU has ``gpu-idle``.
     """
 
     ecc: Reading[bool] = Reading()
@@ -363,13 +364,13 @@ class GpuHealth(NamedTuple):
 
 
 class PcieLink(NamedTuple):
-    """The PCIe link; an idle one trains down, which is no fault.
+    """The PCIe link; it normally slows down when idle.
 
     Attributes:
-        generation: of the link now.
-        generation_most: the highest that GPU and slot can do together.
-        width: lanes now.
-        width_most: lanes at most.
+        generation: current generation of the link.
+        generation_most: the highest that both GPU and slot support.
+        width: current lanes.
+        width_most: maximum lanes.
     """
 
     generation: Reading[int] = Reading()
@@ -379,33 +380,33 @@ class PcieLink(NamedTuple):
 
 
 class NvLink(NamedTuple):
-    """One NVLink of a GPU, by its number."""
+    """One NVLink of a GPU; ``link`` is its number."""
 
     link: int
     active: bool
 
 
 class Fabric(NamedTuple):
-    """A GPU's place in an NVSwitch fabric.
+    """State of a GPU in an NVSwitch fabric.
 
     Attributes:
         state: ``not-supported``, ``not-started``, ``in-progress`` or ``completed``; CUDA starts only
-            once it is completed.
-        status: NVML's return code of the registration, where it is completed.
+            after completion.
+        status: NVML's return code of the completed registration.
     """
 
     state: Reading[str] = Reading()
     status: Reading[int] = Reading()
 
 
-class Peer(NamedTuple):
-    """Another GPU as seen from one.
+class PeerAccess(NamedTuple):
+    """Connection of a GPU to another one.
 
     Attributes:
-        index: the other's NVML index.
-        connection: how far they are apart: ``internal``, ``single-switch``, ``multiple-switches``, ``host-bridge``,
+        index: NVML index of the other GPU.
+        connection: topology between them: ``internal``, ``single-switch``, ``multiple-switches``, ``host-bridge``,
             ``node`` or ``system``.
-        read: whether one can read the other's memory directly: ``ok``, or why not.
+        read: whether one can directly read the other's memory: ``ok``, or why not.
     """
 
     index: int  # type: ignore[assignment] # hides tuple.index
@@ -414,12 +415,12 @@ class Peer(NamedTuple):
 
 
 class GpuUser(NamedTuple):
-    """A compute process that holds a GPU, as far as NVML shows this user.
+    """A compute process on a GPU that NVML shows to this user.
 
     Attributes:
-        pid: its process number, in the host's counting.
-        name: the kernel's short name for it, where this process can see it.
-        memory: bytes of the GPU's memory.
+        pid: process id on the host.
+        name: the kernel's short name for it, if visible.
+        memory: bytes of GPU memory.
     """
 
     pid: int
@@ -432,29 +433,29 @@ class Gpu(NamedTuple):
 
     Attributes:
         index: the NVML index, in PCI order.
-        ordinal: the CUDA device number in this process; null where this process does not see the GPU.
-        hidden_by: why this process does not see a GPU that the driver has: a variable, a mode or a control group.
+        ordinal: the CUDA device number in this process; null if the GPU is not visible.
+        hidden_by: why this process does not see the GPU: a variable, a mode or a control group.
         uuid: ``GPU-…``.
         pci: PCI address, ``00000000:17:00.0``.
-        name: product name as the driver prints it.
+        name: product name reported by the driver.
         compute_capability: such as 9.0.
         architecture: ``hopper`` and so on.
-        brand: ``geforce``, ``tesla``, ``nvidia`` and so on, as NVIDIA_REQUIRE_CUDA of an image spells it.
+        brand: ``geforce``, ``tesla``, ``nvidia`` and so on, as in an image's NVIDIA_REQUIRE_CUDA.
         memory_total: bytes.
         memory_free: bytes.
-        mig: whether MIG mode is on.
-        mig_instances: the instances that exist.
-        fault: NVML's return code for a GPU that it could not open.
-        compute_mode: who may use it.
-        persistence: whether the driver stays loaded while unused.
-        processes: how many compute processes hold it, as far as NVML shows this user.
+        mig: whether MIG mode is enabled.
+        mig_instances: its MIG instances.
+        fault: NVML's return code if it could not open the GPU.
+        compute_mode: which processes may use it.
+        persistence: whether the driver stays loaded when unused.
+        processes: number of compute processes on it that NVML shows to this user.
         users: these processes.
-        virtualization: what stands between it and this system.
+        virtualization: how it is virtualized for this system.
         health: memory errors, heat, power and clock.
         pcie: the link to the host.
         nvlinks: the links to other GPUs or switches.
-        nvlink_count: how many there are; none is a number, no answer is not.
-        fabric: its place in an NVSwitch fabric.
+        nvlink_count: number of links; null without an answer.
+        fabric: its state in an NVSwitch fabric.
         peers: the other GPUs.
     """
 
@@ -482,7 +483,7 @@ class Gpu(NamedTuple):
     nvlinks: tuple[NvLink, ...] = ()
     nvlink_count: Reading[int] = Reading()
     fabric: Fabric = Fabric()
-    peers: tuple[Peer, ...] = ()
+    peers: tuple[PeerAccess, ...] = ()
 
 
 class PciGpu(NamedTuple):
@@ -492,8 +493,8 @@ class PciGpu(NamedTuple):
         pci: PCI address, ``0000:17:00.0``.
         vendor: ``10de`` for NVIDIA.
         device: PCI device id, four hexadecimal digits.
-        name: product name of the machine's PCI id table, where it has one.
-        kernel_driver: the kernel driver bound to it; null when none is.
+        name: product name from the machine's PCI id table, if known.
+        kernel_driver: the kernel driver bound to it; null without one.
     """
 
     pci: str
@@ -504,14 +505,14 @@ class PciGpu(NamedTuple):
 
 
 class Toolkit(NamedTuple):
-    """A CUDA toolkit on the host or in the target; it says nothing of the driver.
+    """A CUDA toolkit on the host or in the target, independent of the driver.
 
     Attributes:
-        path: its folder, links resolved.
+        path: its folder, with links resolved.
         found_via: ``CUDA_PATH``, ``CUDA_HOME``, ``PATH``, the folder searched, ``conda``, or ``wheels`` in the target.
         toolkit: its CUDA version.
-        has_nvrtc: whether NVRTC's library is in it.
-        has_headers: whether the CUDA headers are in it.
+        has_nvrtc: whether it has NVRTC.
+        has_headers: whether it has the CUDA headers.
     """
 
     path: str
@@ -522,12 +523,12 @@ class Toolkit(NamedTuple):
 
     @property
     def in_target(self) -> bool:
-        """Whether it is a part of the target environment, and not of the host."""
+        """Whether it belongs to the target environment instead of the host."""
         return self.found_via in ("conda", "wheels")
 
 
-class PackagePlace(str, Enum):
-    """Where a distribution on the path lies: in the environment itself, or where its installers do not reach."""
+class PackageLocation(str, Enum):
+    """Location of an importable distribution: in the environment, or out of reach of its installers."""
 
     ENVIRONMENT = "environment"
     PYTHONPATH = "pythonpath"
@@ -540,13 +541,13 @@ class CupyInstallation(NamedTuple):
 
     Attributes:
         distribution: ``cupy-cuda12x`` and so on.
-        location: the folder that it is installed in.
+        location: its folder.
         tags: the wheel's tags, such as ``cp312-cp312-manylinux2014_x86_64``.
-        for_this_interpreter: whether its extension modules are of the kind that this interpreter loads.
-        module: the file of the package ``cupy`` that lies next to its metadata.
-        requires: what it requires itself, in the words of its metadata: ``fastrlock>=0.5``.
-        cuda_major: the CUDA that its modules are linked with, where its name does not tell; null for a wheel line.
-        place: whether the folder is the environment's own, and else what leads there; null where unknown.
+        for_this_interpreter: whether this interpreter can load its extension modules.
+        module: the file of the ``cupy`` package next to its metadata.
+        requires: its requirements as in its metadata: ``fastrlock>=0.5``.
+        cuda_major: the CUDA that its modules link to, if not in its name; null for a wheel line.
+        place: whether the folder belongs to the environment, or what leads to it; null if unknown.
     """
 
     distribution: str
@@ -557,12 +558,12 @@ class CupyInstallation(NamedTuple):
     module: str | None = None
     requires: tuple[str, ...] = ()
     cuda_major: int | None = None
-    place: PackagePlace | None = None
+    place: PackageLocation | None = None
 
     @property
     def is_own(self) -> bool:
-        """Whether the environment's own installers can remove it, as far as is known."""
-        return self.place in (None, PackagePlace.ENVIRONMENT)
+        """Whether the environment's installers can remove it, as far as known."""
+        return self.place in (None, PackageLocation.ENVIRONMENT)
 
     @property
     def label(self) -> str:
@@ -575,11 +576,11 @@ class Library(NamedTuple):
 
     Attributes:
         name: ``nvrtc``, ``cublas`` and so on.
-        soname: the name that was looked for, such as ``libnvrtc.so.12``.
-        path: the file that would be loaded; null when there is none.
-        found_via: ``loader``, the place that cuda-pathfinder names, or ``dependency`` where another library needs it.
-        finder_path: the file that cuda-pathfinder loads first, which may be of another CUDA major version.
-        release: its version as the library itself answers, such as ``12.9``.
+        soname: the name searched for, such as ``libnvrtc.so.12``.
+        path: the file that would be loaded; null if none.
+        found_via: ``loader``, the location that cuda-pathfinder reports, or ``dependency`` of another library.
+        finder_path: the file that cuda-pathfinder loads first, possibly of another CUDA major version.
+        release: the version that the library reports, such as ``12.9``.
         optional: whether CuPy works without it.
         error: why it cannot be loaded.
     """
@@ -605,10 +606,10 @@ class FileState(str, Enum):
 
 
 class FileFault(NamedTuple):
-    """An installed file that is not as its distribution's RECORD says, or that two distributions own.
+    """An installed file that differs from its RECORD entry or has two owners.
 
     Attributes:
-        distributions: those whose RECORD names it.
+        distributions: the distributions whose RECORD lists it.
     """
 
     path: str
@@ -616,12 +617,12 @@ class FileFault(NamedTuple):
     distributions: tuple[str, ...]
 
 
-class LeftMetadata(NamedTuple):
-    """Metadata that are of no files there, as a removal or an update that was cut short leaves them.
+class StaleMetadata(NamedTuple):
+    """Metadata without files, left over from an interrupted removal or update.
 
     Attributes:
-        release: as they tell it; null where they tell none.
-        has_files: whether it is of a CuPy, and a package ``cupy`` lies next to it, be it links to nowhere.
+        release: as in the metadata; null without one.
+        has_files: whether it belongs to CuPy and a ``cupy`` package, even of broken links, lies next to it.
     """
 
     path: str
@@ -631,14 +632,14 @@ class LeftMetadata(NamedTuple):
 
 
 class JupyterKernel(NamedTuple):
-    """A kernel of Jupyter's that the target offers: its name, and the interpreter that it starts."""
+    """A Jupyter kernel of the target: its name and its interpreter."""
 
     name: str
     executable: str
 
 
-class NeedOfCupy(NamedTuple):
-    """What another distribution needs of CuPy: its name and release, and its own words, ``cupy-cuda12x<14,>=12``."""
+class CupyDependent(NamedTuple):
+    """A distribution that depends on CuPy: its name, release and requirement, ``cupy-cuda12x<14,>=12``."""
 
     name: str
     release: str
@@ -646,50 +647,50 @@ class NeedOfCupy(NamedTuple):
 
 
 class Target(NamedTuple):
-    """The environment CuPy lives in or shall live in.
+    """The environment that has or should have CuPy.
 
     Attributes:
         executable: its interpreter.
         prefix: ``sys.prefix``.
         kind: ``venv``, ``conda`` or ``system``.
-        made_by: the tool that made it, where it left its mark: ``venv``, ``virtualenv``, ``uv``, ``conda``, ``pixi``.
+        made_by: the tool that created it, if recorded: ``venv``, ``virtualenv``, ``uv``, ``conda``, ``pixi``.
         python: its Python version.
         implementation: ``cpython``, ``pypy`` and so on.
-        platform: ``linux-x86_64`` and so on, as the interpreter itself says.
+        platform: ``linux-x86_64`` and so on, as the interpreter reports.
         externally_managed: whether the system forbids installing into it.
         writable: whether this user may install into it.
-        user_site: the folder of the user's own packages, where this interpreter uses it.
-        cupy: every CuPy distribution there.
-        cupy_module: the file that ``import cupy`` would take, from the folder where this command runs, as with
-            ``python -m`` or ``python -c``; ``python script.py`` begins with the script's folder instead.
+        user_site: the user's site-packages folder, if this interpreter uses it.
+        cupy: its CuPy distributions.
+        cupy_module: the file that ``import cupy`` loads in the current folder with ``python -m`` or ``python -c``;
+            ``python script.py`` searches the script's folder first instead.
         numpy: NumPy's release.
-        numpy_module: the file that ``import numpy`` would take.
-        numpy_fault: why that is no NumPy that this interpreter can import.
-        pathfinder_hidden_by: the module named ``cuda`` that hides cuda.pathfinder, wherever that lies.
-        packages: the distributions there that have to do with GPUs, by canonical name.
-        conda_packages: the packages among them that conda has installed.
-        libraries: the CUDA libraries that this CuPy would load.
-        cuda_path: the toolkit's folder that this CuPy takes, as its own code answers.
-        headers: the folders in which run-time compilation looks for CUDA's headers, in that order.
-        headers_cuda: the CUDA version of the headers that it meets first.
-        preload: the libraries that the CuPy wheel's own configuration loads beforehand, with the version it wants.
-        file_faults: files of CuPy and of CUDA distributions that are not as they were installed; at most 50.
-        file_faults_count: how many there are; null where not looked for.
-        left_metadata: metadata that are of no files there: of a name that is there twice, or empty.
-        kernels: the kernels of Jupyter's that it offers.
-        needs_of_cupy: what other distributions there need of CuPy.
-        extension: CuPy's central compiled module, as the loader took it.
-        kernel_cache: the folder in which CuPy keeps compiled kernels.
-        kernel_cache_fault: why this user cannot write there.
-        kernel_cache_owners: how many other users own it or what lies in it.
-        starts_without: where it told nothing: the variable without which it starts; or ``variables``, Python's own, or
-            ``startup``, what runs when it starts.
-        startup_files: where it fails to start, files that run when it starts: of the environment, and of PYTHONPATH.
-        unstartable: why it cannot even be started: what it is a link to is not there, or is not to be reached.
-        unreadable: the environment's own folders of packages that this user may not read.
-        lost_environment: the virtual environment that the interpreter lies in, where its pyvenv.cfg is gone.
-        environments_near: other environments that may be meant: one that the interpreter's link leads to, and, for a
-            Python of the system's, those in the folder where this command runs.
+        numpy_module: the file that ``import numpy`` loads.
+        numpy_fault: why this interpreter cannot import it as NumPy.
+        pathfinder_hidden_by: a module named ``cuda`` that hides cuda.pathfinder.
+        packages: its GPU-related distributions by canonical name.
+        conda_packages: those installed by conda.
+        libraries: the CUDA libraries that this CuPy loads.
+        cuda_path: the toolkit folder that this CuPy uses, according to its own code.
+        headers: the folders where run-time compilation searches for CUDA headers, in order.
+        headers_cuda: the CUDA version of the first headers found.
+        preload: the libraries that the wheel's configuration preloads, with versions.
+        file_faults: modified or missing files of CuPy and CUDA distributions; at most 50.
+        file_faults_count: their number; null if not checked.
+        left_metadata: metadata without files: duplicate or empty.
+        kernels: its Jupyter kernels.
+        needs_of_cupy: other distributions' requirements on CuPy.
+        extension: CuPy's core extension module, as found by the loader.
+        kernel_cache: CuPy's kernel cache folder.
+        kernel_cache_fault: why this user cannot write to it.
+        kernel_cache_owners: number of other users that own it or its files.
+        starts_without: if it does not start: the variable without which it does; or ``variables``, those of Python, or
+            ``startup``, its startup files.
+        startup_files: if it does not start, the startup files of the environment and of PYTHONPATH.
+        unstartable: why it cannot be executed: its link target is missing or inaccessible.
+        unreadable: package folders of the environment that this user cannot read.
+        lost_environment: the interpreter's virtual environment, if its pyvenv.cfg is missing.
+        environments_near: other environments that the user may have intended: the target of the interpreter's link and,
+            for a system Python, those in the current folder.
     """
 
     executable: Reading[str] = Reading()
@@ -717,9 +718,9 @@ class Target(NamedTuple):
     preload: Mapping[str, str] = _EMPTY
     file_faults: tuple[FileFault, ...] = ()
     file_faults_count: Reading[int] = Reading()
-    left_metadata: tuple[LeftMetadata, ...] = ()
+    left_metadata: tuple[StaleMetadata, ...] = ()
     kernels: tuple[JupyterKernel, ...] = ()
-    needs_of_cupy: tuple[NeedOfCupy, ...] = ()
+    needs_of_cupy: tuple[CupyDependent, ...] = ()
     extension: Reading[str] = Reading()
     kernel_cache: Reading[str] = Reading()
     kernel_cache_fault: Reading[str] = Reading()
@@ -732,7 +733,7 @@ class Target(NamedTuple):
     environments_near: tuple[str, ...] = ()
 
     def with_cupy(self, cupy: tuple[CupyInstallation, ...], packages: Mapping[str, str]) -> "Target":
-        """The same environment with another CuPy, of which nothing but its name is known."""
+        """Returns the environment with another CuPy, of which only the name is known."""
         return self._replace(
             cupy=cupy,
             packages=packages,
@@ -751,7 +752,7 @@ class Target(NamedTuple):
 
 
 class SourceState(str, Enum):
-    """How the asking of one source ended."""
+    """State of a probed source."""
 
     ANSWERED = "answered"
     ABSENT = "absent"
@@ -762,14 +763,14 @@ class SourceState(str, Enum):
 
 
 class Source(NamedTuple):
-    """One source that was asked.
+    """A probed source.
 
     Attributes:
         name: ``kernel``, ``nvml``, ``libcuda``, ``nvidia-smi``, ``nvcc``, ``target``, ``libraries`` or
             ``files``.
         detail: the file that answered, the error, or the signal.
         duration: seconds.
-        started: seconds between the beginning of the probing and of this asking.
+        started: seconds from the start of the probing to this probe.
     """
 
     name: str
@@ -780,26 +781,26 @@ class Source(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """Everything that was read, in one record.
+    """All facts that were read.
 
     Attributes:
-        schema: name and major version of the form.
-        gpuenv_version: of the program that read it.
-        taken_at: when, ISO 8601 by UTC; null where nothing was asked.
-        gpus: one record a GPU, in the order of the first source that lists any.
-        gpu_count: how many GPUs the driver has, asked of each source.
-        visible_count: how many CUDA devices this process sees.
+        schema: name and major version of the format.
+        gpuenv_version: version of gpuenv that read it.
+        taken_at: ISO 8601 in UTC; null if nothing was probed.
+        gpus: one record per GPU, in the order of the first source that lists any.
+        gpu_count: number of GPUs of the driver, from each source.
+        visible_count: number of CUDA devices that this process sees.
         pci_gpus: display and 3D controllers on the PCI bus; null where the bus could not be read.
         toolkits: the CUDA toolkits on the host and in the target.
-        pointing_nowhere: the variables CUDA_PATH and CUDA_HOME, where they name a folder that is not there.
-        amd_gpus: the AMD GPUs that the kernel's KFD nodes tell of.
+        pointing_nowhere: CUDA_PATH and CUDA_HOME, if their folder does not exist.
+        amd_gpus: the AMD GPUs of the kernel's KFD nodes.
         rocm: the ROCm release on the host.
-        kernel_log: the lines of the kernel's log that concern the driver, the newest last; at most 50.
-        container_support: what gives containers their GPUs.
-        grant: the GPUs that a scheduler or a container engine has granted to this process.
+        kernel_log: the lines of the kernel log about the driver, the newest last; at most 50.
+        container_support: GPU support of containers.
+        grant: the GPUs that a scheduler or a container engine granted to this process.
         environment: the CUDA-related environment variables.
-        sources: who was asked, and how that ended.
-        assumed: paths of the facts that the caller replaced.
+        sources: the probed sources and their states.
+        assumed: paths of the facts that the caller assumed.
     """
 
     schema: str = SCHEMA
@@ -825,12 +826,12 @@ class Snapshot(NamedTuple):
     assumed: tuple[str, ...] = ()
 
     def source(self, name: str) -> Source:
-        """How the asking of a source ended; ``not-asked`` where it was not."""
+        """Returns the state of a source; ``not-asked`` if it was not probed."""
         for source in self.sources:
             if source.name == name:
                 return source
         return Source(name, SourceState.NOT_ASKED)
 
     def assuming(self, *paths: str) -> "Snapshot":
-        """The same with the facts of these paths marked as the caller's."""
+        """Returns the snapshot with these paths marked as assumed."""
         return self._replace(assumed=tuple(dict.fromkeys((*self.assumed, *paths))))

@@ -1,4 +1,4 @@
-"""The field's version numbers, each with a type of its own so that none is taken for another.
+"""Version numbers, with a separate type for each kind, so that they cannot be confused.
 
 Every type has ``parse``, raises ``ValueError`` with the accepted spellings, and prints itself in one spelling.
 """
@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache, total_ordering
 
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
 _DRIVER = pattern(r"(?:[Rr](?=\d+$))?(\d{3,4}(?:\.\d{1,5}){0,3})")
 _CUDA = pattern(r"(?:cuda[- ]?|cu|v)?(\d{1,2})\.(\d{1,2})(?:\.\d+)*", re.IGNORECASE)
@@ -24,7 +24,7 @@ _LAST_WITH_M = (3, 7)
 
 @dataclass(frozen=True, slots=True, order=True)
 class DriverVersion:
-    """A driver version such as 580.95.05: printed as it was written, compared part by part."""
+    """A driver version such as 580.95.05: printed as written, compared part by part."""
 
     text: str = field(compare=False)
     parts: tuple[int, ...]
@@ -50,7 +50,7 @@ class DriverVersion:
 
     @property
     def is_bare_branch(self) -> bool:
-        """Whether only the branch was given."""
+        """Whether it is only a branch."""
         return len(self.parts) == 1
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class DriverVersion:
 
 @dataclass(frozen=True, slots=True, order=True)
 class CudaVersion:
-    """A CUDA release by major and minor. The name of the field that holds it says what it is the version *of*."""
+    """A CUDA version by major and minor; the name of the field says what it is the version *of*."""
 
     major: int
     minor: int
@@ -91,7 +91,7 @@ class CudaVersion:
 
 @lru_cache(maxsize=1024)
 def _cuda_version(text: str) -> CudaVersion:
-    """The same few are read again and again."""
+    """Parses a version; cached."""
     text = text.strip()
     match = _CUDA.fullmatch(text) or _CUDA_COMPACT.fullmatch(text)
     if not match:
@@ -110,7 +110,7 @@ def cuda_of_number(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ComputeCapability:
-    """What a GPU can run, such as 9.0."""
+    """A compute capability, such as 9.0."""
 
     major: int
     minor: int

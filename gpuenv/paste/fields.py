@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gpuenv.model.nvidia import Nvml
 from gpuenv.model.snapshot import operating_system
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.model.versions import cuda_of_number
 from gpuenv.paste import outputs
 from gpuenv.paste.content import ExtractedFact

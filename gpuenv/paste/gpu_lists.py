@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 
 from gpuenv.model.nvidia import Nvml
 from gpuenv.model.snapshot import GpuUser, Virtualization
-from gpuenv.model.text import pattern, whole_number
+from gpuenv.model.strings import parse_integer, pattern
 from gpuenv.paste import outputs
 from gpuenv.paste.content import ExtractedFact, PastedGpu
 
@@ -217,7 +217,7 @@ class GpuReader:
         row, memory, failure = _ROW.match(line), _MEMORY.match(line), _OPEN_FAILURE.match(line)
         if row:
             name, begins = (None, row[2].removesuffix("...").strip()) if row[2].endswith("...") else (row[2], None)
-            errors = whole_number(row[4] or "")
+            errors = parse_integer(row[4] or "")
             health = {} if errors is None else {"ecc_uncorrected": errors}
             values = {"index": int(row[1]), "name": name, "name_begins": begins, "pci": row[3], "health": health}
             return self._put(outputs.SMI, row[1], **values)
@@ -225,7 +225,7 @@ class GpuReader:
             used, total = mebibytes(memory[1]), mebibytes(memory[2])
             return self._add(outputs.SMI, memory_used=used, memory_total=total, compute_mode=memory[3])
         if failure:
-            number, fault = whole_number(failure[1] or ""), int(_FAULTS[failure[3]])
+            number, fault = parse_integer(failure[1] or ""), int(_FAULTS[failure[3]])
             return self._put(outputs.SMI, failure[1] or failure[2], index=number, pci=failure[2], fault=fault)
         mig = _MIG.match(line)
         return self._add(outputs.SMI, mig=mig[1] == "Enabled") if mig else []
@@ -288,7 +288,7 @@ class GpuReader:
             elif name.startswith("memory_"):
                 values[name] = mebibytes(part)
             else:
-                values[name] = whole_number(part) if name == "index" else part
+                values[name] = parse_integer(part) if name == "index" else part
         return [*self._put(outputs.SMI_QUERY, key, **values), *facts]
 
     def _list(self, line: str) -> list[ExtractedFact]:
@@ -443,7 +443,7 @@ def _below_root(path: list[str]) -> tuple[str, ...]:
 
 def mebibytes(text: str) -> int | None:
     """``15360`` or ``15360 MiB`` in bytes; None if it is no plausible number."""
-    number = whole_number((text.split() or [""])[0])
+    number = parse_integer((text.split() or [""])[0])
     return None if number is None else number << 20
 
 
@@ -477,7 +477,7 @@ def _health(health: Mapping[str, object], key: Key, value: str) -> dict[str, obj
     if key in _FLAGS and value in _SWITCH:
         fact = _FLAGS[key]
         return {fact: _SWITCH[value] or (fact == "pages_pending" and bool(health.get(fact)))}
-    number = whole_number(value.split(maxsplit=1)[0])
+    number = parse_integer(value.split(maxsplit=1)[0])
     if key in _NUMBERS and number is not None:
         return {_NUMBERS[key]: number}
     if key in _UNCORRECTED and number is not None:
@@ -496,7 +496,7 @@ def _health(health: Mapping[str, object], key: Key, value: str) -> dict[str, obj
 def _processes(gpu: PastedGpu, name: str, value: str) -> dict[str, object]:
     """The compute processes; graphics processes are not counted."""
     users = gpu.users or ()
-    pid = whole_number(value) if name in ("process_id", "pid") else None
+    pid = parse_integer(value) if name in ("process_id", "pid") else None
     if pid is not None:
         return {"process": pid, "users": users}
     if name == "processes" and value == _NONE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuenv.model.nvidia import AMD, INTEL, NVIDIA, pci_key
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.paste import outputs
 from gpuenv.paste.content import ExtractedFact, PastedDevice
 

@@ -6,7 +6,7 @@ import re
 
 from packaging.utils import canonicalize_name
 
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.paste import outputs
 from gpuenv.paste.content import ExtractedFact
 

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from gpuenv.matrix.needs import cuda_of_branch, driver_absent
 from gpuenv.matrix.products import capability_by_beginning, capability_by_name
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.cupy import cuda_major_of, is_cupy, line_of_build
-from gpuenv.model.nvidia import NVIDIA, WANTED, Cuda
+from gpuenv.model.nvidia import CUDA_LIBRARIES, NVIDIA, Cuda
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import (
     AmdGpu,
@@ -32,7 +32,7 @@ from gpuenv.model.snapshot import (
     Target,
     Toolkit,
 )
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 from gpuenv.paste import outputs
 from gpuenv.paste.content import MissingFact, PasteContent, PastedGpu, ReportedValue
@@ -353,7 +353,7 @@ def _libraries(
     """The libraries that CuPy reports a version of, or failed to load."""
     nvrtc = reading(content, "nvrtc", CudaVersion.parse).value
     major = cuda_major_of(cupy[0].distribution, packages) if cupy else None
-    for entry in WANTED.get(major or 0, ()):
+    for entry in CUDA_LIBRARIES.get(major or 0, ()):
         library = Library(entry.name, entry.soname, found_via=outputs.SHOW_CONFIG)
         missing = answers(content, f"missing.{entry.name}")
         if missing:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from gpuenv.explain.plain import clean, is_notation, unfolded
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.paste import outputs
 from gpuenv.paste.content import PasteContent, ReportedValue
 from gpuenv.paste.fields import MUSL, MUSL_RELEASE, read_fields

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.paste import outputs
 from gpuenv.paste.content import PasteContent
 from gpuenv.paste.reader import read_paste

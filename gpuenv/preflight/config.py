@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.model.text import reason_of, text_of
+from gpuenv.model.strings import decode_text, error_reason
 
 if TYPE_CHECKING:
     from gpuenv.model.finding import Suppression
@@ -89,7 +89,7 @@ def _read(path: Path, name: str) -> bytes:
         with path.open("rb") as file:
             raw = file.read(_MAX_SIZE + 1)  # once, since the path may be a pipe
     except OSError as error:
-        raise ConfigError([f"{name}: {reason_of(error)}"], unread=True) from error
+        raise ConfigError([f"{name}: {error_reason(error)}"], unread=True) from error
     if len(raw) > _MAX_SIZE:
         raise ConfigError([f"{name}: file too large for a configuration (over 4 MiB)"], unread=True)
     return raw
@@ -101,9 +101,9 @@ def _read_text(path: Path, name: str) -> str:
 
 def _decoded(raw: bytes, name: str) -> str:
     try:
-        return text_of(raw)
+        return decode_text(raw)
     except UnicodeDecodeError as error:
-        raise ConfigError([f"{name}: {reason_of(error)}"], unread=True) from error
+        raise ConfigError([f"{name}: {error_reason(error)}"], unread=True) from error
 
 
 def _parsed(text: str, name: str) -> dict[str, Any]:

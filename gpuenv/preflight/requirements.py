@@ -27,7 +27,7 @@ from gpuenv.matrix.needs import visible_gpus
 from gpuenv.model.cupy import cuda_major, is_published
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Container, Gpu, Snapshot, SourceState, architecture, operating_system
-from gpuenv.model.text import parse_size, size_text, whole_number
+from gpuenv.model.strings import format_size, parse_integer, parse_size
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 # The types of values.
@@ -75,7 +75,7 @@ def _ordered(parse: Callable[[str], Any]) -> Callable[[str, str], Test]:
 
 
 def _count(text: str) -> int:
-    number = whole_number(text, len(str(_MAX_COUNT)))
+    number = parse_integer(text, len(str(_MAX_COUNT)))
     if number is None:
         raise ValueError("expected a whole number like 2")
     return number
@@ -83,7 +83,7 @@ def _count(text: str) -> int:
 
 def _capability(text: str) -> ComputeCapability:
     """A capability; a bare ``8`` or ``12`` is the major version, since no supported driver knows a GPU of 1.x."""
-    number = whole_number(text)
+    number = parse_integer(text)
     return ComputeCapability(number, 0) if number and number < _MAX_MAJOR else ComputeCapability.parse(text)
 
 
@@ -154,7 +154,7 @@ def _name(operator: str, text: str) -> Test:
 
 
 COUNT = ValueType(ORDERED, _ordered(_count))
-SIZE = ValueType(ORDERED, _ordered(parse_size), size_text)
+SIZE = ValueType(ORDERED, _ordered(parse_size), format_size)
 CAPABILITY = ValueType(ORDERED, _ordered(_capability))
 CUDA = ValueType(ORDERED, _ordered(CudaVersion.parse))
 DRIVER = ValueType(ORDERED, _read_driver)

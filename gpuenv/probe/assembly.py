@@ -29,7 +29,7 @@ from gpuenv.model.snapshot import (
     SourceState,
     Toolkit,
 )
-from gpuenv.model.text import pattern, whole_number
+from gpuenv.model.strings import parse_integer, pattern
 from gpuenv.model.versions import CudaVersion, DriverVersion, Libc
 from gpuenv.probe.gpu_assembly import assemble_gpus, count_gpus, count_visible
 from gpuenv.probe.raw import (
@@ -428,7 +428,7 @@ def _slurm(environment: Mapping[str, str]) -> Grant | None:
     """Slurm, sbatch(1) and srun(1), output environment variables: the step's GPUs, the job's, how many on this node."""
     names = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS")
     devices = next(((name, parse_device_list(environment[name])) for name in names if environment.get(name)), None)
-    count = whole_number(environment.get("SLURM_GPUS_ON_NODE", ""))
+    count = parse_integer(environment.get("SLURM_GPUS_ON_NODE", ""))
     if devices is None and count is None and "SLURM_JOB_ID" not in environment:
         return None
     reason = f"none of {', '.join((*names, 'SLURM_GPUS_ON_NODE'))} is set"
@@ -484,7 +484,7 @@ def parse_device_list(text: str) -> tuple[str, ...]:
     """The entries of a device list: ``0,2-4`` becomes 0, 2, 3, 4; UUIDs are kept."""
     found: list[str] = []
     for entry in filter(None, (part.strip() for part in text.split(","))):
-        first, last = (whole_number(part) for part in entry.partition("-")[::2])
+        first, last = (parse_integer(part) for part in entry.partition("-")[::2])
         if first is not None and last is not None and 0 <= last - first < _MOST:
             found += [str(number) for number in range(first, last + 1)]
         else:

@@ -12,7 +12,7 @@ from typing import Any
 from gpuenv.model.nvidia import Nvml
 from gpuenv.model.secrets import for_the_driver
 from gpuenv.model.snapshot import Source, SourceState
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.probe import nvidia_smi
 from gpuenv.probe.children import ChildResult, Ending, run_child
 from gpuenv.probe.context import ProbeContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from gpuenv.model.gpus import CONTROL_GROUP, DEVICE_NODE, PERMISSION, listed
+from gpuenv.model.gpus import CONTROL_GROUP, DEVICE_NODE, PERMISSION, parse_visible
 from gpuenv.model.nvidia import Cuda, Nvml, generation_of, pci_key, uuid_key
 from gpuenv.model.reading import Answer, Reading, known, missing, settle
 from gpuenv.model.snapshot import (
@@ -18,10 +18,10 @@ from gpuenv.model.snapshot import (
     MigInstance,
     NvLink,
     PcieLink,
-    Peer,
+    PeerAccess,
     Virtualization,
 )
-from gpuenv.model.text import LARGEST, pattern
+from gpuenv.model.strings import MAX_INTEGER, pattern
 from gpuenv.model.versions import ComputeCapability
 from gpuenv.probe.raw import NO_SOURCE, ListedGpu, Raw, RawFacts, answer, parse_answer
 
@@ -269,7 +269,7 @@ def _health(gpu: Raw) -> GpuHealth:
     # The sum of both causes, if NVML reports both and the sum is plausible.
     single, double = _nvml(gpu, "pages_single", int), _nvml(gpu, "pages_double", int)
     pages: Reading[int] = missing((single.reason if single.value is None else double.reason) or _NOT_QUERIED)
-    if single.value is not None and double.value is not None and single.value + double.value <= LARGEST:
+    if single.value is not None and double.value is not None and single.value + double.value <= MAX_INTEGER:
         pages = known(single.value + double.value, "nvml")
     mask = _nvml(gpu, "throttle_reasons", int)
     bits = [number for number in range((mask.value or 0).bit_length()) if (mask.value or 0) >> number & 1]
@@ -306,14 +306,14 @@ def _fabric(gpu: Raw | None) -> Fabric:
     return Fabric(known(STATES[state], "nvml"), known(status, "nvml"))
 
 
-def _peers(gpu: Raw | None) -> tuple[Peer, ...]:
+def _peers(gpu: Raw | None) -> tuple[PeerAccess, ...]:
     """Every other GPU to which NVML knows the distance; unknown enumeration values are dropped."""
     found = []
     for entry in gpu.all("peers", tuple[int | None, ...]) if gpu else ():
         index, distance, read = entry if len(entry) == _PEER else (None, None, None)
         if index is not None:
             status = READS[read] if read is not None and 0 <= read < len(READS) else None
-            found.append(Peer(index, CONNECTIONS.get(-1 if distance is None else distance), status))
+            found.append(PeerAccess(index, CONNECTIONS.get(-1 if distance is None else distance), status))
     return tuple(found)
 
 
@@ -405,7 +405,7 @@ def _effect(value: str, raw: RawFacts, nvml: Raw) -> str | None:
     counted = [gpu for gpu in gpus if not _refused(gpu) and _closed_node(raw, gpu) is None]
     uuids = [gpu.text("uuid") or "" for gpu in counted]
     uuids += [uuid for gpu in counted for uuid in _instances(gpu)]
-    found = listed(value, len(counted), uuids)
+    found = parse_visible(value, len(counted), uuids)
     setting = f"{VARIABLE}={value or '(empty)'}"
     if found.twice is not None:
         return f"{setting} names {found.twice} twice, after which CUDA shows no GPU"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpuenv.model.text import pattern, whole_number
+from gpuenv.model.strings import parse_integer, pattern
 from gpuenv.probe.raw import ListedGpu
 
 QUERY = ("index", "uuid", "name", "pci.bus_id", "memory.total")
@@ -53,7 +53,7 @@ def parse_gpus(output: str) -> tuple[ListedGpu, ...]:
         if len(row) != len(QUERY) or not re.fullmatch(r"\s*[0-9]{1,4}\s*", row[0]):
             continue
         index, uuid, name, pci, memory = (field.strip() for field in row)
-        mebibytes = whole_number((memory.split() or [""])[0])  # "143771 MiB", or without the unit
+        mebibytes = parse_integer((memory.split() or [""])[0])  # "143771 MiB", or without the unit
         total = None if mebibytes is None else mebibytes << 20
         gpus.append(ListedGpu(int(index), value_or_none(uuid), value_or_none(name), value_or_none(pci), None, total))
     return tuple(gpus)

@@ -12,7 +12,7 @@ from gpuenv.model.codec import DecodeError, decode
 from gpuenv.model.nvidia import pci_key, xid_event
 from gpuenv.model.reading import Answer, Reading, known, missing
 from gpuenv.model.snapshot import KernelMessage, Source
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.model.versions import DriverVersion
 
 V = TypeVar("V")

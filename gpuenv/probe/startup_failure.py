@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from gpuenv.model.secrets import for_the_target
 from gpuenv.model.snapshot import Source, SourceState
-from gpuenv.model.text import is_named_as_python, pattern
+from gpuenv.model.strings import has_python_name, pattern
 from gpuenv.probe.children import run_child
 from gpuenv.probe.context import ProbeContext, script
 from gpuenv.probe.protocol import parse_facts
@@ -36,7 +36,7 @@ def diagnose_startup(ctx: ProbeContext, interpreter: str, target: Raw, source: S
 
     ``source`` is how the probe of the interpreter ended.
     """
-    if target.text("python") is not None or not is_named_as_python(interpreter):
+    if target.text("python") is not None or not has_python_name(interpreter):
         return target  # a program of another name is not run again
     blocked = _blocked_path(interpreter)
     if blocked is not None:

@@ -7,13 +7,13 @@ from typing import TypeVar
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.reading import Reading, known, missing, settle
 from gpuenv.model.snapshot import (
+    CupyDependent,
     CupyInstallation,
     FileFault,
     JupyterKernel,
-    LeftMetadata,
     Library,
-    NeedOfCupy,
     SourceState,
+    StaleMetadata,
     Target,
 )
 from gpuenv.model.versions import CudaVersion, PythonVersion
@@ -68,9 +68,9 @@ def assemble_target(raw: RawFacts) -> Target:
         preload=dict(sorted((raw.libraries.get("preload", dict[str, str]) or {}).items())),
         file_faults=raw.files.all("file_faults", FileFault),
         file_faults_count=raw.files.reading("file_faults_count", int, "RECORD", _missing_reason(raw, "files")),
-        left_metadata=facts.all("left_metadata", LeftMetadata),
+        left_metadata=facts.all("left_metadata", StaleMetadata),
         kernels=facts.all("kernels", JupyterKernel),
-        needs_of_cupy=facts.all("needs_of_cupy", NeedOfCupy),
+        needs_of_cupy=facts.all("needs_of_cupy", CupyDependent),
         extension=raw.libraries.reading(
             "extension",
             str,

@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from gpuenv.model.codec import encode
 from gpuenv.model.cupy import cuda_major_of, is_cupy, is_rocm
-from gpuenv.model.nvidia import OPTIONAL, WANTED
+from gpuenv.model.nvidia import CUDA_LIBRARIES, OPTIONAL_LIBRARIES
 from gpuenv.model.snapshot import CupyInstallation, Source, SourceState
 from gpuenv.probe.children import ChildResult, Ending
 from gpuenv.probe.context import ProbeContext, run_script, run_target
@@ -84,7 +84,7 @@ def probe_libraries(ctx: ProbeContext, interpreter: str, target: Raw) -> tuple[R
     major = cuda_major_of(found.distribution, packages, found.cuda_major)
     facts, failed, source = _run_until_complete(partial(_run_libraries_script, ctx, interpreter, found, major))
     # Other failed steps appear only in the source's detail.
-    sonames = {entry.name: entry.soname for entry in WANTED.get(major or 0, ())}
+    sonames = {entry.name: entry.soname for entry in CUDA_LIBRARIES.get(major or 0, ())}
     ended = [
         {"name": entry.step, "soname": sonames[entry.step], "error": f"loading it {entry.how}"}
         for entry in failed
@@ -127,8 +127,8 @@ def _run_libraries_script(
         {
             "finder": "pathfinder" if _uses_pathfinder(cupy.release) else "loader",
             "cupy": cupy.location,
-            "libraries": [encode(entry) for entry in WANTED.get(major or 0, ())],
-            "optional": OPTIONAL,
+            "libraries": [encode(entry) for entry in CUDA_LIBRARIES.get(major or 0, ())],
+            "optional": OPTIONAL_LIBRARIES,
             "limit": max(0.1, _SHARE * (ctx.deadline - time.monotonic())),
             "without": without,
         }

@@ -13,7 +13,7 @@ from gpuenv.doctor.registry import Check, Component, find_check
 from gpuenv.model.codec import decode
 from gpuenv.model.finding import RequirementStatus, Severity
 from gpuenv.model.gpus import RUNS_NO_KERNEL, is_simulated
-from gpuenv.model.text import harmless
+from gpuenv.model.strings import sanitize
 from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
 from gpuenv.preflight.requirements import Origin, Requirement, parse_requirement
 from gpuenv.probe.children import run_child
@@ -127,7 +127,7 @@ def report_text(state: RunState) -> str:
     """The doctor's report as text."""
     if state.report is None:
         return f"The doctor failed: {state.trouble}"
-    return "\n".join(harmless(line.text) for line in report_lines(state.report))
+    return "\n".join(sanitize(line.text) for line in report_lines(state.report))
 
 
 def run_doctor_once(state: RunState) -> None:
@@ -143,7 +143,7 @@ def run_doctor_once(state: RunState) -> None:
         status, sentence = verdict(state.report)
         rows = machine_rows(state.report.snapshot)
         facts = ", ".join(f"{label} {text}" for label, text in rows if label in ("GPU", "CuPy"))
-        state.line = harmless(f"gpuenv: {status}: {sentence} [{facts}]")
+        state.line = sanitize(f"gpuenv: {status}: {sentence} [{facts}]")
     else:
         state.line = f"gpuenv: the doctor failed: {state.trouble}"
 

@@ -18,9 +18,9 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.secrets import for_the_driver
-from gpuenv.model.text import whole_number
+from gpuenv.model.strings import parse_integer
 from gpuenv.model.versions import CudaVersion
 from gpuenv.probe.children import Ending, run_child
 
@@ -35,18 +35,18 @@ print(driver.get_build_version())
 
 
 class MeasureError(Exception):
-    """A binary did not answer, or is not what it was taken for."""
+    """A binary cannot be measured, or is not what was expected."""
 
 
 class Binaries(NamedTuple):
-    """What is in the extension modules of a wheel.
+    """Contents of the extension modules of a wheel.
 
     Attributes:
-        by_file: the GPU code of each that has any.
-        gfx: the targets of their code for AMD GPUs.
-        hip: soname of the HIP runtime that they need.
-        glibc: the newest symbol version of the C library that one of them needs, as 2.17.
-        libstdcxx: the newest of the C++ library, as 3.4.21.
+        by_file: the GPU code of each module that has any.
+        gfx: targets of the code for AMD GPUs.
+        hip: soname of the required HIP runtime.
+        glibc: newest required symbol version of the C library, as 2.17.
+        libstdcxx: newest required symbol version of the C++ library, as 3.4.21.
     """
 
     code: GpuCode
@@ -58,12 +58,12 @@ class Binaries(NamedTuple):
 
 
 class Nvrtc(NamedTuple):
-    """What an NVRTC answered.
+    """Facts reported by an NVRTC.
 
     Attributes:
         ptx: the version of PTX that it writes.
-        builtins: soname of the library that it opens to compile.
-        glibc: the oldest that both accept.
+        builtins: soname of the library that it loads to compile.
+        glibc: the oldest C library that both support.
     """
 
     cuda: CudaVersion
@@ -78,7 +78,7 @@ def read_binaries(folder: Path) -> Binaries:
     """Reads every extension module in a folder.
 
     Raises:
-        MeasureError: where one cannot be read.
+        MeasureError: a module cannot be read.
     """
     by_file: dict[Path, GpuCode] = {}
     sections: list[bytes] = []
@@ -113,20 +113,20 @@ def read_binaries(folder: Path) -> Binaries:
 def _newest(versions: Iterable[str], prefix: str) -> str | None:
     numbers = [text.removeprefix(prefix) for text in versions if text.startswith(prefix)]
     return max(
-        (text for text in numbers if all(whole_number(part) is not None for part in text.split("."))),
+        (text for text in numbers if all(parse_integer(part) is not None for part in text.split("."))),
         key=lambda text: tuple(map(int, text.split("."))),
         default=None,
     )
 
 
 def built_with(folder: Path, code: GpuCode, matrix: Matrix, environment: Mapping[str, str]) -> CudaVersion | None:
-    """The CUDA that a CuPy was compiled with: by its own word where it can be imported here, else by its PTX.
+    """Returns the CUDA version that a CuPy was built with, reported by its module if importable, else by its PTX.
 
-    Only what one CUDA minor alone writes decides; None where neither tells.
+    The PTX version decides only if a single CUDA minor version writes it; None if unknown.
     """
     command = [sys.executable, "-I", "-c", _BUILD_VERSION, str(folder)]
     done = run_child(command, for_the_driver(environment), time.monotonic() + _PATIENCE)
-    number = whole_number(done.stdout.strip())
+    number = parse_integer(done.stdout.strip())
     if done.ending is Ending.EXITED and done.exit_code == 0 and number is not None:
         return CudaVersion.from_number(number)
     writers = [row.cuda for row in matrix.cuda_minors if code.ptx_versions and row.ptx == code.ptx_versions[-1]]
@@ -134,10 +134,10 @@ def built_with(folder: Path, code: GpuCode, matrix: Matrix, environment: Mapping
 
 
 def ask_nvrtc(folder: Path, environment: Mapping[str, str]) -> Nvrtc:
-    """Lets the NVRTC in a folder answer, in a child.
+    """Queries the NVRTC in a folder in a child process.
 
     Raises:
-        MeasureError: where it does not.
+        MeasureError: it does not answer.
     """
     libraries = sorted(path for path in folder.rglob("libnvrtc*.so*") if ".alt." not in path.name)
     compilers = [path for path in libraries if path.name.startswith("libnvrtc.so")]
@@ -167,7 +167,7 @@ class ElfError(ValueError):
 
 
 class Elf(NamedTuple):
-    """What is read of an ELF file; the symbol versions are those that it needs, as ``GLIBC_2.17``."""
+    """Parts of an ELF file; ``versions`` are the required symbol versions, as ``GLIBC_2.17``."""
 
     soname: str | None
     needed: frozenset[str]
@@ -179,7 +179,7 @@ def read_elf(data: bytes) -> Elf:
     """Reads an ELF file.
 
     Raises:
-        ElfError: for another file, or a broken one.
+        ElfError: it is another or a broken file.
     """
     if not data.startswith(_ELF_MAGIC):
         raise ElfError("not a 64-bit little-endian ELF file")
@@ -199,14 +199,14 @@ def read_elf(data: bytes) -> Elf:
         raise ElfError(f"a broken ELF file: {error}") from error
 
 
-_LONGEST = 8  # characters of a name: .nv_fatbin is written .nv_fatb
+_NAME_LENGTH = 8  # of a PE section: .nv_fatbin becomes .nv_fatb
 
 
 def pe_sections(data: bytes, name: str) -> Iterator[bytes]:
-    """The content of every section of a name.
+    """Yields the contents of the sections with a name.
 
     Raises:
-        ValueError: where the table of sections cannot be read.
+        ValueError: the section table cannot be read.
     """
     try:
         (header,) = struct.unpack_from("<I", data, 0x3C)
@@ -217,7 +217,7 @@ def pe_sections(data: bytes, name: str) -> Iterator[bytes]:
         table = header + 24 + optional
         for number in range(count):
             label, used, _, size, start = struct.unpack_from("<8sIIII", data, table + 40 * number)
-            if label.rstrip(b"\0") == name[:_LONGEST].encode():
+            if label.rstrip(b"\0") == name[:_NAME_LENGTH].encode():
                 yield data[start : start + min(size, used or size)]
     except struct.error as error:
         raise ValueError(f"a broken table of sections: {error}") from error
@@ -227,7 +227,7 @@ SECTIONS = (".nv_fatbin", "__nv_relfatbin")
 _FATBIN_MAGIC = 0xBA55ED50
 _PTX, _SASS = 1, 2
 _ACCELERATED, _FAMILY = 0x100000, 0x200000  # the suffixes a and f, as in sm_90a and sm_100f
-_HEADER, _LEAST = 16, 64  # bytes of a container's header, and of an entry's
+_HEADER_BYTES, _ENTRY_BYTES = 16, 64  # headers of a container and of an entry
 
 
 class GpuCode(NamedTuple):
@@ -238,17 +238,17 @@ class GpuCode(NamedTuple):
     ptx_versions: tuple[str, ...]
 
 
-class _Entry(NamedTuple):
+class _FatbinEntry(NamedTuple):
     kind: int
     version: tuple[int, int]
     capability: str
 
 
 def gpu_code(sections: Iterable[bytes]) -> GpuCode:
-    """What is in some sections together.
+    """Returns the GPU code of some sections.
 
     Raises:
-        ValueError: where the layout is not the known one.
+        ValueError: the layout is unknown.
     """
     entries = [entry for data in sections for entry in _entries(data)]
     sass = {entry.capability for entry in entries if entry.kind == _SASS}
@@ -257,26 +257,26 @@ def gpu_code(sections: Iterable[bytes]) -> GpuCode:
     return GpuCode(_sorted(sass), _sorted(ptx), tuple(f"{major}.{minor}" for major, minor in versions))
 
 
-def _entries(data: bytes) -> Iterator[_Entry]:
-    at = 0
-    while at + _HEADER <= len(data):
-        magic, _, header, size = struct.unpack_from("<IHHQ", data, at)
+def _entries(data: bytes) -> Iterator[_FatbinEntry]:
+    position = 0
+    while position + _HEADER_BYTES <= len(data):
+        magic, _, header, size = struct.unpack_from("<IHHQ", data, position)
         if magic != _FATBIN_MAGIC:
-            at += 8  # containers stand at multiples of 8, with padding between
+            position += 8  # containers are aligned to 8 bytes, with padding
             continue
-        if header < _HEADER:
+        if header < _HEADER_BYTES:
             raise ValueError(f"a container of GPU code with a header of {header} bytes")
-        place, end = at + header, min(at + header + size, len(data))
-        while place + _LEAST <= end:
-            kind, _, length, padded = struct.unpack_from("<HHIQ", data, place)
-            minor, major, arch = struct.unpack_from("<HHI", data, place + 24)
-            (flags,) = struct.unpack_from("<Q", data, place + 40)
-            if length < _LEAST:
+        offset, end = position + header, min(position + header + size, len(data))
+        while offset + _ENTRY_BYTES <= end:
+            kind, _, length, padded = struct.unpack_from("<HHIQ", data, offset)
+            minor, major, arch = struct.unpack_from("<HHI", data, offset + 24)
+            (flags,) = struct.unpack_from("<Q", data, offset + 40)
+            if length < _ENTRY_BYTES:
                 raise ValueError(f"an entry of GPU code with a header of {length} bytes")
             suffix = "a" if flags & _ACCELERATED else "f" if flags & _FAMILY else ""
-            yield _Entry(kind, (major, minor), f"{arch // 10}.{arch % 10}{suffix}")
-            place += length + padded
-        at = end
+            yield _FatbinEntry(kind, (major, minor), f"{arch // 10}.{arch % 10}{suffix}")
+            offset += length + padded
+        position = end
 
 
 def _sorted(capabilities: Iterable[str]) -> tuple[str, ...]:
@@ -287,39 +287,39 @@ def _sorted(capabilities: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(capabilities, key=key))
 
 
-_LISTED_ELF = re.compile(r"\.sm_(\d+)[af]?\.(?:cubin|elf)")  # it leaves the suffix of a family out
+_LISTED_ELF = re.compile(r"\.sm_(\d+)[af]?\.(?:cubin|elf)")  # it omits the suffix of a family
 _LISTED_PTX = re.compile(r"\.(?:sm|compute)_(\d+)[af]?\.ptx")
 _EMPTY = "does not contain device code"
 
 
-class Checked(NamedTuple):
-    """What a second reader finds: files that it cannot read, and those in which it finds other code."""
+class CrossCheck(NamedTuple):
+    """Result of cuobjdump: files that it cannot read, and files with different code."""
 
     refused: tuple[str, ...] = ()
     differences: tuple[str, ...] = ()
 
 
 def find_cuobjdump(environment: Mapping[str, str]) -> Path | None:
-    """The program on PATH, or that of the system's toolkit."""
+    """Returns the program on PATH, or that of an installed toolkit."""
     found = shutil.which("cuobjdump", path=environment.get("PATH"))
     folders = [Path(environment[name]) for name in ("CUDA_PATH", "CUDA_HOME") if environment.get(name)]
-    places = [folder / "bin" / "cuobjdump" for folder in (*folders, Path("/usr/local/cuda"))]
-    return Path(found) if found else next((path for path in places if path.is_file()), None)
+    paths = [folder / "bin" / "cuobjdump" for folder in (*folders, Path("/usr/local/cuda"))]
+    return Path(found) if found else next((path for path in paths if path.is_file()), None)
 
 
-def cross_check(program: Path, codes: Mapping[Path, GpuCode], environment: Mapping[str, str]) -> Checked:
-    """Holds the code that was found in each file against what ``cuobjdump`` lists."""
+def cross_check(program: Path, codes: Mapping[Path, GpuCode], environment: Mapping[str, str]) -> CrossCheck:
+    """Compares the code found in each file with the list of ``cuobjdump``."""
     refused, differences = [], []
     for path, code in codes.items():
         elf, ptx = (_listed(program, option, path, environment) for option in ("--list-elf", "--list-ptx"))
         if elf is None or ptx is None:
             refused.append(path.name)
             continue
-        theirs = set(_LISTED_ELF.findall(elf)), set(_LISTED_PTX.findall(ptx))
-        ours = {_plain(text) for text in code.sass}, {_plain(text) for text in code.ptx}
-        if theirs != ours:
-            differences.append(f"{path.name}: cuobjdump finds {_code_text(theirs)}, and not {_code_text(ours)}")
-    return Checked(tuple(refused), tuple(differences))
+        listed = set(_LISTED_ELF.findall(elf)), set(_LISTED_PTX.findall(ptx))
+        expected = {_plain(text) for text in code.sass}, {_plain(text) for text in code.ptx}
+        if listed != expected:
+            differences.append(f"{path.name}: cuobjdump finds {_code_text(listed)} instead of {_code_text(expected)}")
+    return CrossCheck(tuple(refused), tuple(differences))
 
 
 def _listed(program: Path, option: str, path: Path, environment: Mapping[str, str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Packages that bring CUDA and share an environment with CuPy: the newest release of each, by its metadata, as rows."""
+"""Measures the newest releases of other packages that provide CUDA libraries, from their metadata."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.nvidia import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.binaries import MeasureError
-from gpuenv.refresh.index import Index, IndexFile
+from gpuenv.refresh.package_index import Index, IndexFile
 from gpuenv.refresh.releases import source_text
-from gpuenv.refresh.rows import NewRow, Piece, Workplace, flow
+from gpuenv.refresh.row_edits import Measurement, NewRow, RefreshContext, flow_mapping
 
-# What tells which CUDA it is: the toolkit's metapackage, its wheels, and NVIDIA's bindings, which follow its numbers.
+# Requirements that identify the CUDA version: the toolkit's metapackage, its wheels, and NVIDIA's bindings.
 _PINS = re.compile(r"cuda-toolkit|cuda-bindings|nvidia-(?:cuda-nvrtc|cuda-runtime|cublas)(?:-cu\d\d)?")
 _EXACT = re.compile(r"==(\d{1,4})\.(\d{1,4})(?:\.\d+)*(?:\.\*)?")
 _NAMED = re.compile(r"-cu(?:da)?(\d\d)\b")
@@ -30,7 +30,7 @@ _NOTE = "Requires-Dist of its METADATA"
 
 
 def newer_companion(name: str, matrix: Matrix, index: Index) -> Iterator[str]:
-    """The newest release of a distribution, where that is newer than every row of it; a row without an end has all."""
+    """Yields the newest release of a distribution if it is newer than all its rows; an open range includes all."""
     ranges = [SpecifierSet(row.versions) for row in matrix.companions if row.distribution == name]
     ends = [[Version(entry.version) for entry in wanted if entry.operator in ("==", "<=")] for wanted in ranges]
     if all(ends):
@@ -38,28 +38,28 @@ def newer_companion(name: str, matrix: Matrix, index: Index) -> Iterator[str]:
         yield from sorted(index.unknown(name, f">{newest}", ()), key=Version)[-1:]
 
 
-def companion_piece(name: str, version: str, work: Workplace) -> Piece:
-    """One release, of which nothing but the metadata is wanted.
+def companion_measurement(name: str, version: str, context: RefreshContext) -> Measurement:
+    """Returns the measurement of one release, which needs only the metadata.
 
     Raises:
-        MeasureError: when it has no wheel for Linux on x86_64.
+        MeasureError: it has no wheel for Linux x86_64.
     """
-    files = [f for f in work.index.files(name, version).files if f.is_for_any or f.platform == "linux-x86_64"]
+    files = [f for f in context.index.files(name, version).files if f.is_for_any or f.platform == "linux-x86_64"]
     chosen = next((file for file in files if file.python in ("cp311", "py3")), files[0] if files else None)
     if chosen is None:
         raise MeasureError(f"{name} {version}: has no wheel for Linux x86_64")
     key = f"{name}-{version}"
 
     def measure() -> NewRow:
-        texts = work.index.requires(name, version, chosen)
-        wanted = list(_asked(texts, chosen))
-        # jax[cuda13] asks for the CUDA wheels through an extra of its plug-in.
+        texts = context.index.requires(name, version, chosen)
+        wanted = list(_requirements(texts, chosen))
+        # jax[cuda13] requires the CUDA wheels through an extra of its plug-in.
         extras = sorted({extra for text in texts for extra in _EXTRA.findall(text)})
-        every = [entry for extra in ("", *extras) for entry in _asked(texts, chosen, extra)]
+        every = [entry for extra in ("", *extras) for entry in _requirements(texts, chosen, extra)]
         pins = list({_text(entry): entry for entry in every if _PINS.fullmatch(canonicalize_name(entry.name))}.values())
         major, minor = cuda_of(name, pins)
         if major is None:
-            raise MeasureError(f"{name} {version}: nothing in its metadata says which CUDA it is for")
+            raise MeasureError(f"{name} {version}: its metadata does not identify the CUDA version")
         cupy = next((str(entry.specifier) for entry in wanted if is_cupy(canonicalize_name(entry.name))), None)
         row = {
             "distribution": name,
@@ -70,14 +70,14 @@ def companion_piece(name: str, version: str, work: Workplace) -> Piece:
             "cupy": cupy or None,
             "source": key,
         }
-        source = source_text(chosen, work.today, _NOTE)
-        return NewRow(f"{name} {version}", key, source, flow(row), "companions", version, name)
+        source = source_text(chosen, context.today, _NOTE)
+        return NewRow(f"{name} {version}", key, source, flow_mapping(row), "companions", version, name)
 
-    return Piece(f"{name} {version}", key, (chosen,), measure)
+    return Measurement(f"{name} {version}", key, (chosen,), measure)
 
 
-def _asked(texts: Iterable[str], file: IndexFile, extra: str = "") -> Iterator[Requirement]:
-    """The requirements that hold on Linux x86_64 with an extra or none, for the Python of the wheel."""
+def _requirements(texts: Iterable[str], file: IndexFile, extra: str = "") -> Iterator[Requirement]:
+    """Yields the requirements on Linux x86_64 with an extra or none, for the Python of the wheel."""
     python = f"3.{file.python[3:].rstrip('tm')}" if file.python.startswith("cp3") else "3.11"
     markers = {**_MARKERS, "extra": extra, "python_version": python, "python_full_version": f"{python}.0"}
     for text in texts:

@@ -1,4 +1,4 @@
-"""Releases of CuPy, for CUDA and for ROCm: read on every platform that has wheels, as rows."""
+"""Measures CuPy releases for CUDA and ROCm on every platform with wheels."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from typing import Any, NamedTuple
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
-from gpuenv.matrix.records import Matrix, RocmLine, WheelLine
+from gpuenv.matrix.tables import Matrix, RocmLine, WheelLine
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.binaries import Binaries, MeasureError, built_with, cross_check, read_binaries
-from gpuenv.refresh.index import Index, IndexFile, MetadataError, python_of, read_message
-from gpuenv.refresh.rows import NewRow, Piece, Workplace, flow
+from gpuenv.refresh.package_index import Index, IndexFile, MetadataError, python_of, read_message
+from gpuenv.refresh.row_edits import Measurement, NewRow, RefreshContext, flow_mapping
 
 _MEASURED = "cp311"
 _FIRST = "linux-x86_64"  # the platform whose metadata and sources are read
-_GLIBC = ("2.17", "2.28", "2.31", "2.34", "2.36", "2.39")  # uv knows these, pip all
+_GLIBC = ("2.17", "2.28", "2.31", "2.34", "2.36", "2.39")  # supported by uv; pip supports all
 
 
-def release_piece(line: WheelLine | RocmLine, version: str, matrix: Matrix, work: Workplace) -> Piece:
-    """One release, with the wheel that stands for the others of each platform: they differ in the interpreter alone.
+def release_measurement(
+    line: WheelLine | RocmLine, version: str, matrix: Matrix, context: RefreshContext
+) -> Measurement:
+    """Returns the measurement of one release with one wheel per platform; the others differ only in the interpreter.
 
     Raises:
-        MeasureError: when it has no wheel for Linux on x86_64.
+        MeasureError: it has no wheel for Linux x86_64.
     """
-    listing = work.index.files(line.name, version)
+    listing = context.index.files(line.name, version)
     platforms: dict[str, list[IndexFile]] = {}
     for file in listing.files:
         if file.platform is not None:
@@ -42,17 +44,19 @@ def release_piece(line: WheelLine | RocmLine, version: str, matrix: Matrix, work
     key = f"{line.name}-{version}"
 
     def measure() -> NewRow:
-        with TemporaryDirectory(dir=work.scratch) as scratch:
+        with TemporaryDirectory(dir=context.scratch) as scratch:
             folders = {name: Path(scratch, name) for name in chosen}
             for name, file in chosen.items():
-                work.index.unpack(f"{line.name}=={version}", file, folders[name])
+                context.index.unpack(f"{line.name}=={version}", file, folders[name])
             read = {name: read_binaries(folder) for name, folder in folders.items()}
-            note = "" if isinstance(line, RocmLine) else _second_reading(read, work)
+            note = "" if isinstance(line, RocmLine) else _second_reading(read, context)
             metadata = read_metadata(folders[_FIRST], line.name)
-            of_cuda = {} if isinstance(line, RocmLine) else _of_cuda(line, version, folders[_FIRST], read, matrix, work)
+            of_cuda = (
+                {} if isinstance(line, RocmLine) else _of_cuda(line, version, folders[_FIRST], read, matrix, context)
+            )
         pythons = _pythons(listing.files)
         uploaded = min((file.uploaded for file in listing.files if file.uploaded), default=None)
-        # Pip tells no dates; a row that is measured again keeps its own.
+        # pip reports no dates; a row that is measured again keeps its date.
         known_date = next((row.uploaded for row in line.releases if row.cupy == version), None)
         row = {
             "cupy": version,
@@ -64,56 +68,56 @@ def release_piece(line: WheelLine | RocmLine, version: str, matrix: Matrix, work
                 name: _platform(name, platforms[name], pythons, read[name])
                 for name in sorted(platforms, key=_ORDER.index)
             },
-            "extras": _extras(line, version, metadata, pythons, work.index) if isinstance(line, WheelLine) else None,
+            "extras": _extras(line, version, metadata, pythons, context.index) if isinstance(line, WheelLine) else None,
             **of_cuda,
             "yanked": listing.yanked,
             "source": key,
         }
         others = [file for name, file in sorted(chosen.items()) if name != _FIRST]
         table = "wheel_lines" if isinstance(line, WheelLine) else "rocm_lines"
-        source = source_text(chosen[_FIRST], work.today, note or None, others)
-        return NewRow(f"{line.name} {version}", key, source, flow(row), table, version, line.name)
+        source = source_text(chosen[_FIRST], context.today, note or None, others)
+        return NewRow(f"{line.name} {version}", key, source, flow_mapping(row), table, version, line.name)
 
-    return Piece(f"{line.name} {version}", key, tuple(chosen.values()), measure)
+    return Measurement(f"{line.name} {version}", key, tuple(chosen.values()), measure)
 
 
 _ORDER = ("linux-aarch64", "linux-x86_64", "windows-x86_64", "windows-arm64")
 
 
 def source_text(file: IndexFile, today: str, note: str | None, also: Iterable[IndexFile] = ()) -> str:
-    """The text of a source that is a file, with the others that were read for the same row."""
+    """Formats a source that is a file, with the other files of the same row."""
     others = {entry.name: entry.sha256 for entry in also}
     fields = {"kind": "binary", "seen": today, "file": file.name, "sha256": file.sha256, "note": note}
-    return flow({**fields, "also": others or None})
+    return flow_mapping({**fields, "also": others or None})
 
 
-def _second_reading(read: Mapping[str, Binaries], work: Workplace) -> str:
-    """What cuobjdump says of the Linux modules, as a note; nothing where it is not there.
+def _second_reading(read: Mapping[str, Binaries], context: RefreshContext) -> str:
+    """Returns a note on cuobjdump's reading of the Linux modules; empty if it is not installed.
 
     Raises:
-        MeasureError: where it finds other code.
+        MeasureError: it finds different code.
     """
-    if work.cuobjdump is None:
+    if context.cuobjdump is None:
         return ""
     codes = {path: code for name, found in read.items() if name == _FIRST for path, code in found.by_file.items()}
-    checked = cross_check(work.cuobjdump, codes, work.environment)
-    if checked.differences:
-        raise MeasureError("; ".join(checked.differences))
-    refused = f"cuobjdump refuses {' and '.join(sorted(checked.refused))}" if checked.refused else ""
-    agreed = "GPU code also read by cuobjdump" if len(checked.refused) < len(codes) else ""
+    result = cross_check(context.cuobjdump, codes, context.environment)
+    if result.differences:
+        raise MeasureError("; ".join(result.differences))
+    refused = f"cuobjdump refuses {' and '.join(sorted(result.refused))}" if result.refused else ""
+    agreed = "GPU code also read by cuobjdump" if len(result.refused) < len(codes) else ""
     return "; ".join(filter(None, (agreed, refused)))
 
 
 def _of_cuda(
-    line: WheelLine, version: str, folder: Path, read: Mapping[str, Binaries], matrix: Matrix, work: Workplace
+    line: WheelLine, version: str, folder: Path, read: Mapping[str, Binaries], matrix: Matrix, context: RefreshContext
 ) -> dict[str, object]:
-    """What only the wheels for CUDA have."""
+    """Returns the facts that only wheels for CUDA have."""
     try:
         text = (folder / "cupy/cuda/compiler.py").read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise MeasureError(f"{line.name} {version}: has no cupy/cuda/compiler.py") from error
     caps = read_caps(text, line.cuda_major)
-    # A CUDA major that has a successor gets no further minor: what CuPy would make of one never matters.
+    # A CUDA major version with a successor gets no further minor versions, so later caps never apply.
     known = sorted(row.cuda for row in matrix.cuda_minors)
     last = max((cuda for cuda in known if cuda.major == line.cuda_major), default=known[-1])
     over = known[-1].major > line.cuda_major
@@ -121,7 +125,7 @@ def _of_cuda(
     return {
         "nvrtc_caps": steps or None,
         "caps_as_text": True if caps.as_text else None,
-        "built_with": built_with(folder, read[_FIRST].code, matrix, work.environment),
+        "built_with": built_with(folder, read[_FIRST].code, matrix, context.environment),
     }
 
 
@@ -133,12 +137,12 @@ def _pythons(files: tuple[IndexFile, ...] | list[IndexFile]) -> list[str]:
 
 
 def _platform(name: str, files: list[IndexFile], pythons: list[str], read: Binaries) -> dict[str, object]:
-    there = set(_pythons(files))
+    available = set(_pythons(files))
     return {
         "tag": files[0].platform_tag,
         "libc": f"glibc-{libc_floor(files[0], read.glibc)}" if name.startswith("linux") else None,
         "libstdcxx": read.libstdcxx,
-        "without": [python for python in pythons if python not in there] or None,
+        "without": [python for python in pythons if python not in available] or None,
         "sass": read.code.sass or None,
         "ptx": read.code.ptx or None,
         "gfx": read.gfx or None,
@@ -147,10 +151,10 @@ def _platform(name: str, files: list[IndexFile], pythons: list[str], read: Binar
 
 
 def libc_floor(file: IndexFile, glibc: str | None) -> str:
-    """The C library of the tag, or the newest symbol version in the binaries where that is higher.
+    """Returns the C library of the tag, or the newest symbol version in the binaries if that is higher.
 
     Raises:
-        MeasureError: where the tag names none.
+        MeasureError: the tag names none.
     """
     floor = file.glibc
     if floor is None:
@@ -161,18 +165,18 @@ def libc_floor(file: IndexFile, glibc: str | None) -> str:
 def _extras(
     line: WheelLine, version: str, metadata: Metadata, pythons: Iterable[str], index: Index
 ) -> dict[str, object] | None:
-    """Each extra that brings CUDA, with the oldest C library that all it brings accepts."""
+    """Returns the extras that provide CUDA, with the oldest C library that all their packages support."""
     found: dict[str, object] = {}
     for extra, requirement in metadata.extras.items():
-        alike = (row.extras.get(extra) for row in line.releases)
-        known = next((row.libc for row in alike if row is not None and row.requirement == requirement), None)
+        same_extra = (row.extras.get(extra) for row in line.releases)
+        known = next((row.libc for row in same_extra if row is not None and row.requirement == requirement), None)
         floor = str(known) if known else _closure_floor(f"{line.name}[{extra}]=={version}", python_of(pythons), index)
         found[extra] = {"requirement": requirement, "libc": floor}
     return found or None
 
 
 def _closure_floor(requirement: str, python: str, index: Index) -> str:
-    """The oldest of some C libraries on which it can be had, refined by the tags of what it brings there."""
+    """Returns the oldest C library on which a requirement installs, refined by the tags of its dependencies."""
     for before, glibc in zip(("0", *_GLIBC), _GLIBC, strict=False):
         closure = index.closure(requirement, glibc, python)
         if closure is None:
@@ -186,7 +190,7 @@ def _closure_floor(requirement: str, python: str, index: Index) -> str:
 
 
 class Metadata(NamedTuple):
-    """What the metadata of a CuPy wheel asks for; of the extras, those that bring CUDA, each with its requirement."""
+    """Requirements in the metadata of a CuPy wheel; ``extras`` maps the extras that provide CUDA to requirements."""
 
     requires_python: str
     numpy: str
@@ -194,10 +198,10 @@ class Metadata(NamedTuple):
 
 
 def read_metadata(folder: Path, name: str) -> Metadata:
-    """The metadata of a CuPy in a folder.
+    """Returns the metadata of a CuPy in a folder.
 
     Raises:
-        MetadataError: where there is none, or a broken one.
+        MetadataError: it is missing or invalid.
     """
     message = read_message(folder, name)
     try:
@@ -228,21 +232,21 @@ _MINORS = 10
 
 
 class CapsError(ValueError):
-    """The module is not written as it was so far."""
+    """The module has an unexpected form."""
 
 
 class Caps(NamedTuple):
-    """The highest capability asked for, from each NVRTC minor on, and whether it is compared as text."""
+    """The highest requested capability from each NVRTC minor version on, and whether it is compared as text."""
 
     steps: Mapping[str, str]
     as_text: bool
 
 
 def read_caps(source: str, cuda_major: int) -> Caps:
-    """The caps for the NVRTCs of one CUDA major.
+    """Returns the caps for the NVRTCs of one CUDA major version.
 
     Raises:
-        CapsError: where the table is not found, or written in another way.
+        CapsError: the table is missing or has an unexpected form.
     """
     try:
         functions = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
@@ -261,14 +265,14 @@ def read_caps(source: str, cuda_major: int) -> Caps:
 
 
 def _caps_table(functions: Mapping[str, ast.FunctionDef]) -> ast.If:
-    """The first condition on the major version, in the function that asks for NVRTC's version."""
+    """Returns the first condition on the major version in the function that queries NVRTC's version."""
     for name in _HOLDERS:
         holder = functions.get(name)
         if holder is not None and "_get_nvrtc_version" in ast.unparse(holder):
             for node in ast.walk(holder):
                 if isinstance(node, ast.If) and "major" in ast.unparse(node.test):
                     return node
-    raise CapsError("cupy/cuda/compiler.py: no table of capabilities by the version of NVRTC")
+    raise CapsError("cupy/cuda/compiler.py: no table of capabilities by NVRTC version")
 
 
 def _branches(node: ast.If) -> Iterator[tuple[ast.expr | None, str]]:
@@ -287,7 +291,7 @@ def _constant(body: list[ast.stmt]) -> str:
 
 
 def _value(node: ast.expr, names: Mapping[str, int]) -> object:
-    """The few kinds of expression that the table uses."""
+    """Evaluates the few kinds of expressions in the table."""
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name) and node.id in names:
@@ -303,14 +307,14 @@ def _value(node: ast.expr, names: Mapping[str, int]) -> object:
         pairs = zip(kinds, values_in_turn, values_in_turn[1:], strict=False)
         if None not in kinds:
             return all(compare(left, right) for compare, left, right in pairs if compare)
-    raise CapsError(f"cupy/cuda/compiler.py: an expression that is new: {ast.unparse(node)}")
+    raise CapsError(f"cupy/cuda/compiler.py: an unexpected expression: {ast.unparse(node)}")
 
 
 def _compared_as_text(functions: Mapping[str, ast.FunctionDef]) -> bool:
-    """Whether the lower of capability and cap is taken as text, by which 120 is less than 90."""
+    """Whether the minimum of capability and cap compares text, where 120 is less than 90."""
     holder = functions.get("_get_arch")
     calls = [node for node in ast.walk(holder) if isinstance(node, ast.Call)] if holder else []
     minimum = [ast.unparse(call) for call in calls if getattr(call.func, "id", "") == "min"]
     if not minimum:
-        raise CapsError("cupy/cuda/compiler.py: nothing tells which of two is lower")
+        raise CapsError("cupy/cuda/compiler.py: no comparison of capability and cap")
     return not any("key=int" in text for text in minimum)

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.doctor.registry import DocumentedCheck
 from gpuenv.explain.records import Signature
-from gpuenv.model.answers import (
+from gpuenv.model.causes import Cause
+from gpuenv.model.documents import (
     CauseMeaning,
     CheckMeaning,
     ListedCheck,
-    ListedKey,
     Meaning,
+    RequirementKey,
     Requirements,
 )
-from gpuenv.model.causes import Cause
 from gpuenv.preflight.requirements import KEYS
 from gpuenv.report.text import fix_lines
 from gpuenv.report.text_line import Style, TextLine
@@ -133,7 +133,7 @@ def listed_checks(checks: Iterable[DocumentedCheck]) -> tuple[ListedCheck, ...]:
 
 def listed_requirements() -> Requirements:
     """The keys and the grammar of requirements."""
-    keys = (ListedKey(key.name, key.meaning, key.example, tuple(key.value_type.operators)) for key in KEYS.values())
+    keys = (RequirementKey(key.name, key.meaning, key.example, tuple(key.value_type.operators)) for key in KEYS.values())
     return Requirements(tuple(keys), GRAMMAR)
 
 

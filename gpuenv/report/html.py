@@ -12,7 +12,7 @@ from gpuenv import __version__
 from gpuenv.model.finding import Finding, RequirementResult, RequirementStatus, Severity
 from gpuenv.model.resolution import Rejection, Resolution
 from gpuenv.model.smoke import Quantity, TestStatus
-from gpuenv.model.text import quantity_text, share_text
+from gpuenv.model.strings import format_quantity, format_share
 from gpuenv.report.findings import suppression_text
 from gpuenv.report.report import SCHEMA, Report, Status, inconclusive_checks, verdict
 from gpuenv.report.smoke_text import Series, counts_text, smoke_series, test_label
@@ -233,7 +233,7 @@ def _measured(series: Sequence[Series]) -> Iterator[str]:
         ChartBar(
             _series_name(entry, several=several),
             comparison.ratio,
-            f"{share_text(comparison.ratio)} {_REFERENCES[comparison.against]}",
+            f"{format_share(comparison.ratio)} {_REFERENCES[comparison.against]}",
             comparison.worse,
         )
         for entry in series
@@ -254,7 +254,7 @@ def _measured(series: Sequence[Series]) -> Iterator[str]:
 def _bar(entry: Series, *, several: bool) -> ChartBar:
     value = median(entry.values)
     worse = any(comparison.worse for comparison in entry.comparisons)
-    return ChartBar(_series_name(entry, several=several), value, quantity_text(Quantity(value, entry.unit)), worse)
+    return ChartBar(_series_name(entry, several=several), value, format_quantity(Quantity(value, entry.unit)), worse)
 
 
 def _series_name(entry: Series, *, several: bool) -> str:

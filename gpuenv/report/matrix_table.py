@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from html import escape
 from itertools import groupby
 
-from gpuenv.matrix.records import DriverBranch, Matrix, SourceKind
-from gpuenv.matrix.rows import MACHINE_TEXT, Cell, Grid, Proof, Row, Rows
+from gpuenv.matrix.row_lookup import MACHINE_TEXT, Cell, Grid, Row, Rows, RowSource
+from gpuenv.matrix.tables import DriverBranch, Matrix, SourceKind
 from gpuenv.report.text_line import Style, TextLine
 
 _HEADINGS = {
@@ -58,7 +58,7 @@ def _facts(row: Row) -> str:
     return ", ".join(f"{key.replace('_', ' ')}: {value}" for key, value in row.facts.items())
 
 
-def _proof(proof: Proof) -> str:
+def _proof(proof: RowSource) -> str:
     source = proof.details
     note = f"; {source.note}" if source.note else ""
     if source.kind is SourceKind.BINARY:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.secrets import HIDDEN, SECRET_NAME, hide_secrets
-from gpuenv.model.text import harmless, pattern
+from gpuenv.model.strings import pattern, sanitize
 
 if TYPE_CHECKING:
     from gpuenv.report.report import Report
@@ -183,9 +183,9 @@ def sanitize(report: Report, identity: Identity | None) -> Report:
 
 def _without_controls(data: Any, key: str = "") -> Any:  # noqa: ANN401 - JSON
     if isinstance(data, dict):
-        return {harmless(name): _without_controls(entry, name) for name, entry in data.items()}
+        return {sanitize(name): _without_controls(entry, name) for name, entry in data.items()}
     if isinstance(data, list):
         return [_without_controls(entry, key) for entry in data]
     if not isinstance(data, str):
         return data
-    return "\n".join(map(harmless, data.split("\n"))) if key == "explanation" else harmless(data)
+    return "\n".join(map(sanitize, data.split("\n"))) if key == "explanation" else sanitize(data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuenv.matrix.resolve import change_text
-from gpuenv.model.answers import Better, Fleet, Supposed, WhatIf, WhyNot
+from gpuenv.model.documents import AssumedMachine, BetterChoice, Fleet, WhatIf, WhyNot
 from gpuenv.model.resolution import Resolution
 from gpuenv.report.text import command_text
 from gpuenv.report.text_line import Style, TextLine, counted
@@ -55,15 +55,15 @@ def _joined(texts: Sequence[str], widths: Sequence[int]) -> str:
     return _GAP.join(text.ljust(width) for text, width in zip(texts, widths, strict=True)).rstrip()
 
 
-def _value(row: Supposed, key: str) -> str:
+def _value(row: AssumedMachine, key: str) -> str:
     return "+".join(text.partition("=")[2] for text in row.given if text.partition("=")[0] == key)
 
 
-def _wheel(row: Supposed) -> str:
+def _wheel(row: AssumedMachine) -> str:
     return " ".join(row.requirements) or "none fits"
 
 
-def _better(entry: Better) -> str:
+def _better(entry: BetterChoice) -> str:
     return f"{entry.candidate.label} with {' and '.join(map(change_text, entry.changes))}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gpuenv.model.smoke import Compared, Quantity, SmokeResult, TestedGpu, TestResult, TestStatus
-from gpuenv.model.text import quantity_text, share_text
+from gpuenv.model.strings import format_quantity, format_share
 from gpuenv.report.text_line import Style, TextLine, counted
 
 _MIB = 1024 * 1024
@@ -86,8 +86,8 @@ def _gpu_lines(result: SmokeResult, uuid: str | None, *, verbose: bool) -> Itera
     for test in tests:
         for name, quantity in test.measured.items():
             peak = peaks.get(f"{test.group}.{name}")
-            share = f", {share_text(peak.ratio)} of the data sheet" if peak else ""
-            yield TextLine(f"  {test.group}.{name + _repetition(test):<24} {quantity_text(quantity)}{share}", hang=4)
+            share = f", {format_share(peak.ratio)} of the data sheet" if peak else ""
+            yield TextLine(f"  {test.group}.{name + _repetition(test):<24} {format_quantity(quantity)}{share}", hang=4)
 
 
 def _test_lines(tests: Sequence[TestResult], *, verbose: bool) -> Iterator[TextLine]:
@@ -132,7 +132,7 @@ def _comparison_lines(comparisons: Sequence[Compared], *, heading: bool = True) 
     for entry in worse:
         measured, reference = Quantity(entry.value, entry.unit), Quantity(entry.baseline, entry.unit)
         yield TextLine(
-            f"  {entry.name}: {quantity_text(measured)}, {share_text(entry.ratio)} of "
+            f"  {entry.name}: {format_quantity(measured)}, {format_share(entry.ratio)} of "
             f"{owners[entry.against]} {quantity_text(reference)} ({entry.gpu or 'UUID unknown'})",
             Style.WARNING,
             4,
@@ -166,7 +166,7 @@ def _repetition(test: TestResult) -> str:
 
 def measured_texts(test: TestResult) -> list[str]:
     """The measurements of a test: ``matmul_f16 641 TFLOP/s``."""
-    return [f"{name} {quantity_text(quantity)}" for name, quantity in test.measured.items()]
+    return [f"{name} {format_quantity(quantity)}" for name, quantity in test.measured.items()]
 
 
 class Series(NamedTuple):
@@ -190,7 +190,7 @@ class Series(NamedTuple):
     def text(self) -> str:
         """``641 TFLOP/s``, or the range of several."""
         ends = dict.fromkeys((min(self.values), max(self.values)))
-        return " to ".join(quantity_text(Quantity(value, self.unit)) for value in ends)
+        return " to ".join(format_quantity(Quantity(value, self.unit)) for value in ends)
 
 
 def smoke_series(result: SmokeResult) -> tuple[Series, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gpuenv.model.answers import Comparison, Difference
 from gpuenv.model.codec import encode
+from gpuenv.model.documents import Comparison, SnapshotDifference
 from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.text import spelt
+from gpuenv.model.strings import format_value
 from gpuenv.report.text import command_text
 from gpuenv.report.text_line import Style, TextLine, counted
 
@@ -44,7 +44,7 @@ def _entries(value: Any) -> list[Any]:  # noqa: ANN401 - JSON
 def _spelt(value: Any) -> str:  # noqa: ANN401 - JSON
     """A value as text; of a list of records, which get lines of their own, only the number."""
     records = sum(isinstance(entry, dict) for entry in _entries(value))
-    return f"{records} lines" if records else spelt(value)
+    return f"{records} lines" if records else format_value(value)
 
 
 def _reading(path: str, reading: dict[str, Any]) -> TextLine:
@@ -118,7 +118,7 @@ def difference_lines(comparison: Comparison, *, verbose: bool = False) -> Iterat
         yield TextLine(f"  and {count - len(shown)} less likely ones (-v lists them)", Style.QUIET)
 
 
-def _difference_lines(difference: Difference) -> Iterator[TextLine]:
+def _difference_lines(difference: SnapshotDifference) -> Iterator[TextLine]:
     yield TextLine(f"  {difference.fact}: {difference.why}", hang=4)
     there, here = difference.shown
     yield TextLine(f"    there: {there}", Style.QUIET, 11)

@@ -21,7 +21,7 @@ from gpuenv.model.finding import (
 )
 from gpuenv.model.gpus import CONTROL_GROUP
 from gpuenv.model.nvidia import NVIDIA
-from gpuenv.model.resolution import AS_TOLD, Resolution
+from gpuenv.model.resolution import BY_CALLER, Resolution
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
 from gpuenv.report.report import Report, Status, is_gpu_proven, undetermined_checks, verdict
 from gpuenv.report.smoke_text import section_lines

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from gpuenv.model.gpus import VARIABLE
-from gpuenv.model.text import reason_of
+from gpuenv.model.strings import error_reason
 from gpuenv.simulate.layout import SimulatedMachine, materialise, search_path
 from gpuenv.simulate.profile import Profile, ProfileError
 from gpuenv.simulate.stub_driver import Announce, StubDriver, cache_folder, cached_stub, cached_toolkit
@@ -60,7 +60,7 @@ def _lay_out(profile: Profile, folder: Path, stub: StubDriver, cache: Path | Non
     except OSError as error:  # two entries with the same path, a name that is too long, a full disk
         path = str(error.filename2 or error.filename or "").partition("/machine/root/")[2]
         where = f"{profile.name}: {path}" if path else profile.name
-        raise ProfileError(f"{where}: the machine cannot be laid out: {reason_of(error)}") from error
+        raise ProfileError(f"{where}: the machine cannot be laid out: {error_reason(error)}") from error
 
 
 def machine_environment(machine: SimulatedMachine, environment: Mapping[str, str], stub: StubDriver) -> dict[str, str]:

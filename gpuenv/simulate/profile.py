@@ -16,13 +16,13 @@ from typing import TypeVar
 from gpuenv.data import data_path
 from gpuenv.files import read_at_most
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.records import Matrix
-from gpuenv.matrix.strict_yaml import LARGEST, Plain, YamlError, parse
+from gpuenv.matrix.strict_yaml import MAX_CHARACTERS, Plain, YamlError, parse
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
-from gpuenv.model.nvidia import WANTED
+from gpuenv.model.nvidia import CUDA_LIBRARIES
 from gpuenv.model.reading import assumed
 from gpuenv.model.snapshot import Gpu, PciGpu, Snapshot
-from gpuenv.model.text import reason_of, text_of
+from gpuenv.model.strings import decode_text, error_reason
 from gpuenv.model.versions import ComputeCapability, CudaVersion
 from gpuenv.report.report import Status
 
@@ -413,11 +413,11 @@ def load(path: Path) -> Profile:
         ProfileError: for an invalid profile.
     """
     try:
-        document = parse(text_of(read_at_most(path, LARGEST)))
+        document = parse(decode_text(read_at_most(path, MAX_CHARACTERS)))
     except YamlError as error:
         raise ProfileError(f"{path.name}: {error}") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{path.name}: {reason_of(error)}") from error
+        raise ProfileError(f"{path.name}: {error_reason(error)}") from error
     if not isinstance(document.value, dict):
         raise ProfileError(f"{path.name}: line 1: expected a mapping")
     try:
@@ -474,7 +474,7 @@ def _profile(path: Path, value: Mapping[str, Plain]) -> Profile:
 
 def _toolkit(top: _Section) -> str:
     """A toolkit whose major version's libraries are known."""
-    majors = [str(major) for major in WANTED]
+    majors = [str(major) for major in CUDA_LIBRARIES]
     expected = f"a CUDA version such as 12.4, of major {', '.join(majors)}"
     return top.of_form("toolkit", rf"({'|'.join(majors)})\.\d", expected)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gpuenv.data import data_path
 from gpuenv.files import user_cache
-from gpuenv.model.nvidia import WANTED
+from gpuenv.model.nvidia import CUDA_LIBRARIES
 from gpuenv.model.secrets import without_secrets
 from gpuenv.probe.children import Ending, run_child
 
@@ -170,7 +170,7 @@ def compile_toolkit(release: str, folder: Path) -> Path:
     major, minor = map(int, release.split("."))
     nvrtc = folder / f"nvrtc-{release}.c"
     nvrtc.write_text(NVRTC.format(major, minor), encoding="utf-8")
-    for library in WANTED[major]:
+    for library in CUDA_LIBRARIES[major]:
         source = nvrtc if library.name == "nvrtc" else Path(os.devnull)
         compile_library(source, library.soname, libraries / library.soname)
     return libraries
@@ -188,7 +188,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path | None:
     digest = hashlib.sha256()
     for name in SOURCES:
         digest.update((sources / name).read_bytes())
-    inputs = (sys.platform, os.uname().machine, environment.get("CC", ""), FLAGS, NVRTC, WANTED)
+    inputs = (sys.platform, os.uname().machine, environment.get("CC", ""), FLAGS, NVRTC, CUDA_LIBRARIES)
     digest.update(repr(inputs).encode())
     return cache / f"stub-{digest.hexdigest()[:16]}"
 
@@ -217,7 +217,7 @@ def cached_toolkit(release: str, cache: Path | None, folder: Path) -> Path:
         StubBuildError: when there is no compiler, or it fails.
     """
     target = None if cache is None else cache / f"cuda-{release}"
-    libraries = WANTED[int(release.partition(".")[0])]
+    libraries = CUDA_LIBRARIES[int(release.partition(".")[0])]
     if target is not None and all((target / library.soname).is_file() for library in libraries):
         return target
     compiled = compile_toolkit(release, folder)

@@ -1,9 +1,9 @@
-"""Runs one program until it ends or its time is over, and leaves none of its processes behind.
+"""Runs one program with a time limit and leaves none of its processes behind.
 
-``supervisor.py SECONDS FOLDER PROGRAM ARGUMENT...``, run in a child of gpuenv's own interpreter. On Linux it takes the
-place of the parent of every process whose own parent has gone (prctl, PR_SET_CHILD_SUBREAPER), so that also one that
-left its process group and its session is found and killed. It ends as the program did: with its exit code or by its
-signal; with ``TIMED_OUT`` where it killed the program, with ``NOT_STARTED`` where it could not start it.
+``supervisor.py SECONDS FOLDER PROGRAM ARGUMENT...``, run with gpuenv's own interpreter. On Linux it becomes the
+parent of orphaned descendants (prctl, PR_SET_CHILD_SUBREAPER), so that it finds and kills even those that left the
+process group and the session. It ends as the program did, with the same exit code or signal; with ``TIMED_OUT`` if it
+killed the program, with ``NOT_STARTED`` if it could not start it.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from collections.abc import Sequence
 from types import FrameType
 
 TIMED_OUT, NOT_STARTED = 124, 127
-_BURIAL = 0.3  # seconds in which killed processes are waited for; one inside a hung system call is left to the kernel
+_REAP_SECONDS = 0.3  # to wait for killed processes; one in a hung system call is left to the kernel
 # linux/prctl.h
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
 
 
 def main() -> None:
-    """Does what the arguments say."""
+    """Runs the program in the arguments."""
     seconds, folder, command = float(sys.argv[1]), sys.argv[2], [*sys.argv[3:]]
     until = time.monotonic() + seconds
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, _on_terminate)
     _prctl(_SET_CHILD_SUBREAPER, 1)
     _prctl(_SET_PDEATHSIG, signal.SIGTERM)
     try:
         code = _run(command, folder, until)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        bury()
+        reap_descendants()
     if code < 0:
-        _end_by(-code)
+        _reraise_signal(-code)
     sys.exit(code)
 
 
@@ -62,14 +62,14 @@ def _run(command: Sequence[str], folder: str, until: float) -> int:
         return TIMED_OUT
 
 
-def bury() -> None:
-    """Kills every process that descends from this one and waits for them, for a while."""
-    until = time.monotonic() + _BURIAL
+def reap_descendants() -> None:
+    """Kills all descendants of this process and reaps them within a time limit."""
+    until = time.monotonic() + _REAP_SECONDS
     while time.monotonic() < until:
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        except ChildProcessError:  # none is left
+        except ChildProcessError:
             return
         for pid in descendants(os.getpid()):
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -78,14 +78,14 @@ def bury() -> None:
 
 
 def descendants(root: int) -> list[int]:
-    """The children of a process, their children, and so on, by what the kernel tells."""
+    """Returns all descendants of a process, according to /proc."""
     parents: dict[int, int] = {}
-    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():  # noqa: PTH112, PTH208 - for start-up
+    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():  # noqa: PTH112, PTH208 - fast start
         if not name.isdigit():
             continue
         try:
-            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - likewise
-                # The name of the program stands in brackets and may hold anything.
+            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - fast start
+                # The program name is in parentheses and may contain any character.
                 parents[int(name)] = int(file.read().rpartition(")")[2].split()[1])
         except (OSError, ValueError, IndexError):
             continue
@@ -97,7 +97,7 @@ def descendants(root: int) -> list[int]:
 
 
 def _prctl(option: int, value: int) -> None:
-    """Linux alone has it; elsewhere the process group is all that can be killed."""
+    """Calls prctl on Linux; other systems can kill only the process group."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
@@ -106,18 +106,18 @@ def _die_with_parent() -> None:
     _prctl(_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _end(number: int, frame: FrameType | None) -> None:
-    """Asked to end: so does everything that was started.
+def _on_terminate(number: int, frame: FrameType | None) -> None:
+    """Exits on SIGTERM, which kills all descendants.
 
-    Asked once: the kernel tells of a dead parent for each of its threads, and burying must not be cut short.
+    Later signals are ignored: the kernel sends one for each thread of a dead parent, and reaping must complete.
     """
     del number, frame
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(128 + signal.SIGTERM)
 
 
-def _end_by(number: int) -> None:
-    """Ends as the program did, without a core file of one's own."""
+def _reraise_signal(number: int) -> None:
+    """Ends by the same signal as the program, without a core file."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if number != signal.SIGKILL:
         signal.signal(number, signal.SIG_DFL)

@@ -11,7 +11,7 @@ import pytest
 from gpuenv.doctor.registry import all_checks
 from gpuenv.model.causes import Cause
 from gpuenv.preflight.requirements import KEYS
-from gpuenv.smoke.plan import all_tests
+from gpuenv.smoke.tasks import all_tests
 from tests.cli.program import gpuenv
 
 if TYPE_CHECKING:

@@ -84,7 +84,7 @@ def test_the_version_is_one_line() -> None:
         ("driver", "KEY=VALUE"),
         ("driver=banana", "580"),
         ("gpu=No Such Card", "no GPU named 'No Such Card'"),
-        ("gpu=RTX", "name it in full"),
+        ("gpu=RTX", "use the full name"),
     ],
 )
 def test_an_assumption_that_cannot_be_understood_is_named(given: str, told: str) -> None:

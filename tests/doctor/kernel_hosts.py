@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Finding
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import (

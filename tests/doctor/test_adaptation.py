@@ -17,8 +17,8 @@ from gpuenv.cli.app import make_app
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.doctor.fixes.adaptation import TARGET_COMMANDS, adapt_for_pixi, add_target_option, with_target_option
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Finding, Fix
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import CupyInstallation, Snapshot, Target

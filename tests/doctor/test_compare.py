@@ -12,8 +12,8 @@ from gpuenv.doctor.compare import compare
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.answers import Comparison
 from gpuenv.model.causes import Cause
+from gpuenv.model.documents import Comparison
 from gpuenv.model.finding import Finding
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import DeviceNode, Gpu, Snapshot, Toolkit

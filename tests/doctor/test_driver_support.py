@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckStatus, Finding, Severity
 from gpuenv.model.reading import Reading, known

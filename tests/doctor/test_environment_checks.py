@@ -10,7 +10,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
 from gpuenv.model.reading import Reading, known, missing
-from gpuenv.model.snapshot import Grant, Library, LibraryOrigin, NeedOfCupy, Snapshot, Toolkit
+from gpuenv.model.snapshot import CupyDependent, Grant, Library, LibraryOrigin, Snapshot, Toolkit
 from gpuenv.model.versions import CudaVersion
 from tests.support.matrix import MATRIX
 
@@ -61,7 +61,7 @@ def test_a_lookalike_is_reported(name: str) -> None:
 )
 def test_what_others_need_of_cupy(requirement: str, *, met: bool) -> None:
     snapshot = machine()
-    need = NeedOfCupy("some-library", "1.0", requirement)
+    need = CupyDependent("some-library", "1.0", requirement)
     snapshot = snapshot._replace(target=snapshot.target._replace(needs_of_cupy=(need,)))
     assert ("WHL515" not in found(snapshot)) == met
 
@@ -81,7 +81,7 @@ def test_what_others_need_of_cupy(requirement: str, *, met: bool) -> None:
 )
 def test_a_marker_is_of_the_target_and_not_of_this_interpreter(python: str, requirement: str, *, met: bool) -> None:
     snapshot = machine(f"python={python}")
-    need = NeedOfCupy("some-library", "1.0", requirement)
+    need = CupyDependent("some-library", "1.0", requirement)
     snapshot = snapshot._replace(target=snapshot.target._replace(needs_of_cupy=(need,)))
     assert ("WHL515" not in found(snapshot)) == met
 
@@ -97,7 +97,7 @@ def test_a_marker_is_of_the_target_and_not_of_this_interpreter(python: str, requ
 )
 def test_of_conda_s_cupy_the_release_alone_counts(requirement: str, *, met: bool) -> None:
     snapshot = assume(Snapshot(), [*MACHINE, "cupy=cupy==13.6.0"], MATRIX)
-    need = NeedOfCupy("cudf", "24.10.1", requirement)
+    need = CupyDependent("cudf", "24.10.1", requirement)
     by_conda = {"cupy": "13.6.0", "cupy-core": "13.6.0", "cuda-version": "12.6"}
     target = snapshot.target._replace(needs_of_cupy=(need,), conda_packages=by_conda, kind=known("conda", "x"))
     snapshot = snapshot._replace(target=target, assumed=())

@@ -8,11 +8,11 @@ from gpuenv.doctor.checks import gpu as checks
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.doctor.registry import CheckContext, CheckFunction, Symptom
 from gpuenv.matrix.needs import needs_of
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
-from gpuenv.model.nvidia import HARDWARE, Nvml
+from gpuenv.model.nvidia import HARDWARE_XIDS, Nvml
 from gpuenv.model.reading import Reading, known, missing
 from gpuenv.model.snapshot import (
     ComputeMode,
@@ -203,7 +203,7 @@ def test_what_this_process_may_not_open_has_no_number(matrix: Matrix) -> None:
     assert symptom.fix[1].text.endswith("CUDA_VISIBLE_DEVICES=1.")
 
 
-@pytest.mark.parametrize("xid", sorted(HARDWARE))
+@pytest.mark.parametrize("xid", sorted(HARDWARE_XIDS))
 def test_a_hardware_event_of_a_gpu_that_works_is_a_warning(matrix: Matrix, xid: int) -> None:
     (finding,) = findings(working()._replace(kernel_log=log("NVRM: Xid", xid=xid)), matrix)
     assert (finding.code, finding.cause, finding.severity) == ("GPU209", Cause.GPU_HARDWARE_FAULT, Severity.WARNING)

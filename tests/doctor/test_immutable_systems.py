@@ -6,7 +6,7 @@ import pytest
 
 from gpuenv.doctor.fixes.adaptation import adapt_for_ostree
 from gpuenv.doctor.fixes.distributions import other_kernel_modules_fix
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Finding, Fix
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import Container, Driver, Host, Module, PciGpu, Snapshot, Source, SourceState

@@ -18,8 +18,8 @@ from gpuenv.doctor.repair import (
     satisfies,
 )
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckStatus, Finding, Severity, Suppression
 from gpuenv.model.reading import known, missing
@@ -28,12 +28,12 @@ from gpuenv.model.snapshot import (
     CupyInstallation,
     FileFault,
     FileState,
-    LeftMetadata,
     Library,
-    PackagePlace,
+    PackageLocation,
     Snapshot,
     Source,
     SourceState,
+    StaleMetadata,
     Toolkit,
 )
 from gpuenv.model.versions import CudaVersion
@@ -181,7 +181,7 @@ def test_a_cupy_of_pythonpath_is_removed_from_it_and_the_right_one_kept(
 ) -> None:
     """To uninstall by name would remove the environment's own."""
     foreign = CUPY._replace(
-        location="/opt/lib", place=PackagePlace.PYTHONPATH, for_this_interpreter=False, tags=("cp311-cp311-any",)
+        location="/opt/lib", place=PackageLocation.PYTHONPATH, for_this_interpreter=False, tags=("cp311-cp311-any",)
     )
     fixes = found(matrix, changed(healthy, cupy=(foreign, CUPY) if others else (foreign,)))["WHL512"].fix
     assert "PYTHONPATH" in fixes[0].text
@@ -327,7 +327,7 @@ def test_a_source_tree_is_never_to_be_removed(matrix: Matrix, healthy: Snapshot,
 
 
 def test_metadata_of_another_release_is_a_repairable_warning(matrix: Matrix, healthy: Snapshot) -> None:
-    older = LeftMetadata(f"{SITE}/numpy-1.26.4.dist-info", "numpy", "1.26.4")
+    older = StaleMetadata(f"{SITE}/numpy-1.26.4.dist-info", "numpy", "1.26.4")
     snapshot = changed(healthy, left_metadata=(older,), packages={**healthy.target.packages, "numpy": "2.1.0"})
     findings = found(matrix, snapshot)
     assert set(findings) == {"WHL520"}
@@ -343,19 +343,19 @@ def test_metadata_of_another_release_is_a_repairable_warning(matrix: Matrix, hea
 @pytest.mark.parametrize("has_files", [True, False])
 def test_empty_metadata_matters_next_to_files(matrix: Matrix, healthy: Snapshot, *, has_files: bool) -> None:
     snapshot = unowned(healthy, "/venv", "/venv/src")
-    empty = LeftMetadata(f"{SITE}/cupy_cuda12x-14.2.0.dist-info", "cupy-cuda12x", None, has_files)
+    empty = StaleMetadata(f"{SITE}/cupy_cuda12x-14.2.0.dist-info", "cupy-cuda12x", None, has_files)
     finding = stale_finding(matrix, changed(snapshot, left_metadata=(empty,)))
     assert finding.cause is (Cause.CORRUPT_INSTALLATION if has_files else Cause.CUPY_NOT_INSTALLED)
 
 
 def test_metadata_without_a_name_of_another_package_is_no_finding(matrix: Matrix, healthy: Snapshot) -> None:
-    empty = LeftMetadata(f"{SITE}/nvidia_foo-1.0.dist-info", "nvidia-foo")
+    empty = StaleMetadata(f"{SITE}/nvidia_foo-1.0.dist-info", "nvidia-foo")
     assert found(matrix, changed(healthy, left_metadata=(empty,))) == {}
 
 
 @pytest.mark.parametrize("release", ["2.1.0", "2.1"])
 def test_the_same_release_listed_twice_is_no_finding(matrix: Matrix, healthy: Snapshot, release: str) -> None:
-    again = LeftMetadata(f"{SITE}/numpy-2.1.0-py3.12.egg-info", "numpy", release)
+    again = StaleMetadata(f"{SITE}/numpy-2.1.0-py3.12.egg-info", "numpy", release)
     snapshot = changed(healthy, left_metadata=(again,), packages={**healthy.target.packages, "numpy": "2.1.0"})
     assert found(matrix, snapshot) == {}
 
@@ -369,7 +369,7 @@ def test_the_same_release_listed_twice_is_no_finding(matrix: Matrix, healthy: Sn
     ],
 )
 def test_what_no_transaction_removes_is_for_a_person(matrix: Matrix, healthy: Snapshot, path: str) -> None:
-    older = LeftMetadata(path, "numpy", "1.26.4")
+    older = StaleMetadata(path, "numpy", "1.26.4")
     snapshot = changed(healthy, left_metadata=(older,), packages={**healthy.target.packages, "numpy": "2.1.0"})
     finding = found(matrix, snapshot)["WHL520"]
     assert path in finding.fix[0].text
@@ -378,8 +378,8 @@ def test_what_no_transaction_removes_is_for_a_person(matrix: Matrix, healthy: Sn
 
 
 def test_of_several_only_those_inside_are_cleared(matrix: Matrix, healthy: Snapshot) -> None:
-    inside = LeftMetadata(f"{SITE}/numpy-1.26.4.dist-info", "numpy", "1.26.4")
-    outside = LeftMetadata("/opt/lib/torch-2.0.dist-info", "torch", "2.0")
+    inside = StaleMetadata(f"{SITE}/numpy-1.26.4.dist-info", "numpy", "1.26.4")
+    outside = StaleMetadata("/opt/lib/torch-2.0.dist-info", "torch", "2.0")
     packages = {**healthy.target.packages, "numpy": "2.1.0", "torch": "2.1"}
     snapshot = changed(healthy, left_metadata=(inside, outside), packages=packages)
     repairs = repair_plan([found(matrix, snapshot)["WHL520"]], snapshot)
@@ -389,12 +389,12 @@ def test_of_several_only_those_inside_are_cleared(matrix: Matrix, healthy: Snaps
 
 def test_a_folder_of_windows_is_named(matrix: Matrix, healthy: Snapshot) -> None:
     path = "C:\\venv\\Lib\\site-packages\\cupy_cuda12x-14.2.0.dist-info"
-    empty = LeftMetadata(path, "cupy-cuda12x", None, has_files=True)
+    empty = StaleMetadata(path, "cupy-cuda12x", None, has_files=True)
     finding = stale_finding(matrix, changed(unowned(healthy, "C:\\venv", "C:\\else"), left_metadata=(empty,)))
     assert finding.fix[0].text.endswith("from C:\\venv\\Lib\\site-packages.")
 
 
-OWN = CUPY._replace(distribution="cupy-cuda13x", place=PackagePlace.ENVIRONMENT)  # the right one for an H100 on R580
+OWN = CUPY._replace(distribution="cupy-cuda13x", place=PackageLocation.ENVIRONMENT)  # the right one for an H100 on R580
 OLD = CupyInstallation("cupy-cuda11x", "13.6.0", "/else/where")
 
 
@@ -408,13 +408,13 @@ def two(matrix: Matrix, healthy: Snapshot, *cupys: CupyInstallation) -> tuple[Fi
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        (PackagePlace.PYTHONPATH, "from PYTHONPATH"),
-        (PackagePlace.USER, "PYTHONNOUSERSITE=1"),
-        (PackagePlace.ELSEWHERE, "outside of this environment"),
+        (PackageLocation.PYTHONPATH, "from PYTHONPATH"),
+        (PackageLocation.USER, "PYTHONNOUSERSITE=1"),
+        (PackageLocation.ELSEWHERE, "outside of this environment"),
     ],
 )
 def test_the_right_one_is_kept_and_the_other_excluded(
-    matrix: Matrix, healthy: Snapshot, place: PackagePlace, words: str
+    matrix: Matrix, healthy: Snapshot, place: PackageLocation, words: str
 ) -> None:
     finding, snapshot = two(matrix, healthy, OLD._replace(place=place), OWN)
     (fix,) = finding.fix
@@ -426,8 +426,8 @@ def test_the_right_one_is_kept_and_the_other_excluded(
 
 def test_one_that_fits_stays_be_another_line_the_better_one(matrix: Matrix, healthy: Snapshot) -> None:
     """On a driver for CUDA 13 that of CUDA 12 works as well."""
-    own = CUPY._replace(distribution="cupy-cuda12x", release="14.2.0", place=PackagePlace.ENVIRONMENT)
-    snapshot = changed(healthy, cupy=(OLD._replace(place=PackagePlace.PYTHONPATH), own))
+    own = CUPY._replace(distribution="cupy-cuda12x", release="14.2.0", place=PackageLocation.ENVIRONMENT)
+    snapshot = changed(healthy, cupy=(OLD._replace(place=PackageLocation.PYTHONPATH), own))
     wheel = resolve(snapshot, matrix).wheel
     assert wheel is not None
     assert wheel.distribution == "cupy-cuda13x"
@@ -436,22 +436,22 @@ def test_one_that_fits_stays_be_another_line_the_better_one(matrix: Matrix, heal
 
 
 def test_a_wrong_one_of_the_environment_s_own_is_replaced_as_well(matrix: Matrix, healthy: Snapshot) -> None:
-    other = CUPY._replace(distribution="cupy-cuda11x", place=PackagePlace.ENVIRONMENT)
-    finding, _ = two(matrix, healthy, OWN._replace(location="/else/where", place=PackagePlace.PYTHONPATH), other)
+    other = CUPY._replace(distribution="cupy-cuda11x", place=PackageLocation.ENVIRONMENT)
+    finding, _ = two(matrix, healthy, OWN._replace(location="/else/where", place=PackageLocation.PYTHONPATH), other)
     assert [bool(fix.command) for fix in finding.fix] == [False, True, True]
     assert "cupy-cuda11x" in (finding.fix[1].command or ())
     assert "cupy-cuda13x" not in (finding.fix[1].command or ())
 
 
-@pytest.mark.parametrize("place", [None, PackagePlace.ENVIRONMENT])
-def test_two_of_its_own_are_both_removed(matrix: Matrix, healthy: Snapshot, place: PackagePlace | None) -> None:
+@pytest.mark.parametrize("place", [None, PackageLocation.ENVIRONMENT])
+def test_two_of_its_own_are_both_removed(matrix: Matrix, healthy: Snapshot, place: PackageLocation | None) -> None:
     finding, snapshot = two(matrix, healthy, OLD._replace(place=place), OWN._replace(place=place))
     assert finding.fix[0].text == "Remove all of them."
     assert repair_plan([finding], snapshot) is not None
 
 
 def test_a_wrong_one_that_is_elsewhere_is_not_uninstalled_from_here(matrix: Matrix, healthy: Snapshot) -> None:
-    there = OLD._replace(release="10.0.0", place=PackagePlace.PYTHONPATH)
+    there = OLD._replace(release="10.0.0", place=PackageLocation.PYTHONPATH)
     findings = found(matrix, changed(healthy, cupy=(there,)))
     cures = [fix for finding in findings.values() for fix in finding.fix]
     assert any("PYTHONPATH" in fix.text for fix in cures), sorted(findings)
@@ -459,10 +459,10 @@ def test_a_wrong_one_that_is_elsewhere_is_not_uninstalled_from_here(matrix: Matr
 
 
 def test_the_user_s_own_before_conda_s_is_no_mixture_of_the_environment(matrix: Matrix, healthy: Snapshot) -> None:
-    condas = CupyInstallation("cupy", "14.1.1", "/conda/site", place=PackagePlace.ENVIRONMENT)
+    condas = CupyInstallation("cupy", "14.1.1", "/conda/site", place=PackageLocation.ENVIRONMENT)
     snapshot = changed(
         healthy,
-        cupy=(OLD._replace(place=PackagePlace.USER), condas),
+        cupy=(OLD._replace(place=PackageLocation.USER), condas),
         kind=known("conda", "x"),
         conda_packages={"cupy-core": "14.1.1"},
     )
@@ -502,7 +502,7 @@ def two_of_the_user(matrix: Matrix, healthy: Snapshot, kind: str, *, managed: bo
         healthy, kind=known(kind, "x"), externally_managed=known(managed, "x"), packages=packages, cupy=()
     )
     finding, snapshot = two(
-        matrix, snapshot, OLD._replace(place=PackagePlace.USER), OWN._replace(place=PackagePlace.USER)
+        matrix, snapshot, OLD._replace(place=PackageLocation.USER), OWN._replace(place=PackageLocation.USER)
     )
     assert repair_plan([finding], snapshot) is None
     return finding
@@ -528,7 +528,7 @@ def test_where_pip_does_not_reach_the_user_s_own_no_command_removes_them(
 
 
 def test_where_all_lie_on_pythonpath_the_right_one_is_installed_then(matrix: Matrix, healthy: Snapshot) -> None:
-    there = (OLD._replace(place=PackagePlace.PYTHONPATH), OWN._replace(place=PackagePlace.PYTHONPATH))
+    there = (OLD._replace(place=PackageLocation.PYTHONPATH), OWN._replace(place=PackageLocation.PYTHONPATH))
     finding, _ = two(matrix, healthy, *there)
     assert ["from PYTHONPATH" in fix.text for fix in finding.fix[:2]] == [True, True]
     assert "install" in (finding.fix[2].command or ())
@@ -536,7 +536,7 @@ def test_where_all_lie_on_pythonpath_the_right_one_is_installed_then(matrix: Mat
 
 
 def test_one_of_the_user_s_own_is_removed_by_pip_where_it_can(matrix: Matrix, healthy: Snapshot) -> None:
-    there = OLD._replace(release="10.0.0", place=PackagePlace.USER)
+    there = OLD._replace(release="10.0.0", place=PackageLocation.USER)
     snapshot = changed(healthy, cupy=(there,), kind=known("system", "x"), packages={"pip": "25.0"})
     cures = [fix for finding in found(matrix, snapshot).values() for fix in finding.fix]
     assert any("uninstall" in (fix.command or ()) for fix in cures)

@@ -6,8 +6,8 @@ import pytest
 
 from gpuenv.doctor.fixes.distributions import headers_package
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
 from gpuenv.model.reading import Reading, known, missing

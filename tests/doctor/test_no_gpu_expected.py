@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.doctor.diagnose import DEFAULT_OPTIONS, DiagnosisOptions, diagnose
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Finding, Severity, Suppression
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Driver, Host, Module, PciGpu, Snapshot, Source, SourceState

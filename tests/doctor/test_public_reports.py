@@ -6,8 +6,8 @@ import pytest
 
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Severity
 from gpuenv.model.snapshot import Snapshot
 from tests.doctor.public_report_lines import REPORTED_LINES

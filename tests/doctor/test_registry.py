@@ -12,8 +12,8 @@ from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.doctor.registry import Check, CheckContext, NotKnown, Symptom, all_checks
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.needs import needs_of
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckStatus, Severity
 from gpuenv.model.reading import Reading, known

@@ -242,14 +242,14 @@ def test_nothing_proven_is_never_fit() -> None:
 
 
 def test_a_gpu_that_only_the_driver_shows_is_an_error() -> None:
-    unseen = replace(LEFT, gpu=UUID, trouble=Trouble.NO_DEVICE, detail="CUDA shows this program no GPU: error 100")
+    unseen = replace(LEFT, gpu=UUID, trouble=Trouble.NO_DEVICE, detail="CUDA finds no GPU: error 100")
     (finding,) = found(smoke(unseen))
     assert (finding.code, finding.cause) == ("SMK901", Cause.CUDA_INITIALIZATION_FAILED)
     assert overall((unseen,)) is TestStatus.SKIPPED
 
 
 def test_tests_without_time_leave_it_open() -> None:
-    late = replace(LEFT, trouble=Trouble.NO_TIME, detail="not started: the time for the whole run is used up")
+    late = replace(LEFT, trouble=Trouble.NO_TIME, detail="not started: the time for the run is used up")
     made = report(FIT, tests=smoke(PASSED, late))
     assert (made.status, made.exit_code) == (Status.UNKNOWN, 8)
     assert "gpuenv_smoke_passed 0" in metrics_text(made), "a part is not the whole"

@@ -32,7 +32,7 @@ from gpuenv.report.text import report_lines
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.tables import Matrix
 
 SOMEBODY = Identity(home="/home/somebody", user="somebody", host="node17")
 CODES = {Status.FIT: 0, Status.DEGRADED: 0, Status.UNFIT: 1, Status.UNKNOWN: 8}

@@ -87,7 +87,7 @@ spec = importlib.util.spec_from_file_location("payload_main", os.path.join(sys.a
 main = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(main)
 main.make_importable(sys.argv[1])
-from gpuenv.smoke.payload.gpu import Gpu
-Gpu(cupy, "normal", None, 0, 0).stay_near()
+from gpuenv.smoke.payload.cupy_device import CupyDevice
+CupyDevice(cupy, "normal", None, 0, 0).use_local_cpus()
 os.execv(sys.executable, [sys.executable, "-c", sys.argv[2]])
 """

@@ -13,8 +13,8 @@ from pathlib import Path
 from textwrap import wrap
 
 from gpuenv.image.require import Machine, Requirement, holds, parse
-from gpuenv.matrix.records import DriverBranch
 from gpuenv.matrix.strict_yaml import parse as parse_yaml
+from gpuenv.matrix.tables import DriverBranch
 from gpuenv.probe.gpu_assembly import BRANDS
 from tests.support.matrix import MATRIX
 

@@ -14,7 +14,7 @@ from gpuenv.image.check.judge_compose import judge_compose
 from gpuenv.image.check.judge_file import Choice, file_report, judge_dockerfile
 from gpuenv.image.check.supposed import with_machines
 from gpuenv.matrix.load import load
-from gpuenv.matrix.records import Flavour
+from gpuenv.matrix.tables import Flavour
 from gpuenv.report.report import Status
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.resolution import Resolution, WheelChoice
 from gpuenv.model.snapshot import Snapshot
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from tests.support.matrix import MATRIX
 
 

@@ -14,8 +14,8 @@ from textwrap import wrap
 from gpuenv.data import data_path
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import choose
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.snapshot import Snapshot
 
 FILE = Path(__file__).with_name("answers.txt")

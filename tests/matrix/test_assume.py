@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.matrix.assume import AssumeError, assume
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import Container, Snapshot
 from tests.cli.recorded import FIT
@@ -140,14 +140,14 @@ def test_a_cupy_beside_another_is_told_by_package(matrix: Matrix) -> None:
         ("driver", "expected KEY=VALUE"),
         ("driver=new", "is no driver version"),
         ("gpu=H1000", "no GPU named 'H1000' is known"),
-        ("gpu-count=-1", "expected a whole number"),
+        ("gpu-count=-1", "expected an integer"),
         ("gpu-memory=lots", "expected a size like 80GiB"),
         ("os=beos", "expected one of linux"),
         ("cupy=numpy==1.0", "expected a distribution of CuPy"),
         ("cupy=cupy-cuda12x", "expected a distribution of CuPy"),
         ("cupy=cupy-cuda12x=14.2.0", "expected a distribution of CuPy"),
-        ("cupy=cupy-cuda12x[ctk]>=13,<14", "a range is no fact: preflight --require 'cupy<14,>=13'"),
-        ("cupy=cupy-cuda12x==13.*", "a range is no fact"),
+        ("cupy=cupy-cuda12x[ctk]>=13,<14", "a range is not a fact: use preflight --require 'cupy<14,>=13'"),
+        ("cupy=cupy-cuda12x==13.*", "a range is not a fact"),
         ("wsl=maybe", "expected yes or no"),
         ("numpy=new", "expected a version"),
         ("gpu-memory=-5GiB", "expected a size"),
@@ -176,7 +176,7 @@ def test_a_mistake_is_named(given: str, message: str, matrix: Matrix) -> None:
     ],
 )
 def test_what_only_a_gpu_has_stands_beside_none(given: tuple[str, ...], matrix: Matrix) -> None:
-    with pytest.raises(AssumeError, match="stands beside"):
+    with pytest.raises(AssumeError, match="contradicts"):
         _assume(matrix, *given)
 
 
@@ -234,10 +234,14 @@ def test_a_system_without_a_c_library_of_linux_has_none(matrix: Matrix) -> None:
 
 @pytest.mark.parametrize(
     ("names", "said"),
-    [("V100,H100", "one by one"), ("V100+H100", "one by one"), ("RTX 6000", "name it in full")],
+    [
+        ("V100,H100", "pass each GPU separately"),
+        ("V100+H100", "pass each GPU separately"),
+        ("RTX 6000", "use the full name"),
+    ],
 )
 def test_a_name_that_could_be_several_is_told_with_each_once(matrix: Matrix, names: str, said: str) -> None:
     with pytest.raises(AssumeError, match=said) as caught:
         _assume(matrix, f"gpu={names}")
-    told = str(caught.value).split("could be: ")[1].split("; ")[0].split(", ")
+    told = str(caught.value).split("is ambiguous: ")[1].split("; ")[0].split(", ")
     assert len(told) == len(set(told)) >= 2

@@ -38,7 +38,7 @@ BROKEN: dict[str, tuple[Callable[[str], str], str, str]] = {
     "a source that is not there": (_with("source: banners", "source: hearsay"), "", "hearsay"),
     "an alias bomb": (_bomb, "a0: &a0", "an alias"),
     "nesting without end": (lambda text: text + "deep: " + "[" * 100_000, "deep: [", "levels deep"),
-    "a file of 50 MB": (lambda text: text + "# " + "x" * 50_000_000 + "\n", "", "larger than the 8388608 bytes"),
+    "a file of 50 MB": (lambda text: text + "# " + "x" * 50_000_000 + "\n", "", "larger than 8388608 bytes"),
     "another schema": (_with("gpuenv.matrix/1", "gpuenv.matrix/9"), "", "gpuenv.matrix/1"),
 }
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gpuenv.matrix.assume import AssumeError
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import merged, resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.matrix.what_if import UnknownCandidateError, resolve_fleet, what_if, why_not
 from gpuenv.model.codec import encode
 from gpuenv.model.resolution import Change, ConstraintName

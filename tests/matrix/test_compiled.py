@@ -9,7 +9,7 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.matrix.load import compile_matrix, load
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 
 SHIPPED = data_path("matrix.yaml")
 

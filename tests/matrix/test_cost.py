@@ -15,8 +15,8 @@ import pytest
 from gpuenv.data import COMPILED_MATRIX, data_path
 from gpuenv.matrix import load, strict_yaml
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import choose, resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.snapshot import Snapshot
 from tests.matrix.asking import machine
 from tests.matrix.table import PLATFORMS, PYTHONS

@@ -8,7 +8,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.resolution import Candidate, CandidateKind, WheelChoice
 from tests.matrix.asking import chosen, resolved
 from tests.matrix.dry_runs import RefusedError, by_pip, by_uv

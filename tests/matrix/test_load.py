@@ -10,9 +10,9 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load, parse
-from gpuenv.matrix.records import Matrix, SourceKind
 from gpuenv.matrix.strict_yaml import YamlError
 from gpuenv.matrix.strict_yaml import parse as parse_yaml
+from gpuenv.matrix.tables import Matrix, SourceKind
 from gpuenv.matrix.validate import MatrixError
 
 TEXT = data_path("matrix.yaml").read_text(encoding="utf-8")
@@ -127,7 +127,7 @@ def test_all_contradictions_are_told_at_once() -> None:
             "{major: 13, linux: 520.65.06",
             "CUDA 13 has no newer driver floor than CUDA 12",
         ),
-        ("  - name: cupy-cuda12x\n", "  - name: cupy-cuda11x\n", "cupy-cuda11x stands there twice"),
+        ("  - name: cupy-cuda12x\n", "  - name: cupy-cuda11x\n", "cupy-cuda11x occurs twice"),
         ("  - name: cupy-cuda12x\n", "  - name: cupy-cudax\n", "cupy-cudax is no wheel line of CuPy"),
         ("    cuda_major: 12\n", "    cuda_major: 13\n", "first_cuda 12.0 is outside CUDA 13"),
         ("    first_cuda: 12.0\n", "    first_cuda: 11.8\n", "first_cuda 11.8 is outside CUDA 12"),
@@ -152,7 +152,7 @@ def test_all_contradictions_are_told_at_once() -> None:
         ("requires_python: '>=3.10'", "requires_python: '>=3.11'", "cp310 is outside >=3.11"),
         ("requires_python: '>=3.10'", "requires_python: 'newest'", "newest is no version range"),
         ("{name: Hopper, capabilities: [9.0]", "{name: Ada, capabilities: [9.0]", "capability 9.0 is hopper, not Ada"),
-        ("{name: Turing, capabilities: [7.5]", "{name: Turing, capabilities: [7.5, 9.0]", "stands there twice"),
+        ("{name: Turing, capabilities: [7.5]", "{name: Turing, capabilities: [7.5, 9.0]", "occurs twice"),
         ("linux: 595.45.04, ", "linux: 585.45.04, ", "CUDA 13.2 has an older driver than CUDA 13.1"),
     ],
 )
@@ -170,7 +170,7 @@ def test_what_must_hold_beyond_the_form(old: str, new: str, message: str) -> Non
         ("a: !!python/object:os.system x\n", "line 1: the tag"),
         ("a: !mine x\n", "line 1: the tag !mine"),
         ("a: [1, 2\nb: 3\n", "line 2"),
-        ("? [1]\n: 2\n", "line 1: a key that is no text"),
+        ("? [1]\n: 2\n", "line 1: a key that is not text"),
     ],
 )
 def test_yaml_that_is_not_plain_is_refused(text: str, message: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.matrix.products import capability_by_beginning, capability_by_name
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Driver, Snapshot
 from gpuenv.model.versions import CudaVersion, DriverVersion

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import choose, resolve
-from gpuenv.model.resolution import AS_TOLD, Candidate, CandidateKind, ConstraintName, Resolution
+from gpuenv.model.resolution import BY_CALLER, Candidate, CandidateKind, ConstraintName, Resolution
 from gpuenv.model.snapshot import Snapshot
 from tests.support.matrix import MATRIX
 
@@ -109,7 +109,7 @@ def test_an_added_gpu_never_widens_the_choice(
 def test_what_is_told_is_not_assumed_and_only_narrows_the_choice(facts: dict[str, str], random: Random) -> None:
     told = [f"{key}={value}" for key, value in facts.items()]
     resolution = resolve(assume(Snapshot(), told, MATRIX), MATRIX)
-    guessed = (entry.fact for entry in resolution.assumptions if entry.value != AS_TOLD)
+    guessed = (entry.fact for entry in resolution.assumptions if entry.value != BY_CALLER)
     assumed = [fact for facts_of_one in guessed for fact in facts_of_one.split(" and ")]
     assert len(assumed) == len(set(assumed))
     assert not {fact.rpartition(".")[2] for fact in assumed} & set(facts)

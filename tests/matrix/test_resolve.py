@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.resolution import AS_TOLD, CandidateKind, ConstraintName
+from gpuenv.matrix.tables import Matrix
+from gpuenv.model.resolution import BY_CALLER, CandidateKind, ConstraintName
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import CudaVersion
 from tests.matrix.asking import resolved
@@ -163,7 +163,7 @@ def test_half_a_platform_is_completed_and_said(
     told: tuple[str, ...], assumed: tuple[str, str] | None, matrix: Matrix
 ) -> None:
     resolution = resolve(assume(Snapshot(), ("driver=580.95.05", "gpu=H100", *told), matrix), matrix)
-    guessed = [(entry.fact, entry.value) for entry in resolution.assumptions if entry.value != AS_TOLD]
+    guessed = [(entry.fact, entry.value) for entry in resolution.assumptions if entry.value != BY_CALLER]
     assert [entry for entry in guessed if entry[0].startswith(("host.os", "host.arch"))] == [assumed] * bool(assumed)
 
 
@@ -234,8 +234,8 @@ def test_the_driver_level_alone_is_not_the_wheel_line(matrix: Matrix) -> None:
 def test_what_is_below_the_matrix_is_said_to_be(matrix: Matrix) -> None:
     resolution = resolved(matrix, "driver=390.157", "gpu=GTX 980", "cupy=cupy-cuda102==10.6.0")
     assert resolution.wheel is None
-    assert "Driver 390.157 is below what the matrix covers: branch 418 and newer." in resolution.explanation
-    assert "cupy-cuda102 10.6.0 is below what the matrix covers: CuPy 11.3.0 and newer." in resolution.explanation
+    assert "Driver 390.157 is older than the matrix covers (branch 418 and newer)." in resolution.explanation
+    assert "cupy-cuda102 10.6.0 is older than the matrix covers (CuPy 11.3.0 and newer)." in resolution.explanation
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.matrix.records import Matrix
-from gpuenv.matrix.rows import MACHINE, Asked, Grid, NoSuchRowError, grid_of, select
+from gpuenv.matrix.row_lookup import MACHINE, Grid, NoSuchRowError, RowFilter, build_grid, select_rows
+from gpuenv.matrix.tables import Matrix
 from gpuenv.report.matrix_table import page, row_lines, row_markdown
 from tests.cli.program import gpuenv
 from tests.matrix.asking import resolved
@@ -20,58 +20,60 @@ from tests.matrix.asking import resolved
 
 @pytest.fixture(scope="module")
 def grid(matrix: Matrix) -> Grid:
-    return grid_of(matrix)
+    return build_grid(matrix)
 
 
 def test_every_row_has_a_name_of_its_own_and_a_proof(matrix: Matrix) -> None:
-    rows = select(matrix, Asked()).rows
+    rows = select_rows(matrix, RowFilter()).rows
     names = [row.name for row in rows]
     assert len(names) == len(set(names)) > 500
     for row in rows:
         assert row.facts
         assert row.proofs
     for row in rows[::97]:
-        assert select(matrix, Asked(row=row.name)).rows[0] == row
+        assert select_rows(matrix, RowFilter(row=row.name)).rows[0] == row
 
 
 def test_a_measured_row_shows_the_file_and_its_whole_digest(matrix: Matrix) -> None:
-    text = "\n".join(line.text for line in row_lines(select(matrix, Asked(row="cuda/12.9"))))
+    text = "\n".join(line.text for line in row_lines(select_rows(matrix, RowFilter(row="cuda/12.9"))))
     assert re.search(r"measured 2026-\d\d-\d\d in nvidia_cuda_nvrtc_cu12-12\.9\S+\.whl, sha256 [0-9a-f]{64}", text)
 
 
 @pytest.mark.parametrize(
-    ("asked", "has", "lacks"),
+    ("filters", "has", "lacks"),
     [
-        (Asked(line="13x"), {"cupy-cuda13x/14.2.0", "cuda/13.0", "cuda/13"}, {"cupy-cuda12x/14.2.0", "cuda/12.9"}),
+        (RowFilter(line="13x"), {"cupy-cuda13x/14.2.0", "cuda/13.0", "cuda/13"}, {"cupy-cuda12x/14.2.0", "cuda/12.9"}),
         (
-            Asked(gpu="V100"),
+            RowFilter(gpu="V100"),
             {"cuda/12.9", "cupy-cuda12x/14.2.0", "generation/Volta 7.0"},
             {"cupy-cuda13x/14.2.0", "cuda/13.0"},
         ),
         (
-            Asked(driver="535"),
+            RowFilter(driver="535"),
             {"driver/535", "cuda/12", "image/nvidia/cuda:12.9.1-base-ubuntu24.04"},
             {"cuda/13", "driver/580"},
         ),
-        (Asked(driver="580"), {"driver/580", "cuda/13", "generation/Volta 7.0"}, {"generation/Kepler 3.0"}),
-        (Asked(gpu="V100", line="cupy-cuda12x"), {"cuda/12.0"}, {"cuda/11.8", "cuda/13.0"}),
+        (RowFilter(driver="580"), {"driver/580", "cuda/13", "generation/Volta 7.0"}, {"generation/Kepler 3.0"}),
+        (RowFilter(gpu="V100", line="cupy-cuda12x"), {"cuda/12.0"}, {"cuda/11.8", "cuda/13.0"}),
     ],
 )
-def test_filters(asked: Asked, has: set[str], lacks: set[str], matrix: Matrix) -> None:
-    names = {row.name for row in select(matrix, asked).rows}
+def test_filters(filters: RowFilter, has: set[str], lacks: set[str], matrix: Matrix) -> None:
+    names = {row.name for row in select_rows(matrix, filters).rows}
     assert has <= names
     assert not lacks & names
 
 
-@pytest.mark.parametrize("asked", [Asked(row="cuda/99.0"), Asked(line="cupy"), Asked(gpu="H1000"), Asked(driver="new")])
-def test_a_filter_that_means_nothing(asked: Asked, matrix: Matrix) -> None:
+@pytest.mark.parametrize(
+    "filters", [RowFilter(row="cuda/99.0"), RowFilter(line="cupy"), RowFilter(gpu="H1000"), RowFilter(driver="new")]
+)
+def test_a_filter_that_means_nothing(filters: RowFilter, matrix: Matrix) -> None:
     with pytest.raises(ValueError, match=r"99\.0|cupy|H1000|new"):
-        select(matrix, asked)
+        select_rows(matrix, filters)
     assert issubclass(NoSuchRowError, ValueError)
 
 
 def test_markdown_is_a_table(matrix: Matrix) -> None:
-    rows = [line.text for line in row_markdown(select(matrix, Asked(line="13x"))) if line.text.startswith("|")]
+    rows = [line.text for line in row_markdown(select_rows(matrix, RowFilter(line="13x"))) if line.text.startswith("|")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {4}
 
 

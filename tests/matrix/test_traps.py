@@ -14,8 +14,8 @@ import pytest
 
 from gpuenv.matrix.candidates import WheelCandidate, host_toolkit, serving_minors
 from gpuenv.matrix.needs import Needs, needs_of
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.reading import known
 from gpuenv.model.resolution import ConstraintName

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.nvidia import AMD
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.resolution import ConstraintName, Resolution

@@ -14,13 +14,13 @@ from gpuenv.matrix.assume import AssumeError, assume
 from gpuenv.model.cupy import cuda_major_of
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.nvidia import cuda_major_of_wheel
-from gpuenv.model.text import whole_number
+from gpuenv.model.strings import parse_integer
 from gpuenv.paste.partial_snapshot import to_snapshot
 from gpuenv.paste.reader import read_paste
 from gpuenv.probe.assembly import find_grant, parse_device_list
 from gpuenv.probe.nvidia_smi import parse_gpus
-from gpuenv.smoke.devices import Device, picked
-from gpuenv.smoke.health import xids
+from gpuenv.smoke.device_selection import Device, select_devices
+from gpuenv.smoke.gpu_health import xid_numbers
 from tests.cli.program import gpuenv
 from tests.cli.recorded import FIT, record
 from tests.cli.refusals import assert_refused
@@ -51,11 +51,11 @@ odd_numbers = pytest.mark.parametrize("odd", ODD, ids=IDS)
     ],
 )
 def test_a_whole_number(text: str, number: int | None) -> None:
-    assert whole_number(text) == number
+    assert parse_integer(text) == number
 
 
 def test_as_many_digits_as_are_allowed() -> None:
-    assert (whole_number("12345", 5), whole_number("12345", 4)) == (12345, None)
+    assert (parse_integer("12345", 5), parse_integer("12345", 4)) == (12345, None)
 
 
 @odd_numbers
@@ -93,7 +93,7 @@ def test_a_day_after_the_last_one() -> None:
 
 @odd_numbers
 def test_a_number_of_gpus_that_is_assumed(odd: str) -> None:
-    with pytest.raises(AssumeError, match="expected a whole number up to 1024"):
+    with pytest.raises(AssumeError, match="expected an integer up to 1024"):
         assume(FIT, [f"gpu-count={odd}"], MATRIX)
 
 
@@ -107,8 +107,8 @@ def test_a_folder_among_the_journals(tmp_path: Path) -> None:
 @odd_numbers
 def test_a_gpu_that_is_to_be_tested(odd: str) -> None:
     device = Device(visible="0", index=0)
-    with pytest.raises(ValueError, match="is none of the GPUs"):
-        picked([device], [odd])
+    with pytest.raises(ValueError, match="matches none of the visible GPUs"):
+        select_devices([device], [odd])
 
 
 @odd_numbers
@@ -126,7 +126,7 @@ def test_a_line_of_an_endless_major() -> None:
 def test_what_nvidia_smi_and_the_driver_say(odd: str) -> None:
     (gpu,) = parse_gpus(f"0, GPU-1, NVIDIA A100, 00000000:01:00.0, {odd} MiB\n")
     assert gpu.memory_total is None
-    assert xids([f"NVRM: Xid (PCI:0000:01:00): {odd}, x"], "0000:01:00.0") == []
+    assert xid_numbers([f"NVRM: Xid (PCI:0000:01:00): {odd}, x"], "0000:01:00.0") == []
 
 
 @pytest.mark.parametrize(

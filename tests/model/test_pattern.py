@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ def test_what_no_expression_has_is_refused() -> None:
 
 def test_nothing_is_compiled_before_it_is_used() -> None:
     script = (
-        "import re, gpuenv.model.text as p\n"
+        "import re, gpuenv.model.strings as p\n"
         "late = p.pattern('(')\n"
         "try: late.search('a')\n"
         "except re.error as error: print(error)\n"

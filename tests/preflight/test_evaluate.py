@@ -6,7 +6,7 @@ import pytest
 
 from gpuenv.model.finding import RequirementStatus
 from gpuenv.model.reading import known, missing
-from gpuenv.model.snapshot import Gpu, GpuHealth, MigInstance, NvLink, Peer, Snapshot, Source, SourceState
+from gpuenv.model.snapshot import Gpu, GpuHealth, MigInstance, NvLink, PeerAccess, Snapshot, Source, SourceState
 from gpuenv.preflight.requirements import KEYS
 from tests.cli.recorded import FIT as A100
 from tests.cli.recorded import WITHOUT_GPU, changed
@@ -190,7 +190,7 @@ def test_switches(text: str, fields: dict[str, object], status: RequirementStatu
     + [(("unknown", "ok"), UNKNOWN)],
 )
 def test_peers(reads: tuple[str | None, str | None], status: RequirementStatus) -> None:
-    pair = with_gpus(*(gpu(number, peers=(Peer(1 - number, "node", read),)) for number, read in enumerate(reads)))
+    pair = with_gpus(*(gpu(number, peers=(PeerAccess(1 - number, "node", read),)) for number, read in enumerate(reads)))
     assert held("p2p", pair).status is status
     assert held("p2p", with_gpus(gpu(0))).status is VIOLATED
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.model.snapshot import PackagePlace, SourceState
+from gpuenv.model.snapshot import PackageLocation, SourceState
 from tests.probe.probe_runs import probe_context, probe_libraries, target_of
 from tests.probe.raw_facts import Distribution, TargetFacts
 from tests.probe.targets import cupy_lines, distribution
@@ -19,7 +19,7 @@ from tests.probe.venvs import interpreter_of, site_packages
 def test_a_distribution_is_read_from_the_metadata_of_any_installer(venv: Path, form: str) -> None:
     distribution(site_packages(venv), "cupy-cuda12x", "14.2.0", form=form)
     facts, _ = target_of(interpreter_of(venv))
-    place = {"tags": [], "requires": [], "place": PackagePlace.ENVIRONMENT}
+    place = {"tags": [], "requires": [], "place": PackageLocation.ENVIRONMENT}
     assert facts.distributions == (Distribution("cupy-cuda12x", "14.2.0", str(site_packages(venv)), **place),)
 
 
@@ -135,7 +135,7 @@ def test_one_wheel_of_cupy_met_twice_on_the_path_is_one(tmp_path: Path, venv: Pa
     assert probe_libraries(probe_context(), str(interpreter_of(venv)), facts)[1].state is SourceState.ANSWERED
 
 
-def placed(folder: Path, environment: dict[str, str] | None = None) -> list[tuple[str, PackagePlace | None]]:
+def placed(folder: Path, environment: dict[str, str] | None = None) -> list[tuple[str, PackageLocation | None]]:
     facts, _ = target_of(folder / "bin/python3", environment or {})
     return [(entry.release, entry.place) for entry in facts.distributions]
 
@@ -146,20 +146,20 @@ def test_the_path_entry_that_leads_to_a_cupy_is_reported(tmp_path: Path, venv: P
     distribution(tmp_path / "shared", "cupy-cuda11x", "13.0.0")
     (site_packages(venv) / "shared.pth").write_text(f"{tmp_path / 'shared'}\n", encoding="utf-8")
     assert placed(venv, {"PYTHONPATH": str(tmp_path / "ahead")}) == [
-        ("13.6.0", PackagePlace.PYTHONPATH),
-        ("14.2.0", PackagePlace.ENVIRONMENT),
-        ("13.0.0", PackagePlace.ELSEWHERE),
+        ("13.6.0", PackageLocation.PYTHONPATH),
+        ("14.2.0", PackageLocation.ENVIRONMENT),
+        ("13.0.0", PackageLocation.ELSEWHERE),
     ]
     own = str(site_packages(venv))
-    assert placed(venv, {"PYTHONPATH": own})[0] == ("14.2.0", PackagePlace.ENVIRONMENT)
+    assert placed(venv, {"PYTHONPATH": own})[0] == ("14.2.0", PackageLocation.ENVIRONMENT)
 
 
 def test_a_project_that_was_linked_by_setuptools_is_the_environment_s(tmp_path: Path, venv: Path) -> None:
     distribution(tmp_path / "src", "cupy", "14.2.0", form="egg-info folder")
     (site_packages(venv) / "easy-install.pth").write_text(f"{tmp_path / 'src'}\n", encoding="utf-8")
-    assert placed(venv) == [("14.2.0", PackagePlace.ELSEWHERE)]
+    assert placed(venv) == [("14.2.0", PackageLocation.ELSEWHERE)]
     (site_packages(venv) / "cupy.egg-link").write_text(f"{tmp_path / 'src'}\n.", encoding="utf-8")
-    assert placed(venv) == [("14.2.0", PackagePlace.ENVIRONMENT)]
+    assert placed(venv) == [("14.2.0", PackageLocation.ENVIRONMENT)]
 
 
 @pytest.mark.parametrize("right", ["1.26.4", "2.1.0"])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.model.gpus import Listed, listed
+from gpuenv.model.gpus import VisibleEntries, parse_visible
 from gpuenv.model.snapshot import DeviceNode
 from gpuenv.probe.gpu_assembly import hidden_by
 from gpuenv.probe.raw import RawFacts
@@ -133,22 +133,22 @@ def test_a_device_node_that_is_closed_or_missing_hides_its_gpu(
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("0,1", Listed(("0", "1"))),
-        (" 1 , 0 ", Listed(("1", "0"))),
-        ("00,1", Listed(("0", "1"))),
-        ("2", Listed((), invalid="2")),
-        ("9" * 5000, Listed((), invalid="9" * 5000)),
-        ("", Listed((), invalid="")),
-        ("0,,1", Listed(("0",), invalid="")),
-        ("GPU-5c", Listed((UUID,))),
-        ("gpu-5c", Listed((), invalid="gpu-5c")),
-        ("GPU-", Listed((), invalid="GPU-")),
-        (f"{UUID},GPU-5", Listed((), twice="GPU-5")),
-        (MIG_UUID, Listed((MIG_UUID,))),
-        (f"MIG-{UUID}/1/0", Listed((f"MIG-{UUID}/1/0",))),
-        ("MIG-GPU-0000/1/0", Listed((), invalid="MIG-GPU-0000/1/0")),
-        ("\u0661", Listed((), invalid="\u0661")),
+        ("0,1", VisibleEntries(("0", "1"))),
+        (" 1 , 0 ", VisibleEntries(("1", "0"))),
+        ("00,1", VisibleEntries(("0", "1"))),
+        ("2", VisibleEntries((), invalid="2")),
+        ("9" * 5000, VisibleEntries((), invalid="9" * 5000)),
+        ("", VisibleEntries((), invalid="")),
+        ("0,,1", VisibleEntries(("0",), invalid="")),
+        ("GPU-5c", VisibleEntries((UUID,))),
+        ("gpu-5c", VisibleEntries((), invalid="gpu-5c")),
+        ("GPU-", VisibleEntries((), invalid="GPU-")),
+        (f"{UUID},GPU-5", VisibleEntries((), twice="GPU-5")),
+        (MIG_UUID, VisibleEntries((MIG_UUID,))),
+        (f"MIG-{UUID}/1/0", VisibleEntries((f"MIG-{UUID}/1/0",))),
+        ("MIG-GPU-0000/1/0", VisibleEntries((), invalid="MIG-GPU-0000/1/0")),
+        ("\u0661", VisibleEntries((), invalid="\u0661")),
     ],
 )
-def test_the_list_ends_at_the_first_invalid_entry(value: str, expected: Listed) -> None:
-    assert listed(value, 2, (UUID, OTHER, MIG_UUID)) == expected
+def test_the_list_ends_at_the_first_invalid_entry(value: str, expected: VisibleEntries) -> None:
+    assert parse_visible(value, 2, (UUID, OTHER, MIG_UUID)) == expected

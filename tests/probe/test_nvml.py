@@ -11,7 +11,17 @@ from pathlib import Path
 import pynvml  # type: ignore[import-untyped]
 import pytest
 
-from gpuenv.model.snapshot import ComputeMode, Gpu, GpuUser, NvLink, Peer, Snapshot, Source, SourceState, Virtualization
+from gpuenv.model.snapshot import (
+    ComputeMode,
+    Gpu,
+    GpuUser,
+    NvLink,
+    PeerAccess,
+    Snapshot,
+    Source,
+    SourceState,
+    Virtualization,
+)
 from gpuenv.probe.assembly import assemble
 from gpuenv.probe.context import script
 from gpuenv.probe.protocol import nested, parse_facts
@@ -156,8 +166,8 @@ def test_two_gpus_see_each_other(
     status: str, name: str | None, distance: str, connection: str | None, stub_driver: StubDriver, tmp_path: Path
 ) -> None:
     first, second = gpus_of(stub_driver, tmp_path, {**PAIR, "p2p.0.1": status, "topology.0.1": distance})
-    assert first.peers == (Peer(1, connection, name),)
-    assert second.peers == (Peer(0, connection, name),)
+    assert first.peers == (PeerAccess(1, connection, name),)
+    assert second.peers == (PeerAccess(0, connection, name),)
     assert (second.fabric.state.value, second.fabric.status.value) == ("completed", 0)
 
 

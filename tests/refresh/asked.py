@@ -6,7 +6,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gpuenv.refresh.index import PipIndex, UvIndex
+from gpuenv.refresh.package_index import PipIndex, UvIndex
 from tests.refresh.bench import of_a_user
 from tests.refresh.local_index import LocalIndex, serve
 

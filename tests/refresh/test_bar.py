@@ -16,7 +16,7 @@ CODE = (
     "from gpuenv.cli.matrix_refresh import Bar\n"
     "bar = Bar()\nbar.start(2, 3_000_000)\n"
     "for name in ('nvidia-cuda-nvrtc 13.4.17', 'cupy-cuda13x 14.2.0, for Windows and Linux'):\n"
-    "    bar.piece(name, 1_500_000)\n"
+    "    bar.measure(name, 1_500_000)\n"
     "bar.end()"
 )
 

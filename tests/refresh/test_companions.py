@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.refresh.companions import companion_piece, newer_companion
-from gpuenv.refresh.index import Index, IndexFile, PipIndex, UvIndex
-from gpuenv.refresh.rows import Workplace
+from gpuenv.refresh.companions import companion_measurement, newer_companion
+from gpuenv.refresh.package_index import Index, IndexFile, PipIndex, UvIndex
+from gpuenv.refresh.row_edits import RefreshContext
 from tests.refresh.asked import asking
 from tests.refresh.local_index import LocalIndex, Wheel, make
 from tests.support.matrix import MATRIX
@@ -28,7 +28,7 @@ class Silent:
 
     def say(self, text: str) -> None: ...
     def start(self, pieces: int, size: int | None) -> None: ...
-    def piece(self, name: str, size: int | None) -> None: ...
+    def measure(self, name: str, size: int | None) -> None: ...
     def end(self) -> None: ...
 
 
@@ -56,9 +56,9 @@ def test_the_newest_is_found_whichever_python_it_is_for(asked: Index) -> None:
 
 @pytest.mark.parametrize("asked", [UvIndex], indirect=True)
 def test_what_it_asks_for_is_read_from_its_wheel_for_linux(asked: Index, tmp_path: Path) -> None:
-    work = Workplace(asked, {}, tmp_path, tmp_path / "tmp", "2026-11-22", Silent(), None, None, ())
+    work = RefreshContext(asked, {}, tmp_path, tmp_path / "tmp", "2026-11-22", Silent(), None, None, ())
     for version, python in (("98.0.0", "cp311"), ("99.0.0", "cp314")):
-        row = companion_piece("torch", version, work).measure()
+        row = companion_measurement("torch", version, work).run()
         assert f"file: torch-{version}-{python}-{python}-{LINUX}.whl" in row.source
         assert "cuda_major: 13, cuda: 13.9, pins: [cuda-toolkit==13.9.1]" in row.row
 

@@ -14,8 +14,8 @@ from packaging.version import Version
 from gpuenv.data import data_path
 from gpuenv.files import user_cache, user_data
 from gpuenv.matrix.load import load, parse
-from gpuenv.refresh.refresh import different_answers
-from gpuenv.refresh.rows import Additions, NewRow, PlaceError, flow, written
+from gpuenv.refresh.additions import changed_answers
+from gpuenv.refresh.row_edits import Additions, MatrixLayoutError, NewRow, flow_mapping, with_additions
 
 TEXT = data_path("matrix.yaml").read_text(encoding="utf-8")
 _NEWEST = max(re.findall(r"^  cupy-cuda13x-(\d[\d.]+):", TEXT, re.MULTILINE), key=Version)
@@ -49,7 +49,7 @@ def _taken_out() -> tuple[NewRow, ...]:
 
 
 def test_rows_are_put_back_where_they_stood() -> None:
-    again = written(_without_the_newest(), Additions(_taken_out()), load(data_path("matrix.yaml")).revision)
+    again = with_additions(_without_the_newest(), Additions(_taken_out()), load(data_path("matrix.yaml")).revision)
     assert again == "\n".join(line for line in TEXT.splitlines() if line not in _OTHER_LINES) + "\n"
     parse(again, "m.yaml")
 
@@ -57,15 +57,15 @@ def test_rows_are_put_back_where_they_stood() -> None:
 def test_a_toolkit_that_has_come_is_marked() -> None:
     before = TEXT.replace("ptx: 9.5, toolkit_wheels: 'true'", "ptx: 9.5, toolkit_wheels: 'false'")
     assert before != TEXT
-    assert written(before, Additions(toolkits=("13.5",)), load(data_path("matrix.yaml")).revision) == TEXT
+    assert with_additions(before, Additions(toolkits=("13.5",)), load(data_path("matrix.yaml")).revision) == TEXT
 
 
 def test_a_row_without_a_place_is_refused() -> None:
     stranger = NewRow("cupy-cuda14x 15.0.0", "cupy-cuda14x-15.0.0", "{}", "{}", "wheel_lines", "15.0.0", "cupy-cuda14x")
-    with pytest.raises(PlaceError, match="no line cupy-cuda14x"):
-        written(TEXT, Additions((stranger,)), "2026-12-01")
-    with pytest.raises(PlaceError, match="no section sources"):
-        written("schema: x\n", Additions(_taken_out()), "2026-12-01")
+    with pytest.raises(MatrixLayoutError, match="no line cupy-cuda14x"):
+        with_additions(TEXT, Additions((stranger,)), "2026-12-01")
+    with pytest.raises(MatrixLayoutError, match="no section sources"):
+        with_additions("schema: x\n", Additions(_taken_out()), "2026-12-01")
 
 
 @pytest.mark.parametrize(
@@ -77,14 +77,14 @@ def test_a_row_without_a_place_is_refused() -> None:
     ],
 )
 def test_rows_are_written_in_the_manner_of_the_matrix(values: dict[str, object], text: str) -> None:
-    assert flow(values) == text
+    assert flow_mapping(values) == text
 
 
 def test_the_difference_names_the_machines_that_resolve_differently() -> None:
     before, after = parse(_without_the_newest(), "m.yaml"), load(data_path("matrix.yaml"))
-    told = list(different_answers(before, after))
+    told = list(changed_answers(before, after))
     assert any("cupy-cuda13x[ctk]==14.1.1 -> cupy-cuda13x[ctk]==14.2.0" in text for text in told)
-    assert list(different_answers(after, after)) == []
+    assert list(changed_answers(after, after)) == []
 
 
 def _refresh(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:

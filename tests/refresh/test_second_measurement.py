@@ -21,8 +21,8 @@ from packaging.version import Version
 
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load
-from gpuenv.matrix.records import CudaMinor, Release, WheelLine
-from gpuenv.refresh.binaries import Checked, GpuCode, cross_check, read_binaries
+from gpuenv.matrix.tables import CudaMinor, Release, WheelLine
+from gpuenv.refresh.binaries import CrossCheck, GpuCode, cross_check, read_binaries
 from gpuenv.refresh.minors import compile_stub
 from tests.matrix.dry_runs import by_uv
 
@@ -205,7 +205,7 @@ def test_cuobjdump_finds_the_same_code_as_we_do(tmp_path: Path) -> None:
     release = next(row for line in MATRIX.wheel_lines if line.name == "cupy-cuda13x" for row in line.releases)
     codes = read_binaries(_unpacked(*_proof(release.source), tmp_path)).by_file
     assert len(codes) == 3
-    assert cross_check(program, codes, os.environ) == Checked()
+    assert cross_check(program, codes, os.environ) == CrossCheck()
     (path, code), *_ = codes.items()
     wrong = cross_check(program, {path: GpuCode(code.sass[1:], code.ptx, code.ptx_versions)}, os.environ)
     assert len(wrong.differences) == 1

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from gpuenv.refresh.index import Index, PipIndex, UvIndex, python_of
-from gpuenv.refresh.refresh import withdrawals
+from gpuenv.refresh.additions import find_yanked
+from gpuenv.refresh.package_index import Index, PipIndex, UvIndex, python_of
 from tests.refresh.asked import asking
 from tests.refresh.local_index import LINUX, LocalIndex, make
 from tests.support.matrix import MATRIX
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gpuenv.matrix.records import WheelLine
+    from gpuenv.matrix.tables import WheelLine
 
 OLD, NEW = "cupy-cuda12x", "cupy-cuda13x"
 PYTHONS = {OLD: ("cp310", "cp311"), NEW: ("cp312", "cp314", "cp314t")}
@@ -50,13 +50,13 @@ def asked(request: pytest.FixtureRequest, reason: str | Literal[True], tmp_path:
 def test_each_is_asked_for_with_a_python_of_its_own(asked: Index) -> None:
     lines = tuple(_only(line) for line in MATRIX.wheel_lines if line.name in PYTHONS)
     matrix = replace(MATRIX, wheel_lines=lines, rocm_lines=())
-    assert withdrawals(matrix, asked) == (((NEW, "15.0.0", "broken"),), ())
+    assert find_yanked(matrix, asked) == (((NEW, "15.0.0", "broken"),), ())
 
 
 @pytest.mark.parametrize("asked", [UvIndex, PipIndex], indirect=True)
 @pytest.mark.parametrize("reason", [True])
 def test_a_reason_that_nobody_gave_is_said_to_be_none(asked: Index) -> None:
-    assert asked.withdrawn({NEW: "15.0.0"}, "3.12") == {NEW: "no reason given"}
+    assert asked.yanked({NEW: "15.0.0"}, "3.12") == {NEW: "no reason given"}
 
 
 @pytest.mark.parametrize(

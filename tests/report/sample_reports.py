@@ -56,7 +56,7 @@ LEFT = TestResult(
     None,
     TestStatus.SKIPPED,
     0.0,
-    "needs 2 GPUs; visible here: 1",
+    "needs 2 GPUs; visible: 1",
     trouble=Trouble.NOT_APPLICABLE,
 )
 SLOW = Compared("blas.matmul_f64", UUID, "FLOP/s", 1.1e12, 19.5e12, 1.1 / 19.5, worse=True, against="data-sheet")

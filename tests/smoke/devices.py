@@ -16,7 +16,7 @@ from gpuenv.model.smoke import (
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.model.snapshot import Gpu
 from gpuenv.model.versions import ComputeCapability
-from gpuenv.smoke.devices import Device
+from gpuenv.smoke.device_selection import Device
 
 A, B = "GPU-aaaaaaaa-1111-1111-1111-111111111111", "GPU-bbbbbbbb-2222-2222-2222-222222222222"
 

@@ -97,7 +97,7 @@ def skips() -> dict[str, object]:
 
 
 def sees_no_gpu() -> dict[str, object]:
-    return {"status": "skipped", "trouble": "no-device", "detail": "CUDA shows this program no GPU", "cause": None}
+    return {"status": "skipped", "trouble": "no-device", "detail": "CUDA finds no GPU", "cause": None}
 
 
 def loses_context() -> dict[str, object]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuenv.smoke.payload.harness import load_test
-from gpuenv.smoke.plan import all_tests
+from gpuenv.smoke.tasks import all_tests
 
 NAMES = tuple(sorted(test.name for test in all_tests()))
 LEVELS = ("quick", "normal", "deep")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from gpuenv.model.smoke import TestResult
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.smoke.devices import Device
-from gpuenv.smoke.plan import Task, TestInfo
-from gpuenv.smoke.run import Outcome, Setting, run_tasks
+from gpuenv.smoke.device_selection import Device
+from gpuenv.smoke.runner import RunResults, RunSettings, run_tasks
+from gpuenv.smoke.tasks import Task, TestInfo
 from tests.support.processes import is_running
 
 PROGRAM = Path(__file__).with_name("habits.py")
@@ -32,12 +32,12 @@ def task(habit: str, deadline: float = LONG, device: Device = FIRST, *, alone: b
     return Task(info(habit, alone=alone), {"n": 3}, (device,), 42, 0, deadline, SmokeLevel.QUICK)
 
 
-def setting(folder: Path, at_once: int = 1, **variables: str) -> Setting:
+def setting(folder: Path, at_once: int = 1, **variables: str) -> RunSettings:
     environment = {"PATH": os.defpath, "HABITS_FOLDER": str(folder), **variables}
-    return Setting(sys.executable, environment, str(folder), at_once, None, PROGRAM)
+    return RunSettings(sys.executable, environment, str(folder), at_once, None, PROGRAM)
 
 
-def run(folder: Path, *tasks: Task, at_once: int = 1) -> Outcome:
+def run(folder: Path, *tasks: Task, at_once: int = 1) -> RunResults:
     return run_tasks(tasks, setting(folder, at_once))
 
 

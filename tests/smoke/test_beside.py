@@ -10,8 +10,8 @@ from gpuenv.matrix.products import peaks_of
 from gpuenv.model.smoke import (
     TestedGpu,
 )
-from gpuenv.smoke.baseline import beside_peaks, beside_sisters, compare
-from gpuenv.smoke.plan import PAYLOAD
+from gpuenv.smoke.baseline import compare, compare_with_peaks, compare_with_same_model
+from gpuenv.smoke.tasks import PAYLOAD
 from tests.smoke.devices import A, B, result, test
 
 
@@ -34,7 +34,7 @@ def test_what_the_host_is_timed_by_says_nothing_of_a_gpu() -> None:
         "transfer.numpy_fft": False, "transfer.h2d_pageable": False, "transfer.h2d_pinned": True,
     }  # fmt: skip
     gpus = [TestedGpu(A, "H100"), TestedGpu(B, "H100")]
-    (worse,) = beside_sisters([slow, test("transfer.rates", B, **fast)], gpus)
+    (worse,) = compare_with_same_model([slow, test("transfer.rates", B, **fast)], gpus)
     assert (worse.gpu, worse.name) == (A, "transfer.h2d_pinned")
 
 
@@ -42,7 +42,7 @@ def test_a_sound_t4_that_its_power_holds_down_is_not_called_slow() -> None:
     """Measured by its owner and called expected by its maker: 24 of 65 TFLOP/s in half precision, warm even less."""
     peaks = peaks_of(load(data_path("matrix.yaml")))
     rates = [test("blas.rates", A, matmul_f16=21e12, matmul_f32=4.4e12)]
-    found = beside_peaks(rates, [TestedGpu(A, "Tesla T4")], peaks)
+    found = compare_with_peaks(rates, [TestedGpu(A, "Tesla T4")], peaks)
     assert [(entry.name, entry.worse) for entry in found] == [("blas.matmul_f32", False)]
 
 
@@ -55,12 +55,12 @@ def test_repeated_numbers_count_by_their_median() -> None:
 def test_a_gpu_is_held_against_its_data_sheet() -> None:
     peaks = {"NVIDIA H200": {"blas.rate": 100.0, "blas.other": 5.0}}
     tests = [test("blas.rates", A, rate=80.0), test("blas.rates", B, rate=30.0)]
-    found = beside_peaks(tests, [TestedGpu(A, "NVIDIA H200"), TestedGpu(B, "NVIDIA H200")], peaks)
+    found = compare_with_peaks(tests, [TestedGpu(A, "NVIDIA H200"), TestedGpu(B, "NVIDIA H200")], peaks)
     assert [(entry.gpu, entry.against, entry.ratio, entry.worse) for entry in found] == [
         (A, "data-sheet", 0.8, False),
         (B, "data-sheet", 0.3, True),
     ]
-    assert beside_peaks(tests, [TestedGpu(A, "NVIDIA H200 MIG 1g.18gb"), TestedGpu(B, None)], peaks) == ()
+    assert compare_with_peaks(tests, [TestedGpu(A, "NVIDIA H200 MIG 1g.18gb"), TestedGpu(B, None)], peaks) == ()
 
 
 def test_the_peaks_of_the_matrix_are_of_numbers_that_are_measured() -> None:
@@ -71,13 +71,13 @@ def test_the_peaks_of_the_matrix_are_of_numbers_that_are_measured() -> None:
     files = (PAYLOAD / "tests/blas.py", PAYLOAD / "tests/transfer.py")
     written = "".join(path.read_text(encoding="utf-8") for path in files)
     assert 'gpu.measure("matmul_" + name' in written
-    assert 'gpu.rate("device_copy"' in written
+    assert 'gpu.measure_rate("device_copy"' in written
     assert all(1e11 < value < 1e16 for numbers in peaks.values() for value in numbers.values())
 
 
 def test_a_gpu_is_held_against_its_sisters() -> None:
     tests = [test("a.b", A, rate=50.0), test("a.b", B, rate=100.0), test("a.b", "GPU-c", rate=98.0)]
     gpus = [TestedGpu(uuid, "H100") for uuid in (A, B, "GPU-c")]
-    (slow,) = beside_sisters(tests, gpus)
+    (slow,) = compare_with_same_model(tests, gpus)
     assert (slow.gpu, slow.against, slow.baseline) == (A, "sisters", 99.0)
-    assert beside_sisters(tests, [TestedGpu(A, "A100"), *gpus[1:]]) == ()
+    assert compare_with_same_model(tests, [TestedGpu(A, "A100"), *gpus[1:]]) == ()

@@ -14,7 +14,7 @@ from gpuenv.model.smoke import SmokeResult
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.simulate.layout import SimulatedMachine
 from gpuenv.simulate.profile import TargetSpec
-from gpuenv.smoke.plan import all_tests, chosen
+from gpuenv.smoke.tasks import all_tests, select_tests
 from tests.cli.program import gpuenv
 from tests.smoke.calling import of_kernels, run, smoke
 from tests.support.target import Targets
@@ -25,7 +25,7 @@ from tests.support.target import Targets
 def test_without_a_gpu_every_test_is_skipped_with_the_doctor_s_reason(target: Path, tmp_path: Path) -> None:
     code, result = smoke("--python", target, GPUENV_DRIVER_ROOT=str(tmp_path))
     assert (code, result["exit_code"], result["status"]) == (5, 5, "skipped")
-    assert [test["name"] for test in result["tests"]] == [test.name for test in chosen((), (), SmokeLevel.QUICK)]
+    assert [test["name"] for test in result["tests"]] == [test.name for test in select_tests((), (), SmokeLevel.QUICK)]
     assert {test["status"] for test in result["tests"]} == {"skipped"}
     assert all(test["detail"][:3] in ("GPU", "DRV", "CTR") for test in result["tests"])
     assert all("CuPy says: No module named 'cupy'" in test["detail"] for test in result["tests"])
@@ -67,7 +67,7 @@ def test_an_unusable_target_is_told_in_every_form(targets: Targets, tmp_path: Pa
 def test_without_any_python_the_result_is_there_too(tmp_path: Path) -> None:
     done = run("--format", "json", GPUENV_DRIVER_ROOT=str(tmp_path), PATH=str(tmp_path))
     assert (done.returncode, json.loads(done.stdout)["exit_code"]) == (7, 7)
-    assert "name another one with --python PATH" in done.stderr
+    assert "pass another one with --python PATH" in done.stderr
 
 
 def test_a_target_that_cannot_start_is_unusable(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_gpu_is_named_by_uuid_or_index(target: Path, machine: SimulatedMachine
     )
     assert again["gpus"] == result["gpus"]
     assert [test["seed"] for test in again["tests"]] == [test["seed"] for test in result["tests"]]
-    for name, words in (("9", "--gpu 9 is none of"), (gpu["uuid"][:7], "stands for several GPUs")):
+    for name, words in (("9", "--gpu 9 matches none of"), (gpu["uuid"][:7], "matches several GPUs")):
         done = run("--gpu", name, "--python", target, **machine.environment)
         assert (done.returncode, done.stdout) == (2, "")
         assert words in done.stderr

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.smoke.payload.harness import through_mps
+from gpuenv.smoke.payload.harness import uses_mps
 from gpuenv.smoke.payload.tests.streams import Delayed
 from tests.smoke.payload import NAMES, gpu_test
 
@@ -46,4 +46,4 @@ def test_whether_others_share_the_context_is_told_by_cuda_else_by_the_daemon_s_p
 ) -> None:
     if pipe:
         (tmp_path / "control").touch()
-    assert through_mps(told, {"CUDA_MPS_PIPE_DIRECTORY": str(tmp_path)}) is shared
+    assert uses_mps(told, {"CUDA_MPS_PIPE_DIRECTORY": str(tmp_path)}) is shared

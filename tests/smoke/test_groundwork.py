@@ -10,7 +10,7 @@ from typing import Any
 from gpuenv.image.engine_records import ContainerEnd
 from gpuenv.image.proof import groundwork_proofs
 from gpuenv.probe.protocol import parse_facts
-from gpuenv.smoke.plan import PAYLOAD
+from gpuenv.smoke.tasks import PAYLOAD
 from tests.image.matrix import choices
 
 

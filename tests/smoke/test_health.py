@@ -15,7 +15,7 @@ from gpuenv.model.smoke import (
     TestStatus,
 )
 from gpuenv.model.snapshot import GpuHealth, Snapshot, Source, SourceState
-from gpuenv.smoke.health import KernelLog, state_tests, xids
+from gpuenv.smoke.gpu_health import KernelLog, health_results, xid_numbers
 from tests.smoke.devices import A, B, device, gpu
 
 # Health.
@@ -27,7 +27,7 @@ def health(**readings: object) -> GpuHealth:
 
 def state(before: GpuHealth, after: GpuHealth, *messages: str) -> TestResult:
     old, new = Snapshot(gpus=(gpu(A, 0, health=before),)), Snapshot(gpus=(gpu(A, 0, health=after),))
-    (found,) = state_tests(old, new, messages, [device(A)], 0.5)
+    (found,) = health_results(old, new, messages, [device(A)], 0.5)
     return found
 
 
@@ -47,9 +47,13 @@ def test_a_gpu_that_is_as_it_was_passes_and_is_measured() -> None:
         (
             SOUND._replace(rows_pending=known(value=True, source="nvml")),
             Cause.GPU_HARDWARE_FAULT,
-            "waits to be remapped",
+            "is pending remapping",
         ),
-        (SOUND._replace(rows_failed=known(value=True, source="nvml")), Cause.GPU_HARDWARE_FAULT, "remapping a row"),
+        (
+            SOUND._replace(rows_failed=known(value=True, source="nvml")),
+            Cause.GPU_HARDWARE_FAULT,
+            "could not be remapped",
+        ),
         (
             SOUND._replace(throttle_reasons=known(("hardware-thermal",), "nvml")),
             Cause.GPU_THROTTLED,
@@ -79,14 +83,14 @@ def test_messages_of_the_driver_are_of_one_gpu_and_those_of_programs_are_none() 
         "4,1,2,-;NVRM: Xid (PCI:0000:3b:00): 48, pid=1, DBE",
         "6,1,2,-;usb 1-1: new device",
     )
-    assert xids(lines, "00000000:11:00.0") == [79]
-    assert xids(lines, "00000000:3B:00.0") == [48]
-    assert xids(lines, None) == []
+    assert xid_numbers(lines, "00000000:11:00.0") == [79]
+    assert xid_numbers(lines, "00000000:3B:00.0") == [48]
+    assert xid_numbers(lines, None) == []
 
 
 @pytest.mark.parametrize("place", ["PCI:0000:11:00", "0000:11:00", "PCI:00000000:11:00.0", "PCI:0000:11:00 GPU-I:05"])
 def test_an_event_is_read_in_each_of_its_forms(place: str) -> None:
-    assert xids([f"4,1,2,-;NVRM: Xid ({place}): 48, pid=1, DBE"], "00000000:11:00.0") == [48]
+    assert xid_numbers([f"4,1,2,-;NVRM: Xid ({place}): 48, pid=1, DBE"], "00000000:11:00.0") == [48]
 
 
 @pytest.mark.parametrize(("number", "cause"), [(79, Cause.GPU_HARDWARE_FAULT), (119, None)])
@@ -103,15 +107,15 @@ def test_a_gpu_that_is_gone_afterwards_is_told() -> None:
     answered = (Source("nvml", SourceState.ANSWERED),)
     fallen = "4,1,2,-;NVRM: Xid (PCI:0000:17:00): 79, pid=1, GPU has fallen off the bus."
     for after, lines, words in (
-        (Snapshot(gpus=(lost, other), sources=answered), [], "cannot open it any more (its return code is 15)"),
-        (Snapshot(gpus=(other,), sources=answered), [], "does not tell of it any more"),
+        (Snapshot(gpus=(lost, other), sources=answered), [], "can no longer open the GPU (return code 15)"),
+        (Snapshot(gpus=(other,), sources=answered), [], "NVML no longer lists the GPU"),
         (Snapshot(gpus=(other,), sources=answered), [fallen], "Xid 79"),
         (Snapshot(), [fallen], "Xid 79"),
     ):
-        found, *_ = state_tests(Snapshot(gpus=(old, other)), after, lines, [device(A), device(B)], 0.5)
+        found, *_ = health_results(Snapshot(gpus=(old, other)), after, lines, [device(A), device(B)], 0.5)
         assert (found.gpu, found.status, found.cause) == (A, TestStatus.FAILED, Cause.GPU_HARDWARE_FAULT)
         assert words in (found.detail or "")
-    (silent,) = state_tests(Snapshot(gpus=(old,)), Snapshot(), [], [device(A)], 0.5)
+    (silent,) = health_results(Snapshot(gpus=(old,)), Snapshot(), [], [device(A)], 0.5)
     assert (silent.status, silent.duration) == (TestStatus.SKIPPED, 0.5)
 
 

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from gpuenv.smoke.payload.answers import judge
+from gpuenv.smoke.payload.expected import find_wrong
+from gpuenv.smoke.payload.failures import (
+    DEFAULT_MEMORY,
+    AvailableMemory,
+    fit_size,
+    free_host_memory,
+    verdict_on_setup_error,
+)
 from gpuenv.smoke.payload.tests import GpuTest
-from gpuenv.smoke.payload.troubles import UNTOLD, Room, before_it_began, fitted, host_room
-from gpuenv.smoke.plan import all_tests
+from gpuenv.smoke.tasks import all_tests
 from tests.smoke.payload import gpu_test
 from tests.smoke.test_sizes import MEMINFO, Sized
 
@@ -26,21 +32,21 @@ MIB = 1 << 20
 def test_sizes_are_halved_until_the_host_has_room_for_them_too() -> None:
     """The kernel ends a program that takes more than its container may, and a sound GPU would have crashed."""
     free, total = 79 << 30, 80 << 30
-    assert fitted(Sized(), {"n": 2048}, Room(free, total, host=7 << 30)) == ({"n": 2048}, None)
-    assert fitted(Sized(), {"n": 2048}, Room(free, total, host=5 << 30)) == ({"n": 1024}, None)
-    assert fitted(Sized(), {"n": 2048}, Room(free, total, host=0)) == ({"n": 2048}, None), "nobody knows"
-    _, trouble = fitted(Sized(), {"n": 2048}, Room(free, total, host=90 << 20))
+    assert fit_size(Sized(), {"n": 2048}, AvailableMemory(free, total, host=7 << 30)) == ({"n": 2048}, None)
+    assert fit_size(Sized(), {"n": 2048}, AvailableMemory(free, total, host=5 << 30)) == ({"n": 1024}, None)
+    assert fit_size(Sized(), {"n": 2048}, AvailableMemory(free, total, host=0)) == ({"n": 2048}, None), "nobody knows"
+    _, trouble = fit_size(Sized(), {"n": 2048}, AvailableMemory(free, total, host=90 << 20))
     assert (trouble.status, trouble.trouble) == ("skipped", "host-memory")
-    assert trouble.detail == "needs 96 MiB of the host's memory; this program may take 90 MiB more"
-    assert fitted(GpuTest(), {}, Room(free, total, host=100 << 20)) == ({}, None)
+    assert trouble.detail == "needs 96 MiB of the host's memory; 90 MiB are available"
+    assert fit_size(GpuTest(), {}, AvailableMemory(free, total, host=100 << 20)) == ({}, None)
 
 
 def test_what_shares_the_machine_s_memory_has_room_for_both_sides() -> None:
     """Of 5 GiB that a Jetson has free, 2 GiB on the GPU would leave 3 for the 6 of input and answers."""
     free, total = 5 << 30, 8 << 30
-    assert fitted(Sized(), {"n": 2048}, Room(free, total)) == ({"n": 2048}, None)
-    assert fitted(Sized(), {"n": 2048}, Room(free, total, host=free, shared=True)) == ({"n": 1024}, None)
-    assert fitted(Sized(), {"n": 2048}, Room(free, total, shared=True)) == ({"n": 1024}, None), (
+    assert fit_size(Sized(), {"n": 2048}, AvailableMemory(free, total)) == ({"n": 2048}, None)
+    assert fit_size(Sized(), {"n": 2048}, AvailableMemory(free, total, host=free, shared=True)) == ({"n": 1024}, None)
+    assert fit_size(Sized(), {"n": 2048}, AvailableMemory(free, total, shared=True)) == ({"n": 1024}, None), (
         "nobody knows the host's"
     )
 
@@ -55,13 +61,13 @@ class Fixed(GpuTest):
 def test_what_a_test_takes_of_the_host_s_memory_is_not_held_by_others_of_the_gpu_s() -> None:
     """The GPU of a Jetson was called busy, and the whole run with it, where its own part had room."""
     free, total = 3 << 30, 8 << 30
-    assert fitted(Fixed(), {"mib": 600}, Room(free, total, host=free, shared=True))[1] is None
-    _, trouble = fitted(Fixed(), {"mib": 900}, Room(free, total, host=free, shared=True))
+    assert fit_size(Fixed(), {"mib": 600}, AvailableMemory(free, total, host=free, shared=True))[1] is None
+    _, trouble = fit_size(Fixed(), {"mib": 900}, AvailableMemory(free, total, host=free, shared=True))
     assert (trouble.status, trouble.trouble) == ("skipped", "host-memory")
-    assert trouble.detail == "needs 3.8 GiB of the host's memory; this program may take 3.0 GiB more"
-    _, trouble = fitted(Fixed(), {"mib": 3000}, Room(free, total, host=free, shared=True))
+    assert trouble.detail == "needs 3.8 GiB of the host's memory; 3.0 GiB are available"
+    _, trouble = fit_size(Fixed(), {"mib": 3000}, AvailableMemory(free, total, host=free, shared=True))
     assert (trouble.status, trouble.trouble) == ("skipped", "host-memory"), "nor would it have room without others"
-    _, trouble = fitted(Fixed(), {"mib": 1500}, Room(1 << 30, total, host=1 << 30, shared=True))
+    _, trouble = fit_size(Fixed(), {"mib": 1500}, AvailableMemory(1 << 30, total, host=1 << 30, shared=True))
     assert (trouble.status, trouble.trouble) == ("busy", "memory-held-by-others"), "its own part has none"
 
 
@@ -74,12 +80,12 @@ def taken(which: str) -> tuple[int, float]:
     test = gpu_test(which)
     levels = ("deep", "normal") if test.SHRINKS else ("normal", "deep")
     size = dict(next(test.LEVELS[level] for level in levels if level in test.LEVELS))
-    while test.SHRINKS and test.memory(size) > UNTOLD and size[test.SHRINKS] > 1:
+    while test.SHRINKS and test.memory(size) > DEFAULT_MEMORY and size[test.SHRINKS] > 1:
         size[test.SHRINKS] //= 2
     tracemalloc.start()
     try:
         expected = test.expect(test.inputs(np.random.default_rng(7), size))
-        judge(expected, {name: np.array(answer.value).astype(answer.dtype) for name, answer in expected.items()})
+        find_wrong(expected, {name: np.array(answer.value).astype(answer.dtype) for name, answer in expected.items()})
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -89,7 +95,7 @@ def taken(which: str) -> tuple[int, float]:
 @pytest.mark.parametrize("which", TELLING)
 def test_no_test_takes_more_of_the_host_s_memory_than_is_reckoned(which: str) -> None:
     peak, reckoned = taken(which)
-    assert peak <= reckoned + UNTOLD / 2
+    assert peak <= reckoned + DEFAULT_MEMORY / 2
 
 
 @pytest.mark.parametrize("which", TELLING)
@@ -104,10 +110,10 @@ def test_a_lack_of_the_host_s_memory_that_python_tells_is_no_failure_of_the_gpu(
     """A system that promises no more than it has (vm.overcommit_memory, ulimit -v) refuses, and ends nobody."""
     with pytest.raises(MemoryError) as refused:
         np.empty(1 << 60, dtype=np.uint8)
-    told = before_it_began(refused.value)
+    told = verdict_on_setup_error(refused.value)
     assert (told.status, told.trouble) == ("skipped", "host-memory")
     assert "Unable to allocate" in told.detail
-    assert before_it_began(ValueError("Unable to allocate")).status == "failed"
+    assert verdict_on_setup_error(ValueError("Unable to allocate")).status == "failed"
 
 
 def group(folder: Path, limit: str, used: int, names: tuple[str, str, str]) -> None:
@@ -141,11 +147,11 @@ def test_a_part_of_the_machine_s_memory_is_all_that_there_is(
     meminfo.write_text(MEMINFO, encoding="ascii")
     own.write_text(membership, encoding="ascii")
     asked = (str(meminfo), str(own), str(groups))
-    assert host_room(*asked) == AVAILABLE
+    assert free_host_memory(*asked) == AVAILABLE
     group(groups / place, str(2048 * MIB), 1500, names)
-    assert host_room(*asked) == 648 * MIB
+    assert free_host_memory(*asked) == 648 * MIB
     group(groups / place, str(1000 * MIB), 1200, names)
-    assert host_room(*asked) == 1, "more than may be: no room, which is not the same as unknown"
+    assert free_host_memory(*asked) == 1, "more than may be: no room, which is not the same as unknown"
     group(groups / place, "max" if names == SECOND else str((1 << 63) - 4096), 1500, names)
-    assert host_room(*asked) == AVAILABLE
-    assert host_room(str(tmp_path / "none"), str(tmp_path / "none"), str(groups)) == 0
+    assert free_host_memory(*asked) == AVAILABLE
+    assert free_host_memory(str(tmp_path / "none"), str(tmp_path / "none"), str(groups)) == 0

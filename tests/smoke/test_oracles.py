@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gpuenv.smoke.payload.answers import Answer, exact, gamma, judge, near
+from gpuenv.smoke.payload.expected import ExpectedArray, approx, exact, find_wrong, gamma
 from tests.smoke.payload import NAMES, example, gpu_test
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ LOOSE = STATISTICAL | {("streams.timing", "milliseconds"), ("memory.leak", "free
 SYMMETRIC = {("random.moments", "halves")}
 
 
-def perfect(expected: dict[str, Answer]) -> dict[str, Any]:
+def perfect(expected: dict[str, ExpectedArray]) -> dict[str, Any]:
     """What a GPU without any fault would say."""
     return {name: np.asarray(answer.value).astype(answer.dtype) for name, answer in expected.items()}
 
 
-def one_wrong_element(answer: Answer, right: Any) -> Iterator[Any]:  # noqa: ANN401 - an array
+def one_wrong_element(answer: ExpectedArray, right: Any) -> Iterator[Any]:  # noqa: ANN401 - an array
     """The last element, with the bit changed that the fault of the payload changes; then its sign."""
     if not right.size:
         return
@@ -40,13 +40,13 @@ def one_wrong_element(answer: Answer, right: Any) -> Iterator[Any]:  # noqa: ANN
         yield negated
 
 
-def zeros(_: Answer, right: Any) -> Iterator[Any]:  # noqa: ANN401 - an array
+def zeros(_: ExpectedArray, right: Any) -> Iterator[Any]:  # noqa: ANN401 - an array
     """What memory holds that nobody wrote to."""
     if np.any(right != 0):
         yield np.zeros_like(right)
 
 
-def swapped_axes(_: Answer, right: Any) -> Iterator[Any]:  # noqa: ANN401 - an array
+def swapped_axes(_: ExpectedArray, right: Any) -> Iterator[Any]:  # noqa: ANN401 - an array
     """The axes in another order, in the same shape; of a vector, the elements in reverse."""
     swapped = (
         np.ascontiguousarray(right.T).reshape(right.shape) if right.ndim > 1 else right[::-1] if right.ndim else right
@@ -56,7 +56,7 @@ def swapped_axes(_: Answer, right: Any) -> Iterator[Any]:  # noqa: ANN401 - an a
         yield np.ascontiguousarray(swapped)
 
 
-def single_precision(answer: Answer, right: Any) -> Iterator[Any]:  # noqa: ANN401 - an array
+def single_precision(answer: ExpectedArray, right: Any) -> Iterator[Any]:  # noqa: ANN401 - an array
     """What is left of double precision after single precision."""
     if answer.dtype not in (np.float64, np.complex128):
         return
@@ -77,7 +77,7 @@ PLANTED = {
 def test_the_right_answer_passes(which: str) -> None:
     expected = example(which).expected
     assert expected
-    assert judge(expected, perfect(expected)) == []
+    assert find_wrong(expected, perfect(expected)) == []
 
 
 @pytest.mark.parametrize("which", NAMES)
@@ -89,7 +89,7 @@ def test_a_planted_error_is_caught_in_every_answer(which: str) -> None:
         ):
             continue
         for wrong in PLANTED[kind](answer, perfect(expected)[name]):
-            complaints = judge(expected, {**perfect(expected), name: wrong})
+            complaints = find_wrong(expected, {**perfect(expected), name: wrong})
             assert len(complaints) == 1, f"{kind} in {name} passes"
             assert complaints[0].startswith(f"{name}: ")
 
@@ -98,15 +98,15 @@ def test_a_planted_error_is_caught_in_every_answer(which: str) -> None:
 def test_a_stale_buffer_is_caught(which: str) -> None:
     """The answers to another input: what the buffers held before."""
     expected, before = example(which).expected, perfect(example(which, seed=8).expected)
-    assert judge(expected, before), "the answers do not depend on the input"
+    assert find_wrong(expected, before), "the answers do not depend on the input"
 
 
 @pytest.mark.parametrize("which", NAMES)
 def test_a_driver_that_does_nothing_is_caught(which: str) -> None:
     expected = example(which).expected
     nothing = {name: np.zeros(answer.value.shape, answer.dtype) for name, answer in expected.items()}
-    assert judge(expected, nothing)
-    assert len(judge(expected, {})) == len(expected)
+    assert find_wrong(expected, nothing)
+    assert len(find_wrong(expected, {})) == len(expected)
 
 
 @pytest.mark.parametrize("which", NAMES)
@@ -115,9 +115,9 @@ def test_an_answer_of_another_type_or_shape_is_caught(which: str) -> None:
     for name, right in perfect(expected).items():
         other = np.float32 if right.dtype != np.float32 else np.float64
         with np.errstate(all="ignore"):
-            assert judge(expected, {**perfect(expected), name: right.real.astype(other)})
-        assert judge(expected, {**perfect(expected), name: right[None]})
-        assert judge(expected, {**perfect(expected), name: right.tolist()})
+            assert find_wrong(expected, {**perfect(expected), name: right.real.astype(other)})
+        assert find_wrong(expected, {**perfect(expected), name: right[None]})
+        assert find_wrong(expected, {**perfect(expected), name: right.tolist()})
 
 
 @pytest.mark.parametrize("which", NAMES)
@@ -129,24 +129,24 @@ def test_the_same_seed_gives_the_same_input(which: str) -> None:
 
 def test_a_complaint_names_the_place_the_numbers_and_the_bound() -> None:
     said = {"c": np.array([[1.0, 2.0], [3.0, 4.5]])}
-    (text,) = judge({"c": near(np.array([[1.0, 2.0], [3.0, 4.0]]), 0.25, "d")}, said)
+    (text,) = find_wrong({"c": approx(np.array([[1.0, 2.0], [3.0, 4.0]]), 0.25, "d")}, said)
     assert text == "c: 1 of 4 wrong; element 1, 1 is 4.5 instead of 4.0 (allowed error 0.25)"
 
 
 @pytest.mark.parametrize("said", [np.nan, np.inf, -np.inf])
 def test_what_is_no_number_is_never_near_one(said: float) -> None:
-    assert judge({"x": near(np.array([1.0]), 1e300, "d")}, {"x": np.array([said])})
-    assert not judge({"x": near(np.array([said]), 0.5, "d")}, {"x": np.array([said])})
+    assert find_wrong({"x": approx(np.array([1.0]), 1e300, "d")}, {"x": np.array([said])})
+    assert not find_wrong({"x": approx(np.array([said]), 0.5, "d")}, {"x": np.array([said])})
 
 
 def test_a_bound_of_its_own_for_each_element() -> None:
-    answer = {"x": near(np.array([1.0, 1.0]), np.array([0.5, 0.01]), "d")}
-    assert not judge(answer, {"x": np.array([1.4, 1.005])})
-    assert judge(answer, {"x": np.array([1.0, 1.4])})
+    answer = {"x": approx(np.array([1.0, 1.0]), np.array([0.5, 0.01]), "d")}
+    assert not find_wrong(answer, {"x": np.array([1.4, 1.005])})
+    assert find_wrong(answer, {"x": np.array([1.0, 1.4])})
 
 
 def test_large_whole_numbers_are_not_compared_as_floating_point() -> None:
-    assert judge({"x": exact(np.array([2**62]))}, {"x": np.array([2**62 + 1])})
+    assert find_wrong({"x": exact(np.array([2**62]))}, {"x": np.array([2**62 + 1])})
 
 
 def test_the_error_of_a_sum_grows_with_its_terms() -> None:

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.smoke.payload.gpu import FAULTS, emptied
+from gpuenv.smoke.payload.cupy_device import FAULTS, empty_kernels
 from gpuenv.smoke.payload.harness import (
     PACKAGE,
-    different,
-    lacking,
+    differing_answers,
     missing_module,
+    unmet_need,
     uuid_text,
 )
 from gpuenv.smoke.payload.tests import GpuTest
-from gpuenv.smoke.plan import GROUPS, PAYLOAD, all_tests, chosen, known_faults
+from gpuenv.smoke.tasks import GROUPS, PAYLOAD, all_tests, injectable_faults, select_tests
 from tests.smoke.payload import NAMES, gpu_test
 
 NEEDS = re.compile(r"gpus:\d|module:\w+|cupy:\d+|numpy:[\d.]+|capability:\d+\.\d")
@@ -53,23 +53,23 @@ def test_the_catalogue_is_what_the_classes_say() -> None:
 
 
 def test_the_quick_level_has_one_test_a_group() -> None:
-    quick = Counter(test.group for test in chosen((), (), SmokeLevel.QUICK))
+    quick = Counter(test.group for test in select_tests((), (), SmokeLevel.QUICK))
     assert quick == dict.fromkeys(GROUPS, 1)
 
 
 def test_a_deeper_level_has_all_that_a_lower_one_has() -> None:
-    names = [{test.name for test in chosen((), (), level)} for level in SmokeLevel]
+    names = [{test.name for test in select_tests((), (), level)} for level in SmokeLevel]
     assert names[0] < names[1] < names[2]
     assert len(names[2]) > 60
 
 
 def test_nothing_of_the_quick_level_runs_alone() -> None:
-    assert [test.name for test in chosen((), (), SmokeLevel.QUICK) if "quick" in test.alone] == []
+    assert [test.name for test in select_tests((), (), SmokeLevel.QUICK) if "quick" in test.alone] == []
 
 
 def test_a_source_without_its_kernels_bodies_is_still_a_source() -> None:
     source = 'int f() { return 1; }\nextern "C" __global__ void k(int *x) { if (x) { *x = 1; } }\nint g;'
-    assert emptied(source) == 'int f() { return 1; }\nextern "C" __global__ void k(int *x) {}\nint g;'
+    assert empty_kernels(source) == 'int f() { return 1; }\nextern "C" __global__ void k(int *x) {}\nint g;'
 
 
 @pytest.mark.parametrize("which", [which for which in NAMES if gpu_test(which).KERNELS])
@@ -77,26 +77,26 @@ def test_every_kernel_can_be_made_to_do_nothing(which: str) -> None:
     for source in gpu_test(which).KERNELS.values():
         count = source.count("__global__")
         assert count >= 1
-        bare = emptied(source)
+        bare = empty_kernels(source)
         assert len(re.findall(r"__global__[^{}]*\{\}", bare)) == count
         assert bare.count("{") == bare.count("}")
 
 
 def test_the_runner_knows_the_faults() -> None:
-    assert known_faults() == tuple(FAULTS)
+    assert injectable_faults() == tuple(FAULTS)
     assert set(FAULTS) == {
         "no-order", "no-sync", "no-op-kernel", "flip-element", "illegal-access", "endless-kernel", "pool-limit",
     }  # fmt: skip
 
 
 def test_what_a_test_needs_is_looked_for() -> None:
-    assert lacking(["cupy:14"], "14.0.0rc1", "9.0", 1, "2.5.2") is None
-    assert lacking(["cupy:14"], "13.6.0", "9.0", 1, "2.5.2") == "needs CuPy 14 or more; here: 13.6.0"
-    assert lacking(["capability:8.0"], "14.2.0", "10.0", 1, "2.5.2") is None
-    assert lacking(["capability:8.0"], "14.2.0", "7.5", 1, "2.5.2") == "needs compute capability 8.0 or more; here: 7.5"
-    assert lacking(["gpus:2"], "14.2.0", "7.5", 1, "2.5.2") == "needs visible GPUs 2 or more; here: 1"
-    assert lacking(["numpy:2.1.2"], "14.2.0", "9.0", 1, "2.1.2") is None
-    assert lacking(["numpy:2.1.2"], "14.2.0", "9.0", 1, "2.1.1") == "needs NumPy 2.1.2 or more; here: 2.1.1"
+    assert unmet_need(["cupy:14"], "14.0.0rc1", "9.0", 1, "2.5.2") is None
+    assert unmet_need(["cupy:14"], "13.6.0", "9.0", 1, "2.5.2") == "needs CuPy >= 14; found: 13.6.0"
+    assert unmet_need(["capability:8.0"], "14.2.0", "10.0", 1, "2.5.2") is None
+    assert unmet_need(["capability:8.0"], "14.2.0", "7.5", 1, "2.5.2") == "needs compute capability >= 8.0; found: 7.5"
+    assert unmet_need(["gpus:2"], "14.2.0", "7.5", 1, "2.5.2") == "needs visible GPUs >= 2; found: 1"
+    assert unmet_need(["numpy:2.1.2"], "14.2.0", "9.0", 1, "2.1.2") is None
+    assert unmet_need(["numpy:2.1.2"], "14.2.0", "9.0", 1, "2.1.1") == "needs NumPy >= 2.1.2; found: 2.1.1"
     assert missing_module(["module:json"]) is None
     trouble = missing_module(["module:no_such_module"])
     assert trouble is not None
@@ -111,8 +111,8 @@ def test_a_uuid_is_printed_as_the_driver_prints_it() -> None:
 
 
 def test_other_bits_are_found_where_the_numbers_are_equal() -> None:
-    assert different({"x": np.array([0.0])}, {"x": np.array([-0.0])})
-    assert not different({"x": np.array([np.nan])}, {"x": np.array([np.nan])})
+    assert differing_answers({"x": np.array([0.0])}, {"x": np.array([-0.0])})
+    assert not differing_answers({"x": np.array([np.nan])}, {"x": np.array([np.nan])})
 
 
 def test_the_payload_holds_no_other_files() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load
-from gpuenv.smoke.payload.answers import judge
-from gpuenv.smoke.payload.gpu import LARGE, Gpu, enough, processors
+from gpuenv.smoke.payload.cupy_device import MIN_BYTES, CupyDevice, parse_cpu_list, round_count
+from gpuenv.smoke.payload.expected import find_wrong
 from tests.smoke.payload import gpu_test
 
 Array = Any  # an array of NumPy
@@ -50,7 +50,7 @@ def in_parts(a: Array, b: Array, parts: int, rounded: Any) -> Array:  # noqa: AN
 def test_half_precision_may_be_summed_in_parts(parts: int, seed: int) -> None:
     given = blas_matmul_f16.inputs(np.random.default_rng(seed), {"n": 512})
     c = in_parts(given["a"], given["b"], parts, half)
-    assert judge(blas_matmul_f16.expect(given), {"c": c.astype("e")}) == []
+    assert find_wrong(blas_matmul_f16.expect(given), {"c": c.astype("e")}) == []
 
 
 @pytest.mark.parametrize("parts", [1, 2, 4, 8, 16])
@@ -60,7 +60,7 @@ def test_bfloat16_may_be_summed_in_parts(parts: int) -> None:
         "c": in_parts(given["a"], given["b"], parts, bfloat16).astype("f"),
         "whole": in_parts(given["whole_a"], given["whole_b"], parts, bfloat16).astype("f"),
     }
-    assert judge(blas_matmul_bf16.expect(given), got) == []
+    assert find_wrong(blas_matmul_bf16.expect(given), got) == []
 
 
 @pytest.mark.parametrize("n", [16, 512, 2048])
@@ -77,19 +77,19 @@ def test_a_term_that_is_left_out_is_still_seen(test: Any) -> None:  # noqa: ANN4
     short = {name: x * there if name.endswith("a") else x for name, x in given.items()}
     expected = test.expect(given)
     got = {name: answer.value.astype(expected[name].dtype) for name, answer in test.expect(short).items()}
-    assert len(judge(expected, got)) == len(expected)
+    assert len(find_wrong(expected, got)) == len(expected)
 
 
 def test_a_product_that_would_take_seconds_is_cut_down() -> None:
     assert blas_rates.rows_of(8192, 0.001) == 8192
-    assert blas_rates.rows_of(8192, 0.17) == blas_rates.FEW, "as in double precision on what is made for games"
+    assert blas_rates.rows_of(8192, 0.17) == blas_rates.SAMPLE_ROWS, "as in double precision on what is made for games"
     assert blas_rates.rows_of(64, 0.001) == 64
 
 
 def test_a_measurement_is_long_enough_for_the_clocks_to_rise_and_short_enough_to_be_waited_for() -> None:
-    assert enough(0.0) == enough(1e-9) == enough(0.0002) == 200
-    assert enough(0.03) == 13
-    assert enough(0.5) == enough(60.0) == 2, "one alone is not told from what goes before it"
+    assert round_count(0.0) == round_count(1e-9) == round_count(0.0002) == 200
+    assert round_count(0.03) == 13
+    assert round_count(0.5) == round_count(60.0) == 2, "one alone is not told from what goes before it"
 
 
 def test_a_round_of_each_rate_takes_the_gpu_longer_than_the_host() -> None:
@@ -103,10 +103,10 @@ def test_a_round_of_each_rate_takes_the_gpu_longer_than_the_host() -> None:
 
 def test_the_rate_of_a_size_that_was_halved_too_often_is_not_told() -> None:
     """It is that of the host that asks, or of a cache: a sound GPU was slower than its sisters, or than it can be."""
-    gpu, mib = Gpu(None, "normal", None, 0, 0), 1 << 20
-    gpu.rate("whole", 512.0 * mib, 256 * mib, 0.0001, "B/s")
-    gpu.rate("halved, of a slow GPU", 8.0 * mib, 4 * mib, 0.002, "B/s")
-    gpu.rate("halved, of a fast one", 128.0 * mib, 64 * mib, 0.00006, "B/s")
+    gpu, mib = CupyDevice(None, "normal", None, 0, 0), 1 << 20
+    gpu.measure_rate("whole", 512.0 * mib, 256 * mib, 0.0001, "B/s")
+    gpu.measure_rate("halved, of a slow GPU", 8.0 * mib, 4 * mib, 0.002, "B/s")
+    gpu.measure_rate("halved, of a fast one", 128.0 * mib, 64 * mib, 0.00006, "B/s")
     assert list(gpu.measured) == ["whole", "halved, of a slow GPU"]
     assert gpu.measured["whole"] == (5120000.0 * mib, "B/s")
 
@@ -119,9 +119,9 @@ def test_each_rate_of_the_gpu_is_told_so_and_at_all_where_there_is_room(which: s
     assert direct <= {"numpy_fft", "h2d_pageable", "d2h_pageable"}, "which time the host"
     for size in test.LEVELS.values():
         given = size["mib"] << 20 if "mib" in size else size["batch"] * size["n"] * 8
-        assert given >= LARGE
+        assert given >= MIN_BYTES
 
 
 def test_the_processors_beside_a_gpu_are_read_as_the_kernel_lists_them() -> None:
-    assert processors("0-2,8,64-65\n") == {0, 1, 2, 8, 64, 65}
-    assert processors("") == processors("\n") == processors("none") == set()
+    assert parse_cpu_list("0-2,8,64-65\n") == {0, 1, 2, 8, 64, 65}
+    assert parse_cpu_list("") == parse_cpu_list("\n") == parse_cpu_list("none") == set()

@@ -14,8 +14,8 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.matrix.load import load
-from gpuenv.matrix.records import SourceKind
-from gpuenv.smoke.payload.gpu import FAULTY_KERNELS, emptied
+from gpuenv.matrix.tables import SourceKind
+from gpuenv.smoke.payload.cupy_device import FAULT_KERNELS, empty_kernels
 from tests.smoke.payload import NAMES, gpu_test
 from tests.smoke.test_examples import EXAMPLES, sources
 
@@ -48,8 +48,8 @@ def kernels() -> list[dict[str, Any]]:
         for name, source in gpu_test(which).KERNELS.items():
             expressions = tuple(getattr(gpu_test(which), "EXPRESSIONS", ()))
             add(f"{which}.{name}", source, expressions)
-            add(f"{which}.{name} emptied", emptied(source), expressions, everywhere=False)
-    for name, source in FAULTY_KERNELS.items():
+            add(f"{which}.{name} emptied", empty_kernels(source), expressions, everywhere=False)
+    for name, source in FAULT_KERNELS.items():
         add(f"fault.{name}", source)
     for path in EXAMPLES:
         for name, text in sources(path).items():

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpuenv.smoke.payload.failures import LIBRARY_ERRORS
 from gpuenv.smoke.payload.tests import PLAIN_REDUCTIONS
-from gpuenv.smoke.payload.troubles import LIBRARY_ERRORS
-from gpuenv.smoke.plan import PAYLOAD, all_tests
+from gpuenv.smoke.tasks import PAYLOAD, all_tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

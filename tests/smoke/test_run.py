@@ -16,7 +16,7 @@ import pytest
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble, overall
-from gpuenv.smoke.run import Setting, census, run_tasks
+from gpuenv.smoke.runner import RunSettings, list_devices, run_tasks
 from tests.smoke.running import FIRST, LONG, OVER, PROGRAM, SHORT, left, one, run, setting, task
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def test_a_test_that_passes(tmp_path: Path) -> None:
         ("busy", "busy", "memory-held-by-others", "gpu-busy", "others hold"),
         ("skips", "skipped", "not-applicable", None, "needs more"),
         ("loses_context", "crashed", "context-lost", "illegal-memory-access", "context is lost"),
-        ("segfaults", "crashed", "signal", None, "ended by SIGSEGV, while it worked on the GPU's answers"),
+        ("segfaults", "crashed", "signal", None, "ended by SIGSEGV while computing the GPU's answers"),
         ("aborts_after_the_verdict", "crashed", "signal", None, "ended by SIGABRT"),
         ("exits_early", "crashed", "ended-early", None, "exit code 3 before its verdict"),
         ("exits_early_with_success", "crashed", "ended-early", None, "exit code 0 before its verdict"),
@@ -84,7 +84,7 @@ def test_a_deadline_is_kept_and_everything_is_ended_with_it(tmp_path: Path, habi
 
 
 def test_what_it_was_doing_when_its_time_was_over_is_told(tmp_path: Path) -> None:
-    assert "while it worked on the GPU's answers" in (one(tmp_path, "hangs", SHORT).detail or "")
+    assert "while computing the GPU's answers" in (one(tmp_path, "hangs", SHORT).detail or "")
 
 
 def test_the_last_words_of_one_that_ends_early_are_told(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_the_last_words_of_one_that_ends_early_are_told(tmp_path: Path) -> None:
 
 def test_an_interpreter_that_cannot_be_started_is_told(tmp_path: Path) -> None:
     missing = str(tmp_path / "python")
-    other = Setting(missing, {"PATH": os.defpath}, str(tmp_path), program=PROGRAM)
+    other = RunSettings(missing, {"PATH": os.defpath}, str(tmp_path), program=PROGRAM)
     (result,) = run_tasks([task("passes")], other).tests
     assert (result.status, result.trouble) == (TestStatus.CRASHED, Trouble.ENDED_EARLY)
     assert result.detail == f"could not be started: {missing}: No such file or directory"
@@ -111,7 +111,7 @@ def test_why_cupy_does_not_tell_its_devices_is_told(tmp_path: Path, program: str
     interpreter = tmp_path / "python"
     interpreter.write_text(f"#!/bin/sh\n{program}\n", encoding="utf-8")
     interpreter.chmod(0o755)
-    found = census(Setting(str(interpreter), {"PATH": os.defpath}, str(tmp_path)), 1.0)
+    found = list_devices(RunSettings(str(interpreter), {"PATH": os.defpath}, str(tmp_path)), 1.0)
     assert found == ((), words)
 
 
@@ -218,6 +218,6 @@ def test_what_a_run_comes_to(found: Sequence[str], whole: str) -> None:
 
 
 def test_every_cause_that_the_payload_names_is_a_cause() -> None:
-    text = (PROGRAM.parents[2] / "gpuenv/smoke/payload/troubles.py").read_text(encoding="utf-8")
+    text = (PROGRAM.parents[2] / "gpuenv/smoke/payload/failures.py").read_text(encoding="utf-8")
     named = {cause.value for cause in Cause if f'"{cause.value}"' in text}
     assert named >= {"gpu-busy", "out-of-memory", "illegal-memory-access", "compute-mode-exclusive", "no-kernel-image"}

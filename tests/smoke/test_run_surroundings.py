@@ -10,8 +10,8 @@ import pytest
 
 from gpuenv.model.smoke import TestResult
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.smoke.plan import Task, all_tests
-from gpuenv.smoke.run import Setting, child_environment, run_tasks
+from gpuenv.smoke.runner import RunSettings, child_environment, run_tasks
+from gpuenv.smoke.tasks import Task, all_tests
 from tests.smoke.running import FIRST, LONG
 
 
@@ -40,7 +40,7 @@ SHADOWS = ("cupy", "random", "json", "types", "tempfile", "sitecustomize", "user
 def real(folder: Path, **variables: str) -> TestResult:
     """A test of the real payload, in this interpreter, which has NumPy and no CuPy."""
     (test,) = [test for test in all_tests() if test.name == "kernels.raw_kernel"]
-    place = Setting(sys.executable, {"PATH": os.defpath, **variables}, str(folder))
+    place = RunSettings(sys.executable, {"PATH": os.defpath, **variables}, str(folder))
     whole = Task(test, {"n": 3}, (FIRST,), 42, 0, LONG, SmokeLevel.QUICK)
     return run_tasks([whole], place).tests[0]
 
@@ -70,7 +70,7 @@ def test_the_caller_s_user_site_is_part_of_what_is_proven(tmp_path: Path) -> Non
     site.mkdir(parents=True)
     (site / "numpy.py").write_text("raise ImportError('from the user site')\n", encoding="utf-8")
     (test,) = [test for test in all_tests() if test.name == "kernels.raw_kernel"]
-    place = Setting(str(base), {"PATH": os.defpath, "PYTHONUSERBASE": str(tmp_path)}, str(tmp_path))
+    place = RunSettings(str(base), {"PATH": os.defpath, "PYTHONUSERBASE": str(tmp_path)}, str(tmp_path))
     whole = Task(test, {"n": 3}, (FIRST,), 42, 0, LONG, SmokeLevel.QUICK)
     assert run_tasks([whole], place).tests[0].detail == "ImportError: from the user site"
 

@@ -12,7 +12,7 @@ import pytest
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.smoke import TestResult, TestStatus, Trouble
-from gpuenv.smoke.run import RunInterrupted, run_tasks
+from gpuenv.smoke.runner import RunInterrupted, run_tasks
 from tests.smoke.running import FIRST, LONG, OVER, SECOND, left, run, setting, task
 
 
@@ -79,7 +79,7 @@ def test_when_the_time_of_the_run_is_over_nothing_is_blamed_on_the_gpu(tmp_path:
     found = run_tasks([task("hangs"), task("passes"), replace(task("passes"), repeat=1)], hurried).tests
     assert time.monotonic() - started < 2.0 + 2 * OVER
     assert [(result.status, result.trouble) for result in found] == [(TestStatus.SKIPPED, Trouble.NO_TIME)] * 3
-    assert (found[0].detail or "").startswith("cut off after ")
+    assert (found[0].detail or "").startswith("stopped after ")
     assert "not started" in (found[1].detail or "")
     assert [result.repeat for result in found] == [0, 0, 1]
     assert left(tmp_path) == []
@@ -147,6 +147,6 @@ def test_a_gpu_that_only_some_tests_are_shown_is_lost_and_not_left_out(tmp_path:
     assert first.status is TestStatus.PASSED
     assert (second.status, second.trouble, second.gpu) == (TestStatus.FAILED, Trouble.NO_DEVICE, SECOND.uuid)
     assert second.cause is Cause.CUDA_INITIALIZATION_FAILED
-    assert second.detail == "CUDA shows this program no GPU; other tests of this run were shown one"
+    assert second.detail == "CUDA finds no GPU; other tests of this run had one"
     nowhere = run(tmp_path, task("sees_no_gpu"), task("sees_no_gpu", device=SECOND), task("skips")).tests
     assert {result.status for result in nowhere} == {TestStatus.SKIPPED}, "the doctor knows why"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gpuenv.smoke.payload.gpu import Skip, longest
+from gpuenv.smoke.payload.cupy_device import Skip, allocate_pinned
+from gpuenv.smoke.payload.failures import GIB, AvailableMemory, available_memory, fit_size, verdict_on_gpu_memory
 from gpuenv.smoke.payload.tests import GpuTest
-from gpuenv.smoke.payload.troubles import GIB, Room, available, fitted, too_little
-from gpuenv.smoke.plan import PAYLOAD
+from gpuenv.smoke.tasks import PAYLOAD
 from tests.smoke.payload import NAMES, CUDARuntimeError, gpu_test
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def test_a_test_does_not_begin_without_room() -> None:
-    assert too_little(1 * GIB, 2 * GIB, 80 * GIB) is None
-    busy, small = too_little(4 * GIB, 2 * GIB, 80 * GIB), too_little(4 * GIB, 2 * GIB, 4 * GIB)
+    assert verdict_on_gpu_memory(1 * GIB, 2 * GIB, 80 * GIB) is None
+    busy, small = verdict_on_gpu_memory(4 * GIB, 2 * GIB, 80 * GIB), verdict_on_gpu_memory(4 * GIB, 2 * GIB, 4 * GIB)
     assert busy is not None
     assert small is not None
     assert (busy.status, small.status) == ("busy", "skipped")
@@ -36,12 +36,12 @@ class Sized(GpuTest):
 
 def test_sizes_are_halved_until_they_fit() -> None:
     free, total = 1 << 30, 80 << 30
-    assert fitted(Sized(), {"n": 256}, Room(free, total)) == ({"n": 256}, None)
-    assert fitted(Sized(), {"n": 4096}, Room(free, total)) == ({"n": 512}, None)
-    size, trouble = fitted(Sized(), {"n": 1 << 20}, Room(free, total))
+    assert fit_size(Sized(), {"n": 256}, AvailableMemory(free, total)) == ({"n": 256}, None)
+    assert fit_size(Sized(), {"n": 4096}, AvailableMemory(free, total)) == ({"n": 512}, None)
+    size, trouble = fit_size(Sized(), {"n": 1 << 20}, AvailableMemory(free, total))
     assert size["n"] >= (1 << 20) // 128
     assert trouble.status == "busy"
-    assert fitted(Sized(), {"n": 12}, Room(200 << 20, total))[0] == {"n": 1}, "a size of nothing is none"
+    assert fit_size(Sized(), {"n": 12}, AvailableMemory(200 << 20, total))[0] == {"n": 1}, "a size of nothing is none"
 
 
 @pytest.mark.parametrize("which", [which for which in NAMES if gpu_test(which).SHRINKS])
@@ -55,22 +55,22 @@ def test_a_size_that_was_halved_to_its_least_is_still_one(which: str) -> None:
 def test_sizes_are_halved_until_they_are_within_the_pool_s_limit() -> None:
     """The user's own limit is no fault of the GPU's."""
     free, total = 79 << 30, 80 << 30
-    assert fitted(Sized(), {"n": 2048}, Room(free, total, 1 << 30)) == ({"n": 1024}, None)
-    assert fitted(Sized(), {"n": 2048}, Room(free, total, 0)) == ({"n": 2048}, None)
-    _, trouble = fitted(Sized(), {"n": 2048}, Room(free, total, 1 << 20))
+    assert fit_size(Sized(), {"n": 2048}, AvailableMemory(free, total, 1 << 30)) == ({"n": 1024}, None)
+    assert fit_size(Sized(), {"n": 2048}, AvailableMemory(free, total, 0)) == ({"n": 2048}, None)
+    _, trouble = fit_size(Sized(), {"n": 2048}, AvailableMemory(free, total, 1 << 20))
     assert (trouble.status, trouble.trouble) == ("skipped", "too-small")
     assert trouble.detail == "needs 32 MiB; the memory pool's limit is 1 MiB (CUPY_GPU_MEMORY_LIMIT)"
 
 
 def test_a_test_that_does_not_say_what_it_takes_is_tried_under_any_limit() -> None:
-    assert fitted(GpuTest(), {}, Room(79 << 30, 80 << 30, 1 << 20)) == ({}, None)
+    assert fit_size(GpuTest(), {}, AvailableMemory(79 << 30, 80 << 30, 1 << 20)) == ({}, None)
 
 
 def test_more_than_there_is_is_asked_of_a_gpu_with_memory_of_its_own_alone() -> None:
     """The machine of an integrated GPU stands still (pytorch#174358); one in WSL is given it (microsoft/WSL#11050)."""
     obstacle = gpu_test("memory.exhausted").obstacle
     assert obstacle(integrated=False, wsl=False) == ""
-    assert "no memory of its own" in obstacle(integrated=True, wsl=False)
+    assert "shares the host's memory" in obstacle(integrated=True, wsl=False)
     assert "WSL" in obstacle(integrated=False, wsl=True)
 
 
@@ -80,10 +80,10 @@ MEMINFO = "MemTotal:        7990000 kB\nMemFree:          210000 kB\nMemAvailabl
 def test_what_an_integrated_gpu_can_have_is_what_the_kernel_can_give(tmp_path: Path) -> None:
     """CUDA calls MemFree free, which is little once files have been read (measured on a GB10: unsloth#10704)."""
     (tmp_path / "meminfo").write_text(MEMINFO, encoding="ascii")
-    assert available(str(tmp_path / "meminfo")) == 5210000 * 1024
+    assert available_memory(str(tmp_path / "meminfo")) == 5210000 * 1024
     (tmp_path / "old").write_text(MEMINFO.replace("MemAvailable", "Other"), encoding="ascii")
-    assert available(str(tmp_path / "old")) == 0
-    assert available(str(tmp_path / "none")) == 0
+    assert available_memory(str(tmp_path / "old")) == 0
+    assert available_memory(str(tmp_path / "none")) == 0
 
 
 def pinned_up_to(most: int) -> Any:  # noqa: ANN401 - a function
@@ -99,10 +99,10 @@ def pinned_up_to(most: int) -> Any:  # noqa: ANN401 - a function
 
 def test_as_much_is_pinned_as_the_system_lets() -> None:
     whole = 1 << 25
-    assert longest(pinned_up_to(whole), whole) == whole
-    assert longest(pinned_up_to(whole // 3), whole) == whole // 4
+    assert allocate_pinned(pinned_up_to(whole), whole) == whole
+    assert allocate_pinned(pinned_up_to(whole // 3), whole) == whole // 4
     with pytest.raises(CUDARuntimeError):
-        longest(pinned_up_to(0), whole)
+        allocate_pinned(pinned_up_to(0), whole)
 
 
 def test_no_test_insists_on_an_amount_of_pinned_memory() -> None:

@@ -14,7 +14,7 @@ from gpuenv.model.smoke import (
     TestStatus,
     Trouble,
 )
-from gpuenv.model.text import share_text
+from gpuenv.model.strings import format_share
 from gpuenv.report.smoke_text import section_lines, smoke_lines
 from tests.smoke.devices import A, result, test
 
@@ -49,7 +49,7 @@ def test_a_part_is_not_called_the_whole() -> None:
 
 @pytest.mark.parametrize(("ratio", "told"), [(1.04, "104%"), (0.956, "96%"), (0.01, "1%"), (0.0031, "0.31%")])
 def test_little_is_not_called_nothing(ratio: float, told: str) -> None:
-    assert share_text(ratio) == told
+    assert format_share(ratio) == told
 
 
 def test_repetitions_are_told_apart_and_skipped_for_one_reason() -> None:

@@ -8,24 +8,24 @@ import pytest
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.smoke import TestStatus, Trouble
-from gpuenv.smoke.payload.answers import judge
-from gpuenv.smoke.payload.troubles import (
+from gpuenv.smoke.payload.expected import find_wrong
+from gpuenv.smoke.payload.failures import (
+    CONTEXT_LOST,
     GIB,
     LIBRARY_ERRORS,
-    LOST,
     RESERVE,
-    before_it_began,
     classify,
     cuda_status,
+    explain_lack_of_memory,
     first_line,
-    found_no_room,
-    lack_of_memory,
-    wanted_bytes,
+    is_memory_error,
+    requested_bytes,
+    verdict_on_setup_error,
 )
 from tests.smoke.payload import CUDARuntimeError, example, gpu_test
 
 
-@pytest.mark.parametrize("status", sorted(LOST))
+@pytest.mark.parametrize("status", sorted(CONTEXT_LOST))
 def test_an_error_after_which_nothing_works_is_a_lost_context(status: int) -> None:
     trouble = classify("CUDARuntimeError", status, "cudaErrorX: words")
     assert (trouble.status, trouble.trouble) == ("crashed", "context-lost")
@@ -44,8 +44,8 @@ def test_an_error_after_which_nothing_works_is_a_lost_context(status: int) -> No
     ],
 )
 def test_an_illegal_access_is_one_by_either_of_its_names(codes: list[int], right: bool) -> None:  # noqa: FBT001
-    expected = {"told": example("streams.async_error").expected["told"]}
-    assert (judge(expected, {"told": gpu_test("streams.async_error").told(codes)}) == []) is right
+    expected = {"codes": example("streams.async_error").expected["codes"]}
+    assert (find_wrong(expected, {"codes": gpu_test("streams.async_error").unified(codes)}) == []) is right
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_exceptions_are_told_apart(kind: str, status: Any, text: str, told: tupl
 
 def test_the_words_are_those_of_the_result() -> None:
     said = [classify("X", status, "t") for status in (46, 35, 700, 214, 209, None)]
-    said += [lack_of_memory(1, 0, 0, 80 * GIB, 0), lack_of_memory(1, 0, 79 * GIB, 80 * GIB, 0)]
+    said += [explain_lack_of_memory(1, 0, 0, 80 * GIB, 0), explain_lack_of_memory(1, 0, 79 * GIB, 80 * GIB, 0)]
     for trouble in said:
         TestStatus(trouble.status)
         Trouble(trouble.trouble)
@@ -87,7 +87,7 @@ def test_the_words_are_those_of_the_result() -> None:
     ],
 )
 def test_whose_fault_a_lack_of_memory_is(wanted: float, own: float, free: float, limit: float, told: str) -> None:
-    trouble = lack_of_memory(wanted, own, free, 80 * GIB, limit)
+    trouble = explain_lack_of_memory(wanted, own, free, 80 * GIB, limit)
     assert trouble.trouble == told
     assert trouble.status == ("busy" if told == "memory-held-by-others" else "failed")
 
@@ -105,9 +105,9 @@ NO_ROOM = {
 @pytest.mark.parametrize("kind", NO_ROOM)
 def test_a_library_that_finds_no_room_is_understood(kind: str) -> None:
     assert kind in LIBRARY_ERRORS
-    assert found_no_room(kind, NO_ROOM[kind])
-    assert not found_no_room(kind, "CUBLAS_STATUS_EXECUTION_FAILED")
-    assert not found_no_room("ValueError", NO_ROOM[kind])
+    assert is_memory_error(kind, NO_ROOM[kind])
+    assert not is_memory_error(kind, "CUBLAS_STATUS_EXECUTION_FAILED")
+    assert not is_memory_error("ValueError", NO_ROOM[kind])
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,10 @@ def test_a_library_that_finds_no_room_is_understood(kind: str) -> None:
     [("CUBLASError", "CUBLAS_STATUS_NOT_INITIALIZED"), ("CUSOLVERError", "CUSOLVER_STATUS_INTERNAL_ERROR")],
 )
 def test_no_room_for_a_handle_is_a_lack_of_memory_where_next_to_nothing_is_free(kind: str, text: str) -> None:
-    assert found_no_room(kind, text, RESERVE - 1)
-    assert not found_no_room(kind, text, RESERVE)
-    assert not found_no_room(kind, text)
-    assert not found_no_room("ValueError", text, 0)
+    assert is_memory_error(kind, text, RESERVE - 1)
+    assert not is_memory_error(kind, text, RESERVE)
+    assert not is_memory_error(kind, text)
+    assert not is_memory_error("ValueError", text, 0)
 
 
 # torch's class; numba's and jax's words, as their sources and reports of users have them.
@@ -133,8 +133,8 @@ STRANGERS = [
 @pytest.mark.parametrize(("kind", "text"), STRANGERS)
 def test_another_library_s_lack_of_memory_is_one(kind: str, text: str) -> None:
     """It is not a MemoryError, and a sound GPU that others have filled would have failed for it."""
-    assert found_no_room(kind, text)
-    assert not found_no_room("RuntimeError", "CUDA error: an illegal memory access was encountered")
+    assert is_memory_error(kind, text)
+    assert not is_memory_error("RuntimeError", "CUDA error: an illegal memory access was encountered")
 
 
 class CUBLASError(CUDARuntimeError):
@@ -148,16 +148,16 @@ def test_a_library_s_number_is_not_taken_for_cuda_s() -> None:
 
 
 def test_no_room_for_a_context_is_not_the_test_s_fault() -> None:
-    assert before_it_began(CUDARuntimeError(2)).status == "busy"
-    assert before_it_began(CUDARuntimeError(35)).status == "skipped"
-    assert before_it_began(CUBLASError(2)).status == "failed"
+    assert verdict_on_setup_error(CUDARuntimeError(2)).status == "busy"
+    assert verdict_on_setup_error(CUDARuntimeError(35)).status == "skipped"
+    assert verdict_on_setup_error(CUBLASError(2)).status == "failed"
 
 
 def test_how_much_was_asked_for_is_read_from_cupy_s_words() -> None:
     said = "Out of memory allocating 2,129,920 bytes (allocated so far: 512 bytes, limit set to: 1,048,576 bytes)."
-    assert wanted_bytes(MemoryError(said)) == 2129920
-    assert wanted_bytes(MemoryError("Out of memory")) == 0
-    assert wanted_bytes(MemoryError("allocating")) == 0
+    assert requested_bytes(MemoryError(said)) == 2129920
+    assert requested_bytes(MemoryError("Out of memory")) == 0
+    assert requested_bytes(MemoryError("allocating")) == 0
 
 
 def test_the_original_error_of_an_import_is_the_one_that_is_told() -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpuenv.image.choose import Wish
     from gpuenv.image.records import Choice
     from gpuenv.matrix.needs import Needs
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.tables import Matrix
 
 T = TypeVar("T")
 

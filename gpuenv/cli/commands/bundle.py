@@ -15,7 +15,7 @@ from gpuenv.cli.command_errors import CommandError, announce
 from gpuenv.cli.sources import MachineSource, matrix_path
 from gpuenv.files import is_folder
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.text import reason_of
+from gpuenv.model.strings import error_reason
 
 if TYPE_CHECKING:
     from gpuenv.cli.commands.lock import LockResult
@@ -59,7 +59,7 @@ def bundle(
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise CommandError(ExitCode.USAGE, f"{output}: {reason_of(error)}") from error
+        raise CommandError(ExitCode.USAGE, f"{output}: {error_reason(error)}") from error
     source = MachineSource(python, snapshot, assume or (), no_probe, timeout, driver_root)
     request = InstallerRequest(installer.installer, False, False, install_timeout)
     try:

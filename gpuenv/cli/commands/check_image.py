@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpuenv.cli.output import OutputSpec
     from gpuenv.image.check.facts import ImageFacts
     from gpuenv.image.check.records import ImageReport
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.tables import Matrix
     from gpuenv.model.snapshot import Snapshot
 
 _FORMS = ("text", "json", "sarif")

@@ -12,7 +12,7 @@ from gpuenv.cli import options
 from gpuenv.cli.sources import get_matrix, read_snapshot
 
 if TYPE_CHECKING:
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.tables import Matrix
     from gpuenv.model.finding import Finding
     from gpuenv.model.snapshot import Snapshot
 

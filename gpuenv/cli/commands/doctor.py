@@ -130,7 +130,7 @@ def _list(opts: DoctorOptions, source: MachineSource) -> None:
     from gpuenv.cli.output import RECORD_FORMATS, emit_record, read_formats
     from gpuenv.cli.sources import validate_options
     from gpuenv.doctor.registry import all_checks
-    from gpuenv.model.answers import Checks, ListedCheck
+    from gpuenv.model.documents import Checks, ListedCheck
     from gpuenv.report.catalogue import list_lines, listed_checks
     from gpuenv.report.text_line import TextLine
 

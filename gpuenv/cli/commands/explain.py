@@ -20,8 +20,8 @@ from gpuenv.model.exit_codes import ExitCode
 if TYPE_CHECKING:
     from gpuenv.explain.records import Explanation
     from gpuenv.explain.scan import Scanner
-    from gpuenv.matrix.records import Matrix
-    from gpuenv.model.answers import Meaning
+    from gpuenv.matrix.tables import Matrix
+    from gpuenv.model.documents import Meaning
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.text_line import TextLine
 

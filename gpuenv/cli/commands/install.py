@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpuenv.install.environment import Scheme
     from gpuenv.install.installer_config import Installer
     from gpuenv.install.planner import PreparedInstall
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.tables import Matrix
     from gpuenv.model.snapshot import Snapshot
 
 

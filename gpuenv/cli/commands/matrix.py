@@ -15,7 +15,7 @@ from gpuenv.cli.sources import get_matrix
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.tables import Matrix
 
 app = typer.Typer(help="Show, check or refresh the compatibility matrix.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -100,23 +100,23 @@ def show(
     As JSON, the whole matrix is gpuenv.matrix/1, filtered rows are gpuenv.matrix-rows/1.
     """
     from gpuenv.cli.output import emit_json, emit_lines, write_result
-    from gpuenv.matrix.rows import Asked, grid_of, select
+    from gpuenv.matrix.row_lookup import RowFilter, build_grid, select_rows
     from gpuenv.report.matrix_table import page, row_lines, row_markdown
 
     rows = get_matrix(matrix)
-    wanted = Asked(row, line, gpu, driver)
+    wanted = RowFilter(row, line, gpu, driver)
     if output_format is ShowFormat.HTML:
-        if wanted != Asked():
+        if wanted != RowFilter():
             raise CommandError(
                 ExitCode.USAGE, "the HTML page shows the whole matrix: leave out --row, --line, --gpu and --driver"
             )
-        write_result(page(rows, grid_of(rows)), output, shared=True)
+        write_result(page(rows, build_grid(rows)), output, shared=True)
         return
-    if output_format is ShowFormat.JSON and wanted == Asked():
+    if output_format is ShowFormat.JSON and wanted == RowFilter():
         emit_json(rows, output, redacted=False)
         return
     with usage_errors(ValueError):
-        found = select(rows, wanted)
+        found = select_rows(rows, wanted)
     if output_format is ShowFormat.JSON:
         emit_json(found, output, redacted=False)
     else:

@@ -161,7 +161,7 @@ def _gpu_tests(level: SmokeLevel | None, settings: Config, budget: float | None)
     if selected is None:
         return None
     from gpuenv.cli.gpu_tests import GpuTestRequest
-    from gpuenv.smoke.plan import BUDGET
+    from gpuenv.smoke.tasks import BUDGET
 
     seconds = options.TIMEOUT + _SLACK * BUDGET[selected] if budget is None else budget
     return GpuTestRequest(selected, seconds, settings.file if level is None else None)

@@ -78,7 +78,7 @@ def resolve(
     )
     if what_if is not None:
         with usage_errors(AssumeError):
-            answers.refuse_unread_values(tuple(what_if))  # before the matrix is read
+            answers.validate_dimensions(tuple(what_if))  # before the matrix is read
     if len(files) > 1 and paste is None:
         machines, rows = get_all(source, files, matrix)
         fleet = answers.resolve_fleet(machines, rows)

@@ -47,10 +47,10 @@ def simulate(
         raise CommandError(ExitCode.USAGE, "no machine named", "gpuenv simulate --list names them")
     if print_profile:
         from gpuenv.cli.output import write_stdout
-        from gpuenv.model.text import text_of
+        from gpuenv.model.strings import decode_text
 
         _load(name)  # refuses an invalid profile
-        write_stdout(text_of(_path(name).read_bytes()))
+        write_stdout(decode_text(_path(name).read_bytes()))
         return
     if not command:
         raise CommandError(ExitCode.USAGE, "nothing to run", f"gpuenv simulate {name} -- COMMAND")
@@ -81,14 +81,14 @@ def _load(name: str) -> Profile:
 def _path(name: str) -> Path:
     import difflib
 
-    from gpuenv.model.text import reason_of
+    from gpuenv.model.strings import error_reason
 
     shipped = _paths()
     path = shipped.get(name) or Path(name)
     try:
         is_there = path.is_file()
     except OSError as error:  # a parent folder is not readable, or the name is too long
-        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}") from error
     if not is_there:
         matches = difflib.get_close_matches(name.lower(), shipped, 3, 0.4)
         hint = f"did you mean {', '.join(matches)}?" if matches else "gpuenv simulate --list names them"

@@ -19,12 +19,12 @@ from gpuenv.model.smoke_level import SmokeLevel
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import OutputSpec
-    from gpuenv.matrix.records import Matrix
+    from gpuenv.matrix.tables import Matrix
     from gpuenv.model.smoke import SmokeResult
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.report import Report
-    from gpuenv.smoke.plan import Order
-    from gpuenv.smoke.prove import Unusable
+    from gpuenv.smoke.session import UnusableTarget
+    from gpuenv.smoke.tasks import SmokeOptions
 
 _LARGEST_BASELINE = 16 * 1024 * 1024
 
@@ -86,11 +86,11 @@ def smoke(
         emit_report,
         read_formats,
     )
-    from gpuenv.smoke.plan import DEFAULT_SEED, GROUPS, Order, all_tests
+    from gpuenv.smoke.tasks import DEFAULT_SEED, GROUPS, SmokeOptions, all_tests
 
     specs = read_formats(formats, output, RECORD_FORMATS if list_tests else FORMATS)
     check_paths([save_baseline, *(entry.path for entry in specs)])
-    order = Order(
+    order = SmokeOptions(
         groups=tuple(groups or ()),
         only=tuple(only or ()),
         gpus=tuple(gpu or ()),
@@ -122,14 +122,14 @@ def smoke(
         raise typer.Exit(run.result.exit_code)
 
 
-def _list(order: Order, specs: Sequence[OutputSpec], *, color: bool) -> None:
+def _list(order: SmokeOptions, specs: Sequence[OutputSpec], *, color: bool) -> None:
     from gpuenv.cli.output import emit_record
-    from gpuenv.model.answers import ListedTest, Tests
+    from gpuenv.model.documents import ListedTest, Tests
     from gpuenv.report.text_line import TextLine
-    from gpuenv.smoke.plan import chosen
+    from gpuenv.smoke.tasks import select_tests
 
     is_detailed = bool(order.only)
-    tests = chosen(order.groups, order.only, SmokeLevel.DEEP)
+    tests = select_tests(order.groups, order.only, SmokeLevel.DEEP)
     width = max(len(test.name) for test in tests)
     lines = [TextLine("Tests, each with its lowest level")]
     listed = []
@@ -156,10 +156,10 @@ class SmokeRun(NamedTuple):
     result: SmokeResult
     snapshot: Snapshot
     matrix: Matrix
-    unusable: Unusable | None = None  # why the target environment cannot run any test
+    unusable: UnusableTarget | None = None  # why the target environment cannot run any test
 
 
-def _run(order: Order, python: str | None, driver_root: str, baseline: SmokeResult | None) -> SmokeRun:
+def _run(order: SmokeOptions, python: str | None, driver_root: str, baseline: SmokeResult | None) -> SmokeRun:
     """Runs the tests; if the target environment cannot run any, each is skipped with the reason.
 
     An interrupted run returns the results so far.
@@ -169,7 +169,7 @@ def _run(order: Order, python: str | None, driver_root: str, baseline: SmokeResu
     """
     from gpuenv.cli.gpu_tests import place_of, run_tests, with_causes
     from gpuenv.cli.sources import MachineSource, get_both
-    from gpuenv.smoke.prove import ProofInterrupted, Unusable, without_proof
+    from gpuenv.smoke.session import SmokeInterrupted, UnusableTarget, skip_all
 
     interpreter = _find_interpreter(python) or ""
     source = MachineSource(python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=driver_root)
@@ -179,10 +179,10 @@ def _run(order: Order, python: str | None, driver_root: str, baseline: SmokeResu
     try:
         with usage_errors(ValueError):  # --gpu matches none
             result = run_tests(order, place, matrix)
-    except Unusable as error:
-        skipped = without_proof(order, place, str(error), now())
+    except UnusableTarget as error:
+        skipped = skip_all(order, place, str(error), now())
         return SmokeRun(skipped._replace(exit_code=int(ExitCode.TARGET_UNUSABLE)), snapshot, matrix, error)
-    except ProofInterrupted as stop:
+    except SmokeInterrupted as stop:
         result = with_causes(stop.result)
     return SmokeRun(compared(result, baseline) if baseline else result, snapshot, matrix)
 
@@ -235,7 +235,7 @@ def _read(path: Path | None) -> SmokeResult | None:
     from gpuenv.cli.sources import malformed_file, read_at_most
     from gpuenv.model.codec import DecodeError, decode
     from gpuenv.model.smoke import SCHEMA, SmokeResult
-    from gpuenv.model.text import reason_of
+    from gpuenv.model.strings import error_reason
 
     if path is None:
         return None
@@ -243,9 +243,9 @@ def _read(path: Path | None) -> SmokeResult | None:
         text = read_at_most(path, _LARGEST_BASELINE, "baseline")
         data = json.loads(text)
     except OSError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: {reason_of(error)}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}") from error
     except (ValueError, RecursionError) as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: not a baseline in JSON: {reason_of(error)}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: not a baseline in JSON: {error_reason(error)}") from error
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise CommandError(ExitCode.USAGE, f"{path}: expected an object with schema {SCHEMA}")
     try:

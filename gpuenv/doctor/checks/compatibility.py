@@ -31,7 +31,7 @@ from gpuenv.model.cupy import conda_record, cuda_minor, is_rocm
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import driver_sees_gpu
 from gpuenv.model.snapshot import SourceState
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.model.versions import ComputeCapability
 
 _NUMPY = pattern(r"numpy\b(?!-)")

@@ -15,7 +15,7 @@ from gpuenv.doctor.predicates import is_driver_probed, libcuda_absent, libraries
 from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpus import CONTROL, contained, driver_nodes, driver_sees_gpu, is_tegra, module_loaded
+from gpuenv.model.gpus import CONTROL, driver_nodes, driver_sees_gpu, is_contained, is_tegra, module_loaded
 from gpuenv.model.nvidia import Nvml
 from gpuenv.model.snapshot import Container, DeviceNode, Snapshot, SourceState
 
@@ -39,7 +39,7 @@ def container_without_gpu(ctx: CheckContext) -> Outcome:
     nvidia.com/gpu=all; Kubernetes a limit of nvidia.com/gpu; Apptainer --nv; LXC the nodes in its configuration.
     """
     snapshot = ctx.snapshot
-    if not contained(snapshot) or driver_nodes(snapshot) or driver_sees_gpu(snapshot):
+    if not is_contained(snapshot) or driver_nodes(snapshot) or driver_sees_gpu(snapshot):
         return
     if not is_driver_probed(snapshot) or (ctx.needs.tegra and not libraries_absent(snapshot)):
         return
@@ -65,7 +65,7 @@ def driver_not_mounted(ctx: CheckContext) -> Outcome:
     """
     snapshot = ctx.snapshot
     has_driver = driver_nodes(snapshot) or module_loaded(snapshot)
-    if not contained(snapshot) or not has_driver or not libraries_absent(snapshot) or unsearched_libcuda(snapshot):
+    if not is_contained(snapshot) or not has_driver or not libraries_absent(snapshot) or unsearched_libcuda(snapshot):
         return
     nodes = ", ".join(driver_nodes(snapshot)) or "none"
     yield Symptom(
@@ -96,7 +96,7 @@ def cgroup_lost_gpu(ctx: CheckContext) -> Outcome:
     refused = snapshot.driver.nvml_init.value in (Nvml.UNKNOWN, Nvml.NO_PERMISSION)
     refused = refused or (rules.value is not None and not any("r" in rule.rpartition(" ")[2] for rule in rules.value))
     refused = refused or any(_open_to_all(node) and not node.accessible for node in nodes)
-    if not contained(snapshot) or not driver_nodes(snapshot) or not refused or not _cuda_fails(snapshot):
+    if not is_contained(snapshot) or not driver_nodes(snapshot) or not refused or not _cuda_fails(snapshot):
         return
     if any(not _open_to_all(node) and not node.accessible for node in nodes):
         return  # their mode denies access to this user; nothing was lost
@@ -132,7 +132,7 @@ def container_without_compute(ctx: CheckContext) -> Outcome:
     """
     snapshot = ctx.snapshot
     if (
-        not contained(snapshot)
+        not is_contained(snapshot)
         or not libcuda_absent(snapshot)
         or unsearched_libcuda(snapshot)
         or snapshot.source("nvml").state is not SourceState.ANSWERED
@@ -184,7 +184,7 @@ def device_node_missing(ctx: CheckContext) -> Outcome:
         return
     missing = [path for path in (CONTROL, _UVM) if path not in nodes]
     numbered = any(path.removeprefix("/dev/nvidia").isdigit() for path in nodes)
-    if not numbered and (contained(snapshot) or driver_sees_gpu(snapshot)):
+    if not numbered and (is_contained(snapshot) or driver_sees_gpu(snapshot)):
         missing.append("/dev/nvidia0")  # on a host, a GPU that the driver does not drive has no node
     if not missing:
         return
@@ -194,7 +194,7 @@ def device_node_missing(ctx: CheckContext) -> Outcome:
         f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and CUDA cannot start",
         (Evidence("driver.device_nodes", ", ".join(nodes), "/dev"),) + evidence_of(snapshot, "driver.cuda_init"),
         device_node_fixes(snapshot)
-        if contained(snapshot)
+        if is_contained(snapshot)
         else (create, *((_SHOW_MODPROBE,) if _UVM in missing else ())),
     )
 
@@ -217,7 +217,7 @@ def device_node_permission(ctx: CheckContext) -> Outcome:
     the group (--group-add) or allow the devices. A Slurm job can open only the GPUs that it requested.
     """
     snapshot = ctx.snapshot
-    is_container = contained(snapshot)  # CTR306 reports control groups
+    is_container = is_contained(snapshot)  # CTR306 reports control groups
     nodes = snapshot.driver.device_nodes
     closed = [node for node in nodes if not node.accessible and not (is_container and _open_to_all(node))]
     if not closed or not (_cuda_fails(snapshot) or snapshot.driver.nvml_init.value):
@@ -243,7 +243,7 @@ def _access_fixes(snapshot: Snapshot, closed: list[DeviceNode]) -> tuple[Fix, ..
     groups = {node.owner.partition(":")[2] for node in closed if node.mode[4:6] == "rw"} - {"", "0"}
     group = next(iter(sorted(groups)), None)
     text = "Add this user to the group that owns the nodes, and log in again; in a container use --group-add."
-    if contained(snapshot):
+    if is_contained(snapshot):
         by_docker = snapshot.host.container.value is Container.DOCKER
         command = ("docker", "run", "--group-add", group, "--gpus", "all", "IMAGE") if group and by_docker else None
         return (Fix(text, command),)
@@ -272,7 +272,7 @@ def docker_without_toolkit(ctx: CheckContext) -> Outcome:
     needs a GPU, nothing.
     """
     snapshot = ctx.snapshot
-    if contained(snapshot) or not driver_sees_gpu(snapshot) or not cannot_share_gpus(snapshot):
+    if is_contained(snapshot) or not driver_sees_gpu(snapshot) or not cannot_share_gpus(snapshot):
         return
     is_snap = (snapshot.container_support.docker.value or "").startswith("/snap/")
     yield Symptom(

@@ -56,7 +56,7 @@ from gpuenv.doctor.registry import EXPECT_NO_GPU, CheckContext, Outcome, Symptom
 from gpuenv.matrix.needs import versions_differ
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpus import contained, driver_sees_gpu, module_loaded, nvidia_on_bus
+from gpuenv.model.gpus import driver_sees_gpu, is_contained, module_loaded, nvidia_on_bus
 from gpuenv.model.nvidia import Cuda, Nvml
 from gpuenv.model.snapshot import (
     DkmsBuild,
@@ -68,7 +68,7 @@ from gpuenv.model.snapshot import (
     SourceState,
     Virtualization,
 )
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
 DRIVER_REQUIRES = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301", "CTR305", "CTR306")
 # The kernel's messages: Linux, kernel/module/signing.c (module_sig_check) and security/lockdown/lockdown.c.
@@ -176,7 +176,7 @@ def signing_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
 
 def _is_usable(snapshot: Snapshot) -> bool:
     """Whether the module is loaded, or another system loads it."""
-    is_external = contained(snapshot) or bool(snapshot.host.wsl.value)
+    is_external = is_contained(snapshot) or bool(snapshot.host.wsl.value)
     return module_loaded(snapshot) or is_external or driver_sees_gpu(snapshot)
 
 
@@ -251,7 +251,7 @@ def does_not_answer(ctx: CheckContext) -> Outcome:
 def _unstarted(snapshot: Snapshot, regex: re.Pattern[str], title: str, fixes: tuple[Fix, ...]) -> Outcome:
     """In a container the log is the host's, and the container never has a GPU that is not started."""
     lines, missing = matching_log_lines(snapshot, regex), gpus_not_listed(snapshot)
-    if not lines or not missing or contained(snapshot):
+    if not lines or not missing or is_contained(snapshot):
         return
     devices = tuple(
         Evidence(f"PCI device {d.pci}", "not listed by the driver", "/sys/bus/pci/devices") for d in missing
@@ -325,7 +325,7 @@ def module_not_loaded(ctx: CheckContext) -> Outcome:
     (DKMS) or restart.
     """
     snapshot = ctx.snapshot
-    if module_loaded(snapshot) or contained(snapshot) or snapshot.host.wsl.value:
+    if module_loaded(snapshot) or is_contained(snapshot) or snapshot.host.wsl.value:
         return
     is_reported = snapshot.driver.nvml_init.value == Nvml.DRIVER_NOT_LOADED
     is_installed = snapshot.driver.module.value is Module.NOT_LOADED
@@ -439,7 +439,7 @@ def driver_incomplete(ctx: CheckContext) -> Outcome:
         )
         return
     other_part = module_loaded(snapshot) or snapshot.source("nvml").state in (SourceState.ANSWERED, SourceState.FAILED)
-    if contained(snapshot) or not libcuda_absent(snapshot) or not other_part:
+    if is_contained(snapshot) or not libcuda_absent(snapshot) or not other_part:
         return
     yield Symptom(
         "The driver is incomplete: libcuda.so.1 is not found",
@@ -512,14 +512,14 @@ def _search_path_fixes(snapshot: Snapshot, library: DriverLibrary) -> Iterator[F
     if folder.startswith(GPU_OPERATOR_ROOT):
         yield _OPERATOR_NODE
     elif folder in _USUAL_FOLDERS:
-        command = ("ldconfig",) if contained(snapshot) else ("sudo", "ldconfig")
+        command = ("ldconfig",) if is_contained(snapshot) else ("sudo", "ldconfig")
         yield Fix("Rebuild the loader's cache and the link libcuda.so.1.", command)
         yield _OWN_LOADER
     else:
-        if folder.startswith(COS_DRIVER_ROOT) and not contained(snapshot):
+        if folder.startswith(COS_DRIVER_ROOT) and not is_contained(snapshot):
             yield _COS_REMOUNT
         yield Fix("Add the folder for this program.", ("env", f"LD_LIBRARY_PATH={folder}", "python"))
-        if contained(snapshot):
+        if is_contained(snapshot):
             yield Fix(
                 f"For every program in the container: set LD_LIBRARY_PATH={folder} when the container is started."
             )
@@ -569,7 +569,7 @@ def library_mismatch(ctx: CheckContext) -> Outcome:
     snapshot = ctx.snapshot
     if not versions_differ(snapshot, ctx.matrix):
         return
-    yield _in_a_container(snapshot) if contained(snapshot) else _on_a_host(snapshot)
+    yield _in_a_container(snapshot) if is_contained(snapshot) else _on_a_host(snapshot)
 
 
 def _on_a_host(snapshot: Snapshot) -> Symptom:

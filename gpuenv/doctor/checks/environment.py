@@ -9,8 +9,8 @@ from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import conda_record, is_cupy, is_published, is_rocm, refused_variables
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.snapshot import NeedOfCupy, Snapshot
-from gpuenv.model.text import pattern
+from gpuenv.model.snapshot import CupyDependent, Snapshot
+from gpuenv.model.strings import pattern
 
 _LOOKALIKE = pattern(r"(cupy|cupy-?(cuda|cu|gpu|rocm|hip|amd|nvidia)[\w.-]*|cu-py|cupy-?python)")
 _SYSTEM_VARIABLES = ("sys_platform", "platform_system", "os_name")
@@ -77,7 +77,7 @@ def needs_another_cupy(ctx: CheckContext) -> Outcome:
         )
 
 
-def _unmet(need: NeedOfCupy, snapshot: Snapshot) -> str | None:
+def _unmet(need: CupyDependent, snapshot: Snapshot) -> str | None:
     """The CuPy that is needed and not installed; None if it is, if the requirement is invalid, or is not for CuPy."""
     from packaging.requirements import Requirement  # noqa: PLC0415 - 8 ms, and few need CuPy
     from packaging.utils import canonicalize_name  # noqa: PLC0415 - 8 ms

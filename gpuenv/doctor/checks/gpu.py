@@ -15,13 +15,13 @@ from gpuenv.doctor.fixes.gpus import gpu_label, reset_fixes, smi_selector, visib
 from gpuenv.doctor.predicates import gpus_not_listed, is_driver_probed
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check, severity_for_unusable_gpu
 from gpuenv.matrix.products import branch_of, branches_for, product_by_pci, product_near_pci
-from gpuenv.matrix.records import Matrix, Product
+from gpuenv.matrix.tables import Matrix, Product
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpus import contained, driver_sees_gpu
-from gpuenv.model.nvidia import HARDWARE, Nvml, pci_key
-from gpuenv.model.snapshot import GRAVE_REASONS, ComputeMode, Gpu, PciGpu, Snapshot
-from gpuenv.model.text import pattern
+from gpuenv.model.gpus import driver_sees_gpu, is_contained
+from gpuenv.model.nvidia import HARDWARE_XIDS, Nvml, pci_key
+from gpuenv.model.snapshot import SEVERE_THROTTLE_REASONS, ComputeMode, Gpu, PciGpu, Snapshot
+from gpuenv.model.strings import pattern
 from gpuenv.model.versions import DriverVersion
 
 
@@ -44,11 +44,11 @@ def hardware_event_logged(ctx: CheckContext) -> Outcome:
         return  # NVML reports the same GPU
     names = {pci_key(gpu.pci.value): gpu.name.value for gpu in reversed(snapshot.gpus)}
     events = hardware_events(snapshot)
-    if contained(snapshot) and not snapshot.driver.cuda_init.value:  # the log is the host's, with all its GPUs
+    if is_contained(snapshot) and not snapshot.driver.cuda_init.value:  # the log is the host's, with all its GPUs
         events = tuple(event for event in events if event.pci in names)
     if not events:
         return
-    kinds = dict.fromkeys(f"Xid {event.xid} ({HARDWARE[event.xid]})" for event in events if event.xid)
+    kinds = dict.fromkeys(f"Xid {event.xid} ({HARDWARE_XIDS[event.xid]})" for event in events if event.xid)
     gpus = dict.fromkeys(f"{names.get(e.pci) or 'the GPU'} at {e.pci}" if e.pci else "the GPU" for e in events)
     yield Symptom(
         f"The kernel log has a hardware event of {' and '.join(gpus)}: {', '.join(kinds)}",
@@ -160,7 +160,7 @@ def _known_product(device: PciGpu, product: Product, ctx: CheckContext) -> Sympt
         evidence = _device(device, matrix.cite(product.source)) + (Evidence("needed", needed, row.source),)
         fixes = none_left or _other_branch(product.name, ctx)
         return _unsupported(ctx, driver, product.name, evidence, fixes, old=old, gone=bool(none_left))
-    if ctx.needs.tegra or (contained(snapshot) and driver_sees_gpu(snapshot)):
+    if ctx.needs.tegra or (is_contained(snapshot) and driver_sees_gpu(snapshot)):
         return None
     # The kind of the loaded module, or of the last load in the kernel log.
     loads = [match[1] for line in _lines(snapshot) if (match := _LOADED.search(line))]
@@ -422,7 +422,7 @@ def clock_throttled(ctx: CheckContext) -> Outcome:
     What to do: check fans, dust, the room's temperature and the power cables; reduce the load on the server.
     """
     for index, gpu in enumerate(ctx.snapshot.gpus):
-        grave = [reason for reason in gpu.health.throttle_reasons.value or () if reason in GRAVE_REASONS]
+        grave = [reason for reason in gpu.health.throttle_reasons.value or () if reason in SEVERE_THROTTLE_REASONS]
         if not grave:
             continue
         yield Symptom(

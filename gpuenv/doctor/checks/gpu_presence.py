@@ -19,14 +19,14 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import is_rocm, rocm_of
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import (
-    bus_is_own,
-    contained,
+    accessible_gpus,
+    bus_is_reliable,
     driver_nodes,
     driver_sees_gpu,
+    is_contained,
     is_old_instance,
-    listed,
     nvidia_on_bus,
-    to_be_opened,
+    parse_visible,
     uuids_of,
     visible_entries,
 )
@@ -91,7 +91,7 @@ def no_nvidia_gpu(ctx: CheckContext) -> Outcome:
         return
     if on_bus or driver_nodes(snapshot):
         return
-    if bus_is_own(snapshot):
+    if bus_is_reliable(snapshot):
         yield _without_nvidia(snapshot)
     elif snapshot.host.sandbox.known:
         yield NotKnown(f"the PCI bus that {snapshot.host.sandbox.value} shows is not the host's")
@@ -183,8 +183,9 @@ def _hidden(snapshot: Snapshot, value: str) -> Symptom:
 def _cut_short(ctx: CheckContext, value: str) -> Outcome:
     """A list of which CUDA reads only the beginning."""
     snapshot = ctx.snapshot
-    counted = to_be_opened(snapshot.gpus)
-    found = listed(value.rstrip(", "), len(counted), uuids_of(counted))  # a trailing comma adds no entry
+    counted = accessible_gpus(snapshot.gpus)
+    found = parse_visible(value.rstrip(", "), len(counted), uuids_of(counted)
+    )  # a trailing comma adds no entry
     instances = [entry for entry in found.entries if entry.startswith("MIG-")]
     if len(instances) > 1:
         yield Symptom(
@@ -211,7 +212,7 @@ def _cut_short(ctx: CheckContext, value: str) -> Outcome:
 
 
 def _names(snapshot: Snapshot) -> str:
-    last = len(to_be_opened(snapshot.gpus)) - 1
+    last = len(accessible_gpus(snapshot.gpus)) - 1
     return f"0 to {last}, or their UUIDs" if last > 0 else "0, or its UUID"
 
 
@@ -250,7 +251,7 @@ def hidden_by_variable(ctx: CheckContext) -> Outcome:
     mounted = variables.get("NVIDIA_VISIBLE_DEVICES")
     if mounted == _NO_REQUEST and snapshot.host.container.value is Container.KUBERNETES:
         return  # the pod requested no GPU: its specification has to change
-    without_gpu = contained(snapshot) and not driver_nodes(snapshot) and not driver_sees_gpu(snapshot)
+    without_gpu = is_contained(snapshot) and not driver_nodes(snapshot) and not driver_sees_gpu(snapshot)
     if mounted in _HIDING and without_gpu:
         yield Symptom(
             f"NVIDIA_VISIBLE_DEVICES={mounted or '(empty)'} keeps every GPU out of this container",

@@ -11,10 +11,10 @@ from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, che
 from gpuenv.matrix.needs import compat_in_use
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpus import contained, driver_nodes, driver_sees_gpu, nvidia_on_bus
+from gpuenv.model.gpus import driver_nodes, driver_sees_gpu, is_contained, nvidia_on_bus
 from gpuenv.model.nvidia import Cuda
 from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot, Virtualization
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
 _JETPACK_ORIGINS = (LibraryOrigin.TEGRA, LibraryOrigin.MOUNTED, LibraryOrigin.COMPAT)
 _SERVER_WHEEL = pattern(r"nvidia-[a-z-]+-cu1[12]")
@@ -63,7 +63,7 @@ def wheels_for_servers(ctx: CheckContext) -> Outcome:
         (
             Fix(
                 "Remove them; CuPy uses JetPack's toolkit in /usr/local/cuda"
-                + (", once it is mounted into the container." if contained(snapshot) else ".")
+                + (", once it is mounted into the container." if is_contained(snapshot) else ".")
             ),
         ),
         Severity.WARNING,
@@ -131,7 +131,7 @@ def no_firmware(ctx: CheckContext) -> Outcome:
     """
     snapshot = ctx.snapshot
     lines = matching_log_lines(snapshot, _NO_FIRMWARE)
-    if not lines or driver_sees_gpu(snapshot) or contained(snapshot) or not snapshot.driver.cuda_init.value:
+    if not lines or driver_sees_gpu(snapshot) or is_contained(snapshot) or not snapshot.driver.cuda_init.value:
         return
     yield Symptom(
         "The driver does not find its firmware, so the GPU is not started",
@@ -439,12 +439,12 @@ _UNCONFINED = {
 def _fixes_of(ctx: CheckContext, code: int) -> tuple[Fix, ...]:
     """Possible fixes, the most likely first; neither WSL nor a Jetson has the module nvidia-uvm."""
     snapshot = ctx.snapshot
-    look = _READ_HOST_LOG if contained(snapshot) else READ_LOG
+    look = _READ_HOST_LOG if is_contained(snapshot) else READ_LOG
     if code == Cuda.OUT_OF_MEMORY:
         return (_LIMITS, look)
     if code == Cuda.OPERATING_SYSTEM:
         unconfined = _UNCONFINED.get(snapshot.host.container.value or Container.NONE)
-        seccomp = (Fix(_WITHOUT_SECCOMP, unconfined),) if contained(snapshot) else ()
+        seccomp = (Fix(_WITHOUT_SECCOMP, unconfined),) if is_contained(snapshot) else ()
         return (*seccomp, _REFUSED_CALL, look)
     if snapshot.host.wsl.value:
         restart = restart_fix(snapshot, "so that it reconnects to the driver")
@@ -452,7 +452,7 @@ def _fixes_of(ctx: CheckContext, code: int) -> tuple[Fix, ...]:
     virtual = any(gpu.virtualization.value is Virtualization.VGPU for gpu in snapshot.gpus)
     accept = (ACCEPT_WORK,) if code == Cuda.SYSTEM_NOT_READY else ()
     sliced = code == Cuda.NO_DEVICE and any(gpu.mig.value and gpu.mig_instances for gpu in snapshot.gpus)
-    load = _LOAD_ON_HOST if contained(snapshot) else _LOAD
+    load = _LOAD_ON_HOST if is_contained(snapshot) else _LOAD
     may_help = not ctx.needs.tegra and (_UVM not in driver_nodes(snapshot) or code in (Cuda.NO_DEVICE, Cuda.UNKNOWN))
     special = (*accept, *((_CHECK_VGPU,) if virtual else ()), *((_CHECK_MIG_NODES,) if sliced else ()))
     return (*special, *((load,) if may_help else ()), look)
@@ -463,7 +463,7 @@ def _without_instance(snapshot: Snapshot, evidence: tuple[Evidence, ...]) -> Sym
 
     An instance's nodes are in /dev/nvidia-caps (NVIDIA, MIG User Guide, Device Nodes and Capabilities).
     """
-    inside = contained(snapshot)
+    inside = is_contained(snapshot)
     pass_instance = Fix(
         "If the host has an instance, give it to the container: by its UUID in NVIDIA_VISIBLE_DEVICES, or with its "
         "nodes in /dev/nvidia-caps in addition to the GPU's own."
@@ -503,7 +503,7 @@ MPS_ERRORS = {
 def _by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Symptom:
     """MPS refuses this process or does not answer. Its daemon runs on the host; a container gets only its pipes."""
     title, first = MPS_ERRORS[Cuda(code)]
-    where = " on the host" if contained(snapshot) else ""
+    where = " on the host" if is_contained(snapshot) else ""
     if where and "daemon" in first:
         first = f"On the host: {first[0].lower()}{first[1:]}"
     return Symptom(

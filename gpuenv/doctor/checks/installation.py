@@ -25,10 +25,10 @@ from gpuenv.matrix.resolve import changes_text
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import conda_record, is_cupy
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpus import seen_to_be_absent
+from gpuenv.model.gpus import gpu_is_absent
 from gpuenv.model.nvidia import cuda_major_of_wheel
 from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, SourceState, Target
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
 ONE_CUPY = ("WHL502", "WHL503")  # requirements of a check of the installed CuPy: exactly one is installed
 _ANOTHER = Fix("If you mean another environment: gpuenv doctor --python PATH")
@@ -129,7 +129,7 @@ def _later(ctx: CheckContext) -> tuple[Fix, ...]:
     """CuPy to install after another change; empty on a machine without an NVIDIA GPU."""
     snapshot, better = ctx.snapshot, ctx.resolution.next_better
     is_other_platform = bool(snapshot.amd_gpus) or snapshot.host.os.value == "darwin"
-    if better is None or seen_to_be_absent(snapshot) or (is_other_platform and not ctx.needs.gpus):
+    if better is None or gpu_is_absent(snapshot) or (is_other_platform and not ctx.needs.gpus):
         return ()
     return (Fix(f"Once there is {changes_text(better)}, install {better.candidate.label}: gpuenv install"),)
 

@@ -26,7 +26,7 @@ from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.nvidia import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import Library, SourceState
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 from gpuenv.model.versions import CudaVersion
 
 # glibc's messages (elf/dl-lookup.c, elf/dl-version.c): for a symbol, a symbol's version, a whole version.

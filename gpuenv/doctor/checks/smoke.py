@@ -21,8 +21,8 @@ from gpuenv.model.smoke import (
     TestStatus,
     Trouble,
 )
-from gpuenv.model.snapshot import GRAVE_REASONS, Gpu, Snapshot
-from gpuenv.model.text import enumerated, quantity_text, share_text
+from gpuenv.model.snapshot import SEVERE_THROTTLE_REASONS, Gpu, Snapshot
+from gpuenv.model.strings import format_quantity, format_share, join_words
 
 _MOST = 6  # tests that a finding lists
 _NOT_STARTED = ("DRV", "GPU", "CTR", "ENV", "WHL", "LIB")  # problems that prevent every test
@@ -168,7 +168,7 @@ def _listed(snapshot: Snapshot, uuids: Iterable[str | None]) -> str:
     """The labels of GPUs; the UUID for a MIG instance, and for a GPU that NVML does not list."""
     found = ((uuid, find_gpu(snapshot.gpus, uuid)[1]) for uuid in dict.fromkeys(uuids))
     names = [gpu_label(gpu) if gpu else uuid or "several GPUs" for uuid, gpu in found]
-    return enumerated(names, _MOST)
+    return join_words(names, _MOST)
 
 
 def _count(tests: Sequence[TestResult]) -> str:
@@ -176,7 +176,7 @@ def _count(tests: Sequence[TestResult]) -> str:
 
 
 def _names(tests: Iterable[TestResult]) -> str:
-    return enumerated(list(dict.fromkeys(test.name for test in tests)), _MOST)
+    return join_words(list(dict.fromkeys(test.name for test in tests)), _MOST)
 
 
 def _messages(tests: Sequence[TestResult]) -> tuple[Evidence, ...]:
@@ -193,8 +193,8 @@ def _messages(tests: Sequence[TestResult]) -> tuple[Evidence, ...]:
 
 def _rate_text(entry: Compared) -> str:
     references = {"baseline": "its baseline", "sisters": "the other GPUs", "data-sheet": "its data sheet"}
-    measured, expected = (quantity_text(Quantity(value, entry.unit)) for value in (entry.value, entry.baseline))
-    return f"{measured}, {share_text(entry.ratio)} of {references[entry.against]} ({expected})"
+    measured, expected = (format_quantity(Quantity(value, entry.unit)) for value in (entry.value, entry.baseline))
+    return f"{measured}, {format_share(entry.ratio)} of {references[entry.against]} ({expected})"
 
 
 # Failures on every GPU of the machine if the environment is at fault. An illegal access is one of them: the tests' own
@@ -285,7 +285,7 @@ def _option(snapshot: Snapshot, uuid: str | None) -> str | None:
 
 
 # A GPU under load is usually at its power limit, which explains slowness.
-_SLOWING_REASONS = GRAVE_REASONS | {"software-power-cap"}
+_SLOWING_REASONS = SEVERE_THROTTLE_REASONS | {"software-power-cap"}
 
 
 def _slowness_cause(snapshot: Snapshot, index: int, gpu: Gpu | None) -> tuple[Cause, tuple[Evidence, ...]]:

@@ -7,7 +7,7 @@ from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.text import is_named_as_python
+from gpuenv.model.strings import has_python_name
 
 _BROKEN = (SourceState.FAILED, SourceState.CRASHED, SourceState.TIMED_OUT, SourceState.ABSENT)
 _RECREATE = Fix(
@@ -88,7 +88,7 @@ def _title_and_fixes(snapshot: Snapshot, state: SourceState) -> tuple[str, tuple
         command = None if without in _STARTUP_FAULTS else ("env", "-u", without, "gpuenv", "doctor")
         text = text.format(files or "pyvenv.cfg, .pth files, sitecustomize")
         return f"{title}: {executable}", (Fix(text, command),)
-    if state is SourceState.FAILED and target.executable.source == "--python" and not is_named_as_python(executable):
+    if state is SourceState.FAILED and target.executable.source == "--python" and not has_python_name(executable):
         fixes = (Fix("Name the interpreter itself, a virtual environment or a conda prefix: --python PATH"),)
         return f"The target is not a Python interpreter: {executable}", fixes
     fault = "crashes" if state is SourceState.CRASHED else "cannot be used"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gpuenv.doctor.fixes.packages import canonical_name, requirement_arguments
 from gpuenv.model.finding import Fix
 from gpuenv.model.snapshot import Target
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
 _OTHER_SYSTEMS = ("windows", "darwin")
 _INSTALLERS = frozenset(("apt-get", "dnf", "pacman", "ubuntu-drivers", "zypper"))

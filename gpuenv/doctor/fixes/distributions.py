@@ -20,9 +20,9 @@ from gpuenv.doctor.driver_requirements import (
 )
 from gpuenv.doctor.registry import CheckContext
 from gpuenv.model.finding import Fix
-from gpuenv.model.gpus import contained, driver_nodes
+from gpuenv.model.gpus import driver_nodes, is_contained
 from gpuenv.model.snapshot import Container, Snapshot, SourceState
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
 _FAMILIES = {
     **dict.fromkeys(("ubuntu", "linuxmint", "pop", "elementary", "zorin", "neon", "tuxedo"), "ubuntu"),
@@ -95,7 +95,7 @@ def _wsl_driver_fixes(snapshot: Snapshot, install: Fix) -> tuple[Fix, ...]:
     Microsoft, Comparing WSL versions, and Advanced settings configuration in WSL: gpuSupport.
     """
     is_kernel_probed = snapshot.source("kernel").state is not SourceState.NOT_ASKED
-    if not snapshot.host.wsl.value or contained(snapshot) or driver_nodes(snapshot) or not is_kernel_probed:
+    if not snapshot.host.wsl.value or is_contained(snapshot) or driver_nodes(snapshot) or not is_kernel_probed:
         return (install,)
     if (snapshot.host.kernel.value or "").endswith("-Microsoft"):  # WSL 2 ends in -microsoft-standard-WSL2
         return (
@@ -149,7 +149,7 @@ def driver_location(snapshot: Snapshot) -> str:
     """Where the driver is to be changed, if not here: on a container's host, in Windows for WSL."""
     if snapshot.host.wsl.value:
         return " in Windows"
-    return " on the host" if contained(snapshot) else ""
+    return " on the host" if is_contained(snapshot) else ""
 
 
 def other_kernel_modules_fix(snapshot: Snapshot, *, wants_open: bool) -> Fix:
@@ -203,7 +203,7 @@ def restart_fix(snapshot: Snapshot, why: str) -> Fix:
     """How to restart the machine: for WSL in Windows, for a container the host."""
     if snapshot.host.wsl.value:
         return Fix(f"Restart WSL, in Windows, {why}.", ("wsl.exe", "--shutdown"))
-    if contained(snapshot):
+    if is_contained(snapshot):
         return Fix(f"Restart the host, {why}.", ("sudo", "reboot"))
     return Fix(f"Restart the machine, {why}.", ("sudo", "reboot"))
 
@@ -211,9 +211,11 @@ def restart_fix(snapshot: Snapshot, why: str) -> Fix:
 def container_toolkit_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     """How the host's engine gives containers a GPU; a container does not know the host's distribution."""
     install = (
-        None if contained(snapshot) else install_command(snapshot, dict.fromkeys(_INSTALL, "nvidia-container-toolkit"))
+        None
+        if is_contained(snapshot)
+        else install_command(snapshot, dict.fromkeys(_INSTALL, "nvidia-container-toolkit"))
     )
-    where = "If that fails: on the host, install" if contained(snapshot) else "Install"
+    where = "If that fails: on the host, install" if is_contained(snapshot) else "Install"
     first = Fix(f"{where} the NVIDIA container toolkit.", install)
     if snapshot.host.container.value is Container.PODMAN:
         describe = ("sudo", "nvidia-ctk", "cdi", "generate", "--output=/etc/cdi/nvidia.yaml")
@@ -363,7 +365,7 @@ _PACKAGES = {
 def driver_branch_fix(snapshot: Snapshot, kind: str | None, branch: int, text: str) -> Fix:
     """How to install the driver of a branch, by package if its name is known; ``text`` has no full stop."""
     name = kind or (snapshot.host.distribution.value or "").partition(" ")[0]
-    if contained(snapshot):
+    if is_contained(snapshot):
         return Fix(f"{text}.")
     if name == "rhel" and release_of(snapshot) in WITH_STREAMS:
         return Fix(f"{text} (from NVIDIA's repository).", ("sudo", "dnf", "module", "install", _STREAM.format(branch)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gpuenv.model.finding import Fix
-from gpuenv.model.gpus import to_be_opened
+from gpuenv.model.gpus import accessible_gpus
 from gpuenv.model.nvidia import pci_key
 from gpuenv.model.snapshot import Gpu
 
@@ -41,7 +41,7 @@ def visibility_variables(gpus: Iterable[Gpu], every: Sequence[Gpu]) -> tuple[str
     NVML's index follows the bus, CUDA's own numbers do not: by default, the fastest GPU comes first (CUDA Programming
     Guide, CUDA Environment Variables, CUDA_DEVICE_ORDER). CUDA does not count GPUs that this process may not open.
     """
-    counted = sorted(gpu.index.value for gpu in to_be_opened(every) if gpu.index.value is not None)
+    counted = sorted(gpu.index.value for gpu in accessible_gpus(every) if gpu.index.value is not None)
     numbers = [str(counted.index(gpu.index.value)) for gpu in gpus if gpu.index.value in counted]
     return ("CUDA_DEVICE_ORDER=PCI_BUS_ID", f"CUDA_VISIBLE_DEVICES={','.join(numbers)}") if numbers else ()
 

@@ -24,9 +24,9 @@ from gpuenv.doctor.fixes.distributions import (
 from gpuenv.doctor.predicates import NOVA, gpus_bound_to_nova, libraries_absent
 from gpuenv.doctor.registry import CheckContext
 from gpuenv.model.finding import Fix
-from gpuenv.model.gpus import SWITCHED_OFF
+from gpuenv.model.gpus import TURNED_OFF
 from gpuenv.model.snapshot import Module, Snapshot
-from gpuenv.model.text import pattern
+from gpuenv.model.strings import pattern
 
 _PREBUILT = pattern(r"(?P<kernel>[^/]+)/kernel/nvidia-(?P<branch>\d{1,4})(?P<server>srv)?(?P<open>-open)?/nvidia\.ko")
 # 6.8.0-45-generic; the mainline builds have six digits in the middle (6.12.1-061201-generic).
@@ -115,7 +115,7 @@ def is_off_by_prime_select(snapshot: Snapshot) -> bool:
     """Whether Ubuntu's prime-select has switched the GPU off: its line, in its file, on its system."""
     is_ubuntu = family(snapshot) == "ubuntu"
     return is_ubuntu and any(
-        b.startswith(_PRIME_SELECT_FILES) and b.endswith(SWITCHED_OFF) for b in module_blocks(snapshot)
+        b.startswith(_PRIME_SELECT_FILES) and b.endswith(TURNED_OFF) for b in module_blocks(snapshot)
     )
 
 
@@ -140,7 +140,7 @@ def unblock_fixes(snapshot: Snapshot) -> Iterator[Fix]:
 
 
 def _is_switched_off(block: str) -> bool:
-    return block.endswith(SWITCHED_OFF)
+    return block.endswith(TURNED_OFF)
 
 
 def nouveau_or_nova(snapshot: Snapshot) -> str:

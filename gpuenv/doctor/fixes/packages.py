@@ -14,7 +14,7 @@ from gpuenv.matrix.resolve import changes_text, judge
 from gpuenv.model.cupy import conda_record, is_cupy
 from gpuenv.model.finding import Fix
 from gpuenv.model.resolution import Candidate, CandidateKind, CondaChoice, Reachable
-from gpuenv.model.snapshot import CupyInstallation, PackagePlace, Snapshot, SourceState, Target
+from gpuenv.model.snapshot import CupyInstallation, PackageLocation, Snapshot, SourceState, Target
 
 
 def pip_fix(snapshot: Snapshot, text: str, *arguments: str) -> Fix:
@@ -195,9 +195,9 @@ def _wheel_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
 def exclude_fix(entry: CupyInstallation) -> Fix:
     """How to keep imports from finding a CuPy outside of the environment."""
     what = f"{entry.label} in {entry.location}"
-    if entry.place is PackagePlace.PYTHONPATH:
+    if entry.place is PackageLocation.PYTHONPATH:
         return Fix(f"Remove the folder of {what} from PYTHONPATH.")
-    if entry.place is PackagePlace.USER:
+    if entry.place is PackageLocation.USER:
         return Fix(f"Remove {what}, or set PYTHONNOUSERSITE=1: every Python imports from the user site-packages.")
     return Fix(f"{what} is outside of this environment: remove it there, or use an environment without that folder.")
 

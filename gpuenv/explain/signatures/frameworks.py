@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gpuenv.explain.records import Level, Signature, Sway, Weights
 from gpuenv.model.causes import Cause
-from gpuenv.model.text import whole_number
+from gpuenv.model.strings import parse_integer
 
 _TORCH = "torch"
 _ON_TEGRA_ONLY = (53, 62, 72, 87, 101, 110)  # CUDA GPU Compute Capability, table of Jetson products; Thor has two
@@ -25,7 +25,7 @@ _ABSENT = (
 
 
 def _capability(values: Mapping[str, str]) -> Weights:
-    if whole_number(values.get("sm", "")) in _ON_TEGRA_ONLY:
+    if parse_integer(values.get("sm", "")) in _ON_TEGRA_ONLY:
         return ((Cause.JETSON_TEGRA, 0.72), (Cause.NO_KERNEL_IMAGE, 0.25))
     return ((Cause.NO_KERNEL_IMAGE, 0.78), (Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.15))
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from gpuenv.explain.records import Level, Signature, Sway, Weights
 from gpuenv.model.causes import Cause
-from gpuenv.model.nvidia import WANTED
-from gpuenv.model.text import whole_number
+from gpuenv.model.nvidia import CUDA_LIBRARIES
+from gpuenv.model.strings import parse_integer
 
 _LD = "ld.so"
 _DLERROR = "glibc, elf/dl-load.c and dl-version.c; CPython's ImportError repeats them"
@@ -17,7 +17,7 @@ DLLS = r"(?:nvrtc64|cudart64|cublas64|cublasLt64|cufft64|curand64|cusolver64|cus
 _NOT_OF_CUPY = ("nvvm", "npp", "nvjpeg", "cudla", "nvblas", "cupti", "cufftw")  # CuPy opens none of these
 _SHARED_MAJOR = 11  # up to 11.0 a library's name held the minor version, so a wheel was for one minor only
 # Names of CUDA 12 and 13 with a lower number: libcufft.so.11, libcusolver.so.11 and libcurand.so.10.
-_OF_TODAY = {entry.soname for major, entries in WANTED.items() if major > _SHARED_MAJOR for entry in entries}
+_OF_TODAY = {entry.soname for major, entries in CUDA_LIBRARIES.items() if major > _SHARED_MAJOR for entry in entries}
 
 
 def _by_age(values: Mapping[str, str]) -> Weights:
@@ -27,7 +27,7 @@ def _by_age(values: Mapping[str, str]) -> Weights:
     if values.get("library", "").startswith(_NOT_OF_CUPY):
         return ((Cause.CUDA_LIBRARY_MISSING, 0.6), (Cause.CUDA_PATH_WRONG, 0.3))
     soname = values.get("soname", "").strip(".")
-    major = whole_number(soname.split(".")[0]) or 0
+    major = parse_integer(soname.split(".")[0]) or 0
     if values.get("failed"):  # CuPy, TensorFlow and what goes through ctypes open it by name when it is first used
         return ((Cause.CUDA_LIBRARY_MISSING, 0.62), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.32))
     if 0 < major <= _SHARED_MAJOR and f"lib{values.get('library', '')}.so.{soname}" not in _OF_TODAY:

@@ -22,7 +22,7 @@ from gpuenv.image.check.manifest import (
     verify,
 )
 from gpuenv.image.check.walk import Pieces, image_of
-from gpuenv.model.text import reason_of
+from gpuenv.model.strings import error_reason
 
 _MOST_MEMBERS = 100_000
 _MOST_NAMES = 8
@@ -51,7 +51,9 @@ def read_archive(path: Path, wanted: Platform) -> ImageFacts:
         what, remedy = kind_of(path) or ("no tar file, or a damaged one", _EXPECTED)
         raise ImageError(f"{path}: {what}", remedy, is_input=True) from error
     except (OSError, *_DAMAGED) as error:
-        raise ImageError(f"{path}: cannot be read as an image: {reason_of(error)}", _EXPECTED, is_input=True) from error
+        raise ImageError(
+            f"{path}: cannot be read as an image: {error_reason(error)}", _EXPECTED, is_input=True
+        ) from error
     except ImageError as error:
         raise ImageError(str(error), error.remedy or _EXPECTED, is_input=True) from error
 

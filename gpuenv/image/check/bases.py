@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from gpuenv.image.check.facts import ImageError
 from gpuenv.image.check.names import HUB, Name, parse_name
 from gpuenv.image.check.variables import is_known
-from gpuenv.matrix.records import Flavour, Image, Matrix
+from gpuenv.matrix.tables import Flavour, Image, Matrix
 from gpuenv.model.versions import CudaVersion, PythonVersion
 
 # nvidia/cuda: X.Y.Z, then cuDNN before or within the flavour, then the distribution: container-images/cuda,

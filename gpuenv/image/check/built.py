@@ -17,7 +17,7 @@ from gpuenv.image.check.scripts import commands_of
 from gpuenv.image.check.shell import Command
 from gpuenv.image.check.stages import Setting, Stage, Step
 from gpuenv.image.check.where import at
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.versions import PythonVersion
 
 _CUDA_FOLDER = re.compile(r"/(?:usr/?)?|/usr/local/?|(?:/usr/local|/opt)/cuda(?:-[\d.]+)?(?:/.*)?")

@@ -9,8 +9,8 @@ from packaging.version import Version
 
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.installs import Install, Manager
-from gpuenv.matrix.needs import brought
-from gpuenv.matrix.records import Companion, Matrix
+from gpuenv.matrix.needs import cuda_packages
+from gpuenv.matrix.tables import Companion, Matrix
 from gpuenv.model.versions import CudaVersion
 
 # Extras that bring the CUDA of a major, or are named after it: what uv 0.13 resolved of jax 0.4.30 and 0.12.0.1,
@@ -64,7 +64,7 @@ def _framework(entry: Install, rows: list[Companion], matrix: Matrix) -> Framewo
     if entry.index_cuda is not None and "+" not in (entry.exact or ""):
         return Framework(entry.name, entry.index_cuda.major, cuda=entry.index_cuda)
     if entry.exact is not None:
-        told = brought({entry.name: entry.exact}, matrix)
+        told = cuda_packages({entry.name: entry.exact}, matrix)
         return Framework(entry.name, told[0].cuda_major, cuda=told[0].cuda) if told else None
     if entry.specifier or entry.locked:
         return None

@@ -11,7 +11,7 @@ from gpuenv.image.check.facts import ImageError
 from gpuenv.image.check.judge_compose import judge_compose, judge_services
 from gpuenv.image.check.judge_file import Choice, Judged, is_compose, judge_dockerfile, read_text
 from gpuenv.image.check.pods import ManifestError, containers_of, is_manifest
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 
 
 def judge_any(paths: Sequence[Path], choice: Choice, matrix: Matrix) -> tuple[str, Judged]:

@@ -20,7 +20,7 @@ from gpuenv.image.check.rules import all_rules
 from gpuenv.image.check.rules_compose import Running
 from gpuenv.image.check.service import Service, Source
 from gpuenv.image.check.stages import stages_of
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 
 # A value in quotes, or one that ends before a comment: Docker, "Syntax for environment files" (read 2026-11-22).
 _LINE = re.compile(

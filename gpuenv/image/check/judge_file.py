@@ -17,7 +17,7 @@ from gpuenv.image.check.records import ImageFinding, ImageReport, located
 from gpuenv.image.check.rules import Spot, all_rules
 from gpuenv.image.check.stages import Stage, stages_of
 from gpuenv.image.check.verdict import exit_code_of, ranked_findings, status_of
-from gpuenv.matrix.records import Matrix
+from gpuenv.matrix.tables import Matrix
 
 
 @dataclass(frozen=True, slots=True)

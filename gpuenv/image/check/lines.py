@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.installs import Install
-from gpuenv.matrix.records import Matrix, Release, WheelLine
+from gpuenv.matrix.tables import Matrix, Release, WheelLine
 from gpuenv.model.cupy import FIRST_UNITED_CUDA, cuda_minor
 
 _OF_A_MAJOR = re.compile(r"cupy-cuda(\d{1,4})x")

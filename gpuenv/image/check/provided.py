@@ -10,8 +10,8 @@ from gpuenv.image.check.bases import Base
 from gpuenv.image.check.built import Built
 from gpuenv.image.check.frameworks import Framework, frameworks
 from gpuenv.image.check.installs import Install, Manager
-from gpuenv.matrix.records import Flavour, Matrix
-from gpuenv.model.text import whole_number
+from gpuenv.matrix.tables import Flavour, Matrix
+from gpuenv.model.strings import parse_integer
 from gpuenv.model.versions import CudaVersion
 
 # NVIDIA, CUDA Installation Guide for Linux 13.0, 4.12.2 Meta Packages, table 4 (read 2026-11-21): cuda-libraries and
@@ -141,7 +141,7 @@ def conda_major(built: Built) -> int | None:
     """The CUDA major that conda's packages pin without a minor: ``cuda-version=13``; none where they pin none."""
     entries = (entry for entry in built.installs if entry.manager is Manager.CONDA and entry.name == _OF_CONDA[0])
     pinned = [each.version for entry in entries for each in entry.specifier or () if each.operator == "=="]
-    majors = {whole_number(text.removesuffix(".*")) for text in pinned}
+    majors = {parse_integer(text.removesuffix(".*")) for text in pinned}
     return next(iter(majors)) if len(majors) == 1 else None
 
 
@@ -152,7 +152,7 @@ def _wheels(built: Built) -> set[int]:
         match = _WHEEL.fullmatch(entry.name) if entry.manager is Manager.PIP else None
         if match is not None:
             version = entry.exact or next((each.version for each in entry.specifier or ()), "")
-            major = whole_number(match[1] or version.partition(".")[0])
+            major = parse_integer(match[1] or version.partition(".")[0])
             majors.add(_newest_major(built.matrix) if major is None else major)
         line = next((row for row in built.matrix.wheel_lines if row.name == entry.name), None)
         if line is not None and any(extra in entry.extras for extra in _BRINGING):

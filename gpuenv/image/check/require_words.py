@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gpuenv.image.check.subject import Subject
 from gpuenv.image.require import Condition, Machine, Requirement, holds, switches_nothing_off
 from gpuenv.matrix.products import branches_for
-from gpuenv.matrix.records import DriverBranch
+from gpuenv.matrix.tables import DriverBranch
 from gpuenv.model.versions import CudaVersion, DriverVersion
 
 _MOST, _LONGEST = 12, 120

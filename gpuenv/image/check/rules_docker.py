@@ -12,7 +12,7 @@ from gpuenv.image.check.lines import line_of, release_of
 from gpuenv.image.check.provided import Provided, provided
 from gpuenv.image.check.rules import FileOutcome, Spot, rule
 from gpuenv.image.headers import has_own_headers
-from gpuenv.matrix.records import Flavour, WheelLine
+from gpuenv.matrix.tables import Flavour, WheelLine
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 

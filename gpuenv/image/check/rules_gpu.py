@@ -20,7 +20,7 @@ from gpuenv.matrix.constraints import (
 )
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.products import OF_OLD, newest_of_old, outside
-from gpuenv.matrix.records import CudaMinor, Flavour
+from gpuenv.matrix.tables import CudaMinor, Flavour
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion

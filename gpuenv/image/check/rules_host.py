@@ -9,7 +9,7 @@ from gpuenv.doctor.registry import Symptom
 from gpuenv.image.check.rules import ImageOutcome, rule
 from gpuenv.image.check.subject import Subject
 from gpuenv.model.causes import Cause
-from gpuenv.model.gpus import contained
+from gpuenv.model.gpus import is_contained
 
 
 @rule("IMG920", Cause.CONTAINER_TOOLKIT_BROKEN)
@@ -23,7 +23,7 @@ def no_container_toolkit(subject: Subject) -> ImageOutcome:
     What to do: install the NVIDIA container toolkit, tell Docker of it, and restart Docker.
     """
     snapshot, support = subject.snapshot, subject.snapshot.container_support
-    if not subject.contents.for_gpus or contained(snapshot) or not cannot_share_gpus(snapshot):
+    if not subject.contents.for_gpus or is_contained(snapshot) or not cannot_share_gpus(snapshot):
         return
     yield Symptom(
         "Docker on this machine cannot hand GPUs to containers: there is no NVIDIA container toolkit",

@@ -12,7 +12,7 @@ from gpuenv.image.check.subject import Subject, read
 from gpuenv.image.require import Machine, RequireError, holds, parse, requirements
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpus import contained, listed
+from gpuenv.model.gpus import is_contained, parse_visible
 from gpuenv.model.versions import ComputeCapability, DriverVersion
 
 _VISIBLE, _CAPABILITIES, _CUDA_VISIBLE = "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "CUDA_VISIBLE_DEVICES"
@@ -116,7 +116,7 @@ def _names_none(value: str, subject: Subject) -> str | None:
     """
     first, count = value.split(",", maxsplit=1)[0].strip(), len(subject.snapshot.gpus)
     ordinal = first.isascii() and first.isdecimal()
-    if not ordinal or not count or contained(subject.snapshot) or listed(first, count, ()).entries:
+    if not ordinal or not count or is_contained(subject.snapshot) or parse_visible(first, count, ()).entries:
         return None
     return f"there is no GPU {first[:20]} on a machine with {count}"
 

@@ -13,7 +13,7 @@ from gpuenv.image.check.history import last_cupy
 from gpuenv.image.check.names import parse_name
 from gpuenv.image.require import Machine
 from gpuenv.matrix.needs import Needs, compat_in_use, cuda_of_branch, needs_of
-from gpuenv.matrix.records import Flavour, Image, Matrix
+from gpuenv.matrix.tables import Flavour, Image, Matrix
 from gpuenv.model.snapshot import Gpu, Snapshot
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 

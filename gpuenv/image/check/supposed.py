@@ -18,7 +18,7 @@ from gpuenv.image.check.subject import MAINTAINER
 from gpuenv.image.check.variables import is_known
 from gpuenv.image.check.verdict import exit_code_of, judge_machine, status_of, worst_of
 from gpuenv.matrix.needs import needs_of
-from gpuenv.matrix.records import Flavour, Image, Matrix
+from gpuenv.matrix.tables import Flavour, Image, Matrix
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import CudaVersion
 from gpuenv.report.report import Status

@@ -14,11 +14,11 @@ from gpuenv.image.check.rules import OTHER_IMAGE, all_rules
 from gpuenv.image.check.rules_image import requirement_verdicts
 from gpuenv.image.check.subject import Subject, contents_of, subject_of
 from gpuenv.matrix.needs import driver_absent
-from gpuenv.matrix.records import Matrix
 from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import CheckStatus, Finding, Severity, ranked
-from gpuenv.model.gpus import contained
+from gpuenv.model.gpus import is_contained
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.report.report import Status
 
@@ -108,7 +108,7 @@ def _machine_itself(subject: Subject, clock: Callable[[], float]) -> tuple[list[
     if not subject.gpus:
         unknown.append("which GPU the machine has")
     if subject.driver is None and subject.level is None:
-        where = ", for gpuenv runs in a container here" if contained(snapshot) else ""
+        where = ", for gpuenv runs in a container here" if is_contained(snapshot) else ""
         unknown.append(f"{'no driver was found' if driver_absent(snapshot) else 'the driver'}{where}")
     return found, unknown
 

@@ -1,6 +1,6 @@
-"""What can be shown without a GPU: the imports, the libraries, the user, the kernel cache, and NVRTC.
+"""Checks that need no GPU: the imports, the libraries, the user, the kernel cache and NVRTC.
 
-CuPy's own way to compile asks for a device first, so NVRTC is called with CuPy's options for each compute capability.
+CuPy queries the device before it compiles, so NVRTC is called directly with CuPy's options for each compute capability.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import tempfile
 from typing import Any, Callable, Dict
 
 Tell = Callable[[str, Any], None]
-# What loads each library; without a device.
+# The calls that load each library without a device.
 LIBRARIES = (
     ("cublas", "cupy_backends.cuda.libs.cublas", "getVersion", (0,)),
     ("curand", "cupy_backends.cuda.libs.curand", "getVersion", ()),
@@ -40,13 +40,13 @@ extern "C" __global__ void gpuenv_groundwork(float *x, __half *y) { y[threadIdx.
 
 
 def groundwork(order: Dict[str, Any], tell: Tell) -> None:
-    """Tells each of them; ``order`` has the ``capabilities`` to compile for, such as 9.0."""
+    """Reports each check; ``order`` has the ``capabilities`` to compile for, such as 9.0."""
     tell("uid", os.getuid())
     versions = {"python": platform.python_version()}
     for name in MODULES:
         try:
             module = importlib.import_module(name)
-        except Exception as error:  # noqa: BLE001 - someone else's package: whatever it raises is an answer
+        except Exception as error:  # noqa: BLE001 - the user's package: any exception is an answer
             tell("import." + name, _first_line(error))
             continue
         tell("import." + name, None)
@@ -56,45 +56,44 @@ def groundwork(order: Dict[str, Any], tell: Tell) -> None:
     tell("versions", versions)
     for name, module, function, arguments in LIBRARIES:
         tell("library." + name, _library(name, module, function, arguments))
-    # The folder of the kernel cache, and why nothing can be written there.
     folder, error = os.environ.get("CUPY_CACHE_DIR") or os.path.expanduser("~/.cupy/kernel_cache"), None
     try:
         os.makedirs(folder, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=folder):
             pass
-    except OSError as trouble:
-        error = str(trouble)
+    except OSError as failure:
+        error = str(failure)
     tell("cache", {"folder": folder, "error": error})
     for capability in order.get("capabilities", []):
         tell("compiled." + capability, _compiled(capability))
 
 
 def _library(name: str, module: str, function: str, arguments: Any) -> Dict[str, Any]:
-    """Its version as it says itself, the file it was loaded from, and what went wrong."""
-    told, error = None, None
+    """Returns the version that a library reports, the file it was loaded from, and the error."""
+    reported, error = None, None
     package, _, last = module.rpartition(".")
     try:
-        try:  # as CuPy's own code gets it: CuPy 14 loads a library when its module is asked of the package
+        try:  # as in CuPy: CuPy 14 loads a library on attribute access of the package
             found = getattr(importlib.import_module(package), last)
         except AttributeError:
             found = importlib.import_module(module)
-        said = getattr(found, function)(*arguments)
-        told = ".".join(str(part) for part in said) if isinstance(said, tuple) else str(said)
-    except Exception as trouble:  # noqa: BLE001 - as above
-        error = _first_line(trouble)
+        answer = getattr(found, function)(*arguments)
+        reported = ".".join(str(part) for part in answer) if isinstance(answer, tuple) else str(answer)
+    except Exception as failure:  # noqa: BLE001 - as above
+        error = _first_line(failure)
     with open("/proc/self/maps") as file:
         mapped = {line.split(None, 5)[5].strip() for line in file if "/" in line}
     loaded = sorted(path for path in mapped if os.path.basename(path).startswith("lib%s.so" % name))
-    version = None if name == "cusparse" else told
+    version = None if name == "cusparse" else reported
     return {"version": version, "path": loaded[0] if loaded else None, "error": error}
 
 
 def _compiled(capability: str) -> Any:
-    """None where NVRTC made machine code for it; else what it said."""
+    """Returns None if NVRTC compiles machine code for a compute capability; else its message."""
     try:
         from cupy.cuda import compiler, nvrtc
 
-        # What CuPy would ask NVRTC for on such a GPU: its own cap, where that is lower.
+        # The architecture that CuPy requests on such a GPU, limited by its own maximum.
         wanted = capability.replace(".", "")
         cap = str(getattr(compiler, "_get_max_compute_capability", lambda: wanted)())
         options = _options() + ("-arch=sm_" + min(wanted, cap, key=int),)
@@ -108,7 +107,7 @@ def _compiled(capability: str) -> Any:
             nvrtc.destroyProgram(program)
     except Exception as error:  # noqa: BLE001 - as above
         return _first_line(error)
-    return None if code[:4] == b"\x7fELF" else "no machine code came of it"
+    return None if code[:4] == b"\x7fELF" else "NVRTC produced no machine code"
 
 
 def _options() -> Any:

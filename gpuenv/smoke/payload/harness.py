@@ -1,4 +1,4 @@
-"""Runs one test: imports CuPy, looks whether what it needs is there, holds the GPU's answers against the expected."""
+"""Runs one test: imports CuPy, checks the requirements and compares the GPU's answers with the expected ones."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import time
 import traceback
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
-from gpuenv.smoke.payload.troubles import (
-    Trouble,
-    before_it_began,
+from gpuenv.smoke.payload.failures import (
+    SmokeVerdict,
+    current_memory,
     first_line,
-    fitted,
-    lost,
-    of_exception,
-    of_memory,
-    room_here,
+    fit_size,
+    verdict_on_exception,
+    verdict_on_lost_context,
+    verdict_on_memory_error,
+    verdict_on_setup_error,
 )
 
 Tell = Callable[[str, Any], None]
@@ -26,22 +26,22 @@ PACKAGE = "gpuenv.smoke.payload.tests"
 TEMPORARY = "(temporary folder)"
 # cudaDevAttrMpsEnabled (driver_types.h from CUDA 12.3 on).
 MPS_ENABLED = 133
-DAEMON = "/tmp/nvidia-mps"  # noqa: S108 - where MPS has its pipes unless told otherwise
+MPS_PIPES = "/tmp/nvidia-mps"  # noqa: S108 - the default folder of MPS for its pipes
 
 
-def census(tell: Tell) -> None:
-    """Tells what CuPy sees, for machines on which nothing else tells the devices."""
+def list_devices(tell: Tell) -> None:
+    """Reports the devices that CuPy sees, for machines where no other source lists any."""
     try:
         import cupy as cp
 
         for number in range(cp.cuda.runtime.getDeviceCount()):
             tell("device.%d" % number, device_facts(cp, number))
-    except Exception as error:  # noqa: BLE001 - someone else's environment: whatever it raises is an answer
+    except Exception as error:  # noqa: BLE001 - the user's environment: any exception is an answer
         tell("error", first_line(error))
 
 
 def device_facts(cp: Any, number: int) -> Dict[str, Any]:
-    """UUID, name, compute capability and memory of a CUDA device."""
+    """Returns UUID, name, compute capability and memory of a CUDA device."""
     properties = cp.cuda.runtime.getDeviceProperties(number)
     name, raw = properties["name"], bytes(properties.get("uuid", b""))
     return {
@@ -53,7 +53,7 @@ def device_facts(cp: Any, number: int) -> Dict[str, Any]:
 
 
 def uuid_text(raw: bytes) -> Optional[str]:
-    """GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx."""
+    """Formats a UUID as GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx."""
     digits = raw[:16].hex()
     if len(digits) != 32 or not digits.strip("0"):
         return None
@@ -61,46 +61,46 @@ def uuid_text(raw: bytes) -> Optional[str]:
 
 
 def load_test(name: str) -> Any:
-    """``blas.matmul_f32``: an object of the class ``MatmulF32`` in ``tests/blas.py``."""
+    """Instantiates a test: ``blas.matmul_f32`` is the class ``MatmulF32`` in ``tests/blas.py``."""
     group, _, rest = name.partition(".")
     kind = "".join(part.capitalize() for part in rest.split("_"))
     return getattr(importlib.import_module("%s.%s" % (PACKAGE, group)), kind)()
 
 
 def run_test(name: str, order: Dict[str, Any], tell: Tell) -> None:
-    """Runs a test and tells its verdict."""
-    # In the folder of the run: a test that is killed takes nothing away itself, and whoever started it does.
+    """Runs a test and reports its verdict."""
+    # In the folder of the run, which gpuenv removes: a killed test cannot clean up.
     with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-", dir=order.get("folder")) as folder:
         try:
             test = load_test(name)
-            # Before CuPy and the driver are loaded, which read them then.
+            # CuPy and the driver read these when they are loaded.
             for key, value in test.ENVIRONMENT.items():
                 os.environ[key] = folder if value == TEMPORARY else value
-            trouble = missing_module(test.NEEDS) or _run(test, order, tell)
-        except Exception as error:  # noqa: BLE001 - a test may raise anything: that is its answer
+            verdict = missing_module(test.NEEDS) or _run(test, order, tell)
+        except Exception as error:  # noqa: BLE001 - any exception of a test is an answer
             tell("traceback", traceback.format_exc()[-2000:])
-            trouble = before_it_began(error)
+            verdict = verdict_on_setup_error(error)
         passed = {"status": "passed", "trouble": None, "detail": None, "cause": None}
-        tell("verdict", dict(trouble._asdict()) if trouble else passed)
+        tell("verdict", dict(verdict._asdict()) if verdict else passed)
 
 
-def missing_module(needs: Sequence[str]) -> Optional[Trouble]:
-    """A module that the test needs and that is not there: looked for without importing it."""
+def missing_module(needs: Sequence[str]) -> Optional[SmokeVerdict]:
+    """Returns a verdict if a required module is missing; does not import it."""
     for need in needs:
         kind, _, wanted = need.partition(":")
         if kind == "module" and importlib.util.find_spec(wanted) is None:
-            return Trouble("skipped", "not-applicable", "%s is not installed in the target environment" % wanted)
+            return SmokeVerdict("skipped", "not-applicable", "%s is not installed in the target environment" % wanted)
     return None
 
 
-def lacking(needs: Sequence[str], cupy: str, capability: str, gpus: int, numpy: str) -> Optional[str]:
-    """What of the test's needs is not met; versions are compared by their leading numbers."""
-    have = {"cupy": cupy, "numpy": numpy, "capability": capability, "gpus": str(gpus)}
-    words = {"cupy": "CuPy", "numpy": "NumPy", "capability": "compute capability", "gpus": "visible GPUs"}
+def unmet_need(needs: Sequence[str], cupy: str, capability: str, gpus: int, numpy: str) -> Optional[str]:
+    """Returns the first unmet requirement; compares the leading numbers of versions."""
+    found = {"cupy": cupy, "numpy": numpy, "capability": capability, "gpus": str(gpus)}
+    labels = {"cupy": "CuPy", "numpy": "NumPy", "capability": "compute capability", "gpus": "visible GPUs"}
     for need in needs:
         kind, _, wanted = need.partition(":")
-        if kind in have and _numbers(have[kind]) < _numbers(wanted):
-            return "needs %s %s or more; here: %s" % (words[kind], wanted, have[kind])
+        if kind in found and _numbers(found[kind]) < _numbers(wanted):
+            return "needs %s >= %s; found: %s" % (labels[kind], wanted, found[kind])
     return None
 
 
@@ -114,85 +114,91 @@ def _numbers(text: str) -> List[int]:
     return numbers
 
 
-def _harms_others(cp: Any) -> Optional[str]:
-    """Why a test that loses its context on purpose must not run here.
+def _mps_conflict(cp: Any) -> Optional[str]:
+    """Returns why a test that loses its context on purpose must not run here, or None.
 
-    A fatal fault of one client of MPS ends all that share the GPU with it (Multi-Process Service, Error Containment).
+    A fatal fault of one MPS client ends all clients that share its GPU (Multi-Process Service, Error Containment).
     """
     try:
-        told = int(cp.cuda.runtime.deviceGetAttribute(MPS_ENABLED, 0))
+        enabled = int(cp.cuda.runtime.deviceGetAttribute(MPS_ENABLED, 0))
     except cp.cuda.runtime.CUDARuntimeError:
-        told = None
-    if through_mps(told, os.environ):
-        return "needs a GPU without MPS: the fault that it makes would end the other programs on this GPU too"
+        enabled = None
+    if uses_mps(enabled, os.environ):
+        return "needs a GPU without MPS: the deliberate fault would also end other programs on this GPU"
     return None
 
 
-def through_mps(told: Optional[int], environment: Mapping[str, str]) -> bool:
-    """Whether this process is a client of MPS: what CUDA told, else whether its control daemon has a pipe here."""
-    if told is not None:
-        return told != 0
-    return os.path.exists(os.path.join(environment.get("CUDA_MPS_PIPE_DIRECTORY") or DAEMON, "control"))
+def uses_mps(enabled: Optional[int], environment: Mapping[str, str]) -> bool:
+    """Whether this process is an MPS client, by the device attribute, else by the pipe of the control daemon."""
+    if enabled is not None:
+        return enabled != 0
+    return os.path.exists(os.path.join(environment.get("CUDA_MPS_PIPE_DIRECTORY") or MPS_PIPES, "control"))
 
 
-def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[Trouble]:
+def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[SmokeVerdict]:
     import cupy as cp
     import numpy as np
 
-    from gpuenv.smoke.payload.gpu import Gpu, Skip
+    from gpuenv.smoke.payload.cupy_device import CupyDevice, Skip
 
     tell("versions", {"cupy": cp.__version__, "numpy": np.__version__})
     count = cp.cuda.runtime.getDeviceCount()
     device = device_facts(cp, 0)
     tell("device", device)
-    lack = lacking(test.NEEDS, cp.__version__, device["capability"], count, np.__version__)
-    lack = lack or (_harms_others(cp) if test.LOSES_CONTEXT else None)
-    if lack:
-        return Trouble("skipped", "not-applicable", lack)
+    reason = unmet_need(test.NEEDS, cp.__version__, device["capability"], count, np.__version__)
+    reason = reason or (_mps_conflict(cp) if test.LOSES_CONTEXT else None)
+    if reason:
+        return SmokeVerdict("skipped", "not-applicable", reason)
     if order.get("uuid") and device["uuid"] and device["uuid"].lower() != order["uuid"].lower():
-        return Trouble("failed", "wrong-device", "the first CUDA device is %s" % device["uuid"])
-    room = room_here(cp)
-    tell("memory", {"free": room.free, "total": room.total})
-    size, trouble = fitted(test, order["size"], room)
-    if trouble:
-        return trouble
+        return SmokeVerdict("failed", "wrong-device", "the first CUDA device is %s" % device["uuid"])
+    memory = current_memory(cp)
+    tell("memory", {"free": memory.free, "total": memory.total})
+    size, verdict = fit_size(test, order["size"], memory)
+    if verdict:
+        return verdict
     tell("size", size)
-    gpu = Gpu(cp, order["level"], order.get("fault"), min(room.free, room.limit or room.free), room.total)
+    gpu = CupyDevice(
+        cp, order["level"], order.get("fault"), min(memory.free, memory.limit or memory.free), memory.total
+    )
     try:
         wrong = _wrong_answers(test, gpu, size, order["seed"], tell)
     except Skip as skip:
-        return Trouble("skipped", "not-applicable", str(skip))
-    except Exception as error:  # noqa: BLE001 - a test may raise anything: that is its answer
+        return SmokeVerdict("skipped", "not-applicable", str(skip))
+    except Exception as error:  # noqa: BLE001 - any exception of a test is an answer
         tell("traceback", traceback.format_exc()[-2000:])
-        return lost(cp) or of_memory(error, cp, room.total) or of_exception(error)
-    return Trouble("failed", "wrong-answer", "; ".join(wrong)[:1000]) if wrong else None
+        return (
+            verdict_on_lost_context(cp)
+            or verdict_on_memory_error(error, cp, memory.total)
+            or verdict_on_exception(error)
+        )
+    return SmokeVerdict("failed", "wrong-answer", "; ".join(wrong)[:1000]) if wrong else None
 
 
 def _wrong_answers(test: Any, gpu: Any, size: Dict[str, Any], seed: int, tell: Tell) -> List[str]:
-    """The GPU's answers held against the expected ones."""
+    """Describes the answers of the GPU that differ from the expected ones."""
     import numpy as np
 
-    from gpuenv.smoke.payload.answers import judge
+    from gpuenv.smoke.payload.expected import find_wrong
 
-    given = test.inputs(np.random.default_rng(seed), size)
+    data = test.inputs(np.random.default_rng(seed), size)
     tell("stage", "expected answers")
-    expected = test.expect(given)
+    expected = test.expect(data)
     tell("stage", "the GPU's answers")
-    gpu.plant()
+    gpu.inject_fault()
     started = time.perf_counter()
-    got = test.run(gpu, given)
+    got = test.run(gpu, data)
     if not test.LOSES_CONTEXT:
         gpu.runtime.deviceSynchronize()
     took = time.perf_counter() - started
-    wrong = judge(expected, got)
+    wrong = find_wrong(expected, got)
     if not wrong and gpu.level == "deep" and test.EXACT_REPEAT:
-        wrong = different(got, test.run(gpu, given))
+        wrong = differing_answers(got, test.run(gpu, data))
     tell("measured", {name: {"value": value, "unit": unit} for name, (value, unit) in gpu.measured.items()})
     tell("work_seconds", took)
     return wrong
 
 
-def different(first: Dict[str, Any], second: Dict[str, Any]) -> List[str]:
-    """Which answers of two runs on the same input differ in any bit."""
-    same = "the same input gave other bits the second time"
-    return ["%s: %s" % (name, same) for name in first if first[name].tobytes() != second[name].tobytes()]
+def differing_answers(first: Dict[str, Any], second: Dict[str, Any]) -> List[str]:
+    """Describes the answers that differ in any bit between two runs on the same input."""
+    message = "the same input gave different bits in a second run"
+    return ["%s: %s" % (name, message) for name in first if first[name].tobytes() != second[name].tobytes()]

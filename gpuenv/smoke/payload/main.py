@@ -1,9 +1,9 @@
-"""The program that the target's interpreter runs: one test, one GPU. Prints one fact a line, see ``probe/protocol.py``.
+"""Runs one test on one GPU in the target's interpreter. Prints one fact per line, see ``probe/protocol.py``.
 
 ``main.py NAME JSON``; JSON has ``level``, ``seed``, ``size``, ``fault`` and ``uuid``. ``main.py --census {}`` lists the
-devices that CuPy sees, ``main.py --groundwork JSON`` shows what needs no GPU, ``main.py --several JSON`` runs several
-tests one after another.
-Standard output is given to the facts alone: whatever else is printed goes to standard error.
+devices that CuPy sees, ``main.py --groundwork JSON`` runs the checks that need no GPU, ``main.py --several JSON`` runs
+several tests one after another.
+Standard output carries only facts; everything else goes to standard error.
 """
 
 import json
@@ -18,7 +18,7 @@ MARK = "gpuenv:"  # before each fact
 
 
 def open_channel():
-    """Keeps standard output for the facts and sends everybody else's there to standard error."""
+    """Reserves standard output for facts; redirects other output to standard error."""
     sys.stdout.flush()
     channel = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -26,10 +26,10 @@ def open_channel():
 
 
 def make_importable(folder):
-    """Makes this folder importable as ``gpuenv.smoke.payload`` without putting anything on the path.
+    """Makes this folder importable as ``gpuenv.smoke.payload`` without a new entry in ``sys.path``.
 
-    So neither the files beside this one nor those of the working folder can take the place of a module that NumPy or
-    CuPy asks for; a gpuenv that is installed in the target is not used.
+    Thus no file here or in the working folder can shadow a module that NumPy or CuPy imports, and a gpuenv installed
+    in the target is not used.
     """
     unwanted = (os.path.realpath(folder), os.path.realpath(os.getcwd()))
     sys.path[:] = [entry for entry in sys.path if os.path.realpath(entry or ".") not in unwanted]
@@ -44,9 +44,9 @@ def make_importable(folder):
 
 
 def run_several(tests, tell):
-    """Tells the verdict of each test, run in a process of its own: for a container, into which nothing else can reach.
+    """Reports the verdict of each test, run in its own process: for containers, which gpuenv cannot supervise.
 
-    A test has its ``name``, ``order``, ``visible`` device and ``deadline`` in seconds.
+    A test has a ``name``, ``order``, ``visible`` device and ``deadline`` in seconds.
     """
     for number, test in enumerate(tests):
         command = [sys.executable, "-B", os.path.abspath(__file__), test["name"], json.dumps(test["order"])]
@@ -61,16 +61,16 @@ def run_several(tests, tell):
             for line in done.stdout.decode("utf-8", "replace").splitlines():
                 body = line.partition(MARK)[2]
                 try:
-                    told = json.loads(body) if body else {}
+                    facts = json.loads(body) if body else {}
                 except ValueError:
                     continue
-                if "verdict" in told:
-                    answer = told["verdict"]
+                if "verdict" in facts:
+                    answer = facts["verdict"]
         tell("test.%d" % number, dict(answer, name=test["name"], duration=time.monotonic() - started))
 
 
 def main():
-    """Runs what the arguments say."""
+    """Runs the command line."""
     channel = open_channel()
 
     def tell(key, value):
@@ -78,14 +78,14 @@ def main():
         channel.flush()
 
     if sys.warnoptions:
-        warnings.simplefilter("ignore")  # meant for the user's own program; CuPy warns where nothing is wrong
+        warnings.simplefilter("ignore")  # -W and PYTHONWARNINGS are for the user's program; CuPy warns without need
     tell("started", True)
     make_importable(os.path.dirname(os.path.abspath(__file__)))
     name, order = sys.argv[1], json.loads(sys.argv[2])
     from gpuenv.smoke.payload import groundwork, harness
 
     if name == "--census":
-        harness.census(tell)
+        harness.list_devices(tell)
     elif name == "--groundwork":
         groundwork.groundwork(order, tell)
     elif name == "--several":
@@ -94,7 +94,7 @@ def main():
         harness.run_test(name, order, tell)
     tell("done", True)
     channel.close()
-    # Neither a pending kernel nor the end of a lost context may hold the answer back.
+    # Exit without waiting for a pending kernel or the teardown of a lost context.
     os._exit(0)
 
 

@@ -1,22 +1,22 @@
-"""Products of matrices and vectors, triangular systems, and the rate of the product by type."""
+"""Products of matrices and vectors, triangular systems, and the rate of matrix products by dtype."""
 
 import time
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import UNIT, Answer, exact, gamma, near
+from gpuenv.smoke.payload.expected import UNIT, ExpectedArray, approx, exact, gamma
 from gpuenv.smoke.payload.tests import GpuTest
 
 # Tensor cores round partial sums towards zero rather than to nearest: twice the unit of single precision.
 TENSOR_UNIT = 2.0**-23
 BFLOAT16_UNIT = 2.0**-8
 TF32_UNIT = 2.0**-11
-# Whatever the caller has set: many turn TF32 on for other libraries.
+# Overrides the caller's setting: many enable TF32 for other libraries.
 NO_TF32 = {"CUPY_TF32": "0", "NVIDIA_TF32_OVERRIDE": "0"}
 
 
-def product(a, b, unit, dtype, out_unit=0.0, smallest=0.0) -> Answer:
-    """A @ B within gamma(2 k) |A| |B| for the sums, and what is rounded to a coarser type.
+def product(a, b, unit, dtype, out_unit=0.0, smallest=0.0) -> ExpectedArray:
+    """Returns A @ B with the bound gamma(2 k) |A| |B| for the sums, plus rounding to a coarser dtype.
 
     A library that splits a sum over several blocks may keep their parts in the type of the result (cuBLAS, section
     cublasMath_t: CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION is not set unless asked for): each part is rounded
@@ -33,37 +33,37 @@ def product(a, b, unit, dtype, out_unit=0.0, smallest=0.0) -> Answer:
     wide = np.complex128 if np.iscomplexobj(a) else np.float64
     a, b = np.asarray(a).astype(wide), np.asarray(b).astype(wide)
     value, spread = a @ b, np.abs(a) @ np.abs(b)
-    # A complex product takes two products and a sum a part.
+    # Each part of a complex product takes two products and a sum.
     terms = 2 * a.shape[-1] * (2 if wide is np.complex128 else 1)
     bound = gamma(terms, unit) * spread
-    return near(value, bound + 2 * out_unit * (spread + bound) + smallest, dtype)
+    return approx(value, bound + 2 * out_unit * (spread + bound) + smallest, dtype)
 
 
 def loosened(answer, factor):
-    """The same answer with a larger bound."""
+    """Returns the same expected array with a larger bound."""
     return answer._replace(bound=factor * answer.bound)
 
 
 def product_memory(size, item):
-    """Bytes of A, B, their product and a workspace."""
+    """Returns the bytes of A, B, their product and a workspace."""
     return 5 * (size["n"] + 16) ** 2 * item
 
 
 class _Product(GpuTest):
-    """A @ B of two random matrices of one type."""
+    """A @ B of two random matrices of one dtype."""
 
     SHRINKS = "n"
     TYPE = "f"
     ITEM = 4  # bytes
 
     def inputs(self, random, size):
-        # Of different shapes, so that a swapped axis cannot pass, with entries that the type holds exactly.
+        # Different shapes, so that a swapped axis fails; entries are exact in the dtype.
         n = size["n"]
         a, b = random.standard_normal((n, n + 8)), random.standard_normal((n + 8, n + 16))
         return {"a": a.astype(self.TYPE), "b": b.astype(self.TYPE)}
 
-    def run(self, gpu, given):
-        return {"c": gpu.down(gpu.up(given["a"]) @ gpu.up(given["b"]))}
+    def run(self, gpu, data):
+        return {"c": gpu.to_host(gpu.to_device(data["a"]) @ gpu.to_device(data["b"]))}
 
     def memory(self, size):
         return product_memory(size, self.ITEM)
@@ -80,12 +80,12 @@ class MatmulF16(_Product):
     )
     TYPE = "e"
 
-    def expect(self, given):
-        return {"c": product(given["a"], given["b"], TENSOR_UNIT, "e", UNIT["e"], 2.0**-25)}
+    def expect(self, data):
+        return {"c": product(data["a"], data["b"], TENSOR_UNIT, "e", UNIT["e"], 2.0**-25)}
 
 
 class MatmulF32(_Product):
-    """The matrix product in single precision, with TF32 switched off."""
+    """The matrix product in single precision, with TF32 disabled."""
 
     TITLE = "matrix product in single precision"
     LEVELS = {"quick": {"n": 256}, "normal": {"n": 512}, "deep": {"n": 2048}}
@@ -95,8 +95,8 @@ class MatmulF32(_Product):
     ENVIRONMENT = NO_TF32
     EXACT_REPEAT = True
 
-    def expect(self, given):
-        return {"c": product(given["a"], given["b"], UNIT["f"], "f")}
+    def expect(self, data):
+        return {"c": product(data["a"], data["b"], UNIT["f"], "f")}
 
 
 class MatmulF64(_Product):
@@ -104,12 +104,12 @@ class MatmulF64(_Product):
 
     TITLE = "matrix product in double precision"
     LEVELS = {"normal": {"n": 512}, "deep": {"n": 1536}}
-    TOLERANCE = "gamma(2 k) |A| |B| on either side: NumPy's own product rounds too"
+    TOLERANCE = "gamma(2 k) |A| |B| on both sides: NumPy's product rounds too"
     EXACT_REPEAT = True
     TYPE, ITEM = "d", 8
 
-    def expect(self, given):
-        return {"c": loosened(product(given["a"], given["b"], UNIT["d"], "d"), 2)}
+    def expect(self, data):
+        return {"c": loosened(product(data["a"], data["b"], UNIT["d"], "d"), 2)}
 
 
 class MatmulC64(_Product):
@@ -125,30 +125,30 @@ class MatmulC64(_Product):
         real, imaginary = super().inputs(random, size), super().inputs(random, size)
         return {name: (real[name] + 1j * imaginary[name]).astype(np.complex64) for name in real}
 
-    def expect(self, given):
-        return {"c": loosened(product(given["a"], given["b"], UNIT["f"], "F"), 1.5)}
+    def expect(self, data):
+        return {"c": loosened(product(data["a"], data["b"], UNIT["f"], "F"), 1.5)}
 
 
 class MatmulTf32(_Product):
-    """The matrix product in single precision with TF32: operands lose 13 bits, sums do not."""
+    """The matrix product in single precision with TF32, which drops 13 bits of the operands but not of the sums."""
 
     TITLE = "matrix product with TF32"
     LEVELS = {"normal": {"n": 512}, "deep": {"n": 2048}}
     NEEDS = ["capability:8.0"]
-    TOLERANCE = "each operand keeps 11 bits, which may be cut off: 2 * 2**-10 |A| |B|, and the sums in single precision"
+    TOLERANCE = "operands keep 11 bits, possibly truncated: 2 * 2**-10 |A| |B|, plus the sums in single precision"
     ENVIRONMENT = {"CUPY_TF32": "1"}
 
-    def expect(self, given):
-        a, b = given["a"], given["b"]
+    def expect(self, data):
+        a, b = data["a"], data["b"]
         sums = product(a, b, TENSOR_UNIT, "f")
         spread = np.abs(a).astype("d") @ np.abs(b).astype("d")
-        return {"c": near(sums.value, sums.bound + 2.02 * (2 * TF32_UNIT) * spread, "f")}
+        return {"c": approx(sums.value, sums.bound + 2.02 * (2 * TF32_UNIT) * spread, "f")}
 
 
 class MatmulInt8(_Product):
-    """The matrix product of whole numbers: int8, which wraps around, and int32."""
+    """The matrix product of integers: int8, which wraps around, and int32."""
 
-    TITLE = "matrix product of whole numbers"
+    TITLE = "matrix product of integers"
     LEVELS = {"normal": {"n": 256}, "deep": {"n": 768}}
     TOLERANCE = "exact: sums of int8 wrap around as NumPy's do"
     EXACT_REPEAT = True
@@ -160,62 +160,62 @@ class MatmulInt8(_Product):
             "b": random.integers(-128, 128, size=(n + 8, n + 16), dtype=np.int8),
         }
 
-    def expect(self, given):
+    def expect(self, data):
         # |sum| < 2**53: the product in double precision is exact.
-        value = np.rint(given["a"].astype("d") @ given["b"].astype("d")).astype(np.int64)
+        value = np.rint(data["a"].astype("d") @ data["b"].astype("d")).astype(np.int64)
         return {"int8": exact(value.astype(np.int8)), "int32": exact(value.astype(np.int32))}
 
-    def run(self, gpu, given):
-        a, b = gpu.up(given["a"]), gpu.up(given["b"])
-        return {"int8": gpu.down(a @ b), "int32": gpu.down(a.astype(np.int32) @ b.astype(np.int32))}
+    def run(self, gpu, data):
+        a, b = gpu.to_device(data["a"]), gpu.to_device(data["b"])
+        return {"int8": gpu.to_host(a @ b), "int32": gpu.to_host(a.astype(np.int32) @ b.astype(np.int32))}
 
 
 class MatmulBf16(_Product):
-    """The matrix product in bfloat16, which CuPy has from 14 on, by way of ml_dtypes."""
+    """The matrix product in bfloat16, supported from CuPy 14 on with ml_dtypes."""
 
     TITLE = "matrix product in bfloat16"
     LEVELS = {"normal": {"n": 512}, "deep": {"n": 2048}}
-    # With an older NumPy CuPy leaves bfloat16 out: those crash on loops of a type that is not theirs.
+    # CuPy disables bfloat16 with older NumPy versions, which crash on loops over custom dtypes.
     NEEDS = ["module:ml_dtypes", "cupy:14", "numpy:2.1.2", "capability:8.0"]
     TOLERANCE = (
-        "whole numbers that bfloat16 holds in every order of the sum: exact; others: gamma(2 k) |A| |B| for sums in"
+        "integers that bfloat16 holds in every order of the sum: exact; others: gamma(2 k) |A| |B| for sums in"
         " single precision, cut off by tensor cores, and two roundings to bfloat16 of what they are summed from"
     )
     ITEM = 8
-    TERMS = 100  # of a sum of the whole numbers, on average: bfloat16 holds every whole number up to 256
+    TERMS = 100  # nonzero terms of an integer sum on average: bfloat16 represents every integer up to 256
 
     def inputs(self, random, size):
         k = size["n"] + 8
         shapes = {"a": (size["n"], k), "b": (k, size["n"] + 16)}
-        # Eighths up to 8 have seven significant bits: bfloat16 holds them exactly.
-        given = {name: (random.integers(-63, 64, size=shape) / 8.0).astype("f") for name, shape in shapes.items()}
+        # Multiples of 1/8 up to 8 have seven significant bits and are exact in bfloat16.
+        data = {name: (random.integers(-63, 64, size=shape) / 8.0).astype("f") for name, shape in shapes.items()}
         for name, shape in shapes.items():
-            # 1, -1, and so many zeros that of k products about TERMS are none.
+            # 1, -1 and enough zeros that about TERMS of k products are nonzero.
             kept = random.random(shape) < (self.TERMS / float(k)) ** 0.5
-            given["whole_" + name] = (kept * random.choice([-1, 1], size=shape)).astype("f")
-        return given
+            data["whole_" + name] = (kept * random.choice([-1, 1], size=shape)).astype("f")
+        return data
 
-    def expect(self, given):
-        whole = given["whole_a"].astype("d") @ given["whole_b"].astype("d")
+    def expect(self, data):
+        whole = data["whole_a"].astype("d") @ data["whole_b"].astype("d")
         return {
-            "c": product(given["a"], given["b"], TENSOR_UNIT, "f", BFLOAT16_UNIT),
+            "c": product(data["a"], data["b"], TENSOR_UNIT, "f", BFLOAT16_UNIT),
             "whole": exact(whole.astype("f")),
         }
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         import ml_dtypes
 
         kind = np.dtype(ml_dtypes.bfloat16)
 
         def multiplied(a, b):
-            c = gpu.up(a.astype(kind)) @ gpu.up(b.astype(kind))
+            c = gpu.to_device(a.astype(kind)) @ gpu.to_device(b.astype(kind))
             if c.dtype != kind:
                 raise TypeError("the product of two bfloat16 arrays has type %s" % c.dtype)
-            return gpu.down(c.astype("f"))
+            return gpu.to_host(c.astype("f"))
 
         return {
-            "c": multiplied(given["a"], given["b"]),
-            "whole": multiplied(given["whole_a"], given["whole_b"]),
+            "c": multiplied(data["a"], data["b"]),
+            "whole": multiplied(data["whole_a"], data["whole_b"]),
         }
 
 
@@ -224,7 +224,7 @@ class Batched(GpuTest):
 
     TITLE = "batched, strided and transposed products"
     LEVELS = {"normal": {"n": 96, "batch": 12}, "deep": {"n": 256, "batch": 64}}
-    TOLERANCE = "gamma(2 k) |A| |B| on either side, in double precision"
+    TOLERANCE = "gamma(2 k) |A| |B| on both sides, in double precision"
     SHRINKS = "batch"
 
     def inputs(self, random, size):
@@ -235,8 +235,8 @@ class Batched(GpuTest):
             "one": random.standard_normal((n + 4, n + 8)),
         }
 
-    def expect(self, given):
-        a, b, one = given["a"], given["b"], given["one"]
+    def expect(self, data):
+        a, b, one = data["a"], data["b"], data["one"]
         pairs = {
             "batched": (a, b),
             "broadcast": (a, one),
@@ -246,15 +246,15 @@ class Batched(GpuTest):
         }
         return {name: loosened(product(x, y, UNIT["d"], "d"), 2) for name, (x, y) in pairs.items()}
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp = gpu.cp
-        a, b, one = gpu.up(given["a"]), gpu.up(given["b"]), gpu.up(given["one"])
+        a, b, one = gpu.to_device(data["a"]), gpu.to_device(data["b"]), gpu.to_device(data["one"])
         return {
-            "batched": gpu.down(a @ b),
-            "broadcast": gpu.down(cp.matmul(a, one)),
-            "transposed": gpu.down(b.transpose(0, 2, 1) @ a.transpose(0, 2, 1)),
-            "strided": gpu.down(a[0, ::2, ::-1] @ one[::-1, 1::3]),
-            "fortran": gpu.down(cp.asfortranarray(one.T) @ cp.asfortranarray(b[-1])),
+            "batched": gpu.to_host(a @ b),
+            "broadcast": gpu.to_host(cp.matmul(a, one)),
+            "transposed": gpu.to_host(b.transpose(0, 2, 1) @ a.transpose(0, 2, 1)),
+            "strided": gpu.to_host(a[0, ::2, ::-1] @ one[::-1, 1::3]),
+            "fortran": gpu.to_host(cp.asfortranarray(one.T) @ cp.asfortranarray(b[-1])),
         }
 
     def memory(self, size):
@@ -266,7 +266,7 @@ class Vectors(GpuTest):
 
     TITLE = "products with vectors"
     LEVELS = {"normal": {"n": 1500}, "deep": {"n": 6000}}
-    TOLERANCE = "gamma(2 k) |A| |x| on either side, in double precision; an outer product rounds once"
+    TOLERANCE = "gamma(2 k) |A| |x| on both sides, in double precision; an outer product rounds once"
     SHRINKS = "n"
 
     def inputs(self, random, size):
@@ -278,26 +278,28 @@ class Vectors(GpuTest):
             "z": random.standard_normal(n) + 1j * random.standard_normal(n),
         }
 
-    def expect(self, given):
-        a, x, y, z = (given[name] for name in "axyz")
+    def expect(self, data):
+        a, x, y, z = (data[name] for name in "axyz")
         column, row = product(a, x[:, None], UNIT["d"], "d"), product(y[None], a, UNIT["d"], "d")
         return {
-            "column": near(column.value[:, 0], 2 * column.bound[:, 0], "d"),
-            "row": near(row.value[0], 2 * row.bound[0], "d"),
-            "dot": near(np.array(x @ x), 4 * gamma(x.size, UNIT["d"]) * float(x @ x), "d"),
-            "vdot": near(np.array(np.vdot(z, y)), 8 * gamma(2 * y.size, UNIT["d"]) * float(np.abs(z) @ np.abs(y)), "D"),
-            "outer": near(np.outer(y, x[:7]), 2 * UNIT["d"] * np.abs(np.outer(y, x[:7])), "d"),
+            "column": approx(column.value[:, 0], 2 * column.bound[:, 0], "d"),
+            "row": approx(row.value[0], 2 * row.bound[0], "d"),
+            "dot": approx(np.array(x @ x), 4 * gamma(x.size, UNIT["d"]) * float(x @ x), "d"),
+            "vdot": approx(
+                np.array(np.vdot(z, y)), 8 * gamma(2 * y.size, UNIT["d"]) * float(np.abs(z) @ np.abs(y)), "D"
+            ),
+            "outer": approx(np.outer(y, x[:7]), 2 * UNIT["d"] * np.abs(np.outer(y, x[:7])), "d"),
         }
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp = gpu.cp
-        a, x, y, z = (gpu.up(given[name]) for name in "axyz")
+        a, x, y, z = (gpu.to_device(data[name]) for name in "axyz")
         return {
-            "column": gpu.down(a @ x),
-            "row": gpu.down(y @ a),
-            "dot": gpu.down(cp.dot(x, x)),
-            "vdot": gpu.down(cp.vdot(z, y.astype(complex))),
-            "outer": gpu.down(cp.outer(y, x[:7])),
+            "column": gpu.to_host(a @ x),
+            "row": gpu.to_host(y @ a),
+            "dot": gpu.to_host(cp.dot(x, x)),
+            "vdot": gpu.to_host(cp.vdot(z, y.astype(complex))),
+            "outer": gpu.to_host(cp.outer(y, x[:7])),
         }
 
     def memory(self, size):
@@ -309,7 +311,7 @@ class Triangular(GpuTest):
 
     TITLE = "triangular systems"
     LEVELS = {"normal": {"n": 256}, "deep": {"n": 1024}}
-    NEEDS = ["module:scipy"]  # cupyx.scipy.linalg takes parts of it over
+    NEEDS = ["module:scipy"]  # cupyx.scipy.linalg uses parts of it
     TOLERANCE = (
         "the right-hand side is made from a known solution; substitution errs by cond(T) gamma(n), and T, with rows"
         " that sum to less than half its diagonal, has a condition number below 4: 16 gamma(n) max|x|"
@@ -321,25 +323,25 @@ class Triangular(GpuTest):
         full = random.uniform(-0.5 / n, 0.5 / n, size=(n, n)) + np.eye(n)
         return {"lower": np.tril(full), "upper": np.triu(full), "x": random.standard_normal((n, 9))}
 
-    def expect(self, given):
-        x = given["x"]
-        answer = near(x, 16 * gamma(x.shape[0], UNIT["d"]) * float(np.abs(x).max()), "d")
+    def expect(self, data):
+        x = data["x"]
+        answer = approx(x, 16 * gamma(x.shape[0], UNIT["d"]) * float(np.abs(x).max()), "d")
         return {"lower": answer, "upper": answer, "transposed": answer}
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         from cupyx.scipy.linalg import solve_triangular
 
-        lower, upper = gpu.up(given["lower"]), gpu.up(given["upper"])
-        x = given["x"]
+        lower, upper = gpu.to_device(data["lower"]), gpu.to_device(data["upper"])
+        x = data["x"]
         sides = {
-            "lower": gpu.up(given["lower"] @ x),
-            "upper": gpu.up(given["upper"] @ x),
-            "transposed": gpu.up(given["lower"].T @ x),
+            "lower": gpu.to_device(data["lower"] @ x),
+            "upper": gpu.to_device(data["upper"] @ x),
+            "transposed": gpu.to_device(data["lower"].T @ x),
         }
         return {
-            "lower": gpu.down(solve_triangular(lower, sides["lower"], lower=True)),
-            "upper": gpu.down(solve_triangular(upper, sides["upper"])),
-            "transposed": gpu.down(solve_triangular(lower, sides["transposed"], trans=1, lower=True)),
+            "lower": gpu.to_host(solve_triangular(lower, sides["lower"], lower=True)),
+            "upper": gpu.to_host(solve_triangular(upper, sides["upper"])),
+            "transposed": gpu.to_host(solve_triangular(lower, sides["transposed"], trans=1, lower=True)),
         }
 
     def memory(self, size):
@@ -347,56 +349,56 @@ class Triangular(GpuTest):
 
 
 class Rates(GpuTest):
-    """The rate of the matrix product by type, and NumPy's on this host; a corner of each product is checked."""
+    """The rate of the matrix product by dtype, and NumPy's on this host; a corner of each product is checked."""
 
     TITLE = "rates of the matrix product"
     LEVELS = {"normal": {"n": 4096, "host": 1024}, "deep": {"n": 8192, "host": 2048}}
     HOST = 0.3  # two matrices in half precision
-    TOLERANCE = "gamma(2 k) |A| |B| with the unit of each type; only a corner is checked, which costs the host little"
+    TOLERANCE = "gamma(2 k) |A| |B| with the unit of each dtype; only a corner is checked to save host time"
     ALONE = ["normal", "deep"]
     ENVIRONMENT = NO_TF32
     SHRINKS = "n"
     CORNER = 24
-    LEAST = 2048  # rows and columns: the time of a smaller product is that of its launch, and says nothing of the GPU
-    LONGEST = 0.5  # seconds of a product: where a GPU shows a picture too, its driver ends a kernel that takes seconds
-    FEW = 256  # rows that tell how long all of them would take
+    MIN_ROWS = 2048  # rows and columns: smaller products measure the launch instead of the GPU
+    MAX_SECONDS = 0.5  # of a product: on a GPU with a display, the driver kills kernels that take seconds
+    SAMPLE_ROWS = 256  # for an estimate of the total time
 
     def inputs(self, random, size):
         n = size["n"]
         a, b = random.standard_normal((n, n), dtype="f"), random.standard_normal((n, n), dtype="f")
         return {"a": a.astype("e"), "b": b.astype("e"), "host": size["host"]}
 
-    def expect(self, given):
-        a, b = given["a"][-self.CORNER :], given["b"][:, : self.CORNER + 2]
+    def expect(self, data):
+        a, b = data["a"][-self.CORNER :], data["b"][:, : self.CORNER + 2]
         return {
             "f16": product(a, b, TENSOR_UNIT, "e", UNIT["e"], 2.0**-25),
             "f32": product(a, b, UNIT["f"], "f"),
             "f64": loosened(product(a, b, UNIT["d"], "d"), 2),
         }
 
-    def run(self, gpu, given):
-        n, few, got = given["a"].shape[0], self.FEW, {}
+    def run(self, gpu, data):
+        n, few, got = data["a"].shape[0], self.SAMPLE_ROWS, {}
         for name, kind in (("f16", "e"), ("f32", "f"), ("f64", "d")):
-            a, b = gpu.up(given["a"]).astype(kind), gpu.up(given["b"]).astype(kind)
-            a = a[-self.rows_of(n, gpu.seconds(lambda a=a, b=b: a[-few:] @ b, rounds=1, warm=1)) :]
-            # Not into an array that is there already: CuPy would copy the product once more.
-            took = gpu.steady(lambda a=a, b=b: a @ b)
+            a, b = gpu.to_device(data["a"]).astype(kind), gpu.to_device(data["b"]).astype(kind)
+            a = a[-self.rows_of(n, gpu.round_time(lambda a=a, b=b: a[-few:] @ b, rounds=1, warm=1)) :]
+            # Without an output array: CuPy would copy the product into it.
+            took = gpu.steady_time(lambda a=a, b=b: a @ b)
             c = a @ b
-            if n >= self.LEAST:
+            if n >= self.MIN_ROWS:
                 gpu.measure("matmul_" + name, 2.0 * a.shape[0] * n * n / took, "FLOP/s")
-            got[name] = gpu.down(c[-self.CORNER :, : self.CORNER + 2])
+            got[name] = gpu.to_host(c[-self.CORNER :, : self.CORNER + 2])
             del a, b, c
-        n = given["host"]
-        a, b = given["a"][:n, :n].astype("f"), given["b"][:n, :n].astype("f")
-        a @ b  # the library starts its threads
+        n = data["host"]
+        a, b = data["a"][:n, :n].astype("f"), data["b"][:n, :n].astype("f")
+        a @ b  # warm-up: the library starts its threads
         started = time.perf_counter()
         a @ b
         gpu.measure("numpy_matmul_f32", 2.0 * a.shape[0] ** 3 / (time.perf_counter() - started), "FLOP/s")
         return got
 
     def rows_of(self, n, seconds):
-        """How many rows of A to multiply, where ``FEW`` of them took that long: all, unless that takes too long."""
-        return n if seconds * n <= self.LONGEST * self.FEW else self.FEW
+        """Returns how many rows of A to multiply if ``SAMPLE_ROWS`` take ``seconds``: all, unless that is too long."""
+        return n if seconds * n <= self.MAX_SECONDS * self.SAMPLE_ROWS else self.SAMPLE_ROWS
 
     def memory(self, size):
         return product_memory(size, 12)

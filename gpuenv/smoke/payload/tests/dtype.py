@@ -1,101 +1,103 @@
-"""Types: casts, promotion, overflow, and the special values."""
+"""Dtypes: casts, promotion, overflow and special values."""
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import UNIT, exact, near
+from gpuenv.smoke.payload.expected import UNIT, approx, exact
 from gpuenv.smoke.payload.tests import GpuTest
 
 WHOLE = "bBhHiIqQ"
 
 
 def small_numbers(random, code, n):
-    """Numbers from 1 to 9, exact in every type; of a bool, true and false by turns."""
-    whole = random.integers(1, 10, size=n)
+    """Returns numbers from 1 to 9, exact in every dtype; for bool, alternating values."""
+    numbers = random.integers(1, 10, size=n)
     if code == "?":
-        return whole % 2 == 1
-    return whole.astype(np.dtype(code))
+        return numbers % 2 == 1
+    return numbers.astype(np.dtype(code))
 
 
 def name(code):
-    """``int32`` for ``i``."""
+    """Returns ``int32`` for ``i``."""
     return np.dtype(code).name
 
 
 class Casting(GpuTest):
-    """Casts between every two types where the number is in both."""
+    """Casts between every pair of dtypes, with numbers that both represent."""
 
-    TITLE = "casts between every two types"
-    # Each pair is a kernel that CuPy compiles when its cache is cold.
+    TITLE = "casts between every pair of dtypes"
+    # With a cold cache CuPy compiles a kernel for each pair.
     LEVELS = {"normal": {"n": 9, "codes": "?biqQefdD"}, "deep": {"n": 9, "codes": "?bBhHiIqQefdFD"}}
     SECONDS = {"normal": 120, "deep": 600}
-    TOLERANCE = "exact: numbers that both types hold; whole numbers that are cut down wrap around as NumPy's do"
+    TOLERANCE = "exact: numbers that both dtypes represent; narrowed integers wrap around as in NumPy"
 
     def inputs(self, random, size):
-        given = {code: small_numbers(random, code, size["n"]) for code in size["codes"]}
-        given["wide"] = random.integers(-(2**62), 2**62, size=size["n"] * 20, dtype=np.int64)
-        return given
+        data = {code: small_numbers(random, code, size["n"]) for code in size["codes"]}
+        data["wide"] = random.integers(-(2**62), 2**62, size=size["n"] * 20, dtype=np.int64)
+        return data
 
-    def casts(self, given):
-        codes = [code for code in given if code != "wide"]
-        # From complex to real drops a part, which both warn of.
+    def casts(self, data):
+        codes = [code for code in data if code != "wide"]
+        # Both warn when a cast from complex to real drops the imaginary part.
         for a, b in ((a, b) for a in codes for b in codes if a != b and (a not in "FD" or b in "FD")):
-            yield "%s_to_%s" % (name(a), name(b)), given[a].astype(b)
+            yield "%s_to_%s" % (name(a), name(b)), data[a].astype(b)
         for code in WHOLE:
-            yield "cut_to_" + name(code), given["wide"].astype(code)
+            yield "cut_to_" + name(code), data["wide"].astype(code)
 
-    def expect(self, given):
-        return {key: exact(x) for key, x in self.casts(given)}
+    def expect(self, data):
+        return {key: exact(x) for key, x in self.casts(data)}
 
-    def run(self, gpu, given):
-        return {key: gpu.down(x) for key, x in self.casts({code: gpu.up(x) for code, x in given.items()})}
+    def run(self, gpu, data):
+        return {key: gpu.to_host(x) for key, x in self.casts({code: gpu.to_device(x) for code, x in data.items()})}
 
 
 class Overflow(GpuTest):
-    """Whole numbers wrap around: sums, products, shifts, division and remainder as NumPy has them."""
+    """Integer arithmetic wraps around: sums, products, shifts, division and remainder as in NumPy."""
 
     TITLE = "integer overflow, division and remainder"
     LEVELS = {"normal": {"n": 5003}}
-    TOLERANCE = "exact: whole numbers"
+    TOLERANCE = "exact: integers"
 
     def inputs(self, random, size):
-        given = {}
+        data = {}
         for code in WHOLE:
             info = np.iinfo(code)
-            given[code] = random.integers(info.min, info.max, size=(2, size["n"]), dtype=np.dtype(code), endpoint=True)
-            # Neither a division by zero nor the one quotient that the type lacks (the least number over -1).
-            given[code][1][(given[code][1] == 0) | (given[code][1] == np.array(-1).astype(code))] = 3
-        return given
+            data[code] = random.integers(info.min, info.max, size=(2, size["n"]), dtype=np.dtype(code), endpoint=True)
+            # No division by zero, nor of the minimum by -1, whose quotient the dtype cannot represent.
+            data[code][1][(data[code][1] == 0) | (data[code][1] == np.array(-1).astype(code))] = 3
+        return data
 
     def work(self, code, x, y):
         found = {"sum": x + y, "product": x * y, "quotient": x // y, "remainder": x % y, "bits": (x & y) ^ (x | y)}
         return {"%s_%s" % (name(code), key): value for key, value in found.items()}
 
-    def expect(self, given):
+    def expect(self, data):
         answers = {}
         with np.errstate(over="ignore"):
-            for code, (x, y) in given.items():
+            for code, (x, y) in data.items():
                 answers.update({key: exact(value) for key, value in self.work(code, x, y).items()})
         return answers
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         got = {}
-        for code, (x, y) in given.items():
-            got.update({key: gpu.down(value) for key, value in self.work(code, gpu.up(x), gpu.up(y)).items()})
+        for code, (x, y) in data.items():
+            got.update(
+                {key: gpu.to_host(value) for key, value in self.work(code, gpu.to_device(x), gpu.to_device(y)).items()}
+            )
         return got
 
 
 class Promotion(GpuTest):
-    """The type and the value of each operation between two types, as NumPy has them."""
+    """The dtype and the value of each operation between two dtypes, as in NumPy."""
 
-    TITLE = "promotion of types, per operation"
-    # Each pair is a kernel that CuPy compiles when its cache is cold: a quarter of a second each.
+    TITLE = "type promotion per operation"
+    # With a cold cache CuPy compiles a kernel for each pair, in a quarter of a second.
     LEVELS = {
         "quick": {"codes": "iqfd", "operations": ["add"]},
         "normal": {"codes": "?bBiqQefdD", "operations": ["add", "multiply"]},
         "deep": {"codes": "?bBhHiIqQefdFD", "operations": ["add", "multiply", "maximum"]},
     }
     SECONDS = {"normal": 120, "deep": 900}
-    TOLERANCE = "exact: small whole numbers in every type, whose sums and products every type holds"
+    TOLERANCE = "exact: small integers, whose sums and products every dtype represents"
     N = 11
 
     def inputs(self, random, size):
@@ -114,17 +116,17 @@ class Promotion(GpuTest):
                     key = "%s_%s_%s" % (operation, name(first), name(second))
                     yield key, getattr(package, operation)(left[first], right[second])
 
-    def expect(self, given):
-        return {key: exact(value) for key, value in self.results(np, **given)}
+    def expect(self, data):
+        return {key: exact(value) for key, value in self.results(np, **data)}
 
-    def run(self, gpu, given):
-        left = {code: gpu.up(x) for code, x in given["left"].items()}
-        right = {code: gpu.up(x) for code, x in given["right"].items()}
-        return {key: gpu.down(value) for key, value in self.results(gpu.cp, left, right, given["operations"])}
+    def run(self, gpu, data):
+        left = {code: gpu.to_device(x) for code, x in data["left"].items()}
+        right = {code: gpu.to_device(x) for code, x in data["right"].items()}
+        return {key: gpu.to_host(value) for key, value in self.results(gpu.cp, left, right, data["operations"])}
 
 
 class Special(GpuTest):
-    """NaN, infinities, half precision and complex numbers behave as NumPy's do."""
+    """NaN, infinities, half precision and complex numbers behave as in NumPy."""
 
     TITLE = "NaN, infinities, half precision, complex numbers"
     LEVELS = {"normal": {"n": 3001}}
@@ -140,8 +142,8 @@ class Special(GpuTest):
         z = random.standard_normal((2, n)) + 1j * random.standard_normal((2, n))
         return {"x": x, "y": y, "half": half, "z": z}
 
-    def expect(self, given):
-        x, y, half, z = (given[name] for name in ("x", "y", "half", "z"))
+    def expect(self, data):
+        x, y, half, z = (data[name] for name in ("x", "y", "half", "z"))
         with np.errstate(all="ignore"):
             wide = half[0].astype("d") * half[1] + half[0]
             answers = {
@@ -152,25 +154,25 @@ class Special(GpuTest):
                 "largest": exact(np.array(np.nanmax(np.where(np.isinf(x), np.nan, x)))),
                 "less": exact(x < y),
             }
-        answers["half"] = near(wide, 2 * UNIT["e"] * (np.abs(wide) + half[0].astype("d") * half[1]), "e")
+        answers["half"] = approx(wide, 2 * UNIT["e"] * (np.abs(wide) + half[0].astype("d") * half[1]), "e")
         spread = np.abs(z[0]) * np.abs(z[1])
-        answers["product"] = near(z[0] * z[1], 4 * UNIT["d"] * spread, "D")
+        answers["product"] = approx(z[0] * z[1], 4 * UNIT["d"] * spread, "D")
         answers["conjugate"] = exact(z[0].conj())
-        answers["absolute"] = near(np.abs(z[0]), 8 * UNIT["d"] * np.abs(z[0]), "d")
+        answers["absolute"] = approx(np.abs(z[0]), 8 * UNIT["d"] * np.abs(z[0]), "d")
         return answers
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp = gpu.cp
-        x, y, half, z = (gpu.up(given[name]) for name in ("x", "y", "half", "z"))
+        x, y, half, z = (gpu.to_device(data[name]) for name in ("x", "y", "half", "z"))
         return {
-            "isnan": gpu.down(cp.isnan(x + y)),
-            "maximum": gpu.down(cp.maximum(x, y)),
-            "fmax": gpu.down(cp.fmax(x, y)),
-            "sorted": gpu.down(cp.sort(x)),
-            "largest": gpu.down(cp.nanmax(cp.where(cp.isinf(x), cp.nan, x))),
-            "less": gpu.down(x < y),
-            "half": gpu.down(half[0] * half[1] + half[0]),
-            "product": gpu.down(z[0] * z[1]),
-            "conjugate": gpu.down(z[0].conj()),
-            "absolute": gpu.down(cp.abs(z[0])),
+            "isnan": gpu.to_host(cp.isnan(x + y)),
+            "maximum": gpu.to_host(cp.maximum(x, y)),
+            "fmax": gpu.to_host(cp.fmax(x, y)),
+            "sorted": gpu.to_host(cp.sort(x)),
+            "largest": gpu.to_host(cp.nanmax(cp.where(cp.isinf(x), cp.nan, x))),
+            "less": gpu.to_host(x < y),
+            "half": gpu.to_host(half[0] * half[1] + half[0]),
+            "product": gpu.to_host(z[0] * z[1]),
+            "conjugate": gpu.to_host(z[0].conj()),
+            "absolute": gpu.to_host(cp.abs(z[0])),
         }

@@ -1,16 +1,16 @@
-"""Fourier transforms; the expected ones are computed in double precision."""
+"""Fourier transforms; the host computes the expected ones in double precision."""
 
 import math
 import time
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import UNIT, Answer, exact, near
+from gpuenv.smoke.payload.expected import UNIT, ExpectedArray, approx, exact
 from gpuenv.smoke.payload.tests import GpuTest
 
 
 def transform_bound(x, axes, unit):
-    """The largest error of one element of an unnormalised transform.
+    """Returns the error bound of an element of an unnormalized transform.
 
     A transform of n points errs, in the 2-norm, by at most log2(n) eta relative to its result, with eta a small
     multiple of the unit roundoff (Higham, Accuracy and Stability, section 24.1); 16 log2(n) u leaves room for lengths
@@ -22,50 +22,50 @@ def transform_bound(x, axes, unit):
     return 16.0 * max(math.log2(points), 1.0) * unit * math.sqrt(points) * norm
 
 
-def transform(x, axes, dtype) -> Answer:
-    """The forward transform along axes; the bound has room for NumPy's own errors too."""
+def transform(x, axes, dtype) -> ExpectedArray:
+    """Returns the expected forward transform along axes; the bound includes NumPy's errors."""
     value = np.fft.fftn(x.astype(np.complex128), axes=axes)
-    return near(value, np.broadcast_to(1.1 * transform_bound(x, axes, UNIT[dtype]), value.shape), dtype)
+    return approx(value, np.broadcast_to(1.1 * transform_bound(x, axes, UNIT[dtype]), value.shape), dtype)
 
 
-def back(x, axes, dtype) -> Answer:
-    """The input itself, after a transform forth and back: two errors, the second on a normalised transform."""
+def back(x, axes, dtype) -> ExpectedArray:
+    """Returns the input as expected after a round trip: two errors, the second of a normalized transform."""
     points = float(np.prod([x.shape[axis] for axis in axes]))
     bound = np.broadcast_to(2.2 * transform_bound(x, axes, UNIT[dtype]) / math.sqrt(points), x.shape)
-    return near(x, bound, dtype)
+    return approx(x, bound, dtype)
 
 
 def random_signal(random, shape, dtype=np.complex128):
-    """Complex noise."""
+    """Returns complex noise."""
     return (random.standard_normal(shape) + 1j * random.standard_normal(shape)).astype(dtype)
 
 
 class Complex(GpuTest):
-    """Complex transforms in one dimension: powers of two, primes, products of both."""
+    """One-dimensional complex transforms of powers of two, primes and products of both."""
 
-    TITLE = "complex transforms in one dimension"
+    TITLE = "one-dimensional complex transforms"
     LEVELS = {
         "quick": {"lengths": [4096]},
         "normal": {"lengths": [2, 4096, 65536, 4099, 6000, 100003]},
         "deep": {"lengths": [2, 4096, 1048576, 4099, 6000, 1000003, 16777216]},
     }
-    HOST = 1.5  # the memory of the GPU is mostly that of plans
+    HOST = 1.5  # plans take most of the GPU memory
     TOLERANCE = "16 log2(n) u sqrt(n) |x|_2 for each element"
     EXACT_REPEAT = True
 
     def inputs(self, random, size):
         return {str(n): random_signal(random, (n,)) for n in size["lengths"]}
 
-    def expect(self, given):
-        double = {"double_" + n: transform(x, (0,), "D") for n, x in given.items()}
-        single = {"single_" + n: transform(x.astype(np.complex64), (0,), "F") for n, x in given.items()}
+    def expect(self, data):
+        double = {"double_" + n: transform(x, (0,), "D") for n, x in data.items()}
+        single = {"single_" + n: transform(x.astype(np.complex64), (0,), "F") for n, x in data.items()}
         return dict(double, **single)
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         got = {}
-        for n, x in given.items():
-            got["double_" + n] = gpu.down(gpu.cp.fft.fft(gpu.up(x)))
-            got["single_" + n] = gpu.down(gpu.cp.fft.fft(gpu.up(x.astype(np.complex64))))
+        for n, x in data.items():
+            got["double_" + n] = gpu.to_host(gpu.cp.fft.fft(gpu.to_device(x)))
+            got["single_" + n] = gpu.to_host(gpu.cp.fft.fft(gpu.to_device(x.astype(np.complex64))))
         return got
 
     def memory(self, size):
@@ -73,34 +73,34 @@ class Complex(GpuTest):
 
 
 class Real(GpuTest):
-    """Transforms of real signals, and back to real ones."""
+    """Transforms of real signals and their inverses."""
 
-    TITLE = "real to complex and back"
+    TITLE = "real transforms and their inverses"
     LEVELS = {"normal": {"lengths": [1024, 1009, 30000]}, "deep": {"lengths": [1024, 1009, 30000, 4194304]}}
     HOST = 1.5  # as fft.complex
-    TOLERANCE = "16 log2(n) u sqrt(n) |x|_2 for each element; forth and back twice that over sqrt(n)"
+    TOLERANCE = "16 log2(n) u sqrt(n) |x|_2 for each element; for the round trip twice that over sqrt(n)"
 
     def inputs(self, random, size):
         return {str(n): random.standard_normal((3, n)) for n in size["lengths"]}
 
-    def expect(self, given):
+    def expect(self, data):
         answers = {}
-        for n, x in given.items():
+        for n, x in data.items():
             value = np.fft.rfft(x, axis=1)
             bound = np.broadcast_to(1.1 * transform_bound(x, (1,), UNIT["d"]), value.shape)
-            answers["spectrum_" + n] = near(value, bound, "D")
+            answers["spectrum_" + n] = approx(value, bound, "D")
             answers["back_" + n] = back(x, (1,), "d")
             answers["plane_" + n] = back(x, (0, 1), "d")
         return answers
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         fft, got = gpu.cp.fft, {}
-        for n, x in given.items():
-            there = gpu.up(x)
-            spectrum = fft.rfft(there, axis=1)
-            got["spectrum_" + n] = gpu.down(spectrum)
-            got["back_" + n] = gpu.down(fft.irfft(spectrum, n=x.shape[1], axis=1))
-            got["plane_" + n] = gpu.down(fft.irfft2(fft.rfft2(there), s=x.shape))
+        for n, x in data.items():
+            on_gpu = gpu.to_device(x)
+            spectrum = fft.rfft(on_gpu, axis=1)
+            got["spectrum_" + n] = gpu.to_host(spectrum)
+            got["back_" + n] = gpu.to_host(fft.irfft(spectrum, n=x.shape[1], axis=1))
+            got["plane_" + n] = gpu.to_host(fft.irfft2(fft.rfft2(on_gpu), s=x.shape))
         return got
 
     def memory(self, size):
@@ -108,11 +108,11 @@ class Real(GpuTest):
 
 
 class Dimensions(GpuTest):
-    """Complex transforms in two and three dimensions, and batches of them."""
+    """Two- and three-dimensional complex transforms and batches of them."""
 
-    TITLE = "transforms in two and three dimensions, batched"
+    TITLE = "two- and three-dimensional and batched transforms"
     LEVELS = {"normal": {"scale": 1}, "deep": {"scale": 4}}
-    TOLERANCE = "16 log2(n) u sqrt(n) |x|_2 for each element, n being all points of one transform"
+    TOLERANCE = "16 log2(n) u sqrt(n) |x|_2 for each element; n is the number of points of one transform"
     EXACT_REPEAT = True
     CASES = {
         "plane": ((96, 130), (0, 1)),
@@ -126,17 +126,19 @@ class Dimensions(GpuTest):
         shapes = {name: (shape[0] * size["scale"],) + shape[1:] for name, (shape, _) in self.CASES.items()}
         return {name: random_signal(random, shape) for name, shape in shapes.items()}
 
-    def expect(self, given):
-        return {name: transform(x, self.CASES[name][1], "D") for name, x in given.items()}
+    def expect(self, data):
+        return {name: transform(x, self.CASES[name][1], "D") for name, x in data.items()}
 
-    def run(self, gpu, given):
-        return {name: gpu.down(gpu.cp.fft.fftn(gpu.up(x), axes=self.CASES[name][1])) for name, x in given.items()}
+    def run(self, gpu, data):
+        return {
+            name: gpu.to_host(gpu.cp.fft.fftn(gpu.to_device(x), axes=self.CASES[name][1])) for name, x in data.items()
+        }
 
 
 class Inverse(GpuTest):
-    """The inverse transform gives the input back, and the plan cache serves the same plan again."""
+    """The inverse transform restores the input, and the plan cache reuses a plan."""
 
-    TITLE = "the inverse gives the input; the plan cache"
+    TITLE = "inverse transforms and the plan cache"
     LEVELS = {"normal": {"n": 12000}, "deep": {"n": 2000000}}
     TOLERANCE = "twice 16 log2(n) u |x|_2 for each element; the number of plans exactly"
     SHRINKS = "n"
@@ -144,27 +146,27 @@ class Inverse(GpuTest):
     def inputs(self, random, size):
         return {"x": random_signal(random, (size["n"],))}
 
-    def expect(self, given):
-        x = given["x"]
+    def expect(self, data):
+        x = data["x"]
         return {
             "spectrum": transform(x, (0,), "D"),
             "again": transform(x, (0,), "D"),
             "back": back(x, (0,), "D"),
-            # None, then one that the second transform and the inverse use as well; none once it is cleared.
+            # None, then one that the second transform and the inverse reuse; none after clearing.
             "plans": exact(np.array([0, 1, 1, 1, 0])),
         }
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         fft = gpu.cp.fft
         cache = fft.config.get_plan_cache()
         cache.clear()
         cache.set_size(8)
-        x, plans = gpu.up(given["x"]), [cache.get_curr_size()]
+        x, plans = gpu.to_device(data["x"]), [cache.get_curr_size()]
         spectrum = fft.fft(x)
         plans.append(cache.get_curr_size())
         again = fft.fft(x)
         plans.append(cache.get_curr_size())
-        got = {"spectrum": gpu.down(spectrum), "again": gpu.down(again), "back": gpu.down(fft.ifft(spectrum))}
+        got = {"spectrum": gpu.to_host(spectrum), "again": gpu.to_host(again), "back": gpu.to_host(fft.ifft(spectrum))}
         plans.append(cache.get_curr_size())
         cache.clear()
         plans.append(cache.get_curr_size())
@@ -178,9 +180,9 @@ class Inverse(GpuTest):
 class Rates(GpuTest):
     """The rate of a large batch of transforms, and NumPy's on this host."""
 
-    TITLE = "the rate of transforms"
-    # So large that a transform takes the GPU longer than the host, which needs tens of microseconds to ask for the
-    # next: 256 MiB, read and written, take 0.1 ms at 4.8 TB/s.
+    TITLE = "rate of transforms"
+    # Large enough that a transform takes longer than the tens of microseconds that the host needs to launch the next:
+    # 256 MiB, read and written, take 0.1 ms at 4.8 TB/s.
     LEVELS = {"normal": {"batch": 2048, "n": 16384}, "deep": {"batch": 2048, "n": 65536}}
     HOST = 0.1  # eight rows
     TOLERANCE = "16 log2(n) u sqrt(n) |x|_2 for each element of the last transform, in single precision"
@@ -190,20 +192,20 @@ class Rates(GpuTest):
     def inputs(self, random, size):
         return {"few": random_signal(random, (8, size["n"]), np.complex64), "batch": size["batch"]}
 
-    def expect(self, given):
-        return {"last": transform(given["few"][-1:], (1,), "F")}
+    def expect(self, data):
+        return {"last": transform(data["few"][-1:], (1,), "F")}
 
-    def run(self, gpu, given):
-        few, batch = given["few"], given["batch"]
+    def run(self, gpu, data):
+        few, batch = data["few"], data["batch"]
         n, copies = few.shape[1], max(batch // few.shape[0], 1)
-        # Not what tile gives, which is a view: CuPy copies a view before each transform.
-        x = gpu.cp.tile(gpu.up(few), (copies, 1)).copy()
-        took = gpu.steady(lambda: gpu.cp.fft.fft(x, axis=1))
-        gpu.rate("fft_c64", 5.0 * n * np.log2(n) * x.shape[0], x.nbytes, took, "FLOP/s")
+        # Not the view that tile returns: CuPy copies a view before each transform.
+        x = gpu.cp.tile(gpu.to_device(few), (copies, 1)).copy()
+        took = gpu.steady_time(lambda: gpu.cp.fft.fft(x, axis=1))
+        gpu.measure_rate("fft_c64", 5.0 * n * np.log2(n) * x.shape[0], x.nbytes, took, "FLOP/s")
         started = time.perf_counter()
         np.fft.fft(few, axis=1)
         gpu.measure("numpy_fft", 5.0 * n * np.log2(n) * few.shape[0] / (time.perf_counter() - started), "FLOP/s")
-        return {"last": gpu.down(gpu.cp.fft.fft(x, axis=1)[-1:])}
+        return {"last": gpu.to_host(gpu.cp.fft.fft(x, axis=1)[-1:])}
 
     def memory(self, size):
         return size["batch"] * size["n"] * 8 * 5

@@ -1,10 +1,10 @@
-"""The GPU's health: what memory keeps, and the same bits under load."""
+"""The GPU's health: memory patterns, and reproducible results under load."""
 
 import time
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import UNIT, exact
+from gpuenv.smoke.payload.expected import UNIT, exact
 from gpuenv.smoke.payload.tests import GpuTest
 from gpuenv.smoke.payload.tests.blas import NO_TF32, product, product_memory
 
@@ -37,16 +37,16 @@ extern "C" __global__ void gpuenv_read(const unsigned long long *x, unsigned lon
 
 
 class Pattern(GpuTest):
-    """Patterns written over memory and read back; in the deep level over nearly all that is free."""
+    """Patterns written to memory and read back; in the deep level to nearly all free memory."""
 
-    TITLE = "memory keeps what is written"
+    TITLE = "memory patterns"
     LEVELS = {
         "quick": {"mib": 256, "share": 0.0},
         "normal": {"mib": 2048, "share": 0.0},
         "deep": {"mib": 2048, "share": 0.85},
     }
-    HOST = 0.1  # nothing but sums
-    TOLERANCE = "exact: the sum modulo 2**64 of all words read, and the number of words that differ"
+    HOST = 0.1  # only sums
+    TOLERANCE = "exact: the sum modulo 2**64 of all words read, and the number of wrong words"
     SHRINKS = "mib"
     ALONE = ["deep"]
     SECONDS = {"deep": 600}
@@ -60,27 +60,27 @@ class Pattern(GpuTest):
         return {"bytes": size["mib"] << 20, "share": size["share"], "seed": int(random.integers(1, 2**62))}
 
     def checksum(self, words, seed, flip):
-        """The sum modulo 2**64 of the words 0 to n - 1, by the formula for 0 + 1 + ... + (n - 1)."""
+        """Returns the sum modulo 2**64 of the words 0 to n - 1, by the formula for 0 + 1 + ... + (n - 1)."""
         total = (words * (words - 1) // 2 * self.FACTOR + words * seed) & self.MASK
         return (words * self.MASK - total) & self.MASK if flip else total
 
-    def expect(self, given):
-        """Of the first piece; all others hold the same words."""
-        words = min(given["bytes"], self.PIECE) // self.WORD
+    def expect(self, data):
+        """Returns the sums of the first piece; all pieces hold the same words."""
+        words = min(data["bytes"], self.PIECE) // self.WORD
         return {
-            "sums": exact(np.array([self.checksum(words, given["seed"], flip) for flip in (0, 1)], dtype=np.uint64)),
+            "sums": exact(np.array([self.checksum(words, data["seed"], flip) for flip in (0, 1)], dtype=np.uint64)),
             "wrong": exact(np.array([0, 0], dtype=np.uint64)),
         }
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp = gpu.cp
-        words = min(given["bytes"], self.PIECE) // self.WORD
-        # What an integrated GPU takes, the rest of the machine lacks.
-        share = given["share"] / 2 if gpu.is_integrated() else given["share"]
-        wanted = max(given["bytes"], int(gpu.free * share))
+        words = min(data["bytes"], self.PIECE) // self.WORD
+        # An integrated GPU takes its memory from the host.
+        share = data["share"] / 2 if gpu.is_integrated() else data["share"]
+        wanted = max(data["bytes"], int(gpu.free * share))
         pieces = [cp.empty(words, dtype=np.uint64) for _ in range(max(wanted // (words * self.WORD), 1))]
         write, read = gpu.compile(SOURCE, "gpuenv_write"), gpu.compile(SOURCE, "gpuenv_read")
-        n, seed = np.uint64(words), np.uint64(given["seed"])
+        n, seed = np.uint64(words), np.uint64(data["seed"])
         sums, wrong = [], np.zeros(2, dtype=np.uint64)
         for flip in (0, 1):
             found = cp.zeros((len(pieces), 2), dtype=np.uint64)
@@ -88,8 +88,8 @@ class Pattern(GpuTest):
                 write((1024,), (256,), (piece, n, seed, np.int32(flip)))
             for number, piece in enumerate(pieces):
                 read((1024,), (256,), (piece, n, seed, np.int32(flip), found[number]))
-            host = gpu.down(found)
-            # All pieces hold the same words: the first whose sum is not that of the first piece, else that one.
+            host = gpu.to_host(found)
+            # All pieces hold the same words: report the first with another sum, else the first piece.
             odd = np.nonzero(host[:, 0] != host[0, 0])[0]
             sums.append(host[odd[0] if odd.size else 0, 0])
             wrong[flip] = host[:, 1].sum()
@@ -101,12 +101,12 @@ class Pattern(GpuTest):
 
 
 class Sustained(GpuTest):
-    """Sustained load: the same product again and again, each result compared bit for bit, the rate watched."""
+    """Sustained load: repeats one product, compares each result bitwise, and measures the rate."""
 
-    TITLE = "sustained load gives the same bits"
+    TITLE = "reproducible results under sustained load"
     LEVELS = {"deep": {"n": 4096, "seconds": 30}}
     HOST = 1.5  # two matrices
-    TOLERANCE = "exact: every later product has the bits of the first; a corner of that within gamma(2 k) |A| |B|"
+    TOLERANCE = "exact: every product is bitwise equal to the first; a corner of that within gamma(2 k) |A| |B|"
     ALONE = ["normal", "deep"]
     ENVIRONMENT = NO_TF32
     SHRINKS = "n"
@@ -121,18 +121,18 @@ class Sustained(GpuTest):
             "seconds": size["seconds"],
         }
 
-    def expect(self, given):
-        a, b = given["a"][: self.CORNER], given["b"][:, : self.CORNER + 1]
+    def expect(self, data):
+        a, b = data["a"][: self.CORNER], data["b"][:, : self.CORNER + 1]
         return {"corner": product(a, b, UNIT["f"], "f"), "differing": exact(np.array(0)), "ran": exact(np.array(1))}
 
-    def run(self, gpu, given):
-        cp, n = gpu.cp, given["a"].shape[0]
-        a, b = gpu.up(given["a"]), gpu.up(given["b"])
+    def run(self, gpu, data):
+        cp, n = gpu.cp, data["a"].shape[0]
+        a, b = gpu.to_device(data["a"]), gpu.to_device(data["b"])
         first = cp.matmul(a, b)
         differing, rates = cp.zeros((), dtype=np.int64), []
-        until = time.perf_counter() + given["seconds"]
+        until = time.perf_counter() + data["seconds"]
         while time.perf_counter() < until:
-            took = gpu.seconds(lambda: cp.matmul(a, b), rounds=20, warm=0)
+            took = gpu.round_time(lambda: cp.matmul(a, b), rounds=20, warm=0)
             again = cp.matmul(a, b)
             rates.append(2.0 * n**3 / took)
             differing += cp.count_nonzero(first.view(np.int32) != again.view(np.int32))
@@ -140,8 +140,8 @@ class Sustained(GpuTest):
         gpu.measure("sustained_first", float(np.median(rates[:tenth])), "FLOP/s")
         gpu.measure("sustained_last", float(np.median(rates[-tenth:])), "FLOP/s")
         return {
-            "corner": gpu.down(first[: self.CORNER, : self.CORNER + 1]),
-            "differing": gpu.down(differing),
+            "corner": gpu.to_host(first[: self.CORNER, : self.CORNER + 1]),
+            "differing": gpu.to_host(differing),
             "ran": np.array(int(len(rates) > 0)),
         }
 

@@ -6,19 +6,19 @@ from typing import Any, Callable, Optional
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import exact
-from gpuenv.smoke.payload.gpu import Skip
+from gpuenv.smoke.payload.cupy_device import Skip
+from gpuenv.smoke.payload.expected import exact
+from gpuenv.smoke.payload.failures import is_memory_error
 from gpuenv.smoke.payload.tests import GpuTest
-from gpuenv.smoke.payload.troubles import found_no_room
 
 SECONDS = 40.0
-# Files of the working folder take no part, as in the payload itself.
-ELSEWHERE = "import sys\nsys.path[:] = [entry for entry in sys.path if entry]\n"
+# Ignores the files of the working folder, like the payload.
+WITHOUT_WORKING_FOLDER = "import sys\nsys.path[:] = [entry for entry in sys.path if entry]\n"
 MARK = "Traceback (most recent call last):"
 
 
-class Stranger:
-    """An object of another library that has an array on the GPU."""
+class OtherLibrary:
+    """Another library's object with an array on the GPU."""
 
     def __init__(self, array):
         self.array = array
@@ -26,58 +26,58 @@ class Stranger:
 
 
 class Interfaces(GpuTest):
-    """DLPack and the CUDA array interface, within CuPy: the memory is shared, not copied."""
+    """DLPack and the CUDA array interface within CuPy share memory instead of copying."""
 
     TITLE = "DLPack and the CUDA array interface"
     LEVELS = {"quick": {"n": 5003}, "normal": {"n": 100003}}
-    TOLERANCE = "exact: whole numbers; 1 where the memory is the same"
+    TOLERANCE = "exact: integers; 1 if the memory is shared"
 
     def inputs(self, random, size):
         return {"x": random.integers(-(2**60), 2**60, size=(3, size["n"]), dtype=np.int64)}
 
-    def expect(self, given):
-        x = given["x"] + 1
+    def expect(self, data):
+        x = data["x"] + 1
         return {"dlpack": exact(x), "interface": exact(x[:, ::2].copy()), "shared": exact(np.array([1, 1]))}
 
-    def run(self, gpu, given):
-        cp, x = gpu.cp, gpu.up(given["x"])
-        dlpack, interface = cp.from_dlpack(x), cp.asarray(Stranger(x[:, ::2]))
+    def run(self, gpu, data):
+        cp, x = gpu.cp, gpu.to_device(data["x"])
+        dlpack, interface = cp.from_dlpack(x), cp.asarray(OtherLibrary(x[:, ::2]))
         shared = [int(dlpack.data.ptr == x.data.ptr), int(interface.data.ptr == x.data.ptr)]
-        x += 1  # what was only lent sees it
-        return {"dlpack": gpu.down(dlpack), "interface": gpu.down(interface), "shared": np.array(shared)}
+        x += 1  # visible through both views
+        return {"dlpack": gpu.to_host(dlpack), "interface": gpu.to_host(interface), "shared": np.array(shared)}
 
 
-def together(name: str, program: str, is_shared: Callable[[], bool], work: Callable[[], Any]) -> Any:
-    """What another library and CuPy make of something together.
+def run_with_library(name: str, program: str, is_shared: Callable[[], bool], work: Callable[[], Any]) -> Any:
+    """Runs work that uses CuPy and another library; on failure, retries the library without CuPy.
 
     Args:
         name: of the library.
-        program: what it does by itself, in Python.
-        is_shared: whether the GPU lets in a second process; else the program would fail whatever the library can do.
-        work: what both do.
+        program: Python source that uses the library alone.
+        is_shared: whether the GPU allows a second process; otherwise the program would always fail.
+        work: uses both libraries.
 
     Raises:
-        Skip: where the library fails by itself too, which says nothing of CuPy or of the GPU: a build without code for
-            this GPU, a compiler that is not there, a NumPy that is too new for it.
+        Skip: the library fails alone too, so neither CuPy nor the GPU is to blame: a build without code for this GPU, a
+            missing compiler, a NumPy that is too new.
     """
     try:
         return work()
     except (Skip, MemoryError):
-        raise  # where there is no room, the library finds none by itself either
+        raise  # without memory, the library would fail alone too
     except Exception as error:
-        if found_no_room(type(error).__name__, str(error)):
+        if is_memory_error(type(error).__name__, str(error)):
             raise
-        complaint = complaint_of(program) if is_shared() else None
-        if complaint is not None:
-            raise Skip("%s does not work here by itself: %s" % (name, complaint)) from None
+        message = error_without_cupy(program) if is_shared() else None
+        if message is not None:
+            raise Skip("%s does not work here even without CuPy: %s" % (name, message)) from None
         raise
 
 
-def complaint_of(program: str, seconds: float = SECONDS) -> Optional[str]:
-    """What a program says that fails in a process of its own; None where it does not fail, or takes too long."""
+def error_without_cupy(program: str, seconds: float = SECONDS) -> Optional[str]:
+    """Runs a program in its own process and returns its error; None if it succeeds or takes too long."""
     try:
         done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-B", "-c", ELSEWHERE + program],
+            [sys.executable, "-W", "ignore", "-B", "-c", WITHOUT_WORKING_FOLDER + program],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -88,116 +88,116 @@ def complaint_of(program: str, seconds: float = SECONDS) -> Optional[str]:
         return None
     if not done.returncode:
         return None
-    # The line with the exception: the first after the last traceback that is not indented.
-    words = done.stderr.decode("utf-8", "replace").rpartition(MARK)[2]
-    ends = [line for line in words.splitlines() if line[:1].strip()]
-    return ends[0][:300] if ends else "it ended with exit code %d" % done.returncode
+    # The line with the exception is the first unindented one after the last traceback.
+    text = done.stderr.decode("utf-8", "replace").rpartition(MARK)[2]
+    unindented = [line for line in text.splitlines() if line[:1].strip()]
+    return unindented[0][:300] if unindented else "it ended with exit code %d" % done.returncode
 
 
 class _Library(GpuTest):
-    """CuPy and another library; where they fail together, the library is tried without CuPy."""
+    """CuPy and another library; if they fail, the library is tried without CuPy."""
 
-    BY_ITSELF = ""
+    STANDALONE = ""
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         name = type(self).__name__.lower()
-        return together(name, self.BY_ITSELF, gpu.is_shared, lambda: self.share(gpu, given))
+        return run_with_library(name, self.STANDALONE, gpu.is_shared, lambda: self.share(gpu, data))
 
 
 class Torch(_Library):
-    """Arrays go to torch and back without a copy, and torch computes on them."""
+    """Passes arrays to torch and back without a copy; torch computes on them."""
 
     TITLE = "with torch"
     LEVELS = {"normal": {"n": 50021}}
     NEEDS = ["module:torch"]
-    TOLERANCE = "exact: whole numbers; 1 where the memory is the same"
+    TOLERANCE = "exact: integers; 1 if the memory is shared"
     SECONDS = {"normal": 120}
-    BY_ITSELF = """
+    STANDALONE = """
 import torch
 
 print((torch.arange(8, device="cuda") * 3 + 1).cpu())
 """
 
-    def expect(self, given):
-        x = given["x"]
-        return {"there": exact(x * 3 + 1), "back": exact(x - 9), "shared": exact(np.array([1, 1]))}
+    def expect(self, data):
+        x = data["x"]
+        return {"result": exact(x * 3 + 1), "back": exact(x - 9), "shared": exact(np.array([1, 1]))}
 
-    def share(self, gpu, given):
+    def share(self, gpu, data):
         import torch
 
         if not torch.cuda.is_available():
-            raise Skip("this torch (%s) sees no GPU: it may be a CPU-only build" % torch.__version__)
-        cp, x = gpu.cp, gpu.up(given["x"])
+            raise Skip("torch %s finds no GPU: it may be a CPU-only build" % torch.__version__)
+        cp, x = gpu.cp, gpu.to_device(data["x"])
         tensor = torch.from_dlpack(x)
         shared = [int(tensor.data_ptr() == x.data.ptr)]
-        # torch works on its own current stream, which need not be CuPy's.
+        # torch uses its own current stream, which may differ from CuPy's.
         cp.cuda.Device().synchronize()
-        there = cp.from_dlpack(tensor * 3 + 1)
-        other = torch.as_tensor(given["x"], device="cuda") - 9
+        result = cp.from_dlpack(tensor * 3 + 1)
+        other = torch.as_tensor(data["x"], device="cuda") - 9
         torch.cuda.synchronize()
         back = cp.asarray(other)
         shared.append(int(back.data.ptr == other.data_ptr()))
-        return {"there": gpu.down(there), "back": gpu.down(back), "shared": np.array(shared)}
+        return {"result": gpu.to_host(result), "back": gpu.to_host(back), "shared": np.array(shared)}
 
 
 class Numba(_Library):
-    """A numba kernel works on an array of CuPy's."""
+    """Runs a numba kernel on a CuPy array."""
 
     TITLE = "with numba"
     LEVELS = {"normal": {"n": 50021}}
     NEEDS = ["module:numba"]
-    TOLERANCE = "exact: whole numbers"
+    TOLERANCE = "exact: integers"
     SECONDS = {"normal": 120}
-    BY_ITSELF = """
+    STANDALONE = """
 import numpy
 from numba import cuda
 
 @cuda.jit
 def double(x):
-    place = cuda.grid(1)
-    if place < x.size:
-        x[place] = x[place] * 2 + 5
+    index = cuda.grid(1)
+    if index < x.size:
+        x[index] = x[index] * 2 + 5
 
 double[1, 32](cuda.to_device(numpy.arange(8)))
 cuda.synchronize()
 """
 
-    def expect(self, given):
-        return {"x": exact(given["x"] * 2 + 5)}
+    def expect(self, data):
+        return {"x": exact(data["x"] * 2 + 5)}
 
-    def share(self, gpu, given):
+    def share(self, gpu, data):
         try:
             from numba import cuda
         except ImportError as error:
-            raise Skip("numba has no CUDA here: %s" % error) from error
+            raise Skip("numba has no CUDA support here: %s" % error) from error
         if not cuda.is_available():
             raise Skip("numba finds no CUDA driver or toolkit here")
 
         @cuda.jit
         def double(x):
-            place = cuda.grid(1)
-            if place < x.size:
-                x[place] = x[place] * 2 + 5
+            index = cuda.grid(1)
+            if index < x.size:
+                x[index] = x[index] * 2 + 5
 
-        x = gpu.up(given["x"])
+        x = gpu.to_device(data["x"])
         gpu.cp.cuda.Device().synchronize()
         double[(x.size + 127) // 128, 128](cuda.as_cuda_array(x))
         cuda.synchronize()
-        return {"x": gpu.down(x)}
+        return {"x": gpu.to_host(x)}
 
 
 class Jax(_Library):
-    """Arrays go to jax and back by DLPack."""
+    """Passes arrays to jax and back through DLPack."""
 
     TITLE = "with jax"
     LEVELS = {"normal": {"n": 50021}}
     NEEDS = ["module:jax"]
-    HOST = 0.1  # few numbers
-    TOLERANCE = "exact: whole numbers of 32 bits, which is what jax computes in unless told otherwise"
-    # Else jax takes most of the memory at once (its documentation, GPU memory allocation).
+    HOST = 0.1  # small arrays
+    TOLERANCE = "exact: 32-bit integers, the default of jax"
+    # By default jax allocates most of the memory at once (its documentation, GPU memory allocation).
     ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     SECONDS = {"normal": 120}
-    BY_ITSELF = """
+    STANDALONE = """
 import jax
 
 (jax.numpy.arange(8) * 3 + 7).block_until_ready()
@@ -206,20 +206,20 @@ import jax
     def inputs(self, random, size):
         return {"x": random.integers(-(2**20), 2**20, size=size["n"], dtype=np.int32)}
 
-    def expect(self, given):
-        return {"x": exact(given["x"] * 3 + 7)}
+    def expect(self, data):
+        return {"x": exact(data["x"] * 3 + 7)}
 
-    def share(self, gpu, given):
+    def share(self, gpu, data):
         import jax
         import jax.dlpack
 
         if jax.default_backend() != "gpu":
-            raise Skip("this jax computes on %s: it may be a CPU-only build" % jax.default_backend())
-        x = gpu.up(given["x"])
+            raise Skip("jax computes on %s: it may be a CPU-only build" % jax.default_backend())
+        x = gpu.to_device(data["x"])
         gpu.cp.cuda.Device().synchronize()
         y = jax.dlpack.from_dlpack(x) * 3 + 7
         y.block_until_ready()
-        return {"x": gpu.down(gpu.cp.from_dlpack(y))}
+        return {"x": gpu.to_host(gpu.cp.from_dlpack(y))}
 
     def memory(self, size):
         return 1 << 30

@@ -1,46 +1,46 @@
-"""Memory: CuPy's pool, the driver's, managed and pinned memory, and what happens where there is too little."""
+"""Memory: CuPy's pool, the driver's pool, managed and pinned memory, and exhaustion."""
 
 import ctypes
 import os
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import exact, near
-from gpuenv.smoke.payload.gpu import Skip
+from gpuenv.smoke.payload.cupy_device import Skip
+from gpuenv.smoke.payload.expected import approx, exact
+from gpuenv.smoke.payload.failures import cuda_status, explain_lack_of_memory
 from gpuenv.smoke.payload.tests import GpuTest
-from gpuenv.smoke.payload.troubles import cuda_status, lack_of_memory
 
 
 class Pool(GpuTest):
-    """The memory pool: a block that is given back is used again, and what is free goes back to the GPU when asked."""
+    """The memory pool reuses freed blocks and returns free memory to the GPU on request."""
 
     TITLE = "pool: reuse, growth and return"
     LEVELS = {"quick": {"kib": 4096}, "normal": {"kib": 65536}}
-    TOLERANCE = "exact: bytes, and whole numbers"
+    TOLERANCE = "exact: bytes, and integers"
 
     def inputs(self, random, size):
-        # A multiple of 512 bytes, which is what CuPy rounds allocations up to.
+        # A multiple of 512 bytes, to which CuPy rounds up allocations.
         n = size["kib"] * 1024 // 8
         return {
             "x": random.integers(0, 2**62, size=n, dtype=np.int64),
             "y": random.integers(0, 2**62, size=n, dtype=np.int64),
         }
 
-    def expect(self, given):
-        n = given["x"].nbytes
+    def expect(self, data):
+        n = data["x"].nbytes
         return {
-            "x": exact(given["x"]),
-            "y": exact(given["y"]),
-            # After each step: an array, given back, a second one in its place, a third one, all given back.
+            "x": exact(data["x"]),
+            "y": exact(data["y"]),
+            # After each step: an array, freed, a second one at its address, a third one, all freed.
             "used": exact(np.array([n, 0, n, 2 * n, 0])),
             "held": exact(np.array([n, n, n, 2 * n, 2 * n])),
-            "same_place": exact(np.array([1])),
+            "same_address": exact(np.array([1])),
             "returned": exact(np.array([0, 0])),
         }
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp = gpu.cp
-        # A pool of its own: the limit and the allocator that the caller's environment sets stay what they are.
+        # A separate pool, independent of the limit and the allocator in the caller's environment.
         pool = cp.cuda.MemoryPool()
         pool.set_limit(size=gpu.pool.get_limit())
         used, held, got = [], [], {}
@@ -50,19 +50,19 @@ class Pool(GpuTest):
             held.append(pool.total_bytes())
 
         with cp.cuda.using_allocator(pool.malloc):
-            x = cp.empty(given["x"].shape, dtype=np.int64)
-            x.set(given["x"])
+            x = cp.empty(data["x"].shape, dtype=np.int64)
+            x.set(data["x"])
             note()
-            got["x"] = gpu.down(x)
-            place = x.data.ptr
+            got["x"] = gpu.to_host(x)
+            address = x.data.ptr
             del x
             note()
-            y = cp.empty(given["y"].shape, dtype=np.int64)
-            y.set(given["y"])
+            y = cp.empty(data["y"].shape, dtype=np.int64)
+            y.set(data["y"])
             note()
-            got["same_place"] = np.array([int(y.data.ptr == place)])
-            got["y"] = gpu.down(y)
-            z = cp.empty(given["y"].shape, dtype=np.int64)
+            got["same_address"] = np.array([int(y.data.ptr == address)])
+            got["y"] = gpu.to_host(y)
+            z = cp.empty(data["y"].shape, dtype=np.int64)
             note()
             del y, z
             note()
@@ -76,32 +76,32 @@ class Pool(GpuTest):
 
 
 class Fragmentation(GpuTest):
-    """Blocks of many sizes, given back in pieces: neighbours are joined, and the contents of the others stay."""
+    """Freed blocks are merged with free neighbours; the contents of other blocks stay intact."""
 
-    TITLE = "fragmentation: neighbours are joined again"
+    TITLE = "fragmentation: free neighbours are merged"
     LEVELS = {"normal": {"blocks": 64}, "deep": {"blocks": 512}}
-    HOST = 0.1  # nothing
-    TOLERANCE = "exact: bytes, and whole numbers"
+    HOST = 0.1  # almost none
+    TOLERANCE = "exact: bytes, and integers"
     BLOCK = 1 << 20
 
     def inputs(self, random, size):
         return {"blocks": size["blocks"], "start": int(random.integers(1, 2**30))}
 
-    def expect(self, given):
-        blocks = given["blocks"]
-        values = given["start"] + np.arange(blocks, dtype=np.int64)
-        whole = blocks * self.BLOCK
+    def expect(self, data):
+        blocks = data["blocks"]
+        values = data["start"] + np.arange(blocks, dtype=np.int64)
+        total = blocks * self.BLOCK
         return {
-            # One large block is split for the small ones; they become one again when all are given back, and it is
-            # used for the next large one: had they stayed apart, the pool would hold twice as much then.
-            "held": exact(np.array([whole, whole, whole, whole, whole])),
-            "used": exact(np.array([0, whole, whole // 2, 0, whole])),
+            # One large block is split into small ones; once all are freed, they merge and serve the next large
+            # allocation: otherwise the pool would then hold twice as much.
+            "held": exact(np.array([total, total, total, total, total])),
+            "used": exact(np.array([0, total, total // 2, 0, total])),
             "values": exact(values[1::2]),
             "large": exact(values),
         }
 
-    def run(self, gpu, given):
-        cp, blocks, start, words = gpu.cp, given["blocks"], given["start"], self.BLOCK // 8
+    def run(self, gpu, data):
+        cp, blocks, start, words = gpu.cp, data["blocks"], data["start"], self.BLOCK // 8
         pool, held, used = cp.cuda.MemoryPool(), [], []
 
         def note():
@@ -116,13 +116,13 @@ class Fragmentation(GpuTest):
             note()
             del pieces[::2]
             note()
-            values = np.array([int(gpu.down(piece[-1:])[0]) for piece in pieces])
+            values = np.array([int(gpu.to_host(piece[-1:])[0]) for piece in pieces])
             del pieces
             note()
             large = cp.empty(blocks * words, dtype=np.int64)
             note()
             large[::words] = cp.arange(start, start + blocks, dtype=np.int64)
-            got = {"large": gpu.down(large[::words]), "values": values}
+            got = {"large": gpu.to_host(large[::words]), "values": values}
             del large
         pool.free_all_blocks()
         got["held"], got["used"] = np.array(held), np.array(used)
@@ -133,7 +133,7 @@ class Fragmentation(GpuTest):
 
 
 class Leak(GpuTest):
-    """A thousand rounds of allocating, computing and giving back leave nothing behind."""
+    """A thousand rounds of allocating, computing and freeing leak nothing."""
 
     TITLE = "no leak over a thousand rounds"
     LEVELS = {"normal": {"rounds": 1000}, "deep": {"rounds": 20000}}
@@ -147,15 +147,15 @@ class Leak(GpuTest):
     def inputs(self, random, size):
         return {"x": random.integers(0, 1000, size=self.N, dtype=np.int64), "rounds": size["rounds"]}
 
-    def expect(self, given):
+    def expect(self, data):
         return {
-            "x": exact(given["x"] + given["rounds"]),
+            "x": exact(data["x"] + data["rounds"]),
             "grown": exact(np.array([1, 1])),
-            "free": near(np.array(1.0), self.MAY_GO / float(1 << 30), "d"),
+            "free": approx(np.array(1.0), self.MAY_GO / float(1 << 30), "d"),
         }
 
-    def run(self, gpu, given):
-        cp, x = gpu.cp, gpu.up(given["x"])
+    def run(self, gpu, data):
+        cp, x = gpu.cp, gpu.to_device(data["x"])
 
         def one(x):
             kept = [cp.empty(self.N + 512 * number, dtype=np.float64) for number in range(4)]
@@ -169,48 +169,48 @@ class Leak(GpuTest):
 
         def all_rounds():
             nonlocal x
-            free = gpu.room()
-            for _ in range(given["rounds"]):
+            free = gpu.free_memory()
+            for _ in range(data["rounds"]):
                 x = one(x)
             cp.cuda.Device().synchronize()
-            lost = free - gpu.room()
-            answers.append(gpu.down(x))
+            lost = free - gpu.free_memory()
+            answers.append(gpu.to_host(x))
             return lost
 
         lost = self.leaked(all_rounds)
         grown = [int(gpu.pool.total_bytes() == held), int(gpu.pool.used_bytes() == used)]
-        # One, less the gibibytes that were lost.
+        # One minus the lost gibibytes.
         return {"x": answers[0], "grown": np.array(grown), "free": np.array(1.0 - max(lost, 0) / float(1 << 30))}
 
     def leaked(self, all_rounds):
-        """Bytes that are gone after all rounds; where it is too much, once more: a leak is there again.
+        """Returns the bytes lost in all rounds; repeats the rounds if that is too much, since a leak recurs.
 
-        Another program that starts meanwhile, or a desktop, takes its memory once.
+        Another program or a desktop that starts meanwhile takes memory only once.
         """
         lost = all_rounds()
         return lost if lost <= self.MAY_GO else min(lost, all_rounds())
 
 
 class Limit(GpuTest):
-    """A pool with a limit refuses what is beyond it, says so, and serves what is within."""
+    """A pool with a limit rejects allocations beyond it and serves those within."""
 
     TITLE = "a limit is respected, and what follows works"
     LEVELS = {"normal": {"mib": 64}}
-    TOLERANCE = "exact: 1 where an allocation was refused with OutOfMemoryError, and whole numbers"
+    TOLERANCE = "exact: 1 where an allocation was refused with OutOfMemoryError, and integers"
 
     def inputs(self, random, size):
         limit = size["mib"] << 20
         return {"limit": limit, "x": random.integers(0, 2**62, size=limit // 2 // 8, dtype=np.int64)}
 
-    def expect(self, given):
+    def expect(self, data):
         return {
             "refused": exact(np.array([1, 0, 1])),
-            "limit": exact(np.array(given["limit"])),
-            "x": exact(given["x"]),
+            "limit": exact(np.array(data["limit"])),
+            "x": exact(data["x"]),
         }
 
-    def run(self, gpu, given):
-        cp, limit = gpu.cp, given["limit"]
+    def run(self, gpu, data):
+        cp, limit = gpu.cp, data["limit"]
         pool = cp.cuda.MemoryPool()
         pool.set_limit(size=limit)
         refused, kept = [], []
@@ -223,12 +223,12 @@ class Limit(GpuTest):
                     refused.append(1)
             kept.clear()
             pool.free_all_blocks()
-            x = cp.empty(given["x"].shape, dtype=np.int64)
-            x.set(given["x"])
+            x = cp.empty(data["x"].shape, dtype=np.int64)
+            x.set(data["x"])
             got = {"x": x.get(), "limit": np.array(pool.get_limit())}
             del x
-        # Copied once more by the usual way, by the usual pool.
-        got["x"] = gpu.down(gpu.up(got["x"]))
+        # Copies once more with the default pool.
+        got["x"] = gpu.to_host(gpu.to_device(got["x"]))
         got["refused"] = np.array(refused)
         pool.free_all_blocks()
         return got
@@ -238,24 +238,24 @@ class Limit(GpuTest):
 
 
 class Chunks(GpuTest):
-    """An array that does not fit at once is worked off in pieces, within a pool that may hold two of them."""
+    """Processes an array in chunks within a pool that can hold two of them."""
 
-    TITLE = "an array larger than the pool, in pieces"
+    TITLE = "an array larger than the pool, in chunks"
     LEVELS = {"normal": {"mib": 64, "pieces": 16}, "deep": {"mib": 512, "pieces": 32}}
-    HOST = 30  # all the pieces
-    TOLERANCE = "exact: whole numbers, and the bytes that the pool held at most"
+    HOST = 30  # all chunks
+    TOLERANCE = "exact: integers, and the maximum bytes of the pool"
     SHRINKS = "mib"
 
     def inputs(self, random, size):
         n = max(size["mib"], 1) * (1 << 20) // 8 // size["pieces"]
         return {"x": random.integers(0, 2**40, size=(size["pieces"], n), dtype=np.int64)}
 
-    def expect(self, given):
-        x = given["x"]
+    def expect(self, data):
+        x = data["x"]
         return {"x": exact((x ^ 0x5A5A5A) + 1), "within": exact(np.array([1]))}
 
-    def run(self, gpu, given):
-        cp, x = gpu.cp, given["x"]
+    def run(self, gpu, data):
+        cp, x = gpu.cp, data["x"]
         pool, answer, most = cp.cuda.MemoryPool(), np.empty_like(x), 0
         limit = 3 * x[0].nbytes + (1 << 20)
         pool.set_limit(size=limit)
@@ -269,7 +269,7 @@ class Chunks(GpuTest):
                 most = max(most, pool.total_bytes())
                 del piece
         pool.free_all_blocks()
-        answer[-1] = gpu.down(gpu.up(answer[-1]))
+        answer[-1] = gpu.to_host(gpu.to_device(answer[-1]))
         return {"x": answer, "within": np.array([int(0 < most <= limit)])}
 
     def memory(self, size):
@@ -277,33 +277,33 @@ class Chunks(GpuTest):
 
 
 class _Whole(GpuTest):
-    """An array of whole numbers."""
+    """An array of integers."""
 
     def inputs(self, random, size):
         return {"x": random.integers(0, 2**40, size=size["n"], dtype=np.int64)}
 
 
 class Exhausted(_Whole):
-    """Asking for more than the GPU has: refused with OutOfMemoryError, and the next allocation works."""
+    """An allocation beyond the GPU's memory raises OutOfMemoryError, and the next allocation works."""
 
-    TITLE = "more than there is: refused, and recovered from"
+    TITLE = "recovery from an allocation beyond the memory"
     LEVELS = {"normal": {"n": 500009}}
-    TOLERANCE = "exact: 1 where the allocation was refused, 0 where others were blamed for it, and whole numbers"
+    TOLERANCE = "exact: 1 where the allocation was refused, 0 where others were blamed for it, and integers"
     WSL = "/dev/dxg"
 
-    def expect(self, given):
-        return {"refused": exact(np.array([1])), "blamed_others": exact(np.array([0])), "x": exact(given["x"] - 5)}
+    def expect(self, data):
+        return {"refused": exact(np.array([1])), "blamed_others": exact(np.array([0])), "x": exact(data["x"] - 5)}
 
     def obstacle(self, *, integrated, wsl):
-        """Why nothing is asked for beyond what there is; empty where it can be."""
+        """Returns why the memory must not be exhausted; empty if it may be."""
         if integrated:
-            return "this GPU has no memory of its own: beyond what there is, the whole machine may stand still"
-        return "this GPU has no bound in WSL: Windows lends the host's memory to its programs" if wsl else ""
+            return "this GPU shares the host's memory: exhausting it may freeze the machine"
+        return "in WSL, Windows extends the GPU memory by host memory" if wsl else ""
 
-    def run(self, gpu, given):
-        hindered = self.obstacle(integrated=gpu.is_integrated(), wsl=os.path.exists(self.WSL))
-        if hindered:
-            raise Skip(hindered)
+    def run(self, gpu, data):
+        obstacle = self.obstacle(integrated=gpu.is_integrated(), wsl=os.path.exists(self.WSL))
+        if obstacle:
+            raise Skip(obstacle)
         cp, refused, kept, blamed = gpu.cp, 0, None, 0
         wanted = gpu.total + (1 << 30)
         try:
@@ -311,14 +311,14 @@ class Exhausted(_Whole):
         except cp.cuda.memory.OutOfMemoryError:
             refused = 1
             free = int(gpu.runtime.memGetInfo()[0])
-            trouble = lack_of_memory(wanted, gpu.pool.total_bytes(), free, gpu.total, 0)
+            trouble = explain_lack_of_memory(wanted, gpu.pool.total_bytes(), free, gpu.total, 0)
             blamed = int(trouble.trouble == "memory-held-by-others")
         del kept
         gpu.pool.free_all_blocks()
         return {
             "refused": np.array([refused]),
             "blamed_others": np.array([blamed]),
-            "x": gpu.down(gpu.up(given["x"]) - 5),
+            "x": gpu.to_host(gpu.to_device(data["x"]) - 5),
         }
 
 
@@ -327,28 +327,28 @@ class AsyncPool(_Whole):
 
     TITLE = "the asynchronous pool"
     LEVELS = {"normal": {"n": 1000003, "rounds": 30}}
-    TOLERANCE = "exact: whole numbers"
+    TOLERANCE = "exact: integers"
     SUPPORTED = 115  # cudaDevAttrMemoryPoolsSupported (driver_types.h)
 
     def inputs(self, random, size):
         return dict(super().inputs(random, size), rounds=size["rounds"])
 
-    def expect(self, given):
-        return {"x": exact(given["x"] + 3 * given["rounds"])}
+    def expect(self, data):
+        return {"x": exact(data["x"] + 3 * data["rounds"])}
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp = gpu.cp
         if not gpu.attribute(self.SUPPORTED):
             raise Skip("this GPU or driver has no stream-ordered memory pools")
         pool = cp.cuda.MemoryAsyncPool()
         stream = cp.cuda.Stream(non_blocking=True)
         with cp.cuda.using_allocator(pool.malloc), stream:
-            x = cp.empty(given["x"].shape, dtype=np.int64)
-            x.set(given["x"], stream=stream)
-            for _ in range(given["rounds"]):
+            x = cp.empty(data["x"].shape, dtype=np.int64)
+            x.set(data["x"], stream=stream)
+            for _ in range(data["rounds"]):
                 x = x + 3
             stream.synchronize()
-            answer = gpu.down(x)
+            answer = gpu.to_host(x)
             del x
             stream.synchronize()
         return {"x": answer}
@@ -358,28 +358,28 @@ class AsyncPool(_Whole):
 
 
 class Managed(_Whole):
-    """Managed memory: written by the GPU, read on the host by address, where the GPU has it."""
+    """Managed memory, written by the GPU and read on the host by address."""
 
     TITLE = "managed memory"
     LEVELS = {"normal": {"n": 1000003}}
-    TOLERANCE = "exact: whole numbers"
+    TOLERANCE = "exact: integers"
     MANAGED = 83  # cudaDevAttrManagedMemory (driver_types.h)
     NOT_SUPPORTED = 801  # cudaErrorNotSupported (driver_types.h)
 
-    def expect(self, given):
-        return {"device": exact(given["x"] + 11), "host": exact(given["x"] + 11)}
+    def expect(self, data):
+        return {"device": exact(data["x"] + 11), "host": exact(data["x"] + 11)}
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp = gpu.cp
         if not gpu.attribute(self.MANAGED):
             raise Skip("this GPU has no managed memory")
         pool = cp.cuda.MemoryPool(cp.cuda.malloc_managed)
         with cp.cuda.using_allocator(pool.malloc):
-            x = self.lent(lambda: cp.empty(given["x"].shape, dtype=np.int64))
-            x.set(given["x"])
+            x = self.lent(lambda: cp.empty(data["x"].shape, dtype=np.int64))
+            x.set(data["x"])
             x += 11
             cp.cuda.Device().synchronize()
-            got = {"device": gpu.down(x)}
+            got = {"device": gpu.to_host(x)}
             raw = (ctypes.c_int64 * x.size).from_address(x.data.ptr)
             got["host"] = np.frombuffer(raw, dtype=np.int64).copy()
             del raw, x
@@ -387,7 +387,7 @@ class Managed(_Whole):
         return got
 
     def lent(self, make):
-        """What was asked for. A vGPU may have no managed memory though its GPU has, and a sandbox may keep it away.
+        """Allocates managed memory, which a vGPU may lack although its GPU supports it, and a sandbox may block.
 
         NVIDIA AI Enterprise Release Notes, Unified Memory Support; gvisor, issue 9593.
         """
@@ -396,35 +396,35 @@ class Managed(_Whole):
         except RuntimeError as error:
             if cuda_status(error) != self.NOT_SUPPORTED:
                 raise
-            raise Skip("this GPU has no managed memory to lend here: %s" % error) from error
+            raise Skip("this GPU has no managed memory here: %s" % error) from error
 
     def memory(self, size):
         return size["n"] * 8 * 3
 
 
 class PinnedPool(_Whole):
-    """Pinned host memory from its pool: given back and used again, and copied from."""
+    """The pool of pinned host memory reuses freed blocks; copies from it are correct."""
 
     TITLE = "the pool of pinned memory"
     LEVELS = {"normal": {"n": 300007}}
-    TOLERANCE = "exact: whole numbers"
+    TOLERANCE = "exact: integers"
 
-    def expect(self, given):
-        return {"x": exact(given["x"] * 3), "y": exact(given["x"] * 5), "same_place": exact(np.array([1]))}
+    def expect(self, data):
+        return {"x": exact(data["x"] * 3), "y": exact(data["x"] * 5), "same_address": exact(np.array([1]))}
 
-    def run(self, gpu, given):
-        cp, host = gpu.cp, given["x"]
-        pool, got, places = cp.cuda.PinnedMemoryPool(), {}, []
+    def run(self, gpu, data):
+        cp, host = gpu.cp, data["x"]
+        pool, got, addresses = cp.cuda.PinnedMemoryPool(), {}, []
         for name, factor in (("x", 3), ("y", 5)):
             block = pool.malloc(host.nbytes)
-            places.append(block.ptr)
+            addresses.append(block.ptr)
             pinned = np.frombuffer(block, dtype=np.int64, count=host.size)
             pinned[...] = host
-            there = cp.empty(host.shape, dtype=np.int64)
-            there.set(pinned)
+            on_gpu = cp.empty(host.shape, dtype=np.int64)
+            on_gpu.set(pinned)
             cp.cuda.Device().synchronize()
-            got[name] = gpu.down(there * factor)
+            got[name] = gpu.to_host(on_gpu * factor)
             del pinned, block
-        got["same_place"] = np.array([int(places[0] == places[1])])
+        got["same_address"] = np.array([int(addresses[0] == addresses[1])])
         pool.free_all_blocks()
         return got

@@ -4,19 +4,19 @@ import math
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import exact, near
+from gpuenv.smoke.payload.expected import approx, exact
 from gpuenv.smoke.payload.tests import GpuTest
 
 
 class Moments(GpuTest):
-    """Uniform, normal and exponential numbers have the moments that they should have."""
+    """Uniform, normal and exponential numbers have the expected moments."""
 
     TITLE = "moments of random numbers"
     LEVELS = {"quick": {"n": 200000}, "normal": {"n": 2000000}, "deep": {"n": 50000000}}
-    HOST = 0.1  # nothing but the moments
-    TOLERANCE = "7 standard errors of each mean: a sound generator misses one in 4e11 times"
+    HOST = 0.1  # only the moments
+    TOLERANCE = "7 standard errors of each mean: a correct generator exceeds them once in 4e11 times"
     SHRINKS = "n"
-    # Distribution -> its mean, and its central moments from the second to the fourth; each is then moved by a distance.
+    # Distribution -> its mean and its second to fourth central moments; each is then shifted by an offset.
     MOMENTS = {
         "uniform": (0.5, 1 / 12.0, 0.0, 1 / 80.0),
         "normal": (0.0, 1.0, 0.0, 3.0),
@@ -27,32 +27,32 @@ class Moments(GpuTest):
         seed = int(random.integers(1, 2**31 - 1))
         return {"n": size["n"], "seed": seed, "distance": float(random.uniform(0.5, 2.0))}
 
-    def expect(self, given):
-        n, answers = given["n"], {}
+    def expect(self, data):
+        n, answers = data["n"], {}
         for name, (origin, second, third, fourth) in self.MOMENTS.items():
-            mean = origin + given["distance"]
+            mean = origin + data["distance"]
             square = mean * mean + second
             spread = fourth - second**2 + 4 * mean * third + 4 * mean**2 * second  # the variance of the square
             error = 7.0 * np.sqrt(np.array([second, spread]) / n)
-            answers[name] = near(np.array([mean, square]), error, "d")
-        # For each half of the interval the share of the numbers in it: a constant has the mean of one alone.
-        answers["halves"] = near(np.array([0.5, 0.5]), 7.0 * math.sqrt(0.25 / n), "d")
+            answers[name] = approx(np.array([mean, square]), error, "d")
+        # The share of numbers in each half of the interval, which detects a constant.
+        answers["halves"] = approx(np.array([0.5, 0.5]), 7.0 * math.sqrt(0.25 / n), "d")
         return answers
 
-    def run(self, gpu, given):
-        cp, n = gpu.cp, given["n"]
-        generator = cp.random.default_rng(given["seed"])
-        cp.random.seed(given["seed"])
-        distance = given["distance"]
+    def run(self, gpu, data):
+        cp, n = gpu.cp, data["n"]
+        generator = cp.random.default_rng(data["seed"])
+        cp.random.seed(data["seed"])
+        distance = data["distance"]
         draws = {
             "uniform": generator.random(n) + distance,
-            # From the older interface, which has a generator of its own.
+            # The legacy interface has its own generator.
             "normal": cp.random.normal(distance, 1.0, size=n),
             "exponential": generator.standard_exponential(n) + distance,
         }
-        got = {name: gpu.down(cp.stack([x.mean(), (x * x).mean()])) for name, x in draws.items()}
+        got = {name: gpu.to_host(cp.stack([x.mean(), (x * x).mean()])) for name, x in draws.items()}
         upper = (draws["uniform"] >= 0.5 + distance).astype(cp.float64).mean()
-        got["halves"] = gpu.down(cp.stack([1.0 - upper, upper]))
+        got["halves"] = gpu.to_host(cp.stack([1.0 - upper, upper]))
         return got
 
     def memory(self, size):
@@ -60,29 +60,29 @@ class Moments(GpuTest):
 
 
 class Reproducible(GpuTest):
-    """The same seed gives the same numbers, another seed others; a permutation holds every number once."""
+    """Seeds reproduce numbers, other seeds give others; a permutation has every number once."""
 
     TITLE = "reproducible seeds, and permutations"
     LEVELS = {"normal": {"n": 100003}, "deep": {"n": 3000017}}
     HOST = 0.75  # a permutation alone
-    TOLERANCE = "exact where the seed is the same; of other seeds at most 3 doubles in a million agree by chance"
+    TOLERANCE = "exact for equal seeds; for other seeds at most 3 doubles in a million agree by chance"
     SHRINKS = "n"
 
     def inputs(self, random, size):
         return {"n": size["n"] + int(random.integers(1000)), "seed": int(random.integers(1, 2**31 - 2))}
 
-    def expect(self, given):
-        n = given["n"]
+    def expect(self, data):
+        n = data["n"]
         return {
             "same": exact(np.array([n, n], dtype=np.int64)),
-            "other": near(np.array([n, n]), 3 + n // 10**6, np.int64),
+            "other": approx(np.array([n, n]), 3 + n // 10**6, np.int64),
             "permutation": exact(np.arange(n, dtype=np.int64)),
-            # As many numbers stay in their place as a Poisson distribution of mean 1 says.
-            "moved": near(np.array(n), 20, np.int64),
+            # The number of fixed points has a Poisson distribution with mean 1.
+            "moved": approx(np.array(n), 20, np.int64),
         }
 
-    def run(self, gpu, given):
-        cp, n, seed = gpu.cp, given["n"], given["seed"]
+    def run(self, gpu, data):
+        cp, n, seed = gpu.cp, data["n"], data["seed"]
 
         def draw(number):
             old = cp.random.RandomState(number)
@@ -92,10 +92,10 @@ class Reproducible(GpuTest):
         permutation = cp.random.RandomState(seed).permutation(n)
         count = cp.count_nonzero
         return {
-            "same": gpu.down(cp.stack([count(x == y) for x, y in zip(first, again)])).astype(np.int64),
-            "other": gpu.down(cp.stack([count(x != y) for x, y in zip(first, other)])).astype(np.int64),
-            "permutation": gpu.down(cp.sort(permutation)).astype(np.int64),
-            "moved": gpu.down(count(permutation != cp.arange(n))).astype(np.int64),
+            "same": gpu.to_host(cp.stack([count(x == y) for x, y in zip(first, again)])).astype(np.int64),
+            "other": gpu.to_host(cp.stack([count(x != y) for x, y in zip(first, other)])).astype(np.int64),
+            "permutation": gpu.to_host(cp.sort(permutation)).astype(np.int64),
+            "moved": gpu.to_host(count(permutation != cp.arange(n))).astype(np.int64),
         }
 
     def memory(self, size):

@@ -1,8 +1,8 @@
-"""Linear systems and decompositions, of matrices of which the answer is known."""
+"""Linear systems and decompositions of matrices with known answers."""
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import UNIT, gamma, near
+from gpuenv.smoke.payload.expected import UNIT, approx, gamma
 from gpuenv.smoke.payload.tests import PLAIN_REDUCTIONS, GpuTest
 
 
@@ -31,28 +31,32 @@ class Systems(_Solver):
         tall = np.concatenate([full, random.uniform(-0.5 / n, 0.5 / n, size=(n // 2, n))])
         return {"full": full, "tall": tall, "x": random.standard_normal((n, 5))}
 
-    def expect(self, given):
-        x = given["x"]
+    def expect(self, data):
+        x = data["x"]
         bound = 64 * gamma(x.shape[0], UNIT["d"]) * float(np.abs(x).max())
-        return {"solve": near(x, bound, "d"), "inverse": near(x, bound, "d"), "lstsq": near(x, 8 * bound, "d")}
-
-    def run(self, gpu, given):
-        linalg = gpu.cp.linalg
-        full, tall, x = gpu.up(given["full"]), gpu.up(given["tall"]), given["x"]
-        side, long_side = gpu.up(given["full"] @ x), gpu.up(given["tall"] @ x)
         return {
-            "solve": gpu.down(linalg.solve(full, side)),
-            "inverse": gpu.down(linalg.inv(full) @ side),
-            "lstsq": gpu.down(linalg.lstsq(tall, long_side, rcond=1e-12)[0]),
+            "solve": approx(x, bound, "d"),
+            "inverse": approx(x, bound, "d"),
+            "lstsq": approx(x, 8 * bound, "d"),
+        }
+
+    def run(self, gpu, data):
+        linalg = gpu.cp.linalg
+        full, tall, x = gpu.to_device(data["full"]), gpu.to_device(data["tall"]), data["x"]
+        side, long_side = gpu.to_device(data["full"] @ x), gpu.to_device(data["tall"] @ x)
+        return {
+            "solve": gpu.to_host(linalg.solve(full, side)),
+            "inverse": gpu.to_host(linalg.inv(full) @ side),
+            "lstsq": gpu.to_host(linalg.lstsq(tall, long_side, rcond=1e-12)[0]),
         }
 
 
 class Eigen(_Solver):
-    """Eigenvalues and eigenvectors of a symmetric matrix that is made from known ones, and Cholesky's factor."""
+    """Eigenvalues and eigenvectors of a symmetric matrix with known ones, and the Cholesky factor."""
 
-    TITLE = "eigenvalues, eigenvectors and Cholesky's factor"
+    TITLE = "eigenvalues, eigenvectors and the Cholesky factor"
     LEVELS = {"normal": {"n": 130}, "deep": {"n": 700}}
-    TOLERANCE = "backward stable: every value within gamma(40 n) |A|_2 (Weyl), doubled since A itself was rounded"
+    TOLERANCE = "backward stable: every value within gamma(40 n) |A|_2 (Weyl), doubled because A itself was rounded"
 
     def inputs(self, random, size):
         n = size["n"]
@@ -61,57 +65,57 @@ class Eigen(_Solver):
         a = (q * values) @ q.T
         return {"a": (a + a.T) / 2, "values": values}
 
-    def expect(self, given):
-        a, values = given["a"], given["values"]
+    def expect(self, data):
+        a, values = data["a"], data["values"]
         bound = 2 * gamma(40 * values.size, UNIT["d"]) * float(values[-1])
         return {
-            "values": near(values, bound, "d"),
-            "product": near(a, bound, "d"),
-            # The factor's error is the matrix's, times the condition number, which is at most 3.
-            "factor": near(np.linalg.cholesky(a), 8 * bound, "d"),
+            "values": approx(values, bound, "d"),
+            "product": approx(a, bound, "d"),
+            # The error of the factor is that of the matrix times the condition number, at most 3.
+            "factor": approx(np.linalg.cholesky(a), 8 * bound, "d"),
         }
 
-    def run(self, gpu, given):
-        linalg, a = gpu.cp.linalg, gpu.up(given["a"])
+    def run(self, gpu, data):
+        linalg, a = gpu.cp.linalg, gpu.to_device(data["a"])
         values, vectors = linalg.eigh(a)
-        values, vectors = gpu.down(values), gpu.down(vectors)
+        values, vectors = gpu.to_host(values), gpu.to_host(vectors)
         return {
             "values": values,
             "product": (vectors * values) @ vectors.T,
-            "factor": np.tril(gpu.down(linalg.cholesky(a))),
+            "factor": np.tril(gpu.to_host(linalg.cholesky(a))),
         }
 
 
 class Qr(_Solver):
-    """The QR decomposition: the factors multiplied again, Q orthogonal, R triangular."""
+    """The QR decomposition: the product of the factors, Q orthogonal, R triangular."""
 
     TITLE = "QR decomposition"
     LEVELS = {"normal": {"n": 150}, "deep": {"n": 900}}
-    TOLERANCE = "Householder's method is backward stable: gamma(40 n) |A|_2; what must be unity errs by gamma(40 n)"
+    TOLERANCE = "Householder's method is backward stable: gamma(40 n) |A|_2; gamma(40 n) for the orthogonality"
 
     def inputs(self, random, size):
         n = size["n"]
         return {"a": random.standard_normal((n + 30, n))}
 
-    def expect(self, given):
-        a = given["a"]
+    def expect(self, data):
+        a = data["a"]
         bound, norm = gamma(40 * a.shape[0], UNIT["d"]), float(np.linalg.norm(a, 2))
-        # The rows of R are determined but for their signs.
+        # The rows of R are determined up to their signs.
         r = np.linalg.qr(a, mode="r")
         return {
-            "product": near(a, bound * norm, "d"),
-            "orthogonal": near(np.eye(a.shape[1]), bound, "d"),
-            "diagonal": near(np.abs(np.diag(r)), 64 * bound * norm, "d"),
+            "product": approx(a, bound * norm, "d"),
+            "orthogonal": approx(np.eye(a.shape[1]), bound, "d"),
+            "diagonal": approx(np.abs(np.diag(r)), 64 * bound * norm, "d"),
         }
 
-    def run(self, gpu, given):
-        q, r = gpu.cp.linalg.qr(gpu.up(given["a"]))
-        q, r = gpu.down(q), gpu.down(r)
+    def run(self, gpu, data):
+        q, r = gpu.cp.linalg.qr(gpu.to_device(data["a"]))
+        q, r = gpu.to_host(q), gpu.to_host(r)
         return {"product": q @ np.triu(r), "orthogonal": q.T @ q, "diagonal": np.abs(np.diag(r))}
 
 
 class Svd(_Solver):
-    """The singular value decomposition: values against NumPy's, and the factors multiplied again."""
+    """The singular value decomposition: singular values as in NumPy, and the product of the factors."""
 
     TITLE = "singular value decomposition"
     LEVELS = {"normal": {"n": 120}, "deep": {"n": 600}}
@@ -121,17 +125,17 @@ class Svd(_Solver):
         n = size["n"]
         return {"a": random.standard_normal((n + 20, n))}
 
-    def expect(self, given):
-        a = given["a"]
+    def expect(self, data):
+        a = data["a"]
         unity = gamma(40 * a.shape[0], UNIT["d"])
         bound = unity * float(np.linalg.norm(a, 2))
         return {
-            "values": near(np.linalg.svd(a, compute_uv=False), bound, "d"),
-            "product": near(a, bound, "d"),
-            "orthogonal": near(np.eye(a.shape[1]), unity, "d"),
+            "values": approx(np.linalg.svd(a, compute_uv=False), bound, "d"),
+            "product": approx(a, bound, "d"),
+            "orthogonal": approx(np.eye(a.shape[1]), unity, "d"),
         }
 
-    def run(self, gpu, given):
-        u, s, v = gpu.cp.linalg.svd(gpu.up(given["a"]), full_matrices=False)
-        u, s, v = gpu.down(u), gpu.down(s), gpu.down(v)
+    def run(self, gpu, data):
+        u, s, v = gpu.cp.linalg.svd(gpu.to_device(data["a"]), full_matrices=False)
+        u, s, v = gpu.to_host(u), gpu.to_host(s), gpu.to_host(v)
         return {"values": s, "product": (u * s) @ v, "orthogonal": u.T @ u}

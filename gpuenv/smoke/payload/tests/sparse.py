@@ -1,13 +1,13 @@
-"""Sparse matrices in the CSR form, made without SciPy, in small whole numbers."""
+"""Sparse CSR matrices of small integers, built without SciPy."""
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import exact
+from gpuenv.smoke.payload.expected import exact
 from gpuenv.smoke.payload.tests import PLAIN_REDUCTIONS, GpuTest
 
 
 def random_csr(random, rows, columns, each):
-    """``each`` small whole numbers a row, at increasing columns; an empty row now and then."""
+    """Returns a matrix with ``each`` small integers per row in increasing columns, and some empty rows."""
     counts = np.where(random.random(rows) < 0.05, 0, each)
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     picked = [np.sort(random.choice(columns, size=count, replace=False)) for count in counts]
@@ -17,7 +17,7 @@ def random_csr(random, rows, columns, each):
 
 
 def dense(matrix):
-    """The same matrix with all its zeros."""
+    """Returns the dense matrix."""
     full = np.zeros(matrix["shape"])
     rows = np.repeat(np.arange(matrix["shape"][0]), np.diff(matrix["indptr"]))
     full[rows, matrix["indices"]] = matrix["data"]
@@ -25,10 +25,10 @@ def dense(matrix):
 
 
 def on_gpu(gpu, matrix):
-    """The matrix as CuPy holds it."""
+    """Returns the matrix as a CuPy object."""
     from cupyx.scipy import sparse
 
-    parts = tuple(gpu.up(matrix[name]) for name in ("data", "indices", "indptr"))
+    parts = tuple(gpu.to_device(matrix[name]) for name in ("data", "indices", "indptr"))
     return sparse.csr_matrix(parts, shape=matrix["shape"])
 
 
@@ -37,8 +37,8 @@ class Matrix(GpuTest):
 
     TITLE = "CSR matrix times CSR matrix, sum and transpose"
     LEVELS = {"normal": {"n": 400}, "deep": {"n": 3000}}
-    ENVIRONMENT = PLAIN_REDUCTIONS  # whether a matrix has every element once is a reduction
-    TOLERANCE = "exact: sums of products of small whole numbers are exact in double precision, in any order"
+    ENVIRONMENT = PLAIN_REDUCTIONS  # the check for duplicate elements is a reduction
+    TOLERANCE = "exact: sums of products of small integers are exact in double precision, in any order"
     SHRINKS = "n"
 
     def inputs(self, random, size):
@@ -49,14 +49,14 @@ class Matrix(GpuTest):
             "c": random_csr(random, n, n + 20, 5),
         }
 
-    def expect(self, given):
-        a, b, c = dense(given["a"]), dense(given["b"]), dense(given["c"])
+    def expect(self, data):
+        a, b, c = dense(data["a"]), dense(data["b"]), dense(data["c"])
         return {"product": exact(a @ b), "sum": exact(a + 2.0 * c), "transposed": exact(a.T.copy())}
 
-    def run(self, gpu, given):
-        a, b, c = (on_gpu(gpu, given[name]) for name in "abc")
+    def run(self, gpu, data):
+        a, b, c = (on_gpu(gpu, data[name]) for name in "abc")
         found = {"product": a.dot(b), "sum": a + c * 2.0, "transposed": a.T.tocsr()}
-        return {name: np.ascontiguousarray(gpu.down(matrix.toarray())) for name, matrix in found.items()}
+        return {name: np.ascontiguousarray(gpu.to_host(matrix.toarray())) for name, matrix in found.items()}
 
     def memory(self, size):
         return (size["n"] + 20) ** 2 * 8 * 6
@@ -67,8 +67,8 @@ class Vector(GpuTest):
 
     TITLE = "CSR matrix times vector and dense matrix"
     LEVELS = {"quick": {"n": 300}, "normal": {"n": 1200}, "deep": {"n": 5000}}
-    ENVIRONMENT = PLAIN_REDUCTIONS  # whether a matrix has every element once is a reduction
-    TOLERANCE = "exact: sums of products of small whole numbers are exact in double precision, in any order"
+    ENVIRONMENT = PLAIN_REDUCTIONS  # the check for duplicate elements is a reduction
+    TOLERANCE = "exact: sums of products of small integers are exact in double precision, in any order"
     SHRINKS = "n"
 
     def inputs(self, random, size):
@@ -79,16 +79,16 @@ class Vector(GpuTest):
             "b": random.integers(-50, 50, size=(n + 50, 7)).astype("d"),
         }
 
-    def expect(self, given):
-        a = dense(given["a"])
-        return {"vector": exact(a @ given["x"]), "matrix": exact(a @ given["b"]), "dense": exact(a)}
+    def expect(self, data):
+        a = dense(data["a"])
+        return {"vector": exact(a @ data["x"]), "matrix": exact(a @ data["b"]), "dense": exact(a)}
 
-    def run(self, gpu, given):
-        a = on_gpu(gpu, given["a"])
+    def run(self, gpu, data):
+        a = on_gpu(gpu, data["a"])
         return {
-            "vector": gpu.down(a.dot(gpu.up(given["x"]))),
-            "matrix": np.ascontiguousarray(gpu.down(a.dot(gpu.up(given["b"])))),
-            "dense": np.ascontiguousarray(gpu.down(a.toarray())),
+            "vector": gpu.to_host(a.dot(gpu.to_device(data["x"]))),
+            "matrix": np.ascontiguousarray(gpu.to_host(a.dot(gpu.to_device(data["b"])))),
+            "dense": np.ascontiguousarray(gpu.to_host(a.toarray())),
         }
 
     def memory(self, size):

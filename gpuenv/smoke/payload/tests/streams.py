@@ -1,9 +1,9 @@
-"""Streams: order, the default streams, overlap, timing, graphs, and errors that surface late."""
+"""Streams: order, default streams, overlap, timing, graphs and asynchronous errors."""
 
 import numpy as np
 
-from gpuenv.smoke.payload.answers import exact, near
-from gpuenv.smoke.payload.gpu import FAULTY_KERNELS
+from gpuenv.smoke.payload.cupy_device import FAULT_KERNELS
+from gpuenv.smoke.payload.expected import approx, exact
 from gpuenv.smoke.payload.tests import GpuTest
 from gpuenv.smoke.payload.tests.kernels import RawKernel
 
@@ -32,21 +32,21 @@ extern "C" __global__ void gpuenv_take(const int *x, int *y, int n) {
 
 
 class Delayed(GpuTest):
-    """A test with a kernel that takes a known time, so that work that is not ordered shows."""
+    """A test with a kernel of known duration, which reveals a missing order."""
 
     KERNELS = {"gpuenv_delayed_fill": SOURCE}
-    # A caller may have set it to 1, to find a fault: each launch then waits for its kernel (CUDA C++ Programming Guide,
+    # Overrides a 1 set for debugging: each launch then waits for its kernel (CUDA C++ Programming Guide,
     # CUDA Environment Variables), and neither order nor time could be tested.
     ENVIRONMENT = {"CUDA_LAUNCH_BLOCKING": "0"}
-    DELAYS = (0.001, 0.005)  # seconds: far longer than a launch takes, so that a missing order shows in every round
+    DELAYS = (0.001, 0.005)  # seconds: far longer than a launch, so that a missing order shows in every round
 
     def inputs(self, random, size):
         return {"delays": random.uniform(*self.DELAYS, size=size["rounds"]), "start": int(random.integers(1, 1000))}
 
     def kernels(self, gpu):
-        """The producer, which waits before it writes, and the consumer."""
+        """Returns the producer, which waits before it writes, and the consumer."""
         fill, take = gpu.compile(SOURCE, "gpuenv_delayed_fill"), gpu.compile(SOURCE, "gpuenv_take")
-        # Beforehand: a compiler takes longer than any delay here.
+        # Compiles both first: that takes longer than any delay.
         fill.compile()
         take.compile()
         return fill, take
@@ -56,44 +56,44 @@ class Delayed(GpuTest):
         kernel((1,), (256,), (x, np.int32(x.size), np.int32(value), np.uint64(int(seconds * 1e9))))
 
     def consume(self, kernel, x, y):
-        """Writes twice x into y, on the current stream."""
+        """Writes 2 * x into y, on the current stream."""
         kernel((1,), (256,), (x, y, np.int32(x.size)))
 
     def filled(self, n, value):
-        """What the consumer should have seen, doubled."""
+        """Returns the doubled values that the consumer should see."""
         return 2 * (np.arange(n, dtype=np.int32) + value).astype(np.int32)
 
 
 class Order(Delayed):
-    """A consumer on one stream waits by an event for a slow producer on another one, again and again."""
+    """A consumer stream repeatedly waits for a slow producer stream through an event."""
 
     TITLE = "order across streams by events"
     LEVELS = {"quick": {"rounds": 10}, "normal": {"rounds": 40}, "deep": {"rounds": 400}}
-    TOLERANCE = "exact: whole numbers; a consumer that does not wait sees those of the round before"
+    TOLERANCE = "exact: integers; a consumer that does not wait sees those of the previous round"
     N = 2048
 
-    def expect(self, given):
-        rounds = given["delays"].size
-        seen = [self.filled(self.N, given["start"] + 7 * number) for number in range(rounds)]
+    def expect(self, data):
+        rounds = data["delays"].size
+        seen = [self.filled(self.N, data["start"] + 7 * number) for number in range(rounds)]
         return {"seen": exact(np.stack(seen))}
 
-    def run(self, gpu, given):
-        cp, rounds = gpu.cp, given["delays"].size
+    def run(self, gpu, data):
+        cp, rounds = gpu.cp, data["delays"].size
         producer, consumer = cp.cuda.Stream(non_blocking=True), cp.cuda.Stream(non_blocking=True)
         x, seen = cp.full(self.N, -1, dtype=np.int32), cp.full((rounds, self.N), -1, dtype=np.int32)
         fill, take = self.kernels(gpu)
         cp.cuda.Device().synchronize()
-        for number, seconds in enumerate(given["delays"]):
+        for number, seconds in enumerate(data["delays"]):
             with producer:
-                self.produce(fill, x, given["start"] + 7 * number, seconds)
-            gpu.order(producer, consumer)
+                self.produce(fill, x, data["start"] + 7 * number, seconds)
+            gpu.order_streams(producer, consumer)
             with consumer:
                 self.consume(take, x, seen[number])
-            # The next round may not overwrite what this one still reads; this order is never removed.
+            # The next round must not overwrite what this one still reads; no fault removes this order.
             producer.wait_event(consumer.record())
         producer.synchronize()
         consumer.synchronize()
-        return {"seen": gpu.down(seen)}
+        return {"seen": gpu.to_host(seen)}
 
 
 class Default(Delayed):
@@ -101,37 +101,37 @@ class Default(Delayed):
 
     TITLE = "null stream and per-thread default stream"
     LEVELS = {"normal": {"rounds": 10}, "deep": {"rounds": 100}}
-    TOLERANCE = "exact: whole numbers"
-    # With 1, CuPy takes the per-thread stream wherever the null stream is asked for.
+    TOLERANCE = "exact: integers"
+    # With 1, CuPy replaces the null stream by the per-thread stream.
     ENVIRONMENT = {**Delayed.ENVIRONMENT, "CUPY_CUDA_PER_THREAD_DEFAULT_STREAM": "0"}
     N = 1024
     DELAYS = (0.001, 0.004)
 
-    def expect(self, given):
-        rounds, start = given["delays"].size, given["start"]
+    def expect(self, data):
+        rounds, start = data["delays"].size, data["start"]
         seen = np.stack([self.filled(self.N, start + number) for number in range(rounds)])
         return {"null": exact(seen), "per_thread": exact(seen)}
 
-    def run(self, gpu, given):
-        """The null stream synchronises with blocking streams, and the per-thread one with the null stream.
+    def run(self, gpu, data):
+        """The null stream synchronizes with blocking streams, and the per-thread one with the null stream.
 
         CUDA Runtime API, Stream synchronization behavior.
         """
         cp = gpu.cp
         blocking = cp.cuda.Stream(non_blocking=False)
         return {
-            "null": gpu.down(self.rounds(gpu, given, blocking, cp.cuda.Stream.null)),
-            "per_thread": gpu.down(self.rounds(gpu, given, cp.cuda.Stream.ptds, cp.cuda.Stream.null)),
+            "null": gpu.to_host(self.rounds(gpu, data, blocking, cp.cuda.Stream.null)),
+            "per_thread": gpu.to_host(self.rounds(gpu, data, cp.cuda.Stream.ptds, cp.cuda.Stream.null)),
         }
 
-    def rounds(self, gpu, given, before, after):
-        cp, rounds = gpu.cp, given["delays"].size
+    def rounds(self, gpu, data, before, after):
+        cp, rounds = gpu.cp, data["delays"].size
         x, seen = cp.full(self.N, -1, dtype=np.int32), cp.full((rounds, self.N), -1, dtype=np.int32)
         fill, take = self.kernels(gpu)
         cp.cuda.Device().synchronize()
-        for number, seconds in enumerate(given["delays"]):
+        for number, seconds in enumerate(data["delays"]):
             with before:
-                self.produce(fill, x, given["start"] + number, seconds)
+                self.produce(fill, x, data["start"] + number, seconds)
             with after:
                 self.consume(take, x, seen[number])
         cp.cuda.Device().synchronize()
@@ -139,11 +139,11 @@ class Default(Delayed):
 
 
 class Overlap(Delayed):
-    """Copies run while a kernel computes: how much of the shorter one is hidden is measured, not demanded."""
+    """Copies run while a kernel computes; the overlap is measured, not required."""
 
-    TITLE = "copies that overlap with computing"
+    TITLE = "overlap of copies and computation"
     LEVELS = {"normal": {"mib": 64}, "deep": {"mib": 512}}
-    TOLERANCE = "exact: whole numbers; the overlap itself depends on the GPU's copy engines and is only measured"
+    TOLERANCE = "exact: integers; the overlap depends on the GPU's copy engines and is only measured"
     ALONE = ["normal", "deep"]
     SHRINKS = "mib"
     N = 1024
@@ -152,16 +152,16 @@ class Overlap(Delayed):
         n = (size["mib"] << 20) // 8
         return {"x": random.integers(0, 2**62, size=n, dtype=np.int64), "start": int(random.integers(1, 1000))}
 
-    def expect(self, given):
-        return {"copied": exact(given["x"]), "seen": exact(self.filled(self.N, given["start"]))}
+    def expect(self, data):
+        return {"copied": exact(data["x"]), "seen": exact(self.filled(self.N, data["start"]))}
 
-    def run(self, gpu, given):
-        cp, host, n = gpu.cp, given["x"], self.N
+    def run(self, gpu, data):
+        cp, host, n = gpu.cp, data["x"], self.N
         pinned = gpu.pinned(host.size, host.dtype)
         pinned[...] = host[: pinned.size]
-        there, x, y = cp.empty(host.shape, dtype=host.dtype), cp.zeros(n, dtype=np.int32), cp.zeros(n, dtype=np.int32)
-        there.set(host)
-        part = there[: pinned.size]
+        target, x, y = cp.empty(host.shape, dtype=host.dtype), cp.zeros(n, dtype=np.int32), cp.zeros(n, dtype=np.int32)
+        target.set(host)
+        part = target[: pinned.size]
         part.fill(0)
         fill, take = self.kernels(gpu)
         copier, worker = cp.cuda.Stream(non_blocking=True), cp.cuda.Stream(non_blocking=True)
@@ -169,34 +169,34 @@ class Overlap(Delayed):
         def copy():
             part.set(pinned, stream=copier)
 
-        copy_time = gpu.best(copy)
+        copy_time = gpu.best_time(copy)
 
         def compute():
             with worker:
-                self.produce(fill, x, given["start"], copy_time)
+                self.produce(fill, x, data["start"], copy_time)
 
         def both():
             compute()
             copy()
 
         compute()
-        compute_time, both_time = gpu.best(compute), gpu.best(both)
+        compute_time, both_time = gpu.best_time(compute), gpu.best_time(both)
         hidden = (compute_time + copy_time - both_time) / min(compute_time, copy_time)
         gpu.measure("overlap", max(0.0, min(1.0, hidden)), "1")
         cp.cuda.Device().synchronize()
         self.consume(take, x, y)
-        return {"copied": gpu.down(there), "seen": gpu.down(y)}
+        return {"copied": gpu.to_host(target), "seen": gpu.to_host(y)}
 
     def memory(self, size):
         return (size["mib"] << 20) * 2
 
 
 class Timing(Delayed):
-    """Events measure the time that a kernel takes which waits for a known time."""
+    """Events measure the time of a kernel with a known duration."""
 
     TITLE = "timing by events"
     LEVELS = {"normal": {"milliseconds": 40}}
-    TOLERANCE = "from the time that the kernel waits to twice that: other work on the GPU may be let in between"
+    TOLERANCE = "from one to two times the duration of the kernel: other work on the GPU may run in between"
     ALONE = ["normal", "deep"]
     N = 512
     ROUNDS = 1000  # launches in a row
@@ -204,15 +204,15 @@ class Timing(Delayed):
     def inputs(self, random, size):
         return {"milliseconds": float(size["milliseconds"]), "start": int(random.integers(1, 1000))}
 
-    def expect(self, given):
-        wait = given["milliseconds"]
+    def expect(self, data):
+        wait = data["milliseconds"]
         return {
-            "milliseconds": near(np.array(1.5 * wait), 0.51 * wait, "d"),
+            "milliseconds": approx(np.array(1.5 * wait), 0.51 * wait, "d"),
             "done": exact(np.array([0, 1])),
-            "seen": exact(self.filled(self.N, given["start"])),
+            "seen": exact(self.filled(self.N, data["start"])),
         }
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp = gpu.cp
         x, y = cp.full(self.N, -1, dtype=np.int32), cp.full(self.N, -1, dtype=np.int32)
         fill, take = self.kernels(gpu)
@@ -220,25 +220,25 @@ class Timing(Delayed):
         start, end = cp.cuda.Event(), cp.cuda.Event()
         cp.cuda.Device().synchronize()
         start.record()
-        self.produce(fill, x, given["start"], given["milliseconds"] / 1000)
+        self.produce(fill, x, data["start"], data["milliseconds"] / 1000)
         end.record()
         done = [int(end.done)]
         end.synchronize()
         done.append(int(end.done))
         milliseconds = cp.cuda.get_elapsed_time(start, end)
         self.consume(take, x, y)
-        # From one launch of a tiny kernel to the next, as the host submits them.
-        took = gpu.best(lambda: [self.consume(take, x, y) for _ in range(self.ROUNDS)], rounds=3)
+        # Time between two launches of a tiny kernel.
+        took = gpu.best_time(lambda: [self.consume(take, x, y) for _ in range(self.ROUNDS)], rounds=3)
         gpu.measure("launch_latency", took / self.ROUNDS, "s")
-        return {"milliseconds": np.array(float(milliseconds)), "done": np.array(done), "seen": gpu.down(y)}
+        return {"milliseconds": np.array(float(milliseconds)), "done": np.array(done), "seen": gpu.to_host(y)}
 
 
 class Graphs(GpuTest):
-    """A graph: kernels captured from a stream once, launched many times."""
+    """A graph: kernels captured from a stream once and launched many times."""
 
     TITLE = "graphs"
     LEVELS = {"normal": {"launches": 50}, "deep": {"launches": 2000}}
-    TOLERANCE = "exact: whole numbers, modulo 2**32"
+    TOLERANCE = "exact: integers, modulo 2**32"
     KERNELS = {
         "gpuenv_step": r"""
 extern "C" __global__ void gpuenv_step(unsigned int *x, int n) {
@@ -254,16 +254,16 @@ extern "C" __global__ void gpuenv_step(unsigned int *x, int n) {
     def inputs(self, random, size):
         return {"x": random.integers(0, 2**32, size=self.N, dtype=np.uint32), "launches": size["launches"]}
 
-    def expect(self, given):
-        x = given["x"].astype(np.uint64)
-        for _ in range(2 * given["launches"]):
+    def expect(self, data):
+        x = data["x"].astype(np.uint64)
+        for _ in range(2 * data["launches"]):
             x = (x * np.uint64(3) + np.arange(self.N, dtype=np.uint64)) & np.uint64(0xFFFFFFFF)
-        return {"x": exact(x.astype(np.uint32)), "captured": exact(given["x"])}
+        return {"x": exact(x.astype(np.uint32)), "captured": exact(data["x"])}
 
-    def run(self, gpu, given):
+    def run(self, gpu, data):
         cp = gpu.cp
-        x, step = gpu.up(given["x"]), self.kernel(gpu, "gpuenv_step")
-        step((1,), (1,), (x, np.int32(0)))  # loaded before the capture, and nothing done
+        x, step = gpu.to_device(data["x"]), self.kernel(gpu, "gpuenv_step")
+        step((1,), (1,), (x, np.int32(0)))  # loads the kernel before the capture, without work
         stream = cp.cuda.Stream(non_blocking=True)
         cp.cuda.Device().synchronize()
         with stream:
@@ -272,45 +272,43 @@ extern "C" __global__ void gpuenv_step(unsigned int *x, int n) {
                 step(((self.N + 127) // 128,), (128,), (x, np.int32(self.N)))
             graph = stream.end_capture()
         stream.synchronize()
-        captured = gpu.down(x)  # capturing runs nothing
+        captured = gpu.to_host(x)  # a capture runs nothing
         with stream:
-            for _ in range(given["launches"]):
+            for _ in range(data["launches"]):
                 graph.launch()
         stream.synchronize()
-        return {"x": gpu.down(x), "captured": captured}
+        return {"x": gpu.to_host(x), "captured": captured}
 
 
 class AsyncError(GpuTest):
-    """A kernel that writes where it may not: its launch succeeds, and the synchronisation and the next call fail."""
+    """After an illegal write the launch succeeds, and the synchronization and the next call fail."""
 
-    TITLE = "asynchronous errors surface at the synchronisation"
+    TITLE = "asynchronous errors surface at the synchronization"
     LEVELS = {"normal": {"n": 2053}}
-    TOLERANCE = (
-        "exact: 0 for the launch, 700 where the synchronisation and the call after it tell of the illegal access"
-    )
+    TOLERANCE = "exact: 0 for the launch, 700 if the synchronization and the next call report the illegal access"
     LOSES_CONTEXT = True
-    # With 1, a launch waits for its kernel and tells the error itself (CUDA C++ Programming Guide, CUDA Environment
+    # With 1, a launch waits for its kernel and reports the error itself (CUDA C++ Programming Guide, CUDA Environment
     # Variables), and a program whose kernel faults is ended with a core file (CUDA-GDB, GPU core dump support).
     ENVIRONMENT = {"CUDA_LAUNCH_BLOCKING": "0", "CUDA_ENABLE_COREDUMP_ON_EXCEPTION": "0"}
-    KERNELS = {"gpuenv_illegal": FAULTY_KERNELS["gpuenv_illegal"]}
+    KERNELS = {"gpuenv_illegal": FAULT_KERNELS["gpuenv_illegal"]}
     # cudaErrorIllegalAddress, and cudaErrorLaunchFailure, of which "common causes include dereferencing an invalid
-    # device pointer" (driver_types.h): it depends on the system. The second is what Jetson tells (jetson-utils, issue
+    # device pointer" (driver_types.h): it depends on the system. Jetson reports the second (jetson-utils, issue
     # 215).
     ILLEGAL_ACCESS = (700, 719)
 
-    def expect(self, given):
-        x = given["x"]
+    def expect(self, data):
+        x = data["x"]
         return {
             "before": exact((x << 1) - x + np.arange(x.size, dtype=np.int64)),
-            "told": exact(np.array([0, 700, 700])),
+            "codes": exact(np.array([0, 700, 700])),
         }
 
-    def run(self, gpu, given):
-        cp, n = gpu.cp, given["x"].size
-        x, z = gpu.up(given["x"]), cp.zeros(n, dtype=np.int64)
+    def run(self, gpu, data):
+        cp, n = gpu.cp, data["x"].size
+        x, z = gpu.to_device(data["x"]), cp.zeros(n, dtype=np.int64)
         sound = gpu.compile(RawKernel.KERNELS["gpuenv_mix"], "gpuenv_mix")
         sound(((n + 255) // 256,), (256,), (x, x, z, np.int64(n)))
-        before = gpu.down(z)
+        before = gpu.to_host(z)
         kernel = self.kernel(gpu, "gpuenv_illegal")
         kernel.compile()
         stream = cp.cuda.Stream(non_blocking=True)
@@ -326,8 +324,8 @@ class AsyncError(GpuTest):
                 codes.append(0)
             except (cp.cuda.runtime.CUDARuntimeError, cp.cuda.driver.CUDADriverError) as error:
                 codes.append(error.status)
-        return {"before": before, "told": self.told(codes)}
+        return {"before": before, "codes": self.unified(codes)}
 
-    def told(self, codes):
-        """The first of its numbers for each that is an illegal access; any other as it is."""
+    def unified(self, codes):
+        """Replaces each code of an illegal access by the first of them."""
         return np.array([self.ILLEGAL_ACCESS[0] if code in self.ILLEGAL_ACCESS else code for code in codes])

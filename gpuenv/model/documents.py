@@ -1,4 +1,4 @@
-"""What further commands answer: what if, why not, several machines, what differs, and lists of checks and tests."""
+"""JSON documents of several commands: what-if, why-not, fleet, diff, and the lists of checks, tests and keys."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ FLEET = "gpuenv.fleet/1"
 
 
 @dataclass(frozen=True, slots=True)
-class Better:
-    """A candidate of a line above the one that was chosen, and what it would take."""
+class BetterChoice:
+    """A candidate of a better line than the chosen one, and the changes it would take."""
 
     candidate: Candidate
     changes: tuple[Change, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Supposed:
-    """One row of a table: what was supposed, what fits then, and what each better line would take.
+class AssumedMachine:
+    """One row of the table: the assumptions, the best candidate, and what each better line would take.
 
     Attributes:
         given: the assumptions of this row.
-        candidate: what fits best then; null where nothing does.
-        requirements: what to hand to pip or uv; empty where nothing fits.
-        better: the best release of each line above, with the changes that admit it.
+        candidate: the best one that fits; null if none does.
+        requirements: for pip or uv; empty if nothing fits.
+        better: the best release of each better line, with the changes that admit it.
     """
 
     given: tuple[str, ...]
     candidate: Candidate | None
     requirements: tuple[str, ...]
-    better: tuple[Better, ...]
+    better: tuple[BetterChoice, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """The table of answers, in the order in which the values were given."""
+    """The table of answers, in the order of the assumed values."""
 
-    rows: tuple[Supposed, ...]
+    rows: tuple[AssumedMachine, ...]
     matrix_revision: str
     schema: str = WHAT_IF
 
@@ -53,11 +53,11 @@ class WhyNot:
     """Why a candidate was not chosen.
 
     Attributes:
-        candidate: the one that was meant; its newest release where none was named.
-        rejections: what stands against it; empty where it fits.
-        changes: what would admit it; null where no change that a user can make does, or none is needed.
-        preferred: what was chosen instead of it; null where it was chosen itself, or nothing was.
-        matrix_revision: the matrix that was used.
+        candidate: the one in question; the newest release if none was named.
+        rejections: the reasons against it; empty if it fits.
+        changes: what would admit it; null if no change by the user does, or none is needed.
+        preferred: the chosen candidate; null if it is this one, or nothing was chosen.
+        matrix_revision: of the matrix in use.
     """
 
     candidate: Candidate
@@ -69,8 +69,8 @@ class WhyNot:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
-    """One answer, and the machines that it serves."""
+class FleetAnswer:
+    """One candidate, and the machines that it fits."""
 
     candidate: Candidate
     requirements: tuple[str, ...]
@@ -79,15 +79,15 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """The fewest answers that serve several machines.
+    """The smallest set of candidates that serves several machines.
 
     Attributes:
-        answers: one where a single answer serves all.
+        answers: only one if a single candidate fits all machines.
         unserved: machines that nothing fits.
-        matrix_revision: the matrix that was used.
+        matrix_revision: of the matrix in use.
     """
 
-    answers: tuple[Shared, ...]
+    answers: tuple[FleetAnswer, ...]
     unserved: tuple[str, ...]
     matrix_revision: str
     schema: str = FLEET
@@ -97,14 +97,14 @@ DIFF = "gpuenv.diff/1"
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """A fact that is not the same on both.
+class SnapshotDifference:
+    """A fact that differs between two machines.
 
     Attributes:
         fact: its path, or the name of an entry: ``target.packages.numpy``.
-        there: what it is on the first machine, which works; null where it has none.
-        here: what it is on the second one.
-        likelihood: how likely it explains the failure, 0 to 1; a rank, no probability that was measured.
+        there: value on the first machine, which works; null without one.
+        here: value on the second machine.
+        likelihood: how likely it explains the failure, 0 to 1; a rank, not a measured probability.
     """
 
     fact: str
@@ -115,14 +115,14 @@ class Difference:
 
     @property
     def shown(self) -> tuple[str, str]:
-        """What it is there and here, in words."""
-        there, here = ("not there" if value is None else value for value in (self.there, self.here))
-        return there, here
+        """Both values as text."""
+        first, second = ("not there" if value is None else value for value in (self.there, self.here))
+        return first, second
 
 
 @dataclass(frozen=True, slots=True)
 class NewFinding:
-    """A finding that the doctor has on the second machine alone."""
+    """A finding that only the second machine has."""
 
     code: str
     cause: Cause
@@ -131,17 +131,17 @@ class NewFinding:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two machines side by side.
+    """A comparison of two machines.
 
     Attributes:
-        differences: the likeliest explanation first.
-        findings: what the doctor finds here and not there, the one to fix first at the head.
-        try_first: the fix to try first, its steps in order; empty where nothing differs.
-        compared: how many facts both machines told.
+        differences: the most likely explanation first.
+        findings: of the second machine only; the one to fix first is first.
+        try_first: steps of the fix to try first; empty if nothing differs.
+        compared: number of facts known on both machines.
     """
 
     schema: str
-    differences: tuple[Difference, ...]
+    differences: tuple[SnapshotDifference, ...]
     findings: tuple[NewFinding, ...]
     try_first: tuple[Fix, ...]
     compared: int
@@ -155,7 +155,7 @@ REQUIREMENTS = "gpuenv.requirements/1"
 
 @dataclass(frozen=True, slots=True)
 class CauseMeaning:
-    """A cause, and what is wrong then."""
+    """A cause and its sentence."""
 
     cause: Cause
     sentence: str
@@ -166,10 +166,10 @@ class CheckMeaning:
     """A check, or a rule of check-image.
 
     Attributes:
-        causes: those that it can name.
-        sections: what it means, how it is seen, what to do; of another package's check, its own words.
-        package: the distribution that brings it; null for gpuenv's own.
-        complaint: why another package's check could not be asked; null where it could.
+        causes: those that it can report.
+        sections: the meaning, the evidence and the fix; for a plug-in's check, the plug-in's text.
+        package: the distribution that provides it; null for gpuenv's own.
+        complaint: why a plug-in's check could not be loaded; null if it could.
     """
 
     code: str
@@ -185,14 +185,14 @@ class Meaning:
     """What a code, a cause or the name of a message means.
 
     Attributes:
-        subject: the word, as it is spelt here.
+        subject: the normalized code, cause or name.
         kind: ``code``, ``cause`` or ``message``.
-        causes: the cause itself; of a code or a message, those that it can name, the likeliest first.
-        checks: the checks that can name the cause; of a code, its own.
-        fix: what to do where no check looks for the cause.
+        causes: the cause itself; for a code or a message, the possible ones, the most likely first.
+        checks: the checks that can report the cause; for a code, its check.
+        fix: what to do if no check covers the cause.
         demonstration: always null; earlier versions had a command that showed the mistake and its fix.
-        source: where a message was read.
-        would_decide: the fact that would settle which cause a message has; null where none would.
+        source: where the message comes from.
+        would_decide: the fact that would settle the cause of a message; null if none would.
     """
 
     subject: str
@@ -209,7 +209,7 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class ListedCheck:
-    """A check; of another package's, the title is where its function is, and its causes are not known beforehand."""
+    """A check; for a plug-in's check, the title is the path of its function, and the causes are unknown."""
 
     code: str
     title: str
@@ -232,8 +232,8 @@ class ListedTest:
     Attributes:
         name: ``blas.matmul_f32``.
         group: ``blas``.
-        level: the lowest that it is in.
-        tolerance: how far the GPU may be off, and why.
+        level: the lowest one that includes it.
+        tolerance: the accepted error, and why.
     """
 
     name: str
@@ -248,15 +248,15 @@ class ListedTest:
 class Tests:
     """The GPU tests."""
 
-    __test__ = False  # no test of pytest's
+    __test__ = False  # not for pytest
 
     tests: tuple[ListedTest, ...]
     schema: str = TESTS
 
 
 @dataclass(frozen=True, slots=True)
-class ListedKey:
-    """A key that a requirement may have."""
+class RequirementKey:
+    """A key of a requirement."""
 
     name: str
     meaning: str
@@ -266,8 +266,8 @@ class ListedKey:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """What may be required: the keys, and the grammar in a few lines."""
+    """The keys and the grammar of requirements."""
 
-    keys: tuple[ListedKey, ...]
+    keys: tuple[RequirementKey, ...]
     grammar: tuple[str, ...]
     schema: str = REQUIREMENTS

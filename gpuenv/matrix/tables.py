@@ -1,7 +1,7 @@
-"""The rows of the compatibility matrix. Every row names its source: a binary that was measured or a document."""
+"""Tables of the compatibility matrix. Every row cites its source: a measured binary or a document."""
 
-# Annotations are no texts here: the compiled matrix is read by them at every start. A named tuple takes a tenth of the
-# time of a dataclass to define.
+# No postponed annotations: every start decodes the compiled matrix with them. Defining a named tuple takes a tenth of
+# the time of a dataclass.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion,
 
 
 class Platform(NamedTuple):
-    """A platform that has wheels.
+    """A platform with wheels.
 
     Attributes:
         tag: the platform tag in the files' names.
-        libc: the oldest C library that the wheels accept.
+        libc: the oldest C library that the wheels support.
         libstdcxx: the newest symbol version of the C++ library that they need, as 3.4.19. Null: none, or not measured.
-        without: ABI tags that the release has, but not here.
+        without: ABI tags of the release that this platform lacks.
         sass: GPU code embedded in the wheel, as capabilities; ``10.0f`` runs on its whole family. Null: not measured.
         ptx: embedded PTX, which a driver no older than the CUDA it was built with compiles for later GPUs.
         gfx: targets of the code for AMD GPUs. Null: not measured.
-        hip: soname of the HIP runtime that is needed.
+        hip: soname of the required HIP runtime.
     """
 
     tag: str
@@ -36,7 +36,7 @@ class Platform(NamedTuple):
 
 
 class Extra(NamedTuple):
-    """An extra that brings CUDA: the requirement it adds and the oldest C library that this accepts."""
+    """An extra that provides CUDA: the requirement it adds and the oldest C library that this supports."""
 
     requirement: str
     libc: Libc | None = None
@@ -48,12 +48,12 @@ class Release(NamedTuple):
     Attributes:
         pythons: ABI tags, such as cp312 and cp314t.
         platforms: by ``linux-x86_64``, ``linux-aarch64``, ``windows-x86_64`` and so on.
-        numpy: the range of NumPy that its metadata asks for.
-        requires_python: the range of Python that its metadata asks for.
-        extras: extras that bring CUDA libraries.
-        yanked: why it was withdrawn; null when it was not.
-        nvrtc_caps: the highest capability that this CuPy asks NVRTC for, from each NVRTC minor on. Null: not measured.
-        caps_as_text: whether this CuPy compares the caps as text, so that they never hold from 10.0 on.
+        numpy: the NumPy range in its metadata.
+        requires_python: the Python range in its metadata.
+        extras: extras that provide CUDA libraries.
+        yanked: the reason if it was yanked; null otherwise.
+        nvrtc_caps: the highest capability that this CuPy requests, from each NVRTC minor on. Null: not measured.
+        caps_as_text: whether this CuPy compares the caps as text, so that they have no effect from 10.0 on.
         built_with: the CUDA version it was compiled with. Null: not measured.
     """
 
@@ -76,8 +76,8 @@ class WheelLine(NamedTuple):
 
     Attributes:
         name: ``cupy-cuda12x``.
-        first_cuda: the first minor that it serves.
-        last_cuda: the last minor that it serves; null: every later one of the major.
+        first_cuda: the first supported minor version.
+        last_cuda: the last supported minor version; null: all later ones of the major.
     """
 
     name: str
@@ -88,12 +88,12 @@ class WheelLine(NamedTuple):
     last_cuda: CudaVersion | None = None
 
     def serves(self, cuda: CudaVersion) -> bool:
-        """Whether a CUDA version is of this line."""
+        """Whether the line supports a CUDA version."""
         return in_span(cuda, self.cuda_major, self.first_cuda, self.last_cuda)
 
 
 def in_span(cuda: CudaVersion, major: int, first: CudaVersion, last: CudaVersion | None) -> bool:
-    """Whether a CUDA version is of a major, from its first minor on, to a last one where there is one."""
+    """Whether a CUDA version has this major version and is between the first and the optional last version."""
     return cuda.major == major and cuda >= first and (last is None or cuda <= last)
 
 
@@ -112,8 +112,8 @@ class CondaBuild(NamedTuple):
     Attributes:
         cuda: the CUDA version it was built with.
         platforms: as in a release of a wheel line.
-        numpy: the range that its recipe asks for.
-        libc: the oldest C library that its compilers build for.
+        numpy: the range in its recipe.
+        libc: the oldest C library that its compilers target.
     """
 
     cupy: str
@@ -127,7 +127,7 @@ class CondaBuild(NamedTuple):
 
 
 class Flavour(str, Enum):
-    """What an image holds of CUDA."""
+    """The part of CUDA in an image."""
 
     BASE = "base"
     RUNTIME = "runtime"
@@ -135,16 +135,16 @@ class Flavour(str, Enum):
 
 
 class Image(NamedTuple):
-    """A container image, and the drivers that its own condition (NVIDIA_REQUIRE_CUDA) admits.
+    """A container image and the drivers that its NVIDIA_REQUIRE_CUDA admits.
 
     Attributes:
-        cuda: the CUDA version in it; a driver of this level or above is admitted.
+        cuda: its CUDA version; admits drivers of this level or above.
         flavour: ``base`` and ``runtime`` have no headers.
-        branches: driver branches that are admitted below that level, through the cuda-compat package inside.
-        brands: brands of GPUs to which that is restricted.
+        branches: driver branches admitted below that level, through the image's cuda-compat package.
+        brands: GPU brands that this is restricted to.
         platforms: as in a release of a wheel line.
-        digest: of its manifest; null where no registry was asked.
-        line: the wheel line that is installed in it, for an image of CuPy.
+        digest: of its manifest; null if no registry was queried.
+        line: the installed wheel line of a CuPy image.
         cupy: its version.
     """
 
@@ -161,15 +161,15 @@ class Image(NamedTuple):
 
 
 class Companion(NamedTuple):
-    """A package that brings CUDA libraries of its own into the environment that it shares with CuPy.
+    """A package that provides its own CUDA libraries in an environment with CuPy.
 
     Attributes:
-        versions: the versions that this was read from, as a range.
+        versions: the versions that this applies to, as a range.
         cuda_major: the CUDA major version that it is built for.
-        source: the file whose metadata says so.
-        cuda: the minor that it pins, where it pins one.
-        pins: what it requires of CUDA, as its metadata says it.
-        cupy: the CuPy versions that it asks for; null where it asks for none.
+        source: the file with the metadata.
+        cuda: the minor version that it pins, if any.
+        pins: its CUDA requirements as in its metadata.
+        cupy: the CuPy versions that it requires; null without a requirement.
     """
 
     distribution: str
@@ -182,13 +182,13 @@ class Companion(NamedTuple):
 
 
 class Advisory(NamedTuple):
-    """A combination that is known to be bad.
+    """A known bad combination.
 
     Attributes:
-        cupy: the versions of CuPy that have the fault, as a range.
-        package: another package that must be there for it to matter.
-        cuda: a CUDA version that must be in use for it to matter.
-        mended_by: the version of CuPy that mends it.
+        cupy: the affected CuPy versions, as a range.
+        package: another package without which it does not apply.
+        cuda: a CUDA version without which it does not apply.
+        mended_by: the CuPy version that fixes it.
     """
 
     name: str
@@ -217,8 +217,8 @@ class MatrixSource(NamedTuple):
     Attributes:
         kind: a binary or a document.
         seen: when it was read, ISO 8601.
-        note: what else a reader should know.
-        also: further files that were read for the row, each with its sha256.
+        note: further information.
+        also: further files read for the row, with their sha256.
     """
 
     kind: SourceKind
@@ -232,7 +232,7 @@ class MatrixSource(NamedTuple):
 
     @property
     def citation(self) -> str:
-        """One line that lets a reader find it."""
+        """The citation in one line."""
         if self.kind is SourceKind.BINARY:
             return f"{self.file} (sha256 {(self.sha256 or '')[:12]})"
         return f"{self.title}, {self.section}" if self.section else str(self.title)
@@ -253,8 +253,8 @@ class DriverBranch(NamedTuple):
     Attributes:
         cuda: the CUDA level that its libcuda reports.
         first: its first known release on Linux.
-        state: how it is supported; null where no document says.
-        until: month in which its support ends or ended.
+        state: its support status; null if undocumented.
+        until: month in which its support ends.
     """
 
     branch: int
@@ -267,7 +267,7 @@ class DriverBranch(NamedTuple):
 
 
 class CudaMajor(NamedTuple):
-    """A CUDA major version: the oldest driver on which minor-version compatibility lets its programs run."""
+    """A CUDA major version and the oldest drivers for minor-version compatibility."""
 
     major: int
     linux: DriverVersion
@@ -279,14 +279,14 @@ class CudaMinor(NamedTuple):
     """A CUDA minor version.
 
     Attributes:
-        linux: the driver released with it on Linux; null where none is documented.
+        linux: the driver released with it on Linux; null if undocumented.
         windows: the driver released with it on Windows.
         capabilities: the set of compute capabilities that its NVRTC compiles for.
         ptx: the PTX version that its NVRTC writes.
-        toolkit_wheels: whether the metapackage cuda-toolkit exists in this minor.
+        toolkit_wheels: whether the metapackage cuda-toolkit has this minor version.
         soname: of its NVRTC on Linux.
-        builtins: soname of the library that this NVRTC loads, which has to be of the very minor.
-        libc: the oldest C library that its NVRTC wheel for Linux x86_64 accepts.
+        builtins: soname of the library that this NVRTC loads, which must have the same minor version.
+        libc: the oldest C library that its NVRTC wheel for Linux x86_64 supports.
         cudart: the lowest CUDA level of a driver that its cudart accepts; null: not measured.
     """
 
@@ -305,11 +305,11 @@ class CudaMinor(NamedTuple):
 
 
 class Generation(NamedTuple):
-    """GPUs that entered and left driver support together.
+    """GPUs with the same range of driver support.
 
     Attributes:
-        first_branch: the first driver branch that knows them; null where it is older than the matrix.
-        last_branch: the last one; null while support goes on.
+        first_branch: the first driver branch that supports them; null if older than the matrix.
+        last_branch: the last one; null while supported.
     """
 
     name: str
@@ -320,10 +320,10 @@ class Generation(NamedTuple):
 
 
 class Product(NamedTuple):
-    """A GPU product by the names it is known under, and its PCI device ids.
+    """A GPU product with its names and PCI device ids.
 
     Attributes:
-        aliases: further names, such as those that people use.
+        aliases: further names in common use.
         pci: device ids, four hexadecimal digits.
     """
 
@@ -335,12 +335,12 @@ class Product(NamedTuple):
 
 
 class Peak(NamedTuple):
-    """What a product does at most, without sparsity, as its data sheet says.
+    """Theoretical peaks of a product without sparsity, from its data sheet.
 
     Attributes:
-        names: as the driver names it.
+        names: as reported by the driver.
         memory: of its memory, in GB/s (10^9 bytes).
-        f16: matrix product in half precision with sums in single, in TFLOP/s (10^12).
+        f16: matrix product in half precision with single-precision sums, in TFLOP/s (10^12).
         f32: in single precision without TF32.
         f64: in double precision.
     """
@@ -354,11 +354,11 @@ class Peak(NamedTuple):
 
 
 class NgcRelease(NamedTuple):
-    """A monthly release of one of NVIDIA's framework images, whose tag names no CUDA.
+    """A monthly release of an NVIDIA framework image, whose tag does not name its CUDA.
 
     Attributes:
         image: the last part of its name below nvcr.io/nvidia, such as ``pytorch``.
-        release: as its tags begin: 25.12.
+        release: prefix of its tags: 25.12.
         cuda: the CUDA that it is based on.
     """
 
@@ -370,13 +370,13 @@ class NgcRelease(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matrix:
-    """The whole matrix; the same one only if it is the very same record, so that what follows from it can be kept.
+    """The compatibility matrix; compares by identity, so that results can be cached.
 
     Attributes:
-        schema: name and major version of the form.
-        revision: the day of the last change, ISO 8601.
-        sources: by the name under which rows cite them.
-        older_products: those that no CuPy runs on any more.
+        schema: name and major version of the format.
+        revision: date of the last change, ISO 8601.
+        sources: by the name that rows cite.
+        older_products: those that no CuPy supports.
     """
 
     schema: str
@@ -398,5 +398,5 @@ class Matrix:
     older_products: tuple[Product, ...] = ()
 
     def cite(self, source: str) -> str:
-        """The citation behind a row's source."""
+        """Returns the citation of a row's source."""
         return self.sources[source].citation

@@ -1,15 +1,15 @@
-"""Which GPUs the tests run on, and how a child is told to use one of them. Pure."""
+"""Selects the GPUs that the tests run on, and the CUDA_VISIBLE_DEVICES entry that shows a child one of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuenv.model.gpus import is_tegra, to_be_opened
+from gpuenv.model.gpus import accessible_gpus, is_tegra
 from gpuenv.model.nvidia import uuid_key
 from gpuenv.model.smoke import TestedGpu
 from gpuenv.model.snapshot import ComputeMode, Gpu, Snapshot
-from gpuenv.model.text import whole_number
+from gpuenv.model.strings import parse_integer
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
@@ -19,15 +19,15 @@ class Device:
     """A GPU or MIG instance.
 
     Attributes:
-        visible: what CUDA_VISIBLE_DEVICES must be for a child to see it alone.
-        uuid: of the GPU or instance, where it is known.
+        visible: value of CUDA_VISIBLE_DEVICES that shows a child this device only.
+        uuid: of the GPU or instance, if known.
         name: product name.
         compute_capability: such as 9.0.
         memory_total: bytes.
-        index: NVML index of the GPU, for those who name it so.
-        exclusive: whether it lets in one process at a time.
+        index: NVML index of the GPU, which --gpu accepts.
+        exclusive: whether only one process at a time can use it.
         instance: whether it is a MIG instance.
-        told_alike: whether a test may hold the UUID that CUDA tells against this one.
+        uuid_is_checked: whether a test compares the UUID that CUDA reports with this one.
     """
 
     visible: str
@@ -38,20 +38,20 @@ class Device:
     index: int | None = None
     exclusive: bool = False
     instance: bool = False
-    told_alike: bool = True
+    uuid_is_checked: bool = True
 
     @property
     def record(self) -> TestedGpu:
-        """As the result tells it."""
+        """The record of the device in the result."""
         return TestedGpu(self.uuid, self.name, self.compute_capability, self.memory_total)
 
 
-def devices_of(snapshot: Snapshot, environment: Mapping[str, str]) -> tuple[Device, ...]:
-    """The GPUs that the caller's own programs see; of a GPU in MIG mode its instances.
+def visible_devices(snapshot: Snapshot, environment: Mapping[str, str]) -> tuple[Device, ...]:
+    """Returns the GPUs that the caller's programs see; for a GPU in MIG mode, its instances.
 
-    Where the caller's CUDA_VISIBLE_DEVICES names instances, those alone. A Jetson's GPU goes by its number: NVML spells
-    its UUID without ``GPU-`` (go-nvlib, nvlib/info, HasAnIntegratedGPU) and does not find it under the UUID that CUDA
-    tells (nvbandwidth, issue 55), so that it is no name to rely on.
+    If the caller's CUDA_VISIBLE_DEVICES names instances, only those count. A Jetson's GPU is identified by its number:
+    NVML spells its UUID without ``GPU-`` (go-nvlib, nvlib/info, HasAnIntegratedGPU) and does not find it under the UUID
+    that CUDA reports (nvbandwidth, issue 55).
     """
     named, numbered = environment.get(VISIBLE, ""), is_tegra(snapshot)
     found: list[Device] = []
@@ -68,10 +68,10 @@ def devices_of(snapshot: Snapshot, environment: Mapping[str, str]) -> tuple[Devi
                     index=gpu.index.value,
                     instance=True,
                 )
-                for instance in (() if _is_withheld(gpu) else gpu.mig_instances)
+                for instance in (() if _is_hidden(gpu) else gpu.mig_instances)
             ]
         elif gpu.ordinal.known and gpu.uuid.value:
-            visible = _entry(gpu.ordinal.value or 0, named) if numbered else gpu.uuid.value
+            visible = _visible_entry(gpu.ordinal.value or 0, named) if numbered else gpu.uuid.value
             found.append(
                 Device(
                     visible=visible,
@@ -81,7 +81,7 @@ def devices_of(snapshot: Snapshot, environment: Mapping[str, str]) -> tuple[Devi
                     memory_total=gpu.memory_total.value,
                     index=gpu.index.value,
                     exclusive=gpu.compute_mode.value not in (None, ComputeMode.DEFAULT),
-                    told_alike=visible == gpu.uuid.value,
+                    uuid_is_checked=visible == gpu.uuid.value,
                 )
             )
     if "MIG-" in named:
@@ -90,19 +90,19 @@ def devices_of(snapshot: Snapshot, environment: Mapping[str, str]) -> tuple[Devi
     return tuple(found)
 
 
-def _is_withheld(gpu: Gpu) -> bool:
-    """Whether the variable or the kernel keeps a GPU away; that CUDA shows one instance alone is another thing."""
-    return gpu.hidden_by.source == VISIBLE or not to_be_opened([gpu])
+def _is_hidden(gpu: Gpu) -> bool:
+    """Whether CUDA_VISIBLE_DEVICES or the kernel hides the GPU (CUDA itself may show one of its instances only)."""
+    return gpu.hidden_by.source == VISIBLE or not accessible_gpus([gpu])
 
 
-def _entry(number: int, named: str) -> str:
-    """What stands for a device of CUDA's in the caller's CUDA_VISIBLE_DEVICES; where that is not set, its number."""
+def _visible_entry(number: int, named: str) -> str:
+    """Returns the entry of the caller's CUDA_VISIBLE_DEVICES for a CUDA device number; without one, the number."""
     entries = [entry.strip() for entry in named.split(",") if entry.strip()]
     return entries[number] if number < len(entries) else str(number)
 
 
-def taken_down(snapshot: Snapshot, devices: Sequence[Device]) -> tuple[str, ...]:
-    """The UUIDs of those GPUs that the driver takes down when the last program has left them."""
+def powered_down_gpus(snapshot: Snapshot, devices: Sequence[Device]) -> tuple[str, ...]:
+    """Returns the UUIDs of the GPUs without persistence mode, which the driver shuts down when no program uses them."""
     used = {device.index for device in devices}
     return tuple(
         gpu.uuid.value
@@ -111,54 +111,54 @@ def taken_down(snapshot: Snapshot, devices: Sequence[Device]) -> tuple[str, ...]
     )
 
 
-def seen_by_cupy(facts: Sequence[Mapping[str, object]], environment: Mapping[str, str]) -> tuple[Device, ...]:
-    """The devices that CuPy itself listed, where nothing else did; by the numbers that CUDA gives them.
+def devices_from_cupy(facts: Sequence[Mapping[str, object]], environment: Mapping[str, str]) -> tuple[Device, ...]:
+    """Returns the devices that CuPy listed, for machines where no other source lists any.
 
     Args:
-        facts: one mapping a device, in CUDA's order.
-        environment: the caller's, whose CUDA_VISIBLE_DEVICES the numbers count in.
+        facts: one mapping per device, in CUDA's order.
+        environment: of the caller; its CUDA_VISIBLE_DEVICES maps CUDA's numbers to entries.
     """
     devices = []
     for number, entry in enumerate(facts):
         uuid = str(entry["uuid"]) if entry.get("uuid") else None
-        place = _entry(number, environment.get(VISIBLE, ""))
+        visible = _visible_entry(number, environment.get(VISIBLE, ""))
         total = entry.get("memory_total")
         devices.append(
             Device(
-                # An instance's UUID is not that of the GPU which CuPy tells, and a Jetson's is no name to rely on.
-                visible=place,
+                # CuPy reports the UUID of the GPU instead of its instance's, and a Jetson's UUID is unreliable.
+                visible=visible,
                 uuid=uuid,
                 name=str(entry.get("name") or "") or None,
                 compute_capability=str(entry.get("capability") or "") or None,
                 memory_total=total if isinstance(total, int) else None,
-                instance=place.startswith("MIG-"),
-                told_alike=len(facts) > 1,  # one alone cannot be taken for another
+                instance=visible.startswith("MIG-"),
+                uuid_is_checked=len(facts) > 1,  # a single device cannot be confused with another
             )
         )
     return tuple(devices)
 
 
-def picked(devices: Sequence[Device], wanted: Sequence[str]) -> tuple[Device, ...]:
-    """The devices that the caller named, each by UUID, by the beginning of one, or by NVML index.
+def select_devices(devices: Sequence[Device], wanted: Sequence[str]) -> tuple[Device, ...]:
+    """Returns the devices that the caller named by UUID, by a prefix of one, or by NVML index.
 
     Raises:
-        ValueError: when a name fits none, or several; the message lists them.
+        ValueError: a name matches no device or several; the message lists them.
     """
     found: list[Device] = []
     for name in wanted:
-        fitting = [device for device in devices if _is_named(device, name)]
-        if not fitting:
+        matching = [device for device in devices if _matches(device, name)]
+        if not matching:
             known = ", ".join(f"{device.index}: {device.uuid or device.visible}" for device in devices) or "none"
-            raise ValueError(f"--gpu {name} is none of the GPUs that are visible here ({known})")
-        if len(fitting) > 1:
-            alike = ", ".join(device.uuid or device.visible for device in fitting)
-            raise ValueError(f"--gpu {name} stands for several GPUs: {alike}")
-        found += [device for device in fitting if device not in found]
+            raise ValueError(f"--gpu {name} matches none of the visible GPUs ({known})")
+        if len(matching) > 1:
+            matches = ", ".join(device.uuid or device.visible for device in matching)
+            raise ValueError(f"--gpu {name} matches several GPUs: {matches}")
+        found += [device for device in matching if device not in found]
     return tuple(found) if wanted else tuple(devices)
 
 
-def _is_named(device: Device, name: str) -> bool:
-    number = whole_number(name)
+def _matches(device: Device, name: str) -> bool:
+    number = parse_integer(name)
     if number is not None:
         return device.index == number or (device.index is None and device.visible == name)
     key = uuid_key(name.upper())

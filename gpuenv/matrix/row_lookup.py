@@ -1,4 +1,4 @@
-"""The matrix for readers: every row with its facts and proof, and the grid of drivers and GPUs."""
+"""Lookup of matrix rows with their facts and sources, and the grid of drivers and GPUs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from gpuenv.matrix.assume import assume
 from gpuenv.matrix.candidates import TEGRA
 from gpuenv.matrix.constraints import runs
 from gpuenv.matrix.products import branch_of, find_product
-from gpuenv.matrix.records import DriverBranch, Matrix, MatrixSource, Product
 from gpuenv.matrix.resolve import changes_text, resolve
+from gpuenv.matrix.tables import DriverBranch, Matrix, MatrixSource, Product
 from gpuenv.model.codec import encode
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.snapshot import Snapshot
@@ -23,8 +23,8 @@ _NOT_FACTS = ("source", "driver_source", "state_source", "releases")
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """Where a row, or a part of it, comes from."""
+class RowSource:
+    """Source of a row or a part of it."""
 
     name: str
     citation: str
@@ -42,20 +42,20 @@ class Row:
     name: str
     table: str
     facts: Mapping[str, str]
-    proofs: tuple[Proof, ...]
+    proofs: tuple[RowSource, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows that a question is about."""
+    """The selected rows."""
 
     rows: tuple[Row, ...]
     matrix_revision: str
     schema: str = SCHEMA
 
 
-class Asked(NamedTuple):
-    """Filters; all that are given must hold."""
+class RowFilter(NamedTuple):
+    """Filters of rows; all that are set must match."""
 
     row: str | None = None
     line: str | None = None
@@ -64,43 +64,43 @@ class Asked(NamedTuple):
 
 
 class NoSuchRowError(ValueError):
-    """Nothing in the matrix is meant by a filter."""
+    """A filter matches nothing in the matrix."""
 
 
-def select(matrix: Matrix, asked: Asked) -> Rows:
-    """The rows that every given filter lets through.
+def select_rows(matrix: Matrix, filters: RowFilter) -> Rows:
+    """Returns the rows that match every filter.
 
     Raises:
-        NoSuchRowError: where a filter names nothing.
-        ProductError, ValueError: where a GPU or a driver cannot be understood.
+        NoSuchRowError: a filter matches nothing.
+        ProductError, ValueError: a GPU or a driver is unknown.
     """
-    filters: list[_Filter] = []
-    if asked.row is not None:
-        name = asked.row.lower()
-        filters.append(lambda _, row: row.name.lower() == name or row.name.lower().startswith(f"{name}/"))
-    if asked.line is not None:
-        filters.append(_of_line(matrix, asked.line))
-    if asked.gpu is not None:
-        filters.append(_of_gpu(find_product(asked.gpu, matrix)))
-    if asked.driver is not None:
-        filters.append(_of_driver(matrix, DriverVersion.parse(asked.driver)))
+    conditions: list[_Filter] = []
+    if filters.row is not None:
+        name = filters.row.lower()
+        conditions.append(lambda _, row: row.name.lower() == name or row.name.lower().startswith(f"{name}/"))
+    if filters.line is not None:
+        conditions.append(_line_filter(matrix, filters.line))
+    if filters.gpu is not None:
+        conditions.append(_gpu_filter(find_product(filters.gpu, matrix)))
+    if filters.driver is not None:
+        conditions.append(_driver_filter(matrix, DriverVersion.parse(filters.driver)))
     rows = tuple(
         row
         for table, records, name_of in _tables(matrix)
         for record in records
         for row in (_row(name_of(record), table, record, matrix),)
-        if all(passes(record, row) for passes in filters)
+        if all(passes(record, row) for passes in conditions)
     )
     if not rows:
-        given = ", ".join(f"--{name} {value}" for name, value in asked._asdict().items() if value is not None)
-        raise NoSuchRowError(f"no row is meant by {given}; `gpuenv matrix show` lists them all")
+        arguments = ", ".join(f"--{name} {value}" for name, value in filters._asdict().items() if value is not None)
+        raise NoSuchRowError(f"no row matches {arguments}; `gpuenv matrix show` lists all rows")
     return Rows(rows, matrix.revision)
 
 
 _Filter = Callable[[object, Row], bool]
 
 
-def _of_line(matrix: Matrix, name: str) -> _Filter:
+def _line_filter(matrix: Matrix, name: str) -> _Filter:
     line = next((line for line in matrix.wheel_lines if name in (line.name, line.name.removeprefix("cupy-cuda"))), None)
     if line is None:
         raise NoSuchRowError(f"--line {name}: expected one of {', '.join(line.name for line in matrix.wheel_lines)}")
@@ -117,13 +117,13 @@ def _of_line(matrix: Matrix, name: str) -> _Filter:
     return passes
 
 
-def _of_gpu(product: Product) -> _Filter:
+def _gpu_filter(product: Product) -> _Filter:
     capability = product.compute_capability
 
     def passes(record: object, row: Row) -> bool:
         if row.table in ("products", "older_products"):
             return record is product
-        if row.table == "wheel_lines":  # some wheel has machine code for the GPU; PTX needs a driver to tell
+        if row.table == "wheel_lines":  # some wheel has machine code for the GPU; PTX depends on the driver
             codes = [code for platform in getattr(record, "platforms", {}).values() for code in platform.sass or ()]
             return any(runs(code, capability) for code in codes)
         return capability in getattr(record, "capabilities", ())
@@ -131,7 +131,7 @@ def _of_gpu(product: Product) -> _Filter:
     return passes
 
 
-def _of_driver(matrix: Matrix, driver: DriverVersion) -> _Filter:
+def _driver_filter(matrix: Matrix, driver: DriverVersion) -> _Filter:
     branch = branch_of(driver, matrix)
     known = next((row for row in matrix.driver_branches if row.branch == branch), None)
     level = known.cuda if known else None
@@ -177,12 +177,12 @@ def _row(name: str, table: str, record: object, matrix: Matrix) -> Row:
     data = encode(record)
     facts = {key: _text(value) for key, value in data.items() if key not in _NOT_FACTS and _text(value)}
     keys = [data[key] for key in ("source", "driver_source", "state_source") if data.get(key)]
-    proofs = tuple(Proof(key, matrix.cite(key), matrix.sources[key]) for key in dict.fromkeys(keys))
+    proofs = tuple(RowSource(key, matrix.cite(key), matrix.sources[key]) for key in dict.fromkeys(keys))
     return Row(name, table, facts, proofs)
 
 
 def _text(value: object) -> str:
-    """A value in one line: lists with spaces, records as ``key value`` pairs."""
+    """Formats a value on one line: lists with spaces, records as ``key value`` pairs."""
     if value is None or value is False:
         return ""
     if isinstance(value, list):
@@ -196,7 +196,7 @@ MACHINE = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.13")
 MACHINE_TEXT = "Linux x86_64 with glibc 2.36 and Python 3.13"
 
 
-class Kind(NamedTuple):
+class GpuColumn(NamedTuple):
     """A column: GPUs of one compute capability."""
 
     generation: str
@@ -204,7 +204,7 @@ class Kind(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """What fits one branch and one kind of GPU, and why."""
+    """The wheel for one branch and compute capability, and the reason."""
 
     line: str | None
     requirements: tuple[str, ...]
@@ -212,15 +212,15 @@ class Cell(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """The table: a row a driver branch, newest first; a cell a kind of GPU."""
+    """The grid: one row per driver branch, newest first; one cell per compute capability."""
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[GpuColumn, ...]
     rows: tuple[tuple[DriverBranch, tuple[Cell, ...]], ...]
 
 
-def grid_of(matrix: Matrix) -> Grid:
-    """Every cell of the table."""
-    kinds = tuple(sorted(_kinds(matrix), key=lambda kind: kind.capability))
+def build_grid(matrix: Matrix) -> Grid:
+    """Computes every cell of the grid."""
+    kinds = tuple(sorted(_gpu_columns(matrix), key=lambda kind: kind.capability))
     branches = sorted(matrix.driver_branches, key=lambda row: row.branch, reverse=True)
     base = assume(Snapshot(), MACHINE, matrix)
     rows = []
@@ -230,23 +230,23 @@ def grid_of(matrix: Matrix) -> Grid:
     return Grid(kinds, tuple(rows))
 
 
-def _kinds(matrix: Matrix) -> Iterator[Kind]:
-    """The capabilities that some product has, each with its generation; Tegra's are for JetPack's drivers alone."""
+def _gpu_columns(matrix: Matrix) -> Iterator[GpuColumn]:
+    """Yields the capabilities of products with their generations, without Tegra, which needs JetPack's drivers."""
     sold = {row.compute_capability for row in matrix.products}
     for row in matrix.generations:
         for capability in row.capabilities:
             if capability in sold and capability not in TEGRA:
-                yield Kind(row.name, capability)
+                yield GpuColumn(row.name, capability)
 
 
-def _cell(machine: Snapshot, kind: Kind, matrix: Matrix) -> Cell:
+def _cell(machine: Snapshot, kind: GpuColumn, matrix: Matrix) -> Cell:
     resolution = resolve(assume(machine, (f"compute-capability={kind.capability}",), matrix), matrix, wheels_only=True)
     wheel, reason = resolution.wheel, " ".join(_reason(resolution))
     return Cell(wheel.distribution, wheel.requirements, reason) if wheel else Cell(None, (), reason)
 
 
 def _reason(resolution: Resolution) -> Iterator[str]:
-    """What fits; else what stands against the newest release of each line; and what would be better."""
+    """Yields what fits, the reasons against the newest release of other lines, and what would be better."""
     seen = set()
     if resolution.wheel is not None:
         yield f"{' '.join(resolution.wheel.requirements)} fits."

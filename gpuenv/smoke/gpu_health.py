@@ -7,24 +7,24 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.model.causes import Cause
-from gpuenv.model.nvidia import BY_PROGRAMS, HARDWARE, pci_key, xid_event
+from gpuenv.model.nvidia import HARDWARE_XIDS, PROGRAM_XIDS, pci_key, xid_event
 from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble
-from gpuenv.model.snapshot import GRAVE_REASONS, Gpu, GpuHealth, Snapshot, SourceState
+from gpuenv.model.snapshot import SEVERE_THROTTLE_REASONS, Gpu, GpuHealth, Snapshot, SourceState
 from gpuenv.probe.scripts.shared import records
-from gpuenv.smoke.devices import Device
+from gpuenv.smoke.device_selection import Device
 
 NAME, GROUP, TITLE = "health.state", "health", "no new memory errors, remapped rows, Xid messages or throttling"
 
 
 class KernelLog:
-    """The kernel's messages from now on, where this user may read them.
+    """The kernel's messages from now on, if this user may read them.
 
-    In a container there may be a pipe or a terminal in its place: neither has an end to start from, and what is read
-    from them is taken from somebody else.
+    A container may have a pipe or a terminal at this path; neither can be positioned at its end, and reading would
+    steal another program's input.
     """
 
     def __init__(self, path: str = "/dev/kmsg") -> None:
-        """Nothing is read where the log may not be, or is none."""
+        """Opens the log; an unreadable path, or one that is not the log, gives no messages."""
         self._descriptor: int | None = None
         with contextlib.suppress(OSError):
             self._descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
@@ -34,7 +34,7 @@ class KernelLog:
                 self.close()
 
     def lines(self) -> tuple[str, ...] | None:
-        """The messages since; None where the log may not be read."""
+        """Returns the messages since the start; None if the log is not readable."""
         if self._descriptor is None:
             return None
         try:
@@ -43,21 +43,21 @@ class KernelLog:
             return None
 
     def close(self) -> None:
-        """Lets go of the log."""
+        """Closes the log."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
 
-def state_tests(
+def health_results(
     before: Snapshot, after: Snapshot, messages: Sequence[str] | None, devices: Iterable[Device], took: float
 ) -> tuple[TestResult, ...]:
-    """One test a GPU, from what NVML said before and after and what the kernel logged in between.
+    """Returns one result per GPU, from its NVML state before and after the tests and the kernel messages since.
 
     Args:
         before: the machine before the tests.
         after: the machine after them.
-        messages: lines of the kernel's log since the start; None where it may not be read.
+        messages: lines of the kernel log since the start; None if it is not readable.
         devices: what the tests ran on.
         took: seconds.
     """
@@ -65,29 +65,31 @@ def state_tests(
     now = {gpu.uuid.value: gpu for gpu in after.gpus}
     silent = after.source("nvml").state is not SourceState.ANSWERED
     return tuple(
-        _state(gpu, now.get(gpu.uuid.value), messages, took, silent=silent)
+        _health_result(gpu, now.get(gpu.uuid.value), messages, took, silent=silent)
         for gpu in before.gpus
         if gpu.uuid.value in wanted
     )
 
 
-def _state(before: Gpu, after: Gpu | None, messages: Sequence[str] | None, took: float, *, silent: bool) -> TestResult:
-    """What became of one; ``silent`` where NVML told nothing at all afterwards."""
-    events = xids(messages or (), before.pci.value)
-    faults = list(_faults(before, after) if after else [] if silent else ["NVML does not tell of it any more"])
+def _health_result(
+    before: Gpu, after: Gpu | None, messages: Sequence[str] | None, took: float, *, silent: bool
+) -> TestResult:
+    """Returns the result of one GPU; ``silent`` if NVML did not answer after the tests."""
+    events = xid_numbers(messages or (), before.pci.value)
+    faults = list(_faults(before, after) if after else [] if silent else ["NVML no longer lists the GPU"])
     logged = [f"the driver logged Xid {number} for this GPU during the tests" for number in events]
     health = after.health if after else GpuHealth()
-    throttled = [reason for reason in health.throttle_reasons.value or () if reason in GRAVE_REASONS]
+    throttled = [reason for reason in health.throttle_reasons.value or () if reason in SEVERE_THROTTLE_REASONS]
     status, trouble, detail, cause = TestStatus.PASSED, None, None, None
     if faults or logged:
         status, trouble, detail = TestStatus.FAILED, Trouble.ERROR, "; ".join([*faults, *logged])
-        cause = Cause.GPU_HARDWARE_FAULT if faults or any(number in HARDWARE for number in events) else None
+        cause = Cause.GPU_HARDWARE_FAULT if faults or any(number in HARDWARE_XIDS for number in events) else None
     elif throttled:
         status, trouble, cause = TestStatus.FAILED, Trouble.ERROR, Cause.GPU_THROTTLED
-        detail = f"after the tests the clock is held down: {', '.join(throttled)}"
+        detail = f"the clock is throttled after the tests: {', '.join(throttled)}"
     elif not (health.temperature.known or health.clock.known or health.ecc.known):
         status, trouble = TestStatus.SKIPPED, Trouble.NOT_APPLICABLE
-        detail = "NVML tells nothing of this GPU's health here"
+        detail = "NVML does not report the health of this GPU"
     measured: dict[str, tuple[float | None, str]] = {
         "temperature": (health.temperature.value, "C"),
         "clock": (health.clock.value, "MHz"),
@@ -109,23 +111,23 @@ def _state(before: Gpu, after: Gpu | None, messages: Sequence[str] | None, took:
 
 def _faults(before: Gpu, after: Gpu) -> Iterator[str]:
     if after.fault.known and not before.fault.known:
-        yield f"NVML cannot open it any more (its return code is {after.fault.value})"
+        yield f"NVML can no longer open the GPU (return code {after.fault.value})"
     old, new = before.health.ecc_uncorrected.value, after.health.ecc_uncorrected.value
     if old is not None and new is not None and new > old:
         yield f"{new - old} uncorrected memory errors during the tests"
     if after.health.rows_failed.value:
-        yield "remapping a row of memory has failed"
+        yield "a memory row could not be remapped"
     if after.health.rows_pending.value and not before.health.rows_pending.value:
-        yield "a row of memory waits to be remapped since the tests"
+        yield "a memory row is pending remapping since the tests"
     if after.health.pages_pending.value and not before.health.pages_pending.value:
-        yield "a page of memory waits to be retired since the tests"
+        yield "a memory page is pending retirement since the tests"
 
 
-def xids(messages: Iterable[str], pci: str | None) -> list[int]:
-    """The Xid numbers that the driver logged for a GPU.
+def xid_numbers(messages: Iterable[str], pci: str | None) -> list[int]:
+    """Returns the Xid numbers that the driver logged for a GPU.
 
-    Without those that a program's own fault gives: the tests provoke them on purpose.
+    Numbers that a faulty program causes are left out: the tests provoke them.
     """
     events = (xid_event(line) for line in messages)
     ours = pci_key(pci)
-    return [event[0] for event in events if event and ours == event[1] is not None and event[0] not in BY_PROGRAMS]
+    return [event[0] for event in events if event and ours == event[1] is not None and event[0] not in PROGRAM_XIDS]

@@ -1,0 +1,377 @@
+"""Runs tasks, each in its own process under a supervisor that leaves no process behind.
+
+The result of a test follows from the end of its process and the facts that it printed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gpuenv.model.causes import Cause
+from gpuenv.model.secrets import without_secrets
+from gpuenv.model.smoke import BROKEN, Quantity, TestResult, TestStatus, Trouble
+from gpuenv.model.smoke_level import SmokeLevel
+from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
+from gpuenv.probe.context import script
+from gpuenv.probe.protocol import KILLED, numbered, parse_facts
+from gpuenv.smoke.device_selection import VISIBLE, Device, devices_from_cupy
+from gpuenv.smoke.supervisor import NOT_STARTED, TIMED_OUT
+from gpuenv.smoke.tasks import BUDGET, PAYLOAD, Task, skipped_result
+
+MIN_SECONDS = 0.5  # with less time left, a test is not started
+MAX_SILENT_TESTS = 2  # timeouts in a row after which the GPU gets no more tests
+_MARGIN = 2.0  # seconds after the deadline for the supervisor to end its processes
+_TERMINATE_SECONDS = 1.0  # seconds for terminated supervisors to exit
+_HOLD_SECONDS = 7 * 86400.0  # longer than any run
+_MAX_DETAIL = 1000  # characters
+_UNSTARTED = "could not be started"
+_KILL_REASON = "as the kernel does when the memory of the host or the container is used up"
+PROGRAM_CAUSES = frozenset(
+    (
+        *(Cause.ASYNC_ERROR_SURFACED_LATE, Cause.CROSS_DEVICE_ARRAY, Cause.DTYPE_MISMATCH, Cause.FORK_AFTER_CUDA_INIT),
+        *(Cause.IMPLICIT_HOST_DEVICE_CONVERSION, Cause.INVALID_KERNEL_LAUNCH, Cause.MEMORY_POOL_RETENTION),
+        *(Cause.NUMPY_SEMANTICS_DIFFERENCE, Cause.STREAM_RACE),
+    )
+)
+"""Causes that only a program's own mistake has: an error text of a test that matches one means something else."""
+
+OnResult = Callable[[TestResult, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """Where and how the tests run.
+
+    Attributes:
+        interpreter: of the target.
+        environment: the caller's variables, which the tests inherit.
+        folder: the caller's working folder, the base of relative paths in PYTHONPATH.
+        at_once: number of parallel tests.
+        fault: a fault to inject, or None.
+        program: the payload's main file.
+        until: ``time.monotonic`` at which the run must end, or None.
+        kept_awake: UUIDs of the GPUs that the driver would shut down between two tests.
+    """
+
+    interpreter: str
+    environment: Mapping[str, str]
+    folder: str
+    at_once: int = 1
+    fault: str | None = None
+    program: Path = PAYLOAD / "main.py"
+    until: float | None = None
+    kept_awake: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _TestRun:
+    """State that the threads of one run share."""
+
+    settings: RunSettings
+    scratch: str
+    group: ChildGroup = field(default_factory=ChildGroup)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    silent: dict[str, int] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    is_over: bool = False
+
+    def payload(
+        self, name: str, arguments: Mapping[str, object], devices: Sequence[Device], seconds: float
+    ) -> ChildResult:
+        """Runs the payload in the target with only these devices visible."""
+        encoded = json.dumps({**arguments, "folder": self.scratch})
+        visible = {VISIBLE: ",".join(device.visible for device in devices)} if devices else {}
+        command = [self.settings.interpreter, "-B", str(self.settings.program), name, encoded]
+        return self.supervised(command, visible, seconds)
+
+    def supervised(self, program: Sequence[str], variables: Mapping[str, str], seconds: float) -> ChildResult:
+        environment = {**child_environment(self.settings.environment, self.settings.folder), **variables}
+        supervisor = [sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("supervisor.py"))]
+        command = [*supervisor, str(seconds), self.scratch, *program]
+        return run_child(command, environment, time.monotonic() + seconds + _MARGIN, self.group)
+
+
+@contextmanager
+def _test_run(settings: RunSettings) -> Iterator[_TestRun]:
+    """Yields a run; terminates all its processes at the end."""
+    with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as scratch:
+        run = _TestRun(settings, scratch)
+        try:
+            yield run
+        finally:
+            run.is_over = True
+            run.group.terminate(_TERMINATE_SECONDS)
+            run.group.close()
+
+
+class RunResults(NamedTuple):
+    """The results in the order of the tasks, and the versions that the target reported."""
+
+    tests: tuple[TestResult, ...]
+    versions: Mapping[str, str]
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """All processes are ended; ``outcome`` has the results so far, with the remaining tests as skipped."""
+
+    def __init__(self, outcome: RunResults) -> None:
+        super().__init__()
+        self.outcome = outcome
+
+
+def run_tasks(tasks: Sequence[Task], settings: RunSettings, progress: OnResult = lambda *_: None) -> RunResults:
+    """Runs every task; those that must run alone come last.
+
+    Args:
+        tasks: what to run.
+        settings: where and how.
+        progress: receives each result, the number done and the total.
+
+    Raises:
+        RunInterrupted: interrupted.
+    """
+    results: dict[int, TestResult] = {}
+    with _test_run(settings) as run:
+
+        def work(number: int) -> None:
+            result = _run_task(run, tasks[number])
+            if run.is_over:  # the test was terminated with the run; it has not crashed
+                return
+            with run.lock:
+                results[number] = result
+            progress(result, len(results), len(tasks))
+
+        # The slowest first: as the last ones they would prolong the run.
+        together = sorted((n for n, task in enumerate(tasks) if not task.alone), key=lambda n: -tasks[n].test.longest)
+        alone = [number for number, task in enumerate(tasks) if task.alone]
+        try:
+            if settings.kept_awake:  # until the group is terminated
+                holder = [sys.executable, "-I", "-S", "-B", script("hold.py"), *settings.kept_awake]
+                threading.Thread(target=run.supervised, args=(holder, {}, _HOLD_SECONDS), daemon=True).start()
+            _run_parallel(work, together, settings.at_once)
+            # Parallel tests may have used up the memory of each other: repeat these alone.
+            crowded = min(settings.at_once, len(together)) > 1 and settings.fault is None
+            again = [number for number in together if crowded and _ran_out_of_memory(results[number])]
+            _run_parallel(work, alone + again, 1)
+        except KeyboardInterrupt:
+            run.is_over = True
+            with run.lock:
+                done = dict(results)
+            detail = "not finished: interrupted"
+            tests = [
+                done.get(number) or skipped_result(task.test, task.gpu, Trouble.INTERRUPTED, detail, task.repeat)
+                for number, task in enumerate(tasks)
+            ]
+            raise RunInterrupted(RunResults(fail_lost_gpus(tests), dict(run.versions))) from None
+    return RunResults(fail_lost_gpus([results[number] for number in range(len(tasks))]), dict(run.versions))
+
+
+def _run_parallel(work: Callable[[int], None], numbers: Iterable[int], at_once: int) -> None:
+    pool = ThreadPoolExecutor(at_once)
+    futures = [pool.submit(work, number) for number in numbers]
+    try:
+        wait(futures)
+        for future in futures:
+            future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _ran_out_of_memory(result: TestResult) -> bool:
+    memory_troubles = (Trouble.OUT_OF_MEMORY, Trouble.HOST_MEMORY, Trouble.KILLED)
+    return result.status is TestStatus.BUSY or result.trouble in memory_troubles
+
+
+def _run_task(run: _TestRun, task: Task) -> TestResult:
+    visible = ",".join(device.visible for device in task.devices)
+    if run.silent.get(visible, 0) >= MAX_SILENT_TESTS:
+        detail = f"not started: {MAX_SILENT_TESTS} tests in a row timed out on this GPU"
+        return skipped_result(task.test, task.gpu, Trouble.GIVEN_UP, detail, task.repeat)
+    left = task.deadline if run.settings.until is None else run.settings.until - time.monotonic()
+    if left < MIN_SECONDS:
+        detail = "not started: the time for the run is used up"
+        return skipped_result(task.test, task.gpu, Trouble.NO_TIME, detail, task.repeat)
+    seconds = min(task.deadline, left)
+    child = run.payload(task.test.name, payload_arguments(task, run.settings.fault), task.devices, seconds)
+    facts = parse_facts(child.stdout)
+    result = judge_task(replace(task, deadline=seconds), child, facts)
+    if result.status is TestStatus.TIMED_OUT and seconds < min(task.deadline, BUDGET[SmokeLevel.QUICK]):
+        # It had less time than the budget of a quick run: the GPU is not to blame.
+        detail = f"stopped after {seconds:.1f} s: the time for the run is used up"
+        result = replace(result, status=TestStatus.SKIPPED, trouble=Trouble.NO_TIME, detail=detail)
+    with run.lock:
+        run.silent[visible] = run.silent.get(visible, 0) + 1 if result.status is TestStatus.TIMED_OUT else 0
+        versions = facts.get("versions")
+        if isinstance(versions, dict):
+            run.versions.update({str(name): str(value) for name, value in versions.items()})
+    return result
+
+
+def payload_arguments(task: Task, fault: str | None) -> dict[str, object]:
+    """Returns the JSON argument of the payload."""
+    only = task.devices[0] if len(task.devices) == 1 else None
+    return {
+        "level": task.level.value,
+        "seed": task.seed,
+        "size": dict(task.size),
+        "fault": fault,
+        # CuPy does not report the UUID of a MIG instance with every driver.
+        "uuid": only.uuid if only and not only.instance and only.uuid_is_checked else None,
+    }
+
+
+def child_environment(environment: Mapping[str, str], folder: str) -> dict[str, str]:
+    """Returns the caller's variables without secrets and with absolute paths in PYTHONPATH.
+
+    Empty entries and dots, which mean the working folder, are removed: nothing is imported from there.
+    """
+    changed = without_secrets(environment)
+    if "PYTHONPATH" in changed:
+        entries = [entry for entry in changed["PYTHONPATH"].split(os.pathsep) if os.path.normpath(entry or ".") != "."]
+        changed["PYTHONPATH"] = os.pathsep.join(os.path.join(folder, entry) for entry in entries)  # noqa: PTH118
+        if not changed["PYTHONPATH"]:
+            del changed["PYTHONPATH"]
+    return changed
+
+
+def list_devices(settings: RunSettings, seconds: float) -> tuple[tuple[Device, ...], str | None]:
+    """Returns the devices that the target's CuPy lists within these seconds, or its error."""
+    with _test_run(settings) as run:
+        child = run.payload("--census", {}, (), seconds)
+    facts = parse_facts(child.stdout)
+    error = facts.get("error")
+    if error is None and facts.get("done") is not True:
+        status, _, how = _describe_ending(child, seconds)
+        error = f"no device list ({how}{'' if status is TestStatus.TIMED_OUT else _stderr_tail(child)})"
+    entries = [entry for entry in numbered(facts, "device") if isinstance(entry, dict)]
+    return devices_from_cupy(entries, settings.environment), str(error) if error is not None else None
+
+
+def judge_task(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> TestResult:
+    """Returns the result of a test from the end of its process and its facts."""
+    status, trouble, how = _describe_ending(child, task.deadline)
+    cause: Cause | None = None
+    has_finished = child.ending is Ending.EXITED and child.exit_code == 0 and facts.get("done") is True
+    verdict = _read_verdict(facts.get("verdict")) if has_finished else None
+    detail: str | None
+    if verdict is not None:
+        status, trouble, detail, cause = verdict
+    elif status is TestStatus.TIMED_OUT:
+        detail = f"{how}{_stage_text(facts)}; its processes were killed"
+    elif child.signal_name:
+        why = f" ({_KILL_REASON})" if trouble is Trouble.KILLED else ""  # gpuenv itself kills on timeout only
+        detail = f"{how}{_stage_text(facts)}{why}{_stderr_tail(child)}"
+    else:
+        stage = "" if how == _UNSTARTED else f" before its verdict{_stage_text(facts)}"
+        detail = f"{how}{stage}{_stderr_tail(child)}"
+    return TestResult(
+        name=task.test.name,
+        group=task.test.group,
+        gpu=task.gpu,
+        status=status,
+        duration=child.duration,
+        detail=detail[:_MAX_DETAIL] if detail else None,
+        measured=_read_measured(facts.get("measured")) if status is TestStatus.PASSED else {},
+        title=task.test.title,
+        trouble=trouble,
+        cause=cause,
+        repeat=task.repeat,
+        seed=task.seed,
+        deadline=task.deadline,
+        work=_read_number(facts.get("work_seconds")),
+    )
+
+
+def _describe_ending(child: ChildResult, seconds: float) -> tuple[TestStatus, Trouble | None, str]:
+    """Returns how a process without a verdict ended; ``seconds`` is its deadline."""
+    # A child may exit with the same code by itself, but hardly at the deadline.
+    if child.ending is Ending.TIMED_OUT or (child.exit_code == TIMED_OUT and child.duration >= seconds):
+        return TestStatus.TIMED_OUT, Trouble.DEADLINE, f"no answer within {seconds:g} s"
+    if child.signal_name:
+        trouble = Trouble.KILLED if child.signal_name == KILLED else Trouble.SIGNAL
+        return TestStatus.CRASHED, trouble, f"ended by {child.signal_name}"
+    unstarted = child.ending is Ending.NOT_STARTED or child.exit_code == NOT_STARTED
+    how = _UNSTARTED if unstarted else f"ended with exit code {child.exit_code}"
+    return TestStatus.CRASHED, Trouble.ENDED_EARLY, how
+
+
+def _read_verdict(data: object) -> tuple[TestStatus, Trouble | None, str | None, Cause | None] | None:
+    """Decodes the payload's verdict; None if it is malformed."""
+    if not isinstance(data, dict):
+        return None
+    try:
+        status = TestStatus(data.get("status"))
+        trouble = Trouble(data["trouble"]) if data.get("trouble") else None
+    except ValueError:
+        return None
+    detail = data.get("detail")
+    cause = next((cause for cause in Cause if cause.value == data.get("cause")), None)
+    return status, trouble, str(detail) if detail else None, cause
+
+
+def _read_measured(data: object) -> dict[str, Quantity]:
+    if not isinstance(data, dict):
+        return {}
+    found = {}
+    for name, entry in data.items():
+        value = _read_number(entry.get("value")) if isinstance(entry, dict) else None
+        if value is not None:
+            found[str(name)] = Quantity(value, str(entry.get("unit", "")))
+    return found
+
+
+def _read_number(data: object) -> float | None:
+    """Returns a finite number or None: JSON integers have any length, and Python's parser accepts ``NaN``."""
+    try:
+        value = float(data) if isinstance(data, int | float) else math.nan
+    except OverflowError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _stage_text(facts: Mapping[str, Any]) -> str:
+    if "stage" in facts:
+        return f" while computing {facts['stage']}"
+    if "device" in facts:
+        return " while preparing its input"
+    if "versions" in facts:
+        return " while initializing CUDA"
+    return " while importing CuPy" if "started" in facts else " before it started"
+
+
+def _stderr_tail(child: ChildResult) -> str:
+    lines = [line.strip() for line in child.stderr.splitlines() if line.strip()]
+    reason = child.error or (lines[-1][:300] if lines else None)
+    return f": {reason}" if reason else ""
+
+
+def fail_lost_gpus(tests: Sequence[TestResult]) -> tuple[TestResult, ...]:
+    """Turns skipped tests without a GPU into failures if other tests of the run had one.
+
+    Each test was assigned a GPU that the machine lists, so this GPU failed to initialize or was lost meanwhile. If no
+    test had a GPU, the doctor finds out why.
+    """
+    had_one = any(test.status is TestStatus.PASSED or test.status in BROKEN for test in tests)
+    return tuple(
+        replace(
+            test,
+            status=TestStatus.FAILED,
+            detail=f"{test.detail}; other tests of this run had one",
+            cause=Cause.CUDA_INITIALIZATION_FAILED,
+        )
+        if had_one and test.trouble is Trouble.NO_DEVICE
+        else test
+        for test in tests
+    )

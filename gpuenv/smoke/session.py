@@ -1,0 +1,207 @@
+"""A complete smoke run: selects GPUs and tests, runs them and returns the overall result."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from gpuenv import __version__
+from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.gpus import RUNS_NO_KERNEL, is_simulated
+from gpuenv.model.smoke import BROKEN, SmokeResult, TestResult, TestStatus, Trouble, overall
+from gpuenv.model.smoke_level import SmokeLevel
+from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.probe.request import ProbeRequest
+from gpuenv.probe.session import take_snapshot
+from gpuenv.smoke.baseline import Peaks, compare_with_peaks, compare_with_same_model
+from gpuenv.smoke.device_selection import Device, powered_down_gpus, select_devices, visible_devices
+from gpuenv.smoke.gpu_health import KernelLog, health_results
+from gpuenv.smoke.runner import RunInterrupted, RunResults, RunSettings, list_devices, run_tasks
+from gpuenv.smoke.tasks import (
+    BUDGET,
+    DEADLINE,
+    SmokeOptions,
+    plan_tasks,
+    select_tests,
+    skip_for_few_gpus,
+    skipped_result,
+    worker_count,
+)
+
+_PROGRESS_SECONDS = 5.0  # between two progress messages
+_STATE_SECONDS = 10.0  # deadline for reading the GPUs' health afterwards
+
+Announce = Callable[[str], None]
+
+
+class UnusableTarget(Exception):  # noqa: N818 - an answer about the target
+    """The target environment cannot run any test; ``remedy`` says what to do."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+class SmokeInterrupted(KeyboardInterrupt):
+    """``result`` has the results so far, with unfinished tests as skipped."""
+
+    def __init__(self, result: SmokeResult) -> None:
+        super().__init__()
+        self.result = result
+
+
+@dataclass(frozen=True, slots=True)
+class SmokeTarget:
+    """The environment and the machine that the tests run in.
+
+    Attributes:
+        interpreter: of the target.
+        environment: the caller's variables.
+        folder: the caller's working folder.
+        snapshot: of the machine.
+        driver_root: root folder of the driver's files.
+        started: ``time.monotonic`` at the start of the command.
+        until: ``time.monotonic`` at which the run must end, or None.
+        peaks: theoretical maxima from the GPUs' data sheets.
+    """
+
+    interpreter: str
+    environment: Mapping[str, str]
+    folder: str
+    snapshot: Snapshot
+    driver_root: str
+    started: float
+    until: float | None = None
+    peaks: Peaks = field(default_factory=dict)
+
+
+def run_smoke(
+    options: SmokeOptions,
+    target: SmokeTarget,
+    obstacle: Callable[[Snapshot], str | None],
+    announce: Announce,
+    started_at: str,
+) -> SmokeResult:
+    """Runs the tests.
+
+    Args:
+        options: what to run.
+        target: where to run it.
+        obstacle: returns why no GPU is usable, according to the doctor.
+        announce: receives progress messages.
+        started_at: time of day, ISO 8601.
+
+    Raises:
+        UnusableTarget: the target environment cannot run any test.
+        ValueError: ``options`` names a GPU that does not exist.
+        SmokeInterrupted: interrupted while tests run.
+    """
+    _check_target(target.snapshot)
+    # The snapshot's devices; if it has none, CuPy's, which take precedence over the doctor's answer.
+    devices, error = visible_devices(target.snapshot, target.environment), None
+    if not devices:
+        setting = RunSettings(target.interpreter, target.environment, target.folder)
+        devices, error = list_devices(setting, options.timeout or DEADLINE[options.level])
+    if not devices:
+        parts = [obstacle(target.snapshot) or "no GPU is visible", f"CuPy reports: {error}" if error else ""]
+        return _skip_each(options, target, Trouble.NO_DEVICE, "; ".join(filter(None, parts)), started_at)
+    devices = select_devices(devices, options.gpus)
+    if is_simulated(target.environment):
+        return skip_all(options, target, RUNS_NO_KERNEL, started_at)
+    try:
+        outcome = _run(options, target, devices, announce)
+    except RunInterrupted as stop:
+        so_far = _result(options, target, devices, stop.outcome, started_at)
+        raise SmokeInterrupted(so_far._replace(exit_code=int(ExitCode.INTERRUPTED))) from None
+    return _result(options, target, devices, outcome, started_at)
+
+
+def skip_all(options: SmokeOptions, target: SmokeTarget, reason: str, started_at: str) -> SmokeResult:
+    """Returns a result with every selected test skipped for the same reason."""
+    return _skip_each(options, target, Trouble.NOT_APPLICABLE, reason, started_at)
+
+
+def _skip_each(
+    options: SmokeOptions, target: SmokeTarget, trouble: Trouble, reason: str, started_at: str
+) -> SmokeResult:
+    tests = select_tests(options.groups, options.only, options.level)
+    results = tuple(skipped_result(test, None, trouble, reason) for test in tests)
+    return _result(options, target, (), RunResults(results, {}), started_at)
+
+
+def _check_target(snapshot: Snapshot) -> None:
+    target, source = snapshot.target, snapshot.source("target")
+    if not target.python.known:
+        name = target.executable.value or "the target"
+        answered = source.state is SourceState.ANSWERED
+        why = source.detail or ("it is not a Python" if answered else "it did not answer")
+        raise UnusableTarget(f"{name} cannot be used: {why}", "pass another one with --python PATH")
+    if not target.cupy:
+        raise UnusableTarget(
+            f"CuPy is not in the target environment ({target.executable.value})",
+            "find the wheel to install with gpuenv resolve, or pass another environment with --python PATH",
+        )
+
+
+def _run(options: SmokeOptions, target: SmokeTarget, devices: tuple[Device, ...], announce: Announce) -> RunResults:
+    tests, log, last = select_tests(options.groups, options.only, options.level), KernelLog(), time.monotonic()
+    # A container or a batch system may restrict this process to some of the processors.
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    setting = RunSettings(
+        target.interpreter,
+        target.environment,
+        target.folder,
+        worker_count(devices, options.level, processors),
+        options.fault,
+        until=target.until,
+        kept_awake=powered_down_gpus(target.snapshot, devices),
+    )
+
+    def progress(result: TestResult, done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _PROGRESS_SECONDS and done < total:
+            last = time.monotonic()
+            announce(f"{done} of {total} tests done; last: {result.name} ({result.status.value})")
+
+    try:
+        found, versions = run_tasks(plan_tasks(tests, devices, options), setting, progress)
+        # The health is checked in all levels but the quick one and after every failure, but not with an injected fault.
+        due = (
+            options.level is not SmokeLevel.QUICK
+            and not options.only
+            and (not options.groups or "health" in options.groups)
+        )
+        state: tuple[TestResult, ...] = ()
+        if not options.fault and (due or any(test.status in BROKEN for test in found)):
+            began = time.monotonic()
+            request = ProbeRequest(target.environment, target.interpreter, target.driver_root, timeout=_STATE_SECONDS)
+            after = take_snapshot(request)
+            state = health_results(target.snapshot, after, log.lines(), devices, time.monotonic() - began)
+    finally:
+        log.close()
+    return RunResults(found + skip_for_few_gpus(tests, devices, options) + state, versions)
+
+
+def _result(
+    options: SmokeOptions, target: SmokeTarget, devices: tuple[Device, ...], outcome: RunResults, started_at: str
+) -> SmokeResult:
+    gpus = tuple(device.record for device in devices)
+    status = overall(outcome.tests)
+    python = target.snapshot.target.python.value
+    return SmokeResult(
+        status=status,
+        exit_code=int(ExitCode.OK if status is TestStatus.PASSED else ExitCode.SMOKE_FAILED),
+        level=options.level,
+        seed=options.seed,
+        gpus=gpus,
+        tests=outcome.tests,
+        duration=time.monotonic() - target.started,
+        budget=BUDGET[options.level],
+        versions={**({"python": str(python)} if python else {}), **outcome.versions},
+        fault=options.fault,
+        started_at=started_at,
+        compared=compare_with_peaks(outcome.tests, gpus, target.peaks) + compare_with_same_model(outcome.tests, gpus),
+        gpuenv_version=__version__,
+    )

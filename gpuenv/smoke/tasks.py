@@ -1,0 +1,248 @@
+"""The catalogue of tests and the tasks of a run: tests with their devices, seeds and deadlines.
+
+Nothing of the payload is imported: the attributes of a test are read from the literals of its class.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gpuenv.model.smoke import TestResult, TestStatus, Trouble
+from gpuenv.model.smoke_level import SmokeLevel
+from gpuenv.smoke.device_selection import Device
+
+PAYLOAD = Path(__file__).parent / "payload"
+GROUPS = (
+    "kernels", "blas", "fft", "solver", "sparse", "random", "streams", "memory", "transfer", "dtype", "interop",
+    "multi", "health",
+)  # fmt: skip
+BUDGET = {SmokeLevel.QUICK: 10.0, SmokeLevel.NORMAL: 60.0, SmokeLevel.DEEP: 900.0}
+# Mostly for the first import of CuPy from a cold disk and the initialization of an idle driver.
+DEADLINE = {SmokeLevel.QUICK: 30.0, SmokeLevel.NORMAL: 60.0, SmokeLevel.DEEP: 300.0}
+DEFAULT_SEED = 20261121
+_TESTS_PER_GPU = 12  # all of the quick level; importing CuPy keeps one processor busy per test
+# Bytes per test: its context, the libraries' workspaces and its arrays.
+_MEMORY_PER_TEST = {SmokeLevel.QUICK: 2 << 30, SmokeLevel.NORMAL: 3 << 30, SmokeLevel.DEEP: 12 << 30}
+
+Size = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class TestInfo:
+    """A test as its class describes it.
+
+    Attributes:
+        name: ``blas.matmul_f32``.
+        group: ``blas``.
+        title: what it verifies.
+        sizes: level -> sizes, for the levels with an entry.
+        needs: its requirements.
+        tolerance: the accepted error, and why.
+        alone: the levels in which it runs alone, because it measures times, or watches or fills memory.
+        seconds: level -> deadline, if the level's default is too short.
+    """
+
+    __test__ = False  # not for pytest
+
+    name: str
+    group: str
+    title: str
+    sizes: Mapping[str, Size]
+    needs: tuple[str, ...]
+    tolerance: str
+    alone: tuple[str, ...]
+    seconds: Mapping[str, float]
+
+    @property
+    def gpus(self) -> int:
+        """The number of GPUs it needs."""
+        return max([1, *(int(need.partition(":")[2]) for need in self.needs if need.startswith("gpus:"))])
+
+    @property
+    def longest(self) -> float:
+        """The longest of its own deadlines in seconds; 0 without any."""
+        return max(self.seconds.values(), default=0.0)
+
+    def size(self, level: SmokeLevel) -> Size | None:
+        """Returns the sizes for a level, else those of the nearest lower level; None if the level lacks the test."""
+        order = list(SmokeLevel)
+        known = [self.sizes[entry.value] for entry in order[: order.index(level) + 1] if entry.value in self.sizes]
+        return known[-1] if known else None
+
+
+@cache
+def all_tests() -> tuple[TestInfo, ...]:
+    """Returns every test, by group and name."""
+    return tuple(test for group in GROUPS for test in sorted(_read_tests(group), key=lambda test: test.name))
+
+
+def _read_tests(group: str) -> Iterator[TestInfo]:
+    path = PAYLOAD / "tests" / f"{group}.py"
+    for node in ast.parse(path.read_text(encoding="utf-8"), str(path)).body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        found = _literals(node.body, "TITLE", "LEVELS", "NEEDS", "TOLERANCE", "ALONE", "SECONDS")
+        if "TITLE" in found:  # not a base class of several tests
+            yield TestInfo(
+                name=f"{group}.{re.sub('(?<!^)(?=[A-Z])', '_', node.name).lower()}",
+                group=group,
+                title=found["TITLE"],
+                sizes=found["LEVELS"],
+                needs=tuple(found.get("NEEDS", ())),
+                tolerance=found["TOLERANCE"],
+                alone=tuple(found.get("ALONE", ())),
+                seconds=found.get("SECONDS", {}),
+            )
+
+
+def _literals(body: Iterable[ast.stmt], *names: str) -> dict[str, Any]:
+    """Returns the literals assigned to these names."""
+    return {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id in names
+    }
+
+
+def injectable_faults() -> tuple[str, ...]:
+    """Returns the names of the faults that can be injected into a test."""
+    text = (PAYLOAD / "cupy_device.py").read_text(encoding="utf-8")
+    return tuple(_literals(ast.parse(text).body, "FAULTS")["FAULTS"])
+
+
+def select_tests(groups: Sequence[str], only: Sequence[str], level: SmokeLevel) -> tuple[TestInfo, ...]:
+    """Returns the tests of a level in these groups (all by default); ``only`` names tests of any level."""
+    if only:
+        return tuple(test for test in all_tests() if test.name in only)
+    return tuple(test for test in all_tests() if (not groups or test.group in groups) and test.size(level) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One test on one GPU, or on all of them.
+
+    Attributes:
+        test: the test.
+        size: its sizes.
+        devices: that its process sees.
+        seed: of its input.
+        repeat: number of the repetition, from 0.
+        deadline: seconds.
+        level: of its sizes; deeper than requested if the test has none for that level.
+    """
+
+    test: TestInfo
+    size: Size
+    devices: tuple[Device, ...]
+    seed: int
+    repeat: int
+    deadline: float
+    level: SmokeLevel
+
+    @property
+    def gpu(self) -> str | None:
+        """The UUID of its GPU, if it runs on only one."""
+        return self.devices[0].uuid if len(self.devices) == 1 else None
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing else may run at the same time."""
+        return self.level.value in self.test.alone
+
+
+@dataclass(frozen=True, slots=True)
+class SmokeOptions:
+    """Options of a run.
+
+    Attributes:
+        groups: groups of tests; empty for all.
+        only: names of tests of any level.
+        gpus: UUIDs or indices; empty for all.
+        level: how thorough the tests are.
+        seed: that the inputs are derived from.
+        repeat: how often each test runs.
+        timeout: seconds for each test; None for the default of the level and the test.
+        fault: a fault to inject into every test, to test the tests.
+    """
+
+    groups: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
+    level: SmokeLevel = SmokeLevel.QUICK
+    seed: int = DEFAULT_SEED
+    repeat: int = 1
+    timeout: float | None = None
+    fault: str | None = None
+
+
+def plan_tasks(tests: Iterable[TestInfo], devices: Sequence[Device], options: SmokeOptions) -> tuple[Task, ...]:
+    """Plans every test on every device for each repetition; a test of several GPUs runs once on all of them."""
+    several = tuple(device for device in devices if not device.instance)
+    tasks = []
+    for repeat in range(options.repeat):
+        for test in tests:
+            groups = [several] if test.gpus > 1 else [(device,) for device in devices]
+            tasks += [_task(test, group, repeat, options) for group in groups if len(group) >= test.gpus]
+    return tuple(tasks)
+
+
+def _task(test: TestInfo, devices: tuple[Device, ...], repeat: int, options: SmokeOptions) -> Task:
+    # A test named by --only may exist in deeper levels only: it then takes the sizes, the deadline and the isolation of
+    # the first of these.
+    has_level = test.size(options.level) is not None
+    level = options.level if has_level else next(level for level in SmokeLevel if level.value in test.sizes)
+    deadline = max(DEADLINE[level], test.seconds.get(level.value, 0.0))
+    seed = derive_seed(options.seed, test.name, repeat)
+    return Task(test, test.size(level) or {}, devices, seed, repeat, options.timeout or deadline, level)
+
+
+def derive_seed(seed: int, name: str, repeat: int) -> int:
+    """Returns the seed of a test and repetition, independent of the other tests in the run."""
+    digits = hashlib.sha256(f"{seed}/{name}/{repeat}".encode()).hexdigest()
+    return int(digits[:8], 16)
+
+
+def skip_for_few_gpus(
+    tests: Iterable[TestInfo], devices: Sequence[Device], options: SmokeOptions
+) -> tuple[TestResult, ...]:
+    """Returns a skipped result for each test that needs more GPUs than are visible."""
+    count = sum(not device.instance for device in devices)
+    unmet = [test for test in tests if test.gpus > 1 and test.gpus > count]
+    return tuple(
+        skipped_result(test, None, Trouble.NOT_APPLICABLE, f"needs {test.gpus} GPUs; visible: {count}", repeat)
+        for repeat in range(options.repeat)
+        for test in unmet
+    )
+
+
+def skipped_result(test: TestInfo, gpu: str | None, trouble: Trouble, detail: str, repeat: int = 0) -> TestResult:
+    """Returns the result of a test that was not run; ``detail`` says why."""
+    return TestResult(
+        name=test.name,
+        group=test.group,
+        gpu=gpu,
+        status=TestStatus.SKIPPED,
+        duration=0.0,
+        detail=detail,
+        title=test.title,
+        trouble=trouble,
+        repeat=repeat,
+    )
+
+
+def worker_count(devices: Sequence[Device], level: SmokeLevel, processors: int) -> int:
+    """Returns how many tests run in parallel; one if a GPU allows only one process.
+
+    The plan alternates between the GPUs, which shares the workers evenly.
+    """
+    if any(device.exclusive for device in devices):
+        return 1
+    by_memory = [max(1, device.memory_total // _MEMORY_PER_TEST[level]) for device in devices if device.memory_total]
+    return max(1, min(min([_TESTS_PER_GPU, *by_memory]) * len(devices), processors))
