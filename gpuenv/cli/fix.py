@@ -33,7 +33,15 @@ from gpuenv.cli.options import INSTALL_TIMEOUT, InstallerName
 from gpuenv.cli.output import Output
 from gpuenv.cli.sources import MachineSource, get_matrix
 from gpuenv.doctor.installed_cupy import is_managed_by_conda
-from gpuenv.doctor.repair import RepairPlan, installed_requirement, repair_matrices, loses_libraries, repair_plan, satisfies, with_any_numpy
+from gpuenv.doctor.repair import (
+    RepairPlan,
+    installed_requirement,
+    loses_libraries,
+    repair_matrices,
+    repair_plan,
+    satisfies,
+    with_any_numpy,
+)
 from gpuenv.install.environment import read_inventory, read_record
 from gpuenv.install.exceptions import ConsentNeeded, InstallError, NothingFits, TargetUnusable
 from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result

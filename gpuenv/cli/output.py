@@ -293,9 +293,9 @@ def emit_report(report: Report, specs: Sequence[OutputSpec], render_options: Ren
     @cache
     def redacted() -> Report:
         """The redacted report, for all formats except text and JSON."""
-        from gpuenv.report.redact import sanitize
+        from gpuenv.report.redact import sanitize_report
 
-        return sanitize(report, identity() if render_options.redact else None)
+        return sanitize_report(report, identity() if render_options.redact else None)
 
     first_error: CommandError | None = None
     for entry in sorted(specs, key=lambda entry: entry.path is None):

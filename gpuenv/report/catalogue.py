@@ -133,7 +133,9 @@ def listed_checks(checks: Iterable[DocumentedCheck]) -> tuple[ListedCheck, ...]:
 
 def listed_requirements() -> Requirements:
     """The keys and the grammar of requirements."""
-    keys = (RequirementKey(key.name, key.meaning, key.example, tuple(key.value_type.operators)) for key in KEYS.values())
+    keys = (
+        RequirementKey(key.name, key.meaning, key.example, tuple(key.value_type.operators)) for key in KEYS.values()
+    )
     return Requirements(tuple(keys), GRAMMAR)
 
 

@@ -170,7 +170,7 @@ def redact_lines(lines: Sequence[str], identity: Identity) -> list[str]:
     return [_redacted_text(text, identity, identifiers, with_host=True) for text in texts]
 
 
-def sanitize(report: Report, identity: Identity | None) -> Report:
+def sanitize_report(report: Report, identity: Identity | None) -> Report:
     """The report without identities, secrets and control characters.
 
     Every renderer but text and JSON takes a sanitized report, so that it only does the escaping of its format.

@@ -133,7 +133,7 @@ def _comparison_lines(comparisons: Sequence[Compared], *, heading: bool = True) 
         measured, reference = Quantity(entry.value, entry.unit), Quantity(entry.baseline, entry.unit)
         yield TextLine(
             f"  {entry.name}: {format_quantity(measured)}, {format_share(entry.ratio)} of "
-            f"{owners[entry.against]} {quantity_text(reference)} ({entry.gpu or 'UUID unknown'})",
+            f"{owners[entry.against]} {format_quantity(reference)} ({entry.gpu or 'UUID unknown'})",
             Style.WARNING,
             4,
         )

@@ -41,7 +41,7 @@ _REQUIRED = {
 _REPAIRS = {
     RepairStatus.PLANNED: "planned",
     RepairStatus.NOTHING: "nothing to fix",
-    RepairStatus.MENDED: "fixed",
+    RepairStatus.REPAIRED: "fixed",
     RepairStatus.RESTORED: "rolled back",
     RepairStatus.NOT_RESTORED: "rollback failed",
     RepairStatus.FAILED: "failed",
@@ -154,7 +154,7 @@ def _repair_lines(repair: Repair | None) -> Iterator[TextLine]:
     """What ``doctor --fix`` changed, and what remains."""
     if repair is None:
         return
-    style = Style.GOOD if repair.status is RepairStatus.MENDED else Style.WARNING
+    style = Style.GOOD if repair.status is RepairStatus.REPAIRED else Style.WARNING
     yield TextLine("Repair", Style.HEADING)
     yield TextLine(f"  {_REPAIRS[repair.status]}: {repair.message}", style, 4)
     yield from (TextLine(f"  {line}", hang=4) for line in repair.plan)
@@ -243,11 +243,11 @@ def wheel_lines(resolution: Resolution, *, without_gpu: bool = False) -> Iterato
 
 def assumption_texts(resolution: Resolution) -> Iterator[str]:
     """``Assumed: driver.cuda`` for the facts that the user passed, ``Assumed (unknown): ...`` for those needed."""
-    passed = [entry.fact for entry in resolution.assumptions if entry.value == AS_TOLD]
+    passed = [entry.fact for entry in resolution.assumptions if entry.value == BY_CALLER]
     if passed:
         yield f"Assumed: {', '.join(passed)}"
     for entry in resolution.assumptions:
-        if entry.value != AS_TOLD:
+        if entry.value != BY_CALLER:
             yield f"Assumed (unknown): {entry.fact} is {entry.value}"
 
 

@@ -22,7 +22,7 @@ from gpuenv.report.html import html_text
 from gpuenv.report.junit import render as junit_text
 from gpuenv.report.markdown import render as markdown_text
 from gpuenv.report.prometheus import render as metrics_text
-from gpuenv.report.redact import Identity, redact, sanitize
+from gpuenv.report.redact import Identity, redact, sanitize_report
 from gpuenv.report.report import Report, Status, make_report, verdict
 from gpuenv.report.resolution_text import explanation_lines
 from gpuenv.report.sarif import render as sarif_text
@@ -91,7 +91,7 @@ def tell_others(report: Report) -> None:
     """Every other form is written without a fault, and readable by its readers."""
     hidden = redact(encode(report), SOMEBODY)
     assert (hidden["status"], hidden["exit_code"]) == (report.status.value, report.exit_code)
-    clean = sanitize(report, SOMEBODY)
+    clean = sanitize_report(report, SOMEBODY)
     for name, render in _FORMS.items():
         text = render(clean)
         text.encode("utf-8", "backslashreplace")

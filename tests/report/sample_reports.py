@@ -17,7 +17,7 @@ from gpuenv.model.smoke import (
     overall,
 )
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.report.redact import sanitize
+from gpuenv.report.redact import sanitize_report
 from gpuenv.report.report import make_report
 from tests.cli.recorded import UUID
 from tests.preflight.machines import held
@@ -87,4 +87,4 @@ def report(snapshot: Snapshot, *required: str, tests: SmokeResult | None = None)
     resolution = resolve(snapshot, MATRIX)
     terms = DiagnosisOptions(requirements=tuple(held(text, snapshot) for text in required))
     diagnosis = diagnose(snapshot, MATRIX, resolution, lambda: 0.0, terms, tests)
-    return sanitize(make_report(diagnosis, resolution, snapshot, 0.5, terms, tests), None)
+    return sanitize_report(make_report(diagnosis, resolution, snapshot, 0.5, terms, tests), None)

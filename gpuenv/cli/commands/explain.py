@@ -218,7 +218,10 @@ def explain_text(text: ScannedText, source: MachineSource, matrix: Path | None) 
     pasted, note = None, None
     if source.no_probe:
         selection = select_environment(decoded(text.head))
-        pasted, note = read_selection(selection).without(FAILURES), selection.note  # the error itself is not a tool output
+        pasted, note = (
+            read_selection(selection).without(FAILURES),
+            selection.note,
+        )  # the error itself is not a tool output
         if note:
             lines = Stated()
             for line in selection.text.splitlines():

@@ -184,8 +184,7 @@ def _cut_short(ctx: CheckContext, value: str) -> Outcome:
     """A list of which CUDA reads only the beginning."""
     snapshot = ctx.snapshot
     counted = accessible_gpus(snapshot.gpus)
-    found = parse_visible(value.rstrip(", "), len(counted), uuids_of(counted)
-    )  # a trailing comma adds no entry
+    found = parse_visible(value.rstrip(", "), len(counted), uuids_of(counted))  # a trailing comma adds no entry
     instances = [entry for entry in found.entries if entry.startswith("MIG-")]
     if len(instances) > 1:
         yield Symptom(
