@@ -42,7 +42,7 @@ def test_equal_machines(tmp_path: Path) -> None:
     there, _ = two(tmp_path)
     done = gpuenv("diff", there, there)
     assert done.returncode == 0
-    assert done.stdout.startswith("No difference in the ")
+    assert done.stdout.startswith("No difference in ")
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -148,5 +148,5 @@ def test_the_reply_to_a_bug_report_says_what_it_takes_for_granted(tmp_path: Path
         encoding="utf-8",
     )
     reply = gpuenv("doctor", "--paste", paste, "--format", "markdown").stdout
-    assert "- Assumed (unknown): host.os and host.arch is linux-x86\\_64\n" in reply
+    assert "- Assumed \\(unknown\\): host.os and host.arch is linux-x86\\_64\n" in reply
     assert "`python -m pip uninstall -y cupy-cuda11x cupy-cuda12x`" in reply

@@ -52,7 +52,7 @@ def test_rubbish_is_called_by_its_name(tmp_path: Path, arguments: list[str], sai
 def test_a_file_without_end_is_not_read_to_its_end(option: list[str]) -> None:
     done = gpuenv(*option, "/dev/zero")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "/dev/zero: too large for a " in done.stderr
+    assert "/dev/zero: file too large for a " in done.stderr
 
 
 @pytest.mark.parametrize("command", [["matrix", "check", "--matrix"], ["doctor", "--no-probe", "--matrix"]])
@@ -61,7 +61,7 @@ def test_a_matrix_without_end_is_not_read_to_its_end(command: list[str], tmp_pat
     for cache in ("", str(tmp_path)):
         done = gpuenv(*command, "/dev/zero", environment={"XDG_CACHE_HOME": cache})
         assert (done.returncode, done.stdout) == (6, "")
-        assert "/dev/zero: line 1: larger than the 8388608 bytes that a matrix may have" in done.stderr
+        assert "/dev/zero: line 1: larger than 8388608 bytes, the limit of a matrix" in done.stderr
 
 
 def test_a_profile_without_end_is_not_read_to_its_end() -> None:
@@ -87,7 +87,7 @@ def test_a_lock_without_end_is_not_read_to_its_end() -> None:
         read_lock(Path("/dev/zero"))
 
 
-@pytest.mark.parametrize(("there", "said"), [(False, "No such file"), (True, "no tar file; expected a bundle")])
+@pytest.mark.parametrize(("there", "said"), [(False, "No such file"), (True, "not a tar file; expected a bundle")])
 def test_a_bundle_that_is_none_is_wrong_usage(tmp_path: Path, *, there: bool, said: str) -> None:
     file = tmp_path / "bundle.tar"
     if there:
@@ -107,7 +107,7 @@ def test_a_recording_of_a_newer_program_says_what_helps(tmp_path: Path, major: s
     done = gpuenv("doctor", "--snapshot", file)
     assert done.returncode == 2
     assert "expected an object with schema gpuenv.snapshot/1" in done.stderr
-    assert ("bring gpuenv up to date" in done.stderr) is is_newer
+    assert ("upgrade gpuenv" in done.stderr) is is_newer
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_shell_s_file_that_cannot_be_changed_is_left_alone(tmp_path: Path) -> 
         30,
     )
     assert done.returncode == 2
-    assert "cannot be changed: not a text in UTF-8" in done.stderr
+    assert "cannot edit the startup files of your shell: not a text in UTF-8" in done.stderr
     assert settings.read_bytes() == RUBBISH
 
 

@@ -204,7 +204,7 @@ def test_a_python_that_is_too_old_is_told_as_that(ground: Ground, command: str, 
     done = ground.gpuenv(command, "--python", python(version), *MACHINE)
     assert done.returncode == 3, done.stderr
     assert f"found {version}." in done.stderr
-    assert "Make an environment with Python 3." in done.stderr
+    assert "Create an environment with Python 3." in done.stderr
     assert "for another machine" not in done.stderr
 
 

@@ -69,7 +69,7 @@ def test_a_requirement_is_a_key_and_comparisons(text: str, key: str, clauses: li
         ("cc>=banana", "no compute capability"),
         ("memory>=40", "expected a size with its unit"),
         ("memory>=40XiB", "expected a size like 80GiB"),
-        ("memory>=0GiB", "expected a size above nothing"),
+        ("memory>=0GiB", "expected a positive size"),
         ("memory>=1e400", "expected a size"),
         ("driver>=12.4", "no CUDA version"),
         ("driver-cuda>=550", "no CUDA version"),

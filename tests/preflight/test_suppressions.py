@@ -95,7 +95,7 @@ def test_an_expired_suppression_is_reported_and_has_no_effect(tmp_path: Path) ->
     config = written(tmp_path, OVER, "elsewhere.toml")
     done = gpuenv("doctor", "--snapshot", "machine.json", "--config", config, cwd=tmp_path)
     assert done.returncode == 1
-    assert "allowing WHL504 has expired on 2020-05-31, and does not count" in done.stderr
+    assert "the suppression of WHL504 expired on 2020-05-31 and is ignored" in done.stderr
     text = " ".join(done.stdout.split())
     assert f"no longer allowed: expired on 2020-05-31: {REASON}" in text
     assert f"Allowed expired WHL504 until 2020-05-31: {REASON}" in text
