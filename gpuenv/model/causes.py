@@ -582,7 +582,10 @@ class Cause(str, Enum):
         "under WSL, the libcuda of Windows is shadowed by a Linux one or not found, or the Windows driver is too old",
         fix=(
             "Remove every NVIDIA driver package inside WSL: Windows provides the driver.",
-            Fix("Put the WSL driver folder on the library path.", ("env", "LD_LIBRARY_PATH=/usr/lib/wsl/lib", "python", "PROGRAM")),
+            Fix(
+                "Put the WSL driver folder on the library path.",
+                ("env", "LD_LIBRARY_PATH=/usr/lib/wsl/lib", "python", "PROGRAM"),
+            ),
             "If the Windows driver is too old, update it in Windows and restart WSL: wsl --shutdown.",
         ),
     )

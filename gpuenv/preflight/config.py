@@ -91,7 +91,7 @@ def _read(path: Path, name: str) -> bytes:
     except OSError as error:
         raise ConfigError([f"{name}: {error_reason(error)}"], unread=True) from error
     if len(raw) > _MAX_SIZE:
-        raise ConfigError([f"{name}: file too large for a configuration (over 4 MiB)"], unread=True)
+        raise ConfigError([f"{name}: too large for a configuration file (over 4 MiB)"], unread=True)
     return raw
 
 

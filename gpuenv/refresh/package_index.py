@@ -314,7 +314,7 @@ class PipIndex:
         return "pip"
 
     def unknown(self, name: str, wanted: str, known: Iterable[str]) -> Iterator[str]:
-        """As with uv."""
+        """See ``UvIndex``."""
         left = SpecifierSet(",".join((wanted, *(f"!={version}" for version in known))))
         releases: dict[str, None] = {}
         for python in PYTHONS:
@@ -352,7 +352,7 @@ class PipIndex:
         return Listing(tuple(found.values()), reason)
 
     def unpack(self, requirement: str, file: IndexFile, folder: Path) -> None:
-        """As with uv."""
+        """See ``UvIndex``."""
         with TemporaryDirectory(dir=self.scratch) as scratch:
             wanted = Path(scratch, "requirement.txt")
             wanted.write_text(f"{requirement} --hash=sha256:{file.sha256}\n", encoding="utf-8")
@@ -376,14 +376,14 @@ class PipIndex:
         return tuple(report[0][0]["metadata"].get("requires_dist", ()))
 
     def closure(self, requirement: str, glibc: str, python: str) -> Mapping[str, str] | None:
-        """As with uv."""
+        """See ``UvIndex``."""
         report = self._report([requirement], python, _linux("x86_64", int(glibc.split(".")[1])))
         if report is None:
             return None
         return {canonicalize_name(entry["metadata"]["name"]): entry["metadata"]["version"] for entry in report[0]}
 
     def yanked(self, releases: Mapping[str, str], python: str) -> Mapping[str, str]:
-        """As with uv."""
+        """See ``UvIndex``."""
         report = self._report(
             [f"{name}=={version}" for name, version in releases.items()], python, _linux("x86_64"), "--no-deps"
         )

@@ -211,7 +211,7 @@ def _damaged(ctx: CheckContext, found: list[FileFault], severity: Severity) -> S
 
 
 def _reinstall_fixes(ctx: CheckContext, names: list[str]) -> tuple[Fix, ...]:
-    """Reinstalls them. If CUDA wheels of two majors share files, the ones that CuPy does not use are removed first.
+    """The fixes that reinstall packages with faulty files. If CUDA wheels of two majors share files, the ones that CuPy does not use are removed first.
 
     If a framework needs those, both stay.
     """
