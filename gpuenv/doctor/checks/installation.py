@@ -211,9 +211,10 @@ def _damaged(ctx: CheckContext, found: list[FileFault], severity: Severity) -> S
 
 
 def _reinstall_fixes(ctx: CheckContext, names: list[str]) -> tuple[Fix, ...]:
-    """The fixes that reinstall packages with faulty files. If CUDA wheels of two majors share files, the ones that CuPy does not use are removed first.
+    """The fixes that reinstall packages with faulty files.
 
-    If a framework needs those, both stay.
+    If CUDA wheels of two majors share files, the ones that CuPy does not use are removed first, unless a framework
+    needs them.
     """
     packages, cupy_major = ctx.snapshot.target.packages, installed_cuda_major(ctx)
     majors = {name: cuda_major_of_wheel(name, packages[name]) for name in names if name in packages}
