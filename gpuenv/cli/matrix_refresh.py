@@ -136,7 +136,7 @@ def _workplace(before: Matrix, scratch: Path, installer: IndexClient | None) -> 
         bar.say("no C compiler found: which drivers a cudart accepts is not measured")
     cuobjdump = find_cuobjdump(environment)
     if cuobjdump is None:
-        bar.say("no cuobjdump found: GPU code is read by gpuenv alone")
+        bar.say("cuobjdump was not found: only gpuenv's own reader reads the GPU code")
     return RefreshContext(
         index=_index(installer, environment, scratch),
         environment=environment,

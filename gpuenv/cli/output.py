@@ -230,7 +230,7 @@ class OutputSpec(NamedTuple):
 
 
 class RenderOptions(NamedTuple):
-    """How to render a report."""
+    """Verbosity, colour, redaction and history of a report."""
 
     verbose: bool
     color: bool

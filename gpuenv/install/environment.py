@@ -221,7 +221,7 @@ def _mismatch(entry: InstalledDistribution) -> tuple[bool, int, float]:
 
 
 def _installed(distribution: Distribution, folder: str) -> InstalledDistribution | None:
-    """None for metadata without a valid name and version, such as the remains of a broken uninstall.
+    """The installed distribution; None without a valid name and version, as a broken uninstall leaves it.
 
     Installers get names and versions in requirement files: text that could be an option is refused.
 

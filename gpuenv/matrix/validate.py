@@ -221,9 +221,9 @@ def _release_faults(path: str, release: Release) -> Iterator[MatrixFault]:
     yield from _abi_faults(f"{path}.pythons", release.pythons)
     for name, platform in release.platforms.items():
         if name not in PLATFORMS:
-            yield MatrixFault(f"{path}.platforms", f"{name} is no platform; expected one of {', '.join(PLATFORMS)}")
+            yield MatrixFault(f"{path}.platforms", f"{name} is not a platform; expected one of {', '.join(PLATFORMS)}")
         for tag in set(platform.without) - set(release.pythons):
-            yield MatrixFault(f"{path}.platforms.{name}", f"without {tag}, which the release does not have at all")
+            yield MatrixFault(f"{path}.platforms.{name}", f"without {tag}: the release has no wheel with this tag")
         if name.startswith("linux") and platform.libc is None:
             yield MatrixFault(f"{path}.platforms.{name}", "a Linux wheel needs its oldest C library")
 

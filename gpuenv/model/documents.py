@@ -246,7 +246,7 @@ class ListedTest:
 
 @dataclass(frozen=True, slots=True)
 class Tests:
-    """The GPU tests."""
+    """The list of the GPU tests, with what each of them checks."""
 
     __test__ = False  # not for pytest
 

@@ -386,11 +386,11 @@ def gaps(content: PasteContent, snapshot: Snapshot) -> Iterator[MissingFact]:
     yield from _gpu_gaps(snapshot)
     if not snapshot.target.python.known:
         ask = "python -VV" if is_windows else "python --version"
-        yield MissingFact("python", "the Python version", "a wheel is built for one", ask)
+        yield MissingFact("python", "the Python version", "each wheel is built for one", ask)
     yield from _cupy_gaps(content, snapshot)
     if not (snapshot.host.os.known and snapshot.host.arch.known):
         ask = "python -VV" if is_windows else "uname -a"
-        yield MissingFact("arch", "the operating system and its architecture", "a wheel is built for one", ask)
+        yield MissingFact("arch", "the operating system and its architecture", "each wheel is built for one", ask)
     if snapshot.host.os.value in (None, "linux") and not snapshot.host.libc.known:
         yield MissingFact("libc", "the C library", "wheels need one that is new enough", "ldd --version")
 

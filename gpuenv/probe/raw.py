@@ -18,7 +18,7 @@ from gpuenv.model.versions import DriverVersion
 V = TypeVar("V")
 A = TypeVar("A")
 
-NO_SOURCE = "no source could tell"
+NO_SOURCE = "no source reports it"
 NOT_READ = "not checked"
 _NAMED_GPU = pattern(
     r"NVRM: (?:GPU |GPU at )(?:PCI:)?((?:[0-9a-f]{4,8}:)[0-9a-f]{2}:[0-9a-f]{2})(\.[0-7])?", re.IGNORECASE

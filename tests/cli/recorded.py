@@ -108,7 +108,7 @@ UNFIT = FIT._replace(driver=_driver("470.161.03", "11.4"))
 WITHOUT_GPU = FIT._replace(
     driver=Driver(module=known(Module.NOT_INSTALLED, "/lib/modules")),
     gpus=(),
-    gpu_count=missing("no source could tell"),
+    gpu_count=missing("no source reports it"),
     visible_count=missing("libcuda.so.1: cannot open shared object file"),
     pci_gpus=(),
     sources=tuple(

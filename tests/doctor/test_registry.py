@@ -183,7 +183,7 @@ def test_without_a_driver_the_later_installation_is_named(matrix: Matrix, gpu: s
     result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", f"gpu={gpu}", "driver=none", "cupy=none"]
     diagnosis = _diagnose(matrix, assume(Snapshot(), result, matrix))
     (missing,) = [finding for finding in diagnosis.findings if finding.cause is Cause.CUPY_NOT_INSTALLED]
-    assert missing.fix[0].text == f"Once there is {expected}: gpuenv install"
+    assert missing.fix[0].text == f"With {expected}: gpuenv install"
 
 
 @pytest.mark.parametrize("field", ["amd_gpus", "pci_gpus"])
@@ -200,7 +200,7 @@ def test_under_wsl_an_empty_bus_says_nothing_of_the_gpu(matrix: Matrix) -> None:
     result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "wsl=yes", "driver=none", "cupy=none"]
     snapshot = assume(Snapshot(), result, matrix)._replace(pci_gpus=())
     (missing,) = [f for f in _diagnose(matrix, snapshot).findings if f.cause is Cause.CUPY_NOT_INSTALLED]
-    assert missing.fix[0].text.startswith("Once there is ")
+    assert missing.fix[0].text.startswith("With ")
 
 
 @pytest.mark.parametrize(

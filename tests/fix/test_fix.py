@@ -220,7 +220,7 @@ def test_a_numpy_that_others_need_stays(ground: Ground) -> None:
     done = ground.gpuenv("doctor", "--python", target, *V100, "--fix", "--yes", "--format", "json", **nothing)
     told = json.loads(done.stdout)
     assert (done.returncode, told["repair"]["status"]) == (1, "nothing-to-mend")
-    assert "Of what is there, old-science needs numpy<2." in told["repair"]["message"]
+    assert "Installed packages: old-science needs numpy<2." in told["repair"]["message"]
     assert contents(target) == before
 
 
@@ -242,7 +242,7 @@ def test_a_failed_mending_leaves_the_former_state(ground: Ground) -> None:
 def test_what_is_recorded_cannot_be_mended(ground: Ground) -> None:
     done = ground.gpuenv("doctor", "--snapshot", "x.json", "--fix")
     assert done.returncode == 2
-    assert "--fix mends what is here" in done.stderr
+    assert "--fix repairs this machine" in done.stderr
     done = ground.gpuenv("doctor", "--yes")
     assert done.returncode == 2
     assert "--yes and --dry-run require --fix" in done.stderr

@@ -61,7 +61,7 @@ _RECORDS = (
     *(CupyInstallation, Library, FileFault, MigInstance, GpuUser),
 )
 # Read off the code itself, so that a new fact is fuzzed without being listed.
-_ASSEMBLED = "".join(path.read_text(encoding="utf-8") for path in Path(probe.__path__[0]).glob("assemble*.py"))
+_ASSEMBLED = "".join(path.read_text(encoding="utf-8") for path in Path(probe.__path__[0]).glob("*assembly.py"))
 _NAMES = sorted(set(re.findall(r"""\b(?:text|get|all|parts?|reading|_nvml|_named)\((?:\w+, )?"(\w+)\"""", _ASSEMBLED)))
 _SCALARS = st.one_of(TEXTS, st.none(), st.booleans(), st.integers(-2, 2), st.integers(), st.floats())
 

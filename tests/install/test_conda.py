@@ -37,7 +37,7 @@ def test_the_specifications_land_and_the_revision_leads_back(conda: Conda, progr
         "doctor": True,
         "smoke test": None,
     }
-    assert any("young" in note for note in told["plan"]["notes"])
+    assert any("experimental" in note for note in told["plan"]["notes"])
     assert told["plan"]["moves"] == []
     listed = json.loads(conda.gpuenv("rollback", "--python", conda.prefix, "--list", "--format", "json").stdout)
     assert "cupy 14.1.1" in listed["installs"][0]["summary"]
@@ -49,12 +49,18 @@ def test_the_specifications_land_and_the_revision_leads_back(conda: Conda, progr
     assert "--revision=0" in history
 
 
-def test_a_dry_run_shows_the_plan_and_how_young_it_is(conda: Conda) -> None:
+def test_a_dry_run_shows_the_plan_and_that_it_is_experimental(conda: Conda) -> None:
     before = contents(conda.prefix)
     done = conda.gpuenv("install", "--python", conda.prefix, "--dry-run", *MACHINE, "-v")
     assert done.returncode == 0, done.stderr
     text = " ".join(done.stdout.split())
-    for said in ("+ cupy 14.1.1", "cuda-version 12.9 (now 13.0)", "young", "--channel=conda-forge", "gpuenv rollback"):
+    for said in (
+        "+ cupy 14.1.1",
+        "cuda-version 12.9 (now 13.0)",
+        "experimental",
+        "--channel=conda-forge",
+        "gpuenv rollback",
+    ):
         assert said in text, (said, text)
     assert contents(conda.prefix) == before
 
@@ -63,7 +69,7 @@ def test_consent_is_asked_for(conda: Conda) -> None:
     before = contents(conda.prefix)
     done = conda.gpuenv("install", "--python", conda.prefix, *MACHINE)
     assert done.returncode == 2
-    assert "young" in done.stdout
+    assert "experimental" in done.stdout
     assert "--yes" in done.stderr
     assert {path: told for path, told in contents(conda.prefix).items() if ".gpuenv" not in path} == before
 
@@ -116,7 +122,7 @@ def test_the_plan_of_the_way_back_says_whose_it_is(conda: Conda) -> None:
     done = conda.gpuenv("rollback", "--python", conda.prefix, "--dry-run")
     assert done.returncode == 0, done.stderr
     assert "installer conda 25.9.1" in done.stdout
-    assert "install 0001: conda 25.9.1 puts the former packages back" in " ".join(done.stdout.split())
+    assert "install 0001: conda 25.9.1 restores the former packages" in " ".join(done.stdout.split())
     assert "0 files" not in done.stdout
 
 

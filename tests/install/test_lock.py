@@ -95,7 +95,7 @@ def test_a_lock_whose_wheel_has_changed_is_refused(ground: Ground, tmp_path: Pat
     ("name", "text", "said"),
     [
         ("a.txt", "cupy-cuda12x==14.2.0\n", "line 1: expected name==version --hash"),
-        ("a.txt", "# nothing\n", "names no package"),
+        ("a.txt", "# nothing\n", "contains no package"),
         ("a.txt", f"--index-url=http://evil --hash=sha256:{'0' * 64}\n", "line 1: expected"),
         ("a.txt", f"numpy==1;x --hash=sha256:{'0' * 64}\n", "line 1: expected"),
         ("a.txt", f"numpy==1 ; os_name --hash=sha256:{'0' * 64}\n", "line 1: expected"),
@@ -103,7 +103,7 @@ def test_a_lock_whose_wheel_has_changed_is_refused(ground: Ground, tmp_path: Pat
         ("a.txt", f"numpy==1.* --hash=sha256:{'0' * 64}\n", "line 1"),
         ("a.txt", f"numpy @ http://h/n-1-py3-none-any.whl --hash=sha256:{'0' * 64}\n", "line 1: expected"),
         ("a.txt", f"numpy==1 ; python_version > '3' --hash=sha256:{'0' * 64}\n", "expected one CuPy"),
-        ("a.txt", f"numpy==1 ; os_name == 'nt' --hash=sha256:{'0' * 64}\n", "names no package"),
+        ("a.txt", f"numpy==1 ; os_name == 'nt' --hash=sha256:{'0' * 64}\n", "contains no package"),
         ("pylock.toml", "lock-version='1.0'\n[[packages]]\nname='numpy'\nmarker='os_name'\n", "numpy: the marker"),
         ("pylock.toml", "lock-version='1.0'\npackages=['numpy']\n", "expected a table"),
         ("a.txt", f"numpy==$(id) --hash=sha256:{'0' * 64}\n", "line 1"),
@@ -212,7 +212,7 @@ def test_a_lock_for_a_machine_that_is_told_alone_is_as_resolve_says(ground: Grou
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (MACHINE, "does not tell target.python, host.arch, host.libc"),
+        (MACHINE, "unknown for the machine: target.python, host.arch, host.libc"),
         ((*MACHINE, *THERE, "--assume", "os=windows"), "Linux with glibc"),
         ((*MACHINE, *THERE, "--assume", "os=windows", "--assume", "libc=musl-1.2"), "Linux with glibc"),
     ],

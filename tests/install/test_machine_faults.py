@@ -67,7 +67,7 @@ def test_a_read_only_target(ground: Ground, tmp_path: Path) -> None:
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
         done = ground.install(target)
         assert done.returncode == 7, done.stderr
-        assert "cannot be written" in done.stderr
+        assert "is not writable" in done.stderr
         assert contents(target) == before
 
 
@@ -120,7 +120,7 @@ def test_an_interrupt(ground: Ground) -> None:
     """Ctrl-C while the installer works, and while the proof is made."""
     target = ground.target("interrupted", *BEFORE)
     before = contents(target)
-    for moment in ("wheels together", "verifying the install"):
+    for moment in ("downloading and installing", "verifying the install"):
         command = [*PROGRAM, "install", "--python", str(target), "--yes", *MACHINE]
         with subprocess.Popen(command, env=ground.environment(), stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None

@@ -79,14 +79,14 @@ def test_a_uv_that_will_not_do_leaves_its_turn_to_the_one_beside_gpuenv(tmp_path
 GOES_ON = """
 import itertools, sys, threading, time
 from pathlib import Path
-from gpuenv.install.swap import Writing
+from gpuenv.install.swap import BackgroundSync
 
 written = []
 def paths():
     for number in itertools.count():
         written.append(number)
         yield Path(sys.argv[1])
-writing = Writing(Path(sys.argv[1]), paths())
+writing = BackgroundSync(Path(sys.argv[1]), paths())
 while len(written) < 10:
     time.sleep(0.01)
 writing.stop()

@@ -192,7 +192,7 @@ def test_it_waits_for_a_busy_gpu_and_not_longer(
     started = time.monotonic()
     done = run(arguments, "--wait", "2", environment=machine.environment)
     assert done.returncode == 1
-    assert "the GPU is busy; looking again" in done.stderr
+    assert "the GPU is busy; trying again" in done.stderr
     assert "NOT MET free-memory>=40GiB: found GPU 0: 1.0 GiB" in done.stdout
     assert time.monotonic() - started >= 2
 

@@ -71,7 +71,7 @@ def test_a_network_that_goes_away_leaves_the_matrix_as_it_was(
     index.release.set()
     _, error = child.communicate(timeout=120)
     assert child.returncode == 8, error
-    assert "cupy-cuda13x==14.2.0: the package index could not be asked" in error
+    assert "cupy-cuda13x==14.2.0: the package index could not be queried" in error
     assert "the matrix is unchanged" in error
     code, _, error = bench.run()  # still gone
     assert code == 8, error

@@ -61,7 +61,7 @@ def test_pip_s_own_configuration_serves_too_and_gives_the_same_rows(bench: Bench
     bench.environment["PATH"] = f"{_pip(tmp_path / 'venv')}:{bench.environment['PATH']}"
     code, _, error = bench.run("--index", "pip")
     assert code == 0, error
-    assert "through pip" in error
+    assert "with pip" in error
     # pip tells no dates, and that is the whole difference.
     assert undated(bench.text) == undated(by_uv).replace("uploaded: 2026-08-20, pythons: [cp311]", "pythons: [cp311]")
 
@@ -93,7 +93,7 @@ def test_what_is_kept_of_another_file_or_another_program_is_measured_again(bench
     ("options", "message"),
     [
         (("--index", "conda"), "expected uv or pip"),
-        (("--again", "cuda/99.9"), "no release and no CUDA minor is called"),
+        (("--again", "cuda/99.9"), "no release or CUDA minor version is named"),
     ],
 )
 def test_what_cannot_be_meant_is_said(options: tuple[str, ...], message: str, bench: Bench) -> None:

@@ -118,7 +118,7 @@ def test_the_users_own_matrix_is_used_where_it_is_newer_and_said(tmp_path: Path)
     for revision, used in (("2020-01-01", False), ("2999-01-01", True)):
         own.write_text(re.sub(r"revision: '.*'", f"revision: '{revision}'", TEXT), encoding="utf-8")
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
-        assert (f"your own, {own}" in done.stderr) is used
+        assert (f"your own matrix, {own}" in done.stderr) is used
         assert (f"revision {revision}" in done.stdout) is used
 
 

@@ -102,9 +102,9 @@ def test_an_interpreter_that_cannot_be_started_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("program", "words"),
     [
-        ("exec sleep 30", "nothing (no answer within 1 s)"),
-        ("echo out of paper >&2; exit 3", "nothing (ended with exit code 3: out of paper)"),
-        ("kill -SEGV $$", "nothing (ended by SIGSEGV)"),
+        ("exec sleep 30", "no device list (no answer within 1 s)"),
+        ("echo out of paper >&2; exit 3", "no device list (ended with exit code 3: out of paper)"),
+        ("kill -SEGV $$", "no device list (ended by SIGSEGV)"),
     ],
 )
 def test_why_cupy_does_not_tell_its_devices_is_told(tmp_path: Path, program: str, words: str) -> None:

@@ -66,7 +66,7 @@ CONFINED = (
         "a100-mig-535",
         of_old_form,
         first="CUDA_VISIBLE_DEVICES",
-        named=("by its UUID",),
+        named=("the UUID of",),
     ),
     unseen(
         "mig-misconfigured",

@@ -55,7 +55,7 @@ def simulate(
     if not command:
         raise CommandError(ExitCode.USAGE, "nothing to run", f"gpuenv simulate {name} -- COMMAND")
     if not sys.platform.startswith("linux"):
-        raise CommandError(ExitCode.USAGE, "gpuenv simulate works on Linux alone")
+        raise CommandError(ExitCode.USAGE, "gpuenv simulate works only on Linux")
     from gpuenv.simulate.launcher import run_on
     from gpuenv.simulate.profile import ProfileError
     from gpuenv.simulate.stub_driver import StubBuildError

@@ -131,7 +131,7 @@ def _later(ctx: CheckContext) -> tuple[Fix, ...]:
     is_other_platform = bool(snapshot.amd_gpus) or snapshot.host.os.value == "darwin"
     if better is None or gpu_is_absent(snapshot) or (is_other_platform and not ctx.needs.gpus):
         return ()
-    return (Fix(f"Once there is {changes_text(better)}, install {better.candidate.label}: gpuenv install"),)
+    return (Fix(f"With {changes_text(better)}, install {better.candidate.label}: gpuenv install"),)
 
 
 def _recorded_alone(ctx: CheckContext) -> Symptom | None:

@@ -138,7 +138,7 @@ def single_cupy_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
         return outside
     text = "Remove all of them." if not outside else "Remove those of this environment."
     removal = (_removal(ctx, text, inside),) if inside else ()
-    return (*outside, *removal, *install_fixes(ctx, "Then install the right one."))
+    return (*outside, *removal, *install_fixes(ctx, "Then install the wheel that fits this machine."))
 
 
 def _is_compatible(ctx: CheckContext, names: tuple[str, ...]) -> bool:

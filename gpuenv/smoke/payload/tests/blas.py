@@ -179,7 +179,7 @@ class MatmulBf16(_Product):
     NEEDS = ["module:ml_dtypes", "cupy:14", "numpy:2.1.2", "capability:8.0"]
     TOLERANCE = (
         "integers that bfloat16 holds in every order of the sum: exact; others: gamma(2 k) |A| |B| for sums in"
-        " single precision, cut off by tensor cores, and two roundings to bfloat16 of what they are summed from"
+        " single precision, cut off by tensor cores, and two roundings of their summands to bfloat16"
     )
     ITEM = 8
     TERMS = 100  # nonzero terms of an integer sum on average: bfloat16 represents every integer up to 256
