@@ -46,7 +46,7 @@ LONG = (
     "eval/test_score.py",
     "explain/test_forms.py",
     "explain/test_hard_lines.py",
-    "explain/test_resemblance.py",
+    "explain/test_classifier.py",
     "fix/",
     "fuzz/test_fuzz.py",
     "image/test_command.py",

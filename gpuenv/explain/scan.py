@@ -7,13 +7,13 @@ from collections import deque
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-from gpuenv.explain.lines import SEAM, LineFinder, shown
+from gpuenv.explain.error_mentions import names_only
+from gpuenv.explain.explanation_types import Hit, Level, SaidLine, Signature
+from gpuenv.explain.line_finder import SEAM, LineFinder, shown
 from gpuenv.explain.literals import LiteralIndex, any_of, grams_of
 from gpuenv.explain.patterns import compiled
-from gpuenv.explain.quoted import names_only
-from gpuenv.explain.records import Hit, Level, SaidLine, Signature
 from gpuenv.explain.signatures import all_signatures
-from gpuenv.explain.stated import LITERALS, Stated
+from gpuenv.explain.text_facts import LITERALS, Stated
 
 _KEPT = 3  # hits of a signature that are kept
 _KEPT_VALUES = 9  # likewise where the captured values decide, each of them once

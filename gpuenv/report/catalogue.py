@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.doctor.registry import DocumentedCheck
-from gpuenv.explain.records import Signature
+from gpuenv.explain.explanation_types import Signature
 from gpuenv.model.causes import Cause
 from gpuenv.model.documents import (
     CauseMeaning,

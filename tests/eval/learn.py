@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuenv.explain.resemblance import likenesses
-from gpuenv.explain.table import NO_FAULT, TABLE, read_table
-from gpuenv.explain.words import terms_of
+from gpuenv.explain.classifier import likenesses
+from gpuenv.explain.classifier_weights import NO_FAULT, TABLE, read_table
+from gpuenv.explain.tokenizer import terms_of
 from tests.eval.near import NEAR, NOTHING_STATED, OPPOSITES, OTHER_FAULTS, WRITTEN
 from tests.eval.printed import messages
 from tests.eval.scanned import scanned

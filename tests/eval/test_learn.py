@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from gpuenv.explain.resemblance import likenesses
-from gpuenv.explain.table import read_table, shipped
+from gpuenv.explain.classifier import likenesses
+from gpuenv.explain.classifier_weights import read_table, shipped
 from tests.eval.learn import learn, left_out, samples
 
 pytest.importorskip("sklearn", reason="pip install 'gpuenv[learn]'")

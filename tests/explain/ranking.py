@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpuenv.explain.scan import scan
-from gpuenv.explain.shown import text_marks
-from gpuenv.explain.weigh import Ranked, weigh
+from gpuenv.explain.scoring import Ranked, weigh
+from gpuenv.explain.text_evidence import text_marks
 
 
 def ranked(text: str) -> tuple[Ranked, ...]:

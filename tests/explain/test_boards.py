@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.explain.answer import explanation
+from gpuenv.explain.explainer import explanation
 from gpuenv.explain.scan import scan
 from gpuenv.matrix.resolve import resolve
 from tests.doctor.test_driver_support import ADA, machine

@@ -6,7 +6,7 @@ import pytest
 
 from gpuenv.explain.scan import scan
 from gpuenv.model.causes import Cause
-from tests.explain.test_weigh import INVALID_ARCH, causes, first
+from tests.explain.test_scoring import INVALID_ARCH, causes, first
 
 SHOWN = """OS                           : Linux-6.8.0-60-generic-x86_64-with-glibc2.39
 Python Version               : 3.12.3

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from gpuenv.explain.answer import explanation
+from gpuenv.explain.explainer import explanation
 from gpuenv.explain.scan import Scanner, scan
 from tests.eval.score import load
 from tests.explain.forms import FORMS

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
+from gpuenv.explain.explanation_types import Signature
+from gpuenv.explain.normalize import clean
 from gpuenv.explain.patterns import compiled
-from gpuenv.explain.plain import clean
-from gpuenv.explain.records import Signature
 from gpuenv.explain.signatures import all_signatures
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.explain.answer import explanation
-from gpuenv.explain.records import LikelyCause
+from gpuenv.explain.explainer import explanation
+from gpuenv.explain.explanation_types import LikelyCause
 from gpuenv.explain.scan import scan
 from gpuenv.model.causes import Cause
 from tests.eval.messages import MESSAGES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.explain.answer import explanation
+from gpuenv.explain.explainer import explanation
 from gpuenv.explain.scan import scan
 
 

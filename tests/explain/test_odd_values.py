@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gpuenv.explain.answer import explanation
+from gpuenv.explain.explainer import explanation
 from gpuenv.explain.scan import scan
 from gpuenv.explain.signatures import all_signatures
 from gpuenv.model.causes import Cause

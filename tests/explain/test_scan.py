@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuenv.explain.answer import explanation
-from gpuenv.explain.plain import clean
+from gpuenv.explain.explainer import explanation
+from gpuenv.explain.normalize import clean
 from gpuenv.explain.scan import Scanner, scan
 from gpuenv.model.causes import Cause
 

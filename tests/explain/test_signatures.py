@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import pytest
 
+from gpuenv.explain.explanation_types import Level, Signature
+from gpuenv.explain.machine_evidence import MARKS
+from gpuenv.explain.normalize import clean
 from gpuenv.explain.patterns import compiled
-from gpuenv.explain.plain import clean
-from gpuenv.explain.records import Level, Signature
 from gpuenv.explain.signatures import all_signatures
-from gpuenv.explain.situation import MARKS
 from gpuenv.model.causes import Cause
 from tests.eval.messages import MESSAGES
 from tests.eval.printed import messages

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.explain.signatures.told_fit import FIRST_BRANCH, FIRST_CUDA, LAST_BRANCH, OLDEST_BRANCH
+from gpuenv.explain.signatures.prose_versions import FIRST_BRANCH, FIRST_CUDA, LAST_BRANCH, OLDEST_BRANCH
 from gpuenv.model.causes import Cause
 from gpuenv.model.versions import ComputeCapability
 from tests.explain.ranking import ranked

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.cli.commands.explain import with_stated
-from gpuenv.explain.answer import explanation
+from gpuenv.explain.explainer import explanation
+from gpuenv.explain.machine_evidence import marks_of
 from gpuenv.explain.scan import scan
-from gpuenv.explain.situation import marks_of
 from gpuenv.image import require
 from gpuenv.matrix import strict_yaml
 from gpuenv.matrix.assume import AssumeError, assume

@@ -18,7 +18,7 @@ from gpuenv.cli.sources import MachineSource, get_both, validate_options
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.explain.records import Explanation
+    from gpuenv.explain.explanation_types import Explanation
     from gpuenv.explain.scan import Scanner
     from gpuenv.matrix.tables import Matrix
     from gpuenv.model.documents import Meaning
@@ -200,9 +200,9 @@ def explain_text(text: ScannedText, source: MachineSource, matrix: Path | None) 
         CommandError: when the machine's facts or the matrix cannot be read or understood.
     """
     from gpuenv.doctor.diagnose import diagnose
-    from gpuenv.explain.answer import explanation, says_something, verdict_of
-    from gpuenv.explain.situation import marks_of
-    from gpuenv.explain.stated import Stated
+    from gpuenv.explain.explainer import explanation, says_something, verdict_of
+    from gpuenv.explain.machine_evidence import marks_of
+    from gpuenv.explain.text_facts import Stated
     from gpuenv.matrix.assume import assume
     from gpuenv.matrix.resolve import resolve
     from gpuenv.model.snapshot import SourceState

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature, Sway
+from gpuenv.explain.explanation_types import Signature, Sway
 from gpuenv.model.causes import Cause
 
 # The kernel says before it whose module it refuses, and that need not be the driver's.

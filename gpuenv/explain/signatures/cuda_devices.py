@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Signature, Sway
 from gpuenv.model.causes import Cause
 
 _RUNTIME = "CUDA runtime and driver API"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.records import Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Signature, Sway, Weights
 from gpuenv.model.causes import Cause
 
 _RUNTIME = "CUDA runtime and driver API"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.records import Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Signature, Sway, Weights
 from gpuenv.model.causes import Cause
 
 _ADDRESS: Weights = ((Cause.ILLEGAL_MEMORY_ACCESS, 0.45), (Cause.ASYNC_ERROR_SURFACED_LATE, 0.42))

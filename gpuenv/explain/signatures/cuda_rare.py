@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpuenv.explain.records import Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Signature, Sway, Weights
 from gpuenv.model.causes import Cause
 
 _SOURCE = "libcudart 12.9, cudaGetErrorName and cudaGetErrorString of every number; cuda.h of CUDA 13.0"

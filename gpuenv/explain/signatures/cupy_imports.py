@@ -5,7 +5,7 @@ The texts are those of cupy-cuda12x 13.6.0, 14.1.0 and 14.2.0, run without what 
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature
+from gpuenv.explain.explanation_types import Signature
 from gpuenv.model.causes import Cause
 
 SIGNATURES = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.records import Level, Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Level, Signature, Sway, Weights
 from gpuenv.model.causes import Cause
 
 _X = "X.org and nvidia-settings"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.records import Level, Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Level, Signature, Sway, Weights
 from gpuenv.model.causes import Cause
 from gpuenv.model.nvidia import CUDA_LIBRARIES
 from gpuenv.model.strings import parse_integer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.records import Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Signature, Sway, Weights
 from gpuenv.model.causes import Cause
 
 _NO_LIBRARY: Weights = ((Cause.NO_DRIVER, 0.5), (Cause.CONTAINER_WITHOUT_GPU, 0.2), (Cause.DRIVER_INSTALL_BROKEN, 0.1))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuenv.doctor.fixes.gpus import CONNECT_POWER, ENLARGE_PCI_WINDOW
-from gpuenv.explain.records import Signature, Sway, Weights
-from gpuenv.explain.signatures.told_fit import OLDEST_BRANCH
+from gpuenv.explain.explanation_types import Signature, Sway, Weights
+from gpuenv.explain.signatures.prose_versions import OLDEST_BRANCH
 from gpuenv.model.causes import Cause
 
 _XID_DOC = "NVIDIA, Xid Errors, table of Xid messages"
