@@ -1,10 +1,10 @@
-"""What causes a text is like by its words alone, for where no message that is known tells.
+"""Classifies texts by their words, for texts without a known message.
 
 The words are held against those of public reports with a known cause, of messages that programs print, of texts that
-were written for it, and of texts that tell of no fault. A linear support vector machine for each cause has weighed them
+were written for it, and of texts without a fault. A linear support vector machine for each cause has weighed them
 (``make learn`` writes the table); a word or pair of words counts only where three texts of different origin have it, so
-that no report is known by its own names. It is a guess and is said to be one. How good the guesses are is told by
-``python -m tests.eval.learn --left-out``.
+that no report is known by its own names. The result is a guess and is labelled as one.
+``python -m tests.eval.learn --left-out`` measures how good the guesses are.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log, sqrt
 
-from gpuenv.explain.classifier_weights import NO_FAULT, Table, shipped
-from gpuenv.explain.explanation_types import SaidLine
+from gpuenv.explain.classifier_weights import NO_FAULT, ClassifierWeights, shipped_weights
+from gpuenv.explain.explanation_types import QuotedLine
 from gpuenv.explain.text_features import compares
 from gpuenv.explain.tokenizer import terms_of
 from gpuenv.model.causes import Cause
@@ -54,8 +54,8 @@ _MOST_CODE = 0.5  # of the lines of a report
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
-    """How much a text is like those of a cause.
+class CauseScore:
+    """How similar a text is to those of a cause.
 
     Attributes:
         cause: the cause.
@@ -70,15 +70,15 @@ class Likeness:
     known: int
 
 
-def likenesses(text: str, table: Table | None = None, *, near: bool = True) -> tuple[Likeness, ...]:
+def classify(text: str, table: ClassifierWeights | None = None, *, near: bool = True) -> tuple[CauseScore, ...]:
     """The ten causes that a text is most like, the likeliest first.
 
     Args:
         text: what was read, plain.
-        table: the weighed words; None for those that gpuenv brings.
+        table: the weights; None for those that come with gpuenv.
         near: only where it is really like those of a cause.
     """
-    table = table or shipped()
+    table = table or shipped_weights()
     shares = _shares(text, table)
     if not shares:
         return ()
@@ -89,13 +89,15 @@ def likenesses(text: str, table: Table | None = None, *, near: bool = True) -> t
         return ()
     chances = _chances(margins)
     ranked = sorted(chances, key=lambda name: -chances[name])[:_MOST_LIKE]
-    return tuple(Likeness(_CAUSES[name], chances[name], _telling(name, shares, table), len(shares)) for name in ranked)
+    return tuple(
+        CauseScore(_CAUSES[name], chances[name], _telling(name, shares, table), len(shares)) for name in ranked
+    )
 
 
 def _tells_of_trouble(text: str) -> bool:
     """Whether it speaks of a GPU's world and of something that is not right there, and is not a program's source.
 
-    Whoever shows one call of CuPy and of NumPy has seen a difference.
+    The same call of CuPy and of NumPy shows that their results differ.
     """
     lowered = _DENIED.sub(" ", text.lower())
     if not _TOPIC.search(lowered) or not (_TROUBLE.search(lowered) or compares(text)):
@@ -104,14 +106,14 @@ def _tells_of_trouble(text: str) -> bool:
     return sum(bool(_CODE.search(line)) for line in lines) <= len(lines) * _MOST_CODE
 
 
-def telling_lines(lines: Sequence[SaidLine], words: Sequence[str]) -> tuple[SaidLine, ...]:
+def telling_lines(lines: Sequence[QuotedLine], words: Sequence[str]) -> tuple[QuotedLine, ...]:
     """The lines with the most of these words, in the order of the text."""
     counted = [(len(set(words) & set(terms_of(line.text))), place) for place, line in enumerate(lines)]
     best = sorted((entry for entry in counted if entry[0]), key=lambda entry: (-entry[0], -entry[1]))
     return tuple(lines[place] for place in sorted(place for _, place in best[:_SHOWN]))
 
 
-def _shares(text: str, table: Table) -> dict[str, float]:
+def _shares(text: str, table: ClassifierWeights) -> dict[str, float]:
     """How much each known word makes out of a text: the more, the rarer it is; the squares sum up to 1."""
     counts = Counter(term for term in terms_of(text) if term in table.words)
     raw = {term: (1 + log(count)) * table.rarity(term) for term, count in counts.items()}
@@ -119,7 +121,7 @@ def _shares(text: str, table: Table) -> dict[str, float]:
     return {term: share / length for term, share in raw.items()} if length else {}
 
 
-def _margins(shares: Mapping[str, float], table: Table) -> list[float]:
+def _margins(shares: Mapping[str, float], table: ClassifierWeights) -> list[float]:
     """How far the text is on each cause's side."""
     margins = list(table.biases)
     for term, share in shares.items():
@@ -135,13 +137,13 @@ def _chances(margins: Mapping[str, float]) -> dict[str, float]:
     return {name: each / total for name, each in raw.items()}
 
 
-def _telling(cause: str, shares: Mapping[str, float], table: Table) -> tuple[str, ...]:
+def _telling(cause: str, shares: Mapping[str, float], table: ClassifierWeights) -> tuple[str, ...]:
     """The words that speak most for a cause; none that is a part of another."""
     place = table.causes.index(cause)
     spoken = [(share * dict(table.weights(term)).get(place, 0.0), term) for term, share in shares.items()]
-    told: list[str] = []
+    telling: list[str] = []
     for weight, term in sorted(spoken, reverse=True):
-        is_told = any(f" {term} " in f" {other} " for other in told)
-        if weight > 0 and not is_told and _NAME.search(term):
-            told.append(term)
-    return tuple(told[:_TELLING])
+        is_part = any(f" {term} " in f" {other} " for other in telling)
+        if weight > 0 and not is_part and _NAME.search(term):
+            telling.append(term)
+    return tuple(telling[:_TELLING])

@@ -1,4 +1,4 @@
-"""The words that tell causes apart, weighed, and the file that has them."""
+"""The weights of the classifier, and the file that holds them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-TABLE = Path(__file__).with_name("classifier_weights.json")
-NO_FAULT = "-"  # in place of a cause: the texts that tell of none
+WEIGHTS_FILE = Path(__file__).with_name("classifier_weights.json")
+NO_FAULT = "-"  # in place of a cause: texts without a fault
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """The weighed words.
+class ClassifierWeights:
+    """The weights of all terms.
 
     Attributes:
         causes: names of causes, and ``NO_FAULT``.
@@ -29,22 +29,24 @@ class Table:
     learnt_from: str
 
     def rarity(self, word: str) -> float:
-        """How rare a word is that is known."""
+        """How rare a known word is."""
         return self.words[word][0] / 100
 
     def weights(self, word: str) -> Iterator[tuple[int, float]]:
-        """The places of the causes that a word that is known speaks for or against, and how much."""
+        """The indexes of the causes that a known word speaks for or against, and its weights."""
         row = self.words[word]
         return ((place, weight / 100) for place, weight in zip(row[1::2], row[2::2], strict=True))
 
 
 @cache
-def shipped() -> Table:
-    """The table that gpuenv brings."""
-    return read_table(TABLE.read_text(encoding="utf-8"))
+def shipped_weights() -> ClassifierWeights:
+    """The weights that come with gpuenv."""
+    return read_weights(WEIGHTS_FILE.read_text(encoding="utf-8"))
 
 
-def read_table(text: str) -> Table:
-    """A table from its file; of its thousands of words a text has some dozens, so that they stay as they are."""
+def read_weights(text: str) -> ClassifierWeights:
+    """Reads weights; the rows stay undecoded, since a text has only dozens of the thousands of words."""
     raw = json.loads(text)
-    return Table(tuple(raw["causes"]), tuple(bias / 100 for bias in raw["biases"]), raw["words"], raw["learnt_from"])
+    return ClassifierWeights(
+        tuple(raw["causes"]), tuple(bias / 100 for bias in raw["biases"]), raw["words"], raw["learnt_from"]
+    )

@@ -1,13 +1,13 @@
-"""Messages that several causes have: what else a text shows tells which of them it is. Pure."""
+"""Decides between the causes of an ambiguous message by the evidence in the rest of the text."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from gpuenv.explain.reassignments import OF_EVERY, WHERE_OPEN, Shift
+from gpuenv.explain.reassignments import ALWAYS, IF_UNDECIDED, Reassignment
 from gpuenv.model.causes import Cause
 
-# What is said of an NVIDIA GPU or its driver where only a card of AMD's is named: neither is there.
+# Causes about an NVIDIA GPU or its driver: where only a card of AMD's is named, neither is there.
 _OF_NVIDIA = frozenset(
     (
         *(Cause.NO_DRIVER, Cause.DRIVER_MODULE_NOT_LOADED, Cause.DRIVER_KERNEL_INCOMPATIBLE, Cause.NOUVEAU_LOADED),
@@ -16,7 +16,7 @@ _OF_NVIDIA = frozenset(
         *(Cause.DEVICE_NODE_MISSING, Cause.WSL_LIBCUDA),
     )
 )
-_OF_OWN_GRAPHICS = 0.62  # less: who has only told of it may have another card too
+_OF_OWN_GRAPHICS = 0.62  # less: there may be another card that the text does not mention
 _OF_NO_CARD = _OF_NVIDIA | {Cause.CPU_ONLY_FRAMEWORK}
 _NVIDIA_NAMED = frozenset(("nvidia-card", "smi-table", "module-loaded", "gpu-known"))
 _MAJORS = (10, 11, 12, 13)
@@ -25,56 +25,58 @@ _OF_LINE = 0.7
 _OF_AMD = 0.8  # how much of such a cause is then another's
 
 
-def told_apart(weights: Mapping[Cause, float], marks: Collection[str], *, is_open: bool) -> dict[Cause, float]:
-    """What a message says, moved to the causes that the rest of the text means.
+def disambiguate(weights: Mapping[Cause, float], evidence: Collection[str], *, is_open: bool) -> dict[Cause, float]:
+    """Moves the weights of a message to the causes that the rest of the text means.
 
     Args:
-        weights: what it says, by itself and by its company.
-        marks: what the text and the machine show.
-        is_open: whether it is not sure of its cause by itself.
+        weights: of the message, by itself and by its modifiers.
+        evidence: what the text and the machine show.
+        is_open: whether the message alone leaves its cause open.
     """
-    told = _shifted(dict(weights), marks, OF_EVERY)
-    told = _of_the_card(_of_the_line(told, marks), marks)
-    return _shifted(_of_own_graphics(told, marks), marks, WHERE_OPEN) if is_open else told
+    moved = _reassigned(dict(weights), evidence, ALWAYS)
+    moved = _by_amd_card(_by_wheel_line(moved, evidence), evidence)
+    return _reassigned(_by_integrated_graphics(moved, evidence), evidence, IF_UNDECIDED) if is_open else moved
 
 
-def _shifted(told: dict[Cause, float], marks: Collection[str], shifts: Iterable[Shift]) -> dict[Cause, float]:
-    for shift in shifts:
-        if shift.mark in marks:
-            there = [cause for cause in shift.causes if cause in told and cause is not shift.meant]
-            _move(told, {cause: told[cause] * shift.share for cause in there}, shift.meant)
-    return told
+def _reassigned(
+    weights: dict[Cause, float], evidence: Collection[str], reassignments: Iterable[Reassignment]
+) -> dict[Cause, float]:
+    for entry in reassignments:
+        if entry.evidence in evidence:
+            there = [cause for cause in entry.causes if cause in weights and cause is not entry.target]
+            _move(weights, {cause: weights[cause] * entry.share for cause in there}, entry.target)
+    return weights
 
 
-def _of_the_line(told: dict[Cause, float], marks: Collection[str]) -> dict[Cause, float]:
+def _by_wheel_line(weights: dict[Cause, float], evidence: Collection[str]) -> dict[Cause, float]:
     """A library that is not found, where the one line of wheels that is named is not of the CUDA that is there."""
-    lines = {major for major in _MAJORS if f"line-{major}" in marks}
-    there = {major for major in _MAJORS if f"toolkit-{major}" in marks}
+    lines = {major for major in _MAJORS if f"line-{major}" in evidence}
+    there = {major for major in _MAJORS if f"toolkit-{major}" in evidence}
     if len(lines) == 1 and there and not lines & there:
-        moved = {cause: told[cause] * _OF_LINE for cause in _NOT_FOUND if cause in told}
-        _move(told, moved, Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR)
-    return told
+        moved = {cause: weights[cause] * _OF_LINE for cause in _NOT_FOUND if cause in weights}
+        _move(weights, moved, Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR)
+    return weights
 
 
-def _of_the_card(told: dict[Cause, float], marks: Collection[str]) -> dict[Cause, float]:
+def _by_amd_card(weights: dict[Cause, float], evidence: Collection[str]) -> dict[Cause, float]:
     """A message of CUDA's where the card is AMD's: there is no NVIDIA GPU, or a build for ROCm does not fit."""
-    if "amd-card" in marks and not _NVIDIA_NAMED.intersection(marks):
-        moved = {cause: weight * _OF_AMD for cause, weight in told.items() if cause in _OF_NVIDIA}
-        _move(told, moved, Cause.ROCM_MISMATCH if "rocm-build" in marks else Cause.NO_NVIDIA_GPU)
-    return told
+    if "amd-card" in evidence and not _NVIDIA_NAMED.intersection(evidence):
+        moved = {cause: weight * _OF_AMD for cause, weight in weights.items() if cause in _OF_NVIDIA}
+        _move(weights, moved, Cause.ROCM_MISMATCH if "rocm-build" in evidence else Cause.NO_NVIDIA_GPU)
+    return weights
 
 
-def _of_own_graphics(told: dict[Cause, float], marks: Collection[str]) -> dict[Cause, float]:
-    """A message of CUDA's that leaves its cause open, where somebody says that his GPU is a processor's own."""
-    if "own-graphics" in marks and not {*_NVIDIA_NAMED, "nvidia-owned"}.intersection(marks):
-        moved = {cause: weight * _OF_OWN_GRAPHICS for cause, weight in told.items() if cause in _OF_NO_CARD}
-        _move(told, moved, Cause.NO_NVIDIA_GPU)
-    return told
+def _by_integrated_graphics(weights: dict[Cause, float], evidence: Collection[str]) -> dict[Cause, float]:
+    """A message of CUDA's that leaves its cause open, where the user's GPU is a processor's own."""
+    if "own-graphics" in evidence and not {*_NVIDIA_NAMED, "nvidia-owned"}.intersection(evidence):
+        moved = {cause: weight * _OF_OWN_GRAPHICS for cause, weight in weights.items() if cause in _OF_NO_CARD}
+        _move(weights, moved, Cause.NO_NVIDIA_GPU)
+    return weights
 
 
-def _move(told: dict[Cause, float], moved: Mapping[Cause, float], meant: Cause) -> None:
-    """Takes these shares from their causes and gives them to the one that is meant."""
+def _move(weights: dict[Cause, float], moved: Mapping[Cause, float], target: Cause) -> None:
+    """Moves these shares from their causes to the target."""
     for cause, weight in moved.items():
-        told[cause] -= weight
+        weights[cause] -= weight
     if moved:
-        told[meant] = told.get(meant, 0.0) + sum(moved.values())
+        weights[target] = weights.get(target, 0.0) + sum(moved.values())

@@ -1,4 +1,4 @@
-"""Lines that name an error and say of none that it has come: source code, lists of changes, tables of codes. Pure."""
+"""Recognizes lines that mention an error without reporting one: source code, change lists, tables of codes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 _CONSTANT = (
     r"(?:cuda[A-Z]\w{2,60}|CUDA_(?:ERROR_\w{1,60}|SUCCESS)|CU[A-Z]{2,12}_STATUS_\w{1,60}|NV[A-Z]{2,12}_ERROR\w{0,60})"
 )
-# What a program would print or catch, and what a list of changes tells. A ``raise`` is left: a traceback that was cut
+# What a program would print or catch, and entries of a list of changes. A ``raise`` is left: a traceback that was cut
 # may end with it.
 _CODE = re.compile(
     r"\s*(?:(?:\w{1,40}\.){0,4}(?:log|logger|logging|warnings)\.(?:debug|info|warn|warning|error|exception|critical)\("
@@ -28,6 +28,6 @@ _TABLE = re.compile(
 )
 
 
-def names_only(line: str) -> bool:
-    """Whether a line only names what could come; what it shows of its program counts all the same."""
+def is_mention_only(line: str) -> bool:
+    """Whether a line only mentions errors; the evidence that it shows counts all the same."""
     return _CODE.match(line) is not None or _TABLE.match(line) is not None

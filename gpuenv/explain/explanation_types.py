@@ -13,30 +13,30 @@ SCHEMA = "gpuenv.explanation/1"
 
 
 class Level(str, Enum):
-    """How loudly a line speaks: an error outranks a warning, and a mark names no cause of its own."""
+    """How severe a line is: an error outranks a warning; evidence names no cause of its own."""
 
     ERROR = "error"
     WARNING = "warning"
-    MARK = "mark"
+    EVIDENCE = "mark"
 
 
 @dataclass(frozen=True, slots=True)
-class Sway:
-    """What else is known raises or lowers a cause.
+class Modifier:
+    """Evidence that raises or lowers the weight of a cause.
 
     Attributes:
-        mark: something that the text or the machine shows; ``!`` before it means that nothing shows it.
-        cause: the cause that it sways.
-        factor: what its weight is multiplied with.
+        evidence: name of something that the text or the machine shows; ``!`` before it negates it.
+        cause: the cause whose weight changes.
+        factor: what the weight is multiplied with.
     """
 
-    mark: str
+    evidence: str
     cause: Cause
     factor: float
 
 
 Weights = tuple[tuple[Cause, float], ...]
-Judge = Callable[[Mapping[str, str]], Weights]
+WeightsFunction = Callable[[Mapping[str, str]], Weights]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +52,16 @@ class Signature:
         causes: each with its weight (0 to 1) where nothing else is known.
         source: the binary, header, package or document that has the message.
         title: a sentence for the user, with ``{captured}`` values; without one, the cause's own sentence.
-        level: how loudly the line speaks.
-        sways: what raises or lowers its causes.
-        decides: which further fact would settle a doubt.
-        late: whether the line that fails is not the one to blame, since the GPU works asynchronously.
-        mark: what the line shows beside its causes, for the sways of others.
-        needs: marks one of which the text must show, where the message alone may be of any program.
-        judge: the causes by the captured values, where these decide.
+        level: how severe the line is.
+        modifiers: evidence that raises or lowers its causes.
+        decisive_fact: the further fact that would settle a doubt.
+        asynchronous: whether the line that fails is not the one to blame, since the GPU works asynchronously.
+        evidence: what the line shows apart from its causes, for the modifiers of other signatures.
+        requires: evidence of which the text must show at least one, where any program may print the message.
+        weights_fn: computes the causes from the captured values, where these decide.
         unless: a regular expression like ``pattern``: where it holds too, the sentence is advice or good news.
-        code: the check of the doctor that finds on a machine what these words say, where it is not the cause's own.
-        fix: that check's cures, where they are more exact than those of the cause.
+        code: the check of the doctor that finds this on a machine, where it is not the cause's own.
+        fix: that check's fixes, where they are more exact than those of the cause.
     """
 
     name: str
@@ -72,20 +72,20 @@ class Signature:
     pattern: str | None = None
     title: str | None = None
     level: Level = Level.ERROR
-    sways: tuple[Sway, ...] = ()
-    decides: str | None = None
-    late: bool = False
-    mark: str | None = None
-    needs: tuple[str, ...] = ()
-    judge: Judge | None = None
+    modifiers: tuple[Modifier, ...] = ()
+    decisive_fact: str | None = None
+    asynchronous: bool = False
+    evidence: str | None = None
+    requires: tuple[str, ...] = ()
+    weights_fn: WeightsFunction | None = None
     unless: str | None = None
     code: str | None = None
     fix: tuple[Fix, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class SaidLine:
-    """A line of the text that says so; ``number`` counts from 1."""
+class QuotedLine:
+    """A line of the text that is quoted; ``number`` counts from 1."""
 
     number: int
     text: str
@@ -96,7 +96,7 @@ class Hit:
     """A signature found in a text, with the values that it captured."""
 
     signature: Signature
-    line: SaidLine
+    line: QuotedLine
     values: tuple[tuple[str, str], ...] = ()
 
     def value(self, name: str) -> str | None:
@@ -112,20 +112,20 @@ class LikelyCause:
         cause: the root cause.
         code: the doctor's check that finds it on a machine; the signature's name where there is none.
         confidence: 0 to 1; all of an explanation together are at most 1.
-        lines: those that say so.
+        lines: those that name it.
         title: one sentence.
         fix: what to do, the best first.
         would_decide: the fact that would settle a doubt; null where there is none.
         surfaced_late: the error is asynchronous: the line that reports it is not the one to blame.
         signatures: the names of the signatures behind it.
-        supported_by: the facts of the machine that speak for it.
+        supported_by: the facts of the machine that support it.
         words: where no message that is known names it: the words by which the text is like reports of it.
     """
 
     cause: Cause
     code: str
     confidence: float
-    lines: tuple[SaidLine, ...]
+    lines: tuple[QuotedLine, ...]
     title: str
     fix: tuple[Fix, ...]
     would_decide: str | None

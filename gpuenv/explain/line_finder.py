@@ -1,4 +1,4 @@
-"""Bytes of any kind and length to the few lines that are worth a look. Pure; memory is bounded."""
+"""Extracts from bytes of any kind and length the few lines worth a look; memory is bounded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import chain
 
-from gpuenv.explain.explanation_types import SaidLine
+from gpuenv.explain.explanation_types import QuotedLine
 from gpuenv.explain.normalize import clean, is_notation, unfolded
 
 _PIECE = 1 << 20  # bytes that are looked at together
@@ -43,7 +43,7 @@ class LineFinder:
         """How many lines were passed so far."""
         return self._lines
 
-    def feed(self, data: bytes) -> Iterator[tuple[SaidLine, str]]:
+    def feed(self, data: bytes) -> Iterator[tuple[QuotedLine, str]]:
         """Lines that are complete by now; at most a MiB may be given at once."""
         data = self._rest + self._decoded(data)
         end = data.rfind(b"\n") + 1
@@ -55,7 +55,7 @@ class LineFinder:
         self._rest = data[held:]
         yield from self._found(data[:end], held)
 
-    def close(self) -> Iterator[tuple[SaidLine, str]]:
+    def close(self) -> Iterator[tuple[QuotedLine, str]]:
         """The lines that are left at the end of the text."""
         data, self._rest = self._rest, b""
         yield from self._found(data, len(data))
@@ -72,7 +72,7 @@ class LineFinder:
             data = self._decoder.decode(data).encode("utf-8", "replace")
         return data.replace(b"\0", b"")
 
-    def _found(self, data: bytes, until: int) -> Iterator[tuple[SaidLine, str]]:
+    def _found(self, data: bytes, until: int) -> Iterator[tuple[QuotedLine, str]]:
         """The lines worth a look that begin before ``until``; one after it serves as the next line only."""
         whole = min(until, max(0, _WHOLE - self._passed))
         starts = chain(self._all_starts(data, whole), self._starts(data, whole, until))
@@ -84,7 +84,7 @@ class LineFinder:
             after = _after(data, start, end)
             for texts in _unfolded(data[start:end]):
                 for text, following in zip(texts, (*texts[1:], after), strict=True):
-                    yield SaidLine(self._lines + 1, text), following
+                    yield QuotedLine(self._lines + 1, text), following
         self._lines += data.count(b"\n", counted, until)
         self._passed += until
 
@@ -158,6 +158,6 @@ def _unfolded(line: bytes) -> Iterator[list[str]]:
         yield [clean(part) for part in unfolded(text, notation=notation)] if text else [""]
 
 
-def shown(text: str) -> str:
-    """A line as it is repeated to the user."""
+def truncated(text: str) -> str:
+    """A line, shortened for output."""
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 4]} ..."

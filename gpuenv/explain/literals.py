@@ -1,4 +1,4 @@
-"""Which of many literals a text contains, asked once for all of them instead of once for each. Pure."""
+"""Finds which of many literals a text contains, in one pass over all of them."""
 
 from __future__ import annotations
 

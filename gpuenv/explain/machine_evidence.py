@@ -1,4 +1,4 @@
-"""What is known beside the text, as marks: from facts of the machine, and from how they fit each other. Pure."""
+"""Evidence apart from the text: from facts of the machine, and from how they fit each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpuenv.model.snapshot import Container, Snapshot
 from gpuenv.model.strings import parse_integer
 from gpuenv.model.versions import ComputeCapability, CudaVersion
 
-MARKS = (
+EVIDENCE = (
     *("windows", "darwin", "wsl", "aarch64", "musl", "jetson", "host", "container", "driver-none", "gpu-none"),
     *("nouveau", "mig", "hidden", "visible-set", "compat", "ld-library-path", "rocm", "cpu-torch", "python-inside"),
     *("python-outside", "cuda-major-same", "cuda-major-differs", "torch-cuda-differs", "cuda-13", "driver-older"),
@@ -44,8 +44,8 @@ _FIRST_CUDA = (
 _LAST_OLDER = ((CudaVersion(12, 0), ComputeCapability(5, 0)), (CudaVersion(11, 0), ComputeCapability(3, 5)))
 
 
-def marks_of(snapshot: Snapshot, matrix: Matrix, hits: Sequence[Hit]) -> frozenset[str]:
-    """Marks of the machine and the target, and of how the CUDA in play fits them."""
+def machine_evidence(snapshot: Snapshot, matrix: Matrix, hits: Sequence[Hit]) -> frozenset[str]:
+    """Evidence from the machine and the target, and from how the CUDA in use fits them."""
     needs = needs_of(snapshot, matrix)
     return frozenset(
         (
@@ -84,13 +84,13 @@ def _devices(snapshot: Snapshot) -> Iterator[str]:
         yield "nouveau"
     if any(gpu.mig.value for gpu in snapshot.gpus):
         yield "mig"
-    told = variables.get("CUDA_VISIBLE_DEVICES")
-    if told is not None:
-        first = told.split(",")[0].strip()
+    visible = variables.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        first = visible.split(",")[0].strip()
         number = parse_integer(first)
         unknown = first.isdigit() and bool(snapshot.gpus) and (number is None or number >= len(snapshot.gpus))
         yield "hidden" if unknown or not _NAMES_A_DEVICE.fullmatch(first) else "visible-set"
-        if told.startswith("MIG"):
+        if visible.startswith("MIG"):
             yield "mig"
     if "/compat" in variables.get("LD_LIBRARY_PATH", ""):
         yield "compat"
@@ -143,40 +143,40 @@ def _is_outside(snapshot: Snapshot, matrix: Matrix) -> bool:
 
 
 def _fit(snapshot: Snapshot, needs: Needs, matrix: Matrix, hits: Sequence[Hit]) -> Iterator[str]:
-    """How the GPU, the driver and the CUDA in play fit each other."""
+    """How the GPU, the driver and the CUDA in use fit each other."""
     wheel, toolkit = _wheel_major(snapshot), _toolkit(snapshot)
     wanted, minor = _wanted(hits) or (wheel, None)
     if wanted is not None and toolkit is not None:
         same = wanted == toolkit.major and minor in {None, toolkit.minor}
-        of_cupy = bool(snapshot.target.cupy) or any(hit.signature.mark == "cupy" for hit in hits)
+        of_cupy = bool(snapshot.target.cupy) or any(hit.signature.evidence == "cupy" for hit in hits)
         yield "cuda-major-same" if same else "cuda-major-differs" if of_cupy else "cuda-of-another-differs"
     torch = _OF_TORCH.search(snapshot.target.packages.get("torch", ""))
     if torch and wanted is not None and int(torch[1]) != wanted:
         yield "torch-cuda-differs"
     if wheel == 13 or (toolkit and toolkit.major == 13):  # noqa: PLR2004 - CUDA 13
         yield "cuda-13"
-    in_play = toolkit or (_first_of(wheel, matrix) if wheel else None)
-    yield from _driver_fit(needs, matrix, in_play)
+    used_cuda = toolkit or (_first_of(wheel, matrix) if wheel else None)
+    yield from _driver_fit(needs, matrix, used_cuda)
     capabilities = [gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability]
     if capabilities:
         yield "gpu-known"
-    compiling = _nvrtc(snapshot) or in_play
+    compiling = _nvrtc(snapshot) or used_cuda
     if capabilities and compiling is not None:
-        is_told = compiling is not in_play or toolkit is not None
-        yield from _capability_fit(capabilities, compiling, matrix, exact=is_told)
+        is_exact = compiling is not used_cuda or toolkit is not None
+        yield from _capability_fit(capabilities, compiling, matrix, exact=is_exact)
     if torch and any(_not_yet(entry, CudaVersion(int(torch[1]), int(torch[2]))) for entry in capabilities):
         yield "torch-gpu-newer"
 
 
 def _first_of(major: int, matrix: Matrix) -> CudaVersion:
-    """The oldest CUDA of a wheel line, where nobody tells which minor is there."""
-    told = [line.first_cuda for line in matrix.wheel_lines if line.cuda_major == major and line.last_cuda is None]
-    return max(told, default=CudaVersion(major, 0))
+    """The oldest CUDA of a wheel line, where the installed minor is unknown."""
+    oldest = [line.first_cuda for line in matrix.wheel_lines if line.cuda_major == major and line.last_cuda is None]
+    return max(oldest, default=CudaVersion(major, 0))
 
 
-def _driver_fit(needs: Needs, matrix: Matrix, in_play: CudaVersion | None) -> Iterator[str]:
-    if needs.driver_cuda is not None and in_play is not None:
-        yield "driver-older" if needs.driver_cuda < in_play else "driver-newer"
+def _driver_fit(needs: Needs, matrix: Matrix, used_cuda: CudaVersion | None) -> Iterator[str]:
+    if needs.driver_cuda is not None and used_cuda is not None:
+        yield "driver-older" if needs.driver_cuda < used_cuda else "driver-newer"
     if needs.driver is None:
         return
     branch = branch_of(needs.driver, matrix)
@@ -191,27 +191,27 @@ def _driver_fit(needs: Needs, matrix: Matrix, in_play: CudaVersion | None) -> It
 
 
 def _capability_fit(
-    capabilities: Sequence[ComputeCapability], in_play: CudaVersion, matrix: Matrix, *, exact: bool
+    capabilities: Sequence[ComputeCapability], used_cuda: CudaVersion, matrix: Matrix, *, exact: bool
 ) -> Iterator[str]:
     """How the GPUs fit a CUDA; any minor of a wheel line's major may be the one that is there."""
-    rows = [row for row in matrix.cuda_minors if exact and row.cuda == in_play]
-    rows = rows or [row for row in matrix.cuda_minors if row.cuda.major == in_play.major]
+    rows = [row for row in matrix.cuda_minors if exact and row.cuda == used_cuda]
+    rows = rows or [row for row in matrix.cuda_minors if row.cuda.major == used_cuda.major]
     known = {capability for row in rows for capability in row.capabilities}
     oldest, newest = min(known, default=None), max(known, default=None)
     for capability in capabilities:
-        if (oldest is not None and capability < oldest) or _no_longer(capability, in_play):
+        if (oldest is not None and capability < oldest) or _no_longer(capability, used_cuda):
             yield "gpu-older"
-        elif (newest is not None and capability > newest) or _not_yet(capability, in_play):
+        elif (newest is not None and capability > newest) or _not_yet(capability, used_cuda):
             yield "gpu-newer"
 
 
-def _not_yet(capability: ComputeCapability, in_play: CudaVersion) -> bool:
+def _not_yet(capability: ComputeCapability, used_cuda: CudaVersion) -> bool:
     first = next((cuda for least, cuda in _FIRST_CUDA if not capability < least), None)
-    return first is not None and in_play < first
+    return first is not None and used_cuda < first
 
 
-def _no_longer(capability: ComputeCapability, in_play: CudaVersion) -> bool:
-    return any(not in_play < cuda and capability < least for cuda, least in _LAST_OLDER)
+def _no_longer(capability: ComputeCapability, used_cuda: CudaVersion) -> bool:
+    return any(not used_cuda < cuda and capability < least for cuda, least in _LAST_OLDER)
 
 
 def _wheel_major(snapshot: Snapshot) -> int | None:
@@ -227,8 +227,8 @@ def _toolkit(snapshot: Snapshot) -> CudaVersion | None:
 
 def _nvrtc(snapshot: Snapshot) -> CudaVersion | None:
     """The release of the NVRTC that CuPy loads."""
-    told = next((entry.release for entry in snapshot.target.libraries if entry.name == "nvrtc"), None)
-    return CudaVersion.parse(told) if told else None
+    release = next((entry.release for entry in snapshot.target.libraries if entry.name == "nvrtc"), None)
+    return CudaVersion.parse(release) if release else None
 
 
 def _wanted(hits: Sequence[Hit]) -> tuple[int, int | None] | None:

@@ -1,4 +1,4 @@
-"""Undoes what a text was wrapped in: colours, prefixes of logs, quotes of mails, HTML, strings of JSON. Pure."""
+"""Undoes what a text was wrapped in: colours, prefixes of logs, quotes of mails, HTML, strings of JSON."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ def unfolded(text: str, *, notation: bool) -> list[str]:
         notation: whether it is of a string's notation, as :func:`is_notation` tells from where it begins.
     """
     if notation:
-        text = _said(text).encode("utf-8", "replace").decode()  # half a character is none
+        text = _decoded_strings(text).encode("utf-8", "replace").decode()  # half a character is none
     if "<br" in text or "<BR" in text:
         text = _BREAK.sub("\n", text)
     return text.rstrip("\n").split("\n")
 
 
-def _said(text: str) -> str:
+def _decoded_strings(text: str) -> str:
     """What the strings in a line of JSON say, or a string of Python's; a string in a string too."""
     for _ in range(_NESTED):
         strings = _strings(text)

@@ -1,4 +1,4 @@
-"""Hits, marks and the doctor's word to ranked causes with a confidence. Pure."""
+"""Ranks causes with a confidence, from hits, evidence and the doctor's verdict."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from gpuenv.explain.classifier_blend import MOST_GUESSES, UNDECIDED, swayed, with_guesses
-from gpuenv.explain.disambiguation import told_apart
+from gpuenv.explain.classifier_blend import MOST_GUESSES, UNDECIDED, add_guesses, blend
+from gpuenv.explain.disambiguation import disambiguate
 from gpuenv.explain.explanation_types import Hit, Level, Signature
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Fix
@@ -15,7 +15,7 @@ from gpuenv.model.finding import Fix
 _LEAST, _LITTLE = 0.05, 0.01  # a cause below it is not worth a line
 _SURE = 0.97
 _CERTAIN = 0.8  # what a message says of its cause with as much weight, no other fact decides
-_WARNING = 0.6  # what a warning's odds are multiplied with where an error speaks too
+_WARNING = 0.6  # odds multiplier for warnings when an error also matched
 _CORROBORATION = 0.25  # how much of the doubt that is left another signature of the same cause takes away
 _SUPPORTED, _RULED_OUT = 5.0, 0.35
 _CONSEQUENCE = 0.25
@@ -57,8 +57,8 @@ _EXPLAINING = 0.6  # how likely a cause must be to explain others away
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
-    """What the doctor says of a cause on the machine at hand: its check's code, the finding in words, and its cure."""
+class DoctorFinding:
+    """The doctor's finding about a cause on the machine at hand: code of the check, title and fixes."""
 
     code: str
     title: str
@@ -66,10 +66,10 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """The doctor's word on the machine: what it finds there, and what it looked for and did not find."""
+class DoctorVerdict:
+    """The doctor's verdict on the machine: the causes that it finds there, and those that it rules out."""
 
-    found: Mapping[Cause, Word]
+    found: Mapping[Cause, DoctorFinding]
     ruled_out: frozenset[Cause] = frozenset()
 
 
@@ -82,15 +82,15 @@ class Ranked:
     hits: tuple[Hit, ...]
 
 
-_Voice = tuple[Hit, dict[Cause, float]]
-NOTHING_KNOWN = Verdict({})
+_Vote = tuple[Hit, dict[Cause, float]]
+NOTHING_KNOWN = DoctorVerdict({})
 _NOTHING_LIKELY: Mapping[Cause, float] = {}
 
 
-def weigh(
+def rank_causes(
     hits: Sequence[Hit],
-    marks: Collection[str],
-    verdict: Verdict = NOTHING_KNOWN,
+    evidence: Collection[str],
+    verdict: DoctorVerdict = NOTHING_KNOWN,
     likely: Mapping[Cause, float] = _NOTHING_LIKELY,
     *,
     words_decide: bool = False,
@@ -99,30 +99,30 @@ def weigh(
 
     Args:
         hits: what was found in the text.
-        marks: of the text and of the machine.
-        verdict: what the doctor says of the machine.
+        evidence: of the text and of the machine.
+        verdict: the doctor's verdict on the machine.
         likely: what the text is like by its words, the likeliest first: causes that no hit names share what the hits
             leave open.
         words_decide: whether the text says enough for its words to decide between causes that the hits leave open,
             where the doctor has found none of them.
     """
-    speaking = _speaking(hits, marks)
-    voices = [(hit, _told(hit, marks)) for hit in speaking]
+    speaking = _speaking(hits, evidence)
+    votes = [(hit, _disambiguated(hit, evidence)) for hit in speaking]
     errors = any(hit.signature.level is Level.ERROR for hit in speaking)
     chances: dict[Cause, float] = {}
-    for hit, weights in _each_once(voices):
+    for hit, weights in _each_once(votes):
         quiet = errors and hit.signature.level is Level.WARNING
         for cause, weight in weights.items():
             chance = _scaled(weight, _WARNING if quiet else 1.0)
             low, high = sorted((chances.get(cause, 0.0), chance))
             chances[cause] = high + (1 - high) * low * _CORROBORATION
     words_decide = words_decide and not chances.keys() & verdict.found.keys()
-    chances = swayed(chances, likely) if words_decide else with_guesses(chances, likely)
-    chances = _updated(chances, {cause: _doctor(cause, verdict) * _likely_there(cause, marks) for cause in chances})
+    chances = blend(chances, likely) if words_decide else add_guesses(chances, likely)
+    chances = _updated(chances, {cause: _doctor(cause, verdict) * _likely_there(cause, evidence) for cause in chances})
     chances = _without_consequences(chances)
     total = max(1.0, sum(chances.values()))
     ranked = [
-        Ranked(cause, round(min(_SURE, chance) / total, 3), _hits_for(cause, voices))
+        Ranked(cause, round(min(_SURE, chance) / total, 3), _hits_for(cause, votes))
         for cause, chance in sorted(chances.items(), key=lambda item: -item[1])
     ]
     return tuple(entry for place, entry in enumerate(ranked) if entry.confidence >= _worth(ranked[0], place))
@@ -135,7 +135,7 @@ def _worth(first: Ranked, place: int) -> float:
     return _LITTLE if place < MOST_GUESSES and first.confidence < UNDECIDED else _LEAST
 
 
-def _speaking(hits: Sequence[Hit], marks: Collection[str]) -> list[Hit]:
+def _speaking(hits: Sequence[Hit], evidence: Collection[str]) -> list[Hit]:
     """The first hit of each signature that names causes and has the company that it needs.
 
     Where its values decide (an Xid, a size), each hit has a voice of its own.
@@ -144,50 +144,54 @@ def _speaking(hits: Sequence[Hit], marks: Collection[str]) -> list[Hit]:
     kept: list[Hit] = []
     for hit in hits:
         signature = hit.signature
-        if not signature.causes or (signature.needs and not set(signature.needs) & set(marks)):
+        if not signature.causes or (signature.requires and not set(signature.requires) & set(evidence)):
             continue
-        key = (signature.name, hit.values) if signature.judge else signature.name
+        key = (signature.name, hit.values) if signature.weights_fn else signature.name
         if key not in seen:
             seen.add(key)
             kept.append(hit)
     return kept
 
 
-def _each_once(voices: Sequence[_Voice]) -> list[_Voice]:
-    """Without what a signature says a second time of other values: it is no further witness."""
-    told = [(hit.signature.name, weights) for hit, weights in voices]
-    return [voice for place, voice in enumerate(voices) if told.index(told[place]) == place]
+def _each_once(votes: Sequence[_Vote]) -> list[_Vote]:
+    """Without votes that a signature repeats for other values: they are no further evidence."""
+    keys = [(hit.signature.name, weights) for hit, weights in votes]
+    return [vote for place, vote in enumerate(votes) if keys.index(keys[place]) == place]
 
 
-def _told(hit: Hit, marks: Collection[str]) -> dict[Cause, float]:
-    """What a message says beside what the rest of the text shows."""
-    said = _said(hit)
-    is_open = max(said.values(), default=0.0) < _CERTAIN
-    return told_apart(dict(_weights(hit, said, marks)), marks, is_open=is_open)
+def _disambiguated(hit: Hit, evidence: Collection[str]) -> dict[Cause, float]:
+    """The weights of a message, with the evidence in the rest of the text."""
+    own = _own_weights(hit)
+    is_open = max(own.values(), default=0.0) < _CERTAIN
+    return disambiguate(dict(_modified(hit, own, evidence)), evidence, is_open=is_open)
 
 
-def _said(hit: Hit) -> dict[Cause, float]:
-    """What a message says by itself."""
+def _own_weights(hit: Hit) -> dict[Cause, float]:
+    """The weights of a message by itself."""
     signature = hit.signature
-    return dict(signature.judge(dict(hit.values)) if signature.judge and hit.values else signature.causes)
+    return dict(signature.weights_fn(dict(hit.values)) if signature.weights_fn and hit.values else signature.causes)
 
 
-def _weights(hit: Hit, said: Mapping[Cause, float], marks: Collection[str]) -> list[tuple[Cause, float]]:
-    signature, causes = hit.signature, dict(said)
-    for sway in signature.sways:
-        if sway.factor > 1 and _holds(sway.mark, marks):
-            causes.setdefault(sway.cause, 0.02)
-    told = _updated(causes, {cause: _factor(signature, cause, marks) for cause in causes})
-    return [(cause, weight) for cause, weight in told.items() if weight]
+def _modified(hit: Hit, own: Mapping[Cause, float], evidence: Collection[str]) -> list[tuple[Cause, float]]:
+    signature, causes = hit.signature, dict(own)
+    for modifier in signature.modifiers:
+        if modifier.factor > 1 and _holds(modifier.evidence, evidence):
+            causes.setdefault(modifier.cause, 0.02)
+    updated = _updated(causes, {cause: _factor(signature, cause, evidence) for cause in causes})
+    return [(cause, weight) for cause, weight in updated.items() if weight]
 
 
-def _factor(signature: Signature, cause: Cause, marks: Collection[str]) -> float:
-    """By how much the marks make a cause of this signature more likely, or less."""
-    return prod(sway.factor for sway in signature.sways if sway.cause is cause and _holds(sway.mark, marks))
+def _factor(signature: Signature, cause: Cause, evidence: Collection[str]) -> float:
+    """By how much the evidence makes a cause of this signature more likely, or less."""
+    return prod(
+        modifier.factor
+        for modifier in signature.modifiers
+        if modifier.cause is cause and _holds(modifier.evidence, evidence)
+    )
 
 
-def _holds(mark: str, marks: Collection[str]) -> bool:
-    return mark[1:] not in marks if mark.startswith("!") else mark in marks
+def _holds(name: str, evidence: Collection[str]) -> bool:
+    return name[1:] not in evidence if name.startswith("!") else name in evidence
 
 
 def _updated(chances: Mapping[Cause, float], factors: Mapping[Cause, float]) -> dict[Cause, float]:
@@ -206,17 +210,17 @@ def _scaled(chance: float, factor: float) -> float:
     return odds / (1 + odds)
 
 
-def _doctor(cause: Cause, verdict: Verdict) -> float:
+def _doctor(cause: Cause, verdict: DoctorVerdict) -> float:
     if cause in verdict.found:
         return _SUPPORTED
     return _RULED_OUT if cause in verdict.ruled_out else 1.0
 
 
-def _likely_there(cause: Cause, marks: Collection[str]) -> float:
-    """How likely a cause is in a place that the marks show; 1 where they say nothing of it."""
+def _likely_there(cause: Cause, evidence: Collection[str]) -> float:
+    """How likely a cause is in a place that the evidence shows; 1 where it says nothing of it."""
     likely = 1.0
-    for mark, rows in _UNLIKELY.items():
-        if mark in marks:
+    for name, rows in _UNLIKELY.items():
+        if name in evidence:
             likely *= min((factor for causes, factor in rows if cause in causes), default=1.0)
     return likely
 
@@ -232,6 +236,6 @@ def _without_consequences(chances: Mapping[Cause, float]) -> dict[Cause, float]:
     return {cause: _scaled(chance, _CONSEQUENCE) if cause in explained else chance for cause, chance in chances.items()}
 
 
-def _hits_for(cause: Cause, voices: Sequence[tuple[Hit, Mapping[Cause, float]]]) -> tuple[Hit, ...]:
-    speaking = [(weights[cause], hit) for hit, weights in voices if weights.get(cause)]
+def _hits_for(cause: Cause, votes: Sequence[tuple[Hit, Mapping[Cause, float]]]) -> tuple[Hit, ...]:
+    speaking = [(weights[cause], hit) for hit, weights in votes if weights.get(cause)]
     return tuple(hit for _, hit in sorted(speaking, key=lambda item: -item[0]))

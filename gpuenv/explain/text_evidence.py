@@ -1,4 +1,4 @@
-"""What a text shows of its machine and program, from what was found in it. Pure."""
+"""Evidence in a text about its machine and program, from the signatures found in it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from gpuenv.explain.explanation_types import Hit
 
 # What a part of the text seems to show, and what elsewhere in it shows that it is not so: a listing goes on in further
-# lines, no branch for old cards is the one of a card of a new generation (marks_boards), and what fails in a container
-# that was started after the build does not fail in the build; graphics of another maker may be beside a card.
+# lines, no branch for old cards is the one of a card of a new generation (evidence_gpu_models), and what fails in a
+# container that was started after the build does not fail in the build; graphics of another maker may be beside a card.
 _REFUTED = {
     "uvm-absent": "uvm-there",
     "legacy-named": "card-in-support",
@@ -18,18 +18,18 @@ _REFUTED = {
 LIBRARY_THERE = "library-there"
 
 
-def text_marks(hits: Sequence[Hit]) -> frozenset[str]:
-    """The marks that the text itself shows."""
-    shown = {hit.signature.mark for hit in hits if hit.signature.mark}
-    told = shown - {mark for mark, refuting in _REFUTED.items() if refuting in shown}
-    if LIBRARY_THERE in told and not _is_there(hits):
-        told.discard(LIBRARY_THERE)
-    return frozenset(told)
+def text_evidence(hits: Sequence[Hit]) -> frozenset[str]:
+    """The evidence that the text itself shows."""
+    shown = {hit.signature.evidence for hit in hits if hit.signature.evidence}
+    valid = shown - {name for name, refuting in _REFUTED.items() if refuting in shown}
+    if LIBRARY_THERE in valid and not _is_there(hits):
+        valid.discard(LIBRARY_THERE)
+    return frozenset(valid)
 
 
 def _is_there(hits: Sequence[Hit]) -> bool:
-    """Whether a library that the loader does not find is one whose path the text shows, of the same major version."""
-    shown = {_major(hit.value("there")) for hit in hits if hit.signature.mark == LIBRARY_THERE}
+    """Whether the text shows the path of a library that the loader does not find, in the same major version."""
+    shown = {_major(hit.value("there")) for hit in hits if hit.signature.evidence == LIBRARY_THERE}
     missed = {_major(hit.value("file") or hit.value("any")) for hit in hits if hit.signature.causes}
     return bool((shown & missed) - {()})
 

@@ -1,4 +1,4 @@
-"""Facts of its machine that a text states itself: versions in nvidia-smi's table, show_config, pip's lines. Pure."""
+"""Extracts facts of the machine that a text states: versions in nvidia-smi's table, show_config, pip's lines."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gpuenv.model.versions import cuda_of_number
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
-    """A form in which a fact stands in texts.
+class FactPattern:
+    """A pattern by which a text states a fact.
 
     Attributes:
         key: what ``--assume`` calls it; ``{}`` in it takes the first group.
@@ -30,7 +30,7 @@ class Statement:
     loose: bool = False
 
 
-# What is said of a driver, or of what something needs, is not what is installed.
+# A version of a driver, or one that something needs, is not what is installed.
 _OF_OTHERS = (
     r"^(?!.*(?:driver|nvidia-smi|requir|support|needs?\b|at least|minimum|capability|built|compiled|>=|<=|http))"
 )
@@ -73,7 +73,7 @@ _CHIPS = (
 _ARCHITECTURES = {"Kepler": "3.5", "Maxwell": "5.2", "Pascal": "6.1", "Volta": "7.0", "Turing": "7.5"}
 
 
-def _told(value: str, _: str) -> str:
+def _constant(value: str, _: str) -> str:
     return value
 
 
@@ -81,28 +81,28 @@ def _of_chip(name: str) -> str:
     return next(capability for chip, capability in _CHIPS if name.casefold().startswith(chip.casefold()))
 
 
-_STATEMENTS = (
-    Statement("driver", "driver version", r"(?:NVIDIA-SMI.*)?Driver Version\s*: (\d{3}\.\d+(?:\.\d+)?)"),
-    Statement("driver", "nvidia-smi", r"NVIDIA-SMI \d\S* +KMD Version: (\d{3}\.\d+(?:\.\d+)?)"),
-    Statement("driver", "nvrm version", r"NVRM version:.* (\d{3}\.\d+(?:\.\d+)?) "),
-    Statement("driver-cuda", "cuda version", r"CUDA (?:UMD )?Version\s*: (\d{1,2}\.\d)\b"),
-    Statement("driver-cuda", "cuda umd version", r"CUDA UMD Version\s*: (\d{1,2}\.\d)\b"),
-    Statement("driver-cuda", "cuda driver version", r"CUDA Driver Version\s*: ([1-9]\d{3,4})\b", cuda_of_number),
-    Statement("driver-cuda", "driver on your system", r"too old \(found version ([1-9]\d{3,4})\)", cuda_of_number),
-    Statement("toolkit", "cuda compilation tools", r"Cuda compilation tools, release (\d+\.\d)"),
-    Statement("toolkit", "/cuda-", r"/usr/local/cuda-(\d{1,2}\.\d)\b"),
-    Statement("toolkit", "cuda\\v", r"CUDA\\+v(\d{1,2}\.\d)\b"),
-    Statement("toolkit", "runtime api version", r"Runtime API Version: (\d{1,2}\.\d)\b"),
-    Statement("driver-cuda", "driver api version", r"Driver API Version: (\d{1,2}\.\d)\b"),
-    Statement("toolkit", "runtime version", r"CUDA Driver Version / Runtime Version +\d\S* / (\d{1,2}\.\d)\b"),
-    Statement("driver-cuda", "runtime version", r"CUDA Driver Version / Runtime Version +(\d{1,2}\.\d) /"),
-    Statement("toolkit", "pytorch-cuda", r"\bpytorch-cuda(?:=| +)(\d{1,2}\.\d)\b", loose=True),
-    Statement("toolkit", "cudatoolkit", r"\bcudatoolkit(?:={1,2}| +)(\d{1,2}\.\d)\b", loose=True),
-    Statement("toolkit", "version.cuda", r"version\.cuda\W{0,6} (?:\w+ )?(\d{1,2}\.\d)\b", loose=True),
-    Statement("toolkit", "+cu", r"\+cu(1[0-3]\d)\b", lambda digits: f"{digits[:2]}.{digits[2]}", loose=True),
-    Statement("toolkit", "cuda/", r"\bcuda/(\d{1,2}\.\d)(?:\.\d+)?\b", loose=True),
-    Statement("toolkit", "cuda-", r"(?<![\w.-])cuda-(\d{1,2}\.\d)(?:\.\d+)?(?![\w.-])", loose=True),
-    Statement(
+_FACT_PATTERNS = (
+    FactPattern("driver", "driver version", r"(?:NVIDIA-SMI.*)?Driver Version\s*: (\d{3}\.\d+(?:\.\d+)?)"),
+    FactPattern("driver", "nvidia-smi", r"NVIDIA-SMI \d\S* +KMD Version: (\d{3}\.\d+(?:\.\d+)?)"),
+    FactPattern("driver", "nvrm version", r"NVRM version:.* (\d{3}\.\d+(?:\.\d+)?) "),
+    FactPattern("driver-cuda", "cuda version", r"CUDA (?:UMD )?Version\s*: (\d{1,2}\.\d)\b"),
+    FactPattern("driver-cuda", "cuda umd version", r"CUDA UMD Version\s*: (\d{1,2}\.\d)\b"),
+    FactPattern("driver-cuda", "cuda driver version", r"CUDA Driver Version\s*: ([1-9]\d{3,4})\b", cuda_of_number),
+    FactPattern("driver-cuda", "driver on your system", r"too old \(found version ([1-9]\d{3,4})\)", cuda_of_number),
+    FactPattern("toolkit", "cuda compilation tools", r"Cuda compilation tools, release (\d+\.\d)"),
+    FactPattern("toolkit", "/cuda-", r"/usr/local/cuda-(\d{1,2}\.\d)\b"),
+    FactPattern("toolkit", "cuda\\v", r"CUDA\\+v(\d{1,2}\.\d)\b"),
+    FactPattern("toolkit", "runtime api version", r"Runtime API Version: (\d{1,2}\.\d)\b"),
+    FactPattern("driver-cuda", "driver api version", r"Driver API Version: (\d{1,2}\.\d)\b"),
+    FactPattern("toolkit", "runtime version", r"CUDA Driver Version / Runtime Version +\d\S* / (\d{1,2}\.\d)\b"),
+    FactPattern("driver-cuda", "runtime version", r"CUDA Driver Version / Runtime Version +(\d{1,2}\.\d) /"),
+    FactPattern("toolkit", "pytorch-cuda", r"\bpytorch-cuda(?:=| +)(\d{1,2}\.\d)\b", loose=True),
+    FactPattern("toolkit", "cudatoolkit", r"\bcudatoolkit(?:={1,2}| +)(\d{1,2}\.\d)\b", loose=True),
+    FactPattern("toolkit", "version.cuda", r"version\.cuda\W{0,6} (?:\w+ )?(\d{1,2}\.\d)\b", loose=True),
+    FactPattern("toolkit", "+cu", r"\+cu(1[0-3]\d)\b", lambda digits: f"{digits[:2]}.{digits[2]}", loose=True),
+    FactPattern("toolkit", "cuda/", r"\bcuda/(\d{1,2}\.\d)(?:\.\d+)?\b", loose=True),
+    FactPattern("toolkit", "cuda-", r"(?<![\w.-])cuda-(\d{1,2}\.\d)(?:\.\d+)?(?![\w.-])", loose=True),
+    FactPattern(
         "toolkit",
         "cuda",
         _OF_OTHERS
@@ -110,28 +110,32 @@ _STATEMENTS = (
         + r"(\d{1,2}\.\d)(?:\.\d+)?(?!\w|\.\w)",
         loose=True,
     ),
-    Statement("toolkit", "cuda 13", _OF_OTHERS + r".*\bCUDA (13)(?!\w|\.\w)", lambda major: f"{major}.0", loose=True),
-    Statement("python", "python version", r"Python Version\s*: (\d\.\d+)"),
-    Statement("python", "/python3", r"/(?:lib/)?python(3\.\d+)/"),
-    Statement("python", "cp3", r"^(?!.*not a supported wheel).*-cp3(\d{1,2})-cp3", lambda minor: f"3.{minor}"),
-    Statement("python", "python", _OF_OTHERS + r".*?(?<![\w/.-])python ?v?(3\.\d{1,2})(?![\d+])(?! or\b)", loose=True),
-    Statement("numpy", "numpy version", r"NumPy Version\s*: (\d[\w.]+)"),
-    Statement("cupy", "cupy-cuda", r"\b(cupy[-_]cuda\d\dx(?:==|-)\d+\.\d+\.\d+)(?![\d.]*\.tar)"),
-    Statement(
+    FactPattern("toolkit", "cuda 13", _OF_OTHERS + r".*\bCUDA (13)(?!\w|\.\w)", lambda major: f"{major}.0", loose=True),
+    FactPattern("python", "python version", r"Python Version\s*: (\d\.\d+)"),
+    FactPattern("python", "/python3", r"/(?:lib/)?python(3\.\d+)/"),
+    FactPattern("python", "cp3", r"^(?!.*not a supported wheel).*-cp3(\d{1,2})-cp3", lambda minor: f"3.{minor}"),
+    FactPattern(
+        "python", "python", _OF_OTHERS + r".*?(?<![\w/.-])python ?v?(3\.\d{1,2})(?![\d+])(?! or\b)", loose=True
+    ),
+    FactPattern("numpy", "numpy version", r"NumPy Version\s*: (\d[\w.]+)"),
+    FactPattern("cupy", "cupy-cuda", r"\b(cupy[-_]cuda\d\dx(?:==|-)\d+\.\d+\.\d+)(?![\d.]*\.tar)"),
+    FactPattern(
         "cupy",
         "cupy-cuda",
         r"\b(cupy-cuda\d\dx +v?\d+\.\d+\.\d+)(?!\S)",
         lambda pair: "==".join(pair.replace(" v", " ").split()),
         loose=True,
     ),
-    Statement("cupy", "cupy_cuda", r"\b(cupy[-_]cuda\d\dx(?:==|-)\d+\.\d+\.\d+)(?![\d.]*\.tar)"),
-    Statement("package.torch", "+cu", r"\b(?:torch|PyTorch)(?: version)?(?:==|:? +|-)(\d+\.\d+\.\d+\w*\+cu\d{2,3})\b"),
-    Statement("gpu", ", pci bus id", r"\bname: ((?:NVIDIA |Tesla |GeForce |Quadro )[\w -]{2,40}?), pci bus id"),
-    Statement("arch", "os/platform", r"\bLinux-\S+-(x86_64|aarch64)-"),
-    Statement("arch", "linux_", r"manylinux\w*?_(x86_64|aarch64)\b"),
-    Statement("compute-capability", "sm_", r"with CUDA capability sm_(\d{2,3})\b"),
+    FactPattern("cupy", "cupy_cuda", r"\b(cupy[-_]cuda\d\dx(?:==|-)\d+\.\d+\.\d+)(?![\d.]*\.tar)"),
+    FactPattern(
+        "package.torch", "+cu", r"\b(?:torch|PyTorch)(?: version)?(?:==|:? +|-)(\d+\.\d+\.\d+\w*\+cu\d{2,3})\b"
+    ),
+    FactPattern("gpu", ", pci bus id", r"\bname: ((?:NVIDIA |Tesla |GeForce |Quadro )[\w -]{2,40}?), pci bus id"),
+    FactPattern("arch", "os/platform", r"\bLinux-\S+-(x86_64|aarch64)-"),
+    FactPattern("arch", "linux_", r"manylinux\w*?_(x86_64|aarch64)\b"),
+    FactPattern("compute-capability", "sm_", r"with CUDA capability sm_(\d{2,3})\b"),
     *(
-        Statement(
+        FactPattern(
             "gpu",
             series,
             r"\b((?:NVIDIA )?(?:GeForce )?(?:RTX|GTX) ?A?\d{3,4}(?: ?Ti)?(?: ?SUPER)?)(?![\d*x])",
@@ -140,15 +144,17 @@ _STATEMENTS = (
         for series in ("rtx", "gtx")
     ),
     *(
-        Statement("gpu", name, rf"(?<![\w-])((?:NVIDIA )?(?:Tesla )?{name}(?:-\w{{2,5}}){{0,2}})(?![\w-])", loose=True)
+        FactPattern(
+            "gpu", name, rf"(?<![\w-])((?:NVIDIA )?(?:Tesla )?{name}(?:-\w{{2,5}}){{0,2}})(?![\w-])", loose=True
+        )
         for name in ("k80", "p100", "v100", "a100", "h100", "h200", "b200")
     ),
     *(
-        Statement("gpu", word, _OF_THIS_MACHINE + f"(?:{_NO_GPU})", lambda _: "none", loose=True)
+        FactPattern("gpu", word, _OF_THIS_MACHINE + f"(?:{_NO_GPU})", lambda _: "none", loose=True)
         for word in ("cpu-only", "cpu only", "gpu", "graphics", "card")
     ),
     *(
-        Statement(
+        FactPattern(
             "compute-capability",
             chip.lower(),
             rf"\b(?:NVIDIA|nouveau)\b.{{0,80}}?\b({chip}\d{{0,2}}\w{{0,4}})\b",
@@ -158,20 +164,20 @@ _STATEMENTS = (
         for chip, _ in _CHIPS
     ),
     *(
-        Statement(
+        FactPattern(
             "compute-capability",
             name.lower(),
             rf"\b({name}) (?:card|GPU|graphics|generation|architecture)\b",
-            partial(_told, capability),
+            partial(_constant, capability),
             loose=True,
         )
         for name, capability in _ARCHITECTURES.items()
     ),
     # CuPy prints the options of a compile that failed; what it asks for is what the GPU is, or less.
-    Statement("compute-capability", "-arch=compute_", r"Options: .*-arch=compute_(\d{2,3})\b"),
-    Statement("compute-capability", "compute capability", r"compute capability:? (\d{1,2}\.\d)\b"),
+    FactPattern("compute-capability", "-arch=compute_", r"Options: .*-arch=compute_(\d{2,3})\b"),
+    FactPattern("compute-capability", "compute capability", r"compute capability:? (\d{1,2}\.\d)\b"),
     *(
-        Statement(
+        FactPattern(
             "gpu",
             maker,
             r"(?:GPU \d: |\| +\d+ +|Found GPU\d+ |Device \d+:? \"?|GPU(?: name)?: +|(?<![\w:] )(?<!\w))"
@@ -192,17 +198,17 @@ _STATEMENTS = (
     ),
 )
 # Where a text is long, what people write in it is not looked for.
-LITERALS = tuple(statement.literal for statement in _STATEMENTS if not statement.loose)
+LITERALS = tuple(statement.literal for statement in _FACT_PATTERNS if not statement.loose)
 _MOST = 3  # different values of one fact that are kept; two already make it useless
 
 
 @cache
 def _index() -> LiteralIndex:
-    return LiteralIndex([(statement.literal,) for statement in _STATEMENTS])
+    return LiteralIndex([(statement.literal,) for statement in _FACT_PATTERNS])
 
 
-class Stated:
-    """Collects what lines state; a fact that is stated in two ways is no fact."""
+class TextFacts:
+    """Collects the facts that lines state; a fact with two different values is dropped."""
 
     def __init__(self) -> None:
         self._values: dict[str, list[str]] = {}
@@ -212,7 +218,7 @@ class Stated:
         """Takes a line, with the grams of a text that contains it where these are known; whether it states anything."""
         states = False
         for place in _index().owners(line.lower(), grams):
-            statement = _STATEMENTS[place]
+            statement = _FACT_PATTERNS[place]
             match = compiled(statement.pattern).search(line)
             if match is None:
                 continue
@@ -226,16 +232,16 @@ class Stated:
     @property
     def facts(self) -> tuple[str, ...]:
         """``KEY=VALUE`` texts, as ``--assume`` takes them."""
-        told = {key: _without_none(values) for key, values in {**self._loose, **self._values}.items()}
+        facts = {key: _without_none(values) for key, values in {**self._loose, **self._values}.items()}
         return tuple(
             f"{key}={_spelled(key, values[0])}"
-            for key, values in told.items()
+            for key, values in facts.items()
             if len(values) == 1 or (key == "gpu" and len(values) < _MOST)
         )
 
 
 def _without_none(values: list[str]) -> list[str]:
-    """What is said to be there; that there is none is then of another machine, or of another GPU's maker."""
+    """The values other than ``none``, if any: ``none`` then concerns another machine or another maker's GPU."""
     return [value for value in values if value != "none"] or values
 
 

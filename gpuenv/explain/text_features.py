@@ -1,4 +1,4 @@
-"""What a text is made of, beside its words: calls of CuPy and NumPy, prompts, tracebacks, whose files. Pure.
+"""Features of a text apart from its words: calls of CuPy and NumPy, prompts, tracebacks, the packages of its files.
 
 A comparison of ``cp.clip`` with ``np.clip`` and one of ``cp.around`` with ``np.around`` have no telling word in common.
 """
@@ -19,10 +19,10 @@ _SOURCE = re.compile(r"__global__|extern \"C\"|blockIdx|RawKernel|RawModule|Elem
 _FOLDER = re.compile(r"(?:site-packages|dist-packages)[/\\](\w+)[/\\]|\"(cupyx?|cupy_backends)/")
 
 
-def shape_of(text: str) -> Iterator[str]:
-    """The names of what is there; no word of a text is like one."""
+def features_of(text: str) -> Iterator[str]:
+    """The names of the features that a text has; no word of a text can equal one."""
     cupy, numpy = set(_CUPY_CALL.findall(text)), set(_NUMPY_CALL.findall(text))
-    told = {
+    features = {
         "(cupy call)": bool(cupy),
         "(numpy call)": bool(numpy),
         "(calls of both)": bool(cupy and numpy),
@@ -35,10 +35,10 @@ def shape_of(text: str) -> Iterator[str]:
         "(error named)": _NAMED.search(text),
         "(no error named)": not _NAMED.search(text),
     }
-    yield from (name for name, there in told.items() if there)
+    yield from (name for name, there in features.items() if there)
     yield from sorted({f"(in {installed or own})" for installed, own in _FOLDER.findall(text)})
 
 
 def compares(text: str) -> bool:
-    """Whether the same is asked of CuPy and of NumPy."""
+    """Whether the text calls the same function of CuPy and of NumPy."""
     return not set(_CUPY_CALL.findall(text)).isdisjoint(_NUMPY_CALL.findall(text))

@@ -1,16 +1,16 @@
-"""The words of a text, as it is held against others: without numbers, addresses and folders. Pure."""
+"""Splits a text into terms for the classifier: without numbers, addresses and folders."""
 
 from __future__ import annotations
 
 import re
 from itertools import pairwise
 
-from gpuenv.explain.text_features import shape_of
+from gpuenv.explain.text_features import features_of
 
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+\b|\b[0-9a-f]{12,}\b")
 _FOLDERS = re.compile(r"""[/\\][^\s:"'/\\]+(?=[/\\])""")
 _WORD = re.compile(r"[a-z_][a-z_0-9+#]*|\d+")
-_STANDS_FOR_ANOTHER = re.compile(r"([a-z])\1{2,}")  # aaa, in place of a name that nobody is to know
+_STANDS_FOR_ANOTHER = re.compile(r"([a-z])\1{2,}")  # aaa, in place of a name that is kept secret
 _NUMBER = "#"
 # Words that say nothing by themselves; not, no and out do.
 _EMPTY = frozenset(
@@ -29,7 +29,7 @@ def terms_of(text: str) -> list[str]:
     words = ["" if _STANDS_FOR_ANOTHER.fullmatch(word) else word for word in _WORD.findall(plain)]
     words = [_NUMBER if word.isdigit() else word for word in words]
     parts = [part for word in words if "_" in word for part in word.split("_") if len(part) >= _SHORTEST]
-    told = (pair for pair in pairwise(words) if all(pair) and not set(pair) <= _EMPTY)
-    pairs = (f"{first} {second}" for first, second in told)
+    telling = (pair for pair in pairwise(words) if all(pair) and not set(pair) <= _EMPTY)
+    pairs = (f"{first} {second}" for first, second in telling)
     alone = (word for word in (*words, *parts) if word and word not in _EMPTY and not word.isdigit())
-    return [*alone, *pairs, *shape_of(text)]
+    return [*alone, *pairs, *features_of(text)]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gpuenv.explain.scan import scan
-from gpuenv.explain.scoring import Ranked, weigh
-from gpuenv.explain.text_evidence import text_marks
+from gpuenv.explain.scoring import Ranked, rank_causes
+from gpuenv.explain.text_evidence import text_evidence
 
 
 def ranked(text: str) -> tuple[Ranked, ...]:
     """The causes that the messages name, the likeliest first."""
     hits = scan(text.encode()).hits
-    return weigh(hits, text_marks(hits))
+    return rank_causes(hits, text_evidence(hits))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.explain.classifier import likenesses
-from gpuenv.explain.classifier_weights import NO_FAULT, TABLE, Table, read_table, shipped
+from gpuenv.explain.classifier import classify
+from gpuenv.explain.classifier_weights import NO_FAULT, WEIGHTS_FILE, ClassifierWeights, read_weights, shipped_weights
 from gpuenv.explain.explanation_types import Explanation
 from gpuenv.explain.tokenizer import terms_of
 from gpuenv.model.causes import Cause
@@ -80,19 +80,19 @@ def test_nothing_is_said_of_a_text_that_is_like_no_other(text: str) -> None:
 
 
 def test_where_no_word_is_known_nothing_is_like_it() -> None:
-    table = Table(("out-of-memory", NO_FAULT), (0.0, -1.0), {}, "")
-    assert likenesses("cuda error", table) == ()
+    table = ClassifierWeights(("out-of-memory", NO_FAULT), (0.0, -1.0), {}, "")
+    assert classify("cuda error", table) == ()
 
 
 def test_a_text_is_likest_what_its_words_weigh_most_for() -> None:
     words = dict.fromkeys(("cuda", "error", "cuda error"), (100, 0, 100, 1, -50))
     words |= dict.fromkeys(("b", "c", "d", "b c", "c d"), (100, 1, 100, 2, -200))
-    table = Table(("out-of-memory", "no-driver", NO_FAULT), (0.0, 0.0, 0.0), words, "")
-    first, second = likenesses("a CUDA error: b c d", table)
+    table = ClassifierWeights(("out-of-memory", "no-driver", NO_FAULT), (0.0, 0.0, 0.0), words, "")
+    first, second = classify("a CUDA error: b c d", table)
     assert (first.cause, second.cause) == (Cause.NO_DRIVER, Cause.OUT_OF_MEMORY)
     assert first.chance + second.chance == pytest.approx(1)
     assert second.words == ("error", "cuda error")
-    assert likenesses("a CUDA error", table) == (), "too few words that are known"
+    assert classify("a CUDA error", table) == (), "too few words that are known"
 
 
 def test_a_guess_is_told_as_one(tmp_path: Path, guessed: tuple[Case, ...]) -> None:
@@ -111,23 +111,23 @@ def test_a_guess_is_told_as_one(tmp_path: Path, guessed: tuple[Case, ...]) -> No
 def test_the_table_is_of_the_texts_that_are_here() -> None:
     """If not, make learn writes it anew; a word is of two origins at least, so that it is of no report alone."""
     given = samples()
-    assert shipped().learnt_from == digest(given)
+    assert shipped_weights().learnt_from == digest(given)
     origins: dict[str, set[str]] = defaultdict(set)
     for sample in given:
         for term in terms_of(sample.text):
             origins[term].add(sample.origin)
-    assert {term for term in shipped().words if len(origins[term]) < 3} == set()
-    assert [term for term in shipped().words if OF_ONE_REPORT.search(term)] == []
-    assert [term for term in shipped().words if term.isdigit()] == []
+    assert {term for term in shipped_weights().words if len(origins[term]) < 3} == set()
+    assert [term for term in shipped_weights().words if OF_ONE_REPORT.search(term)] == []
+    assert [term for term in shipped_weights().words if term.isdigit()] == []
 
 
 def test_the_table_names_causes_that_there_are() -> None:
-    table = shipped()
+    table = shipped_weights()
     assert {*table.causes} <= {*(cause.value for cause in Cause), NO_FAULT}
     assert len(table.causes) == len(table.biases) >= 80
     places = {place for word in table.words for place, _ in table.weights(word)}
     assert places <= set(range(len(table.causes)))
-    assert read_table(json.dumps(json.loads(TABLE.read_text(encoding="utf-8")))) == table
+    assert read_weights(json.dumps(json.loads(WEIGHTS_FILE.read_text(encoding="utf-8")))) == table
 
 
 def test_a_guess_beside_a_message_is_none() -> None:

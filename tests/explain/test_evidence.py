@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.explain.machine_evidence import MARKS, marks_of
+from gpuenv.explain.machine_evidence import EVIDENCE, machine_evidence
 from gpuenv.explain.scan import scan
 from gpuenv.matrix.assume import assume
 from gpuenv.model.snapshot import Snapshot
@@ -24,11 +24,11 @@ from tests.support.matrix import MATRIX
     ],
 )
 def test_the_marks_of_a_machine_are_the_known_ones(facts: tuple[str, ...]) -> None:
-    marks = marks_of(
+    evidence = machine_evidence(
         assume(Snapshot(), facts, MATRIX), MATRIX, scan(b"libcublas.so.12: cannot open shared object file").hits
     )
-    assert marks
-    assert marks <= set(MARKS)
+    assert evidence
+    assert evidence <= set(EVIDENCE)
 
 
 @pytest.mark.parametrize(
@@ -43,13 +43,13 @@ def test_the_marks_of_a_machine_are_the_known_ones(facts: tuple[str, ...]) -> No
 )
 def test_a_wheel_that_was_refused_is_held_against_the_python(name: str, python: str, mark: str | None) -> None:
     hits = scan(f"ERROR: {name} is not a supported wheel on this platform.".encode()).hits
-    marks = marks_of(assume(Snapshot(), (f"python={python}",), MATRIX), MATRIX, hits)
-    assert {entry for entry in marks if entry.startswith("wheel-of")} == ({mark} if mark else set())
+    evidence = machine_evidence(assume(Snapshot(), (f"python={python}",), MATRIX), MATRIX, hits)
+    assert {entry for entry in evidence if entry.startswith("wheel-of")} == ({mark} if mark else set())
 
 
 @pytest.mark.parametrize(("gpu", "tegra"), [("Jetson Nano", True), ("Orin (nvgpu)", True), ("GeForce RTX 4090", False)])
 def test_the_name_of_a_gpu_tells_a_jetson(gpu: str, tegra: bool) -> None:  # noqa: FBT001 - a case
-    assert ("jetson" in marks_of(assume(Snapshot(), (f"gpu={gpu}",), MATRIX), MATRIX, ())) is tegra
+    assert ("jetson" in machine_evidence(assume(Snapshot(), (f"gpu={gpu}",), MATRIX), MATRIX, ())) is tegra
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_the_name_of_a_gpu_tells_a_jetson(gpu: str, tegra: bool) -> None:  # noq
     ],
 )
 def test_of_a_wheel_line_any_minor_may_be_the_one_that_is_there(facts: tuple[str, ...], *, newer: bool) -> None:
-    assert ("gpu-newer" in marks_of(assume(Snapshot(), facts, MATRIX), MATRIX, ())) is newer
+    assert ("gpu-newer" in machine_evidence(assume(Snapshot(), facts, MATRIX), MATRIX, ())) is newer

@@ -103,5 +103,5 @@ def test_a_dll_is_not_surely_one_that_is_missing() -> None:
 
 
 def test_a_sway_sways() -> None:
-    idle = [signature.name for signature in all_signatures() if any(sway.factor == 1 for sway in signature.sways)]
+    idle = [signature.name for signature in all_signatures() if any(sway.factor == 1 for sway in signature.modifiers)]
     assert idle == []

@@ -118,7 +118,7 @@ def test_a_long_text_ends_where_a_line_begins_with_what_is_looked_for_behind_a_s
     """Some of the texts that make a line worth a look begin with a space, and a line's end stands for one."""
     found = scan(b"all is fine\n" * 30_000 + b"the card\nRX 6700 hipErrorNoDevice\n" + b"all is fine\n" * 30_000)
     assert found.lines_read == 60_002
-    assert "amd" in {hit.signature.mark for hit in found.hits}
+    assert "amd" in {hit.signature.evidence for hit in found.hits}
 
 
 def test_the_same_line_many_times_is_kept_a_few_times() -> None:

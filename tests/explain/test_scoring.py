@@ -9,7 +9,7 @@ from gpuenv.cli.sources import MachineSource
 from gpuenv.explain.explainer import explanation, verdict_of
 from gpuenv.explain.explanation_types import LikelyCause
 from gpuenv.explain.scan import scan
-from gpuenv.explain.scoring import Verdict, Word, weigh
+from gpuenv.explain.scoring import DoctorFinding, DoctorVerdict, rank_causes
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckRun, CheckStatus, Fix
 from tests.eval.near import OPPOSITES
@@ -180,8 +180,9 @@ def test_a_consequence_comes_after_what_brings_it_about() -> None:
 def test_what_the_doctor_finds_is_raised_and_what_it_rules_out_lowered() -> None:
     scanner = scan(NO_DEVICE.encode())
     before = {entry.cause: entry.confidence for entry in explanation(scanner).causes}
-    verdict = Verdict(
-        {Cause.NO_DRIVER: Word("DRV106", "No NVIDIA driver is installed")}, frozenset({Cause.VISIBLE_DEVICES_HIDE_GPU})
+    verdict = DoctorVerdict(
+        {Cause.NO_DRIVER: DoctorFinding("DRV106", "No NVIDIA driver is installed")},
+        frozenset({Cause.VISIBLE_DEVICES_HIDE_GPU}),
     )
     said = explanation(scanner, frozenset(), verdict).causes
     assert said[0].cause is Cause.NO_DRIVER
@@ -202,7 +203,11 @@ def test_who_has_looked_at_the_machine_is_not_told_to() -> None:
                 for entry in explanation(scan(text.encode()), frozenset(), verdict).causes
                 if entry.cause is cause
             )
-            for verdict in (None, Verdict({cause: Word("X", "found", (own,))}), Verdict({cause: Word("X", "found")}))
+            for verdict in (
+                None,
+                DoctorVerdict({cause: DoctorFinding("X", "found", (own,))}),
+                DoctorVerdict({cause: DoctorFinding("X", "found")}),
+            )
         )
         assert look in [fix.command for fix in alone]
         assert found == (own, *(fix for fix in alone if fix.command != look))
@@ -237,19 +242,19 @@ def test_a_sentence_that_says_the_opposite_yields_nothing(text: str) -> None:
 def test_words_decide_between_causes_that_a_message_leaves_open() -> None:
     hits = scan(NO_DEVICE.encode()).hits
     likely = {Cause.CONTAINER_WITHOUT_GPU: 0.9, Cause.STREAM_RACE: 0.05}
-    order = [entry.cause for entry in weigh(hits, frozenset())]
+    order = [entry.cause for entry in rank_causes(hits, frozenset())]
     assert order.index(Cause.CONTAINER_WITHOUT_GPU) > 0
-    swayed = weigh(hits, frozenset(), likely=likely, words_decide=True)
+    swayed = rank_causes(hits, frozenset(), likely=likely, words_decide=True)
     assert swayed[0].cause is Cause.CONTAINER_WITHOUT_GPU
     assert swayed[0].confidence <= 0.6
-    unswayed = weigh(hits, frozenset(), likely=likely)
+    unswayed = rank_causes(hits, frozenset(), likely=likely)
     assert [entry.cause for entry in unswayed if entry.cause is not Cause.STREAM_RACE] == order
-    found = Verdict({order[0]: Word("DRV106", "found on the machine")})
-    assert weigh(hits, frozenset(), found, likely, words_decide=True)[0].cause is order[0]
+    found = DoctorVerdict({order[0]: DoctorFinding("DRV106", "found on the machine")})
+    assert rank_causes(hits, frozenset(), found, likely, words_decide=True)[0].cause is order[0]
 
 
 def test_words_are_not_asked_where_a_message_names_one_cause() -> None:
     hits = scan(b"Failed to initialize NVML: Driver/library version mismatch").hits
-    plain = weigh(hits, frozenset())
-    swayed = weigh(hits, frozenset(), likely={Cause.CONTAINER_WITHOUT_GPU: 0.99}, words_decide=True)
+    plain = rank_causes(hits, frozenset())
+    swayed = rank_causes(hits, frozenset(), likely={Cause.CONTAINER_WITHOUT_GPU: 0.99}, words_decide=True)
     assert swayed[0] == plain[0]

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from gpuenv.explain.explanation_types import Level, Signature
-from gpuenv.explain.machine_evidence import MARKS
+from gpuenv.explain.machine_evidence import EVIDENCE
 from gpuenv.explain.normalize import clean
 from gpuenv.explain.patterns import compiled
 from gpuenv.explain.signatures import all_signatures
@@ -43,8 +43,8 @@ def is_complete(signature: Signature) -> bool:
         return False
     if not all(literal == literal.lower() and len(literal) >= 3 for literal in signature.literals):
         return False
-    if signature.level is Level.MARK:
-        return bool(signature.mark) and not signature.causes
+    if signature.level is Level.EVIDENCE:
+        return bool(signature.evidence) and not signature.causes
     weights = [weight for _, weight in signature.causes]
     in_order = weights == sorted(weights, reverse=True) or len(weights) > 5
     return bool(weights) and all(0 < weight < 1 for weight in weights) and sum(weights) <= 1.08 and in_order
@@ -75,17 +75,17 @@ def test_a_signature_knows_nothing_of_a_single_report() -> None:
 
 
 def test_what_sways_a_signature_can_be_shown() -> None:
-    shown = {signature.mark for signature in SIGNATURES} | set(MARKS)
+    shown = {signature.evidence for signature in SIGNATURES} | set(EVIDENCE)
     wanted = {
-        signature.name: {sway.mark.removeprefix("!") for sway in signature.sways} | set(signature.needs)
+        signature.name: {sway.evidence.removeprefix("!") for sway in signature.modifiers} | set(signature.requires)
         for signature in SIGNATURES
     }
-    assert {name: marks - shown for name, marks in wanted.items() if marks - shown} == {}
+    assert {name: evidence - shown for name, evidence in wanted.items() if evidence - shown} == {}
 
 
 def test_a_title_names_only_what_the_pattern_captures() -> None:
     named = {
-        signature.name: set(re.findall(r"\{(\w+)\}", f"{signature.title} {signature.decides}"))
+        signature.name: set(re.findall(r"\{(\w+)\}", f"{signature.title} {signature.decisive_fact}"))
         - set(compiled(signature.pattern or "").groupindex)
         for signature in SIGNATURES
     }

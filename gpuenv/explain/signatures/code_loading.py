@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.explain.signatures.loader import TOOLKIT
 from gpuenv.model.causes import Cause
 
@@ -21,8 +21,8 @@ SIGNATURES = (
             rf"|LoadLibrary\w{{0,3}}(?:\([^()]{{1,120}}\))? (?:failed|error)[^\n]{{0,30}}\b126\b|\.dll\b.{{0,60}}\(?(?:with )?[Ee]rror:? (?:code (?:is )?)?126\b|third-party dynamic library \((?!cudnn)\w+\.dll\).{{0,80}}error code is 126"
         ),
         title="A DLL that another one depends on is not found",
-        needs=("cuda", "cupy", "torch-error"),
-        decides="which of the DLLs it depends on is not found: PATH, and the folders beside it",
+        requires=("cuda", "cupy", "torch-error"),
+        decisive_fact="which of the DLLs it depends on is not found: PATH, and the folders beside it",
     ),
     Signature(
         "rust.dynamic-names",
@@ -32,8 +32,8 @@ SIGNATURES = (
         "cudarc, src/lib.rs: panic_no_lib_found",
         pattern=r"Unable to dynamically load the \"(?:nvrtc|cublas\w{0,2}|cudart|cufft|curand|cusolver|cusparse)\" shared library",
         title="A program does not find a CUDA library",
-        sways=(Sway("windows", Cause.WINDOWS_DLL_LOAD_FAILURE, 30),),
-        decides="the CUDA that is installed, and where it is searched",
+        modifiers=(Modifier("windows", Cause.WINDOWS_DLL_LOAD_FAILURE, 30),),
+        decisive_fact="the CUDA that is installed, and where it is searched",
     ),
     Signature(
         "hashcat.no-nvrtc",
@@ -51,8 +51,8 @@ SIGNATURES = (
         "glibc, elf/rtld.c, cut off behind the name: of a program's own library",
         pattern=rf"error while loading shared libraries: lib(?P<library>{TOOLKIT})\.so[.\d]*(?![\w.])(?!: cannot open shared)",
         title="lib{library} is not found",
-        sways=(Sway("jetson", Cause.JETSON_TEGRA, 60),),
-        decides="the CUDA that is installed, and where it is searched",
+        modifiers=(Modifier("jetson", Cause.JETSON_TEGRA, 60),),
+        decisive_fact="the CUDA that is installed, and where it is searched",
     ),
     Signature(
         "executable.short-optional",
@@ -104,8 +104,8 @@ SIGNATURES = (
             r"|(?:cuLink\w+|nvlink|error ?:).{0,40}Undefined reference to '\w+' in '"
         ),
         title="The linker or the assembler of the driver rejects the code",
-        sways=(Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 8),),
-        decides="what the log of the link says, and the versions of the compiler and of the driver",
+        modifiers=(Modifier("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 8),),
+        decisive_fact="what the log of the link says, and the versions of the compiler and of the driver",
     ),
     Signature(
         "triton.ptxas",
@@ -116,8 +116,8 @@ SIGNATURES = (
         pattern=r"`?ptxas`? failed with error code \d|Internal Triton PTX codegen error",
         level=Level.WARNING,
         title="Triton's ptxas rejects the code",
-        sways=(Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 8),),
-        decides="what ptxas printed: an unknown architecture, or an error in a line",
+        modifiers=(Modifier("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 8),),
+        decisive_fact="what ptxas printed: an unknown architecture, or an error in a line",
     ),
     Signature(
         "nvrtc.builtins-words",
@@ -131,7 +131,7 @@ SIGNATURES = (
         ),
         level=Level.WARNING,
         title="NVRTC does not find the builtins library of its own version",
-        decides="the versions of libnvrtc and libnvrtc-builtins that are loaded: gpuenv doctor",
+        decisive_fact="the versions of libnvrtc and libnvrtc-builtins that are loaded: gpuenv doctor",
     ),
     Signature(
         "toolkit.header-named",
@@ -144,11 +144,11 @@ SIGNATURES = (
             r"|/include/(?:cuda|cublas|curand|cufft|cusparse|nvrtc)\w*\.h', needed by .{1,120}missing and no known rule to make it"
         ),
         title="A CUDA header that a compile needs is not found",
-        sways=(
-            Sway("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 40),
-            Sway("building-cupy", Cause.CUDA_HEADERS_MISSING, 0.15),
+        modifiers=(
+            Modifier("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 40),
+            Modifier("building-cupy", Cause.CUDA_HEADERS_MISSING, 0.15),
         ),
-        decides="whether the headers are installed, and where CUDA_HOME points",
+        decisive_fact="whether the headers are installed, and where CUDA_HOME points",
     ),
     Signature(
         "toolkit.optional-header",
@@ -158,7 +158,7 @@ SIGNATURES = (
         "gcc, libcpp/files.cc: of a library that the toolkit does not have",
         pattern=r"\b(?:cudnn|nccl|cutensor|cusparseLt)\w{0,12}\.h[\">']?: No such file",
         title="The header of an optional CUDA library is not found",
-        sways=(Sway("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 12),),
+        modifiers=(Modifier("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 12),),
     ),
     Signature(
         "toolkit.compiler-gone",
@@ -175,7 +175,7 @@ SIGNATURES = (
             r"|compiled with a version of [Cc][Uu][Dd][Aa] that does ?n[o']t match the version used to compile"
         ),
         title="The CUDA toolkit is looked for where it is not, or where another version is",
-        sways=(Sway("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 20),),
-        decides="whether that folder is there, and what CUDA_HOME and PATH name",
+        modifiers=(Modifier("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 20),),
+        decisive_fact="whether that folder is there, and what CUDA_HOME and PATH name",
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Level, Modifier, Signature, Weights
 from gpuenv.explain.signatures.package_managers import FIT
 from gpuenv.model.causes import Cause
 
@@ -32,7 +32,7 @@ SIGNATURES = (
             r"(?:\w{0,30}?(?:_|\b)cpu(?:_\w{1,30})?|(?:mkl|eigen)_py\w{1,30})\b"
         ),
         title="conda installed the framework's build without CUDA",
-        needs=("cuda",),
+        requires=("cuda",),
     ),
     Signature(
         "conda.no-cuda",
@@ -45,13 +45,13 @@ SIGNATURES = (
             r"|nothing provides (?:requested )?__cuda|feature:\S*__cuda"
         ),
         title="conda finds no driver that is new enough (the virtual package __cuda)",
-        sways=(
-            Sway("driver-none", Cause.NO_DRIVER, 10),
-            Sway("gpu-none", Cause.NO_DRIVER, 6),
-            Sway("driver-older", Cause.DRIVER_TOO_OLD_FOR_CUDA, 8),
-            Sway("cuda-missing-on-system", Cause.NO_DRIVER, 2.5),
+        modifiers=(
+            Modifier("driver-none", Cause.NO_DRIVER, 10),
+            Modifier("gpu-none", Cause.NO_DRIVER, 6),
+            Modifier("driver-older", Cause.DRIVER_TOO_OLD_FOR_CUDA, 8),
+            Modifier("cuda-missing-on-system", Cause.NO_DRIVER, 2.5),
         ),
-        decides="what conda info shows for __cuda",
+        decisive_fact="what conda info shows for __cuda",
     ),
     Signature(
         "conda.old-cuda",
@@ -78,8 +78,8 @@ SIGNATURES = (
             r"|\bcupy\S* was not found in the (?:package registry|provided package locations)|there (?:is|are) no versions? of cupy|No candidates were found for cupy"
             r"|cupy\S* is excluded by strict (?:repo|channel) priority"
         ),
-        sways=FIT,
-        decides="the platform and the Python of the environment",
+        modifiers=FIT,
+        decisive_fact="the platform and the Python of the environment",
     ),
     Signature(
         "conda.packages-not-found",
@@ -90,8 +90,8 @@ SIGNATURES = (
         ),
         (),
         f"{_CONDA}: PackagesNotFoundError; the packages follow in a list",
-        level=Level.MARK,
-        mark="conda-not-found",
+        level=Level.EVIDENCE,
+        evidence="conda-not-found",
     ),
     Signature(
         "conda.listed",
@@ -101,9 +101,9 @@ SIGNATURES = (
         f"{_CONDA}: PackagesNotFoundError",
         pattern=r"^- (?:\S+::)?cupy\S*$",
         title="The channels have no such CuPy for this platform",
-        needs=("conda-not-found",),
-        sways=FIT,
-        decides="the platform and the Python of the environment; conda's package is named cupy, without the CUDA version",
+        requires=("conda-not-found",),
+        modifiers=FIT,
+        decisive_fact="the platform and the Python of the environment; conda's package is named cupy, without the CUDA version",
     ),
     Signature(
         "conda.listed-framework",
@@ -113,9 +113,9 @@ SIGNATURES = (
         f"{_CONDA}: PackagesNotFoundError",
         pattern=r"^- (?:\S+::)?(?:cudatoolkit|pytorch(?:-cuda|-gpu)?|torchvision|tensorflow(?:-gpu)?|jaxlib|cudnn|nccl|cuda-[\w-]{1,30})(?:[=<>~! ]\S*)?$",
         title="The channels have no such package for this platform",
-        needs=("conda-not-found",),
-        sways=FIT,
-        decides="the platform and the Python of the environment",
+        requires=("conda-not-found",),
+        modifiers=FIT,
+        decisive_fact="the platform and the Python of the environment",
     ),
     Signature(
         "conda.python",
@@ -140,7 +140,7 @@ SIGNATURES = (
             r"|nothing provides __glibc|feature:\S*__glibc==|-> __glibc\[version"
         ),
         title="The C library is older than the packages need",
-        needs=("cupy", "cuda"),
+        requires=("cupy", "cuda"),
     ),
     Signature(
         "conda.corrupt",
@@ -159,7 +159,7 @@ SIGNATURES = (
         "conda list: the channel column",
         pattern=r"^(?:cupy-cuda\S+|nvidia-\S+-cu1\d|cuda-toolkit) +\S+ +pypi_0 +pypi",
         level=Level.WARNING,
-        needs=("conda-cuda",),
+        requires=("conda-cuda",),
         title="pip and conda each put a part of CUDA or CuPy into this environment",
     ),
     Signature(
@@ -172,7 +172,7 @@ SIGNATURES = (
             r"Clobber(?:Error|Warning).*(?:cupy|cuda|nvidia)|Cannot uninstall '?cupy(?P<wheel>[-_]cuda\S*)?'?|cannot uninstall.*cupy.*(?:no RECORD|distutils|conda)"
             r"|cupy.*(?:installed (?:by|with|from) (?:both )?(?:pip|conda).*(?:and|conda|pip))"
         ),
-        judge=_uninstallable,
-        sways=(Sway("pip-and-conda", Cause.MIXED_PIP_CONDA, 6),),
+        weights_fn=_uninstallable,
+        modifiers=(Modifier("pip-and-conda", Cause.MIXED_PIP_CONDA, 6),),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Level, Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 _CLI = "libnvidia-container, nvidia-container-cli"
@@ -37,7 +37,7 @@ SIGNATURES = (
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.95),),
         "moby, daemon/devices_linux.go",
         title="Docker has no device driver for GPUs: the NVIDIA container toolkit is missing or not configured",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "docker.no-runtime",
@@ -59,7 +59,7 @@ SIGNATURES = (
             r"|no runtime for \\?\"?nvidia\\?\"? is configured|runtime handler \\?\"?nvidia\S* not found"
         ),
         title="The engine has no runtime named nvidia",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "container.hook-missing",
@@ -72,7 +72,7 @@ SIGNATURES = (
             r"|exec: \\?\"?nvidia-container-runtime\S*: executable file not found|fork/exec \S*nvidia-container-runtime\S*: no such file"
             r"|Unit nvidia-docker\S* not found|Unable to locate package nvidia-(?:container-toolkit|docker2)"
         ),
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "nvidia-cli.requirement",
@@ -82,7 +82,7 @@ SIGNATURES = (
         "libnvidia-container, src/cli/dsl.c; NVIDIA_REQUIRE_* of the image",
         pattern=r"unsatisfied condition: (?P<condition>\w+ ?[<>=!~]+ ?[\w.]+)|requirement error",
         title="The image demands what this machine does not have: {condition}",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "nvidia-cli.ldcache",
@@ -92,7 +92,7 @@ SIGNATURES = (
         "libnvidia-container, src/nvc_ldcache.c",
         pattern=r"ldcache error|nvidia-container-cli(?!.{0,160}--ldconfig).*ldconfig",
         title="The container toolkit's hook cannot run ldconfig",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "nvidia-cli.container",
@@ -106,9 +106,9 @@ SIGNATURES = (
         ),
         level=Level.WARNING,
         title="The NVIDIA container toolkit could not prepare the container",
-        mark="container",
-        sways=(Sway("wsl", Cause.WSL_LIBCUDA, 2),),
-        decides="whether nvidia-smi works on the host",
+        evidence="container",
+        modifiers=(Modifier("wsl", Cause.WSL_LIBCUDA, 2),),
+        decisive_fact="whether nvidia-smi works on the host",
     ),
     Signature(
         "nvidia-cli.setup",
@@ -117,7 +117,7 @@ SIGNATURES = (
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.82),),
         "libnvidia-container, src/nvc_mount.c and nvc_container.c",
         pattern=r"nvidia-container-cli: (?:container|detection) error|cgroup subsystem devices not found|nvidia-container-cli: mount error: (?!.*/dev/nvidia)",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "nvidia-cli.no-device",
@@ -132,10 +132,10 @@ SIGNATURES = (
         "libnvidia-container, src/nvc.c: cuda error, driver error",
         pattern=r"initialization error: (?:(?P<libcuda>cuda error: no cuda-capable device)|driver (?:rpc )?error: failed to process request)",
         title="The host of the container has no usable GPU driver",
-        judge=_no_device,
-        mark="container",
-        sways=(Sway("wsl", Cause.WSL_LIBCUDA, 15),),
-        decides="whether nvidia-smi works on the host",
+        weights_fn=_no_device,
+        evidence="container",
+        modifiers=(Modifier("wsl", Cause.WSL_LIBCUDA, 15),),
+        decisive_fact="whether nvidia-smi works on the host",
     ),
     Signature(
         "nvidia-cli.unknown-device",
@@ -145,9 +145,9 @@ SIGNATURES = (
         "libnvidia-container, src/cli/common.c: device error",
         pattern=r"(?:nvidia-container-cli: )?device error: (?P<instance>\d{1,2}:\d{1,2}): unknown device|nvidia-container-cli: device error: .*(?:unknown|no such|invalid) device|device error: (?:GPU-)?\S+: unknown device",
         title="NVIDIA_VISIBLE_DEVICES or --gpus names a GPU that is not there",
-        judge=_unknown_device,
-        mark="container",
-        sways=(Sway("mig", Cause.MIG_MISCONFIGURED, 12),),
+        weights_fn=_unknown_device,
+        evidence="container",
+        modifiers=(Modifier("mig", Cause.MIG_MISCONFIGURED, 12),),
     ),
     Signature(
         "cdi.unresolvable",
@@ -161,7 +161,7 @@ SIGNATURES = (
             r"|CDI (?:device )?(?:injection|spec\w*)(?!.*(?:NVML|libcuda|driver version|unresolvable)).*(?:fail|not found|disabled|error)"
         ),
         title="The engine finds no CDI description of the GPUs",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "podman.cdi-as-path",
@@ -171,7 +171,7 @@ SIGNATURES = (
         "libpod, specgen: a Podman before 4.1 takes the name of a CDI device for a path",
         pattern=r"(?:stat|lstat) nvidia\.com/gpu\S*: no such file|error (?:gathering device information|adding device).{0,40}nvidia\.com/gpu",
         title="The engine is too old for CDI devices, or was not told to look for them",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "nvidia-cli.root",
@@ -181,8 +181,8 @@ SIGNATURES = (
         "libnvidia-container, src/nvc.c: the setting root of /etc/nvidia-container-runtime/config.toml",
         pattern=r"failed to change root directory|(?:no such file|not found|does not exist).{0,40}/run/nvidia/driver|/run/nvidia/driver\S*: (?:no such|not found)",
         title="The container toolkit is told to look for the driver where no driver container put one",
-        mark="container",
-        needs=("container", "cuda"),
+        evidence="container",
+        requires=("container", "cuda"),
     ),
     Signature(
         "docker.device-missing",
@@ -192,7 +192,7 @@ SIGNATURES = (
         "moby, daemon/oci_linux.go; libpod, specgen",
         pattern=r"error gathering device information while adding custom device \\?\"?/dev/(?:nvidia|dxg)|stat /dev/nvidia\S*: no such file",
         title="A device node that the container shall get is not there",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "nvidia-docker.plugin",
@@ -202,7 +202,7 @@ SIGNATURES = (
         "moby, volume/drivers; nvidia-docker 1, src/nvidia-docker-plugin",
         pattern=r"looking up volume plugin nvidia-docker|nvidia_driver_\S* ?.*VolumeDriver\.\w+|nvidia-docker-plugin.*(?:error|failed|not found)",
         title="The plug-in of nvidia-docker 1 does not answer; the container toolkit replaces it",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "docker.no-gpus-flag",
@@ -212,6 +212,6 @@ SIGNATURES = (
         "docker/cli: --gpus came with 19.03; Podman before 5.0 has no such option",
         pattern=r"unknown (?:flag|option|shorthand flag)[: ]+'?\"?--gpus",
         title="The engine is too old for --gpus, or wants CDI devices in its place",
-        mark="container",
+        evidence="container",
     ),
 )

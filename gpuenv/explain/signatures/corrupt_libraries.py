@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.explanation_types import Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 _LOADER = "glibc, elf/dl-load.c; CPython's ImportError repeats it"
@@ -26,10 +26,10 @@ SIGNATURES = (
         _LOADER,
         pattern=r"(?:(?P<driver>libcuda\.so|libnvidia-|libnvcuvid|libnvoptix)|lib(?:cu|nv)\w|cupy|lib(?:torch|c10|ATen|tensorflow|mxnet|paddle|xgboost|onnxruntime)|-packages/(?:\S+\.so)?)\S*: (?:file too short|invalid ELF header|ELF load command|ELF file's phentsize|cannot read file data)",
         title="A library's file is damaged",
-        judge=_whose,
-        sways=(
-            Sway("empty-libcuda", Cause.CORRUPT_INSTALLATION, 0.1),
-            Sway("empty-libcuda", Cause.DRIVER_INSTALL_BROKEN, 0.1),
+        weights_fn=_whose,
+        modifiers=(
+            Modifier("empty-libcuda", Cause.CORRUPT_INSTALLATION, 0.1),
+            Modifier("empty-libcuda", Cause.DRIVER_INSTALL_BROKEN, 0.1),
         ),
     ),
     Signature(
@@ -40,8 +40,11 @@ SIGNATURES = (
         f"{_LOADER}; libnvidia-container leaves empty files where it mounts the driver's libraries",
         pattern=r"lib(?:cuda|nvidia-ml)\.so\S*: file too short",
         title="libcuda is an empty file, as an image keeps that was committed from a GPU container",
-        mark="empty-libcuda",
-        sways=(Sway("host", Cause.DRIVER_INSTALL_BROKEN, 5), Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.1)),
-        decides="whether this is a container: --assume container=yes or no",
+        evidence="empty-libcuda",
+        modifiers=(
+            Modifier("host", Cause.DRIVER_INSTALL_BROKEN, 5),
+            Modifier("host", Cause.CONTAINER_WITHOUT_GPU, 0.1),
+        ),
+        decisive_fact="whether this is a container: --assume container=yes or no",
     ),
 )

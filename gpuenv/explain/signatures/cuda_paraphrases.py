@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.explain.signatures.cuda_start import NO_DEVICE_SWAYS
 from gpuenv.model.causes import Cause
 
@@ -44,8 +44,8 @@ SIGNATURES = (
         level=Level.WARNING,
         title="The program sees no GPU",
         unless=r"\b(?:if|when|unless|where) (?:no|there)\b|\bexits? with\b|\bskip|\bneeded\b|\bif\b.{0,30}\bno CUDA",
-        sways=NO_DEVICE_SWAYS,
-        decides="what nvidia-smi -L lists in the same shell, and the value of CUDA_VISIBLE_DEVICES",
+        modifiers=NO_DEVICE_SWAYS,
+        decisive_fact="what nvidia-smi -L lists in the same shell, and the value of CUDA_VISIBLE_DEVICES",
     ),
     Signature(
         "program.memory-taken",
@@ -55,7 +55,7 @@ SIGNATURES = (
         "vllm, worker/gpu_worker.py: init_device",
         pattern=r"Free memory on device .{0,80} less than desired GPU memory utilization",
         title="Less of the GPU's memory is free than the program is told to take",
-        decides="which processes nvidia-smi lists on that GPU",
+        decisive_fact="which processes nvidia-smi lists on that GPU",
     ),
     Signature(
         "onnx.no-provider",
@@ -73,14 +73,14 @@ SIGNATURES = (
         ((Cause.NO_KERNEL_IMAGE, 0.6), (Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.2)),
         "thrust, system_error.h; cut off",
         pattern=r"no kernel image(?! (?:is available|found|in|installed)\b)",
-        needs=("cuda", "cupy", "torch-error", "rocm"),
+        requires=("cuda", "cupy", "torch-error", "rocm"),
         title="A binary holds no code for this GPU",
-        sways=(
-            Sway("gpu-older", Cause.GPU_REMOVED_FROM_TOOLKIT, 40),
-            Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 10),
-            Sway("jetson", Cause.JETSON_TEGRA, 60),
+        modifiers=(
+            Modifier("gpu-older", Cause.GPU_REMOVED_FROM_TOOLKIT, 40),
+            Modifier("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 10),
+            Modifier("jetson", Cause.JETSON_TEGRA, 60),
         ),
-        decides="the GPU and the CUDA of the binary: --assume gpu=NAME, --assume toolkit=VERSION",
+        decisive_fact="the GPU and the CUDA of the binary: --assume gpu=NAME, --assume toolkit=VERSION",
     ),
     Signature(
         "toolkit.support-dropped",
@@ -93,10 +93,10 @@ SIGNATURES = (
             r"|(?:device|GPU|card)\b.{0,60}\bnot supported by (?:this |your |the )?CUDA \d"
         ),
         title="This CUDA no longer compiles for the GPU",
-        needs=("cuda", "cupy", "torch-error"),
+        requires=("cuda", "cupy", "torch-error"),
         level=Level.WARNING,
-        sways=(Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 20),),
-        decides="the GPU and the CUDA there: --assume gpu=NAME, --assume toolkit=VERSION",
+        modifiers=(Modifier("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 20),),
+        decisive_fact="the GPU and the CUDA there: --assume gpu=NAME, --assume toolkit=VERSION",
     ),
     Signature(
         "torch.cublas-runtime",
@@ -106,8 +106,8 @@ SIGNATURES = (
         "aten/src/THC/THCBlas.cu and THCGeneral.cpp: _cublasGetErrorEnum",
         pattern=r"cublas runtime error ?: ",
         title="cuBLAS failed; it often does so where torch's CUDA is older than the GPU",
-        sways=(Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 15),),
-        decides="the GPU, and the CUDA that torch was built with: torch.version.cuda",
+        modifiers=(Modifier("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 15),),
+        decisive_fact="the GPU, and the CUDA that torch was built with: torch.version.cuda",
     ),
     Signature(
         "torch.says-false",
@@ -126,13 +126,13 @@ SIGNATURES = (
         ),
         title="torch sees no usable GPU",
         level=Level.WARNING,
-        sways=(
-            Sway("cpu-torch", Cause.CPU_ONLY_FRAMEWORK, 20),
-            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
-            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 60),
-            Sway("jetson", Cause.JETSON_TEGRA, 60),
+        modifiers=(
+            Modifier("cpu-torch", Cause.CPU_ONLY_FRAMEWORK, 20),
+            Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+            Modifier("gpu-none", Cause.NO_NVIDIA_GPU, 60),
+            Modifier("jetson", Cause.JETSON_TEGRA, 60),
         ),
-        decides="torch.version.cuda: None is a build without CUDA",
+        decisive_fact="torch.version.cuda: None is a build without CUDA",
     ),
     Signature(
         "torch.version-none",
@@ -173,8 +173,8 @@ SIGNATURES = (
             r"|\b(?:correct|right|fine|disappears|goes away|passes)\b.{0,60}\b(?:synchronize\(|Stream\.null|wait_event|wait_stream)"
         ),
         level=Level.WARNING,
-        needs=("cupy", "cuda", "torch-error", "rocm"),
+        requires=("cupy", "cuda", "torch-error", "rocm"),
         title="Work on two streams is not ordered",
-        decides="whether it goes away with CUDA_LAUNCH_BLOCKING=1, or with an event between the streams",
+        decisive_fact="whether it goes away with CUDA_LAUNCH_BLOCKING=1, or with an event between the streams",
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuenv.explain.cupy_names import EVER, SINCE_LONG, SOMETIMES
-from gpuenv.explain.explanation_types import Level, Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Level, Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 _SLIP = (
@@ -49,7 +49,7 @@ SIGNATURES = (
         ),
         title="CuPy is not in the environment that runs",
         # Who caught the error and warns goes on without CuPy.
-        sways=(Sway("import-caught", Cause.OPTIONAL_LIBRARY_PROBE_MISREAD, 14),),
+        modifiers=(Modifier("import-caught", Cause.OPTIONAL_LIBRARY_PROBE_MISREAD, 14),),
     ),
     Signature(
         "cupy.core-not-built",
@@ -59,8 +59,8 @@ SIGNATURES = (
         "CPython, ImportError; CuPy up to 7 was installed without its extension modules where the build found no CUDA",
         pattern=r"cannot import name '?(?:core|cublas|curand)'?(?! from 'cupy\w)(?=$|\s*[(.]|\s)",
         title="CuPy was built from source without its CUDA parts",
-        needs=("cupy", "cuda"),
-        decides="how CuPy was installed: the log of pip install",
+        requires=("cupy", "cuda"),
+        decisive_fact="how CuPy was installed: the log of pip install",
     ),
     Signature(
         "cupy.files-missing",
@@ -73,11 +73,11 @@ SIGNATURES = (
             r"|cannot import name '(?:_core|_environment|_version|core|cuda|_kernel|ndarray|fusion)' from (?:partially initialized module )?'cupy"
         ),
         title="Files of CuPy are missing",
-        judge=_files_or_all,
-        sways=(
-            Sway("own-cupy-file", Cause.CORRUPT_INSTALLATION, 0.8),
-            Sway("cupy-asks", Cause.CORRUPT_INSTALLATION, 0.35),
-            Sway("cupy-asks", Cause.CUPY_BUG, 30),
+        weights_fn=_files_or_all,
+        modifiers=(
+            Modifier("own-cupy-file", Cause.CORRUPT_INSTALLATION, 0.8),
+            Modifier("cupy-asks", Cause.CORRUPT_INSTALLATION, 0.35),
+            Modifier("cupy-asks", Cause.CUPY_BUG, 30),
         ),
     ),
     Signature(
@@ -94,14 +94,14 @@ SIGNATURES = (
         ),
         unless=r"\b(?:which|that) (?:fits|is (?:fine|ok|compatible|new enough|allowed))\b|\b(?:is|are) (?:satisfied|met|fulfilled)\b|already satisfied",
         title="A library above CuPy needs another version of it",
-        sways=(
-            Sway("cupy-files", Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.5),
+        modifiers=(
+            Modifier("cupy-files", Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.5),
             # It is CuPy itself that asks for a module of its own: no library above it is involved.
-            Sway("cupy-asks", Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.08),
-            Sway("cupy-asks", Cause.CUPY_BUG, 50),
-            Sway("cupy-asks", Cause.CORRUPT_INSTALLATION, 25),
-            Sway("cupy-asks-at-start", Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.1),
-            Sway("cupy-asks-at-start", Cause.CORRUPT_INSTALLATION, 25),
+            Modifier("cupy-asks", Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.08),
+            Modifier("cupy-asks", Cause.CUPY_BUG, 50),
+            Modifier("cupy-asks", Cause.CORRUPT_INSTALLATION, 25),
+            Modifier("cupy-asks-at-start", Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.1),
+            Modifier("cupy-asks-at-start", Cause.CORRUPT_INSTALLATION, 25),
         ),
     ),
     Signature(
@@ -121,10 +121,13 @@ SIGNATURES = (
         "CPython, AttributeError and ImportError; the names of CuPy's releases 4 to 14: gpuenv/explain/cupy_names.py",
         pattern=r"module 'cupy' has no attribute '(?P<name>\w+)'(?! \(consider)",
         title="CuPy has no {name} there: files of it are missing, its release is another, or NumPy alone has it",
-        judge=_missing_name,
+        weights_fn=_missing_name,
         # What CuPy's own files do not find in it yet, they import in a circle.
-        sways=(Sway("cupy-file-frame", Cause.CUPY_BUG, 45), Sway("cupy-file-frame", Cause.CORRUPT_INSTALLATION, 0.5)),
-        decides="the CuPy release: --assume cupy=NAME==VERSION",
+        modifiers=(
+            Modifier("cupy-file-frame", Cause.CUPY_BUG, 45),
+            Modifier("cupy-file-frame", Cause.CORRUPT_INSTALLATION, 0.5),
+        ),
+        decisive_fact="the CuPy release: --assume cupy=NAME==VERSION",
     ),
     Signature(
         "cupy.part-missing-name",
@@ -134,7 +137,7 @@ SIGNATURES = (
         "CPython, AttributeError; CuPy documentation, Routines: the parts that it has as NumPy has them",
         pattern=r"module 'cupy\.(?:linalg|fft|random|polynomial|ma|lib)' has no attribute '\w+'",
         title="CuPy has a part of NumPy's functions, and this one not, or not in this release",
-        decides="whether NumPy has it, and since which release CuPy does",
+        decisive_fact="whether NumPy has it, and since which release CuPy does",
     ),
     Signature(
         "cupyx.missing-name",
@@ -143,7 +146,7 @@ SIGNATURES = (
         ((Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.42), (Cause.CUPY_BUG, 0.3)),
         "CPython, AttributeError: a module of cupyx that must be imported by itself, or that the release lacks",
         pattern=r"module 'cupyx' has no attribute '\w+'",
-        decides="the CuPy release, and whether importing that module by its full name helps",
+        decisive_fact="the CuPy release, and whether importing that module by its full name helps",
     ),
     Signature(
         "chainer.environment",
@@ -156,7 +159,7 @@ SIGNATURES = (
         ),
         "chainer, backends/cuda.py: check_cuda_available",
         level=Level.WARNING,
-        decides="the original error that follows it",
+        decisive_fact="the original error that follows it",
     ),
     Signature(
         "crash.segfault",
@@ -170,10 +173,13 @@ SIGNATURES = (
         ),
         "signal 11, beside what is known of a CUDA program: most often two versions of one library in a process",
         pattern=r"Segmentation fault|SIGSEGV|Windows fatal exception: access violation",
-        sways=(Sway("torch-there", Cause.TORCH_CUPY_CONFLICT, 4), Sway("torch-error", Cause.TORCH_CUPY_CONFLICT, 3)),
+        modifiers=(
+            Modifier("torch-there", Cause.TORCH_CUPY_CONFLICT, 4),
+            Modifier("torch-error", Cause.TORCH_CUPY_CONFLICT, 3),
+        ),
         level=Level.WARNING,
-        needs=("cupy-crash-frame", "cupy-there", "toolkit-there"),
-        decides="the libraries that are loaded, from /proc/PID/maps or gpuenv doctor",
+        requires=("cupy-crash-frame", "cupy-there", "toolkit-there"),
+        decisive_fact="the libraries that are loaded, from /proc/PID/maps or gpuenv doctor",
     ),
     Signature(
         "cupy.assertion",
@@ -186,7 +192,7 @@ SIGNATURES = (
             rf"|cupy\w*[/.\\][\w/.\\]*\.p(?:yx|xi)\"?,? line \d+, in [\w.]+ {_SLIP}"
         ),
         title="An assertion inside of CuPy failed",
-        decides="whether the newest CuPy of the line does the same",
+        decisive_fact="whether the newest CuPy of the line does the same",
     ),
     Signature(
         "cupy.init-slip",
@@ -196,7 +202,7 @@ SIGNATURES = (
         "CPython's traceback: a slip while a compiled module of CuPy starts, before anything of the program runs",
         pattern=r"\.pyx\"?,? line \d+, in init cupy[\w.]* (?:AttributeError|NameError|KeyError|UnboundLocalError|TypeError)(?!.*numpy)",
         title="CuPy fails while it is imported, in its own code",
-        decides="whether the newest CuPy of the line does the same, and how this one was built",
+        decisive_fact="whether the newest CuPy of the line does the same, and how this one was built",
     ),
     Signature(
         "cupy.init-attribute",
@@ -205,8 +211,8 @@ SIGNATURES = (
         ((Cause.CUPY_BUG, 0.6), (Cause.CUPY_SDIST_BUILD_FAILURE, 0.2)),
         "CPython, Objects/methodobject.c: a compiled function that a newer Cython made of another kind",
         pattern=r"attribute '__\w+__' of 'builtin_function_or_method' objects is not writable",
-        needs=("cupy",),
-        decides="the Cython that built this CuPy",
+        requires=("cupy",),
+        decisive_fact="the Cython that built this CuPy",
     ),
     Signature(
         "cupy.internal-error",
@@ -224,7 +230,7 @@ SIGNATURES = (
         "CPython, AttributeError: circular import",
         pattern=r"partially initialized module 'cupy' has no attribute|(?:^|[\"' /\\])cupy\.py\"?,? line",
         title="A file named cupy.py hides CuPy",
-        decides="the path that Python prints for cupy.__file__",
+        decisive_fact="the path that Python prints for cupy.__file__",
     ),
     Signature(
         "cupy.unknown-accelerator",
@@ -234,7 +240,7 @@ SIGNATURES = (
         "cupy-cuda12x 13.6.0 and 14.2.0, imported with CUPY_ACCELERATORS=cudnn: cupy/_core/_accelerator.pyx",
         pattern=r"ValueError: Unknown accelerator: ?(?P<name>.*)",
         title="CUPY_ACCELERATORS names an accelerator that CuPy does not know: {name}",
-        sways=(Sway("cupy", Cause.CUPY_VARIABLE_INVALID, 9),),
-        decides="whether it is CuPy that says so: another library may have accelerators too",
+        modifiers=(Modifier("cupy", Cause.CUPY_VARIABLE_INVALID, 9),),
+        decisive_fact="whether it is CuPy that says so: another library may have accelerators too",
     ),
 )

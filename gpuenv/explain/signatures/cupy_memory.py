@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Level, Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 _CUPY = "CuPy"
@@ -48,8 +48,8 @@ SIGNATURES = (
             r"(?:, limit set to: (?P<limit>\d[\d,]*) bytes)?|Out of memory allocating"
         ),
         title="CuPy could not allocate {asked} bytes",
-        judge=_limited,
-        decides="how much the pool holds without use: cupy.get_default_memory_pool().free_bytes()",
+        weights_fn=_limited,
+        decisive_fact="how much the pool holds without use: cupy.get_default_memory_pool().free_bytes()",
     ),
     Signature(
         "cupy.pool-retention",
@@ -72,8 +72,8 @@ SIGNATURES = (
         level=Level.WARNING,
         title="The memory pool holds memory that no array uses",
         unless=r"\b(?:immediately|documentation)\b",
-        decides="used_bytes and total_bytes of the memory pool",
-        needs=("cupy", "cuda"),
+        decisive_fact="used_bytes and total_bytes of the memory pool",
+        requires=("cupy", "cuda"),
     ),
     Signature(
         "cupy.cache-unwritable",
@@ -86,8 +86,8 @@ SIGNATURES = (
             rf"{_FOLDER}(?:.*(?P<lock>\.lock)['\"])?|{_FOLDER}.*(?:Permission denied|Read-only file system|No space left|Disk quota)"
         ),
         title="The cache of compiled kernels cannot be written",
-        judge=_refused,
-        sways=(Sway("many-workers", Cause.KERNEL_CACHE_RACE, 3),),
+        weights_fn=_refused,
+        modifiers=(Modifier("many-workers", Cause.KERNEL_CACHE_RACE, 3),),
     ),
     Signature(
         "cupy.cache-race",
@@ -103,12 +103,12 @@ SIGNATURES = (
             r"|(?:kernel_cache|jitify_cache|\.cubin|cupy_cache).*(?:used by another process|File exists|Stale file handle|truncated|EOFError|corrupted)"
         ),
         title="Several processes write one kernel cache",
-        judge=_collided,
-        sways=(
-            Sway("many-workers", Cause.KERNEL_CACHE_RACE, 3),
-            Sway("dangling", Cause.KERNEL_CACHE_UNWRITABLE, 6),
+        weights_fn=_collided,
+        modifiers=(
+            Modifier("many-workers", Cause.KERNEL_CACHE_RACE, 3),
+            Modifier("dangling", Cause.KERNEL_CACHE_UNWRITABLE, 6),
         ),
-        decides="whether several processes or users share the folder, and who may write it",
+        decisive_fact="whether several processes or users share the folder, and who may write it",
     ),
     Signature(
         "cupy.cache-vanished",
@@ -118,7 +118,7 @@ SIGNATURES = (
         "CuPy, cupy/cuda/compiler.py: a temporary file of the kernel cache; errno ENOENT",
         pattern=rf"(?:FileNotFoundError|No such file).*{_FOLDER}|{_FOLDER}\w*/\S*\.(?:cu|cubin|ptx|fatbin): No such file",
         title="A file in the kernel cache is gone: another process moved it, or its folder cannot be made",
-        decides="whether several processes or users share the folder, and who may write it",
+        decisive_fact="whether several processes or users share the folder, and who may write it",
     ),
     Signature(
         "cupy.cache-frames",
@@ -127,12 +127,12 @@ SIGNATURES = (
         ((Cause.KERNEL_CACHE_UNWRITABLE, 0.45), (Cause.KERNEL_CACHE_RACE, 0.3)),
         "CuPy 14, cupy/cuda/_compiler_cache.py: os.makedirs when it is imported, open and os.replace when a kernel is kept",
         title="CuPy could not use the folder of its kernel cache",
-        sways=(
-            Sway("cache-folder", Cause.KERNEL_CACHE_UNWRITABLE, 10),
-            Sway("windows", Cause.KERNEL_CACHE_RACE, 3),
-            Sway("multiprocessing", Cause.KERNEL_CACHE_RACE, 3),
+        modifiers=(
+            Modifier("cache-folder", Cause.KERNEL_CACHE_UNWRITABLE, 10),
+            Modifier("windows", Cause.KERNEL_CACHE_RACE, 3),
+            Modifier("multiprocessing", Cause.KERNEL_CACHE_RACE, 3),
         ),
-        needs=("os-refused",),
-        decides="whether several processes or users share the folder, and who may write it",
+        requires=("os-refused",),
+        decisive_fact="whether several processes or users share the folder, and who may write it",
     ),
 )

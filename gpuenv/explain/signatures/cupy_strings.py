@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.model.causes import Cause
 
 _CUPY = "CuPy"
@@ -59,7 +59,7 @@ SIGNATURES = (
             r"|(?:not supported|unsupported|not implemented) (?:on|in|for) (?:HIP|ROCm)|requires ROCm|built against ROCm\S*, different from the backend that backs|could not find any hipcc"
         ),
         title="CuPy for ROCm does not have this, or does not find ROCm",
-        mark="rocm",
+        evidence="rocm",
     ),
     Signature(
         "cupy.host-array",
@@ -98,7 +98,7 @@ SIGNATURES = (
             r"|(?:cutensor |output )?dtype mismatch(?: \(a:|: \(|: \S+ !=)"
         ),
         title="CuPy does not take this type there",
-        needs=("cupy",),
+        requires=("cupy",),
     ),
     Signature(
         "cupy.numpy-words",
@@ -118,7 +118,7 @@ SIGNATURES = (
         pattern=r"cuTENSOR: failed to allocate memory of workspace|pinned memory \(\d+ bytes\) could not be allocated",
         title="CuPy could not allocate memory, and goes on more slowly",
         level=Level.WARNING,
-        decides="how much memory of the GPU and of the host is free",
+        decisive_fact="how much memory of the GPU and of the host is free",
     ),
     Signature(
         "cudart.zero-dimensions",
@@ -144,8 +144,8 @@ SIGNATURES = (
         "PEP 668; pip, exceptions.py: ExternallyManagedEnvironment; uv: externally managed",
         pattern=r"error: externally-managed-environment|interpreter at \S+ is externally managed",
         title="This Python belongs to the operating system, which installs into it alone: a virtual environment is wanted",
-        needs=("cupy", "cuda"),
-        decides="whether a virtual environment was meant",
+        requires=("cupy", "cuda"),
+        decisive_fact="whether a virtual environment was meant",
     ),
     Signature(
         "numba.disabled",
@@ -164,7 +164,7 @@ SIGNATURES = (
         "NVIDIA Fabric Manager User Guide, NVSwitch SXid Errors",
         pattern=r"\bSXid\b ?\(PCI:[\w:.]+\): (?P<number>\d+), (?:Fatal|Non-fatal)",
         title="An NVSwitch reports SXid {number}",
-        decides="the meaning of the SXid in NVIDIA's table, and the state of the fabric manager",
-        sways=(Sway("system-not-ready", Cause.FABRIC_MANAGER_NOT_RUNNING, 6),),
+        decisive_fact="the meaning of the SXid in NVIDIA's table, and the state of the fabric manager",
+        modifiers=(Modifier("system-not-ready", Cause.FABRIC_MANAGER_NOT_RUNNING, 6),),
     ),
 )

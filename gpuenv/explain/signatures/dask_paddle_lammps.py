@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Level, Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 
@@ -24,7 +24,7 @@ SIGNATURES = (
         "dask_cuda/initialize.py; distributed/comm/ucx.py",
         pattern=r"A CUDA context for device .{1,120}already exists on process ID|should have a CUDA context assigned to device .{1,120}but instead",
         title="CUDA was initialised before dask-cuda chose the worker's GPU",
-        decides="which import touches the GPU: DASK_DISTRIBUTED__DIAGNOSTICS__CUDF or a plain worker",
+        decisive_fact="which import touches the GPU: DASK_DISTRIBUTED__DIAGNOSTICS__CUDF or a plain worker",
     ),
     Signature(
         "paddle.device-count",
@@ -34,9 +34,12 @@ SIGNATURES = (
         "paddle/phi/backends/gpu/cuda/cuda_info.cc",
         pattern=r"Device id must be less than GPU count(?:, but received id is: \d+\. GPU count is: (?P<count>\d+))?",
         title="The program asks for a device number that is not there",
-        judge=_counted,
-        sways=(Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 20), Sway("container", Cause.CONTAINER_WITHOUT_GPU, 4)),
-        decides="how many GPUs the process sees, and CUDA_VISIBLE_DEVICES",
+        weights_fn=_counted,
+        modifiers=(
+            Modifier("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 20),
+            Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 4),
+        ),
+        decisive_fact="how many GPUs the process sees, and CUDA_VISIBLE_DEVICES",
     ),
     Signature(
         "faiss.device-count",
@@ -54,7 +57,7 @@ SIGNATURES = (
         ((Cause.OUT_OF_MEMORY, 0.72), (Cause.GPU_BUSY, 0.14)),
         "LAMMPS, src/GPU/gpu_extra.h; sglang, model_executor/model_runner.py",
         title="What is asked for does not fit into what is free on the GPU",
-        decides="how much is free and who holds the rest: nvidia-smi",
+        decisive_fact="how much is free and who holds the rest: nvidia-smi",
     ),
     Signature(
         "lammps.no-device",
@@ -69,12 +72,12 @@ SIGNATURES = (
         ),
         "LAMMPS, src/GPU/gpu_extra.h: check_flag",
         title="The program finds no GPU, or not the one that it was told to use",
-        sways=(
-            Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 20),
-            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
-            Sway("driver-none", Cause.NO_DRIVER, 12),
+        modifiers=(
+            Modifier("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 20),
+            Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+            Modifier("driver-none", Cause.NO_DRIVER, 12),
         ),
-        decides="what nvidia-smi -L lists in the same shell, and CUDA_VISIBLE_DEVICES",
+        decisive_fact="what nvidia-smi -L lists in the same shell, and CUDA_VISIBLE_DEVICES",
     ),
     Signature(
         "hashcat.memory",
@@ -82,7 +85,7 @@ SIGNATURES = (
         ("not enough allocatable device memory for this attack",),
         ((Cause.OUT_OF_MEMORY, 0.66), (Cause.GPU_BUSY, 0.1)),
         "hashcat, src/backend.c",
-        needs=("cuda", "gpu", "nvidia-card", "smi-table"),  # it runs on processors too
+        requires=("cuda", "gpu", "nvidia-card", "smi-table"),  # it runs on processors too
         title="What is asked for does not fit into what is free on the GPU",
     ),
     Signature(
@@ -111,7 +114,7 @@ SIGNATURES = (
         ((Cause.MIG_MISCONFIGURED, 0.85),),
         "nvidia-mig-parted, cmd/nvidia-mig-parted: assert and apply",
         title="The GPU's instances are not those that the configuration wants",
-        mark="mig",
+        evidence="mig",
     ),
     Signature(
         "mig.no-instances",
@@ -120,9 +123,9 @@ SIGNATURES = (
         ((Cause.MIG_MISCONFIGURED, 0.85),),
         "nvidia-smi, option mig, the strings of the program; Slurm, gpu_nvml.c",
         pattern=r"No (?:GPU|compute) instances found(?:: Not Found)?|MIG mode is enabled, but no MIG devices were found|MIG mode is in pending (?:enable|disable) state",
-        needs=("cuda", "gpu", "mig"),
+        requires=("cuda", "gpu", "mig"),
         title="MIG is on, and no instance was made",
-        mark="mig",
+        evidence="mig",
     ),
     Signature(
         "enroot.no-toolkit",
@@ -131,7 +134,7 @@ SIGNATURES = (
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.93),),
         "enroot, conf/hooks/98-nvidia.sh",
         title="nvidia-container-cli, with which enroot hands the GPU in, is not installed",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "cdi.stale",
@@ -143,7 +146,7 @@ SIGNATURES = (
             r"(?:cannot stat `?|failed to fulfil mount request: open |error mounting \")/\S*lib(?:cuda|nvidia-[\w-]+|nvcuvid|GLX_nvidia|EGL_nvidia)\.so\.\d+\.\d[\d.]*[`'\" ]?.{0,60}(?:no such file|OCI runtime)"
         ),
         title="The CDI specification names files of a driver that is no longer there: nvidia-ctk cdi generate makes it anew",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "toolkit.packages",
@@ -162,7 +165,7 @@ SIGNATURES = (
         "rocBLAS and hipBLASLt, library/src/tensile_host.cpp",
         pattern=r"Could not initialize Tensile host|TensileLibrary\S{0,60}:? ?.{0,60}(?:No such file|Illegal seek|missing|cannot)|(?:Cannot read|missing|not found).{0,80}TensileLibrary",
         title="rocBLAS holds no code for this AMD GPU",
-        mark="rocm",
+        evidence="rocm",
     ),
     Signature(
         "rocm.amdgpu",
@@ -173,7 +176,7 @@ SIGNATURES = (
         pattern=r"amdgpu version file missing|amdgpu (?:is )?too old\b|amdgpu is not supported|no compatible rocm library found",
         level=Level.WARNING,
         title="The AMD GPU or its driver does not fit the ROCm build",
-        mark="rocm",
+        evidence="rocm",
     ),
     Signature(
         "tegra.map-failed",
@@ -183,7 +186,7 @@ SIGNATURES = (
         "L4T, libnvrm_mem.so, the strings of the binary; errno 12 is ENOMEM",
         pattern=r"NvMapMem(?:Alloc\w*|Handle\w*): .{0,40}error \d+",
         title="The memory that a Tegra board's GPU shares with the system could not be had",
-        mark="jetson",
-        decides="the release of L4T, and how much memory is free: tegrastats",
+        evidence="jetson",
+        decisive_fact="the release of L4T, and how much memory is free: tegrastats",
     ),
 )

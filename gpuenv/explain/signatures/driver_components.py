@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.model.causes import Cause
 
 # What a driver that is not found means depends on where it is looked for.
 _WHERE_IT_IS = (
-    Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
-    Sway("gpu-none", Cause.NO_NVIDIA_GPU, 8),
-    Sway("wsl", Cause.WSL_LIBCUDA, 10),
+    Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+    Modifier("gpu-none", Cause.NO_NVIDIA_GPU, 8),
+    Modifier("wsl", Cause.WSL_LIBCUDA, 10),
 )
 _CONTAINER = "whether this is a container: --assume container=yes or no"
 
@@ -35,8 +35,8 @@ SIGNATURES = (
         ),
         "xla/stream_executor/cuda/cuda_diagnostics.cc",
         pattern=r"kernel driver does not appear to be running|could not open driver version path|Could not find cuda drivers on your machine|/proc/driver/nvidia/version.*(?:does not exist|no such file)",
-        sways=_WHERE_IT_IS,
-        decides=_CONTAINER,
+        modifiers=_WHERE_IT_IS,
+        decisive_fact=_CONTAINER,
     ),
     Signature(
         "driver.none-found",
@@ -50,8 +50,8 @@ SIGNATURES = (
         ),
         "ethminer, libethash-cuda: no CUDA driver found; others in like words, where libcuda is not there or has no device",
         pattern=r"\bno CUDA drivers? (?:was |were |is |are )?(?:found|detected|installed|available)\b|\bCUDA driver (?:is |was )?not (?:found|detected|installed|available)\b",
-        sways=_WHERE_IT_IS,
-        decides=_CONTAINER,
+        modifiers=_WHERE_IT_IS,
+        decisive_fact=_CONTAINER,
     ),
     Signature(
         "kernel.lockup",
@@ -73,9 +73,9 @@ SIGNATURES = (
             r"|JIT_?COMPILER_?NOT_?FOUND"
         ),
         title="libnvidia-ptxjitcompiler, a part of the driver, is missing",
-        sways=(
-            Sway("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 15),
-            Sway("capabilities-lack-compute", Cause.CONTAINER_DRIVER_CAPABILITIES, 60),
+        modifiers=(
+            Modifier("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 15),
+            Modifier("capabilities-lack-compute", Cause.CONTAINER_DRIVER_CAPABILITIES, 60),
         ),
     ),
     Signature(
@@ -97,7 +97,7 @@ SIGNATURES = (
         ),
         title="Packages of the driver do not fit each other",
         # The driver is the one of Windows: none of Linux may be installed there.
-        sways=(Sway("wsl", Cause.WSL_LIBCUDA, 40), Sway("wsl", Cause.DRIVER_INSTALL_BROKEN, 0.3)),
+        modifiers=(Modifier("wsl", Cause.WSL_LIBCUDA, 40), Modifier("wsl", Cause.DRIVER_INSTALL_BROKEN, 0.3)),
     ),
     Signature(
         "driver.packages-kernel",
@@ -110,8 +110,8 @@ SIGNATURES = (
             r"|Errors were encountered while processing: (?:lib)?nvidia-(?!container|docker)"
         ),
         title="A package of the driver lacks what it is built with, or was left half configured",
-        sways=(Sway("module-build-failed", Cause.DRIVER_KERNEL_INCOMPATIBLE, 10),),
-        decides="what dkms status shows for the running kernel",
+        modifiers=(Modifier("module-build-failed", Cause.DRIVER_KERNEL_INCOMPATIBLE, 10),),
+        decisive_fact="what dkms status shows for the running kernel",
     ),
     Signature(
         "driver.package-unknown",
@@ -125,7 +125,7 @@ SIGNATURES = (
             r"|Version '[^']*' for '(?:nvidia-(?:driver|utils|dkms|open|kernel)|cuda-drivers)\S*' was not found"
         ),
         title="The package source has no such driver, so none is installed",
-        decides="what apt policy says of that package, and whether the package source is the distribution's or NVIDIA's",
+        decisive_fact="what apt policy says of that package, and whether the package source is the distribution's or NVIDIA's",
     ),
     Signature(
         "driver.install-failed",
@@ -148,7 +148,7 @@ SIGNATURES = (
         "Linux, kernel/hung_task.c, beside messages of the driver",
         pattern=r"task \S+ blocked for more than \d+ seconds",
         title="A process hangs in the kernel, in a call into the driver",
-        needs=("nvrm",),
+        requires=("nvrm",),
     ),
     Signature(
         "smi.hangs",
@@ -167,6 +167,6 @@ SIGNATURES = (
         "numba/cuda/cudadrv/driver.py; glibc, elf/dl-load.c",
         pattern=r"Possible CUDA driver libraries are found but error|lib(?:cuda|nvidia-\S+)\.so\S*: wrong ELF class",
         title="A libcuda is there that cannot be loaded",
-        decides="which libcuda it is: ldconfig -p | grep libcuda",
+        decisive_fact="which libcuda it is: ldconfig -p | grep libcuda",
     ),
 )

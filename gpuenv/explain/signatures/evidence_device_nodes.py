@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.signatures.evidence_common import also, mark
+from gpuenv.explain.signatures.evidence_common import alternative, evidence
 from gpuenv.explain.signatures.phrases import AFTER, WORKS, gap
 
 _NODE = r"(?:/dev/nvidia[\w-]{0,12}|nvidiactl\b|nvidia-uvm\b|nvhost[\w-]{0,12})"
@@ -16,7 +16,7 @@ _USER = r"(?:as (?:an? |the |my |our )?(?:\w+ )?user|without sudo|unprivileged|n
 
 SIGNATURES = (
     # Who may open the device nodes: ls, stat, udev, systemd and the groups of Debian and Ubuntu.
-    mark(
+    evidence(
         "nodes-closed",
         (
             "crw-",
@@ -38,13 +38,13 @@ SIGNATURES = (
         r"|(?:\bnot|n't) (?:\w+ ){0,2}?(?:in|of) (?:the )?groups? ['\"`]?(?:video|render)\b|\bgroup (?:video|render) (?:does not|doesn't|lacks)\b"
         rf"|\bDevicePolicy ?= ?(?:closed|strict)\b|\bsecurity-opt[ =]label[=:]disable\b{gap(30)}{WORKS}|\bsetenforce 0\b{gap(30)}{WORKS}",
     ),
-    mark(
+    evidence(
         "root-may",
         ("as root", "with sudo", "under sudo"),
         rf"{_NO_OTHER}\b(?:as root|with sudo|under sudo)\b{gap(40)}\b(?:works?|fine|ok|finds|sees)\b{AFTER}|{_NO_OTHER}\b(?:as root|with sudo|under sudo)\b.{{0,40}}\bnot as\b"
         rf"|{_NO_OTHER}\b(?:works?|fine|ok|runs?) (?:only )?(?:as root|with sudo|under sudo)\b",
     ),
-    also(
+    alternative(
         "root-may",
         "root-does",
         ("sudo ", "as root", "under root", "for root", "with root"),
@@ -54,7 +54,7 @@ SIGNATURES = (
         rf"|{_NO_OTHER}\b(?:True|OK|fine|works|PASS) (?:as|under|for|with) root\b|{_NO_OTHER}\b(?:as|under|for|with) root,? (?:(?!not |no )\w+ ){{0,4}}(?:is|are) (?:there|visible|listed|found|fine|OK)\b",
     ),
     # The nodes that are there, without the one that CUDA needs too.
-    mark(
+    evidence(
         "uvm-absent",
         ("uvm", "nvidiactl"),
         r"^(?!.*uvm).*(?:\bls\b|\bfind\b|\bhas\b|\bonly\b|\bhave\b|\bbind\w*|\bmounts?\b|\bdev\d:).{0,60}nvidia0\b.{0,12}(?:/dev/)?nvidiactl\b"
@@ -62,7 +62,7 @@ SIGNATURES = (
         r"|\b(?:no|without(?: an?| the)?|missing|lacks?|absent:?) (?:/dev/)?(?:nvidia[-_])?uvm\b(?! module)|\buvm (?:one|node|file|device)\b.{0,40}\b(?:missing|absent|lacking|commented out|not (?:there|passed|mounted|mapped))"
         rf"|/dev/nvidia-uvm\b(?: ?:| ?=| ?(?:→|->)| is)? ?(?:none\b|nothing\b|absent\b|missing\b|no\b(?! (?:CUDA|GPU|NVIDIA|device)))|(?:add\w*|bind\w*|pass\w*|mount\w*) {gap(30)}/dev/nvidia-uvm\b{gap(40)}(?:{WORKS}|\bfixed\b|\bdecided\b|→ ?works)|/dev/nvidia-uvm (?:was|is) (?:added|passed|mounted){gap(30)}{WORKS}",
     ),
-    mark(
+    evidence(
         "uvm-there",
         ("nvidia-uvm",),
         r"^(?:\S{0,3}\s?ls\b[^:]{0,40}:)?\s*(?:(?:/dev/)?nvidia[\w-]{0,16}[,\s]+){0,12}(?:/dev/)?nvidia-uvm(?:-tools)?\b(?:[,\s]+(?:/dev/)?nvidia[\w-]{0,16}){0,12}\s*$|^c[rwx-]{9}.*nvidia-uvm\b",

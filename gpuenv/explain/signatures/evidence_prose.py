@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.signatures.evidence_common import mark
+from gpuenv.explain.signatures.evidence_common import evidence
 
 _SOMEONE = r"(?:some(?:body|one) else|an?other (?:user|person|team|group)|(?:my |a |one )(?:colleague|coworker))"
 _MUCH = r"(?:\w+ ){0,2}?(?:\d[\d.]*(?: of \d+)? ?[GM](?:i?B)?\b|\d{2} ?%|the rest|most of|all of|almost all)"
 
 SIGNATURES = (
-    mark(
+    evidence(
         "numpy-does",
         (
             "numpy does",
@@ -23,7 +23,7 @@ SIGNATURES = (
         ),
         r"\bNumPy (?:does|accepts|allows|handles|casts|works|supports)\b|\b(?:works|is fine|passes|succeeds) (?:fine )?(?:in|with) numpy\b",
     ),
-    mark(
+    evidence(
         "others-hold",
         (
             *("another user", "another process", "another program", "another job", "another pod", "another team"),
@@ -50,12 +50,12 @@ SIGNATURES = (
         r"|\bco-scheduled\b.{0,40}\b(?:GPU|time[- ]slic\w+)|\b(?:GPU )?time[- ]slic\w+.{0,40}\bneighbou?rs?\b",
     ),
     # What does not fit although there is room: an idle pool, fragments, or others.
-    mark(
+    evidence(
         "room-said",
         ("room", "enough", "plenty", "should fit", "fits "),
         r"\bshould (?:still |easily )?(?:have|be) (?:\w+ ){0,2}?(?:room|enough|sufficient|plenty)\b|\b(?:is|are|was|were|has|have|with|got|still) (?:more than |way more than )?(?:enough|plenty of|lots of|sufficient) (?:\w+ ){0,3}?(?:memory|VRAM|room)\b|\bshould (?:\w+ ){0,2}?fit\b|\bfits (?:easily|comfortably)\b",
     ),
-    mark(
+    evidence(
         "warning-unwanted",
         ("warning", "warns"),
         r"\b(?:warnings?|warns)\b.{0,160}\b(?:harmless|annoying|silenced?|suppress\w*|disabled?|hid(?:e|den)|ignored?|unnecessary|not (?:needed|necessary|relevant|used)|only relevant|even though|nevertheless)\b",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.model.causes import Cause
 
 _ATEN = "torch, aten/src/ATen"
@@ -46,8 +46,8 @@ SIGNATURES = (
             r"|cannot store a value of dtype float64 without risking loss of precision"
         ),
         title="The result does not fit into the type that it is to have",
-        needs=("cupy", "cuda", "other-jit"),
-        decides="whether NumPy does the same with the same types",
+        requires=("cupy", "cuda", "other-jit"),
+        decisive_fact="whether NumPy does the same with the same types",
     ),
     Signature(
         "device.not-current",
@@ -72,8 +72,11 @@ SIGNATURES = (
         "triton, backends/nvidia/driver.py: cuPointerGetAttribute refused the pointer",
         pattern=r"Pointer argument(?: \(at \d+\))? cannot be accessed from Triton",
         title="Triton was given a tensor of the host, or of a GPU that is not the current one",
-        sways=(Sway("devices-apart", Cause.CROSS_DEVICE_ARRAY, 6), Sway("cuda-above-0", Cause.CROSS_DEVICE_ARRAY, 4)),
-        decides="the tensor's device, and the current one",
+        modifiers=(
+            Modifier("devices-apart", Cause.CROSS_DEVICE_ARRAY, 6),
+            Modifier("cuda-above-0", Cause.CROSS_DEVICE_ARRAY, 4),
+        ),
+        decisive_fact="the tensor's device, and the current one",
     ),
     Signature(
         "frameworks.host-array",
@@ -97,7 +100,7 @@ SIGNATURES = (
         ("'numpy.ndarray' object has no attribute 'get'",),
         ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.74),),
         "CPython, AttributeError: CuPy's arrays alone have that method",
-        needs=("cupy", "cuda", "gpu"),
+        requires=("cupy", "cuda", "gpu"),
         title="An array of the host is treated like one of the GPU",
     ),
     Signature(
@@ -126,7 +129,7 @@ SIGNATURES = (
         "XLA, stream_executor: RESOURCE_EXHAUSTED of a device's allocator",
         pattern=r"XlaRuntimeError: RESOURCE_EXHAUSTED(?!: (?:Out of memory|Shared memory))",
         title="What is asked for does not fit into what is free on the GPU",
-        decides="how much is free and who holds the rest: nvidia-smi",
+        decisive_fact="how much is free and who holds the rest: nvidia-smi",
     ),
     Signature(
         "library.create-failed",
@@ -136,7 +139,7 @@ SIGNATURES = (
         "caffe, common.cpp; jaxlib, gpu/handle_pool.h and solver_handle_pool; ArrayFire",
         pattern=r"Cannot create C(?:ublas handle|urand generator)|gpu\w+Create\w*\(&handle\) failed|\bcu(?:blas|solver|sparse) create failed",
         title="A CUDA library could not create its handle",
-        decides="how much memory of the GPU is free: nvidia-smi",
+        decisive_fact="how much memory of the GPU is free: nvidia-smi",
     ),
     Signature(
         "fft.half-sizes",
@@ -162,8 +165,8 @@ SIGNATURES = (
         "CPython, TypeError; CuPy documentation, Differences between CuPy and NumPy",
         pattern=r"\bTypeError: (?!(?:plot|scatter|hist|imshow|bar|savefig|legend|show|figure|subplots?|open|print|main|run|fit|train|forward|__init__)\()\w+\(\) got an unexpected keyword argument '\w+'",
         title="The function of CuPy does not take that argument, or not in this release",
-        needs=("cupy",),
+        requires=("cupy",),
         level=Level.WARNING,
-        decides="whether the newest CuPy takes it",
+        decisive_fact="whether the newest CuPy takes it",
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.explanation_types import Signature, Sway
+from gpuenv.explain.explanation_types import Modifier, Signature
 from gpuenv.model.causes import Cause
 
 _ATEN = "torch 0.4 to 2.11, aten/src/ATen"
@@ -62,8 +62,8 @@ SIGNATURES = (
             r"|Expect: [\w.\[\]]{1,60}dtype(?:\.kind)? [=!]= \S{1,40} Actual: "
         ),
         title="The operation does not take tensors of this type",
-        sways=(Sway("cpu-torch", Cause.CPU_ONLY_FRAMEWORK, 10),),
-        decides="the types of the tensors, and whether they are on the GPU",
+        modifiers=(Modifier("cpu-torch", Cause.CPU_ONLY_FRAMEWORK, 10),),
+        decisive_fact="the types of the tensors, and whether they are on the GPU",
     ),
     Signature(
         "tf.no-such-device",
@@ -86,13 +86,13 @@ SIGNATURES = (
             r"|Unknown backend:? '?(?:gpu|cuda)'?.{0,40}requested, but no platforms that are instances of|Unknown backend: '(?:gpu|cuda)'"
         ),
         title="The framework has no GPU: a build for the CPU alone, or CUDA did not start",
-        sways=(
-            Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 30),
-            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
-            Sway("cpu-torch", Cause.CPU_ONLY_FRAMEWORK, 10),
-            Sway("driver-none", Cause.NO_DRIVER, 12),
+        modifiers=(
+            Modifier("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 30),
+            Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+            Modifier("cpu-torch", Cause.CPU_ONLY_FRAMEWORK, 10),
+            Modifier("driver-none", Cause.NO_DRIVER, 12),
         ),
-        decides="what pip list shows of the framework, and what nvidia-smi says in the same shell",
+        decisive_fact="what pip list shows of the framework, and what nvidia-smi says in the same shell",
     ),
     Signature(
         "tf.sync-failed",
@@ -102,8 +102,8 @@ SIGNATURES = (
         "tensorflow, core/common_runtime/gpu/gpu_util.cc",
         pattern=r"(?:InternalError|INTERNAL|Error)\b.{0,40}: GPU sync failed",
         title="A kernel that was launched earlier failed",
-        late=True,
-        decides="the first CUDA error in the log, and whether it comes with CUDA_LAUNCH_BLOCKING=1 too",
+        asynchronous=True,
+        decisive_fact="the first CUDA error in the log, and whether it comes with CUDA_LAUNCH_BLOCKING=1 too",
     ),
     Signature(
         "tf.no-room",
@@ -119,6 +119,6 @@ SIGNATURES = (
             r"|KV cache is needed, which is larger than the available KV cache memory"
         ),
         title="The model does not fit into what is free on the GPU",
-        decides="how much is free and who holds the rest: nvidia-smi",
+        decisive_fact="how much is free and who holds the rest: nvidia-smi",
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Level, Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 _MATH = "cuBLAS, cuSOLVER, cuSPARSE, cuDNN, cuRAND, cuTENSOR"
@@ -48,7 +48,7 @@ SIGNATURES = (
             r"|Create (?:cublas|cudnn|cusolver|cusparse) ?\w* ?handle failed|CU\w+_STATUS_SUCCESS \(1 vs\.? 0\)"
         ),
         title="A CUDA library could not create its handle",
-        decides="how much memory of the GPU is free: nvidia-smi",
+        decisive_fact="how much memory of the GPU is free: nvidia-smi",
     ),
     Signature(
         "tf.blas-launch",
@@ -58,7 +58,7 @@ SIGNATURES = (
         "TensorFlow, core/kernels/matmul_op.cc",
         pattern=r"Blas \w*GEM\w+ launch failed",
         title="cuBLAS could not run a product: it has no handle, or no memory for one",
-        decides="how much memory of the GPU is free: nvidia-smi",
+        decisive_fact="how much memory of the GPU is free: nvidia-smi",
     ),
     Signature(
         "library.alloc-failed",
@@ -67,9 +67,9 @@ SIGNATURES = (
         ((Cause.OUT_OF_MEMORY, 0.72), (Cause.LIBRARY_NOT_INITIALIZED, 0.15)),
         "cublas_api.h, cusolver_common.h, cusparse.h: status enumerators",
         title="A CUDA library could not allocate memory on the GPU",
-        sways=(
-            Sway("handle-creation", Cause.LIBRARY_NOT_INITIALIZED, 2),
-            Sway("any-size", Cause.LIBRARY_NOT_INITIALIZED, 6),  # the handle's own memory is what is not free
+        modifiers=(
+            Modifier("handle-creation", Cause.LIBRARY_NOT_INITIALIZED, 2),
+            Modifier("any-size", Cause.LIBRARY_NOT_INITIALIZED, 6),  # the handle's own memory is what is not free
         ),
     ),
     Signature(
@@ -79,7 +79,7 @@ SIGNATURES = (
         ((Cause.NO_KERNEL_IMAGE, 0.5), (Cause.GPU_REMOVED_FROM_TOOLKIT, 0.3)),
         "cublas_api.h, cusolver_common.h, cusparse.h, cudnn.h: status enumerators",
         title="A CUDA library does not support this GPU",
-        decides="the GPU's compute capability and the library's CUDA version",
+        decisive_fact="the GPU's compute capability and the library's CUDA version",
     ),
     Signature(
         "library.execution-failed",
@@ -95,8 +95,8 @@ SIGNATURES = (
         ),
         "cublas_api.h, cudnn.h: status enumerators",
         title="A library's call reports the failure of a kernel, its own or an earlier one",
-        late=True,
-        decides="which kernel it is: run once more with CUDA_LAUNCH_BLOCKING=1",
+        asynchronous=True,
+        decisive_fact="which kernel it is: run once more with CUDA_LAUNCH_BLOCKING=1",
     ),
     Signature(
         "library.invalid-value",
@@ -105,7 +105,7 @@ SIGNATURES = (
         ((Cause.LIBRARY_PATH_CONFLICT, 0.45), (Cause.DTYPE_MISMATCH, 0.12)),
         "cublas_api.h: status enumerators; torch, aten/src/ATen/cuda/CUDABlas.cpp",
         title="cuBLAS refused a call: a library of another version may have been found first",
-        decides="which libcublas is loaded: gpuenv doctor; unset LD_LIBRARY_PATH and try again",
+        decisive_fact="which libcublas is loaded: gpuenv doctor; unset LD_LIBRARY_PATH and try again",
     ),
     Signature(
         "cufft.failed",
@@ -131,14 +131,14 @@ SIGNATURES = (
             r"|(?:failed to (?:create|make|initialize)|could not create) (?:a )?(?:batched )?cufft ?\w* ?plan|cuFFT error: "
         ),
         title="cuFFT could not make or run a plan",
-        judge=_fft,
-        sways=(
-            Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 40),
-            Sway("torch-gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 40),
-            Sway("gpu-newer", Cause.CUFFT_PLAN_FAILURE, 0.3),
-            Sway("torch-gpu-newer", Cause.CUFFT_PLAN_FAILURE, 0.3),
+        weights_fn=_fft,
+        modifiers=(
+            Modifier("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 40),
+            Modifier("torch-gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 40),
+            Modifier("gpu-newer", Cause.CUFFT_PLAN_FAILURE, 0.3),
+            Modifier("torch-gpu-newer", Cause.CUFFT_PLAN_FAILURE, 0.3),
         ),
-        decides="the GPU and the CUDA of cuFFT, the size of the transform, and how much memory of the GPU is free",
+        decisive_fact="the GPU and the CUDA of cuFFT, the size of the transform, and how much memory of the GPU is free",
     ),
     Signature(
         "cusparse.context",
@@ -148,11 +148,11 @@ SIGNATURES = (
         "libcusparse, the strings of the binary",
         pattern=r"On entry to cu(?:sparse|blas)\w*\(\): CUDA context cannot be initialized",
         title="The cuSPARSE that was loaded cannot use this driver: it is of another CUDA",
-        sways=(
-            Sway("torch-cuda-differs", Cause.TORCH_CUPY_CONFLICT, 8),
-            Sway("cuda-major-differs", Cause.TORCH_CUPY_CONFLICT, 4),
+        modifiers=(
+            Modifier("torch-cuda-differs", Cause.TORCH_CUPY_CONFLICT, 8),
+            Modifier("cuda-major-differs", Cause.TORCH_CUPY_CONFLICT, 4),
         ),
-        decides="the CUDA packages in the environment: pip list shows nvidia-* of two CUDA majors",
+        decisive_fact="the CUDA packages in the environment: pip list shows nvidia-* of two CUDA majors",
     ),
     Signature(
         "cudnn.versions",
@@ -174,15 +174,15 @@ SIGNATURES = (
         ((Cause.LIBRARY_PATH_CONFLICT, 0.5), (Cause.CUDA_LIBRARY_MISSING, 0.45)),
         "jax/_src/xla_bridge.py: _version_check",
         pattern=r"Unable to load (?:cuPTI|(?P<optional>cuDNN)|cuBLAS|cuFFT|cuSPARSE|cuSOLVER|CUDA)\. Is it installed",
-        judge=lambda values: (
+        weights_fn=lambda values: (
             ((Cause.OPTIONAL_LIBRARY_MISSING, 0.5), (Cause.LIBRARY_PATH_CONFLICT, 0.42))
             if "optional" in values
             else ((Cause.LIBRARY_PATH_CONFLICT, 0.5), (Cause.CUDA_LIBRARY_MISSING, 0.45))
         ),
         title="JAX could not load a CUDA library",
-        mark="jax-library",
-        sways=(Sway("ld-library-path", Cause.LIBRARY_PATH_CONFLICT, 4),),
-        decides="whether it works with LD_LIBRARY_PATH unset",
+        evidence="jax-library",
+        modifiers=(Modifier("ld-library-path", Cause.LIBRARY_PATH_CONFLICT, 4),),
+        decisive_fact="whether it works with LD_LIBRARY_PATH unset",
     ),
     Signature(
         "optional.not-available",
@@ -198,7 +198,7 @@ SIGNATURES = (
             r"|(?:could not find|cannot find|failed to find|unable to find) (?:NCCL|cuDNN|cuTENSOR|cuSPARSELt)\b"
         ),
         title="An optional CUDA library is asked for and not there",
-        sways=(Sway("warning-unwanted", Cause.OPTIONAL_LIBRARY_PROBE_MISREAD, 60),),
+        modifiers=(Modifier("warning-unwanted", Cause.OPTIONAL_LIBRARY_PROBE_MISREAD, 60),),
     ),
     Signature(
         "optional.preload-warning",
@@ -209,7 +209,7 @@ SIGNATURES = (
         pattern=r"(?P<library>cuTENSOR|NCCL|cuDNN|cutensor|nccl|cudnn|cusparselt) library could not be loaded",
         title="CuPy could not load the optional library {library}",
         level=Level.WARNING,
-        decides="whether the program uses {library}; if not, the warning is harmless",
+        decisive_fact="whether the program uses {library}; if not, the warning is harmless",
     ),
     Signature(
         "tf.optional",
@@ -244,8 +244,8 @@ SIGNATURES = (
         ((Cause.OUT_OF_MEMORY, 0.36), (Cause.LIBRARY_NOT_INITIALIZED, 0.3), (Cause.LIBRARY_PATH_CONFLICT, 0.12)),
         "cudnn.h, cusolver_common.h, cusparse.h: status enumerators",
         title="A CUDA library failed inside",
-        sways=(Sway("handle-creation", Cause.LIBRARY_NOT_INITIALIZED, 4),),
-        decides="how much memory of the GPU is free: nvidia-smi",
+        modifiers=(Modifier("handle-creation", Cause.LIBRARY_NOT_INITIALIZED, 4),),
+        decisive_fact="how much memory of the GPU is free: nvidia-smi",
     ),
     Signature(
         "nccl.version",
@@ -270,10 +270,10 @@ SIGNATURES = (
             r"|nccl(?:UnhandledCudaError|SystemError|InternalError|InvalidUsage))"
         ),
         title="NCCL gave up: its own log says why",
-        judge=lambda values: next(
+        weights_fn=lambda values: next(
             (told for end, told in _NCCL.items() if values["status"].replace("_", "").lower().endswith(end)), _NCCL_ANY
         ),
-        decides="the lines of NCCL_DEBUG=INFO before it",
+        decisive_fact="the lines of NCCL_DEBUG=INFO before it",
     ),
     Signature(
         "torch.symbol",
@@ -283,7 +283,7 @@ SIGNATURES = (
         "glibc, elf/dl-lookup.c; torch finds a CUDA library that another package has loaded before",
         pattern=r"libtorch\w*\.so\S*: undefined symbol: (?:nccl|cuda[A-Z]|cublas|cusparse|cudnn|nvrtc)",
         title="torch meets another version of a CUDA library, which was loaded before it",
-        sways=(Sway("cupy", Cause.TORCH_CUPY_CONFLICT, 12), Sway("cupy", Cause.LIBRARY_PATH_CONFLICT, 0.4)),
-        decides="whether importing torch first helps",
+        modifiers=(Modifier("cupy", Cause.TORCH_CUPY_CONFLICT, 12), Modifier("cupy", Cause.LIBRARY_PATH_CONFLICT, 0.4)),
+        decisive_fact="whether importing torch first helps",
     ),
 )

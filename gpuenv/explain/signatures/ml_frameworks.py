@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Level, Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 from gpuenv.model.strings import parse_integer
 
 _TORCH = "torch"
 _ON_TEGRA_ONLY = (53, 62, 72, 87, 101, 110)  # CUDA GPU Compute Capability, table of Jetson products; Thor has two
 _ABSENT = (
-    Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 30),
-    Sway("container", Cause.CONTAINER_WITHOUT_GPU, 6),
-    Sway("started-without-gpu", Cause.CONTAINER_WITHOUT_GPU, 12),
-    Sway("started-without-gpu", Cause.NO_DRIVER, 0.2),
-    Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
-    Sway("wsl", Cause.WSL_LIBCUDA, 12),
-    Sway("driver-none", Cause.NO_DRIVER, 15),
-    Sway("gpu-none", Cause.NO_NVIDIA_GPU, 8),
-    Sway("cpu-torch", Cause.CPU_ONLY_FRAMEWORK, 20),
-    Sway("mig", Cause.MIG_MISCONFIGURED, 8),
+    Modifier("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 30),
+    Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 6),
+    Modifier("started-without-gpu", Cause.CONTAINER_WITHOUT_GPU, 12),
+    Modifier("started-without-gpu", Cause.NO_DRIVER, 0.2),
+    Modifier("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
+    Modifier("wsl", Cause.WSL_LIBCUDA, 12),
+    Modifier("driver-none", Cause.NO_DRIVER, 15),
+    Modifier("gpu-none", Cause.NO_NVIDIA_GPU, 8),
+    Modifier("cpu-torch", Cause.CPU_ONLY_FRAMEWORK, 20),
+    Modifier("mig", Cause.MIG_MISCONFIGURED, 8),
 )
 
 
@@ -56,8 +56,8 @@ SIGNATURES = (
             (Cause.WSL_LIBCUDA, 0.03),
         ),
         "torch/cuda/__init__.py and torch/csrc/cuda",
-        sways=(*_ABSENT, Sway("smi-works", Cause.NO_DRIVER, 0.3)),
-        decides="whether this is a container: --assume container=yes or no",
+        modifiers=(*_ABSENT, Modifier("smi-works", Cause.NO_DRIVER, 0.3)),
+        decisive_fact="whether this is a container: --assume container=yes or no",
     ),
     Signature(
         "torch.no-gpus",
@@ -81,8 +81,8 @@ SIGNATURES = (
         "torch/csrc/cuda/Module.cpp: device count is 0; XLA, platform_util.cc; numba",
         pattern=r"No CUDA GPUs are available|No visible GPU devices|no supported devices found for platform CUDA|No CUDA devices? (?:was |were )?(?:found|detected|available)",
         title="The driver works, and shows this process no GPU",
-        sways=_ABSENT,
-        decides="what nvidia-smi -L lists in the same shell, and the value of CUDA_VISIBLE_DEVICES",
+        modifiers=_ABSENT,
+        decisive_fact="what nvidia-smi -L lists in the same shell, and the value of CUDA_VISIBLE_DEVICES",
     ),
     Signature(
         "torch.capability",
@@ -96,8 +96,8 @@ SIGNATURES = (
         "torch/cuda/__init__.py: _check_capability",
         pattern=r"(?:with CUDA capability )?\bsm_(?P<sm>\d+) is not compatible with the current PyTorch|PyTorch no longer supports this GPU",
         title="This build of PyTorch holds no code for the GPU",
-        judge=_capability,
-        mark="torch-error",
+        weights_fn=_capability,
+        evidence="torch-error",
     ),
     Signature(
         "torch.cpu-build",
@@ -133,8 +133,10 @@ SIGNATURES = (
             r"|(?:is|are) (?:a )?CPU[- ]only (?:build|version|wheel|package)|(?:CUDA|GPU) support (?:is )?not (?:enabled|compiled|available|included)"
         ),
         title="The framework there is built without CUDA",
-        sways=(Sway("jax-library", Cause.CPU_ONLY_FRAMEWORK, 0.05),),  # JAX says so of a plug-in that did not start
-        mark="cpu-torch",
+        modifiers=(
+            Modifier("jax-library", Cause.CPU_ONLY_FRAMEWORK, 0.05),
+        ),  # JAX says so of a plug-in that did not start
+        evidence="cpu-torch",
     ),
     Signature(
         "torch.deserialize-cpu",
@@ -149,8 +151,8 @@ SIGNATURES = (
         "torch/serialization.py; torch/__init__.py: set_default_tensor_type",
         pattern=r"deserialize object on a CUDA device but torch\.cuda\.is_available\(\) is False|set_default_tensor_type\(\W*torch\.cuda\.\w+|type torch\.cuda\.\w+ not available",
         title="torch has no usable GPU",
-        sways=_ABSENT,
-        decides="torch.version.cuda: None is a build without CUDA",
+        modifiers=_ABSENT,
+        decisive_fact="torch.version.cuda: None is a build without CUDA",
     ),
     Signature(
         "program.no-cuda",
@@ -171,8 +173,8 @@ SIGNATURES = (
         "programs that ask torch.cuda.is_available() or cupy.is_available() and give up",
         pattern=r"(?:Error|Exception|FATAL|abort\w*)\b.{0,80}\b(?:CUDA|GPU) (?:is )?(?:not availab\w*|unavailable)",
         title="The program found no usable GPU",
-        sways=_ABSENT,
-        decides="torch.version.cuda (None is a build without CUDA), and what nvidia-smi says in the same shell",
+        modifiers=_ABSENT,
+        decisive_fact="torch.version.cuda (None is a build without CUDA), and what nvidia-smi says in the same shell",
     ),
     Signature(
         "torch.num-gpus",
@@ -186,12 +188,12 @@ SIGNATURES = (
         "torch, aten/src/ATen/cuda/CUDAContext.cpp",
         pattern=r"device >= 0 && device < num_gpus",
         title="torch counts other GPUs than CUDA lets it use",
-        sways=(
-            Sway("mig", Cause.MIG_MISCONFIGURED, 10),
-            Sway("visible-set", Cause.VISIBLE_DEVICES_SET_TOO_LATE, 4),
-            Sway("visible-in-code", Cause.VISIBLE_DEVICES_SET_TOO_LATE, 8),
+        modifiers=(
+            Modifier("mig", Cause.MIG_MISCONFIGURED, 10),
+            Modifier("visible-set", Cause.VISIBLE_DEVICES_SET_TOO_LATE, 4),
+            Modifier("visible-in-code", Cause.VISIBLE_DEVICES_SET_TOO_LATE, 8),
         ),
-        decides="whether MIG is on (nvidia-smi -L), and where CUDA_VISIBLE_DEVICES is set",
+        decisive_fact="whether MIG is on (nvidia-smi -L), and where CUDA_VISIBLE_DEVICES is set",
     ),
     Signature(
         "torch.nvml",
@@ -200,7 +202,7 @@ SIGNATURES = (
         ((Cause.DRIVER_LIBRARY_VERSION_MISMATCH, 0.36), (Cause.CONTAINER_CGROUP_LOST_GPU, 0.3), (Cause.NO_DRIVER, 0.1)),
         "torch/cuda/__init__.py: _raw_device_count_nvml",
         level=Level.WARNING,
-        decides="what nvidia-smi says in the same shell",
+        decisive_fact="what nvidia-smi says in the same shell",
     ),
     Signature(
         "numba.capability",
@@ -214,8 +216,8 @@ SIGNATURES = (
             r"|compute capability \S+ (?:is )?(?:too old|no longer supported|below the minimum|deprecated)"
         ),
         unless=r"\brelease notes\b|\bwill be (?:removed|dropped)\b",
-        decides="the GPU and the CUDA version: --assume gpu=NAME, --assume toolkit=VERSION",
-        sways=(Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 6),),
+        decisive_fact="the GPU and the CUDA version: --assume gpu=NAME, --assume toolkit=VERSION",
+        modifiers=(Modifier("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 6),),
     ),
     Signature(
         "gpu.too-new",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.model.causes import Cause
 
 SIGNATURES = (
@@ -18,8 +18,8 @@ SIGNATURES = (
         "kmod, tools/modprobe.c",
         pattern=r"Module nvidia[\w-]* not found(?: in directory)?|nvidia[\w_-]*\.ko.*No such file|Failed to find module 'nvidia|could not find module by name='?nvidia(?!_\d{3})",
         title="There is no nvidia module for the running kernel",
-        mark="module-absent",
-        decides="whether dkms status lists nvidia for this kernel (uname -r)",
+        evidence="module-absent",
+        decisive_fact="whether dkms status lists nvidia for this kernel (uname -r)",
     ),
     Signature(
         "modprobe.package-of-module",
@@ -29,7 +29,7 @@ SIGNATURES = (
         "kmod, libkmod-module.c; Ubuntu to 18.04: the modules bear the branch of their package, as nvidia_331_uvm",
         pattern=r"(?:find module by name=|could not insert |Module )'?nvidia[-_]\d{3}(?:[-_]updates)?(?:[-_]uvm)?'?\b.{0,40}(?:not (?:found|implemented)|No such|$)",
         title="A module of the driver's package is not there: parts of the driver come from different packages",
-        decides="which packages of the driver are installed: dpkg -l '*nvidia*'",
+        decisive_fact="which packages of the driver are installed: dpkg -l '*nvidia*'",
     ),
     Signature(
         "modprobe.refused",
@@ -49,7 +49,7 @@ SIGNATURES = (
             r"|Secure boot is enabled on this system|not signed by a key that is trusted|signed kernel module failed to load"
         ),
         title="Secure Boot refuses the driver's module, which is not signed with an enrolled key",
-        mark="secure-boot",
+        evidence="secure-boot",
     ),
     Signature(
         "modprobe.no-device",
@@ -64,8 +64,8 @@ SIGNATURES = (
         "kmod, errno ENODEV; open-gpu-kernel-modules, nv.c: No NVIDIA devices probed",
         pattern=r"could not insert (?:module )?'?\S*nvidia\S*: No such device|No NVIDIA devices probed|None of the NVIDIA devices were",
         title="The driver's module found no GPU that it could take",
-        sways=(Sway("nouveau", Cause.NOUVEAU_LOADED, 12), Sway("gpu-none", Cause.NO_NVIDIA_GPU, 12)),
-        decides="what lspci -k shows as the kernel driver in use",
+        modifiers=(Modifier("nouveau", Cause.NOUVEAU_LOADED, 12), Modifier("gpu-none", Cause.NO_NVIDIA_GPU, 12)),
+        decisive_fact="what lspci -k shows as the kernel driver in use",
     ),
     Signature(
         "modprobe.not-permitted",
@@ -75,8 +75,8 @@ SIGNATURES = (
         "kmod, errno EPERM: not root, a container, or a kernel that is locked down",
         pattern=r"could not insert 'nvidia\S*: (?:Operation not permitted|Permission denied)",
         title="The driver's module may not be loaded from there",
-        sways=(Sway("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 8),),
-        decides="whether it was tried as root on the host, and whether Secure Boot is on",
+        modifiers=(Modifier("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 8),),
+        decisive_fact="whether it was tried as root on the host, and whether Secure Boot is on",
     ),
     Signature(
         "kernel.oops",
@@ -86,7 +86,7 @@ SIGNATURES = (
         "Linux, arch/x86/kernel/dumpstack.c: a fault inside of the driver's module",
         pattern=r"RIP: \S+:\w+\+0x\w+/0x\w+ \[nvidia\w*\]",
         title="The kernel stopped in the driver's module",
-        decides="whether an older kernel or a newer driver does the same",
+        decisive_fact="whether an older kernel or a newer driver does the same",
     ),
     Signature(
         "module.other-kernel",
@@ -99,7 +99,7 @@ SIGNATURES = (
             r"|could not insert (?:module )?'?\S*nvidia\S*: (?:Exec format error|Invalid module format|Unknown symbol|Invalid argument)"
         ),
         title="The driver's module was built for another kernel",
-        mark="module-build-failed",
+        evidence="module-build-failed",
     ),
     Signature(
         "dkms.build-failed",
@@ -124,8 +124,11 @@ SIGNATURES = (
             r"|Could not locate dkms\.conf file\.? .*nvidia|dkms(?!.*in conflict).*nvidia.*(?:failed|error)|(?<!Remove )\bnvidia(?!.*in conflict).*dkms.*(?:failed|error)|failed to build .*nvidia-dkms"
         ),
         title="The driver's module could not be built for the running kernel",
-        mark="module-build-failed",
-        sways=(Sway("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 2), Sway("nouveau", Cause.NOUVEAU_LOADED, 30)),
+        evidence="module-build-failed",
+        modifiers=(
+            Modifier("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 2),
+            Modifier("nouveau", Cause.NOUVEAU_LOADED, 30),
+        ),
     ),
     Signature(
         "dkms.compile-error",
@@ -138,7 +141,7 @@ SIGNATURES = (
             r"|compiler used to (?:build|compile) the kernel.*(?:nvidia|does not (?:exactly )?match)"
         ),
         title="The driver's source does not compile against the running kernel",
-        mark="module-build-failed",
+        evidence="module-build-failed",
     ),
     Signature(
         "node.missing",
@@ -152,7 +155,7 @@ SIGNATURES = (
             r"|(?:no such file|not found|cannot access|missing|cannot stat|failed to (?:open|stat)).*/dev/nvidia"
         ),
         title="A device node of the driver is missing",
-        decides="which of /dev/nvidia0, /dev/nvidiactl and /dev/nvidia-uvm are there",
+        decisive_fact="which of /dev/nvidia0, /dev/nvidiactl and /dev/nvidia-uvm are there",
     ),
     Signature(
         "node.uvm",
@@ -165,10 +168,10 @@ SIGNATURES = (
             r"|(?:failed|could not|unable).*(?:load|insert|create).*nvidia[-_]uvm(?!.*(?:not permitted|permission denied|required key|rejected))"
         ),
         title="The nvidia-uvm module or its device node is missing",
-        sways=(
-            Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 10),
-            Sway("module-absent", Cause.DRIVER_MODULE_NOT_LOADED, 8),
-            Sway("module-absent", Cause.DEVICE_NODE_MISSING, 0.3),
+        modifiers=(
+            Modifier("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 10),
+            Modifier("module-absent", Cause.DRIVER_MODULE_NOT_LOADED, 8),
+            Modifier("module-absent", Cause.DEVICE_NODE_MISSING, 0.3),
         ),
     ),
     Signature(
@@ -181,7 +184,7 @@ SIGNATURES = (
             r"/dev/nvidia\*['\"`]{0,3}(?: \w+){0,3}? (?:(?:is|are) )?(?:missing|absent|gone|not (?:there|found|present|visible|available|mounted))"
             r"|cannot access '?/dev/nvidia\*|no (?:such )?(?:files? )?/dev/nvidia\*"
         ),
-        needs=("container",),
+        requires=("container",),
         title="The container was given none of the driver's device nodes",
     ),
     Signature(
@@ -192,7 +195,7 @@ SIGNATURES = (
         "enroot, conf/hooks/98-nvidia.sh",
         pattern=r"Kernel module nvidia_uvm is not loaded",
         level=Level.WARNING,
-        decides="whether nvidia-smi works on the host",
+        decisive_fact="whether nvidia-smi works on the host",
     ),
     Signature(
         "node.eperm",
@@ -204,12 +207,12 @@ SIGNATURES = (
             r"/dev/nvidia[\w/-]*.*(?:EPERM|operation not permitted)|(?:EPERM|operation not permitted).*/dev/nvidia"
         ),
         title="The driver's device nodes are there, and this cgroup may not open them",
-        sways=(
-            Sway("container", Cause.CONTAINER_CGROUP_LOST_GPU, 3),
-            Sway("kubernetes", Cause.CONTAINER_CGROUP_LOST_GPU, 3),
-            Sway("host", Cause.CONTAINER_CGROUP_LOST_GPU, 0.1),
+        modifiers=(
+            Modifier("container", Cause.CONTAINER_CGROUP_LOST_GPU, 3),
+            Modifier("kubernetes", Cause.CONTAINER_CGROUP_LOST_GPU, 3),
+            Modifier("host", Cause.CONTAINER_CGROUP_LOST_GPU, 0.1),
         ),
-        decides="whether the container could use the GPU before, and whether it is unprivileged",
+        decisive_fact="whether the container could use the GPU before, and whether it is unprivileged",
     ),
     Signature(
         "node.closed",
@@ -219,13 +222,13 @@ SIGNATURES = (
         "coreutils, ls -l of a character device: its mode lets in its owner, and its group perhaps",
         pattern=r"\bc[r-][w-][xst-][r-][w-][xst-](?:r-|-w|--)[xtT-][.+]? (?:(?!/dev/)[^\n]){1,60}\d+, *\d+ (?:(?!/dev/(?!nvidia))[^\n]){0,40}?/dev/nvidia(?:\d|ctl|-uvm)",
         title="The driver's device nodes are closed to all but root and their group",
-        sways=(  # an administrator may have closed them on purpose
-            Sway("complaint", Cause.DEVICE_NODE_PERMISSION, 5),
-            Sway("on-purpose", Cause.DEVICE_NODE_PERMISSION, 0),
-            Sway("in-device-group", Cause.DEVICE_NODE_PERMISSION, 0),
+        modifiers=(  # an administrator may have closed them on purpose
+            Modifier("complaint", Cause.DEVICE_NODE_PERMISSION, 5),
+            Modifier("on-purpose", Cause.DEVICE_NODE_PERMISSION, 0),
+            Modifier("in-device-group", Cause.DEVICE_NODE_PERMISSION, 0),
         ),
-        decides="the groups of the user who runs the program: id",
-        mark="permission",
+        decisive_fact="the groups of the user who runs the program: id",
+        evidence="permission",
     ),
     Signature(
         "bumblebee.no-driver",
@@ -235,11 +238,11 @@ SIGNATURES = (
         "Bumblebee, src/optirun.c and src/module.c",
         pattern=r"Cannot access secondary GPU|error: Could not load GPU driver",
         title="The second GPU's driver could not be loaded",
-        sways=(
-            Sway("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 10),
-            Sway("nouveau", Cause.NOUVEAU_LOADED, 10),
+        modifiers=(
+            Modifier("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 10),
+            Modifier("nouveau", Cause.NOUVEAU_LOADED, 10),
         ),
-        decides="why the module is not loaded: sudo modprobe nvidia, and the kernel's log",
+        decisive_fact="why the module is not loaded: sudo modprobe nvidia, and the kernel's log",
     ),
     Signature(
         "kbuild.not-prepared",
@@ -256,8 +259,8 @@ SIGNATURES = (
             r"|(?:scripts/(?:mod/modpost|basic/fixdep)|objtool/objtool): (?:not found|No such file|Permission denied|Exec format)"
         ),
         title="The headers of the running kernel are not complete, so the driver's module cannot be built",
-        needs=("dkms-nvidia", "nvidia-module", "nvrm"),
-        mark="module-build-failed",
+        requires=("dkms-nvidia", "nvidia-module", "nvrm"),
+        evidence="module-build-failed",
     ),
     Signature(
         "node.permission",
@@ -272,6 +275,6 @@ SIGNATURES = (
             r"|Nv\w{1,60}(?:Init|Open)\w{0,60} .*permission denied|user does not have permission to access.*GPU"
         ),
         title="This user may not open the driver's device nodes",
-        mark="permission",
+        evidence="permission",
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.model.causes import Cause
 
 _INSTALLER = "nvidia-installer"
@@ -24,7 +24,7 @@ SIGNATURES = (
             r"|Unable to find the development tool `(?:cc|gcc|make|ld)`"
         ),
         title="The headers or the compiler to build the driver's module with are missing",
-        mark="module-build-failed",
+        evidence="module-build-failed",
     ),
     Signature(
         "installer.kernel-refused",
@@ -43,7 +43,7 @@ SIGNATURES = (
             r"|CC version check failed"
         ),
         title="The driver does not build for a kernel or with a compiler like this",
-        mark="module-build-failed",
+        evidence="module-build-failed",
     ),
     Signature(
         "installer.build-failed",
@@ -56,8 +56,8 @@ SIGNATURES = (
             r"|Failed to run `\S*dkms (?:build|install) .*nvidia|Failed to install the kernel module through DKMS"
         ),
         title="The driver's module could not be built for the running kernel",
-        mark="module-build-failed",
-        sways=(Sway("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 2),),
+        evidence="module-build-failed",
+        modifiers=(Modifier("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 2),),
     ),
     Signature(
         "installer.failed",
@@ -71,12 +71,12 @@ SIGNATURES = (
         "nvidia-installer, install-from-cwd.c and misc.c",
         pattern=r"Installation has failed\. .*nvidia-installer\.log|alternate method of installing the NVIDIA driver was detected",
         title="The installation of the driver ended early; its log says why",
-        sways=(
-            Sway("module-build-failed", Cause.DRIVER_KERNEL_INCOMPATIBLE, 10),
-            Sway("nouveau", Cause.NOUVEAU_LOADED, 30),
-            Sway("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 6),
+        modifiers=(
+            Modifier("module-build-failed", Cause.DRIVER_KERNEL_INCOMPATIBLE, 10),
+            Modifier("nouveau", Cause.NOUVEAU_LOADED, 30),
+            Modifier("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 6),
         ),
-        decides="the first ERROR in /var/log/nvidia-installer.log",
+        decisive_fact="the first ERROR in /var/log/nvidia-installer.log",
     ),
     Signature(
         "installer.uvm",
@@ -90,7 +90,7 @@ SIGNATURES = (
         "nvidia-installer, kernel.c: test_kernel_module",
         pattern=r"NVIDIA Unified Memory (?:kernel )?module failed to load",
         title="nvidia-uvm, which CUDA needs, was not loaded",
-        decides="what modprobe nvidia-uvm says",
+        decisive_fact="what modprobe nvidia-uvm says",
     ),
     Signature(
         "installer.nouveau",
@@ -101,7 +101,7 @@ SIGNATURES = (
         pattern=r"modprobe configuration files to disable Nouveau|(?<!not )(?<!n't )(?:(?:need|required) to|must) disable (?:the )?Nouveau",
         title="The nouveau module was found, and has to be gone before the driver loads",
         level=Level.WARNING,
-        mark="nouveau",
+        evidence="nouveau",
     ),
     Signature(
         "installer.no-hardware",
@@ -111,7 +111,7 @@ SIGNATURES = (
         "NVIDIA Installer for Windows",
         pattern=r"could not find compatible graphics hardware",
         title="This driver release supports no GPU of this machine",
-        decides="the GPU's generation: --assume gpu=NAME",
+        decisive_fact="the GPU's generation: --assume gpu=NAME",
     ),
     Signature(
         "dkms.nvidia-step",
@@ -129,7 +129,7 @@ SIGNATURES = (
             r"|depmod: ERROR:.*nvidia\S*\.ko|depmod problems.*nvidia"
         ),
         title="The driver's module could not be built or installed for this kernel",
-        mark="module-build-failed",
+        evidence="module-build-failed",
     ),
     Signature(
         "dkms.nvidia",
@@ -138,8 +138,8 @@ SIGNATURES = (
         (),
         "dkms, common.postinst: Loading new ... DKMS files; dkms status",
         pattern=r"Loading new nvidia\S* DKMS files|/dkms/nvidia|\bnvidia\S*/\d\S*(?:,|:) (?:added|built|installed)|\bnvidia-\d\S* DKMS|dkms \w+ .*\bnvidia|\bnvidia-(?:current|kernel-dkms|dkms|open-dkms|srv)\b|\bDKMS: nvidia",
-        level=Level.MARK,
-        mark="dkms-nvidia",
+        level=Level.EVIDENCE,
+        evidence="dkms-nvidia",
     ),
     Signature(
         "dkms.bad-status",
@@ -148,7 +148,7 @@ SIGNATURES = (
         ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.86),),
         "dkms 2.8 to 3.1: build_module, invoke_command",
         title="The driver's module could not be built for the running kernel",
-        needs=("dkms-nvidia", "nvidia-module"),
+        requires=("dkms-nvidia", "nvidia-module"),
     ),
     Signature(
         "dkms.no-headers",
@@ -161,6 +161,6 @@ SIGNATURES = (
             r"|Linux headers are missing, which may explain"
         ),
         title="The headers of the running kernel are missing, so the driver's module is not built",
-        needs=("dkms-nvidia", "nvidia-module"),
+        requires=("dkms-nvidia", "nvidia-module"),
     ),
 )

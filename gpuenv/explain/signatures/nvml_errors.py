@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.explanation_types import Signature, Sway
+from gpuenv.explain.explanation_types import Modifier, Signature
 from gpuenv.model.causes import Cause
 
 _NVML = "NVML"
@@ -37,14 +37,14 @@ SIGNATURES = (
         f"{_STRINGS}; nvidia-ml-py, NVMLError_LibraryNotFound",
         pattern=r"NVML Shared Library Not Found|NVML_ERROR_LIBRARY_NOT_FOUND|NVML: ERROR_LIBRARY_NOT_FOUND|NVMLError_Library|(?<!load )NVML library not found",
         title="The loader does not find libnvidia-ml, a part of the driver",
-        sways=(
-            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 4),
-            Sway("kubernetes", Cause.CONTAINER_TOOLKIT_BROKEN, 6),
-            Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
-            Sway("wsl", Cause.WSL_LIBCUDA, 8),
-            Sway("caps-without-utility", Cause.CONTAINER_DRIVER_CAPABILITIES, 30),
+        modifiers=(
+            Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 4),
+            Modifier("kubernetes", Cause.CONTAINER_TOOLKIT_BROKEN, 6),
+            Modifier("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
+            Modifier("wsl", Cause.WSL_LIBCUDA, 8),
+            Modifier("caps-without-utility", Cause.CONTAINER_DRIVER_CAPABILITIES, 30),
         ),
-        decides="whether this is a container: --assume container=yes or no",
+        decisive_fact="whether this is a container: --assume container=yes or no",
     ),
     Signature(
         "nvml.unknown-error",
@@ -58,16 +58,16 @@ SIGNATURES = (
         f"{_STRINGS}: NVML_ERROR_UNKNOWN",
         pattern=r"(?<!container-cli: detection error: )(?<!container-cli: initialization error: )(?:initiali[sz]e )?NVML(?:Error)?:? (?:ERROR: )?Unknown Error",
         title="NVML does not answer: a container's access to its device nodes was taken away",
-        sways=(
-            Sway("container", Cause.CONTAINER_CGROUP_LOST_GPU, 3),
-            Sway("host", Cause.CONTAINER_CGROUP_LOST_GPU, 0.05),
-            Sway("host", Cause.GPU_HARDWARE_FAULT, 4),
-            Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 8),
+        modifiers=(
+            Modifier("container", Cause.CONTAINER_CGROUP_LOST_GPU, 3),
+            Modifier("host", Cause.CONTAINER_CGROUP_LOST_GPU, 0.05),
+            Modifier("host", Cause.GPU_HARDWARE_FAULT, 4),
+            Modifier("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 8),
             # The hook was told to leave the cgroup alone, as only rootless engines need it.
-            Sway("no-cgroups", Cause.CONTAINER_TOOLKIT_BROKEN, 100),
-            Sway("no-cgroups", Cause.CONTAINER_CGROUP_LOST_GPU, 0.2),
+            Modifier("no-cgroups", Cause.CONTAINER_TOOLKIT_BROKEN, 100),
+            Modifier("no-cgroups", Cause.CONTAINER_CGROUP_LOST_GPU, 0.2),
         ),
-        decides="whether nvidia-smi works on the host at the same time",
+        decisive_fact="whether nvidia-smi works on the host at the same time",
     ),
     Signature(
         "nvml.not-loaded",
@@ -76,13 +76,13 @@ SIGNATURES = (
         ((Cause.DRIVER_MODULE_NOT_LOADED, 0.75), (Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.1), (Cause.NO_DRIVER, 0.08)),
         f"{_STRINGS}: NVML_ERROR_DRIVER_NOT_LOADED",
         pattern=r"(?:NVML|nvidia)\S*:? .*driver (?:is )?not loaded|(?:NVML\S*|NVML: )ERROR_DRIVER_NOT_LOADED|nvml error: driver not loaded",
-        sways=(
-            Sway("nouveau", Cause.NOUVEAU_LOADED, 20),
-            Sway("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 8),
-            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 8),
-            Sway("wsl", Cause.WSL_LIBCUDA, 8),
+        modifiers=(
+            Modifier("nouveau", Cause.NOUVEAU_LOADED, 20),
+            Modifier("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 8),
+            Modifier("gpu-none", Cause.NO_NVIDIA_GPU, 8),
+            Modifier("wsl", Cause.WSL_LIBCUDA, 8),
         ),
-        decides="what sudo modprobe nvidia answers",
+        decisive_fact="what sudo modprobe nvidia answers",
     ),
     Signature(
         "nvml.no-permission",
@@ -101,7 +101,7 @@ SIGNATURES = (
         f"{_STRINGS}: NVML_ERROR_FUNCTION_NOT_FOUND",
         pattern=r"NVML\S*:? .*function not found",
         title="The libnvidia-ml that is found is of another driver than the program expects",
-        decides="the versions in /proc/driver/nvidia/version and in the name of libnvidia-ml.so.*",
+        decisive_fact="the versions in /proc/driver/nvidia/version and in the name of libnvidia-ml.so.*",
     ),
     Signature(
         "nvml.blocked",
@@ -155,7 +155,7 @@ SIGNATURES = (
         ("operating system has blocked the request", "nvml: n/a"),
         ((Cause.WSL_LIBCUDA, 0.45), (Cause.CONTAINER_CGROUP_LOST_GPU, 0.35)),
         "nvidia-ml-py, the words of its exceptions: NVML_ERROR_OPERATING_SYSTEM; nvidia-smi in WSL",
-        sways=(Sway("wsl", Cause.WSL_LIBCUDA, 8), Sway("container", Cause.CONTAINER_CGROUP_LOST_GPU, 3)),
-        decides="whether this is WSL or a container",
+        modifiers=(Modifier("wsl", Cause.WSL_LIBCUDA, 8), Modifier("container", Cause.CONTAINER_CGROUP_LOST_GPU, 3)),
+        decisive_fact="whether this is WSL or a container",
     ),
 )

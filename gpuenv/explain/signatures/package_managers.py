@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.explanation_types import Signature, Sway
+from gpuenv.explain.explanation_types import Modifier, Signature
 from gpuenv.model.causes import Cause
 
 _PIP_SOURCE = "pip, resolution/resolvelib/factory.py and index/package_finder.py"
 PLATFORM = (
-    Sway("darwin", Cause.PLATFORM_WHEEL_MISSING, 20),
-    Sway("musl", Cause.PLATFORM_WHEEL_MISSING, 15),
-    Sway("aarch64", Cause.PLATFORM_WHEEL_MISSING, 2),
-    Sway("aarch64", Cause.JETSON_TEGRA, 30),
-    Sway("jetson", Cause.JETSON_TEGRA, 60),
+    Modifier("darwin", Cause.PLATFORM_WHEEL_MISSING, 20),
+    Modifier("musl", Cause.PLATFORM_WHEEL_MISSING, 15),
+    Modifier("aarch64", Cause.PLATFORM_WHEEL_MISSING, 2),
+    Modifier("aarch64", Cause.JETSON_TEGRA, 30),
+    Modifier("jetson", Cause.JETSON_TEGRA, 60),
 )
 FIT = (
-    Sway("python-outside", Cause.PYTHON_UNSUPPORTED, 10),
-    Sway("python-inside", Cause.PYTHON_UNSUPPORTED, 0.3),
-    Sway("python-inside", Cause.PLATFORM_WHEEL_MISSING, 3),
+    Modifier("python-outside", Cause.PYTHON_UNSUPPORTED, 10),
+    Modifier("python-inside", Cause.PYTHON_UNSUPPORTED, 0.3),
+    Modifier("python-inside", Cause.PLATFORM_WHEEL_MISSING, 3),
     *PLATFORM,
 )
 _NOT_FOUND = r"(?:No matching distribution found for|satisfies the requirement)"
@@ -31,10 +31,10 @@ _FRAMEWORKS = (
 _TAGS = r"(?:-(?P<wheel_python>cp3\d{1,2})-cp3\d{1,2}t?m?-[\w.]{3,80})?"
 _TAGGED = (
     *FIT,
-    Sway("wheel-of-other-python", Cause.PYTHON_UNSUPPORTED, 10),
-    Sway("wheel-of-other-python", Cause.PLATFORM_WHEEL_MISSING, 0.2),
-    Sway("wheel-of-other-python", Cause.JETSON_TEGRA, 0.01),
-    Sway("wheel-of-this-python", Cause.PYTHON_UNSUPPORTED, 0.05),
+    Modifier("wheel-of-other-python", Cause.PYTHON_UNSUPPORTED, 10),
+    Modifier("wheel-of-other-python", Cause.PLATFORM_WHEEL_MISSING, 0.2),
+    Modifier("wheel-of-other-python", Cause.JETSON_TEGRA, 0.01),
+    Modifier("wheel-of-this-python", Cause.PYTHON_UNSUPPORTED, 0.05),
 )
 _NAME_ENDS = r"(?=[=<>~! \[(;,]|$)"
 # Every line that CuPy's own distributions had or have.
@@ -51,8 +51,8 @@ SIGNATURES = (
         _PIP_SOURCE,
         pattern=rf"{_NOT_FOUND} (?P<name>cupy(?:[-_]cuda1[123]x)?){_NAME_ENDS}",
         title="The index has no {name} for this Python and platform",
-        sways=FIT,
-        decides="the Python, the architecture and the C library: --assume python=, --assume arch=, --assume libc=",
+        modifiers=FIT,
+        decisive_fact="the Python, the architecture and the C library: --assume python=, --assume arch=, --assume libc=",
     ),
     Signature(
         "pip.no-match-old",
@@ -62,8 +62,8 @@ SIGNATURES = (
         f"{_PIP_SOURCE}; the lines up to cupy-cuda117 ended with CuPy 12",
         pattern=rf"{_NOT_FOUND} (?P<name>cupy[-_](?:cuda(?:[789]\d|10[0-2]|11[0-7])|rocm[-_]\d[-_]\d+)){_NAME_ENDS}",
         title="The index has no {name} for this Python and platform; the line has ended",
-        sways=PLATFORM,
-        decides="the Python, the architecture and the C library: --assume python=, --assume arch=, --assume libc=",
+        modifiers=PLATFORM,
+        decisive_fact="the Python, the architecture and the C library: --assume python=, --assume arch=, --assume libc=",
     ),
     Signature(
         "pip.no-match-name",
@@ -82,8 +82,8 @@ SIGNATURES = (
         _PIP_SOURCE,
         pattern=rf"{_NOT_FOUND} (?P<name>{_FRAMEWORKS})(?:\[[\w,-]{{1,40}}\])?{_NAME_ENDS}",
         title="The index has no such {name} for this Python and platform",
-        sways=(Sway("python-outside", Cause.PYTHON_UNSUPPORTED, 10), *PLATFORM),
-        decides="the Python that runs pip, and for which Pythons and platforms that release has wheels",
+        modifiers=(Modifier("python-outside", Cause.PYTHON_UNSUPPORTED, 10), *PLATFORM),
+        decisive_fact="the Python that runs pip, and for which Pythons and platforms that release has wheels",
     ),
     Signature(
         "pip.not-supported-wheel",
@@ -92,8 +92,8 @@ SIGNATURES = (
         ((Cause.PYTHON_UNSUPPORTED, 0.5), (Cause.PLATFORM_WHEEL_MISSING, 0.45)),
         "pip, req/req_install.py",
         pattern=rf"(?:cupy\S*?|\b{_FRAMEWORKS}-\d\S*?){_TAGS}\.whl is not a supported wheel on this platform",
-        sways=_TAGGED,
-        decides="the tags in the file's name against pip debug --verbose",
+        modifiers=_TAGGED,
+        decisive_fact="the tags in the file's name against pip debug --verbose",
     ),
     Signature(
         "pip.other-wheel",
@@ -102,9 +102,9 @@ SIGNATURES = (
         ((Cause.PYTHON_UNSUPPORTED, 0.4), (Cause.PLATFORM_WHEEL_MISSING, 0.4)),
         "pip, req/req_install.py",
         pattern=rf"^(?!.*(?:cupy|\b{_FRAMEWORKS}-\d)).*?{_TAGS}\.whl is not a supported wheel on this platform",
-        sways=_TAGGED,
-        needs=("cupy", "cuda", "jetson"),
-        decides="the tags in the file's name against pip debug --verbose",
+        modifiers=_TAGGED,
+        requires=("cupy", "cuda", "jetson"),
+        decisive_fact="the tags in the file's name against pip debug --verbose",
     ),
     Signature(
         "pip.requires-python",
@@ -151,7 +151,7 @@ SIGNATURES = (
             r"|Unable to find installation candidates for cupy"
         ),
         title="A package there has no wheel for this platform",
-        sways=(Sway("jetson", Cause.JETSON_TEGRA, 5),),
+        modifiers=(Modifier("jetson", Cause.JETSON_TEGRA, 5),),
     ),
     Signature(
         "pip.cuda-conflict",
@@ -184,7 +184,7 @@ SIGNATURES = (
             rf"(?P<name>cupy-?cuda(?:1[1234]|-?gpu)?|cupy[-_](?!{_LINES}(?![\w-])|cuda1\dx)cuda[-_]?\d[\w-]*?|cupy[-_]cu(?:dnn|dart|blas|fft)|cupy-gpu|python-cupy|cupy-cu1[1234]|cupy-cuda-1\S+|cupy-nvidia)(?==?[=-]\d|[ ,]|$)"
         ),
         title="{name} is not a distribution of CuPy's own",
-        mark="foreign-name",
+        evidence="foreign-name",
     ),
     Signature(
         "python.other-abi",
@@ -193,7 +193,7 @@ SIGNATURES = (
         ((Cause.PYTHON_UNSUPPORTED, 0.72), (Cause.CORRUPT_INSTALLATION, 0.1)),
         "Cython, module initialisation; CPython, importlib",
         pattern=r"Python version mismatch: module was compiled for|compile ?time (?:Python )?version \S+ of module '\S+' does not match runtime|cupy\S*: undefined symbol: _?Py\w+",
-        needs=("cupy",),
+        requires=("cupy",),
         title="CuPy's files were built for another Python",
     ),
     Signature(
@@ -206,7 +206,7 @@ SIGNATURES = (
             rf"^cupy(?P<one>{_A_LINE})?(?:==|\s+)v?\d[\w.]{{2,20}}(?: +\S{{1,40}}){{0,2}}? +cupy(?!(?P=one)\b){_A_LINE}(?:==|\s+)v?\d[\w.]{{2,20}}\s*(?:\S{{1,40}}\s*){{0,2}}$"
             rf"|^cupy(?:==|\s+)v?\d[\w.]{{2,20}} +cupy{_A_LINE}(?:==|\s+)v?\d[\w.]{{2,20}}\s*$"
         ),
-        mark="two-cupys",
+        evidence="two-cupys",
         title="Two distributions of CuPy are installed side by side",
     ),
 )

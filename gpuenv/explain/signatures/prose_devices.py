@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.model.causes import Cause
 
 _REPORTS = "reports"
@@ -82,12 +82,12 @@ SIGNATURES = (
             r"|nvidia-smi.{0,40}\b(?:still (?:shows?|reports?|lists?)|(?:shows?|reports?) (?:\S+ ){1,4}(?:used|in use) (?:although|even though|but|while)\b).{0,60}(?:memory|MiB|GiB|MB|GB|arrays?)\b"
             r"|\bempty_cache\(\).{0,60}(?:not|n't|no effect|nothing)\b|显存.{0,20}(?:不释放|没有释放|无法释放|一直(?:增加|增长|上涨)|越来越)"
         ),
-        needs=(*_HERE, "smi-table"),
+        requires=(*_HERE, "smi-table"),
         level=Level.WARNING,
         unless=ADVICE,
         title="The memory pool may keep what no array uses any more",
-        sways=(Sway("cupy", Cause.MEMORY_POOL_RETENTION, 2),),
-        decides="used_bytes and total_bytes of the memory pool; nvidia-smi shows the second",
+        modifiers=(Modifier("cupy", Cause.MEMORY_POOL_RETENTION, 2),),
+        decisive_fact="used_bytes and total_bytes of the memory pool; nvidia-smi shows the second",
     ),
     Signature(
         "told.cupy-keeps-memory",
@@ -99,11 +99,11 @@ SIGNATURES = (
             rf"\bmemory\b(?!-)(?: \w+){{0,6}} {_GROWS}"
             rf"|{NOT} (?:\w+ )?(?:release|free|give back|return|clear)s? (?:\w+ ){{0,3}}memory\b|\bmemory leaks?\b|\bleaks? memory\b|\bhow (?:can I|to|do I) (?:free|release|clear) (?:the )?(?:\w+ )?memory\b|\bused_bytes\(?\)? (?:is|returns|shows|=+) 0\b.{{0,60}}\btotal_bytes\b|free_all_blocks\b.{{0,60}}{NOT}\b"
         ),
-        needs=("cupy",),
+        requires=("cupy",),
         level=Level.WARNING,
         unless=ADVICE,
         title="CuPy's memory pool keeps what no array uses any more",
-        decides="used_bytes and total_bytes of the memory pool; nvidia-smi shows the second",
+        decisive_fact="used_bytes and total_bytes of the memory pool; nvidia-smi shows the second",
     ),
     Signature(
         "told.exclusive",
@@ -115,11 +115,11 @@ SIGNATURES = (
             r"(?:\b(?:process|thread)[ _-](?:or \w+ )?exclusive\b|(?<!not )(?<!no )(?<!never )\bexclusive[ _-](?:process|thread|compute|mode)\b).{0,160}"
             r"(?:second|another|other|only one|fail|error|cannot|can't|unable|busy|unavailable|no (?:free|available))"
         ),
-        needs=_HERE,
+        requires=_HERE,
         level=Level.WARNING,
         unless=ADVICE,
         title="The GPU takes one process only, by its compute mode",
-        decides="the compute mode: nvidia-smi -q -d COMPUTE",
+        decisive_fact="the compute mode: nvidia-smi -q -d COMPUTE",
     ),
     Signature(
         "told.variable-without-effect",
@@ -138,8 +138,8 @@ SIGNATURES = (
         level=Level.WARNING,
         unless=ADVICE,
         title="The variable has no effect: CUDA was initialised before it was set",
-        sways=(Sway("visible-in-code", Cause.VISIBLE_DEVICES_SET_TOO_LATE, 3),),
-        decides="whether it has one where it is set in the shell that starts the program",
+        modifiers=(Modifier("visible-in-code", Cause.VISIBLE_DEVICES_SET_TOO_LATE, 3),),
+        decisive_fact="whether it has one where it is set in the shell that starts the program",
     ),
     Signature(
         "told.set-in-time",
@@ -151,7 +151,7 @@ SIGNATURES = (
             r"CUDA_VISIBLE_DEVICES.{0,200}\b(?:before|after|in front of|ahead of)\b.{0,60}(?:import (?:torch|cupy|tensorflow|jax)|is_available|initiali[sz])"
             r"|CUDA_VISIBLE_DEVICES\W{0,4}=\W{0,2}\d[\d,]* ?python\S* \S+.{0,30}\b(?:works|does work|is fine|runs on|takes|uses)\b"
         ),
-        needs=("visible-in-code",),
+        requires=("visible-in-code",),
         level=Level.WARNING,
         # Code that does it right: before the import of the same snippet, or with a comment that says so.
         unless=rf"{ADVICE}|CUDA_VISIBLE_DEVICES['\"\]]*\s*=\s*\S{{1,12}}\s*#[^#]{{0,20}}\bbefore\b|\b(?:in time|takes effect|is honou?red|set before)\b",
@@ -166,11 +166,11 @@ SIGNATURES = (
         pattern=(
             rf"\bMIG\b(?! ?M\.|\s*:|-\w| (?:mode )?(?:is|was) (?:not|off|disabled)\b).{{0,120}}(?:{_ONE}|{_UNSEEN})|(?:{_ONE}|{_UNSEEN}).{{0,80}}\b(?:with|in|on|under|of) (?:an? |the )?MIG\b|\bMIG\b.{{0,80}}\b(?:device_?count|getDeviceCount)\(\)"
         ),
-        needs=_HERE,
+        requires=_HERE,
         level=Level.WARNING,
         unless=ADVICE,
         title="With MIG a process sees one instance only, and none where none was made or named",
-        decides="the instances that nvidia-smi -L lists, and CUDA_VISIBLE_DEVICES",
+        decisive_fact="the instances that nvidia-smi -L lists, and CUDA_VISIBLE_DEVICES",
     ),
     Signature(
         "told.uvm-missing",
@@ -186,8 +186,8 @@ SIGNATURES = (
         level=Level.WARNING,
         unless=ADVICE,
         title="The nvidia-uvm module is not loaded, or its device node not made",
-        sways=(Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 20),),
-        decides="whether /dev/nvidia-uvm is there: ls -l /dev/nvidia*",
+        modifiers=(Modifier("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 20),),
+        decisive_fact="whether /dev/nvidia-uvm is there: ls -l /dev/nvidia*",
     ),
     Signature(
         "told.gpu-ignored",
@@ -212,11 +212,11 @@ SIGNATURES = (
             r"(?:HW|SW) (?:Thermal |Power Brake )?(?:Slowdown|Power Cap)\b(?!\s*:).{0,60}\b(?:appears?|(?<!not )active|reached|kicks in|engaged?|triggered|shows? up|is (?:on|seen))"
             r"|\b(?:GPUs?|cards?)\b(?!-).{0,60}\b(?<!no )(?<!not )(?:overheat\w*|throttl(?:es?|ed|ing))\b|\b(?:frequency|clocks?|power)\b.{0,60}\b(?:drops?|goes down|falls?|capped)\b.{0,80}\b(?:Slowdown|Power Cap|throttl\w+)"
         ),
-        needs=_HERE,
+        requires=_HERE,
         level=Level.WARNING,
         unless=ADVICE,
         title="The GPU's clock is held down",
-        decides="the reasons that nvidia-smi -q -d PERFORMANCE shows under load",
+        decisive_fact="the reasons that nvidia-smi -q -d PERFORMANCE shows under load",
     ),
     Signature(
         "told.quota",
@@ -228,7 +228,7 @@ SIGNATURES = (
             r"(?:disk quota|no space left|read-only)\b.{0,160}\b(?:kernels?|cupy)\b.{0,60}\b(?:cache\w*|compil\w*|writ\w*|home|saved|stored)"
             r"|\b(?:kernel[ _]cache|compiled kernels?)\b.{0,120}(?:disk quota|no space left|read-only)"
         ),
-        needs=("cupy",),
+        requires=("cupy",),
         level=Level.WARNING,
         unless=rf"{ADVICE}|CUPY_CACHE_IN_MEMORY|\bnothing (?:is|gets|has to be|needs to be) written",
         title="The cache of compiled kernels cannot be written",
@@ -245,7 +245,7 @@ SIGNATURES = (
             r"|\bnumpy\b\S*.{0,60}\b(?:passes|works?|does (?:this|it|so)|accepts?|supports?|allows?|handles)\b.{0,100}\b(?:cupy|cp)\b\S*.{0,60}\b(?:fails?|raises?|errors?|(?:does|do)(?: not|n't)|cannot|can't|not)\b"
             r"|\b(?:in|not) ?consistent with numpy\b|\b(?:unlike|differs? from|different (?:from|than)|incompatible with) [`'\"]?(?:numpy|scipy)\b"
         ),
-        needs=("cupy",),
+        requires=("cupy",),
         level=Level.WARNING,
         unless=ADVICE,
         title="CuPy does not do here what NumPy does",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.explain.signatures.access import OF_ANOTHER_MODULE
 from gpuenv.explain.signatures.prose_devices import ADVICE
 from gpuenv.model.causes import Cause
@@ -44,7 +44,7 @@ SIGNATURES = (
         level=Level.WARNING,
         unless=rf"{ADVICE}|not loaded|\bnouveau (?:is|was) (?:not|n't|disabled|blacklisted)|blacklist nouveau|\bNVK\b|on purpose|deliberate\w*|by choice|\bwhen (?:the )?nouveau\b",
         title="The nouveau module holds the GPU",
-        decides="what lspci -k shows as the kernel driver in use",
+        decisive_fact="what lspci -k shows as the kernel driver in use",
     ),
     Signature(
         "told.driver-hangs",
@@ -68,8 +68,8 @@ SIGNATURES = (
         level=Level.WARNING,
         unless=rf"{ADVICE}|\bapt\b|\bdownload|\bcompil|\bso that an? hang|\b(?:could|can|would|will) never (?:block|hang)|\bin case (?:\S+ ){{1,3}}hangs",
         title="A call into the driver does not come back",
-        sways=(Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 12),),
-        decides="whether dmesg tells of a task that is blocked, or of an Xid",
+        modifiers=(Modifier("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 12),),
+        decisive_fact="whether dmesg tells of a task that is blocked, or of an Xid",
     ),
     Signature(
         "ps.stuck-in-driver",
@@ -79,7 +79,7 @@ SIGNATURES = (
         "procps, ps: state D waits in the kernel and cannot be killed",
         pattern=r"^\S+ +\d+ (?:[\d.]+ +){2}\d+ +\d+ \S+ +D[sl<+NL]{0,3} +\S+ +\d+:\d\d \S{0,40}nvidia\S*",
         title="A program of the driver's waits in the kernel and cannot be ended",
-        decides="whether it stays in state D, and what dmesg tells of it",
+        decisive_fact="whether it stays in state D, and what dmesg tells of it",
     ),
     Signature(
         "told.key-refused",
@@ -94,7 +94,7 @@ SIGNATURES = (
         level=Level.WARNING,
         unless=rf"{ADVICE}|{OF_ANOTHER_MODULE}",
         title="The kernel refuses the driver's module for its signature",
-        decides="what mokutil --sb-state and dmesg say of the module",
+        decisive_fact="what mokutil --sb-state and dmesg say of the module",
     ),
     Signature(
         "told.card-dropped",
@@ -106,11 +106,11 @@ SIGNATURES = (
             rf"\b(?:drivers?|nvidia-(?:open|dkms|utils)\S*|NVIDIA \d{{3}}(?:\.\S+)?|branch \d{{3}})\b.{{0,40}}\b{_DROPPED}\b.{{0,40}}\b{_CARD}"
             rf"|\b{_CARD}.{{0,40}}\b(?:no longer supported|not supported (?:any ?more )?|support (?:was|is|has been) (?:dropped|removed)) (?:by|in|with|since) (?:the )?(?:\w+ ){{0,3}}(?:drivers?|NVIDIA \d{{3}}|\d{{3}}(?:xx)?)\b"
         ),
-        needs=("cuda", "gpu", "complaint"),
+        requires=("cuda", "gpu", "complaint"),
         level=Level.WARNING,
         unless=r"\b(?:release notes|will be|deprecat\w+|announce\w*|starting with|as of|guides?|documentation|see also)\b",
         title="This branch of the driver no longer supports the GPU",
-        decides="the GPU's name, and the driver's branch: --assume gpu=NAME, --assume driver=VERSION",
+        decisive_fact="the GPU's name, and the driver's branch: --assume gpu=NAME, --assume driver=VERSION",
     ),
     Signature(
         "told.generation-gone",
@@ -122,7 +122,7 @@ SIGNATURES = (
         level=Level.WARNING,
         unless=r"\b(?:supported by both|works (?:fine|well) with)\b",
         title="This CUDA no longer compiles for the GPU",
-        decides="the GPU and the CUDA there: --assume gpu=NAME, --assume toolkit=VERSION",
+        decisive_fact="the GPU and the CUDA there: --assume gpu=NAME, --assume toolkit=VERSION",
     ),
     Signature(
         "told.node-left-out",
@@ -137,8 +137,8 @@ SIGNATURES = (
         level=Level.WARNING,
         unless=ADVICE,
         title="A device node that CUDA needs is not there",
-        sways=(Sway("utility-only", Cause.CONTAINER_DRIVER_CAPABILITIES, 30),),
-        decides="which of /dev/nvidia0, nvidiactl and nvidia-uvm are there",
+        modifiers=(Modifier("utility-only", Cause.CONTAINER_DRIVER_CAPABILITIES, 30),),
+        decisive_fact="which of /dev/nvidia0, nvidiactl and nvidia-uvm are there",
     ),
     Signature(
         "told.utility-only",
@@ -151,9 +151,9 @@ SIGNATURES = (
             r"|\blibcuda\S*.{0,20}\bnot (?:mounted|injected|mapped)\b|\bNVIDIA_DRIVER_CAPABILITIES\b.{0,30}\b(?:not set|unset|empty|missing|lacks)\b"
         ),
         level=Level.WARNING,
-        mark="utility-only",
+        evidence="utility-only",
         unless=ADVICE,
         title="The container was given the driver's tools, and not what CUDA needs",
-        decides="NVIDIA_DRIVER_CAPABILITIES in the container: compute,utility is needed",
+        decisive_fact="NVIDIA_DRIVER_CAPABILITIES in the container: compute,utility is needed",
     ),
 )

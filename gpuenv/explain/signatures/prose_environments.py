@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.explain.signatures.phrases import gap
 from gpuenv.explain.signatures.prose_devices import ADVICE
 from gpuenv.model.causes import Cause
@@ -23,7 +23,7 @@ SIGNATURES = (
         level=Level.WARNING,
         unless=ADVICE,
         title="The GPU fell off the bus",
-        decides="what the kernel's log says of the GPU: Xid 79",
+        decisive_fact="what the kernel's log says of the GPU: Xid 79",
     ),
     Signature(
         "told.after-sleep",
@@ -38,7 +38,7 @@ SIGNATURES = (
         ),
         level=Level.WARNING,
         unless=ADVICE,
-        decides="whether reloading the module cures it: rmmod nvidia_uvm and modprobe nvidia_uvm, or a reboot",
+        decisive_fact="whether reloading the module cures it: rmmod nvidia_uvm and modprobe nvidia_uvm, or a reboot",
     ),
     Signature(
         "told.not-rebooted",
@@ -49,10 +49,10 @@ SIGNATURES = (
         pattern=(
             r"\b(?:NVML|nvidia-smi|driver)\b.{0,60}\bversions? (?:\w+ ){0,3}(?:mismatch|(?:does|do)(?: not|n't) match|differ)|\b(?:driver|kernel module)\b.{0,40}\b(?:and|/) (?:the )?(?:\w+ )?librar\w+.{0,40}\b(?:mismatch|not match|differ\w*)"
         ),
-        needs=_HERE,
+        requires=_HERE,
         level=Level.WARNING,
         unless=rf"{ADVICE}|/ ?library version mismatch",
-        decides="whether it is gone after a reboot",
+        decisive_fact="whether it is gone after a reboot",
     ),
     Signature(
         "told.no-communication",
@@ -63,12 +63,12 @@ SIGNATURES = (
         pattern=r"\bnvidia-smi\b.{0,40}\b(?:cannot|could not|couldn't|can't|unable to|not) (?:communicate|talk)\b.{0,30}\bdrivers?\b(?!.{0,4}Make sure)",
         level=Level.WARNING,
         unless=ADVICE,
-        sways=(
-            Sway("new-kernel", Cause.DRIVER_KERNEL_INCOMPATIBLE, 6),
-            Sway("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 10),
-            Sway("nouveau", Cause.NOUVEAU_LOADED, 15),
+        modifiers=(
+            Modifier("new-kernel", Cause.DRIVER_KERNEL_INCOMPATIBLE, 6),
+            Modifier("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 10),
+            Modifier("nouveau", Cause.NOUVEAU_LOADED, 15),
         ),
-        decides="what modprobe nvidia says, and dkms status",
+        decisive_fact="what modprobe nvidia says, and dkms status",
     ),
     Signature(
         "told.container-lost",
@@ -80,11 +80,11 @@ SIGNATURES = (
             rf"\b(?:containers?|pods?)\b.{{0,60}}\b(?:los\w+|lost)\b (?:\w+ ){{0,3}}(?:GPUs?|CUDA|access to)|\bGPUs?\b.{{0,40}}\b(?:disappear\w*|gone|lost|vanish\w*)\b.{{0,40}}\b(?:from|in|inside|of) (?:the |a |my |our |running )*(?:containers?|pods?)\b"
             rf"|\bafter (?:\w+ ){{0,3}}daemon-reload\b.{{0,80}}\b(?:GPU|NVML|nvidia\S*|CUDA|containers?)\b.{{0,60}}{_BROKEN}"
         ),
-        needs=("gpu", "cuda"),
+        requires=("gpu", "cuda"),
         level=Level.WARNING,
         unless=rf"{ADVICE}|\b(?:lost|loses|losing) (?:its|their|the) (?:\w+ )?(?:ports?|network|address|mounts?|volumes?)\b",
         title="A running container has lost the GPU: its cgroup was set anew",
-        decides="whether it comes back with a new container, and systemctl daemon-reload takes it away",
+        decisive_fact="whether it comes back with a new container, and systemctl daemon-reload takes it away",
     ),
     Signature(
         "told.two-cupys",
@@ -93,12 +93,12 @@ SIGNATURES = (
         ((Cause.MULTIPLE_CUPY_PACKAGES, 0.72),),
         "CuPy documentation, Installation: only one of its packages may be installed",
         pattern=rf"\b(?:both|have|shows?|lists?|contains?|installed:?|pip list:?)(?:(?<=:)|\b).{{0,30}}\b(?P<one>{_CUPY})(?:[= ]+\d[\w.]*)?(?:,? and|,(?= cupy\S* ?[= ]+\d)) (?P<other>{_CUPY})(?![\w-])",
-        judge=lambda values: (
+        weights_fn=lambda values: (
             ((Cause.MULTIPLE_CUPY_PACKAGES, 0.72),) if values["one"].lower() != values["other"].lower() else ()
         ),
         level=Level.WARNING,
         unless=ADVICE,
-        mark="two-cupys",
+        evidence="two-cupys",
         title="Two packages of CuPy own the same files",
     ),
     Signature(
@@ -113,7 +113,7 @@ SIGNATURES = (
         level=Level.WARNING,
         unless=rf"{ADVICE}|\b(?:want|wanted|prefer|need|enough)\b",
         title="The framework there is a build for the CPU",
-        decides="torch.version.cuda: None is a build without CUDA",
+        decisive_fact="torch.version.cuda: None is a build without CUDA",
     ),
     Signature(
         "told.host-library",
@@ -142,7 +142,7 @@ SIGNATURES = (
         level=Level.WARNING,
         unless=ADVICE,
         title="What worked with another release of CuPy does not with this one",
-        decides="whether it is CuPy's fault or the program above uses what was removed: the release notes",
+        decisive_fact="whether it is CuPy's fault or the program above uses what was removed: the release notes",
     ),
     Signature(
         "told.not-of-cupy",
@@ -167,7 +167,7 @@ SIGNATURES = (
             r"\bkernel\b.{0,60}\b(?:float(?:32)?|double|int(?:32)?)\b.{0,80}\b(?:float64|float32|double|int64|complex\d*)\b.{0,60}\b(?:garbage|wrong|zeros?|nonsense|nan|incorrect)\b"
             r"|\b(?:garbage|wrong|zeros|incorrect)\b.{0,80}\bkernel\b.{0,60}\b(?:float64|float32|double|int64)\b.{0,40}\b(?:instead|although|but|array)"
         ),
-        needs=("cupy", "cuda"),
+        requires=("cupy", "cuda"),
         level=Level.WARNING,
         unless=ADVICE,
         title="The kernel reads an array of one type as one of another",
@@ -182,7 +182,7 @@ SIGNATURES = (
             r"\b(?:results?|values?|data|output)\b.{0,40}\b(?:wrong|incorrect|stale|garbage|differ\w*|random|corrupt\w*|nan)\b.{0,40}\b(?:unless|without|if I (?:do not|don't)|when I (?:do not|don't)) .{0,40}\bsynchroni[sz]e"
             r"|\b(?:only|correct|right|fine) (?:if|when|after|with) .{0,40}\bsynchroni[sz]e\b"
         ),
-        needs=("cupy", "cuda", "torch-error"),
+        requires=("cupy", "cuda", "torch-error"),
         level=Level.WARNING,
         unless=ADVICE,
         title="Work on two streams, or of host and device, is not ordered",

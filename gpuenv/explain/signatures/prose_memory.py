@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.explain.signatures.prose_devices import ADVICE, MEMORY, NOT
 from gpuenv.model.causes import Cause
 
@@ -24,11 +24,11 @@ SIGNATURES = (
             r"\bout[- ]of[- ](?:GPU |video |device )?(?:memory|VRAM)\b(?: \w+)? ?(?:errors?|exceptions?|issues?|crash\w*|fail\w*)\b|\b(?:runs?|ran|running|goes|went) out of (?:\w+ )?(?:memory|VRAM)\b"
             r"|\b(?:CUDA|GPU) OOM(?:s|ed)?\b|\bOOMs? (?:errors?|on (?:the |my )?(?:GPU|card))"
         ),
-        needs=_HERE,
+        requires=_HERE,
         level=Level.WARNING,
         unless=rf"{ADVICE}|\b(?:no|without|avoid\w*|never|not|n't|prevent\w*|instead of|retr(?:y|ies)|handled|caught|recover\w*|host|system|killed process|oom-kill\w*|disk)\b",
         title="An allocation on the GPU is larger than what is free",
-        decides="how much is free and who holds the rest: nvidia-smi",
+        decisive_fact="how much is free and who holds the rest: nvidia-smi",
     ),
     Signature(
         "told.cuda-library",
@@ -42,8 +42,8 @@ SIGNATURES = (
         level=Level.WARNING,
         unless=ADVICE,
         title="A CUDA library is not found, or another one is found first",
-        sways=(Sway("ld-library-path", Cause.LIBRARY_PATH_CONFLICT, 8),),
-        decides="which file the loader takes: LD_DEBUG=libs, or gpuenv doctor",
+        modifiers=(Modifier("ld-library-path", Cause.LIBRARY_PATH_CONFLICT, 8),),
+        decisive_fact="which file the loader takes: LD_DEBUG=libs, or gpuenv doctor",
     ),
     Signature(
         "told.memory-of-the-gone",
@@ -94,10 +94,10 @@ SIGNATURES = (
             rf"|{MEMORY}.{{0,40}}{NOT} (?:\w+ )?(?:released|freed|deallocated|cleared|returned).{{0,20}}\b(?:after|when|once|upon)\b(?: \w+){{0,4}} (?:interr?upt\w*|{_OVER})\b"
             rf"|\bprevious process\w*.{{0,60}}(?:still )?hold\w* .{{0,20}}memory|other (?:users?|process\w*).{{0,60}}(?:occup|hold|us|tak)\w* .{{0,30}}{MEMORY}"
         ),
-        needs=(*_HERE, "smi-table"),
+        requires=(*_HERE, "smi-table"),
         level=Level.WARNING,
         unless=ADVICE,
         title="Processes of which the user knows nothing hold the GPU's memory",
-        decides="which processes hold the driver's device nodes: fuser -v /dev/nvidia*",
+        decisive_fact="which processes hold the driver's device nodes: fuser -v /dev/nvidia*",
     ),
 )

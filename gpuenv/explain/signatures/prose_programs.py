@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.explain.signatures.phrases import GOOD, SEVERAL, SINGLE
 from gpuenv.explain.signatures.prose_devices import ADVICE
 from gpuenv.model.causes import Cause
@@ -37,7 +37,7 @@ SIGNATURES = (
         level=Level.WARNING,
         unless=ADVICE,
         title="Several processes write one kernel cache",
-        decides="whether it is gone when each process has a folder of its own: CUPY_CACHE_DIR",
+        decisive_fact="whether it is gone when each process has a folder of its own: CUPY_CACHE_DIR",
     ),
     Signature(
         "told.cache-home",
@@ -63,11 +63,11 @@ SIGNATURES = (
             rf"\b{_STREAM}.{{0,140}}\b{_WRONG}|\b{_WRONG}.{{0,100}}\b{_STREAM}"
             rf"|\b{_STREAM}.{{0,80}}(?:\bnot|\bnever|n't) (?:\w+ ){{0,2}}(?:synchroni[sz]ed|ordered|waited)\b"
         ),
-        needs=(*_HERE, "cuda-stream"),
+        requires=(*_HERE, "cuda-stream"),
         level=Level.WARNING,
         unless=rf"{ADVICE}|\bstreaming\b|(?:std|file|output|input|text) ?streams?\b",
         title="Work on two streams is not ordered",
-        decides="whether a synchronisation between the two cures it",
+        decisive_fact="whether a synchronisation between the two cures it",
     ),
     Signature(
         "told.precision-lost",
@@ -80,11 +80,11 @@ SIGNATURES = (
             rf"|\b{_NUMBER}\b.{{0,80}}\b(?:los(?:es|ing|t|s of)|reduc\w+|lower\w*|less|degrad\w+|only single|truncat\w+|downcast\w*)\b (?:\w+ ){{0,3}}(?:precision|accuracy|to (?:float|int|half|single)\w*)"
             rf"|\b(?:silently|implicitly) (?:downcast|truncat|round|convert|cast)\w*\b.{{0,60}}\b{_NUMBER}"
         ),
-        needs=("cupy", "cuda", "user-kernel"),
+        requires=("cupy", "cuda", "user-kernel"),
         level=Level.WARNING,
         unless=rf"{ADVICE}|\bTF32 (?:is|was) (?:off|on)|\b(?:no|without(?: any)?) loss\b|\bnot los",
         title="Types do not agree, or precision is lost silently",
-        decides="the types of every array and literal in the expression",
+        decisive_fact="the types of every array and literal in the expression",
     ),
     Signature(
         "told.too-many-elements",
@@ -98,11 +98,11 @@ SIGNATURES = (
             rf"|\b(?:wrong|incorrect|fails?|crash\w*|error|illegal|garbage|zeros?)\b.{{0,80}}\b{_LARGE} ?(?:\w+ )?(?:2 ?(?:\*\*|\^) ?3[12]|int32|4 ?GB|2 ?GB)"
             rf"|\b{_LARGE} ?(?:\w+ )?(?:2 ?(?:\*\*|\^) ?3[12]|int32)\b.{{0,100}}\b(?:wrong|incorrect|fails?|crash\w*|error|illegal|garbage|zeros?)"
         ),
-        needs=("cupy", "cupyx"),
+        requires=("cupy", "cupyx"),
         level=Level.WARNING,
         unless=ADVICE,
         title="The array has more elements than a number of 32 bits counts",
-        decides="whether the newest CuPy of the line does the same, and how many elements it takes",
+        decisive_fact="whether the newest CuPy of the line does the same, and how many elements it takes",
     ),
     Signature(
         "told.header-not-located",
@@ -116,7 +116,7 @@ SIGNATURES = (
         level=Level.WARNING,
         unless=ADVICE,
         title="A header of the CUDA toolkit is not found",
-        decides="whether the toolkit's headers are installed, and where CUDA_PATH points",
+        decisive_fact="whether the toolkit's headers are installed, and where CUDA_PATH points",
     ),
     Signature(
         "told.second-gpu",
@@ -134,12 +134,12 @@ SIGNATURES = (
             r"|\bwrong\b.{0,60}\ball (?:GPUs|devices|cards) (?:except|but)\b"
             r"|\b(?:GPU|CUDA|cupy)\b.{0,100}\bdevice[- ]mismatch\b|\bdevice[- ]mismatch\b.{0,60}\b(?:GPUs?|CUDA|cupy)\b"
         ),
-        needs=_HERE,
+        requires=_HERE,
         level=Level.WARNING,
-        mark="second-gpu",
+        evidence="second-gpu",
         unless=rf"{ADVICE}|\binvalid device ordinal\b|\bout of memory\b|\bno (?:device|GPU)\b",
         title="An array of one GPU is used on another: the kernel runs on the current device",
-        sways=(Sway("visible-in-code", Cause.VISIBLE_DEVICES_SET_TOO_LATE, 12),),
-        decides="whether it is gone with the device made current first, or with that GPU alone visible",
+        modifiers=(Modifier("visible-in-code", Cause.VISIBLE_DEVICES_SET_TOO_LATE, 12),),
+        decisive_fact="whether it is gone with the device made current first, or with that GPU alone visible",
     ),
 )

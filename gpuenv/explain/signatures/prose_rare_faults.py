@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.explain.signatures.prose_devices import ADVICE
 from gpuenv.model.causes import Cause
 
@@ -37,7 +37,7 @@ SIGNATURES = (
         ((Cause.MULTIPLE_CUPY_PACKAGES, 0.7),),
         "CuPy documentation, Installation: only one of its packages may be installed",
         pattern=rf"\b(?P<one>{_WHEEL})\b.{{0,100}}\b(?P<other>{_WHEEL})\b.{{0,20}}\b(?:beside|next to|alongside|on top of|in addition to|although|as well)\b",
-        judge=lambda values: (
+        weights_fn=lambda values: (
             ((Cause.MULTIPLE_CUPY_PACKAGES, 0.7),) if values["one"].lower() != values["other"].lower() else ()
         ),
         level=Level.WARNING,
@@ -60,7 +60,7 @@ SIGNATURES = (
         # What worked before, an upgrade or a reload of systemd has taken away.
         unless=rf"{ADVICE}|\b(?:daemon-reload|systemctl|(?:up(?:grad|dat)|install)\w*|apt|dnf|yum|pacman|reboot\w*|lost|loses?|losing|gone|disappear\w*|vanish\w*|(?:works|worked)(?: fine)? (?:until|before|unless))\b",
         title="A node that CUDA needs is made by the first CUDA program outside of containers",
-        sways=(Sway("uvm-absent", Cause.DEVICE_NODE_MISSING, 4),),
-        decides="ls -l /dev/nvidia-uvm before and after a CUDA program ran on the host",
+        modifiers=(Modifier("uvm-absent", Cause.DEVICE_NODE_MISSING, 4),),
+        decisive_fact="ls -l /dev/nvidia-uvm before and after a CUDA program ran on the host",
     ),
 )

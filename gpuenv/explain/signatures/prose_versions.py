@@ -60,13 +60,13 @@ SIGNATURES = (
         f"{_MATRIX}: the first branches of the generations",
         pattern=_any(FIRST_BRANCH, _driver),
         level=Level.WARNING,
-        judge=_judged(
+        weights_fn=_judged(
             lambda name, value: int(value) < FIRST_BRANCH[name],
             ((Cause.GPU_TOO_NEW_FOR_DRIVER, 0.66), (Cause.DRIVER_INSTALL_BROKEN, 0.05)),
         ),
         unless=_SETTLED,
         title="This branch of the driver is older than the GPU",
-        decides="the GPU's name, and the driver's branch: --assume gpu=NAME, --assume driver=VERSION",
+        decisive_fact="the GPU's name, and the driver's branch: --assume gpu=NAME, --assume driver=VERSION",
     ),
     Signature(
         "told.branch-newer",
@@ -76,13 +76,13 @@ SIGNATURES = (
         f"{_MATRIX}: the last branches of the generations",
         pattern=_any(LAST_BRANCH, _driver),
         level=Level.WARNING,
-        judge=_judged(
+        weights_fn=_judged(
             lambda name, value: int(value) > LAST_BRANCH[name],
             ((Cause.GPU_REMOVED_FROM_DRIVER, 0.66), (Cause.DRIVER_INSTALL_BROKEN, 0.05)),
         ),
         unless=_SETTLED,
         title="This branch of the driver no longer supports the GPU",
-        decides="the GPU's name, and the driver's branch: --assume gpu=NAME, --assume driver=VERSION",
+        decisive_fact="the GPU's name, and the driver's branch: --assume gpu=NAME, --assume driver=VERSION",
     ),
     Signature(
         "told.cuda-older",
@@ -92,13 +92,13 @@ SIGNATURES = (
         "CUDA Toolkit Release Notes 11.1, 11.8 and 12.8: the architectures that are new in them",
         pattern=_any(FIRST_CUDA, _CUDA.format),
         level=Level.WARNING,
-        judge=_judged(
+        weights_fn=_judged(
             lambda name, value: CudaVersion.parse(value) < FIRST_CUDA[name],
             ((Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.56), (Cause.NO_KERNEL_IMAGE, 0.18)),
         ),
         unless=_SETTLED,
         title="This CUDA is older than the GPU",
-        decides="the GPU and the CUDA there: --assume gpu=NAME, --assume toolkit=VERSION",
+        decisive_fact="the GPU and the CUDA there: --assume gpu=NAME, --assume toolkit=VERSION",
     ),
     Signature(
         "told.driver-older",
@@ -110,14 +110,14 @@ SIGNATURES = (
             rf"^(?=.{{0,400}}\b{_TROUBLE}\b)(?:(?=.{{0,300}}?{_MAJOR.format('major')}).{{0,300}}?\b{_DRIVER}{_BRANCH.format('branch')})"
         ),
         level=Level.WARNING,
-        judge=lambda values: (
+        weights_fn=lambda values: (
             ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.62), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.08))
             if int(values["branch"]) < OLDEST_BRANCH[values["major"]]
             else ()
         ),
         unless=_SETTLED,
         title="The driver is older than this CUDA needs",
-        decides="the driver's version: nvidia-smi",
+        decisive_fact="the driver's version: nvidia-smi",
     ),
     Signature(
         "told.launch-too-large",
@@ -129,10 +129,10 @@ SIGNATURES = (
             r"\b(?:block|grid|threads?|launch)[ _-]?(?:dim\w*|sizes?|configuration)?\b.{0,30}\b(?:exceed\w*|(?:is |are )?(?:more|larger|greater) than)\b.{0,40}\b(?:threads (?:per|in a) block|(?<![\d.])\d\d?[,.]?\d{3}\b(?: threads| blocks| in [xyz]\b|$)|GPU'?s? limit|device'?s? limit)"
             r"|\btoo many threads (?:per|in (?:a|the)) block\b"
         ),
-        needs=("cuda", "gpu", "cupy", "other-jit", "launch-frame"),
+        requires=("cuda", "gpu", "cupy", "other-jit", "launch-frame"),
         level=Level.WARNING,
         unless=r"\b(?:must not|may not|should not|cannot|can't|never|if|keep|so that|no more)\b|: (?:no|OK)\b",
         title="The launch asks for more threads or blocks than the GPU gives",
-        decides="the block size and the grid of the launch that fails",
+        decisive_fact="the block size and the grid of the launch that fails",
     ),
 )

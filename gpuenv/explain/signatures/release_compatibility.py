@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.explanation_types import Signature, Sway
+from gpuenv.explain.explanation_types import Modifier, Signature
 from gpuenv.explain.signatures.package_managers import PLATFORM
 from gpuenv.model.causes import Cause
 
@@ -53,7 +53,7 @@ SIGNATURES = (
             rf"|[Ww]heels are available for [`']?{_GPU_PACKAGE}[`']?.{{0,40}} on the following platform"
         ),
         title="A package there has no wheel for this platform",
-        sways=(Sway("jetson", Cause.JETSON_TEGRA, 5),),
+        modifiers=(Modifier("jetson", Cause.JETSON_TEGRA, 5),),
     ),
     Signature(
         "pip.no-match-any",
@@ -63,8 +63,8 @@ SIGNATURES = (
         "pip, resolution/resolvelib/factory.py: of a name that the index has, no file fits",
         pattern=r"satisfies the requirement (?:onnxruntime|vllm|flash-attn|numba|llvmlite|chainer|bitsandbytes|thinc|spacy|cucim[\w-]{0,8}|cuda-(?:python|bindings|core))(?![\w-]).{0,40}\(from versions: none\)",
         title="The index has that package, and no file of it for this Python and platform",
-        sways=PLATFORM,
-        decides="the Python, the architecture and the C library: --assume python=, --assume arch=, --assume libc=",
+        modifiers=PLATFORM,
+        decisive_fact="the Python, the architecture and the C library: --assume python=, --assume arch=, --assume libc=",
     ),
     Signature(
         "conda.not-there",
@@ -83,12 +83,12 @@ SIGNATURES = (
         "musl, ldso/dynlink.c; qemu-user, linux-user/elfload.c; ld.so: the loader of another architecture or of glibc",
         pattern=r"ld-linux-[\w-]+\.so\.\d: (?:No such file|cannot open)|(?:cannot open shared object(?: file)?|loading shared library):? ld-linux-|['\"]\S*ld-linux-[\w-]+\.so\.\d['\"]: No such file",
         title="The files are made for another C library or architecture",
-        needs=("cupy", "cuda", "container", "aarch64", "musl"),
-        sways=(
-            Sway("foreign-container", Cause.IMAGE_REQUIRES_OTHER_DRIVER, 12),
-            Sway("foreign-container", Cause.PLATFORM_WHEEL_MISSING, 0.3),
+        requires=("cupy", "cuda", "container", "aarch64", "musl"),
+        modifiers=(
+            Modifier("foreign-container", Cause.IMAGE_REQUIRES_OTHER_DRIVER, 12),
+            Modifier("foreign-container", Cause.PLATFORM_WHEEL_MISSING, 0.3),
         ),
-        decides="the machine's architecture (uname -m) and C library",
+        decisive_fact="the machine's architecture (uname -m) and C library",
     ),
     Signature(
         "image.other-architecture",
@@ -101,8 +101,8 @@ SIGNATURES = (
             r"|No manifest for arch|\bqemu-(?:x86_64|aarch64)\S*: Could not open '"
         ),
         title="The image is made for another architecture",
-        needs=("container", "kubernetes", "cuda", "gpu", "nvidia-card", "jetson", "aarch64"),
-        mark="foreign-container",
-        decides="the image's architecture (docker image inspect) and the machine's (uname -m)",
+        requires=("container", "kubernetes", "cuda", "gpu", "nvidia-card", "jetson", "aarch64"),
+        evidence="foreign-container",
+        decisive_fact="the image's architecture (docker image inspect) and the machine's (uname -m)",
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Level, Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 from gpuenv.model.versions import ComputeCapability
 
@@ -39,11 +39,11 @@ SIGNATURES = (
         pattern=(
             r"\b(?:using|uses?|have|has|had|installed|with|on|is|runs?|machine|container|system|toolkit)\b.{0,24}\bCUDA (?:toolkit |version |runtime )?(?P<cuda>\d{1,2}(?:\.\d)?)\b.{0,120}\b(?:installed|got|have|has|using|uses|is|with|pulls|installs|but)\b.{0,40}\bcupy[-_]cuda(?P<line>\d{2,3}|\d\dx)\b"
         ),
-        judge=_other_wheel,
-        needs=("complaint",),
+        weights_fn=_other_wheel,
+        requires=("complaint",),
         level=Level.WARNING,
         title="The CuPy wheel there is for another CUDA than the one that is named",
-        decides="the CUDA that is installed and the CuPy: --assume toolkit=VERSION, --assume cupy=NAME==VERSION",
+        decisive_fact="the CUDA that is installed and the CuPy: --assume toolkit=VERSION, --assume cupy=NAME==VERSION",
     ),
     Signature(
         "numpy.of-two",
@@ -53,8 +53,8 @@ SIGNATURES = (
         "NumPy 2.0 to 2.3, _core/src/multiarray: array_can_cast_safely, and PyArray_CheckFromAny_int",
         pattern=r"can_cast\(\) does not support Python ints|Unable to avoid copy while creating an array as requested",
         title="What CuPy asks of NumPy is no longer so in NumPy 2",
-        needs=("cupy",),
-        decides="the versions of NumPy and CuPy",
+        requires=("cupy",),
+        decisive_fact="the versions of NumPy and CuPy",
     ),
     Signature(
         "cupy.conda-headers",
@@ -64,7 +64,7 @@ SIGNATURES = (
         "CuPy 13 and 14, cupy/_environment.py: the headers are looked for where the CuPy there says that it is from",
         pattern=r"_get_conda_cuda_path\(\)|\bin _get_include_dir_from_conda_or_wheel",
         title="CuPy looks for CUDA's headers as one of conda's packages, or one of pip's, would",
-        decides="whether pip list and conda list both show a CuPy",
+        decisive_fact="whether pip list and conda list both show a CuPy",
     ),
     Signature(
         "cupy.conda-prefix",
@@ -73,9 +73,9 @@ SIGNATURES = (
         ((Cause.CUPY_BUG, 0.74),),
         "CuPy 14.0, cupy/_environment.py: a variable that only an activated environment has",
         pattern=r"\bKeyError: 'CONDA_PREFIX'",
-        needs=("cupy",),
+        requires=("cupy",),
         title="CuPy relies on a variable that is set only where conda's environment is activated",
-        decides="whether it works with the environment activated, and with the newest CuPy of the line",
+        decisive_fact="whether it works with the environment activated, and with the newest CuPy of the line",
     ),
     Signature(
         "cupy.second-import",
@@ -89,7 +89,7 @@ SIGNATURES = (
         "Cython: what the second import of a module says, whose first one failed",
         pattern=r"type object 'cupy\S+' has no attribute '__reduce_cython__'",
         title="An import of CuPy has failed before, and this is said of the next one",
-        decides="the first error, in a new Python: most often a CUDA library that is not found",
+        decisive_fact="the first error, in a new Python: most often a CUDA library that is not found",
     ),
     Signature(
         "cupy.builder-frames",
@@ -99,7 +99,7 @@ SIGNATURES = (
         "CuPy 10 to 14, install/cupy_builder: frames of a build",
         pattern=r"[/\\]cupy_builder[/\\]\w+\W{1,3}\w{2}\W{1,4}line \d+, in \w+|cupy_builder[/\\]\S+ .*(?:CalledProcessError|non-zero exit status|raise )",
         title="CuPy was built from source, and the build failed",
-        mark="building-cupy",
+        evidence="building-cupy",
     ),
     Signature(
         "cupy.sdist-link",
@@ -112,7 +112,7 @@ SIGNATURES = (
             r"|cupy\S*\.obj : error LNK\d+"
         ),
         title="CuPy was built from source against another CUDA, or for another platform",
-        mark="building-cupy",
+        evidence="building-cupy",
     ),
     Signature(
         "python.device-as-number",
@@ -121,13 +121,13 @@ SIGNATURES = (
         ((Cause.MIG_MISCONFIGURED, 0.74),),
         "CPython, int(); CUDA C++ Programming Guide, CUDA_VISIBLE_DEVICES: numbers, GPU-UUID or MIG-UUID",
         pattern=r"invalid literal for int\(\) with base 10: b?'(?P<kind>MIG|GPU)-",
-        judge=lambda values: (
+        weights_fn=lambda values: (
             ((Cause.MIG_MISCONFIGURED, 0.74),)
             if values["kind"].upper() == "MIG"
             else ((Cause.VISIBLE_DEVICES_HIDE_GPU, 0.62), (Cause.INVALID_DEVICE_ORDINAL, 0.1))
         ),
         title="A program takes the name of a GPU or of a MIG instance in CUDA_VISIBLE_DEVICES for a number",
-        decides="CUDA_VISIBLE_DEVICES, and whether it works with a number",
+        decisive_fact="CUDA_VISIBLE_DEVICES, and whether it works with a number",
     ),
     Signature(
         "cupy.circular-import",
@@ -137,7 +137,7 @@ SIGNATURES = (
         "CPython, ImportError: circular import, between modules of CuPy's own",
         pattern=r"cannot import name '(?!_core|_environment|_version|core|cuda|_kernel|ndarray|fusion)\w+' from partially initialized module 'cupy",
         title="Modules of CuPy import each other in a circle",
-        decides="whether the newest CuPy of the line does the same, in an environment that has no other",
+        decisive_fact="whether the newest CuPy of the line does the same, in an environment that has no other",
     ),
     Signature(
         "cupy.library-refused",
@@ -154,9 +154,9 @@ SIGNATURES = (
         "cusparse.h, cusolver_common.h and cutensor/types.h: status enumerators; CuPy hands the arguments over",
         pattern=r"CU(?:SPARSE|SOLVER|TENSOR)_STATUS_(?:INVALID_VALUE|NOT_SUPPORTED)|CURAND_STATUS_TYPE_ERROR",
         title="A CUDA library refused the arguments that CuPy handed to it",
-        needs=("cupy",),
-        decides="whether the newest CuPy of the line does the same, and how large the arrays are",
-        sways=(Sway("ld-library-path", Cause.LIBRARY_PATH_CONFLICT, 6),),
+        requires=("cupy",),
+        decisive_fact="whether the newest CuPy of the line does the same, and how large the arrays are",
+        modifiers=(Modifier("ld-library-path", Cause.LIBRARY_PATH_CONFLICT, 6),),
     ),
     Signature(
         "nccl.multicast",
@@ -166,7 +166,7 @@ SIGNATURES = (
         "NCCL, src/transport/nvls.cc: NVLink SHARP, multicast objects that the fabric manager sets up",
         pattern=r"transport/nvls\.cc:\d+ (?:NCCL WARN )?Cuda failure \d+",
         title="NVLink's multicast cannot be used: the fabric manager has not made it ready",
-        decides="nvidia-smi -q, section Fabric, and whether it works with NCCL_NVLS_ENABLE=0",
+        decisive_fact="nvidia-smi -q, section Fabric, and whether it works with NCCL_NVLS_ENABLE=0",
     ),
     Signature(
         "xla.old-ptxas",
@@ -175,9 +175,9 @@ SIGNATURES = (
         ((Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.8), (Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.05)),
         "xla/stream_executor/gpu/asm_compiler.cc and cuda/subprocess_compilation.cc",
         pattern=r"ptxas does not support CC (?P<capability>\d{1,2}\.\d)|ptxas ptxas too old",
-        judge=_ptxas,
+        weights_fn=_ptxas,
         title="The ptxas that is found does not know the GPU",
-        decides="which ptxas comes first in PATH, and of which CUDA it is",
+        decisive_fact="which ptxas comes first in PATH, and of which CUDA it is",
     ),
     Signature(
         "torch.cudnn-probe",
@@ -192,7 +192,7 @@ SIGNATURES = (
         "torch/backends/cudnn/__init__.py: is_acceptable warns, and torch goes on with kernels of its own",
         pattern=r"cuDNN(?:/MIOpen)? library not found\. Check your|PyTorch was compiled without cuDNN(?:/MIOpen)? support",
         title="torch goes on without cuDNN or MIOpen: the warning alone is no failure",
-        decides="whether the program goes on behind the warning",
+        decisive_fact="whether the program goes on behind the warning",
     ),
     Signature(
         "cudf.old-ptx",
@@ -214,10 +214,10 @@ SIGNATURES = (
             r"(?P<header>[\w./-]+): (?:\[jitify\] )?File not found"
         ),
         level=Level.WARNING,
-        mark="header-not-found",
-        needs=("cuda", "cupy"),
+        evidence="header-not-found",
+        requires=("cuda", "cupy"),
         unless=r"cupy_jitify_exercise|\.cuh\(\d+\): warning",  # CuPy tries its own out, and goes on without some
         title="The header {header}, which a kernel includes, is not found",
-        decides="whether the toolkit's headers are installed, and where CUDA_PATH points",
+        decisive_fact="whether the toolkit's headers are installed, and where CUDA_PATH points",
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.explanation_types import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.model.causes import Cause
 
 _OLD_GPU = ((Cause.NO_KERNEL_IMAGE, 0.45), (Cause.GPU_REMOVED_FROM_TOOLKIT, 0.32))
@@ -16,7 +16,7 @@ SIGNATURES = (
         "XLA, stream_executor: asm_compiler.cc and ptx_compiler_helpers.cc",
         pattern=r"Couldn't (?:get|invoke) ptxas\b|No PTX compilation provider is available|ptxas(?:\.exe)? (?:was )?not found|(?:failed to launch|cannot find|could not find) ptxas\b",
         title="XLA does not find ptxas, a part of the CUDA toolkit",
-        decides="whether ptxas is on PATH, or in the package nvidia-cuda-nvcc of the environment",
+        decisive_fact="whether ptxas is on PATH, or in the package nvidia-cuda-nvcc of the environment",
     ),
     Signature(
         "jax.fell-back",
@@ -27,12 +27,12 @@ SIGNATURES = (
         pattern=r"No GPU/TPU found, falling back to CPU",
         level=Level.WARNING,
         title="JAX uses the CPU: its jaxlib has no CUDA, or CUDA did not start",
-        sways=(
-            Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 20),
-            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 60),
-            Sway("driver-none", Cause.NO_DRIVER, 10),
+        modifiers=(
+            Modifier("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 20),
+            Modifier("gpu-none", Cause.NO_NVIDIA_GPU, 60),
+            Modifier("driver-none", Cause.NO_DRIVER, 10),
         ),
-        decides="whether pip list shows a plug-in of JAX for CUDA",
+        decisive_fact="whether pip list shows a plug-in of JAX for CUDA",
     ),
     Signature(
         "torch.deserialize-device",
@@ -49,8 +49,8 @@ SIGNATURES = (
         ("no hip gpus are available",),
         ((Cause.ROCM_MISMATCH, 0.62), (Cause.VISIBLE_DEVICES_HIDE_GPU, 0.15)),
         "torch, c10/hip/HIPFunctions.cpp",
-        mark="rocm",
-        decides="whether the GPU is one of AMD's that this ROCm supports: rocminfo",
+        evidence="rocm",
+        decisive_fact="whether the GPU is one of AMD's that this ROCm supports: rocminfo",
     ),
     Signature(
         "program.gpu-too-old",
@@ -63,7 +63,7 @@ SIGNATURES = (
             r"|LLVM ERROR: Cannot select: intrinsic %llvm\.nvvm"
         ),
         title="The program has no code for a GPU of this age",
-        decides="the GPU's compute capability: --assume gpu=NAME",
+        decisive_fact="the GPU's compute capability: --assume gpu=NAME",
     ),
     Signature(
         "torch.cuda-part-missing",
@@ -73,7 +73,7 @@ SIGNATURES = (
         "ld.so and Windows: a module built with a CUDA build of torch meets a CPU build",
         pattern=r"lib(?:torch|c10)_cuda\S*\.so\S*: cannot open shared object|(?:torch|c10)_cuda\S*\.dll\W.{0,20}(?:not found|could not be found|cannot be found|is missing)",
         title="A module wants the CUDA part of torch, and the torch there has none",
-        decides="torch.version.cuda: None is a build without CUDA",
+        decisive_fact="torch.version.cuda: None is a build without CUDA",
     ),
     Signature(
         "bitsandbytes.setup",
@@ -83,8 +83,8 @@ SIGNATURES = (
         "bitsandbytes, cextension.py and cuda_setup/main.py",
         pattern=r"CUDA Setup failed despite (?:CUDA|GPU) being available|libbitsandbytes_cpu\S*: undefined symbol|Configured CUDA binary not found|libbitsandbytes_cuda\S*: cannot open",
         title="bitsandbytes found no CUDA library of the version that it has code for",
-        sways=(Sway("jetson", Cause.JETSON_TEGRA, 60), Sway("wsl", Cause.WSL_LIBCUDA, 20)),
-        decides="what python -m bitsandbytes prints",
+        modifiers=(Modifier("jetson", Cause.JETSON_TEGRA, 60), Modifier("wsl", Cause.WSL_LIBCUDA, 20)),
+        decisive_fact="what python -m bitsandbytes prints",
     ),
     Signature(
         "vllm.no-platform",
@@ -94,8 +94,11 @@ SIGNATURES = (
         "vllm, config: DeviceConfig",
         pattern=r"RuntimeError: Failed to infer device type",
         title="vLLM finds no platform: NVML does not answer, or torch has no CUDA",
-        sways=(Sway("container", Cause.CONTAINER_WITHOUT_GPU, 4), Sway("cpu-torch", Cause.CPU_ONLY_FRAMEWORK, 5)),
-        decides="what nvidia-smi says in the same place",
+        modifiers=(
+            Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 4),
+            Modifier("cpu-torch", Cause.CPU_ONLY_FRAMEWORK, 5),
+        ),
+        decisive_fact="what nvidia-smi says in the same place",
     ),
     Signature(
         "cli.device-filters",
@@ -105,8 +108,8 @@ SIGNATURES = (
         "libnvidia-container, src/nvcgo: cgroup v2 device filters; an unprivileged engine, or a version before 1.13",
         pattern=r"failed to add device rules|existing device filters attached to the cgroup|bpf_prog_query\(BPF_CGROUP_DEVICE\) failed",
         title="The container toolkit may not change the container's cgroup, or does not know this kernel's",
-        mark="container",
-        decides="whether the engine is rootless (no-cgroups = true then), and the version of libnvidia-container",
+        evidence="container",
+        decisive_fact="whether the engine is rootless (no-cgroups = true then), and the version of libnvidia-container",
     ),
     Signature(
         "torch.nccl-words",
@@ -116,7 +119,7 @@ SIGNATURES = (
         "torch, distributed/c10d/NCCLUtils.hpp; nccl.h, ncclGetErrorString",
         pattern=r"NCCL error in: .{0,120}(?:unhandled (?:cuda|system) error|internal error)|^(?!.*NCCL_ERROR_).*\bunhandled (?:cuda|system) error\b.{0,60}NCCL",
         title="NCCL gave up: its own log says why",
-        decides="the lines of NCCL_DEBUG=INFO before it",
+        decisive_fact="the lines of NCCL_DEBUG=INFO before it",
     ),
     Signature(
         "link.libcuda",
@@ -126,7 +129,7 @@ SIGNATURES = (
         "binutils, ld: of libcuda, which the driver or the toolkit's stubs folder has; Triton links it too",
         pattern=r"cannot find -lcuda(?![\w-])",
         title="The linker does not find libcuda.so, of the driver or of the toolkit's stubs",
-        decides="whether libcuda.so.1 is there: ldconfig -p | grep libcuda",
+        decisive_fact="whether libcuda.so.1 is there: ldconfig -p | grep libcuda",
     ),
     Signature(
         "cmake.no-compiler",
@@ -136,7 +139,7 @@ SIGNATURES = (
         "CMake, Modules/CMakeDetermineCUDACompiler.cmake",
         pattern=r"CMAKE_CUDA_COMPILER not set, after EnableLanguage|Failed to find nvcc\.|Compiler requires the CUDA toolkit",
         title="CMake finds no nvcc",
-        decides="where nvcc is, and CUDA_HOME",
+        decisive_fact="where nvcc is, and CUDA_HOME",
     ),
     Signature(
         "persistenced.failed",
@@ -146,7 +149,7 @@ SIGNATURES = (
         "nvidia-persistenced, the strings of the program",
         pattern=r"nvidia-persistenced failed to initialize|nvidia-persistenced.{0,60}Failed to (?:query NVIDIA devices|start)|nvidia-persistenced\.service: (?:Failed with result|Main process exited, code=exited)",
         title="nvidia-persistenced finds no loaded driver",
-        decides="what modprobe nvidia and the kernel's log say",
+        decisive_fact="what modprobe nvidia and the kernel's log say",
     ),
     Signature(
         "pcie.error",
@@ -165,7 +168,7 @@ SIGNATURES = (
         "Windows, events Display 4101 and nvlddmkm 13, 14 and 153: timeout detection and recovery",
         pattern=r"nvlddmkm.{0,60}(?:stopped responding|has (?:successfully )?recovered|event (?:id )?(?:13|14|153)\b)|VIDEO_TDR_(?:FAILURE|ERROR).{0,40}nvlddmkm",
         title="Windows has restarted the driver, which did not answer in time",
-        decides="whether kernels run longer than two seconds (TdrDelay), or it comes with other programs too",
+        decisive_fact="whether kernels run longer than two seconds (TdrDelay), or it comes with other programs too",
     ),
     Signature(
         "windows.torch-dll",
@@ -184,7 +187,7 @@ SIGNATURES = (
         "torch, aten/src/ATen/native/cudnn/Conv_v8.cpp",
         pattern=r"(?:GET|FIND) was unable to find an engine to execute this computation|CUDNN_STATUS_MAPPING_ERROR",
         title="cuDNN could not run: another version may have been found first, or memory is short",
-        decides="torch.backends.cudnn.version(), and what is free on the GPU",
+        decisive_fact="torch.backends.cudnn.version(), and what is free on the GPU",
     ),
     Signature(
         "cupy.compiler-too-new",
@@ -194,6 +197,6 @@ SIGNATURES = (
         "CUDA, crt/host_config.h",
         pattern=r"unsupported (?:GNU version|Microsoft Visual Studio version)!",
         title="CuPy is built from source with a compiler that this CUDA does not know",
-        needs=("cupy",),
+        requires=("cupy",),
     ),
 )

@@ -52,11 +52,11 @@ SIGNATURES = (
         ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.4),),
         "cupyx/_runtime.py: cupy.show_config(); CUDA Compatibility, minor version compatibility",
         pattern=r"CUDA Driver Version\s*: (?P<driver>[1-9]\d{3,4})\b.{0,80}?CUDA Runtime Version\s*: (?P<runtime>[1-9]\d{3,4})\b",
-        judge=_runtime,
-        needs=("complaint",),
+        weights_fn=_runtime,
+        requires=("complaint",),
         level=Level.WARNING,
         title="The driver is of an older CUDA than the runtime",
-        decides="whether a driver of the runtime's own CUDA, or newer, cures it",
+        decisive_fact="whether a driver of the runtime's own CUDA, or newer, cures it",
     ),
     Signature(
         "compared.driver-parts",
@@ -77,7 +77,7 @@ SIGNATURES = (
             rf"|/(?:sys/module|proc/driver)/nvidia/version\W{{1,6}}(?:\w+ )?(?P<runs>{_NUMBER})\b.{{0,60}}?\bmodinfo\b.{{0,40}}?\b(?P<there>{_NUMBER})\b"
             rf"|\b(?:loaded module|module loaded|loaded kernel module)\W{{1,4}}(?:is )?(?P<now>{_NUMBER})\b.{{0,40}}?\b(?:on disk|installed|librar(?:y|ies)|libs|libcuda|user[- ]space)\W{{1,4}}(?:is |are )?(?P<then>{_NUMBER})\b"
         ),
-        judge=_apart,
+        weights_fn=_apart,
         title="The loaded kernel module is of another version than what is installed: a restart is due",
     ),
     Signature(
@@ -91,7 +91,7 @@ SIGNATURES = (
             rf"|\bnvidia\b.{{0,60}}?\bbuilt (?:only )?for (?:kernel )?(?P<made>{_KERNEL}),? (?:and |but |while )?(?:the )?(?:kernel )?(?:running|runs?) (?:is |kernel )?(?P<now>{_KERNEL})\b"
             rf"|\bnvidia\S* not found in directory /lib/modules/(?P<here>{_KERNEL})\b.{{0,160}}?/lib/modules/(?P<there>{_KERNEL})/\S*nvidia"
         ),
-        judge=_other_kernel,
+        weights_fn=_other_kernel,
         title="The driver's module was built for another kernel than the one that runs",
     ),
     Signature(
@@ -104,7 +104,7 @@ SIGNATURES = (
             rf"\bdriver(?: version)?:? (?:is )?(?P<there>{_NUMBER})\b(?:(?!\b(?:newer|later|above)\b).){{0,60}}?\b(?:older than|below|lower than|less than|at least|minimum(?: of)?|requires?|need(?:s|ed)?)\b(?: (?:driver|version|is|of|the))*:? (?P<wanted>{_NUMBER})\b"
             rf"|\b(?:requires?|needs?|minimum) (?:\w+ ){{0,4}}?driver(?: version)?:? (?P<least>{_NUMBER})\b.{{0,40}}?\b(?:found|installed|have|has|is|detected|got)\W{{1,3}}(?:only )?(?P<found>{_NUMBER})\b"
         ),
-        judge=_below,
+        weights_fn=_below,
         level=Level.WARNING,
         title="The driver is older than the program needs",
     ),
