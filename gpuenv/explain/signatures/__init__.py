@@ -1,4 +1,4 @@
-"""Every signature, one file a family. Adding one is adding a record to its family's file."""
+"""All signatures, one file for each program or family of messages. A new signature is a record in one of them."""
 
 from __future__ import annotations
 

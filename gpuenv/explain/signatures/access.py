@@ -1,4 +1,4 @@
-"""What the kernel's security modules, its log and its power management say of the driver's device nodes and module."""
+"""Messages of the kernel's security modules, log and power management about the driver's device nodes and module."""
 
 from __future__ import annotations
 

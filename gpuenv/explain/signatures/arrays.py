@@ -1,4 +1,4 @@
-"""What CuPy and others say of arrays: of another device, kind or type, or not as NumPy has it."""
+"""Messages of CuPy and others about arrays of another device, kind or type, or unlike those of NumPy."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SIGNATURES = (
         "CuPy, _core/core.pyx: __array__; cudf, frame.py",
         pattern=r"implicit conversion to a|method not producing an array|ndarray' object has no attribute '__array_(?:interface|struct)__'",
         title="A GPU array was handed to code that wants a NumPy array",
-        # Nobody but CuPy is at work there.
+        # Only CuPy runs there.
         modifiers=(Modifier("cupy-given-cupy", Cause.CUPY_BUG, 14),),
     ),
     Signature(

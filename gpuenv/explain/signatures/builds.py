@@ -1,4 +1,4 @@
-"""What building CuPy from source prints, and what a NumPy says that does not fit a build."""
+"""Messages of building CuPy from source, and of a NumPy that does not fit a build."""
 
 from __future__ import annotations
 

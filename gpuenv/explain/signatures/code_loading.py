@@ -1,4 +1,4 @@
-"""What loaders and linkers of code print: the driver's own compiler, Windows, and programs that open libraries."""
+"""Messages of code loaders and linkers: the driver's own compiler, Windows, and programs that open libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What NVRTC, nvcc, ptxas, nvJitLink and CuPy's use of them print."""
+"""Messages of NVRTC, nvcc, ptxas, nvJitLink and CuPy's use of them."""
 
 from __future__ import annotations
 

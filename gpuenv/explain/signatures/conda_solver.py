@@ -1,4 +1,4 @@
-"""What conda, mamba, pixi and rattler print of CuPy, of CUDA and of the machine's virtual packages."""
+"""Messages of conda, mamba, pixi and rattler about CuPy, CUDA and the machine's virtual packages."""
 
 from __future__ import annotations
 

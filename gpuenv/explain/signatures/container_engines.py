@@ -1,4 +1,4 @@
-"""What Docker, Podman, Apptainer, Kubernetes, the NVIDIA container toolkit and images print."""
+"""Messages of Docker, Podman, Apptainer, Kubernetes, the NVIDIA container toolkit and images."""
 
 from __future__ import annotations
 

@@ -37,11 +37,11 @@ def _memory(values: Mapping[str, str]) -> Weights:
         if idle >= _MUCH * _bytes(values["reserved"]) and idle + _bytes(values["free"]) >= _bytes(values["asked"]):
             return ((Cause.MEMORY_POOL_RETENTION, 0.52), (Cause.OUT_OF_MEMORY, 0.44))
     total = values.get("total") or values.get("capacity")
-    told = [values[name] for name in ("process", "reserved", "own") if name in values]
-    if total and told:
-        size, mine, asked = _bytes(total), max(map(_bytes, told)), _bytes(values["asked"])
+    held = [values[name] for name in ("process", "reserved", "own") if name in values]
+    if total and held:
+        size, mine, requested = _bytes(total), max(map(_bytes, held)), _bytes(values["asked"])
         others = size - mine - _bytes(values.get("free") or values.get("left") or "0 bytes")
-        if others >= _MUCH * size and mine + asked < _MUCH * size:
+        if others >= _MUCH * size and mine + requested < _MUCH * size:
             return ((Cause.GPU_BUSY, 0.7), (Cause.OUT_OF_MEMORY, 0.28))
     if "other" in values:
         own = values.get("mine") or values.get("ours")

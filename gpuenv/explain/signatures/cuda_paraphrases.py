@@ -1,4 +1,4 @@
-"""What programs that call CUDA print in their own words, where CUDA's name of the error is not among them."""
+"""CUDA errors that programs report in their own words, without CUDA's name of the error."""
 
 from __future__ import annotations
 

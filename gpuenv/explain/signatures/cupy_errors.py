@@ -1,4 +1,4 @@
-"""What CuPy raises and warns of itself, and what its absence looks like."""
+"""Errors and warnings of CuPy itself, and the errors of a missing CuPy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _missing_name(values: Mapping[str, str]) -> Weights:
 
 
 def _files_or_all(values: Mapping[str, str]) -> Weights:
-    """Who imports ``cupyx`` first is told of that name where all of CuPy is missing."""
+    """Importing ``cupyx`` first names it in the error even where all of CuPy is missing."""
     if values.get("beside"):
         return ((Cause.CUPY_NOT_INSTALLED, 0.6), (Cause.CORRUPT_INSTALLATION, 0.3))
     return ((Cause.CORRUPT_INSTALLATION, 0.85), (Cause.MULTIPLE_CUPY_PACKAGES, 0.06))

@@ -1,4 +1,4 @@
-"""What keeps import cupy, and the first kernel, from what they need beside CuPy's own files.
+"""Messages where import cupy, or the first kernel, lacks something other than CuPy's own files.
 
 The texts are those of cupy-cuda12x 13.6.0, 14.1.0 and 14.2.0, run without what each of them needs (2026-11-22).
 """

@@ -1,4 +1,4 @@
-"""What CuPy says of its memory pool and of its kernel cache."""
+"""Messages of CuPy's memory pool and kernel cache."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _FOLDER = r"(?:kernel_cache|jitify_cache|\.cupy\b|cupy_cache|CUPY_CACHE|\.cubin|
 
 def _limited(values: Mapping[str, str]) -> Weights:
     """A pool's own limit refused it where the request alone would have fitted."""
-    asked, limit = (int(values[name].replace(",", "")) if name in values else None for name in ("asked", "limit"))
-    if limit is not None and asked is not None and asked <= limit:
+    requested, limit = (int(values[name].replace(",", "")) if name in values else None for name in ("asked", "limit"))
+    if limit is not None and requested is not None and requested <= limit:
         return ((Cause.MEMORY_POOL_RETENTION, 0.72), (Cause.OUT_OF_MEMORY, 0.25))
     return ((Cause.OUT_OF_MEMORY, 0.92), (Cause.MEMORY_POOL_RETENTION, 0.05))
 
 
 def _refused(values: Mapping[str, str]) -> Weights:
-    """Windows refuses to replace a file that another process has open, as it does what nobody may write."""
-    if "lock" in values:  # made by whoever came first, and no other user may open it
+    """Windows refuses to replace a file that another process has open, as it does a read-only one."""
+    if "lock" in values:  # made by the first user, and no other user may open it
         return ((Cause.KERNEL_CACHE_UNWRITABLE, 0.56), (Cause.KERNEL_CACHE_RACE, 0.38))
     if "moving" in values:
         return ((Cause.KERNEL_CACHE_UNWRITABLE, 0.6), (Cause.KERNEL_CACHE_RACE, 0.3))

@@ -1,4 +1,4 @@
-"""What CuPy and cupyx refuse in their Python code: types, modes and arguments, most of which NumPy and SciPy take."""
+"""Types, modes and arguments that CuPy and cupyx refuse, most of which NumPy and SciPy accept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CuPy itself says, release by release: of ROCm, of host arrays, of types, of libraries that are not there."""
+"""Messages of CuPy 7 to 14, from the strings of its wheels: about ROCm, host arrays, types, missing libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What dask-cuda, Paddle, FAISS, LAMMPS, hashcat, MIG's tools, enroot and rocBLAS print of the GPUs that they were given."""
+"""Messages of dask-cuda, Paddle, FAISS, LAMMPS, hashcat, MIG's tools, enroot and rocBLAS about the GPUs assigned to them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpuenv.model.causes import Cause
 
 
 def _counted(values: Mapping[str, str]) -> Weights:
-    """Where there is no GPU at all, the number that was asked for is not what is wrong."""
+    """Where there is no GPU at all, the requested number is not what is wrong."""
     if values.get("count") == "0":
         return ((Cause.VISIBLE_DEVICES_HIDE_GPU, 0.4), (Cause.NO_NVIDIA_GPU, 0.2), (Cause.NO_DRIVER, 0.16))
     return ((Cause.INVALID_DEVICE_ORDINAL, 0.88),)

@@ -1,4 +1,4 @@
-"""What X.org, nvidia-settings, OpenCL, and Windows' device manager print of a driver that does not work."""
+"""Messages of X.org, nvidia-settings, OpenCL and Windows' device manager about a driver that does not work."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _XORG = "the strings of xf86-video-nvidia's modules and nvidia-settings 390 to 5
 
 def _code(values: Mapping[str, str]) -> Weights:
     """Microsoft, Error codes in Device Manager in Windows: 28 no driver, 52 not signed, the others it did not start."""
-    told: dict[str, Weights] = {
+    by_code: dict[str, Weights] = {
         "28": ((Cause.NO_DRIVER, 0.72),),
         "52": ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.6), (Cause.DRIVER_INSTALL_BROKEN, 0.2)),
         "43": ((Cause.DRIVER_INSTALL_BROKEN, 0.55), (Cause.GPU_HARDWARE_FAULT, 0.25)),
     }
-    return told.get(values["code"], ((Cause.DRIVER_INSTALL_BROKEN, 0.55), (Cause.GPU_HARDWARE_FAULT, 0.12)))
+    return by_code.get(values["code"], ((Cause.DRIVER_INSTALL_BROKEN, 0.55), (Cause.GPU_HARDWARE_FAULT, 0.12)))
 
 
 SIGNATURES = (

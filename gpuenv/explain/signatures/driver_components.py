@@ -1,4 +1,4 @@
-"""What shows that parts of the driver are missing, hang or do not fit each other."""
+"""Messages of parts of the driver that are missing, hang or do not fit each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What engines and frameworks print that found no GPU, were built without one, or want another one than there is."""
+"""Messages of engines and frameworks that find no GPU, were built without one, or need another one."""
 
 from __future__ import annotations
 

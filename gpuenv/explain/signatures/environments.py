@@ -1,4 +1,4 @@
-"""What package managers, loaders and CuPy itself print of an environment whose parts do not belong together."""
+"""Messages of package managers, loaders and CuPy about an environment whose parts do not belong together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a text shows of its machine and its program, without being an error: it sways the causes of others."""
+"""Evidence about machine and program in a text: not an error itself, but it changes the weights of causes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _TEXT = "the text around an error"
 
 
 def evidence(name: str, literals: tuple[str, ...], pattern: str | None = None) -> Signature:
-    """What a line shows beside its causes."""
+    """A signature that names no cause and only shows evidence."""
     return Signature(f"mark.{name}", _TEXT, literals, (), _TEXT, pattern=pattern, level=Level.EVIDENCE, evidence=name)
 
 
-def alternative(shown: str, name: str, literals: tuple[str, ...], pattern: str) -> Signature:
-    """Another way in which a text shows what a mark stands for."""
-    return replace(evidence(name, literals, pattern), evidence=shown)
+def alternative(evidence_name: str, name: str, literals: tuple[str, ...], pattern: str) -> Signature:
+    """Another pattern for evidence that has a signature already."""
+    return replace(evidence(name, literals, pattern), evidence=evidence_name)
 
 
 SIGNATURES = (

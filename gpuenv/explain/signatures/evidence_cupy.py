@@ -1,4 +1,4 @@
-"""Which part of CuPy a text shows at work, and which CuPy: it sways the causes of others."""
+"""Evidence about which CuPy a text concerns, and which part of it: it changes the weights of causes."""
 
 from __future__ import annotations
 

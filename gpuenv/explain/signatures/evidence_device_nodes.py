@@ -1,4 +1,4 @@
-"""What a text shows of the device nodes: who may open them, and which are there."""
+"""Evidence about the device nodes: who may open them, and which exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _OTHER_NODE = r"(?:/dev/(?!nvidia|nvhost)|\bcard\d\b|\bsd[a-z]\b)"
 _CLOSED = r"\bcrw-(?:rw-|r--|---)---[.+]?"
 _PROGRAM = r"(?:python[\d.]*(?! -m (?:pip|venv|build|ensurepip))(?: -[ucmI])*(?: \S{1,60}){0,2}|\S{1,40}\.(?:py|x|out)|(?:\./|\S{1,40}/)?(?:deviceQuery|bandwidthTest|nbody|vectorAdd|gpu[_-]burn|ffmpeg|ollama|hashcat|blender)(?: \S{1,40}){0,2})"
 _GOOD = r"(?:PASS|True|fine|OK|works|lists (?:the|all|\d)|prints (?:True|\d)|\d+ (?:cards|GPUs|devices))\b"
-# An administration's command runs for nobody but root, and what runs for the user too is not kept from him.
+# An administration's command runs for root only, and what runs for the user too is not kept from him.
 _NO_OTHER = r"^(?!.*\b(?:pip\d?|apt\S*|dpkg|dnf|yum|install\w*|systemctl|service|modprobe|dmesg|update\w*|never|not as root|as (?:a |the |my )?(?:normal )?user,? (?:too|as well)|user too|likewise)\b).*"
 _USER = r"(?:as (?:an? |the |my |our )?(?:\w+ )?user|without sudo|unprivileged|non-root|insufficient permissions|permission denied)"
 

@@ -1,4 +1,4 @@
-"""Which boards, whose binaries and which build a text names: they tell what a compiler or a service could not do."""
+"""Evidence about GPU models, binaries and builds: it shows what a compiler or service could not do."""
 
 from __future__ import annotations
 

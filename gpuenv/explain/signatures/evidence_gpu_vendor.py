@@ -1,4 +1,4 @@
-"""Whose card a text names, and whose build: NVIDIA's or AMD's."""
+"""Evidence about the vendor of the GPU and of the build: NVIDIA or AMD."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OWN = (
 _ANOTHER = r"(?:nvidia(?![- ](?:smi|driver))|geforce|[rg]tx|quadro|tesla|dedicated|discrete|external|eGPU|monitors?|displays?|screens?|second|besides?|disabled?|primary|addition|switch\w*|prime|optimus|hybrid|BIOS|desktop|works?|fine)"
 
 SIGNATURES = (
-    # Whoever says which GPU he uses, and names a processor's own: its line in a listing says nothing of other cards.
+    # A user's statement of the GPU in use that names a processor's own: its line in a listing says nothing of other cards.
     evidence(
         "own-graphics",
         ("intel", "iris", "hd graphics", "radeon", "integrated"),

@@ -1,4 +1,4 @@
-"""What a text shows that decides why there is no CUDA, where the message leaves it open (``gpuenv.explain.decided``)."""
+"""Evidence that decides why there is no CUDA, where the message is ambiguous (``gpuenv.explain.reassignments``)."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ SIGNATURES = (
         ),
         r"\bdevice_?query\b|\b(?:not|no|never|without) (?:\w+ )?(?:fork(?:ed|ing|s)?|multiprocessing)\b|\bC (?:program|sample)\b|\b(?:hashcat|blender|ollama|llama\.cpp|caffe|kaldi)\b",
     ),
-    # Which branch of the driver is said to be the card's.
+    # Which branch of the driver is the card's.
     evidence(
         "legacy-named",
         ("0.xx", "0xx", "4.xx", "legacy"),

@@ -1,4 +1,4 @@
-"""What a text shows beside an error that tells whose fault it is: whose libraries, which image, how a build ended."""
+"""Evidence about the origin of an error: whose libraries, which image, how a build ended."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ SIGNATURES = (
         ),
         evidence="building-cupy",
     ),
-    # What the container was given cannot be what it lacks; where it is told as the cure, it was not given before.
+    # What the container was given cannot be what it lacks; where it is named as the fix, it was not given before.
     replace(
         evidence(
             "capability-given",

@@ -1,4 +1,4 @@
-"""What people say of their machine and program beside an error: it sways the causes of others."""
+"""Evidence in the user's own words about machine and program: it changes the weights of causes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SIGNATURES = (
             *("foreign ", "zombie", "co-scheduled", "slic", "another ", "second ", "other "),
             *("stale ", "earlier ", "orphan", "leftover", "forgotten", "previous "),
         ),
-        # "no other process uses it" is the contrary, and so is what somebody is told to look for.
+        # "no other process uses it" is the contrary, and so is advice on what to look for.
         r"\b(?<!no )(?<!any )(?<!whether )(?<!if )(?<!close )(?<!stop )(?<!kill )(?<!quit )(?<!check )(?<!check for )(?:another|other) (?:user|process|program|job|pod|container|team|person)\w*\b(?:(?!\bnot\b|n't\b).){0,60}\b(?:us(?:es?|ing|ed)|hold\w*|held|occup\w*|tak\w*|took|owns?)\b"
         r"|\b(?<!not )in use by (?:another|other)\b|\b(?<!no )zombie process"
         rf"|(?:\b(?:belongs? to|is|are)|'s|\b(?:owned|used|held|taken|occupied) by) {_SOMEONE}"

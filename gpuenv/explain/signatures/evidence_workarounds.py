@@ -1,4 +1,4 @@
-"""The one further fact that decides what an ambiguous message means: what cured it, and where alone it comes."""
+"""The further fact that decides what an ambiguous message means: what fixed it, and the only place where it occurs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MB = r"\d[\d.]* ?(?:MB|MiB|kB|KiB|B|bytes)"
 _GB = r"\d[\d.]* ?(?:GB|GiB)"
 
 SIGNATURES = (
-    # Whose wheel line is named, and which CUDA is said to be there: ``disambiguate`` holds the two against each other.
+    # Whose wheel line is named, and which CUDA is there: ``disambiguate`` compares the two.
     *(
         evidence(
             f"line-{major}",

@@ -1,4 +1,4 @@
-"""What the fabric manager of NVSwitch machines prints, and what is printed without it."""
+"""Messages of the fabric manager of NVSwitch machines, and of programs without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What frameworks print where types do not agree, where arrays are of the host or of another GPU, and where they fork."""
+"""Messages of frameworks about types that do not agree, arrays of the host or another GPU, and forks."""
 
 from __future__ import annotations
 

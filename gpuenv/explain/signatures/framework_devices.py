@@ -1,4 +1,4 @@
-"""What torch, Chainer, TensorFlow and JAX say of host and device, of two GPUs and of types that do not agree."""
+"""Messages of torch, Chainer, TensorFlow and JAX about host and device, two GPUs and types that do not agree."""
 
 from __future__ import annotations
 

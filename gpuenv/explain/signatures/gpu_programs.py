@@ -1,4 +1,4 @@
-"""What programs with GPU code of their own print: ONNX Runtime, XGBoost, FAISS, OpenMM, llama.cpp, DeepSpeed, ffmpeg."""
+"""Messages of programs with their own GPU code: ONNX Runtime, XGBoost, FAISS, OpenMM, llama.cpp, DeepSpeed, ffmpeg."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What containers and images say of the GPU when they start, and what builds of images say."""
+"""Messages of containers and images about the GPU when they start, and of image builds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What launchers print where the interpreter of an environment does not start: services, schedulers, editors, tools."""
+"""Messages of launchers whose environment's interpreter does not start: services, schedulers, editors, tools."""
 
 from __future__ import annotations
 

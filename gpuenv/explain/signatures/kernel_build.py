@@ -1,4 +1,4 @@
-"""What compilers print of the sources of the driver's modules, and what old tools print when a module is loaded."""
+"""Messages of compilers about the sources of the driver's modules, and of old tools that load a module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Kubernetes, its device plug-in and its operator print of GPUs."""
+"""Messages of Kubernetes, its device plug-in and its operator about GPUs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpuenv.model.causes import Cause
 
 
 def _insufficient(values: Mapping[str, str]) -> Weights:
-    """By what the scheduler's line says of all its nodes.
+    """The weights by the scheduler's line about all nodes.
 
     A node that has fewer than the pod asks for, however idle it is, is one that preemption does not help (kube-scheduler,
     noderesources/fit.go: InsufficientResource.Unresolvable); one that is full has victims, or none that are found.

@@ -1,4 +1,4 @@
-"""What linkers, and the loaders other than ld.so, print of CUDA's libraries."""
+"""Messages of linkers, and of loaders other than ld.so, about CUDA's libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the dynamic loader of Linux and that of Windows print, directly and through Python."""
+"""Messages of the dynamic loaders of Linux and Windows, directly and through Python."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OF_TODAY = {entry.soname for major, entries in CUDA_LIBRARIES.items() if major 
 
 def _by_age(values: Mapping[str, str]) -> Weights:
     """An old name can only be wanted by an old wheel line; a present one may simply not be installed."""
-    if values.get("named") and not values.get("failed"):  # nobody searched: a variable or a setting named the file
+    if values.get("named") and not values.get("failed"):  # not searched: a variable or a setting named the file
         return ((Cause.CUDA_PATH_WRONG, 0.6), (Cause.CUDA_LIBRARY_MISSING, 0.3))
     if values.get("library", "").startswith(_NOT_OF_CUPY):
         return ((Cause.CUDA_LIBRARY_MISSING, 0.6), (Cause.CUDA_PATH_WRONG, 0.3))
@@ -38,7 +38,7 @@ def _by_age(values: Mapping[str, str]) -> Weights:
 _MAJOR_SWAYS = (
     Modifier("cuda-major-differs", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 8),
     Modifier("cuda-major-differs", Cause.CUDA_LIBRARY_MISSING, 0.3),
-    # Where nobody speaks of CuPy, another program may want it, whose wheels are none of CuPy's.
+    # Where the text does not name CuPy, another program may want it, whose wheels are none of CuPy's.
     Modifier("cuda-of-another-differs", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 2),
     Modifier("cuda-major-same", Cause.CUDA_LIBRARY_MISSING, 4),
     Modifier("cuda-major-same", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.3),

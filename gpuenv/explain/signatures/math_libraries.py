@@ -271,7 +271,8 @@ SIGNATURES = (
         ),
         title="NCCL gave up: its own log says why",
         weights_fn=lambda values: next(
-            (told for end, told in _NCCL.items() if values["status"].replace("_", "").lower().endswith(end)), _NCCL_ANY
+            (weights for end, weights in _NCCL.items() if values["status"].replace("_", "").lower().endswith(end)),
+            _NCCL_ANY,
         ),
         decisive_fact="the lines of NCCL_DEBUG=INFO before it",
     ),

@@ -1,4 +1,4 @@
-"""What torch, TensorFlow, JAX and numba print of the GPU's environment."""
+"""Messages of torch, TensorFlow, JAX and numba about the GPU's environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What modprobe, DKMS and the device files show of the driver's kernel module."""
+"""Messages of modprobe, DKMS and the device files about the driver's kernel module."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ SIGNATURES = (
         ((Cause.DEVICE_NODE_MISSING, 0.78), (Cause.DRIVER_MODULE_NOT_LOADED, 0.1)),
         "errno ENOENT on the driver's device files; docker, runc and libnvidia-container",
         pattern=(
-            # Not what is said of the next file, or by the next program.
+            # Not what concerns the next file, or comes from the next program.
             r"/dev/nvidia(?:(?!['\"`\s]/(?!dev/nvidia)|(?:ba|z)sh: |\s(?:ls|cat|docker): ).){0,80}(?:no such file|not found|does not exist|is missing|cannot access|ENOENT)"
             r"|(?:no such file|not found|cannot access|missing|cannot stat|failed to (?:open|stat)).*/dev/nvidia"
         ),

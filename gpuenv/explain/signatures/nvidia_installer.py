@@ -1,4 +1,4 @@
-"""What nvidia-installer, DKMS and akmods print when the driver's kernel module is not built or not installed."""
+"""Messages of nvidia-installer, DKMS and akmods about a kernel module that is not built or not installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What NVML says when it cannot do its work."""
+"""NVML's errors by their strings."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ SIGNATURES = (
             Modifier("host", Cause.CONTAINER_CGROUP_LOST_GPU, 0.05),
             Modifier("host", Cause.GPU_HARDWARE_FAULT, 4),
             Modifier("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 8),
-            # The hook was told to leave the cgroup alone, as only rootless engines need it.
+            # The hook is configured to leave the cgroup alone, as only rootless engines need it.
             Modifier("no-cgroups", Cause.CONTAINER_TOOLKIT_BROKEN, 100),
             Modifier("no-cgroups", Cause.CONTAINER_CGROUP_LOST_GPU, 0.2),
         ),

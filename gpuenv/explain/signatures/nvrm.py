@@ -1,4 +1,4 @@
-"""What the driver's kernel module writes into the kernel's log."""
+"""Messages of the driver's kernel module in the kernel log."""
 
 from __future__ import annotations
 

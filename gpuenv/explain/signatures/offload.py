@@ -1,4 +1,4 @@
-"""What the runtimes of other compilers print: IREE, TVM, SYCL, OpenMP, OpenACC, Kokkos, Warp, Taichi, TensorRT, OptiX."""
+"""Messages of the runtimes of other compilers: IREE, TVM, SYCL, OpenMP, OpenACC, Kokkos, Warp, Taichi, TensorRT, OptiX."""
 
 from __future__ import annotations
 

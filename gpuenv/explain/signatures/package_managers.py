@@ -1,4 +1,4 @@
-"""What pip, uv, Poetry and build tools print of CuPy and what belongs to it."""
+"""Messages of pip, uv, Poetry and build tools about CuPy and what belongs to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a text asserts: between a cure and the verb that says that it cures stands no word that takes it back."""
+"""Patterns of assertions in prose: a fix and the verb that affirms it, without a word between that negates it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What builds and libraries of other platforms print: ROCm, Tegra boards and WSL."""
+"""Messages of builds and libraries of other platforms: ROCm, Tegra boards and WSL."""
 
 from __future__ import annotations
 

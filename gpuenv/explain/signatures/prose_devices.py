@@ -1,4 +1,4 @@
-"""What people tell of a GPU in words of their own, where no program printed a message."""
+"""GPU problems described in the user's own words, without a printed message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people tell of the driver, of nouveau and of what a container was given, in words of their own."""
+"""Problems of the driver, nouveau and containers described in the user's own words."""
 
 from __future__ import annotations
 

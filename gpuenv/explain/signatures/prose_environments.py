@@ -1,4 +1,4 @@
-"""What people tell of a machine, an environment or a program in words of their own."""
+"""Problems of machines, environments and programs described in the user's own words."""
 
 from __future__ import annotations
 

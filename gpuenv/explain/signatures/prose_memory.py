@@ -1,4 +1,4 @@
-"""What people tell of memory and libraries in a sentence, where the message itself is not in the text."""
+"""Problems of memory and libraries described in the user's own words, without the message itself."""
 
 from __future__ import annotations
 

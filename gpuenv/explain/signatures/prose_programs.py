@@ -1,4 +1,4 @@
-"""What people tell of their own arrays, kernels, streams and caches, where no program printed a message."""
+"""Problems of arrays, kernels, streams and caches described in the user's own words."""
 
 from __future__ import annotations
 

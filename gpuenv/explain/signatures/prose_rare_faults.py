@@ -1,4 +1,4 @@
-"""What people tell of faults that no program prints: a result read too early, two wheels at once, a node that is late."""
+"""Faults that no program prints, in the user's own words: a result read too early, two wheels at once, a late node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cards, drivers and CUDAs that people name in one sentence, and that do not fit each other."""
+"""Cards, drivers and CUDA versions that the user names in one sentence and that do not fit each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What NVIDIA's Python packages and those above them print: numba-cuda, cuda-pathfinder, cuda-bindings, RAPIDS."""
+"""Messages of NVIDIA's Python packages and packages on top: numba-cuda, cuda-pathfinder, cuda-bindings, RAPIDS."""
 
 from __future__ import annotations
 

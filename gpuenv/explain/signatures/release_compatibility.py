@@ -1,4 +1,4 @@
-"""What package managers and setup scripts print where a release does not fit this Python or this platform."""
+"""Messages of package managers and setup scripts about a release that does not fit this Python or platform."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What resolvers of Python packages say when no set of packages fits: uv's, pip's, Poetry's and PDM's prose."""
+"""Messages of uv, pip, Poetry and PDM where no set of packages fits."""
 
 from __future__ import annotations
 

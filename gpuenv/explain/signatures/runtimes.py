@@ -1,4 +1,4 @@
-"""What the NVIDIA container toolkit, its hooks and nvidia-ctk print themselves, and engines of their runtimes."""
+"""Messages of the NVIDIA container toolkit, its hooks and nvidia-ctk, and of engines about their runtimes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nvidia-smi prints."""
+"""Messages of nvidia-smi."""
 
 from __future__ import annotations
 

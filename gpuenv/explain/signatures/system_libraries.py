@@ -1,4 +1,4 @@
-"""What the loaders of glibc and musl print of the C and C++ libraries, and who else asks for a library of CUDA."""
+"""Messages of the loaders of glibc and musl about the C and C++ libraries, and of other users of CUDA libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is printed where the CUDA toolkit, its folder or its headers are not found."""
+"""Messages where the CUDA toolkit, its folder or its headers are not found."""
 
 from __future__ import annotations
 

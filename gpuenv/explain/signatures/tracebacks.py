@@ -1,4 +1,4 @@
-"""What the frames of a traceback tell where its last line does not, or was cut off."""
+"""Causes shown by the frames of a traceback, where its last line does not show them or is cut off."""
 
 from __future__ import annotations
 

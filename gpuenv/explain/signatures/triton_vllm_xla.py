@@ -1,4 +1,4 @@
-"""What programs above the frameworks print: Triton, bitsandbytes, vLLM, XLA, and the tools that build with CUDA."""
+"""Messages of programs on top of frameworks: Triton, bitsandbytes, vLLM, XLA, and tools that build with CUDA."""
 
 from __future__ import annotations
 

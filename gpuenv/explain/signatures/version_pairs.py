@@ -1,4 +1,4 @@
-"""Two versions that a text names beside each other: of the driver's parts, of kernels, of what is there and needed."""
+"""Two versions in one text that do not fit: of the driver's parts, of kernels, installed and required ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _pair(values: Mapping[str, str]) -> list[str]:
     return [text.rstrip(".-") for text in values.values()]
 
 
-def _apart(values: Mapping[str, str]) -> Weights:
+def _driver_versions(values: Mapping[str, str]) -> Weights:
     """The driver's parts are of one version, or a restart is due."""
     first, second = _pair(values)
     return ((Cause.DRIVER_LIBRARY_VERSION_MISMATCH, 0.82),) if first != second else ()
@@ -77,7 +77,7 @@ SIGNATURES = (
             rf"|/(?:sys/module|proc/driver)/nvidia/version\W{{1,6}}(?:\w+ )?(?P<runs>{_NUMBER})\b.{{0,60}}?\bmodinfo\b.{{0,40}}?\b(?P<there>{_NUMBER})\b"
             rf"|\b(?:loaded module|module loaded|loaded kernel module)\W{{1,4}}(?:is )?(?P<now>{_NUMBER})\b.{{0,40}}?\b(?:on disk|installed|librar(?:y|ies)|libs|libcuda|user[- ]space)\W{{1,4}}(?:is |are )?(?P<then>{_NUMBER})\b"
         ),
-        weights_fn=_apart,
+        weights_fn=_driver_versions,
         title="The loaded kernel module is of another version than what is installed: a restart is due",
     ),
     Signature(

@@ -1,4 +1,4 @@
-"""What the loader of Windows prints, directly and through Python."""
+"""Messages of the loader of Windows, directly and through Python."""
 
 from __future__ import annotations
 
