@@ -95,7 +95,7 @@ def classify(text: str, table: ClassifierWeights | None = None, *, near: bool = 
 
 
 def _tells_of_trouble(text: str) -> bool:
-    """Whether it speaks of a GPU's world and of something that is not right there, and is not a program's source.
+    """Whether a text mentions GPUs and a problem with them, and is not source code.
 
     The same call of CuPy and of NumPy shows that their results differ.
     """
@@ -114,7 +114,7 @@ def telling_lines(lines: Sequence[QuotedLine], words: Sequence[str]) -> tuple[Qu
 
 
 def _shares(text: str, table: ClassifierWeights) -> dict[str, float]:
-    """How much each known word makes out of a text: the more, the rarer it is; the squares sum up to 1."""
+    """The share of each known word in a text, higher for rare words; the squares sum up to 1."""
     counts = Counter(term for term in terms_of(text) if term in table.words)
     raw = {term: (1 + log(count)) * table.rarity(term) for term, count in counts.items()}
     length = sqrt(sum(share * share for share in raw.values()))
@@ -122,7 +122,7 @@ def _shares(text: str, table: ClassifierWeights) -> dict[str, float]:
 
 
 def _margins(shares: Mapping[str, float], table: ClassifierWeights) -> list[float]:
-    """How far the text is on each cause's side."""
+    """The margin of the text for each cause."""
     margins = list(table.biases)
     for term, share in shares.items():
         for place, weight in table.weights(term):
@@ -138,7 +138,7 @@ def _chances(margins: Mapping[str, float]) -> dict[str, float]:
 
 
 def _telling(cause: str, shares: Mapping[str, float], table: ClassifierWeights) -> tuple[str, ...]:
-    """The words that speak most for a cause; none that is a part of another."""
+    """The words with the highest weight for a cause; none is part of another."""
     place = table.causes.index(cause)
     spoken = [(share * dict(table.weights(term)).get(place, 0.0), term) for term, share in shares.items()]
     telling: list[str] = []

@@ -49,7 +49,7 @@ def _reassigned(
 
 
 def _by_wheel_line(weights: dict[Cause, float], evidence: Collection[str]) -> dict[Cause, float]:
-    """A library that is not found, where the one line of wheels that is named is not of the CUDA that is there."""
+    """A missing library, where the text names one wheel line and it is not for the installed CUDA."""
     lines = {major for major in _MAJORS if f"line-{major}" in evidence}
     there = {major for major in _MAJORS if f"toolkit-{major}" in evidence}
     if len(lines) == 1 and there and not lines & there:
@@ -59,7 +59,7 @@ def _by_wheel_line(weights: dict[Cause, float], evidence: Collection[str]) -> di
 
 
 def _by_amd_card(weights: dict[Cause, float], evidence: Collection[str]) -> dict[Cause, float]:
-    """A message of CUDA's where the card is AMD's: there is no NVIDIA GPU, or a build for ROCm does not fit."""
+    """A CUDA message on a machine with an AMD card: there is no NVIDIA GPU, or a ROCm build does not fit."""
     if "amd-card" in evidence and not _NVIDIA_NAMED.intersection(evidence):
         moved = {cause: weight * _OF_AMD for cause, weight in weights.items() if cause in _OF_NVIDIA}
         _move(weights, moved, Cause.ROCM_MISMATCH if "rocm-build" in evidence else Cause.NO_NVIDIA_GPU)
@@ -67,7 +67,7 @@ def _by_amd_card(weights: dict[Cause, float], evidence: Collection[str]) -> dict
 
 
 def _by_integrated_graphics(weights: dict[Cause, float], evidence: Collection[str]) -> dict[Cause, float]:
-    """A message of CUDA's that leaves its cause open, where the user's GPU is a processor's own."""
+    """An ambiguous CUDA message where the user's GPU is integrated into the processor."""
     if "own-graphics" in evidence and not {*_NVIDIA_NAMED, "nvidia-owned"}.intersection(evidence):
         moved = {cause: weight * _OF_OWN_GRAPHICS for cause, weight in weights.items() if cause in _OF_NO_CARD}
         _move(weights, moved, Cause.NO_NVIDIA_GPU)

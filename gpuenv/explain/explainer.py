@@ -97,7 +97,7 @@ def _likely_cause(
     finding = verdict.found.get(entry.cause)
     telling = () if entry.hits else words.get(entry.cause, ())
     lines = tuple({hit.line.number: hit.line for hit in entry.hits}.values())
-    own = _of_a_check(entry)
+    own = _check_hit(entry)
     return LikelyCause(
         cause=entry.cause,
         code=finding.code if finding else (own and own.signature.code) or _code(entry),
@@ -121,7 +121,7 @@ def _fixes(cause: Cause, finding: DoctorFinding | None) -> tuple[Fix, ...]:
     return (*finding.fix, *(fix for fix in fixes if fix != RUN_DOCTOR))
 
 
-def _of_a_check(entry: Ranked) -> Hit | None:
+def _check_hit(entry: Ranked) -> Hit | None:
     """The first hit about this cause whose signature names a check of the doctor."""
     about = (hit for hit in entry.hits if hit.signature.code and hit.signature.causes[0][0] is entry.cause)
     return next(about, None)
@@ -139,7 +139,7 @@ def _code(entry: Ranked) -> str:
 def _title(entry: Ranked) -> str:
     """The signature's sentence where it is about this cause first, else the cause's own."""
     cause = entry.cause
-    hit = _of_a_check(entry) or (entry.hits[0] if entry.hits else None)
+    hit = _check_hit(entry) or (entry.hits[0] if entry.hits else None)
     if hit is None or hit.signature.title is None or hit.signature.causes[0][0] is not cause:
         return _sentence(cause)
     title = hit.signature.title

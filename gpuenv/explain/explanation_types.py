@@ -119,7 +119,7 @@ class LikelyCause:
         surfaced_late: the error is asynchronous: the line that reports it is not the one to blame.
         signatures: the names of the signatures behind it.
         supported_by: the facts of the machine that support it.
-        words: where no message that is known names it: the words by which the text is like reports of it.
+        words: where no known message names it: the words that the text shares with reports of it.
     """
 
     cause: Cause
@@ -154,5 +154,5 @@ class Explanation:
 
     @property
     def is_guess(self) -> bool:
-        """Whether no message that is known speaks for any cause, but the words alone."""
+        """Whether only the classifier names causes, and no known message."""
         return bool(self.causes) and all(cause.words for cause in self.causes)

@@ -63,7 +63,7 @@ class LineFinder:
             self._lines += 1
 
     def _decoded(self, data: bytes) -> bytes:
-        """UTF-16 as UTF-8; the null bytes of a UTF-16 text without a mark, or of rubbish, are dropped."""
+        """UTF-16 as UTF-8; the null bytes of a UTF-16 text without a byte order mark, or of garbage, are dropped."""
         if not self._is_begun and data:
             name = next((name for mark, name in _BOMS if data.startswith(mark)), None)
             self._decoder = codecs.getincrementaldecoder(name)("replace") if name else None
@@ -95,7 +95,7 @@ class LineFinder:
             start = _end(data, start) + 1
 
     def _starts(self, data: bytes, after: int, until: int) -> Iterator[int]:
-        """Where the lines begin, from a place on, that contain a literal, which may go on in the line after."""
+        """Yields the starts of lines, from an offset on, that contain a literal; it may go on in the next line."""
         begin = data.find(b"\n", after - 1) + 1 if after else 0
         if after >= until or (after and not begin):
             return
@@ -123,7 +123,7 @@ def _pieces(line: bytes) -> Iterator[bytes]:
 
 
 def _after(data: bytes, start: int, end: int) -> str:
-    """What comes after a line: the next one, and more where a terminal or a mail has broken them all at one width.
+    """The next line, and more where a terminal or a mail has broken all lines at one width.
 
     A terminal cuts its lines in the midst of a word, a mail breaks them between words; between the lines is a seam.
     """

@@ -52,8 +52,8 @@ def machine_evidence(snapshot: Snapshot, matrix: Matrix, hits: Sequence[Hit]) ->
             *_host(snapshot, needs),
             *_devices(snapshot),
             *_target(snapshot, matrix),
-            *_wheel(snapshot, hits),
-            *_fit(snapshot, needs, matrix, hits),
+            *_wheel_python(snapshot, hits),
+            *_compatibility(snapshot, needs, matrix, hits),
         )
     )
 
@@ -120,32 +120,32 @@ def _target(snapshot: Snapshot, matrix: Matrix) -> Iterator[str]:
             for release in line.releases
             if python.tag in release.pythons
         }
-        if not majors or _is_outside(snapshot, matrix):
+        if not majors or _lacks_wheel(snapshot, matrix):
             yield "python-outside"
         elif len(majors) > 1:  # one that only the latest major version has was missing until a short while ago
             yield "python-inside"
 
 
-def _wheel(snapshot: Snapshot, hits: Sequence[Hit]) -> Iterator[str]:
-    """Whether a file that was refused is for this Python, by its name."""
+def _wheel_python(snapshot: Snapshot, hits: Sequence[Hit]) -> Iterator[str]:
+    """Whether a refused wheel is for this Python, by its name."""
     python = snapshot.target.python.value
     tags = {tag for hit in hits if (tag := hit.value("wheel_python"))}
     if python is not None and len(tags) == 1:
         yield "wheel-of-this-python" if f"cp{python.major}{python.minor}" in tags else "wheel-of-other-python"
 
 
-def _is_outside(snapshot: Snapshot, matrix: Matrix) -> bool:
-    """Whether the very release of CuPy that is meant has no wheel for this Python."""
+def _lacks_wheel(snapshot: Snapshot, matrix: Matrix) -> bool:
+    """Whether the installed release of CuPy has no wheel for this Python."""
     python = snapshot.target.python.value
     meant = {(entry.distribution, entry.release) for entry in snapshot.target.cupy}
     rows = [row for line in matrix.wheel_lines for row in line.releases if (line.name, row.cupy) in meant]
     return bool(rows) and python is not None and all(python.tag not in row.pythons for row in rows)
 
 
-def _fit(snapshot: Snapshot, needs: Needs, matrix: Matrix, hits: Sequence[Hit]) -> Iterator[str]:
+def _compatibility(snapshot: Snapshot, needs: Needs, matrix: Matrix, hits: Sequence[Hit]) -> Iterator[str]:
     """How the GPU, the driver and the CUDA in use fit each other."""
     wheel, toolkit = _wheel_major(snapshot), _toolkit(snapshot)
-    wanted, minor = _wanted(hits) or (wheel, None)
+    wanted, minor = _missing_cuda(hits) or (wheel, None)
     if wanted is not None and toolkit is not None:
         same = wanted == toolkit.major and minor in {None, toolkit.minor}
         of_cupy = bool(snapshot.target.cupy) or any(hit.signature.evidence == "cupy" for hit in hits)
@@ -193,7 +193,7 @@ def _driver_fit(needs: Needs, matrix: Matrix, used_cuda: CudaVersion | None) -> 
 def _capability_fit(
     capabilities: Sequence[ComputeCapability], used_cuda: CudaVersion, matrix: Matrix, *, exact: bool
 ) -> Iterator[str]:
-    """How the GPUs fit a CUDA; any minor of a wheel line's major may be the one that is there."""
+    """How the GPUs fit a CUDA; of a wheel line, any minor of the major may be installed."""
     rows = [row for row in matrix.cuda_minors if exact and row.cuda == used_cuda]
     rows = rows or [row for row in matrix.cuda_minors if row.cuda.major == used_cuda.major]
     known = {capability for row in rows for capability in row.capabilities}
@@ -231,8 +231,8 @@ def _nvrtc(snapshot: Snapshot) -> CudaVersion | None:
     return CudaVersion.parse(release) if release else None
 
 
-def _wanted(hits: Sequence[Hit]) -> tuple[int, int | None] | None:
-    """The CUDA major of a library that the text misses, where its name tells; up to CUDA 10 it has the minor too."""
+def _missing_cuda(hits: Sequence[Hit]) -> tuple[int, int | None] | None:
+    """The CUDA major in the name of a missing library; up to CUDA 10 the name has the minor too."""
     for hit in hits:
         library, soname = hit.value("library") or "", (hit.value("soname") or "").strip(".").split(".")
         major, minor = (parse_integer(number) for number in (*soname, "")[:2])

@@ -91,7 +91,7 @@ def unfolded(text: str, *, notation: bool) -> list[str]:
 
 
 def _decoded_strings(text: str) -> str:
-    """What the strings in a line of JSON say, or a string of Python's; a string in a string too."""
+    """The contents of the strings in a line of JSON, or of a Python string; nested strings too."""
     for _ in range(_NESTED):
         strings = _strings(text)
         if strings is not None:
@@ -104,7 +104,7 @@ def _decoded_strings(text: str) -> str:
 
 
 def _strings(text: str) -> list[str] | None:
-    """What a record of JSON says, or the string of Python's that a line is; null where it is neither, or was cut."""
+    """The strings of a JSON record, or the Python string that a line is; None if it is neither, or cut."""
     quoted = _QUOTED.fullmatch(text.strip())
     if quoted is not None:
         return [_ESCAPE.sub(_meant, quoted[2])]

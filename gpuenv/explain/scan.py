@@ -57,12 +57,14 @@ class Scanner:
 
     @property
     def latest(self) -> tuple[QuotedLine, ...]:
-        """The last lines that were looked at, each once: what a text ends with says most of what went wrong."""
+        """The last lines that were looked at, each once: the end of a text tells most about what went wrong."""
         return tuple(self._latest)
 
     def _worth_a_look(self) -> re.Pattern[bytes]:
         """The literals of the signatures that may have further hits."""
-        return _literals(frozenset(name for name, kept in self._hits.items() if len(kept) == _most(kept[0].signature)))
+        return _literals(
+            frozenset(name for name, kept in self._hits.items() if len(kept) == _hit_limit(kept[0].signature))
+        )
 
     def _look(self, line: QuotedLine, after: str) -> None:
         after = after.removeprefix("NVRM:").lstrip()  # the driver begins every line of a message so
@@ -85,7 +87,7 @@ class Scanner:
             kept = self._hits.setdefault(signature.name, [])
             values = tuple((name, value) for name, value in match.items() if value)
             known = signature.weights_fn is not None and any(hit.values == values for hit in kept)
-            if len(kept) < _most(signature) and not known:
+            if len(kept) < _hit_limit(signature) and not known:
                 kept.append(Hit(signature, QuotedLine(line.number, truncated(line.text)), values))
         if numbers_matter and len(self._variants) < _REMEMBERED:
             self._variants.setdefault(shape, set()).add(variant)
@@ -100,7 +102,7 @@ class Scanner:
 
 @lru_cache(maxsize=8)
 def _literals(complete: frozenset[str]) -> re.Pattern[bytes]:
-    """Finds every literal that a line can be worth a look for."""
+    """Finds every literal for which a line is worth a look."""
     wanted = (signature for signature in all_signatures() if signature.name not in complete)
     return any_of({literal for signature in wanted for literal in signature.literals} | set(LITERALS))
 
@@ -111,7 +113,7 @@ def _index() -> LiteralIndex:
 
 
 def scan(data: bytes) -> Scanner:
-    """A whole text at once."""
+    """Scans a whole text at once."""
     scanner = Scanner()
     for start in range(0, len(data), 1 << 20):
         scanner.feed(data[start : start + (1 << 20)])
@@ -119,7 +121,7 @@ def scan(data: bytes) -> Scanner:
     return scanner
 
 
-def _most(signature: Signature) -> int:
+def _hit_limit(signature: Signature) -> int:
     """How many hits of a signature are kept; one is enough for evidence."""
     if signature.level is Level.EVIDENCE and signature.weights_fn is None:
         return 1
@@ -129,7 +131,7 @@ def _most(signature: Signature) -> int:
 def _matches(
     line: str, windows: tuple[str, ...], owners: list[int]
 ) -> Iterator[tuple[Signature, dict[str, str | None]]]:
-    """What the signatures at these places say of a line, and those whose literal stands across a cut."""
+    """The matches of these signatures in a line, and of those whose literal spans a line break."""
     glued = windows[-1]
     if glued:
         cut, most = len(line), _index().longest
@@ -140,12 +142,12 @@ def _matches(
         if mention_only and signatures[owner].level is not Level.EVIDENCE:
             continue
         match = _match(signatures[owner], line, windows)
-        if match is not None and not _excused(signatures[owner], windows[0]):
+        if match is not None and not _is_excluded(signatures[owner], windows[0]):
             yield signatures[owner], match
 
 
-def _excused(signature: Signature, window: str) -> bool:
-    """Whether the words around a sentence make advice or good news of it."""
+def _is_excluded(signature: Signature, window: str) -> bool:
+    """Whether the text around a message makes it advice or good news."""
     return signature.unless is not None and compiled(signature.unless).search(window) is not None
 
 

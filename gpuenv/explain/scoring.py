@@ -106,11 +106,11 @@ def rank_causes(
         words_decide: whether the text says enough for its words to decide between causes that the hits leave open,
             where the doctor has found none of them.
     """
-    speaking = _speaking(hits, evidence)
-    votes = [(hit, _disambiguated(hit, evidence)) for hit in speaking]
-    errors = any(hit.signature.level is Level.ERROR for hit in speaking)
+    relevant = _relevant_hits(hits, evidence)
+    votes = [(hit, _disambiguated(hit, evidence)) for hit in relevant]
+    errors = any(hit.signature.level is Level.ERROR for hit in relevant)
     chances: dict[Cause, float] = {}
-    for hit, weights in _each_once(votes):
+    for hit, weights in _distinct_votes(votes):
         quiet = errors and hit.signature.level is Level.WARNING
         for cause, weight in weights.items():
             chance = _scaled(weight, _WARNING if quiet else 1.0)
@@ -118,27 +118,31 @@ def rank_causes(
             chances[cause] = high + (1 - high) * low * _CORROBORATION
     words_decide = words_decide and not chances.keys() & verdict.found.keys()
     chances = blend(chances, likely) if words_decide else add_guesses(chances, likely)
-    chances = _updated(chances, {cause: _doctor(cause, verdict) * _likely_there(cause, evidence) for cause in chances})
+    chances = _updated(
+        chances, {cause: _doctor_factor(cause, verdict) * _plausibility(cause, evidence) for cause in chances}
+    )
     chances = _without_consequences(chances)
     total = max(1.0, sum(chances.values()))
     ranked = [
         Ranked(cause, round(min(_SURE, chance) / total, 3), _hits_for(cause, votes))
         for cause, chance in sorted(chances.items(), key=lambda item: -item[1])
     ]
-    return tuple(entry for place, entry in enumerate(ranked) if entry.confidence >= _worth(ranked[0], place))
+    return tuple(
+        entry for index, entry in enumerate(ranked) if entry.confidence >= _minimum_confidence(ranked[0], index)
+    )
 
 
-def _worth(first: Ranked, place: int) -> float:
-    """How likely the cause at a place has to be: where nothing is clear, little is enough for the first three."""
-    if place == 0:
+def _minimum_confidence(first: Ranked, index: int) -> float:
+    """The confidence that the cause at an index needs: little for the first three if none is clear."""
+    if index == 0:
         return 0.0
-    return _LITTLE if place < MOST_GUESSES and first.confidence < UNDECIDED else _LEAST
+    return _LITTLE if index < MOST_GUESSES and first.confidence < UNDECIDED else _LEAST
 
 
-def _speaking(hits: Sequence[Hit], evidence: Collection[str]) -> list[Hit]:
-    """The first hit of each signature that names causes and has the company that it needs.
+def _relevant_hits(hits: Sequence[Hit], evidence: Collection[str]) -> list[Hit]:
+    """The first hit of each signature that names causes and whose required evidence is shown.
 
-    Where its values decide (an Xid, a size), each hit has a voice of its own.
+    Where its values decide (an Xid, a size), each hit has a vote of its own.
     """
     seen: set[object] = set()
     kept: list[Hit] = []
@@ -153,10 +157,10 @@ def _speaking(hits: Sequence[Hit], evidence: Collection[str]) -> list[Hit]:
     return kept
 
 
-def _each_once(votes: Sequence[_Vote]) -> list[_Vote]:
+def _distinct_votes(votes: Sequence[_Vote]) -> list[_Vote]:
     """Without votes that a signature repeats for other values: they are no further evidence."""
     keys = [(hit.signature.name, weights) for hit, weights in votes]
-    return [vote for place, vote in enumerate(votes) if keys.index(keys[place]) == place]
+    return [vote for index, vote in enumerate(votes) if keys.index(keys[index]) == index]
 
 
 def _disambiguated(hit: Hit, evidence: Collection[str]) -> dict[Cause, float]:
@@ -203,20 +207,20 @@ def _updated(chances: Mapping[Cause, float], factors: Mapping[Cause, float]) -> 
 
 
 def _scaled(chance: float, factor: float) -> float:
-    """A chance whose odds are multiplied."""
+    """A chance with its odds multiplied by a factor."""
     if factor == 1.0 or chance <= 0:
         return chance
     odds = min(chance, _SURE) / (1 - min(chance, _SURE)) * factor
     return odds / (1 + odds)
 
 
-def _doctor(cause: Cause, verdict: DoctorVerdict) -> float:
+def _doctor_factor(cause: Cause, verdict: DoctorVerdict) -> float:
     if cause in verdict.found:
         return _SUPPORTED
     return _RULED_OUT if cause in verdict.ruled_out else 1.0
 
 
-def _likely_there(cause: Cause, evidence: Collection[str]) -> float:
+def _plausibility(cause: Cause, evidence: Collection[str]) -> float:
     """How likely a cause is in a place that the evidence shows; 1 where it says nothing of it."""
     likely = 1.0
     for name, rows in _UNLIKELY.items():
@@ -237,5 +241,5 @@ def _without_consequences(chances: Mapping[Cause, float]) -> dict[Cause, float]:
 
 
 def _hits_for(cause: Cause, votes: Sequence[tuple[Hit, Mapping[Cause, float]]]) -> tuple[Hit, ...]:
-    speaking = [(weights[cause], hit) for hit, weights in votes if weights.get(cause)]
-    return tuple(hit for _, hit in sorted(speaking, key=lambda item: -item[0]))
+    supporting = [(weights[cause], hit) for hit, weights in votes if weights.get(cause)]
+    return tuple(hit for _, hit in sorted(supporting, key=lambda item: -item[0]))

@@ -21,7 +21,7 @@ _SHORTEST = 3  # characters of a part of a name
 
 
 def terms_of(text: str) -> list[str]:
-    """Words, the parts of names in them, pairs of neighbours, and what it is made of; any number is ``#``.
+    """Words, the parts of names in them, pairs of neighbours, and features of the text; any number is ``#``.
 
     Folders say whose machine it is, not what is wrong with it; the file at a path's end stays.
     """

@@ -34,7 +34,7 @@ SIGNATURES = (
         )
         for major in (10, 11, 12, 13)
     ),
-    # Which library is found first: the search path is what cures it.
+    # Which library is found first: the search path fixes it.
     evidence(
         "path-cleared-helps",
         ("ld_library_path", "env -i ", "ldconfig"),
