@@ -1,4 +1,4 @@
-"""What a text is like by its words alone, and the table behind it."""
+"""The classifier of texts by their words, and its weights."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ def explained(text: str) -> Explanation:
 
 @pytest.fixture(scope="module")
 def guessed() -> tuple[Case, ...]:
-    """Reports in which no message is known, nor a traceback."""
+    """Reports without a known message or a traceback."""
     cases = [case for name in SETS for case in load(name) if "Traceback" not in case.error_text]
     found = tuple(case for case in cases if explained(case.error_text).is_guess)
     assert len(found) >= 2
     return found
 
 
-def test_a_text_without_a_message_is_like_those_of_its_cause(guessed: tuple[Case, ...]) -> None:
+def test_reports_without_a_known_message_are_classified_by_their_words(guessed: tuple[Case, ...]) -> None:
     for case in guessed:
-        said = explained(case.error_text)
+        result = explained(case.error_text)
         read = "\n".join(
             line.text for line in scanned.scanned(case.error_text.encode()).latest
         )  # without the times of a log
-        assert case.root_cause in [entry.cause.value for entry in said.causes]
-        assert sum(entry.confidence for entry in said.causes) <= 0.6
-        for entry in said.causes:
+        assert case.root_cause in [entry.cause.value for entry in result.causes]
+        assert sum(entry.confidence for entry in result.causes) <= 0.6
+        for entry in result.causes:
             assert entry.signatures == ()
             assert entry.words
             assert set(entry.words) <= set(terms_of(read))
@@ -56,11 +56,11 @@ def test_a_text_without_a_message_is_like_those_of_its_cause(guessed: tuple[Case
             assert entry.fix
 
 
-def test_a_message_that_is_known_leaves_no_room_for_a_guess(guessed: tuple[Case, ...]) -> None:
+def test_a_certain_message_suppresses_the_classifier(guessed: tuple[Case, ...]) -> None:
     for case in guessed:
-        beside = explained(f"{case.error_text}\n{SURE}").causes
-        assert beside[0].cause is explained(SURE).causes[0].cause
-        assert [entry.words for entry in beside] == [()] * len(beside)
+        mixed = explained(f"{case.error_text}\n{SURE}").causes
+        assert mixed[0].cause is explained(SURE).causes[0].cause
+        assert [entry.words for entry in mixed] == [()] * len(mixed)
 
 
 @pytest.mark.parametrize(
@@ -75,27 +75,27 @@ def test_a_message_that_is_known_leaves_no_room_for_a_guess(guessed: tuple[Case,
         "zzz qqq cuda xxx error yyy",
     ],
 )
-def test_nothing_is_said_of_a_text_that_is_like_no_other(text: str) -> None:
+def test_unrelated_texts_are_not_classified(text: str) -> None:
     assert explained(text).causes == ()
 
 
-def test_where_no_word_is_known_nothing_is_like_it() -> None:
-    table = ClassifierWeights(("out-of-memory", NO_FAULT), (0.0, -1.0), {}, "")
-    assert classify("cuda error", table) == ()
+def test_a_text_without_known_words_has_no_scores() -> None:
+    weights = ClassifierWeights(("out-of-memory", NO_FAULT), (0.0, -1.0), {}, "")
+    assert classify("cuda error", weights) == ()
 
 
-def test_a_text_is_likest_what_its_words_weigh_most_for() -> None:
+def test_the_highest_weights_decide_the_order_of_causes() -> None:
     words = dict.fromkeys(("cuda", "error", "cuda error"), (100, 0, 100, 1, -50))
     words |= dict.fromkeys(("b", "c", "d", "b c", "c d"), (100, 1, 100, 2, -200))
-    table = ClassifierWeights(("out-of-memory", "no-driver", NO_FAULT), (0.0, 0.0, 0.0), words, "")
-    first, second = classify("a CUDA error: b c d", table)
+    weights = ClassifierWeights(("out-of-memory", "no-driver", NO_FAULT), (0.0, 0.0, 0.0), words, "")
+    first, second = classify("a CUDA error: b c d", weights)
     assert (first.cause, second.cause) == (Cause.NO_DRIVER, Cause.OUT_OF_MEMORY)
     assert first.chance + second.chance == pytest.approx(1)
     assert second.words == ("error", "cuda error")
-    assert classify("a CUDA error", table) == (), "too few words that are known"
+    assert classify("a CUDA error", weights) == (), "too few words that are known"
 
 
-def test_a_guess_is_told_as_one(tmp_path: Path, guessed: tuple[Case, ...]) -> None:
+def test_a_guess_is_labelled_as_one(tmp_path: Path, guessed: tuple[Case, ...]) -> None:
     text, cause = guessed[0].error_text, guessed[0].root_cause
     report = tmp_path / "report.txt"
     report.write_text(text, encoding="utf-8")
@@ -108,8 +108,8 @@ def test_a_guess_is_told_as_one(tmp_path: Path, guessed: tuple[Case, ...]) -> No
     assert (done.returncode, done.stderr) == (3, text)
 
 
-def test_the_table_is_of_the_texts_that_are_here() -> None:
-    """If not, make learn writes it anew; a word is of two origins at least, so that it is of no report alone."""
+def test_the_shipped_weights_match_the_training_texts() -> None:
+    """If not, make learn writes them anew; a word needs three origins, so that it is not of one report alone."""
     given = samples()
     assert shipped_weights().learnt_from == digest(given)
     origins: dict[str, set[str]] = defaultdict(set)
@@ -121,18 +121,20 @@ def test_the_table_is_of_the_texts_that_are_here() -> None:
     assert [term for term in shipped_weights().words if term.isdigit()] == []
 
 
-def test_the_table_names_causes_that_there_are() -> None:
-    table = shipped_weights()
-    assert {*table.causes} <= {*(cause.value for cause in Cause), NO_FAULT}
-    assert len(table.causes) == len(table.biases) >= 80
-    places = {place for word in table.words for place, _ in table.weights(word)}
-    assert places <= set(range(len(table.causes)))
-    assert read_weights(json.dumps(json.loads(WEIGHTS_FILE.read_text(encoding="utf-8")))) == table
+def test_the_shipped_weights_name_existing_causes() -> None:
+    weights = shipped_weights()
+    assert {*weights.causes} <= {*(cause.value for cause in Cause), NO_FAULT}
+    assert len(weights.causes) == len(weights.biases) >= 80
+    indexes = {index for word in weights.words for index, _ in weights.weights(word)}
+    assert indexes <= set(range(len(weights.causes)))
+    assert read_weights(json.dumps(json.loads(WEIGHTS_FILE.read_text(encoding="utf-8")))) == weights
 
 
-def test_a_guess_beside_a_message_is_none() -> None:
-    """A message that leaves a doubt, in a text that is like others: it is known, and the exit code is 0."""
-    said = [explained(case.error_text) for name in SETS for case in load(name)]
-    beside = [one for one in said if any(entry.words for entry in one.causes) and any(e.signatures for e in one.causes)]
-    assert len(beside) >= 5
-    assert [one.is_guess for one in beside] == [False] * len(beside)
+def test_an_explanation_with_a_message_is_not_a_guess() -> None:
+    """An ambiguous message together with scores of the classifier: the exit code is 0."""
+    result = [explained(case.error_text) for name in SETS for case in load(name)]
+    mixed = [
+        one for one in result if any(entry.words for entry in one.causes) and any(e.signatures for e in one.causes)
+    ]
+    assert len(mixed) >= 5
+    assert [one.is_guess for one in mixed] == [False] * len(mixed)

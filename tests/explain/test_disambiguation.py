@@ -1,18 +1,18 @@
-"""What else a text shows tells apart the causes of one message; its contrary, or advice to look for it, does not."""
+"""Evidence in the text decides between the causes of one message; its opposite, or advice to look for it, does not."""
 
 from __future__ import annotations
 
 import pytest
 
 from gpuenv.model.causes import Cause
-from tests.explain.deciding import APART, HANDLE, MISMATCH, NO_CUDNN, NVRTC, OUT
-from tests.explain.ranking import ranked
+from tests.explain.ambiguous_messages import DECIDED_MESSAGES, HANDLE, MISMATCH, NO_CUDNN, NVRTC, OUT
+from tests.explain.message_ranking import ranked
 
 SURE = 0.8
 
 
-@pytest.mark.parametrize(("text", "cause"), APART)
-def test_what_else_a_text_shows_tells_causes_apart(text: str, cause: Cause) -> None:
+@pytest.mark.parametrize(("text", "cause"), DECIDED_MESSAGES)
+def test_evidence_in_the_text_decides_between_causes(text: str, cause: Cause) -> None:
     assert ranked(text)[0].cause is cause
 
 
@@ -27,10 +27,10 @@ def test_what_else_a_text_shows_tells_causes_apart(text: str, cause: Cause) -> N
         "cupy 13.1.0 py312 conda-forge\ncupy-cuda12x 13.1.0 pypi_0 pypi",
     ],
 )
-def test_where_two_causes_are_left_none_is_sure(text: str) -> None:
-    said = ranked(text)
-    assert len(said) > 1
-    assert said[0].confidence < SURE
+def test_no_cause_is_certain_where_two_remain(text: str) -> None:
+    result = ranked(text)
+    assert len(result) > 1
+    assert result[0].confidence < SURE
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_where_two_causes_are_left_none_is_sure(text: str) -> None:
         "the hub dropped off the bus",
     ],
 )
-def test_versions_that_fit_say_nothing(text: str) -> None:
+def test_matching_versions_are_not_an_error(text: str) -> None:
     assert not ranked(text)
 
 
@@ -59,10 +59,10 @@ def test_versions_that_fit_say_nothing(text: str) -> None:
         ("unsupported CUDA version: driver 7.5 < image 8.0", Cause.IMAGE_REQUIRES_OTHER_DRIVER),
     ],
 )
-def test_what_is_decided_by_words_is_not_sure_and_leaves_the_other(text: str, other: Cause) -> None:
-    said = ranked(text)
-    assert said[0].confidence < SURE
-    assert other in [entry.cause for entry in said[:3]]
+def test_evidence_in_prose_leaves_the_other_cause_possible(text: str, other: Cause) -> None:
+    result = ranked(text)
+    assert result[0].confidence < SURE
+    assert other in [entry.cause for entry in result[:3]]
 
 
 @pytest.mark.parametrize(
@@ -83,5 +83,5 @@ def test_what_is_decided_by_words_is_not_sure_and_leaves_the_other(text: str, ot
         "free_all_blocks() helps",
     ],
 )
-def test_what_comes_near_is_not_claimed(text: str) -> None:
+def test_a_near_miss_is_not_recognized(text: str) -> None:
     assert ranked(text) == ()

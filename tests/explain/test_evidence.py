@@ -1,4 +1,4 @@
-"""What is told of a machine, as marks that weigh."""
+"""Evidence from the facts of a machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.matrix import MATRIX
         ("cupy=cupy-rocm-5-0==12.3.0", "package.torch=2.6.0+cpu", "python=3.12"),
     ],
 )
-def test_the_marks_of_a_machine_are_the_known_ones(facts: tuple[str, ...]) -> None:
+def test_machine_evidence_uses_the_declared_names(facts: tuple[str, ...]) -> None:
     evidence = machine_evidence(
         assume(Snapshot(), facts, MATRIX), MATRIX, scan(b"libcublas.so.12: cannot open shared object file").hits
     )
@@ -32,7 +32,7 @@ def test_the_marks_of_a_machine_are_the_known_ones(facts: tuple[str, ...]) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "python", "mark"),
+    ("name", "python", "expected"),
     [
         ("torch-1.8.0-cp36-cp36m-linux_aarch64.whl", "3.6", "wheel-of-this-python"),
         ("torch-1.8.0-cp36-cp36m-linux_aarch64.whl", "3.8", "wheel-of-other-python"),
@@ -41,14 +41,14 @@ def test_the_marks_of_a_machine_are_the_known_ones(facts: tuple[str, ...]) -> No
         ("torch-2.8.0-cp39-abi3-linux_x86_64.whl", "3.12", None),  # for any from 3.9 on
     ],
 )
-def test_a_wheel_that_was_refused_is_held_against_the_python(name: str, python: str, mark: str | None) -> None:
+def test_a_refused_wheel_is_compared_with_the_python(name: str, python: str, expected: str | None) -> None:
     hits = scan(f"ERROR: {name} is not a supported wheel on this platform.".encode()).hits
     evidence = machine_evidence(assume(Snapshot(), (f"python={python}",), MATRIX), MATRIX, hits)
-    assert {entry for entry in evidence if entry.startswith("wheel-of")} == ({mark} if mark else set())
+    assert {entry for entry in evidence if entry.startswith("wheel-of")} == ({expected} if expected else set())
 
 
 @pytest.mark.parametrize(("gpu", "tegra"), [("Jetson Nano", True), ("Orin (nvgpu)", True), ("GeForce RTX 4090", False)])
-def test_the_name_of_a_gpu_tells_a_jetson(gpu: str, tegra: bool) -> None:  # noqa: FBT001 - a case
+def test_a_jetson_is_recognized_by_the_name_of_its_gpu(gpu: str, tegra: bool) -> None:  # noqa: FBT001 - a case
     assert ("jetson" in machine_evidence(assume(Snapshot(), (f"gpu={gpu}",), MATRIX), MATRIX, ())) is tegra
 
 
@@ -60,5 +60,5 @@ def test_the_name_of_a_gpu_tells_a_jetson(gpu: str, tegra: bool) -> None:  # noq
         (("cupy=cupy-cuda11x==12.0.0", "compute-capability=12.0"), True),
     ],
 )
-def test_of_a_wheel_line_any_minor_may_be_the_one_that_is_there(facts: tuple[str, ...], *, newer: bool) -> None:
+def test_any_cuda_minor_of_a_wheel_line_may_be_installed(facts: tuple[str, ...], *, newer: bool) -> None:
     assert ("gpu-newer" in machine_evidence(assume(Snapshot(), facts, MATRIX), MATRIX, ())) is newer

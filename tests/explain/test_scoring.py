@@ -1,4 +1,4 @@
-"""How hits, marks and the machine's facts become ranked causes."""
+"""Hits, evidence and facts of the machine become ranked causes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_fact_of_the_machine_decides_between_causes(text: str, facts: list[str
     assert causes(text)[0].cause is not cause or causes(text)[0].confidence <= causes(text, *facts)[0].confidence + 0.01
 
 
-def test_what_makes_one_cause_likelier_makes_the_others_less_likely() -> None:
+def test_a_likelier_cause_makes_the_others_less_likely() -> None:
     unknown = {entry.cause: entry.confidence for entry in causes(INVALID_ARCH)}
     known = {entry.cause: entry.confidence for entry in causes(INVALID_ARCH, "gpu=RTX 5090", "toolkit=12.4")}
     assert unknown[Cause.GPU_REMOVED_FROM_TOOLKIT] > 0.3
@@ -130,7 +130,7 @@ def test_what_makes_one_cause_likelier_makes_the_others_less_likely() -> None:
         ),
     ],
 )
-def test_what_stands_around_an_error_decides_between_causes(text: str, cause: Cause) -> None:
+def test_the_surrounding_text_decides_between_causes(text: str, cause: Cause) -> None:
     assert first(text) is cause
 
 
@@ -159,7 +159,7 @@ def test_what_stands_around_an_error_decides_between_causes(text: str, cause: Ca
         ("", Cause.OUT_OF_MEMORY),
     ],
 )
-def test_the_numbers_of_an_allocation_tell_who_holds_the_memory(text: str, cause: Cause) -> None:
+def test_the_numbers_of_an_allocation_show_which_process_holds_the_memory(text: str, cause: Cause) -> None:
     separator = "" if text.startswith(".") else " "
     assert first(f"RuntimeError: CUDA out of memory. Tried to allocate 64.00 MiB{separator}{text}") is cause
 
@@ -171,29 +171,29 @@ def test_an_error_outranks_a_warning() -> None:
     assert first(warning) is Cause.CUDA_PATH_WRONG
 
 
-def test_a_consequence_comes_after_what_brings_it_about() -> None:
+def test_a_consequence_ranks_after_its_cause() -> None:
     text = "CUBLAS_STATUS_NOT_INITIALIZED\nCUDA_ERROR_OUT_OF_MEMORY: out of memory"
-    said = [entry.cause for entry in causes(text)]
-    assert said[:2] == [Cause.OUT_OF_MEMORY, Cause.LIBRARY_NOT_INITIALIZED]
+    result = [entry.cause for entry in causes(text)]
+    assert result[:2] == [Cause.OUT_OF_MEMORY, Cause.LIBRARY_NOT_INITIALIZED]
 
 
-def test_what_the_doctor_finds_is_raised_and_what_it_rules_out_lowered() -> None:
+def test_the_doctors_verdict_raises_and_lowers_causes() -> None:
     scanner = scan(NO_DEVICE.encode())
     before = {entry.cause: entry.confidence for entry in explanation(scanner).causes}
     verdict = DoctorVerdict(
         {Cause.NO_DRIVER: DoctorFinding("DRV106", "No NVIDIA driver is installed")},
         frozenset({Cause.VISIBLE_DEVICES_HIDE_GPU}),
     )
-    said = explanation(scanner, frozenset(), verdict).causes
-    assert said[0].cause is Cause.NO_DRIVER
-    assert said[0].code == "DRV106"
-    assert said[0].supported_by == ("DRV106: No NVIDIA driver is installed",)
-    after = {entry.cause: entry.confidence for entry in said}
+    result = explanation(scanner, frozenset(), verdict).causes
+    assert result[0].cause is Cause.NO_DRIVER
+    assert result[0].code == "DRV106"
+    assert result[0].supported_by == ("DRV106: No NVIDIA driver is installed",)
+    after = {entry.cause: entry.confidence for entry in result}
     assert after[Cause.VISIBLE_DEVICES_HIDE_GPU] < before[Cause.VISIBLE_DEVICES_HIDE_GPU]
 
 
-def test_who_has_looked_at_the_machine_is_not_told_to() -> None:
-    """In the place of that stand the cures of what was found; others of the cause stay, as do all without them."""
+def test_findings_replace_the_advice_to_run_the_doctor() -> None:
+    """The fixes of the finding replace it; the other fixes of the cause stay, and all stay without a finding."""
     own, look = Fix("Load the module."), ("gpuenv", "doctor")
     for cause in (Cause.NO_DRIVER, Cause.CUDA_INITIALIZATION_FAILED):
         text = NO_DEVICE if cause is Cause.NO_DRIVER else "cuInit failed: CUDA_ERROR_OPERATING_SYSTEM"
@@ -222,11 +222,11 @@ def test_only_a_probed_machine_rules_a_cause_out() -> None:
     assert verdict_of(diagnosis, probed=True).ruled_out == {Cause.NOUVEAU_LOADED}
 
 
-def test_nothing_is_said_of_a_machine_that_the_text_does_not_raise() -> None:
+def test_the_machine_alone_adds_no_cause() -> None:
     assert causes("nothing to see", "driver=none") == ()
 
 
-def test_a_code_is_the_doctors_where_a_check_finds_the_cause() -> None:
+def test_the_code_is_that_of_the_check_for_the_cause() -> None:
     assert causes("NVRM: API mismatch: the client has the version 1")[0].code == "DRV107"
     assert causes("Out of memory allocating 8 bytes (allocated so far: 9 bytes).")[0].code == "cupy.memory"
 
@@ -235,26 +235,26 @@ def test_a_code_is_the_doctors_where_a_check_finds_the_cause() -> None:
     "text",
     OPPOSITES,
 )
-def test_a_sentence_that_says_the_opposite_yields_nothing(text: str) -> None:
+def test_a_sentence_with_the_opposite_meaning_yields_no_cause(text: str) -> None:
     assert causes(text) == ()
 
 
-def test_words_decide_between_causes_that_a_message_leaves_open() -> None:
+def test_the_classifier_decides_between_causes_of_an_ambiguous_message() -> None:
     hits = scan(NO_DEVICE.encode()).hits
     likely = {Cause.CONTAINER_WITHOUT_GPU: 0.9, Cause.STREAM_RACE: 0.05}
     order = [entry.cause for entry in rank_causes(hits, frozenset())]
     assert order.index(Cause.CONTAINER_WITHOUT_GPU) > 0
-    swayed = rank_causes(hits, frozenset(), likely=likely, words_decide=True)
-    assert swayed[0].cause is Cause.CONTAINER_WITHOUT_GPU
-    assert swayed[0].confidence <= 0.6
-    unswayed = rank_causes(hits, frozenset(), likely=likely)
-    assert [entry.cause for entry in unswayed if entry.cause is not Cause.STREAM_RACE] == order
+    reweighted = rank_causes(hits, frozenset(), likely=likely, words_decide=True)
+    assert reweighted[0].cause is Cause.CONTAINER_WITHOUT_GPU
+    assert reweighted[0].confidence <= 0.6
+    unreweighted = rank_causes(hits, frozenset(), likely=likely)
+    assert [entry.cause for entry in unreweighted if entry.cause is not Cause.STREAM_RACE] == order
     found = DoctorVerdict({order[0]: DoctorFinding("DRV106", "found on the machine")})
     assert rank_causes(hits, frozenset(), found, likely, words_decide=True)[0].cause is order[0]
 
 
-def test_words_are_not_asked_where_a_message_names_one_cause() -> None:
+def test_the_classifier_does_not_change_a_certain_message() -> None:
     hits = scan(b"Failed to initialize NVML: Driver/library version mismatch").hits
     plain = rank_causes(hits, frozenset())
-    swayed = rank_causes(hits, frozenset(), likely={Cause.CONTAINER_WITHOUT_GPU: 0.99}, words_decide=True)
-    assert swayed[0] == plain[0]
+    reweighted = rank_causes(hits, frozenset(), likely={Cause.CONTAINER_WITHOUT_GPU: 0.99}, words_decide=True)
+    assert reweighted[0] == plain[0]

@@ -1,4 +1,4 @@
-"""What a text states of the machine in prose, and what programs above CUDA say in their own words."""
+"""Facts that a text states in prose, and errors in programs' own words."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.explain.test_scoring import causes, first
         ("01:00.0 VGA compatible controller: NVIDIA Corporation GF110 (rev a1)", ("compute-capability=2.0",)),
     ],
 )
-def test_what_people_write_of_their_machine_is_stated(text: str, facts: tuple[str, ...]) -> None:
+def test_facts_are_extracted_from_prose(text: str, facts: tuple[str, ...]) -> None:
     assert scan(text.encode()).stated.facts == facts
 
 
@@ -53,7 +53,7 @@ def test_what_people_write_of_their_machine_is_stated(text: str, facts: tuple[st
         ("OOM when allocating tensor with shape[64,512,512,64]", "out-of-memory"),
     ],
 )
-def test_what_programs_say_in_their_own_words_is_known(text: str, cause: str) -> None:
+def test_errors_in_a_programs_own_words_are_recognized(text: str, cause: str) -> None:
     assert first(text).value == cause
 
 
@@ -61,5 +61,5 @@ def test_what_programs_say_in_their_own_words_is_known(text: str, cause: str) ->
     "text",
     NOTHING_STATED,
 )
-def test_a_line_that_says_no_such_thing_yields_nothing(text: str) -> None:
+def test_an_unrelated_line_yields_no_cause(text: str) -> None:
     assert causes(text) == ()

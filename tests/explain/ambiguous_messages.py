@@ -1,4 +1,4 @@
-"""Messages that several causes have, each beside what decides which of them it is, or beside what does not."""
+"""Messages with several causes, each with evidence that decides between them or with evidence that does not."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BLAS = "ImportError: libcublas.so.12: cannot open shared object file"
 HEADER = 'cannot open source file "cuda_fp16.h"'
 
 # Texts, each with its cause.
-APART = (
+DECIDED_MESSAGES = (
     # Who holds the memory.
     (f"{OUT} Process 4410 has 30.12 GiB memory in use.", Cause.GPU_BUSY),
     (f"{OUT} {MINE.format(1.2)} memory in use. {OTHER.format(20)}.", Cause.GPU_BUSY),

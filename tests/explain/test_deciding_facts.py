@@ -1,11 +1,11 @@
-"""Messages that tell no more than that there is no CUDA: one further fact decides, and it is the same beside each."""
+"""Messages that only report missing CUDA: one further fact decides the cause."""
 
 from __future__ import annotations
 
 import pytest
 
 from gpuenv.model.causes import Cause
-from tests.explain.ranking import ranked
+from tests.explain.message_ranking import ranked
 
 NO_DEVICE = "cupy_backends.cuda.api.runtime.CUDARuntimeError: cudaErrorNoDevice: no CUDA-capable device is detected"
 NO_GPUS = "RuntimeError: No CUDA GPUs are available"
@@ -59,16 +59,16 @@ NONE_FOUND = "No devices were found"
         (NO_DRIVER, "gpu_burn: GPU 2: FAULTY", Cause.GPU_HARDWARE_FAULT),
     ],
 )
-def test_a_fact_decides(message: str, fact: str, cause: Cause) -> None:
+def test_one_fact_decides_an_ambiguous_message(message: str, fact: str, cause: Cause) -> None:
     for text in (f"{message}\n{fact}", f"{fact}\n{message}"):
-        told = ranked(text)
-        assert told[0].cause is cause, (text, told)
+        result = ranked(text)
+        assert result[0].cause is cause, (text, result)
 
 
 @pytest.mark.parametrize(
-    ("message", "beside", "cause"),
+    ("message", "healthy", "cause"),
     [
-        # What looks like such a fact and is none.
+        # Similar facts that do not decide.
         (NO_DEVICE, "crw-rw-rw- 1 root root 195, 0 /dev/nvidia0", Cause.VISIBLE_DEVICES_HIDE_GPU),
         (NO_DEVICE, "ls: nvidia0  nvidiactl  nvidia-uvm", Cause.VISIBLE_DEVICES_HIDE_GPU),
         (NO_DEVICE, "lspci: 01:00.0 VGA compatible controller: NVIDIA GA104", Cause.VISIBLE_DEVICES_HIDE_GPU),
@@ -78,8 +78,8 @@ def test_a_fact_decides(message: str, fact: str, cause: Cause) -> None:
         (NO_DEVICE, "NVIDIA_DRIVER_CAPABILITIES=compute,utility", Cause.VISIBLE_DEVICES_HIDE_GPU),
     ],
 )
-def test_what_is_no_such_fact(message: str, beside: str, cause: Cause) -> None:
-    assert ranked(f"{message}\n{beside}")[0].cause is cause
+def test_a_healthy_fact_changes_nothing(message: str, healthy: str, cause: Cause) -> None:
+    assert ranked(f"{message}\n{healthy}")[0].cause is cause
 
 
 @pytest.mark.parametrize(
@@ -93,6 +93,6 @@ def test_what_is_no_such_fact(message: str, beside: str, cause: Cause) -> None:
         ("RuntimeError: Cannot re-initialize CUDA in forked subprocess", Cause.FORK_AFTER_CUDA_INIT),
     ],
 )
-def test_a_message_that_is_sure_is_left_alone(message: str, cause: Cause) -> None:
+def test_facts_do_not_change_a_certain_message(message: str, cause: Cause) -> None:
     facts = "crw-rw---- 1 root video 195, 0 /dev/nvidia0\n./deviceQuery\nPM: suspend entry (s2idle)\nDriver: nouveau"
     assert ranked(f"{message}\n{facts}")[0].cause is cause

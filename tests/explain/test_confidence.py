@@ -1,4 +1,4 @@
-"""What keeps a message from being sure: what else the text states refutes it, or several causes have it."""
+"""A message is not certain if it has several causes or the text refutes it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpuenv.explain.explainer import explanation
 from gpuenv.explain.scan import scan
 from gpuenv.model.causes import Cause
 from tests.eval.score import SURE, Case, ask
-from tests.explain.ranking import ranked
+from tests.explain.message_ranking import ranked
 
 NO_DRIVER_IN_DOCKER = 'Error response from daemon: could not select device driver "nvidia" with capabilities: [[gpu]]'
 NO_VIDEO = "[h264_cuvid @ 0x55d0] Cannot load libnvcuvid.so.1"
@@ -94,7 +94,7 @@ def test_one_fact_decides(message: str, fact: str, cause: Cause, opposite: str, 
         "TypeError: Wrong type ((<class 'numpy.object_'>,)) of arguments for cupy_sum",
         # The program that catches the error goes on.
         f"WARNING:root:Could not load CuPy: {NO_CUPY}",
-        # Nobody but CuPy is at work.
+        # Only CuPy runs.
         f">>> cupy.min_scalar_type(cupy.array([1, 2]))\n{NOT_AN_ARRAY}",
         # A kernel of CuPy's own may be the one.
         "cupyx.scipy.spatial.Delaunay(points)\n========= Invalid __global__ read of size 8 bytes",
@@ -102,7 +102,7 @@ def test_one_fact_decides(message: str, fact: str, cause: Cause, opposite: str, 
         f"docker run jellyfin\n{NO_VIDEO}",
     ],
 )
-def test_a_message_of_several_causes_is_sure_of_none(text: str) -> None:
+def test_a_message_of_several_causes_is_not_certain(text: str) -> None:
     assert 0 < explanation(scan(text.encode())).causes[0].confidence < SURE
 
 
@@ -115,20 +115,20 @@ def test_a_message_of_several_causes_is_sure_of_none(text: str) -> None:
         "k = cupy.RawKernel(code, 'saxpy')\n========= Invalid __global__ read of size 8 bytes\n=========     at saxpy",
     ],
 )
-def test_where_nothing_speaks_against_it_it_is_sure(text: str) -> None:
+def test_a_message_of_one_cause_is_certain(text: str) -> None:
     assert explanation(scan(text.encode())).causes[0].confidence >= SURE
 
 
 @pytest.mark.parametrize("library", ["libcublas.so.8.0", "libcudart.so.10.0", "libcublas.so.9.0"])
-def test_only_where_cupy_is_spoken_of_its_wheel_is_surely_the_wrong_one(library: str) -> None:
-    """TensorFlow, PyTorch and many others ask for libraries of one CUDA as well."""
+def test_a_wrong_wheel_is_certain_only_if_the_text_names_cupy(library: str) -> None:
+    """TensorFlow, PyTorch and many others require libraries of one CUDA as well."""
     text = f"ImportError: {library}: cannot open shared object file: No such file or directory"
-    given = {
+    results = {
         of: ask(Case("any", "any", "any", of + text, ("toolkit=11.4",), "any"), ("toolkit=11.4",)).causes[0]
         for of in ("import cupy\n", "import tensorflow\n")
     }
-    assert given["import cupy\n"][1] >= SURE
-    assert given["import tensorflow\n"][1] < SURE
+    assert results["import cupy\n"][1] >= SURE
+    assert results["import tensorflow\n"][1] < SURE
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_only_where_cupy_is_spoken_of_its_wheel_is_surely_the_wrong_one(library:
         ),
     ],
 )
-def test_what_is_told_or_printed_is_known(text: str, cause: Cause) -> None:
+def test_printed_and_described_problems_are_recognized(text: str, cause: Cause) -> None:
     assert ranked(text)[0].cause is cause
 
 
@@ -168,7 +168,7 @@ def test_what_is_told_or_printed_is_known(text: str, cause: Cause) -> None:
         "The laptop has an Intel card beside its NVIDIA GPU.",
     ],
 )
-def test_what_only_comes_near_is_none(text: str) -> None:
+def test_a_similar_text_is_not_recognized(text: str) -> None:
     assert ranked(text) == ()
 
 
@@ -204,8 +204,8 @@ ORDINAL = "RuntimeError: CUDA error: invalid device ordinal"
         (LACKS_NAME, 'File "/home/user/cupy/bench.py", line 3, in <module>'),
     ],
 )
-def test_a_sentence_that_says_something_else_changes_nothing(message: str, sentence: str) -> None:
-    """What works elsewhere, was the cure or is denied is no fact of the machine that fails."""
+def test_an_unrelated_sentence_changes_nothing(message: str, sentence: str) -> None:
+    """What works elsewhere, was the fix or is negated is not a fact of the failing machine."""
     alone, beside = ranked(message)[0], ranked(f"{message}\n{sentence}")[0]
     assert beside.cause is alone.cause
     assert beside.confidence >= min(alone.confidence, SURE) - 0.1
@@ -223,5 +223,5 @@ def test_a_sentence_that_says_something_else_changes_nothing(message: str, sente
         "make: *** [CMakeFiles/nvidia_plugin.dir/build.make:76: CMakeFiles/nvidia_plugin.dir/x.cpp.o] Error 1",
     ],
 )
-def test_what_has_only_the_words_of_a_cause_is_none(text: str) -> None:
+def test_the_vocabulary_of_a_cause_is_not_enough(text: str) -> None:
     assert ranked(text) == ()

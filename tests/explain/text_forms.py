@@ -1,4 +1,4 @@
-"""The forms in which one text reaches a reader: wrapped, quoted, with the prefixes of logs, as HTML or JSON."""
+"""Forms in which a text arrives: wrapped, quoted, with log prefixes, as HTML or JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Form = Callable[[str], str]
 
 
 def _cut(width: int) -> Form:
-    """A terminal goes on in the next line, in the midst of a word."""
+    """A terminal breaks lines within words."""
 
     def form(text: str) -> str:
         return "\n".join(

@@ -1,4 +1,4 @@
-"""Facts that a text states itself, beside its error: who goes before whom, and what they decide."""
+"""Facts that a text states: which ones take precedence, and which causes they decide."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Device 0 Compute Capability  : 120
 """
 
 
-def test_the_nvrtc_and_the_gpu_that_are_pasted_beside_the_error_decide() -> None:
-    told = causes(INVALID_ARCH + "\n" + SHOWN.format(nvrtc="(12, 2)"))
-    assert (told[0].cause, told[0].code) == (Cause.GPU_TOO_NEW_FOR_TOOLKIT, "LIB610")
-    assert told[0].confidence > 0.9
+def test_a_pasted_nvrtc_and_gpu_decide_the_cause() -> None:
+    result = causes(INVALID_ARCH + "\n" + SHOWN.format(nvrtc="(12, 2)"))
+    assert (result[0].cause, result[0].code) == (Cause.GPU_TOO_NEW_FOR_TOOLKIT, "LIB610")
+    assert result[0].confidence > 0.9
     assert causes(INVALID_ARCH + "\n" + SHOWN.format(nvrtc="(12, 8)"))[0].confidence < 0.8
 
 
-def test_the_text_states_facts_itself() -> None:
+def test_facts_are_extracted_from_the_text() -> None:
     table = "| NVIDIA-SMI 535.104.05   Driver Version: 535.104.05   CUDA Version: 12.2     |"
     scanner = scan(f"{table}\nCuda compilation tools, release 8.0, V8.0.61\n{INVALID_ARCH}\n".encode())
     assert "driver=535.104.05" in scanner.stated.facts
@@ -38,12 +38,12 @@ def test_the_text_states_facts_itself() -> None:
     )
 
 
-def test_a_fact_that_is_stated_in_two_ways_is_none() -> None:
+def test_contradicting_facts_are_dropped() -> None:
     scanner = scan(b"Driver Version: 535.104.05\nDriver Version: 550.54.14\n")
     assert scanner.stated.facts == ()
 
 
-def test_the_callers_facts_go_before_those_of_the_text() -> None:
+def test_assumptions_override_facts_of_the_text() -> None:
     text = f"Cuda compilation tools, release 13.0, V13.0.88\n{INVALID_ARCH}"
     assert first(text, "gpu=RTX 5090", "toolkit=12.4") is Cause.GPU_TOO_NEW_FOR_TOOLKIT
 
@@ -57,7 +57,7 @@ def test_the_callers_facts_go_before_those_of_the_text() -> None:
         ("cuFFT error: CUFFT_INTERNAL_ERROR\nGeForce RTX 4060 Ti and cudatoolkit=11.3", "new"),
     ],
 )
-def test_what_people_write_of_their_machine_is_a_fact(text: str, cause: str) -> None:
+def test_facts_in_prose_decide_the_cause(text: str, cause: str) -> None:
     wanted = {"new": Cause.GPU_TOO_NEW_FOR_TOOLKIT, "removed": Cause.GPU_REMOVED_FROM_TOOLKIT}[cause]
     assert first(text) is wanted
 
@@ -79,18 +79,18 @@ def test_what_people_write_of_their_machine_is_a_fact(text: str, cause: str) -> 
         ),
     ],
 )
-def test_what_a_program_prints_goes_before_what_people_write(text: str, facts: tuple[str, ...]) -> None:
+def test_printed_facts_override_facts_in_prose(text: str, facts: tuple[str, ...]) -> None:
     assert scan(text.encode()).stated.facts == facts
 
 
 @pytest.mark.parametrize("amount", ["...", "2..0", "20.00", "0"])
-def test_numbers_that_were_left_out_end_nothing(amount: str) -> None:
+def test_an_allocation_without_numbers_is_read(amount: str) -> None:
     text = f"CUDA out of memory. Tried to allocate {amount} GiB. GPU 0 has a total capacity of ... GiB of which ..."
     assert first(text) is Cause.OUT_OF_MEMORY
 
 
-def test_nothing_allocated_yet_is_a_number_too() -> None:
-    """What others hold is told where torch itself holds nothing."""
+def test_zero_allocated_bytes_are_read() -> None:
+    """The memory of other processes is read where torch itself holds none."""
     text = (
         "Tried to allocate 20.00 MiB (GPU 0; 7.79 GiB total capacity; 0 bytes already allocated; 17.31 MiB free; "
         "0 bytes reserved in total by PyTorch)"

@@ -1,4 +1,4 @@
-"""What a message holds of numbers and names is read in any case and size, and rubbish in its place breaks nothing."""
+"""Values in messages are read in any case and size; garbage in their place is accepted."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _FULL = (
         f"failed\n|  0%   30C  P8  9W / 70W | {'9' * 5000}MiB /  16000MiB |  0%   E. Process |",
         f"ptxas does not support CC {'9' * 5000}.0",
         f"CUDA capability sm_{'9' * 5000} is not compatible with the current PyTorch installation",
-        "NVIDIA \u212aepler card",  # the Kelvin sign is a k to whoever disregards the case
+        "NVIDIA \u212aepler card",  # the Kelvin sign is a k in a comparison without case
         "turing Tur\u0131ng card",
         "NVIDIA Corporation G\u212a104",
         _FULL.replace("K", "\u212a").replace("GiB", "G\u0131B"),
     ],
 )
-def test_rubbish_in_the_place_of_a_value_is_read(text: str) -> None:
+def test_garbage_in_place_of_a_value_is_accepted(text: str) -> None:
     explanation(scan(text.encode()))
 
 
@@ -51,7 +51,7 @@ def test_a_message_is_read_in_any_case(form: Callable[[str], str]) -> None:
             explanation(scan(form(text).encode()))
 
 
-def test_a_pattern_holds_no_bound_that_was_formatted() -> None:
+def test_no_pattern_has_a_formatted_repetition_bound() -> None:
     """In an f-string ``{0,60}`` becomes ``(0, 60)``, which no text has."""
     bound = re.compile(r"(?<!\\)\(\d+, \d+\)")
     assert [entry.name for entry in all_signatures() if bound.search(f"{entry.pattern} {entry.unless}")] == []

@@ -1,4 +1,4 @@
-"""A build for ROCm that does not fit is one thing; a build for CUDA that meets a card of AMD's is another."""
+"""A ROCm build that does not fit differs from a CUDA build on a machine with an AMD card."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ NO_CODE = "hipErrorNoBinaryForGpu: Unable to find code object for all current de
         "I ran apt install nvidia-driver-550.",
     ],
 )
-def test_an_nvidia_card_by_any_of_its_names_is_seen_beside_one_of_amd_s(words: str, amd: str) -> None:
-    told = explanation(scan(f"{amd}{words}\n{TOO_OLD}".encode()))
-    assert told.causes[0].cause.value == "driver-too-old-for-cuda"
+def test_an_nvidia_card_is_recognized_next_to_an_amd_card(words: str, amd: str) -> None:
+    result = explanation(scan(f"{amd}{words}\n{TOO_OLD}".encode()))
+    assert result.causes[0].cause.value == "driver-too-old-for-cuda"
 
 
 @pytest.mark.parametrize("amd", [CEZANNE, PICASSO, "AMD Radeon RX Vega 11 Graphics\n"])
 @pytest.mark.parametrize(
     ("error", "first"), [(TOO_OLD, "driver-too-old-for-cuda"), (NO_TALK, "driver-module-not-loaded")]
 )
-def test_a_processor_s_own_graphics_says_nothing_of_a_card(amd: str, error: str, first: str) -> None:
+def test_integrated_amd_graphics_do_not_change_the_causes(amd: str, error: str, first: str) -> None:
     alone, beside = explanation(scan(error.encode())), explanation(scan((amd + error).encode()))
     assert beside.causes[0].cause.value == first
     assert [entry.cause for entry in beside.causes] == [entry.cause for entry in alone.causes]
 
 
 @pytest.mark.parametrize("word", ["MX Linux 21", "host titan", "16GB", "8 GB 3200", "nvidia-driver", "MX518"])
-def test_what_only_sounds_like_an_nvidia_card_is_none(word: str) -> None:
+def test_similar_words_are_not_taken_for_an_nvidia_card(word: str) -> None:
     assert explanation(scan(f"{LSPCI}{word}\n{NO_TALK}".encode())).causes[0].cause.value == NONE
 
 
@@ -70,7 +70,7 @@ def test_what_only_sounds_like_an_nvidia_card_is_none(word: str) -> None:
         ("ROCk module is NOT loaded, possibly no GPU devices\n", ROCM),
     ],
 )
-def test_the_card_and_the_build_decide(text: str, first: str) -> None:
-    told = explanation(scan(text.encode()))
-    assert told.causes[0].cause.value == first, [(entry.cause.value, entry.confidence) for entry in told.causes]
-    assert told.causes[0].lines
+def test_the_vendors_of_card_and_build_decide_the_cause(text: str, first: str) -> None:
+    result = explanation(scan(text.encode()))
+    assert result.causes[0].cause.value == first, [(entry.cause.value, entry.confidence) for entry in result.causes]
+    assert result.causes[0].lines

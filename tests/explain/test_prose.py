@@ -1,4 +1,4 @@
-"""What people tell beside a message, or without one: each fact that decides, and its opposite."""
+"""Problems in the user's own words: each deciding fact and its opposite."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from gpuenv.explain.signatures.prose_versions import FIRST_BRANCH, FIRST_CUDA, LAST_BRANCH, OLDEST_BRANCH
 from gpuenv.model.causes import Cause
 from gpuenv.model.versions import ComputeCapability
-from tests.explain.ranking import ranked
+from tests.explain.message_ranking import ranked
 from tests.support.matrix import MATRIX
 
 OLD = "CUDA driver version is insufficient for CUDA runtime version"
@@ -120,7 +120,7 @@ REFUSED = "PermissionError: [Errno 13] Permission denied: '/srv/cache/torchinduc
         ),
     ],
 )
-def test_a_fact_decides_and_its_opposite_does_not(
+def test_a_fact_in_prose_decides_and_its_opposite_does_not(
     message: str, fact: str, cause: Cause, opposite: str, then: Cause
 ) -> None:
     assert ranked(f"{message}\n{fact}")[0].cause is cause
@@ -161,7 +161,7 @@ def test_a_fact_decides_and_its_opposite_does_not(
         ("Debian's NVIDIA driver 535 does not detect my GT 730", Cause.GPU_REMOVED_FROM_DRIVER),
     ],
 )
-def test_a_sentence_alone_tells(text: str, cause: Cause) -> None:
+def test_a_sentence_in_prose_is_recognized(text: str, cause: Cause) -> None:
     assert ranked(text)[0].cause is cause
 
 
@@ -197,24 +197,24 @@ def test_a_sentence_alone_tells(text: str, cause: Cause) -> None:
         "killed by the user; the GPU memory was released",
     ],
 )
-def test_what_comes_near_is_not_claimed(text: str) -> None:
+def test_a_near_miss_is_not_recognized(text: str) -> None:
     assert ranked(text) == ()
 
 
 @pytest.mark.parametrize(
     ("name", "number"), [("blackwell", (12, 0)), ("ada", (8, 9)), ("kepler", (3, 5)), ("pascal", (6, 1))]
 )
-def test_the_branches_are_those_of_the_matrix(name: str, number: tuple[int, int]) -> None:
+def test_the_driver_branches_match_the_matrix(name: str, number: tuple[int, int]) -> None:
     rows = [row for row in MATRIX.generations if ComputeCapability(*number) in row.capabilities]
     assert [(row.first_branch, row.last_branch) for row in rows] == [(FIRST_BRANCH.get(name), LAST_BRANCH.get(name))]
 
 
 @pytest.mark.parametrize(("name", "number"), [("blackwell", (12, 0)), ("ada", (8, 9)), ("ampere", (8, 6))])
-def test_the_first_cuda_of_a_card_is_the_matrix_s(name: str, number: tuple[int, int]) -> None:
+def test_the_first_cuda_of_a_card_matches_the_matrix(name: str, number: tuple[int, int]) -> None:
     knowing = [row.cuda for row in MATRIX.cuda_minors if ComputeCapability(*number) in row.capabilities]
     assert min(knowing) == FIRST_CUDA[name]
 
 
-def test_the_oldest_branches_are_those_of_the_matrix() -> None:
-    told = {str(row.major): int(str(row.linux).split(".")[0]) for row in MATRIX.cuda_majors if row.major > 10}
-    assert told == OLDEST_BRANCH
+def test_the_oldest_driver_branches_match_the_matrix() -> None:
+    result = {str(row.major): int(str(row.linux).split(".")[0]) for row in MATRIX.cuda_majors if row.major > 10}
+    assert result == OLDEST_BRANCH

@@ -1,4 +1,4 @@
-"""The form in which a text comes does not change what is said of it first."""
+"""The form of a text does not change its first cause."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from gpuenv.explain.explainer import explanation
 from gpuenv.explain.scan import Scanner, scan
 from tests.eval.score import load
-from tests.explain.forms import FORMS
+from tests.explain.text_forms import FORMS
 
 REPORTS = ("established", "collected", "gathered", "fetched", "reported", "recent", "unseen", "further", "unconfirmed")
 # Four lines of a wrapped message are seen together; a traceback of which every line is wrapped is not put together.
@@ -34,12 +34,12 @@ def test_the_first_cause_is_the_same_in_any_form(form: str) -> None:
 
 
 @pytest.mark.parametrize("quote", ["", '"'])
-def test_a_path_of_windows_is_no_line_end(quote: str) -> None:
+def test_a_windows_path_is_not_split_at_backslash_n(quote: str) -> None:
     text = rf"{quote}OSError: [WinError 126] C:\app\site-packages\nvidia\cublas\bin\nvrtc64_120_0.dll{quote}"
     assert {hit.line.text for hit in scan(text.encode()).hits} == {text}
 
 
-def test_the_lines_of_a_string_bear_the_number_of_their_line() -> None:
+def test_lines_of_an_escaped_string_keep_its_line_number() -> None:
     record = r'{"level": "error", "msg": "Traceback\n  File \"a.py\"\nImportError: libcudart.so.12: cannot open shared'
     scanner = scan(b"one\n" + (record + r' object file: No such file or directory\n"}' + "\nthree\n").encode())
     assert {hit.line.number for hit in scanner.hits} == {2}
@@ -47,12 +47,12 @@ def test_the_lines_of_a_string_bear_the_number_of_their_line() -> None:
 
 
 @pytest.mark.parametrize("text", [r'{"msg": "\ud83d no \udc00"}', r'{"msg": "a' + '"' * 9000, "{" * 5000, "[" * 5000])
-def test_rubbish_in_a_form_is_taken(text: str) -> None:
+def test_garbage_in_a_form_is_accepted(text: str) -> None:
     assert first(text) is None
     assert first(text + r"\n") is None
 
 
-def test_a_text_that_comes_in_small_pieces_says_the_same() -> None:
+def test_small_pieces_yield_the_same_hits() -> None:
     for case in load("reported")[::4]:
         text = FORMS["cut at 80"](case.error_text).encode()
         scanner = Scanner()

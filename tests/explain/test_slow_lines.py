@@ -1,4 +1,4 @@
-"""No signature takes long for a line, whatever the line is made of."""
+"""No line takes a signature long."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpuenv.explain.signatures import all_signatures
 
 
 @pytest.mark.parametrize("signature", [s for s in all_signatures() if s.pattern], ids=lambda s: s.name)
-def test_a_line_of_a_signature_s_own_words_is_soon_read(signature: Signature) -> None:
+def test_a_line_of_repeated_signature_words_is_fast(signature: Signature) -> None:
     """Runs that may share out the same characters once took seconds for a line of 8 KB."""
     assert signature.pattern
     search = compiled(signature.pattern).search

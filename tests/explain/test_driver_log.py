@@ -1,4 +1,4 @@
-"""What the driver says of a board that it cannot start: the same answer of its words alone and of the machine."""
+"""Log lines of a GPU that the driver cannot start yield the same answer alone and from the machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FAILED = "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x24:0x1c:1435)"
         ((FAILED, POWER), "DRV120"),
     ],
 )
-def test_the_words_alone_lead_to_what_the_doctor_finds(lines: tuple[str, ...], code: str) -> None:
+def test_log_lines_alone_yield_the_doctors_finding(lines: tuple[str, ...], code: str) -> None:
     snapshot = machine(ADA, "open", *lines)
     (finding,) = [f for f in diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings if f.primary]
     first = explanation(scan("\n".join(lines).encode())).causes[0]
@@ -36,7 +36,7 @@ def test_the_words_alone_lead_to_what_the_doctor_finds(lines: tuple[str, ...], c
     assert (first.cause, first.fix) == (finding.cause, finding.fix)
 
 
-def test_another_fault_of_the_hardware_keeps_its_own_cures() -> None:
+def test_another_hardware_fault_keeps_its_own_fixes() -> None:
     first = explanation(scan(b"NVRM: GPU 0000:01:00.0: GPU has fallen off the bus.")).causes[0]
     assert first.code not in ("DRV120", "DRV121")
     assert not any("power cable" in fix.text or "4G" in fix.text for fix in first.fix)

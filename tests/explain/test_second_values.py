@@ -1,4 +1,4 @@
-"""Messages that are told from their neighbours by a second value or a second line: each with its opposite."""
+"""A second value or line decides between similar messages, each with its opposite."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from gpuenv.explain.signatures import all_signatures
 from gpuenv.model.causes import Cause
-from tests.explain.ranking import ranked
+from tests.explain.message_ranking import ranked
 
 REPORTED = (
     "E cuda_driver.cc:406] failed call to cuInit: CUDA_ERROR_NO_DEVICE\n"
@@ -92,16 +92,20 @@ APART = "works on cuda:0, but raises CUDA_ERROR_ILLEGAL_ADDRESS error in cuda:1"
     ],
 )
 def test_a_second_value_or_line_decides(text: str, cause: Cause | None) -> None:
-    said = ranked(text)
-    assert (said[0].cause if said else None) is cause, said
+    result = ranked(text)
+    assert (result[0].cause if result else None) is cause, result
 
 
-def test_a_dll_is_not_surely_one_that_is_missing() -> None:
-    said = ranked("Could not load library cudnn_cnn_infer64_8.dll. Error code 126")
-    assert {entry.cause for entry in said[:2]} == {Cause.OPTIONAL_LIBRARY_MISSING, Cause.WINDOWS_DLL_LOAD_FAILURE}
-    assert said[0].confidence < 0.8
+def test_a_failed_dll_is_not_certainly_missing() -> None:
+    result = ranked("Could not load library cudnn_cnn_infer64_8.dll. Error code 126")
+    assert {entry.cause for entry in result[:2]} == {Cause.OPTIONAL_LIBRARY_MISSING, Cause.WINDOWS_DLL_LOAD_FAILURE}
+    assert result[0].confidence < 0.8
 
 
-def test_a_sway_sways() -> None:
-    idle = [signature.name for signature in all_signatures() if any(sway.factor == 1 for sway in signature.modifiers)]
+def test_every_modifier_changes_a_weight() -> None:
+    idle = [
+        signature.name
+        for signature in all_signatures()
+        if any(modifier.factor == 1 for modifier in signature.modifiers)
+    ]
     assert idle == []

@@ -1,11 +1,11 @@
-"""What looks like a fact that decides and is none, each with the real one."""
+"""Facts that resemble a deciding one, each with the real one."""
 
 from __future__ import annotations
 
 import pytest
 
 from gpuenv.model.causes import Cause
-from tests.explain.ranking import ranked
+from tests.explain.message_ranking import ranked
 
 NO_DEVICE = "RuntimeError: CUDA error: no CUDA-capable device is detected"
 UNKNOWN = "CUDA_ERROR_UNKNOWN"
@@ -19,13 +19,13 @@ COMPAT = Cause.FORWARD_COMPAT_UNSUPPORTED
 
 
 def first(text: str) -> Cause | None:
-    """The likeliest by its messages alone, whatever its words are like."""
-    said = ranked(text)
-    return said[0].cause if said else None
+    """The likeliest cause by messages alone, without the classifier."""
+    result = ranked(text)
+    return result[0].cause if result else None
 
 
 @pytest.mark.parametrize(
-    "beside",
+    "command",
     [
         "$ sudo apt-get update\nHit:1 OK",
         "sudo apt-get install fine",
@@ -40,8 +40,8 @@ def first(text: str) -> Cause | None:
         "it never works as root",
     ],
 )
-def test_what_root_may_and_others_too(beside: str) -> None:
-    assert first(f"{beside}\n{NO_DEVICE}") is not Cause.DEVICE_NODE_PERMISSION
+def test_commands_that_prove_nothing_about_root_are_ignored(command: str) -> None:
+    assert first(f"{command}\n{NO_DEVICE}") is not Cause.DEVICE_NODE_PERMISSION
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_root_may_and_others_too(beside: str) -> None:
         "as the ordinary user it fails; `sudo nvidia-smi` works",
     ],
 )
-def test_what_root_alone_may(fact: str) -> None:
+def test_success_as_root_only_means_a_permission_problem(fact: str) -> None:
     assert first(f"{fact}\n{NO_DEVICE}") is Cause.DEVICE_NODE_PERMISSION
 
 
@@ -105,7 +105,7 @@ def test_what_root_alone_may(fact: str) -> None:
         ),
     ],
 )
-def test_a_cure_that_is_denied(message: str, opposite: str, fact: str, cause: Cause) -> None:
+def test_a_negated_fix_does_not_decide(message: str, opposite: str, fact: str, cause: Cause) -> None:
     for text in (f"{opposite}\n{message}", f"{message}\n{opposite}"):
         assert first(text) is not cause, text
     assert first(f"{fact}\n{message}") is cause
@@ -168,7 +168,7 @@ LISTED = "$ ls /dev/nvidia*\n/dev/nvidia0  /dev/nvidiactl"
         (NO_DEVICE, "with --security-opt label=disable it fails too", "--security-opt label=disable helps", CLOSED),
     ],
 )
-def test_what_is_usual(message: str, usual: str, fact: str, cause: Cause) -> None:
+def test_a_normal_state_does_not_decide(message: str, usual: str, fact: str, cause: Cause) -> None:
     assert first(f"{usual}\n{message}") is not cause
     assert first(f"{fact}\n{message}") is cause
 
@@ -185,6 +185,6 @@ def test_what_is_usual(message: str, usual: str, fact: str, cause: Cause) -> Non
         ),
     ],
 )
-def test_what_is_innocent(innocent: str, real: str, cause: Cause) -> None:
+def test_a_harmless_mention_does_not_decide(innocent: str, real: str, cause: Cause) -> None:
     assert first(innocent) is not cause
     assert first(real) is cause

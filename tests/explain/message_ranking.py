@@ -1,4 +1,4 @@
-"""What the messages of a text say by themselves, whatever its words are like."""
+"""Ranks the causes of a text by its messages alone, without the classifier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a message is taken for rests on facts: libraries' names, whose module was refused, which boards are Tegra's."""
+"""Values in messages decide the cause: names of libraries and modules, capabilities of Tegra boards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def first(text: str) -> Cause | None:
         ("libcublas.so.11", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR),
     ],
 )
-def test_a_low_number_in_a_library_s_name_is_not_always_an_old_cuda(library: str, cause: Cause) -> None:
+def test_a_low_number_in_a_library_name_is_not_always_an_old_cuda(library: str, cause: Cause) -> None:
     text = f"ImportError: {library}: cannot open shared object file: No such file or directory"
     assert first(text) is cause
 
@@ -43,17 +43,17 @@ def test_a_low_number_in_a_library_s_name_is_not_always_an_old_cuda(library: str
         ("Lockdown: modprobe: unsigned module loading is restricted; see man kernel_lockdown.7", None),
     ],
 )
-def test_that_another_module_is_refused_is_no_fault_of_the_driver(text: str, cause: Cause | None) -> None:
+def test_a_refused_foreign_module_is_not_a_driver_fault(text: str, cause: Cause | None) -> None:
     assert first(text) is cause
 
 
 @pytest.mark.parametrize("number", [87, 101, 110])  # Orin, and Thor, which CUDA 13 calls 11.0
-def test_a_capability_that_only_tegra_boards_have_tells_one(number: int) -> None:
+def test_a_tegra_board_is_recognized_by_its_capability(number: int) -> None:
     text = f"NVIDIA X with CUDA capability sm_{number} is not compatible with the current PyTorch installation."
     assert first(text) is Cause.JETSON_TEGRA
 
 
-def test_no_cure_installs_a_wheel_line_that_nobody_has_resolved() -> None:
+def test_no_fix_installs_an_unresolved_wheel_line() -> None:
     """Beside the CuPy that is there, that of another CUDA would be a second one in the environment."""
     installs = [fix.command for cause in Cause for fix in cause.fix if fix.command and "install" in fix.command]
     assert [command for command in installs if any(word.startswith("cupy") for word in command)] == []
