@@ -132,7 +132,7 @@ def left_out(given: Sequence[Sample]) -> str:
     for fold in folds.values():
         table = read_weights(learn([sample for other in folds.values() if other is not fold for sample in other]))
         for sample in fold:
-            said = [likeness.cause.value for likeness in classify(sample.text, table)]
+            said = [score.cause.value for score in classify(sample.text, table)]
             if sample.is_report:
                 reports += 1
                 silent += not said

@@ -10,7 +10,7 @@ from gpuenv.model.causes import Cause
 _CUPY = "CuPy"
 
 
-def _argument(values: Mapping[str, str]) -> Weights:
+def _argument_weights(values: Mapping[str, str]) -> Weights:
     """A host array was not moved; a list or a number is what NumPy would have taken."""
     if values["got"].split(".")[0] in ("numpy", "pandas", "torch"):
         return ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.88), (Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.06))
@@ -76,7 +76,7 @@ SIGNATURES = (
         "Cython, Utility/FunctionArguments.c: ArgTypeTest",
         pattern=r"has incorrect type \(expected (?:cupy[\w.]*\.)?\w*ndarray\w*, got (?P<got>[\w.]+)\)",
         title="A function of CuPy was given a {got} in place of a GPU array",
-        weights_fn=_argument,
+        weights_fn=_argument_weights,
     ),
     Signature(
         "cupy.unsupported-list",

@@ -15,7 +15,7 @@ _FIT = (
 )
 
 
-def _named_architecture(values: Mapping[str, str]) -> Weights:
+def _architecture_weights(values: Mapping[str, str]) -> Weights:
     number = int(values["number"])
     if number < _TURING:  # too old for this compiler, and written into a build
         return ((Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.75), (Cause.GPU_REMOVED_FROM_TOOLKIT, 0.2))
@@ -65,7 +65,7 @@ SIGNATURES = (
             r"|Unknown CUDA arch \((?P<dotted>\d{1,2}\.\d)\)"
         ),
         title="The compiler does not know an architecture that it is asked for",
-        weights_fn=lambda values: _named_architecture(
+        weights_fn=lambda values: _architecture_weights(
             values if "number" in values else {"number": values["dotted"].replace(".", "")}
         ),
         modifiers=(

@@ -13,7 +13,7 @@ _CONDA = "conda 4 to 25, exceptions.py"
 _SOLVER = "libmamba, satisfiability_error.cpp; libsolv; rattler, resolvo's conflicts"
 
 
-def _uninstallable(values: Mapping[str, str]) -> Weights:
+def _uninstallable_weights(values: Mapping[str, str]) -> Weights:
     """No package of conda's bears the name of a wheel line: its record is gone for another reason."""
     if "wheel" in values:
         return ((Cause.CORRUPT_INSTALLATION, 0.5), (Cause.MIXED_PIP_CONDA, 0.4))
@@ -172,7 +172,7 @@ SIGNATURES = (
             r"Clobber(?:Error|Warning).*(?:cupy|cuda|nvidia)|Cannot uninstall '?cupy(?P<wheel>[-_]cuda\S*)?'?|cannot uninstall.*cupy.*(?:no RECORD|distutils|conda)"
             r"|cupy.*(?:installed (?:by|with|from) (?:both )?(?:pip|conda).*(?:and|conda|pip))"
         ),
-        weights_fn=_uninstallable,
+        weights_fn=_uninstallable_weights,
         modifiers=(Modifier("pip-and-conda", Cause.MIXED_PIP_CONDA, 6),),
     ),
 )

@@ -10,7 +10,7 @@ from gpuenv.model.causes import Cause
 _CLI = "libnvidia-container, nvidia-container-cli"
 
 
-def _no_device(values: Mapping[str, str]) -> Weights:
+def _no_device_weights(values: Mapping[str, str]) -> Weights:
     """Where libcuda answered, the driver's libraries are there: its module is not loaded, or there is no GPU."""
     if "libcuda" in values:
         return (
@@ -22,7 +22,7 @@ def _no_device(values: Mapping[str, str]) -> Weights:
     return ((Cause.NO_DRIVER, 0.4), (Cause.NO_NVIDIA_GPU, 0.2), (Cause.DRIVER_MODULE_NOT_LOADED, 0.18))
 
 
-def _unknown_device(values: Mapping[str, str]) -> Weights:
+def _unknown_device_weights(values: Mapping[str, str]) -> Weights:
     """GPU:INSTANCE is how an instance of MIG is named."""
     if "instance" in values:
         return ((Cause.MIG_MISCONFIGURED, 0.8), (Cause.VISIBLE_DEVICES_HIDE_GPU, 0.12))
@@ -132,7 +132,7 @@ SIGNATURES = (
         "libnvidia-container, src/nvc.c: cuda error, driver error",
         pattern=r"initialization error: (?:(?P<libcuda>cuda error: no cuda-capable device)|driver (?:rpc )?error: failed to process request)",
         title="The host of the container has no usable GPU driver",
-        weights_fn=_no_device,
+        weights_fn=_no_device_weights,
         evidence="container",
         modifiers=(Modifier("wsl", Cause.WSL_LIBCUDA, 15),),
         decisive_fact="whether nvidia-smi works on the host",
@@ -145,7 +145,7 @@ SIGNATURES = (
         "libnvidia-container, src/cli/common.c: device error",
         pattern=r"(?:nvidia-container-cli: )?device error: (?P<instance>\d{1,2}:\d{1,2}): unknown device|nvidia-container-cli: device error: .*(?:unknown|no such|invalid) device|device error: (?:GPU-)?\S+: unknown device",
         title="NVIDIA_VISIBLE_DEVICES or --gpus names a GPU that is not there",
-        weights_fn=_unknown_device,
+        weights_fn=_unknown_device_weights,
         evidence="container",
         modifiers=(Modifier("mig", Cause.MIG_MISCONFIGURED, 12),),
     ),

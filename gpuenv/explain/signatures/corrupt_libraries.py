@@ -10,7 +10,7 @@ from gpuenv.model.causes import Cause
 _LOADER = "glibc, elf/dl-load.c; CPython's ImportError repeats it"
 
 
-def _by_library(values: Mapping[str, str]) -> Weights:
+def _library_weights(values: Mapping[str, str]) -> Weights:
     """The driver's own libraries come with the driver, all others with a distribution or a toolkit."""
     if "driver" in values:
         return ((Cause.DRIVER_INSTALL_BROKEN, 0.8), (Cause.CORRUPT_INSTALLATION, 0.08))
@@ -26,7 +26,7 @@ SIGNATURES = (
         _LOADER,
         pattern=r"(?:(?P<driver>libcuda\.so|libnvidia-|libnvcuvid|libnvoptix)|lib(?:cu|nv)\w|cupy|lib(?:torch|c10|ATen|tensorflow|mxnet|paddle|xgboost|onnxruntime)|-packages/(?:\S+\.so)?)\S*: (?:file too short|invalid ELF header|ELF load command|ELF file's phentsize|cannot read file data)",
         title="A library's file is damaged",
-        weights_fn=_by_library,
+        weights_fn=_library_weights,
         modifiers=(
             Modifier("empty-libcuda", Cause.CORRUPT_INSTALLATION, 0.1),
             Modifier("empty-libcuda", Cause.DRIVER_INSTALL_BROKEN, 0.1),

@@ -30,7 +30,7 @@ def _bytes(text: str) -> float:
     return float(number) * _UNITS[unit[0].lower()]
 
 
-def _memory(values: Mapping[str, str]) -> Weights:
+def _allocation_weights(values: Mapping[str, str]) -> Weights:
     """Where others hold most of the GPU, or the pool most of its own, and the request would fit without, they are it."""
     if "own" in values and "reserved" in values:
         idle = _bytes(values["reserved"]) - _bytes(values["own"])
@@ -73,7 +73,7 @@ SIGNATURES = (
             r"|(?:insufficient|not enough|out of) (?:GPU|VRAM|device|video) memory|GPU (?:is )?out of memory)"
             rf"(?:.*?(?:{_TORCH_NUMBERS}|{_ANOTHERS}))?"
         ),
-        weights_fn=_memory,
+        weights_fn=_allocation_weights,
         title="An allocation on the GPU is larger than what is free",
         decisive_fact="how much is free and who holds the rest: nvidia-smi",
     ),

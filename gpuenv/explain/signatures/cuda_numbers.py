@@ -62,7 +62,7 @@ _CAUSES: Mapping[int, Weights] = {
 _NOT_INITIALIZED = 3
 
 
-def _numbered(values: Mapping[str, str]) -> Weights:
+def _numbered_weights(values: Mapping[str, str]) -> Weights:
     number = int(next(iter(values.values())))
     if number == _NOT_INITIALIZED and values.keys() & {"caffe", "nvhpc", "ollama", "gst"}:
         return ((Cause.CUDA_INITIALIZATION_FAILED, 0.6),)  # these do not fork
@@ -97,7 +97,7 @@ SIGNATURES = (
             r"|\(error code = CU(?:DA)?:(?P<acpp>\d{1,3})\)"
         ),
         title="CUDA reports an error by its number",
-        weights_fn=_numbered,
+        weights_fn=_numbered_weights,
         modifiers=(
             Modifier("wsl", Cause.WSL_LIBCUDA, 15),
             Modifier("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 20),

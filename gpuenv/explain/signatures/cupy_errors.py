@@ -14,7 +14,7 @@ _SLIP = (
 _OLD_MODULES = "util|core|prof|sparse|binary|creation|cupyx_util|statistics"
 
 
-def _missing_name(values: Mapping[str, str]) -> Weights:
+def _missing_name_weights(values: Mapping[str, str]) -> Weights:
     """Every CuPy has it, some have it, or none: its files are gone, its release is another, or only NumPy has it."""
     if values["name"] in SINCE_LONG:
         return (
@@ -29,7 +29,7 @@ def _missing_name(values: Mapping[str, str]) -> Weights:
     return ((Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.45), (Cause.CUPY_API_VERSION_INCOMPATIBLE, 0.42))
 
 
-def _files_or_all(values: Mapping[str, str]) -> Weights:
+def _core_import_weights(values: Mapping[str, str]) -> Weights:
     """Importing ``cupyx`` first names it in the error even where all of CuPy is missing."""
     if values.get("beside"):
         return ((Cause.CUPY_NOT_INSTALLED, 0.6), (Cause.CORRUPT_INSTALLATION, 0.3))
@@ -73,7 +73,7 @@ SIGNATURES = (
             r"|cannot import name '(?:_core|_environment|_version|core|cuda|_kernel|ndarray|fusion)' from (?:partially initialized module )?'cupy"
         ),
         title="Files of CuPy are missing",
-        weights_fn=_files_or_all,
+        weights_fn=_core_import_weights,
         modifiers=(
             Modifier("own-cupy-file", Cause.CORRUPT_INSTALLATION, 0.8),
             Modifier("cupy-asks", Cause.CORRUPT_INSTALLATION, 0.35),
@@ -121,7 +121,7 @@ SIGNATURES = (
         "CPython, AttributeError and ImportError; the names of CuPy's releases 4 to 14: gpuenv/explain/cupy_names.py",
         pattern=r"module 'cupy' has no attribute '(?P<name>\w+)'(?! \(consider)",
         title="CuPy has no {name} there: files of it are missing, its release is another, or NumPy alone has it",
-        weights_fn=_missing_name,
+        weights_fn=_missing_name_weights,
         # What CuPy's own files do not find in it yet, they import in a circle.
         modifiers=(
             Modifier("cupy-file-frame", Cause.CUPY_BUG, 45),

@@ -12,7 +12,7 @@ _CUPY = "CuPy"
 _FOLDER = r"(?:kernel_cache|jitify_cache|\.cupy\b|cupy_cache|CUPY_CACHE|\.cubin|ComputeCache|\.cudf\b|\.triton\b|torch_extensions|deep_gemm|torchinductor_\w|[/\\]tmp[/\\]triton[/\\]|\.cache/flashinfer)"
 
 
-def _limited(values: Mapping[str, str]) -> Weights:
+def _pool_limit_weights(values: Mapping[str, str]) -> Weights:
     """A pool's own limit refused it where the request alone would have fitted."""
     requested, limit = (int(values[name].replace(",", "")) if name in values else None for name in ("asked", "limit"))
     if limit is not None and requested is not None and requested <= limit:
@@ -20,7 +20,7 @@ def _limited(values: Mapping[str, str]) -> Weights:
     return ((Cause.OUT_OF_MEMORY, 0.92), (Cause.MEMORY_POOL_RETENTION, 0.05))
 
 
-def _refused(values: Mapping[str, str]) -> Weights:
+def _access_denied_weights(values: Mapping[str, str]) -> Weights:
     """Windows refuses to replace a file that another process has open, as it does a read-only one."""
     if "lock" in values:  # made by the first user, and no other user may open it
         return ((Cause.KERNEL_CACHE_UNWRITABLE, 0.56), (Cause.KERNEL_CACHE_RACE, 0.38))
@@ -29,7 +29,7 @@ def _refused(values: Mapping[str, str]) -> Weights:
     return ((Cause.KERNEL_CACHE_UNWRITABLE, 0.9),)
 
 
-def _collided(values: Mapping[str, str]) -> Weights:
+def _cache_conflict_weights(values: Mapping[str, str]) -> Weights:
     """A folder that is there where it is to be made, and a server's file that is gone, may be out of order alone."""
     if "folder" in values or "stale" in values:
         return ((Cause.KERNEL_CACHE_RACE, 0.5), (Cause.KERNEL_CACHE_UNWRITABLE, 0.42))
@@ -48,7 +48,7 @@ SIGNATURES = (
             r"(?:, limit set to: (?P<limit>\d[\d,]*) bytes)?|Out of memory allocating"
         ),
         title="CuPy could not allocate {asked} bytes",
-        weights_fn=_limited,
+        weights_fn=_pool_limit_weights,
         decisive_fact="how much the pool holds without use: cupy.get_default_memory_pool().free_bytes()",
     ),
     Signature(
@@ -86,7 +86,7 @@ SIGNATURES = (
             rf"{_FOLDER}(?:.*(?P<lock>\.lock)['\"])?|{_FOLDER}.*(?:Permission denied|Read-only file system|No space left|Disk quota)"
         ),
         title="The cache of compiled kernels cannot be written",
-        weights_fn=_refused,
+        weights_fn=_access_denied_weights,
         modifiers=(Modifier("many-workers", Cause.KERNEL_CACHE_RACE, 3),),
     ),
     Signature(
@@ -103,7 +103,7 @@ SIGNATURES = (
             r"|(?:kernel_cache|jitify_cache|\.cubin|cupy_cache).*(?:used by another process|File exists|Stale file handle|truncated|EOFError|corrupted)"
         ),
         title="Several processes write one kernel cache",
-        weights_fn=_collided,
+        weights_fn=_cache_conflict_weights,
         modifiers=(
             Modifier("many-workers", Cause.KERNEL_CACHE_RACE, 3),
             Modifier("dangling", Cause.KERNEL_CACHE_UNWRITABLE, 6),

@@ -8,7 +8,7 @@ from gpuenv.explain.explanation_types import Level, Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 
-def _counted(values: Mapping[str, str]) -> Weights:
+def _device_count_weights(values: Mapping[str, str]) -> Weights:
     """Where there is no GPU at all, the requested number is not what is wrong."""
     if values.get("count") == "0":
         return ((Cause.VISIBLE_DEVICES_HIDE_GPU, 0.4), (Cause.NO_NVIDIA_GPU, 0.2), (Cause.NO_DRIVER, 0.16))
@@ -34,7 +34,7 @@ SIGNATURES = (
         "paddle/phi/backends/gpu/cuda/cuda_info.cc",
         pattern=r"Device id must be less than GPU count(?:, but received id is: \d+\. GPU count is: (?P<count>\d+))?",
         title="The program asks for a device number that is not there",
-        weights_fn=_counted,
+        weights_fn=_device_count_weights,
         modifiers=(
             Modifier("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 20),
             Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 4),

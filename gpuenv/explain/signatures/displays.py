@@ -11,7 +11,7 @@ _X = "X.org and nvidia-settings"
 _XORG = "the strings of xf86-video-nvidia's modules and nvidia-settings 390 to 580; xserver, hw/xfree86/loader"
 
 
-def _code(values: Mapping[str, str]) -> Weights:
+def _device_manager_weights(values: Mapping[str, str]) -> Weights:
     """Microsoft, Error codes in Device Manager in Windows: 28 no driver, 52 not signed, the others it did not start."""
     by_code: dict[str, Weights] = {
         "28": ((Cause.NO_DRIVER, 0.72),),
@@ -94,7 +94,7 @@ SIGNATURES = (
         ((Cause.DRIVER_INSTALL_BROKEN, 0.55), (Cause.GPU_HARDWARE_FAULT, 0.12)),
         "Microsoft, Error codes in Device Manager in Windows",
         pattern=r"\b(?:NVIDIA|GeForce|Quadro|Tesla|[RG]TX)\b.{0,200}\(Code (?P<code>10|12|28|31|37|39|43|52)\)",
-        weights_fn=_code,
+        weights_fn=_device_manager_weights,
         title="Windows did not start the GPU (code {code})",
         decisive_fact="the state that Device Manager shows, and whether a clean installation of the driver helps",
     ),

@@ -25,7 +25,7 @@ _ABSENT = (
 )
 
 
-def _attention(values: Mapping[str, str]) -> Weights:
+def _attention_weights(values: Mapping[str, str]) -> Weights:
     """An older GPU is below what the program asks for; for a newer one the build has no code."""
     if values.get("age") == "new":
         return ((Cause.NO_KERNEL_IMAGE, 0.7), (Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.2))
@@ -116,7 +116,7 @@ SIGNATURES = (
             r"|FP8 is not supported on (?:this device|GPUs? )|Your setup doesn't support bf16/gpu"
         ),
         title="The GPU is sound, but below what the program asks for",
-        weights_fn=_attention,
+        weights_fn=_attention_weights,
         decisive_fact="whether the program has a way for this GPU: another data type or another attention",
     ),
     Signature(

@@ -8,7 +8,7 @@ from gpuenv.explain.explanation_types import Level, Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 
-def _insufficient(values: Mapping[str, str]) -> Weights:
+def _scheduler_weights(values: Mapping[str, str]) -> Weights:
     """The weights by the scheduler's line about all nodes.
 
     A node that has fewer than the pod asks for, however idle it is, is one that preemption does not help (kube-scheduler,
@@ -47,7 +47,7 @@ SIGNATURES = (
             r".{0,600}?\b(?P<lacking>\d{1,5}) )?Insufficient nvidia\.com/(?:gpu|(?P<mig>mig-))"
         ),
         title="No node offers a free GPU: the device plugin does not advertise it, or all are taken",
-        weights_fn=_insufficient,
+        weights_fn=_scheduler_weights,
         modifiers=(
             Modifier("gpu-advertised", Cause.GPU_BUSY, 5),
             Modifier("gpu-allocated", Cause.GPU_BUSY, 5),

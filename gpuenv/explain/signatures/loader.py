@@ -20,7 +20,7 @@ _SHARED_MAJOR = 11  # up to 11.0 a library's name held the minor version, so a w
 _OF_TODAY = {entry.soname for major, entries in CUDA_LIBRARIES.items() if major > _SHARED_MAJOR for entry in entries}
 
 
-def _by_age(values: Mapping[str, str]) -> Weights:
+def _missing_library_weights(values: Mapping[str, str]) -> Weights:
     """An old name can only be wanted by an old wheel line; a present one may simply not be installed."""
     if values.get("named") and not values.get("failed"):  # not searched: a variable or a setting named the file
         return ((Cause.CUDA_PATH_WRONG, 0.6), (Cause.CUDA_LIBRARY_MISSING, 0.3))
@@ -152,7 +152,7 @@ SIGNATURES = (
         _DLERROR,
         pattern=rf"(?P<failed>failed to load lib\S+ ?\w*Error: |Could not load library lib\S+ Error: |dlerror: |OSError: |Could not load \w+ native library: )?(?P<named>/usr/local/cuda\S*/|/opt/cuda\S*/)?(?:lib)(?P<library>{TOOLKIT}){_OPENING}",
         title="lib{library}.so{soname} is not found",
-        weights_fn=_by_age,
+        weights_fn=_missing_library_weights,
         modifiers=_MAJOR_SWAYS,
         decisive_fact="the CUDA that is installed (nvcc --version, pip list), and the CuPy: --assume toolkit=, --assume cupy=",
     ),
@@ -164,7 +164,7 @@ SIGNATURES = (
         f"{_DLERROR}; cut off",
         pattern=rf"ImportError: lib(?P<library>{TOOLKIT})\.so(?P<soname>[.\d]*)(?!\S)(?!.*cannot open)",
         title="lib{library}.so{soname} is not found",
-        weights_fn=_by_age,
+        weights_fn=_missing_library_weights,
         modifiers=_MAJOR_SWAYS,
         decisive_fact="the CUDA that is installed, and the CuPy: --assume toolkit=, --assume cupy=",
     ),

@@ -17,7 +17,7 @@ _NCCL: Mapping[str, Weights] = {
 }
 
 
-def _fft(values: Mapping[str, str]) -> Weights:
+def _cufft_weights(values: Mapping[str, str]) -> Weights:
     """The internal error of cuFFT is also what a GPU gets that is newer than the library."""
     if "internal" in values:
         return ((Cause.CUFFT_PLAN_FAILURE, 0.66), (Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.14), (Cause.OUT_OF_MEMORY, 0.1))
@@ -131,7 +131,7 @@ SIGNATURES = (
             r"|(?:failed to (?:create|make|initialize)|could not create) (?:a )?(?:batched )?cufft ?\w* ?plan|cuFFT error: "
         ),
         title="cuFFT could not make or run a plan",
-        weights_fn=_fft,
+        weights_fn=_cufft_weights,
         modifiers=(
             Modifier("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 40),
             Modifier("torch-gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 40),

@@ -24,7 +24,7 @@ _ABSENT = (
 )
 
 
-def _capability(values: Mapping[str, str]) -> Weights:
+def _capability_weights(values: Mapping[str, str]) -> Weights:
     if parse_integer(values.get("sm", "")) in _ON_TEGRA_ONLY:
         return ((Cause.JETSON_TEGRA, 0.72), (Cause.NO_KERNEL_IMAGE, 0.25))
     return ((Cause.NO_KERNEL_IMAGE, 0.78), (Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.15))
@@ -96,7 +96,7 @@ SIGNATURES = (
         "torch/cuda/__init__.py: _check_capability",
         pattern=r"(?:with CUDA capability )?\bsm_(?P<sm>\d+) is not compatible with the current PyTorch|PyTorch no longer supports this GPU",
         title="This build of PyTorch holds no code for the GPU",
-        weights_fn=_capability,
+        weights_fn=_capability_weights,
         evidence="torch-error",
     ),
     Signature(

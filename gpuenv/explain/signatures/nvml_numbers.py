@@ -27,7 +27,7 @@ _CAUSES: Mapping[int, tuple[str, Weights]] = {
 _BY_NAME = dict(_CAUSES.values())
 
 
-def _by_number(values: Mapping[str, str]) -> Weights:
+def _numbered_weights(values: Mapping[str, str]) -> Weights:
     if "name" in values:
         return _BY_NAME.get(values["name"].lower(), ())
     number = int(next(iter(values.values())))
@@ -57,7 +57,7 @@ SIGNATURES = (
             r"|\b(?:init(?:iali[sz]e)? NVML|NVML (?:error|code|init failed))\W{1,3}(?:error |code |rc=?)*\(?(?P<code>\d{1,3})\b"
         ),
         title="NVML reports an error by its number",
-        weights_fn=_by_number,
+        weights_fn=_numbered_weights,
         modifiers=(
             Modifier("container", Cause.CONTAINER_CGROUP_LOST_GPU, 2),
             Modifier("wsl", Cause.WSL_LIBCUDA, 8),

@@ -16,7 +16,7 @@ _OF_THE_DRIVER = {38: 0.4, 69: 0.3, 119: 0.55, 120: 0.55}
 _CONSEQUENCES = {45}  # preemptive cleanup after another event
 
 
-def _xid(values: Mapping[str, str]) -> Weights:
+def _xid_weights(values: Mapping[str, str]) -> Weights:
     number = int(values["xid"])
     if number in _CONSEQUENCES:
         return ((Cause.GPU_HARDWARE_FAULT, 0.2), (Cause.ASYNC_ERROR_SURFACED_LATE, 0.15))
@@ -29,7 +29,7 @@ def _xid(values: Mapping[str, str]) -> Weights:
     return ((Cause.GPU_HARDWARE_FAULT, 0.88),)
 
 
-def _legacy(values: Mapping[str, str]) -> Weights:
+def _legacy_branch_weights(values: Mapping[str, str]) -> Weights:
     """A branch for older GPUs helps where a wheel of CuPy runs on it."""
     if int(values["branch"]) >= min(OLDEST_BRANCH.values()):
         return ((Cause.GPU_REMOVED_FROM_DRIVER, 0.85), (Cause.GPU_TOO_OLD_FOR_ANY_DRIVER, 0.1))
@@ -46,7 +46,7 @@ SIGNATURES = (
         pattern=r"\bXid\b(?:=| ?(?:\(PCI:[\w:.]+\)|\([\w:.]+\))?:? (?:error )?)(?P<xid>[1-9]\d{0,2})\b",
         unless=r"\b(?:transaction|vacuum\w*|commit\w*|rollback|session\w*|zookeeper|postgres\w*|rows)\b(?! was remapped)|\bno (?:further )?action (?:is )?(?:required|needed)|\bonly (?:records|informs)\b",  # theirs are called so too
         title="The driver reports Xid {xid}",
-        weights_fn=_xid,
+        weights_fn=_xid_weights,
         decisive_fact="the meaning of the Xid in NVIDIA's table, and whether it comes back with another program",
     ),
     Signature(
@@ -167,7 +167,7 @@ SIGNATURES = (
         "open-gpu-kernel-modules, nv.c: legacy GPU; nvidia-installer, supported chips",
         pattern=r"supported through the NVIDIA (?P<branch>\d{2,3})\.\S+ Legacy (?:Linux graphics )?drivers",
         title="Only the legacy branch {branch} supports this GPU",
-        weights_fn=_legacy,
+        weights_fn=_legacy_branch_weights,
     ),
     Signature(
         "nvrm.legacy-begun",

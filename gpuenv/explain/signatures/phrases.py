@@ -16,7 +16,7 @@ SINGLE = r"(?:(?:single|one|1)[- ](?:GPU|device|card)|CUDA_VISIBLE_DEVICES=0)"
 GOOD = r"(?:works?|fine|OK|passes|correct|right|no (?:errors?|problems?|issues?)|not happen|n't happen)\b"
 
 
-def gap(most: int, *alternative: str) -> str:
+def gap(most: int, *excluded: str) -> str:
     """Up to so many characters that deny nothing, and hold none of the patterns that are named."""
-    barred = "|".join((rf"(?<![a-z])(?:{_DENIED})", r"n['\u2019]t\b", *alternative))
+    barred = "|".join((rf"(?<![a-z])(?:{_DENIED})", r"n['\u2019]t\b", *excluded))
     return rf"(?:(?!{barred})[^\n]){{0,{most}}}"

@@ -14,7 +14,7 @@ _HIP: Mapping[str, Weights] = {
 }
 
 
-def _of_hip(values: Mapping[str, str]) -> Weights:
+def _hip_weights(values: Mapping[str, str]) -> Weights:
     """The errors that a program makes have CUDA's causes on an AMD GPU too."""
     error = values["error"].lower().replace(" ", "")
     kind = "memory" if "outofmemory" in error else "access" if "illegal" in error else "launch"
@@ -65,7 +65,7 @@ SIGNATURES = (
             r"(?:hipError|HIP error: )(?P<error>InvalidValue|InvalidConfiguration|LaunchFailure|LaunchOutOfResources"
             r"|OutOfMemory|IllegalAddress|invalid argument|out of memory|an illegal memory access)"
         ),
-        weights_fn=_of_hip,
+        weights_fn=_hip_weights,
         title="A call of HIP's failed: {error}",
         decisive_fact="whether another kernel or fewer threads do: the launch, or the build for ROCm",
         evidence="rocm",

@@ -46,7 +46,7 @@ def _driver(name: str) -> str:
     return rf"\b{_DRIVER}{_BRANCH.format(name)}"
 
 
-def _judged(is_so: Callable[[str, str], bool], then: Weights) -> Callable[[Mapping[str, str]], Weights]:
+def _weights_if(is_so: Callable[[str, str], bool], then: Weights) -> Callable[[Mapping[str, str]], Weights]:
     """What is meant where any of the numbers that were named is out of its card's range."""
     return lambda values: then if any(is_so(name, value) for name, value in values.items()) else ()
 
@@ -60,7 +60,7 @@ SIGNATURES = (
         f"{_MATRIX}: the first branches of the generations",
         pattern=_any(FIRST_BRANCH, _driver),
         level=Level.WARNING,
-        weights_fn=_judged(
+        weights_fn=_weights_if(
             lambda name, value: int(value) < FIRST_BRANCH[name],
             ((Cause.GPU_TOO_NEW_FOR_DRIVER, 0.66), (Cause.DRIVER_INSTALL_BROKEN, 0.05)),
         ),
@@ -76,7 +76,7 @@ SIGNATURES = (
         f"{_MATRIX}: the last branches of the generations",
         pattern=_any(LAST_BRANCH, _driver),
         level=Level.WARNING,
-        weights_fn=_judged(
+        weights_fn=_weights_if(
             lambda name, value: int(value) > LAST_BRANCH[name],
             ((Cause.GPU_REMOVED_FROM_DRIVER, 0.66), (Cause.DRIVER_INSTALL_BROKEN, 0.05)),
         ),
@@ -92,7 +92,7 @@ SIGNATURES = (
         "CUDA Toolkit Release Notes 11.1, 11.8 and 12.8: the architectures that are new in them",
         pattern=_any(FIRST_CUDA, _CUDA.format),
         level=Level.WARNING,
-        weights_fn=_judged(
+        weights_fn=_weights_if(
             lambda name, value: CudaVersion.parse(value) < FIRST_CUDA[name],
             ((Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.56), (Cause.NO_KERNEL_IMAGE, 0.18)),
         ),

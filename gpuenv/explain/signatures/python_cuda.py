@@ -12,7 +12,7 @@ _PATHFINDER = "cuda-pathfinder"
 _OPTIONAL = ("cudnn", "nccl", "cutensor", "cusparselt", "nvshmem", "cublasmp", "cufftmp", "cudss", "cutensornet")
 
 
-def _not_found(values: Mapping[str, str]) -> Weights:
+def _missing_library_weights(values: Mapping[str, str]) -> Weights:
     if values["library"].lower().startswith(_OPTIONAL):
         return ((Cause.OPTIONAL_LIBRARY_MISSING, 0.85),)
     return ((Cause.CUDA_LIBRARY_MISSING, 0.85), (Cause.CUDA_PATH_WRONG, 0.05))
@@ -27,7 +27,7 @@ SIGNATURES = (
         "cuda-pathfinder 1.9, _dynamic_libs/find_nvidia_dynamic_lib.py",
         pattern=r"Failure finding [\"'](?:lib)?(?P<library>[A-Za-z][\w-]*?)(?:64_\w+)?\*?\.(?:so|dll)",
         title="{library}, a library of CUDA, is neither in the environment nor on the system",
-        weights_fn=_not_found,
+        weights_fn=_missing_library_weights,
     ),
     Signature(
         "pathfinder.driver-library",

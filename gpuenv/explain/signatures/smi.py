@@ -12,7 +12,7 @@ _SMI = "nvidia-smi"
 _MUCH, _IDLE = 0.6, 5  # of the memory; percent of the time
 
 
-def _held(values: Mapping[str, str]) -> Weights:
+def _held_memory_weights(values: Mapping[str, str]) -> Weights:
     """Much of the memory is taken while the GPU does nothing: a program holds it that is idle or gone."""
     if int(values["used"]) < _MUCH * int(values["total"]) or int(values["percent"]) > _IDLE:
         return ()
@@ -27,7 +27,7 @@ SIGNATURES = (
         ((Cause.GPU_BUSY, 0.45),),
         "nvidia-smi, the table: memory in use and utilisation",
         pattern=r"\b(?P<used>\d{1,8})MiB / +(?P<total>\d{1,8})MiB \| +(?P<percent>\d{1,3})% ",
-        weights_fn=_held,
+        weights_fn=_held_memory_weights,
         requires=("complaint",),  # a server that waits for work looks the same
         level=Level.WARNING,
         title="Most of the GPU's memory is taken, while nothing runs on it",

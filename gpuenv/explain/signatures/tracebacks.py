@@ -13,7 +13,7 @@ _LAST_BY_MINOR = 10  # up to CUDA 10 each wheel line of CuPy was for one minor v
 _FIRST_OF_CUDA_12 = ComputeCapability(5, 0)
 
 
-def _other_wheel(values: Mapping[str, str]) -> Weights:
+def _wheel_weights(values: Mapping[str, str]) -> Weights:
     """The name of a wheel line holds the CUDA that it is for."""
     line, cuda = values["line"].lower(), values["cuda"].split(".")
     major, minor = (line[:-1], "x") if line.endswith("x") or int(line) < _LAST_BY_MINOR else (line[:-1], line[-1])
@@ -21,7 +21,7 @@ def _other_wheel(values: Mapping[str, str]) -> Weights:
     return () if same else ((Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.62),)
 
 
-def _ptxas(values: Mapping[str, str]) -> Weights:
+def _ptxas_weights(values: Mapping[str, str]) -> Weights:
     """What a compiler does not know is newer than it, but for what later ones have dropped."""
     older = ComputeCapability.parse(values["capability"]) < _FIRST_OF_CUDA_12 if "capability" in values else False
     if older:
@@ -39,7 +39,7 @@ SIGNATURES = (
         pattern=(
             r"\b(?:using|uses?|have|has|had|installed|with|on|is|runs?|machine|container|system|toolkit)\b.{0,24}\bCUDA (?:toolkit |version |runtime )?(?P<cuda>\d{1,2}(?:\.\d)?)\b.{0,120}\b(?:installed|got|have|has|using|uses|is|with|pulls|installs|but)\b.{0,40}\bcupy[-_]cuda(?P<line>\d{2,3}|\d\dx)\b"
         ),
-        weights_fn=_other_wheel,
+        weights_fn=_wheel_weights,
         requires=("complaint",),
         level=Level.WARNING,
         title="The CuPy wheel there is for another CUDA than the one that is named",
@@ -175,7 +175,7 @@ SIGNATURES = (
         ((Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.8), (Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.05)),
         "xla/stream_executor/gpu/asm_compiler.cc and cuda/subprocess_compilation.cc",
         pattern=r"ptxas does not support CC (?P<capability>\d{1,2}\.\d)|ptxas ptxas too old",
-        weights_fn=_ptxas,
+        weights_fn=_ptxas_weights,
         title="The ptxas that is found does not know the GPU",
         decisive_fact="which ptxas comes first in PATH, and of which CUDA it is",
     ),

@@ -16,26 +16,26 @@ def _pair(values: Mapping[str, str]) -> list[str]:
     return [text.rstrip(".-") for text in values.values()]
 
 
-def _driver_versions(values: Mapping[str, str]) -> Weights:
+def _driver_version_weights(values: Mapping[str, str]) -> Weights:
     """The driver's parts are of one version, or a restart is due."""
     first, second = _pair(values)
     return ((Cause.DRIVER_LIBRARY_VERSION_MISMATCH, 0.82),) if first != second else ()
 
 
-def _other_kernel(values: Mapping[str, str]) -> Weights:
+def _kernel_weights(values: Mapping[str, str]) -> Weights:
     """A module is built for one kernel."""
     built, runs = _pair(values)
     alike = built.startswith(runs) or runs.startswith(built)
     return () if alike else ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.78), (Cause.DRIVER_MODULE_NOT_LOADED, 0.1))
 
 
-def _below(values: Mapping[str, str]) -> Weights:
+def _requirement_weights(values: Mapping[str, str]) -> Weights:
     there, wanted = (values[name] for name in (("there", "wanted") if "there" in values else ("found", "least")))
     is_older = DriverVersion.parse(there) < DriverVersion.parse(wanted)
     return ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.78),) if is_older else ()
 
 
-def _runtime(values: Mapping[str, str]) -> Weights:
+def _runtime_weights(values: Mapping[str, str]) -> Weights:
     """Within one major a driver runs newer runtimes, but not what their NVRTC and PTX compilers make."""
     driver, runtime = (CudaVersion.from_number(int(values[name])) for name in ("driver", "runtime"))
     if driver >= runtime:
@@ -52,7 +52,7 @@ SIGNATURES = (
         ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.4),),
         "cupyx/_runtime.py: cupy.show_config(); CUDA Compatibility, minor version compatibility",
         pattern=r"CUDA Driver Version\s*: (?P<driver>[1-9]\d{3,4})\b.{0,80}?CUDA Runtime Version\s*: (?P<runtime>[1-9]\d{3,4})\b",
-        weights_fn=_runtime,
+        weights_fn=_runtime_weights,
         requires=("complaint",),
         level=Level.WARNING,
         title="The driver is of an older CUDA than the runtime",
@@ -77,7 +77,7 @@ SIGNATURES = (
             rf"|/(?:sys/module|proc/driver)/nvidia/version\W{{1,6}}(?:\w+ )?(?P<runs>{_NUMBER})\b.{{0,60}}?\bmodinfo\b.{{0,40}}?\b(?P<there>{_NUMBER})\b"
             rf"|\b(?:loaded module|module loaded|loaded kernel module)\W{{1,4}}(?:is )?(?P<now>{_NUMBER})\b.{{0,40}}?\b(?:on disk|installed|librar(?:y|ies)|libs|libcuda|user[- ]space)\W{{1,4}}(?:is |are )?(?P<then>{_NUMBER})\b"
         ),
-        weights_fn=_driver_versions,
+        weights_fn=_driver_version_weights,
         title="The loaded kernel module is of another version than what is installed: a restart is due",
     ),
     Signature(
@@ -91,7 +91,7 @@ SIGNATURES = (
             rf"|\bnvidia\b.{{0,60}}?\bbuilt (?:only )?for (?:kernel )?(?P<made>{_KERNEL}),? (?:and |but |while )?(?:the )?(?:kernel )?(?:running|runs?) (?:is |kernel )?(?P<now>{_KERNEL})\b"
             rf"|\bnvidia\S* not found in directory /lib/modules/(?P<here>{_KERNEL})\b.{{0,160}}?/lib/modules/(?P<there>{_KERNEL})/\S*nvidia"
         ),
-        weights_fn=_other_kernel,
+        weights_fn=_kernel_weights,
         title="The driver's module was built for another kernel than the one that runs",
     ),
     Signature(
@@ -104,7 +104,7 @@ SIGNATURES = (
             rf"\bdriver(?: version)?:? (?:is )?(?P<there>{_NUMBER})\b(?:(?!\b(?:newer|later|above)\b).){{0,60}}?\b(?:older than|below|lower than|less than|at least|minimum(?: of)?|requires?|need(?:s|ed)?)\b(?: (?:driver|version|is|of|the))*:? (?P<wanted>{_NUMBER})\b"
             rf"|\b(?:requires?|needs?|minimum) (?:\w+ ){{0,4}}?driver(?: version)?:? (?P<least>{_NUMBER})\b.{{0,40}}?\b(?:found|installed|have|has|is|detected|got)\W{{1,3}}(?:only )?(?P<found>{_NUMBER})\b"
         ),
-        weights_fn=_below,
+        weights_fn=_requirement_weights,
         level=Level.WARNING,
         title="The driver is older than the program needs",
     ),
