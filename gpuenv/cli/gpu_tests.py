@@ -154,7 +154,7 @@ def with_causes(result: SmokeResult) -> SmokeResult:
 
 def cause_of(text: str) -> Cause | None:
     """The cause of a test's message, if the confidence suffices."""
-    from gpuenv.explain.answer import explanation
+    from gpuenv.explain.explainer import explanation
     from gpuenv.explain.scan import Scanner
     from gpuenv.smoke.runner import PROGRAM_CAUSES
 

@@ -1,1 +1,1 @@
-"""What an error text says of its cause: signatures, what they say together, and what the machine adds. Pure."""
+"""Explains error texts: finds known messages, ranks their causes, and adds the facts of the machine."""

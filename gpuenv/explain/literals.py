@@ -1,4 +1,4 @@
-"""Which of many literals a text contains, asked once for all of them instead of once for each. Pure."""
+"""Finds which of many literals a text contains, in one pass over all of them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LiteralIndex:
             self._by_gram.setdefault(rarest, []).append((literal, owner))
 
     def owners(self, text: str, grams: frozenset[str] | None = None) -> list[int]:
-        """Those one of whose literals stands in a text of lower case, in their order.
+        """The owners with at least one literal in a lower-case text, in their order.
 
         Args:
             text: the text.

@@ -1,4 +1,4 @@
-"""Finds the signatures in a text. Pure; memory is bounded, whatever the size of the text."""
+"""Finds the signatures in a text; memory is bounded, whatever the size of the text."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from collections import deque
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-from gpuenv.explain.lines import SEAM, LineFinder, shown
+from gpuenv.explain.error_mentions import is_mention_only
+from gpuenv.explain.explanation_types import Hit, Level, QuotedLine, Signature
+from gpuenv.explain.line_finder import SEAM, LineFinder, truncated
 from gpuenv.explain.literals import LiteralIndex, any_of, grams_of
 from gpuenv.explain.patterns import compiled
-from gpuenv.explain.quoted import names_only
-from gpuenv.explain.records import Hit, Level, SaidLine, Signature
 from gpuenv.explain.signatures import all_signatures
-from gpuenv.explain.stated import LITERALS, Stated
+from gpuenv.explain.text_facts import LITERALS, TextFacts
 
 _KEPT = 3  # hits of a signature that are kept
-_KEPT_VALUES = 9  # likewise where the captured values decide, each of them once
+_KEPT_VALUES = 9  # hits that are kept where the captured values decide, each of them once
 _REMEMBERED = 20_000  # lines that need no second look
-_VARIANTS = 64  # likewise of a line whose numbers tell something, each with other numbers
+_VARIANTS = 64  # variants of a line whose numbers matter, each with other numbers
 _WRAP = 38  # characters from which on a line may have been cut by a terminal in the midst of a word
 _LATEST = 80  # lines that are kept for what their words are like
 _DIGITS = re.compile(r"\d+")
 
 
 class Scanner:
-    """Takes a text in pieces and keeps what it says: hits, and facts of the machine that it states."""
+    """Takes a text in pieces and keeps its hits, and the facts of the machine that it states."""
 
     def __init__(self) -> None:
         self._finder = LineFinder(self._worth_a_look)
         self._hits: dict[str, list[Hit]] = {}
         self._seen: set[int] = set()
         self._variants: dict[int, set[int]] = {}
-        self._latest: deque[SaidLine] = deque(maxlen=_LATEST)
-        self.stated = Stated()
+        self._latest: deque[QuotedLine] = deque(maxlen=_LATEST)
+        self.stated = TextFacts()
 
     def feed(self, data: bytes) -> None:
         """Takes the next bytes, at most a MiB."""
@@ -56,15 +56,17 @@ class Scanner:
         return tuple(sorted((hit for kept in self._hits.values() for hit in kept), key=lambda hit: hit.line.number))
 
     @property
-    def latest(self) -> tuple[SaidLine, ...]:
-        """The last lines that were looked at, each once: what a text ends with says most of what went wrong."""
+    def latest(self) -> tuple[QuotedLine, ...]:
+        """The last lines that were looked at, each once: the end of a text tells most about what went wrong."""
         return tuple(self._latest)
 
     def _worth_a_look(self) -> re.Pattern[bytes]:
-        """What has been heard often enough is listened for no more."""
-        return _literals(frozenset(name for name, kept in self._hits.items() if len(kept) == _most(kept[0].signature)))
+        """The literals of the signatures that may have further hits."""
+        return _literals(
+            frozenset(name for name, kept in self._hits.items() if len(kept) == _hit_limit(kept[0].signature))
+        )
 
-    def _look(self, line: SaidLine, after: str) -> None:
+    def _look(self, line: QuotedLine, after: str) -> None:
         after = after.removeprefix("NVRM:").lstrip()  # the driver begins every line of a message so
         joined = after.replace(SEAM, "")
         window = f"{line.text} {after.replace(SEAM, ' ')}"
@@ -73,21 +75,21 @@ class Scanner:
         if self._is_known(shape, variant):
             return
         if shape not in self._seen:
-            self._latest.append(SaidLine(line.number, shown(line.text)))
+            self._latest.append(QuotedLine(line.number, truncated(line.text)))
         if len(self._seen) < _REMEMBERED:
             self._seen.add(shape)
         lowered = f" {window}\n{mixed}".lower()  # a line's beginning is a word's, too
         grams = grams_of(lowered)
-        tells_numbers = self.stated.look(line.text, grams)
+        numbers_matter = self.stated.look(line.text, grams)
         glued = line.text + joined if len(line.text) >= _WRAP and after else ""
         for signature, match in _matches(line.text, (window, mixed, glued), _index().owners(lowered, grams)):
-            tells_numbers = tells_numbers or signature.judge is not None
+            numbers_matter = numbers_matter or signature.weights_fn is not None
             kept = self._hits.setdefault(signature.name, [])
             values = tuple((name, value) for name, value in match.items() if value)
-            known = signature.judge is not None and any(hit.values == values for hit in kept)
-            if len(kept) < _most(signature) and not known:
-                kept.append(Hit(signature, SaidLine(line.number, shown(line.text)), values))
-        if tells_numbers and len(self._variants) < _REMEMBERED:
+            known = signature.weights_fn is not None and any(hit.values == values for hit in kept)
+            if len(kept) < _hit_limit(signature) and not known:
+                kept.append(Hit(signature, QuotedLine(line.number, truncated(line.text)), values))
+        if numbers_matter and len(self._variants) < _REMEMBERED:
             self._variants.setdefault(shape, set()).add(variant)
 
     def _is_known(self, shape: int, variant: int) -> bool:
@@ -99,10 +101,10 @@ class Scanner:
 
 
 @lru_cache(maxsize=8)
-def _literals(heard: frozenset[str]) -> re.Pattern[bytes]:
-    """Finds every literal that a line can be worth a look for."""
-    silent = (signature for signature in all_signatures() if signature.name not in heard)
-    return any_of({literal for signature in silent for literal in signature.literals} | set(LITERALS))
+def _literals(complete: frozenset[str]) -> re.Pattern[bytes]:
+    """Finds every literal for which a line is worth a look."""
+    wanted = (signature for signature in all_signatures() if signature.name not in complete)
+    return any_of({literal for signature in wanted for literal in signature.literals} | set(LITERALS))
 
 
 @cache
@@ -111,7 +113,7 @@ def _index() -> LiteralIndex:
 
 
 def scan(data: bytes) -> Scanner:
-    """A whole text at once."""
+    """Scans a whole text at once."""
     scanner = Scanner()
     for start in range(0, len(data), 1 << 20):
         scanner.feed(data[start : start + (1 << 20)])
@@ -119,33 +121,33 @@ def scan(data: bytes) -> Scanner:
     return scanner
 
 
-def _most(signature: Signature) -> int:
-    """How many hits of a signature are kept; that a mark is there is said by one."""
-    if signature.level is Level.MARK and signature.judge is None:
+def _hit_limit(signature: Signature) -> int:
+    """How many hits of a signature are kept; one is enough for evidence."""
+    if signature.level is Level.EVIDENCE and signature.weights_fn is None:
         return 1
-    return _KEPT if signature.judge is None else _KEPT_VALUES
+    return _KEPT if signature.weights_fn is None else _KEPT_VALUES
 
 
 def _matches(
     line: str, windows: tuple[str, ...], owners: list[int]
 ) -> Iterator[tuple[Signature, dict[str, str | None]]]:
-    """What the signatures at these places say of a line, and those whose literal stands across a cut."""
+    """The matches of these signatures in a line, and of those whose literal spans a line break."""
     glued = windows[-1]
     if glued:
         cut, most = len(line), _index().longest
         owners = sorted({*owners, *_index().owners(glued[max(0, cut - most) : cut + most].lower())})
     signatures = all_signatures()
-    marks_only = names_only(line)
+    mention_only = is_mention_only(line)
     for owner in owners:
-        if marks_only and signatures[owner].level is not Level.MARK:
+        if mention_only and signatures[owner].level is not Level.EVIDENCE:
             continue
         match = _match(signatures[owner], line, windows)
-        if match is not None and not _excused(signatures[owner], windows[0]):
+        if match is not None and not _is_excluded(signatures[owner], windows[0]):
             yield signatures[owner], match
 
 
-def _excused(signature: Signature, window: str) -> bool:
-    """Whether the words around a sentence make advice or good news of it."""
+def _is_excluded(signature: Signature, window: str) -> bool:
+    """Whether the text around a message makes it advice or good news."""
     return signature.unless is not None and compiled(signature.unless).search(window) is not None
 
 

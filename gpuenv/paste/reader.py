@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
-from gpuenv.explain.plain import clean, is_notation, unfolded
+from gpuenv.explain.normalize import clean, is_notation, unfolded
 from gpuenv.model.strings import pattern
 from gpuenv.paste import outputs
 from gpuenv.paste.content import PasteContent, ReportedValue

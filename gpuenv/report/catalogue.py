@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.doctor.registry import DocumentedCheck
-from gpuenv.explain.records import Signature
+from gpuenv.explain.explanation_types import Signature
 from gpuenv.model.causes import Cause
 from gpuenv.model.documents import (
     CauseMeaning,
@@ -83,8 +83,8 @@ def signature_lines(signature: Signature) -> Iterator[TextLine]:
     for cause, weight in signature.causes:
         yield TextLine(f"  {cause} ({weight:.0%} without other evidence): {cause.sentence}", hang=4)
     yield TextLine(f"  source: {signature.source}", Style.QUIET, 4)
-    if signature.decides:
-        yield TextLine(f"  To settle this, check: {signature.decides}.", hang=4)
+    if signature.decisive_fact:
+        yield TextLine(f"  To settle this, check: {signature.decisive_fact}.", hang=4)
 
 
 def check_meaning(check: DocumentedCheck) -> Meaning:
@@ -122,7 +122,7 @@ def signature_meaning(signature: Signature) -> Meaning:
         title=f"a message of {signature.scope}",
         causes=tuple(CauseMeaning(cause, cause.sentence) for cause, _ in signature.causes),
         source=signature.source,
-        would_decide=signature.decides,
+        would_decide=signature.decisive_fact,
     )
 
 

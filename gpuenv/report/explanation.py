@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuenv.explain.records import Explanation, LikelyCause
+from gpuenv.explain.explanation_types import Explanation, LikelyCause
 from gpuenv.report.text import fix_lines
 from gpuenv.report.text_line import Style, TextLine
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuenv.explain.resemblance import likenesses
-from gpuenv.explain.table import NO_FAULT, TABLE, read_table
-from gpuenv.explain.words import terms_of
+from gpuenv.explain.classifier import classify
+from gpuenv.explain.classifier_weights import NO_FAULT, WEIGHTS_FILE, read_weights
+from gpuenv.explain.tokenizer import terms_of
 from tests.eval.near import NEAR, NOTHING_STATED, OPPOSITES, OTHER_FAULTS, WRITTEN
 from tests.eval.printed import messages
 from tests.eval.scanned import scanned
@@ -130,9 +130,9 @@ def left_out(given: Sequence[Sample]) -> str:
     reports = first = three = silent = 0
     claimed: dict[bool, list[bool]] = {True: [], False: []}  # of what programs really print, and of what was written
     for fold in folds.values():
-        table = read_table(learn([sample for other in folds.values() if other is not fold for sample in other]))
+        table = read_weights(learn([sample for other in folds.values() if other is not fold for sample in other]))
         for sample in fold:
-            said = [likeness.cause.value for likeness in likenesses(sample.text, table)]
+            said = [score.cause.value for score in classify(sample.text, table)]
             if sample.is_report:
                 reports += 1
                 silent += not said
@@ -156,8 +156,8 @@ def main() -> None:
     if chosen.left_out:
         sys.stdout.write(left_out(given) + "\n")
         return
-    TABLE.write_text(learn(given), encoding="utf-8")
-    sys.stdout.write(f"{TABLE.name}: {len(given)} texts, {TABLE.stat().st_size // 1024} KiB\n")
+    WEIGHTS_FILE.write_text(learn(given), encoding="utf-8")
+    sys.stdout.write(f"{WEIGHTS_FILE.name}: {len(given)} texts, {WEIGHTS_FILE.stat().st_size // 1024} KiB\n")
 
 
 if __name__ == "__main__":

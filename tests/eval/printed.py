@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuenv.explain.answer import explanation
+from gpuenv.explain.explainer import explanation
 from gpuenv.explain.scan import scan
 
 HERE = Path(__file__).parent

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from gpuenv.explain.answer import explanation
+from gpuenv.explain.explainer import explanation
 from gpuenv.explain.scan import Scanner, scan
 
 if TYPE_CHECKING:
-    from gpuenv.explain.records import Explanation
+    from gpuenv.explain.explanation_types import Explanation
 
 
 @cache

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from gpuenv.explain.resemblance import likenesses
-from gpuenv.explain.table import read_table, shipped
+from gpuenv.explain.classifier import classify
+from gpuenv.explain.classifier_weights import read_weights, shipped_weights
 from tests.eval.learn import learn, left_out, samples
 
 pytest.importorskip("sklearn", reason="pip install 'gpuenv[learn]'")
@@ -15,11 +15,11 @@ pytest.importorskip("sklearn", reason="pip install 'gpuenv[learn]'")
 
 def test_learning_again_gives_the_same_table() -> None:
     """But for what a release of scikit-learn rounds otherwise."""
-    again, table = read_table(learn(samples())), shipped()
+    again, table = read_weights(learn(samples())), shipped_weights()
     assert again.causes == table.causes
     assert len(again.words.keys() ^ table.words.keys()) <= 0.01 * len(table.words)
     for sample in samples()[::20]:
-        told, before = likenesses(sample.text, again), likenesses(sample.text, table)
+        told, before = classify(sample.text, again), classify(sample.text, table)
         assert [entry.cause for entry in told[:1]] == [entry.cause for entry in before[:1]]
 
 

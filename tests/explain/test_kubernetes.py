@@ -1,13 +1,13 @@
-"""What a scheduler's line says of all the nodes, and which cause comes first for it."""
+"""The scheduler's line about all nodes decides the order of causes."""
 
 from __future__ import annotations
 
 import pytest
 
-from gpuenv.explain.answer import explanation
+from gpuenv.explain.explainer import explanation
 from gpuenv.explain.scan import scan
 
-TOOLKIT, BUSY, ASKED = "container-toolkit-broken", "gpu-busy", "requirement-not-met"
+TOOLKIT, BUSY, UNMET = "container-toolkit-broken", "gpu-busy", "requirement-not-met"
 LACKING = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
 # As kubectl describe node has them, of a node with two GPUs.
 ALLOCATABLE = "Allocatable:\n  cpu:                8\n  nvidia.com/gpu:     2\n"
@@ -35,12 +35,12 @@ TAINTED = (
         ),
         (FULL, [BUSY, TOOLKIT]),
         (SELECTED, [BUSY, TOOLKIT]),
-        (TAINTED, [ASKED, BUSY, TOOLKIT]),
+        (TAINTED, [UNMET, BUSY, TOOLKIT]),
         (f"{LACKING}\n{ALLOCATABLE}", [BUSY, TOOLKIT]),
         (f"{LACKING}\n{ALLOCATED}", [BUSY, TOOLKIT]),
         (f"{LACKING}\n    Limits:\n      nvidia.com/gpu:  1\n", [TOOLKIT, BUSY]),
     ],
 )
-def test_the_order_follows_the_scheduler_s_line(text: str, order: list[str]) -> None:
-    told = explanation(scan(text.encode()))
-    assert [entry.cause.value for entry in told.causes] == order
+def test_the_scheduler_line_decides_the_order_of_causes(text: str, order: list[str]) -> None:
+    result = explanation(scan(text.encode()))
+    assert [entry.cause.value for entry in result.causes] == order

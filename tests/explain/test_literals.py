@@ -21,7 +21,7 @@ def test_the_owners_of_a_text_are_those_whose_literals_it_contains(owners: list[
 
 
 @given(OWNERS, st.text(LETTERS, max_size=60))
-def test_the_first_place_of_any_literal_is_found(owners: list[list[str]], text: str) -> None:
+def test_the_first_position_of_any_literal_is_found(owners: list[list[str]], text: str) -> None:
     literals = [literal for given_literals in owners for literal in given_literals]
     hay = text.encode()
     match = any_of(literals).search(hay)
@@ -29,6 +29,6 @@ def test_the_first_place_of_any_literal_is_found(owners: list[list[str]], text: 
     assert (match.start() if match else None) == min(places, default=None)
 
 
-def test_no_literal_is_found_nowhere() -> None:
+def test_an_empty_index_finds_nothing() -> None:
     assert any_of(()).search(b"anything") is None
     assert LiteralIndex(()).owners("anything") == []

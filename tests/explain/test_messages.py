@@ -1,11 +1,11 @@
-"""Each cause that a text can show is named for at least three messages that libraries and tools print."""
+"""Each cause is named for at least three messages that libraries and tools print."""
 
 from __future__ import annotations
 
 import pytest
 
-from gpuenv.explain.answer import explanation
-from gpuenv.explain.records import LikelyCause
+from gpuenv.explain.explainer import explanation
+from gpuenv.explain.explanation_types import LikelyCause
 from gpuenv.explain.scan import scan
 from gpuenv.model.causes import Cause
 from tests.eval.messages import MESSAGES
@@ -34,7 +34,7 @@ def test_every_cause_has_three_messages() -> None:
     assert [cause for cause, texts in MESSAGES.items() if len(set(texts)) < 3] == []
 
 
-def test_an_asynchronous_error_is_said_to_be_one() -> None:
+def test_an_asynchronous_error_is_labelled_as_one() -> None:
     (first, *_) = causes("CUDARuntimeError: cudaErrorLaunchFailure: unspecified launch failure")
     assert first.surfaced_late
     (first, *_) = causes("cudaErrorInvalidDevice: invalid device ordinal")
@@ -57,29 +57,29 @@ def test_the_captured_values_are_in_the_title() -> None:
     assert "8.7" in first.title
 
 
-def test_a_legacy_branch_that_nobody_maintains_is_named_too() -> None:
-    said = causes("NVRM:  supported through the NVIDIA 340.xx Legacy drivers. Please")
-    assert [entry.cause for entry in said] == [Cause.GPU_REMOVED_FROM_DRIVER, Cause.GPU_TOO_OLD_FOR_ANY_DRIVER]
+def test_an_unmaintained_legacy_branch_is_named() -> None:
+    result = causes("NVRM:  supported through the NVIDIA 340.xx Legacy drivers. Please")
+    assert [entry.cause for entry in result] == [Cause.GPU_REMOVED_FROM_DRIVER, Cause.GPU_TOO_OLD_FOR_ANY_DRIVER]
 
 
 @pytest.mark.parametrize(
     ("number", "cause"),
     [(79, Cause.GPU_HARDWARE_FAULT), (31, Cause.ILLEGAL_MEMORY_ACCESS), (119, Cause.DRIVER_UNRESPONSIVE)],
 )
-def test_an_xid_is_judged_by_its_number(number: int, cause: Cause) -> None:
+def test_the_number_of_an_xid_decides_its_cause(number: int, cause: Cause) -> None:
     (first, *_) = causes(f"kernel: NVRM: Xid (PCI:0000:01:00): {number}, pid=1, name=python3")
     assert first.cause is cause
 
 
-def test_a_pools_own_limit_is_told_from_a_full_gpu() -> None:
+def test_a_pool_limit_differs_from_a_full_gpu() -> None:
     text = "Out of memory allocating 800 bytes (allocated so far: 500 bytes{})."
     assert causes(text.format(", limit set to: 1,000 bytes"))[0].cause is Cause.MEMORY_POOL_RETENTION
     assert causes(text.format(", limit set to: 600 bytes"))[0].cause is Cause.OUT_OF_MEMORY
     assert causes(text.format(""))[0].cause is Cause.OUT_OF_MEMORY
 
 
-def test_each_xid_is_heard_among_many_of_another() -> None:
+def test_each_xid_is_read_among_many_of_another() -> None:
     lines = [f"NVRM: Xid (PCI:0000:01:00): 45, pid={number}, Ch 1" for number in range(20)]
-    said = causes("\n".join([*lines, "NVRM: Xid (PCI:0000:01:00): 48, pid=1, DBE"]))
-    assert said[0].cause is Cause.GPU_HARDWARE_FAULT
-    assert said[0].confidence > 0.6
+    result = causes("\n".join([*lines, "NVRM: Xid (PCI:0000:01:00): 48, pid=1, DBE"]))
+    assert result[0].cause is Cause.GPU_HARDWARE_FAULT
+    assert result[0].confidence > 0.6

@@ -1,14 +1,14 @@
-"""Sentences that a message's words are in, and that tell of no fault; beside each, the fault that it is not."""
+"""Sentences that contain the words of a message but report no fault, each with the real fault."""
 
 from __future__ import annotations
 
 import pytest
 
-from gpuenv.explain.answer import explanation
+from gpuenv.explain.explainer import explanation
 from gpuenv.explain.scan import scan
 
 
-def told(text: str) -> list[str]:
+def signature_names(text: str) -> list[str]:
     return [name for entry in explanation(scan(text.encode())).causes for name in entry.signatures]
 
 
@@ -132,9 +132,9 @@ def told(text: str) -> list[str]:
         ("cuda.numbered", "cuInit(0) = 0 (CUDA_SUCCESS)", "cuInit(0) = 999"),
     ],
 )
-def test_a_sentence_that_comes_near_is_not_the_message(signature: str, healthy: str, fault: str) -> None:
-    assert told(healthy) == []
-    assert signature in told(fault)
+def test_a_near_miss_is_not_the_message(signature: str, healthy: str, fault: str) -> None:
+    assert signature_names(healthy) == []
+    assert signature in signature_names(fault)
 
 
 @pytest.mark.parametrize(
@@ -161,9 +161,9 @@ def test_a_sentence_that_comes_near_is_not_the_message(signature: str, healthy: 
         "cuInit returns CUDA_ERROR_NO_DEVICE, CUDA_ERROR_NOT_INITIALIZED or CUDA_SUCCESS",
     ],
 )
-def test_what_a_program_would_say_or_catch_has_not_come(line: str) -> None:
-    assert told(line) == []
-    assert told(f"{line}\ncupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8,192 bytes") != []
+def test_source_code_that_names_an_error_is_not_a_report(line: str) -> None:
+    assert signature_names(line) == []
+    assert signature_names(f"{line}\ncupy.cuda.memory.OutOfMemoryError: Out of memory allocating 8,192 bytes") != []
 
 
 @pytest.mark.parametrize(
@@ -176,5 +176,5 @@ def test_what_a_program_would_say_or_catch_has_not_come(line: str) -> None:
         "status = CUDA_ERROR_ILLEGAL_ADDRESS",
     ],
 )
-def test_what_a_program_or_a_person_reports_has_come(line: str) -> None:
-    assert told(line) != []
+def test_a_reported_error_is_recognized(line: str) -> None:
+    assert signature_names(line) != []

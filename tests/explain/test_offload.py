@@ -1,11 +1,11 @@
-"""What the runtimes of other compilers print, and what comes near to it without a fault."""
+"""Messages of the runtimes of other compilers, and near misses."""
 
 from __future__ import annotations
 
 import pytest
 
 from gpuenv.model.causes import Cause
-from tests.explain.ranking import ranked
+from tests.explain.message_ranking import ranked
 
 SYCL = "Native API failed. Native API returns: 1 ({})"
 
@@ -36,7 +36,7 @@ SYCL = "Native API failed. Native API returns: 1 ({})"
         ("Specified kernel cache directory is not writable!", Cause.KERNEL_CACHE_UNWRITABLE),
     ],
 )
-def test_a_message_of_a_runtime_is_known(text: str, cause: Cause) -> None:
+def test_a_message_of_a_runtime_is_recognized(text: str, cause: Cause) -> None:
     assert ranked(text)[0].cause is cause
 
 
@@ -58,5 +58,5 @@ def test_a_message_of_a_runtime_is_known(text: str, cause: Cause) -> None:
         "the engine plan file was generated on this device",
     ],
 )
-def test_what_comes_near_is_not_claimed(text: str) -> None:
+def test_a_near_miss_is_not_recognized(text: str) -> None:
     assert ranked(text) == ()

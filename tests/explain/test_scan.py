@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuenv.explain.answer import explanation
-from gpuenv.explain.plain import clean
+from gpuenv.explain.explainer import explanation
+from gpuenv.explain.normalize import clean
 from gpuenv.explain.scan import Scanner, scan
 from gpuenv.model.causes import Cause
 
@@ -40,7 +40,7 @@ def names(data: bytes) -> set[str]:
         "2026-11-21T13:05:45Z trainer-1  | \x1b[33mE   {}",
     ],
 )
-def test_the_prefixes_of_logs_and_colours_are_taken_off(line: str) -> None:
+def test_log_prefixes_and_colours_are_removed(line: str) -> None:
     assert clean(line.format("CUDA failed")).removeprefix("runner.cc:12] ") == "CUDA failed"
 
 
@@ -59,7 +59,7 @@ def test_any_encoding_is_read(encoding: str) -> None:
         "AttributeError:\u00a0module 'cupy' has&nbsp;no\u00a0attribute 'bool8'",
     ],
 )
-def test_quotes_that_a_page_or_a_string_has_changed_are_plain_again(line: str) -> None:
+def test_typographic_and_escaped_quotes_are_normalized(line: str) -> None:
     assert [hit.signature.name for hit in scan(line.encode()).hits if hit.signature.causes]
 
 
@@ -81,18 +81,18 @@ def test_a_line_without_an_end_is_read() -> None:
     assert FOUND in names(b"x" * 3_000_000 + b" " + ERROR.encode() + b" " + b"y" * 3_000_000)
 
 
-def test_rubbish_is_no_cause() -> None:
+def test_random_bytes_yield_no_cause() -> None:
     noise = random.Random(7).randbytes(3_000_000)  # noqa: S311 - no secret
     assert explanation(scan(noise)).causes == ()
     assert FOUND in names(noise + b"\n" + ERROR.encode() + b"\n" + noise)
 
 
-def test_an_empty_text_is_no_cause() -> None:
+def test_an_empty_text_yields_no_cause() -> None:
     for data in (b"", b"\n", b"\0\0", b"\xff\xfe", b"\xef\xbb\xbf"):
         assert explanation(scan(data)).causes == ()
 
 
-def test_a_long_text_is_searched_as_a_short_one() -> None:
+def test_a_long_text_is_searched_completely() -> None:
     filler = b"".join(b"step %d of the training, loss 0.123\n" % number for number in range(40_000))
     scanner = scan(filler + ERROR.encode() + b"\n" + filler)
     (hit,) = [hit for hit in scanner.hits if hit.signature.name == FOUND]
@@ -114,29 +114,29 @@ def test_a_line_of_a_long_text_is_found_in_any_form(line: str, name: str) -> Non
     assert name in names(filler + line.encode() + b"\n" + filler)
 
 
-def test_a_long_text_ends_where_a_line_begins_with_what_is_looked_for_behind_a_space() -> None:
+def test_a_literal_behind_a_space_is_found_at_the_end_of_a_long_text() -> None:
     """Some of the texts that make a line worth a look begin with a space, and a line's end stands for one."""
     found = scan(b"all is fine\n" * 30_000 + b"the card\nRX 6700 hipErrorNoDevice\n" + b"all is fine\n" * 30_000)
     assert found.lines_read == 60_002
-    assert "amd" in {hit.signature.mark for hit in found.hits}
+    assert "amd" in {hit.signature.evidence for hit in found.hits}
 
 
-def test_the_same_line_many_times_is_kept_a_few_times() -> None:
+def test_hits_of_a_repeated_line_are_limited() -> None:
     scanner = scan(b"".join(b"%d %s\n" % (number, ERROR.encode()) for number in range(5000)))
     assert 1 <= len([hit for hit in scanner.hits if hit.signature.name == FOUND]) <= 3
 
 
 @given(st.binary(max_size=3000), st.integers(min_value=1, max_value=700))
 @settings(max_examples=60, deadline=None)
-def test_whatever_comes_and_however_it_is_cut_is_taken(noise: bytes, size: int) -> None:
+def test_any_bytes_in_any_pieces_are_accepted(noise: bytes, size: int) -> None:
     data = noise + b"\n" + ERROR.encode() + b"\n" + noise
     scanner = Scanner()
     for start in range(0, len(data), size):
         scanner.feed(data[start : start + size])
     scanner.close()
-    said = explanation(scanner).causes
-    assert sum(entry.confidence for entry in said) <= 1.01
-    assert all(0 <= entry.confidence <= 1 for entry in said)
+    result = explanation(scanner).causes
+    assert sum(entry.confidence for entry in result) <= 1.01
+    assert all(0 <= entry.confidence <= 1 for entry in result)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_whatever_comes_and_however_it_is_cut_is_taken(noise: bytes, size: int) 
         ("nvidia-cublas-cu12 torch ", "have conflicting dependencies"),
     ],
 )
-def test_a_long_line_is_not_tried_in_every_combination(piece: str, end: str) -> None:
+def test_a_long_line_does_not_backtrack(piece: str, end: str) -> None:
     """Several gaps without a bound, before a word that a line holds many times, once took minutes."""
     line = (piece * 200)[: 4000 - len(end)] + end
     begun = time.process_time()
@@ -159,7 +159,7 @@ def test_a_long_line_is_not_tried_in_every_combination(piece: str, end: str) -> 
     assert time.process_time() - begun < 3
 
 
-def test_a_line_with_another_number_that_tells_something_is_read() -> None:
+def test_a_repeated_line_with_another_number_is_read() -> None:
     """A log repeats its lines with other numbers; an Xid is no such number, and neither is a driver's version."""
     line = "XidCriticalError: Xid=%d on Device=GPU-0, the device will go unhealthy.\nnext\n"
     scanner = scan((line % 13 + line % 79 + line % 13).encode())
@@ -169,21 +169,21 @@ def test_a_line_with_another_number_that_tells_something_is_read() -> None:
     assert first.title.endswith("Xid 79")
 
 
-def test_a_fact_that_a_text_states_in_two_ways_is_none_though_only_its_numbers_differ() -> None:
+def test_contradicting_numbers_of_one_fact_are_dropped() -> None:
     table = "| NVIDIA-SMI %s   Driver Version: %s   CUDA Version: %s |\n|----|\n"
-    told = table % ("535.104.05", "535.104.05", "12.2")
-    assert scan(told.encode()).stated.facts == ("driver=535.104.05", "driver-cuda=12.2")
-    assert scan((told + table % ("550.144.03", "550.144.03", "12.4")).encode()).stated.facts == ()
+    result = table % ("535.104.05", "535.104.05", "12.2")
+    assert scan(result.encode()).stated.facts == ("driver=535.104.05", "driver-cuda=12.2")
+    assert scan((result + table % ("550.144.03", "550.144.03", "12.4")).encode()).stated.facts == ()
 
 
-def test_a_message_that_comes_again_with_other_numbers_is_no_further_witness() -> None:
+def test_a_repeated_message_with_other_numbers_adds_no_confidence() -> None:
     line = "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating %d,000 bytes (allocated so far: %d bytes).\n"
     once = explanation(scan((line % (8, 1)).encode())).causes
     often = explanation(scan("".join(line % (8 + n, n) for n in range(1, 200)).encode())).causes
     assert [(cause.cause, cause.confidence) for cause in often] == [(cause.cause, cause.confidence) for cause in once]
 
 
-def test_of_a_long_text_the_same_is_kept_whatever_its_pieces() -> None:
+def test_the_pieces_of_a_long_text_do_not_change_the_result() -> None:
     """Each line of its beginning is looked at, whether it comes from a file or, in small pieces, through a pipe."""
     lines = [f"all is fine {'abcdefghij'[n % 10] * (n % 97)} and goes on" for n in range(9000)]
     text = "\n".join([*lines[:200], "it was CUDA 12.4 here", *lines[200:], ERROR]).encode()

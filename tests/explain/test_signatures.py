@@ -1,4 +1,4 @@
-"""Signatures are data that hold to rules: what they must bring, and what they may not know."""
+"""Rules for signatures as data: required fields and forbidden content."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from itertools import pairwise
 
 import pytest
 
+from gpuenv.explain.explanation_types import Level, Signature
+from gpuenv.explain.machine_evidence import EVIDENCE
+from gpuenv.explain.normalize import clean
 from gpuenv.explain.patterns import compiled
-from gpuenv.explain.plain import clean
-from gpuenv.explain.records import Level, Signature
 from gpuenv.explain.signatures import all_signatures
-from gpuenv.explain.situation import MARKS
 from gpuenv.model.causes import Cause
 from tests.eval.messages import MESSAGES
 from tests.eval.printed import messages
 from tests.eval.score import SETS, load
-from tests.explain.ranking import ranked
+from tests.explain.message_ranking import ranked
 
 SIGNATURES = all_signatures()
-# Told by a look at the machine, or by a test, alone: no program prints that its sources disagree.
+# Found on the machine or by a test only: no program prints that its sources disagree.
 NOT_IN_A_TEXT = {Cause.SOURCES_DISAGREE, Cause.GPU_TEST_FAILED}
 # What only one report can contain: its author's folders, its line numbers, its issue.
 OF_ONE_REPORT = re.compile(
@@ -31,26 +31,26 @@ OF_ONE_REPORT = re.compile(
 NUMBERS = {"1083", "1114", "2001", "2019"}
 
 
-def test_a_name_is_given_once() -> None:
+def test_signature_names_are_unique() -> None:
     names = [signature.name for signature in SIGNATURES]
     assert len(names) == len(set(names))
     assert all(re.fullmatch(r"[a-z-]+\.[a-z0-9-]+", name) for name in names)
 
 
 def is_complete(signature: Signature) -> bool:
-    """A mark names itself; any other signature weighs its causes, the likeliest first."""
+    """Evidence has a name; any other signature has weighted causes, the likeliest first."""
     if not (signature.literals and signature.source and signature.scope):
         return False
     if not all(literal == literal.lower() and len(literal) >= 3 for literal in signature.literals):
         return False
-    if signature.level is Level.MARK:
-        return bool(signature.mark) and not signature.causes
+    if signature.level is Level.EVIDENCE:
+        return bool(signature.evidence) and not signature.causes
     weights = [weight for _, weight in signature.causes]
     in_order = weights == sorted(weights, reverse=True) or len(weights) > 5
     return bool(weights) and all(0 < weight < 1 for weight in weights) and sum(weights) <= 1.08 and in_order
 
 
-def test_a_signature_brings_what_it_must() -> None:
+def test_every_signature_is_complete() -> None:
     assert [signature.name for signature in SIGNATURES if not is_complete(signature)] == []
 
 
@@ -64,7 +64,7 @@ def test_every_pattern_is_a_regular_expression() -> None:
     assert wrong == {}
 
 
-def test_a_signature_knows_nothing_of_a_single_report() -> None:
+def test_no_signature_contains_text_of_a_single_report() -> None:
     def of_one_report(text: str) -> bool:
         numbers = set(re.findall(r"(?<![\w\[.{,])\d{4,}(?!\d)", text))
         return OF_ONE_REPORT.search(text) is not None or not numbers <= NUMBERS
@@ -74,18 +74,19 @@ def test_a_signature_knows_nothing_of_a_single_report() -> None:
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
 
 
-def test_what_sways_a_signature_can_be_shown() -> None:
-    shown = {signature.mark for signature in SIGNATURES} | set(MARKS)
+def test_evidence_in_modifiers_and_requirements_exists() -> None:
+    shown = {signature.evidence for signature in SIGNATURES} | set(EVIDENCE)
     wanted = {
-        signature.name: {sway.mark.removeprefix("!") for sway in signature.sways} | set(signature.needs)
+        signature.name: {modifier.evidence.removeprefix("!") for modifier in signature.modifiers}
+        | set(signature.requires)
         for signature in SIGNATURES
     }
-    assert {name: marks - shown for name, marks in wanted.items() if marks - shown} == {}
+    assert {name: evidence - shown for name, evidence in wanted.items() if evidence - shown} == {}
 
 
-def test_a_title_names_only_what_the_pattern_captures() -> None:
+def test_titles_use_only_captured_groups() -> None:
     named = {
-        signature.name: set(re.findall(r"\{(\w+)\}", f"{signature.title} {signature.decides}"))
+        signature.name: set(re.findall(r"\{(\w+)\}", f"{signature.title} {signature.decisive_fact}"))
         - set(compiled(signature.pattern or "").groupindex)
         for signature in SIGNATURES
     }
@@ -98,7 +99,7 @@ def test_every_cause_that_a_text_can_show_has_a_signature() -> None:
     assert set(Cause) - named - judged == NOT_IN_A_TEXT
 
 
-def test_every_cause_has_a_cure() -> None:
+def test_every_cause_has_a_fix() -> None:
     for cause in Cause:
         assert cause.fix, cause
         for fix in cause.fix:
@@ -113,7 +114,7 @@ def lower(pattern: str) -> str:
 
 
 @pytest.mark.long
-def test_a_pattern_is_never_looked_for_without_one_of_its_literals() -> None:
+def test_every_match_of_a_pattern_contains_one_of_its_literals() -> None:
     """Over every text that is at hand: what a pattern finds, one of its literals finds before it."""
     cases = [case.error_text for name in SETS for case in load(name)]
     printed = [message.text for message in messages()]
@@ -144,6 +145,6 @@ def test_a_pattern_is_never_looked_for_without_one_of_its_literals() -> None:
         ("nvidia/nv_clk.c:31:5: warning: unused variable 'clk'", False),
     ],
 )
-def test_the_build_of_the_drivers_module_is_known_without_a_path_before_it(line: str, *, is_the_driver: bool) -> None:
-    said = [entry.cause for entry in ranked(line)]
-    assert said == ([Cause.DRIVER_KERNEL_INCOMPATIBLE] if is_the_driver else [])
+def test_a_build_of_the_driver_module_is_recognized_without_a_path(line: str, *, is_the_driver: bool) -> None:
+    result = [entry.cause for entry in ranked(line)]
+    assert result == ([Cause.DRIVER_KERNEL_INCOMPATIBLE] if is_the_driver else [])

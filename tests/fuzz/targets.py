@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.cli.commands.explain import with_stated
-from gpuenv.explain.answer import explanation
+from gpuenv.explain.explainer import explanation
+from gpuenv.explain.machine_evidence import machine_evidence
 from gpuenv.explain.scan import scan
-from gpuenv.explain.situation import marks_of
 from gpuenv.image import require
 from gpuenv.matrix import strict_yaml
 from gpuenv.matrix.assume import AssumeError, assume
@@ -190,7 +190,7 @@ def check_log(data: bytes) -> None:
     scanner = scan(data)
     said = explanation(scanner)
     machine = with_stated(Snapshot(), scanner.stated.facts, (), shipped())
-    more = explanation(scanner, marks_of(machine, shipped(), scanner.hits))
+    more = explanation(scanner, machine_evidence(machine, shipped(), scanner.hits))
     for answer in (said, more):
         assert all(0 < cause.confidence <= 1 for cause in answer.causes)
         assert [cause.confidence for cause in answer.causes] == sorted(

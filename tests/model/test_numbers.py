@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.explain.situation import marks_of
+from gpuenv.explain.machine_evidence import machine_evidence
 from gpuenv.image.check.lines import is_no_line
 from gpuenv.install.environment import RecordEntry, read_installed, read_record
 from gpuenv.install.journal import Store
@@ -69,7 +69,7 @@ def test_what_a_scheduler_has_set(odd: str) -> None:
 def test_a_device_that_is_made_visible(odd: str) -> None:
     """It names none, so that nothing is to be seen."""
     machine = FIT._replace(environment={"CUDA_VISIBLE_DEVICES": odd})
-    assert "hidden" in marks_of(machine, MATRIX, ())
+    assert "hidden" in machine_evidence(machine, MATRIX, ())
 
 
 @odd_numbers

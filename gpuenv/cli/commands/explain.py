@@ -18,7 +18,7 @@ from gpuenv.cli.sources import MachineSource, get_both, validate_options
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.explain.records import Explanation
+    from gpuenv.explain.explanation_types import Explanation
     from gpuenv.explain.scan import Scanner
     from gpuenv.matrix.tables import Matrix
     from gpuenv.model.documents import Meaning
@@ -200,9 +200,9 @@ def explain_text(text: ScannedText, source: MachineSource, matrix: Path | None) 
         CommandError: when the machine's facts or the matrix cannot be read or understood.
     """
     from gpuenv.doctor.diagnose import diagnose
-    from gpuenv.explain.answer import explanation, says_something, verdict_of
-    from gpuenv.explain.situation import marks_of
-    from gpuenv.explain.stated import Stated
+    from gpuenv.explain.explainer import explanation, names_any_cause, verdict_of
+    from gpuenv.explain.machine_evidence import machine_evidence
+    from gpuenv.explain.text_facts import TextFacts
     from gpuenv.matrix.assume import assume
     from gpuenv.matrix.resolve import resolve
     from gpuenv.model.snapshot import SourceState
@@ -212,7 +212,7 @@ def explain_text(text: ScannedText, source: MachineSource, matrix: Path | None) 
     from gpuenv.paste.selection import read_selection, select_environment
 
     scanner, stated = text.scanner, text.scanner.stated.facts
-    if not says_something(scanner):
+    if not names_any_cause(scanner):
         validate_options(source, matrix)
         return explanation(scanner)
     pasted, note = None, None
@@ -223,7 +223,7 @@ def explain_text(text: ScannedText, source: MachineSource, matrix: Path | None) 
             selection.note,
         )  # the error itself is not a tool output
         if note:
-            lines = Stated()
+            lines = TextFacts()
             for line in selection.text.splitlines():
                 lines.look(line)
             stated = lines.facts
@@ -243,7 +243,7 @@ def explain_text(text: ScannedText, source: MachineSource, matrix: Path | None) 
         snapshot = with_stated(snapshot, stated, source.assume, rows)
     diagnosis = diagnose(snapshot, rows, resolve(snapshot, rows), time.monotonic)
     probed = snapshot.source("kernel").state is not SourceState.NOT_ASKED  # a paste has other sources
-    found = explanation(scanner, marks_of(snapshot, rows, scanner.hits), verdict_of(diagnosis, probed=probed))
+    found = explanation(scanner, machine_evidence(snapshot, rows, scanner.hits), verdict_of(diagnosis, probed=probed))
     return replace(found, facts=stated, notes=(note,)) if note else found
 
 

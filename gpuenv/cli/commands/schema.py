@@ -16,7 +16,7 @@ _RECORDS = {
     "report": ("gpuenv.report.report", "SCHEMA", "Report"),
     "snapshot": ("gpuenv.model.snapshot", "SCHEMA", "Snapshot"),
     "resolution": ("gpuenv.model.resolution", "SCHEMA", "Resolution"),
-    "explanation": ("gpuenv.explain.records", "SCHEMA", "Explanation"),
+    "explanation": ("gpuenv.explain.explanation_types", "SCHEMA", "Explanation"),
     "smoke": ("gpuenv.model.smoke", "SCHEMA", "SmokeResult"),
     "diff": ("gpuenv.model.documents", "DIFF", "Comparison"),
     "plan": ("gpuenv.install.plan", "PLAN", "Plan"),

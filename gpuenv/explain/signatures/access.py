@@ -1,8 +1,8 @@
-"""What the kernel's security modules, its log and its power management say of the driver's device nodes and module."""
+"""Messages of the kernel's security modules, log and power management about the driver's device nodes and module."""
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature, Sway
+from gpuenv.explain.explanation_types import Modifier, Signature
 from gpuenv.model.causes import Cause
 
 # The kernel says before it whose module it refuses, and that need not be the driver's.
@@ -37,8 +37,8 @@ SIGNATURES = (
         "systemd, src/shared/module-util.c",
         pattern=r"Failed to insert module '?nvidia[\w-]*'?: (?:Operation not permitted|Key was rejected|Required key|Invalid argument|Exec format)",
         title="The kernel refuses the driver's module",
-        sways=(Sway("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 8),),
-        decides="whether Secure Boot is on (mokutil --sb-state), and the kernel's line on nvidia before it",
+        modifiers=(Modifier("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 8),),
+        decisive_fact="whether Secure Boot is on (mokutil --sb-state), and the kernel's line on nvidia before it",
     ),
     Signature(
         "module.key-unavailable",
@@ -51,9 +51,9 @@ SIGNATURES = (
             r"|unsigned module loading is restricted"
         ),
         unless=OF_ANOTHER_MODULE,
-        needs=("cuda", "nvidia-module", "gpu"),
+        requires=("cuda", "nvidia-module", "gpu"),
         title="Secure Boot refuses the driver's module, which is not signed with an enrolled key",
-        mark="secure-boot",
+        evidence="secure-boot",
     ),
     Signature(
         "nvrm.power-management",
@@ -63,7 +63,7 @@ SIGNATURES = (
         "NVIDIA driver's README, Configuring Power Management Support; Linux, drivers/base/power",
         pattern=r"attempted without driver procfs suspend interface|nv_pmops_(?:suspend|resume|freeze|thaw|restore)\S*(?: \[nvidia\])? returns -\d",
         title="The system slept without the driver having been told, and the GPU's memory was lost",
-        mark="suspend",
+        evidence="suspend",
     ),
     Signature(
         "nvrm.no-answer",
@@ -73,7 +73,7 @@ SIGNATURES = (
         "open-gpu-kernel-modules, src/nvidia/src/kernel/core/thread_state.c and vgpu/rpc.c",
         pattern=r"NVRM:? .{0,60}(?:_threadNodeCheckTimeout:|GspRmControl failed|rpcRmApi\w+_GSP\b.{0,60}failed)|waiting for RPC response from GPU",
         title="The GPU's own processor does not answer the driver",
-        decides="whether the log has Xid 79 before it: then the GPU fell off the bus",
+        decisive_fact="whether the log has Xid 79 before it: then the GPU fell off the bus",
     ),
     Signature(
         "driver.crashed-inside",
@@ -86,7 +86,7 @@ SIGNATURES = (
             r"|(?:Segmentation fault|SIGSEGV|SIGBUS|signal \(?11\b).{0,120}\blib(?:cuda|nvidia-ml)\.so|\bcuInit at \S*libcuda\.so"
         ),
         title="The program crashed inside of the driver's library",
-        decides="whether nvidia-smi crashes too, and whether all of the driver's files are of one version",
+        decisive_fact="whether nvidia-smi crashes too, and whether all of the driver's files are of one version",
     ),
     Signature(
         "lshw.unclaimed",
@@ -95,9 +95,9 @@ SIGNATURES = (
         ((Cause.NO_DRIVER, 0.5), (Cause.DRIVER_MODULE_NOT_LOADED, 0.3)),
         "lshw, what it prints of a device without a driver",
         pattern=r"\*-(?:display|generic)(?::\d+)? UNCLAIMED\b",
-        needs=("nvidia-card",),
+        requires=("nvidia-card",),
         title="No driver of the kernel has taken the GPU",
-        decides="whether a package of the driver is installed, and what modprobe nvidia says",
+        decisive_fact="whether a package of the driver is installed, and what modprobe nvidia says",
     ),
     Signature(
         "rpm.verify-missing",

@@ -1,16 +1,16 @@
-"""What CuPy and others say of arrays: of another device, kind or type, or not as NumPy has it."""
+"""Messages of CuPy and others about arrays of another device, kind or type, or unlike those of NumPy."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.records import Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 _CUPY = "CuPy"
 
 
-def _argument(values: Mapping[str, str]) -> Weights:
+def _argument_weights(values: Mapping[str, str]) -> Weights:
     """A host array was not moved; a list or a number is what NumPy would have taken."""
     if values["got"].split(".")[0] in ("numpy", "pandas", "torch"):
         return ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.88), (Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.06))
@@ -26,8 +26,8 @@ SIGNATURES = (
         "NumPy, core/overrides.py and NEP 18: no type of the arguments takes the call",
         pattern=r"no implementation found for 'numpy\.\S+' on types that implement __array_function__|all returned NotImplemented from __array_ufunc__",
         title="NumPy's function was called with a GPU array that has none like it, or with arrays of both kinds",
-        needs=("cupy",),
-        decides="whether host and device arrays are mixed in that call",
+        requires=("cupy",),
+        decisive_fact="whether host and device arrays are mixed in that call",
     ),
     Signature(
         "numpy.cast-rule",
@@ -37,12 +37,12 @@ SIGNATURES = (
         "NumPy, casting; CuPy, _core/_routines_manipulation.pyx",
         pattern=r"Cannot cast (?:array data|scalar) from.* (?:according to the rule|with casting rule)",
         title="The types of the arrays do not agree",
-        sways=(
-            Sway("numpy-does", Cause.CUPY_BUG, 20),
-            Sway("numpy-does", Cause.NUMPY_SEMANTICS_DIFFERENCE, 12),
-            Sway("numpy-does", Cause.DTYPE_MISMATCH, 0.3),
+        modifiers=(
+            Modifier("numpy-does", Cause.CUPY_BUG, 20),
+            Modifier("numpy-does", Cause.NUMPY_SEMANTICS_DIFFERENCE, 12),
+            Modifier("numpy-does", Cause.DTYPE_MISMATCH, 0.3),
         ),
-        needs=("cupy",),
+        requires=("cupy",),
     ),
     Signature(
         "cupy.implicit-conversion",
@@ -52,8 +52,8 @@ SIGNATURES = (
         "CuPy, _core/core.pyx: __array__; cudf, frame.py",
         pattern=r"implicit conversion to a|method not producing an array|ndarray' object has no attribute '__array_(?:interface|struct)__'",
         title="A GPU array was handed to code that wants a NumPy array",
-        # Nobody but CuPy is at work there.
-        sways=(Sway("cupy-given-cupy", Cause.CUPY_BUG, 14),),
+        # Only CuPy runs there.
+        modifiers=(Modifier("cupy-given-cupy", Cause.CUPY_BUG, 14),),
     ),
     Signature(
         "cupy.unsupported-type",
@@ -76,7 +76,7 @@ SIGNATURES = (
         "Cython, Utility/FunctionArguments.c: ArgTypeTest",
         pattern=r"has incorrect type \(expected (?:cupy[\w.]*\.)?\w*ndarray\w*, got (?P<got>[\w.]+)\)",
         title="A function of CuPy was given a {got} in place of a GPU array",
-        judge=_argument,
+        weights_fn=_argument_weights,
     ),
     Signature(
         "cupy.unsupported-list",
@@ -156,8 +156,8 @@ SIGNATURES = (
         "CuPy, core/elementwise.pxi and _core/_kernel.pyx: _guess_routine, for types that the function has no code for",
         pattern=r"Wrong type \(.{0,200}\) of arguments for cupyx?_?\w+",
         title="A function of CuPy has no code for these types; NumPy's may",
-        sways=(Sway("numpy-does", Cause.NUMPY_SEMANTICS_DIFFERENCE, 3),),
-        decides="whether NumPy takes the same types there",
+        modifiers=(Modifier("numpy-does", Cause.NUMPY_SEMANTICS_DIFFERENCE, 3),),
+        decisive_fact="whether NumPy takes the same types there",
     ),
     Signature(
         "cupy.rawkernel-type",
@@ -177,7 +177,7 @@ SIGNATURES = (
         ((Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 0.8),),
         "opencv, modules/python/src2/cv2_convert.cpp",
         title="A GPU array was handed to code that wants a NumPy array",
-        needs=("cupy", "cuda"),
+        requires=("cupy", "cuda"),
     ),
     Signature(
         "cupy.array-api-dtype",
@@ -187,6 +187,6 @@ SIGNATURES = (
         "CuPy 11 to 13, cupy/array_api",
         pattern=r"Only [\w -]+ dtypes are allowed in \w+",
         title="The function takes no arrays of this type",
-        needs=("cupy",),
+        requires=("cupy",),
     ),
 )

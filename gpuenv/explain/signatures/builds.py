@@ -1,8 +1,8 @@
-"""What building CuPy from source prints, and what a NumPy says that does not fit a build."""
+"""Messages of building CuPy from source, and of a NumPy that does not fit a build."""
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.model.causes import Cause
 
 SIGNATURES = (
@@ -35,8 +35,8 @@ SIGNATURES = (
             r"|Unsupported Cython version|Cannot build a stub file|Cannot check compute capability|error: subprocess-exited-with-error.*cupy|Failed building wheel for cupy|(?:\u2500>|`->|^->) cupy\b(?!-)|unknown file type '\.cu'|not a problem with poetry but (?:with|one of the following issues with) cupy|failed with error code \d+ in \S*[/\\](?:cupy|chainer)[/\\]?(?:$|\s)"
         ),
         title="pip built CuPy from source, and the build failed",
-        mark="building-cupy",
-        sways=(Sway("jetson", Cause.JETSON_TEGRA, 5),),
+        evidence="building-cupy",
+        modifiers=(Modifier("jetson", Cause.JETSON_TEGRA, 5),),
     ),
     Signature(
         "cupy.sdist-compiler",
@@ -46,7 +46,7 @@ SIGNATURES = (
         "setuptools, msvc.py; CuPy, install/cupy_builder",
         pattern=r"Unable to find a compatible Visual Studio|command '?cl\.exe'? failed|Microsoft Visual C\+\+ \S+ (?:or greater )?is required|Unable to find vcvarsall|fatal error LNK1(?:104|181|120)\b",
         title="CuPy was built from source without a usable compiler",
-        needs=("building-cupy", "cupy", "cuda"),
+        requires=("building-cupy", "cupy", "cuda"),
     ),
     Signature(
         "cupy.sdist-building",
@@ -57,14 +57,14 @@ SIGNATURES = (
         pattern=r"Building wheels? for (?:collected packages: )?(?:.*, )?cupy\b(?!-)|(?:Downloading|Using cached|Processing) \S*cupy-\d[\w.]*\.tar\.gz|Running setup\.py install for cupy\b",
         title="pip builds CuPy from source: the plain name cupy has no wheels",
         level=Level.WARNING,
-        mark="building-cupy",
-        sways=(
-            Sway("aarch64", Cause.JETSON_TEGRA, 12),
-            Sway("jetson", Cause.JETSON_TEGRA, 40),
-            Sway("cupy-built", Cause.CUPY_SDIST_BUILD_FAILURE, 0),
-            Sway("cupy-built", Cause.JETSON_TEGRA, 0),
+        evidence="building-cupy",
+        modifiers=(
+            Modifier("aarch64", Cause.JETSON_TEGRA, 12),
+            Modifier("jetson", Cause.JETSON_TEGRA, 40),
+            Modifier("cupy-built", Cause.CUPY_SDIST_BUILD_FAILURE, 0),
+            Modifier("cupy-built", Cause.JETSON_TEGRA, 0),
         ),
-        decides="whether the build ended, and how: its last lines",
+        decisive_fact="whether the build ended, and how: its last lines",
     ),
     Signature(
         "cupy.sdist-configuring",
@@ -74,12 +74,12 @@ SIGNATURES = (
         "CuPy, install/cupy_builder/_features.py and _context.py: what each build prints",
         title="CuPy is built from source: the plain name cupy has no wheels",
         level=Level.WARNING,
-        mark="building-cupy",
-        sways=(
-            Sway("cupy-built", Cause.CUPY_SDIST_BUILD_FAILURE, 0),
-            Sway("cupy-configured", Cause.CUPY_SDIST_BUILD_FAILURE, 0),
+        evidence="building-cupy",
+        modifiers=(
+            Modifier("cupy-built", Cause.CUPY_SDIST_BUILD_FAILURE, 0),
+            Modifier("cupy-configured", Cause.CUPY_SDIST_BUILD_FAILURE, 0),
         ),
-        decides="whether the build ended, and how: its last lines",
+        decisive_fact="whether the build ended, and how: its last lines",
     ),
     Signature(
         "cupy.sdist-gcc",
@@ -88,8 +88,8 @@ SIGNATURES = (
         ((Cause.CUPY_SDIST_BUILD_FAILURE, 0.85), (Cause.JETSON_TEGRA, 0.05)),
         "setuptools, command/build_ext.py",
         pattern=r"error: [Cc]ommand ['\"]?\S*(?:gcc|g\+\+|nvcc|cc|cl\.exe)\b.*|fatal error.*\w\.h\b(?!.*(?:nccl|cudnn|cutensor|cusparseLt)\.h)|\bcupy(?:_backends|x)?/\S{1,80}\.(?:cpp|cxx|cu|pyx):\d+(?::\d+)?: error: ",
-        needs=("building-cupy",),
-        sways=(Sway("jetson", Cause.JETSON_TEGRA, 30), Sway("aarch64", Cause.JETSON_TEGRA, 20)),
+        requires=("building-cupy",),
+        modifiers=(Modifier("jetson", Cause.JETSON_TEGRA, 30), Modifier("aarch64", Cause.JETSON_TEGRA, 20)),
     ),
     Signature(
         "stub.no-wheel",
@@ -99,12 +99,12 @@ SIGNATURES = (
         "wheel-stub and nvidia-stub, wheel.py: each wheel of the index against each tag of the interpreter",
         pattern=r"(?:wheel|nvidia)-stub:Testing wheel|Didn't find wheel for \S+ \d",
         title="The index has no wheel of that package for this Python and platform",
-        sways=(
-            Sway("windows", Cause.PLATFORM_WHEEL_MISSING, 12),
-            Sway("darwin", Cause.PLATFORM_WHEEL_MISSING, 12),
-            Sway("musl", Cause.PLATFORM_WHEEL_MISSING, 12),
+        modifiers=(
+            Modifier("windows", Cause.PLATFORM_WHEEL_MISSING, 12),
+            Modifier("darwin", Cause.PLATFORM_WHEEL_MISSING, 12),
+            Modifier("musl", Cause.PLATFORM_WHEEL_MISSING, 12),
         ),
-        decides="the version of Python and the platform: the names of the wheels tell which there are",
+        decisive_fact="the version of Python and the platform: the names of the wheels tell which there are",
     ),
     Signature(
         "build.cuda-undeclared",
@@ -114,8 +114,8 @@ SIGNATURES = (
         "gcc, cp/name-lookup.cc; clang, DiagnosticSemaKinds.td",
         pattern=r"(?:['\u2018`](?:cuda|cublas|cufft|curand|cusparse|nvrtc)\w{1,80}['\u2019]? was not declared in this scope|undeclared identifier '(?:cuda|cublas|cufft|curand|cusparse|nvrtc)\w{1,80}')",
         title="The source calls a function of CUDA that the headers there do not have",
-        sways=(Sway("rocm", Cause.ROCM_MISMATCH, 60),),
-        decides="which CUDA or ROCm the headers are of",
+        modifiers=(Modifier("rocm", Cause.ROCM_MISMATCH, 60),),
+        decisive_fact="which CUDA or ROCm the headers are of",
     ),
     Signature(
         "numpy.required",
@@ -140,8 +140,8 @@ SIGNATURES = (
             r"|_(?:ARRAY|UMATH)_API not found|module compiled against (?:API|ABI) version 0x\w+ but this version of numpy"
         ),
         title="The NumPy there does not fit what was compiled against it",
-        mark="numpy-error",
-        sways=(Sway("cupy", Cause.NUMPY_INCOMPATIBLE, 2), Sway("cupy-banner", Cause.NUMPY_INCOMPATIBLE, 2)),
+        evidence="numpy-error",
+        modifiers=(Modifier("cupy", Cause.NUMPY_INCOMPATIBLE, 2), Modifier("cupy-banner", Cause.NUMPY_INCOMPATIBLE, 2)),
     ),
     Signature(
         "numpy.names-gone",
@@ -154,8 +154,8 @@ SIGNATURES = (
             r"|`?np\.\w+`? was removed in the NumPy 2\.0 release|(?:Error|No module named)\W.{0,40}numpy\._?core\._multiarray_umath"
         ),
         title="The NumPy there does not fit what was compiled against it",
-        mark="numpy-error",
-        needs=("cupy", "cupy-banner"),
+        evidence="numpy-error",
+        requires=("cupy", "cupy-banner"),
     ),
     Signature(
         "cmake.cuda-differs",
@@ -165,7 +165,7 @@ SIGNATURES = (
         "torch/share/cmake/Caffe2/public/cuda.cmake",
         pattern=r"FindCUDA says CUDA version|headers say the version is \d",
         title="nvcc and the CUDA headers that are found are of two versions",
-        decides="which nvcc comes first in PATH, and what CUDA_HOME says",
+        decisive_fact="which nvcc comes first in PATH, and what CUDA_HOME says",
     ),
     Signature(
         "cmake.unknown-arch",
@@ -187,10 +187,10 @@ SIGNATURES = (
             r"|Failed to (?:find|locate) nvcc|(?:could not|cannot|unable to) (?:find|locate|run|execute) (?:the )?['`\"]?nvcc\b|Could not detect nvcc"
         ),
         title="The CUDA compiler nvcc is not found",
-        sways=(
-            Sway("cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 15),
-            Sway("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 4),
+        modifiers=(
+            Modifier("cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 15),
+            Modifier("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 4),
         ),
-        decides="whether a toolkit is installed, and whether its bin folder is in PATH",
+        decisive_fact="whether a toolkit is installed, and whether its bin folder is in PATH",
     ),
 )

@@ -1,21 +1,21 @@
-"""What NVRTC, nvcc, ptxas, nvJitLink and CuPy's use of them print."""
+"""Messages of NVRTC, nvcc, ptxas, nvJitLink and CuPy's use of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.records import Level, Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Level, Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 _NVRTC = "NVRTC"
 _TURING = 75  # the oldest compute capability that CUDA 13 compiles for: an older name was removed from a toolkit
 _FIT = (
-    Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 15),
-    Sway("gpu-older", Cause.GPU_REMOVED_FROM_TOOLKIT, 15),
+    Modifier("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 15),
+    Modifier("gpu-older", Cause.GPU_REMOVED_FROM_TOOLKIT, 15),
 )
 
 
-def _named_architecture(values: Mapping[str, str]) -> Weights:
+def _architecture_weights(values: Mapping[str, str]) -> Weights:
     number = int(values["number"])
     if number < _TURING:  # too old for this compiler, and written into a build
         return ((Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.75), (Cause.GPU_REMOVED_FROM_TOOLKIT, 0.2))
@@ -30,24 +30,24 @@ SIGNATURES = (
         ((Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.5), (Cause.GPU_REMOVED_FROM_TOOLKIT, 0.42)),
         "libnvrtc 12 and 13, the strings of the binary; nvrtc.h, nvrtcResult",
         title="NVRTC does not know the architecture of this GPU",
-        sways=(
+        modifiers=(
             *_FIT,
-            Sway("card-before-turing", Cause.GPU_REMOVED_FROM_TOOLKIT, 3.5),
-            Sway("card-after-ampere", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 3),
-            Sway("toolkit-before-9", Cause.GPU_REMOVED_FROM_TOOLKIT, 0.1),
-            Sway("toolkit-before-9", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 2),
+            Modifier("card-before-turing", Cause.GPU_REMOVED_FROM_TOOLKIT, 3.5),
+            Modifier("card-after-ampere", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 3),
+            Modifier("toolkit-before-9", Cause.GPU_REMOVED_FROM_TOOLKIT, 0.1),
+            Modifier("toolkit-before-9", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 2),
             # From CuPy 8 on the modules are cupy_backends.*, and CuPy caps what it asks NVRTC for by NVRTC's version:
             # a name that NVRTC still refuses is one that it no longer knows.
-            Sway("cupy-8", Cause.GPU_REMOVED_FROM_TOOLKIT, 4),
-            Sway("nvrtc-error-named", Cause.GPU_REMOVED_FROM_TOOLKIT, 1.8),
-            Sway("cuda-13", Cause.GPU_REMOVED_FROM_TOOLKIT, 5),
+            Modifier("cupy-8", Cause.GPU_REMOVED_FROM_TOOLKIT, 4),
+            Modifier("nvrtc-error-named", Cause.GPU_REMOVED_FROM_TOOLKIT, 1.8),
+            Modifier("cuda-13", Cause.GPU_REMOVED_FROM_TOOLKIT, 5),
             # No CUDA that an older CuPy can be built with has dropped more than Fermi and the first Kepler.
-            Sway("old-cupy", Cause.GPU_REMOVED_FROM_TOOLKIT, 0.3),
-            Sway("asked-fermi-kepler", Cause.GPU_REMOVED_FROM_TOOLKIT, 8),
-            Sway("torch-error", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 2.5),
-            Sway("torch-gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 15),
+            Modifier("old-cupy", Cause.GPU_REMOVED_FROM_TOOLKIT, 0.3),
+            Modifier("asked-fermi-kepler", Cause.GPU_REMOVED_FROM_TOOLKIT, 8),
+            Modifier("torch-error", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 2.5),
+            Modifier("torch-gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 15),
         ),
-        decides="the GPU and NVRTC's version: --assume gpu=NAME, --assume toolkit=VERSION",
+        decisive_fact="the GPU and NVRTC's version: --assume gpu=NAME, --assume toolkit=VERSION",
     ),
     Signature(
         "nvcc.architecture",
@@ -65,19 +65,19 @@ SIGNATURES = (
             r"|Unknown CUDA arch \((?P<dotted>\d{1,2}\.\d)\)"
         ),
         title="The compiler does not know an architecture that it is asked for",
-        judge=lambda values: _named_architecture(
+        weights_fn=lambda values: _architecture_weights(
             values if "number" in values else {"number": values["dotted"].replace(".", "")}
         ),
-        sways=(
+        modifiers=(
             *_FIT,
-            Sway("building", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 2.2),
-            Sway("gpu-known", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.8),
-            Sway("card-before-turing", Cause.GPU_REMOVED_FROM_TOOLKIT, 8),
-            Sway("card-after-ampere", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 2.5),
-            Sway("arch-listed", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 5),
-            Sway("arch-detected", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.15),
+            Modifier("building", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 2.2),
+            Modifier("gpu-known", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.8),
+            Modifier("card-before-turing", Cause.GPU_REMOVED_FROM_TOOLKIT, 8),
+            Modifier("card-after-ampere", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 2.5),
+            Modifier("arch-listed", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 5),
+            Modifier("arch-detected", Cause.BUILD_ARCH_LIST_UNSUPPORTED, 0.15),
         ),
-        decides="nvcc --version, and where the architecture comes from: the GPU, or a list in the build",
+        decisive_fact="nvcc --version, and where the architecture comes from: the GPU, or a list in the build",
     ),
     Signature(
         "cmake.architectures",
@@ -103,8 +103,11 @@ SIGNATURES = (
             r"|libnvrtc-builtins\S*: cannot open shared object"
         ),
         title="NVRTC does not find the builtins library of its own version",
-        sways=(Sway("torch-error", Cause.TORCH_CUPY_CONFLICT, 8), Sway("torch-first", Cause.TORCH_CUPY_CONFLICT, 20)),
-        decides="the versions of libnvrtc and libnvrtc-builtins that are loaded: gpuenv doctor",
+        modifiers=(
+            Modifier("torch-error", Cause.TORCH_CUPY_CONFLICT, 8),
+            Modifier("torch-first", Cause.TORCH_CUPY_CONFLICT, 20),
+        ),
+        decisive_fact="the versions of libnvrtc and libnvrtc-builtins that are loaded: gpuenv doctor",
     ),
     Signature(
         "nvrtc.builtins-loading",
@@ -114,7 +117,7 @@ SIGNATURES = (
         "NVRTC for Windows; the loader's messages",
         pattern=r"(?:error|failed|failure) (?:in |while )?loading (?:lib)?nvrtc-builtins|nvrtc-builtins\S* (?:was )?not found",
         title="NVRTC's builtins library is not found",
-        decides="whether the library is installed anywhere: gpuenv doctor",
+        decisive_fact="whether the library is installed anywhere: gpuenv doctor",
     ),
     Signature(
         "nvrtc.headers-of-two",
@@ -127,12 +130,12 @@ SIGNATURES = (
             r"|CUDA compiler and CUDA toolkit headers are incompatible|identifier \"__(?:nv|half|builtin_nv)\w*\" is undefined"
         ),
         title="The compiler and the CUDA headers are of different versions",
-        sways=(  # what a header declares is undefined where the header is not found
-            Sway("header-not-found", Cause.LIBRARY_PATH_CONFLICT, 0.15),
-            Sway("header-not-found", Cause.CUDA_PATH_WRONG, 0.3),
-            Sway("header-not-found", Cause.CUDA_HEADERS_MISSING, 8),
+        modifiers=(  # what a header declares is undefined where the header is not found
+            Modifier("header-not-found", Cause.LIBRARY_PATH_CONFLICT, 0.15),
+            Modifier("header-not-found", Cause.CUDA_PATH_WRONG, 0.3),
+            Modifier("header-not-found", Cause.CUDA_HEADERS_MISSING, 8),
         ),
-        decides="the folder that the headers come from, and NVRTC's version: gpuenv doctor",
+        decisive_fact="the folder that the headers come from, and NVRTC's version: gpuenv doctor",
     ),
     Signature(
         "jitify.failed",
@@ -145,7 +148,7 @@ SIGNATURES = (
         ),
         "CuPy, cupy/cuda/compiler.py and jitify.hpp",
         title="CuPy's preprocessing of a kernel (Jitify) failed",
-        decides="the lines after it: a header that is not found, or NVRTC's own complaint",
+        decisive_fact="the lines after it: a header that is not found, or NVRTC's own complaint",
     ),
     Signature(
         "cupy.nvrtc-compilation",
@@ -154,11 +157,11 @@ SIGNATURES = (
         ((Cause.CUDA_HEADERS_MISSING, 0.28), (Cause.LIBRARY_PATH_CONFLICT, 0.22), (Cause.CUPY_BUG, 0.08)),
         "nvrtc.h, NVRTC_ERROR_COMPILATION; CuPy documentation, Installation: CuPy always raises NVRTC_ERROR_COMPILATION (6)",
         title="NVRTC could not compile a kernel",
-        sways=(
-            Sway("user-kernel", Cause.LIBRARY_PATH_CONFLICT, 0.4),
-            Sway("user-kernel", Cause.CUDA_HEADERS_MISSING, 0.5),
+        modifiers=(
+            Modifier("user-kernel", Cause.LIBRARY_PATH_CONFLICT, 0.4),
+            Modifier("user-kernel", Cause.CUDA_HEADERS_MISSING, 0.5),
         ),
-        decides="the compiler's messages after it",
+        decisive_fact="the compiler's messages after it",
     ),
     Signature(
         "ptxas.error",
@@ -171,8 +174,8 @@ SIGNATURES = (
             r"|NVJITLINK_ERROR_(?:PTX_COMPILE|INTERNAL|INVALID_INPUT|UNRECOGNIZED_OPTION)|nvJitLinkError|cuLink(?:AddData|Complete|AddFile)\S* .*CUDA_ERROR_(?:INVALID|NO_BINARY)"
         ),
         title="The linker rejects the code that the compiler made",
-        sways=(Sway("driver-older", Cause.DRIVER_TOO_OLD_FOR_CUDA, 5),),
-        decides="the versions of NVRTC, nvJitLink and the driver: gpuenv doctor",
+        modifiers=(Modifier("driver-older", Cause.DRIVER_TOO_OLD_FOR_CUDA, 5),),
+        decisive_fact="the versions of NVRTC, nvJitLink and the driver: gpuenv doctor",
     ),
     Signature(
         "hiprtc.error",
@@ -202,12 +205,12 @@ SIGNATURES = (
         ((Cause.CUDA_LIBRARY_MISSING, 0.25), (Cause.NVRTC_BUILTINS_MISMATCH, 0.25)),
         "nvrtc.h, nvrtcResult",
         pattern=r"NVRTC_ERROR_(?:PROGRAM_CREATION_FAILURE|(?P<memory>OUT_OF_MEMORY))",
-        judge=lambda values: (
+        weights_fn=lambda values: (
             ((Cause.OUT_OF_MEMORY, 0.7),)
             if "memory" in values
             else ((Cause.CUDA_LIBRARY_MISSING, 0.25), (Cause.NVRTC_BUILTINS_MISMATCH, 0.25))
         ),
-        decides="the versions of the NVRTC libraries that are loaded: gpuenv doctor",
+        decisive_fact="the versions of the NVRTC libraries that are loaded: gpuenv doctor",
     ),
     Signature(
         "cupy.sm-guard",
@@ -217,7 +220,7 @@ SIGNATURES = (
         "CCCL, cuda/barrier and cuda/pipeline: guards on __CUDA_ARCH__",
         pattern=r"(?:CUDA|cuda)\b.{0,60}(?:only supported (?:for|on)|requires) sm_\d\d",
         title="A header that a kernel includes is for newer GPUs alone",
-        needs=("cupy",),
-        decides="whether the kernel is CuPy's own or the program's",
+        requires=("cupy",),
+        decisive_fact="whether the kernel is CuPy's own or the program's",
     ),
 )

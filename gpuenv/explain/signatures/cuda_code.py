@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature, Sway
+from gpuenv.explain.explanation_types import Modifier, Signature
 from gpuenv.model.causes import Cause
 
 _RUNTIME = "CUDA runtime and driver API"
@@ -42,15 +42,15 @@ SIGNATURES = (
             r"|cudaErrorInvalidDeviceFunction|CUDA error: invalid device function|cuda.*invalid device function"
         ),
         title="A binary holds no code for this GPU",
-        sways=(
-            Sway("cupy-driver-error", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 5),
-            Sway("cupy-driver-error", Cause.NO_KERNEL_IMAGE, 0.4),
-            Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 25),
-            Sway("gpu-older", Cause.GPU_REMOVED_FROM_TOOLKIT, 40),
-            Sway("torch-error", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.6),
-            Sway("jetson", Cause.JETSON_TEGRA, 60),
+        modifiers=(
+            Modifier("cupy-driver-error", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 5),
+            Modifier("cupy-driver-error", Cause.NO_KERNEL_IMAGE, 0.4),
+            Modifier("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 25),
+            Modifier("gpu-older", Cause.GPU_REMOVED_FROM_TOOLKIT, 40),
+            Modifier("torch-error", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.6),
+            Modifier("jetson", Cause.JETSON_TEGRA, 60),
         ),
-        decides="the GPU and the CUDA of the binary: --assume gpu=NAME, --assume toolkit=VERSION",
+        decisive_fact="the GPU and the CUDA of the binary: --assume gpu=NAME, --assume toolkit=VERSION",
     ),
     Signature(
         "cuda.invalid-image",
@@ -68,12 +68,12 @@ SIGNATURES = (
         ),
         _SOURCE,
         title="The driver refuses the code that was made for this GPU",
-        sways=(
-            Sway("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 6),
-            Sway("other-jit", Cause.CUPY_TOO_OLD_FOR_GPU, 0.2),
-            Sway("relocatable", Cause.NVRTC_OUTPUT_INVALID, 8),
+        modifiers=(
+            Modifier("gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 6),
+            Modifier("other-jit", Cause.CUPY_TOO_OLD_FOR_GPU, 0.2),
+            Modifier("relocatable", Cause.NVRTC_OUTPUT_INVALID, 8),
         ),
-        decides="the GPU, the CuPy release and its NVRTC: --assume gpu=NAME, --assume cupy=NAME==VERSION",
+        decisive_fact="the GPU, the CuPy release and its NVRTC: --assume gpu=NAME, --assume cupy=NAME==VERSION",
     ),
     Signature(
         "cuda.invalid-ptx",
@@ -86,7 +86,7 @@ SIGNATURES = (
         ),
         _SOURCE,
         title="The driver could not compile the PTX",
-        sways=(Sway("driver-older", Cause.DRIVER_TOO_OLD_FOR_CUDA, 6),),
-        decides="what ptxas says of it, and whether the driver is older than the CUDA that wrote it",
+        modifiers=(Modifier("driver-older", Cause.DRIVER_TOO_OLD_FOR_CUDA, 6),),
+        decisive_fact="what ptxas says of it, and whether the driver is older than the CUDA that wrote it",
     ),
 )

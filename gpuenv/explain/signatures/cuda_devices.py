@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.model.causes import Cause
 
 _RUNTIME = "CUDA runtime and driver API"
@@ -29,14 +29,14 @@ SIGNATURES = (
         _SOURCE,
         pattern=r"cuda(?:-capable)? device(?:s|\(s\)|) (?:(?:is/)?are |is )?(?:busy or unavailable|unavailable or busy)|cudaErrorDevicesUnavailable|CUDA_ERROR_DEVICE_UNAVAILABLE|(?:\bGPU|\bCUDA).{0,60}\bbusy or unavailable\b",
         title="The GPU is there, but takes no further program",
-        sways=(
-            Sway("windows", Cause.COMPUTE_MODE_EXCLUSIVE, 0.12),  # WDDM knows the default mode only
-            Sway("windows", Cause.DRIVER_INSTALL_BROKEN, 6),
-            Sway("exclusive", Cause.COMPUTE_MODE_EXCLUSIVE, 10),
-            Sway("mig", Cause.MIG_MISCONFIGURED, 10),
-            Sway("wsl", Cause.DRIVER_INSTALL_BROKEN, 3),
+        modifiers=(
+            Modifier("windows", Cause.COMPUTE_MODE_EXCLUSIVE, 0.12),  # WDDM knows the default mode only
+            Modifier("windows", Cause.DRIVER_INSTALL_BROKEN, 6),
+            Modifier("exclusive", Cause.COMPUTE_MODE_EXCLUSIVE, 10),
+            Modifier("mig", Cause.MIG_MISCONFIGURED, 10),
+            Modifier("wsl", Cause.DRIVER_INSTALL_BROKEN, 3),
         ),
-        decides="the compute mode (nvidia-smi -q -d COMPUTE) and the processes that hold the GPU",
+        decisive_fact="the compute mode (nvidia-smi -q -d COMPUTE) and the processes that hold the GPU",
     ),
     Signature(
         "cuda.exclusive-thread",
@@ -55,7 +55,7 @@ SIGNATURES = (
             r"(?:compute mode|cudaComputeMode|GPU|device).{0,60}(?:prohibited|exclusive[ _]process|exclusive mode)"
             r".{0,80}(?:error|fail|cannot|can't|unable|no threads can use|in use|busy)|compute mode prohibited.*no threads can use"
         ),
-        mark="exclusive",
+        evidence="exclusive",
     ),
     Signature(
         "cuda.invalid-device",
@@ -65,8 +65,8 @@ SIGNATURES = (
         f"{_SOURCE}; torch/cuda/__init__.py; MIG User Guide, Device Enumeration: a process sees one instance",
         pattern=r"invalid device ordinal|cudaErrorInvalidDevice\b|CUDA_ERROR_INVALID_DEVICE\b|AssertionError: Invalid device id",
         title="The program asks for a device number that is not there",
-        sways=(Sway("mig", Cause.MIG_MISCONFIGURED, 60),),
-        decides="how many GPUs the process sees, and CUDA_VISIBLE_DEVICES, which numbers them anew from 0",
+        modifiers=(Modifier("mig", Cause.MIG_MISCONFIGURED, 60),),
+        decisive_fact="how many GPUs the process sees, and CUDA_VISIBLE_DEVICES, which numbers them anew from 0",
     ),
     Signature(
         "cuda.ecc",
@@ -108,7 +108,7 @@ SIGNATURES = (
         "nvidia-smi -q, section Remapped Rows; NVIDIA GPU Memory Error Management, Row Remapping",
         pattern=r"^\W*Pending\s*:\s*Yes\b",
         title="A row of the GPU's memory has failed and waits for a reset to be replaced",
-        needs=("remapped-rows",),
+        requires=("remapped-rows",),
     ),
     Signature(
         "tf.driver-matches",
@@ -119,12 +119,12 @@ SIGNATURES = (
         pattern=r"kernel version seems to match DSO: \d",
         level=Level.WARNING,
         title="CUDA could not be initialised, though libcuda and the kernel module are of one version",
-        sways=(
-            Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 20),
-            Sway("visible-set", Cause.VISIBLE_DEVICES_HIDE_GPU, 3),
-            Sway("visible-in-code", Cause.VISIBLE_DEVICES_HIDE_GPU, 3),
+        modifiers=(
+            Modifier("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 20),
+            Modifier("visible-set", Cause.VISIBLE_DEVICES_HIDE_GPU, 3),
+            Modifier("visible-in-code", Cause.VISIBLE_DEVICES_HIDE_GPU, 3),
         ),
-        decides="what CUDA_VISIBLE_DEVICES is there, and the code that cuInit returned",
+        decisive_fact="what CUDA_VISIBLE_DEVICES is there, and the code that cuInit returned",
     ),
     Signature(
         "cuda.invalid-handle",
@@ -140,8 +140,8 @@ SIGNATURES = (
         f"{_SOURCE}; a stream or event used on another device than the one it was made on",
         pattern=r"invalid resource handle|cudaErrorInvalidResourceHandle|CUDA_ERROR_INVALID_(?:HANDLE|CONTEXT)\b|cudaErrorDeviceUninitialized",
         title="A stream, event or module is used on another device or in another context than its own",
-        sways=(Sway("multiprocessing", Cause.FORK_AFTER_CUDA_INIT, 6),),
-        decides="which device is current there, and which one the stream or array was made on",
+        modifiers=(Modifier("multiprocessing", Cause.FORK_AFTER_CUDA_INIT, 6),),
+        decisive_fact="which device is current there, and which one the stream or array was made on",
     ),
     Signature(
         "cuda.peer",
@@ -172,6 +172,6 @@ SIGNATURES = (
         "CUDA C++ Programming Guide, CUDA Environment Variables: the visible devices are numbered anew, from 0",
         pattern=r"CUDA_VISIBLE_DEVICES.{0,80}still (?:uses?|runs? on|takes?) (?:GPU|device|cuda:?) ?0",
         title="The first GPU is used although others were chosen, perhaps after CUDA had been initialised",
-        decides="whether nvidia-smi shows that GPU in use: a program numbers the visible ones from 0 itself",
+        decisive_fact="whether nvidia-smi shows that GPU in use: a program numbers the visible ones from 0 itself",
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.records import Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 _RUNTIME = "CUDA runtime and driver API"
@@ -30,18 +30,18 @@ def _bytes(text: str) -> float:
     return float(number) * _UNITS[unit[0].lower()]
 
 
-def _memory(values: Mapping[str, str]) -> Weights:
+def _allocation_weights(values: Mapping[str, str]) -> Weights:
     """Where others hold most of the GPU, or the pool most of its own, and the request would fit without, they are it."""
     if "own" in values and "reserved" in values:
         idle = _bytes(values["reserved"]) - _bytes(values["own"])
         if idle >= _MUCH * _bytes(values["reserved"]) and idle + _bytes(values["free"]) >= _bytes(values["asked"]):
             return ((Cause.MEMORY_POOL_RETENTION, 0.52), (Cause.OUT_OF_MEMORY, 0.44))
     total = values.get("total") or values.get("capacity")
-    told = [values[name] for name in ("process", "reserved", "own") if name in values]
-    if total and told:
-        size, mine, asked = _bytes(total), max(map(_bytes, told)), _bytes(values["asked"])
+    held = [values[name] for name in ("process", "reserved", "own") if name in values]
+    if total and held:
+        size, mine, requested = _bytes(total), max(map(_bytes, held)), _bytes(values["asked"])
         others = size - mine - _bytes(values.get("free") or values.get("left") or "0 bytes")
-        if others >= _MUCH * size and mine + asked < _MUCH * size:
+        if others >= _MUCH * size and mine + requested < _MUCH * size:
             return ((Cause.GPU_BUSY, 0.7), (Cause.OUT_OF_MEMORY, 0.28))
     if "other" in values:
         own = values.get("mine") or values.get("ours")
@@ -73,9 +73,9 @@ SIGNATURES = (
             r"|(?:insufficient|not enough|out of) (?:GPU|VRAM|device|video) memory|GPU (?:is )?out of memory)"
             rf"(?:.*?(?:{_TORCH_NUMBERS}|{_ANOTHERS}))?"
         ),
-        judge=_memory,
+        weights_fn=_allocation_weights,
         title="An allocation on the GPU is larger than what is free",
-        decides="how much is free and who holds the rest: nvidia-smi",
+        decisive_fact="how much is free and who holds the rest: nvidia-smi",
     ),
     Signature(
         "cuda.illegal-address",
@@ -84,17 +84,17 @@ SIGNATURES = (
         ((Cause.ILLEGAL_MEMORY_ACCESS, 0.48), (Cause.ASYNC_ERROR_SURFACED_LATE, 0.46)),
         f"{_SOURCE}; CUDA C++ Programming Guide, Asynchronous Concurrent Execution, Error Checking",
         title="A kernel read or wrote outside its arrays, before the line that reports it",
-        late=True,
-        sways=(
+        asynchronous=True,
+        modifiers=(
             # CuPy launches kernels through the driver API: its runtime exceptions come from calls that only wait or copy.
-            Sway("cupy-runtime-error", Cause.ASYNC_ERROR_SURFACED_LATE, 1.4),
-            Sway("explicit-synchronize", Cause.ILLEGAL_MEMORY_ACCESS, 2.5),
-            Sway("cupy-driver-error", Cause.ILLEGAL_MEMORY_ACCESS, 2),
-            Sway("copy-frame", Cause.ASYNC_ERROR_SURFACED_LATE, 2.5),
-            Sway("sanitizer", Cause.ILLEGAL_MEMORY_ACCESS, 10),
-            Sway("second-gpu", Cause.CROSS_DEVICE_ARRAY, 300),
+            Modifier("cupy-runtime-error", Cause.ASYNC_ERROR_SURFACED_LATE, 1.4),
+            Modifier("explicit-synchronize", Cause.ILLEGAL_MEMORY_ACCESS, 2.5),
+            Modifier("cupy-driver-error", Cause.ILLEGAL_MEMORY_ACCESS, 2),
+            Modifier("copy-frame", Cause.ASYNC_ERROR_SURFACED_LATE, 2.5),
+            Modifier("sanitizer", Cause.ILLEGAL_MEMORY_ACCESS, 10),
+            Modifier("second-gpu", Cause.CROSS_DEVICE_ARRAY, 300),
         ),
-        decides="which kernel it is: run once more with CUDA_LAUNCH_BLOCKING=1, or under compute-sanitizer",
+        decisive_fact="which kernel it is: run once more with CUDA_LAUNCH_BLOCKING=1, or under compute-sanitizer",
     ),
     Signature(
         "cuda.launch-failure",
@@ -103,9 +103,9 @@ SIGNATURES = (
         ((Cause.ASYNC_ERROR_SURFACED_LATE, 0.5), (Cause.ILLEGAL_MEMORY_ACCESS, 0.38)),
         _SOURCE,
         title="A kernel that was launched earlier died",
-        late=True,
-        sways=(Sway("sanitizer", Cause.ILLEGAL_MEMORY_ACCESS, 10),),
-        decides="which kernel it is: run once more with CUDA_LAUNCH_BLOCKING=1",
+        asynchronous=True,
+        modifiers=(Modifier("sanitizer", Cause.ILLEGAL_MEMORY_ACCESS, 10),),
+        decisive_fact="which kernel it is: run once more with CUDA_LAUNCH_BLOCKING=1",
     ),
     Signature(
         "cuda.bad-code",
@@ -122,9 +122,9 @@ SIGNATURES = (
             r"|an illegal instruction was encountered|invalid program counter|device-side assert triggered|hardware stack error"
         ),
         title="A kernel used an index or address that is not allowed",
-        sways=(Sway("blocking-elsewhere", Cause.ASYNC_ERROR_SURFACED_LATE, 4),),
-        late=True,
-        decides="which kernel it is: run once more with CUDA_LAUNCH_BLOCKING=1",
+        modifiers=(Modifier("blocking-elsewhere", Cause.ASYNC_ERROR_SURFACED_LATE, 4),),
+        asynchronous=True,
+        decisive_fact="which kernel it is: run once more with CUDA_LAUNCH_BLOCKING=1",
     ),
     Signature(
         "cuda.invalid-configuration",
@@ -137,11 +137,11 @@ SIGNATURES = (
         ((Cause.INVALID_KERNEL_LAUNCH, 0.88), (Cause.CUPY_BUG, 0.05)),
         f"{_SOURCE}; ptxas, the strings of the binary",
         title="The launch asks for more threads, registers or shared memory than the GPU gives",
-        sways=(
-            Sway("cupy-own-kernel", Cause.CUPY_BUG, 40),
-            Sway("cupy-own-kernel", Cause.INVALID_KERNEL_LAUNCH, 0.15),
+        modifiers=(
+            Modifier("cupy-own-kernel", Cause.CUPY_BUG, 40),
+            Modifier("cupy-own-kernel", Cause.INVALID_KERNEL_LAUNCH, 0.15),
         ),
-        decides="the block size, the grid and the shared memory of the launch that fails",
+        decisive_fact="the block size, the grid and the shared memory of the launch that fails",
     ),
     Signature(
         "cuda.invalid-value",
@@ -151,17 +151,17 @@ SIGNATURES = (
         _SOURCE,
         pattern=r"CUDA_ERROR_INVALID_VALUE|cudaErrorInvalidValue|(?:CUDA error|cu(?:da)?[A-Z]\w+ failed): invalid argument",
         title="A call was refused for one of its arguments",
-        sways=(
-            Sway("launch-frame", Cause.INVALID_KERNEL_LAUNCH, 6),
-            Sway("func-attribute", Cause.INVALID_KERNEL_LAUNCH, 5),
-            Sway("copy-frame", Cause.INVALID_KERNEL_LAUNCH, 0.3),
-            Sway("copy-frame", Cause.CROSS_DEVICE_ARRAY, 3),
+        modifiers=(
+            Modifier("launch-frame", Cause.INVALID_KERNEL_LAUNCH, 6),
+            Modifier("func-attribute", Cause.INVALID_KERNEL_LAUNCH, 5),
+            Modifier("copy-frame", Cause.INVALID_KERNEL_LAUNCH, 0.3),
+            Modifier("copy-frame", Cause.CROSS_DEVICE_ARRAY, 3),
             # The pointer of an array that CuPy did not make is of another device, or of the host.
-            Sway("pointer-attributes", Cause.INVALID_KERNEL_LAUNCH, 0.1),
-            Sway("pointer-attributes", Cause.CROSS_DEVICE_ARRAY, 8),
-            Sway("pointer-attributes", Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 20),
+            Modifier("pointer-attributes", Cause.INVALID_KERNEL_LAUNCH, 0.1),
+            Modifier("pointer-attributes", Cause.CROSS_DEVICE_ARRAY, 8),
+            Modifier("pointer-attributes", Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 20),
         ),
-        decides="which call it is: the last frames of the traceback",
+        decisive_fact="which call it is: the last frames of the traceback",
     ),
     Signature(
         "cuda.timeout",
@@ -170,7 +170,7 @@ SIGNATURES = (
         ((Cause.INVALID_KERNEL_LAUNCH, 0.4), (Cause.GPU_BUSY, 0.15), (Cause.ASYNC_ERROR_SURFACED_LATE, 0.15)),
         f"{_SOURCE}; cudaDevAttrKernelExecTimeout: a GPU that drives a screen has a run-time limit on kernels",
         title="A kernel ran longer than a GPU with a screen allows",
-        late=True,
-        decides="whether the GPU drives a screen",
+        asynchronous=True,
+        decisive_fact="whether the GPU drives a screen",
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.records import Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 _ADDRESS: Weights = ((Cause.ILLEGAL_MEMORY_ACCESS, 0.45), (Cause.ASYNC_ERROR_SURFACED_LATE, 0.42))
@@ -62,7 +62,7 @@ _CAUSES: Mapping[int, Weights] = {
 _NOT_INITIALIZED = 3
 
 
-def _numbered(values: Mapping[str, str]) -> Weights:
+def _numbered_weights(values: Mapping[str, str]) -> Weights:
     number = int(next(iter(values.values())))
     if number == _NOT_INITIALIZED and values.keys() & {"caffe", "nvhpc", "ollama", "gst"}:
         return ((Cause.CUDA_INITIALIZATION_FAILED, 0.6),)  # these do not fork
@@ -97,14 +97,14 @@ SIGNATURES = (
             r"|\(error code = CU(?:DA)?:(?P<acpp>\d{1,3})\)"
         ),
         title="CUDA reports an error by its number",
-        judge=_numbered,
-        sways=(
-            Sway("wsl", Cause.WSL_LIBCUDA, 15),
-            Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 20),
-            Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 8),
-            Sway("driver-none", Cause.NO_DRIVER, 15),
-            Sway("exclusive", Cause.COMPUTE_MODE_EXCLUSIVE, 8),
+        weights_fn=_numbered_weights,
+        modifiers=(
+            Modifier("wsl", Cause.WSL_LIBCUDA, 15),
+            Modifier("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 20),
+            Modifier("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 8),
+            Modifier("driver-none", Cause.NO_DRIVER, 15),
+            Modifier("exclusive", Cause.COMPUTE_MODE_EXCLUSIVE, 8),
         ),
-        decides="the name that belongs to the number: driver_types.h, cudaError_t",
+        decisive_fact="the name that belongs to the number: driver_types.h, cudaError_t",
     ),
 )

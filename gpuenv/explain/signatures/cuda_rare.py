@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpuenv.explain.records import Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 _SOURCE = "libcudart 12.9, cudaGetErrorName and cudaGetErrorString of every number; cuda.h of CUDA 13.0"
@@ -125,8 +125,8 @@ def _signature(name: str, runtime: str, driver: str, text: str, causes: Weights)
         causes,
         _SOURCE,
         pattern="|".join(forms),
-        late=causes is _ADDRESS,
-        decides="the call that fails, by the last frames of the traceback, with CUDA_LAUNCH_BLOCKING=1",
+        asynchronous=causes is _ADDRESS,
+        decisive_fact="the call that fails, by the last frames of the traceback, with CUDA_LAUNCH_BLOCKING=1",
     )
 
 
@@ -165,8 +165,8 @@ SIGNATURES = (
         ((Cause.NO_DRIVER, 0.62), (Cause.CONTAINER_WITHOUT_GPU, 0.12), (Cause.WSL_LIBCUDA, 0.05)),
         "libcudart 13, the strings of the binary: the sentences behind an error",
         title="The CUDA runtime found no libcuda, which only the driver brings",
-        sways=(Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8), Sway("wsl", Cause.WSL_LIBCUDA, 40)),
-        decides="whether nvidia-smi works there, and whether this is a container or WSL",
+        modifiers=(Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 8), Modifier("wsl", Cause.WSL_LIBCUDA, 40)),
+        decisive_fact="whether nvidia-smi works there, and whether this is a container or WSL",
     ),
     Signature(
         "cuda.symbol-not-found",
@@ -174,12 +174,12 @@ SIGNATURES = (
         ("named symbol not found", "cudaerrorsymbolnotfound"),
         ((Cause.NO_KERNEL_IMAGE, 0.5),),
         "libcudart 12.9, cudaGetErrorString of number 500",
-        sways=(
-            Sway("jetson", Cause.JETSON_TEGRA, 60),
-            Sway("wsl", Cause.WSL_LIBCUDA, 60),
-            Sway("cupy-driver-error", Cause.NO_KERNEL_IMAGE, 0.2),  # a kernel of that name is not in the module
+        modifiers=(
+            Modifier("jetson", Cause.JETSON_TEGRA, 60),
+            Modifier("wsl", Cause.WSL_LIBCUDA, 60),
+            Modifier("cupy-driver-error", Cause.NO_KERNEL_IMAGE, 0.2),  # a kernel of that name is not in the module
         ),
-        decides="whether the binary was built for this GPU, and whether the kernel's name is what the module has",
+        decisive_fact="whether the binary was built for this GPU, and whether the kernel's name is what the module has",
     ),
     Signature(
         "cuda.file-not-found",
@@ -188,6 +188,6 @@ SIGNATURES = (
         ((Cause.KERNEL_CACHE_RACE, 0.4), (Cause.CORRUPT_INSTALLATION, 0.15), (Cause.KERNEL_CACHE_UNWRITABLE, 0.1)),
         "cuda.h, CUDA_ERROR_FILE_NOT_FOUND: a file of code that cuModuleLoad was to load is not there",
         title="A file of compiled kernels is gone, or was never written",
-        decides="where the file lies, and whether several processes write that folder",
+        decisive_fact="where the file lies, and whether several processes write that folder",
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature, Sway
+from gpuenv.explain.explanation_types import Modifier, Signature
 from gpuenv.model.causes import Cause
 
 _RUNTIME = "CUDA runtime and driver API"
@@ -13,23 +13,23 @@ _NAMED = (
     r"|initialization error|unsupported display)"
 )
 NO_DEVICE_SWAYS = (
-    Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 40),
-    Sway("wsl", Cause.WSL_LIBCUDA, 25),
-    Sway("!wsl", Cause.WSL_LIBCUDA, 0.5),
-    Sway("container", Cause.CONTAINER_WITHOUT_GPU, 9),
-    Sway("started-without-gpu", Cause.CONTAINER_WITHOUT_GPU, 6),
-    Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
-    Sway("driver-none", Cause.NO_DRIVER, 15),
-    Sway("gpu-none", Cause.NO_NVIDIA_GPU, 15),
-    Sway("gpu-none", Cause.NO_DRIVER, 3),
-    Sway("nouveau", Cause.NOUVEAU_LOADED, 30),
-    Sway("jetson", Cause.DEVICE_NODE_PERMISSION, 5),
-    Sway("driver-not-running", Cause.DRIVER_MODULE_NOT_LOADED, 5),
-    Sway("said-not-loaded", Cause.DRIVER_MODULE_NOT_LOADED, 30),
-    Sway("compat", Cause.FORWARD_COMPAT_UNSUPPORTED, 20),
-    Sway("mig", Cause.MIG_MISCONFIGURED, 15),
-    Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 10),
-    Sway("root-may", Cause.DEVICE_NODE_PERMISSION, 40),
+    Modifier("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 40),
+    Modifier("wsl", Cause.WSL_LIBCUDA, 25),
+    Modifier("!wsl", Cause.WSL_LIBCUDA, 0.5),
+    Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 9),
+    Modifier("started-without-gpu", Cause.CONTAINER_WITHOUT_GPU, 6),
+    Modifier("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
+    Modifier("driver-none", Cause.NO_DRIVER, 15),
+    Modifier("gpu-none", Cause.NO_NVIDIA_GPU, 15),
+    Modifier("gpu-none", Cause.NO_DRIVER, 3),
+    Modifier("nouveau", Cause.NOUVEAU_LOADED, 30),
+    Modifier("jetson", Cause.DEVICE_NODE_PERMISSION, 5),
+    Modifier("driver-not-running", Cause.DRIVER_MODULE_NOT_LOADED, 5),
+    Modifier("said-not-loaded", Cause.DRIVER_MODULE_NOT_LOADED, 30),
+    Modifier("compat", Cause.FORWARD_COMPAT_UNSUPPORTED, 20),
+    Modifier("mig", Cause.MIG_MISCONFIGURED, 15),
+    Modifier("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 10),
+    Modifier("root-may", Cause.DEVICE_NODE_PERMISSION, 40),
 )
 
 SIGNATURES = (
@@ -60,8 +60,8 @@ SIGNATURES = (
             r"|cudaGetDeviceCount returned (?:38|100)\b|there (?:is|are) no (?:available )?(?:device(?:s|\(s\))?|GPUs?|(?:graphics |video )?cards?) (?:that |which )?support(?:ing|s)? CUDA"
         ),
         title="CUDA sees no GPU",
-        sways=NO_DEVICE_SWAYS,
-        decides="what nvidia-smi -L lists in the same shell, and the value of CUDA_VISIBLE_DEVICES",
+        modifiers=NO_DEVICE_SWAYS,
+        decisive_fact="what nvidia-smi -L lists in the same shell, and the value of CUDA_VISIBLE_DEVICES",
     ),
     Signature(
         "cuda.insufficient-driver",
@@ -79,20 +79,20 @@ SIGNATURES = (
         f"{_SOURCE}; a cudart 12 answers the same where there is no driver at all",
         pattern=r"driver version is insufficient for CUDA runtime|cudaErrorInsufficientDriver|cudaGetDeviceCount returned 35|(?:NVIDIA|CUDA)[: ]{1,2}insufficient (?:\w+ )?driver|insufficient (?:NVIDIA|CUDA) driver\b",
         title="The CUDA runtime found no driver that is new enough",
-        sways=(
-            Sway("driver-older", Cause.DRIVER_TOO_OLD_FOR_CUDA, 15),
-            Sway("driver-newer", Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.2),
-            Sway("driver-newer", Cause.LIBRARY_PATH_CONFLICT, 6),
-            Sway("driver-none", Cause.NO_DRIVER, 25),
-            Sway("gpu-none", Cause.NO_DRIVER, 5),
-            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 3),
-            Sway("started-without-gpu", Cause.CONTAINER_WITHOUT_GPU, 12),
-            Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.1),
+        modifiers=(
+            Modifier("driver-older", Cause.DRIVER_TOO_OLD_FOR_CUDA, 15),
+            Modifier("driver-newer", Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.2),
+            Modifier("driver-newer", Cause.LIBRARY_PATH_CONFLICT, 6),
+            Modifier("driver-none", Cause.NO_DRIVER, 25),
+            Modifier("gpu-none", Cause.NO_DRIVER, 5),
+            Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 3),
+            Modifier("started-without-gpu", Cause.CONTAINER_WITHOUT_GPU, 12),
+            Modifier("host", Cause.CONTAINER_WITHOUT_GPU, 0.1),
             # Under WSL the driver is the one of Windows, or a Linux libcuda shadows it: both are this cause.
-            Sway("wsl", Cause.WSL_LIBCUDA, 80),
-            Sway("wsl", Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.3),
+            Modifier("wsl", Cause.WSL_LIBCUDA, 80),
+            Modifier("wsl", Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.3),
         ),
-        decides="the driver's version: --assume driver=VERSION, or driver=none",
+        decisive_fact="the driver's version: --assume driver=VERSION, or driver=none",
     ),
     Signature(
         "cuda.not-by-driver",
@@ -122,9 +122,9 @@ SIGNATURES = (
         _SOURCE,
         pattern=r"system not yet initialized|SYSTEM_?NOT_?READY|(?:error|returned) \(?802\b",
         title="CUDA waits for the NVSwitch fabric to be set up",
-        mark="system-not-ready",
-        sways=(Sway("nvswitch-gpu", Cause.FABRIC_MANAGER_NOT_RUNNING, 5),),
-        decides="whether the GPU is on an NVSwitch board, and the state of nvidia-fabricmanager on the host",
+        evidence="system-not-ready",
+        modifiers=(Modifier("nvswitch-gpu", Cause.FABRIC_MANAGER_NOT_RUNNING, 5),),
+        decisive_fact="whether the GPU is on an NVSwitch board, and the state of nvidia-fabricmanager on the host",
     ),
     Signature(
         "cuda.system-driver-mismatch",
@@ -134,12 +134,12 @@ SIGNATURES = (
         _SOURCE,
         pattern=r"unsupported display driver|SYSTEM_?DRIVER_?MISMATCH|(?:error|returned) \(?803\b",
         title="libcuda does not belong to the loaded kernel module",
-        sways=(
-            Sway("compat", Cause.FORWARD_COMPAT_UNSUPPORTED, 40),
-            Sway("compat", Cause.DRIVER_LIBRARY_VERSION_MISMATCH, 0.4),
-            Sway("container", Cause.FORWARD_COMPAT_UNSUPPORTED, 2),
+        modifiers=(
+            Modifier("compat", Cause.FORWARD_COMPAT_UNSUPPORTED, 40),
+            Modifier("compat", Cause.DRIVER_LIBRARY_VERSION_MISMATCH, 0.4),
+            Modifier("container", Cause.FORWARD_COMPAT_UNSUPPORTED, 2),
         ),
-        decides="whether a libcuda of cuda-compat is loaded: LD_LIBRARY_PATH, /usr/local/cuda/compat",
+        decisive_fact="whether a libcuda of cuda-compat is loaded: LD_LIBRARY_PATH, /usr/local/cuda/compat",
     ),
     Signature(
         "cuda.compat-not-supported",
@@ -179,20 +179,20 @@ SIGNATURES = (
             r"|cuda runtime error \(30\)|cudaGetDeviceCount returned (?:30|999)\b"
         ),
         title="CUDA could not be initialised, and does not say why",
-        sways=(
-            Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 12),
-            Sway("gpu-none", Cause.NO_DRIVER, 25),
-            Sway("driver-none", Cause.NO_DRIVER, 40),
-            Sway("container", Cause.DEVICE_NODE_MISSING, 3),
-            Sway("container", Cause.CONTAINER_CGROUP_LOST_GPU, 5),
-            Sway("container", Cause.SUSPEND_RESUME_LOST_GPU, 0.4),
-            Sway("server-gpu", Cause.SUSPEND_RESUME_LOST_GPU, 0.15),
-            Sway("server-gpu", Cause.CUDA_INITIALIZATION_FAILED, 2),
-            Sway("windows", Cause.SUSPEND_RESUME_LOST_GPU, 0.3),
-            Sway("cupy-device-init", Cause.NO_DRIVER, 6),
-            Sway("cupy-device-init", Cause.SUSPEND_RESUME_LOST_GPU, 0.6),
+        modifiers=(
+            Modifier("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 12),
+            Modifier("gpu-none", Cause.NO_DRIVER, 25),
+            Modifier("driver-none", Cause.NO_DRIVER, 40),
+            Modifier("container", Cause.DEVICE_NODE_MISSING, 3),
+            Modifier("container", Cause.CONTAINER_CGROUP_LOST_GPU, 5),
+            Modifier("container", Cause.SUSPEND_RESUME_LOST_GPU, 0.4),
+            Modifier("server-gpu", Cause.SUSPEND_RESUME_LOST_GPU, 0.15),
+            Modifier("server-gpu", Cause.CUDA_INITIALIZATION_FAILED, 2),
+            Modifier("windows", Cause.SUSPEND_RESUME_LOST_GPU, 0.3),
+            Modifier("cupy-device-init", Cause.NO_DRIVER, 6),
+            Modifier("cupy-device-init", Cause.SUSPEND_RESUME_LOST_GPU, 0.6),
         ),
-        decides="whether the machine has slept since it was started, and whether /dev/nvidia-uvm is there",
+        decisive_fact="whether the machine has slept since it was started, and whether /dev/nvidia-uvm is there",
     ),
     Signature(
         "cuda.initialization",
@@ -205,12 +205,12 @@ SIGNATURES = (
             r"|(?<!cli: )(?<!-container-cli: )(?:\.\.\. |cuda|CuPy|cuInit|\bcu(?-i:[A-Z])\w).{0,120}\binitialization error\b(?!:)"
         ),
         title="CUDA cannot be initialised in this process",
-        sways=(
-            Sway("multiprocessing", Cause.FORK_AFTER_CUDA_INIT, 8),
-            Sway("windows", Cause.FORK_AFTER_CUDA_INIT, 0.1),  # there is no fork
-            Sway("windows", Cause.CUDA_INITIALIZATION_FAILED, 3),
+        modifiers=(
+            Modifier("multiprocessing", Cause.FORK_AFTER_CUDA_INIT, 8),
+            Modifier("windows", Cause.FORK_AFTER_CUDA_INIT, 0.1),  # there is no fork
+            Modifier("windows", Cause.CUDA_INITIALIZATION_FAILED, 3),
         ),
-        decides="whether the process was forked by one that had used CUDA",
+        decisive_fact="whether the process was forked by one that had used CUDA",
     ),
     Signature(
         "cuda.forked",
@@ -253,8 +253,8 @@ SIGNATURES = (
             (Cause.WSL_LIBCUDA, 0.08),
         ),
         _SOURCE,
-        sways=(Sway("wsl", Cause.WSL_LIBCUDA, 12), Sway("container", Cause.CONTAINER_CGROUP_LOST_GPU, 4)),
-        decides="whether the same works as root, and outside of the container",
+        modifiers=(Modifier("wsl", Cause.WSL_LIBCUDA, 12), Modifier("container", Cause.CONTAINER_CGROUP_LOST_GPU, 4)),
+        decisive_fact="whether the same works as root, and outside of the container",
     ),
     Signature(
         "cuda.mps",
@@ -273,7 +273,7 @@ SIGNATURES = (
         f"{_SOURCE}; NVIDIA Multi-Process Service, document",
         pattern=r"MPS (?:client|server).*(?:failed|not ready|exhausted|terminated|failure)|MPS_?CONNECTION_?FAILED|CUDA_ERROR_MPS_(?:SERVER|RPC|CLIENT)\w+|MPS control daemon",
         title="The program could not reach the Multi-Process Service",
-        decides="whether nvidia-cuda-mps-control runs, as the same user and with the same CUDA_MPS_PIPE_DIRECTORY",
+        decisive_fact="whether nvidia-cuda-mps-control runs, as the same user and with the same CUDA_MPS_PIPE_DIRECTORY",
     ),
     Signature(
         "cuda.init-failed",
@@ -292,7 +292,7 @@ SIGNATURES = (
             rf"(?:cuInit|cuda driver initiali[sz]ation) (?:failed|returned \d)(?!{_NAMED})|(?:failed|unable|cannot|could not) to initiali[sz]e (?:the )?cuda(?!{_NAMED})"
             r"|CUDA initiali[sz]ation (?:failed|failure|error)|unable to (?:start|create) (?:a )?CUDA context"
         ),
-        sways=(Sway("mig", Cause.MIG_MISCONFIGURED, 20), Sway("gpu-none", Cause.NO_DRIVER, 6)),
-        decides="the code that cuInit returns: gpuenv doctor",
+        modifiers=(Modifier("mig", Cause.MIG_MISCONFIGURED, 20), Modifier("gpu-none", Cause.NO_DRIVER, 6)),
+        decisive_fact="the code that cuInit returns: gpuenv doctor",
     ),
 )

@@ -1,11 +1,11 @@
-"""What keeps import cupy, and the first kernel, from what they need beside CuPy's own files.
+"""Messages where import cupy, or the first kernel, lacks something other than CuPy's own files.
 
 The texts are those of cupy-cuda12x 13.6.0, 14.1.0 and 14.2.0, run without what each of them needs (2026-11-22).
 """
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature
+from gpuenv.explain.explanation_types import Signature
 from gpuenv.model.causes import Cause
 
 SIGNATURES = (
@@ -17,8 +17,8 @@ SIGNATURES = (
         "cupy-cuda12x 14.2.0 without cuda-pathfinder, 13.6.0 without fastrlock",
         pattern=r"No module named '(?P<name>cuda(?:\.pathfinder)?|fastrlock)'(?!;)",
         title="CuPy needs the module {name}, and that is not installed",
-        needs=("cupy",),
-        decides="what pip check says in the target",
+        requires=("cupy",),
+        decisive_fact="what pip check says in the target",
     ),
     Signature(
         "cupy.optional-module",
@@ -31,7 +31,7 @@ SIGNATURES = (
             r"|module 'cupy\.cuda' has no attribute '(?:nccl|cudnn|cutensor|cusparselt)'"
         ),
         title="CuPy was built, or runs, without that optional library",
-        decides="what cupy.show_config() says of NCCL, cuDNN and cuTENSOR",
+        decisive_fact="what cupy.show_config() says of NCCL, cuDNN and cuTENSOR",
     ),
     Signature(
         "cupy.old-pathfinder",
@@ -59,7 +59,7 @@ SIGNATURES = (
         "CPython, Lib/tempfile.py; cupy/cuda/compiler.py: compile_using_nvrtc",
         pattern=r"No usable temporary directory(?: name)? found",
         title="There is no folder for temporary files, into which CuPy puts a source while it is compiled",
-        needs=("cupy",),
+        requires=("cupy",),
     ),
     Signature(
         "cupy.variable-number",
@@ -72,7 +72,7 @@ SIGNATURES = (
             r"|_parse_limit_string ValueError: (?:invalid literal for int\(\)|could not convert string to float)"
         ),
         title="A variable of CuPy's, whose name begins with CUPY_, holds no number where one is needed",
-        decides="env | grep CUPY_",
+        decisive_fact="env | grep CUPY_",
     ),
     Signature(
         "cupy.empty-cache-folder",
@@ -81,7 +81,7 @@ SIGNATURES = (
         ((Cause.CUPY_VARIABLE_INVALID, 0.9),),
         "cupy-cuda12x 14.1.0 and 14.2.0, imported with CUPY_CACHE_DIR set and empty",
         title="CUPY_CACHE_DIR is set and empty",
-        needs=("cupy-cache-frame",),
+        requires=("cupy-cache-frame",),
     ),
     Signature(
         "uvm.no-room",

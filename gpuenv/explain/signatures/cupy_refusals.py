@@ -1,8 +1,8 @@
-"""What CuPy and cupyx refuse in their Python code: types, modes and arguments, most of which NumPy and SciPy take."""
+"""Types, modes and arguments that CuPy and cupyx refuse, most of which NumPy and SciPy accept."""
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature, Sway
+from gpuenv.explain.explanation_types import Modifier, Signature
 from gpuenv.model.causes import Cause
 
 _CUPY = "CuPy"
@@ -31,7 +31,7 @@ SIGNATURES = (
             r"|Incorrect dtype \"[^\"]{1,40}\" provided"
         ),
         title="The types of the arrays do not agree",
-        needs=("cupy",),
+        requires=("cupy",),
     ),
     Signature(
         "cupy.type-refused",
@@ -50,9 +50,9 @@ SIGNATURES = (
             r"|Only float and double and cuComplex"
         ),
         title="CuPy does not take arrays of this type there",
-        needs=("cupy",),
-        sways=(Sway("numpy-does", Cause.NUMPY_SEMANTICS_DIFFERENCE, 6),),
-        decides="whether NumPy or SciPy takes the same array there",
+        requires=("cupy",),
+        modifiers=(Modifier("numpy-does", Cause.NUMPY_SEMANTICS_DIFFERENCE, 6),),
+        decisive_fact="whether NumPy or SciPy takes the same array there",
     ),
     Signature(
         "cupy.not-yet",
@@ -84,7 +84,7 @@ SIGNATURES = (
             r"|all-zero footprint is not supported|\w+Error: mode '\w+' is not supported"
         ),
         title="NumPy or SciPy does this, CuPy does not",
-        needs=("cupy",),
+        requires=("cupy",),
     ),
     Signature(
         "cupyx.boundary-mode",
@@ -93,7 +93,7 @@ SIGNATURES = (
         ((Cause.NUMPY_SEMANTICS_DIFFERENCE, 0.46), (Cause.CUPY_BUG, 0.4)),
         f"{_WHEELS}: cupyx/scipy/ndimage/_util.py; SciPy names no actual mode",
         title="cupyx.scipy.ndimage refuses a boundary mode that SciPy may take",
-        decides="whether scipy.ndimage takes the same mode",
+        decisive_fact="whether scipy.ndimage takes the same mode",
     ),
     Signature(
         "cupyx.shape-refused",
@@ -106,8 +106,8 @@ SIGNATURES = (
             r"|output shape not correct|structure and input must have equal rank)"
         ),
         title="cupyx.scipy.ndimage refuses an argument of this shape",
-        needs=("cupy",),
-        decides="whether scipy.ndimage takes the same arguments",
+        requires=("cupy",),
+        decisive_fact="whether scipy.ndimage takes the same arguments",
     ),
     Signature(
         "cupy.wants-its-own",
@@ -123,8 +123,8 @@ SIGNATURES = (
             r"|input is not sparse\. use cupy\.linalg\.norm|\w must be CSR sparse matrix"
         ),
         title="A function of CuPy was given an array or matrix that is not one of CuPy's",
-        needs=("cupy",),
-        decides="whether the argument is one of NumPy's or SciPy's",
+        requires=("cupy",),
+        decisive_fact="whether the argument is one of NumPy's or SciPy's",
     ),
     Signature(
         "cupy.fusion",
@@ -169,7 +169,7 @@ SIGNATURES = (
             r"from_dlpack received an invalid capsule|DLPack tensor object cannot be consumed multiple times|DLPack exported too new major version"
         ),
         title="The two sides do not speak the same version of DLPack, or the tensor was taken twice",
-        decides="the releases of CuPy and of the library that took or gave the tensor",
+        decisive_fact="the releases of CuPy and of the library that took or gave the tensor",
     ),
     Signature(
         "cupyx.install-library",
@@ -195,7 +195,7 @@ SIGNATURES = (
         f"{_WHEELS}: cuda/compiler.py, the host compiler that nvcc needs on Windows",
         pattern=r"cl\.exe could not be found in|Failed to find cl\.exe with setuptools",
         title="The host compiler that nvcc needs on Windows is not found",
-        decides="whether the build tools of Visual Studio are installed, and PATH names cl.exe",
+        decisive_fact="whether the build tools of Visual Studio are installed, and PATH names cl.exe",
     ),
     Signature(
         "cupy.generated-code",
@@ -218,11 +218,11 @@ SIGNATURES = (
             r"|[/\\]include[/\\]cupy[/\\][\w/\\]{0,40}\w+\.cuh\(\d+\): error"
         ),
         title="A kernel that CuPy itself has written does not compile",
-        sways=(
-            Sway("user-kernel", Cause.CUPY_BUG, 0.3),
-            Sway("user-kernel", Cause.DTYPE_MISMATCH, 3),
+        modifiers=(
+            Modifier("user-kernel", Cause.CUPY_BUG, 0.3),
+            Modifier("user-kernel", Cause.DTYPE_MISMATCH, 3),
         ),
-        decides="the types of the arrays, and whether the newest CuPy of the line does the same",
+        decisive_fact="the types of the arrays, and whether the newest CuPy of the line does the same",
     ),
     Signature(
         "cupy.own-slip",
@@ -235,7 +235,7 @@ SIGNATURES = (
             r"(?:KeyError|UnboundLocalError|NameError|ZeroDivisionError|AssertionError|RecursionError)\b"
         ),
         title="CuPy's own code failed where it did not mean to",
-        decides="whether the newest CuPy of the line does the same",
+        decisive_fact="whether the newest CuPy of the line does the same",
     ),
     Signature(
         "cupy.private-sources",
@@ -255,7 +255,7 @@ SIGNATURES = (
             r"(?:cupy_backends|cupy/cuda)/\S*\bcupy_\w+\.h:\d+:\d+: (?:fatal )?error: (?:conflicting declaration|redefinition|redeclaration|.{0,40}has not been declared|multiple definition|previous declaration|conflicting types)"
         ),
         title="The headers of this CuPy do not fit the CUDA that it is built with",
-        sways=(Sway("rocm", Cause.ROCM_MISMATCH, 20),),
-        decides="whether this release of CuPy knows that CUDA: gpuenv matrix show",
+        modifiers=(Modifier("rocm", Cause.ROCM_MISMATCH, 20),),
+        decisive_fact="whether this release of CuPy knows that CUDA: gpuenv matrix show",
     ),
 )

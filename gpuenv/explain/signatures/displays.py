@@ -1,24 +1,24 @@
-"""What X.org, nvidia-settings, OpenCL, and Windows' device manager print of a driver that does not work."""
+"""Messages of X.org, nvidia-settings, OpenCL and Windows' device manager about a driver that does not work."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.records import Level, Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Level, Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 _X = "X.org and nvidia-settings"
 _XORG = "the strings of xf86-video-nvidia's modules and nvidia-settings 390 to 580; xserver, hw/xfree86/loader"
 
 
-def _code(values: Mapping[str, str]) -> Weights:
+def _device_manager_weights(values: Mapping[str, str]) -> Weights:
     """Microsoft, Error codes in Device Manager in Windows: 28 no driver, 52 not signed, the others it did not start."""
-    told: dict[str, Weights] = {
+    by_code: dict[str, Weights] = {
         "28": ((Cause.NO_DRIVER, 0.72),),
         "52": ((Cause.DRIVER_KERNEL_INCOMPATIBLE, 0.6), (Cause.DRIVER_INSTALL_BROKEN, 0.2)),
         "43": ((Cause.DRIVER_INSTALL_BROKEN, 0.55), (Cause.GPU_HARDWARE_FAULT, 0.25)),
     }
-    return told.get(values["code"], ((Cause.DRIVER_INSTALL_BROKEN, 0.55), (Cause.GPU_HARDWARE_FAULT, 0.12)))
+    return by_code.get(values["code"], ((Cause.DRIVER_INSTALL_BROKEN, 0.55), (Cause.GPU_HARDWARE_FAULT, 0.12)))
 
 
 SIGNATURES = (
@@ -37,12 +37,12 @@ SIGNATURES = (
             r"NVIDIA: Failed to initialize the NVIDIA kernel module|ERROR: Unable to load info from any available system|ERROR: NVIDIA driver is not loaded"
         ),
         title="The driver's kernel module is not loaded",
-        sways=(
-            Sway("nouveau", Cause.NOUVEAU_LOADED, 15),
-            Sway("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 8),
-            Sway("module-build-failed", Cause.DRIVER_KERNEL_INCOMPATIBLE, 10),
+        modifiers=(
+            Modifier("nouveau", Cause.NOUVEAU_LOADED, 15),
+            Modifier("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 8),
+            Modifier("module-build-failed", Cause.DRIVER_KERNEL_INCOMPATIBLE, 10),
         ),
-        decides="what sudo modprobe nvidia answers, and the kernel's log",
+        decisive_fact="what sudo modprobe nvidia answers, and the kernel's log",
     ),
     Signature(
         "xorg.no-module",
@@ -71,7 +71,7 @@ SIGNATURES = (
         _XORG,
         pattern=r"Failed to initialize the NVIDIA (?:graphics device|GPU at)",
         title="The driver could not start the GPU",
-        decides="the messages of NVRM in the kernel's log",
+        decisive_fact="the messages of NVRM in the kernel's log",
     ),
     Signature(
         "opencl.no-platform",
@@ -79,13 +79,13 @@ SIGNATURES = (
         ("platform_not_found_khr", "cl_platform_not_found"),
         ((Cause.DRIVER_INSTALL_BROKEN, 0.34), (Cause.NO_DRIVER, 0.2), (Cause.CONTAINER_DRIVER_CAPABILITIES, 0.16)),
         "Khronos, cl_khr_icd: error -1001; the driver brings /etc/OpenCL/vendors/nvidia.icd",
-        needs=("cuda", "gpu"),
+        requires=("cuda", "gpu"),
         title="No OpenCL platform is registered: the driver's OpenCL part is not there",
-        sways=(
-            Sway("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 5),
-            Sway("host", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.1),
+        modifiers=(
+            Modifier("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 5),
+            Modifier("host", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.1),
         ),
-        decides="whether /etc/OpenCL/vendors/nvidia.icd is there",
+        decisive_fact="whether /etc/OpenCL/vendors/nvidia.icd is there",
     ),
     Signature(
         "windows.device-code",
@@ -94,9 +94,9 @@ SIGNATURES = (
         ((Cause.DRIVER_INSTALL_BROKEN, 0.55), (Cause.GPU_HARDWARE_FAULT, 0.12)),
         "Microsoft, Error codes in Device Manager in Windows",
         pattern=r"\b(?:NVIDIA|GeForce|Quadro|Tesla|[RG]TX)\b.{0,200}\(Code (?P<code>10|12|28|31|37|39|43|52)\)",
-        judge=_code,
+        weights_fn=_device_manager_weights,
         title="Windows did not start the GPU (code {code})",
-        decides="the state that Device Manager shows, and whether a clean installation of the driver helps",
+        decisive_fact="the state that Device Manager shows, and whether a clean installation of the driver helps",
     ),
     Signature(
         "windows.other-windows",
@@ -114,9 +114,9 @@ SIGNATURES = (
         ((Cause.GPU_THROTTLED, 0.5),),
         "pciutils, ls-caps.c: a link of fewer lanes than the device has; the speed alone falls while the GPU is idle",
         pattern=r"LnkSta:.{0,60}Width x\d+ \(downgraded\)",
-        needs=("cuda", "gpu"),
+        requires=("cuda", "gpu"),
         level=Level.WARNING,
         title="The GPU's link has fewer lanes than it could have",
-        decides="which slot it is in, and the width under load",
+        decisive_fact="which slot it is in, and the width under load",
     ),
 )

@@ -1,10 +1,10 @@
-"""What engines and frameworks print that found no GPU, were built without one, or want another one than there is."""
+"""Messages of engines and frameworks that find no GPU, were built without one, or need another one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.records import Level, Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Level, Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 _DECIDES = "what nvidia-smi says in the same place, and whether the build is one for CUDA"
@@ -15,17 +15,17 @@ _NONE_FOUND = (
     (Cause.CONTAINER_WITHOUT_GPU, 0.06),
 )
 _ABSENT = (
-    Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 30),
-    Sway("container", Cause.CONTAINER_WITHOUT_GPU, 6),
-    Sway("started-without-gpu", Cause.CONTAINER_WITHOUT_GPU, 12),
-    Sway("driver-none", Cause.NO_DRIVER, 10),
-    Sway("smi-table", Cause.CPU_ONLY_FRAMEWORK, 3),
-    Sway("smi-said-to-work", Cause.CPU_ONLY_FRAMEWORK, 3),
-    Sway("cpu-torch", Cause.CPU_ONLY_FRAMEWORK, 10),
+    Modifier("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 30),
+    Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 6),
+    Modifier("started-without-gpu", Cause.CONTAINER_WITHOUT_GPU, 12),
+    Modifier("driver-none", Cause.NO_DRIVER, 10),
+    Modifier("smi-table", Cause.CPU_ONLY_FRAMEWORK, 3),
+    Modifier("smi-said-to-work", Cause.CPU_ONLY_FRAMEWORK, 3),
+    Modifier("cpu-torch", Cause.CPU_ONLY_FRAMEWORK, 10),
 )
 
 
-def _attention(values: Mapping[str, str]) -> Weights:
+def _attention_weights(values: Mapping[str, str]) -> Weights:
     """An older GPU is below what the program asks for; for a newer one the build has no code."""
     if values.get("age") == "new":
         return ((Cause.NO_KERNEL_IMAGE, 0.7), (Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.2))
@@ -50,9 +50,9 @@ SIGNATURES = (
             r"|\bBLAS ?= ?0\b(?!.{0,200}\bCUDA(?:\.\d)? ?(?:=|:) ?(?:1|ARCHS)\b)(?<!\bCUDA = 1 \| BLAS = 0)|cuda\.is_built\(\)\W{1,8}(?:\w+ )?False"
         ),
         title="The engine is built without CUDA",
-        sways=(Sway("driver-none", Cause.NO_DRIVER, 5),),
-        needs=("gpu", "cuda", "nvidia-card"),
-        decides=_DECIDES,
+        modifiers=(Modifier("driver-none", Cause.NO_DRIVER, 5),),
+        requires=("gpu", "cuda", "nvidia-card"),
+        decisive_fact=_DECIDES,
     ),
     Signature(
         "engine.none-found",
@@ -69,8 +69,8 @@ SIGNATURES = (
         ),
         level=Level.WARNING,
         title="The framework finds no GPU: a build for the CPU alone, or CUDA did not start",
-        sways=_ABSENT,
-        decides=_DECIDES,
+        modifiers=_ABSENT,
+        decisive_fact=_DECIDES,
     ),
     Signature(
         "onnxruntime.cpu-providers",
@@ -84,7 +84,7 @@ SIGNATURES = (
             r"|^\W*\[(?:'AzureExecutionProvider', )?'CPUExecutionProvider'\]"
         ),
         title="This ONNX Runtime is a build for the CPU, or one installed over the build for the GPU",
-        decides="whether onnxruntime and onnxruntime-gpu are both installed: the two share their files",
+        decisive_fact="whether onnxruntime and onnxruntime-gpu are both installed: the two share their files",
     ),
     Signature(
         "jax.cpu-devices",
@@ -95,9 +95,9 @@ SIGNATURES = (
         pattern=r"jax\.(?:local_)?devices\((?:'gpu'|'cuda')?\)\W{1,12}\[CpuDevice\(id=0\)\]",
         level=Level.WARNING,
         title="JAX has the CPU only: no plug-in for CUDA, or CUDA did not start",
-        needs=("nvidia-card", "smi-table", "smi-said-to-work"),
-        sways=_ABSENT,
-        decides="whether pip list shows a plug-in of JAX for CUDA",
+        requires=("nvidia-card", "smi-table", "smi-said-to-work"),
+        modifiers=_ABSENT,
+        decisive_fact="whether pip list shows a plug-in of JAX for CUDA",
     ),
     Signature(
         "program.wants-newer-gpu",
@@ -116,8 +116,8 @@ SIGNATURES = (
             r"|FP8 is not supported on (?:this device|GPUs? )|Your setup doesn't support bf16/gpu"
         ),
         title="The GPU is sound, but below what the program asks for",
-        judge=_attention,
-        decides="whether the program has a way for this GPU: another data type or another attention",
+        weights_fn=_attention_weights,
+        decisive_fact="whether the program has a way for this GPU: another data type or another attention",
     ),
     Signature(
         "program.requires-capability",
@@ -131,11 +131,11 @@ SIGNATURES = (
         ),
         title="The GPU is below what the program asks for",
         unless=r":\s*OK\b|\bsatisf(?:ied|ies)\b|\bmeets\b",
-        sways=(
-            Sway("container", Cause.IMAGE_REQUIRES_OTHER_DRIVER, 25),
-            Sway("older-image-works", Cause.IMAGE_REQUIRES_OTHER_DRIVER, 30),
+        modifiers=(
+            Modifier("container", Cause.IMAGE_REQUIRES_OTHER_DRIVER, 25),
+            Modifier("older-image-works", Cause.IMAGE_REQUIRES_OTHER_DRIVER, 30),
         ),
-        decides="whether the GPU computes in other programs, and what asks for it: the program, or its image",
+        decisive_fact="whether the GPU computes in other programs, and what asks for it: the program, or its image",
     ),
     Signature(
         "program.wants-more-gpus",
@@ -152,10 +152,10 @@ SIGNATURES = (
             r"|Requested node configuration is not available.{0,60}gpu|gpu.{0,80}Requested node configuration is not available"
         ),
         title="The job asks for more GPUs than there are",
-        decides="how many GPUs the machine has: nvidia-smi -L, CUDA_VISIBLE_DEVICES",
-        sways=(
-            Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 8),
-            Sway("visible-set", Cause.VISIBLE_DEVICES_HIDE_GPU, 3),
+        decisive_fact="how many GPUs the machine has: nvidia-smi -L, CUDA_VISIBLE_DEVICES",
+        modifiers=(
+            Modifier("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 8),
+            Modifier("visible-set", Cause.VISIBLE_DEVICES_HIDE_GPU, 3),
         ),
     ),
     Signature(
@@ -177,6 +177,6 @@ SIGNATURES = (
             r"|Out of memory error on GPU \d+|out of memory in CudaCustomAllocator|Out of GPU memory|No available memory for the cache blocks"
         ),
         title="What is asked for does not fit into what is free on the GPU",
-        decides="how much is free and who holds the rest: nvidia-smi",
+        decisive_fact="how much is free and who holds the rest: nvidia-smi",
     ),
 )

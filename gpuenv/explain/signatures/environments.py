@@ -1,8 +1,8 @@
-"""What package managers, loaders and CuPy itself print of an environment whose parts do not belong together."""
+"""Messages of package managers, loaders and CuPy about an environment whose parts do not belong together."""
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.model.causes import Cause
 
 _OPTIONAL = r"(?:nccl|cudnn\w*|cutensor\w*|cusparseLt|nvshmem\w*)"
@@ -16,7 +16,7 @@ SIGNATURES = (
         "torchvision/extension.py: _check_cuda_version; torchaudio/_extension/utils.py",
         pattern=r"(?:PyTorch and (?:torchvision|TorchAudio)|torchvision and PyTorch) were compiled with different CUDA|PyTorch has CUDA Version=\S+ and \w+ has CUDA",
         title="torch and what came with it are of two builds: two installers, or two indexes, brought them",
-        decides="who brought each of the two: conda list, pip show",
+        decisive_fact="who brought each of the two: conda list, pip show",
     ),
     Signature(
         "files.two-owners",
@@ -44,8 +44,8 @@ SIGNATURES = (
         pattern=r"Clobber(?:Error|Warning|VerificationError)\b|(?<!: )(?<!-)\bclobber\b(?! (?:is|was|option|mode|flag|=))|\bclobber(?:ed|s)\b|environment is inconsistent|causing the inconsistency",
         level=Level.WARNING,
         title="Files of conda's packages were replaced by another installer",
-        needs=("cupy", "cuda"),
-        decides="what pip has put into the environment: conda list shows it as pypi",
+        requires=("cupy", "cuda"),
+        decisive_fact="what pip has put into the environment: conda list shows it as pypi",
     ),
     Signature(
         "conda.files-altered",
@@ -55,8 +55,8 @@ SIGNATURES = (
         "conda, plugins/subcommands/doctor: altered and missing files",
         pattern=r"(?:Altered|Missing) Files:?\W{1,20}(?:\S+: \d+\W+){0,6}?(?:lib)?(?:cupy|cuda|cu(?:blas|fft|rand|solver|sparse|dnn)|nccl|pytorch)",
         title="Files of a package are missing or changed",
-        sways=(Sway("pip-and-conda", Cause.MIXED_PIP_CONDA, 4),),
-        decides="whether pip has installed the same package into the environment",
+        modifiers=(Modifier("pip-and-conda", Cause.MIXED_PIP_CONDA, 4),),
+        decisive_fact="whether pip has installed the same package into the environment",
     ),
     Signature(
         "cupy.chainer-version",
@@ -102,7 +102,7 @@ SIGNATURES = (
             r"|module 'pkgutil' has no attribute 'ImpImporter'"
         ),
         title="CuPy is built from source, and the build failed",
-        needs=("cupy",),
+        requires=("cupy",),
     ),
     Signature(
         "pip.inconsistent-name",
@@ -112,7 +112,7 @@ SIGNATURES = (
         "pip, exceptions.py: MetadataInconsistent; packages that hold a name",
         pattern=r"\bcupy\S* .{0,60}has inconsistent name|\breserved to prevent dependency confusion",
         title="The distribution is not what its name says",
-        needs=("cupy", "foreign-name-written"),
+        requires=("cupy", "foreign-name-written"),
     ),
     Signature(
         "told.foreign-package",
@@ -147,7 +147,7 @@ SIGNATURES = (
         "torch, csrc/utils/tensor_numpy.cpp; CPython, Python/import.c, of extensions built for another NumPy",
         pattern=r"\bNumpy is not available\b|initialization of _\w+ (?:failed without raising an exception|raised unreported exception)",
         title="The NumPy there does not fit what was compiled against it",
-        needs=("cupy", "cuda", "torch-error", "other-jit", "gpu"),
+        requires=("cupy", "cuda", "torch-error", "other-jit", "gpu"),
     ),
     Signature(
         "ld.libstdcxx-named",
@@ -182,11 +182,11 @@ SIGNATURES = (
             r"|\blib(?:cublas\w{0,2}|cufft|curand|cusolver|cusparse|nvrtc|nvJitLink|cudart|cupti)\.so\.\*\[0-9\](?:\.\*\[0-9\])? not found in the system path"
         ),
         title="A CUDA library is not found",
-        sways=(
-            Sway("other-owner", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.05),
-            Sway("torch-error", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.1),
+        modifiers=(
+            Modifier("other-owner", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.05),
+            Modifier("torch-error", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.1),
         ),
-        decides="the CUDA that is installed (nvcc --version, pip list), and the CuPy",
+        decisive_fact="the CUDA that is installed (nvcc --version, pip list), and the CuPy",
     ),
     Signature(
         "ld.short-optional",
@@ -218,7 +218,10 @@ SIGNATURES = (
             r"|cupy\S*compiler\b.{0,160}No usable temporary directory"
         ),
         title="The cache of compiled kernels cannot be written",
-        sways=(Sway("many-workers", Cause.KERNEL_CACHE_RACE, 3), Sway("rerun-ok", Cause.KERNEL_CACHE_RACE, 4)),
+        modifiers=(
+            Modifier("many-workers", Cause.KERNEL_CACHE_RACE, 3),
+            Modifier("rerun-ok", Cause.KERNEL_CACHE_RACE, 4),
+        ),
     ),
     Signature(
         "jax.cache-entry",
@@ -227,14 +230,14 @@ SIGNATURES = (
         ((Cause.KERNEL_CACHE_RACE, 0.44), (Cause.KERNEL_CACHE_UNWRITABLE, 0.4)),
         "jax/_src/compiler.py: _cache_read and _cache_write",
         pattern=r"Error (?:reading|(?P<writing>writing)) persistent compilation cache entry",
-        judge=lambda values: (
+        weights_fn=lambda values: (
             ((Cause.KERNEL_CACHE_UNWRITABLE, 0.7), (Cause.KERNEL_CACHE_RACE, 0.15))
             if "writing" in values
             else ((Cause.KERNEL_CACHE_RACE, 0.5), (Cause.KERNEL_CACHE_UNWRITABLE, 0.2))
         ),
         level=Level.WARNING,
         title="JAX could not use its cache of compiled programs",
-        decides="whether several processes share the folder, and who may write it",
+        decisive_fact="whether several processes share the folder, and who may write it",
     ),
     Signature(
         "cache.collided",
@@ -248,6 +251,6 @@ SIGNATURES = (
             r"|cupy\S*compiler\b.{0,60}os\.re(?:place|name).{0,60}(?:FileNotFoundError|WinError (?:32|5)\b)"
         ),
         title="Several processes write one cache of compiled kernels",
-        decides="whether several processes or users share the folder",
+        decisive_fact="whether several processes or users share the folder",
     ),
 )

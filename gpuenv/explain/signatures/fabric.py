@@ -1,8 +1,8 @@
-"""What the fabric manager of NVSwitch machines prints, and what is printed without it."""
+"""Messages of the fabric manager of NVSwitch machines, and of programs without it."""
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature, Sway
+from gpuenv.explain.explanation_types import Modifier, Signature
 from gpuenv.model.causes import Cause
 
 SIGNATURES = (
@@ -14,7 +14,7 @@ SIGNATURES = (
         "nv-fabricmanager, the strings of the program; open-gpu-kernel-modules, nvstatuscodes.h: NV_WARN_NOTHING_TO_DO",
         pattern=r"NV_WARN_NOTHING_TO_DO|fabric ?manager.*nothing to do",
         title="The fabric manager found no NVSwitch, so it has nothing to manage",
-        sways=(Sway("system-not-ready", Cause.FABRIC_MANAGER_NOT_NEEDED, 0.1),),  # CUDA waits for it
+        modifiers=(Modifier("system-not-ready", Cause.FABRIC_MANAGER_NOT_NEEDED, 0.1),),  # CUDA waits for it
     ),
     Signature(
         "fabric.no-switch",
@@ -24,7 +24,7 @@ SIGNATURES = (
         "nv-fabricmanager, the strings of the program; NVIDIA Fabric Manager User Guide",
         pattern=r"(?:no|failed to detect any|did not detect any|doesn't (?:have|seem to have)) NVSwitch(?:es)?",
         title="This machine has no NVSwitch, so it needs no fabric manager",
-        sways=(Sway("system-not-ready", Cause.FABRIC_MANAGER_NOT_NEEDED, 0.1),),
+        modifiers=(Modifier("system-not-ready", Cause.FABRIC_MANAGER_NOT_NEEDED, 0.1),),
     ),
     Signature(
         "fabric.service-failed",
@@ -37,15 +37,15 @@ SIGNATURES = (
             r"|failed to start (?:nvidia )?(?:nvidia-)?fabric ?manager|fabric manager.*(?:is not running|not started|failed)"
             r"|\b(?:failed|FAIL|degraded|could not (?:re)?start|(?:can't|cannot) (?:re)?start|exit-code|crash)\b.{0,60}\b(?:nvidia-)?fabric ?manager\b|\b(?:nvidia-)?fabric ?manager\b\S{0,8}.{0,60}\b(?:failed|fails|failing|exit-code|(?:isn't|not) running|(?:can't|cannot|could not) start|exits)\b|\bFabric Manager\s{0,30}\| ?Fail"
         ),
-        sways=(
-            Sway("system-not-ready", Cause.FABRIC_MANAGER_NOT_RUNNING, 20),
-            Sway("nvswitch-gpu", Cause.FABRIC_MANAGER_NOT_RUNNING, 6),
-            Sway("pcie-gpu", Cause.FABRIC_MANAGER_NOT_RUNNING, 0.2),
-            Sway("pcie-gpu", Cause.FABRIC_MANAGER_NOT_NEEDED, 2),
-            Sway("no-nvswitch", Cause.FABRIC_MANAGER_NOT_RUNNING, 0.05),
-            Sway("no-nvswitch", Cause.FABRIC_MANAGER_NOT_NEEDED, 2),
+        modifiers=(
+            Modifier("system-not-ready", Cause.FABRIC_MANAGER_NOT_RUNNING, 20),
+            Modifier("nvswitch-gpu", Cause.FABRIC_MANAGER_NOT_RUNNING, 6),
+            Modifier("pcie-gpu", Cause.FABRIC_MANAGER_NOT_RUNNING, 0.2),
+            Modifier("pcie-gpu", Cause.FABRIC_MANAGER_NOT_NEEDED, 2),
+            Modifier("no-nvswitch", Cause.FABRIC_MANAGER_NOT_RUNNING, 0.05),
+            Modifier("no-nvswitch", Cause.FABRIC_MANAGER_NOT_NEEDED, 2),
         ),
-        decides="whether the machine has NVSwitches: ls /dev/nvidia-nvswitch*",
+        decisive_fact="whether the machine has NVSwitches: ls /dev/nvidia-nvswitch*",
     ),
     Signature(
         "fabric.version",
@@ -55,10 +55,10 @@ SIGNATURES = (
         "nv-fabricmanager, the strings of the program: version check against the driver",
         pattern=r"fabric manager.*(?:version|interface).*(?:don't match|do not match|doesn't match|mismatch)",
         title="The fabric manager is of another version than the driver, so it does not start",
-        sways=(
-            Sway("no-nvswitch", Cause.FABRIC_MANAGER_NOT_NEEDED, 40),
-            Sway("no-nvswitch", Cause.FABRIC_MANAGER_NOT_RUNNING, 0.3),
-            Sway("pcie-gpu", Cause.FABRIC_MANAGER_NOT_NEEDED, 20),
+        modifiers=(
+            Modifier("no-nvswitch", Cause.FABRIC_MANAGER_NOT_NEEDED, 40),
+            Modifier("no-nvswitch", Cause.FABRIC_MANAGER_NOT_RUNNING, 0.3),
+            Modifier("pcie-gpu", Cause.FABRIC_MANAGER_NOT_NEEDED, 20),
         ),
     ),
     Signature(

@@ -1,19 +1,19 @@
-"""What programs with GPU code of their own print: ONNX Runtime, XGBoost, FAISS, OpenMM, llama.cpp, DeepSpeed, ffmpeg."""
+"""Messages of programs with their own GPU code: ONNX Runtime, XGBoost, FAISS, OpenMM, llama.cpp, DeepSpeed, ffmpeg."""
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.model.causes import Cause
 
 _ABSENT = (
-    Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 30),
-    Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
-    Sway("started-without-gpu", Cause.CONTAINER_WITHOUT_GPU, 12),
-    Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
-    Sway("wsl", Cause.WSL_LIBCUDA, 12),
-    Sway("driver-none", Cause.NO_DRIVER, 15),
-    Sway("gpu-none", Cause.NO_NVIDIA_GPU, 8),
-    Sway("cpu-torch", Cause.CPU_ONLY_FRAMEWORK, 20),
+    Modifier("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 30),
+    Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+    Modifier("started-without-gpu", Cause.CONTAINER_WITHOUT_GPU, 12),
+    Modifier("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
+    Modifier("wsl", Cause.WSL_LIBCUDA, 12),
+    Modifier("driver-none", Cause.NO_DRIVER, 15),
+    Modifier("gpu-none", Cause.NO_NVIDIA_GPU, 8),
+    Modifier("cpu-torch", Cause.CPU_ONLY_FRAMEWORK, 20),
 )
 
 SIGNATURES = (
@@ -46,7 +46,7 @@ SIGNATURES = (
             r"|no registered Platform called \"?CUDA|compiled without GPU (?:offload )?support"
         ),
         title="The program there is built without CUDA",
-        mark="cpu-torch",
+        evidence="cpu-torch",
     ),
     Signature(
         "aer.built-without-cuda",
@@ -56,7 +56,7 @@ SIGNATURES = (
         "Qiskit Aer, aer_controller.hpp: set_config, where AER_THRUST_CUDA is not defined",
         pattern=r"Simulation device \\?\"GPU\\?\" is not supported on this system",
         title="The Qiskit Aer there is built without CUDA: qiskit-aer is there, and qiskit-aer-gpu is not or lost its files to it",
-        mark="cpu-torch",
+        evidence="cpu-torch",
     ),
     Signature(
         "aer.built-without-custatevec",
@@ -89,9 +89,9 @@ SIGNATURES = (
             r"|no compatible GPUs were discovered|No GPU found\. A GPU is needed"
         ),
         title="The program found no GPU that it can use",
-        sways=_ABSENT,
+        modifiers=_ABSENT,
         level=Level.WARNING,
-        decides="what nvidia-smi -L lists in the same place, and whether the program is a build with CUDA",
+        decisive_fact="what nvidia-smi -L lists in the same place, and whether the program is a build with CUDA",
     ),
     Signature(
         "program.other-toolkit",
@@ -112,7 +112,7 @@ SIGNATURES = (
         ((Cause.CUDA_PATH_WRONG, 0.42), (Cause.CUDA_HEADERS_MISSING, 0.15)),
         "triton 2 and 3, runtime/build.py: it compiles its launcher with the compiler of the host",
         title="Triton finds no C compiler for its launcher",
-        decides="whether gcc or clang is in PATH, or the variable CC names one",
+        decisive_fact="whether gcc or clang is in PATH, or the variable CC names one",
     ),
     Signature(
         "xla.no-dnn",
@@ -125,7 +125,7 @@ SIGNATURES = (
         ),
         "xla/stream_executor/stream_executor: no DNN support was registered, since cuDNN was not loaded or is of another version",
         title="XLA has no cuDNN: it is not there, or another version than it was built for",
-        decides="the cuDNN that is installed, and which one the program was built with",
+        decisive_fact="the cuDNN that is installed, and which one the program was built with",
     ),
     Signature(
         "tf.capability-ignored",
@@ -135,7 +135,7 @@ SIGNATURES = (
         "tensorflow, core/common_runtime/gpu/gpu_device.cc: GetValidDeviceIds",
         pattern=r"Ignoring visible gpu device \(.{0,160} with (?:Cuda compute capability [\d.]+\. The minimum required|AMDGPU version)",
         title="This build of TensorFlow holds no code for the GPU",
-        sways=(Sway("amd", Cause.ROCM_MISMATCH, 8),),
+        modifiers=(Modifier("amd", Cause.ROCM_MISMATCH, 8),),
     ),
     Signature(
         "nvenc.driver-too-old",
@@ -147,9 +147,9 @@ SIGNATURES = (
             r"Driver does not support the required nvenc API version|The minimum required Nvidia driver for nvenc is \S+ or newer"
         ),
         title="The driver is older than the video encoder's interface that ffmpeg was built for",
-        sways=(
-            Sway("video-library", Cause.CONTAINER_DRIVER_CAPABILITIES, 20),
-            Sway("video-library", Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.2),
+        modifiers=(
+            Modifier("video-library", Cause.CONTAINER_DRIVER_CAPABILITIES, 20),
+            Modifier("video-library", Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.2),
         ),
     ),
     Signature(
@@ -159,8 +159,8 @@ SIGNATURES = (
         (),
         "ffmpeg says it beside the driver that it wants, where the library is missing",
         pattern=r"Cannot load lib(?:nvidia-encode|nvcuvid)",
-        level=Level.MARK,
-        mark="video-library",
+        level=Level.EVIDENCE,
+        evidence="video-library",
     ),
     Signature(
         "told.video-library",
@@ -173,7 +173,7 @@ SIGNATURES = (
             r"(?: \w+){0,4} ?(?:inject\w*|mount\w*|found|available|present|there|exist\w*|visible|in|inside|from)\b"
             r"|(?:missing|no|without) lib(?:nvcuvid|nvidia-encode|nvidia-opticalflow|nvoptix|nvidia-rtcore|EGL_nvidia)\b.{0,40}\b(?:container|image|docker|pod)"
         ),
-        needs=("container", "kubernetes"),
+        requires=("container", "kubernetes"),
         level=Level.WARNING,
         title="A library of the driver is not mounted: the video or graphics capability was not asked for",
     ),
@@ -185,7 +185,7 @@ SIGNATURES = (
         "ffmpeg, libavcodec/nvenc.c; NVIDIA Video Codec SDK, NVENC Application Note: sessions at once",
         pattern=r"OpenEncodeSessionEx failed: (?:out of memory|incompatible client key)",
         title="All encoder sessions of the GPU are taken, or its memory is",
-        decides="which programs encode on the GPU: nvidia-smi encodersessions",
+        decisive_fact="which programs encode on the GPU: nvidia-smi encodersessions",
     ),
     Signature(
         "julia.no-runtime",
@@ -197,13 +197,13 @@ SIGNATURES = (
             r"could not find an appropriate CUDA runtime to use|CUDA driver was found, but it is (?P<old>too old)"
             r"|CUDA binary kernel for this graphics card compute capability \((?P<capability>[\d.]+)\) not found"
         ),
-        judge=lambda values: (
+        weights_fn=lambda values: (
             ((Cause.DRIVER_TOO_OLD_FOR_CUDA, 0.88),)
             if "old" in values
             else ((Cause.NO_KERNEL_IMAGE, 0.7), (Cause.GPU_TOO_NEW_FOR_TOOLKIT, 0.12))
         ),
         title="The program has no CUDA that fits this GPU and driver",
-        decides="the driver's version and the GPU",
+        decisive_fact="the driver's version and the GPU",
     ),
     Signature(
         "rapids.own-library",
@@ -215,7 +215,7 @@ SIGNATURES = (
             r"\blib(?:cudf|cuml(?:\+\+)?|cugraph|rmm|raft|cuspatial|cuvs)\.so\S*: (?:cannot open shared object|undefined symbol: _Z\w{0,12}(?:4raft|4cudf|3rmm|2ML|7cugraph))"
         ),
         title="A library of RAPIDS is missing, or of another release than the one that wants it",
-        decides="whether all packages of RAPIDS there are of one release",
+        decisive_fact="whether all packages of RAPIDS there are of one release",
     ),
     Signature(
         "pycuda.no-nvcc",
@@ -225,6 +225,6 @@ SIGNATURES = (
         "pycuda, compiler.py and pytools.prefork",
         pattern=r"error invoking 'nvcc .{0,200}No such file|nvcc preprocessing of \S+ failed",
         title="PyCUDA could not run nvcc",
-        decides="whether a toolkit is installed, and whether its bin folder is in PATH",
+        decisive_fact="whether a toolkit is installed, and whether its bin folder is in PATH",
     ),
 )

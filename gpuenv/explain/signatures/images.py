@@ -1,8 +1,8 @@
-"""What containers and images say of the GPU when they start, and what builds of images say."""
+"""Messages of containers and images about the GPU when they start, and of image builds."""
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.model.causes import Cause
 
 SIGNATURES = (
@@ -14,7 +14,7 @@ SIGNATURES = (
         "nvidia_entrypoint.sh, 10-banner / 50-gpu-driver-check",
         pattern=r"this container was built for NVIDIA Driver Release (?P<release>[\d.]+) or later",
         title="The image was built for driver {release} or later",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "ngc.compat-mode",
@@ -28,7 +28,7 @@ SIGNATURES = (
         ((Cause.IMAGE_REQUIRES_OTHER_DRIVER, 0.4), (Cause.FORWARD_COMPAT_UNSUPPORTED, 0.2)),
         "nvidia_entrypoint.sh, 50-gpu-driver-check",
         pattern=r"compatibility mode (?:is )?UNAVAILABLE|GPU.*not yet supported in this version of the container",
-        mark="container",
+        evidence="container",
         level=Level.WARNING,
     ),
     Signature(
@@ -38,7 +38,7 @@ SIGNATURES = (
         ((Cause.CONTAINER_WITHOUT_GPU, 0.9),),
         "nvidia_entrypoint.sh, 50-gpu-driver-check",
         title="The container was started without access to the GPU",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "container.capabilities",
@@ -47,7 +47,7 @@ SIGNATURES = (
         ((Cause.CONTAINER_DRIVER_CAPABILITIES, 0.88),),
         "nvidia-container-toolkit, cmd/nvidia-container-runtime-hook/container_config.go",
         pattern=r"unsupported (?:driver )?capabilities|NVIDIA_DRIVER_CAPABILITIES.{0,60}(?:missing|does not|not include|must|unset|without|only)|\"utility\" (?:driver )?capability",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "container.utility-only",
@@ -60,7 +60,7 @@ SIGNATURES = (
             r"|capabilities: ?\[(?![^\]]*(?:compute|all))[^\]]*\butility\b"
         ),
         title="The container was given the GPU without the compute capability, so without libcuda",
-        mark="capabilities-lack-compute",
+        evidence="capabilities-lack-compute",
     ),
     Signature(
         "container.video-library",
@@ -70,12 +70,12 @@ SIGNATURES = (
         "ffmpeg, dynlink_loader.h; ld.so",
         pattern=r"(?:cannot load|cannot open|could not load|failed to load|unable to load).{0,40}lib(?:nvcuvid|nvidia-encode|nvidia-opticalflow|nvoptix|nvidia-rtcore)|lib(?:nvcuvid|nvidia-encode|nvoptix)\S*: cannot open",
         title="A library of the driver is missing that the container toolkit mounts for the video or graphics capability only",
-        sways=(
-            Sway("host", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.1),
-            Sway("host", Cause.DRIVER_INSTALL_BROKEN, 4),
-            Sway("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 2.5),
+        modifiers=(
+            Modifier("host", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.1),
+            Modifier("host", Cause.DRIVER_INSTALL_BROKEN, 4),
+            Modifier("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 2.5),
         ),
-        decides="whether this is a container, its NVIDIA_DRIVER_CAPABILITIES, and whether the host has the library",
+        decisive_fact="whether this is a container, its NVIDIA_DRIVER_CAPABILITIES, and whether the host has the library",
     ),
     Signature(
         "smi.cuda-not-available",
@@ -85,13 +85,13 @@ SIGNATURES = (
         "nvidia-smi: the CUDA column follows the libcuda that it finds",
         pattern=r"CUDA (?:UMD )?Version\s*: (?:N/A|Not Found)",
         title="nvidia-smi works, but finds no libcuda",
-        mark="smi-works",
-        sways=(
-            Sway("host", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.1),
-            Sway("host", Cause.DRIVER_INSTALL_BROKEN, 5),
-            Sway("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 4),
+        evidence="smi-works",
+        modifiers=(
+            Modifier("host", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.1),
+            Modifier("host", Cause.DRIVER_INSTALL_BROKEN, 5),
+            Modifier("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 4),
         ),
-        decides="whether this is a container: --assume container=yes or no",
+        decisive_fact="whether this is a container: --assume container=yes or no",
     ),
     Signature(
         "apptainer.no-files",
@@ -100,7 +100,7 @@ SIGNATURES = (
         ((Cause.NO_DRIVER, 0.7), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.12)),
         "apptainer, internal/pkg/util/gpu: nvidia.go",
         title="--nv was given, and the host has no libraries of the driver",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "docker.no-such-tag",
@@ -141,7 +141,7 @@ SIGNATURES = (
         "buildkit: a step that needs a GPU or toolkit at build time",
         pattern=r"process \\?\"/bin/sh -c .*(?:nvcc|cupy|nvidia-smi|cuda|GPU).* did not complete successfully",
         level=Level.WARNING,
-        decides="the step's own messages above it",
+        decisive_fact="the step's own messages above it",
     ),
     Signature(
         "nvidia-docker.old-cuda",
@@ -151,7 +151,7 @@ SIGNATURES = (
         "nvidia-docker 1, tools/src/nvidia-docker",
         pattern=r"unsupported CUDA version:? (?P<image>[\d.]+) [<>] (?P<driver>[\d.]+)|unsupported CUDA version",
         title="The image's CUDA is newer than the driver",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "torch.no-runtime-found",
@@ -165,12 +165,12 @@ SIGNATURES = (
         ),
         "torch/utils/cpp_extension.py",
         title="torch finds a toolkit and no usable GPU",
-        sways=(
-            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 6),
-            Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
-            Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 30),
-            Sway("gpu-none", Cause.NO_DRIVER, 4),
+        modifiers=(
+            Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 6),
+            Modifier("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
+            Modifier("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 30),
+            Modifier("gpu-none", Cause.NO_DRIVER, 4),
         ),
-        decides="whether this is a container: --assume container=yes or no",
+        decisive_fact="whether this is a container: --assume container=yes or no",
     ),
 )

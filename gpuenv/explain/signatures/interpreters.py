@@ -1,8 +1,8 @@
-"""What launchers print where the interpreter of an environment does not start: services, schedulers, editors, tools."""
+"""Messages of launchers whose environment's interpreter does not start: services, schedulers, editors, tools."""
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature
+from gpuenv.explain.explanation_types import Signature
 from gpuenv.model.causes import Cause
 
 # An environment's own interpreter, by its path.
@@ -21,7 +21,7 @@ SIGNATURES = (
             r"|(?:ImportError|OSError|cannot open shared object file).{0,40}libpython\d[\d.]*\.so(?!.{0,40}(?:MATLAB|R_HOME|reticulate))"
         ),
         title="The interpreter's own library is gone",
-        decides="whether the environment's python -V starts",
+        decisive_fact="whether the environment's python -V starts",
     ),
     Signature(
         "python.newer-syntax",
@@ -30,9 +30,9 @@ SIGNATURES = (
         ((Cause.PYTHON_UNSUPPORTED, 0.72), (Cause.CORRUPT_INSTALLATION, 0.1)),
         "CPython: a release that needs a newer Python, in the folder of an older one",
         pattern=r"\bSyntaxError: (?:invalid syntax|future feature|Missing parentheses)",
-        needs=("old-python-package",),
+        requires=("old-python-package",),
         title="A package is written for a newer Python than this one",
-        decides="which Pythons that release is for: its Requires-Python",
+        decisive_fact="which Pythons that release is for: its Requires-Python",
     ),
     Signature(
         "target.not-executed",
@@ -47,7 +47,7 @@ SIGNATURES = (
             rf"|\[Errno 2\](?: No such file or directory)?:? ['\"]{_PYTHON}['\"]"
         ),
         title="The environment's interpreter is not there, or is not made for this machine",
-        decides="whether that file is there, and what its link points to",
+        decisive_fact="whether that file is there, and what its link points to",
     ),
     Signature(
         "target.launcher-words",
@@ -66,6 +66,6 @@ SIGNATURES = (
             r"|[Dd]efault interpreter path '\S{1,200}' could not be resolved"
         ),
         title="What starts the program does not find the environment's interpreter",
-        decides="whether that file is there, and what its link points to",
+        decisive_fact="whether that file is there, and what its link points to",
     ),
 )

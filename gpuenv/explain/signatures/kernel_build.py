@@ -1,8 +1,8 @@
-"""What compilers print of the sources of the driver's modules, and what old tools print when a module is loaded."""
+"""Messages of compilers about the sources of the driver's modules, and of old tools that load a module."""
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature, Sway
+from gpuenv.explain.explanation_types import Modifier, Signature
 from gpuenv.model.causes import Cause
 
 # Files of NVIDIA's kernel modules, by the names that no other module has.
@@ -33,7 +33,7 @@ SIGNATURES = (
         "open-gpu-kernel-modules, kernel-open; NVIDIA-Linux .run archives 304 to 575, folder kernel",
         pattern=rf"(?:^|[\s/'\"]){_SOURCES}\.[ch]:\d+(?::\d+)?:? (?:fatal )?error\b",
         title="The driver's source does not compile against the running kernel",
-        mark="module-build-failed",
+        evidence="module-build-failed",
     ),
     Signature(
         "kernel.installer-build",
@@ -43,7 +43,7 @@ SIGNATURES = (
         "Linux, scripts/Makefile.build; nvidia-installer and makeself, which unpack into /tmp/selfgz*",
         pattern=r"make(?:\[\d\])?: \*\*\* \[.{0,200}(?:/selfgz\d+|/NVIDIA-Linux-|dkms/nvidia).{0,160}\] \w+ \d",
         title="The driver's module could not be built for the running kernel",
-        mark="module-build-failed",
+        evidence="module-build-failed",
     ),
     Signature(
         "kernel.patch-refused",
@@ -53,7 +53,7 @@ SIGNATURES = (
         "GNU patch, patch.c: abort_hunk and the name of the file of rejects",
         pattern=r"hunks? FAILED -- saving rejects to file \S*(?:conftest\.sh|os-\w+\.[ch]|nv[\w-]*\.[ch]|nvidia[\w-]*(?:\.\w+)?)\.rej",
         title="A patch that makes the driver's module fit the kernel does not apply to this driver",
-        decides="the release of the driver and of the kernel that the patch is for",
+        decisive_fact="the release of the driver and of the kernel that the patch is for",
     ),
     Signature(
         "insmod.no-device",
@@ -68,8 +68,8 @@ SIGNATURES = (
         "module-init-tools 3.16, modprobe.c and insmod.c; errno ENODEV",
         pattern=r"error inserting '?\S*nvidia\S*(?: \([^)]*\))?:? (?:-1 )?No such device",
         title="The driver's module found no GPU that it could take",
-        sways=(Sway("nouveau", Cause.NOUVEAU_LOADED, 12), Sway("gpu-none", Cause.NO_NVIDIA_GPU, 12)),
-        decides="what lspci -k shows as the kernel driver in use",
+        modifiers=(Modifier("nouveau", Cause.NOUVEAU_LOADED, 12), Modifier("gpu-none", Cause.NO_NVIDIA_GPU, 12)),
+        decisive_fact="what lspci -k shows as the kernel driver in use",
     ),
     Signature(
         "insmod.other-kernel",
@@ -81,7 +81,7 @@ SIGNATURES = (
             r"error inserting '?\S*nvidia\S*(?: \([^)]*\))?:? (?:-1 )?(?:Invalid module format|Unknown symbol|Exec format error|Required key|Key was rejected)"
         ),
         title="The driver's module was built for another kernel, or is not signed for it",
-        mark="module-build-failed",
+        evidence="module-build-failed",
     ),
     Signature(
         "wsl.linux-driver",
@@ -101,8 +101,8 @@ SIGNATURES = (
             r"^(?:ii +|hi +)?(?:libnvidia-compute|nvidia-driver|libcuda1|nvidia-utils|libnvidia-gl|cuda-drivers|nvidia-dkms)\S*\s+(?:install\b|hold\b|\d+[.\d]+\S*)"
             r"|(?:install(?:ed|ing)?|apt(?:-get)? install(?: -y)?|Setting up|Unpacking)(?: the)? (?:libnvidia-compute|nvidia-driver|libcuda1|nvidia-utils|libnvidia-gl|cuda-drivers|nvidia-dkms)"
         ),
-        needs=("wsl",),
+        requires=("wsl",),
         title="Inside WSL a package of the Linux driver stands in the way of the libcuda that Windows brings",
-        decides="which libcuda.so.1 is loaded: ldconfig -p | grep libcuda",
+        decisive_fact="which libcuda.so.1 is loaded: ldconfig -p | grep libcuda",
     ),
 )

@@ -1,15 +1,15 @@
-"""What Kubernetes, its device plug-in and its operator print of GPUs."""
+"""Messages of Kubernetes, its device plug-in and its operator about GPUs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.records import Level, Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Level, Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 
-def _insufficient(values: Mapping[str, str]) -> Weights:
-    """By what the scheduler's line says of all its nodes.
+def _scheduler_weights(values: Mapping[str, str]) -> Weights:
+    """The weights by the scheduler's line about all nodes.
 
     A node that has fewer than the pod asks for, however idle it is, is one that preemption does not help (kube-scheduler,
     noderesources/fit.go: InsufficientResource.Unresolvable); one that is full has victims, or none that are found.
@@ -47,13 +47,13 @@ SIGNATURES = (
             r".{0,600}?\b(?P<lacking>\d{1,5}) )?Insufficient nvidia\.com/(?:gpu|(?P<mig>mig-))"
         ),
         title="No node offers a free GPU: the device plugin does not advertise it, or all are taken",
-        judge=_insufficient,
-        sways=(
-            Sway("gpu-advertised", Cause.GPU_BUSY, 5),
-            Sway("gpu-allocated", Cause.GPU_BUSY, 5),
+        weights_fn=_scheduler_weights,
+        modifiers=(
+            Modifier("gpu-advertised", Cause.GPU_BUSY, 5),
+            Modifier("gpu-allocated", Cause.GPU_BUSY, 5),
         ),
-        mark="kubernetes",
-        decides="whether kubectl describe node lists nvidia.com/gpu under Allocatable",
+        evidence="kubernetes",
+        decisive_fact="whether kubectl describe node lists nvidia.com/gpu under Allocatable",
     ),
     Signature(
         "kubernetes.gpu-taint",
@@ -63,8 +63,8 @@ SIGNATURES = (
         "kube-scheduler, plugin TaintToleration; the taint that clouds give to nodes with GPUs",
         pattern=r"had (?:untolerated )?taints? \{nvidia\.com/gpu\b",
         title="The nodes with GPUs are tainted, and the pod does not tolerate nvidia.com/gpu",
-        mark="kubernetes",
-        decides="whether the pod has a toleration of nvidia.com/gpu, and how many GPUs those nodes have free",
+        evidence="kubernetes",
+        decisive_fact="whether the pod has a toleration of nvidia.com/gpu, and how many GPUs those nodes have free",
     ),
     Signature(
         "kubernetes.advertised",
@@ -73,8 +73,8 @@ SIGNATURES = (
         (),
         "kubectl describe node: Capacity and Allocatable, in columns",
         pattern=r"^\s*nvidia\.com/gpu:\s{4,}[1-9]\d{0,3}\s*$",
-        level=Level.MARK,
-        mark="gpu-advertised",
+        level=Level.EVIDENCE,
+        evidence="gpu-advertised",
     ),
     Signature(
         "kubernetes.allocated",
@@ -83,8 +83,8 @@ SIGNATURES = (
         (),
         "kubectl describe node: Allocated resources",
         pattern=r"^\s*nvidia\.com/gpu\s{2,}(?P<asked>[1-9]\d{0,3})\s{2,}(?P=asked)\s*$",
-        level=Level.MARK,
-        mark="gpu-allocated",
+        level=Level.EVIDENCE,
+        evidence="gpu-allocated",
     ),
     Signature(
         "kubernetes.none-advertised",
@@ -94,8 +94,8 @@ SIGNATURES = (
         "kubectl describe node: Capacity and Allocatable, which the device plugin fills",
         pattern=r"\bnvidia\.com/gpu(?::\s*0\b|\s{2,}0\b(?!\s+\d))",
         title="The device plugin runs on the node and finds no GPU",
-        mark="kubernetes",
-        decides="the plugin's log, and whether nvidia-smi works on the node",
+        evidence="kubernetes",
+        decisive_fact="the plugin's log, and whether nvidia-smi works on the node",
     ),
     Signature(
         "kubernetes.allocate",
@@ -104,13 +104,13 @@ SIGNATURES = (
         ((Cause.GPU_BUSY, 0.45), (Cause.GPU_HARDWARE_FAULT, 0.25), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.15)),
         "kubelet, cm/devicemanager: UnexpectedAdmissionError",
         pattern=r"requested number of devices unavailable for nvidia\.com/gpu|(?P<unhealthy>no healthy devices present); cannot allocate unhealthy devices nvidia\.com/gpu",
-        judge=lambda values: (
+        weights_fn=lambda values: (
             ((Cause.GPU_HARDWARE_FAULT, 0.55), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.2))
             if "unhealthy" in values
             else ((Cause.GPU_BUSY, 0.45), (Cause.GPU_HARDWARE_FAULT, 0.25), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.15))
         ),
-        mark="kubernetes",
-        decides="the log of the device plugin, which marks GPUs unhealthy after an Xid",
+        evidence="kubernetes",
+        decisive_fact="the log of the device plugin, which marks GPUs unhealthy after an Xid",
     ),
     Signature(
         "kubernetes.platform",
@@ -126,8 +126,8 @@ SIGNATURES = (
             r"|could not load NVML|nvml init failed: .*LIBRARY_NOT_FOUND|Unable to load NVML"
         ),
         title="The device plugin's container was not given the driver's libraries",
-        sways=(Sway("wsl", Cause.WSL_LIBCUDA, 3), Sway("driver-none", Cause.NO_DRIVER, 10)),
-        decides="whether nvidia-smi works on the node, and whether nvidia is the engine's default runtime",
+        modifiers=(Modifier("wsl", Cause.WSL_LIBCUDA, 3), Modifier("driver-none", Cause.NO_DRIVER, 10)),
+        decisive_fact="whether nvidia-smi works on the node, and whether nvidia is the engine's default runtime",
     ),
     Signature(
         "kubernetes.plugin-strategy",
@@ -136,7 +136,7 @@ SIGNATURES = (
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.8),),
         "k8s-device-plugin, cmd/nvidia-device-plugin: factory.go and server start",
         title="The device plug-in runs without the NVIDIA runtime",
-        mark="kubernetes",
+        evidence="kubernetes",
     ),
     Signature(
         "kubernetes.unhealthy",
@@ -149,8 +149,8 @@ SIGNATURES = (
             r"|waiting for event: .*marking all devices as unhealthy"
         ),
         title="The device plug-in took a GPU out of service",
-        mark="kubernetes",
-        decides="the Xid in the kernel's log of that node",
+        evidence="kubernetes",
+        decisive_fact="the Xid in the kernel's log of that node",
     ),
     Signature(
         "kubernetes.no-devices",
@@ -164,8 +164,8 @@ SIGNATURES = (
         ),
         "k8s-device-plugin, cmd/nvidia-device-plugin/main.go: startPlugins",
         title="The device plug-in sees no GPU on its node",
-        mark="kubernetes",
-        decides="what nvidia-smi -L lists on the node",
+        evidence="kubernetes",
+        decisive_fact="what nvidia-smi -L lists on the node",
     ),
     Signature(
         "operator.driver-validation",
@@ -175,7 +175,7 @@ SIGNATURES = (
         "gpu-operator, validator: driver; coreutils, chroot",
         pattern=r"error validating driver installation|chroot: failed to run command \W?nvidia-smi",
         title="The operator's validation finds no driver on the node",
-        mark="kubernetes",
+        evidence="kubernetes",
     ),
     Signature(
         "slurm.gres-file",
@@ -194,7 +194,7 @@ SIGNATURES = (
         "slurmctld, node_mgr.c and gres.c: fewer GPUs on the node than configured",
         pattern=r"low real gres/gpu count|gres/gpu:? count (?:changed|reported lower|too low|mismatch)|AutoDetect the amount of GPUs configured .* does not match",
         title="A node of the cluster has fewer GPUs than it is configured with",
-        decides="what nvidia-smi -L lists on that node",
+        decisive_fact="what nvidia-smi -L lists on that node",
     ),
     Signature(
         "slurm.gres-asked",
@@ -204,6 +204,6 @@ SIGNATURES = (
         "slurm_errno.c: ESLURM_INVALID_GRES",
         pattern=r"Invalid generic resource \(gres\) specification",
         title="The job asks for GPUs that it was not granted, or that the cluster does not name so",
-        decides="the --gres or --gpus of the job, and those of scontrol show node",
+        decisive_fact="the --gres or --gpus of the job, and those of scontrol show node",
     ),
 )

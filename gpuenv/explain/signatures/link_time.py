@@ -1,8 +1,8 @@
-"""What linkers, and the loaders other than ld.so, print of CUDA's libraries."""
+"""Messages of linkers, and of loaders other than ld.so, about CUDA's libraries."""
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.explain.signatures.loader import TOOLKIT
 from gpuenv.model.causes import Cause
 
@@ -17,7 +17,7 @@ SIGNATURES = (
         "binutils, bfd/linker.c and ld/ldmain.c: undefined reference to `SYMBOL@VERSION'",
         pattern=rf"undefined reference to [`']\w{{1,80}}@@?lib{TOOLKIT}\.so",
         title="The linker takes a CUDA library of another version than the one that needs it",
-        decides="which directories the linker searches first: the -L options and LIBRARY_PATH",
+        decisive_fact="which directories the linker searches first: the -L options and LIBRARY_PATH",
     ),
     Signature(
         "link.needed-not-found",
@@ -27,7 +27,7 @@ SIGNATURES = (
         "binutils, ld/emultempl/elf.em and ldelf.c: needed by, not found",
         pattern=rf"\blib{TOOLKIT}\.so\S*, needed by \S+, not found|lib{TOOLKIT}\.so\S*, needed by \S+, may conflict with lib",
         title="A library needs a CUDA library that the linker does not find in this version",
-        decides="which versions of that library are there: ldconfig -p, and the folders of LIBRARY_PATH",
+        decisive_fact="which versions of that library are there: ldconfig -p, and the folders of LIBRARY_PATH",
     ),
     Signature(
         "link.not-found",
@@ -37,11 +37,11 @@ SIGNATURES = (
         "binutils, ld/ldfile.c; lld, ELF/Driver.cpp; gold, fileread.cc",
         pattern=rf"(?:cannot find(?: library)?|unable to find library|library not found for) -l{TOOLKIT}\b",
         title="The linker does not find a CUDA library",
-        sways=(
-            Sway("toolkit-there", Cause.CUDA_PATH_WRONG, 2),
-            Sway("cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 15),
+        modifiers=(
+            Modifier("toolkit-there", Cause.CUDA_PATH_WRONG, 2),
+            Modifier("cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 15),
         ),
-        decides="whether the toolkit is there and its lib64 folder is searched: CUDA_HOME, LIBRARY_PATH",
+        decisive_fact="whether the toolkit is there and its lib64 folder is searched: CUDA_HOME, LIBRARY_PATH",
     ),
     Signature(
         "loader.toolkit-words",
@@ -55,12 +55,12 @@ SIGNATURES = (
             rf"|(?:unable to (?:find|load|locate|open|dlopen)|(?:could not|cannot|can't|couldn't) (?:find|locate|open|dlopen)|failed to (?:find|locate|open|dlopen)) (?:the )?(?:(?:shared|dynamic|CUDA|runtime) )*(?:library|file)? ?['\"`]?lib{TOOLKIT}\.so"
         ),
         title="A program does not find a CUDA library",
-        sways=(
-            Sway("jetson", Cause.JETSON_TEGRA, 60),
-            Sway("cuda-major-differs", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 4),
-            Sway("windows", Cause.WINDOWS_DLL_LOAD_FAILURE, 15),
+        modifiers=(
+            Modifier("jetson", Cause.JETSON_TEGRA, 60),
+            Modifier("cuda-major-differs", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 4),
+            Modifier("windows", Cause.WINDOWS_DLL_LOAD_FAILURE, 15),
         ),
-        decides="the CUDA that is installed (nvcc --version, pip list) and where it is searched",
+        decisive_fact="the CUDA that is installed (nvcc --version, pip list) and where it is searched",
     ),
     Signature(
         "tf.dso-loader",

@@ -1,10 +1,10 @@
-"""What the dynamic loader of Linux and that of Windows print, directly and through Python."""
+"""Messages of the dynamic loaders of Linux and Windows, directly and through Python."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.records import Level, Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Level, Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 from gpuenv.model.nvidia import CUDA_LIBRARIES
 from gpuenv.model.strings import parse_integer
@@ -20,9 +20,9 @@ _SHARED_MAJOR = 11  # up to 11.0 a library's name held the minor version, so a w
 _OF_TODAY = {entry.soname for major, entries in CUDA_LIBRARIES.items() if major > _SHARED_MAJOR for entry in entries}
 
 
-def _by_age(values: Mapping[str, str]) -> Weights:
+def _missing_library_weights(values: Mapping[str, str]) -> Weights:
     """An old name can only be wanted by an old wheel line; a present one may simply not be installed."""
-    if values.get("named") and not values.get("failed"):  # nobody searched: a variable or a setting named the file
+    if values.get("named") and not values.get("failed"):  # not searched: a variable or a setting named the file
         return ((Cause.CUDA_PATH_WRONG, 0.6), (Cause.CUDA_LIBRARY_MISSING, 0.3))
     if values.get("library", "").startswith(_NOT_OF_CUPY):
         return ((Cause.CUDA_LIBRARY_MISSING, 0.6), (Cause.CUDA_PATH_WRONG, 0.3))
@@ -36,19 +36,19 @@ def _by_age(values: Mapping[str, str]) -> Weights:
 
 
 _MAJOR_SWAYS = (
-    Sway("cuda-major-differs", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 8),
-    Sway("cuda-major-differs", Cause.CUDA_LIBRARY_MISSING, 0.3),
-    # Where nobody speaks of CuPy, another program may want it, whose wheels are none of CuPy's.
-    Sway("cuda-of-another-differs", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 2),
-    Sway("cuda-major-same", Cause.CUDA_LIBRARY_MISSING, 4),
-    Sway("cuda-major-same", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.3),
-    Sway("ctk-extra", Cause.CUDA_LIBRARY_MISSING, 5),
-    Sway("base-image", Cause.CUDA_LIBRARY_MISSING, 4),
-    Sway("executable", Cause.CUDA_LIBRARY_MISSING, 4),
-    Sway("jetson", Cause.JETSON_TEGRA, 60),
+    Modifier("cuda-major-differs", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 8),
+    Modifier("cuda-major-differs", Cause.CUDA_LIBRARY_MISSING, 0.3),
+    # Where the text does not name CuPy, another program may want it, whose wheels are none of CuPy's.
+    Modifier("cuda-of-another-differs", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 2),
+    Modifier("cuda-major-same", Cause.CUDA_LIBRARY_MISSING, 4),
+    Modifier("cuda-major-same", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.3),
+    Modifier("ctk-extra", Cause.CUDA_LIBRARY_MISSING, 5),
+    Modifier("base-image", Cause.CUDA_LIBRARY_MISSING, 4),
+    Modifier("executable", Cause.CUDA_LIBRARY_MISSING, 4),
+    Modifier("jetson", Cause.JETSON_TEGRA, 60),
     # It is not CuPy that wants it.
-    Sway("other-owner", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.02),
-    Sway("other-owner", Cause.CUDA_LIBRARY_MISSING, 1.5),
+    Modifier("other-owner", Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.02),
+    Modifier("other-owner", Cause.CUDA_LIBRARY_MISSING, 1.5),
 )
 
 SIGNATURES = (
@@ -71,31 +71,31 @@ SIGNATURES = (
             r"|(?:could not|cannot|unable to|failed to) (?:load|open|find|locate)(?: (?:the )?(?:shared )?library)?[ '\"`:]{0,4}libcuda\b(?!rt)"
         ),
         title="The loader does not find libcuda, which only the driver brings",
-        sways=(
-            Sway("wsl", Cause.WSL_LIBCUDA, 40),
-            Sway("wsl", Cause.NO_DRIVER, 0.3),
-            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
-            Sway("container", Cause.NO_DRIVER, 0.4),
-            Sway("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 2),
-            Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
-            Sway("smi-works", Cause.CONTAINER_DRIVER_CAPABILITIES, 20),
-            Sway("capabilities-lack-compute", Cause.CONTAINER_DRIVER_CAPABILITIES, 30),
-            Sway("capabilities-lack-compute", Cause.CONTAINER_WITHOUT_GPU, 0.2),
-            Sway("smi-works", Cause.NO_DRIVER, 0.2),
-            Sway("started-without-gpu", Cause.CONTAINER_WITHOUT_GPU, 6),
+        modifiers=(
+            Modifier("wsl", Cause.WSL_LIBCUDA, 40),
+            Modifier("wsl", Cause.NO_DRIVER, 0.3),
+            Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+            Modifier("container", Cause.NO_DRIVER, 0.4),
+            Modifier("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 2),
+            Modifier("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
+            Modifier("smi-works", Cause.CONTAINER_DRIVER_CAPABILITIES, 20),
+            Modifier("capabilities-lack-compute", Cause.CONTAINER_DRIVER_CAPABILITIES, 30),
+            Modifier("capabilities-lack-compute", Cause.CONTAINER_WITHOUT_GPU, 0.2),
+            Modifier("smi-works", Cause.NO_DRIVER, 0.2),
+            Modifier("started-without-gpu", Cause.CONTAINER_WITHOUT_GPU, 6),
             # The kernel has the driver's module: only its libraries are not there.
-            Sway("module-loaded", Cause.DRIVER_INSTALL_BROKEN, 20),
-            Sway("module-loaded", Cause.NO_DRIVER, 0.25),
-            Sway("smi-said-to-work", Cause.DRIVER_INSTALL_BROKEN, 10),
-            Sway("smi-said-to-work", Cause.NO_DRIVER, 0.4),
-            Sway("smi-table", Cause.DRIVER_INSTALL_BROKEN, 4),
-            Sway("hook", Cause.CONTAINER_WITHOUT_GPU, 0.02),
-            Sway("hook", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.1),
-            Sway("hook", Cause.DRIVER_INSTALL_BROKEN, 3),
-            Sway("jetson", Cause.JETSON_TEGRA, 3),
-            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 60),
+            Modifier("module-loaded", Cause.DRIVER_INSTALL_BROKEN, 20),
+            Modifier("module-loaded", Cause.NO_DRIVER, 0.25),
+            Modifier("smi-said-to-work", Cause.DRIVER_INSTALL_BROKEN, 10),
+            Modifier("smi-said-to-work", Cause.NO_DRIVER, 0.4),
+            Modifier("smi-table", Cause.DRIVER_INSTALL_BROKEN, 4),
+            Modifier("hook", Cause.CONTAINER_WITHOUT_GPU, 0.02),
+            Modifier("hook", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.1),
+            Modifier("hook", Cause.DRIVER_INSTALL_BROKEN, 3),
+            Modifier("jetson", Cause.JETSON_TEGRA, 3),
+            Modifier("gpu-none", Cause.NO_NVIDIA_GPU, 60),
         ),
-        decides="whether this is a container or WSL: --assume container=yes, --assume wsl=yes",
+        decisive_fact="whether this is a container or WSL: --assume container=yes, --assume wsl=yes",
     ),
     Signature(
         "loader.libcuda-names",
@@ -111,13 +111,13 @@ SIGNATURES = (
         "cudarc, panic_no_lib_found; numba/cuda/cudadrv/driver.py",
         pattern=r"Unable to find cuda lib under the names|CUDA driver (?:library )?(?:cannot|could not) be (?:found|loaded)|find or load the NVIDIA driver",
         title="The loader does not find libcuda, which only the driver brings",
-        sways=(
-            Sway("wsl", Cause.WSL_LIBCUDA, 40),
-            Sway("wsl", Cause.NO_DRIVER, 0.3),
-            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
-            Sway("gpu-none", Cause.NO_DRIVER, 3),
+        modifiers=(
+            Modifier("wsl", Cause.WSL_LIBCUDA, 40),
+            Modifier("wsl", Cause.NO_DRIVER, 0.3),
+            Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+            Modifier("gpu-none", Cause.NO_DRIVER, 3),
         ),
-        decides="whether this is a container or WSL: --assume container=yes, --assume wsl=yes",
+        decisive_fact="whether this is a container or WSL: --assume container=yes, --assume wsl=yes",
     ),
     Signature(
         "ld.libnvidia-ml",
@@ -131,18 +131,18 @@ SIGNATURES = (
             r"|\bload\w*.{0,20}\b(?:failed|error)\b.{0,48}libnvidia-ml\.so"
         ),
         title="The loader does not find libnvidia-ml, a part of the driver",
-        sways=(
-            Sway("wsl", Cause.WSL_LIBCUDA, 60),
-            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 3),
-            Sway("kubernetes", Cause.CONTAINER_TOOLKIT_BROKEN, 5),
-            Sway("hook", Cause.CONTAINER_WITHOUT_GPU, 0.1),
-            Sway("caps-without-utility", Cause.CONTAINER_DRIVER_CAPABILITIES, 60),
-            Sway("smi-said-to-work", Cause.NO_DRIVER, 0.2),
-            Sway("smi-said-to-work", Cause.CONTAINER_TOOLKIT_BROKEN, 3),
-            Sway("module-loaded", Cause.DRIVER_INSTALL_BROKEN, 40),
-            Sway("module-loaded", Cause.NO_DRIVER, 0.25),
+        modifiers=(
+            Modifier("wsl", Cause.WSL_LIBCUDA, 60),
+            Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 3),
+            Modifier("kubernetes", Cause.CONTAINER_TOOLKIT_BROKEN, 5),
+            Modifier("hook", Cause.CONTAINER_WITHOUT_GPU, 0.1),
+            Modifier("caps-without-utility", Cause.CONTAINER_DRIVER_CAPABILITIES, 60),
+            Modifier("smi-said-to-work", Cause.NO_DRIVER, 0.2),
+            Modifier("smi-said-to-work", Cause.CONTAINER_TOOLKIT_BROKEN, 3),
+            Modifier("module-loaded", Cause.DRIVER_INSTALL_BROKEN, 40),
+            Modifier("module-loaded", Cause.NO_DRIVER, 0.25),
         ),
-        decides="whether nvidia-smi works on the host",
+        decisive_fact="whether nvidia-smi works on the host",
     ),
     Signature(
         "ld.toolkit-library",
@@ -152,9 +152,9 @@ SIGNATURES = (
         _DLERROR,
         pattern=rf"(?P<failed>failed to load lib\S+ ?\w*Error: |Could not load library lib\S+ Error: |dlerror: |OSError: |Could not load \w+ native library: )?(?P<named>/usr/local/cuda\S*/|/opt/cuda\S*/)?(?:lib)(?P<library>{TOOLKIT}){_OPENING}",
         title="lib{library}.so{soname} is not found",
-        judge=_by_age,
-        sways=_MAJOR_SWAYS,
-        decides="the CUDA that is installed (nvcc --version, pip list), and the CuPy: --assume toolkit=, --assume cupy=",
+        weights_fn=_missing_library_weights,
+        modifiers=_MAJOR_SWAYS,
+        decisive_fact="the CUDA that is installed (nvcc --version, pip list), and the CuPy: --assume toolkit=, --assume cupy=",
     ),
     Signature(
         "ld.toolkit-library-short",
@@ -164,9 +164,9 @@ SIGNATURES = (
         f"{_DLERROR}; cut off",
         pattern=rf"ImportError: lib(?P<library>{TOOLKIT})\.so(?P<soname>[.\d]*)(?!\S)(?!.*cannot open)",
         title="lib{library}.so{soname} is not found",
-        judge=_by_age,
-        sways=_MAJOR_SWAYS,
-        decides="the CUDA that is installed, and the CuPy: --assume toolkit=, --assume cupy=",
+        weights_fn=_missing_library_weights,
+        modifiers=_MAJOR_SWAYS,
+        decisive_fact="the CUDA that is installed, and the CuPy: --assume toolkit=, --assume cupy=",
     ),
     Signature(
         "cupy.softlink",
@@ -182,8 +182,8 @@ SIGNATURES = (
         "CuPy 11 to 14, cupy_backends/cuda/_softlink.pyx",
         pattern=rf"CuPy failed to load (?:lib)?{TOOLKIT}|Could not find module '?{DLLS}",
         title="CuPy could not load a CUDA library when it was first used",
-        sways=_MAJOR_SWAYS,
-        decides="the CUDA that is installed (nvcc --version, pip list), and the CuPy",
+        modifiers=_MAJOR_SWAYS,
+        decisive_fact="the CUDA that is installed (nvcc --version, pip list), and the CuPy",
     ),
     Signature(
         "ld.static-tls",
@@ -192,8 +192,8 @@ SIGNATURES = (
         ((Cause.JETSON_TEGRA, 0.5), (Cause.LIBRARY_PATH_CONFLICT, 0.2)),
         f"{_DLERROR}; on aarch64, where libraries loaded late find no room",
         pattern=r"cannot allocate memory in static TLS block",
-        needs=("cupy", "cuda"),
-        decides="whether this is a Jetson board, and whether importing that library first helps",
+        requires=("cupy", "cuda"),
+        decisive_fact="whether this is a Jetson board, and whether importing that library first helps",
     ),
     Signature(
         "ld.optional-library",
@@ -206,12 +206,12 @@ SIGNATURES = (
             r"|(?:Could not (?:load|find|locate)|Unable to load|cannot find)[^\n]{0,60}(?:(?P<any>lib(?:nccl|cudnn\w*|cutensor|cusparseLt)\.so[.\d]*)|cudnn\w*64\w*\.dll|cutensor\.dll)(?!.{0,200}undefined symbol)|cudnn\w*64\w*\.dll (?:is|was) (?:missing|not found)"
         ),
         title="An optional CUDA library is not found",
-        sways=(
+        modifiers=(
             # To CuPy cuDNN is optional; a framework for Windows has linked it.
-            Sway("dll-named", Cause.WINDOWS_DLL_LOAD_FAILURE, 60),
-            Sway("cupy", Cause.WINDOWS_DLL_LOAD_FAILURE, 0.25),
-            Sway("cupy", Cause.CUDA_LIBRARY_MISSING, 0.2),
-            Sway("cupy", Cause.OPTIONAL_LIBRARY_MISSING, 2),
+            Modifier("dll-named", Cause.WINDOWS_DLL_LOAD_FAILURE, 60),
+            Modifier("cupy", Cause.WINDOWS_DLL_LOAD_FAILURE, 0.25),
+            Modifier("cupy", Cause.CUDA_LIBRARY_MISSING, 0.2),
+            Modifier("cupy", Cause.OPTIONAL_LIBRARY_MISSING, 2),
         ),
     ),
     Signature(
@@ -246,7 +246,7 @@ SIGNATURES = (
             r"|lib(?:cudnn|cublas|cusparse|cusolver|cufft|nccl)\w*\.so\S*: undefined symbol: (?!cu(?-i:[A-Z])|nvml)"
         ),
         title="Another version of a CUDA library is found first: it lacks a symbol",
-        decides="which file is taken: LD_DEBUG=libs, or gpuenv doctor",
+        decisive_fact="which file is taken: LD_DEBUG=libs, or gpuenv doctor",
     ),
     Signature(
         "cupy.import-frames",
@@ -264,12 +264,12 @@ SIGNATURES = (
         pattern=r"in init cupy(?:_backends)?\.[\w.]+(?: .*Error)|Failed to import CuPy\b|CuPy is not correctly installed",
         level=Level.WARNING,
         title="CuPy's compiled modules cannot be loaded",
-        sways=(
-            Sway("rocm", Cause.ROCM_MISMATCH, 60),
-            Sway("windows", Cause.WINDOWS_DLL_LOAD_FAILURE, 8),
-            Sway("numpy-error", Cause.NUMPY_INCOMPATIBLE, 10),
+        modifiers=(
+            Modifier("rocm", Cause.ROCM_MISMATCH, 60),
+            Modifier("windows", Cause.WINDOWS_DLL_LOAD_FAILURE, 8),
+            Modifier("numpy-error", Cause.NUMPY_INCOMPATIBLE, 10),
         ),
-        decides="the last line of the traceback, which names the library or symbol",
+        decisive_fact="the last line of the traceback, which names the library or symbol",
     ),
     Signature(
         "ld.driver-symbol",
@@ -279,6 +279,6 @@ SIGNATURES = (
         f"{_DLERROR}; cuda.h and nvml.h: only the driver's libraries have functions of these names",
         pattern=r"undefined symbol: (?:cu(?-i:[A-Z])\w+|nvml(?-i:[A-Z])\w+)",
         title="The driver's library lacks a function that the program calls: the driver is older",
-        decides="the driver's version, and which libcuda is loaded",
+        decisive_fact="the driver's version, and which libcuda is loaded",
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.records import Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 _NO_LIBRARY: Weights = ((Cause.NO_DRIVER, 0.5), (Cause.CONTAINER_WITHOUT_GPU, 0.2), (Cause.DRIVER_INSTALL_BROKEN, 0.1))
@@ -27,7 +27,7 @@ _CAUSES: Mapping[int, tuple[str, Weights]] = {
 _BY_NAME = dict(_CAUSES.values())
 
 
-def _told(values: Mapping[str, str]) -> Weights:
+def _numbered_weights(values: Mapping[str, str]) -> Weights:
     if "name" in values:
         return _BY_NAME.get(values["name"].lower(), ())
     number = int(next(iter(values.values())))
@@ -57,12 +57,12 @@ SIGNATURES = (
             r"|\b(?:init(?:iali[sz]e)? NVML|NVML (?:error|code|init failed))\W{1,3}(?:error |code |rc=?)*\(?(?P<code>\d{1,3})\b"
         ),
         title="NVML reports an error by its number",
-        judge=_told,
-        sways=(
-            Sway("container", Cause.CONTAINER_CGROUP_LOST_GPU, 2),
-            Sway("wsl", Cause.WSL_LIBCUDA, 8),
-            Sway("nouveau", Cause.NOUVEAU_LOADED, 20),
+        weights_fn=_numbered_weights,
+        modifiers=(
+            Modifier("container", Cause.CONTAINER_CGROUP_LOST_GPU, 2),
+            Modifier("wsl", Cause.WSL_LIBCUDA, 8),
+            Modifier("nouveau", Cause.NOUVEAU_LOADED, 20),
         ),
-        decides="what nvidia-smi prints in the same shell",
+        decisive_fact="what nvidia-smi prints in the same shell",
     ),
 )

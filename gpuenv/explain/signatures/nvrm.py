@@ -1,12 +1,12 @@
-"""What the driver's kernel module writes into the kernel's log."""
+"""Messages of the driver's kernel module in the kernel log."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from gpuenv.doctor.fixes.gpus import CONNECT_POWER, ENLARGE_PCI_WINDOW
-from gpuenv.explain.records import Signature, Sway, Weights
-from gpuenv.explain.signatures.told_fit import OLDEST_BRANCH
+from gpuenv.explain.explanation_types import Modifier, Signature, Weights
+from gpuenv.explain.signatures.prose_versions import OLDEST_BRANCH
 from gpuenv.model.causes import Cause
 
 _XID_DOC = "NVIDIA, Xid Errors, table of Xid messages"
@@ -16,7 +16,7 @@ _OF_THE_DRIVER = {38: 0.4, 69: 0.3, 119: 0.55, 120: 0.55}
 _CONSEQUENCES = {45}  # preemptive cleanup after another event
 
 
-def _xid(values: Mapping[str, str]) -> Weights:
+def _xid_weights(values: Mapping[str, str]) -> Weights:
     number = int(values["xid"])
     if number in _CONSEQUENCES:
         return ((Cause.GPU_HARDWARE_FAULT, 0.2), (Cause.ASYNC_ERROR_SURFACED_LATE, 0.15))
@@ -29,7 +29,7 @@ def _xid(values: Mapping[str, str]) -> Weights:
     return ((Cause.GPU_HARDWARE_FAULT, 0.88),)
 
 
-def _legacy(values: Mapping[str, str]) -> Weights:
+def _legacy_branch_weights(values: Mapping[str, str]) -> Weights:
     """A branch for older GPUs helps where a wheel of CuPy runs on it."""
     if int(values["branch"]) >= min(OLDEST_BRANCH.values()):
         return ((Cause.GPU_REMOVED_FROM_DRIVER, 0.85), (Cause.GPU_TOO_OLD_FOR_ANY_DRIVER, 0.1))
@@ -46,8 +46,8 @@ SIGNATURES = (
         pattern=r"\bXid\b(?:=| ?(?:\(PCI:[\w:.]+\)|\([\w:.]+\))?:? (?:error )?)(?P<xid>[1-9]\d{0,2})\b",
         unless=r"\b(?:transaction|vacuum\w*|commit\w*|rollback|session\w*|zookeeper|postgres\w*|rows)\b(?! was remapped)|\bno (?:further )?action (?:is )?(?:required|needed)|\bonly (?:records|informs)\b",  # theirs are called so too
         title="The driver reports Xid {xid}",
-        judge=_xid,
-        decides="the meaning of the Xid in NVIDIA's table, and whether it comes back with another program",
+        weights_fn=_xid_weights,
+        decisive_fact="the meaning of the Xid in NVIDIA's table, and whether it comes back with another program",
     ),
     Signature(
         "nvrm.off-the-bus",
@@ -71,11 +71,11 @@ SIGNATURES = (
         "open-gpu-kernel-modules, src/nvidia/arch/nvalloc/unix/src/osinit.c",
         pattern=r"(?:RmInitAdapter|rm_init_adapter) failed|failed to initialize the adapter",
         title="The driver could not start the GPU",
-        sways=(
-            Sway("gpu-newer-than-driver", Cause.GPU_TOO_NEW_FOR_DRIVER, 20),
-            Sway("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 6),
+        modifiers=(
+            Modifier("gpu-newer-than-driver", Cause.GPU_TOO_NEW_FOR_DRIVER, 20),
+            Modifier("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 6),
         ),
-        decides="the code in brackets of that line, and whether another driver branch starts the GPU",
+        decisive_fact="the code in brackets of that line, and whether another driver branch starts the GPU",
     ),
     Signature(
         "nvrm.legacy-ignored",
@@ -93,7 +93,7 @@ SIGNATURES = (
         "open-gpu-kernel-modules, kernel-open/nvidia/nv-pci.c: nv_pci_probe",
         pattern=r"NVRM: request_mem_region failed",
         title="Another driver holds the GPU's registers",
-        decides="what lspci -k shows as the kernel driver in use",
+        decisive_fact="what lspci -k shows as the kernel driver in use",
     ),
     Signature(
         "nvrm.no-power",
@@ -129,7 +129,7 @@ SIGNATURES = (
         "open-gpu-kernel-modules, kernel-open/nvidia/nv-pci.c: nv_pci_probe",
         pattern=r"find an IRQ for your NVIDIA|NVRM: pci_enable_device failed",
         title="The firmware or the kernel gave the GPU no usable PCI resources",
-        decides="the firmware's settings (Above 4G decoding, resizable BAR), and the same with pci=realloc",
+        decisive_fact="the firmware's settings (Above 4G decoding, resizable BAR), and the same with pci=realloc",
     ),
     Signature(
         "nvrm.probe-failed",
@@ -144,12 +144,12 @@ SIGNATURES = (
         "Linux, drivers/base/dd.c; open-gpu-kernel-modules, nv.c",
         pattern=r"\bnvidia(?: [\w:.]+)?: probe (?:of \S+ )?(?:failed with error|with driver nvidia failed)|NVIDIA probe routine failed",
         title="The driver took the GPU and could not start it",
-        sways=(
-            Sway("gpu-newer-than-driver", Cause.GPU_TOO_NEW_FOR_DRIVER, 20),
-            Sway("gpu-older-than-driver", Cause.GPU_REMOVED_FROM_DRIVER, 20),
-            Sway("nouveau", Cause.NOUVEAU_LOADED, 8),
+        modifiers=(
+            Modifier("gpu-newer-than-driver", Cause.GPU_TOO_NEW_FOR_DRIVER, 20),
+            Modifier("gpu-older-than-driver", Cause.GPU_REMOVED_FROM_DRIVER, 20),
+            Modifier("nouveau", Cause.NOUVEAU_LOADED, 8),
         ),
-        decides="the NVRM lines before it in the kernel's log",
+        decisive_fact="the NVRM lines before it in the kernel's log",
     ),
     Signature(
         "nvrm.crash-dump",
@@ -167,7 +167,7 @@ SIGNATURES = (
         "open-gpu-kernel-modules, nv.c: legacy GPU; nvidia-installer, supported chips",
         pattern=r"supported through the NVIDIA (?P<branch>\d{2,3})\.\S+ Legacy (?:Linux graphics )?drivers",
         title="Only the legacy branch {branch} supports this GPU",
-        judge=_legacy,
+        weights_fn=_legacy_branch_weights,
     ),
     Signature(
         "nvrm.legacy-begun",
@@ -177,7 +177,7 @@ SIGNATURES = (
         "open-gpu-kernel-modules, nv.c: the line before the branch's name; nvidia's X driver has the same words",
         pattern=r"The NVIDIA \S.{2,60} GPU installed in this system is(?! (?:working|supported by this|in use|fine|ok))",
         title="This driver branch no longer supports the GPU",
-        decides="the line after it, which names the branch: dmesg | grep NVRM",
+        decisive_fact="the line after it, which names the branch: dmesg | grep NVRM",
     ),
     Signature(
         "nvrm.not-supported",
@@ -191,12 +191,12 @@ SIGNATURES = (
             r"|not compatible with the NVIDIA driver"
         ),
         title="This driver release does not support the GPU",
-        sways=(
-            Sway("gpu-newer-than-driver", Cause.GPU_TOO_NEW_FOR_DRIVER, 20),
-            Sway("gpu-older-than-driver", Cause.GPU_REMOVED_FROM_DRIVER, 20),
-            Sway("open-module", Cause.GPU_REMOVED_FROM_DRIVER, 4),
+        modifiers=(
+            Modifier("gpu-newer-than-driver", Cause.GPU_TOO_NEW_FOR_DRIVER, 20),
+            Modifier("gpu-older-than-driver", Cause.GPU_REMOVED_FROM_DRIVER, 20),
+            Modifier("open-module", Cause.GPU_REMOVED_FROM_DRIVER, 4),
         ),
-        decides="the GPU's generation and the driver's branch: --assume gpu=NAME, --assume driver=VERSION",
+        decisive_fact="the GPU's generation and the driver's branch: --assume gpu=NAME, --assume driver=VERSION",
     ),
     Signature(
         "nvrm.no-gpu",
@@ -209,11 +209,11 @@ SIGNATURES = (
             r"|do not appear to have an NVIDIA GPU"
         ),
         title="The driver finds no NVIDIA GPU that it could drive",
-        sways=(
-            Sway("nouveau", Cause.NOUVEAU_LOADED, 12),
-            Sway("gpu-older-than-driver", Cause.GPU_REMOVED_FROM_DRIVER, 20),
+        modifiers=(
+            Modifier("nouveau", Cause.NOUVEAU_LOADED, 12),
+            Modifier("gpu-older-than-driver", Cause.GPU_REMOVED_FROM_DRIVER, 20),
         ),
-        decides="what lspci shows, and the kernel driver in use there (lspci -k)",
+        decisive_fact="what lspci shows, and the kernel driver in use there (lspci -k)",
     ),
     Signature(
         "nvrm.open-needs-gsp",
@@ -223,7 +223,7 @@ SIGNATURES = (
         "open-gpu-kernel-modules, nv.c: GPU without a GSP",
         pattern=r"open nvidia\.ko because it does not include the required GPU|not supported by open nvidia\.ko\b|does not include the required GPU (?:NVRM: )?System Processor",
         title="The open kernel modules do not support this GPU; the proprietary ones do",
-        mark="open-module",
+        evidence="open-module",
     ),
     Signature(
         "nvrm.needs-open",
@@ -254,7 +254,7 @@ SIGNATURES = (
             r"|nouveau, rivafb, nvidiafb|such as: (?:NVRM: )?nouveau|nouveau \S+: (?:DRM|fifo|gr|Xorg|unknown chipset|disp|NVIDIA|enabling|bus:|timer:|mmu:|pmu:|acr:|sec2|Direct firmware load)|nouveau: probe of \S+ failed|already bound to (?:nouveau|NovaCore)"
         ),
         title="The nouveau module holds the GPU",
-        mark="nouveau",
+        evidence="nouveau",
     ),
     Signature(
         "suspend.resume",
@@ -268,6 +268,6 @@ SIGNATURES = (
         ),
         unless=r"^(?!.*(?:fail|error|\bnot\b|n't|\bno\b|lost|cannot|\bbut\b)).*\b(?:still|everything|all) works?\b",
         title="The GPU was lost when the system slept",
-        mark="suspend",
+        evidence="suspend",
     ),
 )

@@ -1,17 +1,17 @@
-"""What the runtimes of other compilers print: IREE, TVM, SYCL, OpenMP, OpenACC, Kokkos, Warp, Taichi, TensorRT, OptiX."""
+"""Messages of the runtimes of other compilers: IREE, TVM, SYCL, OpenMP, OpenACC, Kokkos, Warp, Taichi, TensorRT, OptiX."""
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.model.causes import Cause
 
 _LIMITS = "the block size and the shared memory of the launch that fails, and what the GPU gives"
 _NONE_SEEN = (
-    Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 30),
-    Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
-    Sway("started-without-gpu", Cause.CONTAINER_WITHOUT_GPU, 12),
-    Sway("driver-none", Cause.NO_DRIVER, 12),
-    Sway("gpu-none", Cause.NO_NVIDIA_GPU, 8),
+    Modifier("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 30),
+    Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+    Modifier("started-without-gpu", Cause.CONTAINER_WITHOUT_GPU, 12),
+    Modifier("driver-none", Cause.NO_DRIVER, 12),
+    Modifier("gpu-none", Cause.NO_NVIDIA_GPU, 8),
 )
 
 SIGNATURES = (
@@ -33,7 +33,7 @@ SIGNATURES = (
             r"|This kernel requires too much shared memory on this machine|smem_size <= SM\d+ArchSpec::smem_capacity"
         ),
         title="A kernel wants more shared memory than the GPU gives to a block",
-        decides=_LIMITS,
+        decisive_fact=_LIMITS,
     ),
     Signature(
         "offload.launch",
@@ -51,7 +51,7 @@ SIGNATURES = (
             r"|The Nvidia accelerator has insufficient resources to launch '"
         ),
         title="The launch asks for more threads, registers or shared memory than the GPU gives",
-        decides=_LIMITS,
+        decisive_fact=_LIMITS,
     ),
     Signature(
         "offload.other-architecture",
@@ -69,7 +69,7 @@ SIGNATURES = (
             r"|engine plan file is generated on an incompatible device"
         ),
         title="The program is compiled for GPUs of other capabilities",
-        decides="the GPU's compute capability, and the architectures that the build names",
+        decisive_fact="the GPU's compute capability, and the architectures that the build names",
     ),
     Signature(
         "offload.other-memory",
@@ -85,7 +85,7 @@ SIGNATURES = (
             r"|ERROR: attempt to access inaccessible memory space|Variable `?\S{1,60} is directly accessed by host memory"
         ),
         title="What is on the host is used as if it were on the GPU",
-        decides="where the data was put on the GPU before it is used there",
+        decisive_fact="where the data was put on the GPU before it is used there",
     ),
     Signature(
         "sycl.status",
@@ -97,7 +97,7 @@ SIGNATURES = (
             r"(?:UR_RESULT|PI)_ERROR_(?:(?P<memory>OUT_OF_(?:DEVICE_MEMORY|RESOURCES)|MEM_OBJECT_ALLOCATION_FAILURE)"
             r"|(?P<binary>INVALID_BINARY|DEVICE_IMAGE\w*|UNSUPPORTED_VERSION)|(?P<launch>INVALID_WORK_GROUP_SIZE|INVALID_WORK_ITEM_SIZE))\b"
         ),
-        judge=lambda values: (
+        weights_fn=lambda values: (
             ((Cause.OUT_OF_MEMORY, 0.8), (Cause.INVALID_KERNEL_LAUNCH, 0.06))
             if "memory" in values
             else ((Cause.NO_KERNEL_IMAGE, 0.7),)
@@ -105,7 +105,7 @@ SIGNATURES = (
             else ((Cause.INVALID_KERNEL_LAUNCH, 0.8),)
         ),
         title="A call of SYCL's runtime failed",
-        decides="the device that sycl-ls names, and what the program was built for",
+        decisive_fact="the device that sycl-ls names, and what the program was built for",
     ),
     Signature(
         "sycl.no-device",
@@ -119,10 +119,10 @@ SIGNATURES = (
             (Cause.CONTAINER_WITHOUT_GPU, 0.1),
         ),
         "DPC++, sycl/source/device_selector.cpp",
-        needs=("cuda", "nvidia-card", "smi-table"),
+        requires=("cuda", "nvidia-card", "smi-table"),
         title="SYCL finds no GPU: no driver, or no plug-in for CUDA",
-        sways=_NONE_SEEN,
-        decides="what sycl-ls lists, and what nvidia-smi says in the same shell",
+        modifiers=_NONE_SEEN,
+        decisive_fact="what sycl-ls lists, and what nvidia-smi says in the same shell",
     ),
     Signature(
         "taichi.fell-back",
@@ -138,8 +138,8 @@ SIGNATURES = (
         pattern=r"Arch=\[?<?Arch\.cuda\b.{0,30} is not supported, falling back to CPU|libcuda\.so lib not found",
         level=Level.WARNING,
         title="Taichi finds no driver of NVIDIA's and computes on the CPU",
-        sways=(*_NONE_SEEN, Sway("wsl", Cause.WSL_LIBCUDA, 15)),
-        decides="what nvidia-smi says in the same shell",
+        modifiers=(*_NONE_SEEN, Modifier("wsl", Cause.WSL_LIBCUDA, 15)),
+        decisive_fact="what nvidia-smi says in the same shell",
     ),
     Signature(
         "optix.older-driver",
@@ -157,6 +157,6 @@ SIGNATURES = (
         ((Cause.CPU_ONLY_FRAMEWORK, 0.86),),
         "candle, candle-core/src/error.rs: NotCompiledWithCudaSupport",
         title="The program there is built without CUDA",
-        mark="cpu-torch",
+        evidence="cpu-torch",
     ),
 )

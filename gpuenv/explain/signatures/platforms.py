@@ -1,10 +1,10 @@
-"""What builds and libraries of other platforms print: ROCm, Tegra boards and WSL."""
+"""Messages of builds and libraries of other platforms: ROCm, Tegra boards and WSL."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.records import Level, Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Level, Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 _HIP: Mapping[str, Weights] = {
@@ -14,7 +14,7 @@ _HIP: Mapping[str, Weights] = {
 }
 
 
-def _of_hip(values: Mapping[str, str]) -> Weights:
+def _hip_weights(values: Mapping[str, str]) -> Weights:
     """The errors that a program makes have CUDA's causes on an AMD GPU too."""
     error = values["error"].lower().replace(" ", "")
     kind = "memory" if "outofmemory" in error else "access" if "illegal" in error else "launch"
@@ -29,7 +29,7 @@ SIGNATURES = (
         ((Cause.NO_KERNEL_IMAGE, 0.72), (Cause.ROCM_MISMATCH, 0.25)),
         "hip, hip_runtime_api.h: hipErrorNoBinaryForGpu; amdhip64, the strings of the binary",
         title="The ROCm build holds no code for this GPU",
-        sways=(Sway("amd", Cause.ROCM_MISMATCH, 6), Sway("cupy", Cause.ROCM_MISMATCH, 6)),
+        modifiers=(Modifier("amd", Cause.ROCM_MISMATCH, 6), Modifier("cupy", Cause.ROCM_MISMATCH, 6)),
     ),
     Signature(
         "rocm.error",
@@ -53,7 +53,7 @@ SIGNATURES = (
             r"|rocBLAS error: Cannot read .*for GPU arch|ROCk module is NOT loaded|Unable to detect amdgpu driver"
             r"|(?:cupy|torch|CUDA|nvidia).{0,60}(?:on|with|for) (?:an )?AMD (?:GPU|ROCm)|ROCm (?:is not|was not|not) (?:installed|found|supported)|/opt/rocm\S*:? (?:No such file|not found|does not exist)"
         ),
-        mark="rocm",
+        evidence="rocm",
     ),
     Signature(
         "rocm.runtime-error",
@@ -65,10 +65,10 @@ SIGNATURES = (
             r"(?:hipError|HIP error: )(?P<error>InvalidValue|InvalidConfiguration|LaunchFailure|LaunchOutOfResources"
             r"|OutOfMemory|IllegalAddress|invalid argument|out of memory|an illegal memory access)"
         ),
-        judge=_of_hip,
+        weights_fn=_hip_weights,
         title="A call of HIP's failed: {error}",
-        decides="whether another kernel or fewer threads do: the launch, or the build for ROCm",
-        mark="rocm",
+        decisive_fact="whether another kernel or fewer threads do: the launch, or the build for ROCm",
+        evidence="rocm",
     ),
     Signature(
         "jetson.libraries",
@@ -81,7 +81,7 @@ SIGNATURES = (
             r"|(?:not (?:supported|available)|unsupported|no (?:wheels?|support)).{0,60}(?:Jetson|Tegra|L4T|JetPack)|(?:Jetson|Tegra|JetPack|L4T)[^\"]{0,60}(?:not (?:supported|available|compatible)|unsupported|requires|mismatch|no wheel)"
         ),
         title="A Tegra board needs the builds of its own platform",
-        mark="jetson",
+        evidence="jetson",
     ),
     Signature(
         "wsl.shadow",
@@ -95,8 +95,8 @@ SIGNATURES = (
             r"|\b(?:in|under|inside|within) WSL2?\b.{0,40}\b(?:no longer|not|never|cannot)\b.{0,40}\b(?:GPU|CUDA|nvidia)"
         ),
         level=Level.WARNING,
-        mark="wsl",
-        decides="which libcuda.so.1 is loaded: ldconfig -p | grep libcuda",
+        evidence="wsl",
+        decisive_fact="which libcuda.so.1 is loaded: ldconfig -p | grep libcuda",
     ),
     Signature(
         "wsl.old-windows-driver",
@@ -105,6 +105,6 @@ SIGNATURES = (
         ((Cause.WSL_LIBCUDA, 0.8),),
         "dxgkrnl of the WSL kernel; NVIDIA, CUDA on WSL User Guide",
         pattern=r"dxgk\w*:? .*(?:Ioctl failed|open_adapter|failed)|/dev/dxg.{0,40}(?:not found|no such|missing|cannot)|Windows driver.{0,40}(?:too old|does not support WSL)",
-        mark="wsl",
+        evidence="wsl",
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.model.causes import Cause
 
 SIGNATURES = (
@@ -14,9 +14,9 @@ SIGNATURES = (
         "compute-sanitizer, memcheck tool; Compute Sanitizer User Manual",
         pattern=r"Invalid __(?:global|shared|local)__ (?:read|write|atomic)|Address 0x\w+ is (?:out of bounds|misaligned)",
         title="A kernel reads or writes outside of its arrays",
-        mark="sanitizer",
+        evidence="sanitizer",
         # Where only CuPy's own functions are named, the kernel may be CuPy's.
-        sways=(Sway("cupy", Cause.CUPY_BUG, 14), Sway("user-kernel", Cause.CUPY_BUG, 0.05)),
+        modifiers=(Modifier("cupy", Cause.CUPY_BUG, 14), Modifier("user-kernel", Cause.CUPY_BUG, 0.05)),
     ),
     Signature(
         "sanitizer.race",
@@ -42,7 +42,7 @@ SIGNATURES = (
             r"|(?:stream|event).{0,40}(?:not synchroni[sz]ed|missing synchroni[sz]ation|without synchroni[sz]|was not recorded|has not been waited)"
             r"|(?:without|not|never|n't) synchroni[sz]\w+ (?:with |on )?(?:the |its |that |a )?(?:\w+ )?stream"
         ),
-        decides="whether it fails with CUDA_LAUNCH_BLOCKING=1 too",
+        decisive_fact="whether it fails with CUDA_LAUNCH_BLOCKING=1 too",
     ),
     Signature(
         "torch.devices-differ",
@@ -54,9 +54,9 @@ SIGNATURES = (
             r"Expected all tensors to be on the same device|found at least two devices|tensors? (?:are|is) on different (?:devices|GPUs)"
             r"|arguments are located on different GPUs|arrays? (?:are|is) on different (?:devices|GPUs)"
         ),
-        sways=(
-            Sway("cpu-tensor", Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 20),
-            Sway("cpu-tensor", Cause.CROSS_DEVICE_ARRAY, 0.3),
+        modifiers=(
+            Modifier("cpu-tensor", Cause.IMPLICIT_HOST_DEVICE_CONVERSION, 20),
+            Modifier("cpu-tensor", Cause.CROSS_DEVICE_ARRAY, 0.3),
         ),
     ),
     Signature(
@@ -115,7 +115,7 @@ SIGNATURES = (
         "thinc/util.py: require_gpu",
         pattern=r"GPU is not accessible|Cannot use GPU, (?P<reason>.+)|No GPU devices detected",
         title="thinc could not use the GPU through CuPy",
-        decides="what python -c 'import cupy; cupy.zeros(1)' says in the same environment",
+        decisive_fact="what python -c 'import cupy; cupy.zeros(1)' says in the same environment",
     ),
     Signature(
         "python.shadowed-cupy",

@@ -1,10 +1,10 @@
-"""What NVIDIA's Python packages and those above them print: numba-cuda, cuda-pathfinder, cuda-bindings, RAPIDS."""
+"""Messages of NVIDIA's Python packages and packages on top: numba-cuda, cuda-pathfinder, cuda-bindings, RAPIDS."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.records import Level, Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Level, Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 _NUMBA = "numba and numba-cuda"
@@ -12,7 +12,7 @@ _PATHFINDER = "cuda-pathfinder"
 _OPTIONAL = ("cudnn", "nccl", "cutensor", "cusparselt", "nvshmem", "cublasmp", "cufftmp", "cudss", "cutensornet")
 
 
-def _not_found(values: Mapping[str, str]) -> Weights:
+def _missing_library_weights(values: Mapping[str, str]) -> Weights:
     if values["library"].lower().startswith(_OPTIONAL):
         return ((Cause.OPTIONAL_LIBRARY_MISSING, 0.85),)
     return ((Cause.CUDA_LIBRARY_MISSING, 0.85), (Cause.CUDA_PATH_WRONG, 0.05))
@@ -27,7 +27,7 @@ SIGNATURES = (
         "cuda-pathfinder 1.9, _dynamic_libs/find_nvidia_dynamic_lib.py",
         pattern=r"Failure finding [\"'](?:lib)?(?P<library>[A-Za-z][\w-]*?)(?:64_\w+)?\*?\.(?:so|dll)",
         title="{library}, a library of CUDA, is neither in the environment nor on the system",
-        judge=_not_found,
+        weights_fn=_missing_library_weights,
     ),
     Signature(
         "pathfinder.driver-library",
@@ -37,8 +37,8 @@ SIGNATURES = (
         "cuda-pathfinder 1.9, _dynamic_libs/load_nvidia_dynamic_lib.py; cuda-bindings 12, driver.pyx",
         pattern=r"is an NVIDIA driver library and can only be found via|Failed to dlopen lib(?:cuda|nvidia-ml)\.so",
         title="A library that only the driver brings is not found",
-        sways=(Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),),
-        decides="whether this is a container: --assume container=yes or no",
+        modifiers=(Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 8),),
+        decisive_fact="whether this is a container: --assume container=yes or no",
     ),
     Signature(
         "pathfinder.two-roots",
@@ -70,7 +70,7 @@ SIGNATURES = (
         "cuda-pathfinder 1.9, _utils/driver_info.py",
         pattern=r"Failed to query (?:the )?CUDA driver version",
         title="libcuda does not tell its version",
-        decides="what nvidia-smi says",
+        decisive_fact="what nvidia-smi says",
     ),
     Signature(
         "numba.driver-function",
@@ -154,8 +154,11 @@ SIGNATURES = (
         "cudf 0.17 to 26.2, utils/gpu_utils.py: validate_setup",
         pattern=r"couldn't detect the GPU driver properly",
         title="cuDF finds no driver",
-        sways=(Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8), Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.05)),
-        decides="whether this is a container: --assume container=yes or no",
+        modifiers=(
+            Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+            Modifier("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
+        ),
+        decisive_fact="whether this is a container: --assume container=yes or no",
     ),
     Signature(
         "rapids.old-driver",
@@ -188,8 +191,11 @@ SIGNATURES = (
         "cudf 0.17 to 26.2, utils/gpu_utils.py: validate_setup",
         pattern=r"UserWarning: No NVIDIA GPU detected",
         title="cuDF sees no GPU",
-        sways=(Sway("container", Cause.CONTAINER_WITHOUT_GPU, 6), Sway("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 30)),
-        decides="what nvidia-smi -L lists in the same shell, and the value of CUDA_VISIBLE_DEVICES",
+        modifiers=(
+            Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 6),
+            Modifier("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 30),
+        ),
+        decisive_fact="what nvidia-smi -L lists in the same shell, and the value of CUDA_VISIBLE_DEVICES",
     ),
     Signature(
         "rmm.pool-exceeded",
@@ -211,7 +217,7 @@ SIGNATURES = (
             r"|instantiate dummy base class (?:Stream|Event|CUDAGraph|_?Cuda\w+)"
         ),
         title="The torch there is built without CUDA",
-        mark="cpu-torch",
+        evidence="cpu-torch",
     ),
     Signature(
         "torch.capability-range",
@@ -221,7 +227,7 @@ SIGNATURES = (
         "torch 1.13 to 2.11, cuda/__init__.py: _check_capability",
         pattern=r"(?:Minimum and Maximum|minimum) cuda capability supported by this (?:version of PyTorch|library)",
         title="This build of PyTorch holds no code for the GPU",
-        mark="torch-error",
+        evidence="torch-error",
     ),
     Signature(
         "xla.libraries",
@@ -231,13 +237,13 @@ SIGNATURES = (
         "xla, stream_executor/cuda: the stubs that answer where a library cannot be opened; cuda.h, error 303",
         pattern=r"cuInit: UNKNOWN ERROR \(303\)|Error loading CUDA libraries\. GPU will not be used",
         title="XLA could not open libcuda or the CUDA runtime",
-        sways=(
-            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 6),
-            Sway("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
-            Sway("wsl", Cause.WSL_LIBCUDA, 8),
-            Sway("driver-none", Cause.NO_DRIVER, 10),
-            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 60),
+        modifiers=(
+            Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 6),
+            Modifier("host", Cause.CONTAINER_WITHOUT_GPU, 0.05),
+            Modifier("wsl", Cause.WSL_LIBCUDA, 8),
+            Modifier("driver-none", Cause.NO_DRIVER, 10),
+            Modifier("gpu-none", Cause.NO_NVIDIA_GPU, 60),
         ),
-        decides="whether this is a container: --assume container=yes or no",
+        decisive_fact="whether this is a container: --assume container=yes or no",
     ),
 )

@@ -1,8 +1,8 @@
-"""What resolvers of Python packages say when no set of packages fits: uv's, pip's, Poetry's and PDM's prose."""
+"""Messages of uv, pip, Poetry and PDM where no set of packages fits."""
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.model.causes import Cause
 
 _UV = "uv 0.4 to 0.13, uv-resolver, pubgrub/report.rs"
@@ -61,12 +61,12 @@ SIGNATURES = (
             r"|cupy\S*\.whl is not compatible with the current platform"
         ),
         title="No wheel there fits this Python and platform, and building from source is switched off",
-        sways=(
-            Sway("python-outside", Cause.PYTHON_UNSUPPORTED, 10),
-            Sway("python-inside", Cause.PYTHON_UNSUPPORTED, 0.3),
-            Sway("jetson", Cause.JETSON_TEGRA, 5),
+        modifiers=(
+            Modifier("python-outside", Cause.PYTHON_UNSUPPORTED, 10),
+            Modifier("python-inside", Cause.PYTHON_UNSUPPORTED, 0.3),
+            Modifier("jetson", Cause.JETSON_TEGRA, 5),
         ),
-        decides="the Python, the architecture and the C library: --assume python=, --assume arch=, --assume libc=",
+        decisive_fact="the Python, the architecture and the C library: --assume python=, --assume arch=, --assume libc=",
     ),
     Signature(
         "resolver.no-such-version",
@@ -82,7 +82,7 @@ SIGNATURES = (
             r"|there is no version of cupy|find a matching version of package cupy"
         ),
         title="No release of this line is what is asked for",
-        decides="the releases of that line: gpuenv matrix show",
+        decisive_fact="the releases of that line: gpuenv matrix show",
     ),
     Signature(
         "resolver.extra-unknown",

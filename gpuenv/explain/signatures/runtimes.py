@@ -1,8 +1,8 @@
-"""What the NVIDIA container toolkit, its hooks and nvidia-ctk print themselves, and engines of their runtimes."""
+"""Messages of the NVIDIA container toolkit, its hooks and nvidia-ctk, and of engines about their runtimes."""
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Signature, Sway
+from gpuenv.explain.explanation_types import Modifier, Signature
 from gpuenv.model.causes import Cause
 
 _CTK = "NVIDIA container toolkit"
@@ -21,7 +21,7 @@ SIGNATURES = (
             r"|error executing hook `?\S*nvidia-\S+|open executable: .*nvidia-container-\S+"
         ),
         title="The engine cannot run NVIDIA's runtime or hook",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "hook.wrong-way",
@@ -30,8 +30,8 @@ SIGNATURES = (
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.85),),
         "nvidia-container-toolkit, cmd/nvidia-container-runtime-hook/hook_config.go: assertModeIsLegacy",
         title="--gpus does not work in this mode of the container toolkit: --runtime=nvidia does",
-        mark="container",
-        sways=(Sway("jetson", Cause.JETSON_TEGRA, 2),),
+        evidence="container",
+        modifiers=(Modifier("jetson", Cause.JETSON_TEGRA, 2),),
     ),
     Signature(
         "hook.failed",
@@ -44,7 +44,7 @@ SIGNATURES = (
             r"|(?:could not|cannot|failed|error).*nvidia-container-runtime/config\.toml|couldn't find binary nvidia-container-cli"
         ),
         title="A hook of the container toolkit failed",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "cdi.none-found",
@@ -53,7 +53,7 @@ SIGNATURES = (
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.8), (Cause.NO_DRIVER, 0.08)),
         "nvidia-container-toolkit, cmd/nvidia-ctk/cdi/list",
         title="There is no CDI description of GPUs: nvidia-ctk cdi generate writes one",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "hook.mig-devices",
@@ -63,7 +63,7 @@ SIGNATURES = (
         "nvidia-container-toolkit, cmd/nvidia-container-runtime-hook/container_config.go",
         pattern=r"cannot set MIG_(?:CONFIG|MONITOR)_DEVICES in non privileged container",
         title="The container wants to manage MIG without being privileged",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "hook.devices-ignored",
@@ -72,7 +72,7 @@ SIGNATURES = (
         ((Cause.CONTAINER_WITHOUT_GPU, 0.82), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.1)),
         "nvidia-container-toolkit, accept-nvidia-visible-devices-envvar-when-unprivileged",
         title="The toolkit's configuration forbids containers to ask for GPUs with a variable",
-        mark="container",
+        evidence="container",
     ),
     Signature(
         "cli.load-library",
@@ -82,8 +82,8 @@ SIGNATURES = (
         "libnvidia-container, src/driver.c: driver_init, xdlopen",
         pattern=r"initialization error: load library failed: lib(?:nvidia-ml|cuda)\.so",
         title="The host of the container has no library of the driver",
-        mark="container",
-        sways=(Sway("wsl", Cause.WSL_LIBCUDA, 40),),
+        evidence="container",
+        modifiers=(Modifier("wsl", Cause.WSL_LIBCUDA, 40),),
     ),
     Signature(
         "cli.nvml-unknown",
@@ -98,8 +98,8 @@ SIGNATURES = (
         "libnvidia-container, src/driver.c: NVML_ERROR_UNKNOWN on the host",
         pattern=r"container-cli\S*: (?:initialization|detection) error: (?:driver rpc error: )?nvml error: unknown error",
         title="NVML does not answer on the host of the container",
-        mark="container",
-        decides="what nvidia-smi says on the host",
+        evidence="container",
+        decisive_fact="what nvidia-smi says on the host",
     ),
     Signature(
         "ctk.no-driver",

@@ -1,10 +1,10 @@
-"""What nvidia-smi prints."""
+"""Messages of nvidia-smi."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuenv.explain.records import Level, Signature, Sway, Weights
+from gpuenv.explain.explanation_types import Level, Modifier, Signature, Weights
 from gpuenv.model.causes import Cause
 
 _SMI = "nvidia-smi"
@@ -12,7 +12,7 @@ _SMI = "nvidia-smi"
 _MUCH, _IDLE = 0.6, 5  # of the memory; percent of the time
 
 
-def _held(values: Mapping[str, str]) -> Weights:
+def _held_memory_weights(values: Mapping[str, str]) -> Weights:
     """Much of the memory is taken while the GPU does nothing: a program holds it that is idle or gone."""
     if int(values["used"]) < _MUCH * int(values["total"]) or int(values["percent"]) > _IDLE:
         return ()
@@ -27,11 +27,11 @@ SIGNATURES = (
         ((Cause.GPU_BUSY, 0.45),),
         "nvidia-smi, the table: memory in use and utilisation",
         pattern=r"\b(?P<used>\d{1,8})MiB / +(?P<total>\d{1,8})MiB \| +(?P<percent>\d{1,3})% ",
-        judge=_held,
-        needs=("complaint",),  # a server that waits for work looks the same
+        weights_fn=_held_memory_weights,
+        requires=("complaint",),  # a server that waits for work looks the same
         level=Level.WARNING,
         title="Most of the GPU's memory is taken, while nothing runs on it",
-        decides="which processes hold the driver's device nodes: fuser -v /dev/nvidia*",
+        decisive_fact="which processes hold the driver's device nodes: fuser -v /dev/nvidia*",
     ),
     Signature(
         "smi.exclusive",
@@ -40,10 +40,10 @@ SIGNATURES = (
         ((Cause.COMPUTE_MODE_EXCLUSIVE, 0.62), (Cause.GPU_BUSY, 0.1)),
         "nvidia-smi, the table: column Compute M.",
         pattern=r"\b\d{1,3}% +(?:E\. (?:Process|Thread)|Prohibited) \|",
-        needs=("complaint",),
+        requires=("complaint",),
         level=Level.WARNING,
         title="The GPU takes one process only, or none, by its compute mode",
-        decides="the compute mode: nvidia-smi -q -d COMPUTE",
+        decisive_fact="the compute mode: nvidia-smi -q -d COMPUTE",
     ),
     Signature(
         "smi.no-cuda",
@@ -53,13 +53,13 @@ SIGNATURES = (
         "nvidia-smi, the table: the CUDA version is what libcuda answers",
         level=Level.WARNING,
         title="nvidia-smi works, and libcuda is not there or does not answer",
-        sways=(
-            Sway("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 6),
-            Sway("host", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.1),
-            Sway("wsl", Cause.WSL_LIBCUDA, 60),
-            Sway("wsl", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.3),
+        modifiers=(
+            Modifier("container", Cause.CONTAINER_DRIVER_CAPABILITIES, 6),
+            Modifier("host", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.1),
+            Modifier("wsl", Cause.WSL_LIBCUDA, 60),
+            Modifier("wsl", Cause.CONTAINER_DRIVER_CAPABILITIES, 0.3),
         ),
-        decides="whether this is a container or WSL: --assume container=yes, --assume wsl=yes",
+        decisive_fact="whether this is a container or WSL: --assume container=yes, --assume wsl=yes",
     ),
     Signature(
         "smi.process-gone",
@@ -70,7 +70,7 @@ SIGNATURES = (
         pattern=r"\| +\d+ +(?:N/A +N/A +)?\d+ +(?:C|G|C\+G) +Unknown Error +\d+MiB",
         level=Level.WARNING,
         title="A process of which nvidia-smi knows no name holds the GPU's memory",
-        decides="which processes hold the driver's device nodes: fuser -v /dev/nvidia*",
+        decisive_fact="which processes hold the driver's device nodes: fuser -v /dev/nvidia*",
     ),
     Signature(
         "smi.no-communication",
@@ -84,13 +84,13 @@ SIGNATURES = (
         ),
         "nvidia-smi, the strings of the program",
         title="nvidia-smi is installed, but the kernel does not drive the GPU",
-        sways=(
-            Sway("nouveau", Cause.NOUVEAU_LOADED, 20),
-            Sway("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 8),
-            Sway("module-build-failed", Cause.DRIVER_KERNEL_INCOMPATIBLE, 10),
-            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 5),
+        modifiers=(
+            Modifier("nouveau", Cause.NOUVEAU_LOADED, 20),
+            Modifier("secure-boot", Cause.DRIVER_KERNEL_INCOMPATIBLE, 8),
+            Modifier("module-build-failed", Cause.DRIVER_KERNEL_INCOMPATIBLE, 10),
+            Modifier("gpu-none", Cause.NO_NVIDIA_GPU, 5),
         ),
-        decides="whether lsmod shows nvidia or nouveau, and what sudo modprobe nvidia answers",
+        decisive_fact="whether lsmod shows nvidia or nouveau, and what sudo modprobe nvidia answers",
     ),
     Signature(
         "smi.no-devices",
@@ -105,13 +105,13 @@ SIGNATURES = (
         ),
         "nvidia-smi, the strings of the program",
         title="The driver is loaded, but none of its GPUs could be used",
-        sways=(
-            Sway("container", Cause.DEVICE_NODE_PERMISSION, 2.5),
-            Sway("container", Cause.CONTAINER_CGROUP_LOST_GPU, 3),
-            Sway("gpu-newer-than-driver", Cause.GPU_TOO_NEW_FOR_DRIVER, 20),
-            Sway("gpu-older-than-driver", Cause.GPU_REMOVED_FROM_DRIVER, 20),
+        modifiers=(
+            Modifier("container", Cause.DEVICE_NODE_PERMISSION, 2.5),
+            Modifier("container", Cause.CONTAINER_CGROUP_LOST_GPU, 3),
+            Modifier("gpu-newer-than-driver", Cause.GPU_TOO_NEW_FOR_DRIVER, 20),
+            Modifier("gpu-older-than-driver", Cause.GPU_REMOVED_FROM_DRIVER, 20),
         ),
-        decides="what the kernel says of the GPU: sudo dmesg | grep NVRM",
+        decisive_fact="what the kernel says of the GPU: sudo dmesg | grep NVRM",
     ),
     Signature(
         "smi.no-handle",
@@ -120,7 +120,7 @@ SIGNATURES = (
         ((Cause.GPU_HARDWARE_FAULT, 0.78), (Cause.DRIVER_INSTALL_BROKEN, 0.06)),
         "nvidia-smi, the strings of the program",
         title="The driver lists a GPU that it cannot reach",
-        decides="the Xid events in the kernel's log: sudo dmesg | grep Xid",
+        decisive_fact="the Xid events in the kernel's log: sudo dmesg | grep Xid",
     ),
     Signature(
         "smi.in-use",
@@ -129,7 +129,7 @@ SIGNATURES = (
         ((Cause.GPU_BUSY, 0.7), (Cause.MIG_MISCONFIGURED, 0.15)),
         "nvidia-smi, the strings of the program: --gpu-reset, -mig; nvmlErrorString(NVML_ERROR_IN_USE)",
         pattern=r"GPU.*in use by another client|(?:GPU|nvidia).*currently (?:in use|being used by one or more)",
-        sways=(Sway("mig", Cause.MIG_MISCONFIGURED, 6),),
+        modifiers=(Modifier("mig", Cause.MIG_MISCONFIGURED, 6),),
         title="Programs hold the GPU, so its mode cannot be changed",
     ),
     Signature(
@@ -178,15 +178,15 @@ SIGNATURES = (
             r"|\W?nvidia-smi\W? failed\. Ensure that you have CUDA installed"
             r"|\bnvidia-smi\b.{0,60}\b(?:no such command|(?:is|was) not (?:a (?:known|valid) )?(?:command|installed|found))\b"
         ),
-        sways=(
-            Sway("container", Cause.CONTAINER_WITHOUT_GPU, 8),
-            Sway("caps-without-utility", Cause.CONTAINER_DRIVER_CAPABILITIES, 60),
-            Sway("gpu-none", Cause.NO_NVIDIA_GPU, 8),
-            Sway("jetson", Cause.JETSON_TEGRA, 60),
-            Sway("aarch64", Cause.JETSON_TEGRA, 40),  # JetPack up to 5 brings a driver and no nvidia-smi
+        modifiers=(
+            Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 8),
+            Modifier("caps-without-utility", Cause.CONTAINER_DRIVER_CAPABILITIES, 60),
+            Modifier("gpu-none", Cause.NO_NVIDIA_GPU, 8),
+            Modifier("jetson", Cause.JETSON_TEGRA, 60),
+            Modifier("aarch64", Cause.JETSON_TEGRA, 40),  # JetPack up to 5 brings a driver and no nvidia-smi
         ),
         title="nvidia-smi, which comes with the driver, is not installed",
-        decides="whether lspci shows an NVIDIA GPU, and whether this is a container",
+        decisive_fact="whether lspci shows an NVIDIA GPU, and whether this is a container",
     ),
     Signature(
         "smi.exec-not-found",
@@ -221,11 +221,11 @@ SIGNATURES = (
         ),
         "nvidia-smi, the strings of the program: it is a part of the driver itself, and was found",
         title="nvidia-smi is there, and libnvidia-ml, which comes in the same driver, is not found",
-        sways=(
-            Sway("container", Cause.CONTAINER_TOOLKIT_BROKEN, 8),
-            Sway("wsl", Cause.WSL_LIBCUDA, 60),
+        modifiers=(
+            Modifier("container", Cause.CONTAINER_TOOLKIT_BROKEN, 8),
+            Modifier("wsl", Cause.WSL_LIBCUDA, 60),
         ),
-        decides="whether this is a container, and which packages of the driver are installed",
+        decisive_fact="whether this is a container, and which packages of the driver are installed",
     ),
     Signature(
         "smi.reset-refused",
@@ -244,6 +244,6 @@ SIGNATURES = (
         "nvidia-smi, the table: ERR! stands where the GPU does not answer",
         pattern=r"(?<!Version: )(?<!Version:)(?<!npm )\bERR!\s+(?:\d+C\b|ERR!|N/A|P\d\b)|(?:\dC?|N/A)\s+ERR!|shows? ERR!.{0,30}(?:fan|power|temp|memory)",
         title="The GPU does not answer what nvidia-smi asks",
-        decides="what the kernel's log says of the GPU (Xid), and whether a power cycle helps",
+        decisive_fact="what the kernel's log says of the GPU (Xid), and whether a power cycle helps",
     ),
 )

@@ -1,8 +1,8 @@
-"""What the loaders of glibc and musl print of the C and C++ libraries, and who else asks for a library of CUDA."""
+"""Messages of the loaders of glibc and musl about the C and C++ libraries, and of other users of CUDA libraries."""
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.model.causes import Cause
 
 _VERSIONS = "glibc 2.36, elf/dl-version.c, dl-lookup.c and dl-load.c"
@@ -28,11 +28,11 @@ SIGNATURES = (
         _VERSIONS,
         pattern=r"version [`'\"]?(?P<symbol>GLIBC_[\d.]+)['\"]? (?:is )?(?:not found|required)",
         title="The C library is older than the binaries need: it lacks {symbol}",
-        sways=(
-            Sway("python-itself", Cause.TARGET_ENVIRONMENT_BROKEN, 40),
-            Sway("python-itself", Cause.PLATFORM_WHEEL_MISSING, 0.15),
+        modifiers=(
+            Modifier("python-itself", Cause.TARGET_ENVIRONMENT_BROKEN, 40),
+            Modifier("python-itself", Cause.PLATFORM_WHEEL_MISSING, 0.15),
         ),
-        needs=("cupy", "cuda", "conda", "torch-error"),
+        requires=("cupy", "cuda", "conda", "torch-error"),
     ),
     Signature(
         "ld.glibc-of-module",
@@ -69,7 +69,7 @@ SIGNATURES = (
             r"|Error loading shared library ld-linux-\S+: No such file or directory \(needed by \S*(?:-packages/|libcu|libnv|nvidia|cupy)"
         ),
         title="The files are made for glibc, and this system has musl",
-        sways=(Sway("container", Cause.CONTAINER_TOOLKIT_BROKEN, 2),),
+        modifiers=(Modifier("container", Cause.CONTAINER_TOOLKIT_BROKEN, 2),),
     ),
     Signature(
         "library.other-owner",
@@ -91,8 +91,8 @@ SIGNATURES = (
             r"Could not load library lib\S+ Error: |cannot load library '(?![^']*cupy)[^']{1,160}': |/(?:site|dist)-packages/(?!cupy)\w+/\S*: ?lib\w+\.so"
             r"|native TensorFlow runtime|\blibTHC\b|\b(?:librmm|libcudf|libmxnet|libdgl|libtensorflow\w*|_pywrap_tensorflow\w*|lib_lightgbm)\b"
         ),
-        level=Level.MARK,
-        mark="other-owner",
+        level=Level.EVIDENCE,
+        evidence="other-owner",
     ),
     Signature(
         "told.library-not-loaded",
@@ -106,7 +106,7 @@ SIGNATURES = (
             r"(?:(?:do|does|did|could|can|is|are|was|were)(?:n't|nt| not|not) |fails? to (?:be )?)(?:be )?(?:load\w*|found|opened|open|find)\b"
             r"|\b(?:fails?|failed|unable|cannot|can't|could not|couldn't|does not|doesn't) (?:to )?(?:find|locate|see) (?:the )?lib(?P<missed>cudnn\w*|nccl|cutensor\w*|cusparseLt|cublas\w*|cufft|cusolver|cusparse|curand|cudart|nvrtc)\.so[.\d]*"
         ),
-        judge=lambda values: (
+        weights_fn=lambda values: (
             ((Cause.OPTIONAL_LIBRARY_MISSING, 0.6), (Cause.CUDA_LIBRARY_MISSING, 0.12))
             if (values.get("name") or values["missed"]).lower().startswith(("cudnn", "nccl", "cutensor", "cusparselt"))
             else ((Cause.CUDA_LIBRARY_MISSING, 0.55), (Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR, 0.12))
@@ -123,16 +123,16 @@ SIGNATURES = (
         pattern=(
             r"Faulting module (?:name|path): .{0,160}?(?P<module>nvcuda(?:64)?\.dll|nvlddmkm|(?:cudart|cublas|cublasLt|cufft|cusolver|cusparse|curand|nvrtc|cudnn)\w*64_\w+\.dll|(?:_softlink|driver|runtime|core|\w{1,30})\.cp\d+-win_amd64\.pyd)"
         ),
-        judge=lambda values: (
+        weights_fn=lambda values: (
             ((Cause.CUPY_BUG, 0.42), (Cause.LIBRARY_PATH_CONFLICT, 0.2), (Cause.CORRUPT_INSTALLATION, 0.1))
             if values["module"].lower().endswith(".pyd")
             else ((Cause.DRIVER_INSTALL_BROKEN, 0.3), (Cause.DRIVER_UNRESPONSIVE, 0.2))
             if values["module"].lower().startswith("nv") and "rtc" not in values["module"].lower()
             else ((Cause.LIBRARY_PATH_CONFLICT, 0.5), (Cause.TORCH_CUPY_CONFLICT, 0.15))
         ),
-        needs=("cupy", "cuda", "cupy-pyd"),
+        requires=("cupy", "cuda", "cupy-pyd"),
         title="The program crashed inside of {module}",
-        decides="whether the newest CuPy of the line and the newest driver do the same",
+        decisive_fact="whether the newest CuPy of the line and the newest driver do the same",
     ),
     Signature(
         "mark.cupy-pyd",
@@ -141,7 +141,7 @@ SIGNATURES = (
         (),
         "CuPy's wheels for Windows: cupy_backends/cuda/_softlink",
         pattern=r"\b_softlink\.cp\d+-win",
-        level=Level.MARK,
-        mark="cupy-pyd",
+        level=Level.EVIDENCE,
+        evidence="cupy-pyd",
     ),
 )

@@ -1,8 +1,8 @@
-"""What is printed where the CUDA toolkit, its folder or its headers are not found."""
+"""Messages where the CUDA toolkit, its folder or its headers are not found."""
 
 from __future__ import annotations
 
-from gpuenv.explain.records import Level, Signature, Sway
+from gpuenv.explain.explanation_types import Level, Modifier, Signature
 from gpuenv.model.causes import Cause
 
 _HEADERS = (
@@ -22,8 +22,8 @@ SIGNATURES = (
         pattern=r"nvcc path != CUDA_PATH",
         level=Level.WARNING,
         title="CUDA_PATH is not the toolkit of the nvcc that is found first",
-        mark="cuda-path-differs",
-        decides="whether CUDA_PATH has bin and include",
+        evidence="cuda-path-differs",
+        decisive_fact="whether CUDA_PATH has bin and include",
     ),
     Signature(
         "nvrtc.header-missing",
@@ -44,12 +44,12 @@ SIGNATURES = (
             rf"|(?:include file|header)s? (?:was )?not found:? \W*{_HEADERS}"
         ),
         title="A CUDA header that a compile needs is not found",
-        sways=(
-            Sway("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 40),
-            Sway("building-cupy", Cause.CUDA_HEADERS_MISSING, 0.15),
-            Sway("cuda-path-differs", Cause.CUDA_HEADERS_MISSING, 0.3),
+        modifiers=(
+            Modifier("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 40),
+            Modifier("building-cupy", Cause.CUDA_HEADERS_MISSING, 0.15),
+            Modifier("cuda-path-differs", Cause.CUDA_HEADERS_MISSING, 0.3),
         ),
-        decides="whether the headers are installed: nvidia-cuda-runtime of the same minor, or a toolkit",
+        decisive_fact="whether the headers are installed: nvidia-cuda-runtime of the same minor, or a toolkit",
     ),
     Signature(
         "nvrtc.source-missing",
@@ -59,7 +59,7 @@ SIGNATURES = (
         "libnvrtc (EDG front end), the strings of the binary",
         pattern=rf"catastrophic error: (?:cannot|could not) open source file(?! [\"'<]{_HEADERS}[\">'])",
         title="A header that a kernel includes is not found",
-        decides="whether the header is of CUDA, of the C++ library or of the program",
+        decisive_fact="whether the header is of CUDA, of the C++ library or of the program",
     ),
     Signature(
         "cupy.headers-not-found",
@@ -90,9 +90,9 @@ SIGNATURES = (
             r"|(?:set|specify|define) (?:the )?`?(?:CUDA_HOME|CUDA_PATH|CUDA_TOOLKIT_ROOT_DIR)(?! environment variable if CuPy)"
         ),
         title="CUDA_PATH or CUDA_HOME is not set, or points to nothing",
-        sways=(
-            Sway("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 20),
-            Sway("failed-to-import-cupy", Cause.CUDA_PATH_WRONG, 0.1),
+        modifiers=(
+            Modifier("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 20),
+            Modifier("failed-to-import-cupy", Cause.CUDA_PATH_WRONG, 0.1),
         ),
     ),
     Signature(
@@ -126,8 +126,8 @@ SIGNATURES = (
             r"|Failed to run `?nvcc`? command|No CMAKE_CUDA_COMPILER could be found|CUDA (?:toolkit|installation|root|home)(?: directory| folder)? (?:was |is |could )?not (?:be )?found"
         ),
         title="The CUDA toolkit's compiler is not found",
-        sways=(Sway("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 20),),
-        decides="whether a toolkit is installed, and whether CUDA_PATH and PATH name it",
+        modifiers=(Modifier("building-cupy", Cause.CUPY_SDIST_BUILD_FAILURE, 20),),
+        decisive_fact="whether a toolkit is installed, and whether CUDA_PATH and PATH name it",
     ),
     Signature(
         "build.cuda-mismatch",

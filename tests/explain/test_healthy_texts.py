@@ -1,0 +1,34 @@
+"""Real logs and tracebacks of healthy or unrelated programs yield no cause."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.eval.near import NEAR, OTHER_FAULTS, WRITTEN
+from tests.eval.scanned import explained
+
+HEALTHY = sorted((Path(__file__).parents[1] / "eval/innocent").glob("*.txt"))
+
+
+def test_there_are_enough_distinct_healthy_texts() -> None:
+    assert len(HEALTHY) >= 330
+    assert len(NEAR) >= 20
+    assert len({path.read_bytes() for path in HEALTHY}) == len(HEALTHY)
+
+
+def causes(text: bytes) -> list[tuple[str, tuple[str, ...], object]]:
+    return [(entry.cause.value, entry.signatures, entry.lines) for entry in explained(text).causes]
+
+
+def test_a_healthy_text_yields_no_cause() -> None:
+    assert {path.stem: found for path in HEALTHY if (found := causes(path.read_bytes()))} == {}
+
+
+def test_a_near_miss_yields_no_cause() -> None:
+    texts = (*NEAR, *WRITTEN, *OTHER_FAULTS)
+    assert {text: found for text in texts if (found := causes(text.encode()))} == {}
+
+
+def test_all_healthy_texts_together_yield_no_cause() -> None:
+    """Evidence in one text does not turn another text into an error."""
+    assert causes(b"\n".join(path.read_bytes() for path in HEALTHY)) == []
