@@ -141,7 +141,7 @@ SIGNATURES = (
         ((Cause.CPU_ONLY_FRAMEWORK, 0.85),),
         "torch/version.py",
         pattern=r"torch\.version\.cuda[`)\]'\": ]{0,4}(?:(?:returns?|is|gives|prints|=+|[-=]>|#) ?){0,2}[`'\"]?None\b",
-        title="The torch there is built without CUDA",
+        title="The installed torch is built without CUDA",
         level=Level.WARNING,
     ),
     Signature(

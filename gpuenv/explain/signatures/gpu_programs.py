@@ -55,7 +55,7 @@ SIGNATURES = (
         ((Cause.CPU_ONLY_FRAMEWORK, 0.9),),
         "Qiskit Aer, aer_controller.hpp: set_config, where AER_THRUST_CUDA is not defined",
         pattern=r"Simulation device \\?\"GPU\\?\" is not supported on this system",
-        title="The Qiskit Aer there is built without CUDA: qiskit-aer is there, and qiskit-aer-gpu is not or lost its files to it",
+        title="The installed Qiskit Aer is built without CUDA: qiskit-aer is installed, and qiskit-aer-gpu is not, or its files were overwritten",
         evidence="cpu-torch",
     ),
     Signature(

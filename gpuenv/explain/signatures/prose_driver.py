@@ -136,7 +136,7 @@ SIGNATURES = (
         ),
         level=Level.WARNING,
         unless=ADVICE,
-        title="A device node that CUDA needs is not there",
+        title="A device node that CUDA needs is missing",
         modifiers=(Modifier("utility-only", Cause.CONTAINER_DRIVER_CAPABILITIES, 30),),
         decisive_fact="which of /dev/nvidia0, nvidiactl and nvidia-uvm are there",
     ),

@@ -101,7 +101,7 @@ SIGNATURES = (
         requires=("cupy", "cupyx"),
         level=Level.WARNING,
         unless=ADVICE,
-        title="The array has more elements than a number of 32 bits counts",
+        title="The array has more elements than a 32-bit index can count",
         decisive_fact="whether the newest CuPy of the line does the same, and how many elements it takes",
     ),
     Signature(

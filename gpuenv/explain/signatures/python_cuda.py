@@ -69,7 +69,7 @@ SIGNATURES = (
         ),
         "cuda-pathfinder 1.9, _utils/driver_info.py",
         pattern=r"Failed to query (?:the )?CUDA driver version",
-        title="libcuda does not tell its version",
+        title="libcuda does not report its version",
         decisive_fact="what nvidia-smi says",
     ),
     Signature(
@@ -216,7 +216,7 @@ SIGNATURES = (
             r"Cannot (?:initialize CUDA|\w+ .*) without ATen_cuda library|PyTorch is not linked with support for cuda"
             r"|instantiate dummy base class (?:Stream|Event|CUDAGraph|_?Cuda\w+)"
         ),
-        title="The torch there is built without CUDA",
+        title="The installed torch is built without CUDA",
         evidence="cpu-torch",
     ),
     Signature(

@@ -41,7 +41,7 @@ SIGNATURES = (
         ((Cause.INVALID_DEVICE_ORDINAL, 0.86),),
         "torch/serialization.py: _validate_device",
         pattern=r"Attempting to deserialize object on CUDA device \d+ but torch\.cuda\.device_count\(\) is \d",
-        title="The file was saved from a device number that is not there",
+        title="The file was saved from a device number that does not exist here",
     ),
     Signature(
         "torch.no-hip",
