@@ -134,7 +134,7 @@ def test_a_second_cupy_is_given_as_a_package(matrix: Matrix) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("fact", "message"),
     [
         ("drvier=580", "did you mean driver?"),
         ("driver", "expected KEY=VALUE"),
@@ -158,15 +158,15 @@ def test_a_second_cupy_is_given_as_a_package(matrix: Matrix) -> None:
         ("glibc=new", "is no C library"),
     ],
 )
-def test_an_invalid_fact_is_reported_with_a_hint(given: str, message: str, matrix: Matrix) -> None:
+def test_an_invalid_fact_is_reported_with_a_hint(fact: str, message: str, matrix: Matrix) -> None:
     with pytest.raises(AssumeError) as caught:
-        _assume(matrix, given)
+        _assume(matrix, fact)
     assert message in str(caught.value)
-    assert given in str(caught.value)
+    assert fact in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    "given",
+    "facts",
     [
         ("gpu=none", "gpu=V100"),
         ("gpu=none", "gpu-count=2"),
@@ -175,9 +175,9 @@ def test_an_invalid_fact_is_reported_with_a_hint(given: str, message: str, matri
         ("gpu-memory=80GiB", "gpu-count=0"),
     ],
 )
-def test_gpu_facts_contradict_an_absent_gpu(given: tuple[str, ...], matrix: Matrix) -> None:
+def test_gpu_facts_contradict_an_absent_gpu(facts: tuple[str, ...], matrix: Matrix) -> None:
     with pytest.raises(AssumeError, match="contradicts"):
-        _assume(matrix, *given)
+        _assume(matrix, *facts)
 
 
 def test_none_may_be_repeated(matrix: Matrix) -> None:
@@ -185,7 +185,7 @@ def test_none_may_be_repeated(matrix: Matrix) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "family"),
+    ("fact", "family"),
     [
         ("libc=glibc-2.36", "glibc"),
         ("libc=glibc=2.36", "glibc"),
@@ -194,8 +194,8 @@ def test_none_may_be_repeated(matrix: Matrix) -> None:
         ("libc=musl=1.2", "musl"),
     ],
 )
-def test_a_c_library_has_several_spellings(given: str, family: str, matrix: Matrix) -> None:
-    snapshot = _assume(matrix, given)
+def test_a_c_library_has_several_spellings(fact: str, family: str, matrix: Matrix) -> None:
+    snapshot = _assume(matrix, fact)
     assert snapshot.host.libc.value is not None
     assert snapshot.host.libc.value.family == family
     assert snapshot.assumed == ("host.libc",)

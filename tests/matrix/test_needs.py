@@ -56,8 +56,8 @@ def test_a_compatibility_libcuda_is_distinguished_from_an_unknown_branch(
     ],
 )
 def test_a_gpu_name_determines_the_compute_capability(name: str, capability: str | None, matrix: Matrix) -> None:
-    found = capability_by_name(name, matrix)
-    assert (str(found) if found else None) == capability
+    result = capability_by_name(name, matrix)
+    assert (str(result) if result else None) == capability
 
 
 @pytest.mark.parametrize(
@@ -73,5 +73,5 @@ def test_a_gpu_name_determines_the_compute_capability(name: str, capability: str
 def test_an_unambiguous_prefix_of_a_gpu_name_determines_the_capability(
     beginning: str, capability: str | None, matrix: Matrix
 ) -> None:
-    found = capability_by_beginning(beginning, matrix)
-    assert (str(found) if found else None) == capability
+    result = capability_by_beginning(beginning, matrix)
+    assert (str(result) if result else None) == capability

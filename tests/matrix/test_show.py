@@ -82,8 +82,8 @@ def test_markdown_rows_have_equally_many_columns(matrix: Matrix) -> None:
 def test_each_cell_equals_the_answer_of_resolve(grid: Grid, matrix: Matrix) -> None:
     for branch, cells in grid.rows[::5]:
         for kind, cell in list(zip(grid.kinds, cells, strict=True))[::4]:
-            given = (*MACHINE, f"driver={branch.branch}", f"compute-capability={kind.capability}")
-            wheel = resolution_of(matrix, *given).wheel
+            facts = (*MACHINE, f"driver={branch.branch}", f"compute-capability={kind.capability}")
+            wheel = resolution_of(matrix, *facts).wheel
             assert cell.line == (wheel.distribution if wheel else None)
             assert cell.reason
 

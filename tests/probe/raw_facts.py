@@ -1,4 +1,4 @@
-"""Raw facts to assemble from and to compare with, and short helpers for the results."""
+"""Raw facts as input and expected output of tests, and short helpers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MIG = ("MIG-fb42055e-9e53-5764-9278-438605a3014c", "MIG-3d4db13e-c42d-5555-98f4-
 
 
 class Facts(Raw):
-    """Facts as a source prints them, those of ``names`` also by position; null ones are left out."""
+    """Facts as a source prints them, those in ``names`` also by position, without null values."""
 
     names: ClassVar[tuple[str, ...]] = ()
     defaults: ClassVar[Mapping[str, object]] = {}
