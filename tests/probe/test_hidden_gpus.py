@@ -105,7 +105,7 @@ def test_prohibited_compute_mode_is_the_last_possible_reason(stub_driver: StubDr
     keys = {**TWO, "gpu.0.compute_mode": "2", "cuda.return.cuInit": "100"}
     first, second = visibility_of(stub_driver, tmp_path, keys)
     assert first[1] == "compute mode: prohibited"
-    assert second[1:] == (None, "no reason was gpus why this process does not see the GPU")
+    assert second[1:] == (None, "no reason was found why this process does not see the GPU")
 
 
 @pytest.mark.parametrize(

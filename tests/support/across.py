@@ -29,7 +29,7 @@ CORE = (
     "tests/matrix/test_traps_of_images.py",
     *("tests/doctor", "tests/explain", "tests/image", "tests/report", "tests/preflight", "tests/cli/test_usage.py"),
     *("tests/cli/test_contract.py", "tests/cli/test_streams.py", "tests/cli/test_files.py"),
-    *("tests/cli/test_explain.py", "tests/fuzz/test_found.py"),
+    *("tests/cli/test_explain.py", "tests/fuzz/test_regressions.py"),
 )
 _UV = (sys.executable, "-m", "uv")
 _LAST = re.compile(r"\d+ (?:passed|failed|error).*")
