@@ -98,8 +98,8 @@ def check_fix(session: Session, code: int) -> None:
         return
     assert report is not None, stderr
     assert report["repair"]["status"] == "mended", (report["repair"], stderr)
-    left = [finding for finding in report["findings"] if finding["severity"] != "note"]
-    assert (fix_code, left) == (0, []), json.dumps(left, indent=1)
+    remaining = [finding for finding in report["findings"] if finding["severity"] != "note"]
+    assert (fix_code, remaining) == (0, []), json.dumps(remaining, indent=1)
     installed = versions_in_metadata(session.built.prefix)
     assert {name: installed.get(name) for name in case.fixed_versions} == case.fixed_versions
     assert len([name for name in installed if name.startswith("cupy")]) == 1, installed

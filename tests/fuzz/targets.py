@@ -178,8 +178,8 @@ def check_image_requirement(text: str) -> None:
 def check_smi(text: str) -> None:
     """The parsed output of nvidia-smi results in a machine with a consistent report."""
     driver, cuda = nvidia_smi.parse_banner(text)
-    listed = nvidia_smi.parse_gpus(text)
-    check_machine(assemble(RawFacts(smi=SmiFacts("nvidia-smi", driver, cuda, listed), sources=FIT.sources), None))
+    gpus = nvidia_smi.parse_gpus(text)
+    check_machine(assemble(RawFacts(smi=SmiFacts("nvidia-smi", driver, cuda, gpus), sources=FIT.sources), None))
     from_xml = nvidia_smi_xml.parse_xml(text)
     if from_xml is not None:
         check_machine(assemble(RawFacts(smi=from_xml, sources=FIT.sources), None))

@@ -143,5 +143,5 @@ def test_13_plain_cupy_has_no_wheel() -> None:
 def test_the_matrix_has_the_newest_toolkit(matrix: Matrix) -> None:
     """If it fails, run ``gpuenv matrix refresh``."""
     newest = Version(plan_with_uv("cuda-toolkit")["cuda-toolkit"])
-    known = max(row.cuda for row in matrix.cuda_minors if row.toolkit_wheels)
-    assert (known.major, known.minor) == newest.release[:2]
+    newest_known = max(row.cuda for row in matrix.cuda_minors if row.toolkit_wheels)
+    assert (newest_known.major, newest_known.minor) == newest.release[:2]

@@ -85,10 +85,10 @@ def test_why_not_lists_every_rejection_of_the_candidate(name: str, matrix: Matri
 
 def test_why_not_of_a_fitting_candidate_names_the_preferred_one(matrix: Matrix) -> None:
     base = machine(matrix, "driver=580.95.05", "gpu=H100")
-    second = why_not(base, "cupy-cuda12x", matrix)
-    assert (second.rejections, second.changes) == ((), None)
-    assert second.preferred is not None
-    assert second.preferred.name == "cupy-cuda13x"
+    explanation = why_not(base, "cupy-cuda12x", matrix)
+    assert (explanation.rejections, explanation.changes) == ((), None)
+    assert explanation.preferred is not None
+    assert explanation.preferred.name == "cupy-cuda13x"
     assert why_not(base, "13x", matrix).preferred is None
 
 

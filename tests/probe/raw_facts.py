@@ -24,8 +24,8 @@ class Facts(Raw):
     defaults: ClassVar[Mapping[str, object]] = {}
 
     def __init__(self, *values: object, **facts: object) -> None:
-        given = {**self.defaults, **dict(zip(self.names, values, strict=False)), **facts}
-        plain = json.loads(json.dumps({name: _plain(value) for name, value in given.items()}))
+        facts_by_name = {**self.defaults, **dict(zip(self.names, values, strict=False)), **facts}
+        plain = json.loads(json.dumps({name: _plain(value) for name, value in facts_by_name.items()}))
         super().__init__({name: value for name, value in plain.items() if value is not None})
 
     @classmethod

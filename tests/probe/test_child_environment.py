@@ -35,7 +35,7 @@ SECRETS = {
 NEEDED = {"CUDA_VISIBLE_DEVICES": "0", "LD_LIBRARY_PATH": "/opt/lib", "NVIDIA_DRIVER_CAPABILITIES": "compute"}
 
 
-def environment_seen(text: str) -> dict[str, str]:
+def variables_in(text: str) -> dict[str, str]:
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
@@ -44,10 +44,10 @@ def test_nvidia_smi_gets_no_secrets(tmp_path: Path) -> None:
     program.write_text(f"#!/bin/sh\n/usr/bin/env >> {tmp_path}/seen\n", encoding="utf-8")
     program.chmod(0o755)
     probe_smi(probe_context({**SECRETS, **NEEDED, "UNUSED_VARIABLE": "value", "PATH": f"{tmp_path}:/usr/bin:/bin"}))
-    seen = (tmp_path / "seen").read_text(encoding="utf-8")
-    assert "sesame" not in seen
-    assert "UNUSED_VARIABLE" not in seen
-    assert NEEDED.items() <= environment_seen(seen).items()
+    log = (tmp_path / "seen").read_text(encoding="utf-8")
+    assert "sesame" not in log
+    assert "UNUSED_VARIABLE" not in log
+    assert NEEDED.items() <= variables_in(log).items()
 
 
 @pytest.fixture
@@ -65,10 +65,10 @@ def test_the_target_gets_all_variables_but_secrets(tmp_path: Path, logging_inter
     caller = probe_context({**SECRETS, **NEEDED, "SOME_VARIABLE": "value"})
     probe_target(caller, str(logging_interpreter))
     probe_files(caller, str(logging_interpreter), deep=False)
-    seen = (tmp_path / "seen").read_text(encoding="utf-8").splitlines()
-    assert len(seen) >= 2
-    assert all("sesame" not in line for line in seen)
-    assert all("'SOME_VARIABLE': 'value'" in line for line in seen)
+    log = (tmp_path / "seen").read_text(encoding="utf-8").splitlines()
+    assert len(log) >= 2
+    assert all("sesame" not in line for line in log)
+    assert all("'SOME_VARIABLE': 'value'" in line for line in log)
 
 
 def test_the_drivers_libraries_are_loaded_without_secrets(tmp_path: Path) -> None:

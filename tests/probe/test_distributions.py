@@ -176,8 +176,8 @@ def test_metadata_that_match_the_files_outrank_leftover_metadata(venv: Path, rig
         record.write_text(f'numpy/version.py,sha256=x,{size}\n"numpy, too",,\n', encoding="utf-8")
     facts, _ = target_of(interpreter_of(venv))
     assert cupy_lines(facts) == [("numpy", right)]
-    (left,) = facts.left_metadata
-    assert (left.name, left.release) == ("numpy", "2.1.0" if right == "1.26.4" else "1.26.4")
+    (leftover,) = facts.left_metadata
+    assert (leftover.name, leftover.release) == ("numpy", "2.1.0" if right == "1.26.4" else "1.26.4")
 
 
 def test_empty_metadata_are_reported_with_their_files(venv: Path) -> None:
@@ -187,8 +187,8 @@ def test_empty_metadata_are_reported_with_their_files(venv: Path) -> None:
     (site / "cupy_cuda12x-14.2.0.dist-info").mkdir()
     (site / "cupy_cuda12x-14.2.0.dist-info/METADATA").symlink_to("/gone")
     facts, _ = target_of(interpreter_of(venv))
-    (left,) = facts.left_metadata
-    assert (left.name, left.release, left.has_files) == ("cupy-cuda12x", None, True)
+    (leftover,) = facts.left_metadata
+    assert (leftover.name, leftover.release, leftover.has_files) == ("cupy-cuda12x", None, True)
 
 
 @pytest.mark.parametrize("name", ["RECORD", "METADATA", "INSTALLER", "WHEEL"])

@@ -70,10 +70,10 @@ def test_files_shared_by_two_cupy_wheels_are_owned_twice(cupy_venv: Path, tmp_pa
 
 def test_a_file_shared_by_two_distributions_is_a_fault_only_if_it_differs(venv: Path, tmp_path: Path) -> None:
     """nvidia-nccl-cu12 and -cu13 install the same library's path; many CUDA wheels the same empty __init__.py."""
-    first = {"nvidia/__init__.py": b"", "nvidia/nccl/lib/libnccl.so.2": b"for 12"}
-    second = {"nvidia/__init__.py": b"", "nvidia/nccl/lib/libnccl.so.2": b"for CUDA 13"}
-    install(venv, metadata_wheel(tmp_path, "nvidia-nccl-cu12==2.27.7", first))
-    install(venv, metadata_wheel(tmp_path, "nvidia-nccl-cu13==2.27.7", second))
+    cuda_12_files = {"nvidia/__init__.py": b"", "nvidia/nccl/lib/libnccl.so.2": b"for 12"}
+    cuda_13_files = {"nvidia/__init__.py": b"", "nvidia/nccl/lib/libnccl.so.2": b"for CUDA 13"}
+    install(venv, metadata_wheel(tmp_path, "nvidia-nccl-cu12==2.27.7", cuda_12_files))
+    install(venv, metadata_wheel(tmp_path, "nvidia-nccl-cu13==2.27.7", cuda_13_files))
     assert faults(venv) == [("owned-twice", "nvidia/nccl/lib/libnccl.so.2")]
 
 
@@ -171,9 +171,9 @@ def test_the_files_of_a_target_on_another_file_system_are_not_checked(cupy_venv:
     ctx = probe_context()
     target, source = probe_target(ctx, str(interpreter_of(cupy_venv)))
     elsewhere = target.plus(prefix_place=[target.prefix_place[0], target.prefix_place[1] + 1])
-    facts, found = probe_files_of(ctx, elsewhere, source, deep=False)
-    assert (facts.file_faults_count, found.state) == (None, SourceState.FAILED)
-    assert "another file system" in (found.detail or "")
+    facts, files_source = probe_files_of(ctx, elsewhere, source, deep=False)
+    assert (facts.file_faults_count, files_source.state) == (None, SourceState.FAILED)
+    assert "another file system" in (files_source.detail or "")
 
 
 def test_a_path_entry_that_is_not_text_does_not_hide_the_others(cupy_venv: Path) -> None:
@@ -186,8 +186,8 @@ def test_a_path_entry_that_is_not_text_does_not_hide_the_others(cupy_venv: Path)
 def test_files_are_not_reported_as_intact_without_an_import_path(cupy_venv: Path) -> None:
     ctx = probe_context()
     target, source = probe_target(ctx, str(interpreter_of(cupy_venv)))
-    facts, found = probe_files_of(ctx, target.plus(path=[]), source, deep=False)
-    assert (facts.file_faults_count, found.state, found.detail) == (
+    facts, files_source = probe_files_of(ctx, target.plus(path=[]), source, deep=False)
+    assert (facts.file_faults_count, files_source.state, files_source.detail) == (
         None,
         SourceState.FAILED,
         "the target's import path is unknown",

@@ -98,17 +98,17 @@ def test_the_active_environment_takes_precedence_over_path(tmp_path: Path, venv:
 def test_a_removed_active_environment_is_still_the_target(tmp_path: Path) -> None:
     """The broken environment is the finding, rather than another Python on PATH."""
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        gone = {variable: str(tmp_path / "gone"), "PATH": os.defpath}
-        interpreter = find_interpreter(None, gone)
+        environment = {variable: str(tmp_path / "gone"), "PATH": os.defpath}
+        interpreter = find_interpreter(None, environment)
         assert interpreter == str(tmp_path / "gone/bin/python3")
-        assert probe_target(probe_context(gone), interpreter)[1].state is SourceState.FAILED
+        assert probe_target(probe_context(environment), interpreter)[1].state is SourceState.FAILED
 
 
 def test_the_doctor_reports_a_removed_active_environment(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
-    gone = {**MINIMAL, "VIRTUAL_ENV": str(tmp_path / "gone"), "GPUENV_DRIVER_ROOT": str(tmp_path / "root")}
+    environment = {**MINIMAL, "VIRTUAL_ENV": str(tmp_path / "gone"), "GPUENV_DRIVER_ROOT": str(tmp_path / "root")}
     command = [sys.executable, "-m", "gpuenv", "doctor", "--format", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=gone, timeout=20)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=20)
     findings = {finding["code"]: finding for finding in json.loads(done.stdout)["findings"]}
     assert done.returncode == 1
     assert findings["ENV401"]["cause"] == "target-environment-broken"

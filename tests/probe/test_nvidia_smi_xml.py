@@ -28,7 +28,7 @@ def test_every_document_has_expected_values_and_a_source() -> None:
 
 @pytest.mark.parametrize("warning", ["", "WARNING: infoROM is corrupted at gpu 0000:3B:00.0\n\n"])
 @pytest.mark.parametrize("name", XML_VALUES)
-def test_each_document_is_parsed_also_after_a_warning(name: str, warning: str) -> None:
+def test_each_truncated_document_is_parsed_also_after_a_warning(name: str, warning: str) -> None:
     facts = parse_xml(warning + XML[name].read_text(encoding="utf-8"))
     assert facts is not None
     assert facts.gpus is not None

@@ -209,9 +209,9 @@ def test_a_gpu_user_is_named_only_if_its_process_is_certain(stub_driver: StubDri
     """In the initial PID namespace every process is named; in others only one that has opened the device."""
     pid = os.getpid()
     (gpu,) = gpus_of(stub_driver, tmp_path, {**H100, "gpu.0.processes": f"{pid}:1048576,4194304:5"})
-    first = Path("/proc/self/ns/pid").readlink().name == "pid:[4026531836]"
+    in_initial_namespace = Path("/proc/self/ns/pid").readlink().name == "pid:[4026531836]"
     comm = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
-    assert gpu.users == (GpuUser(pid, comm if first else None, 1048576), GpuUser(4194304, None, 5))
+    assert gpu.users == (GpuUser(pid, comm if in_initial_namespace else None, 1048576), GpuUser(4194304, None, 5))
 
 
 @pytest.mark.parametrize(("opened", "name"), [("true", None), ("exec 3</dev/nvidia0", "sh")])

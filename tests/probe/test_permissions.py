@@ -87,13 +87,13 @@ def test_a_file_below_an_inaccessible_folder_is_unreadable_not_missing(folder: P
 
 @pytest.mark.parametrize("absolute", [True, False])
 def test_the_missing_target_of_an_interpreters_link_is_named(tmp_path: Path, *, absolute: bool) -> None:
-    gone = tmp_path / "gone/python3.12"
+    target = tmp_path / "gone/python3.12"
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/python").symlink_to(gone if absolute else "../gone/python3.12")
+    (tmp_path / "bin/python").symlink_to(target if absolute else "../gone/python3.12")
     (tmp_path / "bin/python3").symlink_to("python")
     failed = Source("target", SourceState.FAILED, "could not be started: No such file or directory")
     facts = probe_startup(probe_context(), str(tmp_path / "bin/python3"), TargetFacts(), failed)
-    assert os.path.normpath((facts.unstartable or "").removesuffix(" does not exist")) == str(gone)
+    assert os.path.normpath((facts.unstartable or "").removesuffix(" does not exist")) == str(target)
     assert (facts.starts_without, facts.startup_files) == (None, None)
 
 
