@@ -1,4 +1,4 @@
-"""The same ground as the tests of installing stand on."""
+"""The fixtures of the installation tests."""
 
 from __future__ import annotations
 

@@ -1,27 +1,27 @@
-"""Environments that look odd and in which nothing is wrong."""
+"""Unusual but healthy environments."""
 
 from __future__ import annotations
 
 import shutil
 from typing import TYPE_CHECKING
 
-from tests.environments.making import (
+from tests.environments.builders import (
+    CUPY_AND_NUMPY,
     NUMPY,
     RELEASE,
-    SOUND,
-    add,
-    bare_uv,
-    compiled_with,
-    conda_prefix,
-    editable,
-    of_python,
-    own_wheel,
-    put_by_conda,
-    site,
-    system_python,
+    build_wheel,
+    compile_cupy,
+    install,
+    install_by_conda,
+    install_editable,
+    make_conda_prefix,
+    make_system_python,
+    run_uv,
+    site_packages,
+    venv_of_python,
     write,
 )
-from tests.environments.table import Odd, Place
+from tests.environments.cases import BuiltEnvironment, EnvironmentCase
 from tests.install.wheels import Package, cupy, numpy
 from tests.probe.pythons import python
 from tests.support.target import run_at_start
@@ -30,173 +30,207 @@ if TYPE_CHECKING:
     from tests.install.standins import Ground
 
 
-def relocatable(ground: Ground) -> Place:
+def relocatable_venv(ground: Ground) -> BuiltEnvironment:
     folder = ground.folder / "Größe und Maß 日本"
-    bare_uv(ground, "venv", "--quiet", "--relocatable", "--python", python("3.12"), folder)
-    add(ground, folder / "bin/python", *SOUND)
-    return Place(folder)
+    run_uv(ground, "venv", "--quiet", "--relocatable", "--python", python("3.12"), folder)
+    install(ground, folder / "bin/python", *CUPY_AND_NUMPY)
+    return BuiltEnvironment(folder)
 
 
-def in_project(ground: Ground) -> Place:
-    target = ground.target("in-project", *SOUND)
-    project = editable(ground, target, "gpu-app", "cupy-cuda12x>=13")
+def project_venv(ground: Ground) -> BuiltEnvironment:
+    target = ground.target("in-project", *CUPY_AND_NUMPY)
+    project = install_editable(ground, target, "gpu-app", "cupy-cuda12x>=13")
     moved = project / ".venv"
     shutil.move(target, moved)
-    return Place(moved, folder=project)
+    return BuiltEnvironment(moved, folder=project)
 
 
-def renamed(ground: Ground) -> Place:
-    target = ground.target("before", *SOUND)
-    add(ground, target / "bin/python", "user-of-numpy==1.0")
-    return Place(target.rename(ground.folder / "after"))
+def renamed_venv(ground: Ground) -> BuiltEnvironment:
+    target = ground.target("before", *CUPY_AND_NUMPY)
+    install(ground, target / "bin/python", "user-of-numpy==1.0")
+    return BuiltEnvironment(target.rename(ground.folder / "after"))
 
 
-def shared_by_a_path_file(ground: Ground) -> Place:
-    shared = ground.target("modules", *SOUND)
+def venv_with_shared_packages(ground: Ground) -> BuiltEnvironment:
+    shared = ground.target("modules", *CUPY_AND_NUMPY)
     target = ground.target("mine")
-    write(site(target) / "cluster.pth", f"{site(shared)}\n")
-    return Place(target, others=(shared,))
+    write(site_packages(target) / "cluster.pth", f"{site_packages(shared)}\n")
+    return BuiltEnvironment(target, other_folders=(shared,))
 
 
-def folder_of_data(ground: Ground) -> Place:
-    """No package without an __init__.py is taken before one that has it, and no CuPy.py for cupy."""
+def folders_of_data(ground: Ground) -> BuiltEnvironment:
+    """A package without __init__.py does not shadow one with it, nor does CuPy.py shadow cupy."""
     work = ground.folder / "work"
     write(work / "cupy/results.csv", "1\n")
     write(work / "numpy/notes.txt", "1\n")
     write(work / "cuda/kernel.cu", "\n")
     write(work / "CuPy.py", "raise SystemExit(1)\n")
-    return Place(ground.target("beside-data", *SOUND), folder=work)
+    return BuiltEnvironment(ground.target("beside-data", *CUPY_AND_NUMPY), folder=work)
 
 
-def module_beside_package(ground: Ground) -> Place:
-    """In one folder, a package is met before a module."""
-    target = ground.target("module", *SOUND)
-    write(site(target) / "cupy.py", "raise SystemExit(1)\n")
-    return Place(target)
+def module_next_to_package(ground: Ground) -> BuiltEnvironment:
+    """In one folder, a package takes precedence over a module."""
+    target = ground.target("module", *CUPY_AND_NUMPY)
+    write(site_packages(target) / "cupy.py", "raise SystemExit(1)\n")
+    return BuiltEnvironment(target)
 
 
-def safe_path(ground: Ground) -> Place:
-    """Under PYTHONSAFEPATH the working folder is on no path."""
+def script_under_safe_path(ground: Ground) -> BuiltEnvironment:
+    """PYTHONSAFEPATH excludes the working folder from sys.path."""
     work = ground.folder / "safe"
     write(work / "cupy.py", "raise SystemExit(1)\n")
-    return Place(ground.target("guarded", *SOUND), folder=work, variables={"PYTHONSAFEPATH": "1"})
+    return BuiltEnvironment(ground.target("guarded", *CUPY_AND_NUMPY), folder=work, variables={"PYTHONSAFEPATH": "1"})
 
 
-def another_line_of_the_user(ground: Ground) -> Place:
+def other_line_in_user_site(ground: Ground) -> BuiltEnvironment:
     other = ground.target("other", "cupy-cuda11x==13.6.0")
-    own = ground.folder / ".local/lib" / RELEASE / "site-packages"
-    own.parent.mkdir(parents=True)
-    shutil.copytree(site(other), own)
-    return Place(ground.target("apart", *SOUND), others=(own,))
+    user_site = ground.folder / ".local/lib" / RELEASE / "site-packages"
+    user_site.parent.mkdir(parents=True)
+    shutil.copytree(site_packages(other), user_site)
+    return BuiltEnvironment(ground.target("apart", *CUPY_AND_NUMPY), other_folders=(user_site,))
 
 
-def of_conda_forge(ground: Ground) -> Place:
-    prefix = conda_prefix(ground, "forge", NUMPY, "cuda-toolkit==12.9.2")
+def conda_forge_environment(ground: Ground) -> BuiltEnvironment:
+    prefix = make_conda_prefix(ground, "forge", NUMPY, "cuda-toolkit==12.9.2")
     files = {"cupy/__init__.py": "__version__ = '14.1.1'\n", "cupyx/__init__.py": "", "cupy_backends/__init__.py": ""}
-    put_by_conda(ground, prefix, own_wheel(ground, Package("cupy", "14.1.1", ("numpy",), files=files)), "cupy-core")
+    install_by_conda(
+        ground, prefix, build_wheel(ground, Package("cupy", "14.1.1", ("numpy",), files=files)), "cupy-core"
+    )
     write(prefix / "conda-meta/cuda-version-12.9-h4f385c5_3.json", '{"name": "cuda-version", "version": "12.9"}')
-    return Place(prefix)
+    return BuiltEnvironment(prefix)
 
 
-def pypackages(ground: Ground) -> Place:
+def pypackages(ground: Ground) -> BuiltEnvironment:
     work = ground.folder / "pep582"
     library = work / "__pypackages__" / RELEASE.removeprefix("python") / "lib"
     target = ground.target("nothing-in-it")
-    for package in SOUND:
+    for package in CUPY_AND_NUMPY:
         options = ("--quiet", "--no-deps", "--python", target / "bin/python", "--target", library)
-        bare_uv(ground, "pip", "install", *options, package)
-    return Place(target, folder=work, variables={"PYTHONPATH": str(library)}, others=(work,))
+        run_uv(ground, "pip", "install", *options, package)
+    return BuiltEnvironment(target, folder=work, variables={"PYTHONPATH": str(library)}, other_folders=(work,))
 
 
-def noisy(ground: Ground) -> Place:
-    target = ground.target("noisy", *SOUND)
-    write(site(target) / "a.pth", f"import nothing_of_that_name\n/mnt/gone/python\n{site(target)}\n")
-    run_at_start(site(target), 'print("hello\\n{}")\nraise ImportError("of no matter")\n')
+def noisy_startup(ground: Ground) -> BuiltEnvironment:
+    target = ground.target("noisy", *CUPY_AND_NUMPY)
+    write(site_packages(target) / "a.pth", f"import nothing_of_that_name\n/mnt/gone/python\n{site_packages(target)}\n")
+    run_at_start(site_packages(target), 'print("hello\\n{}")\nraise ImportError("ignored")\n')
     variables = {
         "PYTHONWARNINGS": "error",
         "PYTHONOPTIMIZE": "2",
         "PYTHONIOENCODING": "cp1252",
         "PYTHONPATH": "/mnt/gone::",
     }
-    return Place(target, variables=variables)
+    return BuiltEnvironment(target, variables=variables)
 
 
-def on_another_disk(ground: Ground) -> Place:
+def linked_site_packages(ground: Ground) -> BuiltEnvironment:
     target = ground.target("linked", "cupy-cuda12x==13.6.0", NUMPY)
     disk = ground.folder / "disk"
-    shutil.move(site(target), disk)
+    shutil.move(site_packages(target), disk)
     (target / "lib" / RELEASE / "site-packages").symlink_to(disk)
-    return Place(target, others=(disk,))
+    return BuiltEnvironment(target, other_folders=(disk,))
 
 
-def all_of_the_user(ground: Ground) -> Place:
-    system = system_python(ground.folder / "system", managed=True)
-    own = ground.folder / ".local/lib" / RELEASE / "site-packages"
-    other = ground.target("other", *SOUND)
-    own.parent.mkdir(parents=True)
-    shutil.copytree(site(other), own)
-    return Place(system, python=system / "bin/python3", others=(own,))
+def packages_in_user_site(ground: Ground) -> BuiltEnvironment:
+    system = make_system_python(ground.folder / "system", managed=True)
+    user_site = ground.folder / ".local/lib" / RELEASE / "site-packages"
+    other = ground.target("other", *CUPY_AND_NUMPY)
+    user_site.parent.mkdir(parents=True)
+    shutil.copytree(site_packages(other), user_site)
+    return BuiltEnvironment(system, python=system / "bin/python3", other_folders=(user_site,))
 
 
-def developed(ground: Ground) -> Place:
+def setup_py_develop(ground: Ground) -> BuiltEnvironment:
     """``setup.py develop``: a link for setuptools, a line in easy-install.pth, metadata in the source tree."""
     target = ground.target("developed", NUMPY)
     source = ground.folder / "cupy-src"
     for name in ("cupy", "cupyx", "cupy_backends"):
         write(source / name / "__init__.py")
-    compiled_with(ground, source, "libcublas.so.12")
+    compile_cupy(ground, source, "libcublas.so.12")
     text = "Metadata-Version: 2.1\nName: cupy\nVersion: 14.2.0\nRequires-Dist: numpy<2.6,>=2.0\n"
     write(source / "cupy.egg-info/PKG-INFO", text)
-    write(site(target) / "cupy.egg-link", f"{source}\n.")
-    write(site(target) / "easy-install.pth", f"{source}\n")
-    return Place(target, others=(source,))
+    write(site_packages(target) / "cupy.egg-link", f"{source}\n.")
+    write(site_packages(target) / "easy-install.pth", f"{source}\n")
+    return BuiltEnvironment(target, other_folders=(source,))
 
 
-def python_of_2019(ground: Ground) -> Place:
+def python_38(ground: Ground) -> BuiltEnvironment:
     wheels = (cupy("cupy-cuda12x", "12.3.0"), numpy("1.24.4"))
-    return Place(of_python(ground, "3.8", "eight", *(own_wheel(ground, wheel) for wheel in wheels)))
+    return BuiltEnvironment(venv_of_python(ground, "3.8", "eight", *(build_wheel(ground, wheel) for wheel in wheels)))
 
 
-def record_lost(ground: Ground) -> Place:
+def missing_record(ground: Ground) -> BuiltEnvironment:
     target = ground.target("unrecorded", "cupy-cuda12x==13.6.0", NUMPY)
-    (site(target) / "cupy_cuda12x-13.6.0.dist-info/RECORD").unlink()
-    return Place(target)
+    (site_packages(target) / "cupy_cuda12x-13.6.0.dist-info/RECORD").unlink()
+    return BuiltEnvironment(target)
 
 
-def links_to_nowhere(ground: Ground) -> Place:
-    target = ground.target("dangling", *SOUND)
-    (site(target) / "cupy_cuda11x-13.6.0.dist-info").symlink_to("/nix/store/gone")
-    (site(target) / "loop").symlink_to("loop")
-    (site(target) / "nvidia_loop-1.0.dist-info").symlink_to("nvidia_loop-1.0.dist-info")
-    (site(target) / "~orch-2.6.0.dist-info").mkdir()
-    return Place(target)
+def dangling_links(ground: Ground) -> BuiltEnvironment:
+    target = ground.target("dangling", *CUPY_AND_NUMPY)
+    (site_packages(target) / "cupy_cuda11x-13.6.0.dist-info").symlink_to("/nix/store/gone")
+    (site_packages(target) / "loop").symlink_to("loop")
+    (site_packages(target) / "nvidia_loop-1.0.dist-info").symlink_to("nvidia_loop-1.0.dist-info")
+    (site_packages(target) / "~orch-2.6.0.dist-info").mkdir()
+    return BuiltEnvironment(target)
 
 
-def by_its_link(ground: Ground) -> Place:
+def linked_environment(ground: Ground) -> BuiltEnvironment:
     """A link to an environment's folder, as a version manager's "current" is."""
-    target = ground.target("v2", *SOUND)
+    target = ground.target("v2", *CUPY_AND_NUMPY)
     link = ground.folder / "current"
     link.symlink_to(target)
-    return Place(target, python=link, variables={"VIRTUAL_ENV": str(link)})
+    return BuiltEnvironment(target, python=link, variables={"VIRTUAL_ENV": str(link)})
+
+
+def wrapper_script(ground: Ground) -> BuiltEnvironment:
+    """A script that sets variables and starts the Python, as in environment modules of clusters."""
+    target = ground.target("wrapped", *CUPY_AND_NUMPY)
+    wrapper = write(
+        ground.folder / "bin/python", f'#!/bin/sh\nexport OMP_NUM_THREADS=4\nexec {target}/bin/python "$@"\n'
+    )
+    wrapper.chmod(0o755)
+    return BuiltEnvironment(target, python=wrapper)
+
+
+def venv_over_active_conda(ground: Ground) -> BuiltEnvironment:
+    base = make_conda_prefix(ground, "base")
+    target = ground.target("inner", *CUPY_AND_NUMPY)
+    return BuiltEnvironment(
+        target, python="", variables={"VIRTUAL_ENV": str(target), "CONDA_PREFIX": str(base)}, other_folders=(base,)
+    )
 
 
 HEALTHY = (
-    Odd("uv's relocatable environment, in a folder with spaces and no ASCII", relocatable, install=0),
-    Odd("a project's own .venv, moved there, with the project as a link", in_project, install=0),
-    Odd("a venv that was renamed", renamed, install=0),
-    Odd("all packages in a shared folder that a path file names", shared_by_a_path_file),
-    Odd("folders of data named cupy, numpy and cuda where one works", folder_of_data),
-    Odd("a module cupy.py beside the package", module_beside_package),
-    Odd("a script cupy.py under PYTHONSAFEPATH", safe_path),
-    Odd("another line in the user's own folder, which a venv does not see", another_line_of_the_user, install=0),
-    Odd("conda's own CuPy", of_conda_forge),
-    Odd("packages by PEP 582 and PYTHONPATH", pypackages),
-    Odd("path files with faults, a failing startup hook, warnings as errors", noisy, install=0),
-    Odd("site-packages on another disk", on_another_disk, install=7),
-    Odd("everything in the user's own folder of a managed Python", all_of_the_user, install=7),
-    Odd("CuPy's source tree by setup.py develop", developed),
-    Odd("Python 3.8 with the last CuPy for it", python_of_2019),
-    Odd("a CuPy without RECORD", record_lost, install=7),
-    Odd("links to nowhere, and to themselves", links_to_nowhere, install=0),
-    Odd("an environment by a link to its folder", by_its_link, install=0),
+    EnvironmentCase(
+        "uv's relocatable environment, in a folder with spaces and non-ASCII characters",
+        relocatable_venv,
+        install_exit_code=0,
+    ),
+    EnvironmentCase("a project's own .venv, moved there, with an editable project", project_venv, install_exit_code=0),
+    EnvironmentCase("a renamed venv", renamed_venv, install_exit_code=0),
+    EnvironmentCase("all packages in a shared folder named in a path file", venv_with_shared_packages),
+    EnvironmentCase("folders of data named cupy, numpy and cuda in the working folder", folders_of_data),
+    EnvironmentCase("a module cupy.py next to the package", module_next_to_package),
+    EnvironmentCase("a script cupy.py under PYTHONSAFEPATH", script_under_safe_path),
+    EnvironmentCase(
+        "another line in the user's own folder, which a venv does not see",
+        other_line_in_user_site,
+        install_exit_code=0,
+    ),
+    EnvironmentCase("conda's own CuPy", conda_forge_environment),
+    EnvironmentCase("packages by PEP 582 and PYTHONPATH", pypackages),
+    EnvironmentCase(
+        "path files with faults, a failing startup hook, warnings as errors", noisy_startup, install_exit_code=0
+    ),
+    EnvironmentCase("site-packages on another disk", linked_site_packages, install_exit_code=7),
+    EnvironmentCase(
+        "everything in the user's own folder of a managed Python", packages_in_user_site, install_exit_code=7
+    ),
+    EnvironmentCase("CuPy's source tree by setup.py develop", setup_py_develop),
+    EnvironmentCase("Python 3.8 with the last CuPy for it", python_38),
+    EnvironmentCase("a CuPy without RECORD", missing_record, install_exit_code=7),
+    EnvironmentCase("dangling links and link loops", dangling_links, install_exit_code=0),
+    EnvironmentCase("an environment selected by a link to its folder", linked_environment, install_exit_code=0),
+    EnvironmentCase("a wrapper around a venv's Python", wrapper_script, install_exit_code=0),
+    EnvironmentCase("a venv over an active conda environment", venv_over_active_conda, install_exit_code=0),
 )

@@ -1,24 +1,29 @@
-"""Environments over others, variables that lead elsewhere, and interpreters that are not there."""
+"""Environments over other environments, user packages, misleading variables, and broken interpreters."""
 
 from __future__ import annotations
 
 import shutil
 from typing import TYPE_CHECKING
 
-from tests.environments.making import (
+from tests.environments.builders import (
+    CUPY,
+    CUPY_AND_NUMPY,
     NUMPY,
-    SOUND,
-    TWELVE,
-    add,
-    bare_uv,
-    editable,
-    of_python,
-    site,
-    system_python,
+    RELEASE,
+    build_wheel,
+    install,
+    install_by_conda,
+    install_editable,
+    make_conda_prefix,
+    make_system_python,
+    run_uv,
+    site_packages,
+    venv_of_python,
     write,
 )
-from tests.environments.table import Odd, Place
+from tests.environments.cases import BuiltEnvironment, EnvironmentCase
 from tests.install.standins import run
+from tests.install.wheels import Package
 from tests.support.target import run_at_start
 
 if TYPE_CHECKING:
@@ -27,167 +32,254 @@ if TYPE_CHECKING:
     from tests.install.standins import Ground
 
 
-def older_line_on_pythonpath(ground: Ground) -> Place:
+def older_line_on_pythonpath(ground: Ground) -> BuiltEnvironment:
     library = ground.folder / "lib-of-mine"
-    target = ground.target("behind", *SOUND)
+    target = ground.target("behind", *CUPY_AND_NUMPY)
     options = ("--quiet", "--no-deps", "--python", target / "bin/python", "--target", library)
-    bare_uv(ground, "pip", "install", *options, "cupy-cuda11x==13.6.0")
-    return Place(target, variables={"PYTHONPATH": str(library)}, others=(library,))
+    run_uv(ground, "pip", "install", *options, "cupy-cuda11x==13.6.0")
+    return BuiltEnvironment(target, variables={"PYTHONPATH": str(library)}, other_folders=(library,))
 
 
-def over_a_system(ground: Ground, below: tuple[str, ...], *packages: str) -> Place:
-    """A venv that sees the packages of the Python that it was made of."""
-    system = system_python(ground.folder / "below", managed=True)
-    add(ground, system / "bin/python3", *below)
+def venv_over_system_python(ground: Ground, system_packages: tuple[str, ...], *packages: str) -> BuiltEnvironment:
+    """A venv that sees the packages of its base Python."""
+    system = make_system_python(ground.folder / "below", managed=True)
+    install(ground, system / "bin/python3", *system_packages)
     target = ground.folder / "over"
     command = [str(system / "bin/python3"), "-m", "venv", "--without-pip", "--system-site-packages", str(target)]
     run(command, ground.environment())
-    add(ground, target / "bin/python", *packages)
-    return Place(target, others=(system,))
+    install(ground, target / "bin/python", *packages)
+    return BuiltEnvironment(target, other_folders=(system,))
 
 
-def over_another_line(ground: Ground) -> Place:
-    return over_a_system(ground, ("cupy-cuda11x==13.6.0", NUMPY), TWELVE)
+def other_line_in_system_python(ground: Ground) -> BuiltEnvironment:
+    return venv_over_system_python(ground, ("cupy-cuda11x==13.6.0", NUMPY), CUPY)
 
 
-def over_an_old_numpy(ground: Ground) -> Place:
-    return over_a_system(ground, ("numpy==1.26.4",), TWELVE)
+def old_numpy_in_system_python(ground: Ground) -> BuiltEnvironment:
+    return venv_over_system_python(ground, ("numpy==1.26.4",), CUPY)
 
 
-def over_a_whole_one(ground: Ground) -> Place:
-    return over_a_system(ground, SOUND)
+def packages_in_system_python(ground: Ground) -> BuiltEnvironment:
+    return venv_over_system_python(ground, CUPY_AND_NUMPY)
 
 
-def folder_named_cupy(ground: Ground) -> Place:
+def folder_named_cupy(ground: Ground) -> BuiltEnvironment:
     work = ground.folder / "work"
     write(work / "cupy/__init__.py")
-    return Place(ground.target("hidden", *SOUND), folder=work, others=(work,))
+    return BuiltEnvironment(ground.target("hidden", *CUPY_AND_NUMPY), folder=work, other_folders=(work,))
 
 
-def another_environment_first(ground: Ground) -> Place:
+def other_environment_first(ground: Ground) -> BuiltEnvironment:
     other = ground.target("first", "cupy-cuda12x==13.6.0")
-    target = ground.target("second", *SOUND)
-    run_at_start(site(target), f"import sys\nsys.path.insert(0, {str(site(other))!r})\n")
-    return Place(target, others=(other,))
+    target = ground.target("second", *CUPY_AND_NUMPY)
+    run_at_start(site_packages(target), f"import sys\nsys.path.insert(0, {str(site_packages(other))!r})\n")
+    return BuiltEnvironment(target, other_folders=(other,))
 
 
-def managed(ground: Ground) -> Place:
-    system = system_python(ground.folder / "managed", managed=True)
-    add(ground, system / "bin/python3", NUMPY)
-    return Place(system, python=system / "bin/python3")
+def externally_managed_python(ground: Ground) -> BuiltEnvironment:
+    system = make_system_python(ground.folder / "managed", managed=True)
+    install(ground, system / "bin/python3", NUMPY)
+    return BuiltEnvironment(system, python=system / "bin/python3")
 
 
-def renamed_and_active(ground: Ground) -> Place:
-    """The variable is of before the environment was renamed."""
-    target = ground.target("before", *SOUND)
+def renamed_active_environment(ground: Ground) -> BuiltEnvironment:
+    """VIRTUAL_ENV is the path before the renaming."""
+    target = ground.target("before", *CUPY_AND_NUMPY)
     after = target.rename(ground.folder / "after")
-    return Place(after, python="", variables={"VIRTUAL_ENV": str(target)})
+    return BuiltEnvironment(after, python="", variables={"VIRTUAL_ENV": str(target)})
 
 
-def base_gone(ground: Ground) -> Place:
-    """Made by uv of a Python that has since been replaced by its next release."""
-    system = system_python(ground.folder / "cpython-3.11.7", managed=True)
+def replaced_base(ground: Ground) -> BuiltEnvironment:
+    """A uv environment whose Python was replaced by its next release."""
+    system = make_system_python(ground.folder / "cpython-3.11.7", managed=True)
     target = ground.folder / "uvs"
-    bare_uv(ground, "venv", "--quiet", "--python", system / "bin/python3", target)
-    add(ground, target / "bin/python", *SOUND)
+    run_uv(ground, "venv", "--quiet", "--python", system / "bin/python3", target)
+    install(ground, target / "bin/python", *CUPY_AND_NUMPY)
     shutil.rmtree(system)
-    return Place(target)
+    return BuiltEnvironment(target)
 
 
-def interpreters_in_a_circle(ground: Ground) -> Place:
-    target = ground.target("circle", *SOUND)
+def interpreter_link_loop(ground: Ground) -> BuiltEnvironment:
+    target = ground.target("circle", *CUPY_AND_NUMPY)
     for entry in (target / "bin").glob("python*"):
         entry.unlink()
     for name, other in (("python", "python3"), ("python3", "python")):
         (target / "bin" / name).symlink_to(other)
-    return Place(target)
+    return BuiltEnvironment(target)
 
 
-def library_gone(ground: Ground) -> Place:
-    """The folder of modules was removed and the programs are left."""
-    system = system_python(ground.folder / "moved-base", managed=False)
+def base_without_modules(ground: Ground) -> BuiltEnvironment:
+    """The base's lib folder was removed, but not its programs."""
+    system = make_system_python(ground.folder / "moved-base", managed=False)
     target = ground.folder / "without-library"
-    bare_uv(ground, "venv", "--quiet", "--python", system / "bin/python3", target)
+    run_uv(ground, "venv", "--quiet", "--python", system / "bin/python3", target)
     (system / "lib").rename(ground.folder / "lib-elsewhere")
-    return Place(target)
+    return BuiltEnvironment(target)
 
 
-def python_of_2016(ground: Ground) -> Place:
-    return Place(of_python(ground, "3.6", "six"))
+def python_36(ground: Ground) -> BuiltEnvironment:
+    return BuiltEnvironment(venv_of_python(ground, "3.6", "six"))
 
 
-def of_32_bits(ground: Ground) -> Place:
+def python_of_32_bits(ground: Ground) -> BuiltEnvironment:
     target = ground.target("narrow")
     text = "import os\nos.environ['_PYTHON_HOST_PLATFORM'] = 'linux-i686'\n"
-    run_at_start(site(target), text)
-    return Place(target)
+    run_at_start(site_packages(target), text)
+    return BuiltEnvironment(target)
 
 
-def kernel_elsewhere(ground: Ground) -> Place:
-    """Jupyter's kernel is of an environment with CuPy, and the one that is active has none."""
-    other = ground.target("of-the-kernel", *SOUND)
+def other_jupyter_kernel(ground: Ground) -> BuiltEnvironment:
+    """Jupyter's kernel belongs to an environment with CuPy, which the active environment lacks."""
+    other = ground.target("of-the-kernel", *CUPY_AND_NUMPY)
     target = ground.target("of-jupyter", NUMPY)
     text = '{"argv": ["%s", "-m", "ipykernel_launcher", "-f", "{connection_file}"], "language": "python"}'
     write(ground.folder / ".local/share/jupyter/kernels/gpu/kernel.json", text % (other / "bin/python"))
-    return Place(target, python="", variables={"VIRTUAL_ENV": str(target)}, others=(other,))
+    return BuiltEnvironment(target, python="", variables={"VIRTUAL_ENV": str(target)}, other_folders=(other,))
 
 
-def needs_an_older_one(ground: Ground) -> Place:
-    target = ground.target("app", *SOUND)
-    project: Path = editable(ground, target, "gpu-app", "cupy-cuda12x<14")
-    return Place(target, folder=project, others=(project,))
+def project_with_older_cupy(ground: Ground) -> BuiltEnvironment:
+    target = ground.target("app", *CUPY_AND_NUMPY)
+    project: Path = install_editable(ground, target, "gpu-app", "cupy-cuda12x<14")
+    return BuiltEnvironment(target, folder=project, other_folders=(project,))
+
+
+def add_user_site(ground: Ground, *packages: str) -> Path:
+    """Packages in the home folder, as by ``pip install --user``."""
+    environment = ground.target("once", *packages)
+    user_site = ground.folder / ".local/lib" / RELEASE / "site-packages"
+    user_site.parent.mkdir(parents=True)
+    shutil.copytree(site_packages(environment), user_site)
+    return user_site
+
+
+def user_line_over_conda(ground: Ground) -> BuiltEnvironment:
+    prefix = make_conda_prefix(ground, "conda", NUMPY)
+    files = {"cupy/__init__.py": "", "cupyx/__init__.py": "", "cupy_backends/__init__.py": ""}
+    install_by_conda(
+        ground, prefix, build_wheel(ground, Package("cupy", "14.1.1", ("numpy",), files=files)), "cupy-core"
+    )
+    write(prefix / "conda-meta/cuda-version-12.9-h4f385c5_3.json", '{"name": "cuda-version", "version": "12.9"}')
+    return BuiltEnvironment(prefix, other_folders=(add_user_site(ground, "cupy-cuda11x==13.6.0"),))
+
+
+def user_numpy_over_conda(ground: Ground) -> BuiltEnvironment:
+    prefix = make_conda_prefix(ground, "conda", NUMPY)
+    install(ground, prefix / "bin/python", CUPY)
+    return BuiltEnvironment(prefix, other_folders=(add_user_site(ground, "numpy==1.26.4"), prefix / "conda-meta"))
+
+
+def user_line_over_system_python(ground: Ground) -> BuiltEnvironment:
+    system = make_system_python(ground.folder / "system", managed=False)
+    install(ground, system / "bin/python3", *CUPY_AND_NUMPY)
+    return BuiltEnvironment(system, other_folders=(add_user_site(ground, "cupy-cuda11x==13.6.0"),))
 
 
 LAYERS = (
-    Odd(
+    EnvironmentCase(
         "an older line first on PYTHONPATH",
         older_line_on_pythonpath,
         "multiple-cupy-packages",
-        first="PYTHONPATH",
-        install=7,
+        first_fix="PYTHONPATH",
+        install_exit_code=7,
     ),
-    Odd("another line in the system's Python below", over_another_line, "multiple-cupy-packages", first="below"),
-    Odd(
-        "a NumPy in the system's Python below that does not fit",
-        over_an_old_numpy,
+    EnvironmentCase(
+        "another line in the system's Python below",
+        other_line_in_system_python,
+        "multiple-cupy-packages",
+        first_fix="below",
+    ),
+    EnvironmentCase(
+        "an incompatible NumPy in the system's Python below",
+        old_numpy_in_system_python,
         "numpy-incompatible",
-        mended={"cupy-cuda12x": "13.6.0"},
+        fixed_versions={"cupy-cuda12x": "13.6.0"},
     ),
-    Odd("everything in the system's Python below", over_a_whole_one),
-    Odd("a folder named cupy where one works", folder_named_cupy, "cupy-shadowed", error=False, first="Rename"),
-    Odd(
+    EnvironmentCase("everything in the system's Python below", packages_in_system_python),
+    EnvironmentCase(
+        "a folder named cupy in the working folder", folder_named_cupy, "cupy-shadowed", error=False, first_fix="Rename"
+    ),
+    EnvironmentCase(
         "a path file that puts another environment first",
-        another_environment_first,
+        other_environment_first,
         "multiple-cupy-packages",
         error=False,
     ),
-    Odd(
-        "a Python that the system manages",
-        managed,
+    EnvironmentCase(
+        "an externally managed Python",
+        externally_managed_python,
         "cupy-not-installed",
-        first="virtual environment",
-        unsaid=("--break-system-packages",),
-        install=7,
+        first_fix="virtual environment",
+        forbidden_words=("--break-system-packages",),
+        install_exit_code=7,
     ),
-    Odd("a variable of before the environment was renamed", renamed_and_active, "target-environment-broken", install=7),
-    Odd("its base was replaced", base_gone, "target-environment-broken", install=7),
-    Odd("its interpreters are links to one another", interpreters_in_a_circle, "target-environment-broken", install=7),
-    # Python looks for its modules where it was built, and works.
-    Odd("its base has lost its modules", library_gone, "cupy-not-installed", mended={"cupy-cuda12x": "14.2.0"}),
-    Odd("Python 3.6", python_of_2016, "python-unsupported", first="uv venv", unsaid=("pip install cupy",), install=3),
-    Odd("a Python of 32 bits", of_32_bits, "platform-wheel-missing", unsaid=("pip install cupy",), install=3),
-    Odd(
-        "Jupyter's kernel is of another environment",
-        kernel_elsewhere,
+    EnvironmentCase(
+        "a variable with the former name of a renamed environment",
+        renamed_active_environment,
+        "target-environment-broken",
+        install_exit_code=7,
+    ),
+    EnvironmentCase("its base was replaced", replaced_base, "target-environment-broken", install_exit_code=7),
+    EnvironmentCase(
+        "its interpreters form a link loop",
+        interpreter_link_loop,
+        "target-environment-broken",
+        install_exit_code=7,
+    ),
+    # Python still works, since it finds its modules where it was built.
+    EnvironmentCase(
+        "its base has lost its modules",
+        base_without_modules,
         "cupy-not-installed",
-        first="--python",
-        mended={"cupy-cuda12x": "14.2.0", "numpy": "2.1.0"},
+        fixed_versions={"cupy-cuda12x": "14.2.0"},
     ),
-    Odd(
+    EnvironmentCase(
+        "Python 3.6",
+        python_36,
+        "python-unsupported",
+        first_fix="uv venv",
+        forbidden_words=("pip install cupy",),
+        install_exit_code=3,
+    ),
+    EnvironmentCase(
+        "a Python of 32 bits",
+        python_of_32_bits,
+        "platform-wheel-missing",
+        forbidden_words=("pip install cupy",),
+        install_exit_code=3,
+    ),
+    EnvironmentCase(
+        "Jupyter's kernel belongs to another environment",
+        other_jupyter_kernel,
+        "cupy-not-installed",
+        first_fix="--python",
+        fixed_versions={"cupy-cuda12x": "14.2.0", "numpy": "2.1.0"},
+    ),
+    EnvironmentCase(
         "a project that needs an older CuPy",
-        needs_an_older_one,
+        project_with_older_cupy,
         "cupy-api-version-incompatible",
         error=False,
-        first="cupy-cuda12x<14",
+        first_fix="cupy-cuda12x<14",
+    ),
+    EnvironmentCase(
+        "the user's own line before conda's CuPy",
+        user_line_over_conda,
+        "multiple-cupy-packages|mixed-pip-conda",
+        first_fix="PYTHONNOUSERSITE=1",
+        forbidden_words=("--force-reinstall", "uninstall"),
+    ),
+    EnvironmentCase(
+        "the user's own NumPy before conda's",
+        user_numpy_over_conda,
+        "numpy-incompatible",
+        first_fix="PYTHONNOUSERSITE=1",
+        fixed_versions={"cupy-cuda12x": "13.6.0"},
+    ),
+    EnvironmentCase(
+        "the user's own line before that of the system's Python",
+        user_line_over_system_python,
+        "multiple-cupy-packages",
+        first_fix="PYTHONNOUSERSITE=1",
+        forbidden_words=("uninstall",),
     ),
 )

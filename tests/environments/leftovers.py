@@ -1,4 +1,4 @@
-"""Installations that are half there, damaged, twice there, or not to be written to."""
+"""Incomplete, damaged, duplicate or read-only installations."""
 
 from __future__ import annotations
 
@@ -6,174 +6,226 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.environments.making import BOTH, NUMPY, SOUND, TWELVE, add, give_away, site, write
-from tests.environments.table import Odd, Place
+from tests.environments.builders import (
+    CUPY,
+    CUPY_AND_NUMPY,
+    NUMPY,
+    TWO_CUPYS,
+    change_owner,
+    install,
+    site_packages,
+    write,
+)
+from tests.environments.cases import BuiltEnvironment, EnvironmentCase
 
 if TYPE_CHECKING:
     from tests.install.standins import Ground
 
-RIGHT = {"cupy-cuda12x": "14.2.0", "numpy": "2.1.0"}
-NOBODY = 65534
+FIXED = {"cupy-cuda12x": "14.2.0", "numpy": "2.1.0"}
+NOBODY_UID = 65534
 
 
-def metadata_of_an_older_release(ground: Ground) -> Place:
-    """An upgrade that was cut short after the new files had come."""
+def metadata_of_an_older_release(ground: Ground) -> BuiltEnvironment:
+    """An upgrade that was interrupted after the new files were installed."""
     older = ground.target("older", "cupy-cuda12x==13.6.0")
-    target = ground.target("upgraded", *SOUND)
+    target = ground.target("upgraded", *CUPY_AND_NUMPY)
     name = "cupy_cuda12x-13.6.0.dist-info"
-    shutil.copytree(site(older) / name, site(target) / name)
-    return Place(target)
+    shutil.copytree(site_packages(older) / name, site_packages(target) / name)
+    return BuiltEnvironment(target)
 
 
-def metadata_of_an_older_numpy(ground: Ground) -> Place:
+def metadata_of_an_older_numpy(ground: Ground) -> BuiltEnvironment:
     older = ground.target("older", "numpy==1.26.4")
-    target = ground.target("numpies", *SOUND)
-    shutil.copytree(site(older) / "numpy-1.26.4.dist-info", site(target) / "numpy-1.26.4.dist-info")
-    return Place(target)
+    target = ground.target("numpies", *CUPY_AND_NUMPY)
+    shutil.copytree(site_packages(older) / "numpy-1.26.4.dist-info", site_packages(target) / "numpy-1.26.4.dist-info")
+    return BuiltEnvironment(target)
 
 
-def metadata_removed(ground: Ground) -> Place:
-    target = ground.target("unowned", *SOUND)
-    shutil.rmtree(site(target) / "cupy_cuda12x-14.2.0.dist-info")
-    return Place(target)
+def files_without_metadata(ground: Ground) -> BuiltEnvironment:
+    target = ground.target("unowned", *CUPY_AND_NUMPY)
+    shutil.rmtree(site_packages(target) / "cupy_cuda12x-14.2.0.dist-info")
+    return BuiltEnvironment(target)
 
 
-def package_removed(ground: Ground) -> Place:
-    target = ground.target("hollow", *SOUND)
-    shutil.rmtree(site(target) / "cupy")
-    return Place(target)
+def metadata_without_files(ground: Ground) -> BuiltEnvironment:
+    target = ground.target("hollow", *CUPY_AND_NUMPY)
+    shutil.rmtree(site_packages(target) / "cupy")
+    return BuiltEnvironment(target)
 
 
-def half_uninstalled(ground: Ground) -> Place:
-    """Pip renames what it removes, and was ended before it removed it."""
-    target = ground.target("half", *SOUND)
+def interrupted_uninstall(ground: Ground) -> BuiltEnvironment:
+    """pip was ended after renaming the files, before removing them."""
+    target = ground.target("half", *CUPY_AND_NUMPY)
     for name in ("cupy", "cupyx", "cupy_backends", "cupy_cuda12x-14.2.0.dist-info"):
-        (site(target) / name).rename(site(target) / f"~{name[1:]}")
-    return Place(target)
+        (site_packages(target) / name).rename(site_packages(target) / f"~{name[1:]}")
+    return BuiltEnvironment(target)
 
 
-def power_cut(ground: Ground) -> Place:
-    """A file system that had made the names and not yet written the contents."""
-    target = ground.target("cut", *SOUND)
+def empty_metadata(ground: Ground) -> BuiltEnvironment:
+    """The file system has created the files without their content."""
+    target = ground.target("cut", *CUPY_AND_NUMPY)
     for name in ("METADATA", "RECORD", "WHEEL"):
-        (site(target) / "cupy_cuda12x-14.2.0.dist-info" / name).write_bytes(b"")
-    return Place(target)
+        (site_packages(target) / "cupy_cuda12x-14.2.0.dist-info" / name).write_bytes(b"")
+    return BuiltEnvironment(target)
 
 
-def links_into_a_pruned_cache(ground: Ground) -> Place:
+def links_into_a_pruned_cache(ground: Ground) -> BuiltEnvironment:
     target = ground.target("links", NUMPY)
     cache = ground.folder / "other-cache"
-    add(ground, target / "bin/python", TWELVE, UV_LINK_MODE="symlink", UV_CACHE_DIR=str(cache))
-    assert (site(target) / "cupy/__init__.py").is_symlink()
+    install(ground, target / "bin/python", CUPY, UV_LINK_MODE="symlink", UV_CACHE_DIR=str(cache))
+    assert (site_packages(target) / "cupy/__init__.py").is_symlink()
     shutil.rmtree(cache)
-    return Place(target)
+    return BuiltEnvironment(target)
 
 
-def one_byte(ground: Ground) -> Place:
-    target = ground.target("byte", *SOUND)
-    file = site(target) / "cupy/part3.py"
+def changed_byte(ground: Ground) -> BuiltEnvironment:
+    target = ground.target("byte", *CUPY_AND_NUMPY)
+    file = site_packages(target) / "cupy/part3.py"
     text = file.read_bytes()
-    file.unlink()  # uv may have linked it
+    file.unlink()  # uv may have linked it to its cache
     file.write_bytes(b"%" + text[1:])
-    return Place(target)
+    return BuiltEnvironment(target)
 
 
-def long_and_foreign(ground: Ground) -> Place:
-    """With a link to itself, and a file of the user's own among CuPy's."""
+def long_non_ascii_path(ground: Ground) -> BuiltEnvironment:
+    """With a link loop, and a file of the user among CuPy's."""
     parts = ["Ünïcödé 日本語 " + "x" * 60] * 3
     (ground.folder / Path(*parts)).mkdir(parents=True)
-    target = ground.target("/".join([*parts, "env"]), *BOTH)
-    (site(target) / "cupy/loop").symlink_to(".")
-    write(site(target) / "cupy/mine.py", "# of my own\n")
-    return Place(target)
+    target = ground.target("/".join([*parts, "env"]), *TWO_CUPYS)
+    (site_packages(target) / "cupy/loop").symlink_to(".")
+    write(site_packages(target) / "cupy/mine.py", "# of the user\n")
+    return BuiltEnvironment(target)
 
 
-def old_metadata_beside(ground: Ground) -> Place:
-    """Of before 2018: an author's name in Latin-1."""
-    target = ground.target("latin", *BOTH)
-    info = site(target) / "oldtool-0.3.dist-info"
+def latin_1_metadata(ground: Ground) -> BuiltEnvironment:
+    """Metadata from before 2018 with an author's name in Latin-1."""
+    target = ground.target("latin", *TWO_CUPYS)
+    info = site_packages(target) / "oldtool-0.3.dist-info"
     info.mkdir()
     head = "Metadata-Version: 2.0\nName: oldtool\nVersion: 0.3\nAuthor: Jos\xe9 M\xfcller\n"
     (info / "METADATA").write_bytes(head.encode("latin-1"))
-    (site(target) / "another_tool-1.0-py3.11.egg-info").write_bytes(
+    (site_packages(target) / "another_tool-1.0-py3.11.egg-info").write_bytes(
         head.replace("oldtool", "another-tool").encode("latin-1")
     )
-    return Place(target)
+    return BuiltEnvironment(target)
 
 
-def copied_from_conda(ground: Ground) -> Place:
-    target = ground.target("copied", *BOTH)
-    write(site(target) / "cupy_cuda11x-13.6.0.dist-info/INSTALLER", "conda\n")
-    return Place(target)
+def copied_from_conda(ground: Ground) -> BuiltEnvironment:
+    target = ground.target("copied", *TWO_CUPYS)
+    write(site_packages(target) / "cupy_cuda11x-13.6.0.dist-info/INSTALLER", "conda\n")
+    return BuiltEnvironment(target)
 
 
-def read_only(ground: Ground) -> Place:
-    target = ground.target("read-only", *BOTH)
-    site(target).chmod(0o555)
-    return Place(target)
+def read_only_site_packages(ground: Ground) -> BuiltEnvironment:
+    target = ground.target("read-only", *TWO_CUPYS)
+    site_packages(target).chmod(0o555)
+    return BuiltEnvironment(target)
 
 
-def of_somebody_else(ground: Ground) -> Place:
+def environment_of_another_user(ground: Ground) -> BuiltEnvironment:
     target = ground.target("theirs", "cupy-cuda13x==14.2.0", NUMPY)
-    give_away(target, NOBODY)
-    return Place(target)
+    change_owner(target, NOBODY_UID)
+    return BuiltEnvironment(target)
 
 
-def toolless(ground: Ground) -> Place:
-    """An image made smaller: neither tests nor compiled caches nor licences, and no INSTALLER."""
-    target = ground.target("slim", *BOTH)
-    for info in site(target).glob("*.dist-info"):
+def slimmed_environment(ground: Ground) -> BuiltEnvironment:
+    """As in a size-optimised image: without INSTALLER and other metadata files."""
+    target = ground.target("slim", *TWO_CUPYS)
+    for info in site_packages(target).glob("*.dist-info"):
         for name in ("INSTALLER", "REQUESTED", "WHEEL"):
             (info / name).unlink(missing_ok=True)
-    return Place(target)
+    return BuiltEnvironment(target)
+
+
+def record_with_windows_line_ends(ground: Ground) -> BuiltEnvironment:
+    target = ground.target("crlf", *TWO_CUPYS)
+    for record in site_packages(target).glob("cupy*.dist-info/RECORD"):
+        text = record.read_bytes()
+        record.unlink()
+        record.write_bytes(text.replace(b"\n", b"\r\n") + b"\r\n")
+    return BuiltEnvironment(target)
+
+
+def unowned_numpy(ground: Ground) -> BuiltEnvironment:
+    """A copied folder with a file of the user in it."""
+    target = ground.target("copied-numpy", *CUPY_AND_NUMPY)
+    shutil.rmtree(site_packages(target) / "numpy-2.1.0.dist-info")
+    write(site_packages(target) / "numpy/mine.py", "# of the user\n")
+    return BuiltEnvironment(target)
 
 
 LEFTOVERS = (
-    Odd(
-        "metadata of an older release beside the newer files",
+    EnvironmentCase(
+        "metadata of an older release next to the newer files",
         metadata_of_an_older_release,
         "corrupt-installation|multiple-cupy-packages",
         error=False,
-        mended=RIGHT,
+        fixed_versions=FIXED,
     ),
-    Odd(
-        "metadata of an older NumPy beside the newer files",
+    EnvironmentCase(
+        "metadata of an older NumPy next to the newer files",
         metadata_of_an_older_numpy,
         "corrupt-installation",
         error=False,
-        mended=RIGHT,
+        fixed_versions=FIXED,
     ),
-    Odd("files without metadata", metadata_removed, "corrupt-installation", mended=RIGHT),
-    Odd("metadata without files", package_removed, "corrupt-installation", mended=RIGHT),
-    Odd("half uninstalled", half_uninstalled, "cupy-not-installed|corrupt-installation", mended=RIGHT),
-    Odd("empty metadata after a power cut", power_cut, "corrupt-installation|cupy-not-installed", mended=RIGHT),
-    Odd("links into a cache that was pruned", links_into_a_pruned_cache, "corrupt-installation", mended=RIGHT),
-    Odd("one byte changed", one_byte, "corrupt-installation", error=False, mended=RIGHT, options=("--deep",)),
-    Odd("two lines at a long path without ASCII", long_and_foreign, "multiple-cupy-packages", mended=RIGHT),
-    Odd("two lines beside metadata in Latin-1", old_metadata_beside, "multiple-cupy-packages", mended=RIGHT),
-    Odd("two lines in an image made smaller", toolless, "multiple-cupy-packages", mended=RIGHT),
-    Odd(
+    EnvironmentCase("files without metadata", files_without_metadata, "corrupt-installation", fixed_versions=FIXED),
+    EnvironmentCase("metadata without files", metadata_without_files, "corrupt-installation", fixed_versions=FIXED),
+    EnvironmentCase(
+        "interrupted uninstall", interrupted_uninstall, "cupy-not-installed|corrupt-installation", fixed_versions=FIXED
+    ),
+    EnvironmentCase(
+        "empty metadata after a power cut",
+        empty_metadata,
+        "corrupt-installation|cupy-not-installed",
+        fixed_versions=FIXED,
+    ),
+    EnvironmentCase(
+        "links into a cache that was pruned", links_into_a_pruned_cache, "corrupt-installation", fixed_versions=FIXED
+    ),
+    EnvironmentCase(
+        "one byte changed", changed_byte, "corrupt-installation", error=False, fixed_versions=FIXED, options=("--deep",)
+    ),
+    EnvironmentCase(
+        "two lines at a long non-ASCII path", long_non_ascii_path, "multiple-cupy-packages", fixed_versions=FIXED
+    ),
+    EnvironmentCase(
+        "two lines next to metadata in Latin-1", latin_1_metadata, "multiple-cupy-packages", fixed_versions=FIXED
+    ),
+    EnvironmentCase(
+        "two lines in a size-optimised image", slimmed_environment, "multiple-cupy-packages", fixed_versions=FIXED
+    ),
+    EnvironmentCase(
         "two lines in a venv, one of them copied from conda",
         copied_from_conda,
         "multiple-cupy-packages",
-        unsaid=("conda install", "conda remove"),
-        code=7,
+        forbidden_words=("conda install", "conda remove"),
+        fix_exit_code=7,
     ),
-    Odd(
-        "two lines in a folder that may not be written",
-        read_only,
+    EnvironmentCase(
+        "two lines in a read-only folder",
+        read_only_site_packages,
         "multiple-cupy-packages",
-        without_rights=True,
-        code=7,
-        install=7,
+        unprivileged=True,
+        fix_exit_code=7,
+        install_exit_code=7,
     ),
-    Odd(
-        "a wrong line in an environment of somebody else",
-        of_somebody_else,
+    EnvironmentCase(
+        "a wrong line in another user's environment",
+        environment_of_another_user,
         "gpu-removed-from-toolkit",
-        first="cupy-cuda12x",
-        without_rights=True,
-        code=7,
-        install=7,
+        first_fix="cupy-cuda12x",
+        unprivileged=True,
+        fix_exit_code=7,
+        install_exit_code=7,
+    ),
+    EnvironmentCase(
+        "two lines with RECORDs with Windows line ends",
+        record_with_windows_line_ends,
+        "multiple-cupy-packages",
+        fixed_versions=FIXED,
+    ),
+    EnvironmentCase(
+        "a NumPy without metadata", unowned_numpy, "numpy-incompatible|corrupt-installation", fixed_versions=FIXED
     ),
 )

@@ -1,184 +1,218 @@
-"""Lines and releases that do not fit, in venvs and in conda's environments."""
+"""Wheel lines and releases that do not fit, in venvs and conda environments."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.environments.making import (
+from tests.environments.builders import (
+    CUPY,
     NUMPY,
-    TWELVE,
-    add,
-    compiled_with,
-    conda_prefix,
-    of_python,
-    own_wheel,
-    put_by_conda,
-    site,
+    TWO_CUPYS,
+    build_wheel,
+    compile_cupy,
+    install,
+    install_by_conda,
+    make_conda_prefix,
+    make_system_python,
+    site_packages,
+    venv_of_python,
     write,
 )
-from tests.environments.table import Odd, Place
+from tests.environments.cases import BuiltEnvironment, EnvironmentCase
 from tests.install.wheels import Package, cupy, numpy
 from tests.scenarios.spoiling import SUFFIX
 
 if TYPE_CHECKING:
     from tests.install.standins import Ground
 
-RIGHT = {"cupy-cuda12x": "14.2.0", "numpy": "2.1.0"}
+FIXED = {"cupy-cuda12x": "14.2.0", "numpy": "2.1.0"}
 SOURCE = {"cupy/__init__.py": "", "cupyx/__init__.py": "", "cupy_backends/__init__.py": ""}
-META_OF_PIXI = '{"manifest_path": "%s", "environment_name": "default"}'
+PIXI_METADATA = '{"manifest_path": "%s", "environment_name": "default"}'
 
 
 def source_package(release: str) -> Package:
     return Package("cupy", release, ("numpy>=1.22",), files=SOURCE)
 
 
-def of_python_39(ground: Ground) -> Place:
-    return Place(of_python(ground, "3.9", "nine", own_wheel(ground, numpy("2.0.2"))))
+def python_39_without_cupy(ground: Ground) -> BuiltEnvironment:
+    return BuiltEnvironment(venv_of_python(ground, "3.9", "nine", build_wheel(ground, numpy("2.0.2"))))
 
 
-def of_python_313(ground: Ground) -> Place:
-    return Place(of_python(ground, "3.13", "thirteen", "cupy-cuda13x==14.2.0", NUMPY))
+def wrong_line_in_python_313(ground: Ground) -> BuiltEnvironment:
+    return BuiltEnvironment(venv_of_python(ground, "3.13", "thirteen", "cupy-cuda13x==14.2.0", NUMPY))
 
 
-def built_with_cuda_11(ground: Ground) -> Place:
-    """The source distribution, built where CUDA 11 was the toolkit."""
+def built_with_cuda_11(ground: Ground) -> BuiltEnvironment:
+    """The source distribution, built with the toolkit of CUDA 11."""
     target = ground.target("built", NUMPY)
-    add(ground, target / "bin/python", own_wheel(ground, source_package("13.6.0")))
-    compiled_with(ground, site(target), "libcublas.so.11")
-    record = site(target) / "cupy-13.6.0.dist-info/RECORD"
+    install(ground, target / "bin/python", build_wheel(ground, source_package("13.6.0")))
+    compile_cupy(ground, site_packages(target), "libcublas.so.11")
+    record = site_packages(target) / "cupy-13.6.0.dist-info/RECORD"
     with record.open("a", encoding="utf-8") as file:
         file.write(f"cupy/_core/core{SUFFIX},,\n")
-    return Place(target)
+    return BuiltEnvironment(target)
 
 
-def source_and_wheel(ground: Ground) -> Place:
-    target = ground.target("source-too", TWELVE, NUMPY)
-    add(ground, target / "bin/python", own_wheel(ground, source_package("13.6.0")))
-    return Place(target)
+def source_and_wheel(ground: Ground) -> BuiltEnvironment:
+    target = ground.target("source-too", CUPY, NUMPY)
+    install(ground, target / "bin/python", build_wheel(ground, source_package("13.6.0")))
+    return BuiltEnvironment(target)
 
 
-def new_numpy_and_old_cupy(ground: Ground) -> Place:
+def new_numpy_and_old_cupy(ground: Ground) -> BuiltEnvironment:
     old = cupy("cupy-cuda12x", "13.0.0", numpy="numpy<1.29,>=1.22")
     target = ground.target("old", NUMPY)
-    add(ground, target / "bin/python", own_wheel(ground, old))
-    return Place(target)
+    install(ground, target / "bin/python", build_wheel(ground, old))
+    return BuiltEnvironment(target)
 
 
-def torch_of_cuda_13(ground: Ground) -> Place:
+def torch_of_cuda_13(ground: Ground) -> BuiltEnvironment:
     packages = ("cupy-cuda13x==14.2.0", NUMPY, "torch==2.6.0", "nvidia-cuda-nvrtc==13.5.37")
-    return Place(ground.target("torch", *packages))
+    return BuiltEnvironment(ground.target("torch", *packages))
 
 
-def for_rocm(ground: Ground) -> Place:
+def rocm_build(ground: Ground) -> BuiltEnvironment:
     target = ground.target("amd", NUMPY)
-    add(ground, target / "bin/python", own_wheel(ground, cupy("cupy-rocm-5-0", "13.6.0")))
-    return Place(target)
+    install(ground, target / "bin/python", build_wheel(ground, cupy("cupy-rocm-5-0", "13.6.0")))
+    return BuiltEnvironment(target)
 
 
-def wrong_line_by_pip_in_conda(ground: Ground) -> Place:
-    prefix = conda_prefix(ground, "conda", NUMPY)
-    add(ground, prefix / "bin/python", "cupy-cuda13x==14.2.0")
-    return Place(prefix, others=(prefix / "conda-meta",))
+def wrong_line_by_pip_in_conda(ground: Ground) -> BuiltEnvironment:
+    prefix = make_conda_prefix(ground, "conda", NUMPY)
+    install(ground, prefix / "bin/python", "cupy-cuda13x==14.2.0")
+    return BuiltEnvironment(prefix, other_folders=(prefix / "conda-meta",))
 
 
-def pip_beside_conda(ground: Ground) -> Place:
-    prefix = conda_prefix(ground, "both", NUMPY)
-    put_by_conda(ground, prefix, own_wheel(ground, source_package("14.1.1")), "cupy-core")
+def pip_cupy_over_conda_cupy(ground: Ground) -> BuiltEnvironment:
+    prefix = make_conda_prefix(ground, "both", NUMPY)
+    install_by_conda(ground, prefix, build_wheel(ground, source_package("14.1.1")), "cupy-core")
     write(prefix / "conda-meta/cuda-version-12.9-h4f385c5_3.json", '{"name": "cuda-version", "version": "12.9"}')
-    add(ground, prefix / "bin/python", TWELVE)
-    return Place(prefix)
+    install(ground, prefix / "bin/python", CUPY)
+    return BuiltEnvironment(prefix)
 
 
-def numpy_of_conda(ground: Ground) -> Place:
-    prefix = conda_prefix(ground, "old-numpy", "numpy==1.26.4")
-    add(ground, prefix / "bin/python", TWELVE)
-    return Place(prefix, others=(prefix / "conda-meta",))
+def old_conda_numpy(ground: Ground) -> BuiltEnvironment:
+    prefix = make_conda_prefix(ground, "old-numpy", "numpy==1.26.4")
+    install(ground, prefix / "bin/python", CUPY)
+    return BuiltEnvironment(prefix, other_folders=(prefix / "conda-meta",))
 
 
-def numpy_of_pip_over_condas(ground: Ground) -> Place:
-    """Pip has removed conda's NumPy, whose record stays, and has put an older one there."""
-    prefix = conda_prefix(ground, "over-conda", NUMPY)
-    add(ground, prefix / "bin/python", TWELVE, "numpy==1.26.4")
-    return Place(prefix, others=(prefix / "conda-meta",))
+def old_pip_numpy_over_conda(ground: Ground) -> BuiltEnvironment:
+    """Pip has replaced conda's NumPy by an older one, but conda's record remains."""
+    prefix = make_conda_prefix(ground, "over-conda", NUMPY)
+    install(ground, prefix / "bin/python", CUPY, "numpy==1.26.4")
+    return BuiltEnvironment(prefix, other_folders=(prefix / "conda-meta",))
 
 
-def of_pixi(ground: Ground) -> Place:
+def pixi_project(ground: Ground) -> BuiltEnvironment:
     project = ground.folder / "project"
-    prefix = conda_prefix(ground, "project/.pixi/envs/default", NUMPY)
+    prefix = make_conda_prefix(ground, "project/.pixi/envs/default", NUMPY)
     manifest = write(project / "pixi.toml", '[workspace]\nchannels = ["conda-forge"]\nplatforms = ["linux-64"]\n')
-    write(prefix / "conda-meta/pixi", META_OF_PIXI % manifest)
-    return Place(prefix, folder=project)
+    write(prefix / "conda-meta/pixi", PIXI_METADATA % manifest)
+    return BuiltEnvironment(prefix, folder=project)
 
 
-def pixi_with_a_wheel(ground: Ground) -> Place:
-    """A PyPI dependency of the project, which pixi itself installs by uv."""
-    place = of_pixi(ground)
-    add(ground, place.prefix / "bin/python", "cupy-cuda13x==14.2.0")
-    write(site(place.prefix) / "cupy_cuda13x-14.2.0.dist-info/INSTALLER", "uv-pixi\n")
-    return place
+def pixi_project_with_wheel(ground: Ground) -> BuiltEnvironment:
+    """The wheel is a PyPI dependency of the project, which pixi installs with uv."""
+    environment = pixi_project(ground)
+    install(ground, environment.prefix / "bin/python", "cupy-cuda13x==14.2.0")
+    write(site_packages(environment.prefix) / "cupy_cuda13x-14.2.0.dist-info/INSTALLER", "uv-pixi\n")
+    return environment
+
+
+def two_lines_with_pip(ground: Ground) -> BuiltEnvironment:
+    return BuiltEnvironment(ground.target("with-pip", *TWO_CUPYS, pip=True))
+
+
+def two_lines_in_system_python(ground: Ground) -> BuiltEnvironment:
+    system = make_system_python(ground.folder / "two", managed=False)
+    install(ground, system / "bin/python3", *TWO_CUPYS)
+    return BuiltEnvironment(system, python=system / "bin/python3")
 
 
 LINES = (
-    Odd(
-        "nothing yet, in Python 3.9",
-        of_python_39,
+    EnvironmentCase(
+        "Python 3.9 without CuPy",
+        python_39_without_cupy,
         "cupy-not-installed",
-        first="13.6.0",
-        mended={"cupy-cuda12x": "13.6.0"},
+        first_fix="13.6.0",
+        fixed_versions={"cupy-cuda12x": "13.6.0"},
     ),
-    Odd("a wrong line in Python 3.13", of_python_313, "gpu-removed-from-toolkit", first="cupy-cuda12x", mended=RIGHT),
-    Odd(
+    EnvironmentCase(
+        "a wrong line in Python 3.13",
+        wrong_line_in_python_313,
+        "gpu-removed-from-toolkit",
+        first_fix="cupy-cuda12x",
+        fixed_versions=FIXED,
+    ),
+    EnvironmentCase(
         "built from source with CUDA 11",
         built_with_cuda_11,
         "wrong-cupy-wheel-for-cuda-major|cuda-library-missing",
-        mended=RIGHT,
+        fixed_versions=FIXED,
     ),
-    Odd("one from source and one by wheel", source_and_wheel, "multiple-cupy-packages", mended=RIGHT),
-    Odd("NumPy 2 under CuPy 13.0", new_numpy_and_old_cupy, "numpy-incompatible", mended={"numpy": "2.1.0"}),
-    Odd(
-        "a wrong line beside torch of CUDA 13",
+    EnvironmentCase(
+        "one from source and one by wheel", source_and_wheel, "multiple-cupy-packages", fixed_versions=FIXED
+    ),
+    EnvironmentCase(
+        "NumPy 2 under CuPy 13.0", new_numpy_and_old_cupy, "numpy-incompatible", fixed_versions={"numpy": "2.1.0"}
+    ),
+    EnvironmentCase(
+        "a wrong line next to torch of CUDA 13",
         torch_of_cuda_13,
         "gpu-removed-from-toolkit",
-        first="cupy-cuda12x",
-        mended={**RIGHT, "cupy-cuda12x": "13.6.0", "torch": "2.6.0", "nvidia-cuda-nvrtc": "13.5.37"},
+        first_fix="cupy-cuda12x",
+        fixed_versions={**FIXED, "cupy-cuda12x": "13.6.0", "torch": "2.6.0", "nvidia-cuda-nvrtc": "13.5.37"},
     ),
-    Odd("a build for ROCm", for_rocm, "rocm-mismatch", first="cupy-rocm-5-0", mended=RIGHT),
-    Odd(
-        "pip's wrong line in an environment of conda's",
+    EnvironmentCase("a build for ROCm", rocm_build, "rocm-mismatch", first_fix="cupy-rocm-5-0", fixed_versions=FIXED),
+    EnvironmentCase(
+        "pip's wrong line in a conda environment",
         wrong_line_by_pip_in_conda,
         "gpu-removed-from-toolkit",
-        first="cupy-cuda12x",
-        mended=RIGHT,
+        first_fix="cupy-cuda12x",
+        fixed_versions=FIXED,
     ),
-    Odd("pip's CuPy beside conda's", pip_beside_conda, "mixed-pip-conda", first="--force-reinstall"),
-    Odd(
+    EnvironmentCase(
+        "pip's CuPy over conda's", pip_cupy_over_conda_cupy, "mixed-pip-conda", first_fix="--force-reinstall"
+    ),
+    EnvironmentCase(
         "conda's NumPy is too old for pip's CuPy",
-        numpy_of_conda,
+        old_conda_numpy,
         "numpy-incompatible",
-        mended={"cupy-cuda12x": "13.6.0", "numpy": "1.26.4"},
+        fixed_versions={"cupy-cuda12x": "13.6.0", "numpy": "1.26.4"},
     ),
-    Odd(
+    EnvironmentCase(
         "pip's NumPy over conda's is too old",
-        numpy_of_pip_over_condas,
+        old_pip_numpy_over_conda,
         "numpy-incompatible|mixed-pip-conda",
-        mended={"cupy-cuda12x": "13.6.0", "numpy": "1.26.4"},
+        fixed_versions={"cupy-cuda12x": "13.6.0", "numpy": "1.26.4"},
     ),
-    Odd(
+    EnvironmentCase(
         "a pixi project without CuPy",
-        of_pixi,
+        pixi_project,
         "cupy-not-installed",
-        first="pixi add",
-        unsaid=("conda install", "pip install"),
-        code=7,
-        install=7,
+        first_fix="pixi add",
+        forbidden_words=("conda install", "pip install"),
+        fix_exit_code=7,
+        install_exit_code=7,
     ),
-    Odd(
+    EnvironmentCase(
         "a pixi project with a wrong line from PyPI",
-        pixi_with_a_wheel,
+        pixi_project_with_wheel,
         "gpu-removed-from-toolkit",
-        first="pixi add",
-        unsaid=("conda install", "pip uninstall", "uv pip install"),
-        code=7,
-        install=7,
+        first_fix="pixi add",
+        forbidden_words=("conda install", "pip uninstall", "uv pip install"),
+        fix_exit_code=7,
+        install_exit_code=7,
+    ),
+    EnvironmentCase(
+        "two lines in a venv with pip",
+        two_lines_with_pip,
+        "multiple-cupy-packages",
+        first_fix="-m pip",
+        fixed_versions=FIXED,
+    ),
+    EnvironmentCase(
+        "two lines in an unmanaged Python", two_lines_in_system_python, "multiple-cupy-packages", fixed_versions=FIXED
     ),
 )

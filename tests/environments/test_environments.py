@@ -1,4 +1,4 @@
-"""Environments of every make: what the doctor says of them, what it mends, and that all comes back."""
+"""Every kind of environment: the doctor's findings, ``--fix``, locks, installation, and rollback."""
 
 from __future__ import annotations
 
@@ -14,40 +14,39 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.environments.further import FURTHER
+from tests.environments.builders import CUPY_AND_NUMPY, TWO_CUPYS, site_packages
+from tests.environments.cases import BuiltEnvironment, EnvironmentCase
 from tests.environments.healthy import HEALTHY
 from tests.environments.layers import LAYERS
 from tests.environments.leftovers import LEFTOVERS
 from tests.environments.lines import LINES
-from tests.environments.making import BOTH, SOUND, site
-from tests.environments.table import Odd, Place
 from tests.install.standins import LIMIT, MACHINE, contents, versions
 
 if TYPE_CHECKING:
     from tests.install.standins import Ground
 
-WITHOUT_RIGHTS = (
+UNPRIVILEGED = (
     "setpriv",
     "--bounding-set=-dac_override,-dac_read_search",
     "--inh-caps=-dac_override,-dac_read_search",
 )
 
 
-class Visit:
-    """An environment that was made, and the program in it."""
+class Session:
+    """A built environment in which commands are run."""
 
-    def __init__(self, ground: Ground, odd: Odd) -> None:
-        self.ground, self.odd, self.place = ground, odd, odd.build(ground)
+    def __init__(self, ground: Ground, case: EnvironmentCase) -> None:
+        self.ground, self.case, self.built = ground, case, case.build(ground)
 
     def call(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
-        """One call; no traceback, and no fault of the program's own."""
-        python = self.place.python
-        target = () if python == "" else ("--python", str(python or self.place.prefix))
-        plain = self.odd.without_rights and os.geteuid() == 0
+        """Runs a command; fails on a traceback or an internal error."""
+        python = self.built.python
+        target = () if python == "" else ("--python", str(python or self.built.prefix))
+        unprivileged = self.case.unprivileged and os.geteuid() == 0
         done = subprocess.run(
-            [*(WITHOUT_RIGHTS if plain else ()), sys.executable, "-m", "gpuenv", command, *target, *options],
-            env=self.ground.environment(**self.place.variables),
-            cwd=self.place.folder,
+            [*(UNPRIVILEGED if unprivileged else ()), sys.executable, "-m", "gpuenv", command, *target, *options],
+            env=self.ground.environment(**self.built.variables),
+            cwd=self.built.folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -60,105 +59,109 @@ class Visit:
         return done
 
     def report(self, *options: str) -> tuple[int, Any, str]:
-        done = self.call("doctor", "--format", "json", "--no-redact", *self.odd.machine, *self.odd.options, *options)
+        done = self.call("doctor", "--format", "json", "--no-redact", *self.case.machine, *self.case.options, *options)
         return done.returncode, json.loads(done.stdout or "null"), done.stderr
 
-    def held(self) -> list[dict[str, str]]:
-        return [contents(folder) for folder in (self.place.prefix, *self.place.others)]
+    def folder_contents(self) -> list[dict[str, str]]:
+        return [contents(folder) for folder in (self.built.prefix, *self.built.other_folders)]
 
 
-def check_report(odd: Odd, code: int, told: Any) -> None:  # noqa: ANN401 - JSON
-    """The cause, its grade and its cures, and nothing that is not true."""
-    findings = told["findings"]
+def check_report(case: EnvironmentCase, code: int, report: Any) -> None:  # noqa: ANN401 - JSON
+    """Asserts the primary cause, its severity and its fixes, and that there are no other root causes."""
+    findings = report["findings"]
     shown = json.dumps(findings, indent=1)
-    assert [run for run in told["checks"] if run["status"] == "crashed"] == []
+    assert [run for run in report["checks"] if run["status"] == "crashed"] == []
     primary = next((finding["cause"] for finding in findings if finding["primary"]), None)
-    standing = {finding["cause"] for finding in findings if not finding["follows_from"]}
-    allowed = odd.cause.split("|")
-    if odd.error and odd.cause:
+    root_causes = {finding["cause"] for finding in findings if not finding["follows_from"]}
+    allowed = case.cause.split("|")
+    if case.error and case.cause:
         assert (primary in allowed, code) == (True, 1), shown
-        assert standing == {primary}, shown
+        assert root_causes == {primary}, shown
     else:
         assert (primary, code) == (None, 0), shown
-        assert standing <= set(allowed), shown
-        assert standing or "" in allowed, shown
-    cures = [f"{fix['text']} {' '.join(fix['command'] or ())}" for finding in findings for fix in finding["fix"]]
-    assert odd.first in " ".join(cures[:2]), shown
-    assert [cure for cure in cures if any(words in cure for words in odd.unsaid)] == [], shown
+        assert root_causes <= set(allowed), shown
+        assert root_causes or "" in allowed, shown
+    fixes = [f"{fix['text']} {' '.join(fix['command'] or ())}" for finding in findings for fix in finding["fix"]]
+    assert case.first_fix in " ".join(fixes[:2]), shown
+    assert [fix for fix in fixes if any(words in fix for words in case.forbidden_words)] == [], shown
 
 
-def check_mending(visit: Visit, code: int) -> None:
-    """What may be mended is, as one transaction that can be undone; everything else stays as it is."""
-    odd, before = visit.odd, visit.held()
-    ended, told, said = visit.report("--fix", "--yes")
-    if odd.mended is None:
-        assert ended == (code if odd.code is None else odd.code), said
-        assert told["repair"]["status"] == ("nothing-to-mend" if odd.code is None else "failed"), told["repair"]
-        assert visit.held() == before
+def check_fix(session: Session, code: int) -> None:
+    """Asserts that ``--fix`` makes the expected changes, in one transaction that can be rolled back."""
+    case, before = session.case, session.folder_contents()
+    fix_code, report, stderr = session.report("--fix", "--yes")
+    if case.fixed_versions is None:
+        assert fix_code == (code if case.fix_exit_code is None else case.fix_exit_code), stderr
+        repair = report["repair"]
+        assert repair["status"] == ("nothing-to-mend" if case.fix_exit_code is None else "failed"), repair
+        assert session.folder_contents() == before
         return
-    assert told is not None, said
-    assert told["repair"]["status"] == "mended", (told["repair"], said)
-    left = [finding for finding in told["findings"] if finding["severity"] != "note"]
-    assert (ended, left) == (0, []), json.dumps(left, indent=1)
-    there = told_by_metadata(visit.place.prefix)
-    assert {name: there.get(name) for name in odd.mended} == odd.mended
-    assert len([name for name in there if name.startswith("cupy")]) == 1, there
-    assert visit.held()[1:] == before[1:], "what is not the environment's own was changed"
-    undone = visit.call("rollback", told["repair"]["transaction"])
-    assert undone.returncode == 0, undone.stderr
-    assert visit.held() == before
+    assert report is not None, stderr
+    assert report["repair"]["status"] == "mended", (report["repair"], stderr)
+    remaining = [finding for finding in report["findings"] if finding["severity"] != "note"]
+    assert (fix_code, remaining) == (0, []), json.dumps(remaining, indent=1)
+    installed = versions_in_metadata(session.built.prefix)
+    assert {name: installed.get(name) for name in case.fixed_versions} == case.fixed_versions
+    assert len([name for name in installed if name.startswith("cupy")]) == 1, installed
+    assert session.folder_contents()[1:] == before[1:], "a folder outside of the environment was changed"
+    rollback = session.call("rollback", report["repair"]["transaction"])
+    assert rollback.returncode == 0, rollback.stderr
+    assert session.folder_contents() == before
 
 
-def told_by_metadata(prefix: Path) -> dict[str, str]:
-    """Name and version of each distribution; nothing reads what others have left in any encoding."""
-    texts = [path.read_text(encoding="utf-8", errors="replace") for path in site(prefix).glob("*.dist-info/METADATA")]
+def versions_in_metadata(prefix: Path) -> dict[str, str]:
+    """The version of each distribution by name, read in any encoding."""
+    texts = [
+        path.read_text(encoding="utf-8", errors="replace")
+        for path in site_packages(prefix).glob("*.dist-info/METADATA")
+    ]
     return dict(re.findall(r"^(?:Name|Version): (\S+)", text, re.MULTILINE)[:2] for text in texts)
 
 
-def check_lock(visit: Visit) -> None:
-    """A lock writes nothing into the environment, whatever it says."""
-    before = visit.held()
-    done = visit.call("lock", *visit.odd.machine)
-    by_pip = done.returncode == 2 and "--format requirements" in done.stderr
-    assert by_pip or done.returncode in (0, 3, 7), done.stderr
-    assert visit.held() == before
+def check_lock(session: Session) -> None:
+    """Asserts that a lock does not change the environment."""
+    before = session.folder_contents()
+    done = session.call("lock", *session.case.machine)
+    needs_requirements_format = done.returncode == 2 and "--format requirements" in done.stderr
+    assert needs_requirements_format or done.returncode in (0, 3, 7), done.stderr
+    assert session.folder_contents() == before
 
 
-def check_install(visit: Visit) -> None:
-    before = visit.held()
-    done = visit.call("install", "--yes", *visit.odd.machine)
-    assert done.returncode == visit.odd.install, done.stderr
-    if done.returncode == 0 and visit.held() != before:
-        undone = visit.call("rollback")
-        assert undone.returncode == 0, undone.stderr
-    assert visit.held() == before
+def check_install(session: Session) -> None:
+    before = session.folder_contents()
+    done = session.call("install", "--yes", *session.case.machine)
+    assert done.returncode == session.case.install_exit_code, done.stderr
+    if done.returncode == 0 and session.folder_contents() != before:
+        rollback = session.call("rollback")
+        assert rollback.returncode == 0, rollback.stderr
+    assert session.folder_contents() == before
 
 
-ALL = (*HEALTHY, *LEFTOVERS, *LAYERS, *LINES, *FURTHER)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("odd", ALL, ids=str)
-def test_an_environment(ground: Ground, odd: Odd) -> None:
-    if odd.without_rights and os.geteuid() == 0 and shutil.which("setpriv") is None:
-        pytest.skip("only setpriv takes root's rights away")
-    visit = Visit(ground, odd)
-    code, told, _ = visit.report()
-    check_report(odd, code, told)
-    check_lock(visit)
-    check_mending(visit, code)
-    if odd.install is not None:
-        check_install(visit)
-
-
-def test_there_are_many_and_each_once() -> None:
-    assert len({str(odd) for odd in ALL}) == len(ALL) >= 40
-    assert len([odd for odd in ALL if not odd.cause]) >= 8
+CASES = (*HEALTHY, *LEFTOVERS, *LAYERS, *LINES)
 
 
 @pytest.mark.long
-def test_what_was_installed_before_a_rename_is_rolled_back_after_it(ground: Ground) -> None:
-    target = ground.target("before", *BOTH)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_an_environment_is_diagnosed_fixed_and_rolled_back(ground: Ground, case: EnvironmentCase) -> None:
+    if case.unprivileged and os.geteuid() == 0 and shutil.which("setpriv") is None:
+        pytest.skip("only setpriv drops root's capabilities")
+    session = Session(ground, case)
+    code, report, _ = session.report()
+    check_report(case, code, report)
+    check_lock(session)
+    check_fix(session, code)
+    if case.install_exit_code is not None:
+        check_install(session)
+
+
+def test_the_cases_are_many_and_distinct() -> None:
+    assert len({str(case) for case in CASES}) == len(CASES) >= 40
+    assert len([case for case in CASES if not case.cause]) >= 8
+
+
+@pytest.mark.long
+def test_an_install_is_rolled_back_after_a_rename_of_the_environment(ground: Ground) -> None:
+    target = ground.target("before", *TWO_CUPYS)
     former = contents(target)
     assert ground.install(target).returncode == 0
     after = target.rename(ground.folder / "after")
@@ -168,9 +171,9 @@ def test_what_was_installed_before_a_rename_is_rolled_back_after_it(ground: Grou
 
 
 @pytest.mark.long
-def test_a_copy_is_rolled_back_or_left_alone(ground: Ground) -> None:
-    """Backups, and images that are made layer by layer, give every file another number."""
-    target = ground.target("original", *BOTH)
+def test_a_copied_environment_is_rolled_back_or_left_unchanged(ground: Ground) -> None:
+    """In backups and image layers, every file has another inode number."""
+    target = ground.target("original", *TWO_CUPYS)
     former = contents(target)
     assert ground.install(target).returncode == 0
     copy = ground.folder / "copy"
@@ -183,10 +186,10 @@ def test_a_copy_is_rolled_back_or_left_alone(ground: Ground) -> None:
 
 @pytest.mark.long
 def test_a_lock_is_installed_in_another_environment(ground: Ground, tmp_path: Path) -> None:
-    """What was locked in one that is whole is what one with two lines is brought to."""
-    whole, broken = ground.target("whole", *SOUND), ground.target("broken", *BOTH)
+    """A lock of an intact environment repairs one with two lines."""
+    intact, broken = ground.target("intact", *CUPY_AND_NUMPY), ground.target("broken", *TWO_CUPYS)
     lock = tmp_path / "pylock.toml"
-    done = ground.gpuenv("lock", "--python", whole, *MACHINE, "-o", lock)
+    done = ground.gpuenv("lock", "--python", intact, *MACHINE, "-o", lock)
     assert done.returncode == 0, done.stderr
     former = contents(broken)
     done = ground.install(broken, "--locked", lock)
@@ -199,15 +202,20 @@ def test_a_lock_is_installed_in_another_environment(ground: Ground, tmp_path: Pa
 
 @pytest.mark.long
 def test_names_that_differ_in_case_are_one_distribution(ground: Ground) -> None:
-    """Old builds spell the folder of their metadata as the project spells its name."""
-    target = ground.target("spelt", *BOTH)
-    info = site(target) / "cupy_cuda11x-13.6.0.dist-info"
-    spelt = info.rename(site(target) / "CuPy_CUDA11x-13.6.0.dist-info")
-    for name, old, new in (("METADATA", "cupy-cuda11x", "CuPy-CUDA11x"), ("RECORD", info.name, spelt.name)):
-        text = (spelt / name).read_text(encoding="utf-8")
-        (spelt / name).write_text(text.replace(old, new), encoding="utf-8")
-    odd = Odd("spelt otherwise", lambda _: Place(target), "multiple-cupy-packages", mended={"cupy-cuda12x": "14.2.0"})
-    visit = Visit(ground, replace(odd))
-    code, told, _ = visit.report()
-    check_report(odd, code, told)
-    check_mending(visit, code)
+    """In old builds, the metadata folder has the spelling of the project's name."""
+    target = ground.target("spelt", *TWO_CUPYS)
+    info = site_packages(target) / "cupy_cuda11x-13.6.0.dist-info"
+    renamed = info.rename(site_packages(target) / "CuPy_CUDA11x-13.6.0.dist-info")
+    for name, old, new in (("METADATA", "cupy-cuda11x", "CuPy-CUDA11x"), ("RECORD", info.name, renamed.name)):
+        text = (renamed / name).read_text(encoding="utf-8")
+        (renamed / name).write_text(text.replace(old, new), encoding="utf-8")
+    case = EnvironmentCase(
+        "another spelling",
+        lambda _: BuiltEnvironment(target),
+        "multiple-cupy-packages",
+        fixed_versions={"cupy-cuda12x": "14.2.0"},
+    )
+    session = Session(ground, replace(case))
+    code, report, _ = session.report()
+    check_report(case, code, report)
+    check_fix(session, code)

@@ -1,4 +1,4 @@
-"""One target under one engine for some seconds; the last line on standard output says what came of it."""
+"""Runs one target with one engine for some seconds; the last line on standard output is the result as JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LONGEST = 65536  # bytes
 
 
 def main(name: str, engine: str, seconds: float, folder: Path) -> NoReturn:
-    """Runs until the time is over, which begins when all is imported."""
+    """Runs for some seconds after the imports."""
     if engine == "atheris":
         _by_coverage(name, seconds, folder)
     from tests.fuzz.targets import TARGETS  # noqa: PLC0415 - atheris must come first
@@ -32,17 +32,17 @@ def main(name: str, engine: str, seconds: float, folder: Path) -> NoReturn:
     findings = Findings(target.check, _SLOW, time.process_time, folder)
     until = time.monotonic() + seconds
 
-    def one(given: object) -> None:
+    def run_one(value: object) -> None:
         if time.monotonic() >= until:
             _end(findings)
-        findings.run(given)
+        findings.run(value)
 
     while True:
-        _given(target, one)()
+        _test_of(target, run_one)()
 
 
-def _given(target: Target, run: Callable[[object], None]) -> Callable[[], None]:
-    """A test of hypothesis', of other inputs each time; nothing is made smaller, which takes longer than finding."""
+def _test_of(target: Target, run: Callable[[object], None]) -> Callable[[], None]:
+    """A hypothesis test with a new seed and without shrinking, which takes longer than finding."""
     from hypothesis import HealthCheck, Phase, given, seed, settings  # noqa: PLC0415 - after atheris
 
     @seed(random.randrange(2**32))  # noqa: S311 - no secret
@@ -54,17 +54,17 @@ def _given(target: Target, run: Callable[[object], None]) -> Callable[[], None]:
         suppress_health_check=list(HealthCheck),
     )
     @given(target.inputs)
-    def test(given: object) -> None:
-        run(given)
+    def test(value: object) -> None:
+        run(value)
 
     return test
 
 
 def _by_coverage(name: str, seconds: float, folder: Path) -> NoReturn:
-    """libFuzzer chooses the bytes by the branches of the package that they reach."""
+    """libFuzzer chooses bytes by the branches of gpuenv that they reach."""
     import atheris  # noqa: PLC0415 - an extra
-    import hypothesis  # noqa: F401, PLC0415 - what is imported before is not instrumented
-    import packaging.version  # noqa: F401, PLC0415 - likewise
+    import hypothesis  # noqa: F401, PLC0415 - imported first, so that it is not instrumented
+    import packaging.version  # noqa: F401, PLC0415 - as hypothesis
 
     with atheris.instrument_imports(include=["gpuenv"]):
         from tests.fuzz.targets import TARGETS  # noqa: PLC0415
@@ -73,29 +73,29 @@ def _by_coverage(name: str, seconds: float, folder: Path) -> NoReturn:
     findings = Findings(target.check, _SLOW, time.process_time, folder)
     of_bytes = target.of_bytes
     if of_bytes is None:
-        steered = _given(target, findings.run).hypothesis.fuzz_one_input  # type: ignore[attr-defined]
+        run_bytes = _test_of(target, findings.run).hypothesis.fuzz_one_input  # type: ignore[attr-defined]
     else:
-        steered = lambda data: findings.run(of_bytes(data))  # noqa: E731
+        run_bytes = lambda data: findings.run(of_bytes(data))  # noqa: E731
 
     until = time.monotonic() + seconds
 
-    def one(data: bytes) -> None:
+    def run_one(data: bytes) -> None:
         if time.monotonic() >= until:
             _end(findings)
-        steered(data)
+        run_bytes(data)
 
     corpus = folder.with_name(f"{folder.name}-corpus")
     corpus.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(target.seeds):
         (corpus / f"seed-{number}").write_bytes(seed[:_LONGEST])
     quiet = ["-verbosity=0", "-print_final_stats=0", f"-max_len={_LONGEST}", "-len_control=20"]
-    atheris.Setup(["fuzz", *quiet, str(corpus)], one)
+    atheris.Setup(["fuzz", *quiet, str(corpus)], run_one)
     atheris.Fuzz()
     raise SystemExit(1)
 
 
 def _end(findings: Findings) -> NoReturn:
-    """libFuzzer cannot be told to stop, so the process is ended."""
+    """Ends the process, since libFuzzer cannot be stopped."""
     sys.stdout.write("\n" + json.dumps({"runs": findings.runs, "found": sorted(findings.found)}) + "\n")
     sys.stdout.flush()
     os._exit(0)

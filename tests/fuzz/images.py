@@ -1,4 +1,4 @@
-"""What check-image reads: Dockerfiles, compose files, and the configuration of an image."""
+"""Fuzzing of check-image: Dockerfiles, compose files, and the configuration of an image."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from gpuenv.image.check.text import report_lines
 from gpuenv.image.check.verdict import image_report, judge_machine
 from gpuenv.model.codec import encode
 from tests.cli.recorded import EVERY
-from tests.fuzz.judged import shipped
-from tests.fuzz.records import TEXTS, WRONG
+from tests.fuzz.records import TEXTS, WRONG_VALUES
+from tests.fuzz.report_checks import shipped_matrix
 
 HERE = Path(__file__).parent
 SEEDS = HERE / "seeds"
@@ -37,38 +37,42 @@ COMPOSE = [path.read_text(encoding="utf-8") for path in sorted(SEEDS.glob("*.yam
 
 
 @cache
-def place() -> Path:
-    """An empty build context, gone with the process."""
+def context_folder() -> Path:
+    """An empty build context, which is removed at exit."""
     folder = Path(tempfile.mkdtemp(prefix="gpuenv-fuzz-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 def check_dockerfile(text: str) -> None:
-    """Refused with the line, or judged: alone, and for every machine."""
-    file = place() / "Dockerfile"
+    """A Dockerfile is rejected with the line, or checked alone and for every machine."""
+    file = context_folder() / "Dockerfile"
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
     try:
-        judged = judge_dockerfile(file, Choice(None, None, {}), shipped())
+        checked = judge_dockerfile(file, Choice(None, None, {}), shipped_matrix())
     except ImageError as error:
         assert str(file) in str(error), "the file is named"
         return
     report = with_machines(
-        file_report(file, "dockerfile", judged, shipped()), judged.built, dict(EVERY), shipped(), time.monotonic
+        file_report(file, "dockerfile", checked, shipped_matrix()),
+        checked.built,
+        dict(EVERY),
+        shipped_matrix(),
+        time.monotonic,
     )
-    _tell(report)
+    _check_formats(report)
 
 
 def check_compose(text: str) -> None:
-    """Refused with the line, or judged."""
-    file = place() / "compose.yaml"
+    """A compose file is rejected with the line, or checked."""
+    file = context_folder() / "compose.yaml"
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
     try:
-        judged = judge_compose(file, Choice(None, None, {}), shipped())
+        checked = judge_compose(file, Choice(None, None, {}), shipped_matrix())
     except ImageError as error:
         assert str(file.parent) in str(error), "the file is named: this one, or the Dockerfile of a service"
         return
-    _tell(file_report(file, "compose", judged, shipped()))
+    _check_formats(file_report(file, "compose", checked, shipped_matrix()))
 
 
 _ENTRIES = st.one_of(
@@ -89,32 +93,36 @@ _ENTRIES = st.one_of(
 CONFIGURATIONS = st.fixed_dictionaries(
     {"os": st.sampled_from(["linux", "windows", ""]), "rootfs": st.just({"diff_ids": ["sha256:0"]})},
     optional={
-        "architecture": st.one_of(st.sampled_from(["amd64", "arm64"]), WRONG),
-        "variant": WRONG,
-        "created": WRONG,
-        "history": st.one_of(st.lists(st.fixed_dictionaries({"created_by": TEXTS}), max_size=3), WRONG),
+        "architecture": st.one_of(st.sampled_from(["amd64", "arm64"]), WRONG_VALUES),
+        "variant": WRONG_VALUES,
+        "created": WRONG_VALUES,
+        "history": st.one_of(st.lists(st.fixed_dictionaries({"created_by": TEXTS}), max_size=3), WRONG_VALUES),
         "config": st.one_of(
-            st.fixed_dictionaries({"Env": st.lists(_ENTRIES, max_size=5)}, optional={"Labels": WRONG, "User": WRONG}),
-            WRONG,
+            st.fixed_dictionaries(
+                {"Env": st.lists(_ENTRIES, max_size=5)}, optional={"Labels": WRONG_VALUES, "User": WRONG_VALUES}
+            ),
+            WRONG_VALUES,
         ),
     },
 )
 
 
 def check_configuration(data: Any) -> None:  # noqa: ANN401 - plain values
-    """Refused, or judged for every machine."""
+    """A configuration is rejected, or checked for every machine."""
     try:
         image = of_configuration(data, "an/image:1", "registry")
     except ImageError as error:
         assert "an/image:1" in str(error)
         return
-    verdicts = tuple(judge_machine(name, image, machine, shipped(), time.monotonic) for name, machine in EVERY.items())
-    _tell(image_report("an/image:1", {"linux/amd64": image}, verdicts, shipped()))
+    verdicts = tuple(
+        judge_machine(name, image, machine, shipped_matrix(), time.monotonic) for name, machine in EVERY.items()
+    )
+    _check_formats(image_report("an/image:1", {"linux/amd64": image}, verdicts, shipped_matrix()))
 
 
-def _tell(report: ImageReport) -> None:
-    """Text, JSON and SARIF are written, and the exit code is that of the status."""
+def _check_formats(report: ImageReport) -> None:
+    """The report is rendered as text, JSON and SARIF, and its exit code fits its status."""
     list(report_lines(report, verbose=True))
-    told = json.loads(json.dumps(encode(report), allow_nan=False))
-    assert told["exit_code"] == {"fit": 0, "degraded": 0, "unfit": 1, "unknown": 8}[told["status"]]
+    data = json.loads(json.dumps(encode(report), allow_nan=False))
+    assert data["exit_code"] == {"fit": 0, "degraded": 0, "unfit": 1, "unknown": 8}[data["status"]]
     json.loads(sarif_text(report))

@@ -1,4 +1,4 @@
-"""Recordings from strangers, and what children print that lie: judged whole, or refused."""
+"""Fuzzing of Snapshots from files, and of facts printed by children."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw import Raw, RawFacts
 from gpuenv.probe.target_probes import target_facts
 from tests.cli.recorded import EVERY, FIT
-from tests.fuzz.judged import whole
 from tests.fuzz.records import TEXTS, inputs_of
+from tests.fuzz.report_checks import check_machine
 
 
 @st.composite
-def recordings(draw: st.DrawFn) -> Any:  # noqa: ANN401 - plain values
-    """A recording with whole parts of it replaced."""
+def snapshot_data(draw: st.DrawFn) -> Any:  # noqa: ANN401 - plain values
+    """A Snapshot's data with some parts replaced."""
     data = encode(draw(st.sampled_from(list(EVERY.values()))))
-    parts = draw(inputs_of(Snapshot, right=draw(st.booleans())))
+    parts = draw(inputs_of(Snapshot, valid=draw(st.booleans())))
     if isinstance(parts, dict):
         data |= {name: value for name, value in parts.items() if draw(st.booleans())}
     return data
 
 
 def check_snapshot(data: Any) -> None:  # noqa: ANN401 - plain values
-    """Refused with a path, or judged and told in every form."""
+    """Data are rejected with a path, or decoded to a machine with a consistent report."""
     try:
         snapshot = decode(Snapshot, data)
     except DecodeError as error:
         assert ": " in str(error)
         return
-    whole(snapshot)
+    check_machine(snapshot)
 
 
 _CHILDREN = ("kernel", "nvml", "cuda", "target", "libraries", "files")
@@ -60,7 +60,7 @@ _RECORDS = (
     *(PciGpu, DeviceNode, DkmsBuild, CdiFile, DriverLibrary),
     *(CupyInstallation, Library, FileFault, MigInstance, GpuUser),
 )
-# Read off the code itself, so that a new fact is fuzzed without being listed.
+# Read from the code, so that a new fact is fuzzed without being listed here.
 _ASSEMBLED = "".join(path.read_text(encoding="utf-8") for path in Path(probe.__path__[0]).glob("*assembly.py"))
 _NAMES = sorted(set(re.findall(r"""\b(?:text|get|all|parts?|reading|_nvml|_named)\((?:\w+, )?"(\w+)\"""", _ASSEMBLED)))
 _SCALARS = st.one_of(TEXTS, st.none(), st.booleans(), st.integers(-2, 2), st.integers(), st.floats())
@@ -70,7 +70,7 @@ def _compound(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.one_of(
         st.lists(inner, max_size=3),
         st.dictionaries(st.one_of(st.sampled_from(_NAMES), TEXTS), inner, max_size=6),
-        st.sampled_from(_RECORDS).flatmap(lambda kind: st.lists(inputs_of(kind, right=True), max_size=3)),
+        st.sampled_from(_RECORDS).flatmap(lambda kind: st.lists(inputs_of(kind, valid=True), max_size=3)),
     )
 
 
@@ -78,8 +78,8 @@ _FACTS = st.dictionaries(st.sampled_from(_NAMES), st.recursive(_SCALARS, _compou
 
 
 @st.composite
-def printed(draw: st.DrawFn) -> dict[str, str]:
-    """The output of each child, of those that said anything."""
+def child_outputs(draw: st.DrawFn) -> dict[str, str]:
+    """The output of some children."""
     return {name: _lines(draw, draw(_FACTS)) for name in _CHILDREN if draw(st.booleans())}
 
 
@@ -87,22 +87,22 @@ def _lines(draw: st.DrawFn, facts: dict[str, Any]) -> str:
     lines: list[Any] = [{name: value} for name, value in facts.items()]
     for prefix, number in (("gpu", "index"), ("device", "ordinal")):
         for position in range(draw(st.integers(0, 2))):
-            told = {number: position, **draw(_FACTS)}
-            lines += [{f"{prefix}.{position}.{key}": fact} for key, fact in told.items()]
+            facts_of_gpu = {number: position, **draw(_FACTS)}
+            lines += [{f"{prefix}.{position}.{key}": fact} for key, fact in facts_of_gpu.items()]
     cut = draw(st.one_of(st.none(), st.integers(0, 400)))
     return "".join(f"gpuenv:{json.dumps(line)}\n" for line in lines)[:cut]
 
 
-def check_children(printed: dict[str, str]) -> None:
-    """Whatever they print, a machine comes of it that can be judged."""
-    ended = {name: ChildResult(Ending.EXITED, 0, printed.get(name, ""), "", None, 0.1, 0.0) for name in _CHILDREN}
+def check_children(outputs: dict[str, str]) -> None:
+    """Any output is assembled to a machine with a consistent report."""
+    results = {name: ChildResult(Ending.EXITED, 0, outputs.get(name, ""), "", None, 0.1, 0.0) for name in _CHILDREN}
     raw = RawFacts(
-        kernel=kernel_facts(ended["kernel"])[0],
-        nvml=nvml_facts(ended["nvml"])[0],
-        cuda=cuda_facts(ended["cuda"])[0],
-        target=target_facts(ended["target"])[0],
-        libraries=Raw(parse_facts(ended["libraries"].stdout)),
-        files=Raw(parse_facts(ended["files"].stdout)),
+        kernel=kernel_facts(results["kernel"])[0],
+        nvml=nvml_facts(results["nvml"])[0],
+        cuda=cuda_facts(results["cuda"])[0],
+        target=target_facts(results["target"])[0],
+        libraries=Raw(parse_facts(results["libraries"].stdout)),
+        files=Raw(parse_facts(results["files"].stdout)),
         sources=FIT.sources,
     )
-    whole(assemble(raw, None))
+    check_machine(assemble(raw, None))

@@ -1,4 +1,4 @@
-"""What people paste, spoilt: whatever it says, it is a machine that can be judged and told."""
+"""Fuzzing of pasted outputs, which always result in a machine with a consistent report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from gpuenv.paste.merge import conflicts
 from gpuenv.paste.partial_snapshot import gaps, known_keys, to_snapshot
 from gpuenv.paste.reader import read_paste
-from tests.fuzz.judged import shipped, whole
+from tests.fuzz.report_checks import check_machine, shipped_matrix
 
 TEXTS = [
     path.read_text(encoding="utf-8")
@@ -18,10 +18,10 @@ TEXTS = [
 
 
 def check_paste(text: str) -> None:
-    """Read as far as it goes; what it leaves open has a command, and contradictions have at least two sides."""
+    """Every gap has a key and a command, and every conflict at least two values."""
     pasted = read_paste(text)
-    snapshot = to_snapshot(pasted, shipped())
+    snapshot = to_snapshot(pasted, shipped_matrix())
     assert all(gap.ask and gap.key for gap in gaps(pasted, snapshot))
     assert all(len(entry.values) > 1 for entry in conflicts(pasted))
     assert not known_keys(snapshot) or pasted.outputs
-    whole(snapshot)
+    check_machine(snapshot)

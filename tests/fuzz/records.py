@@ -1,4 +1,4 @@
-"""Inputs that have the form of a record, or nearly: made from its type hints, so that a new field is fuzzed unasked."""
+"""Inputs in the form of a record, or nearly so, generated from its type hints, which includes new fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gpuenv.model.codec import field_names, is_record, required_fields
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
-_MOST = 3  # entries of a list or a mapping
+_MAX_ENTRIES = 3  # of a list or a mapping
 TEXTS = st.one_of(
     st.text(max_size=12),
     st.sampled_from(
@@ -76,7 +76,7 @@ _VERSIONS: dict[type, tuple[str, ...]] = {
 _NUMBERS = st.one_of(st.integers(-2, 12), st.sampled_from([-1, 2**31, 2**63, 2**64, 10**30, 12040, 13000, 80 * 2**30]))
 _FLOATS = st.one_of(st.floats(0, 100), st.sampled_from([-1.0, 1e308, 0.0]), st.integers(0, 9))
 _SCALARS: dict[type, st.SearchStrategy[Any]] = {str: TEXTS, int: _NUMBERS, float: _FLOATS, bool: st.booleans()}
-WRONG = st.one_of(
+WRONG_VALUES = st.one_of(
     st.none(),
     st.booleans(),
     _NUMBERS,
@@ -90,63 +90,63 @@ WRONG = st.one_of(
 
 
 @cache
-def inputs_of(kind: Any, *, right: bool) -> st.SearchStrategy[Any]:  # noqa: ANN401 - a type hint
-    """Plain values, as JSON gives them, for a record or any part of one.
+def inputs_of(kind: Any, *, valid: bool) -> st.SearchStrategy[Any]:  # noqa: ANN401 - a type hint
+    """Plain values, as in JSON, for a record or any part of one.
 
     Args:
         kind: the record, or the type hint of one of its fields.
-        right: of the types that the hints want throughout; else one value in a few is of another.
+        valid: whether every value has the type of its hint; if not, a few have other types.
     """
-    made = _made(kind, right=right)
-    return made if right else st.one_of(*[made] * 12, WRONG)
+    strategy = _strategy(kind, valid=valid)
+    return strategy if valid else st.one_of(*[strategy] * 12, WRONG_VALUES)
 
 
-def _made(kind: Any, *, right: bool) -> st.SearchStrategy[Any]:  # noqa: ANN401 - a type hint
+def _strategy(kind: Any, *, valid: bool) -> st.SearchStrategy[Any]:  # noqa: ANN401 - a type hint
     if kind in _VERSIONS:
         return st.sampled_from(_VERSIONS[kind])
     if is_record(get_origin(kind) or kind):
-        return _record(kind, right=right)
+        return _record(kind, valid=valid)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return st.sampled_from([member.value for member in kind])
-    return _SCALARS[kind] if kind in _SCALARS else _several(kind, right=right)
+    return _SCALARS[kind] if kind in _SCALARS else _container(kind, valid=valid)
 
 
-def _several(kind: Any, *, right: bool) -> st.SearchStrategy[Any]:  # noqa: ANN401 - a type hint
-    """A list, a mapping, or what may be null."""
+def _container(kind: Any, *, valid: bool) -> st.SearchStrategy[Any]:  # noqa: ANN401 - a type hint
+    """Strategies for a list, a mapping, or an optional value."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is tuple:
-        return st.lists(inputs_of(arguments[0], right=right), max_size=_MOST)
+        return st.lists(inputs_of(arguments[0], valid=valid), max_size=_MAX_ENTRIES)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return st.dictionaries(TEXTS, inputs_of(arguments[1], right=right), max_size=_MOST)
+        return st.dictionaries(TEXTS, inputs_of(arguments[1], valid=valid), max_size=_MAX_ENTRIES)
     (inner,) = [option for option in arguments if option is not type(None)]
-    return st.one_of(st.none(), inputs_of(inner, right=right))
+    return st.one_of(st.none(), inputs_of(inner, valid=valid))
 
 
-def _record(kind: Any, *, right: bool) -> st.SearchStrategy[Any]:  # noqa: ANN401 - a type hint
+def _record(kind: Any, *, valid: bool) -> st.SearchStrategy[Any]:  # noqa: ANN401 - a type hint
     origin = get_origin(kind) or kind
     bound = dict(zip(getattr(origin, "__parameters__", ()), get_args(kind), strict=False))
     hints = get_type_hints(origin)
-    needed: dict[str, st.SearchStrategy[Any]] = {}
-    others: dict[str, st.SearchStrategy[Any]] = {}
+    required_strategies: dict[str, st.SearchStrategy[Any]] = {}
+    optional_strategies: dict[str, st.SearchStrategy[Any]] = {}
     required = required_fields(origin)
     for name in field_names(origin):
-        made = _later(_bind(hints[name], bound), right=right)
-        (needed if right and name in required else others)[name] = made
-    return st.fixed_dictionaries(needed, optional=others)
+        strategy = _deferred(_bind(hints[name], bound), valid=valid)
+        (required_strategies if valid and name in required else optional_strategies)[name] = strategy
+    return st.fixed_dictionaries(required_strategies, optional=optional_strategies)
 
 
-def _later(hint: Any, *, right: bool) -> st.SearchStrategy[Any]:  # noqa: ANN401 - a type hint
-    return st.deferred(lambda: inputs_of(hint, right=right))
+def _deferred(hint: Any, *, valid: bool) -> st.SearchStrategy[Any]:  # noqa: ANN401 - a type hint
+    return st.deferred(lambda: inputs_of(hint, valid=valid))
 
 
 def _bind(hint: Any, bound: dict[Any, Any]) -> Any:  # noqa: ANN401 - a type hint
-    """The hint with what a generic record was given in place of its parameter."""
+    """The hint with the type parameters of a generic record replaced."""
     if hint in bound:
         return bound[hint]
     arguments = get_args(hint)
     if not arguments:
         return hint
-    given = tuple(_bind(argument, bound) for argument in arguments)
+    bound_arguments = tuple(_bind(argument, bound) for argument in arguments)
     if get_origin(hint) in (Union, types.UnionType):
-        return Union[given]  # noqa: UP007 - the parts are known at run time alone
-    return get_origin(hint)[given]
+        return Union[bound_arguments]  # noqa: UP007 - the parts are known at run time alone
+    return get_origin(hint)[bound_arguments]

@@ -1,4 +1,4 @@
-"""What is fuzzed: each reader of what others have written, with inputs that nearly are what it expects."""
+"""Fuzz targets: each reader of foreign data, with nearly valid inputs."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from gpuenv.probe.raw import RawFacts, SmiFacts
 from gpuenv.report.explanation import explanation_text
 from tests.cli.recorded import EVERY, FIT
 from tests.fuzz import images, pastes
-from tests.fuzz.judged import judge, shipped, tell, whole
-from tests.fuzz.machines import check_children, check_snapshot, printed, recordings
-from tests.fuzz.texts import spoilt, spoilt_lines
+from tests.fuzz.machines import check_children, check_snapshot, child_outputs, snapshot_data
+from tests.fuzz.mutations import mutated_lines, mutated_text
+from tests.fuzz.report_checks import check_formats, check_machine, report_of, shipped_matrix
 
 if TYPE_CHECKING:
     from hypothesis import strategies as st
@@ -57,7 +57,7 @@ _REQUIREMENTS = [key.example for key in KEYS.values()] + [
     "memory>=0.5TiB",
     "name!=x|y",
 ]
-_DEMANDS = [
+_IMAGE_REQUIREMENTS = [
     "cuda>=12.4 brand=tesla,driver>=470,driver<471 brand=unknown,driver>=535,driver<536",
     "cuda>=9.0 driver>=384",
     "arch>=7.0",
@@ -82,12 +82,12 @@ class Target:
     """A reader and its inputs.
 
     Attributes:
-        name: as it is asked for.
-        about: what is read, in a few words.
-        inputs: nearly right inputs.
-        check: reads one and holds the outcome against what must be true; whatever it raises is a finding.
-        of_bytes: bytes of the coverage-guided fuzzer to an input; null where they steer ``inputs`` instead.
-        seeds: what the coverage-guided fuzzer begins with.
+        name: the name on the command line.
+        about: a short description of the data.
+        inputs: nearly valid inputs.
+        check: reads an input and asserts properties of the result; any exception is a finding.
+        of_bytes: converts bytes of the coverage-guided fuzzer to an input; if None, they control ``inputs``.
+        seeds: the first inputs of the coverage-guided fuzzer.
     """
 
     name: str
@@ -107,7 +107,7 @@ def _encoded(texts: list[str]) -> tuple[bytes, ...]:
 
 
 def check_matrix(text: str) -> None:
-    """Refused with the line of every fault, or good enough to decide with."""
+    """A matrix is rejected with the line of every fault, or every machine is resolved with it."""
     try:
         matrix = parse(text, "m.yaml")
     except MatrixError as error:
@@ -120,7 +120,7 @@ def check_matrix(text: str) -> None:
 
 
 def check_yaml(text: str) -> None:
-    """Texts, lists and mappings, or one error."""
+    """A document is rejected, or consists of texts, lists and mappings."""
     try:
         document = strict_yaml.parse(text)
     except strict_yaml.YamlError as error:
@@ -130,7 +130,7 @@ def check_yaml(text: str) -> None:
 
 
 def check_requirement(text: str) -> None:
-    """Refused in printable words, or read the same again and held against any machine."""
+    """A requirement is rejected with a printable message, or its text is parsed again to an equal one and evaluated."""
     try:
         requirement = parse_requirement(text)
     except RequirementError as error:
@@ -143,7 +143,7 @@ def check_requirement(text: str) -> None:
 
 
 def check_config(text: str) -> None:
-    """A configuration, or its faults with file and line."""
+    """A configuration is loaded, or rejected with faults that name the file."""
     path = Path(tempfile.gettempdir()) / f"gpuenv-fuzz-{os.getpid()}.toml"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     try:
@@ -153,45 +153,45 @@ def check_config(text: str) -> None:
 
 
 def check_assume(text: str) -> None:
-    """Refused with a reason, or a machine like any other."""
+    """An assumed fact is rejected with a reason, or its machine has a consistent report."""
     try:
-        machine = assume(FIT, [text], shipped())
+        machine = assume(FIT, [text], shipped_matrix())
     except AssumeError as error:
         assert str(error).startswith("--assume ")
         return
-    tell(judge(machine))
+    check_formats(report_of(machine))
 
 
-def check_demand(text: str) -> None:
-    """Refused, or held against a machine of which all is known and one of which nothing is."""
-    found = require.requirements({"NVIDIA_REQUIRE_CUDA": text, "CUDA_VERSION": text})
-    assert set(found) <= {"NVIDIA_REQUIRE_CUDA", "CUDA_VERSION"}
+def check_image_requirement(text: str) -> None:
+    """A requirement of an image is rejected, or evaluated for a known and an unknown machine."""
+    requirements = require.requirements({"NVIDIA_REQUIRE_CUDA": text, "CUDA_VERSION": text})
+    assert set(requirements) <= {"NVIDIA_REQUIRE_CUDA", "CUDA_VERSION"}
     try:
         requirement = require.parse(text)
     except require.RequireError as error:
         assert str(error)
         return
     require.holds(requirement, require.Machine("12.4", "550.54.15", "9.0", "tesla"))
-    assert require.holds(requirement, require.Machine()), "what nobody could tell holds"
+    assert require.holds(requirement, require.Machine()), "it fails for an unknown machine"
 
 
 def check_smi(text: str) -> None:
-    """Driver, level and GPUs as far as they are to be read; what is read is judged like any other machine."""
+    """The parsed output of nvidia-smi results in a machine with a consistent report."""
     driver, cuda = nvidia_smi.parse_banner(text)
-    listed = nvidia_smi.parse_gpus(text)
-    whole(assemble(RawFacts(smi=SmiFacts("nvidia-smi", driver, cuda, listed), sources=FIT.sources), None))
-    longer = nvidia_smi_xml.parse_xml(text)
-    if longer is not None:
-        whole(assemble(RawFacts(smi=longer, sources=FIT.sources), None))
+    gpus = nvidia_smi.parse_gpus(text)
+    check_machine(assemble(RawFacts(smi=SmiFacts("nvidia-smi", driver, cuda, gpus), sources=FIT.sources), None))
+    from_xml = nvidia_smi_xml.parse_xml(text)
+    if from_xml is not None:
+        check_machine(assemble(RawFacts(smi=from_xml, sources=FIT.sources), None))
 
 
 def check_log(data: bytes) -> None:
-    """Explained or not, with confidences that are some, and the same when the text comes in other pieces."""
+    """An explanation has sorted confidences between 0 and 1, without and with the facts of a machine."""
     scanner = scan(data)
-    said = explanation(scanner)
-    machine = with_stated(Snapshot(), scanner.stated.facts, (), shipped())
-    more = explanation(scanner, machine_evidence(machine, shipped(), scanner.hits))
-    for answer in (said, more):
+    by_text = explanation(scanner)
+    machine = with_stated(Snapshot(), scanner.stated.facts, (), shipped_matrix())
+    by_text_and_facts = explanation(scanner, machine_evidence(machine, shipped_matrix(), scanner.hits))
+    for answer in (by_text, by_text_and_facts):
         assert all(0 < cause.confidence <= 1 for cause in answer.causes)
         assert [cause.confidence for cause in answer.causes] == sorted(
             (cause.confidence for cause in answer.causes), reverse=True
@@ -204,30 +204,30 @@ _YAML = ["a: [b, {c: d}]\n- x\n", "a: &b [*b]\n", "? [a]\n: |\n  text\n", MATRIX
 
 
 def _of_texts(name: str, about: str, originals: list[str], check: Callable[[str], None]) -> Target:
-    """A reader of texts: they are spoilt ones, or what the coverage-guided fuzzer makes of them."""
-    return Target(name, about, spoilt(originals), check, _text, _encoded(originals))
+    """A reader of texts, which are mutations of the originals or chosen by the coverage-guided fuzzer."""
+    return Target(name, about, mutated_text(originals), check, _text, _encoded(originals))
 
 
 TARGETS = {
     target.name: target
     for target in (
-        Target("snapshot", "a recorded machine", recordings(), check_snapshot),
-        Target("children", "what the probing children print", printed(), check_children),
-        Target("matrix", "the matrix", spoilt_lines(MATRIX), check_matrix),
+        Target("snapshot", "a Snapshot", snapshot_data(), check_snapshot),
+        Target("children", "the output of probes", child_outputs(), check_children),
+        Target("matrix", "the matrix", mutated_lines(MATRIX), check_matrix),
         _of_texts("yaml", "strict YAML", _YAML, check_yaml),
         _of_texts("requirement", "requirements of preflight", _REQUIREMENTS, check_requirement),
         _of_texts("config", "gpuenv.toml", _CONFIG, check_config),
         _of_texts("assume", "--assume", _ASSUMED, check_assume),
-        _of_texts("nvidia-require", "NVIDIA_REQUIRE_*", _DEMANDS, check_demand),
+        _of_texts("nvidia-require", "NVIDIA_REQUIRE_*", _IMAGE_REQUIREMENTS, check_image_requirement),
         _of_texts("dockerfile", "Dockerfiles", images.DOCKERFILES, images.check_dockerfile),
         _of_texts("compose", "compose files", images.COMPOSE, images.check_compose),
         Target("image", "the configuration of an image", images.CONFIGURATIONS, images.check_configuration),
-        _of_texts("smi", "what nvidia-smi prints", [*SAMPLES, *_CSV], check_smi),
-        _of_texts("paste", "what people paste", pastes.TEXTS, pastes.check_paste),
+        _of_texts("smi", "the output of nvidia-smi", [*SAMPLES, *_CSV], check_smi),
+        _of_texts("paste", "pasted outputs", pastes.TEXTS, pastes.check_paste),
         Target(
             "log",
             "error logs",
-            spoilt(LOGS).map(lambda text: text.encode("utf-8", "surrogatepass")),
+            mutated_text(LOGS).map(lambda text: text.encode("utf-8", "surrogatepass")),
             check_log,
             bytes,
             _encoded(LOGS),

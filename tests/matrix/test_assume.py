@@ -1,4 +1,4 @@
-"""Every key of --assume, the spellings people use, and what is said to a mistake."""
+"""Every key of --assume, its spellings, and the messages for invalid facts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gpuenv.model.snapshot import Container, Snapshot
 from tests.cli.recorded import FIT
 
 
-def _assume(matrix: Matrix, *given: str) -> Snapshot:
-    return assume(Snapshot(), given, matrix)
+def _assume(matrix: Matrix, *facts: str) -> Snapshot:
+    return assume(Snapshot(), facts, matrix)
 
 
-def test_host_facts(matrix: Matrix) -> None:
+def test_host_facts_are_normalized(matrix: Matrix) -> None:
     host = _assume(matrix, "os=Linux", "arch=amd64", "libc=glibc=2.36", "container=yes", "wsl=no").host
     assert (host.os.value, host.arch.value, str(host.libc.value)) == ("linux", "x86_64", "glibc-2.36")
     assert host.container.value is Container.OTHER
@@ -23,30 +23,30 @@ def test_host_facts(matrix: Matrix) -> None:
     assert host.os.source == "assumed"
 
 
-@pytest.mark.parametrize(("written", "taken"), [("macOS", "darwin"), ("win32", "windows"), ("Windows", "windows")])
-def test_an_operating_system_is_known_however_it_is_written(matrix: Matrix, written: str, taken: str) -> None:
-    assert _assume(matrix, f"os={written}").host.os.value == taken
+@pytest.mark.parametrize(("text", "name"), [("macOS", "darwin"), ("win32", "windows"), ("Windows", "windows")])
+def test_an_operating_system_has_several_spellings(matrix: Matrix, text: str, name: str) -> None:
+    assert _assume(matrix, f"os={text}").host.os.value == name
 
 
-def test_a_driver_brings_its_cuda_level(matrix: Matrix) -> None:
+def test_a_driver_version_implies_its_cuda_level(matrix: Matrix) -> None:
     driver = _assume(matrix, "driver=535.104.05").driver
     assert str(driver.version.value) == "535.104.05"
     assert driver.branch.value == 535
     assert str(driver.cuda.value) == "12.2"
 
 
-def test_a_bare_branch_stands_for_its_first_release(matrix: Matrix) -> None:
+def test_a_bare_branch_means_its_first_release(matrix: Matrix) -> None:
     assert str(_assume(matrix, "driver=580").driver.version.value) == "580.65.06"
 
 
 @pytest.mark.parametrize(
     "order", [("driver=535.104.05", "driver-cuda=13.0"), ("driver-cuda=13.0", "driver=535.104.05")]
 )
-def test_an_assumed_level_stands_whatever_the_order(order: tuple[str, str], matrix: Matrix) -> None:
+def test_an_assumed_cuda_level_overrides_the_drivers_in_either_order(order: tuple[str, str], matrix: Matrix) -> None:
     assert str(_assume(matrix, *order).driver.cuda.value) == "13.0"
 
 
-def test_several_gpus(matrix: Matrix) -> None:
+def test_repeated_gpus_are_all_assumed(matrix: Matrix) -> None:
     gpus = _assume(matrix, "gpu=V100", "gpu=h100").gpus
     assert [str(gpu.compute_capability.value) for gpu in gpus] == ["7.0", "9.0"]
 
@@ -76,18 +76,18 @@ def test_several_gpus(matrix: Matrix) -> None:
         ("Quadro RTX 6000", "7.5"),
     ],
 )
-def test_names_people_and_drivers_use(name: str, capability: str, matrix: Matrix) -> None:
+def test_a_product_name_determines_the_compute_capability(name: str, capability: str, matrix: Matrix) -> None:
     assert str(_assume(matrix, f"gpu={name}").gpus[0].compute_capability.value) == capability
 
 
-def test_counts_sizes_and_capabilities(matrix: Matrix) -> None:
+def test_gpu_count_memory_and_capability_are_parsed(matrix: Matrix) -> None:
     snapshot = _assume(matrix, "gpu=H100", "gpu-count=8", "gpu-memory=80GiB")
     assert len(snapshot.gpus) == 8
     assert snapshot.gpus[7].memory_total.value == 80 * 2**30
     assert str(_assume(matrix, "compute-capability=sm_70").gpus[0].compute_capability.value) == "7.0"
 
 
-def test_the_target(matrix: Matrix) -> None:
+def test_facts_of_the_target_are_parsed(matrix: Matrix) -> None:
     target = _assume(matrix, "python=3.14t", "cupy=cupy-cuda12x==14.2.0", "numpy=2.1.0", "package.torch=2.9.0").target
     assert str(target.python.value) == "3.14t"
     assert [(entry.distribution, entry.release) for entry in target.cupy] == [("cupy-cuda12x", "14.2.0")]
@@ -95,7 +95,7 @@ def test_the_target(matrix: Matrix) -> None:
     assert target.packages["torch"] == "2.9.0"
 
 
-def test_none_says_that_a_thing_is_not_there(matrix: Matrix) -> None:
+def test_none_means_absent(matrix: Matrix) -> None:
     snapshot = _assume(matrix, "driver=none", "gpu=none", "cupy=none", "toolkit=none")
     assert not snapshot.driver.version.known
     assert snapshot.gpus == ()
@@ -104,7 +104,7 @@ def test_none_says_that_a_thing_is_not_there(matrix: Matrix) -> None:
     assert {"driver.version", "gpus", "target.cupy", "toolkits"} <= set(snapshot.assumed)
 
 
-def test_variables(matrix: Matrix) -> None:
+def test_environment_variables_are_set_and_removed(matrix: Matrix) -> None:
     snapshot = _assume(matrix, "env.CUDA_VISIBLE_DEVICES=-1")
     assert snapshot.environment == {"CUDA_VISIBLE_DEVICES": "-1"}
     assert assume(snapshot, ["env.CUDA_VISIBLE_DEVICES="], matrix).environment == {"CUDA_VISIBLE_DEVICES": ""}
@@ -113,28 +113,28 @@ def test_variables(matrix: Matrix) -> None:
     assert mounted["NVIDIA_VISIBLE_DEVICES"] == "none"
 
 
-@pytest.mark.parametrize(("told", "left"), [("0", 1), ("1,0", 2), ("0,7,1", 1), ("-1", 0), ("", 0), ("GPU-1", 0)])
-def test_an_assumed_variable_hides_assumed_gpus(told: str, left: int, matrix: Matrix) -> None:
-    snapshot = _assume(matrix, "gpu=V100", "gpu=H100", f"env.CUDA_VISIBLE_DEVICES={told}")
-    assert snapshot.visible_count.value == left
+@pytest.mark.parametrize(("value", "count"), [("0", 1), ("1,0", 2), ("0,7,1", 1), ("-1", 0), ("", 0), ("GPU-1", 0)])
+def test_an_assumed_variable_hides_assumed_gpus(value: str, count: int, matrix: Matrix) -> None:
+    snapshot = _assume(matrix, "gpu=V100", "gpu=H100", f"env.CUDA_VISIBLE_DEVICES={value}")
+    assert snapshot.visible_count.value == count
 
 
 @pytest.mark.parametrize(
-    "told",
+    "requirement",
     ["cupy-cuda12x[ctk]==14.2.0", 'cupy_cuda12x == 14.2.0 ; platform_system == "Linux"', "CuPy-CUDA12x===14.2.0"],
 )
-def test_a_cupy_may_be_told_as_an_installer_is(told: str, matrix: Matrix) -> None:
-    target = _assume(matrix, f"cupy={told}").target
+def test_cupy_may_be_given_as_a_requirement(requirement: str, matrix: Matrix) -> None:
+    target = _assume(matrix, f"cupy={requirement}").target
     assert [(entry.distribution, entry.release) for entry in target.cupy] == [("cupy-cuda12x", "14.2.0")]
 
 
-def test_a_cupy_beside_another_is_told_by_package(matrix: Matrix) -> None:
+def test_a_second_cupy_is_given_as_a_package(matrix: Matrix) -> None:
     target = _assume(matrix, "cupy=cupy_cuda12x == 14.2.0", "package.CuPy_CUDA13x=14.2.0").target
     assert [entry.distribution for entry in target.cupy] == ["cupy-cuda12x", "cupy-cuda13x"]
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("fact", "message"),
     [
         ("drvier=580", "did you mean driver?"),
         ("driver", "expected KEY=VALUE"),
@@ -158,15 +158,15 @@ def test_a_cupy_beside_another_is_told_by_package(matrix: Matrix) -> None:
         ("glibc=new", "is no C library"),
     ],
 )
-def test_a_mistake_is_named(given: str, message: str, matrix: Matrix) -> None:
+def test_an_invalid_fact_is_reported_with_a_hint(fact: str, message: str, matrix: Matrix) -> None:
     with pytest.raises(AssumeError) as caught:
-        _assume(matrix, given)
+        _assume(matrix, fact)
     assert message in str(caught.value)
-    assert given in str(caught.value)
+    assert fact in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    "given",
+    "facts",
     [
         ("gpu=none", "gpu=V100"),
         ("gpu=none", "gpu-count=2"),
@@ -175,17 +175,17 @@ def test_a_mistake_is_named(given: str, message: str, matrix: Matrix) -> None:
         ("gpu-memory=80GiB", "gpu-count=0"),
     ],
 )
-def test_what_only_a_gpu_has_stands_beside_none(given: tuple[str, ...], matrix: Matrix) -> None:
+def test_gpu_facts_contradict_an_absent_gpu(facts: tuple[str, ...], matrix: Matrix) -> None:
     with pytest.raises(AssumeError, match="contradicts"):
-        _assume(matrix, *given)
+        _assume(matrix, *facts)
 
 
-def test_none_may_be_said_twice(matrix: Matrix) -> None:
+def test_none_may_be_repeated(matrix: Matrix) -> None:
     assert _assume(matrix, "gpu=none", "gpu=none", "gpu-count=0").gpus == ()
 
 
 @pytest.mark.parametrize(
-    ("given", "family"),
+    ("fact", "family"),
     [
         ("libc=glibc-2.36", "glibc"),
         ("libc=glibc=2.36", "glibc"),
@@ -194,14 +194,14 @@ def test_none_may_be_said_twice(matrix: Matrix) -> None:
         ("libc=musl=1.2", "musl"),
     ],
 )
-def test_a_c_library_in_every_spelling(given: str, family: str, matrix: Matrix) -> None:
-    snapshot = _assume(matrix, given)
+def test_a_c_library_has_several_spellings(fact: str, family: str, matrix: Matrix) -> None:
+    snapshot = _assume(matrix, fact)
     assert snapshot.host.libc.value is not None
     assert snapshot.host.libc.value.family == family
     assert snapshot.assumed == ("host.libc",)
 
 
-def test_an_absent_variable_hides_nothing(matrix: Matrix) -> None:
+def test_a_removed_variable_hides_no_gpu(matrix: Matrix) -> None:
     hidden = _assume(matrix, "gpu=V100", "env.CUDA_VISIBLE_DEVICES=-1")
     assert (
         hidden.visible_count.value,
@@ -212,12 +212,12 @@ def test_an_absent_variable_hides_nothing(matrix: Matrix) -> None:
     )
 
 
-def test_another_system_takes_along_what_was_of_the_former(matrix: Matrix) -> None:
+def test_another_operating_system_removes_facts_of_the_former_one(matrix: Matrix) -> None:
     linux = FIT._replace(host=FIT.host._replace(tegra=known("36.4", "/etc/nv_tegra_release")))
     host = assume(linux, ["arch=aarch64", "os=Windows"], matrix).host
     assert (host.os.value, host.arch.value) == ("windows", "aarch64")
     assert (host.libc.known, host.distribution.known, host.kernel.known, host.tegra.known) == (False,) * 4
-    assert assume(linux, ["os=linux"], matrix).host.libc == linux.host.libc  # the same system has it all
+    assert assume(linux, ["os=linux"], matrix).host.libc == linux.host.libc  # the same system keeps it
     assert str(
         assume(assume(linux, ["os=windows"], matrix), ["libc=musl-1.2", "os=linux"], matrix).host.libc.value
     ) == ("musl-1.2")
@@ -226,22 +226,22 @@ def test_another_system_takes_along_what_was_of_the_former(matrix: Matrix) -> No
     assert assume(pasted, ["os=linux"], matrix).host.libc.known
 
 
-def test_a_system_without_a_c_library_of_linux_has_none(matrix: Matrix) -> None:
+def test_windows_has_no_c_library_fact(matrix: Matrix) -> None:
     snapshot = _assume(matrix, "os=windows", "glibc=2.36")
     assert not snapshot.host.libc.known
     assert snapshot.assumed == ("host.os",)
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "hint"),
     [
         ("V100,H100", "pass each GPU separately"),
         ("V100+H100", "pass each GPU separately"),
         ("RTX 6000", "use the full name"),
     ],
 )
-def test_a_name_that_could_be_several_is_told_with_each_once(matrix: Matrix, names: str, said: str) -> None:
-    with pytest.raises(AssumeError, match=said) as caught:
+def test_an_ambiguous_gpu_name_lists_each_candidate_once(matrix: Matrix, names: str, hint: str) -> None:
+    with pytest.raises(AssumeError, match=hint) as caught:
         _assume(matrix, f"gpu={names}")
-    told = str(caught.value).split("is ambiguous: ")[1].split("; ")[0].split(", ")
-    assert len(told) == len(set(told)) >= 2
+    candidates = str(caught.value).split("is ambiguous: ")[1].split("; ")[0].split(", ")
+    assert len(candidates) == len(set(candidates)) >= 2

@@ -1,4 +1,4 @@
-"""A matrix that is none: as a process, with exit code 6, a clear message with the line, and nothing written."""
+"""Invalid matrices end the process with exit code 6 and a message that names the line, without writing a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEXT = data_path("matrix.yaml").read_text(encoding="utf-8")
 
 
 def _bomb(text: str) -> str:
-    """Each name stands for ten of the one before it: ten thousand million values, were they written out."""
+    """Each alias repeats the former one ten times: expanded, ten thousand million values."""
     names = [f"a{number}" for number in range(10)]
     lines = [f"{names[0]}: &{names[0]} [x, x, x, x, x, x, x, x, x, x]"]
     for one, other in pairwise(names):
@@ -28,16 +28,16 @@ def _with(old: str, new: str) -> Callable[[str], str]:
     return lambda text: text.replace(old, new, 1)
 
 
-# What is done to the text, a piece of the line that is meant (empty: any), and a piece of the message.
+# A change of the text, part of the faulty line (empty: any), and part of the message.
 BROKEN: dict[str, tuple[Callable[[str], str], str, str]] = {
     "broken YAML": (_with("{branch: 535, ", "{branch: 535, ["), "{branch: 535, [", ""),
     "a missing proof": (lambda text: re.sub(r", sha256: [0-9a-f]{64}", "", text, count=1), "", "a binary needs"),
     "an unknown key": (_with("{branch: 535, ", "{brunch: 535, "), "{brunch", "unknown key"),
     "a repeated key": (_with("{branch: 535,", "{branch: 535, branch: 535,"), "535, branch", "a second time"),
     "a contradiction": (_with("{branch: 535, cuda: 12.2", "{branch: 535, cuda: 9.2"), "", "older CUDA"),
-    "a source that is not there": (_with("source: banners", "source: hearsay"), "", "hearsay"),
+    "an unknown source": (_with("source: banners", "source: hearsay"), "", "hearsay"),
     "an alias bomb": (_bomb, "a0: &a0", "an alias"),
-    "nesting without end": (lambda text: text + "deep: " + "[" * 100_000, "deep: [", "levels deep"),
+    "endless nesting": (lambda text: text + "deep: " + "[" * 100_000, "deep: [", "levels deep"),
     "a file of 50 MB": (lambda text: text + "# " + "x" * 50_000_000 + "\n", "", "larger than 8388608 bytes"),
     "another schema": (_with("gpuenv.matrix/1", "gpuenv.matrix/9"), "", "gpuenv.matrix/1"),
 }
@@ -45,12 +45,12 @@ BROKEN: dict[str, tuple[Callable[[str], str], str, str]] = {
 
 @pytest.mark.parametrize(
     ("name", "command"),
-    [  # all of them read it with the same function
+    [  # all commands read it with the same function
         *((name, "matrix check") for name in BROKEN),
         *(("a contradiction", command) for command in ("resolve --no-probe", "matrix refresh")),
     ],
 )
-def test_a_bad_matrix_is_refused(name: str, command: str, tmp_path: Path) -> None:
+def test_an_invalid_matrix_is_rejected_with_the_line(name: str, command: str, tmp_path: Path) -> None:
     change, place, message = BROKEN[name]
     text = change(TEXT)
     assert text != TEXT
@@ -65,8 +65,8 @@ def test_a_bad_matrix_is_refused(name: str, command: str, tmp_path: Path) -> Non
     lines = [int(number) for number in re.findall(re.escape(f"{file}: line ") + r"(\d+):", done.stderr)]
     assert lines
     if place:
-        wanted = next(number for number, line in enumerate(text.splitlines(), 1) if place in line)
-        assert wanted in lines
+        expected = next(number for number, line in enumerate(text.splitlines(), 1) if place in line)
+        assert expected in lines
     assert max(map(len, done.stderr.splitlines())) < 400
     assert file.read_text(encoding="utf-8") == text
     assert [path.name for path in tmp_path.iterdir()] == ["m.yaml"]

@@ -1,4 +1,4 @@
-"""The matrix that is compiled when gpuenv is built."""
+"""The matrix as compiled when gpuenv is built."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpuenv.matrix.tables import Matrix
 SHIPPED = data_path("matrix.yaml")
 
 
-def same(one: Matrix, other: Matrix) -> bool:
+def equal(one: Matrix, other: Matrix) -> bool:
     return all(getattr(one, field.name) == getattr(other, field.name) for field in fields(Matrix))
 
 
@@ -25,15 +25,15 @@ def compiled(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_compiled_matrix_is_the_matrix(compiled: Path) -> None:
+def test_the_compiled_matrix_equals_the_yaml(compiled: Path) -> None:
     text = compiled.read_text(encoding="utf-8")
-    assert same(load(SHIPPED, compiled=compiled), load(SHIPPED, compiled=None))
+    assert equal(load(SHIPPED, compiled=compiled), load(SHIPPED, compiled=None))
     compiled.write_text(text.replace('"revision":"', '"revision":"1999-', 1), encoding="utf-8")
-    assert load(SHIPPED, compiled=compiled).revision.startswith("1999-"), "it is the JSON that was read"
+    assert load(SHIPPED, compiled=compiled).revision.startswith("1999-"), "the JSON was not read"
     assert not load(SHIPPED, compiled=None).revision.startswith("1999-")
 
 
-def test_the_yaml_is_read_where_it_has_changed(compiled: Path, tmp_path: Path) -> None:
+def test_a_changed_yaml_is_read_instead_of_the_compiled_matrix(compiled: Path, tmp_path: Path) -> None:
     changed = tmp_path / "changed.yaml"
     text = SHIPPED.read_text(encoding="utf-8")
     changed.write_text(f"{text}# a comment\n", encoding="utf-8")
@@ -42,7 +42,7 @@ def test_the_yaml_is_read_where_it_has_changed(compiled: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"crc32": 0, "matrix": {}}'])
-def test_the_yaml_is_read_where_the_compiled_one_is_of_no_use(compiled: Path, text: str) -> None:
+def test_the_yaml_is_read_if_the_compiled_matrix_is_invalid(compiled: Path, text: str) -> None:
     compiled.write_text(text, encoding="utf-8")
     assert load(SHIPPED, compiled=compiled).wheel_lines
     compiled.unlink()

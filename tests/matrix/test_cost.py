@@ -1,4 +1,4 @@
-"""What the matrix costs, as ratios taken in one run: times differ between machines, and on one from hour to hour."""
+"""The cost of the matrix, as ratios within one run, since times differ between machines and hours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import choose, resolve
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.snapshot import Snapshot
-from tests.matrix.asking import machine
+from tests.matrix.resolutions import machine
 from tests.matrix.table import PLATFORMS, PYTHONS
 
 pytestmark = pytest.mark.slow
@@ -26,61 +26,63 @@ pytestmark = pytest.mark.slow
 TEXT = data_path("matrix.yaml").read_text(encoding="utf-8")
 
 
-def _cheapest(work: Callable[[], object], times: int = 9) -> float:
-    """Seconds of processor time, without what others do on this machine."""
-    found = []
+def _fastest(work: Callable[[], object], times: int = 9) -> float:
+    """The least seconds of processor time, which exclude other processes."""
+    seconds = []
     for _ in range(times):
         gc.collect()
         start = time.process_time()
         work()
-        found.append(time.process_time() - start)
-    return min(found)
+        seconds.append(time.process_time() - start)
+    return min(seconds)
 
 
 def _machines(matrix: Matrix, count: int) -> list[Snapshot]:
     """Different machines of every kind."""
     random = Random(4)  # noqa: S311 - no secret
     products = [row.name for row in matrix.products]
-    found = []
+    machines = []
     for number in range(count):
         facts = (*random.choice(PLATFORMS)[1], f"python={random.choice(PYTHONS)}")
         driver = f"{random.choice(matrix.driver_branches).branch}.{number % 90}.{number // 90:02d}"
         gpus = [f"gpu={random.choice(products)}" for _ in range(random.choice((1, 1, 1, 2)))]
         try:
-            found.append(assume(Snapshot(), (*facts, f"driver={driver}", *gpus), matrix))
+            machines.append(assume(Snapshot(), (*facts, f"driver={driver}", *gpus), matrix))
         except ValueError:  # a name that several products share
-            found.append(assume(Snapshot(), (*facts, f"driver={driver}", "gpu=H100"), matrix))
-    return found
+            machines.append(assume(Snapshot(), (*facts, f"driver={driver}", "gpu=H100"), matrix))
+    return machines
 
 
-def test_loading_costs_at_most_twice_a_bare_strict_read() -> None:
-    bare = _cheapest(lambda: strict_yaml.parse(TEXT))
-    whole = _cheapest(lambda: load.parse(TEXT, "matrix.yaml"))
-    sys.stdout.write(f"load and validate: {whole * 1000:.0f} ms, {whole / bare:.2f} x a bare strict read\n")
-    assert whole <= 2 * bare
+def test_loading_costs_at_most_twice_a_strict_yaml_parse() -> None:
+    parse_only = _fastest(lambda: strict_yaml.parse(TEXT))
+    total = _fastest(lambda: load.parse(TEXT, "matrix.yaml"))
+    sys.stdout.write(f"load and validate: {total * 1000:.0f} ms, {total / parse_only:.2f} x a strict YAML parse\n")
+    assert total <= 2 * parse_only
 
 
-def test_loading_what_was_compiled_costs_a_fraction_of_a_bare_strict_read() -> None:
-    bare = _cheapest(lambda: strict_yaml.parse(TEXT))
-    again = _cheapest(lambda: load.load(data_path("matrix.yaml"), compiled=COMPILED_MATRIX))
-    sys.stdout.write(f"load what was compiled: {again * 1000:.0f} ms, {again / bare:.2f} x a bare strict read\n")
-    assert again <= bare / 4
-
-
-def test_one_resolution_is_cheaper_than_the_load(matrix: Matrix) -> None:
-    whole = _cheapest(lambda: load.parse(TEXT, "matrix.yaml"))
-    snapshot = machine(matrix, "driver=580.95.05", "gpu=V100", "gpu=H100")
-    fresh = load.parse(TEXT, "matrix.yaml")  # nothing of it is kept anywhere yet
-    first = _cheapest(lambda: resolve(snapshot, fresh), 1)
-    later = _cheapest(lambda: resolve(snapshot, matrix))
+def test_loading_the_compiled_matrix_costs_a_quarter_of_a_yaml_parse() -> None:
+    parse_only = _fastest(lambda: strict_yaml.parse(TEXT))
+    compiled = _fastest(lambda: load.load(data_path("matrix.yaml"), compiled=COMPILED_MATRIX))
     sys.stdout.write(
-        f"one resolution: first {first * 1000:.1f} ms, then {later * 1000:.1f} ms; load {whole * 1000:.0f} ms\n"
+        f"load the compiled matrix: {compiled * 1000:.0f} ms, {compiled / parse_only:.2f} x a strict YAML parse\n"
     )
-    assert first < whole
-    assert later < whole / 4
+    assert compiled <= parse_only / 4
 
 
-def test_many_machines_in_one_process(matrix: Matrix) -> None:
+def test_one_resolution_is_cheaper_than_loading(matrix: Matrix) -> None:
+    total = _fastest(lambda: load.parse(TEXT, "matrix.yaml"))
+    snapshot = machine(matrix, "driver=580.95.05", "gpu=V100", "gpu=H100")
+    fresh = load.parse(TEXT, "matrix.yaml")  # without cached results
+    first = _fastest(lambda: resolve(snapshot, fresh), 1)
+    later = _fastest(lambda: resolve(snapshot, matrix))
+    sys.stdout.write(
+        f"one resolution: first {first * 1000:.1f} ms, then {later * 1000:.1f} ms; load {total * 1000:.0f} ms\n"
+    )
+    assert first < total
+    assert later < total / 4
+
+
+def test_many_machines_in_one_process_cost_less_than_one_at_a_time(matrix: Matrix) -> None:
     machines = _machines(matrix, 10_000)
 
     def seconds(count: int) -> float:
@@ -90,24 +92,24 @@ def test_many_machines_in_one_process(matrix: Matrix) -> None:
         return time.process_time() - start
 
     seconds(500)
-    thousand, whole = seconds(1000), seconds(10_000)
+    thousand, total = seconds(1000), seconds(10_000)
     facts = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100")
     command = [sys.executable, "-m", "gpuenv", "resolve", "--no-probe", "--format", "json"]
     command += [word for fact in facts for word in ("--assume", fact)]
-    alone = []
+    separate = []
     for _ in range(5):
         start = time.perf_counter()
         subprocess.run(command, check=True, capture_output=True, timeout=60)
-        alone.append(time.perf_counter() - start)
-    each = whole / len(machines)
-    text = f"10,000 machines: {whole:.1f} s, {min(alone) / each:.0f} x cheaper a machine than one at a time"
-    sys.stdout.write(f"{text}; {whole / thousand:.1f} x the cost of 1,000\n")
-    assert min(alone) >= 20 * each
-    assert whole <= 15 * thousand
+        separate.append(time.perf_counter() - start)
+    per_machine = total / len(machines)
+    text = f"10,000 machines: {total:.1f} s, {min(separate) / per_machine:.0f} x cheaper a machine than one at a time"
+    sys.stdout.write(f"{text}; {total / thousand:.1f} x the cost of 1,000\n")
+    assert min(separate) >= 20 * per_machine
+    assert total <= 15 * thousand
 
 
-def test_growth_is_at_most_linear_in_rows(matrix: Matrix) -> None:
-    """Four times the releases cost at most six times as much."""
+def test_cost_grows_at_most_linearly_with_releases(matrix: Matrix) -> None:
+    """Four times the releases cost at most six times as much time."""
     snapshot = machine(matrix, "driver=580.95.05", "gpu=V100")
 
     def grown(factor: int) -> Matrix:
@@ -118,6 +120,6 @@ def test_growth_is_at_most_linear_in_rows(matrix: Matrix) -> None:
         return replace(matrix, wheel_lines=lines, images=(), conda_builds=())
 
     small, large = grown(1), grown(4)
-    one, four = _cheapest(lambda: resolve(snapshot, small)), _cheapest(lambda: resolve(snapshot, large))
+    one, four = _fastest(lambda: resolve(snapshot, small)), _fastest(lambda: resolve(snapshot, large))
     sys.stdout.write(f"four times the rows: {four / one:.1f} x the cost\n")
     assert four <= 6 * one

@@ -1,4 +1,4 @@
-"""What resolve names installs as named: pip and uv are asked for their plan, for every kind of target."""
+"""pip and uv plan to install exactly the chosen wheel, for every kind of target."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from packaging.version import Version
 
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.resolution import Candidate, CandidateKind, WheelChoice
-from tests.matrix.asking import chosen, resolved
-from tests.matrix.dry_runs import RefusedError, by_pip, by_uv
+from tests.matrix.dry_runs import NoSolutionError, plan_with_pip, plan_with_uv
+from tests.matrix.resolutions import choose_wheel, resolution_of
 
 pytestmark = pytest.mark.network
 
@@ -38,8 +38,8 @@ TARGETS = [
 ]
 
 
-def _holds(wheel: WheelChoice, plan: dict[str, str]) -> None:
-    """The plan has the release that was named, CUDA of its major and minors where the extra brings it, else none."""
+def _assert_plan_matches(wheel: WheelChoice, plan: dict[str, str]) -> None:
+    """Asserts that the plan has the chosen release, and CUDA wheels of fitting minors only with the extra."""
     assert plan[wheel.distribution] == wheel.version
     for text in wheel.requirements:
         requirement = Requirement(text)
@@ -54,14 +54,14 @@ def _holds(wheel: WheelChoice, plan: dict[str, str]) -> None:
         assert (lowest.major, lowest.minor) <= toolkit.release[:2] <= (highest.major, highest.minor)
 
 
-@pytest.mark.parametrize(("given", "python", "platform"), TARGETS, ids=str)
-def test_uv_installs_what_is_named(given: tuple[str, ...], python: str, platform: str, matrix: Matrix) -> None:
-    wheel = chosen(matrix, *given, f"python={python}")
-    _holds(wheel, by_uv(*wheel.requirements, python=python, platform=platform))
+@pytest.mark.parametrize(("facts", "python", "platform"), TARGETS, ids=str)
+def test_uv_installs_the_chosen_wheel(facts: tuple[str, ...], python: str, platform: str, matrix: Matrix) -> None:
+    wheel = choose_wheel(matrix, *facts, f"python={python}")
+    _assert_plan_matches(wheel, plan_with_uv(*wheel.requirements, python=python, platform=platform))
 
 
 @pytest.mark.parametrize(
-    ("given", "python", "glibc"),
+    ("facts", "python", "glibc"),
     [
         (("driver=570.86.15", "gpu=RTX 5090"), "3.12", 28),
         (("driver=580.95.05", "gpu=H100", "libc=glibc-2.17"), "3.12", 17),
@@ -69,55 +69,56 @@ def test_uv_installs_what_is_named(given: tuple[str, ...], python: str, platform
     ],
     ids=str,
 )
-def test_pip_installs_what_is_named(given: tuple[str, ...], python: str, glibc: int, matrix: Matrix) -> None:
-    wheel = chosen(matrix, *given, f"python={python}")
-    _holds(wheel, by_pip(*wheel.requirements, python=python, glibc=glibc))
+def test_pip_installs_the_chosen_wheel(facts: tuple[str, ...], python: str, glibc: int, matrix: Matrix) -> None:
+    wheel = choose_wheel(matrix, *facts, f"python={python}")
+    _assert_plan_matches(wheel, plan_with_pip(*wheel.requirements, python=python, glibc=glibc))
 
 
 @pytest.mark.parametrize(
-    ("libc", "platform", "refused"),
+    ("libc", "platform", "rejected"),
     [
         ("glibc-2.17", "x86_64-manylinux_2_17", ("cupy-cuda13x", "14.2.0", "ctk")),
         ("musl-1.2", "x86_64-unknown-linux-musl", ("cupy-cuda13x", "14.2.0", None)),
         ("musl-1.2", "x86_64-unknown-linux-musl", ("cupy-cuda12x", "14.2.0", None)),
     ],
 )
-def test_what_is_refused_cannot_be_installed_either(
-    libc: str, platform: str, refused: tuple[str, str, str | None], matrix: Matrix
+def test_a_rejected_candidate_cannot_be_installed(
+    libc: str, platform: str, rejected: tuple[str, str, str | None], matrix: Matrix
 ) -> None:
-    """CUDA 13's own wheels want glibc 2.27, and CuPy has no wheel for musl."""
-    candidate = Candidate(CandidateKind.WHEEL, *refused)
-    resolution = resolved(matrix, "driver=580.95.05", "gpu=H100", f"libc={libc}")
+    """CUDA 13's own wheels require glibc 2.27, and CuPy has no wheel for musl."""
+    candidate = Candidate(CandidateKind.WHEEL, *rejected)
+    resolution = resolution_of(matrix, "driver=580.95.05", "gpu=H100", f"libc={libc}")
     assert candidate in {entry.candidate for entry in resolution.rejected}
-    with pytest.raises(RefusedError):
-        by_uv(f"{candidate.name}{'[ctk]' if candidate.extra else ''}=={candidate.version}", platform=platform)
+    with pytest.raises(NoSolutionError):
+        plan_with_uv(f"{candidate.name}{'[ctk]' if candidate.extra else ''}=={candidate.version}", platform=platform)
 
 
-# The traps themselves: what a resolver does where nothing is pinned. Should one of them mend its ways, this tells.
+# The traps themselves: what pip and uv do without pins. These fail if a later release of them behaves otherwise.
 
 
-def test_6_without_a_pin_uv_and_pip_step_back_from_the_extra_in_silence() -> None:
-    by_libc = by_uv("cupy-cuda13x[ctk]", platform="x86_64-manylinux_2_17")
-    assert by_libc["cupy-cuda13x"] == "13.6.0"
-    assert "cuda-toolkit" not in by_libc
-    by_torch = by_uv("torch==2.11.0", "cupy-cuda12x[ctk]")
-    assert by_torch["cupy-cuda12x"] == "13.6.0"
-    assert not [name for name in by_torch if name.endswith("-cu12")]
-    assert by_pip("cupy-cuda13x[ctk]", glibc=17)["cupy-cuda13x"] == "13.6.0"
+def test_6_uv_and_pip_silently_fall_back_without_the_extra_if_unpinned() -> None:
+    for_old_glibc = plan_with_uv("cupy-cuda13x[ctk]", platform="x86_64-manylinux_2_17")
+    assert for_old_glibc["cupy-cuda13x"] == "13.6.0"
+    assert "cuda-toolkit" not in for_old_glibc
+    with_torch = plan_with_uv("torch==2.11.0", "cupy-cuda12x[ctk]")
+    assert with_torch["cupy-cuda12x"] == "13.6.0"
+    assert not [name for name in with_torch if name.endswith("-cu12")]
+    assert plan_with_pip("cupy-cuda13x[ctk]", glibc=17)["cupy-cuda13x"] == "13.6.0"
 
 
-def test_6_with_the_pin_they_refuse() -> None:
-    with pytest.raises(RefusedError, match="cuda-toolkit"):
-        by_uv("torch==2.11.0", "cupy-cuda12x[ctk]==14.2.0")
+def test_6_uv_refuses_a_pinned_extra_that_conflicts() -> None:
+    with pytest.raises(NoSolutionError, match="cuda-toolkit"):
+        plan_with_uv("torch==2.11.0", "cupy-cuda12x[ctk]==14.2.0")
 
 
-def test_7_the_extra_takes_the_newest_minor_and_a_newer_nvjitlink() -> None:
-    plan = by_uv("cupy-cuda13x[ctk]==14.2.0")
+def test_7_the_extra_installs_the_newest_minor_and_a_newer_nvjitlink() -> None:
+    plan = plan_with_uv("cupy-cuda13x[ctk]==14.2.0")
     toolkit, linker = Version(plan["cuda-toolkit"]), Version(plan["nvidia-nvjitlink"])
     assert toolkit.release[:2] == Version(plan["nvidia-cuda-nvrtc"]).release[:2]
     assert toolkit.release[:2] >= (13, 4)
     assert linker.release[:2] >= toolkit.release[:2]
-    assert Version(by_uv("cupy-cuda13x[ctk]==14.2.0", "cuda-toolkit==13.1.*")["cuda-toolkit"]).release[:2] == (13, 1)
+    pinned = plan_with_uv("cupy-cuda13x[ctk]==14.2.0", "cuda-toolkit==13.1.*")
+    assert Version(pinned["cuda-toolkit"]).release[:2] == (13, 1)
 
 
 @pytest.mark.parametrize(
@@ -128,17 +129,19 @@ def test_7_the_extra_takes_the_newest_minor_and_a_newer_nvjitlink() -> None:
         (("cupy-cuda12x",), "3.8", "12.3.0"),
     ],
 )
-def test_8_unpinned_is_not_newest(requirements: tuple[str, ...], python: str, cupy: str) -> None:
-    assert by_uv(*requirements, python=python)["cupy-cuda12x"] == cupy
+def test_8_an_unpinned_requirement_is_not_always_the_newest_release(
+    requirements: tuple[str, ...], python: str, cupy: str
+) -> None:
+    assert plan_with_uv(*requirements, python=python)["cupy-cuda12x"] == cupy
 
 
 def test_13_plain_cupy_has_no_wheel() -> None:
-    with pytest.raises(RefusedError):
-        by_uv("cupy==14.2.0")
+    with pytest.raises(NoSolutionError):
+        plan_with_uv("cupy==14.2.0")
 
 
-def test_the_matrix_knows_the_newest_toolkit(matrix: Matrix) -> None:
-    """Else it is time for ``gpuenv matrix refresh``."""
-    newest = Version(by_uv("cuda-toolkit")["cuda-toolkit"])
-    known = max(row.cuda for row in matrix.cuda_minors if row.toolkit_wheels)
-    assert (known.major, known.minor) == newest.release[:2]
+def test_the_matrix_has_the_newest_toolkit(matrix: Matrix) -> None:
+    """If it fails, run ``gpuenv matrix refresh``."""
+    newest = Version(plan_with_uv("cuda-toolkit")["cuda-toolkit"])
+    newest_known = max(row.cuda for row in matrix.cuda_minors if row.toolkit_wheels)
+    assert (newest_known.major, newest_known.minor) == newest.release[:2]

@@ -1,4 +1,4 @@
-"""matrix.yaml is strict: every fault has its line, several are told at once, and nothing is guessed."""
+"""Strict loading of matrix.yaml: all faults are reported at once, each with its line, and nothing is guessed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _broken(change: Callable[[str], str]) -> tuple[str, tuple[str, ...]]:
     return text, caught.value.faults
 
 
-def test_every_row_has_a_source_that_can_be_found(matrix: Matrix) -> None:
+def test_every_row_cites_a_listed_source(matrix: Matrix) -> None:
     for source in matrix.sources.values():
         assert source.citation
         assert source.seen
@@ -40,7 +40,7 @@ def test_every_row_has_a_source_that_can_be_found(matrix: Matrix) -> None:
     assert cited <= set(matrix.sources)
 
 
-def test_every_release_was_read_from_a_binary(matrix: Matrix) -> None:
+def test_every_release_cites_a_binary(matrix: Matrix) -> None:
     for line in matrix.wheel_lines:
         for release in line.releases:
             source = matrix.sources[release.source]
@@ -48,22 +48,22 @@ def test_every_release_was_read_from_a_binary(matrix: Matrix) -> None:
             assert (source.file or "").startswith(f"{line.name.replace('-', '_')}-{release.cupy}-")
 
 
-def test_the_traps_of_capability_sets(matrix: Matrix) -> None:
-    """The supported list is a set: no 8.8 before 13.0, 10.1 in 12.8 and 12.9 alone, 10.3 from 12.9, 10.7 from 13.4."""
-    having: dict[str, list[str]] = {}
+def test_supported_capabilities_are_a_set_not_a_range(matrix: Matrix) -> None:
+    """No 8.8 before 13.0, 10.1 in 12.8 and 12.9 alone, 10.3 from 12.9, 10.7 from 13.4."""
+    minors: dict[str, list[str]] = {}
     for row in matrix.cuda_minors:
         for capability in row.capabilities:
-            having.setdefault(str(capability), []).append(str(row.cuda))
-    assert having["8.8"][0] == "13.0"
-    assert having["10.1"] == ["12.8", "12.9"]
-    assert having["10.3"][0] == "12.9"
-    assert having["10.7"][0] == "13.4"
-    assert having["5.0"][-1] == "12.9"
-    assert having["7.0"][-1] == "12.9"
-    assert having["3.7"][-1] == "11.8"
+            minors.setdefault(str(capability), []).append(str(row.cuda))
+    assert minors["8.8"][0] == "13.0"
+    assert minors["10.1"] == ["12.8", "12.9"]
+    assert minors["10.3"][0] == "12.9"
+    assert minors["10.7"][0] == "13.4"
+    assert minors["5.0"][-1] == "12.9"
+    assert minors["7.0"][-1] == "12.9"
+    assert minors["3.7"][-1] == "11.8"
 
 
-def test_a_missing_proof_is_a_fault() -> None:
+def test_an_invalid_digest_is_a_fault() -> None:
     def cut(text: str) -> str:
         return text.replace("sha256: ", "sha256: 12", 1)
 
@@ -73,13 +73,13 @@ def test_a_missing_proof_is_a_fault() -> None:
     assert "64 hexadecimal digits" in faults[0]
 
 
-def test_an_unknown_key_is_named_with_its_line() -> None:
+def test_an_unknown_key_is_reported_with_its_line() -> None:
     text, faults = _broken(lambda text: text.replace("requires_python:", "requires_snake:", 1))
     assert f"line {_line_of('requires_snake', text)}:" in faults[0]
     assert "unknown key" in faults[0]
 
 
-def test_all_faults_of_form_are_told_at_once_each_with_its_line() -> None:
+def test_all_schema_faults_are_reported_at_once_each_with_its_line() -> None:
     changes = {
         "{branch: 535, ": "{brunch: 535, ",
         "ptx: 9.5,": "ptx: 9.5, foo: bar,",
@@ -87,29 +87,29 @@ def test_all_faults_of_form_are_told_at_once_each_with_its_line() -> None:
         "compute_capability: 8.9, pci: [2838]": "compute_capability: many, pci: [2838]",
     }
 
-    def spoil(text: str) -> str:
+    def corrupt(text: str) -> str:
         for old, new in changes.items():
             assert old in text
             text = text.replace(old, new, 1)
         return text
 
-    text, faults = _broken(spoil)
+    text, faults = _broken(corrupt)
     assert len(faults) == len(changes)
     for new, fault in zip(("brunch", "linux: nothing", "foo: bar", "capability: many"), faults, strict=True):
         assert fault.startswith(f"m.yaml: line {_line_of(new, text)}: ")
 
 
-def test_all_that_is_not_plain_is_told_at_once() -> None:
-    def spoil(text: str) -> str:
+def test_all_yaml_extensions_are_reported_at_once() -> None:
+    def corrupt(text: str) -> str:
         text = text.replace("{branch: 535, ", "{branch: 535, branch: 536, ", 1)
         return text.replace("{branch: 580, ", "{branch: !mine 580, ", 1) + "more: &a [x]\nyet: *a\n"
 
-    text, faults = _broken(spoil)
+    text, faults = _broken(corrupt)
     for fault, mark in zip(faults, ("branch: 536", "!mine", "more: &a"), strict=True):
-        assert f"line {_line_of(mark, text)}:" in fault  # an alias is told where its anchor stands
+        assert f"line {_line_of(mark, text)}:" in fault  # an alias is reported at its anchor
 
 
-def test_all_contradictions_are_told_at_once() -> None:
+def test_all_contradictions_are_reported_at_once() -> None:
     def contradict(text: str) -> str:
         text = text.replace("cuda: 12.2, first: 535.54.03", "cuda: 11.9, first: 535.54.03")
         return text.replace("source: banners}", "source: hearsay}", 1)
@@ -156,7 +156,7 @@ def test_all_contradictions_are_told_at_once() -> None:
         ("linux: 595.45.04, ", "linux: 585.45.04, ", "CUDA 13.2 has an older driver than CUDA 13.1"),
     ],
 )
-def test_what_must_hold_beyond_the_form(old: str, new: str, message: str) -> None:
+def test_an_inconsistent_matrix_is_rejected(old: str, new: str, message: str) -> None:
     _, faults = _broken(lambda text: text.replace(old, new, 1))
     assert any(message in fault for fault in faults), faults
     assert all(re.match(r"m\.yaml: line \d+: ", fault) for fault in faults)
@@ -173,13 +173,13 @@ def test_what_must_hold_beyond_the_form(old: str, new: str, message: str) -> Non
         ("? [1]\n: 2\n", "line 1: a key that is not text"),
     ],
 )
-def test_yaml_that_is_not_plain_is_refused(text: str, message: str) -> None:
+def test_yaml_extensions_are_rejected(text: str, message: str) -> None:
     with pytest.raises(YamlError) as caught:
         parse_yaml(text)
     assert message in str(caught.value)
 
 
-def test_scalars_are_the_text_that_was_written() -> None:
+def test_scalars_are_read_as_text() -> None:
     document = parse_yaml("version: 12.10\nanswer: no\nnothing: null\nquoted: 'null'\noctal: 0777\n")
     assert document.value == {"version": "12.10", "answer": "no", "nothing": None, "quoted": "null", "octal": "0777"}
 
@@ -194,17 +194,17 @@ def test_scalars_are_the_text_that_was_written() -> None:
         f"- '{']' * 20_000}'\n- {'[' * 20_000}{']' * 20_000}",
     ],
 )
-def test_nesting_without_end_is_refused_before_it_costs_anything(text: str) -> None:
+def test_deep_nesting_is_rejected_at_little_cost(text: str) -> None:
     with pytest.raises(YamlError, match=r"line \d+: nested more than 50 levels deep"):
         parse_yaml(text)
 
 
 @pytest.mark.parametrize("text", ["a: b # " + "[" * 100, f"a: '{'{' * 100}'", "a: |\n" + "  echo '\\033[32m'\n" * 100])
-def test_brackets_of_comments_and_texts_nest_nothing(text: str) -> None:
+def test_brackets_in_comments_and_texts_are_not_nesting(text: str) -> None:
     assert parse_yaml(text).value
 
 
-def test_an_alias_bomb_costs_nothing() -> None:
+def test_an_alias_bomb_is_rejected() -> None:
     bomb = "a: &a [x, x, x]\n" + "".join(
         f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(20)
     )
@@ -213,7 +213,7 @@ def test_an_alias_bomb_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "schema: gpuenv.matrix/2\n", "just words"])
-def test_a_file_that_is_no_matrix(text: str, tmp_path: Path) -> None:
+def test_another_file_is_rejected_as_a_matrix(text: str, tmp_path: Path) -> None:
     path = tmp_path / "m.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(MatrixError, match=r"gpuenv\.matrix/1"):

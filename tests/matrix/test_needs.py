@@ -1,4 +1,4 @@
-"""What the resolver takes out of a Snapshot."""
+"""The facts that the resolver derives from a Snapshot."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from gpuenv.model.versions import CudaVersion, DriverVersion
         ("999.10.01", "14.0", "/usr/lib/x86_64-linux-gnu/libcuda.so.1", False),
     ],
 )
-def test_a_compatibility_libcuda_is_told_from_a_branch_of_its_own(
+def test_a_compatibility_libcuda_is_distinguished_from_an_unknown_branch(
     driver: str, level: str, library: str, *, compat: bool, matrix: Matrix
 ) -> None:
-    """JetPack's branch 540 lies between two known ones and has a level of its own."""
-    read = Driver(
+    """JetPack's branch 540 lies between two known ones and has its own CUDA level."""
+    facts = Driver(
         version=known(DriverVersion.parse(driver), "nvml"),
         cuda=known(CudaVersion.parse(level), "libcuda"),
         cuda_library=known(library, "the loader"),
     )
-    assert compat_in_use(Snapshot()._replace(driver=read), matrix) is compat
+    assert compat_in_use(Snapshot()._replace(driver=facts), matrix) is compat
 
 
 @pytest.mark.parametrize(
     ("name", "capability"),
     [
-        ("GeForce 210", "1.2"),  # and not the board PG509-210
+        ("GeForce 210", "1.2"),  # not the board PG509-210
         ("GeForce 209", None),
         ("GTX 580", "2.0"),
         ("Tesla C2070", "2.0"),
         ("Quadro 6000", "2.0"),
         ("Quadro RTX 6000", "7.5"),
-        ("GeForce GT 730", "3.5"),  # one of this name is older
+        ("GeForce GT 730", "3.5"),  # an older product has this name too
         ("NVIDIA GeForce RTX 3090", "8.6"),
         ("GRID A100D-20C", "8.0"),
         ("GRID V100DX-32Q", "7.0"),
@@ -55,9 +55,9 @@ def test_a_compatibility_libcuda_is_told_from_a_branch_of_its_own(
         ("NVIDIA L40S-48C", "8.9"),
     ],
 )
-def test_the_capability_of_a_name(name: str, capability: str | None, matrix: Matrix) -> None:
-    found = capability_by_name(name, matrix)
-    assert (str(found) if found else None) == capability
+def test_a_gpu_name_determines_the_compute_capability(name: str, capability: str | None, matrix: Matrix) -> None:
+    result = capability_by_name(name, matrix)
+    assert (str(result) if result else None) == capability
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,8 @@ def test_the_capability_of_a_name(name: str, capability: str | None, matrix: Mat
         ("NVIDIA GeForce", None),
     ],
 )
-def test_the_capability_of_the_beginning_of_a_name(beginning: str, capability: str | None, matrix: Matrix) -> None:
-    found = capability_by_beginning(beginning, matrix)
-    assert (str(found) if found else None) == capability
+def test_an_unambiguous_prefix_of_a_gpu_name_determines_the_capability(
+    beginning: str, capability: str | None, matrix: Matrix
+) -> None:
+    result = capability_by_beginning(beginning, matrix)
+    assert (str(result) if result else None) == capability

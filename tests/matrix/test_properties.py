@@ -1,4 +1,4 @@
-"""What holds for every machine: resolve never raises, order does not matter, and only named rules take a choice."""
+"""Properties of every resolution: resolve never raises, order does not matter, and only named rules reject a wheel."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _PROFILE = settings(max_examples=40, deadline=None, suppress_health_check=[Healt
 def _snapshot(
     driver: str, python: str = "3.12", platform: tuple[str, str] = ("linux", "x86_64"), libc: str = "glibc-2.36"
 ) -> Snapshot:
-    given_facts = (f"os={platform[0]}", f"arch={platform[1]}", f"libc={libc}", f"python={python}", f"driver={driver}")
-    return assume(Snapshot(), given_facts, MATRIX)
+    facts = (f"os={platform[0]}", f"arch={platform[1]}", f"libc={libc}", f"python={python}", f"driver={driver}")
+    return assume(Snapshot(), facts, MATRIX)
 
 
 def _with_gpus(snapshot: Snapshot, capabilities: list[str]) -> Snapshot:
@@ -53,7 +53,9 @@ def _fitting(resolution: Resolution) -> set[Candidate]:
 
 @given(_drivers, st.lists(_capabilities, max_size=3), _pythons, _platforms, _libcs)
 @_PROFILE
-def test_resolve_is_total(driver: str, gpus: list[str], python: str, platform: tuple[str, str], libc: str) -> None:
+def test_every_machine_is_resolved_with_an_explanation(
+    driver: str, gpus: list[str], python: str, platform: tuple[str, str], libc: str
+) -> None:
     resolution = resolve(_with_gpus(_snapshot(driver, python, platform, libc), gpus), MATRIX)
     assert resolution.explanation
     if resolution.wheel is None:
@@ -62,7 +64,7 @@ def test_resolve_is_total(driver: str, gpus: list[str], python: str, platform: t
 
 @given(_drivers, st.lists(_capabilities, max_size=3), _pythons, _platforms, _libcs)
 @_PROFILE
-def test_choosing_alone_is_choosing_among_all(
+def test_choose_and_resolve_agree_on_the_wheel(
     driver: str, gpus: list[str], python: str, platform: tuple[str, str], libc: str
 ) -> None:
     snapshot = _with_gpus(_snapshot(driver, python, platform, libc), gpus)
@@ -71,7 +73,7 @@ def test_choosing_alone_is_choosing_among_all(
 
 @given(_drivers, _drivers, st.lists(_capabilities, min_size=1, max_size=3), _pythons, _platforms)
 @_PROFILE
-def test_a_newer_driver_loses_a_candidate_only_by_leaving_a_gpu_behind(
+def test_a_newer_driver_rejects_a_candidate_only_for_an_unsupported_gpu(
     one: str, other: str, gpus: list[str], python: str, platform: tuple[str, str]
 ) -> None:
     older, newer = sorted((one, other), key=int)
@@ -84,12 +86,12 @@ def test_a_newer_driver_loses_a_candidate_only_by_leaving_a_gpu_behind(
 
 @given(_drivers, st.lists(_capabilities, min_size=1, max_size=2), _capabilities, _pythons, _platforms)
 @_PROFILE
-def test_an_added_gpu_never_widens_the_choice(
+def test_an_added_gpu_never_adds_a_candidate(
     driver: str, gpus: list[str], added: str, python: str, platform: tuple[str, str]
 ) -> None:
-    alone = _fitting(resolve(_with_gpus(_snapshot(driver, python, platform), gpus), MATRIX))
-    together = _fitting(resolve(_with_gpus(_snapshot(driver, python, platform), [*gpus, added]), MATRIX))
-    assert together <= alone
+    before = _fitting(resolve(_with_gpus(_snapshot(driver, python, platform), gpus), MATRIX))
+    after = _fitting(resolve(_with_gpus(_snapshot(driver, python, platform), [*gpus, added]), MATRIX))
+    assert after <= before
 
 
 @given(
@@ -106,26 +108,26 @@ def test_an_added_gpu_never_widens_the_choice(
     st.randoms(use_true_random=False),
 )
 @_PROFILE
-def test_what_is_told_is_not_assumed_and_only_narrows_the_choice(facts: dict[str, str], random: Random) -> None:
-    told = [f"{key}={value}" for key, value in facts.items()]
-    resolution = resolve(assume(Snapshot(), told, MATRIX), MATRIX)
+def test_given_facts_are_not_assumed_and_only_narrow_the_choice(facts: dict[str, str], random: Random) -> None:
+    options = [f"{key}={value}" for key, value in facts.items()]
+    resolution = resolve(assume(Snapshot(), options, MATRIX), MATRIX)
     guessed = (entry.fact for entry in resolution.assumptions if entry.value != BY_CALLER)
     assumed = [fact for facts_of_one in guessed for fact in facts_of_one.split(" and ")]
     assert len(assumed) == len(set(assumed))
     assert not {fact.rpartition(".")[2] for fact in assumed} & set(facts)
-    # But for the platform: where nothing is known of it, it is taken for the most common one.
-    others = [text for text in told if not text.startswith(("os=", "arch="))]
-    fewer = [*(set(told) - set(others)), *random.sample(others, random.randrange(len(others) + 1))]
+    # All but the platform, whose default is the most common one.
+    others = [text for text in options if not text.startswith(("os=", "arch="))]
+    fewer = [*(set(options) - set(others)), *random.sample(others, random.randrange(len(others) + 1))]
     assert _fitting(resolution) <= _fitting(resolve(assume(Snapshot(), fewer, MATRIX), MATRIX))
 
 
 @given(_drivers, st.lists(_capabilities, max_size=2), st.randoms(use_true_random=False))
 @_PROFILE
-def test_the_order_of_rows_does_not_matter(driver: str, gpus: list[str], random: Random) -> None:
+def test_the_order_of_matrix_rows_does_not_matter(driver: str, gpus: list[str], random: Random) -> None:
     def shuffled(rows: tuple[T, ...]) -> tuple[T, ...]:
         return tuple(random.sample(rows, len(rows)))
 
-    mixed = replace(
+    shuffled_matrix = replace(
         MATRIX,
         driver_branches=shuffled(MATRIX.driver_branches),
         cuda_minors=shuffled(MATRIX.cuda_minors),
@@ -134,7 +136,7 @@ def test_the_order_of_rows_does_not_matter(driver: str, gpus: list[str], random:
         wheel_lines=tuple(line._replace(releases=shuffled(line.releases)) for line in shuffled(MATRIX.wheel_lines)),
     )
     snapshot = _with_gpus(_snapshot(driver), gpus)
-    straight, crooked = resolve(snapshot, MATRIX), resolve(snapshot, mixed)
-    assert crooked.wheel == straight.wheel
-    assert crooked.next_better == straight.next_better
-    assert set(crooked.rejected) == set(straight.rejected)
+    ordered, unordered = resolve(snapshot, MATRIX), resolve(snapshot, shuffled_matrix)
+    assert unordered.wheel == ordered.wheel
+    assert unordered.next_better == ordered.next_better
+    assert set(unordered.rejected) == set(ordered.rejected)

@@ -1,4 +1,4 @@
-"""Whether a release is in a range."""
+"""Version ranges, and equality of releases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpuenv.matrix.ranges import same_release, within
 
 
 @pytest.mark.parametrize(
-    ("release", "wanted", "is_within"),
+    ("release", "specifier", "is_within"),
     [
         ("13.5.0", ">=13.5,<14", True),
         ("14.2", "!=14.2.0", False),
@@ -19,12 +19,12 @@ from gpuenv.matrix.ranges import same_release, within
         ("2.4.1+cu124", ">=2.4", True),
     ],
 )
-def test_a_release_is_in_a_range_as_pip_has_it(release: str, wanted: str, *, is_within: bool) -> None:
-    assert within(release, wanted) is is_within
+def test_a_range_contains_the_releases_that_pip_accepts(release: str, specifier: str, *, is_within: bool) -> None:
+    assert within(release, specifier) is is_within
 
 
 @pytest.mark.parametrize("release", ["", "unknown", "1..2", "1.x", "-1"])
-def test_what_is_no_version_is_refused(release: str) -> None:
+def test_an_invalid_version_is_rejected(release: str) -> None:
     with pytest.raises(InvalidVersion):
         within(release, ">=1")
 
@@ -33,5 +33,5 @@ def test_what_is_no_version_is_refused(release: str) -> None:
     ("one", "other", "same"),
     [("1.0", "1.0.0", True), ("1.0", "1.1", False), ("of a fork", "of a fork", True), ("9" * 5000, "1", False)],
 )
-def test_two_spellings_of_one_release(one: str, other: str, *, same: bool) -> None:
+def test_spellings_of_one_release_are_equal(one: str, other: str, *, same: bool) -> None:
     assert same_release(one, other) is same

@@ -1,4 +1,4 @@
-"""What resolve answers for machines of every generation, each with its rejections and sources."""
+"""Resolutions of machines of every generation, with their rejections and sources."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gpuenv.matrix.tables import Matrix
 from gpuenv.model.resolution import BY_CALLER, CandidateKind, ConstraintName
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import CudaVersion
-from tests.matrix.asking import resolved
+from tests.matrix.resolutions import resolution_of
 
 
 @dataclass(frozen=True)
 class Answer:
-    given: tuple[str, ...]
+    facts: tuple[str, ...]
     line: str
     version: str | None = None
 
@@ -44,9 +44,9 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: " ".join(answer.given))
-def test_answers(answer: Answer, matrix: Matrix) -> None:
-    resolution = resolved(matrix, *answer.given)
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: " ".join(answer.facts))
+def test_each_machine_gets_its_wheel_line(answer: Answer, matrix: Matrix) -> None:
+    resolution = resolution_of(matrix, *answer.facts)
     assert resolution.wheel is not None, resolution.explanation
     assert resolution.wheel.distribution == answer.line
     if answer.version is not None:
@@ -59,7 +59,7 @@ def test_answers(answer: Answer, matrix: Matrix) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "constraint"),
+    ("facts", "constraint"),
     [
         (("driver=418.87", "gpu=GTX 1080 Ti"), ConstraintName.DRIVER_MINIMUM),
         (("driver=580.95.05", "gpu=H100", "python=3.6"), ConstraintName.PYTHON),
@@ -72,8 +72,10 @@ def test_answers(answer: Answer, matrix: Matrix) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_nothing_fits(given: tuple[str, ...], constraint: ConstraintName, matrix: Matrix) -> None:
-    resolution = resolved(matrix, *given)
+def test_every_wheel_is_rejected_for_the_same_constraint(
+    facts: tuple[str, ...], constraint: ConstraintName, matrix: Matrix
+) -> None:
+    resolution = resolution_of(matrix, *facts)
     assert resolution.wheel is None
     by_candidate: dict[object, set[ConstraintName]] = {}
     for entry in resolution.rejected:
@@ -83,8 +85,8 @@ def test_nothing_fits(given: tuple[str, ...], constraint: ConstraintName, matrix
     assert all(constraint in names or ConstraintName.NOT_YANKED in names for names in by_candidate.values())
 
 
-def test_the_smallest_change_is_named(matrix: Matrix) -> None:
-    better = resolved(matrix, "driver=418.87", "gpu=GTX 1080 Ti").next_better
+def test_the_next_better_choice_is_the_smallest_change(matrix: Matrix) -> None:
+    better = resolution_of(matrix, "driver=418.87", "gpu=GTX 1080 Ti").next_better
     assert better is not None
     assert better.candidate.name == "cupy-cuda11x"
     assert [(change.fact, change.needed) for change in better.changes] == [
@@ -93,65 +95,63 @@ def test_the_smallest_change_is_named(matrix: Matrix) -> None:
 
 
 def test_the_next_better_line_needs_a_newer_driver(matrix: Matrix) -> None:
-    better = resolved(matrix, "driver=535.104.05", "gpu=H100").next_better
+    better = resolution_of(matrix, "driver=535.104.05", "gpu=H100").next_better
     assert better is not None
     assert better.candidate.name == "cupy-cuda13x"
     assert [change.needed for change in better.changes] == [">= 580.65.06"]
 
 
-def test_no_driver_helps_a_volta_to_cuda_13(matrix: Matrix) -> None:
-    assert resolved(matrix, "driver=580.95.05", "gpu=V100").next_better is None
+def test_no_driver_enables_cuda_13_on_a_volta_gpu(matrix: Matrix) -> None:
+    assert resolution_of(matrix, "driver=580.95.05", "gpu=V100").next_better is None
 
 
-def test_blackwell_pins_the_toolkit_to_the_minors_that_know_it(matrix: Matrix) -> None:
-    wheel = resolved(matrix, "driver=570.86.15", "gpu=RTX 5090").wheel
+def test_blackwell_pins_the_toolkit_to_the_minors_that_support_it(matrix: Matrix) -> None:
+    wheel = resolution_of(matrix, "driver=570.86.15", "gpu=RTX 5090").wheel
     assert wheel is not None
     assert wheel.nvrtc is not None
     assert wheel.nvrtc.lowest == CudaVersion(12, 8)
     assert "cuda-toolkit>=12.8,<13" in wheel.requirements
 
 
-def test_b300_needs_nvrtc_12_9_since_12_8_lacks_it(matrix: Matrix) -> None:
-    """Trap: CuPy asks NVRTC 12.8 for sm_103, which it does not know, although 12.8 knows 10.0 and 12.0."""
-    wheel = resolved(matrix, "driver=575.57.08", "gpu=B300").wheel
+def test_b300_requires_nvrtc_12_9(matrix: Matrix) -> None:
+    """Trap: CuPy requests sm_103, which NVRTC 12.8 does not support, although it supports 10.0 and 12.0."""
+    wheel = resolution_of(matrix, "driver=575.57.08", "gpu=B300").wheel
     assert wheel is not None
     assert wheel.nvrtc is not None
     assert wheel.nvrtc.lowest == CudaVersion(12, 9)
 
 
-def test_an_old_libc_refuses_the_extra_of_cuda_13(matrix: Matrix) -> None:
-    """Trap: on glibc < 2.27, cupy-cuda13x[ctk] makes resolvers step back to a CuPy without CUDA libraries."""
-    resolution = resolved(matrix, "driver=580.95.05", "gpu=H100", "libc=glibc-2.17")
+def test_an_old_glibc_rejects_the_extra_of_cuda_13(matrix: Matrix) -> None:
+    """Trap: on glibc < 2.27, cupy-cuda13x[ctk] makes installers fall back to a CuPy without CUDA libraries."""
+    resolution = resolution_of(matrix, "driver=580.95.05", "gpu=H100", "libc=glibc-2.17")
     assert resolution.wheel is not None
     assert (resolution.wheel.distribution, resolution.wheel.extra) == ("cupy-cuda13x", None)
     assert resolution.wheel.needs_toolkit is not None
 
 
-def test_a_fitting_toolkit_on_the_host_makes_the_extra_needless(matrix: Matrix) -> None:
-    wheel = resolved(matrix, "driver=580.95.05", "gpu=H100", "toolkit=13.1").wheel
+def test_a_fitting_toolkit_on_the_host_replaces_the_extra(matrix: Matrix) -> None:
+    wheel = resolution_of(matrix, "driver=580.95.05", "gpu=H100", "toolkit=13.1").wheel
     assert wheel is not None
     assert wheel.extra is None
     assert "fits" in (wheel.needs_toolkit or "")
 
 
 @pytest.mark.parametrize(("toolkit", "line"), [("12.2", "cupy-cuda12x"), ("13.0", "cupy-cuda13x")])
-def test_of_two_lines_without_an_extra_the_one_whose_libraries_are_there_is_taken(
-    matrix: Matrix, toolkit: str, line: str
-) -> None:
-    """NumPy 1 goes with CuPy 13.6 at most, whose wheels bring no libraries: the other line would need a second CUDA."""
-    wheel = resolved(matrix, "driver=580.95.05", "gpu=H100", "numpy=1.26.4", f"toolkit={toolkit}").wheel
+def test_a_line_without_an_extra_is_chosen_by_the_hosts_libraries(matrix: Matrix, toolkit: str, line: str) -> None:
+    """NumPy 1 requires CuPy 13.6 or older, whose wheels have no libraries: the other line would need a second CUDA."""
+    wheel = resolution_of(matrix, "driver=580.95.05", "gpu=H100", "numpy=1.26.4", f"toolkit={toolkit}").wheel
     assert wheel is not None
     assert (wheel.distribution, wheel.version) == (line, "13.6.0")
 
 
 def test_a_toolkit_of_another_major_does_not_count(matrix: Matrix) -> None:
-    wheel = resolved(matrix, "driver=580.95.05", "gpu=H100", "toolkit=12.4").wheel
+    wheel = resolution_of(matrix, "driver=580.95.05", "gpu=H100", "toolkit=12.4").wheel
     assert wheel is not None
     assert wheel.extra == "ctk"
 
 
 @pytest.mark.parametrize(
-    ("told", "assumed"),
+    ("extra", "assumed"),
     [
         ((), ("host.os and host.arch", "linux-x86_64")),
         (("os=windows",), ("host.arch", "x86_64")),
@@ -159,33 +159,33 @@ def test_a_toolkit_of_another_major_does_not_count(matrix: Matrix) -> None:
         (("os=windows", "arch=arm64"), None),
     ],
 )
-def test_half_a_platform_is_completed_and_said(
-    told: tuple[str, ...], assumed: tuple[str, str] | None, matrix: Matrix
+def test_an_incomplete_platform_is_completed_by_an_assumption(
+    extra: tuple[str, ...], assumed: tuple[str, str] | None, matrix: Matrix
 ) -> None:
-    resolution = resolve(assume(Snapshot(), ("driver=580.95.05", "gpu=H100", *told), matrix), matrix)
+    resolution = resolve(assume(Snapshot(), ("driver=580.95.05", "gpu=H100", *extra), matrix), matrix)
     guessed = [(entry.fact, entry.value) for entry in resolution.assumptions if entry.value != BY_CALLER]
     assert [entry for entry in guessed if entry[0].startswith(("host.os", "host.arch"))] == [assumed] * bool(assumed)
 
 
-def test_a_mac_of_whatever_architecture_has_no_wheel(matrix: Matrix) -> None:
+def test_macos_has_no_wheel_on_an_unknown_architecture(matrix: Matrix) -> None:
     resolution = resolve(assume(Snapshot(), ("driver=580.95.05", "gpu=H100", "os=darwin"), matrix), matrix)
     assert resolution.wheel is None
     assert "darwin" in resolution.explanation
 
 
 @pytest.mark.parametrize(
-    ("told", "refused"), [((), False), (("driver-cuda=12.0",), True), (("driver-cuda=12.8",), False)]
+    ("extra", "rejected"), [((), False), (("driver-cuda=12.0",), True), (("driver-cuda=12.8",), False)]
 )
-def test_ptx_serves_a_gpu_unless_the_driver_is_known_to_be_too_old_for_it(
-    told: tuple[str, ...], *, refused: bool, matrix: Matrix
+def test_ptx_serves_a_gpu_unless_the_driver_is_known_to_be_too_old(
+    extra: tuple[str, ...], *, rejected: bool, matrix: Matrix
 ) -> None:
     """cupy-cuda12x 13.3.0 was built with CUDA 12.6, has PTX of 9.0 and no code for Blackwell."""
-    resolution = resolve(assume(Snapshot(), ("compute-capability=10.0", *told), matrix), matrix)
+    resolution = resolve(assume(Snapshot(), ("compute-capability=10.0", *extra), matrix), matrix)
     reasons = {entry.constraint for entry in resolution.rejected if entry.candidate.version == "13.3.0"}
-    assert (ConstraintName.WHEEL_HAS_CODE_FOR_GPU in reasons) is refused
+    assert (ConstraintName.WHEEL_HAS_CODE_FOR_GPU in reasons) is rejected
 
 
-def test_what_is_unknown_is_assumed_and_said(matrix: Matrix) -> None:
+def test_unknown_facts_are_listed_as_assumptions(matrix: Matrix) -> None:
     resolution = resolve(assume(Snapshot(), ("gpu=H100",), matrix), matrix)
     facts = {entry.fact for entry in resolution.assumptions}
     assert "driver.version" in facts
@@ -201,14 +201,14 @@ def test_what_is_unknown_is_assumed_and_said(matrix: Matrix) -> None:
         ("3.7", "cp37-cp37m-manylinux1_x86_64"),
     ],
 )
-def test_the_wheel_has_the_tags_of_its_file(python: str, tag: str, matrix: Matrix) -> None:
-    wheel = resolved(matrix, "driver=580.95.05", "gpu=A100", f"python={python}").wheel
+def test_the_wheel_has_the_tags_of_its_file_name(python: str, tag: str, matrix: Matrix) -> None:
+    wheel = resolution_of(matrix, "driver=580.95.05", "gpu=A100", f"python={python}").wheel
     assert wheel is not None
     assert wheel.tags == (tag,)
 
 
-def test_a_driver_newer_than_the_matrix_is_no_forward_compatibility(matrix: Matrix) -> None:
-    resolution = resolved(matrix, "driver=999.10.01", "gpu=H100")
+def test_a_driver_newer_than_the_matrix_is_accepted(matrix: Matrix) -> None:
+    resolution = resolution_of(matrix, "driver=999.10.01", "gpu=H100")
     assert resolution.wheel is not None
     assert resolution.wheel.distribution == "cupy-cuda13x"
 
@@ -218,7 +218,7 @@ def test_a_yanked_release_is_never_chosen(matrix: Matrix) -> None:
     assert yanked
     rejected = {
         entry.candidate.version
-        for entry in resolved(matrix, "driver=470", "gpu=K80").rejected
+        for entry in resolution_of(matrix, "driver=470", "gpu=K80").rejected
         if entry.constraint is ConstraintName.NOT_YANKED
     }
     assert rejected == yanked
@@ -226,20 +226,20 @@ def test_a_yanked_release_is_never_chosen(matrix: Matrix) -> None:
 
 def test_the_driver_level_alone_is_not_the_wheel_line(matrix: Matrix) -> None:
     """Trap: R565 reports CUDA 12.7, for which no toolkit exists."""
-    wheel = resolved(matrix, "driver=565", "gpu=A100").wheel
+    wheel = resolution_of(matrix, "driver=565", "gpu=A100").wheel
     assert wheel is not None
     assert wheel.distribution == "cupy-cuda12x"
 
 
-def test_what_is_below_the_matrix_is_said_to_be(matrix: Matrix) -> None:
-    resolution = resolved(matrix, "driver=390.157", "gpu=GTX 980", "cupy=cupy-cuda102==10.6.0")
+def test_versions_older_than_the_matrix_are_reported_as_such(matrix: Matrix) -> None:
+    resolution = resolution_of(matrix, "driver=390.157", "gpu=GTX 980", "cupy=cupy-cuda102==10.6.0")
     assert resolution.wheel is None
     assert "Driver 390.157 is older than the matrix covers (branch 418 and newer)." in resolution.explanation
     assert "cupy-cuda102 10.6.0 is older than the matrix covers (CuPy 11.3.0 and newer)." in resolution.explanation
 
 
 @pytest.mark.parametrize(
-    ("given", "line"),
+    ("facts", "line"),
     [
         (("driver=450.51.06", "gpu=A100"), "cupy-cuda110"),
         (("driver=440.33.01", "gpu=V100"), "cupy-cuda102"),
@@ -247,22 +247,22 @@ def test_what_is_below_the_matrix_is_said_to_be(matrix: Matrix) -> None:
         (("driver-cuda=10.1", "gpu=V100"), None),
     ],
 )
-def test_the_old_lines_serve_old_drivers_and_gpus_alone(
-    given: tuple[str, ...], line: str | None, matrix: Matrix
+def test_old_wheel_lines_are_chosen_only_for_old_drivers_and_gpus(
+    facts: tuple[str, ...], line: str | None, matrix: Matrix
 ) -> None:
-    """CUDA 10.2 is the last for 3.0, and before CUDA 11 the driver's level has to be that of the toolkit."""
-    wheel = resolved(matrix, *given).wheel
+    """CUDA 10.2 is the last for 3.0, and before CUDA 11 the driver's CUDA level must equal that of the toolkit."""
+    wheel = resolution_of(matrix, *facts).wheel
     assert (wheel.distribution if wheel else None) == line
 
 
 @pytest.mark.parametrize(
-    ("tables", "chosen"),
+    ("tables", "line"),
     [
         *((table, "cupy-cuda13x") for table in ("driver_branches", "generations", "products", "images", "companions")),
         ("wheel_lines conda_builds images", None),
     ],
 )
-def test_a_matrix_of_ones_own_may_leave_tables_empty(matrix: Matrix, tables: str, chosen: str | None) -> None:
-    less = replace(matrix, **dict.fromkeys(tables.split(), ()))  # type: ignore[arg-type]
-    told = resolved(less, "driver=580.95.05", "compute-capability=8.0", "cupy=cupy-cuda12x==9.0.0")
-    assert (told.wheel and told.wheel.distribution) == chosen
+def test_a_custom_matrix_may_have_empty_tables(matrix: Matrix, tables: str, line: str | None) -> None:
+    smaller = replace(matrix, **dict.fromkeys(tables.split(), ()))  # type: ignore[arg-type]
+    resolution = resolution_of(smaller, "driver=580.95.05", "compute-capability=8.0", "cupy=cupy-cuda12x==9.0.0")
+    assert (resolution.wheel and resolution.wheel.distribution) == line

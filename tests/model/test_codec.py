@@ -1,4 +1,4 @@
-"""Records survive the way to JSON and back; what is no record is refused with the path to the fault."""
+"""Encoding of records as JSON and back; invalid data is rejected with the path to the fault."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _readings(values: st.SearchStrategy[object]) -> st.SearchStrategy[Reading[ob
 
 
 def _records(kind: Callable[..., R], **fields: st.SearchStrategy[object]) -> st.SearchStrategy[R]:
-    """Records with these fields; the others have their defaults, which builds would fill in by their types."""
+    """Records with these fields and defaults for the others, which ``builds`` would generate from their types."""
     return st.fixed_dictionaries(fields).map(lambda values: kind(**values))
 
 
@@ -68,7 +68,7 @@ _snapshots = _records(
 
 @given(_snapshots)
 @settings(suppress_health_check=[HealthCheck.too_slow])
-def test_a_snapshot_survives_json(snapshot: Snapshot) -> None:
+def test_a_snapshot_survives_a_json_round_trip(snapshot: Snapshot) -> None:
     assert decode(Snapshot, json.loads(json.dumps(encode(snapshot)))) == snapshot
 
 
@@ -92,7 +92,7 @@ def test_a_snapshot_survives_json(snapshot: Snapshot) -> None:
         ([], "the input: expected an object"),
     ],
 )
-def test_a_fault_is_named_with_its_path(data: object, message: str) -> None:
+def test_a_fault_is_reported_with_its_path(data: object, message: str) -> None:
     with pytest.raises(DecodeError) as caught:
         decode(Snapshot, data)
     assert str(caught.value).startswith(message)
@@ -114,10 +114,10 @@ def test_a_named_tuple_is_a_record() -> None:
         decode(Row, {"name": "580"})
 
 
-def test_keys_of_a_later_release_are_ignored() -> None:
+def test_unknown_keys_are_ignored() -> None:
     assert decode(Snapshot, {"schema": "gpuenv.snapshot/1", "moon": "full"}) == Snapshot()
 
 
-def test_hand_written_data_may_not_have_unknown_keys() -> None:
+def test_unknown_keys_are_rejected_in_hand_written_data() -> None:
     with pytest.raises(DecodeError, match="moon: unknown key"):
         decode(Snapshot, {"moon": "full"}, texts=True)

@@ -1,4 +1,4 @@
-"""On which line a value stands: for any valid JSON, whatever is in its texts."""
+"""The line of a value in any valid JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _VALUES = st.recursive(
 
 
 def _paths(value: object, path: str = "") -> Iterator[tuple[str, int]]:
-    """Every path, and how many lines an indented text needs for what stands under it."""
+    """Every path, and its line relative to that of the value."""
     inner: list[tuple[str, object]] = []
     if isinstance(value, dict):
         inner = [(f"{path}.{key}".lstrip("."), entry) for key, entry in value.items()]
@@ -32,8 +32,8 @@ def _paths(value: object, path: str = "") -> Iterator[tuple[str, int]]:
         inner = [(f"{path}[{number}]", entry) for number, entry in enumerate(value)]
     lines = 1
     for below, entry in inner:
-        for told, where in _paths(entry, below):
-            yield told, lines + where
+        for nested, offset in _paths(entry, below):
+            yield nested, lines + offset
         lines += _height(entry)
     yield path, 0
 
@@ -43,13 +43,13 @@ def _height(value: object) -> int:
 
 
 @given(_VALUES)
-def test_every_value_has_its_line(value: object) -> None:
+def test_the_line_of_every_value_is_found(value: object) -> None:
     text = json.dumps(value, indent=1)
     for path, line in _paths(value):
         assert line_of(text, path) == line + 1, path
 
 
-def test_several_on_a_line_and_a_key_that_stands_twice() -> None:
+def test_values_may_share_a_line_and_keys_may_repeat() -> None:
     text = '{"a": {"b}": [1, "]\\"{",\n 2]}, "a": 3,\n"c": [[],{}\n,{"d": null}]}'
     assert [line_of(text, path) for path in ("", "a", "a.b}[1]", "a.b}[2]", "c", "c[1]", "c[2].d", "x")] == [
         *(1, 2, 1, 2, 3, 3, 4),
@@ -57,15 +57,15 @@ def test_several_on_a_line_and_a_key_that_stands_twice() -> None:
     ]
 
 
-@pytest.mark.parametrize("beside", ["y" * 800_000, '\\n"' * 100_000, [0] * 200_000], ids=["text", "escapes", "list"])
-def test_what_stands_beside_it_takes_little_more_room_than_to_read_it(beside: object) -> None:
-    text = json.dumps({"beside": beside, "here": [{}, {"it": 1}]})
+@pytest.mark.parametrize("other", ["y" * 800_000, '\\n"' * 100_000, [0] * 200_000], ids=["text", "escapes", "list"])
+def test_large_other_values_need_little_more_memory_than_parsing(other: object) -> None:
+    text = json.dumps({"other": other, "here": [{}, {"it": 1}]})
     tracemalloc.start()
     try:
         json.loads(text)
-        to_read = tracemalloc.get_traced_memory()[1]
+        parsing_peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.reset_peak()
         assert line_of(text, "here[1].it") == 1
-        assert tracemalloc.get_traced_memory()[1] < 2 * to_read
+        assert tracemalloc.get_traced_memory()[1] < 2 * parsing_peak
     finally:
         tracemalloc.stop()

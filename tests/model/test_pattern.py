@@ -1,4 +1,4 @@
-"""What is compiled late answers as what is compiled at once."""
+"""Regular expressions that are compiled on first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TEXT = r"(\w+)-(\d+)"
-ASKED: tuple[Callable[[Any], object], ...] = (
+USES: tuple[Callable[[Any], object], ...] = (
     lambda form: form.fullmatch("Ab-12")[2],
     lambda form: form.findall("a-1 b-2"),
     lambda form: form.sub(r"\2", "a-1"),
@@ -23,23 +23,23 @@ ASKED: tuple[Callable[[Any], object], ...] = (
 )
 
 
-@pytest.mark.parametrize("asked", ASKED)
-def test_both_answer_alike(asked: Callable[[Any], object]) -> None:
+@pytest.mark.parametrize("use", USES)
+def test_a_lazy_pattern_equals_a_compiled_one(use: Callable[[Any], object]) -> None:
     late = pattern(TEXT, re.IGNORECASE)
-    assert asked(late) == asked(re.compile(TEXT, re.IGNORECASE)) == asked(late)
+    assert use(late) == use(re.compile(TEXT, re.IGNORECASE)) == use(late)
 
 
-def test_what_no_expression_has_is_refused() -> None:
+def test_an_unknown_attribute_is_an_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'lookup'"):
-        pattern(TEXT).lookup  # type: ignore[attr-defined]  # noqa: B018 - the question is what is raised
+        pattern(TEXT).lookup  # type: ignore[attr-defined]  # noqa: B018 - it raises
 
 
-def test_nothing_is_compiled_before_it_is_used() -> None:
+def test_a_pattern_is_compiled_on_first_use() -> None:
     script = (
         "import re, gpuenv.model.strings as p\n"
         "late = p.pattern('(')\n"
         "try: late.search('a')\n"
         "except re.error as error: print(error)\n"
     )
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    assert "unterminated subpattern" in told
+    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert "unterminated subpattern" in output

@@ -1,4 +1,4 @@
-"""Secrets are hidden in a line of text, and what is none stays."""
+"""Secrets are hidden in a line of text; other text is unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpuenv.model.secrets import hide_secrets
         ("Authorization: Basic dXNlcjpwYXNz", "dXNlcjpwYXNz"),
     ],
 )
-def test_a_secret_is_hidden_however_its_name_is_written(line: str, hidden: str) -> None:
+def test_a_secret_is_hidden_in_every_notation(line: str, hidden: str) -> None:
     assert hidden not in hide_secrets(line)
     assert hide_secrets(hide_secrets(line)) == hide_secrets(line)
 
@@ -37,5 +37,5 @@ def test_a_secret_is_hidden_however_its_name_is_written(line: str, hidden: str) 
         "bearer of bad news",
     ],
 )
-def test_what_is_no_secret_stays(line: str) -> None:
+def test_text_without_a_secret_is_unchanged(line: str) -> None:
     assert hide_secrets(line) == line

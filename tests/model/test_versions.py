@@ -1,4 +1,4 @@
-"""The field's version numbers: every accepted spelling, one printed spelling, order by part."""
+"""Version numbers of drivers, CUDA, GPUs, C libraries and Python: spellings and order."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion,
 
 
 @pytest.mark.parametrize("text", ["sm_90", "9.0", "90", "sm_90a", "compute_90"])
-def test_spellings_of_one_compute_capability(text: str) -> None:
+def test_a_compute_capability_has_several_spellings(text: str) -> None:
     assert ComputeCapability.parse(text) == ComputeCapability(9, 0)
 
 
 @pytest.mark.parametrize(("text", "printed"), [("100", "10.0"), ("sm_103", "10.3"), ("12.1", "12.1"), ("120", "12.0")])
-def test_two_digit_majors(text: str, printed: str) -> None:
+def test_a_compute_capability_may_have_a_two_digit_major(text: str, printed: str) -> None:
     assert str(ComputeCapability.parse(text)) == printed
 
 
 @pytest.mark.parametrize("text", ["12.4", "v12.4", "cu124", "12.4.1", "CUDA 12.4"])
-def test_spellings_of_one_cuda_version(text: str) -> None:
+def test_a_cuda_version_has_several_spellings(text: str) -> None:
     assert CudaVersion.parse(text) == CudaVersion(12, 4)
 
 
 @pytest.mark.parametrize("number", [0, -1, 999, 1_000_000])
-def test_an_unanswered_out_parameter_is_no_version(number: int) -> None:
+def test_an_implausible_number_is_not_a_cuda_version(number: int) -> None:
     with pytest.raises(ValueError, match="no CUDA version number"):
         CudaVersion.from_number(number)
 
 
-def test_a_number_of_the_c_interface() -> None:
+def test_a_cuda_version_is_parsed_from_the_c_apis_number() -> None:
     assert CudaVersion.from_number(12040) == CudaVersion(12, 4)
     assert CudaVersion.from_number(13000) == CudaVersion(13, 0)
 
@@ -54,36 +54,36 @@ def test_a_bare_branch_is_recognised() -> None:
     ("text", "tag", "printed"),
     [("3.12", "cp312", "3.12"), ("3.14t", "cp314t", "3.14t"), ("python3.9.1", "cp39", "3.9.1")],
 )
-def test_pythons(text: str, tag: str, printed: str) -> None:
+def test_a_python_version_has_a_tag_and_a_text(text: str, tag: str, printed: str) -> None:
     version = PythonVersion.parse(text)
     assert version.tag == tag
     assert str(version) == printed
 
 
 @pytest.mark.parametrize("text", ["glibc-2.36", "glibc 2.36", "glibc=2.36", "GLIBC-2.36"])
-def test_spellings_of_one_libc(text: str) -> None:
+def test_a_c_library_has_several_spellings(text: str) -> None:
     assert Libc.parse(text) == Libc("glibc", 2, 36)
 
 
-def test_libc_compares_by_number() -> None:
+def test_c_libraries_compare_by_number() -> None:
     assert Libc.parse("glibc-2.5") < Libc.parse("glibc-2.17")
 
 
 @given(st.text(max_size=20))
-def test_any_text_parses_or_says_what_was_expected(text: str) -> None:
+def test_any_text_is_parsed_or_rejected_with_an_example(text: str) -> None:
     for kind in (ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion):
-        message = _refusal(kind.parse, text)
+        message = _error_of(kind.parse, text)
         assert message is None or "expected one like" in message
 
 
-def _refusal(parse: Callable[[str], object], text: str) -> str | None:
+def _error_of(parse: Callable[[str], object], text: str) -> str | None:
     try:
         value = parse(text)
     except ValueError as error:
         return str(error)
-    return None if parse(str(value)) == value else "what was printed reads otherwise"
+    return None if parse(str(value)) == value else "its text is parsed as another value"
 
 
 @given(st.integers(1, 99), st.integers(0, 99))
-def test_cuda_numbers_and_texts_agree(major: int, minor: int) -> None:
+def test_cuda_versions_from_numbers_and_texts_agree(major: int, minor: int) -> None:
     assert CudaVersion.from_number(major * 1000 + minor * 10) == CudaVersion.parse(f"{major}.{minor}")

@@ -1,4 +1,4 @@
-"""Programs for the tests of children, run and timed."""
+"""Child programs for tests, and their run times."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from gpuenv.probe.children import ChildResult, run_child
 from tests.support.processes import is_running
 
-LONG = 20.0  # a deadline that no test may wait for
+LONG = 20.0  # a deadline that no test may reach
 SHORT = 0.6
-BURIAL = 1.0  # beyond the deadline: killing, and a loaded machine
+KILL_MARGIN = 1.0  # beyond the deadline, on a busy machine
 MIB = 1024 * 1024
 ENVIRONMENT = {"PATH": os.defpath}
 DETACHED = "import subprocess; print(subprocess.Popen(['sleep', '60'], start_new_session=True).pid, flush=True)"
@@ -23,7 +23,7 @@ class Timed:
     """The result of a child, and how long the caller waited."""
 
     result: ChildResult
-    took: float
+    elapsed: float
 
     @property
     def words(self) -> list[str]:
@@ -41,8 +41,8 @@ def run(command: list[str], limit: float = LONG) -> Timed:
     return Timed(result, time.monotonic() - started)
 
 
-def ends_soon(pid: int) -> bool:
-    """Whether a killed process disappears soon."""
+def has_ended(pid: int) -> bool:
+    """Whether a killed process disappears within two seconds."""
     until = time.monotonic() + 2
     while is_running(pid) and time.monotonic() < until:
         time.sleep(0.01)

@@ -11,5 +11,5 @@ from tests.probe.venvs import make_venv
 
 @pytest.fixture
 def venv(tmp_path: Path) -> Path:
-    """A virtual environment of the test's own."""
+    """A new virtual environment."""
     return make_venv(tmp_path / "venv")

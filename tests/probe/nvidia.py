@@ -1,4 +1,4 @@
-"""Machines for the tests of NVML and libcuda, and functions that probe both through the stub."""
+"""Machines of the stub driver for tests of NVML and libcuda, and functions that probe them."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ SECOND = {
     "p2p.0.1": "0",
 }
 PAIR = MACHINE | STATE | SECOND
-# What drivers before R510, and nvidia-ml-py before 12.550, do not have.
+# Functions that drivers before R510, and nvidia-ml-py before 12.550, lack.
 OLDER = {
     "nvml.return.nvmlDeviceGetGpuFabricInfoV": "13",
     "nvml.return.nvmlDeviceGetComputeRunningProcesses_v3": "13",
@@ -88,11 +88,11 @@ OLDER = {
 
 
 def names_in(script_name: str, pattern: str) -> tuple[str, ...]:
-    """The functions that a script names."""
+    """The functions named in a script."""
     return tuple(sorted(set(re.findall(pattern, Path(script(script_name)).read_text(encoding="utf-8")))))
 
 
-# Read off the scripts themselves, so that a new one is tested without being listed.
+# Read from the scripts, so that a new function is tested without being listed here.
 NVML_CALLED = names_in("nvml.py", r'"(nvml(?:Init|Device\w+|System\w+))"')
 CUDA_CALLED = names_in("cuda.py", r'"(cu[A-Z]\w+)"')
 

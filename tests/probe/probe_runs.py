@@ -1,4 +1,4 @@
-"""Runs the probe scripts as the program does, in an environment of the test's own."""
+"""Runs of the probe scripts as in the program, with only the given variables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpuenv.model.snapshot import Source
     from gpuenv.probe.raw import Raw
 
-LONG = 20.0  # a deadline that no test may wait for
+LONG = 20.0  # a deadline that no test may reach
 MINIMAL = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
 
 
@@ -82,7 +82,7 @@ def probe_files(ctx: ProbeContext, interpreter: str, *, deep: bool) -> tuple[Fil
 def target_of(
     interpreter: Path, environment: Mapping[str, str] | None = None, limit: float = LONG
 ) -> tuple[TargetFacts, Source]:
-    """The facts that an interpreter prints of its environment."""
+    """The facts that an interpreter reports on its environment."""
     return probe_target(probe_context(environment, limit=limit), str(interpreter))
 
 

@@ -14,16 +14,16 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_WHO = "import sys; print('%d.%d' % sys.version_info[:2]); print(sys.executable)"
+_VERSION_AND_PATH = "import sys; print('%d.%d' % sys.version_info[:2]); print(sys.executable)"
 
 
 @cache
 def python(version: str) -> Path:
     """An interpreter of a version such as 3.6; skips the test without one."""
     for path in _candidates(f"python{version}"):
-        reported_version, _, executable = _stdout_of(str(path), "-c", _WHO).partition("\n")
+        reported_version, _, executable = _stdout_of(str(path), "-c", _VERSION_AND_PATH).partition("\n")
         if reported_version == version:
-            return Path(executable)  # what was found may be a shim
+            return Path(executable)  # the path may be that of a shim
     pytest.skip(f"no Python {version} on PATH, in pyenv or among uv's")
 
 

@@ -1,4 +1,4 @@
-"""Raw facts to assemble from and to compare with, and short helpers for the results."""
+"""Raw facts as input and expected output of tests, and short helpers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MIG = ("MIG-fb42055e-9e53-5764-9278-438605a3014c", "MIG-3d4db13e-c42d-5555-98f4-
 
 
 class Facts(Raw):
-    """Facts as a source prints them, those of ``names`` also by position; null ones are left out."""
+    """Facts as a source prints them, those in ``names`` also by position, without null values."""
 
     names: ClassVar[tuple[str, ...]] = ()
     defaults: ClassVar[Mapping[str, object]] = {}
 
     def __init__(self, *values: object, **facts: object) -> None:
-        given = {**self.defaults, **dict(zip(self.names, values, strict=False)), **facts}
-        plain = json.loads(json.dumps({name: _plain(value) for name, value in given.items()}))
+        facts_by_name = {**self.defaults, **dict(zip(self.names, values, strict=False)), **facts}
+        plain = json.loads(json.dumps({name: _plain(value) for name, value in facts_by_name.items()}))
         super().__init__({name: value for name, value in plain.items() if value is not None})
 
     @classmethod

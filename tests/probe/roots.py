@@ -1,4 +1,4 @@
-"""Driver roots: folders with the files that a kernel and a file system would show."""
+"""Driver roots: folders with the files of a kernel and a file system."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def lay(root: Path, files: Mapping[str, str | bytes]) -> Path:
+def make_root(root: Path, files: Mapping[str, str | bytes]) -> Path:
     """Writes files below a root, by path."""
     root.mkdir(exist_ok=True)
     for path, content in files.items():
@@ -19,7 +19,7 @@ def lay(root: Path, files: Mapping[str, str | bytes]) -> Path:
     return root
 
 
-def bus(address: str, device_class: str, vendor: str, device: str) -> dict[str, str]:
+def pci_device(address: str, device_class: str, vendor: str, device: str) -> dict[str, str]:
     folder = f"sys/bus/pci/devices/{address}"
     return {
         f"{folder}/class": f"{device_class}\n",
@@ -28,6 +28,6 @@ def bus(address: str, device_class: str, vendor: str, device: str) -> dict[str, 
     }
 
 
-def held_by(root: Path, address: str, driver: str) -> None:
+def bind_driver(root: Path, address: str, driver: str) -> None:
     (root / "sys/bus/pci/drivers" / driver).mkdir(parents=True, exist_ok=True)
     (root / f"sys/bus/pci/devices/{address}/driver").symlink_to(f"../../drivers/{driver}")

@@ -29,8 +29,8 @@ def distribution(folder: Path, name: str, release: str, *, form: str = "dist-inf
 
 def libraries_request(finder: str, libraries: list[dict[str, str]], cupy: Path | None = None) -> str:
     """The request to the libraries script."""
-    where = None if cupy is None else str(cupy)
-    request = {"finder": finder, "cupy": where, "libraries": libraries, "optional": [], "limit": 10, "without": []}
+    module = None if cupy is None else str(cupy)
+    request = {"finder": finder, "cupy": module, "libraries": libraries, "optional": [], "limit": 10, "without": []}
     return json.dumps(request)
 
 

@@ -1,4 +1,4 @@
-"""Grants of schedulers and engines, MPS, and container support."""
+"""GPU grants of schedulers and container engines, MPS, and container support."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ HOST, DOCKER, POD = (KernelFacts(container=name) for name in ("none", "docker", 
         (DOCKER, {"NVIDIA_VISIBLE_DEVICES": "all", "SLURM_STEP_GPUS": "1"}, ("slurm", 1, ("1",))),
     ],
 )
-def test_who_granted_which_gpus(
+def test_a_grant_names_its_granter_and_its_gpus(
     kernel: KernelFacts, environment: dict[str, str], facts: tuple[str | None, int | None, tuple[str, ...] | None]
 ) -> None:
-    found = find_grant(kernel, environment)
-    assert (found.by.value, found.gpus.value, found.devices.value) == facts
-    for reading in (found.by, found.gpus, found.devices):
+    grant = find_grant(kernel, environment)
+    assert (grant.by.value, grant.gpus.value, grant.devices.value) == facts
+    for reading in (grant.by, grant.gpus, grant.devices):
         assert (reading.source is not None) is reading.known
         assert (reading.reason is not None) is not reading.known
 
 
-def test_mounts_in_place_of_the_variable_are_read_first() -> None:
-    found = find_grant(KernelFacts(container="docker", mounted_requests=("0", "1")), {"NVIDIA_VISIBLE_DEVICES": "void"})
-    assert (found.gpus.value, found.gpus.source) == (2, "/var/run/nvidia-container-devices")
-    every = find_grant(KernelFacts(container="docker", mounted_requests=("all",)), {})
-    assert (every.by.value, every.gpus.value) == ("container-engine", None)
+def test_mounted_requests_take_precedence_over_the_variable() -> None:
+    grant = find_grant(KernelFacts(container="docker", mounted_requests=("0", "1")), {"NVIDIA_VISIBLE_DEVICES": "void"})
+    assert (grant.gpus.value, grant.gpus.source) == (2, "/var/run/nvidia-container-devices")
+    all_gpus = find_grant(KernelFacts(container="docker", mounted_requests=("all",)), {})
+    assert (all_gpus.by.value, all_gpus.gpus.value) == ("container-engine", None)
 
 
 @pytest.mark.parametrize("text", ["", ",", " , ", "-", "3-1", "0-99999999999", "a-b", "GPU-1"])
@@ -61,12 +61,12 @@ def test_an_invalid_device_list_is_kept_unchanged(text: str) -> None:
     assert ",".join(parse_device_list(text)) == text.strip(" ,")
 
 
-def test_the_variables_of_a_grant_are_kept_and_those_of_people_are_not() -> None:
-    kept = dict.fromkeys(("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_JOB_ID"), "0")
-    kept |= {"GPU_DEVICE_ORDINAL": "0", "_CONDOR_AssignedGPUs": "CUDA0"}
+def test_only_grant_variables_are_kept_not_personal_ones() -> None:
+    grants = dict.fromkeys(("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_JOB_ID"), "0")
+    grants |= {"GPU_DEVICE_ORDINAL": "0", "_CONDOR_AssignedGPUs": "CUDA0"}
     names = ("SLURM_JOB_USER", "SLURM_JOB_NAME", "SLURM_SUBMIT_HOST", "SLURM_JOB_ACCOUNT", "SLURM_JOB_NODELIST")
-    dropped = dict.fromkeys((*names, "_CONDOR_SCRATCH_DIR", "KUBERNETES_SERVICE_HOST"), "somebody")
-    assert relevant_variables({**kept, **dropped}) == kept
+    personal = dict.fromkeys((*names, "_CONDOR_SCRATCH_DIR", "KUBERNETES_SERVICE_HOST"), "user")
+    assert relevant_variables({**grants, **personal}) == grants
 
 
 def test_container_support_is_assembled() -> None:
@@ -103,7 +103,7 @@ def test_unknown_container_support_has_a_reason(kernel: KernelFacts, toolkit: st
     assert (support.toolkit.reason, support.runtimes.reason) == (toolkit, runtimes)
 
 
-def test_the_mps_daemon_is_searched_in_the_clients_folder() -> None:
+def test_the_mps_daemon_is_looked_up_in_the_clients_folder() -> None:
     facts = mps(KernelFacts(mps=RawMps("/run/mps", told=True, daemon=True)))
     assert (facts.pipe_directory.source, facts.daemon.value, facts.daemon.source) == (
         "CUDA_MPS_PIPE_DIRECTORY",

@@ -48,13 +48,13 @@ def test_the_origin_of_a_library_follows_from_its_path_and_the_mounts(
     assert cuda_origin(path, kernel).value is LibraryOrigin(origin)
 
 
-def test_a_library_found_elsewhere_is_judged_by_its_path_alone() -> None:
+def test_the_origin_of_an_unlisted_library_follows_from_its_path() -> None:
     reading = cuda_origin("/home/me/driver/libcuda.so.1", KernelFacts(libraries=(RawLibrary(MULTIARCH, mounted=True),)))
     assert (reading.value, reading.source) == (LibraryOrigin.OTHER, "its path")
     assert cuda_origin(None, KernelFacts()).reason == "no libcuda is in use"
 
 
-def test_the_release_of_a_library_is_that_of_its_name() -> None:
+def test_the_release_of_a_library_is_read_from_its_file_name() -> None:
     kernel = KernelFacts(libraries=(RawLibrary(MULTIARCH), RawLibrary("/usr/lib/wsl/lib/libcuda.so.1.1")))
     assert [entry.release and str(entry.release) for entry in driver_libraries(kernel)] == ["550.163.01", None]
 
@@ -64,14 +64,14 @@ def test_the_release_of_a_library_is_that_of_its_name() -> None:
     [(90010, "gfx90a"), (90402, "gfx942"), (90500, "gfx950"), (110501, "gfx1151"), (100300, "gfx1030"),
      (120001, "gfx1201"), (70001, "gfx701"), (110099, None)],
 )  # fmt: skip
-def test_the_target_is_read_from_decimal_digits(number: int, gfx: str | None) -> None:
+def test_the_gfx_target_is_decoded_from_decimal_digits(number: int, gfx: str | None) -> None:
     node = AmdNode(1, "aldebaran", {"gfx_target_version": number, "vendor_id": 4098, "location_id": 37632}, 1024)
     (gpu,) = amd_gpus(KernelFacts(amd_nodes=(node,)))
     assert (gpu.node, gpu.name, gpu.gfx, gpu.pci, gpu.memory_total) == (1, "aldebaran", gfx, "0000:93:00.0", 1024)
 
 
 @pytest.mark.parametrize(("location", "domain", "pci"), [(0x7500, 1, "0001:75:00.0"), (0x050B, 0, "0000:05:01.3")])
-def test_an_address_is_read_from_domain_and_location(location: int, domain: int, pci: str) -> None:
+def test_a_pci_address_is_decoded_from_domain_and_location(location: int, domain: int, pci: str) -> None:
     properties = {"gfx_target_version": 90402, "vendor_id": 4098, "location_id": location, "domain": domain}
     assert [gpu.pci for gpu in amd_gpus(KernelFacts(amd_nodes=(AmdNode(1, None, properties),)))] == [pci]
 
@@ -80,11 +80,11 @@ def test_an_address_is_read_from_domain_and_location(location: int, domain: int,
     "properties",
     [{}, {"gfx_target_version": 0, "vendor_id": 4098}, {"gfx_target_version": 110000, "vendor_id": 0x10DE}],
 )
-def test_a_cpu_node_and_another_vendors_gpu_are_no_amd_gpus(properties: dict[str, int]) -> None:
+def test_a_cpu_node_and_another_vendors_gpu_are_not_amd_gpus(properties: dict[str, int]) -> None:
     assert amd_gpus(KernelFacts(amd_nodes=(AmdNode(0, None, properties),))) == ()
 
 
-def test_rocms_own_file_is_believed_before_its_header() -> None:
+def test_rocms_version_file_takes_precedence_over_its_header() -> None:
     reading = rocm(KernelFacts(rocm={"rocm_version.h": "6.1.0", "/opt/rocm/.info/version": "6.2.0"}))
     assert (reading.value, reading.source) == ("6.2.0", "/opt/rocm/.info/version")
     assert [(answer.value, answer.source) for answer in reading.dissent] == [("6.1.0", "rocm_version.h")]

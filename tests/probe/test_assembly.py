@@ -21,7 +21,7 @@ from tests.probe.raw_facts import (
     value_and_source,
 )
 
-# First lines of /proc/driver/nvidia/version as published: driver version and kind of module.
+# Published first lines of /proc/driver/nvidia/version: driver version and kind of module.
 PROC_VERSIONS = {
     "NVRM version: NVIDIA UNIX x86_64 Kernel Module  470.161.03  Wed Oct 19 00:10:36 UTC 2022": (
         "470.161.03",
@@ -49,7 +49,7 @@ PROPRIETARY = next(iter(PROC_VERSIONS))
 
 
 def conflicting_sources() -> RawFacts:
-    """A machine on which each source reports another version."""
+    """A machine on which all sources disagree."""
     return RawFacts(
         kernel=KernelFacts(proc_version=PROPRIETARY, sys_version="470.2"),
         nvml=NvmlFacts(init=0, driver_version="470.3", cuda=11030),
@@ -58,19 +58,19 @@ def conflicting_sources() -> RawFacts:
     )
 
 
-def test_the_driver_version_is_the_kernel_modules_then_nvmls_then_nvidia_smis() -> None:
+def test_the_driver_version_is_read_from_the_kernel_then_nvml_then_nvidia_smi() -> None:
     raw = conflicting_sources()
-    seen = []
-    for silenced in (
+    readings = []
+    for changes in (
         {},
         {"kernel": KernelFacts(sys_version="470.2")},
         {"kernel": KernelFacts()},
         {"nvml": NvmlFacts()},
         {"smi": SmiFacts()},
     ):
-        raw = raw._replace(**silenced)
-        seen.append(value_and_source(assemble(raw, None).driver.version))
-    assert seen == [
+        raw = raw._replace(**changes)
+        readings.append(value_and_source(assemble(raw, None).driver.version))
+    assert readings == [
         ("470.161.03", "/proc/driver/nvidia/version"),
         ("470.2", "/sys/module/nvidia/version"),
         ("470.3", "nvml"),
@@ -79,13 +79,13 @@ def test_the_driver_version_is_the_kernel_modules_then_nvmls_then_nvidia_smis() 
     ]
 
 
-def test_the_cuda_level_is_libcudas_then_nvmls_then_nvidia_smis() -> None:
+def test_the_cuda_level_is_read_from_libcuda_then_nvml_then_nvidia_smi() -> None:
     raw = conflicting_sources()
-    seen = []
-    for silenced in ({}, {"cuda": CudaFacts()}, {"nvml": NvmlFacts()}, {"smi": SmiFacts()}):
-        raw = raw._replace(**silenced)
-        seen.append(value_and_source(assemble(raw, None).driver.cuda))
-    assert seen == [("11.4", "libcuda"), ("11.3", "nvml"), ("11.2", "nvidia-smi"), ("None", None)]
+    readings = []
+    for changes in ({}, {"cuda": CudaFacts()}, {"nvml": NvmlFacts()}, {"smi": SmiFacts()}):
+        raw = raw._replace(**changes)
+        readings.append(value_and_source(assemble(raw, None).driver.cuda))
+    assert readings == [("11.4", "libcuda"), ("11.3", "nvml"), ("11.2", "nvidia-smi"), ("None", None)]
 
 
 def test_differing_answers_are_kept_with_the_value() -> None:
@@ -98,7 +98,7 @@ def test_differing_answers_are_kept_with_the_value() -> None:
     assert [str(answer.value) for answer in driver.module_version.dissent] == ["470.2"]
 
 
-def test_sources_of_one_opinion_do_not_dissent() -> None:
+def test_equal_answers_are_not_dissent() -> None:
     raw = RawFacts(
         kernel=KernelFacts(proc_version=PROPRIETARY, sys_version="470.161.03"),
         nvml=NvmlFacts(driver_version="470.161.03", cuda=11040),
@@ -144,7 +144,7 @@ def test_the_reason_for_a_missing_driver_quotes_each_source() -> None:
 
 
 @pytest.mark.parametrize("text", PROC_VERSIONS)
-def test_the_kernel_module_tells_its_version_and_its_kind(text: str) -> None:
+def test_the_kernel_modules_version_and_flavor_are_parsed(text: str) -> None:
     driver = assemble(RawFacts(kernel=KernelFacts(proc_version=text, modules=KernelModules())), None).driver
     version, flavor = PROC_VERSIONS[text]
     assert value_and_source(driver.module_version) == (version, "/proc/driver/nvidia/version")
@@ -163,7 +163,9 @@ def test_the_kernel_module_tells_its_version_and_its_kind(text: str) -> None:
         (False, None, None),
     ],
 )
-def test_the_state_of_the_module(loaded: bool, installed: bool | None, module: Module | None) -> None:  # noqa: FBT001 - a table
+def test_the_state_of_the_module_follows_from_loading_and_installation(
+    *, loaded: bool, installed: bool | None, module: Module | None
+) -> None:
     modules = KernelModules(nvidia_loaded=loaded, module_installed=installed)
     reading = assemble(RawFacts(kernel=KernelFacts(modules=modules)), None).driver.module
     assert reading.value is module
@@ -181,7 +183,7 @@ def test_the_state_of_the_module(loaded: bool, installed: bool | None, module: M
         (None, "/usr/lib/x86_64-linux-gnu/libcuda.so.1", None),
     ],
 )
-def test_without_other_sources_the_driver_version_is_that_in_libcudas_file_name(
+def test_the_driver_version_falls_back_to_libcudas_file_name(
     nvml: str | None, cuda: str | None, version: str | None
 ) -> None:
     driver = assemble(RawFacts(nvml=NvmlFacts(library=nvml), cuda=CudaFacts(library=cuda)), None).driver
@@ -198,7 +200,7 @@ def test_a_reported_version_takes_precedence_over_a_file_name() -> None:
     assert str(driver.library_version.value) == "535.183.01"
 
 
-def test_under_wsl_the_driver_is_that_of_windows() -> None:
+def test_under_wsl_the_driver_version_is_that_of_windows() -> None:
     raw = RawFacts(
         kernel=KernelFacts(
             uname=Uname("linux", "6.6.87.2-microsoft-standard-WSL2", "x86_64"),
@@ -230,13 +232,15 @@ def test_under_wsl_the_driver_is_that_of_windows() -> None:
         ("linux-", "x86_64", "x86_64"),
     ],
 )
-def test_wheels_must_be_built_for_the_target_not_for_the_kernel(platform: str | None, machine: str, arch: str) -> None:
+def test_the_architecture_is_that_of_the_target_not_of_the_kernel(
+    platform: str | None, machine: str, arch: str
+) -> None:
     raw = RawFacts(kernel=KernelFacts(uname=Uname("linux", "6.1", machine)), target=TargetFacts(platform=platform))
     assert assemble(raw, None).host.arch.value == arch
 
 
 def test_toolkits_have_a_version_and_its_source() -> None:
-    kits = assemble(
+    toolkits = assemble(
         RawFacts(
             kernel=KernelFacts(
                 toolkits=(
@@ -247,11 +251,11 @@ def test_toolkits_have_a_version_and_its_source() -> None:
         ),
         None,
     ).toolkits
-    assert [value_and_source(kit.toolkit) for kit in kits] == [("12.4", "version.json"), ("None", None)]
-    assert [kit.has_nvrtc for kit in kits] == [True, False]
+    assert [value_and_source(kit.toolkit) for kit in toolkits] == [("12.4", "version.json"), ("None", None)]
+    assert [kit.has_nvrtc for kit in toolkits] == [True, False]
 
 
-def test_of_two_distributions_of_one_name_the_first_on_the_path_counts() -> None:
+def test_the_first_distribution_of_a_name_on_the_path_counts() -> None:
     facts = TargetFacts(
         python="3.12.4",
         distributions=(
@@ -267,24 +271,24 @@ def test_of_two_distributions_of_one_name_the_first_on_the_path_counts() -> None
     assert list(target.packages) == ["cupy-cuda12x", "cupy-xarray", "numpy"]
 
 
-def test_a_target_that_did_not_answer_has_a_reason_and_a_name() -> None:
+def test_a_target_without_an_answer_has_a_path_and_a_reason() -> None:
     target = assemble(RawFacts(target_path="/venv/bin/python3", target_reason="ended by SIGSEGV"), None).target
     assert value_and_source(target.executable) == ("/venv/bin/python3", "the caller")
     for reading in (target.python, target.prefix, target.kind, target.numpy, target.platform):
         assert (reading.value, reading.reason) == (None, "ended by SIGSEGV")
 
 
-def test_without_numpy_the_reason_is_not_the_interpreter() -> None:
+def test_a_missing_numpy_has_its_own_reason() -> None:
     assert assemble(RawFacts(target=TargetFacts(python="3.12.4")), None).target.numpy.reason == "NumPy is not installed"
 
 
-def test_libraries_keep_their_order_and_their_way() -> None:
+def test_libraries_keep_their_order() -> None:
     libraries = (
         LibraryFact("nvrtc", "libnvrtc.so.12", "/venv/libnvrtc.so.12", "site-packages"),
         LibraryFact("cublas", "libcublas.so.12", None, None, "cannot open shared object file"),
     )
-    found = assemble(RawFacts(libraries=LibraryFacts(libraries)), None).target.libraries
-    assert [(entry.soname, entry.path) for entry in found] == [
+    assembled = assemble(RawFacts(libraries=LibraryFacts(libraries)), None).target.libraries
+    assert [(entry.soname, entry.path) for entry in assembled] == [
         ("libnvrtc.so.12", "/venv/libnvrtc.so.12"),
         ("libcublas.so.12", None),
     ]

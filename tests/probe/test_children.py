@@ -1,4 +1,4 @@
-"""Misbehaving children, each a real process: ``run_child`` returns in time and leaves nothing behind."""
+"""``run_child`` with real misbehaving processes: it returns in time and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpuenv.probe.children import Ending, run_child
-from tests.probe.child_programs import BURIAL, ENVIRONMENT, LONG, MIB, SHORT, python, run
+from tests.probe.child_programs import ENVIRONMENT, KILL_MARGIN, LONG, MIB, SHORT, python, run
 from tests.support.processes import is_running
 
 
@@ -29,7 +29,7 @@ def test_a_child_gets_exactly_the_given_environment() -> None:
     assert sorted(result.stdout.splitlines()) == sorted([f"PATH={os.defpath}", "ONLY=this"])
 
 
-def test_a_child_that_asks_is_answered_with_the_end_of_input() -> None:
+def test_a_childs_standard_input_is_empty() -> None:
     """Even if the caller's standard input is a terminal or, as here, a pipe that stays open."""
     caller = (
         "import time\n"
@@ -47,11 +47,11 @@ def test_a_hung_child_is_killed_at_the_deadline_and_its_output_is_kept() -> None
     assert child.result.ending is Ending.TIMED_OUT
     assert child.result.exit_code is None
     assert child.result.signal_name is None
-    assert SHORT <= child.took < SHORT + BURIAL
+    assert SHORT <= child.elapsed < SHORT + KILL_MARGIN
     assert not is_running(int(child.words[0]))
 
 
-def test_a_child_that_ignores_polite_signals_is_killed_all_the_same() -> None:
+def test_a_child_that_ignores_termination_signals_is_killed() -> None:
     child = python(
         "import os, signal, time\n"
         "for name in ('SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'):\n"
@@ -61,14 +61,14 @@ def test_a_child_that_ignores_polite_signals_is_killed_all_the_same() -> None:
         SHORT,
     )
     assert child.result.ending is Ending.TIMED_OUT
-    assert child.took < SHORT + BURIAL
+    assert child.elapsed < SHORT + KILL_MARGIN
     assert not is_running(int(child.words[0]))
 
 
-def test_a_deadline_that_has_passed_kills_at_once() -> None:
+def test_a_passed_deadline_kills_at_once() -> None:
     child = run(["sleep", "60"], -5.0)
     assert child.result.ending is Ending.TIMED_OUT
-    assert child.took < BURIAL
+    assert child.elapsed < KILL_MARGIN
 
 
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGBUS", "SIGKILL"])
@@ -99,7 +99,7 @@ def test_a_real_time_signal_is_named_by_its_number() -> None:
     assert result.signal_name == f"signal {signal.SIGRTMIN + 1}"
 
 
-def test_a_flood_is_read_to_its_end_in_bounded_memory() -> None:
+def test_a_flood_of_output_is_read_in_bounded_memory() -> None:
     flood = "import os\nblock = b'x' * (1 << 20)\nfor pipe in (1, 2) * 50: os.write(pipe, block)\n"
     reader = (
         "import resource, sys, time\n"
@@ -114,13 +114,13 @@ def test_a_flood_is_read_to_its_end_in_bounded_memory() -> None:
     assert (ending, code) == ("exited", "0")
     assert MIB < int(out) < 50 * MIB
     assert MIB < int(err) < 50 * MIB
-    assert int(grown) * 1024 < 50 * MIB, "100 MiB were printed"
+    assert int(grown) * 1024 < 50 * MIB, "the child prints 100 MiB"
 
 
-def test_an_endless_flood_ends_at_the_deadline() -> None:
+def test_endless_output_ends_at_the_deadline() -> None:
     child = run(["yes"], SHORT)
     assert child.result.ending is Ending.TIMED_OUT
-    assert child.took < SHORT + BURIAL
+    assert child.elapsed < SHORT + KILL_MARGIN
     assert child.result.stdout.startswith("y\ny\n")
 
 
@@ -136,9 +136,7 @@ def test_an_endless_flood_ends_at_the_deadline() -> None:
         ("name too long", "File name too long"),
     ],
 )
-def test_a_program_that_cannot_be_started_is_reported_with_the_system_s_reason(
-    tmp_path: Path, kind: str, reason: str
-) -> None:
+def test_a_program_that_cannot_be_started_has_the_systems_reason(tmp_path: Path, kind: str, reason: str) -> None:
     path = tmp_path / "program"
     if kind == "folder":
         path.mkdir()
@@ -154,7 +152,7 @@ def test_a_program_that_cannot_be_started_is_reported_with_the_system_s_reason(
     assert child.result.exit_code is None
     assert (child.result.stdout, child.result.stderr) == ("", "")
     assert reason in (child.result.error or "")
-    assert child.took < BURIAL
+    assert child.elapsed < KILL_MARGIN
 
 
 def test_bytes_that_are_not_utf_8_are_replaced() -> None:
@@ -181,7 +179,7 @@ def test_bytes_that_are_not_utf_8_are_replaced() -> None:
     ],
     ids=["writes and ends", "writes much", "writes and stays", "stays silent", "is killed"],
 )
-def test_standard_error_is_passed_on_as_it_comes(program: str, out: str, err: str, ending: Ending) -> None:
+def test_standard_error_is_passed_on_as_it_arrives(program: str, out: str, err: str, ending: Ending) -> None:
     pieces: list[str] = []
     command = [sys.executable, "-I", "-c", f"import os, sys, time\n{program}\n"]
     deadline = time.monotonic() + (1.5 if ending is Ending.TIMED_OUT else LONG)
@@ -190,7 +188,7 @@ def test_standard_error_is_passed_on_as_it_comes(program: str, out: str, err: st
     assert "".join(pieces) == err
 
 
-def test_a_text_longer_than_a_pipe_is_written_to_standard_input() -> None:
+def test_a_text_larger_than_a_pipe_is_written_to_standard_input() -> None:
     text = "x" * 1_000_000
     result = run_child(["wc", "-c"], ENVIRONMENT, time.monotonic() + LONG, stdin=text)
     assert result.stdout.strip() == str(len(text))

@@ -15,25 +15,27 @@ from typing import IO, cast
 import pytest
 
 from gpuenv.probe.children import ChildGroup, Ending, run_child
-from tests.probe.child_programs import BURIAL, DETACHED, ENVIRONMENT, LONG, SHORT, ends_soon, python, run
+from tests.probe.child_programs import DETACHED, ENVIRONMENT, KILL_MARGIN, LONG, SHORT, has_ended, python, run
 from tests.support.processes import is_running
 
 
-def test_a_grandchild_that_holds_the_pipe_does_not_block_and_is_killed() -> None:
+def test_a_grandchild_that_holds_the_pipe_is_killed() -> None:
     child = run(["sh", "-c", "sleep 60 & echo $!"])
     assert (child.result.ending, child.result.exit_code) == (Ending.EXITED, 0)
-    assert child.took < 2 * BURIAL
-    assert ends_soon(int(child.words[0]))
+    assert child.elapsed < 2 * KILL_MARGIN
+    assert has_ended(int(child.words[0]))
 
 
-def test_the_grandchildren_of_a_hung_child_are_ended_with_it() -> None:
+def test_the_grandchildren_of_a_hung_child_are_killed() -> None:
     child = run(["sh", "-c", "sleep 60 & echo $!; wait"], SHORT)
     assert child.result.ending is Ending.TIMED_OUT
-    assert child.took < SHORT + BURIAL
-    assert ends_soon(int(child.words[0]))
+    assert child.elapsed < SHORT + KILL_MARGIN
+    assert has_ended(int(child.words[0]))
 
 
-@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # the last test of this file is about it
+@pytest.mark.filterwarnings(
+    "ignore:unclosed file:ResourceWarning"
+)  # test_no_pipe_is_left_to_the_garbage_collector covers it
 def test_a_grandchild_in_its_own_session_does_not_block() -> None:
     child = python(DETACHED)
     os.kill(int(child.words[0]), signal.SIGKILL)
@@ -42,13 +44,13 @@ def test_a_grandchild_in_its_own_session_does_not_block() -> None:
             thread.join(LONG)
     gc.collect()
     assert (child.result.ending, child.result.exit_code) == (Ending.EXITED, 0)
-    assert child.took < 2 * BURIAL
+    assert child.elapsed < 2 * KILL_MARGIN
 
 
-def test_a_crash_is_reported_though_a_grandchild_holds_the_pipe() -> None:
+def test_a_crash_is_reported_even_if_a_grandchild_holds_the_pipe() -> None:
     child = run(["sh", "-c", "sleep 60 & kill -SEGV $$"])
     assert (child.result.ending, child.result.signal_name) == (Ending.CRASHED, "SIGSEGV")
-    assert child.took < 2 * BURIAL
+    assert child.elapsed < 2 * KILL_MARGIN
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_a_crash_is_reported_though_a_grandchild_holds_the_pipe() -> None:
 )
 def test_no_child_stays_a_zombie(program: str, limit: float) -> None:
     child = python(f"import os, signal, subprocess, time\nprint(os.getpid(), flush=True)\n{program}\n", limit)
-    # An entry in /proc, a zombie's too, is there until its parent has asked for the exit status.
+    # An entry in /proc, also of a zombie, remains until its parent reads the exit status.
     assert not Path(f"/proc/{child.words[0]}").exists()
 
 
@@ -90,8 +92,8 @@ def test_no_pipe_is_left_to_the_garbage_collector(command: list[str]) -> None:
     program = (
         "import gc, os, signal, threading, time\n"
         "from gpuenv.probe.children import run_child\n"
-        f"said = run_child({command!r}, {ENVIRONMENT!r}, time.monotonic() + 10).stdout\n"
-        "if said and os.path.exists(f'/proc/{said.strip()}'): os.kill(int(said), signal.SIGKILL)\n"
+        f"output = run_child({command!r}, {ENVIRONMENT!r}, time.monotonic() + 10).stdout\n"
+        "if output and os.path.exists(f'/proc/{output.strip()}'): os.kill(int(output), signal.SIGKILL)\n"
         "for thread in threading.enumerate()[1:]: thread.join(5)\n"
         "gc.collect()\n"
     )
@@ -119,7 +121,7 @@ def test_a_closed_group_kills_its_children_and_starts_no_more() -> None:
 
 
 def test_closing_a_group_also_kills_a_child_that_another_thread_is_starting() -> None:
-    """An interrupted program exits right afterwards, with the thread that would have killed the child."""
+    """An interrupted program exits right afterwards, and so does the thread that would have killed the child."""
     group, started, begun = ChildGroup(), [], threading.Event()
 
     def start() -> subprocess.Popen[bytes]:
@@ -137,10 +139,10 @@ def test_closing_a_group_also_kills_a_child_that_another_thread_is_starting() ->
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at /proc")
-def test_children_of_a_closed_group_are_gone() -> None:
+def test_children_of_a_closed_group_have_ended() -> None:
     group = ChildGroup()
     program = f"b = b'.' * {300 << 20}; print('ready', flush=True); import time; time.sleep(60)"
-    command = [sys.executable, "-c", program]  # the kernel needs a while to take all that back
+    command = [sys.executable, "-c", program]  # the kernel needs a while to free that memory
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 H100 = {"gpu.count": "1", "gpu.0.uuid": UUID}
 
 
-def test_every_quantity_arrives(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_every_quantity_of_a_device_is_reported(stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, source = cuda_of(stub_driver, tmp_path, H100)
     assert (source.state, facts.init, facts.init_name, facts.cuda) == (
         SourceState.ANSWERED,
@@ -84,9 +84,7 @@ def test_an_implausible_memory_size_is_dropped(memory: str, stub_driver: StubDri
     assert facts.devices[0].memory_total is None
 
 
-def test_a_mig_instance_has_its_own_uuid_and_with_the_older_call_that_of_the_gpu(
-    stub_driver: StubDriver, tmp_path: Path
-) -> None:
+def test_a_mig_instance_has_the_gpus_uuid_with_the_older_call(stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, _ = cuda_of(stub_driver, tmp_path, MACHINE)
     assert facts.devices[0].uuid == MIG_UUID.removeprefix("MIG-")
     facts, _ = cuda_of(stub_driver, tmp_path, {**MACHINE, "cuda.return.cuDeviceGetUuid_v2": "801"})
@@ -94,10 +92,12 @@ def test_a_mig_instance_has_its_own_uuid_and_with_the_older_call_that_of_the_gpu
 
 
 @pytest.mark.parametrize(
-    "named", [MIG_UUID, "MIG-" + UUID + "/7/0"], ids=["since R470", "MIG-GPU-<uuid>/<gi>/<ci>, before"]
+    "visible", [MIG_UUID, "MIG-" + UUID + "/7/0"], ids=["since R470", "MIG-GPU-<uuid>/<gi>/<ci>, before"]
 )
-def test_a_mig_instance_may_be_named_in_either_form(named: str, stub_driver: StubDriver, tmp_path: Path) -> None:
-    snapshot = snapshot_of(stub_driver, tmp_path, MACHINE, {"CUDA_VISIBLE_DEVICES": named})
+def test_a_mig_instance_is_selected_by_either_form_of_its_name(
+    visible: str, stub_driver: StubDriver, tmp_path: Path
+) -> None:
+    snapshot = snapshot_of(stub_driver, tmp_path, MACHINE, {"CUDA_VISIBLE_DEVICES": visible})
     assert snapshot.visible_count.value == 1
     assert snapshot.gpus[0].ordinal.value == 0
 
@@ -105,14 +105,14 @@ def test_a_mig_instance_may_be_named_in_either_form(named: str, stub_driver: Stu
 @pytest.mark.parametrize("function", ["cuInit", "cuDeviceGetName", "cuDeviceTotalMem_v2"])
 def test_a_crash_names_its_call_and_keeps_earlier_facts(function: str, stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, source = cuda_of(stub_driver, tmp_path, {**H100, f"cuda.crash.{function}": "segv"})
-    where = "" if function == "cuInit" else " of device 0"
-    assert (source.state, source.detail) == (SourceState.CRASHED, f"ended by SIGSEGV in {function}{where}")
+    device = "" if function == "cuInit" else " of device 0"
+    assert (source.state, source.detail) == (SourceState.CRASHED, f"ended by SIGSEGV in {function}{device}")
     assert facts.cuda == 13000
     if function != "cuInit":
         assert facts.devices[0].pci == "0000:01:00.0"
 
 
-def test_a_hang_says_from_which_call_the_answer_is_missing(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_a_hang_names_the_call_without_an_answer(stub_driver: StubDriver, tmp_path: Path) -> None:
     _, source = cuda_of(stub_driver, tmp_path, {**H100, "cuda.delay.cuInit": "forever"}, limit=1.0)
     assert source.state is SourceState.TIMED_OUT
     assert (source.detail or "").endswith("from cuInit")
@@ -123,9 +123,7 @@ def test_both_gpus_of_a_pair_are_reported(stub_driver: StubDriver, tmp_path: Pat
     assert [device.ordinal for device in facts.devices] == [0, 1]
 
 
-def test_a_newer_libcuda_of_a_compatibility_package_says_its_own_level_and_release(
-    stub_driver: StubDriver, tmp_path: Path
-) -> None:
+def test_a_compatibility_libcuda_reports_its_own_level_and_release(stub_driver: StubDriver, tmp_path: Path) -> None:
     """The loader finds it first; NVML reports the driver's level."""
     compat = lay_out(stub_driver, tmp_path / "compat", "580.65.06", with_nvml=False)
     keys = {**H100, "driver.version": "535.183.01", "driver.cuda": "12020", "cuda.driver": "13000"}
@@ -141,7 +139,7 @@ def test_a_newer_libcuda_of_a_compatibility_package_says_its_own_level_and_relea
 
 
 @pytest.mark.parametrize(
-    ("listed", "seen"),
+    ("value", "visible"),
     [
         (None, [1, 2]),
         ("0,1", [1, 2]),
@@ -151,11 +149,11 @@ def test_a_newer_libcuda_of_a_compatibility_package_says_its_own_level_and_relea
         ("GPU-00000000-0000-0000-0000-000000000000", []),
     ],
 )
-def test_a_gpu_hidden_by_a_control_group_has_no_ordinal_and_occupies_none(
-    listed: str | None, seen: list[int], stub_driver: StubDriver, tmp_path: Path
+def test_a_gpu_hidden_by_a_control_group_takes_no_ordinal(
+    value: str | None, visible: list[int], stub_driver: StubDriver, tmp_path: Path
 ) -> None:
     machine = {"gpu.count": "4", "gpu.0.denied": "1", "gpu.3.denied": "1"}
-    variables = {"CUDA_VISIBLE_DEVICES": listed} if listed is not None else {}
+    variables = {"CUDA_VISIBLE_DEVICES": value} if value is not None else {}
     snapshot = snapshot_of(stub_driver, tmp_path, machine, variables)
     ordinals = [gpu.ordinal.value for gpu in snapshot.gpus]
-    assert ordinals == [seen.index(place) if place in seen else None for place in range(4)]
+    assert ordinals == [visible.index(index) if index in visible else None for index in range(4)]

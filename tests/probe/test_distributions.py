@@ -1,4 +1,4 @@
-"""The distributions in a target, by their metadata."""
+"""Distributions in a target, read from their metadata."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tests.probe.venvs import interpreter_of, site_packages
 def test_a_distribution_is_read_from_the_metadata_of_any_installer(venv: Path, form: str) -> None:
     distribution(site_packages(venv), "cupy-cuda12x", "14.2.0", form=form)
     facts, _ = target_of(interpreter_of(venv))
-    place = {"tags": [], "requires": [], "place": PackageLocation.ENVIRONMENT}
-    assert facts.distributions == (Distribution("cupy-cuda12x", "14.2.0", str(site_packages(venv)), **place),)
+    other_facts = {"tags": [], "requires": [], "place": PackageLocation.ENVIRONMENT}
+    assert facts.distributions == (Distribution("cupy-cuda12x", "14.2.0", str(site_packages(venv)), **other_facts),)
 
 
-@pytest.mark.parametrize("written", ["CuPy_CUDA12x", "cupy.cuda12x", "cupy--cuda12x", "cupy-cuda12x"])
-def test_a_name_is_reported_in_its_canonical_spelling(venv: Path, written: str) -> None:
-    distribution(site_packages(venv), written, "14.2.0")
+@pytest.mark.parametrize("spelling", ["CuPy_CUDA12x", "cupy.cuda12x", "cupy--cuda12x", "cupy-cuda12x"])
+def test_a_name_is_reported_in_its_canonical_spelling(venv: Path, spelling: str) -> None:
+    distribution(site_packages(venv), spelling, "14.2.0")
     assert cupy_lines(target_of(interpreter_of(venv))[0]) == [("cupy-cuda12x", "14.2.0")]
 
 
 @pytest.mark.parametrize("broken", ["no METADATA", "empty METADATA", "bytes", "a folder named METADATA", "no version"])
-def test_broken_metadata_is_passed_over_and_the_rest_is_read(venv: Path, broken: str) -> None:
+def test_broken_metadata_is_skipped(venv: Path, broken: str) -> None:
     distribution(site_packages(venv), "numpy", "2.3.4")
     folder = site_packages(venv) / "cupy_cuda12x-14.2.0.dist-info"
     folder.mkdir()
@@ -44,7 +44,7 @@ def test_broken_metadata_is_passed_over_and_the_rest_is_read(venv: Path, broken:
     assert cupy_lines(facts) == [("numpy", "2.3.4")]
 
 
-def test_the_distribution_that_imports_would_meet_first_comes_first(tmp_path: Path, venv: Path) -> None:
+def test_distributions_are_listed_in_import_order(tmp_path: Path, venv: Path) -> None:
     distribution(site_packages(venv), "numpy", "2.3.4")
     ahead = tmp_path / "ahead"
     distribution(ahead, "numpy", "1.26.4")
@@ -53,12 +53,12 @@ def test_the_distribution_that_imports_would_meet_first_comes_first(tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["pip", "uv"])
-def test_the_installers_in_the_target_are_reported(venv: Path, name: str) -> None:
+def test_installers_in_the_target_are_listed(venv: Path, name: str) -> None:
     distribution(site_packages(venv), name, "26.0")
     assert cupy_lines(target_of(interpreter_of(venv))[0]) == [(name, "26.0")]
 
 
-def test_distributions_that_do_not_concern_gpus_are_left_out(venv: Path) -> None:
+def test_distributions_unrelated_to_gpus_are_not_listed(venv: Path) -> None:
     for name in ("requests", "pipx", "my-secret-project", "pandas"):
         distribution(site_packages(venv), name, "1.0")
     assert target_of(interpreter_of(venv))[0].distributions == ()
@@ -75,7 +75,7 @@ def test_distributions_that_do_not_concern_gpus_are_left_out(venv: Path) -> None
         ((Distribution("cupy-cuda13x", "14.2.0"), Distribution("cupy-cuda12x", "14.2.0")), "libnvrtc.so.13"),
     ],
 )
-def test_the_wanted_libraries_follow_the_installed_cupys_cuda_major(
+def test_the_probed_libraries_follow_from_the_installed_cupys_cuda_major(
     venv: Path, distributions: tuple[Distribution, ...], soname: str | None
 ) -> None:
     reported, source = probe_libraries(
@@ -89,12 +89,12 @@ def test_the_wanted_libraries_follow_the_installed_cupys_cuda_major(
 def test_the_core_extension_is_loaded_even_if_the_cuda_major_is_unknown(
     venv: Path, distributions: tuple[Distribution, ...]
 ) -> None:
-    """The loader's error for it needs no list of libraries."""
+    """The loader's error for it does not depend on the list of libraries."""
     core = f"cupy/_core/core{sysconfig.get_config_var('EXT_SUFFIX')}"
     (site_packages(venv) / core).parent.mkdir(parents=True)
     (site_packages(venv) / core).write_bytes(b"")
-    placed = [entry.plus(location=str(site_packages(venv))) for entry in distributions]
-    reported, source = probe_libraries(probe_context(), str(interpreter_of(venv)), TargetFacts(distributions=placed))
+    located = [entry.plus(location=str(site_packages(venv))) for entry in distributions]
+    reported, source = probe_libraries(probe_context(), str(interpreter_of(venv)), TargetFacts(distributions=located))
     assert (source.state, reported.libraries) == (SourceState.ANSWERED, ())
     assert "file too short" in (reported.extension_error or "")
 
@@ -108,7 +108,7 @@ def test_the_core_extension_is_loaded_even_if_the_cuda_major_is_unknown(
         ("cupy_cuda12x", "libcublas.so.12", None, "libnvrtc.so.12"),
     ],
 )
-def test_the_cuda_major_of_an_unnamed_build_is_that_of_its_cublas(
+def test_the_cuda_major_of_a_source_build_is_that_of_its_cublas(
     venv: Path, name: str, linked: str, major: int | None, release: str | None
 ) -> None:
     distribution(site_packages(venv), name, "13.6.0")
@@ -120,12 +120,12 @@ def test_the_cuda_major_of_an_unnamed_build_is_that_of_its_cublas(
     facts, _ = target_of(interpreter_of(venv))
     assert [entry.cuda_major for entry in facts.distributions if entry.distribution.startswith("cupy")] == [major]
     reported, _ = probe_libraries(probe_context(), str(interpreter_of(venv)), facts)
-    wanted = [entry.soname for entry in reported.libraries or () if entry.name == "nvrtc"]
-    assert wanted == ([release] if release else [])
+    sonames = [entry.soname for entry in reported.libraries or () if entry.name == "nvrtc"]
+    assert sonames == ([release] if release else [])
 
 
-def test_one_wheel_of_cupy_met_twice_on_the_path_is_one(tmp_path: Path, venv: Path) -> None:
-    """As in an environment with system-site-packages, if the system has an older one of the same name."""
+def test_a_second_release_of_the_same_wheel_line_does_not_stop_the_probe(tmp_path: Path, venv: Path) -> None:
+    """Such as in an environment with system-site-packages over a system with an older release."""
     distribution(site_packages(venv), "cupy-cuda12x", "14.2.0")
     behind = tmp_path / "system"
     distribution(behind, "cupy-cuda12x", "13.6.0")
@@ -135,35 +135,37 @@ def test_one_wheel_of_cupy_met_twice_on_the_path_is_one(tmp_path: Path, venv: Pa
     assert probe_libraries(probe_context(), str(interpreter_of(venv)), facts)[1].state is SourceState.ANSWERED
 
 
-def placed(folder: Path, environment: dict[str, str] | None = None) -> list[tuple[str, PackageLocation | None]]:
+def releases_and_places(
+    folder: Path, environment: dict[str, str] | None = None
+) -> list[tuple[str, PackageLocation | None]]:
     facts, _ = target_of(folder / "bin/python3", environment or {})
     return [(entry.release, entry.place) for entry in facts.distributions]
 
 
-def test_the_path_entry_that_leads_to_a_cupy_is_reported(tmp_path: Path, venv: Path) -> None:
+def test_the_kind_of_path_entry_of_each_cupy_is_reported(tmp_path: Path, venv: Path) -> None:
     distribution(site_packages(venv), "cupy-cuda12x", "14.2.0")
     distribution(tmp_path / "ahead", "cupy-cuda11x", "13.6.0")
     distribution(tmp_path / "shared", "cupy-cuda11x", "13.0.0")
     (site_packages(venv) / "shared.pth").write_text(f"{tmp_path / 'shared'}\n", encoding="utf-8")
-    assert placed(venv, {"PYTHONPATH": str(tmp_path / "ahead")}) == [
+    assert releases_and_places(venv, {"PYTHONPATH": str(tmp_path / "ahead")}) == [
         ("13.6.0", PackageLocation.PYTHONPATH),
         ("14.2.0", PackageLocation.ENVIRONMENT),
         ("13.0.0", PackageLocation.ELSEWHERE),
     ]
-    own = str(site_packages(venv))
-    assert placed(venv, {"PYTHONPATH": own})[0] == ("14.2.0", PackageLocation.ENVIRONMENT)
+    site = str(site_packages(venv))
+    assert releases_and_places(venv, {"PYTHONPATH": site})[0] == ("14.2.0", PackageLocation.ENVIRONMENT)
 
 
-def test_a_project_that_was_linked_by_setuptools_is_the_environment_s(tmp_path: Path, venv: Path) -> None:
+def test_a_project_linked_by_setuptools_belongs_to_the_environment(tmp_path: Path, venv: Path) -> None:
     distribution(tmp_path / "src", "cupy", "14.2.0", form="egg-info folder")
     (site_packages(venv) / "easy-install.pth").write_text(f"{tmp_path / 'src'}\n", encoding="utf-8")
-    assert placed(venv) == [("14.2.0", PackageLocation.ELSEWHERE)]
+    assert releases_and_places(venv) == [("14.2.0", PackageLocation.ELSEWHERE)]
     (site_packages(venv) / "cupy.egg-link").write_text(f"{tmp_path / 'src'}\n.", encoding="utf-8")
-    assert placed(venv) == [("14.2.0", PackageLocation.ENVIRONMENT)]
+    assert releases_and_places(venv) == [("14.2.0", PackageLocation.ENVIRONMENT)]
 
 
 @pytest.mark.parametrize("right", ["1.26.4", "2.1.0"])
-def test_of_two_metadata_of_one_name_that_of_the_files_counts(venv: Path, right: str) -> None:
+def test_metadata_that_match_the_files_outrank_leftover_metadata(venv: Path, right: str) -> None:
     site = site_packages(venv)
     (site / "numpy").mkdir()
     (site / "numpy/version.py").write_text(right, encoding="utf-8")
@@ -174,19 +176,19 @@ def test_of_two_metadata_of_one_name_that_of_the_files_counts(venv: Path, right:
         record.write_text(f'numpy/version.py,sha256=x,{size}\n"numpy, too",,\n', encoding="utf-8")
     facts, _ = target_of(interpreter_of(venv))
     assert cupy_lines(facts) == [("numpy", right)]
-    (left,) = facts.left_metadata
-    assert (left.name, left.release) == ("numpy", "2.1.0" if right == "1.26.4" else "1.26.4")
+    (leftover,) = facts.left_metadata
+    assert (leftover.name, leftover.release) == ("numpy", "2.1.0" if right == "1.26.4" else "1.26.4")
 
 
-def test_empty_metadata_are_reported_with_the_files_next_to_them(venv: Path) -> None:
+def test_empty_metadata_are_reported_with_their_files(venv: Path) -> None:
     site = site_packages(venv)
     (site / "cupy").mkdir()
     (site / "cupy/__init__.py").symlink_to("/gone")
     (site / "cupy_cuda12x-14.2.0.dist-info").mkdir()
     (site / "cupy_cuda12x-14.2.0.dist-info/METADATA").symlink_to("/gone")
     facts, _ = target_of(interpreter_of(venv))
-    (left,) = facts.left_metadata
-    assert (left.name, left.release, left.has_files) == ("cupy-cuda12x", None, True)
+    (leftover,) = facts.left_metadata
+    assert (leftover.name, leftover.release, leftover.has_files) == ("cupy-cuda12x", None, True)
 
 
 @pytest.mark.parametrize("name", ["RECORD", "METADATA", "INSTALLER", "WHEEL"])

@@ -1,4 +1,4 @@
-"""The driver's libraries as files: in every folder, through links, and in mounts."""
+"""Files of the driver's libraries: in every driver folder, through links, and in mounts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.probe.probe_runs import kernel_of
 from tests.probe.raw_facts import RawLibrary
-from tests.probe.roots import lay
+from tests.probe.roots import make_root
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,16 +32,16 @@ def test_a_mounted_library_is_not_part_of_the_image(
     mounts: tuple[str, ...] | None,
     mounted: bool | None,  # noqa: FBT001 - a table
 ) -> None:
-    root = lay(tmp_path, {LIBRARY: ""})
+    root = make_root(tmp_path, {LIBRARY: ""})
     (root / "usr/lib/x86_64-linux-gnu/libcuda.so.1").symlink_to("libcuda.so.550.163.01")
     if mounts is not None:
         lines = (f"{n} 1 8:1 /x {point} rw - ext4 /dev/sda1 rw" for n, point in enumerate(mounts))
-        lay(root, {"proc/self/mountinfo": "\n".join(lines) + "\nshort line\n"})
+        make_root(root, {"proc/self/mountinfo": "\n".join(lines) + "\nshort line\n"})
     assert kernel_of(root).libraries == (RawLibrary(f"/{LIBRARY}", mounted),)
 
 
 def test_every_library_in_every_driver_folder_is_listed_once(tmp_path: Path) -> None:
-    places = (
+    paths = (
         LIBRARY,
         "usr/lib/x86_64-linux-gnu/libcuda.so.535.183.01",
         "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.550.163.01",
@@ -61,15 +61,15 @@ def test_every_library_in_every_driver_folder_is_listed_once(tmp_path: Path) -> 
         "usr/local/cuda-12.4/lib64/stubs/libcuda.so",
     )
     others = ("libcudart.so.12", "libcuda.so.550.bak", "libcudadebugger.so.1", "libnvidia-ml.so.txt")
-    root = lay(tmp_path, {**dict.fromkeys(places, ""), **{f"usr/lib64/{name}": "" for name in others}})
+    root = make_root(tmp_path, {**dict.fromkeys(paths, ""), **{f"usr/lib64/{name}": "" for name in others}})
     (root / "usr/local/cuda").symlink_to("cuda-12.4")
     (root / "usr/lib64/libcuda.so.1").symlink_to("libcuda.so.550.163.01")
     (root / "usr/lib64/libcuda.so.9").symlink_to("nothing")
-    assert {entry.path for entry in kernel_of(root).libraries} == {f"/{place}" for place in places}
+    assert {entry.path for entry in kernel_of(root).libraries} == {f"/{path}" for path in paths}
 
 
 def test_a_link_into_the_store_is_followed_below_the_root(tmp_path: Path) -> None:
-    root = lay(tmp_path, {"nix/store/b-nvidia/lib/libcuda.so.545.29.06": ""})
+    root = make_root(tmp_path, {"nix/store/b-nvidia/lib/libcuda.so.545.29.06": ""})
     (root / "run").mkdir()
     (root / "nix/store/a-drivers").mkdir()
     (root / "run/opengl-driver").symlink_to("/nix/store/a-drivers")

@@ -26,8 +26,8 @@ from tests.support.target import metadata_wheel
 def facts_from(interpreter: Path, folder: Path, environment: dict[str, str] | None = None) -> Any:  # noqa: ANN401 - JSON
     """The facts that the interpreter prints when it runs in a folder."""
     command = [*target_command(str(interpreter), "interpreter")]
-    given = {**MINIMAL, **(environment or {})}
-    done = subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, check=True, timeout=20)
+    variables = {**MINIMAL, **(environment or {})}
+    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=True, timeout=20)
     return parse_facts(done.stdout)
 
 
@@ -35,27 +35,27 @@ def facts_of(venv: Path, environment: dict[str, str] | None = None) -> TargetFac
     return target_of(interpreter_of(venv), environment)[0]
 
 
-def test_environments_of_venv_are_recognised(venv: Path) -> None:
+def test_an_environment_of_venv_is_recognised(venv: Path) -> None:
     assert facts_of(venv).made_by == "venv"
 
 
-def test_environments_of_uv_are_recognised(tmp_path: Path) -> None:
+def test_an_environment_of_uv_is_recognised(tmp_path: Path) -> None:
     uv("venv", "--python", sys.executable, tmp_path / "venv")
     assert facts_of(tmp_path / "venv").made_by == "uv"
 
 
-def test_environments_of_virtualenv_are_recognised_by_its_line(venv: Path) -> None:
+def test_an_environment_of_virtualenv_is_recognised(venv: Path) -> None:
     with (venv / "pyvenv.cfg").open("a", encoding="utf-8") as settings:
         settings.write("virtualenv = 20.36.1\n")
     assert facts_of(venv).made_by == "virtualenv"
 
 
 @pytest.mark.parametrize(
-    ("mark", "tool"), [("history", "conda"), ("pixi", "pixi"), ("pixi_env_prefix", "pixi"), ("x.json", "venv")]
+    ("marker", "tool"), [("history", "conda"), ("pixi", "pixi"), ("pixi_env_prefix", "pixi"), ("x.json", "venv")]
 )
-def test_prefixes_of_conda_and_pixi_are_recognised_by_their_marker_files(venv: Path, mark: str, tool: str) -> None:
+def test_conda_and_pixi_prefixes_are_recognised_by_marker_files(venv: Path, marker: str, tool: str) -> None:
     (venv / "conda-meta").mkdir()
-    (venv / "conda-meta" / mark).write_text("{}", encoding="utf-8")
+    (venv / "conda-meta" / marker).write_text("{}", encoding="utf-8")
     (venv / "conda-meta/history").touch() if tool == "pixi" else None
     assert (facts_of(venv).made_by, facts_of(venv).kind) == (tool, "conda")
 
@@ -70,7 +70,7 @@ def test_an_environment_of_another_user_is_not_writable(venv: Path) -> None:
     folder = site_packages(venv)
     folder.chmod(0o555)
     for parent in [venv, *venv.parents]:
-        if parent.stat().st_uid == os.geteuid() and parent != Path("/tmp"):  # noqa: S108 - its mode is not ours
+        if parent.stat().st_uid == os.geteuid() and parent != Path("/tmp"):  # noqa: S108 - not to be changed
             parent.chmod(parent.stat().st_mode | 0o055)
     command = [*target_command(str(interpreter_of(venv)), "interpreter")]
     if os.geteuid() == 0:
@@ -82,19 +82,19 @@ def test_an_environment_of_another_user_is_not_writable(venv: Path) -> None:
     assert parse_facts(done.stdout)["writable"] is False
 
 
-def test_the_user_site_is_reported_if_it_is_enabled(venv: Path, tmp_path: Path) -> None:
+def test_the_user_site_is_reported_if_it_is_enabled_and_exists(venv: Path, tmp_path: Path) -> None:
     interpreter = Path(sys.base_prefix) / "bin/python3"
-    reported = target_of(interpreter, {"PYTHONUSERBASE": str(tmp_path)})[0].user_site
-    assert reported is None, "a folder that is not there is not imported from"
+    user_site = target_of(interpreter, {"PYTHONUSERBASE": str(tmp_path)})[0].user_site
+    assert user_site is None, "a missing folder is not imported from"
     major, minor = sys.version_info[:2]
     folder = tmp_path / f"lib/python{major}.{minor}/site-packages"
     folder.mkdir(parents=True)
     assert target_of(interpreter, {"PYTHONUSERBASE": str(tmp_path)})[0].user_site == str(folder)
     assert target_of(interpreter, {"PYTHONUSERBASE": str(tmp_path), "PYTHONNOUSERSITE": "1"})[0].user_site is None
-    assert facts_of(venv, {"PYTHONUSERBASE": str(tmp_path)}).user_site is None, "an environment is apart from it"
+    assert facts_of(venv, {"PYTHONUSERBASE": str(tmp_path)}).user_site is None, "a virtual environment excludes it"
 
 
-def test_conda_s_packages_are_listed_separately(venv: Path, tmp_path: Path) -> None:
+def test_condas_packages_are_listed_separately(venv: Path, tmp_path: Path) -> None:
     (venv / "conda-meta").mkdir()
     for record in ("cuda-nvrtc-12.9.86-h5888daf_0", "libcublas-12.9.1.4-h9ab20c4_0", "zlib-1.3-0", "cupy-14.2.0-py_0"):
         (venv / f"conda-meta/{record}.json").write_text("{}", encoding="utf-8")
@@ -110,7 +110,7 @@ def test_conda_s_packages_are_listed_separately(venv: Path, tmp_path: Path) -> N
      "tensorflow", "cudf-cu12", "raft-dask-cu12", "pylibraft-cu12", "ucxx-cu12", "dask-cuda", "nx-cugraph-cu12",
      "libcuml-cu12", "onnxruntime-gpu", "nvtx"],
 )  # fmt: skip
-def test_packages_that_share_cuda_with_cupy_are_reported(venv: Path, tmp_path: Path, name: str) -> None:
+def test_packages_that_share_cuda_with_cupy_are_listed(venv: Path, tmp_path: Path, name: str) -> None:
     install(venv, metadata_wheel(tmp_path, f"{name}==1.0"))
     assert [entry.distribution for entry in facts_of(venv).distributions] == [name]
 
@@ -124,15 +124,15 @@ def test_an_environment_of_any_python_version_is_recognised(tmp_path: Path, vers
 
 
 def test_an_externally_managed_python_is_reported() -> None:
-    """As Debian's, and uv's own."""
-    marks = [*Path("/usr/lib").glob("python3*/EXTERNALLY-MANAGED")]
-    if not marks or not Path("/usr/bin/python3").exists():
-        pytest.skip("the system of this machine manages no Python")
+    """Such as Debian's or uv's."""
+    markers = [*Path("/usr/lib").glob("python3*/EXTERNALLY-MANAGED")]
+    if not markers or not Path("/usr/bin/python3").exists():
+        pytest.skip("this machine has no externally managed Python")
     assert target_of(Path("/usr/bin/python3"))[0].externally_managed is True
 
 
 def suffixes(tag: str) -> list[str]:
-    """Those of CPython 3.11 to 3.15: sysconfig's EXT_SUFFIX, the stable ABI's, and the plain one."""
+    """The extension suffixes of CPython 3.11 to 3.15: EXT_SUFFIX, the stable ABI's, and the plain one."""
     stable = [] if tag.endswith("t") else [".abi3.so"]
     return [f".cpython-{tag}-x86_64-linux-gnu.so", *stable, ".so"]
 
@@ -154,7 +154,7 @@ def suffixes(tag: str) -> list[str]:
         ("core.pyx", "312", None),
     ],
 )
-def test_an_extension_module_is_loaded_by_the_interpreter_in_its_suffix(
+def test_an_extension_module_is_loaded_by_the_interpreter_of_its_suffix(
     name: str, tag: str, answer: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(script("start.py")).parent))
@@ -166,8 +166,8 @@ def test_an_extension_module_is_loaded_by_the_interpreter_in_its_suffix(
 def test_a_cupy_for_another_interpreter_is_reported(tmp_path: Path, version: str) -> None:
     venv = make_venv(tmp_path / "venv", python(version))
     number = version.replace(".", "")
-    own = f"core.cpython-{number}{'m' if version == '3.6' else ''}-x86_64-linux-gnu.so"
-    for extension, loads in ((own, True), ("core.cpython-39-x86_64-linux-gnu.so", False)):
+    matching = f"core.cpython-{number}{'m' if version == '3.6' else ''}-x86_64-linux-gnu.so"
+    for extension, loads in ((matching, True), ("core.cpython-39-x86_64-linux-gnu.so", False)):
         package = site_packages(venv) / "cupy"
         shutil.rmtree(package, ignore_errors=True)
         (package / "_core").mkdir(parents=True)
@@ -177,10 +177,10 @@ def test_a_cupy_for_another_interpreter_is_reported(tmp_path: Path, version: str
 
 
 def test_a_missing_folder_for_temporary_files_is_reported(tmp_path: Path) -> None:
-    """As in a container with a read-only root; CuPy writes each source to such a folder."""
+    """Such as in a container with a read-only root; CuPy writes each source to such a folder."""
     (tmp_path / "file").touch()
     scripts = Path(script("start.py")).parent
-    program = "import sys, interpreter as told; print(told.temporary_fault(sys.argv[1:]))"
+    program = "import sys, interpreter; print(interpreter.temporary_fault(sys.argv[1:]))"
     for places, fault in (
         ((tmp_path / "file", tmp_path / "none"), "there is no folder for temporary files: none of"),
         ((tmp_path / "none", tmp_path), "None"),
@@ -195,18 +195,18 @@ def test_a_missing_folder_for_temporary_files_is_reported(tmp_path: Path) -> Non
         assert done.stdout.startswith(fault)
 
 
-def kernel(folder: Path, name: str, text: str) -> None:
+def add_kernel(folder: Path, name: str, text: str) -> None:
     (folder / name).mkdir(parents=True)
     (folder / name / "kernel.json").write_text(text, encoding="utf-8")
 
 
 def test_the_jupyter_kernels_of_the_environment_and_of_the_user_are_listed(venv: Path, tmp_path: Path) -> None:
-    here, user = venv / "share/jupyter/kernels", tmp_path / "data/jupyter/kernels"
-    kernel(here, "python3", json.dumps({"argv": ["python", "-m", "ipykernel_launcher"]}))
-    kernel(here, "Other", json.dumps({"argv": ["/opt/other/bin/python"]}))
-    kernel(user, "python3", json.dumps({"argv": ["/home/bin/python"]}))
+    system, user = venv / "share/jupyter/kernels", tmp_path / "data/jupyter/kernels"
+    add_kernel(system, "python3", json.dumps({"argv": ["python", "-m", "ipykernel_launcher"]}))
+    add_kernel(system, "Other", json.dumps({"argv": ["/opt/other/bin/python"]}))
+    add_kernel(user, "python3", json.dumps({"argv": ["/home/bin/python"]}))
     for name, text in (("a", "{"), ("b", "[]"), ("c", '{"argv": []}'), ("d", '{"argv": [1]}'), ("e", "null")):
-        kernel(user, name, text)
+        add_kernel(user, name, text)
     assert facts_of(venv, {"XDG_DATA_HOME": str(tmp_path / "data")}).kernels == (
         JupyterKernel("other", "/opt/other/bin/python"),
         JupyterKernel("python3", "/home/bin/python"),

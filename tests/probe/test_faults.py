@@ -1,7 +1,7 @@
-"""Every function that the probe calls in NVML and in libcuda: every return code, a crash, a hang; then a table.
+"""Faults of every function that the probe calls in NVML and libcuda: each return code, a crash, a hang.
 
-The functions are those that the scripts name; a run through the stub tells under which symbol each is called, and that
-none is called which no test has met.
+The functions are those named in the scripts; a run through the stub shows the symbol of each, and that no other
+function is called.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
     from gpuenv.simulate.stub_driver import StubDriver
 
-# nvmlReturn_t of nvidia-ml-py 13.615.71, and what no release defines.
+# nvmlReturn_t of nvidia-ml-py 13.615.71, and codes that no release defines.
 NVML_CODES = (*range(1, 31), 999, 31, -1, 2147483647)
 # The ranges of CUresult in cuda.h (CUDA 13.0), named or not.
 CUDA_CODES = (
     *range(1, 9), *range(34, 37), 46, *range(100, 103), *range(200, 228), *range(300, 305), *range(400, 403), 500, 600,
     *range(700, 724), *range(800, 822), *range(900, 917), 999, -1, 2147483647,
 )  # fmt: skip
-LIMIT, PATIENCE = 1.0, 1.0  # seconds to answer, and to bury the child on a busy host
-UNSEEN = {"nvmlErrorString", "nvmlShutdown"}  # called by nvidia-ml-py itself, if at all
+LIMIT, KILL_MARGIN = 1.0, 1.0  # seconds to answer, and to kill the child on a busy host
+INTERNAL = {"nvmlErrorString", "nvmlShutdown"}  # called by nvidia-ml-py itself, if at all
 
 
 def symbols_of(function: str, called: set[str]) -> set[str]:
-    """The symbols under which a function is called: pynvml uses its newest version."""
+    """The called symbols of a function: pynvml uses its newest version."""
     if function == "nvmlInit":
         return called & {"nvmlInitWithFlags", "nvmlInit_v2"}
     others = {name for name in (*NVML_CALLED, *CUDA_CALLED) if name != function}
@@ -52,7 +52,7 @@ def machines(
 ) -> tuple[tuple[Mapping[str, str], set[str]], ...]:
     """Machines, and the functions called on each.
 
-    nvidia-ml-py is compiled first, as pip does when it installs: thousands of children would do so each for itself.
+    nvidia-ml-py is compiled first, as pip does; otherwise each of thousands of children would compile it.
     """
     with contextlib.suppress(OSError):
         py_compile.compile(pynvml.__file__)
@@ -74,8 +74,8 @@ def test_only_functions_named_in_the_scripts_are_called(
     machines: tuple[tuple[Mapping[str, str], set[str]], ...],
 ) -> None:
     called = set().union(*(names for _, names in machines))
-    met = set().union(*(symbols_of(function, called) for function in (*NVML_CALLED, *CUDA_CALLED)))
-    assert called - met - UNSEEN == set()
+    tested = set().union(*(symbols_of(function, called) for function in (*NVML_CALLED, *CUDA_CALLED)))
+    assert called - tested - INTERNAL == set()
     assert all(symbols_of(function, called) for function in (*NVML_CALLED, *CUDA_CALLED))
 
 
@@ -90,13 +90,13 @@ def probe(
     return source, assemble(RawFacts(cuda=cuda, sources=(source,)), None)
 
 
-EVERY = pytest.mark.parametrize(
+EVERY_FUNCTION = pytest.mark.parametrize(
     ("api", "function"), [*(("nvml", name) for name in NVML_CALLED), *(("cuda", name) for name in CUDA_CALLED)]
 )
 
 
-@EVERY
-def test_one_function_fails_and_the_others_stand(
+@EVERY_FUNCTION
+def test_a_failed_function_does_not_affect_the_others(
     api: str,
     function: str,
     machines: tuple[tuple[Mapping[str, str], set[str]], ...],
@@ -110,7 +110,7 @@ def test_one_function_fails_and_the_others_stand(
         return
     assert source.state is SourceState.ANSWERED
     counts = function in ("nvmlDeviceGetCount", "cuDeviceGetCount")
-    # libcuda alone shows the one MIG instance of the pair, NVML both GPUs
+    # libcuda shows only the one MIG instance of the pair, NVML both GPUs
     assert len(snapshot.gpus) == (0 if counts else 2 if api == "nvml" else 1)
     unnamed = ("nvmlDeviceGetName", "nvmlDeviceGetHandleByIndex", "cuDeviceGet")
     if api == "nvml" and not counts:
@@ -118,7 +118,7 @@ def test_one_function_fails_and_the_others_stand(
 
 
 @pytest.mark.slow
-@EVERY
+@EVERY_FUNCTION
 def test_every_fault_ends_in_a_snapshot_within_the_deadline(
     api: str,
     function: str,
@@ -136,16 +136,16 @@ def test_every_fault_ends_in_a_snapshot_within_the_deadline(
         assert "Error:" not in (source.detail or ""), (code, source)
         assert snapshot.sources == (source,)
         outcomes[f"code: {source.state.value}"] += 1
-    for how in ("segv", "abort", "exit:3"):
-        source, snapshot = probe(stub_driver, tmp_path, api, {**keys, f"{api}.crash.{symbol}": how})
-        expected = SourceState.FAILED if how.startswith("exit") else SourceState.CRASHED
-        assert source.state is expected, (how, source)
+    for crash in ("segv", "abort", "exit:3"):
+        source, snapshot = probe(stub_driver, tmp_path, api, {**keys, f"{api}.crash.{symbol}": crash})
+        expected = SourceState.FAILED if crash.startswith("exit") else SourceState.CRASHED
+        assert source.state is expected, (crash, source)
         assert snapshot.sources == (source,)
-        outcomes[f"{how.partition(':')[0]}: {source.state.value}"] += 1
+        outcomes[f"{crash.partition(':')[0]}: {source.state.value}"] += 1
     started = time.monotonic()
     source, snapshot = probe(stub_driver, tmp_path, api, {**keys, f"{api}.delay.{symbol}": "forever"}, LIMIT)
     assert source.state is SourceState.TIMED_OUT, source
-    assert time.monotonic() - started < LIMIT + PATIENCE
+    assert time.monotonic() - started < LIMIT + KILL_MARGIN
     assert snapshot.sources == (source,)
     outcomes[f"hang: {source.state.value}"] += 1
     record_property("fault", [api, symbol, dict(outcomes)])

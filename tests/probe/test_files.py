@@ -1,4 +1,4 @@
-"""Installed files against their RECORD: real wheels, installed by uv into real environments, then damaged."""
+"""Verification of installed files against RECORD, with real wheels that uv installs and tests damage."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def files_of(interpreter: Path, *, deep: bool = False) -> FileFacts:
 
 
 def faults(venv: Path, *, deep: bool = False) -> list[tuple[str, str]]:
-    """State and path below site-packages of each fault."""
+    """The state and the path below site-packages of each fault."""
     facts = files_of(interpreter_of(venv), deep=deep)
     assert facts.file_faults_count == len(facts.file_faults)
     folder = site_packages(venv)
@@ -34,46 +34,46 @@ def faults(venv: Path, *, deep: bool = False) -> list[tuple[str, str]]:
 
 
 @pytest.fixture
-def with_cupy(venv: Path, tmp_path: Path) -> Path:
+def cupy_venv(venv: Path, tmp_path: Path) -> Path:
     install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", CUPY))
     return venv
 
 
-def test_a_fresh_installation_has_no_faults(with_cupy: Path) -> None:
-    assert faults(with_cupy) == []
-    assert faults(with_cupy, deep=True) == []
+def test_a_fresh_installation_has_no_faults(cupy_venv: Path) -> None:
+    assert faults(cupy_venv) == []
+    assert faults(cupy_venv, deep=True) == []
 
 
-def test_a_missing_file_is_reported_with_its_distribution(with_cupy: Path) -> None:
-    (site_packages(with_cupy) / "cupy/_core/core.so").unlink()
-    assert faults(with_cupy) == [("missing", "cupy/_core/core.so")]
-    assert files_of(interpreter_of(with_cupy)).file_faults[0].distributions == ("cupy-cuda12x",)
+def test_a_missing_file_is_reported_with_its_distribution(cupy_venv: Path) -> None:
+    (site_packages(cupy_venv) / "cupy/_core/core.so").unlink()
+    assert faults(cupy_venv) == [("missing", "cupy/_core/core.so")]
+    assert files_of(interpreter_of(cupy_venv)).file_faults[0].distributions == ("cupy-cuda12x",)
 
 
-def test_a_file_of_another_size_is_reported(with_cupy: Path) -> None:
-    """As a full disk or an interrupted copy leaves it."""
-    os.truncate(site_packages(with_cupy) / "cupy/_core/core.so", 10)
-    assert faults(with_cupy) == [("wrong-size", "cupy/_core/core.so")]
+def test_a_file_of_another_size_is_reported(cupy_venv: Path) -> None:
+    """Such as after a full disk or an interrupted copy."""
+    os.truncate(site_packages(cupy_venv) / "cupy/_core/core.so", 10)
+    assert faults(cupy_venv) == [("wrong-size", "cupy/_core/core.so")]
 
 
-def test_a_file_of_the_same_size_but_another_content_is_reported_with_deep(with_cupy: Path) -> None:
-    (site_packages(with_cupy) / "cupy/__init__.py").write_bytes(b"x = 2\n")
-    assert faults(with_cupy) == []
-    assert faults(with_cupy, deep=True) == [("changed", "cupy/__init__.py")]
+def test_changed_content_of_the_same_size_is_reported_with_deep(cupy_venv: Path) -> None:
+    (site_packages(cupy_venv) / "cupy/__init__.py").write_bytes(b"x = 2\n")
+    assert faults(cupy_venv) == []
+    assert faults(cupy_venv, deep=True) == [("changed", "cupy/__init__.py")]
 
 
-def test_two_cupy_lines_quarrel_over_every_file_that_they_share(with_cupy: Path, tmp_path: Path) -> None:
-    install(with_cupy, metadata_wheel(tmp_path, "cupy-cuda13x==14.2.0", {**CUPY, "cupy/_core/core.so": b"other"}))
-    assert faults(with_cupy) == [("owned-twice", "cupy/__init__.py"), ("owned-twice", "cupy/_core/core.so")]
-    assert files_of(interpreter_of(with_cupy)).file_faults[0].distributions == ("cupy-cuda12x", "cupy-cuda13x")
+def test_files_shared_by_two_cupy_wheels_are_owned_twice(cupy_venv: Path, tmp_path: Path) -> None:
+    install(cupy_venv, metadata_wheel(tmp_path, "cupy-cuda13x==14.2.0", {**CUPY, "cupy/_core/core.so": b"other"}))
+    assert faults(cupy_venv) == [("owned-twice", "cupy/__init__.py"), ("owned-twice", "cupy/_core/core.so")]
+    assert files_of(interpreter_of(cupy_venv)).file_faults[0].distributions == ("cupy-cuda12x", "cupy-cuda13x")
 
 
-def test_two_distributions_may_own_the_same_content_and_not_different_ones(venv: Path, tmp_path: Path) -> None:
+def test_a_file_shared_by_two_distributions_is_a_fault_only_if_it_differs(venv: Path, tmp_path: Path) -> None:
     """nvidia-nccl-cu12 and -cu13 install the same library's path; many CUDA wheels the same empty __init__.py."""
-    first = {"nvidia/__init__.py": b"", "nvidia/nccl/lib/libnccl.so.2": b"for 12"}
-    second = {"nvidia/__init__.py": b"", "nvidia/nccl/lib/libnccl.so.2": b"for CUDA 13"}
-    install(venv, metadata_wheel(tmp_path, "nvidia-nccl-cu12==2.27.7", first))
-    install(venv, metadata_wheel(tmp_path, "nvidia-nccl-cu13==2.27.7", second))
+    cuda_12_files = {"nvidia/__init__.py": b"", "nvidia/nccl/lib/libnccl.so.2": b"for 12"}
+    cuda_13_files = {"nvidia/__init__.py": b"", "nvidia/nccl/lib/libnccl.so.2": b"for CUDA 13"}
+    install(venv, metadata_wheel(tmp_path, "nvidia-nccl-cu12==2.27.7", cuda_12_files))
+    install(venv, metadata_wheel(tmp_path, "nvidia-nccl-cu13==2.27.7", cuda_13_files))
     assert faults(venv) == [("owned-twice", "nvidia/nccl/lib/libnccl.so.2")]
 
 
@@ -88,44 +88,44 @@ def test_at_most_fifty_faults_are_listed_the_most_severe_first(venv: Path, tmp_p
     assert [entry.state for entry in facts.file_faults[:2]] == [FileState.MISSING, FileState.WRONG_SIZE]
 
 
-def test_paths_in_a_record_cannot_leave_the_environment(with_cupy: Path, tmp_path: Path) -> None:
+def test_record_entries_outside_the_environment_are_ignored(cupy_venv: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_bytes(b"secret")
-    record = site_packages(with_cupy) / "cupy_cuda12x-14.2.0.dist-info/RECORD"
-    up = os.path.relpath(outside, site_packages(with_cupy))
+    record = site_packages(cupy_venv) / "cupy_cuda12x-14.2.0.dist-info/RECORD"
+    up = os.path.relpath(outside, site_packages(cupy_venv))
     lines = [f"{up},sha256=x,1", f"{outside},sha256=x,1", "/etc/passwd,sha256=x,1", "../../../../../../etc/hosts,,1"]
     lines += ["cupy/\0,sha256=x,1", ",,", "cupy/x,sha256=x,99999999999999999999999999", '"unclosed,' + "x" * 200000]
     record.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    assert faults(with_cupy, deep=True) == [("missing", "cupy/x")]
+    assert faults(cupy_venv, deep=True) == [("missing", "cupy/x")]
 
 
-def test_a_link_out_of_the_environment_is_not_read(with_cupy: Path, tmp_path: Path) -> None:
+def test_a_link_out_of_the_environment_is_not_read(cupy_venv: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_bytes(b"y = 1\n")
-    module = site_packages(with_cupy) / "cupy/__init__.py"
+    module = site_packages(cupy_venv) / "cupy/__init__.py"
     module.unlink()
     module.symlink_to(tmp_path / "elsewhere")
-    assert faults(with_cupy, deep=True) == []
+    assert faults(cupy_venv, deep=True) == []
 
 
-def test_special_files_do_not_block(with_cupy: Path) -> None:
-    module = site_packages(with_cupy) / "cupy/__init__.py"
+def test_a_fifo_in_place_of_a_module_does_not_block(cupy_venv: Path) -> None:
+    module = site_packages(cupy_venv) / "cupy/__init__.py"
     module.unlink()
     os.mkfifo(module)
-    assert faults(with_cupy, deep=True) == []
+    assert faults(cupy_venv, deep=True) == []
 
 
-def test_conda_s_files_are_not_measured_since_conda_writes_its_prefix_into_them(with_cupy: Path) -> None:
-    folder = site_packages(with_cupy)
+def test_the_size_of_condas_files_is_not_checked(cupy_venv: Path) -> None:
+    folder = site_packages(cupy_venv)
     (folder / "cupy_cuda12x-14.2.0.dist-info/INSTALLER").write_text("conda", encoding="utf-8")
     os.truncate(folder / "cupy/_core/core.so", 10)
-    assert faults(with_cupy, deep=True) == []
+    assert faults(cupy_venv, deep=True) == []
     (folder / "cupy/_core/core.so").unlink()
-    assert faults(with_cupy) == [("missing", "cupy/_core/core.so")]
+    assert faults(cupy_venv) == [("missing", "cupy/_core/core.so")]
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])
-def test_an_interpreter_of_any_age_looks_at_its_files(version: str, tmp_path: Path) -> None:
-    """Through PYTHONPATH, since uv creates no environments for the oldest."""
+def test_an_interpreter_of_any_version_checks_its_files(version: str, tmp_path: Path) -> None:
+    """With PYTHONPATH, since uv cannot create environments for the oldest versions."""
     wheel = metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", CUPY)
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     (tmp_path / "site/cupy/__init__.py").write_bytes(b"x = 2\n")
@@ -133,8 +133,8 @@ def test_an_interpreter_of_any_age_looks_at_its_files(version: str, tmp_path: Pa
     environment = {"PYTHONPATH": str(tmp_path / "site")}
     facts, source = probe_files(probe_context(environment), str(python(version)), deep=True)
     assert source.state is SourceState.ANSWERED, source.detail
-    here = [entry for entry in facts.file_faults if Path(entry.path).is_relative_to(tmp_path)]
-    assert [entry.state for entry in here] == [FileState.MISSING, FileState.CHANGED]
+    reported = [entry for entry in facts.file_faults if Path(entry.path).is_relative_to(tmp_path)]
+    assert [entry.state for entry in reported] == [FileState.MISSING, FileState.CHANGED]
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,9 @@ def test_an_interpreter_of_any_age_looks_at_its_files(version: str, tmp_path: Pa
 )
 def test_a_toolkit_of_wheels_is_found(venv: Path, files: list[str], path: str) -> None:
     for file in files:
-        place = site_packages(venv) / file
-        place.parent.mkdir(parents=True)
-        place.write_bytes(HEADER)
+        installed_file = site_packages(venv) / file
+        installed_file.parent.mkdir(parents=True)
+        installed_file.write_bytes(HEADER)
     (kit,) = files_of(interpreter_of(venv)).toolkits
     assert (kit.path, kit.found_via, kit.toolkit) == (str(site_packages(venv) / path), "wheels", "12.9")
     assert (kit.has_nvrtc, kit.has_headers) == (True, True)
@@ -165,29 +165,29 @@ def test_a_toolkit_of_conda_is_found(venv: Path) -> None:
     assert (kit.has_nvrtc, kit.has_headers) == (False, True)
 
 
-def test_a_target_on_a_file_system_of_its_own_is_not_looked_at_here(with_cupy: Path) -> None:
-    """Such as in a container that a wrapper enters: here its paths name other folders."""
-    (site_packages(with_cupy) / "cupy/_core/core.so").unlink()
+def test_the_files_of_a_target_on_another_file_system_are_not_checked(cupy_venv: Path) -> None:
+    """Such as in a container that a wrapper enters, whose paths name other folders outside of it."""
+    (site_packages(cupy_venv) / "cupy/_core/core.so").unlink()
     ctx = probe_context()
-    target, source = probe_target(ctx, str(interpreter_of(with_cupy)))
+    target, source = probe_target(ctx, str(interpreter_of(cupy_venv)))
     elsewhere = target.plus(prefix_place=[target.prefix_place[0], target.prefix_place[1] + 1])
-    facts, found = probe_files_of(ctx, elsewhere, source, deep=False)
-    assert (facts.file_faults_count, found.state) == (None, SourceState.FAILED)
-    assert "another file system" in (found.detail or "")
+    facts, files_source = probe_files_of(ctx, elsewhere, source, deep=False)
+    assert (facts.file_faults_count, files_source.state) == (None, SourceState.FAILED)
+    assert "another file system" in (files_source.detail or "")
 
 
-def test_a_path_entry_that_is_no_text_does_not_hide_others(with_cupy: Path) -> None:
-    (site_packages(with_cupy) / "cupy/_core/core.so").unlink()
+def test_a_path_entry_that_is_not_text_does_not_hide_the_others(cupy_venv: Path) -> None:
+    (site_packages(cupy_venv) / "cupy/_core/core.so").unlink()
     hook = "import pathlib, sys\nsys.path.append(pathlib.Path('/nowhere'))\nsys.path.append(b'bytes')\n"
-    run_at_start(site_packages(with_cupy), hook)
-    assert faults(with_cupy) == [("missing", "cupy/_core/core.so")]
+    run_at_start(site_packages(cupy_venv), hook)
+    assert faults(cupy_venv) == [("missing", "cupy/_core/core.so")]
 
 
-def test_without_an_import_path_the_files_are_not_reported_as_intact(with_cupy: Path) -> None:
+def test_files_are_not_reported_as_intact_without_an_import_path(cupy_venv: Path) -> None:
     ctx = probe_context()
-    target, source = probe_target(ctx, str(interpreter_of(with_cupy)))
-    facts, found = probe_files_of(ctx, target.plus(path=[]), source, deep=False)
-    assert (facts.file_faults_count, found.state, found.detail) == (
+    target, source = probe_target(ctx, str(interpreter_of(cupy_venv)))
+    facts, files_source = probe_files_of(ctx, target.plus(path=[]), source, deep=False)
+    assert (facts.file_faults_count, files_source.state, files_source.detail) == (
         None,
         SourceState.FAILED,
         "the target's import path is unknown",

@@ -16,19 +16,17 @@ from tests.probe.probe_runs import MINIMAL, probe_context, probe_target
 from tests.probe.targets import program
 from tests.probe.venvs import interpreter_of
 
-# Which interpreter is meant.
 
-
-def test_an_environment_is_given_by_its_folder_or_by_its_interpreter(venv: Path) -> None:
+def test_an_environment_is_selected_by_its_folder_or_its_interpreter(venv: Path) -> None:
     assert find_interpreter(str(venv), {}) == str(interpreter_of(venv))
     assert find_interpreter(str(interpreter_of(venv)), {}) == str(interpreter_of(venv))
 
 
-def test_an_interpreter_is_given_by_a_name_on_path(venv: Path) -> None:
+def test_an_interpreter_is_selected_by_a_name_on_path(venv: Path) -> None:
     assert find_interpreter("python3", {"PATH": str(venv / "bin")}) == str(interpreter_of(venv))
 
 
-def test_an_environment_is_given_by_its_folder_of_programs(venv: Path, tmp_path: Path) -> None:
+def test_an_environment_is_selected_by_its_bin_folder(venv: Path, tmp_path: Path) -> None:
     assert find_interpreter(str(venv / "bin"), {}) == str(interpreter_of(venv))
     assert find_interpreter(f"{venv}/bin/", {}) == str(interpreter_of(venv))
     (tmp_path / "lost" / "bin").mkdir(parents=True)
@@ -47,7 +45,7 @@ def test_an_environment_is_given_by_its_folder_of_programs(venv: Path, tmp_path:
         (["--python", "LOST"], {"VIRTUAL_ENV": "/nope"}, "--python"),
     ],
 )
-def test_the_source_of_an_unusable_environments_name_is_reported(
+def test_the_option_or_variable_of_a_broken_target_is_reported(
     options: list[str], variables: dict[str, str], expected: str, tmp_path: Path
 ) -> None:
     (tmp_path / "pyvenv.cfg").write_text("home = /nowhere\n", encoding="utf-8")
@@ -60,17 +58,17 @@ def test_the_source_of_an_unusable_environments_name_is_reported(
     assert (executable["source"], executable["value"] is None) == (expected, False)
 
 
-def test_a_folder_with_bin_python_alone_is_an_environment(tmp_path: Path) -> None:
+def test_a_folder_with_only_bin_python_is_an_environment(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     only = program(tmp_path / "bin" / "python", "#!/bin/sh\n")
     assert find_interpreter(str(tmp_path), {}) == str(only)
 
 
-@pytest.mark.parametrize("given", ["folder", "missing", "missing/bin/python", "", "no-such-name-on-path"])
-def test_an_invalid_target_is_refused_with_a_hint(tmp_path: Path, given: str) -> None:
+@pytest.mark.parametrize("name", ["folder", "missing", "missing/bin/python", "", "no-such-name-on-path"])
+def test_an_invalid_target_is_refused_with_a_hint(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
-    path = str(tmp_path / given) if given and "name" not in given else given
-    where = tmp_path / "folder"
+    path = str(tmp_path / name) if name and "name" not in name else name
+    folder = tmp_path / "folder"
     command = [
         sys.executable,
         "-m",
@@ -79,7 +77,7 @@ def test_an_invalid_target_is_refused_with_a_hint(tmp_path: Path, given: str) ->
         "--python",
         path,
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=where, env=MINIMAL, timeout=20)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=MINIMAL, timeout=20)
     assert (done.returncode, done.stdout) == (2, "")
     assert "pass an interpreter, a virtual environment or a conda prefix" in done.stderr
     assert path in done.stderr
@@ -87,37 +85,37 @@ def test_an_invalid_target_is_refused_with_a_hint(tmp_path: Path, given: str) ->
 
 def test_the_home_of_an_unknown_user_is_not_an_environment() -> None:
     with pytest.raises(TargetError):
-        find_interpreter("~nobody-of-this-name/venv", {})
+        find_interpreter("~no-such-user/venv", {})
 
 
-def test_the_active_environment_comes_before_path(tmp_path: Path, venv: Path) -> None:
+def test_the_active_environment_takes_precedence_over_path(tmp_path: Path, venv: Path) -> None:
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         assert find_interpreter(None, {variable: str(venv), "PATH": os.defpath}) == str(interpreter_of(venv))
     both = {"VIRTUAL_ENV": str(venv), "CONDA_PREFIX": str(tmp_path), "PATH": os.defpath}
     assert find_interpreter(None, both) == str(interpreter_of(venv))
 
 
-def test_an_active_environment_that_is_gone_is_not_passed_over(tmp_path: Path) -> None:
-    """The broken active environment is the finding; the user does not mean the Python on PATH."""
+def test_a_removed_active_environment_is_still_the_target(tmp_path: Path) -> None:
+    """The broken environment is the finding, rather than another Python on PATH."""
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        gone = {variable: str(tmp_path / "gone"), "PATH": os.defpath}
-        found = find_interpreter(None, gone)
-        assert found == str(tmp_path / "gone/bin/python3")
-        assert probe_target(probe_context(gone), found)[1].state is SourceState.FAILED
+        environment = {variable: str(tmp_path / "gone"), "PATH": os.defpath}
+        interpreter = find_interpreter(None, environment)
+        assert interpreter == str(tmp_path / "gone/bin/python3")
+        assert probe_target(probe_context(environment), interpreter)[1].state is SourceState.FAILED
 
 
-def test_the_doctor_names_an_active_environment_that_is_gone(tmp_path: Path) -> None:
+def test_the_doctor_reports_a_removed_active_environment(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
-    gone = {**MINIMAL, "VIRTUAL_ENV": str(tmp_path / "gone"), "GPUENV_DRIVER_ROOT": str(tmp_path / "root")}
+    environment = {**MINIMAL, "VIRTUAL_ENV": str(tmp_path / "gone"), "GPUENV_DRIVER_ROOT": str(tmp_path / "root")}
     command = [sys.executable, "-m", "gpuenv", "doctor", "--format", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=gone, timeout=20)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=20)
     findings = {finding["code"]: finding for finding in json.loads(done.stdout)["findings"]}
     assert done.returncode == 1
     assert findings["ENV401"]["cause"] == "target-environment-broken"
-    assert "WHL503" not in findings, "that CuPy is missing there is not worth saying"
+    assert "WHL503" not in findings, "a missing CuPy is not reported as well"
 
 
-def test_an_empty_variable_names_no_environment(venv: Path) -> None:
+def test_an_empty_variable_does_not_name_an_environment(venv: Path) -> None:
     environment = {"VIRTUAL_ENV": "", "CONDA_PREFIX": "", "PATH": str(venv / "bin")}
     assert find_interpreter(None, environment) == str(interpreter_of(venv))
 
@@ -127,7 +125,7 @@ def test_without_an_environment_and_a_python_on_path_there_is_no_target(tmp_path
 
 
 @pytest.mark.parametrize("name", [".venv", "venv", ".pixi/envs/default"])
-def test_the_environment_in_a_project_is_named(tmp_path: Path, venv: Path, name: str) -> None:
+def test_the_error_for_a_project_folder_names_its_environment(tmp_path: Path, venv: Path, name: str) -> None:
     (tmp_path / "project" / name).parent.mkdir(parents=True)
     (tmp_path / "project" / name).symlink_to(venv)
     with pytest.raises(TargetError, match=f"pass the environment in it: .*project/{name}$"):

@@ -1,4 +1,4 @@
-"""Merging the GPUs of several sources: which are the same, which source wins, and their number."""
+"""Merging the GPUs of several sources: identity, precedence and number."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.probe.raw_facts import (
 
 
 @pytest.mark.parametrize(
-    ("nvml", "others", "one_spelling"),
+    ("nvml", "others", "canonical"),
     [
         ("00000000:3A:00.0", "0000:3a:00.0", "0000:3a:00.0"),
         ("0000:3a:00.0", "00000000:3A:00.0", "0000:3a:00.0"),
@@ -36,14 +36,14 @@ from tests.probe.raw_facts import (
         ("0000:3A:00.0", "3a:00.0", "0000:3a:00.0"),
     ],
 )
-def test_a_gpu_is_one_however_its_address_and_uuid_are_spelt(nvml: str, others: str, one_spelling: str) -> None:
+def test_spellings_of_an_address_and_a_uuid_denote_one_gpu(nvml: str, others: str, canonical: str) -> None:
     (gpu,) = gpus_of(
         nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, nvml),)),
         cuda=CudaFacts(devices=(CudaDevice(0, "NVIDIA H200", others, ONE.removeprefix("GPU-"), "9.0"),)),
         kernel=KernelFacts(driver_gpus=(DriverGpu("NVIDIA H200", ONE, others),)),
         smi=SmiFacts(gpus=(ListedGpu(0, ONE, "NVIDIA H200", nvml),)),
     )
-    assert gpu.pci.value == one_spelling
+    assert gpu.pci.value == canonical
     assert gpu.uuid.value == ONE
     for reading in (gpu.pci, gpu.uuid, gpu.name):
         assert len(reading.others) == 3
@@ -52,7 +52,7 @@ def test_a_gpu_is_one_however_its_address_and_uuid_are_spelt(nvml: str, others: 
     assert len(gpu.compute_capability.others) == 1
 
 
-def test_addresses_that_differ_in_their_domain_alone_are_two_gpus() -> None:
+def test_addresses_in_different_domains_are_two_gpus() -> None:
     gpus = gpus_of(
         nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, "00000008:01:00.0"), nvml_gpu(1, TWO, "00000009:01:00.0"))),
         cuda=CudaFacts(devices=(CudaDevice(0, pci="0009:01:00.0"), CudaDevice(1, pci="0008:01:00.0"))),
@@ -76,7 +76,7 @@ def test_the_index_and_the_ordinal_of_a_gpu_are_distinct() -> None:
     assert gpus[2].ordinal.reason
 
 
-def test_a_gpu_that_sources_name_differently_keeps_every_name() -> None:
+def test_a_gpu_keeps_the_differing_names_of_all_sources() -> None:
     (gpu,) = gpus_of(
         nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, "00000000:3A:00.0"),)),
         smi=SmiFacts(gpus=(ListedGpu(0, ONE, "GeForce GTX 1050", "00000000:3A:00.0"),)),
@@ -85,7 +85,7 @@ def test_a_gpu_that_sources_name_differently_keeps_every_name() -> None:
     assert [(answer.value, answer.source) for answer in gpu.name.dissent] == [("GeForce GTX 1050", "nvidia-smi")]
 
 
-def test_of_several_lists_that_of_the_most_trusted_source_counts() -> None:
+def test_the_list_of_the_most_trusted_source_counts() -> None:
     lists: dict[str, Any] = {
         "nvml": NvmlFacts(gpus=(NvmlGpu(0, name="by NVML"),)),
         "cuda": CudaFacts(devices=(CudaDevice(0, name="by libcuda"),)),
@@ -100,12 +100,12 @@ def test_of_several_lists_that_of_the_most_trusted_source_counts() -> None:
     assert gpus_of() == ()
 
 
-def test_gpus_without_address_and_uuid_are_kept_apart() -> None:
+def test_gpus_without_address_and_uuid_are_not_merged() -> None:
     assert len(gpus_of(nvml=NvmlFacts(gpus=(NvmlGpu(0), NvmlGpu(1))))) == 2
 
 
 def test_a_mig_instance_is_not_a_gpu_and_contributes_no_facts() -> None:
-    whole = NvmlGpu(
+    nvml_entry = NvmlGpu(
         0,
         ONE,
         "NVIDIA A100-SXM4-40GB",
@@ -116,7 +116,7 @@ def test_a_mig_instance_is_not_a_gpu_and_contributes_no_facts() -> None:
         mig_instances=tuple(MigInstance(uuid, "NVIDIA A100 MIG 1g.5gb", 4864 * MIB) for uuid in MIG),
     )
     (gpu,) = gpus_of(
-        nvml=NvmlFacts(gpus=(whole,)),
+        nvml=NvmlFacts(gpus=(nvml_entry,)),
         cuda=CudaFacts(
             devices=tuple(
                 CudaDevice(number, "NVIDIA A100-SXM4-40GB MIG 1g.5gb", "0000:41:00.0", uuid[4:], "8.0", 4864 * MIB)
@@ -132,34 +132,34 @@ def test_a_mig_instance_is_not_a_gpu_and_contributes_no_facts() -> None:
     assert gpu.memory_total.value == 40960 * MIB
 
 
-def test_mig_instances_that_libcuda_alone_lists_are_one_gpu() -> None:
+def test_mig_instances_that_only_libcuda_lists_are_one_gpu() -> None:
     gpus = gpus_of(
         cuda=CudaFacts(devices=tuple(CudaDevice(n, pci="0000:41:00.0", uuid=uuid[4:]) for n, uuid in enumerate(MIG)))
     )
     assert len(gpus) == 1
 
 
-def test_a_mig_instance_that_libcuda_alone_lists_does_not_pass_for_a_gpu_by_its_uuid() -> None:
-    """As in a container with only the compute driver capability, which lacks NVML."""
+def test_the_uuid_of_a_mig_instance_is_not_that_of_its_gpu() -> None:
+    """Such as in a container with only the compute driver capability, which lacks NVML."""
     device = CudaDevice(0, "NVIDIA A100-SXM4-40GB MIG 1g.5gb", "0000:41:00.0", MIG[0][4:], "8.0", 4864 * MIB)
     (gpu,) = gpus_of(cuda=CudaFacts(devices=(device,)))
     assert gpu.uuid.value != f"GPU-{MIG[0][4:]}"
 
 
-def test_mig_mode_of_a_gpu_without_mig_is_missing_not_off() -> None:
-    on, off = gpus_of(
+def test_an_unreported_mig_mode_is_unknown_not_off() -> None:
+    unknown, off = gpus_of(
         nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, "0000:17:00.0"), nvml_gpu(1, TWO, "0000:3a:00.0", mig=False)))
     )
-    assert on.mig.value is None
-    assert on.mig.reason
+    assert unknown.mig.value is None
+    assert unknown.mig.reason
     assert off.mig.value is False
 
 
 def test_a_gpu_that_nvml_cannot_open_keeps_its_return_code() -> None:
-    well, lost = gpus_of(nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, "0000:17:00.0"), NvmlGpu(1, fault=15))))
+    working, lost = gpus_of(nvml=NvmlFacts(gpus=(nvml_gpu(0, ONE, "0000:17:00.0"), NvmlGpu(1, fault=15))))
     assert (lost.fault.value, lost.fault.source) == (15, "nvml")
     assert lost.index.value == 1
-    assert well.fault.value is None
+    assert working.fault.value is None
 
 
 def test_a_failed_function_is_not_a_fault_of_the_gpu() -> None:
@@ -169,7 +169,7 @@ def test_a_failed_function_is_not_a_fault_of_the_gpu() -> None:
     assert (gpu.memory_total.value, gpu.memory_total.reason) == (None, why["memory_total"])
 
 
-def test_the_number_of_gpus_is_taken_from_each_source() -> None:
+def test_every_source_reports_a_number_of_gpus() -> None:
     raw = RawFacts(
         nvml=NvmlFacts(count=8),
         kernel=KernelFacts(driver_gpus=(DriverGpu(), DriverGpu())),
@@ -180,13 +180,13 @@ def test_the_number_of_gpus_is_taken_from_each_source() -> None:
     assert [answer.value for answer in count.dissent] == [2, 1]
 
 
-def test_a_source_that_was_not_probed_does_not_count_zero_gpus() -> None:
+def test_the_number_of_gpus_is_unknown_without_a_source() -> None:
     count = assemble(RawFacts(), None).gpu_count
     assert count.value is None
     assert count.others == ()
 
 
-def test_a_source_that_counts_to_zero_says_so() -> None:
+def test_a_source_may_report_zero_gpus() -> None:
     count = assemble(RawFacts(nvml=NvmlFacts(count=0), smi=SmiFacts(gpus=())), None).gpu_count
     assert count.value == 0
     assert [answer.value for answer in count.others] == [0]
@@ -203,6 +203,8 @@ def test_a_source_that_counts_to_zero_says_so() -> None:
         (CudaFacts(), None, "libcuda did not report it"),
     ],
 )
-def test_how_many_gpus_this_process_sees(cuda: CudaFacts, visible: int | None, reason: str | None) -> None:
+def test_the_number_of_visible_gpus_follows_from_libcuda(
+    cuda: CudaFacts, visible: int | None, reason: str | None
+) -> None:
     count = assemble(RawFacts(cuda=cuda), None).visible_count
     assert (count.value, count.reason) == (visible, reason)

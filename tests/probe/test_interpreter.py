@@ -1,4 +1,4 @@
-"""The script that runs in the target's interpreter, of any age and in any state."""
+"""The script that runs in the target's interpreter, of any version and in any state."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ from tests.probe.venvs import interpreter_of, site_packages
 from tests.support.target import run_at_start
 
 OLD = ["2.7", "3.6", "3.7", "3.8", "3.9"]
-
-
 NEW = ["3.10", "3.11", "3.12", "3.13", "3.14"]
 
 
 @pytest.mark.parametrize("version", OLD + NEW)
-def test_an_interpreter_of_any_age_prints_its_facts(version: str) -> None:
+def test_an_interpreter_of_any_version_prints_its_facts(version: str) -> None:
     facts, source = target_of(python(version))
     assert source.state is SourceState.ANSWERED, source.detail
     assert facts.python is not None
@@ -43,10 +41,10 @@ def test_an_interpreter_of_any_age_prints_its_facts(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", OLD + NEW)
-def test_the_libraries_script_runs_on_an_interpreter_of_any_age(version: str) -> None:
-    wanted = [{"name": "c", "soname": "libc.so.6"}, {"name": "no", "soname": "libnothing.so.1"}]
+def test_the_libraries_script_runs_on_an_interpreter_of_any_version(version: str) -> None:
+    libraries = [{"name": "c", "soname": "libc.so.6"}, {"name": "no", "soname": "libnothing.so.1"}]
     for finder in ("loader", "pathfinder"):
-        command = [*target_command(str(python(version)), "libraries", libraries_request(finder, wanted))]
+        command = [*target_command(str(python(version)), "libraries", libraries_request(finder, libraries))]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=MINIMAL, timeout=20)
         assert done.returncode == 0, done.stderr
         facts = parse_facts(done.stdout)
@@ -64,7 +62,7 @@ def test_a_virtual_environment_is_distinguished_from_its_base_python(venv: Path)
     assert facts.externally_managed is False
 
 
-def test_a_prefix_with_conda_s_records_is_conda_s(venv: Path) -> None:
+def test_a_prefix_with_condas_records_is_recognised_as_condas(venv: Path) -> None:
     (venv / "conda-meta").mkdir()
     assert target_of(interpreter_of(venv))[0].kind == "conda"
 
@@ -80,51 +78,51 @@ def test_an_environment_in_a_folder_of_any_name_is_recognised(tmp_path: Path) ->
 def test_an_environment_whose_base_python_was_removed_is_reported_as_broken(tmp_path: Path) -> None:
     base = tmp_path / "base"
     base.symlink_to(sys.base_prefix)
-    made_from = base / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
-    if not made_from.exists():
-        pytest.skip(f"this Python has no {made_from.name} in its prefix")
+    interpreter = base / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    if not interpreter.exists():
+        pytest.skip(f"this Python has no {interpreter.name} in its prefix")
     venv = tmp_path / "venv"
-    subprocess.run([str(made_from), "-m", "venv", "--without-pip", "--symlinks", str(venv)], check=True)
+    subprocess.run([str(interpreter), "-m", "venv", "--without-pip", "--symlinks", str(venv)], check=True)
     assert target_of(interpreter_of(venv))[1].state is SourceState.ANSWERED
     base.unlink()
     facts, source = target_of(interpreter_of(venv))
     assert facts == NOTHING
     assert source.state is SourceState.FAILED
     assert source.detail == "could not be started: No such file or directory"
-    # It is an environment all the same: that it is broken is for the doctor to say.
+    # It is still an environment; the doctor reports that it is broken.
     assert find_interpreter(str(venv), {}) == str(interpreter_of(venv))
 
 
-CHATTY = """
+NOISY_HOOK = """
 import atexit, os, sys
 sys.stdout.write("welcome to the cluster\\n" * 1000)
 sys.stdout.write('gpuenv:{"prefix": "/nowhere", "kind": "conda"}\\n')
 sys.stdout.write("gpuenv:{broken\\ngpuenv: 1\\n{}\\nno newline at the end of this: ")
 sys.stderr.write("a warning\\n" * 1000)
-os.write(1, b"\\xff\\xfe bytes that are no text\\n")
-atexit.register(lambda: sys.stdout.write("good bye\\n"))
+os.write(1, b"\\xff\\xfe bytes that are not text\\n")
+atexit.register(lambda: sys.stdout.write("goodbye\\n"))
 """
 
 
 def test_output_of_a_startup_hook_is_ignored(venv: Path) -> None:
-    quiet, _ = target_of(interpreter_of(venv))
-    run_at_start(site_packages(venv), CHATTY)
-    chatty, source = target_of(interpreter_of(venv))
+    expected, _ = target_of(interpreter_of(venv))
+    run_at_start(site_packages(venv), NOISY_HOOK)
+    reported, source = target_of(interpreter_of(venv))
     assert source.state is SourceState.ANSWERED
-    assert chatty == quiet
+    assert reported == expected
 
 
 @pytest.mark.parametrize(
-    "instead", ["open(os.devnull, 'w')", "sys.stderr", "None", "__import__('io').StringIO()", "object()"]
+    "replacement", ["open(os.devnull, 'w')", "sys.stderr", "None", "__import__('io').StringIO()", "object()"]
 )
-def test_whatever_stands_in_the_place_of_standard_output_an_interpreter_answers(venv: Path, instead: str) -> None:
-    """As with hooks that redirect output to a log; import cupy still works."""
-    quiet, _ = target_of(interpreter_of(venv))
-    hook = f"import os, sys\nsys.stdout = {instead}\n"
+def test_an_interpreter_answers_even_if_a_hook_replaces_standard_output(venv: Path, replacement: str) -> None:
+    """Such as a hook that redirects output to a log; import cupy still works."""
+    expected, _ = target_of(interpreter_of(venv))
+    hook = f"import os, sys\nsys.stdout = {replacement}\n"
     run_at_start(site_packages(venv), hook)
     reported, source = target_of(interpreter_of(venv))
     assert source.state is SourceState.ANSWERED, source.detail
-    assert reported == quiet
+    assert reported == expected
 
 
 @pytest.mark.parametrize("error", ["RuntimeError('no')", "ImportError('no')", "KeyError(1)", "OSError(13, 'no')"])
@@ -136,7 +134,7 @@ def test_an_interpreter_whose_startup_hook_raises_still_answers(venv: Path, erro
     assert facts.kind == "venv"
 
 
-def test_a_broken_path_file_does_not_keep_an_interpreter_from_answering(venv: Path) -> None:
+def test_an_interpreter_with_a_broken_path_file_still_answers(venv: Path) -> None:
     (site_packages(venv) / "hook.pth").write_text("import no_such_module_anywhere\n", encoding="utf-8")
     assert target_of(interpreter_of(venv))[1].state is SourceState.ANSWERED
 
@@ -170,7 +168,7 @@ def test_an_interpreter_that_a_hook_blocks_is_reported_at_the_deadline(venv: Pat
 @pytest.mark.parametrize(
     "text",
     [
-        "#!/bin/sh\necho I am no Python\n",
+        "#!/bin/sh\necho I am not Python\n",
         "#!/bin/sh\nhead -c 4000000 /dev/urandom\n",
         "#!/bin/sh\necho 'gpuenv:[]'; echo 'gpuenv:null'; echo 'gpuenv:{'\n",
         "#!/bin/sh\necho 'pyenv: python3: command not found' >&2; exit 127\n",
@@ -194,7 +192,7 @@ def test_the_error_of_a_failing_interpreter_is_reported(tmp_path: Path) -> None:
     assert detail == "exit code 127: pyenv: python3: command not found"
 
 
-def test_facts_of_the_wrong_kind_are_dropped_and_the_others_are_kept(tmp_path: Path) -> None:
+def test_facts_of_the_wrong_type_are_dropped(tmp_path: Path) -> None:
     lines = [
         {"python": 3.12},
         {"implementation": ["cpython"]},
@@ -221,15 +219,15 @@ def test_a_module_of_the_standard_library_shadowed_by_pythonpath_is_named(tmp_pa
     assert "this is the json of a project" in (source.detail or "")
 
 
-def test_the_machine_is_probed_whatever_pythonpath_contains(tmp_path: Path) -> None:
+def test_the_machine_is_probed_with_any_pythonpath(tmp_path: Path) -> None:
     """PYTHONPATH affects only the target, not the facts of the kernel and the driver."""
     (tmp_path / "json.py").write_text("raise ImportError('this is the json of a project')\n", encoding="utf-8")
     environment = {**MINIMAL, "PYTHONPATH": str(tmp_path)}
     code = (
         "import time; from gpuenv.probe.context import *; from gpuenv.probe.driver_probes import *\n"
-        f"asking = ProbeContext({environment!r}, '/', time.monotonic() + 20, ChildGroup())\n"
-        "kernel, cuda = kernel_facts(run_kernel(asking)), cuda_facts(run_cuda(asking))\n"
-        "print(*(source.state.value for facts, source in (kernel, cuda, nvml_facts(run_nvml(asking)))))\n"
+        f"ctx = ProbeContext({environment!r}, '/', time.monotonic() + 20, ChildGroup())\n"
+        "kernel, cuda = kernel_facts(run_kernel(ctx)), cuda_facts(run_cuda(ctx))\n"
+        "print(*(source.state.value for facts, source in (kernel, cuda, nvml_facts(run_nvml(ctx)))))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=MINIMAL)
     kernel, cuda, nvml = done.stdout.split()
@@ -238,21 +236,21 @@ def test_the_machine_is_probed_whatever_pythonpath_contains(tmp_path: Path) -> N
     assert nvml in ("answered", "absent")
 
 
-def test_modules_next_to_the_script_do_not_shadow_those_of_the_target(venv: Path) -> None:
+def test_modules_next_to_the_script_do_not_shadow_the_targets(venv: Path) -> None:
     """There is a cuda.py among the probe scripts, and a package cuda of NVIDIA's."""
     package = site_packages(venv) / "cuda" / "pathfinder"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(
-        "import ctypes\ndef load_nvidia_dynamic_lib(name):\n    raise RuntimeError('asked for ' + name)\n",
+        "import ctypes\ndef load_nvidia_dynamic_lib(name):\n    raise RuntimeError('cannot load ' + name)\n",
         encoding="utf-8",
     )
-    wanted = libraries_request("pathfinder", [{"name": "nvrtc", "soname": "libnothing.so.1"}])
-    command = [*target_command(str(interpreter_of(venv)), "libraries", wanted)]
+    request = libraries_request("pathfinder", [{"name": "nvrtc", "soname": "libnothing.so.1"}])
+    command = [*target_command(str(interpreter_of(venv)), "libraries", request)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=MINIMAL, timeout=20)
     reported = parse_facts(done.stdout)
     assert "pathfinder_error" not in reported
-    # What cuda-pathfinder says of a file that is there counts more than the loader's "not found".
-    assert reported["library.nvrtc"]["error"] == "asked for nvrtc"
+    # The error of cuda-pathfinder takes precedence over the loader's "not found".
+    assert reported["library.nvrtc"]["error"] == "cannot load nvrtc"
 
 
 def test_probing_leaves_no_bytecode_in_the_target(venv: Path) -> None:

@@ -1,4 +1,4 @@
-"""An interruption during the start of a child loses neither the interruption nor the child."""
+"""An interruption while a child starts, after which neither the interruption nor the child is lost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True)
-def interrupting() -> Iterator[None]:
+def raising_handlers() -> Iterator[None]:
     """Both signals raise, as in the program; the former handlers are restored afterwards."""
     numbers = (signal.SIGINT, signal.SIGTERM)
     former = [signal.signal(number, signal.default_int_handler) for number in numbers]
@@ -29,16 +29,16 @@ def interrupting() -> Iterator[None]:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_deferred_interruption_arrives_after_the_block(number: int) -> None:
-    passed = []
+    reached = []
 
     def interrupted() -> None:
         with deferred_interruptions():
             os.kill(os.getpid(), number)
-            passed.append(number)
+            reached.append(number)
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert passed == [number]
+    assert reached == [number]
     assert signal.getsignal(number) is signal.default_int_handler
 
 
@@ -57,19 +57,19 @@ def test_ignored_and_default_signals_are_unchanged(handler: signal.Handlers) -> 
 
 
 def test_other_threads_do_not_change_signal_handlers() -> None:
-    seen = []
+    handlers = []
 
-    def look() -> None:
+    def record_handler() -> None:
         with deferred_interruptions():
-            seen.append(signal.getsignal(signal.SIGINT))
+            handlers.append(signal.getsignal(signal.SIGINT))
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=record_handler)
     thread.start()
     thread.join()
-    assert seen == [signal.default_int_handler]
+    assert handlers == [signal.default_int_handler]
 
 
-def test_a_child_whose_start_is_interrupted_is_ended_with_its_group() -> None:
+def test_a_child_whose_start_is_interrupted_is_killed_with_its_group() -> None:
     group, started = ChildGroup(), []
 
     def start() -> subprocess.Popen[bytes]:
@@ -85,7 +85,7 @@ def test_a_child_whose_start_is_interrupted_is_ended_with_its_group() -> None:
 
 
 def test_a_child_inherits_ignored_signals() -> None:
-    """As under ``nohup``: the child ignores the signals that its parent ignores."""
+    """As under ``nohup``."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     code = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
     result = run_child([sys.executable, "-c", code], dict(os.environ), deadline=float("inf"))

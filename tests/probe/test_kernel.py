@@ -16,7 +16,7 @@ from gpuenv.probe.context import script
 from gpuenv.probe.protocol import parse_facts
 from tests.probe.probe_runs import kernel_of
 from tests.probe.raw_facts import DriverGpu, KernelModules
-from tests.probe.roots import bus, held_by, lay
+from tests.probe.roots import bind_driver, make_root, pci_device
 
 RELEASE = os.uname().release
 MODULES = f"lib/modules/{RELEASE}"
@@ -33,7 +33,7 @@ PCI_IDS = (
 )
 
 
-def test_the_facts_of_an_empty_root(tmp_path: Path) -> None:
+def test_an_empty_root_has_only_the_facts_of_uname(tmp_path: Path) -> None:
     facts = kernel_of(tmp_path)
     assert (facts.uname.os, facts.uname.kernel, facts.uname.arch) == (
         "linux",
@@ -48,22 +48,22 @@ def test_the_facts_of_an_empty_root(tmp_path: Path) -> None:
 
 
 def test_display_and_3d_controllers_are_found_on_the_bus(tmp_path: Path) -> None:
-    root = lay(
+    root = make_root(
         tmp_path,
         {
-            **bus("0000:00:00.0", "0x060000", "8086", "1237"),
-            **bus("0000:00:02.0", "0x030000", "8086", "2330"),
-            **bus("0000:01:00.0", "0x030200", "10de", "2330"),
-            **bus("0000:02:00.0", "0x038000", "10de", "2230"),
-            **bus("0000:03:00.0", "0x068000", "10de", "22a3"),
-            **bus("0000:04:00.0", "0x120000", "1002", "2230"),
-            **bus("000052ce:00:00.0", "0x030200", "10de", "ffff"),
+            **pci_device("0000:00:00.0", "0x060000", "8086", "1237"),
+            **pci_device("0000:00:02.0", "0x030000", "8086", "2330"),
+            **pci_device("0000:01:00.0", "0x030200", "10de", "2330"),
+            **pci_device("0000:02:00.0", "0x038000", "10de", "2230"),
+            **pci_device("0000:03:00.0", "0x068000", "10de", "22a3"),
+            **pci_device("0000:04:00.0", "0x120000", "1002", "2230"),
+            **pci_device("000052ce:00:00.0", "0x030200", "10de", "ffff"),
             "usr/share/misc/pci.ids": PCI_IDS,
         },
     )
-    held_by(root, "0000:01:00.0", "nvidia")
-    held_by(root, "0000:02:00.0", "nouveau")
-    held_by(root, "0000:04:00.0", "amdgpu")
+    bind_driver(root, "0000:01:00.0", "nvidia")
+    bind_driver(root, "0000:02:00.0", "nouveau")
+    bind_driver(root, "0000:04:00.0", "amdgpu")
     assert kernel_of(root).pci_gpus == (
         PciGpu("000052ce:00:00.0", "10de", "ffff", None, None),
         PciGpu("0000:00:02.0", "8086", "2330", "A device of the same number", None),
@@ -73,28 +73,30 @@ def test_display_and_3d_controllers_are_found_on_the_bus(tmp_path: Path) -> None
     )
 
 
-def test_a_bus_without_display_controllers_is_not_a_bus_that_cannot_be_seen(tmp_path: Path) -> None:
-    assert kernel_of(lay(tmp_path, bus("0000:00:00.0", "0x060000", "8086", "1237"))).pci_gpus == ()
+def test_a_bus_without_display_controllers_has_no_gpus(tmp_path: Path) -> None:
+    assert kernel_of(make_root(tmp_path, pci_device("0000:00:00.0", "0x060000", "8086", "1237"))).pci_gpus == ()
 
 
-@pytest.mark.parametrize(("marks", "seen"), [({}, ()), ({".dockerenv": ""}, None)])
-def test_a_bus_without_any_device_is_a_masked_one_in_a_container(
-    tmp_path: Path, marks: dict[str, str], seen: tuple[PciGpu, ...] | None
+@pytest.mark.parametrize(("markers", "gpus"), [({}, ()), ({".dockerenv": ""}, None)])
+def test_a_bus_without_any_device_is_unknown_in_a_container(
+    tmp_path: Path, markers: dict[str, str], gpus: tuple[PciGpu, ...] | None
 ) -> None:
-    root = lay(tmp_path, marks)
+    root = make_root(tmp_path, markers)
     (root / "sys/bus/pci/devices").mkdir(parents=True)
-    assert kernel_of(root).pci_gpus == seen
+    assert kernel_of(root).pci_gpus == gpus
 
 
-def test_the_table_of_a_red_hat_system_is_read_too(tmp_path: Path) -> None:
-    root = lay(tmp_path, {**bus("0000:01:00.0", "0x030200", "10de", "2230"), "usr/share/hwdata/pci.ids": PCI_IDS})
+def test_the_pci_names_of_a_red_hat_system_are_read(tmp_path: Path) -> None:
+    root = make_root(
+        tmp_path, {**pci_device("0000:01:00.0", "0x030200", "10de", "2230"), "usr/share/hwdata/pci.ids": PCI_IDS}
+    )
     (gpu,) = kernel_of(root).pci_gpus
     assert gpu.name == "GA102GL [RTX A6000]"
 
 
 def test_device_nodes_are_reported_with_mode_and_owner(tmp_path: Path) -> None:
     names = ("nvidia0", "nvidia1", "nvidia10", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
-    root = lay(tmp_path, {f"dev/{name}": "" for name in (*names, "null", "nvme0", "dri/card0")})
+    root = make_root(tmp_path, {f"dev/{name}": "" for name in (*names, "null", "nvme0", "dri/card0")})
     (root / "dev/nvidiactl").chmod(0o640)
     nodes = {node.path: node for node in kernel_of(root).device_nodes}
     assert set(nodes) == {f"/dev/{name}" for name in names if name != "nvidia-uvm-tools"}
@@ -108,7 +110,7 @@ def test_an_inaccessible_device_node_is_reported_as_such() -> None:
     with tempfile.TemporaryDirectory() as folder:
         scripts = Path(script("kernel.py")).parent
         copies = {name: (scripts / name).read_bytes() for name in ("start.py", "kernel.py", "shared.py")}
-        root = lay(Path(folder), {"dev/nvidia0": "", "dev/nvidiactl": "", **copies})
+        root = make_root(Path(folder), {"dev/nvidia0": "", "dev/nvidiactl": "", **copies})
         for path, mode in ((root, 0o755), (root / "dev/nvidia0", 0o600), (root / "dev/nvidiactl", 0o666)):
             path.chmod(mode)
         command = _as_unprivileged_user([*_python_for_all(), "-B", str(root / "start.py"), "kernel", str(root)])
@@ -121,7 +123,7 @@ def _as_unprivileged_user(command: list[str]) -> list[str]:
     if os.geteuid() != 0:
         pytest.skip("only root may become another user")
     if shutil.which("setpriv") is None:
-        pytest.skip("there is no setpriv")
+        pytest.skip("setpriv is not installed")
     return ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command]
 
 
@@ -143,8 +145,8 @@ def _python_for_all() -> list[str]:
         ("\x00\x01\xff", None),
     ],
 )
-def test_a_gpu_that_was_not_initialised_has_no_uuid_yet(tmp_path: Path, text: str, expected: str | None) -> None:
-    root = lay(tmp_path, {"proc/driver/nvidia/gpus/0000:06:00.0/information": text})
+def test_an_uninitialised_gpu_has_no_uuid(tmp_path: Path, text: str, expected: str | None) -> None:
+    root = make_root(tmp_path, {"proc/driver/nvidia/gpus/0000:06:00.0/information": text})
     assert kernel_of(root).driver_gpus == (DriverGpu(expected, None, "0000:06:00.0"),)
 
 
@@ -171,7 +173,7 @@ EVERY_FILE = (
 
 @pytest.mark.parametrize("odd", ["folder", "loop", "dangling", "empty", "bytes", "one endless line"])
 def test_unreadable_and_malformed_files_do_not_stop_the_script(tmp_path: Path, odd: str) -> None:
-    """Root may read everything, so folders, loops and dangling links stand for unreadable files."""
+    """Folders, loops and dangling links stand for unreadable files, since root may read every file."""
     for name in EVERY_FILE:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -188,30 +190,30 @@ def test_unreadable_and_malformed_files_do_not_stop_the_script(tmp_path: Path, o
 
 
 @pytest.mark.parametrize("content", ["", "\n", "garbage (", "0x\n"])
-def test_a_device_on_the_bus_with_an_odd_number_does_not_hide_the_others(tmp_path: Path, content: str) -> None:
-    root = lay(
+def test_a_malformed_device_on_the_bus_does_not_hide_the_others(tmp_path: Path, content: str) -> None:
+    root = make_root(
         tmp_path,
         {
-            **bus("0000:01:00.0", "0x030200", "10de", "2330"),
+            **pci_device("0000:01:00.0", "0x030200", "10de", "2330"),
             "sys/bus/pci/devices/0000:01:00.0/vendor": content,
             "sys/bus/pci/devices/0000:01:00.0/device": content,
-            **bus("0000:02:00.0", "0x030200", "10de", "2230"),
+            **pci_device("0000:02:00.0", "0x030200", "10de", "2230"),
             "usr/share/misc/pci.ids": PCI_IDS,
         },
     )
     assert PciGpu("0000:02:00.0", "10de", "2230", "GA102GL [RTX A6000]") in (kernel_of(root).pci_gpus or ())
 
 
-def test_the_files_of_a_root_are_all_that_is_read(tmp_path: Path) -> None:
-    """Two roots, two machines: of this machine only uname's facts appear."""
-    one = kernel_of(lay(tmp_path / "one", {"etc/os-release": "ID=one\n"}))
-    two = kernel_of(lay(tmp_path / "two", {"etc/os-release": "ID=two\n"}))
+def test_no_file_outside_of_the_root_is_read(tmp_path: Path) -> None:
+    """Only uname's facts are those of this machine."""
+    one = kernel_of(make_root(tmp_path / "one", {"etc/os-release": "ID=one\n"}))
+    two = kernel_of(make_root(tmp_path / "two", {"etc/os-release": "ID=two\n"}))
     assert (one.distribution, two.distribution) == ("one", "two")
     assert one.toolkits == two.toolkits == ()
     assert one.device_nodes == two.device_nodes == ()
 
 
-def test_this_machine_answers_too() -> None:
+def test_the_facts_of_this_machine_are_read() -> None:
     facts = kernel_of(Path("/"))
     assert facts.uname.kernel == RELEASE
     assert facts.modules is not None

@@ -1,4 +1,4 @@
-"""The kernel script's facts on containers and their toolkit, on made-up driver roots."""
+"""The kernel script's facts on containers and their toolkit, with made-up driver roots."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from gpuenv.model.snapshot import CdiFile
 from tests.probe.probe_runs import kernel_of
 from tests.probe.raw_facts import RawContainerToolkit, RawMps, RawRules
-from tests.probe.roots import lay
+from tests.probe.roots import make_root
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +57,7 @@ Version: 1.17.8-1
     ],
 )
 def test_gvisor_is_recognised_by_its_fake_kernel_build(tmp_path: Path, text: str, facts: str | None) -> None:
-    assert kernel_of(lay(tmp_path, {"proc/version": text})).sandbox == facts
+    assert kernel_of(make_root(tmp_path, {"proc/version": text})).sandbox == facts
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_gvisor_is_recognised_by_its_fake_kernel_build(tmp_path: Path, text: str
             RawRules(rules=("c 195:0 rw",)),
         ),
         (
-            # On a host, the rules of the root group are not those of this process.
+            # On a host, this process is not in the root group.
             {"proc/self/cgroup": "7:devices:/docker/3f\n", "sys/fs/cgroup/devices/devices.list": "a *:* rwm\n"},
             RawRules(reason="no control group for devices is visible"),
         ),
@@ -98,7 +98,7 @@ def test_gvisor_is_recognised_by_its_fake_kernel_build(tmp_path: Path, text: str
     ],
 )
 def test_the_rules_for_nvidias_devices_are_reported(tmp_path: Path, files: dict[str, str], rules: RawRules) -> None:
-    assert kernel_of(lay(tmp_path, files)).device_rules == rules
+    assert kernel_of(make_root(tmp_path, files)).device_rules == rules
 
 
 @pytest.mark.parametrize(
@@ -117,13 +117,13 @@ def test_the_rules_for_nvidias_devices_are_reported(tmp_path: Path, files: dict[
 def test_kind_and_devices_of_a_cdi_file_are_reported(
     tmp_path: Path, name: str, text: str, kind: str | None, devices: tuple[str, ...]
 ) -> None:
-    assert kernel_of(lay(tmp_path, {f"etc/cdi/{name}": text})).cdi_files == (
+    assert kernel_of(make_root(tmp_path, {f"etc/cdi/{name}": text})).cdi_files == (
         CdiFile(f"/etc/cdi/{name}", kind, devices),
     )
 
 
 def test_other_files_next_to_cdi_files_are_ignored(tmp_path: Path) -> None:
-    root = lay(
+    root = make_root(
         tmp_path, {"etc/cdi/README": "kind: a/b", "etc/cdi/x.yaml.bak": "", "var/run/cdi/y.yaml": "kind: a.b/c\n"}
     )
     assert kernel_of(root).cdi_files == (CdiFile("/var/run/cdi/y.yaml", "a.b/c"),)
@@ -143,10 +143,10 @@ def test_other_files_next_to_cdi_files_are_ignored(tmp_path: Path) -> None:
 def test_the_release_of_the_container_toolkit_is_that_of_its_package(
     tmp_path: Path, files: dict[str, str], facts: RawContainerToolkit
 ) -> None:
-    assert kernel_of(lay(tmp_path, files)).container_toolkit == facts
+    assert kernel_of(make_root(tmp_path, files)).container_toolkit == facts
 
 
-def test_the_daemon_of_mps_leaves_its_pipe(tmp_path: Path) -> None:
+def test_the_mps_daemon_is_recognised_by_its_pipe(tmp_path: Path) -> None:
     assert kernel_of(tmp_path).mps == RawMps("/tmp/nvidia-mps")  # noqa: S108 - the documented place
     (tmp_path / "tmp/nvidia-mps").mkdir(parents=True)
     os.mkfifo(tmp_path / "tmp/nvidia-mps/control")
@@ -155,5 +155,5 @@ def test_the_daemon_of_mps_leaves_its_pipe(tmp_path: Path) -> None:
     assert facts == RawMps("/run/mps", told=True, daemon=False)
 
 
-def test_a_flatpak_application_is_contained(tmp_path: Path) -> None:
-    assert kernel_of(lay(tmp_path, {".flatpak-info": ""})).container == "other"
+def test_a_flatpak_application_runs_in_another_container(tmp_path: Path) -> None:
+    assert kernel_of(make_root(tmp_path, {".flatpak-info": ""})).container == "other"

@@ -1,4 +1,4 @@
-"""A machine with every file that the kernel script reads, each broken in turn."""
+"""Faults in each file that the kernel script reads, on a machine that has them all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from gpuenv.probe.context import script
 from gpuenv.probe.protocol import parse_facts
 from tests.probe.probe_runs import MINIMAL, kernel_of
-from tests.probe.roots import lay
+from tests.probe.roots import make_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,15 +24,15 @@ RELEASE = os.uname().release
 NODE = "sys/class/kfd/kfd/topology/nodes"
 BUS = "sys/bus/pci/devices/0000:01:00.0"
 SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
-# What a file stands in for where another one is there too.
-SECOND = {
+# The file that is read if the first one is missing.
+FALLBACKS = {
     "etc/os-release": "usr/lib/os-release",
     "dev/kmsg": "var/log/kern.log",
     "var/log/kern.log": "var/log/messages",
     "var/log/messages": "var/log/dmesg",
     "usr/share/misc/pci.ids": "usr/share/hwdata/pci.ids",
 }
-WHOLE: dict[str, bytes] = {
+FILES: dict[str, bytes] = {
     "etc/os-release": b"ID=ubuntu\nVERSION_ID=24.04\n",
     "usr/lib/os-release": b"ID=other\nVERSION_ID=1\n",
     "proc/1/cgroup": b"7:devices:/docker/3f1c0e\n",
@@ -96,8 +96,8 @@ WHOLE: dict[str, bytes] = {
     "var/log/dmesg": b"[    9.4] kernel: NVRM: of dmesg\n",
     "tmp/nvidia-mps/control": b"",
 }
-# Named for no fact: that something lies there is all that is asked.
-ONLY_THERE = {
+# Files whose content is not read, only whether they exist.
+EXISTENCE_ONLY = {
     "run/ostree-booted",
     "usr/lib64/libcuda.so.1.1",
     "usr/bin/nvidia-ctk",
@@ -107,12 +107,12 @@ ONLY_THERE = {
 }
 
 
-MARKS = ("/proc/1/cgroup", "/proc/1/comm", "/proc/self/mountinfo", "/run/systemd/container")  # of a container
+CONTAINER_MARKERS = ("/proc/1/cgroup", "/proc/1/comm", "/proc/self/mountinfo", "/run/systemd/container")
 NODE = "/sys/class/kfd/kfd/topology/nodes/*"
-# The files that are read for a fact, by their place below the root; * is one folder's name. Other facts read none.
+# The files that are read for each fact, as patterns of paths below the root. Other facts read none.
 READ: dict[str, tuple[str, ...]] = {
     "distribution": ("/etc/os-release", "/usr/lib/os-release"),
-    "container": MARKS,
+    "container": CONTAINER_MARKERS,
     "sandbox": ("/proc/version",),
     "tegra": ("/etc/nv_tegra_release", "/proc/device-tree/compatible"),
     "secure_boot": ("/sys/firmware/efi/efivars/SecureBoot-*",),
@@ -120,7 +120,7 @@ READ: dict[str, tuple[str, ...]] = {
     "module_signatures": ("/sys/module/module/parameters/sig_enforce",),
     "suspends": ("/sys/power/suspend_stats/success",),
     "pci_gpus": (
-        *MARKS,
+        *CONTAINER_MARKERS,
         *(f"/sys/bus/pci/devices/*/{name}" for name in ("class", "vendor", "device")),
         *("/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids"),
     ),
@@ -136,7 +136,7 @@ READ: dict[str, tuple[str, ...]] = {
     "libraries": ("/proc/self/mountinfo",),
     "amd_nodes": (f"{NODE}/properties", f"{NODE}/name", f"{NODE}/mem_banks/*/properties"),
     "rocm": ("/opt/rocm/.info/version", "/opt/rocm/include/rocm-core/rocm_version.h"),
-    "device_rules": (*MARKS, "/proc/self/cgroup", "/proc/devices", "/sys/fs/cgroup/devices/*devices.list"),
+    "device_rules": (*CONTAINER_MARKERS, "/proc/self/cgroup", "/proc/devices", "/sys/fs/cgroup/devices/*devices.list"),
     "cdi_files": ("/etc/cdi/*", "/var/run/cdi/*"),
     "engine": ("/etc/docker/daemon.json",),
     "container_toolkit": ("/var/lib/dpkg/status",),
@@ -149,7 +149,7 @@ WITHOUT_FILES = {"uname", "wsl", "image", "device_nodes", "pointing_nowhere", "m
 
 
 def facts_of(name: str) -> set[str]:
-    """The facts that may change with a file."""
+    """The facts that depend on a file."""
     return {fact for fact, files in READ.items() if any(fnmatch.fnmatch(f"/{name}", file) for file in files)}
 
 
@@ -164,7 +164,7 @@ def facts_below(root: Path, limit: float = 20.0) -> dict[str, Any]:
 
 
 def facts_below_each(roots: list[Path]) -> list[dict[str, Any]]:
-    """The facts of many roots by the script's main in one process: one process for each would take minutes."""
+    """The facts of many roots, read by the script's main in one process, since one process for each takes minutes."""
     program = (
         f"import sys; sys.path.insert(0, {str(Path(script('kernel.py')).parent)!r}); import kernel\n"
         "for root in sys.stdin.read().splitlines():\n"
@@ -175,34 +175,34 @@ def facts_below_each(roots: list[Path]) -> list[dict[str, Any]]:
     done = subprocess.run(
         command, input=lines, capture_output=True, text=True, check=True, env=MINIMAL, timeout=10 + len(roots)
     )
-    found = [parse_facts(part) for part in done.stdout.split("next\n")[:-1]]
-    assert [facts.pop("done") for facts in found] == [True] * len(roots)
-    return found
+    results = [parse_facts(part) for part in done.stdout.split("next\n")[:-1]]
+    assert [facts.pop("done") for facts in results] == [True] * len(roots)
+    return results
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return facts_below(lay(tmp_path_factory.mktemp("sound") / "root", WHOLE))
+def intact(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return facts_below(make_root(tmp_path_factory.mktemp("intact") / "root", FILES))
 
 
-def test_every_fact_is_reported_on_a_machine_that_has_everything(sound: dict[str, Any]) -> None:
-    assert set(sound) == READ.keys() | WITHOUT_FILES
-    empty = {fact for fact, value in sound.items() if value in (None, [], {})}
-    # A virtual machine has no such device; the variables are not set; the running kernel has a module.
+def test_every_fact_is_reported_on_a_machine_with_every_file(intact: dict[str, Any]) -> None:
+    assert set(intact) == READ.keys() | WITHOUT_FILES
+    empty = {fact for fact, value in intact.items() if value in (None, [], {})}
+    # The root has no device nodes; the variables are not set; the running kernel has a module.
     assert empty == {"device_nodes", "pointing_nowhere", "module_files"}
 
 
-def test_every_file_of_the_table_is_on_that_machine() -> None:
+def test_every_file_pattern_matches_a_file_of_that_machine() -> None:
     for files in READ.values():
         for pattern in files:
             folders = pattern.startswith(("/usr/local/cuda", "/usr/lib/cuda", "/usr/lib/nvidia-cuda-toolkit"))
-            assert folders or any(fnmatch.fnmatch(f"/{name}", pattern) for name in WHOLE), pattern
-    assert {name for name in WHOLE if not facts_of(name)} == ONLY_THERE
+            assert folders or any(fnmatch.fnmatch(f"/{name}", pattern) for name in FILES), pattern
+    assert {name for name in FILES if not facts_of(name)} == EXISTENCE_ONLY
 
 
-def test_the_files_that_are_opened_are_those_of_the_table(tmp_path: Path) -> None:
-    """By the interpreter's audit events for opened files."""
-    root = lay(tmp_path / "root", WHOLE)
+def test_only_files_of_the_table_are_opened(tmp_path: Path) -> None:
+    """Checked by the interpreter's audit events for opened files."""
+    root = make_root(tmp_path / "root", FILES)
     program = (
         "import os, runpy, sys\n"
         "opened = []\n"
@@ -227,10 +227,10 @@ def fifo(path: Path) -> None:
 FAULTS: dict[str, Callable[[Path], object]] = {
     "absent": lambda _: None,
     "empty": lambda path: path.write_bytes(b""),
-    "rubbish": lambda path: path.write_bytes(bytes(range(256)) * 20),
+    "garbage": lambda path: path.write_bytes(bytes(range(256)) * 20),
     "deep": lambda path: path.write_bytes(b"[" * 100_000),
     "one endless line": lambda path: path.write_bytes(b"x" * 3_000_000),
-    "numbers without end": lambda path: path.write_bytes(b"9" * 60_000 + b"\n"),
+    "endless number": lambda path: path.write_bytes(b"9" * 60_000 + b"\n"),
     "folder": lambda path: path.mkdir(),
     "fifo": fifo,
     "loop": lambda path: path.symlink_to(path.name),
@@ -239,39 +239,39 @@ FAULTS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_one_bad_file_loses_only_its_own_facts(tmp_path: Path, sound: dict[str, Any], fault: str) -> None:
-    """Root may read everything, so a folder and a loop stand for unreadable files."""
+def test_a_broken_file_affects_only_its_own_facts(tmp_path: Path, intact: dict[str, Any], fault: str) -> None:
+    """A folder and a loop stand for unreadable files, since root may read every file."""
     roots = []
-    for number, name in enumerate(WHOLE):
-        root = lay(tmp_path / str(number), WHOLE)
+    for number, name in enumerate(FILES):
+        root = make_root(tmp_path / str(number), FILES)
         (root / name).unlink()
         FAULTS[fault](root / name)
         roots.append(root)
-    for name, facts in zip(WHOLE, facts_below_each(roots), strict=True):
-        changed = {fact for fact in sound if facts.get(fact) != sound[fact]}
-        if name not in ONLY_THERE:
+    for name, facts in zip(FILES, facts_below_each(roots), strict=True):
+        changed = {fact for fact in intact if facts.get(fact) != intact[fact]}
+        if name not in EXISTENCE_ONLY:
             assert changed <= facts_of(name), f"{name}: {changed}"
         assert set(facts) - {"failed"} | set(facts.get("failed", {})) == READ.keys() | WITHOUT_FILES, name
 
 
-@pytest.mark.parametrize("name", SECOND)
-def test_the_second_file_is_read_if_the_first_is_missing(tmp_path: Path, sound: dict[str, Any], name: str) -> None:
-    root = lay(tmp_path / "root", WHOLE)
-    for first in list(SECOND)[1 : list(SECOND).index(name) + 1] if name.startswith("var/log") else [name]:
+@pytest.mark.parametrize("name", FALLBACKS)
+def test_a_fallback_is_read_if_the_first_file_is_missing(tmp_path: Path, intact: dict[str, Any], name: str) -> None:
+    root = make_root(tmp_path / "root", FILES)
+    for first in list(FALLBACKS)[1 : list(FALLBACKS).index(name) + 1] if name.startswith("var/log") else [name]:
         (root / first).unlink()
     facts = facts_below(root)
     (fact,) = facts_of(name)
-    assert facts[fact] not in (None, sound[fact])
+    assert facts[fact] not in (None, intact[fact])
     if fact == "kernel_log":
-        assert facts[fact]["source"] == f"/{SECOND[name]}"
+        assert facts[fact]["source"] == f"/{FALLBACKS[name]}"
 
 
 def test_all_files_broken_at_once_do_not_stop_the_script(tmp_path: Path) -> None:
-    for fault, spoil in FAULTS.items():
-        root = lay(tmp_path / fault, WHOLE)
-        for name in WHOLE:
+    for fault, corrupt in FAULTS.items():
+        root = make_root(tmp_path / fault, FILES)
+        for name in FILES:
             (root / name).unlink()
-            spoil(root / name)
+            corrupt(root / name)
         assert facts_below(root)["uname"]["os"] == "linux"
 
 
@@ -283,17 +283,17 @@ def test_a_folder_with_a_hundred_thousand_files_costs_little(tmp_path: Path) -> 
     for number in range(100_000):
         os.mknod(folder / f"other-{number}.so")
     assert [entry.path for entry in kernel_of(tmp_path).libraries] == ["/usr/lib/x86_64-linux-gnu/libcuda.so.580.95.05"]
-    assert _seconds(tmp_path) < before + 1.0  # 0.05 s when nothing else runs here
+    assert _seconds(tmp_path) < before + 1.0  # 0.05 s on a quiet machine
 
 
 def _seconds(root: Path) -> float:
-    """The best of three."""
-    taken = []
+    """The least seconds of three runs."""
+    seconds = []
     for _ in range(3):
         started = time.monotonic()
         facts_below(root)
-        taken.append(time.monotonic() - started)
-    return min(taken)
+        seconds.append(time.monotonic() - started)
+    return min(seconds)
 
 
 def test_a_file_name_that_is_not_utf_8_is_reported_with_replacements(tmp_path: Path) -> None:

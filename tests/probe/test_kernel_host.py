@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.probe.probe_runs import kernel_of
-from tests.probe.roots import lay
+from tests.probe.roots import make_root
 
-# /proc/1/cgroup and /proc/self/mountinfo as each engine leaves them.
+# /proc/1/cgroup and /proc/self/mountinfo of each container engine.
 KUBEPODS = "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1234.slice/cri-containerd-abcd.scope\n"
 DOCKER_V1 = "12:pids:/docker/3f1c0e\n1:name=systemd:/docker/3f1c0e\n"
 DOCKER_V2 = (
@@ -53,10 +53,10 @@ DOCKER_HOST = (
         pytest.param({"run/systemd/container": "wsl\n"}, {}, "none", id="WSL with systemd"),
     ],
 )
-def test_the_kind_of_container_is_recognised_by_its_engines_marks(
+def test_the_kind_of_container_is_recognised_by_marker_files(
     tmp_path: Path, files: dict[str, str], environment: dict[str, str], kind: str
 ) -> None:
-    assert kernel_of(lay(tmp_path, files), environment).container == kind
+    assert kernel_of(make_root(tmp_path, files), environment).container == kind
 
 
 @pytest.mark.parametrize(
@@ -71,20 +71,20 @@ def test_the_kind_of_container_is_recognised_by_its_engines_marks(
     ],
 )
 def test_the_distribution_is_read_from_os_release(tmp_path: Path, text: str, expected: str | None) -> None:
-    assert kernel_of(lay(tmp_path, {"etc/os-release": text})).distribution == expected
+    assert kernel_of(make_root(tmp_path, {"etc/os-release": text})).distribution == expected
 
 
-def test_os_release_of_an_image_without_etc_is_found(tmp_path: Path) -> None:
-    root = lay(tmp_path, {"usr/lib/os-release": "ID=alpine\nVERSION_ID=3.20.3\n"})
+def test_os_release_below_usr_lib_is_read(tmp_path: Path) -> None:
+    root = make_root(tmp_path, {"usr/lib/os-release": "ID=alpine\nVERSION_ID=3.20.3\n"})
     assert kernel_of(root).distribution == "alpine 3.20.3"
 
 
 def test_wsl_is_recognised_by_its_gpu_device(tmp_path: Path) -> None:
-    facts = kernel_of(lay(tmp_path, {"dev/dxg": ""}))
+    facts = kernel_of(make_root(tmp_path, {"dev/dxg": ""}))
     assert facts.wsl is True
     assert [node.path for node in facts.device_nodes] == ["/dev/dxg"]
     if "microsoft" not in os.uname().release.lower():
-        assert kernel_of(lay(tmp_path / "another", {})).wsl is False
+        assert kernel_of(make_root(tmp_path / "another", {})).wsl is False
 
 
 @pytest.mark.parametrize(
@@ -99,14 +99,14 @@ def test_wsl_is_recognised_by_its_gpu_device(tmp_path: Path) -> None:
         ({"etc/nv_tegra_release": ""}, None),
     ],
 )
-def test_a_tegra_board_is_recognised_by_its_release_file_or_its_device_tree(
+def test_a_tegra_board_is_recognised_by_release_file_or_device_tree(
     tmp_path: Path, files: dict[str, str], expected: str | None
 ) -> None:
-    found = kernel_of(lay(tmp_path, files)).tegra
-    assert (found and found.told) == expected
-    assert found is None or (tmp_path / found.source.lstrip("/")).exists()
+    tegra = kernel_of(make_root(tmp_path, files)).tegra
+    assert (tegra and tegra.told) == expected
+    assert tegra is None or (tmp_path / tegra.source.lstrip("/")).exists()
 
 
-def test_a_system_that_was_started_from_an_image_says_so(tmp_path: Path) -> None:
-    assert kernel_of(lay(tmp_path / "one", {"run/ostree-booted": ""})).image == "ostree"
-    assert kernel_of(lay(tmp_path / "two", {"run/other": ""})).image is None
+def test_an_ostree_system_is_recognised(tmp_path: Path) -> None:
+    assert kernel_of(make_root(tmp_path / "one", {"run/ostree-booted": ""})).image == "ostree"
+    assert kernel_of(make_root(tmp_path / "two", {"run/other": ""})).image is None

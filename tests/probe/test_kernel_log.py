@@ -1,4 +1,4 @@
-"""The kept lines of the kernel log, their source and their content."""
+"""The selected lines of the kernel log, their source and their content."""
 
 from __future__ import annotations
 
@@ -43,15 +43,13 @@ def log_of(root: Path, files: Mapping[str, str]) -> RawLog:
         ("nvidia: module license 'NVIDIA' taints kernel.", None, None),
     ],
 )
-def test_the_number_and_the_gpu_of_an_event_are_read_in_all_its_forms(
-    line: str, xid: int | None, pci: str | None
-) -> None:
+def test_the_xid_and_the_gpu_of_an_event_are_parsed_in_every_form(line: str, xid: int | None, pci: str | None) -> None:
     (message,) = kernel_log(KernelFacts(kernel_log=RawLog("/dev/kmsg", (line,)))).value or ()
     assert (message.text, message.xid, message.pci) == (line, xid, pci)
 
 
 @pytest.mark.parametrize(
-    ("file", "written"),
+    ("file", "line"),
     [
         ("dev/kmsg", f"4,2305,9217441013,-;{XID}\n SUBSYSTEM=pci\n DEVICE=+pci:0000:3b:00.0\n"),
         ("dev/kmsg", f"4,2305,9217441013,-,caller=T1;{XID}\n"),
@@ -63,16 +61,16 @@ def test_the_number_and_the_gpu_of_an_event_are_read_in_all_its_forms(
         ("var/log/dmesg", f"[    5.412091] kernel: {XID}\n"),
     ],
 )
-def test_a_line_of_the_log_is_stripped_of_its_time_and_host(tmp_path: Path, file: str, written: str) -> None:
-    assert log_of(tmp_path, {file: written}) == RawLog(f"/{file}", (XID,))
+def test_the_time_and_the_host_are_stripped_from_a_log_line(tmp_path: Path, file: str, line: str) -> None:
+    assert log_of(tmp_path, {file: line}) == RawLog(f"/{file}", (XID,))
 
 
 def test_lines_of_other_programs_in_syslog_are_skipped(tmp_path: Path) -> None:
-    lines = "Nov 22 18:29:55 gauss nvidia-persistenced[812]: started\nNov 22 18:29:56 gauss sudo: NVRM: Xid of nobody\n"
+    lines = "Nov 22 18:29:55 gauss nvidia-persistenced[812]: started\nNov 22 18:29:56 gauss sudo: NVRM: Xid of sudo\n"
     assert log_of(tmp_path, {"var/log/messages": lines}).lines == ()
 
 
-def test_the_lines_of_a_former_start_are_left_out(tmp_path: Path) -> None:
+def test_the_lines_before_the_last_boot_are_left_out(tmp_path: Path) -> None:
     lines = [
         f"kernel: {XID}",
         "kernel: Linux version 6.8.0 (a)",
@@ -83,23 +81,23 @@ def test_the_lines_of_a_former_start_are_left_out(tmp_path: Path) -> None:
     assert log.lines == ("NVRM: loading",)
 
 
-def test_repeated_lines_do_not_displace_a_decisive_one(tmp_path: Path) -> None:
+def test_repeated_lines_do_not_displace_an_event(tmp_path: Path) -> None:
     flood = [f"4,{n},1,-;NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x26:0x65:{n})" for n in range(500)]
-    again = ["4,900,1,-;nvidia: the same"] * 40
-    log = log_of(tmp_path, {"dev/kmsg": "\n".join([f"4,1,1,-;{XID}", *flood, *again]) + "\n"})
+    repeated = ["4,900,1,-;nvidia: the same"] * 40
+    log = log_of(tmp_path, {"dev/kmsg": "\n".join([f"4,1,1,-;{XID}", *flood, *repeated]) + "\n"})
     assert len(log.lines) == 50
     assert log.lines[0] == XID
     assert log.lines[-2:] == ("NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x26:0x65:499)", "nvidia: the same")
 
 
-def test_many_events_leave_room_for_the_lines_around_them(tmp_path: Path) -> None:
+def test_many_events_do_not_displace_the_last_lines(tmp_path: Path) -> None:
     events = [f"4,{n},1,-;NVRM: Xid (PCI:0000:3b:00): 31, pid={n}" for n in range(200)]
     log = log_of(tmp_path, {"dev/kmsg": "\n".join([*events, "4,201,1,-;nvidia: the last"]) + "\n"})
     assert (len(log.lines), log.lines[0].endswith("pid=151")) == (50, True)
     assert log.lines[-1] == "nvidia: the last"
 
 
-def test_board_serial_numbers_and_names_of_crashed_programs_are_left_out(tmp_path: Path) -> None:
+def test_serial_numbers_and_names_of_crashed_programs_are_left_out(tmp_path: Path) -> None:
     text = (
         "4,1,1,-;NVRM: GPU Board Serial Number: 1320221075234\n"
         "4,2,1,-;NVRM: GPU serial number is 1320221075234.\n"
@@ -122,14 +120,14 @@ def test_the_reason_for_a_missing_log_is_reported(tmp_path: Path) -> None:
     assert kernel_log(KernelFacts(kernel_log=log)).reason == log.reason
 
 
-def test_a_terminal_in_its_place_is_not_read(tmp_path: Path) -> None:
-    """Some containers have one there; reading would steal its input."""
+def test_a_terminal_in_place_of_the_kernel_log_is_not_read(tmp_path: Path) -> None:
+    """Some containers have one; reading would consume its input."""
     master, terminal = os.openpty()
-    there = tmp_path / "dev/kmsg"
-    there.parent.mkdir()
-    there.touch()
+    device = tmp_path / "dev/kmsg"
+    device.parent.mkdir()
+    device.touch()
     try:
-        with mounted(there, "--bind", os.ttyname(terminal)):
+        with mounted(device, "--bind", os.ttyname(terminal)):
             os.write(master, f"4,1,2,-;{XID}\n".encode())
             log = log_of(tmp_path, {})
             assert (log.source, (log.reason or "").partition(";")[0]) == (None, "/dev/kmsg: it is not a log")
@@ -140,7 +138,7 @@ def test_a_terminal_in_its_place_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not os.access("/dev/kmsg", os.R_OK), reason="this user may not read the kernel's buffer")
-def test_the_kernels_own_buffer_is_read_to_its_end_without_waiting() -> None:
+def test_the_kernels_buffer_is_read_to_its_end_without_waiting() -> None:
     log = kernel_of(Path("/")).kernel_log
     assert log is not None
     if log.source is None:  # readable by its mode, but only with CAP_SYSLOG

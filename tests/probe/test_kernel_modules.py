@@ -1,4 +1,4 @@
-"""The driver's loaded and installed kernel modules, on made-up driver roots."""
+"""The driver's loaded and installed kernel modules, with made-up driver roots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.probe.probe_runs import kernel_of
 from tests.probe.raw_facts import DriverGpu, KernelModules
-from tests.probe.roots import lay
+from tests.probe.roots import make_root
 
 RELEASE = os.uname().release
 MODULES = f"lib/modules/{RELEASE}"
@@ -17,7 +17,7 @@ PROC_VERSION = (
     "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023\n"
     "GCC version:  gcc version 11.3.0 (Ubuntu 11.3.0-1ubuntu1~22.04)\n"
 )
-# As published, of an RTX 3090 with 590.48.01.
+# As published for an RTX 3090 with driver 590.48.01.
 INFORMATION = (
     "Model: \t\t NVIDIA GeForce RTX 3090\n"
     "IRQ:   \t\t 77\n"
@@ -33,8 +33,8 @@ INFORMATION = (
 )
 
 
-def test_a_loaded_driver_is_recognised_by_the_files_of_its_module(tmp_path: Path) -> None:
-    root = lay(
+def test_a_loaded_driver_is_recognised_by_its_modules_files(tmp_path: Path) -> None:
+    root = make_root(
         tmp_path,
         {
             "proc/modules": "nvidia_uvm 1 0 - Live 0x0\nnvidia 1 1 nvidia_uvm, Live 0x0\nnvidiafb 1 0 - Live 0x0\n",
@@ -52,20 +52,20 @@ def test_a_loaded_driver_is_recognised_by_the_files_of_its_module(tmp_path: Path
     )
 
 
-def test_modules_that_only_begin_like_nvidias_are_not_nvidias(tmp_path: Path) -> None:
-    root = lay(tmp_path, {"proc/modules": "nvidiafb 1 0 - Live 0x0\nnvidia_wmi_ec_backlight 1 0 - Live 0x0\n"})
+def test_modules_with_similar_names_are_not_the_driver(tmp_path: Path) -> None:
+    root = make_root(tmp_path, {"proc/modules": "nvidiafb 1 0 - Live 0x0\nnvidia_wmi_ec_backlight 1 0 - Live 0x0\n"})
     assert kernel_of(root).modules == KernelModules(nvidia_loaded=False, nouveau_loaded=False)
 
 
-def test_a_module_that_is_built_into_sysfs_alone_counts(tmp_path: Path) -> None:
-    """As in a sandbox that shows /sys and hides /proc/modules."""
-    modules = kernel_of(lay(tmp_path, {"sys/module/nouveau/x": ""})).modules
+def test_a_module_listed_only_in_sysfs_is_loaded(tmp_path: Path) -> None:
+    """Such as in a sandbox that shows /sys and hides /proc/modules."""
+    modules = kernel_of(make_root(tmp_path, {"sys/module/nouveau/x": ""})).modules
     assert modules == KernelModules(nvidia_loaded=False, nouveau_loaded=True)
 
 
 def test_modules_are_unknown_if_none_are_visible(tmp_path: Path) -> None:
     """As under gVisor."""
-    assert kernel_of(lay(tmp_path, {"proc/1/cgroup": ""})).modules == KernelModules()
+    assert kernel_of(make_root(tmp_path, {"proc/1/cgroup": ""})).modules == KernelModules()
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_modules_are_unknown_if_none_are_visible(tmp_path: Path) -> None:
         ({}, None),
     ],
 )
-def test_a_module_that_is_installed_for_this_kernel_is_found(
+def test_an_installed_module_of_this_kernel_is_found(
     tmp_path: Path,
     files: dict[str, str],
     installed: bool | None,  # noqa: FBT001 - a table
 ) -> None:
-    modules = kernel_of(lay(tmp_path, files)).modules
+    modules = kernel_of(make_root(tmp_path, files)).modules
     assert modules == KernelModules(module_installed=installed)
 
 
@@ -107,13 +107,13 @@ def test_a_module_that_is_installed_for_this_kernel_is_found(
         ("nvidiafb", False),
     ],
 )
-def test_a_module_under_debian_s_names_is_found(
+def test_a_module_with_a_debian_name_is_found(
     tmp_path: Path,
     name: str,
     installed: bool,  # noqa: FBT001 - a table
 ) -> None:
-    listed, lying = tmp_path / "listed", tmp_path / "lying"
-    lay(listed, {f"{MODULES}/modules.dep": f"updates/dkms/{name}.ko:\n"})
-    lay(lying, {f"{MODULES}/updates/dkms/{name}.ko.xz": ""})
-    for root in (listed, lying):
+    listed, installed_only = tmp_path / "listed", tmp_path / "installed"
+    make_root(listed, {f"{MODULES}/modules.dep": f"updates/dkms/{name}.ko:\n"})
+    make_root(installed_only, {f"{MODULES}/updates/dkms/{name}.ko.xz": ""})
+    for root in (listed, installed_only):
         assert kernel_of(root).modules == KernelModules(module_installed=installed)

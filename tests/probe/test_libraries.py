@@ -1,4 +1,4 @@
-"""The libraries that are loaded, their versions, and the effects of crashes and hangs, with compiled libraries."""
+"""Loading of CUDA libraries: versions, dependencies, crashes and hangs, with libraries compiled for the tests."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ class Libraries:
         subprocess.run([*command, f"-L{self.folder}", *options], check=True)
 
     def make_all(self, **sources: str) -> None:
-        """Compiles the six libraries that CuPy needs, without functions unless sources are passed."""
+        """Compiles the six libraries that CuPy needs, by default without functions."""
         for name, soname in NAMES.items():
             self.make(soname, sources.get(name, ""))
 
     def probe(self, interpreter: Path, limit: float = 20.0, **variables: str) -> tuple[LibraryFacts, Source]:
-        """The libraries that CuPy 13 would load from here."""
-        where = {"LD_LIBRARY_PATH": str(self.folder), **variables}
-        return probe_libraries(probe_context(where, limit=limit), str(interpreter), CUPY)
+        """The libraries that CuPy 13 would load from the folder."""
+        environment = {"LD_LIBRARY_PATH": str(self.folder), **variables}
+        return probe_libraries(probe_context(environment, limit=limit), str(interpreter), CUPY)
 
 
 @pytest.fixture
@@ -75,38 +75,40 @@ def by_name(facts: LibraryFacts) -> dict[str, LibraryFact]:
     return {entry.name: entry for entry in facts.libraries or ()}
 
 
-def test_each_library_says_its_own_version(interpreter: Path, libraries: Libraries) -> None:
+def test_each_library_reports_its_version(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(nvrtc=PAIR, cublas=PROPERTY.format(name="cublas"), cusparse=PROPERTY.format(name="cusparse"))
     facts, source = libraries.probe(interpreter)
     assert source.state is SourceState.ANSWERED, source.detail
-    found = by_name(facts)
-    assert {name: entry.path for name, entry in found.items()} == {
+    entries = by_name(facts)
+    assert {name: entry.path for name, entry in entries.items()} == {
         name: str(libraries.folder / soname) for name, soname in NAMES.items()
     }
-    assert {entry.found_via for entry in found.values()} == {"loader"}
-    releases = {name: entry.release for name, entry in found.items() if entry.release}
+    assert {entry.found_via for entry in entries.values()} == {"loader"}
+    releases = {name: entry.release for name, entry in entries.items() if entry.release}
     assert releases == {"nvrtc": "12.9", "cublas": "12.5.10", "cusparse": "12.5.10"}
 
 
-def test_a_library_whose_version_call_fails_is_there_all_the_same(interpreter: Path, libraries: Libraries) -> None:
+def test_a_library_whose_version_call_fails_is_still_listed(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(nvrtc="int nvrtcVersion(int *a, int *b) { return 1; }\n")
     nvrtc = by_name(libraries.probe(interpreter)[0])["nvrtc"]
     assert nvrtc.path is not None
     assert (nvrtc.release, nvrtc.error) == (None, None)
 
 
-def test_what_a_library_needs_is_reported_as_its_dependency(interpreter: Path, libraries: Libraries) -> None:
+def test_a_dependency_of_a_library_is_listed(interpreter: Path, libraries: Libraries) -> None:
     libraries.make("libcublasLt.so.12", PROPERTY.format(name="cublasLt"))
     libraries.make_all()
     libraries.make("libcublas.so.12", "", "-Wl,--no-as-needed", "-l:libcublasLt.so.12")
-    needed = by_name(libraries.probe(interpreter)[0])["cublasLt"]
-    assert (needed.soname, needed.found_via, needed.release) == ("libcublasLt.so.12", "dependency", "12.5.10")
-    assert needed.path == str(libraries.folder / "libcublasLt.so.12")
+    dependency = by_name(libraries.probe(interpreter)[0])["cublasLt"]
+    assert (dependency.soname, dependency.found_via, dependency.release) == (
+        "libcublasLt.so.12",
+        "dependency",
+        "12.5.10",
+    )
+    assert dependency.path == str(libraries.folder / "libcublasLt.so.12")
 
 
-def test_a_missing_dependency_is_the_reason_that_a_library_is_not_loaded(
-    interpreter: Path, libraries: Libraries
-) -> None:
+def test_a_missing_dependency_is_named_in_the_loaders_error(interpreter: Path, libraries: Libraries) -> None:
     libraries.make("libcublasLt.so.12")
     libraries.make_all()
     libraries.make("libcublas.so.12", "", "-Wl,--no-as-needed", "-l:libcublasLt.so.12")
@@ -116,8 +118,8 @@ def test_a_missing_dependency_is_the_reason_that_a_library_is_not_loaded(
     assert "libcublasLt.so.12" in (cublas.error or "")
 
 
-def test_a_symbol_that_another_release_lacks_is_the_reason_too(interpreter: Path, libraries: Libraries) -> None:
-    """As with cuSPARSE of CUDA 12.9 and nvJitLink of 12.1: symbols are versioned by the library's name."""
+def test_a_missing_symbol_is_named_in_the_loaders_error(interpreter: Path, libraries: Libraries) -> None:
+    """Such as with cuSPARSE of CUDA 12.9 and nvJitLink of 12.1, whose symbols are versioned by the library's name."""
     versions = libraries.folder / "versions"
     versions.write_text("libnvJitLink.so.12 { global: *; };\n", encoding="utf-8")
     newer = "int __nvJitLinkComplete_12_9(void) { return 0; }\n"
@@ -131,18 +133,18 @@ def test_a_symbol_that_another_release_lacks_is_the_reason_too(interpreter: Path
     assert "undefined symbol: __nvJitLinkComplete_12_9, version libnvJitLink.so.12" in (cusparse.error or "")
 
 
-def test_a_library_that_crashes_costs_itself_alone(interpreter: Path, libraries: Libraries) -> None:
+def test_a_crashing_library_does_not_affect_the_others(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(cufft=CRASH, nvrtc=PAIR)
     facts, source = libraries.probe(interpreter)
     assert (source.state, source.detail) == (SourceState.CRASHED, "cufft: crashed with SIGABRT")
-    found = by_name(facts)
-    assert (found["cufft"].path, found["cufft"].error) == (None, "loading it crashed with SIGABRT")
-    assert [name for name, entry in found.items() if entry.path] == [name for name in NAMES if name != "cufft"]
-    assert found["nvrtc"].release == "12.9"
+    entries = by_name(facts)
+    assert (entries["cufft"].path, entries["cufft"].error) == (None, "loading it crashed with SIGABRT")
+    assert [name for name, entry in entries.items() if entry.path] == [name for name in NAMES if name != "cufft"]
+    assert entries["nvrtc"].release == "12.9"
 
 
-def test_a_process_killed_from_outside_blames_no_library(interpreter: Path, libraries: Libraries) -> None:
-    """As when memory is short: the library that was being loaded is not to blame."""
+def test_a_process_killed_from_outside_is_not_a_librarys_crash(interpreter: Path, libraries: Libraries) -> None:
+    """Such as by the kernel for lack of memory."""
     libraries.make_all(cufft=KILLED, nvrtc=PAIR)
     facts, source = libraries.probe(interpreter)
     assert source.state is SourceState.FAILED
@@ -151,7 +153,7 @@ def test_a_process_killed_from_outside_blames_no_library(interpreter: Path, libr
     assert "cufft" not in by_name(facts)
 
 
-def test_all_that_crash_are_named(interpreter: Path, libraries: Libraries) -> None:
+def test_every_crashing_library_is_named(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(**dict.fromkeys(NAMES, CRASH))
     facts, source = libraries.probe(interpreter)
     assert source.state is SourceState.CRASHED
@@ -159,7 +161,7 @@ def test_all_that_crash_are_named(interpreter: Path, libraries: Libraries) -> No
     assert [entry.path for entry in facts.libraries or ()] == [None] * len(NAMES)
 
 
-def test_a_library_that_hangs_costs_itself_alone_within_the_deadline(interpreter: Path, libraries: Libraries) -> None:
+def test_a_hanging_library_does_not_affect_the_others(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(cublas=HANG)
     started = time.monotonic()
     facts, source = libraries.probe(interpreter, limit=5)
@@ -170,7 +172,7 @@ def test_a_library_that_hangs_costs_itself_alone_within_the_deadline(interpreter
     ]
 
 
-def test_the_deadline_holds_if_all_libraries_hang(interpreter: Path, libraries: Libraries) -> None:
+def test_the_deadline_holds_if_every_library_hangs(interpreter: Path, libraries: Libraries) -> None:
     libraries.make_all(**dict.fromkeys(NAMES, HANG))
     started = time.monotonic()
     facts, source = libraries.probe(interpreter, limit=2)
@@ -179,13 +181,13 @@ def test_the_deadline_holds_if_all_libraries_hang(interpreter: Path, libraries: 
     assert by_name(facts)["nvrtc"].path is None
 
 
-def test_an_interpreter_that_is_slow_to_start_blames_no_library(
+def test_a_slow_start_of_the_interpreter_is_not_a_librarys_hang(
     interpreter: Path, libraries: Libraries, tmp_path: Path
 ) -> None:
-    """As from a cold network file system: the libraries are not to blame for a short remaining time."""
+    """Such as from a cold network file system."""
     libraries.make_all(cublas=HANG)
     hook = tmp_path / "sitecustomize.py"
-    for pause in ("60", "1.5"):  # never started; begun with too little of the time
+    for pause in ("60", "1.5"):  # the probe never starts, or with too little time left
         hook.write_text(f"import time\ntime.sleep({pause})\n", encoding="utf-8")
         _, source = libraries.probe(interpreter, limit=2, PYTHONPATH=str(tmp_path))
         assert source.state is SourceState.NOT_ASKED, pause
@@ -202,23 +204,23 @@ def test_a_crash_in_a_version_call_is_reported(interpreter: Path, libraries: Lib
 def test_a_broken_module_of_cupy_does_not_affect_the_libraries(
     interpreter: Path, libraries: Libraries, tmp_path: Path
 ) -> None:
-    """A truncated _environment.py, as an interrupted copy leaves it."""
+    """Such as an _environment.py truncated by an interrupted copy."""
     libraries.make_all()
     (tmp_path / "cupy").mkdir()
     (tmp_path / "cupy/_environment.py").write_text("def get_cuda_path(:", encoding="utf-8")
     target = TargetFacts(distributions=(Distribution("cupy-cuda12x", "13.6.0", str(tmp_path)),))
-    where = probe_context({"LD_LIBRARY_PATH": str(libraries.folder)})
-    facts, source = probe_libraries(where, str(interpreter), target)
+    ctx = probe_context({"LD_LIBRARY_PATH": str(libraries.folder)})
+    facts, source = probe_libraries(ctx, str(interpreter), target)
     assert source.state is SourceState.ANSWERED
     assert len([entry for entry in facts.libraries or () if entry.path]) == len(NAMES)
     assert "cuda_path" not in facts
     assert "SyntaxError" in (facts.settings_error or "")
 
 
-def test_a_memory_limit_that_keeps_a_library_out_is_reported(
+def test_a_memory_limit_that_prevents_loading_is_reported(
     interpreter: Path, libraries: Libraries, tmp_path: Path
 ) -> None:
-    """The loader reports that it cannot map the file, but not why."""
+    """The loader's own error has no reason."""
     libraries.make_all(cublas="char much[1L << 30];")
     wrapper = tmp_path / "limited"
     wrapper.write_text(f'#!/bin/sh\nulimit -v 900000\nexec {interpreter} "$@"\n', encoding="utf-8")
@@ -230,10 +232,10 @@ def test_a_memory_limit_that_keeps_a_library_out_is_reported(
 
 
 @pytest.mark.parametrize("limit", ["8000000", "unlimited"])
-def test_a_limit_that_leaves_room_is_not_blamed(
+def test_a_sufficient_memory_limit_is_not_reported(
     interpreter: Path, libraries: Libraries, tmp_path: Path, limit: str
 ) -> None:
-    """A limit explains only libraries that do not fit; batch systems always set one."""
+    """Batch systems always set a limit."""
     reserved = '__thread __attribute__((tls_model("initial-exec"))) char much[100000];'
     libraries.make_all(cublas=f"{reserved} char one(int i) {{ return much[i]; }}")
     wrapper = tmp_path / "limited"

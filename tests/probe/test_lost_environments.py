@@ -1,4 +1,4 @@
-"""Environments without pyvenv.cfg, and candidates near a system's Python."""
+"""Environments without pyvenv.cfg, and other environments that the user may have intended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.probe.venvs import interpreter_of, make_venv
 
 
 @pytest.mark.parametrize("version", ["3.6", "3.8", "3.12", "3.13"])
-def test_an_environment_without_its_settings_is_lost(tmp_path: Path, version: str) -> None:
+def test_an_environment_without_pyvenv_cfg_is_lost(tmp_path: Path, version: str) -> None:
     venv = make_venv(tmp_path / "venv", python(version))
     assert facts_from(interpreter_of(venv), tmp_path)["lost_environment"] is None
     (venv / "pyvenv.cfg").unlink()
@@ -21,8 +21,8 @@ def test_an_environment_without_its_settings_is_lost(tmp_path: Path, version: st
     assert (facts["lost_environment"], facts["kind"]) == (str(venv), "system")
 
 
-def test_a_link_in_a_program_folder_has_no_lost_environment(tmp_path: Path) -> None:
-    """As in /usr/local/bin: a folder of packages alone does not make an environment."""
+def test_a_python_link_in_a_bin_folder_is_not_a_lost_environment(tmp_path: Path) -> None:
+    """Such as in /usr/local/bin, next to which there is a folder of packages."""
     (tmp_path / "local/bin").mkdir(parents=True)
     (tmp_path / "local/lib/python3.12/site-packages").mkdir(parents=True)
     (tmp_path / "local/bin/python3").symlink_to(python("3.12"))
@@ -30,8 +30,8 @@ def test_a_link_in_a_program_folder_has_no_lost_environment(tmp_path: Path) -> N
     assert (facts["lost_environment"], facts["environments_near"]) == (None, [])
 
 
-def test_a_program_called_activate_does_not_make_an_environment(tmp_path: Path) -> None:
-    """As in ~/.local, if one of the user's packages installs such a program."""
+def test_a_program_named_activate_does_not_make_an_environment(tmp_path: Path) -> None:
+    """Such as in ~/.local, if a package installs such a program."""
     (tmp_path / "local/bin").mkdir(parents=True)
     (tmp_path / "local/lib/python3.12/site-packages").mkdir(parents=True)
     (tmp_path / "local/bin/python3").symlink_to(python("3.12"))
@@ -39,8 +39,8 @@ def test_a_program_called_activate_does_not_make_an_environment(tmp_path: Path) 
     assert facts_from(tmp_path / "local/bin/python3", tmp_path)["lost_environment"] is None
 
 
-def test_the_environment_into_which_a_link_leads_is_near(tmp_path: Path) -> None:
-    """Through a link in another folder, Python does not see the environment."""
+def test_the_environment_to_which_a_link_leads_is_suggested(tmp_path: Path) -> None:
+    """Started by a link in another folder, Python does not recognise the environment."""
     venv = make_venv(tmp_path / "venv", python("3.12"))
     (tmp_path / "first").symlink_to("venv/bin/python3")
     (tmp_path / "second").symlink_to(tmp_path / "first")
@@ -49,12 +49,14 @@ def test_the_environment_into_which_a_link_leads_is_near(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", [".venv", "venv", "env", ".pixi/envs/default"])
-def test_the_environments_of_the_working_folder_are_near_for_a_systems_python(tmp_path: Path, name: str) -> None:
+def test_environments_of_the_working_folder_are_suggested_for_a_system_python(tmp_path: Path, name: str) -> None:
     system = python("3.12")
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-    made = make_venv(tmp_path / name, system)
-    assert facts_from(system, tmp_path)["environments_near"] == [str(made)]
+    venv = make_venv(tmp_path / name, system)
+    assert facts_from(system, tmp_path)["environments_near"] == [str(venv)]
     other = make_venv(tmp_path / "other", system)
-    assert facts_from(interpreter_of(other), tmp_path)["environments_near"] == [], "it was activated, or named"
-    shutil.rmtree(made / "bin")
+    assert facts_from(interpreter_of(other), tmp_path)["environments_near"] == [], (
+        "the environment was chosen explicitly"
+    )
+    shutil.rmtree(venv / "bin")
     assert facts_from(system, tmp_path)["environments_near"] == []

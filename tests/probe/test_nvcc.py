@@ -1,4 +1,4 @@
-"""The version of each toolkit's compiler; one that hangs or prints nonsense does not affect the others."""
+"""The version of each toolkit's compiler, also with compilers that hang or fail."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from gpuenv.probe.session import take_snapshot
 from tests.probe.probe_runs import MINIMAL, probe_context
 from tests.probe.raw_facts import KernelFacts, RawToolkit
 
-# As CUDA 13.0's prints.
-ANSWER = """nvcc: NVIDIA (R) Cuda compiler driver
+# The output of CUDA 13.0's compiler.
+OUTPUT = """nvcc: NVIDIA (R) Cuda compiler driver
 Copyright (c) 2005-2025 NVIDIA Corporation
 Built on Wed_Aug_20_01:58:59_PM_PDT_2025
 Cuda compilation tools, release 13.0, V13.0.88
@@ -38,7 +38,7 @@ def toolkit(folder: Path, script: str, *, version: str | None = "13.0.1") -> str
     return str(folder)
 
 
-def saying(text: str) -> str:
+def prints(text: str) -> str:
     return f"cat <<'END'\n{text}END"
 
 
@@ -46,8 +46,8 @@ def toolkits_at(*paths: str) -> KernelFacts:
     return KernelFacts(toolkits=tuple(RawToolkit(path, "folder", "13.0", "version.json", nvcc=True) for path in paths))
 
 
-def test_a_compiler_tells_its_release(tmp_path: Path) -> None:
-    path = toolkit(tmp_path / "cuda", saying(ANSWER))
+def test_the_release_of_a_compiler_is_read_from_its_output(tmp_path: Path) -> None:
+    path = toolkit(tmp_path / "cuda", prints(OUTPUT))
     releases, source = probe_nvcc(probe_context(), toolkits_at(path))
     assert releases == {path: "13.0"}
     assert (source.name, source.state, source.detail) == ("nvcc", SourceState.ANSWERED, f"{path}/bin/nvcc")
@@ -61,26 +61,26 @@ def test_a_compiler_tells_its_release(tmp_path: Path) -> None:
         ("sleep 60", SourceState.TIMED_OUT, "no answer"),
         ("echo hello", SourceState.FAILED, "no release in its output"),
         ("head -c 30000000 /dev/zero", SourceState.FAILED, "no release in its output"),
-        (saying("Cuda compilation tools, release thirteen\n"), SourceState.FAILED, "no release"),
+        (prints("Cuda compilation tools, release thirteen\n"), SourceState.FAILED, "no release"),
     ],
 )
-def test_a_compiler_that_fails_is_a_failed_source(tmp_path: Path, script: str, state: SourceState, words: str) -> None:
-    bad, good = toolkit(tmp_path / "bad", script), toolkit(tmp_path / "good", saying(ANSWER))
-    releases, source = probe_nvcc(probe_context(), toolkits_at(good, bad))
-    assert releases == {good: "13.0"}
+def test_a_failing_compiler_is_a_failed_source(tmp_path: Path, script: str, state: SourceState, words: str) -> None:
+    broken, working = toolkit(tmp_path / "bad", script), toolkit(tmp_path / "good", prints(OUTPUT))
+    releases, source = probe_nvcc(probe_context(), toolkits_at(working, broken))
+    assert releases == {working: "13.0"}
     assert source.state is state
     assert words in (source.detail or "")
-    assert (source.detail or "").startswith(bad)
+    assert (source.detail or "").startswith(broken)
 
 
-def test_no_compiler_is_an_absent_source() -> None:
+def test_a_missing_compiler_is_an_absent_source() -> None:
     releases, source = probe_nvcc(probe_context(), KernelFacts(toolkits=(RawToolkit("/opt/cuda", "folder", "12.4"),)))
     assert (releases, source.state) == ({}, SourceState.ABSENT)
 
 
 def test_the_compiler_of_another_root_is_not_run(tmp_path: Path) -> None:
     root = tmp_path / "root"
-    marker = tmp_path / "was-run"
+    marker = tmp_path / "marker"
     toolkit(root / "usr/local/cuda-13.0", f"touch {marker}")
     snapshot = take_snapshot(ProbeRequest(environment=MINIMAL, root=str(root)))
     assert snapshot.source("nvcc").state is SourceState.ABSENT
@@ -88,7 +88,7 @@ def test_the_compiler_of_another_root_is_not_run(tmp_path: Path) -> None:
     assert not marker.exists()
 
 
-def test_a_hung_compiler_does_not_affect_the_others(tmp_path: Path) -> None:
+def test_a_hung_compiler_does_not_affect_other_sources(tmp_path: Path) -> None:
     path = toolkit(tmp_path / "cuda", "sleep 60 & sleep 60")
     started = time.monotonic()
     snapshot = take_snapshot(ProbeRequest(environment={**MINIMAL, "CUDA_PATH": path}, timeout=4))
@@ -99,8 +99,8 @@ def test_a_hung_compiler_does_not_affect_the_others(tmp_path: Path) -> None:
     assert (str(kit.toolkit.value), kit.toolkit.source, kit.toolkit.others) == ("13.0", "version.json", ())
 
 
-def test_a_compilers_differing_version_is_kept_with_that_of_the_files(tmp_path: Path) -> None:
-    path = toolkit(tmp_path / "cuda", saying(ANSWER), version="12.4.1")
+def test_a_compilers_differing_version_is_kept_next_to_the_files(tmp_path: Path) -> None:
+    path = toolkit(tmp_path / "cuda", prints(OUTPUT), version="12.4.1")
     (tmp_path / "cuda/include/cuda.h").write_text("#define CUDA_VERSION 12060\n", encoding="utf-8")
     (tmp_path / "cuda/version.txt").write_text("CUDA Version 12.5.0\n", encoding="utf-8")
     snapshot = take_snapshot(ProbeRequest(environment={**MINIMAL, "CUDA_HOME": path}))
@@ -113,8 +113,8 @@ def test_a_compilers_differing_version_is_kept_with_that_of_the_files(tmp_path: 
     ]
 
 
-def test_a_toolkit_with_only_compiler_and_headers_is_listed_if_the_compiler_answers(tmp_path: Path) -> None:
-    path = toolkit(tmp_path / "cuda", saying(ANSWER), version=None)
+def test_a_toolkit_without_version_file_is_listed_by_its_compiler(tmp_path: Path) -> None:
+    path = toolkit(tmp_path / "cuda", prints(OUTPUT), version=None)
     snapshot = take_snapshot(ProbeRequest(environment={**MINIMAL, "CUDA_HOME": path}))
     assert [(str(kit.toolkit.value), kit.toolkit.source) for kit in snapshot.toolkits if kit.path == path] == [
         ("13.0", "nvcc")

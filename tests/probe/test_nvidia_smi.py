@@ -1,4 +1,4 @@
-"""The output of nvidia-smi in every era: samples of real machines, and malformed rows."""
+"""Parsing the output of nvidia-smi: samples of real machines of every driver generation, and failures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.probe.probe_runs import probe_context, probe_smi
 SAMPLES = {path.stem: path for path in (Path(__file__).parent / "samples").glob("*.txt")}
 MIB = 1024 * 1024
 # Driver version and CUDA level; under WSL the driver is that of Windows, not the number after NVIDIA-SMI.
-SAID = {
+VERSIONS = {
     "r390-no-cuda": ("390.67", None),
     "r410-under-r418-tool": ("410.79", "10.0"),
     "r384-inforom": ("384.130", None),
@@ -47,28 +47,28 @@ ROW = "0, GPU-eaf23aa1-4d3d-596c-da66-b86b0e5db584, NVIDIA H200, 00000000:3A:00.
 H200 = ListedGpu(0, "GPU-eaf23aa1-4d3d-596c-da66-b86b0e5db584", "NVIDIA H200", "00000000:3A:00.0", None, 143771 * MIB)
 
 
-def test_every_sample_has_its_answer_and_its_source() -> None:
-    assert set(SAMPLES) == set(SAID)
+def test_every_sample_has_expected_versions_and_a_source() -> None:
+    assert set(SAMPLES) == set(VERSIONS)
     sources = (Path(__file__).parent / "samples/SOURCES.md").read_text(encoding="utf-8")
-    assert [name for name in SAID if f"`{name}.txt`" not in sources] == []
+    assert [name for name in VERSIONS if f"`{name}.txt`" not in sources] == []
 
 
-@pytest.mark.parametrize("name", SAID)
-def test_the_banner_of_each_era_is_read(name: str) -> None:
-    assert parse_banner(SAMPLES[name].read_text(encoding="utf-8")) == SAID[name]
+@pytest.mark.parametrize("name", VERSIONS)
+def test_the_banner_of_each_sample_is_parsed(name: str) -> None:
+    assert parse_banner(SAMPLES[name].read_text(encoding="utf-8")) == VERSIONS[name]
 
 
-def program(folder: Path, text: str) -> ProbeContext:
-    """Runs a program named nvidia-smi, the first on PATH."""
+def context_with_smi(folder: Path, text: str) -> ProbeContext:
+    """A context in which a script named nvidia-smi is the first on PATH."""
     path = folder / "nvidia-smi"
     path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
     path.chmod(0o755)
     return probe_context({"PATH": f"{folder}:{os.defpath}"})
 
 
-@pytest.mark.parametrize("name", [name for name, message in SAID.items() if message == (None, None)])
+@pytest.mark.parametrize("name", [name for name, message in VERSIONS.items() if message == (None, None)])
 def test_the_error_of_nvidia_smi_is_reported_in_one_line(tmp_path: Path, name: str) -> None:
-    facts, source = probe_smi(program(tmp_path, f"cat {quote(str(SAMPLES[name]))}; exit 9"))
+    facts, source = probe_smi(context_with_smi(tmp_path, f"cat {quote(str(SAMPLES[name]))}; exit 9"))
     first = SAMPLES[name].read_text(encoding="utf-8").split("\n", 1)[0]
     assert source.state is SourceState.FAILED
     for message in (facts.complaint, source.detail):
@@ -79,29 +79,29 @@ def test_the_error_of_nvidia_smi_is_reported_in_one_line(tmp_path: Path, name: s
 
 
 def test_a_long_error_message_is_truncated(tmp_path: Path) -> None:
-    facts, _ = probe_smi(program(tmp_path, "head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1"))
+    facts, _ = probe_smi(context_with_smi(tmp_path, "head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1"))
     assert facts.complaint is not None
     assert len(facts.complaint) < 1000
 
 
 def test_a_failure_without_output_is_reported_as_such(tmp_path: Path) -> None:
-    facts, source = probe_smi(program(tmp_path, "exit 3"))
+    facts, source = probe_smi(context_with_smi(tmp_path, "exit 3"))
     assert facts.complaint
     assert "3" in (source.detail or "")
 
 
-def test_both_banner_and_list_are_read(tmp_path: Path) -> None:
+def test_the_banner_and_the_list_are_both_parsed(tmp_path: Path) -> None:
     banner = SAMPLES["r580-h200"]
     facts, source = probe_smi(
-        program(tmp_path, f"case $1 in --query*) echo '{ROW}';; *) cat {quote(str(banner))};; esac")
+        context_with_smi(tmp_path, f"case $1 in --query*) echo '{ROW}';; *) cat {quote(str(banner))};; esac")
     )
     assert source.state is SourceState.ANSWERED
     assert (facts.driver_version, facts.cuda, facts.gpus) == ("580.65.06", "13.0", (H200,))
     assert facts.path == str(tmp_path / "nvidia-smi")
 
 
-def test_another_program_of_that_name_yields_no_facts(tmp_path: Path) -> None:
-    facts, source = probe_smi(program(tmp_path, "echo hello"))
+def test_another_program_of_that_name_has_no_facts(tmp_path: Path) -> None:
+    facts, source = probe_smi(context_with_smi(tmp_path, "echo hello"))
     assert source.state is SourceState.ANSWERED
     assert (facts.driver_version, facts.cuda, facts.gpus) == (None, None, ())
     assert "no driver version" in (source.detail or "")
@@ -110,21 +110,23 @@ def test_another_program_of_that_name_yields_no_facts(tmp_path: Path) -> None:
 def test_a_failed_list_is_reported_with_its_reason(tmp_path: Path) -> None:
     banner = SAMPLES["r580-h200"]
     fails = "echo 'Field \"memory.total\" is not a valid field to query.'; exit 2"
-    facts, source = probe_smi(program(tmp_path, f"case $1 in --query*) {fails};; *) cat {quote(str(banner))};; esac"))
+    facts, source = probe_smi(
+        context_with_smi(tmp_path, f"case $1 in --query*) {fails};; *) cat {quote(str(banner))};; esac")
+    )
     assert (facts.driver_version, facts.gpus) == ("580.65.06", None)
     assert source.state is SourceState.FAILED
     assert "not a valid field" in (source.detail or "")
 
 
 def test_a_hanging_program_is_reported_at_the_deadline(tmp_path: Path) -> None:
-    program(tmp_path, "exec sleep 60")
+    context_with_smi(tmp_path, "exec sleep 60")
     facts, source = probe_smi(probe_context({"PATH": f"{tmp_path}:{os.defpath}"}, limit=0.4))
     assert source.state is SourceState.TIMED_OUT
     assert facts.path == str(tmp_path / "nvidia-smi")
 
 
 def test_a_program_that_cannot_be_started_is_reported_with_the_reason(tmp_path: Path) -> None:
-    """As a binary of another architecture, or a script without a shebang."""
+    """Such as a binary of another architecture, or a script without a shebang."""
     path = tmp_path / "nvidia-smi"
     path.write_text("just text\n", encoding="utf-8")
     path.chmod(0o755)
@@ -134,7 +136,7 @@ def test_a_program_that_cannot_be_started_is_reported_with_the_reason(tmp_path: 
 
 
 def test_under_wsl_nvidia_smi_is_found_below_the_driver_root(tmp_path: Path) -> None:
-    """A machine below another root is never probed with the host's program."""
+    """A machine below another root is not probed with the host's program."""
     program = tmp_path / "usr/lib/wsl/lib/nvidia-smi"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\nexit 9\n", encoding="utf-8")
@@ -144,9 +146,9 @@ def test_under_wsl_nvidia_smi_is_found_below_the_driver_root(tmp_path: Path) -> 
     assert probe_smi(probe_context({"PATH": str(tmp_path)}, str(tmp_path / "usr")))[1].state is SourceState.ABSENT
 
 
-def test_without_the_program_the_source_is_absent(tmp_path: Path) -> None:
+def test_a_missing_program_is_an_absent_source(tmp_path: Path) -> None:
     if Path("/usr/lib/wsl/lib/nvidia-smi").exists():
-        pytest.skip("under WSL it is found beside PATH")
+        pytest.skip("under WSL it is also found outside of PATH")
     facts, source = probe_smi(probe_context({"PATH": str(tmp_path)}))
     assert (facts, source.state) == (SmiFacts(), SourceState.ABSENT)
 
@@ -179,42 +181,42 @@ RENAMED = (
 
 
 @pytest.mark.parametrize("text", RENAMED, ids=["German", "Chinese", "two numbers", "coloured", "after a warning"])
-def test_a_banner_in_other_words_is_read_by_the_look_of_its_numbers(text: str) -> None:
+def test_a_banner_with_unknown_labels_is_parsed_by_the_form_of_its_numbers(text: str) -> None:
     assert parse_banner(text) == ("700.10.01", "14.1")
 
 
-@pytest.mark.parametrize("name", [name for name, message in SAID.items() if message[0]])
-def test_every_sample_is_read_without_its_words(name: str) -> None:
-    """As if the labels of the banner changed again."""
+@pytest.mark.parametrize("name", [name for name, message in VERSIONS.items() if message[0]])
+def test_every_sample_is_parsed_without_its_labels(name: str) -> None:
+    """The labels of the banner have changed before."""
     text = SAMPLES[name].read_text(encoding="utf-8")
     if "NVIDIA-SMI" not in text:
-        pytest.skip("the line of the program's name is not in this sample")
+        pytest.skip("this sample lacks the line with the program's name")
     for word in ("Driver Version", "KMD Version", "CUDA Version", "CUDA UMD Version"):
         text = text.replace(word, "Level")
-    assert parse_banner(text) == SAID[name]
+    assert parse_banner(text) == VERSIONS[name]
 
 
-@pytest.mark.parametrize("name", [name for name, message in SAID.items() if message[0]])
-def test_a_banner_cut_off_anywhere_is_never_read_wrongly(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name, message in VERSIONS.items() if message[0]])
+def test_a_truncated_banner_has_no_wrong_versions(name: str) -> None:
     text = SAMPLES[name].read_text(encoding="utf-8")[:400]
     for length in range(len(text)):
         driver, cuda = parse_banner(text[:length])
-        assert driver in (None, SAID[name][0])
-        assert cuda in (None, SAID[name][1])
+        assert driver in (None, VERSIONS[name][0])
+        assert cuda in (None, VERSIONS[name][1])
 
 
-def test_a_warning_with_its_exit_code_is_a_whole_answer(tmp_path: Path) -> None:
-    """Return code 14, infoROM is corrupted: the table is still printed."""
+def test_an_answer_with_a_warning_and_its_exit_code_is_complete(tmp_path: Path) -> None:
+    """nvidia-smi prints the table despite return code 14 (infoROM is corrupted)."""
     banner = SAMPLES["r384-inforom"]
-    warned = f"echo 'WARNING: infoROM is corrupted at gpu 0000:B3:00.0'; echo '{ROW}'"
+    warning = f"echo 'WARNING: infoROM is corrupted at gpu 0000:B3:00.0'; echo '{ROW}'"
     facts, source = probe_smi(
-        program(tmp_path, f"case $1 in --query*) {warned};; *) cat {quote(str(banner))};; esac; exit 14")
+        context_with_smi(tmp_path, f"case $1 in --query*) {warning};; *) cat {quote(str(banner))};; esac; exit 14")
     )
     assert source.state is SourceState.ANSWERED
     assert (facts.driver_version, facts.gpus) == ("384.130", (H200,))
 
 
-def test_the_xml_is_read_if_the_query_is_rejected(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_the_xml_output_is_parsed_if_the_query_is_rejected(stub_driver: StubDriver, tmp_path: Path) -> None:
     real = tmp_path / "real"
     real.mkdir()
     profile = tmp_path / "stub.txt"
@@ -222,7 +224,7 @@ def test_the_xml_is_read_if_the_query_is_rejected(stub_driver: StubDriver, tmp_p
     lay_out(stub_driver, real, "580.95.05", with_smi=True)
     refused = "echo 'Field \"uuid\" is not a valid field to query.'; exit 2"
     text = f'case $1 in --query*) {refused};; *) GPUENV_STUB={profile} exec {real}/nvidia-smi "$@";; esac'
-    facts, source = probe_smi(program(tmp_path, text))
+    facts, source = probe_smi(context_with_smi(tmp_path, text))
     assert source.state is SourceState.ANSWERED
     assert (facts.driver_version, facts.cuda) == ("580.95.05", "13.0")
     assert facts.gpus is not None

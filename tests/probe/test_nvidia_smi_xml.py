@@ -1,4 +1,4 @@
-"""The XML, the long text and the rows of nvidia-smi."""
+"""Parsing the XML and the rows of nvidia-smi."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ XML_VALUES = {
 }
 
 
-def test_every_document_has_its_answer_and_its_source() -> None:
+def test_every_document_has_expected_values_and_a_source() -> None:
     assert set(XML) == set(XML_VALUES)
     sources = (Path(__file__).parent / "samples/SOURCES.md").read_text(encoding="utf-8")
     assert [name for name in XML if f"`{name}.xml`" not in sources] == []
@@ -28,7 +28,7 @@ def test_every_document_has_its_answer_and_its_source() -> None:
 
 @pytest.mark.parametrize("warning", ["", "WARNING: infoROM is corrupted at gpu 0000:3B:00.0\n\n"])
 @pytest.mark.parametrize("name", XML_VALUES)
-def test_each_eras_document_is_read_also_if_truncated(name: str, warning: str) -> None:
+def test_each_truncated_document_is_parsed_also_after_a_warning(name: str, warning: str) -> None:
     facts = parse_xml(warning + XML[name].read_text(encoding="utf-8"))
     assert facts is not None
     assert facts.gpus is not None
@@ -36,8 +36,8 @@ def test_each_eras_document_is_read_also_if_truncated(name: str, warning: str) -
     assert (facts.driver_version, facts.cuda, gpu.name, gpu.uuid) == XML_VALUES[name]
 
 
-def test_an_entity_of_its_own_ends_the_reading() -> None:
-    """The billion laughs document."""
+def test_a_document_with_an_entity_declaration_is_rejected() -> None:
+    """As in a billion-laughs document."""
     levels = "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
     text = f'<?xml version="1.0"?><!DOCTYPE nvidia_smi_log [<!ENTITY a0 "x">{levels}]>'
     assert parse_xml(f"{text}<nvidia_smi_log><driver_version>&a9;</driver_version></nvidia_smi_log>") is None
@@ -47,25 +47,25 @@ def test_an_entity_of_its_own_ends_the_reading() -> None:
     "text",
     ["", "No devices were found", "<?xml", "<html><gpu id='x'/></html>", "<?xml version='1.0'?><nvidia_smi_log", "\0"],
 )
-def test_other_documents_yield_no_facts(text: str) -> None:
+def test_other_documents_have_no_facts(text: str) -> None:
     facts = parse_xml(text)
     assert facts is None or (facts.driver_version, facts.gpus) == (None, ())
 
 
-@pytest.mark.parametrize("nothing", ["N/A", "ERR!", "GPU is lost", "Unknown Error", "[N/A]", ""])
-def test_an_element_without_a_value_is_unknown(nothing: str) -> None:
+@pytest.mark.parametrize("placeholder", ["N/A", "ERR!", "GPU is lost", "Unknown Error", "[N/A]", ""])
+def test_an_element_without_a_value_is_unknown(placeholder: str) -> None:
     gpu = (
-        f"<gpu id='{nothing}'><product_name>{nothing}</product_name><uuid>{nothing}</uuid>"
-        f"<fb_memory_usage><total>{nothing}</total></fb_memory_usage></gpu>"
+        f"<gpu id='{placeholder}'><product_name>{placeholder}</product_name><uuid>{placeholder}</uuid>"
+        f"<fb_memory_usage><total>{placeholder}</total></fb_memory_usage></gpu>"
     )
     facts = parse_xml(
-        f"<?xml version='1.0'?><nvidia_smi_log><driver_version>{nothing}</driver_version>{gpu}</nvidia_smi_log>"
+        f"<?xml version='1.0'?><nvidia_smi_log><driver_version>{placeholder}</driver_version>{gpu}</nvidia_smi_log>"
     )
     assert facts is not None
     assert (facts.driver_version, facts.gpus) == (None, (ListedGpu(0),))
 
 
-def test_a_document_of_any_depth_and_length_is_read() -> None:
+def test_a_deeply_nested_document_is_parsed() -> None:
     deep = "<a>" * 100_000 + "</a>" * 100_000
     facts = parse_xml(f"<nvidia_smi_log>{deep}<driver_version>580.65.06</driver_version></nvidia_smi_log>")
     assert facts is not None
@@ -78,26 +78,26 @@ def test_a_memory_size_that_is_not_a_number_is_unknown(memory: str) -> None:
     assert (gpu.memory_total, gpu.name) == (None, "NVIDIA H200")
 
 
-def test_rows_are_read_with_bytes_in_place_of_mebibytes() -> None:
+def test_memory_sizes_in_mebibytes_are_converted_to_bytes() -> None:
     assert parse_gpus(ROW + "\n") == (H200,)
 
 
-def test_each_gpu_has_a_row_and_blank_lines_are_skipped() -> None:
+def test_blank_lines_between_rows_are_skipped() -> None:
     text = "\n".join([ROW, "", ROW.replace("0, GPU", "1, GPU", 1), "   ", ""])
     assert [gpu.number for gpu in parse_gpus(text)] == [0, 1]
 
 
-def test_rows_of_windows_line_ends_are_read() -> None:
+def test_rows_with_windows_line_ends_are_parsed() -> None:
     assert parse_gpus(ROW + "\r\n") == (H200,)
 
 
-@pytest.mark.parametrize("nothing", ["[N/A]", "[Not Supported]", "[Unknown Error]", "[GPU is lost]", "N/A", ""])
-def test_a_field_that_nvidia_smi_cannot_fill_is_unknown(nothing: str) -> None:
-    (gpu,) = parse_gpus("0" + f", {nothing}" * 4)
+@pytest.mark.parametrize("placeholder", ["[N/A]", "[Not Supported]", "[Unknown Error]", "[GPU is lost]", "N/A", ""])
+def test_a_field_that_nvidia_smi_cannot_fill_is_unknown(placeholder: str) -> None:
+    (gpu,) = parse_gpus("0" + f", {placeholder}" * 4)
     assert gpu == ListedGpu(0)
 
 
-def test_an_unexpected_unit_is_accepted() -> None:
+def test_a_memory_size_with_a_unit_is_parsed() -> None:
     (gpu,) = parse_gpus(ROW + " MiB")
     assert gpu.memory_total == 143771 * MIB
 
@@ -115,7 +115,7 @@ def test_an_unexpected_unit_is_accepted() -> None:
         pytest.param("x" * 200_000, id="long"),
     ],
 )
-def test_a_row_of_another_form_is_skipped_and_the_others_are_kept(odd: str) -> None:
+def test_a_malformed_row_is_skipped(odd: str) -> None:
     assert parse_gpus(f"{ROW}\n{odd}\n{ROW}\n") == (H200, H200)
 
 

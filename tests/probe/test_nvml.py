@@ -1,4 +1,4 @@
-"""NVML through the stub: every quantity, invalid numbers, and the facts that survive a fault."""
+"""NVML through the stub: every quantity, invalid numbers, and the facts that remain after a fault."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def gpus_of(stub: StubDriver, folder: Path, keys: dict[str, str]) -> tuple[Gpu, 
     return _snapshot(facts, source).gpus
 
 
-def test_every_quantity_arrives_with_its_unit(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_every_quantity_is_reported_in_its_unit(stub_driver: StubDriver, tmp_path: Path) -> None:
     (gpu,) = gpus_of(stub_driver, tmp_path, MACHINE | STATE)
     assert gpu.compute_mode.value is ComputeMode.EXCLUSIVE_PROCESS
     assert gpu.virtualization.value is Virtualization.VGPU
@@ -125,21 +125,21 @@ def test_unsupported_quantities_are_missing_with_the_return_code(stub_driver: St
 def test_an_implausible_number_is_dropped(
     key: str, number: str, path: str, function: str, stub_driver: StubDriver, tmp_path: Path
 ) -> None:
-    unknown = {"gpu.0.cc": "99.0"} if key == "architecture" else {}  # else the compute capability tells it
+    unknown = {"gpu.0.cc": "99.0"} if key == "architecture" else {}  # else it follows from the compute capability
     (gpu,) = gpus_of(stub_driver, tmp_path, {**H100, "gpu.0.uuid": "GPU-1", **unknown, f"gpu.0.{key}": number})
-    entry = facts_of(gpu, path)
-    assert entry[0] is None
+    value, reason = value_and_reason(gpu, path)
+    assert value is None
     if path != "compute_capability":
-        assert function in (entry[1] or "")
-        assert "no name" in (entry[1] or "") or "out of range" in (entry[1] or "")
+        assert function in (reason or "")
+        assert "no name" in (reason or "") or "out of range" in (reason or "")
     assert gpu.name.value == "NVIDIA H100 80GB HBM3"
 
 
-def facts_of(gpu: Gpu, path: str) -> tuple[object, str | None]:
-    found: object = gpu
+def value_and_reason(gpu: Gpu, path: str) -> tuple[object, str | None]:
+    value: object = gpu
     for part in path.split("."):
-        found = getattr(found, part)
-    return getattr(found, "value", None), getattr(found, "reason", None)
+        value = getattr(value, part)
+    return getattr(value, "value", None), getattr(value, "reason", None)
 
 
 def test_an_implausible_number_of_gpus_is_dropped(stub_driver: StubDriver, tmp_path: Path) -> None:
@@ -149,9 +149,7 @@ def test_an_implausible_number_of_gpus_is_dropped(stub_driver: StubDriver, tmp_p
 
 
 @pytest.mark.parametrize("pages", ["1073741823", "2147483647", "4294967295"])
-def test_a_library_that_counts_to_the_sky_does_not_take_the_memory(
-    pages: str, stub_driver: StubDriver, tmp_path: Path
-) -> None:
+def test_an_implausible_number_of_retired_pages_is_dropped(pages: str, stub_driver: StubDriver, tmp_path: Path) -> None:
     (gpu,) = gpus_of(stub_driver, tmp_path, {**H100, "gpu.0.retired.single": pages, "gpu.0.retired.double": "0"})
     assert gpu.health.pages_retired.value is None
     assert "nvmlDeviceGetRetiredPages" in (gpu.health.pages_retired.reason or "")
@@ -162,7 +160,7 @@ def test_a_library_that_counts_to_the_sky_does_not_take_the_memory(
     [("0", "ok"), ("1", "chipset-not-supported"), ("4", "disabled-by-regkey"), ("5", "not-supported"), ("77", None)],
 )
 @pytest.mark.parametrize(("distance", "connection"), [("0", "internal"), ("40", "node"), ("50", "system"), ("3", None)])
-def test_two_gpus_see_each_other(
+def test_the_connection_of_two_gpus_is_reported(
     status: str, name: str | None, distance: str, connection: str | None, stub_driver: StubDriver, tmp_path: Path
 ) -> None:
     first, second = gpus_of(stub_driver, tmp_path, {**PAIR, "p2p.0.1": status, "topology.0.1": distance})
@@ -171,7 +169,7 @@ def test_two_gpus_see_each_other(
     assert (second.fabric.state.value, second.fabric.status.value) == ("completed", 0)
 
 
-def test_the_cost_of_asking_sixteen_gpus_of_each_other_is_counted(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_the_time_to_compare_sixteen_gpus_pairwise_is_reported(stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, _ = nvml_of(stub_driver, tmp_path, {"gpu.count": "16"})
     assert facts.peers_took is not None
     assert facts.peers_took < 5
@@ -183,13 +181,13 @@ def test_more_than_sixteen_gpus_are_not_compared_pairwise(stub_driver: StubDrive
     assert "nvmlDeviceGetP2PStatus" in calls_of(stub_driver, tmp_path, {"gpu.count": "16"})
 
 
-def test_links_end_at_the_first_that_is_not_there(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_nvlinks_end_at_the_first_missing_one(stub_driver: StubDriver, tmp_path: Path) -> None:
     keys = {**H100, **{f"gpu.0.nvlink.{number}": "1" for number in (0, 1, 3)}}
     (gpu,) = gpus_of(stub_driver, tmp_path, keys)
     assert [link.link for link in gpu.nvlinks] == [0, 1]
 
 
-def test_the_numbers_of_the_links_do_not_exceed_what_nvml_defines(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_at_most_as_many_nvlinks_as_nvml_defines_are_read(stub_driver: StubDriver, tmp_path: Path) -> None:
     keys = {**H100, **{f"gpu.0.nvlink.{number}": str(number % 2) for number in range(64)}}
     (gpu,) = gpus_of(stub_driver, tmp_path, keys)
     assert 18 <= len(gpu.nvlinks) <= 64
@@ -202,42 +200,40 @@ def test_an_older_driver_is_queried_by_the_older_functions(stub_driver: StubDriv
     assert first.processes.value == 2
 
 
-def test_without_nvmls_answer_the_generation_follows_from_the_compute_capability(
-    stub_driver: StubDriver, tmp_path: Path
-) -> None:
+def test_a_missing_architecture_follows_from_the_compute_capability(stub_driver: StubDriver, tmp_path: Path) -> None:
     (gpu,) = gpus_of(stub_driver, tmp_path, {**H100, "nvml.return.nvmlDeviceGetArchitecture": "13"})
     assert (gpu.architecture.value, gpu.architecture.source) == ("hopper", "nvml's compute capability")
 
 
 def test_a_gpu_user_is_named_only_if_its_process_is_certain(stub_driver: StubDriver, tmp_path: Path) -> None:
-    """In the initial PID namespace this process is named; in others only one with the device open."""
-    own = os.getpid()
-    (gpu,) = gpus_of(stub_driver, tmp_path, {**H100, "gpu.0.processes": f"{own}:1048576,4194304:5"})
-    first = Path("/proc/self/ns/pid").readlink().name == "pid:[4026531836]"
-    comm = Path(f"/proc/{own}/comm").read_text(encoding="utf-8").strip()
-    assert gpu.users == (GpuUser(own, comm if first else None, 1048576), GpuUser(4194304, None, 5))
+    """In the initial PID namespace every process is named; in others only one that has opened the device."""
+    pid = os.getpid()
+    (gpu,) = gpus_of(stub_driver, tmp_path, {**H100, "gpu.0.processes": f"{pid}:1048576,4194304:5"})
+    in_initial_namespace = Path("/proc/self/ns/pid").readlink().name == "pid:[4026531836]"
+    comm = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()
+    assert gpu.users == (GpuUser(pid, comm if in_initial_namespace else None, 1048576), GpuUser(4194304, None, 5))
 
 
 @pytest.mark.parametrize(("opened", "name"), [("true", None), ("exec 3</dev/nvidia0", "sh")])
-def test_a_user_in_another_namespace_has_a_name_if_it_has_the_device_open(
+def test_a_gpu_user_in_another_namespace_is_named_if_it_opened_the_device(
     opened: str, name: str | None, stub_driver: StubDriver, tmp_path: Path
 ) -> None:
-    """In a container, NVML may report the host's numbers, under which another process may run."""
+    """In a container, NVML may report PIDs of the host, which may belong to other processes there."""
     environment = environment_of(stub_driver, tmp_path, {**H100, "gpu.0.processes": "1:1048576"})
     request = shlex.join(
         [sys.executable, "-I", "-B", script("start.py"), "nvml", str(Path(str(pynvml.__file__)).parent)]
     )
-    inside = f"mount -t tmpfs none /dev && touch /dev/nvidia0 && {opened} && {request}; exit $?"
-    alone = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc"]
-    if subprocess.run([*alone, "mount", "-t", "tmpfs", "none", "/dev"], capture_output=True, check=False).returncode:
-        pytest.skip("no namespace of its own to be had here")
-    done = subprocess.run([*alone, "sh", "-c", inside], env=environment, capture_output=True, text=True, check=False)
+    command = f"mount -t tmpfs none /dev && touch /dev/nvidia0 && {opened} && {request}; exit $?"
+    unshare = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*unshare, "mount", "-t", "tmpfs", "none", "/dev"], capture_output=True, check=False).returncode:
+        pytest.skip("no new namespace can be created here")
+    done = subprocess.run([*unshare, "sh", "-c", command], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (gpu,) = nested(parse_facts(done.stdout), "gpu")
     assert gpu["users"] == [{"pid": 1, "name": name, "memory": 1048576}]
 
 
-def test_users_with_numbers_that_no_process_has_are_not_listed(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_gpu_users_with_implausible_pids_are_not_listed(stub_driver: StubDriver, tmp_path: Path) -> None:
     (gpu,) = gpus_of(stub_driver, tmp_path, {**H100, "gpu.0.processes": "0:1,4294967295:1,7:99999999999999999999"})
     assert [(user.pid, user.memory) for user in gpu.users] == [(7, None)]
     assert gpu.processes.value == 3
@@ -247,7 +243,7 @@ def test_the_list_of_functions_is_not_empty() -> None:
     assert len(NVML_CALLED) > 35
 
 
-def test_essentials_of_every_gpu_come_before_the_rest_of_the_first(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_the_essential_facts_of_every_gpu_are_read_first(stub_driver: StubDriver, tmp_path: Path) -> None:
     keys = PAIR | {"nvml.delay.nvmlDeviceGetEccMode@0": "forever"}
     facts, source = nvml_of(stub_driver, tmp_path, keys, limit=1.5)
     assert source.state is SourceState.TIMED_OUT
@@ -260,7 +256,7 @@ def test_essentials_of_every_gpu_come_before_the_rest_of_the_first(stub_driver: 
         assert gpu.architecture.value == "ampere"
 
 
-def test_a_gpu_that_hangs_when_it_is_opened_leaves_those_before_it(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_a_gpu_that_hangs_when_opened_does_not_affect_earlier_ones(stub_driver: StubDriver, tmp_path: Path) -> None:
     keys = PAIR | {"nvml.delay.nvmlDeviceGetHandleByIndex_v2@1": "forever"}
     facts, source = nvml_of(stub_driver, tmp_path, keys, limit=1.5)
     assert "nvmlDeviceGetHandleByIndex of GPU 1" in (source.detail or "")
@@ -268,7 +264,7 @@ def test_a_gpu_that_hangs_when_it_is_opened_leaves_those_before_it(stub_driver: 
     assert (str(first.compute_capability.value), len(first.mig_instances)) == ("8.0", 1)
 
 
-def test_a_crash_names_its_call(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_a_crash_names_its_call_and_keeps_earlier_facts(stub_driver: StubDriver, tmp_path: Path) -> None:
     facts, source = nvml_of(stub_driver, tmp_path, PAIR | {"nvml.crash.nvmlDeviceGetTemperature@1": "segv"})
     assert (source.state, source.detail) == (
         SourceState.CRASHED,
@@ -280,7 +276,7 @@ def test_a_crash_names_its_call(stub_driver: StubDriver, tmp_path: Path) -> None
     assert second.name.value
 
 
-def test_index_and_ordinal_are_kept_apart_in_either_order(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_index_and_ordinal_are_distinct_in_either_device_order(stub_driver: StubDriver, tmp_path: Path) -> None:
     keys = {"gpu.count": "2", "gpu.0.cc": "7.0", "gpu.1.cc": "9.0"} | {
         "gpu.0.name": "Tesla V100-PCIE-16GB",
         "gpu.1.name": "NVIDIA H100 PCIe",

@@ -1,4 +1,4 @@
-"""Releases of nvidia-ml-py from the lowest that pyproject.toml allows to the newest give the same facts."""
+"""Equal facts from every release of nvidia-ml-py between the lowest in pyproject.toml and the newest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROJECT = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf
 (LOWEST,) = re.findall(r'"nvidia-ml-py>=([\d.]+)"', PROJECT)
 REQUIREMENTS = (f"=={LOWEST}", "==12.550.*", "==12.570.*", "==13.580.*", "")
 LOST = "nvml.return.nvmlDeviceGetHandleByIndex_v2@1"
-# A number that makes no sense, a function that fails, an older driver, a GPU that is lost.
+# Also with an older driver, an implausible number, a failing function, and a lost GPU.
 MACHINES = {
     "usual": PAIR,
     "older": PAIR | OLDER,
@@ -34,7 +34,7 @@ MACHINES = {
 
 
 def facts_with(stub: StubDriver, folder: Path, keys: dict[str, str], library: Path) -> tuple[dict[str, Any], list[Any]]:
-    """The facts of the driver and of each GPU by a release of nvidia-ml-py."""
+    """The facts of the driver and of each GPU as read with a release of nvidia-ml-py."""
     folder.mkdir(exist_ok=True)
     command = [sys.executable, "-I", "-S", "-B", script("start.py"), "nvml", str(library)]
     environment = environment_of(stub, folder, keys)
@@ -49,16 +49,18 @@ def facts_with(stub: StubDriver, folder: Path, keys: dict[str, str], library: Pa
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda text: text or "newest")
-def test_every_release_tells_the_same(requirement: str, stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_every_release_of_nvidia_ml_py_reports_the_same_facts(
+    requirement: str, stub_driver: StubDriver, tmp_path: Path
+) -> None:
     library = tmp_path / "library"
     install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--target", str(library)]
     done = subprocess.run([*install, f"nvidia-ml-py{requirement}"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    own = Path(str(pynvml.__file__)).parent
+    installed = Path(str(pynvml.__file__)).parent
     for name, keys in MACHINES.items():
         if name == "older" and requirement == f"=={LOWEST}":
-            continue  # it cannot ask drivers before R510 for the processes
+            continue  # it cannot query the processes of drivers before R510
         driver, gpus = facts_with(stub_driver, tmp_path / name, keys, library)
-        assert (driver, gpus) == facts_with(stub_driver, tmp_path / name, keys, own), name
+        assert (driver, gpus) == facts_with(stub_driver, tmp_path / name, keys, installed), name
         assert driver["driver_version"] == "580.95.05"
         assert [type(gpu["name"]) for gpu in gpus if "name" in gpu] == [str] * (1 if name == "lost" else 2)

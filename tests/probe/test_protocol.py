@@ -1,4 +1,4 @@
-"""Parsing the probe scripts' output, also with foreign output in it or a missing end."""
+"""Parsing the probe scripts' output, also if it is truncated or mixed with other output."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
-# What a library or a sitecustomize may print; a line of its own never bears the mark.
+# Output of a library or a sitecustomize, without the mark.
 NOISE = st.lists(st.text(max_size=30), max_size=4).map("\n".join).filter(lambda text: MARK not in text)
 
 
-def reported(facts: dict[str, Any]) -> str:
+def output_of(facts: dict[str, Any]) -> str:
     return "".join(f"{MARK}{json.dumps({key: value})}\n" for key, value in facts.items())
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=5), NOISE, NOISE)
 @settings(deadline=None)
-def test_facts_are_read_among_whatever_else_is_printed(facts: dict[str, Any], before: str, after: str) -> None:
-    output = "".join(f"{before}\n{line}\n{after}\n" for line in reported(facts).splitlines())
+def test_facts_are_read_from_mixed_output(facts: dict[str, Any], before: str, after: str) -> None:
+    output = "".join(f"{before}\n{line}\n{after}\n" for line in output_of(facts).splitlines())
     assert parse_facts(output) == facts
 
 
-def test_a_text_without_a_newline_may_stand_before_the_mark() -> None:
+def test_the_mark_may_follow_other_text_on_its_line() -> None:
     assert parse_facts('Loading site hooks... gpuenv:{"python": "3.12.4"}\n') == {"python": "3.12.4"}
 
 
-def test_of_two_answers_the_later_counts() -> None:
-    assert parse_facts(reported({"count": 1}) + reported({"count": 2})) == {"count": 2}
+def test_the_later_of_two_values_counts() -> None:
+    assert parse_facts(output_of({"count": 1}) + output_of({"count": 2})) == {"count": 2}
 
 
 @pytest.mark.parametrize(
@@ -64,16 +64,16 @@ def test_of_two_answers_the_later_counts() -> None:
         pytest.param(MARK + '{"digits": ' + "9" * 5000 + "}", id="digits"),
     ],
 )
-def test_invalid_lines_are_dropped_and_the_others_kept(broken: str) -> None:
+def test_invalid_lines_are_dropped(broken: str) -> None:
     assert parse_facts(f'gpuenv:{{"first": 1}}\n{broken}\ngpuenv:{{"last": 2}}\n') == {"first": 1, "last": 2}
 
 
-def test_an_end_cut_off_in_the_middle_of_a_line_costs_that_line_only() -> None:
-    whole = reported({"init": 0, "library": "/usr/lib/libnvidia-ml.so.1", "count": 8})
-    for length in range(len(whole)):
-        facts = parse_facts(whole[:length])
+def test_truncated_output_loses_only_its_last_line() -> None:
+    output = output_of({"init": 0, "library": "/usr/lib/libnvidia-ml.so.1", "count": 8})
+    for length in range(len(output)):
+        facts = parse_facts(output[:length])
         assert list(facts) == ["init", "library", "count"][: len(facts)]
-        assert len(facts) in (whole[:length].count("\n"), whole[:length].count("\n") + 1)
+        assert len(facts) in (output[:length].count("\n"), output[:length].count("\n") + 1)
 
 
 def test_empty_output_has_no_facts() -> None:
@@ -81,12 +81,12 @@ def test_empty_output_has_no_facts() -> None:
 
 
 def test_numbered_facts_keep_their_printed_order() -> None:
-    facts = parse_facts("".join(reported({f"gpu.{number}": {"index": number}}) for number in (0, 2, 10, 1)))
+    facts = parse_facts("".join(output_of({f"gpu.{number}": {"index": number}}) for number in (0, 2, 10, 1)))
     assert numbered(facts, "gpu") == [{"index": number} for number in (0, 2, 10, 1)]
 
 
-def test_nested_facts_are_gathered_by_number_and_name() -> None:
-    reported = {
+def test_nested_facts_are_grouped_by_number_and_name() -> None:
+    facts = {
         "gpu.0.index": 0,
         "gpu.1.index": 1,
         "gpu.0.failures.nvmlX": 3,
@@ -94,21 +94,21 @@ def test_nested_facts_are_gathered_by_number_and_name() -> None:
         "gpu.1.uuid": "u",
     }
     first = {"index": 0, "failures": {"nvmlX": 3, "nvmlY": 4}}
-    assert nested(reported, "gpu") == [first, {"index": 1, "uuid": "u"}]
+    assert nested(facts, "gpu") == [first, {"index": 1, "uuid": "u"}]
 
 
 @pytest.mark.parametrize("key", ["gpu", "gpu.0", "gpu.x.index", "gpu..index", "gpus.0.index", "gpu.0.", ""])
-def test_keys_of_another_form_are_not_nested_facts(key: str) -> None:
+def test_other_keys_are_not_nested_facts(key: str) -> None:
     assert nested({key: 1, "gpu.0.name": "text", "gpu.0.name.key": 1}, "gpu") == [{"name": "text"}]
 
 
-def test_numbered_facts_of_another_name_are_not_taken() -> None:
+def test_numbered_facts_of_another_name_are_ignored() -> None:
     facts = {"gpu.0": "this", "gpus.0": "not this", "gpu": "nor this", "mygpu.0": "nor this"}
     assert numbered(facts, "gpu") == ["this"]
 
 
 def test_a_script_prints_each_fact_before_it_reads_the_next() -> None:
-    """The first facts of a child can be read while it still runs."""
+    """The first facts can be read while the child still runs."""
     command = [sys.executable, "-B", script("start.py"), "kernel", "/"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
@@ -119,8 +119,8 @@ def test_a_script_prints_each_fact_before_it_reads_the_next() -> None:
     assert child.returncode == 0
 
 
-UNENDED = "import sys\nsys.stdout.write('gpuenv: at work on ')\nsys.stdout.flush()\n"  # a module system's hook, say
-ASKED = {
+HOOK = "import sys\nsys.stdout.write('gpuenv: at work on ')\nsys.stdout.flush()\n"  # such as a module system's hook
+ARGUMENTS = {
     "interpreter": ((), "python"),
     "libraries": ((libraries_request("loader", []),), "trying"),
     "scheme": ((), "executable"),
@@ -129,11 +129,11 @@ ASKED = {
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", ".".join(map(str, sys.version_info[:2]))])
-@pytest.mark.parametrize("name", ASKED)
-def test_the_first_fact_stands_on_a_line_of_its_own(tmp_path: Path, name: str, version: str) -> None:
-    """Even after output without a newline that contains the mark."""
-    arguments, first = ASKED[name]
-    (tmp_path / "sitecustomize.py").write_text(UNENDED, encoding="utf-8")
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_the_first_fact_starts_a_new_line(tmp_path: Path, name: str, version: str) -> None:
+    """Even after output that contains the mark and no newline."""
+    arguments, first = ARGUMENTS[name]
+    (tmp_path / "sitecustomize.py").write_text(HOOK, encoding="utf-8")
     command = target_command(str(python(version)), name, *arguments)
     result = subprocess.run(
         command, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False, timeout=30

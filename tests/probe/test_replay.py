@@ -1,4 +1,4 @@
-"""A machine's Snapshot, converted to a profile of the stub and probed again, is the same."""
+"""Replay: a Snapshot converted to a profile of the stub and probed again is equal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PROFILES = {path.stem: path for path in (Path(__file__).parents[1] / "machines").glob("*.yaml")}
-CHOSEN = (
+REPLAYED = (
     "a100-corrected-errors", "a100-mig-535", "a100-mig-wrong-instance", "a100-row-failed", "a100-row-pending",
     "compute-only", "fabric-manager", "forward-compat-804", "gpu-lost", "gvisor-h200-580", "h100-fabric-link-down",
     "h100-of-eight-slurm", "h100-pcie-bridged", "h100x8-550", "h200-580", "h200-fabric-in-progress", "jetson-orin-540",
@@ -35,19 +35,19 @@ CHOSEN = (
 )  # fmt: skip
 
 
-def take(stub: StubDriver, folder: Path, table: Mapping[str, str], environment: Mapping[str, str]) -> Snapshot:
-    """The encoded and decoded Snapshot of a machine from NVML, libcuda and nvidia-smi."""
+def probe_machine(stub: StubDriver, folder: Path, table: Mapping[str, str], environment: Mapping[str, str]) -> Snapshot:
+    """The Snapshot of a machine from NVML, libcuda and nvidia-smi, after a JSON round trip."""
     folder.mkdir()
     text = folder / "stub.txt"
     text.write_text("".join(f"{key}={value}\n" for key, value in table.items()), encoding="utf-8")
     lay_out(stub, folder / "lib", "580.95.05", with_smi=True)
-    whole = {
+    variables = {
         "PATH": f"{folder / 'lib'}:/usr/bin:/bin",
         "GPUENV_STUB": str(text),
         "LD_LIBRARY_PATH": str(folder / "lib"),
         **environment,
     }
-    ctx = ProbeContext(whole, "/", time.monotonic() + 30, ChildGroup())
+    ctx = ProbeContext(variables, "/", time.monotonic() + 30, ChildGroup())
     (nvml, nvml_source), (cuda, cuda_source), (smi, smi_source) = (
         probe_nvml(ctx),
         probe_cuda(ctx),
@@ -57,35 +57,35 @@ def take(stub: StubDriver, folder: Path, table: Mapping[str, str], environment: 
         nvml=nvml,
         cuda=cuda,
         smi=smi,
-        environment=relevant_variables(whole),
+        environment=relevant_variables(variables),
         sources=(nvml_source, cuda_source, smi_source),
     )
     return decode(Snapshot, encode(assemble(raw, None)))
 
 
-def replayed(stub: StubDriver, folder: Path, first: Snapshot) -> Snapshot:
-    return take(stub, folder, stub_of(first), replay_environment(first))
+def replay(stub: StubDriver, folder: Path, first: Snapshot) -> Snapshot:
+    return probe_machine(stub, folder, stub_of(first), replay_environment(first))
 
 
-@pytest.mark.parametrize("name", CHOSEN)
-def test_a_machine_is_the_same_when_it_is_replayed(name: str, stub_driver: StubDriver, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", REPLAYED)
+def test_a_replayed_machine_is_equal(name: str, stub_driver: StubDriver, tmp_path: Path) -> None:
     profile = load(PROFILES[name])
-    first = take(stub_driver, tmp_path / "first", stub_table(profile), profile.environment)
+    first = probe_machine(stub_driver, tmp_path / "first", stub_table(profile), profile.environment)
     assert first.gpus
-    again = replayed(stub_driver, tmp_path / "again", first)
+    again = replay(stub_driver, tmp_path / "again", first)
     assert lasting(again) == lasting(first)
 
 
-def test_every_quantity_is_the_same_when_it_is_replayed(stub_driver: StubDriver, tmp_path: Path) -> None:
-    """Including volatile quantities, since the stub's are constant."""
+def test_every_quantity_of_a_replayed_machine_is_equal(stub_driver: StubDriver, tmp_path: Path) -> None:
+    """Including volatile quantities, which the stub keeps constant."""
     for number, keys in enumerate((MACHINE | STATE, PAIR)):
-        first = take(stub_driver, tmp_path / f"first{number}", keys, {})
-        again = replayed(stub_driver, tmp_path / f"again{number}", first)
+        first = probe_machine(stub_driver, tmp_path / f"first{number}", keys, {})
+        again = replay(stub_driver, tmp_path / f"again{number}", first)
         assert [encode(gpu) for gpu in again.gpus] == [encode(gpu) for gpu in first.gpus]
 
 
-def test_a_difference_is_seen(stub_driver: StubDriver, tmp_path: Path) -> None:
-    first = take(stub_driver, tmp_path / "first", MACHINE | STATE, {})
+def test_a_changed_quantity_is_a_difference(stub_driver: StubDriver, tmp_path: Path) -> None:
+    first = probe_machine(stub_driver, tmp_path / "first", MACHINE | STATE, {})
     for number, (key, value) in enumerate(
         (
             ("gpu.0.name", "NVIDIA A100-PCIE-40GB"),
@@ -95,12 +95,12 @@ def test_a_difference_is_seen(stub_driver: StubDriver, tmp_path: Path) -> None:
             ("nvml.return.nvmlDeviceGetRetiredPages@0", "999"),
         )
     ):
-        other = take(stub_driver, tmp_path / f"other{number}", {**stub_of(first), key: value}, {})
+        other = probe_machine(stub_driver, tmp_path / f"other{number}", {**stub_of(first), key: value}, {})
         assert lasting(other) != lasting(first), key
 
 
 def test_volatile_quantities_are_not_differences(stub_driver: StubDriver, tmp_path: Path) -> None:
-    first = take(stub_driver, tmp_path / "first", MACHINE | STATE, {})
+    first = probe_machine(stub_driver, tmp_path / "first", MACHINE | STATE, {})
     changed = {
         "gpu.0.temperature": "77",
         "gpu.0.power.usage": "250000",
@@ -110,5 +110,5 @@ def test_volatile_quantities_are_not_differences(stub_driver: StubDriver, tmp_pa
         "gpu.0.processes": "",
         "gpu.0.clock.reasons": "4",
     }
-    other = take(stub_driver, tmp_path / "other", {**stub_of(first), **changed}, {})
+    other = probe_machine(stub_driver, tmp_path / "other", {**stub_of(first), **changed}, {})
     assert lasting(other) == lasting(first)

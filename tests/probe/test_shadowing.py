@@ -1,4 +1,4 @@
-"""The modules that an import of CuPy, NumPy or cuda.pathfinder would load, found without importing."""
+"""The modules that imports of CuPy, NumPy or cuda.pathfinder would load, determined without importing."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tests.probe.venvs import install, interpreter_of, site_packages
 from tests.support.target import metadata_wheel
 
 
-def test_import_takes_the_installed_package_and_nothing_is_imported(venv: Path, tmp_path: Path) -> None:
+def test_the_installed_package_is_reported_without_importing_it(venv: Path, tmp_path: Path) -> None:
     install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", {"cupy/__init__.py": b"raise SystemExit(9)"}))
     assert facts_of(venv).cupy_module == str(site_packages(venv) / "cupy/__init__.py")
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.10", "3.12", "3.13"])
-def test_a_file_of_that_name_in_the_folder_of_work_comes_first(tmp_path: Path, version: str) -> None:
+def test_a_file_named_cupy_in_the_working_folder_comes_first(tmp_path: Path, version: str) -> None:
     interpreter = python(version)
     (tmp_path / "cupy.py").write_text("raise SystemExit(9)", encoding="utf-8")
     assert facts_from(interpreter, tmp_path)["cupy_module"] == str(tmp_path / "cupy.py")
-    reported = subprocess.run(
+    done = subprocess.run(
         [str(interpreter), "-c", "import cupy"], cwd=tmp_path, env=MINIMAL, capture_output=True, check=False
     )
-    assert reported.returncode == 9, "so it is indeed"
+    assert done.returncode == 9, "the import does not load that file"
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.10", "3.12", "3.13"])
@@ -39,15 +39,15 @@ def test_no_file_of_the_working_folder_is_run(tmp_path: Path, version: str) -> N
     assert facts_from(interpreter, tmp_path)["cupy_module"] == str(tmp_path / "cupy.py")
 
 
-def test_a_safe_path_leaves_the_folder_of_work_out(venv: Path, tmp_path: Path) -> None:
+def test_a_safe_path_excludes_the_working_folder(venv: Path, tmp_path: Path) -> None:
     if sys.version_info < (3, 11):
         pytest.skip("PYTHONSAFEPATH came with Python 3.11")
     (tmp_path / "cupy.py").touch()
     assert facts_from(interpreter_of(venv), tmp_path, {"PYTHONSAFEPATH": "1"})["cupy_module"] is None
 
 
-def test_a_folder_without_an_init_gives_way_to_the_package(venv: Path, tmp_path: Path) -> None:
-    """Such as a checkout named cupy: a namespace package comes last."""
+def test_a_folder_without_init_does_not_shadow_the_package(venv: Path, tmp_path: Path) -> None:
+    """Such as a checkout named cupy, since namespace packages come last."""
     install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", {"cupy/__init__.py": b""}))
     (tmp_path / "checkout/cupy").mkdir(parents=True)
     reported = facts_from(interpreter_of(venv), tmp_path / "checkout")
@@ -62,10 +62,12 @@ def test_a_module_on_pythonpath_is_reported(venv: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.12", "3.13"])
-def test_a_fake_numpy_or_one_for_another_interpreter_is_reported(tmp_path: Path, version: str) -> None:
+def test_a_shadowed_numpy_and_one_for_another_interpreter_are_reported(tmp_path: Path, version: str) -> None:
     interpreter = python(version)
     number = version.replace(".", "")
-    own = {"2.7": "so", "3.6": "cpython-36m-x86_64-linux-gnu.so"}.get(version, f"cpython-{number}-x86_64-linux-gnu.so")
+    matching = {"2.7": "so", "3.6": "cpython-36m-x86_64-linux-gnu.so"}.get(
+        version, f"cpython-{number}-x86_64-linux-gnu.so"
+    )
     (tmp_path / "script").mkdir()
     (tmp_path / "script/numpy.py").write_text("raise SystemExit(9)", encoding="utf-8")
     reported = facts_from(interpreter, tmp_path / "script")
@@ -73,7 +75,7 @@ def test_a_fake_numpy_or_one_for_another_interpreter_is_reported(tmp_path: Path,
     core = tmp_path / "packages/numpy/core"
     core.mkdir(parents=True)
     (core.parent / "__init__.py").write_text("raise SystemExit(9)", encoding="utf-8")
-    for extension, fault in ((own, None), ("cpython-39-x86_64-linux-gnu.so", "is for another interpreter")):
+    for extension, fault in ((matching, None), ("cpython-39-x86_64-linux-gnu.so", "is for another interpreter")):
         (core / f"_multiarray_umath.{extension}").touch()
         reported = facts_from(interpreter, tmp_path / "packages")
         assert (reported["numpy_fault"] or "").partition("numpy ")[2] == (fault or "")
@@ -90,5 +92,5 @@ def test_a_module_that_hides_cuda_pathfinder_is_reported(tmp_path: Path, version
         folder = tmp_path / place.split("/", maxsplit=1)[0]
         reported = facts_from(interpreter, folder)["pathfinder_hidden_by"]
         assert reported == (str(file) if hides else None)
-    (tmp_path / "package/cuda/pathfinder").mkdir()  # as in site-packages, beside an old cuda-python
+    (tmp_path / "package/cuda/pathfinder").mkdir()  # such as in site-packages with an old cuda-python
     assert facts_from(interpreter, tmp_path / "package")["pathfinder_hidden_by"] is None

@@ -1,4 +1,4 @@
-"""Diagnosing real interpreters that do not start."""
+"""Diagnosis of real interpreters that do not start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.probe.targets import program
 from tests.probe.venvs import interpreter_of, make_venv, site_packages
 
 
-def started(interpreter: Path, environment: dict[str, str] | None = None, limit: float = 20.0) -> TargetFacts:
+def diagnose(interpreter: Path, environment: dict[str, str] | None = None, limit: float = 20.0) -> TargetFacts:
     """The diagnosis of an interpreter after its first probe."""
     ctx = probe_context(environment, limit=limit)
     return probe_startup(ctx, str(interpreter), *probe_target(ctx, str(interpreter)))
@@ -31,11 +31,11 @@ def test_a_failing_startup_hook_is_named(venv: Path, hook: str, name: str) -> No
     if Path(sysconfig.get_path("stdlib"), name).exists():
         pytest.skip("this Python has a sitecustomize of its own, which comes first")
     (site_packages(venv) / name).write_text(f"{hook}\n", encoding="utf-8")
-    facts = started(interpreter_of(venv))
+    facts = diagnose(interpreter_of(venv))
     if hook.startswith("raise") and name.endswith(".pth"):
-        hook = f"import sys; sys.exit('no')\n# {hook}"  # a path file runs lines that import
+        hook = f"import sys; sys.exit('no')\n# {hook}"  # a path file executes only import lines
         (site_packages(venv) / name).write_text(hook, encoding="utf-8")
-        facts = started(interpreter_of(venv))
+        facts = diagnose(interpreter_of(venv))
     assert (facts.python, facts.starts_without) == (None, "startup")
     assert facts.startup_files == (str(site_packages(venv) / name),)
 
@@ -43,7 +43,7 @@ def test_a_failing_startup_hook_is_named(venv: Path, hook: str, name: str) -> No
 def test_a_blocking_startup_hook_is_named_at_the_deadline(venv: Path) -> None:
     (site_packages(venv) / "hold.pth").write_text("import time; time.sleep(60)\n", encoding="utf-8")
     (site_packages(venv) / "folders.pth").write_text("/somewhere\nimportant\n", encoding="utf-8")
-    facts = started(interpreter_of(venv), limit=0.5)
+    facts = diagnose(interpreter_of(venv), limit=0.5)
     assert facts == TargetFacts(startup_files=(str(site_packages(venv) / "hold.pth"),))
 
 
@@ -56,42 +56,42 @@ def test_the_variable_that_breaks_the_interpreter_is_named(venv: Path, tmp_path:
     subprocess.run(["cc", "-shared", "-fPIC", str(tmp_path / "preload.c"), "-o", str(library)], check=True)
     values = {"PYTHONHOME": "/nowhere", "PYTHONPATH": str(tmp_path), "LD_PRELOAD": str(library)}
     others = {"LD_LIBRARY_PATH": "/nowhere", "PYTHONNOUSERSITE": "1"}
-    facts = started(interpreter_of(venv), {**others, name: values[name]})
+    facts = diagnose(interpreter_of(venv), {**others, name: values[name]})
     assert (facts.python, facts.starts_without) == (None, name)
 
 
-def test_another_variable_of_pythons_is_not_guessed(venv: Path) -> None:
-    assert started(interpreter_of(venv), {"PYTHONPLATLIBDIR": "nowhere"}).starts_without == "variables"
+def test_another_variable_of_python_is_reported_without_its_name(venv: Path) -> None:
+    assert diagnose(interpreter_of(venv), {"PYTHONPLATLIBDIR": "nowhere"}).starts_without == "variables"
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.13"])
-def test_an_interpreter_of_any_age_is_found_sound(tmp_path: Path, version: str) -> None:
-    """A failing wrapper is blamed neither on a variable nor on a start-up hook."""
-    once = f'#!/bin/sh\ncase "$*" in *start.py*) exit 5;; esac\nexec {python(version)} "$@"\n'
-    facts = started(program(tmp_path / "python3", once))
+def test_a_failing_wrapper_has_neither_a_variable_nor_a_hook_as_its_cause(tmp_path: Path, version: str) -> None:
+    """The interpreter behind it starts, in any version."""
+    wrapper = f'#!/bin/sh\ncase "$*" in *start.py*) exit 5;; esac\nexec {python(version)} "$@"\n'
+    facts = diagnose(program(tmp_path / "python3", wrapper))
     assert (facts.python, facts.starts_without) == (None, None)
 
 
-def test_a_program_not_named_as_python_is_not_run_again(tmp_path: Path) -> None:
+def test_a_program_not_named_python_is_not_run_again(tmp_path: Path) -> None:
     script = program(tmp_path / "train.sh", f"#!/bin/sh\necho run >> {tmp_path}/runs\n")
-    assert started(script) == TargetFacts()
+    assert diagnose(script) == TargetFacts()
     assert (tmp_path / "runs").read_text(encoding="utf-8").split() == ["run"]
 
 
 def test_an_interpreter_that_answers_is_not_started_again(venv: Path) -> None:
-    facts = started(interpreter_of(venv))
+    facts = diagnose(interpreter_of(venv))
     assert facts.python is not None
     assert (facts.starts_without, facts.startup_files) == (None, None)
 
 
-def test_a_module_of_the_standard_library_on_pythonpath_does_not_end_the_doctor(tmp_path: Path) -> None:
+def test_a_shadowed_standard_module_does_not_end_the_doctor(tmp_path: Path) -> None:
     """It breaks the target, but not gpuenv, which reports it."""
     target = make_venv(tmp_path / "target")
     for name in ("json", "typing", "dataclasses", "packaging"):  # not enum: pip's own starter imports re
         (tmp_path / f"{name}.py").write_text("raise ImportError('of a project')\n", encoding="utf-8")
     environment = {**MINIMAL, "PYTHONPATH": str(tmp_path), "GPUENV_DRIVER_ROOT": str(target)}
-    program_of_ours = Path(sys.executable).parent / "gpuenv"
-    command = [str(program_of_ours), "doctor", "--python", str(target), "--format", "json"]
+    executable = Path(sys.executable).parent / "gpuenv"
+    command = [str(executable), "doctor", "--python", str(target), "--format", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=60)
     assert done.returncode == 1, done.stderr
     (finding,) = [entry for entry in json.loads(done.stdout)["findings"] if entry["code"] == "ENV401"]

@@ -1,4 +1,4 @@
-"""Real virtual environments for the tests, and their content."""
+"""Real virtual environments and their content."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def uv(*arguments: str | Path) -> None:
 
 
 def install(venv: Path, *wheels: Path) -> None:
-    """Installs wheels with uv, which writes RECORD; a file of two wheels is the later one's."""
+    """Installs wheels with uv, which writes RECORD; of a file in two wheels the later one remains."""
     for wheel in wheels:
         uv("pip", "install", "--no-cache", "--no-index", "--no-deps", "--python", interpreter_of(venv), wheel)

@@ -24,7 +24,7 @@ from gpuenv.matrix.load import load
 from gpuenv.matrix.tables import CudaMinor, Release, WheelLine
 from gpuenv.refresh.binaries import CrossCheck, GpuCode, cross_check, read_binaries
 from gpuenv.refresh.minors import compile_stub
-from tests.matrix.dry_runs import by_uv
+from tests.matrix.dry_runs import plan_with_uv
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 
@@ -213,7 +213,7 @@ def test_cuobjdump_finds_the_same_code_as_we_do(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("line", "release"), EXTRAS, ids=lambda row: getattr(row, "name", getattr(row, "cupy", "")))
 def test_what_an_extra_brings_is_of_its_major_and_of_minors_that_are_known(line: WheelLine, release: Release) -> None:
-    plan = by_uv(f"{line.name}[ctk]=={release.cupy}", python="3.12")
+    plan = plan_with_uv(f"{line.name}[ctk]=={release.cupy}", python="3.12")
     toolkit = Version(plan["cuda-toolkit"])
     offered = {str(row.cuda) for row in MATRIX.cuda_minors if row.toolkit_wheels}
     assert toolkit.major == line.cuda_major

@@ -26,10 +26,10 @@ RESOLVED_ONLY = ("3.14",)
 # The pure core, and the commands on recorded machines.
 CORE = (
     *("tests/model", "tests/matrix/test_load.py", "tests/matrix/test_resolve.py", "tests/matrix/test_traps.py"),
-    "tests/matrix/test_traps_beyond_wheels.py",
+    "tests/matrix/test_traps_of_images.py",
     *("tests/doctor", "tests/explain", "tests/image", "tests/report", "tests/preflight", "tests/cli/test_usage.py"),
     *("tests/cli/test_contract.py", "tests/cli/test_streams.py", "tests/cli/test_files.py"),
-    *("tests/cli/test_explain.py", "tests/fuzz/test_found.py"),
+    *("tests/cli/test_explain.py", "tests/fuzz/test_regressions.py"),
 )
 _UV = (sys.executable, "-m", "uv")
 _LAST = re.compile(r"\d+ (?:passed|failed|error).*")

@@ -1,4 +1,4 @@
-"""Interpreters, packages and files that another user may not access. Run as an unprivileged user."""
+"""Interpreters, packages and files that an unprivileged user may not access."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def run_unprivileged(*command: str, facts: str | None = None) -> Any:  # noqa: A
     return parse_facts(done.stdout)
 
 
-def test_packages_that_this_user_may_not_read_are_reported(folder: Path) -> None:
+def test_an_unreadable_package_folder_is_reported(folder: Path) -> None:
     subprocess.run([str(SYSTEM), "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
     (packages,) = (folder / "venv").glob("lib/python*/site-packages")
     command = target_command(str(folder / "venv/bin/python3"), "interpreter")
@@ -70,34 +70,34 @@ def test_packages_that_this_user_may_not_read_are_reported(folder: Path) -> None
     assert facts["unreadable"] == [str(packages)]
 
 
-def test_a_file_below_a_folder_that_may_not_be_entered_is_not_called_missing(folder: Path) -> None:
+def test_a_file_below_an_inaccessible_folder_is_unreadable_not_missing(folder: Path) -> None:
     info = folder / "cupy_cuda12x-14.2.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Name: cupy-cuda12x\nVersion: 14.2.0\n", encoding="utf-8")
-    (info / "RECORD").write_text("cupy/there.py,sha256=x,1\ngone.py,sha256=x,1\n", encoding="utf-8")
+    (info / "RECORD").write_text("cupy/present.py,sha256=x,1\ngone.py,sha256=x,1\n", encoding="utf-8")
     (folder / "cupy").mkdir()
-    (folder / "cupy/there.py").write_text("1", encoding="utf-8")
+    (folder / "cupy/present.py").write_text("1", encoding="utf-8")
     (folder / "cupy").chmod(0o000)
-    question = json.dumps({"path": [str(folder)], "prefixes": [str(folder)], "place": [], "deep": False})
-    facts = run_unprivileged(str(SYSTEM), script("files.py"), facts=question + "\n")
+    request = json.dumps({"path": [str(folder)], "prefixes": [str(folder)], "place": [], "deep": False})
+    facts = run_unprivileged(str(SYSTEM), script("files.py"), facts=request + "\n")
     (folder / "cupy").chmod(0o755)
     states = {Path(fault["path"]).name: fault["state"] for fault in facts["file_faults"]}
-    assert states == {"there.py": "unreadable", "gone.py": "missing"}
+    assert states == {"present.py": "unreadable", "gone.py": "missing"}
 
 
 @pytest.mark.parametrize("absolute", [True, False])
 def test_the_missing_target_of_an_interpreters_link_is_named(tmp_path: Path, *, absolute: bool) -> None:
-    gone = tmp_path / "gone/python3.12"
+    target = tmp_path / "gone/python3.12"
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/python").symlink_to(gone if absolute else "../gone/python3.12")
+    (tmp_path / "bin/python").symlink_to(target if absolute else "../gone/python3.12")
     (tmp_path / "bin/python3").symlink_to("python")
     failed = Source("target", SourceState.FAILED, "could not be started: No such file or directory")
     facts = probe_startup(probe_context(), str(tmp_path / "bin/python3"), TargetFacts(), failed)
-    assert os.path.normpath((facts.unstartable or "").removesuffix(" does not exist")) == str(gone)
+    assert os.path.normpath((facts.unstartable or "").removesuffix(" does not exist")) == str(target)
     assert (facts.starts_without, facts.startup_files) == (None, None)
 
 
-def test_a_link_to_itself_and_a_file_that_may_not_be_run_are_reported(tmp_path: Path) -> None:
+def test_a_link_loop_and_a_file_without_permission_are_reported(tmp_path: Path) -> None:
     failed = Source("target", SourceState.FAILED, "could not be started")
     (tmp_path / "python3").symlink_to("python3")
     facts = probe_startup(probe_context(), str(tmp_path / "python3"), TargetFacts(), failed)
@@ -105,11 +105,11 @@ def test_a_link_to_itself_and_a_file_that_may_not_be_run_are_reported(tmp_path: 
     (tmp_path / "python").write_text("", encoding="utf-8")
     facts = probe_startup(probe_context(), str(tmp_path / "python"), TargetFacts(), failed)
     assert facts.unstartable == f"{tmp_path}/python may not be run by this user"
-    whole = probe_startup(probe_context(), sys.executable, TargetFacts(), failed)
-    assert whole.unstartable is None
+    working = probe_startup(probe_context(), sys.executable, TargetFacts(), failed)
+    assert working.unstartable is None
 
 
-def test_a_closed_folder_to_which_another_is_a_link_is_not_called_gone(folder: Path) -> None:
+def test_an_interpreter_below_a_link_to_an_inaccessible_folder_is_not_missing(folder: Path) -> None:
     (folder / "closed/python/bin").mkdir(parents=True)
     (folder / "closed/python/bin/python3").write_text("", encoding="utf-8")
     (folder / "python").symlink_to("closed/python")
@@ -124,7 +124,7 @@ def test_a_closed_folder_to_which_another_is_a_link_is_not_called_gone(folder: P
     assert gone == f"{paths[2]} does not exist"
 
 
-def test_an_interpreter_relative_to_the_working_folder_is_found(tmp_path: Path) -> None:
+def test_a_relative_path_of_an_interpreter_is_resolved(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     for name in ("python3", "bin/python3"):
         (tmp_path / name).symlink_to(sys.executable)

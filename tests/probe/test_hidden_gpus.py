@@ -1,4 +1,4 @@
-"""Why this process does not see a GPU, by both libraries and the device nodes."""
+"""Reasons why this process does not see a GPU, from both libraries and the device nodes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ NODE = DeviceNode("/dev/nvidia1", accessible=True, mode="0666", owner="root:root
 def visibility_of(
     stub: StubDriver, folder: Path, keys: dict[str, str], visible: str | None = None
 ) -> list[tuple[int | None, str | None, str | None]]:
-    """For each GPU its ordinal, what hides it, and why that is unknown."""
+    """For each GPU its ordinal, the reason why it is hidden, and why that is unknown."""
     more = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
     gpus = snapshot_of(stub, folder, keys, more).gpus
     return [(gpu.ordinal.value, gpu.hidden_by.value, gpu.hidden_by.reason) for gpu in gpus]
 
 
-SEEN = "this process sees the GPU"
+VISIBLE = "this process sees the GPU"
 
 
 @pytest.mark.parametrize(
@@ -57,43 +57,43 @@ SEEN = "this process sees the GPU"
         ),
     ],
 )
-def test_the_variable_hides_the_gpus_that_it_does_not_name(
+def test_cuda_visible_devices_hides_the_gpus_that_it_does_not_name(
     visible: str | None, first: str | None, second: str | None, stub_driver: StubDriver, tmp_path: Path
 ) -> None:
-    found = visibility_of(stub_driver, tmp_path, TWO, visible)
-    assert [hidden for _, hidden, _ in found] == [first, second]
-    for ordinal, hidden, reason in found:
+    gpus = visibility_of(stub_driver, tmp_path, TWO, visible)
+    assert [hidden for _, hidden, _ in gpus] == [first, second]
+    for ordinal, hidden, reason in gpus:
         assert (ordinal is None) == (hidden is not None)
-        assert reason == (SEEN if hidden is None else None)
+        assert reason == (VISIBLE if hidden is None else None)
 
 
-def test_a_process_that_sees_a_mig_instance_sees_no_other_gpu(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_a_visible_mig_instance_hides_every_other_gpu(stub_driver: StubDriver, tmp_path: Path) -> None:
     (first, _, _), (second, hidden, _) = visibility_of(stub_driver, tmp_path, PAIR)
     assert (first, second) == (0, None)
     assert hidden == "MIG mode: a process that sees a MIG instance sees no other device"
 
 
 def test_mig_mode_without_an_instance_hides_the_gpu(stub_driver: StubDriver, tmp_path: Path) -> None:
-    found = visibility_of(stub_driver, tmp_path, {**MACHINE, "gpu.0.mig.count": "0"})
-    assert found == [(None, "MIG mode: it is on, and there is no instance", None)]
+    gpus = visibility_of(stub_driver, tmp_path, {**MACHINE, "gpu.0.mig.count": "0"})
+    assert gpus == [(None, "MIG mode: it is on, and there is no instance", None)]
 
 
-def test_an_instance_that_is_not_there_is_named(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_an_unknown_mig_instance_is_named_in_the_reason(stub_driver: StubDriver, tmp_path: Path) -> None:
     wrong = MIG_UUID.replace("1", "9")
     ((ordinal, hidden, _),) = visibility_of(stub_driver, tmp_path, MACHINE, wrong)
     assert ordinal is None
     assert hidden == f"CUDA_VISIBLE_DEVICES={wrong} ends at {wrong}, which names no GPU or MIG instance"
 
 
-def test_a_control_group_comes_before_the_variable(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_a_control_group_takes_precedence_over_the_variable(stub_driver: StubDriver, tmp_path: Path) -> None:
     keys = {**TWO, "nvml.return.nvmlDeviceGetHandleByIndex_v2@1": "4", "cuda.count": "1"}
     (_, _, _), (_, hidden, _) = visibility_of(stub_driver, tmp_path, keys, "0")
     assert hidden == "control group: NVML counts the GPU and has no permission to open it"
 
 
-def test_without_cuda_visibility_is_unknown(stub_driver: StubDriver, tmp_path: Path) -> None:
-    found = visibility_of(stub_driver, tmp_path, {**TWO, "cuda.return.cuInit": "999"}, "0")
-    assert {entry[1:] for entry in found} == {(None, "libcuda did not report which GPUs this process sees")}
+def test_visibility_is_unknown_without_libcuda(stub_driver: StubDriver, tmp_path: Path) -> None:
+    gpus = visibility_of(stub_driver, tmp_path, {**TWO, "cuda.return.cuInit": "999"}, "0")
+    assert {entry[1:] for entry in gpus} == {(None, "libcuda did not report which GPUs this process sees")}
 
 
 def test_a_lost_gpu_is_not_hidden(stub_driver: StubDriver, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_lost_gpu_is_not_hidden(stub_driver: StubDriver, tmp_path: Path) -> No
     assert visibility_of(stub_driver, tmp_path, keys)[0][1:] == (None, "NVML cannot open the GPU either")
 
 
-def test_prohibited_mode_is_the_reason_if_no_other_applies(stub_driver: StubDriver, tmp_path: Path) -> None:
+def test_prohibited_compute_mode_is_the_last_possible_reason(stub_driver: StubDriver, tmp_path: Path) -> None:
     keys = {**TWO, "gpu.0.compute_mode": "2", "cuda.return.cuInit": "100"}
     first, second = visibility_of(stub_driver, tmp_path, keys)
     assert first[1] == "compute mode: prohibited"
@@ -117,10 +117,10 @@ def test_prohibited_mode_is_the_reason_if_no_other_applies(stub_driver: StubDriv
             "permission: /dev/nvidia1 has mode 0660 and belongs to root:video",
         ),
         ((CONTROL, NODE), None),
-        ((), None),  # as in WSL and under gVisor, where there are none to be seen
+        ((), None),  # as in WSL and under gVisor, where none are visible
     ],
 )
-def test_a_device_node_that_is_closed_or_missing_hides_its_gpu(
+def test_an_inaccessible_or_missing_device_node_hides_its_gpu(
     nodes: tuple[DeviceNode, ...], hidden: str | None
 ) -> None:
     gpu = NvmlGpu(0, UUID, minor=1)
@@ -150,5 +150,5 @@ def test_a_device_node_that_is_closed_or_missing_hides_its_gpu(
         ("\u0661", VisibleEntries((), invalid="\u0661")),
     ],
 )
-def test_the_list_ends_at_the_first_invalid_entry(value: str, expected: VisibleEntries) -> None:
+def test_the_list_of_visible_devices_ends_at_the_first_invalid_entry(value: str, expected: VisibleEntries) -> None:
     assert parse_visible(value, 2, (UUID, OTHER, MIG_UUID)) == expected

@@ -1,4 +1,4 @@
-"""What must hold of every machine, however odd: it is judged, told in every form, and all forms say the same."""
+"""Properties of the report of any machine: no check crashes, and all output formats agree."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from gpuenv.matrix.tables import Matrix
 
-SOMEBODY = Identity(home="/home/somebody", user="somebody", host="node17")
+IDENTITY = Identity(home="/home/testuser", user="testuser", host="node17")
 CODES = {Status.FIT: 0, Status.DEGRADED: 0, Status.UNFIT: 1, Status.UNKNOWN: 8}
 WORDS = {
     Status.FIT: "FIT",
@@ -42,7 +42,7 @@ WORDS = {
     Status.UNFIT: "UNFIT",
     Status.UNKNOWN: "UNKNOWN",
 }
-_FORMS: dict[str, Callable[[Report], str]] = {
+_FORMATS: dict[str, Callable[[Report], str]] = {
     "github": annotations_text,
     "gitlab": code_quality_text,
     "html": html_text,
@@ -54,16 +54,16 @@ _FORMS: dict[str, Callable[[Report], str]] = {
 
 
 @cache
-def shipped() -> Matrix:
-    """The matrix that travels with the program."""
+def shipped_matrix() -> Matrix:
+    """The matrix shipped with gpuenv."""
     return load(data_path("matrix.yaml"))
 
 
-def judge(snapshot: Snapshot, options: DiagnosisOptions = DEFAULT_OPTIONS) -> Report:
-    """The whole way from a machine to its report; a check that crashed is a failure here."""
-    resolution = resolve(snapshot, shipped())
+def report_of(snapshot: Snapshot, options: DiagnosisOptions = DEFAULT_OPTIONS) -> Report:
+    """The report of a machine; fails if a check has crashed."""
+    resolution = resolve(snapshot, shipped_matrix())
     list(explanation_lines(resolution, verbose=True))
-    diagnosis = diagnose(snapshot, shipped(), resolution, time.monotonic, options)
+    diagnosis = diagnose(snapshot, shipped_matrix(), resolution, time.monotonic, options)
     crashed = [(run.code, run.reason) for run in diagnosis.checks if run.status is CheckStatus.CRASHED]
     assert not crashed, crashed
     report = make_report(diagnosis, resolution, snapshot, 0.5, options)
@@ -73,26 +73,26 @@ def judge(snapshot: Snapshot, options: DiagnosisOptions = DEFAULT_OPTIONS) -> Re
     return report
 
 
-def tell(report: Report) -> None:
-    """Text and JSON are of one mind; of every fourth report all other forms are written too, which takes longer."""
+def check_formats(report: Report) -> None:
+    """Text and JSON agree; for every fourth report the other formats, which take longer, are checked too."""
     word, sentence = verdict(report)
     lines = [line.text for line in report_lines(report, verbose=True)]
     assert lines[0] == f"{word}: {sentence}"
     assert lines[-1].endswith(f"exit code {report.exit_code}.")
     list(fact_lines(report.snapshot))
-    told = json.loads(json.dumps(encode(report), allow_nan=False))
-    assert (told["status"], told["exit_code"]) == (report.status.value, report.exit_code)
+    data = json.loads(json.dumps(encode(report), allow_nan=False))
+    assert (data["status"], data["exit_code"]) == (report.status.value, report.exit_code)
     assert word == WORDS[report.status]
     if zlib.crc32("".join(lines).encode("utf-8", "surrogatepass")) % 4 == 0:
-        tell_others(report)
+        check_other_formats(report)
 
 
-def tell_others(report: Report) -> None:
-    """Every other form is written without a fault, and readable by its readers."""
-    hidden = redact(encode(report), SOMEBODY)
+def check_other_formats(report: Report) -> None:
+    """Every other format is rendered and can be parsed."""
+    hidden = redact(encode(report), IDENTITY)
     assert (hidden["status"], hidden["exit_code"]) == (report.status.value, report.exit_code)
-    clean = sanitize_report(report, SOMEBODY)
-    for name, render in _FORMS.items():
+    clean = sanitize_report(report, IDENTITY)
+    for name, render in _FORMATS.items():
         text = render(clean)
         text.encode("utf-8", "backslashreplace")
         if name in ("gitlab", "sarif"):
@@ -101,7 +101,7 @@ def tell_others(report: Report) -> None:
             ET.fromstring(text)  # noqa: S314 - our own
 
 
-def whole(snapshot: Snapshot) -> None:
-    """A machine survives the way to JSON and back, is judged and told."""
+def check_machine(snapshot: Snapshot) -> None:
+    """A machine survives a JSON round trip and has a consistent report."""
     assert decode(Snapshot, json.loads(json.dumps(encode(snapshot), allow_nan=False))) == snapshot
-    tell(judge(snapshot))
+    check_formats(report_of(snapshot))

@@ -1,4 +1,4 @@
-"""CuPy's distributions by name, those of its first releases too."""
+"""Names of CuPy's distributions, including those of its first releases."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from gpuenv.model.versions import CudaVersion
         ("cupy", None),
     ],
 )
-def test_a_distribution_of_cupy(name: str, major: int | None) -> None:
+def test_a_distribution_of_cupy_names_its_cuda_major(name: str, major: int | None) -> None:
     assert is_cupy(name)
     assert cuda_major(name) == major
 
 
 @pytest.mark.parametrize("name", ["cupy-xarray", "cupy-cuda", "cupy-cuda1", "cupy-cuda12", "cupy-cuda1234", "cupyx"])
-def test_what_is_built_on_cupy_is_not_cupy(name: str) -> None:
+def test_another_distribution_with_a_similar_name_is_not_cupy(name: str) -> None:
     assert not is_cupy(name)
 
 
@@ -43,7 +43,7 @@ def test_what_is_built_on_cupy_is_not_cupy(name: str) -> None:
         ("cupy", None),
     ],
 )
-def test_lines_for_one_cuda_minor_ended_with_11_7(name: str, cuda: CudaVersion | None) -> None:
+def test_wheel_lines_for_one_cuda_minor_end_with_11_7(name: str, cuda: CudaVersion | None) -> None:
     assert cuda_minor(name) == cuda
 
 
@@ -59,7 +59,9 @@ def test_lines_for_one_cuda_minor_ended_with_11_7(name: str, cuda: CudaVersion |
         ("14.2.0", CudaVersion(0, 0), None),
     ],
 )
-def test_a_build_is_of_the_line_of_its_cuda(release: str, cuda: CudaVersion, name: str | None) -> None:
+def test_the_wheel_line_of_a_build_follows_from_its_cuda_version(
+    release: str, cuda: CudaVersion, name: str | None
+) -> None:
     assert line_of_build(release, cuda) == name
 
 
@@ -73,7 +75,7 @@ def test_a_build_is_of_the_line_of_its_cuda(release: str, cuda: CudaVersion, nam
         ("cupy-cuda12x", {"cuda-version": "13.0"}, None, 12),
     ],
 )
-def test_what_a_build_is_linked_with_comes_before_what_lies_beside_it(
+def test_a_linked_library_outranks_other_packages(
     name: str, packages: dict[str, str], linked: int | None, major: int | None
 ) -> None:
     assert cuda_major_of(name, packages, linked) == major

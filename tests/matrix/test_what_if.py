@@ -1,4 +1,4 @@
-"""What if, why not, and one answer for several machines."""
+"""--what-if, --why-not, and one answer for several machines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpuenv.matrix.what_if import UnknownCandidateError, resolve_fleet, what_if,
 from gpuenv.model.codec import encode
 from gpuenv.model.resolution import Change, ConstraintName
 from tests.cli.program import answer, gpuenv
-from tests.matrix.asking import machine, resolved
+from tests.matrix.resolutions import machine, resolution_of
 
 _H100: tuple[str, ...] = (
     "--no-probe",
@@ -28,33 +28,33 @@ _H100: tuple[str, ...] = (
 _H100 += ("--assume", "python=3.12", "--assume", "driver=535.104.05", "--assume", "gpu=H100")
 
 
-def test_each_row_is_what_resolve_answers(matrix: Matrix) -> None:
+def test_each_row_equals_the_answer_of_resolve(matrix: Matrix) -> None:
     base = machine(matrix, "driver=535.104.05", "gpu=H100")
     table = what_if(base, ["driver=535,580,590", "python=3.9,3.14,3.15"], matrix)
     assert len(table.rows) == 9
     for row in table.rows:
-        wheel = resolved(matrix, "driver=535.104.05", "gpu=H100", *row.given).wheel
+        wheel = resolution_of(matrix, "driver=535.104.05", "gpu=H100", *row.given).wheel
         assert row.requirements == (wheel.requirements if wheel else ())
 
 
-def test_the_driver_for_each_better_line_is_told(matrix: Matrix) -> None:
+def test_each_row_names_the_driver_that_better_wheel_lines_need(matrix: Matrix) -> None:
     table = what_if(machine(matrix, "gpu=A100"), ["driver=460.32.03,525.60.13,580.65.06"], matrix)
-    told = [[(b.candidate.name, [c.needed for c in b.changes]) for b in row.better] for row in table.rows]
-    assert told == [
+    better = [[(b.candidate.name, [c.needed for c in b.changes]) for b in row.better] for row in table.rows]
+    assert better == [
         [("cupy-cuda13x", [">= 580.65.06"]), ("cupy-cuda12x", [">= 525.60.13"])],
         [("cupy-cuda13x", [">= 580.65.06"])],
         [],
     ]
 
 
-def test_a_plus_stands_between_gpus_of_one_machine(matrix: Matrix) -> None:
+def test_a_plus_separates_gpus_of_one_machine(matrix: Matrix) -> None:
     table = what_if(machine(matrix, "driver=580.65.06"), ["gpu=H100,V100+H100"], matrix)
     assert [row.candidate.name for row in table.rows if row.candidate] == ["cupy-cuda13x", "cupy-cuda12x"]
     assert table.rows[1].given == ("gpu=V100", "gpu=H100")
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("columns", "message"),
     [
         (["driver"], "expected KEY=VALUE,VALUE"),
         (["driver=580,,590"], "expected KEY=VALUE,VALUE"),
@@ -62,37 +62,37 @@ def test_a_plus_stands_between_gpus_of_one_machine(matrix: Matrix) -> None:
         (["gpu-count=" + ",".join(map(str, range(40))), "python=" + ",".join(f"3.{n}" for n in range(40))], "1600"),
     ],
 )
-def test_a_table_that_cannot_be_made(given: list[str], message: str, matrix: Matrix) -> None:
+def test_an_invalid_table_is_refused_with_a_reason(columns: list[str], message: str, matrix: Matrix) -> None:
     with pytest.raises(AssumeError, match="--what-if") as caught:
-        what_if(machine(matrix), given, matrix)
+        what_if(machine(matrix), columns, matrix)
     assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["cupy-cuda13x", "13x", "cupy-cuda13x==14.2.0", "cupy-cuda13x[ctk]"])
-def test_why_not_has_every_rejection_of_that_candidate(name: str, matrix: Matrix) -> None:
+def test_why_not_lists_every_rejection_of_the_candidate(name: str, matrix: Matrix) -> None:
     base = machine(matrix, "driver=580.95.05", "gpu=V100")
-    told = why_not(base, name, matrix)
-    every = [entry for entry in resolve(base, matrix).rejected if entry.candidate == told.candidate]
-    assert list(told.rejections) == every
+    reasons = why_not(base, name, matrix)
+    every = [entry for entry in resolve(base, matrix).rejected if entry.candidate == reasons.candidate]
+    assert list(reasons.rejections) == every
     assert {entry.constraint for entry in every} == {
         ConstraintName.NVRTC_COMPILES_FOR_GPU,
         ConstraintName.WHEEL_HAS_CODE_FOR_GPU,
     }
-    assert told.changes is None
-    assert told.preferred is not None
-    assert told.preferred.label == "cupy-cuda12x[ctk] 14.2.0"
+    assert reasons.changes is None
+    assert reasons.preferred is not None
+    assert reasons.preferred.label == "cupy-cuda12x[ctk] 14.2.0"
 
 
-def test_why_not_of_what_fits(matrix: Matrix) -> None:
+def test_why_not_of_a_fitting_candidate_names_the_preferred_one(matrix: Matrix) -> None:
     base = machine(matrix, "driver=580.95.05", "gpu=H100")
-    second = why_not(base, "cupy-cuda12x", matrix)
-    assert (second.rejections, second.changes) == ((), None)
-    assert second.preferred is not None
-    assert second.preferred.name == "cupy-cuda13x"
+    explanation = why_not(base, "cupy-cuda12x", matrix)
+    assert (explanation.rejections, explanation.changes) == ((), None)
+    assert explanation.preferred is not None
+    assert explanation.preferred.name == "cupy-cuda13x"
     assert why_not(base, "13x", matrix).preferred is None
 
 
-def test_why_not_of_images_and_conda(matrix: Matrix) -> None:
+def test_why_not_covers_images_and_conda(matrix: Matrix) -> None:
     base = machine(matrix, "driver=545.23.06", "gpu=A100")
     image = why_not(base, "nvidia/cuda:12.9.1-base-ubuntu24.04", matrix)
     assert [entry.constraint for entry in image.rejections] == [ConstraintName.IMAGE_ADMITS_DRIVER]
@@ -103,12 +103,12 @@ def test_why_not_of_images_and_conda(matrix: Matrix) -> None:
     ("name", "message"),
     [("cupy-cuda14x", "did you mean"), ("13x==1.0", "no such release"), ("--", "expected a line")],
 )
-def test_why_not_of_what_nobody_knows(name: str, message: str, matrix: Matrix) -> None:
+def test_why_not_refuses_an_unknown_candidate(name: str, message: str, matrix: Matrix) -> None:
     with pytest.raises(UnknownCandidateError, match=message):
         why_not(machine(matrix), name, matrix)
 
 
-def test_one_answer_for_all_where_there_is_one(matrix: Matrix) -> None:
+def test_a_fleet_gets_one_answer_if_one_fits_every_machine(matrix: Matrix) -> None:
     machines = {
         "old": machine(matrix, "driver=580.65.06", "gpu=V100"),
         "new": machine(matrix, "driver=580.65.06", "gpu=RTX 5090"),
@@ -120,7 +120,7 @@ def test_one_answer_for_all_where_there_is_one(matrix: Matrix) -> None:
     assert fleet.unserved == ()
 
 
-def test_the_fewest_answers_where_there_is_no_single_one(matrix: Matrix) -> None:
+def test_a_fleet_gets_the_fewest_answers_if_none_fits_every_machine(matrix: Matrix) -> None:
     machines = {
         "k80": machine(matrix, "driver=470.256.02", "gpu=K80"),
         "v100": machine(matrix, "driver=580.65.06", "gpu=V100"),
@@ -137,7 +137,7 @@ def test_the_fewest_answers_where_there_is_no_single_one(matrix: Matrix) -> None
 
 
 @pytest.mark.parametrize(
-    ("wishes", "made"),
+    ("changes", "result"),
     [
         ([">= 450.80.02", "branch 450 or newer", "branch 470 or older"], ">= 450.80.02, branch 470 or older"),
         ([">= 450.80.02, branch 580 or older", "branch 520 or newer"], "branch 520 or newer, branch 580 or older"),
@@ -146,16 +146,16 @@ def test_the_fewest_answers_where_there_is_no_single_one(matrix: Matrix) -> None
         (["branch 590 or newer", ">= 525.60.13, branch 580 or older"], None),
     ],
 )
-def test_wishes_for_one_driver_become_one(wishes: list[str], made: str | None) -> None:
-    together = merged([Change("driver.version", wish, "418") for wish in wishes])
-    assert (together[0].needed if together else None) == made
+def test_changes_of_one_driver_are_merged(changes: list[str], result: str | None) -> None:
+    combined = merged([Change("driver.version", needed, "418") for needed in changes])
+    assert (combined[0].needed if combined else None) == result
 
 
-def test_on_the_command_line(tmp_path: Path, matrix: Matrix) -> None:
+def test_the_command_line_prints_each_kind_of_answer(tmp_path: Path, matrix: Matrix) -> None:
     code, table = answer("resolve", *_H100, "--what-if", "driver=580,590", "--what-if", "python=3.13,3.14")
     assert (code, table["schema"], len(table["rows"])) == (0, "gpuenv.what-if/1", 4)
-    code, told = answer("resolve", *_H100, "--why-not", "cupy-cuda13x")
-    assert (code, told["schema"], told["changes"][0]["needed"]) == (0, "gpuenv.why-not/1", ">= 580.65.06")
+    code, reasons = answer("resolve", *_H100, "--why-not", "cupy-cuda13x")
+    assert (code, reasons["schema"], reasons["changes"][0]["needed"]) == (0, "gpuenv.why-not/1", ">= 580.65.06")
     files: list[str | Path] = []
     for name, gpu in (("a", "V100"), ("b", "H100")):
         snapshot = machine(matrix, "driver=580.65.06", f"gpu={gpu}")
@@ -166,13 +166,13 @@ def test_on_the_command_line(tmp_path: Path, matrix: Matrix) -> None:
     assert "One wheel fits every machine." in gpuenv("resolve", *files).stdout
 
 
-def test_a_table_in_which_nothing_fits_ends_with_3() -> None:
+def test_a_table_without_a_fitting_candidate_exits_with_3() -> None:
     done = gpuenv("resolve", *_H100, "--what-if", "libc=musl-1.2,glibc-2.5")
     assert done.returncode == 3
     assert done.stdout.count("none fits") == 2
 
 
-def test_two_questions_at_once_are_refused() -> None:
+def test_what_if_and_why_not_exclude_each_other() -> None:
     done = gpuenv("resolve", *_H100, "--what-if", "driver=580", "--why-not", "13x")
     assert done.returncode == 2
     assert "exclude each other" in done.stderr

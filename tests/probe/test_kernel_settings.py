@@ -1,4 +1,4 @@
-"""The kernel script's groups of facts, on made-up driver roots."""
+"""The kernel script's facts on DKMS builds, modules of other kernels, blocked modules, Secure Boot and lockdown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpuenv.model.snapshot import DkmsBuild
 from gpuenv.probe.assembly import assemble
 from gpuenv.probe.raw import RawFacts
 from tests.probe.probe_runs import kernel_of
-from tests.probe.roots import lay
+from tests.probe.roots import make_root
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,7 @@ UNKNOWN_OPTION = "cc: error: unrecognized command-line option '-ftrivial-auto-va
             (DkmsBuild("nvidia", "575.64", "6.15.4", "failed"),),
         ),
         (
-            # The log of a build that a later one has made good is no failure.
+            # The log of a failed build is obsolete after a successful one.
             {f"{TREE}/535.104.05/build/make.log": LOG, f"{TREE}/535.104.05/6.5.2-arch1-1/x86_64/module/nvidia.ko": ""},
             (DkmsBuild("nvidia", "535.104.05", "6.5.2-arch1-1", "built"),),
         ),
@@ -68,7 +68,7 @@ UNKNOWN_OPTION = "cc: error: unrecognized command-line option '-ftrivial-auto-va
             )
             for expected, compiler in (
                 (BUILT_BY.format("12.3.0") + UNKNOWN_OPTION, "gcc-12"),
-                (BUILT_BY.format("11.3.0"), None),  # as warned of where nothing is wrong
+                (BUILT_BY.format("11.3.0"), None),  # a warning of successful builds too
                 ("/bin/sh: 1: gcc-13: not found\n", "gcc-13"),
                 ("/bin/sh: line 1: gcc-14: command not found\n", "gcc-14"),
                 (UNKNOWN_OPTION, None),
@@ -76,10 +76,8 @@ UNKNOWN_OPTION = "cc: error: unrecognized command-line option '-ftrivial-auto-va
         ),
     ],
 )
-def test_the_dkms_tree_shows_builds_by_kernel(
-    tmp_path: Path, files: dict[str, str], builds: tuple[DkmsBuild, ...]
-) -> None:
-    root = lay(tmp_path, files)
+def test_dkms_builds_are_listed_by_kernel(tmp_path: Path, files: dict[str, str], builds: tuple[DkmsBuild, ...]) -> None:
+    root = make_root(tmp_path, files)
     if f"{TREE}/535.104.05/6.5.1/x86_64/module/nvidia.ko.zst" in files:
         (root / TREE / "kernel-6.5.1-x86_64").symlink_to("535.104.05/6.5.1/x86_64")
     assert kernel_of(root).dkms == builds
@@ -98,17 +96,17 @@ def test_the_dkms_tree_shows_builds_by_kernel(
         ({f"lib/modules/{name}/modules.dep": "extra/nvidia.ko:\n" for name in ("5.4.0", RELEASE)}, ()),
     ],
 )
-def test_other_kernels_with_a_module_of_the_driver(
+def test_other_kernels_with_the_drivers_module_are_listed(
     tmp_path: Path, files: dict[str, str], kernels: tuple[str, ...]
 ) -> None:
-    raw = RawFacts(kernel=kernel_of(lay(tmp_path, files)))
+    raw = RawFacts(kernel=kernel_of(make_root(tmp_path, files)))
     assert assemble(raw, None).driver.module_kernels.value == kernels
 
 
-def test_many_modules_of_one_kernel_do_not_hide_another_kernels(tmp_path: Path) -> None:
+def test_many_modules_of_one_kernel_do_not_displace_another_kernels(tmp_path: Path) -> None:
     many = "".join(f"kernel/nvidia-{branch}/nvidia.ko:\n" for branch in range(500, 540))
     files = {f"lib/modules/6.8.0-{n}-generic/modules.dep": many for n in range(10, 40)}
-    driver = assemble(RawFacts(kernel=kernel_of(lay(tmp_path, files))), None).driver
+    driver = assemble(RawFacts(kernel=kernel_of(make_root(tmp_path, files))), None).driver
     assert driver.module_kernels.value == tuple(f"6.8.0-{n}-generic" for n in range(10, 26))
     assert len(driver.module_files.value or ()) == 16 * 8
 
@@ -134,8 +132,10 @@ def test_many_modules_of_one_kernel_do_not_hide_another_kernels(tmp_path: Path) 
         ({f"lib/modules/{name}/modules.dep": "extra/nvidia.ko:\n" for name in ("5.4.0", RELEASE)}, ()),
     ],
 )
-def test_the_module_of_another_kernel(tmp_path: Path, files: dict[str, str], expected: tuple[str, ...]) -> None:
-    assert kernel_of(lay(tmp_path, files)).module_files == expected
+def test_the_module_files_of_other_kernels_are_listed(
+    tmp_path: Path, files: dict[str, str], expected: tuple[str, ...]
+) -> None:
+    assert kernel_of(make_root(tmp_path, files)).module_files == expected
 
 
 @pytest.mark.parametrize(
@@ -156,15 +156,17 @@ def test_the_module_of_another_kernel(tmp_path: Path, files: dict[str, str], exp
     ],
 )  # fmt: skip
 def test_module_blocks_are_reported(tmp_path: Path, files: dict[str, str], blocks: tuple[str, ...]) -> None:
-    assert kernel_of(lay(tmp_path, files)).module_blocks == blocks
+    assert kernel_of(make_root(tmp_path, files)).module_blocks == blocks
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [("\x06\0\0\0\x01", True), ("\x06\0\0\0\0", False), ("\x06\0\0\0", None), ("", None), ("\x06\0\0\0\x01\x01", None)],
 )
-def test_secure_boot_is_the_byte_behind_the_attributes(tmp_path: Path, text: str, expected: bool | None) -> None:  # noqa: FBT001 - a table
-    assert kernel_of(lay(tmp_path, {SECURE_BOOT: text})).secure_boot is expected
+def test_secure_boot_is_read_from_the_byte_after_the_attributes(
+    tmp_path: Path, text: str, *, expected: bool | None
+) -> None:
+    assert kernel_of(make_root(tmp_path, {SECURE_BOOT: text})).secure_boot is expected
 
 
 @pytest.mark.parametrize(
@@ -177,5 +179,5 @@ def test_secure_boot_is_the_byte_behind_the_attributes(tmp_path: Path, text: str
         ("", None),
     ],
 )
-def test_the_lockdown_mode_stands_in_brackets(tmp_path: Path, text: str, expected: str | None) -> None:
-    assert kernel_of(lay(tmp_path, {"sys/kernel/security/lockdown": text})).lockdown == expected
+def test_the_lockdown_mode_is_read_from_the_brackets(tmp_path: Path, text: str, expected: str | None) -> None:
+    assert kernel_of(make_root(tmp_path, {"sys/kernel/security/lockdown": text})).lockdown == expected

@@ -1,4 +1,4 @@
-"""Any output of the sources can be assembled to a Snapshot."""
+"""Properties of assembling a Snapshot from any raw facts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TEXT = st.none() | st.text(max_size=12) | st.sampled_from(["535.104.05", "12.4",
 COUNT = st.integers(-(2**40), 2**40)
 NUMBER = st.none() | COUNT
 RAW = st.builds(
-    lambda **facts: RawFacts(**facts),  # noqa: PLW0108 - or each field that is not given is made up
+    lambda **facts: RawFacts(**facts),  # noqa: PLW0108 - else builds generates each missing field
     kernel=st.builds(
         KernelFacts,
         uname=st.builds(Uname, TEXT, TEXT, TEXT),
@@ -65,6 +65,6 @@ RAW = st.builds(
 
 @given(RAW)
 @settings(deadline=None)
-def test_whatever_the_sources_say_makes_a_snapshot_that_can_be_recorded(raw: RawFacts) -> None:
+def test_any_raw_facts_are_assembled_into_a_snapshot_that_can_be_saved(raw: RawFacts) -> None:
     snapshot = assemble(raw, "2026-11-21T12:00:00+00:00")
     assert decode(Snapshot, encode(snapshot)) == snapshot

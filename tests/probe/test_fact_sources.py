@@ -1,4 +1,4 @@
-"""The table of facts and their sources: complete, without dead rows, and the page made from it up to date."""
+"""The table of facts and their sources, and the page generated from it."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ def test_every_fact_has_its_sources() -> None:
     assert without == []
 
 
-def test_every_row_is_of_a_fact() -> None:
+def test_every_row_describes_a_fact() -> None:
     paths = {path for path, _ in fact_paths()}
-    families = {row for row in FACTS if row.endswith(".*")}
-    assert set(FACTS) - families <= paths
-    for family in families:
-        by_family = [path for path in paths if path not in FACTS and path.startswith(family[:-1])]
-        assert by_family, f"{family} stands for nothing"
+    wildcards = {row for row in FACTS if row.endswith(".*")}
+    assert set(FACTS) - wildcards <= paths
+    for wildcard in wildcards:
+        matches = [path for path in paths if path not in FACTS and path.startswith(wildcard[:-1])]
+        assert matches, f"{wildcard} matches nothing"
 
 
 def test_facts_with_several_sources_document_disagreement() -> None:
-    """Rows without such a note have sources that are tried in turn, so that only one answers."""
+    """In other rows the sources are tried in turn, so that only one answers."""
     paths = {path for path, row in FACTS.items() if row.differ}
     assert {"driver.version", "driver.cuda", "gpu_count", "gpus[].compute_capability", "toolkits[].toolkit"} <= paths
 
 
-def test_every_fact_is_explained() -> None:
+def test_every_fact_has_a_description() -> None:
     assert [path for path, meaning in fact_paths() if not meaning] == []
 
 
-def test_the_page_is_the_one_made_from_the_table() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "make docs writes it anew"
+def test_the_page_is_up_to_date_with_the_table() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run make docs"
 
 
-def test_ranks() -> None:
+def test_the_rank_of_a_source_is_its_position_in_the_row() -> None:
     row = sources_of("driver.version")
     assert row is not None
     ranks = [rank(row, name) for name in ("/proc/driver/nvidia/version", "nvml", "the name of libcuda.so.1", "hearsay")]

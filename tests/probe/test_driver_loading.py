@@ -1,4 +1,4 @@
-"""A missing driver library, and one whose dependency is missing."""
+"""Driver libraries that are missing or have a missing dependency."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from gpuenv.probe.driver_probes import nvml_facts
 from gpuenv.simulate.stub_driver import compile_library
 from tests.probe.probe_runs import MINIMAL, probe_context, probe_cuda, probe_nvml
 
-NEEDED = "libnvrm_gpu.so"  # of a Jetson's libcuda, and missing in some of its containers
+MISSING = "libnvrm_gpu.so"  # of a Jetson's libcuda, and missing in some of its containers
 
 
-def test_a_library_that_is_nowhere_is_absent(tmp_path: Path) -> None:
+def test_a_missing_library_is_an_absent_source(tmp_path: Path) -> None:
     ctx = probe_context({"LD_LIBRARY_PATH": str(tmp_path)})
     assert [probe_cuda(ctx)[1].state, probe_nvml(ctx)[1].state] == [SourceState.ABSENT] * 2
 
 
-def test_a_dangling_link_is_not_a_library(tmp_path: Path) -> None:
+def test_a_dangling_link_is_an_absent_source(tmp_path: Path) -> None:
     for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
         (tmp_path / name).symlink_to(f"{name}.gone")
     ctx = probe_context({"LD_LIBRARY_PATH": str(tmp_path)})
     assert [probe_cuda(ctx)[1].state, probe_nvml(ctx)[1].state] == [SourceState.ABSENT] * 2
 
 
-def test_a_library_with_a_missing_dependency_is_not_absent(tmp_path: Path) -> None:
-    """Its file exists."""
-    compile_library(Path(os.devnull), NEEDED, tmp_path / NEEDED)
-    linked = ["-Wl,--no-as-needed", str(tmp_path / NEEDED)]
+def test_a_library_with_a_missing_dependency_is_a_failed_source(tmp_path: Path) -> None:
+    """It is not absent, since its file exists."""
+    compile_library(Path(os.devnull), MISSING, tmp_path / MISSING)
+    linked = ["-Wl,--no-as-needed", str(tmp_path / MISSING)]
     for name in ("libcuda.so.1", "libnvidia-ml.so.1"):
         command = ["cc", "-shared", "-fPIC", *linked, f"-Wl,-soname,{name}", "-o", str(tmp_path / name)]
         subprocess.run(command, check=True, timeout=60)
-    (tmp_path / NEEDED).unlink()
+    (tmp_path / MISSING).unlink()
     ctx = probe_context({"LD_LIBRARY_PATH": str(tmp_path)})
     for _, source in (probe_cuda(ctx), probe_nvml(ctx)):
         assert source.state is SourceState.FAILED
-        assert f"{NEEDED}: cannot open shared object file: No such file" in (source.detail or "")
+        assert f"{MISSING}: cannot open shared object file: No such file" in (source.detail or "")
 
 
 @pytest.mark.parametrize(
@@ -51,19 +51,19 @@ def test_a_library_with_a_missing_dependency_is_not_absent(tmp_path: Path) -> No
     [
         ("Error loading shared library libnvidia-ml.so.1: No such file or directory", SourceState.ABSENT),
         (
-            f"Error loading shared library {NEEDED}: No such file or directory (needed by /usr/lib/libnvidia-ml.so.1)",
+            f"Error loading shared library {MISSING}: No such file or directory (needed by /usr/lib/libnvidia-ml.so.1)",
             SourceState.FAILED,
         ),
         ("libnvidia-ml.so.1: file too short", SourceState.FAILED),
     ],
 )
-def test_musls_message_names_the_library_that_needs_the_missing_one(message: str, state: SourceState) -> None:
+def test_musls_message_distinguishes_a_library_from_its_dependency(message: str, state: SourceState) -> None:
     facts = "".join(f"gpuenv:{json.dumps({key: value})}\n" for key, value in (("init", 12), ("message", message)))
     assert nvml_facts(ChildResult(Ending.EXITED, 0, facts, "", None, 0.1, 0.0))[1].state is state
 
 
-def test_a_file_that_is_mapped_has_its_name_in_any_locale(tmp_path: Path) -> None:
-    """Python decodes text by the locale's encoding, which does not fit this name."""
+def test_the_path_of_a_mapped_library_is_read_in_any_locale(tmp_path: Path) -> None:
+    """The locale's encoding, by which Python decodes text, does not fit this name."""
     library = tmp_path / "mü" / "libcublas.so.12"
     library.parent.mkdir()
     compile_library(Path(os.devnull), library.name, library)

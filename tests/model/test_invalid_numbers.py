@@ -1,4 +1,4 @@
-"""Numbers in texts of others: digits of other scripts and without end are none, wherever they come from."""
+"""Digits of other scripts and endless digits are not numbers, in any input."""
 
 from __future__ import annotations
 
@@ -50,54 +50,54 @@ odd_numbers = pytest.mark.parametrize("odd", ODD, ids=IDS)
         *(("1_0", None), ("\N{ARABIC-INDIC DIGIT THREE}", None), (ODD[0], None), (ODD[1], None), ("1.0", None)),
     ],
 )
-def test_a_whole_number(text: str, number: int | None) -> None:
+def test_only_up_to_nine_ascii_digits_are_an_integer(text: str, number: int | None) -> None:
     assert parse_integer(text) == number
 
 
-def test_as_many_digits_as_are_allowed() -> None:
+def test_the_number_of_digits_is_limited() -> None:
     assert (parse_integer("12345", 5), parse_integer("12345", 4)) == (12345, None)
 
 
 @odd_numbers
-def test_what_a_scheduler_has_set(odd: str) -> None:
+def test_a_schedulers_device_list_is_kept_unchanged(odd: str) -> None:
     assert parse_device_list(f"{odd}-{odd},1-2") == (f"{odd}-{odd}", "1", "2")
-    told = find_grant(KernelFacts(), {"SLURM_JOB_ID": "1", "SLURM_GPUS_ON_NODE": odd})
-    assert (told.by.value, told.gpus.value) == ("slurm", None)
+    grant = find_grant(KernelFacts(), {"SLURM_JOB_ID": "1", "SLURM_GPUS_ON_NODE": odd})
+    assert (grant.by.value, grant.gpus.value) == ("slurm", None)
 
 
 @odd_numbers
-def test_a_device_that_is_made_visible(odd: str) -> None:
-    """It names none, so that nothing is to be seen."""
+def test_an_invalid_visible_device_hides_every_gpu(odd: str) -> None:
+    """It names no device."""
     machine = FIT._replace(environment={"CUDA_VISIBLE_DEVICES": odd})
     assert "hidden" in machine_evidence(machine, MATRIX, ())
 
 
 @odd_numbers
-def test_a_size_in_a_record(odd: str, tmp_path: Path) -> None:
+def test_an_invalid_size_in_record_is_unknown(odd: str, tmp_path: Path) -> None:
     (tmp_path / "RECORD").write_text(f"a.py,sha256=x,{odd}\nb.py,,3\n", encoding="utf-8")
     assert read_record(str(tmp_path)) == (RecordEntry("a.py", "x", None), RecordEntry("b.py", None, 3))
 
 
 @odd_numbers
-def test_the_day_of_an_image(odd: str) -> None:
+def test_an_invalid_source_date_epoch_is_refused(odd: str) -> None:
     options = ("--print", "--no-probe", "--assume", "driver=580.95.05", "--assume", "gpu=H100")
     environment = {"SOURCE_DATE_EPOCH": odd}
     assert_refused("build-image", *options, names=["SOURCE_DATE_EPOCH", "seconds since 1970"], environment=environment)
 
 
-def test_a_day_after_the_last_one() -> None:
+def test_a_source_date_epoch_after_the_year_9999_is_refused() -> None:
     options = ("--print", "--no-probe", "--assume", "driver=580.95.05", "--assume", "gpu=H100")
     environment = {"SOURCE_DATE_EPOCH": "253402300800"}
     assert_refused("build-image", *options, names=["SOURCE_DATE_EPOCH", "seconds since 1970"], environment=environment)
 
 
 @odd_numbers
-def test_a_number_of_gpus_that_is_assumed(odd: str) -> None:
+def test_an_invalid_assumed_gpu_count_is_refused(odd: str) -> None:
     with pytest.raises(AssumeError, match="expected an integer up to 1024"):
         assume(FIT, [f"gpu-count={odd}"], MATRIX)
 
 
-def test_a_folder_among_the_journals(tmp_path: Path) -> None:
+def test_other_folders_next_to_journals_are_ignored(tmp_path: Path) -> None:
     store = Store(tmp_path)
     for name in (ODD[0], "0002", "0010", "x"):
         store.transaction(name).mkdir(parents=True)
@@ -105,25 +105,25 @@ def test_a_folder_among_the_journals(tmp_path: Path) -> None:
 
 
 @odd_numbers
-def test_a_gpu_that_is_to_be_tested(odd: str) -> None:
+def test_an_invalid_gpu_selection_is_refused(odd: str) -> None:
     device = Device(visible="0", index=0)
     with pytest.raises(ValueError, match="matches none of the visible GPUs"):
         select_devices([device], [odd])
 
 
 @odd_numbers
-def test_versions_of_packages(odd: str) -> None:
+def test_an_invalid_package_version_has_no_cuda_major(odd: str) -> None:
     assert cuda_major_of("cupy", {"cuda-version": f"{odd}.1"}) is None
     assert not cuda_major_of_wheel("cuda-toolkit", f"{odd}.1")
 
 
-def test_a_line_of_an_endless_major() -> None:
+def test_an_endless_cuda_major_is_not_a_wheel_line() -> None:
     assert is_no_line(f"cupy-cuda{ODD[1]}x", MATRIX)
     assert not is_no_line("cupy-cuda99x", MATRIX)
 
 
 @odd_numbers
-def test_what_nvidia_smi_and_the_driver_say(odd: str) -> None:
+def test_invalid_numbers_of_nvidia_smi_and_the_kernel_log_are_dropped(odd: str) -> None:
     (gpu,) = parse_gpus(f"0, GPU-1, NVIDIA A100, 00000000:01:00.0, {odd} MiB\n")
     assert gpu.memory_total is None
     assert xid_numbers([f"NVRM: Xid (PCI:0000:01:00): {odd}, x"], "0000:01:00.0") == []
@@ -136,29 +136,29 @@ def test_what_nvidia_smi_and_the_driver_say(odd: str) -> None:
         "Device {odd} Name                : NVIDIA A100\nDevice {odd} Compute Capability  : 80",
     ],
 )
-def test_what_is_pasted(text: str) -> None:
+def test_an_endless_gpu_index_in_a_paste_is_dropped(text: str) -> None:
     machine = to_snapshot(read_paste(text.format(odd="9" * 4000)), MATRIX)
     assert [gpu.index.value for gpu in machine.gpus if gpu.index.known] == []
 
 
-@pytest.mark.parametrize("whose", ["cupy", "packages"])
+@pytest.mark.parametrize("owner", ["cupy", "packages"])
 @pytest.mark.parametrize("command", ["doctor", "resolve", "preflight"])
-def test_a_release_without_end_is_no_version(command: str, whose: str, tmp_path: Path) -> None:
-    """For packaging it is no ``InvalidVersion``: its parts are handed to ``int``."""
+def test_an_endless_release_does_not_end_a_command(command: str, owner: str, tmp_path: Path) -> None:
+    """``packaging`` passes its parts to ``int``, which raises another error than ``InvalidVersion``."""
     endless, target = f"1.{ODD[1]}", FIT.target
-    named = ("numpy", "torch", "numba", "jax", "cuda-toolkit", "cuda-version")
-    changed = (
+    names = ("numpy", "torch", "numba", "jax", "cuda-toolkit", "cuda-version")
+    changed_target = (
         target._replace(cupy=tuple(entry._replace(release=endless) for entry in target.cupy))
-        if whose == "cupy"
-        else target._replace(packages={**target.packages, **dict.fromkeys(named, endless)})
+        if owner == "cupy"
+        else target._replace(packages={**target.packages, **dict.fromkeys(names, endless)})
     )
-    recording = record(FIT._replace(target=changed), tmp_path / "machine.json")
-    done = gpuenv(command, "--snapshot", recording, *(("--require", "cupy>=13") if command == "preflight" else ()))
+    snapshot = record(FIT._replace(target=changed_target), tmp_path / "machine.json")
+    done = gpuenv(command, "--snapshot", snapshot, *(("--require", "cupy>=13") if command == "preflight" else ()))
     assert done.returncode in (ExitCode.OK, ExitCode.UNFIT, ExitCode.COULD_NOT_CHECK), done.stderr
     assert done.stdout
 
 
-def test_metadata_of_a_release_without_end_are_no_distribution_s(tmp_path: Path) -> None:
+def test_metadata_with_an_endless_release_is_ignored(tmp_path: Path) -> None:
     folder = tmp_path / "odd-1.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: odd\nVersion: {ODD[1]}\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Texts that were one of a list before something befell them: cut, doubled, mixed with another, struck by noise."""
+"""Mutations of texts: parts are cut, doubled, mixed with another text, or replaced by noise."""
 
 from __future__ import annotations
 
@@ -34,24 +34,26 @@ _NOISE = st.one_of(
 
 
 @st.composite
-def spoilt(draw: st.DrawFn, originals: Sequence[str], most: int = 4) -> str:
+def mutated_text(draw: st.DrawFn, originals: Sequence[str], max_changes: int = 4) -> str:
     """One of the texts, changed in a few places."""
     text = draw(st.sampled_from(originals))
-    for _ in range(draw(st.integers(0, most))):
+    for _ in range(draw(st.integers(0, max_changes))):
         start = draw(st.integers(0, len(text)))
         length = draw(st.one_of(st.integers(0, 8), st.integers(0, max(0, len(text) - start))))
         other = draw(st.sampled_from(originals))
         place = draw(st.integers(0, len(other)))
-        filling = draw(st.one_of(_NOISE, st.just(other[place : place + 20]), st.just(text[start : start + length] * 2)))
-        text = text[:start] + filling + text[start + length :]
+        replacement = draw(
+            st.one_of(_NOISE, st.just(other[place : place + 20]), st.just(text[start : start + length] * 2))
+        )
+        text = text[:start] + replacement + text[start + length :]
     return text
 
 
 @st.composite
-def spoilt_lines(draw: st.DrawFn, original: str, most: int = 3) -> str:
-    """A text of many lines with a few of them changed, dropped, doubled, or given a word of another one."""
+def mutated_lines(draw: st.DrawFn, original: str, max_changes: int = 3) -> str:
+    """A text with a few lines dropped, doubled, replaced, or changed by a word of another line."""
     lines = original.split("\n")
-    for _ in range(draw(st.integers(1, most))):
+    for _ in range(draw(st.integers(1, max_changes))):
         number = draw(st.integers(0, len(lines) - 1))
         other = draw(st.sampled_from(lines))
         action = draw(st.sampled_from(["drop", "double", "replace", "word", "noise"]))
