@@ -25,7 +25,7 @@ from tests.install.wheels import Package
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Ground
 
 RIGHT = {"cupy-cuda12x": "14.2.0", "numpy": "2.1.0"}
 

@@ -27,7 +27,7 @@ from tests.probe.pythons import python
 from tests.support.target import run_at_start
 
 if TYPE_CHECKING:
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Ground
 
 
 def relocatable(ground: Ground) -> Place:

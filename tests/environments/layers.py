@@ -18,13 +18,13 @@ from tests.environments.making import (
     write,
 )
 from tests.environments.table import Odd, Place
-from tests.install.standins import run
+from tests.install.sandbox import run
 from tests.support.target import run_at_start
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Ground
 
 
 def older_line_on_pythonpath(ground: Ground) -> Place:

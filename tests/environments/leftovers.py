@@ -10,7 +10,7 @@ from tests.environments.making import BOTH, NUMPY, SOUND, TWELVE, add, give_away
 from tests.environments.table import Odd, Place
 
 if TYPE_CHECKING:
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Ground
 
 RIGHT = {"cupy-cuda12x": "14.2.0", "numpy": "2.1.0"}
 NOBODY = 65534

@@ -21,7 +21,7 @@ from tests.install.wheels import Package, cupy, numpy
 from tests.scenarios.spoiling import SUFFIX
 
 if TYPE_CHECKING:
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Ground
 
 RIGHT = {"cupy-cuda12x": "14.2.0", "numpy": "2.1.0"}
 SOURCE = {"cupy/__init__.py": "", "cupyx/__init__.py": "", "cupy_backends/__init__.py": ""}

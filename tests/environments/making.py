@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.install.standins import run
+from tests.install.sandbox import run
 from tests.install.wheels import Package, make_wheel
 from tests.probe.pythons import python
 from tests.scenarios.spoiling import SUFFIX
 
 if TYPE_CHECKING:
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Ground
 
 TWELVE, NUMPY = "cupy-cuda12x==14.2.0", "numpy==2.1.0"
 SOUND = (TWELVE, NUMPY)

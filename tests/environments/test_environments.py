@@ -21,10 +21,10 @@ from tests.environments.leftovers import LEFTOVERS
 from tests.environments.lines import LINES
 from tests.environments.making import BOTH, SOUND, site
 from tests.environments.table import Odd, Place
-from tests.install.standins import LIMIT, MACHINE, contents, versions
+from tests.install.sandbox import LIMIT, MACHINE, contents, versions
 
 if TYPE_CHECKING:
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Ground
 
 WITHOUT_RIGHTS = (
     "setpriv",

@@ -19,7 +19,7 @@ from tests.faults.ground import compiled
 from tests.faults.spoiling import AS_NOBODY_SPECIAL, as_opened
 from tests.install.conftest import ground
 from tests.install.mounts import mounted
-from tests.install.standins import Ground, contents, run, versions
+from tests.install.sandbox import Ground, contents, run, versions
 
 __all__ = ["ground"]
 pytestmark = pytest.mark.slow

@@ -30,7 +30,7 @@ from tests.install.conftest import ground
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Ground
 
 __all__ = ["ground"]
 pytestmark = pytest.mark.slow

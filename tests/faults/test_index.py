@@ -14,7 +14,7 @@ from tests.install.conftest import ground
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Ground
 
 __all__ = ["ground"]
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ import pytest
 from tests.faults.cells import cell, cells
 from tests.faults.spoiling import FILE, PROGRAM
 from tests.install.conftest import ground
-from tests.install.standins import Ground, contents, versions
+from tests.install.sandbox import Ground, contents, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.install.standins import MACHINE, contents, versions
+from tests.install.sandbox import MACHINE, contents, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Ground
 
 V100 = MACHINE
 OLD_DRIVER = ("--assume", "driver=535.104.05", "--assume", "gpu=H100")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.cli.program import PROGRAM, full_answer
-from tests.install.standins import contents, run, versions
+from tests.install.sandbox import contents, run, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.simulate.stub_driver import FLAGS
-from tests.install.standins import Ground, Index
+from tests.install.sandbox import Ground, Index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuenv.data import data_path
-from tests.install.recorded import recording
-from tests.install.standins import MACHINE, contents, versions
+from tests.install.sandbox import MACHINE, contents, versions
+from tests.install.snapshots import recording
 from tests.install.test_install import NEW
 from tests.install.wheels import cupy, make_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Ground
 
 
 @pytest.fixture

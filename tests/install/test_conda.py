@@ -1,7 +1,7 @@
 """Installing into conda environments: real prefixes and packages from a local channel, made and linked by rattler.
 
-None of conda's programs can be had where these tests run: what stands in for them is in conda_program.py, and what they
-print is tested against their documentation in test_conda_answers.py.
+None of conda's programs can be had where these tests run: what stands in for them is in fake_conda.py, and what they
+print is tested against their documentation in test_conda_output.py.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from rattler.index import index_fs
 
-from tests.install.condas import FORMER, SITE, Conda, conda, cupy, make_package
-from tests.install.standins import MACHINE, contents
+from tests.install.conda_sandbox import FORMER, SITE, Conda, conda, cupy, make_package
+from tests.install.sandbox import MACHINE, contents
 
 __all__ = ["conda"]
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.install.condas import FORMER, RUN_BY_PYTHON, conda
+from tests.install.conda_sandbox import FORMER, RUN_BY_PYTHON, conda
 
 if TYPE_CHECKING:
-    from tests.install.condas import Conda
+    from tests.install.conda_sandbox import Conda
 
 __all__ = ["conda"]
 NOTES = """#!/bin/sh

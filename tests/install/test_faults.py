@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.install.standins import Ground, Index, contents
-from tests.install.test_killed import BEFORE
+from tests.install.sandbox import Ground, Index, contents
+from tests.install.test_killed_installs import BEFORE
 from tests.install.wheels import CUPY, SET, Package, cupy, make_wheel
 
 (RIGHT,) = [package for package in SET if package.stem == "cupy_cuda12x-14.2.0"]

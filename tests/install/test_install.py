@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.install.standins import MACHINE, contents, outcome, run, versions
+from tests.install.sandbox import MACHINE, contents, outcome, run, versions
 from tests.install.wheels import Package, make_wheel
 from tests.probe.pythons import python
 
 if TYPE_CHECKING:
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Ground
 
 NEW = {"cuda-toolkit": "12.9.2", "cupy-cuda12x": "14.2.0", "numpy": "2.1.0", "nvidia-cuda-nvrtc-cu12": "12.9.86"}
 

@@ -12,12 +12,12 @@ import pytest
 
 from gpuenv.files import parse_toml
 from gpuenv.install.lockfile import parse_pylock
-from tests.install.recorded import recording
-from tests.install.standins import MACHINE, contents, versions
+from tests.install.sandbox import MACHINE, contents, versions
+from tests.install.snapshots import recording
 from tests.install.test_install import NEW
 
 if TYPE_CHECKING:
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Ground
 
 OLDER = {"cupy-cuda12x": "13.6.0", "numpy": "1.26.4"}
 

@@ -20,8 +20,8 @@ import pytest
 
 from tests.cli.program import PROGRAM
 from tests.install.mounts import MIB, mounted
-from tests.install.standins import LIMIT, MACHINE, Ground, Index, contents, run, versions
-from tests.install.test_killed import BEFORE, KILLED, Trial
+from tests.install.sandbox import LIMIT, MACHINE, Ground, Index, contents, run, versions
+from tests.install.test_killed_installs import BEFORE, KILLED, Trial
 from tests.install.wheels import SET, Package
 from tests.support.target import run_at_start
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.cli.program import PROGRAM, full_answer
-from tests.install.standins import MACHINE, contents, run, versions
-from tests.install.test_killed import KILLED, points
+from tests.install.sandbox import MACHINE, contents, run, versions
+from tests.install.test_killed_installs import KILLED, points
 from tests.install.wheels import Package, make_wheel
 from tests.probe.pythons import python as find_python
 

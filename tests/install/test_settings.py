@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.program import called
-from tests.install.standins import LIMIT, MACHINE, contents, versions
+from tests.install.sandbox import LIMIT, MACHINE, contents, versions
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Ground
 
 
 def test_a_day_that_leaves_the_newer_out_is_named(ground: Ground, tmp_path: Path) -> None:

@@ -17,11 +17,11 @@ from gpuenv.model.gpus import VARIABLE
 from gpuenv.probe.jupyter_kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError
 from tests.cli.program import PROGRAM
-from tests.install.standins import LIMIT, MACHINE, contents, versions
+from tests.install.sandbox import LIMIT, MACHINE, contents, versions
 from tests.install.test_install import NEW
 
 if TYPE_CHECKING:
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Ground
 
 
 def kernelspec(folder: Path, name: str, *argv: str, language: str = "python") -> Path:

@@ -17,7 +17,7 @@ import pytest
 import gpuenv
 from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import load
-from tests.recipes.reading import RECIPES, read, text
+from tests.recipes.recipe_files import RECIPES, read, text
 from tests.report.readers import READERS, commands
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.refresh.bench import SMALL, Bench, of_a_user
 from tests.refresh.local_index import LocalIndex, Wheel, serve, wheels
+from tests.refresh.workspace import SMALL, Bench, of_a_user
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

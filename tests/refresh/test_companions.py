@@ -11,7 +11,7 @@ import pytest
 from gpuenv.refresh.companions import companion_measurement, newer_companion
 from gpuenv.refresh.package_index import Index, IndexFile, PipIndex, UvIndex
 from gpuenv.refresh.row_edits import RefreshContext
-from tests.refresh.asked import asking
+from tests.refresh.index_clients import asking
 from tests.refresh.local_index import LocalIndex, Wheel, make
 from tests.support.matrix import MATRIX
 

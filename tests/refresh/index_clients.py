@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gpuenv.refresh.package_index import PipIndex, UvIndex
-from tests.refresh.bench import of_a_user
 from tests.refresh.local_index import LocalIndex, serve
+from tests.refresh.workspace import of_a_user
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

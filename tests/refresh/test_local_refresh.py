@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.matrix.load import load
-from tests.refresh.bench import SMALL, Bench, undated
+from tests.refresh.workspace import SMALL, Bench, undated
 
 if TYPE_CHECKING:
     from tests.refresh.local_index import LocalIndex

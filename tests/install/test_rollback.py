@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.install.standins import contents, outcome
+from tests.install.sandbox import contents, outcome
 
 if TYPE_CHECKING:
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Ground
 
 
 def test_installs_can_be_listed_and_undone_in_turn(ground: Ground) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from gpuenv.refresh.additions import find_yanked
 from gpuenv.refresh.package_index import Index, PipIndex, UvIndex, python_of
-from tests.refresh.asked import asking
+from tests.refresh.index_clients import asking
 from tests.refresh.local_index import LINUX, LocalIndex, make
 from tests.support.matrix import MATRIX
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from tests.install.standins import MACHINE, Ground, Index, contents, run, versions
+from tests.install.sandbox import MACHINE, Ground, Index, contents, run, versions
 from tests.install.test_install import NEW
 from tests.install.wheels import CUPY, SET, Package, cupy, make_wheel
 from tests.support.target import run_at_start

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.recipes.reading import RECIPES, read, text
+from tests.recipes.recipe_files import RECIPES, read, text
 
 
 @pytest.mark.parametrize(

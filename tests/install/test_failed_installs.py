@@ -10,12 +10,12 @@ import jsonschema
 import pytest
 
 from tests.cli.program import gpuenv
-from tests.install.standins import MACHINE, contents
+from tests.install.sandbox import MACHINE, contents
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Ground
 
 NOTHING_FITS = ("--assume", "driver=none", "--assume", "gpu=none")
 

@@ -7,14 +7,14 @@ import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tests.install.condas import FORMER, conda
+from tests.install.conda_sandbox import FORMER, conda
 from tests.install.mounts import mounted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.install.condas import Conda
+    from tests.install.conda_sandbox import Conda
 
 __all__ = ["conda"]
 # Does as it is told, and leaves no room where the journals are; --revision and --file are asked for on the way back.

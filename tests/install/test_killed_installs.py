@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.program import PROGRAM
-from tests.install.standins import LIMIT, MACHINE, contents, versions
+from tests.install.sandbox import LIMIT, MACHINE, contents, versions
 
 if TYPE_CHECKING:
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Ground
 
 BEFORE = ("cupy-cuda11x==13.6.0", "cupy-cuda12x==13.6.0", "numpy==2.1.0", "nvidia-cuda-nvrtc==13.5.37")
 KILLED = -9

@@ -17,12 +17,12 @@ from gpuenv.install.backends.uv import Uv
 from gpuenv.install.environment import query_scheme
 from gpuenv.install.installer_config import select_conda, select_installer
 from tests.cli.program import PROGRAM
-from tests.install.condas import conda
-from tests.install.standins import LIMIT, MACHINE, versions
+from tests.install.conda_sandbox import conda
+from tests.install.sandbox import LIMIT, MACHINE, versions
 
 if TYPE_CHECKING:
-    from tests.install.condas import Conda
-    from tests.install.standins import Ground
+    from tests.install.conda_sandbox import Conda
+    from tests.install.sandbox import Ground
 
 __all__ = ["conda"]
 PATIENCE = 10  # seconds

@@ -18,7 +18,7 @@ import pytest
 from rattler.index import index_fs
 
 from tests.cli.program import called
-from tests.install.standins import LIMIT, MACHINE, contents
+from tests.install.sandbox import LIMIT, MACHINE, contents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -145,7 +145,7 @@ def conda(tmp_path: Path, cuda_libraries: CudaLibraries) -> Conda:
     for name in ("conda", "mamba", "micromamba"):
         (tmp_path / name).mkdir()
         program = tmp_path / name / name
-        text = (HERE / "conda_program.py").read_text(encoding="utf-8")
+        text = (HERE / "fake_conda.py").read_text(encoding="utf-8")
         program.write_text(f"{RUN_BY_PYTHON}\n{text.partition(FUTURE)[2]}", encoding="utf-8")
         program.chmod(0o755)
     prefix = tmp_path / "env"

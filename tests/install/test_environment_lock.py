@@ -14,10 +14,10 @@ import pytest
 from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.install.journal import Store
 from gpuenv.simulate.stub_driver import FLAGS
-from tests.install.standins import contents
+from tests.install.sandbox import contents
 
 if TYPE_CHECKING:
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Ground
 
 NOFLOCK = Path(__file__).parents[1] / "native/noflock.c"
 
