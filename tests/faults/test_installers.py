@@ -147,7 +147,7 @@ _OWN = {"gpuenv has a pip": True, "gpuenv has none": False}
 )
 def test_pip(ground: Ground, fault: str, *, own: bool, record_property: Callable[[str, object], None]) -> None:
     """Of the target. One that does not answer is left for gpuenv's own, where there is one."""
-    ground = replace(ground, python=ground.home_of_gpuenv(pip=own))
+    ground = replace(ground, python=ground.gpuenv_interpreter(pip=own))
     target = ground.target("target", "cupy-cuda11x==13.6.0", pip=True)
     (main,) = target.glob("lib/python*/site-packages/pip/__main__.py")
     if fault in HABITS:

@@ -228,7 +228,7 @@ def test_a_failed_mending_leaves_the_former_state(ground: Ground) -> None:
     """The index gives something else than the wheel that was promised."""
     target = ground.target("failing", *BOTH)
     before = contents(target)
-    ground.index.instead["cupy_cuda12x-14.2.0-py3-none-any.whl"] = b"no wheel"
+    ground.index.replacements["cupy_cuda12x-14.2.0-py3-none-any.whl"] = b"no wheel"
     done = ground.gpuenv("doctor", "--python", target, *V100, "--fix", "--yes", UV_NO_CACHE="1")
     assert done.returncode == 4, done.stdout
     assert "nothing was changed" in done.stderr

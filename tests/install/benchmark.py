@@ -1,8 +1,7 @@
-"""What ``gpuenv install`` costs: side by side with bare uv and bare pip, warm caches, a fresh environment each time.
+"""Benchmark of ``gpuenv install`` against bare uv and bare pip, with warm caches and a fresh environment each time.
 
-Two cases: CuPy alone, and CuPy with CUDA's libraries (``[ctk]``). Of the time of ``gpuenv install`` three things are
-told apart, since bare uv does none of them: the proof, that the files are on the disk before they count, and the
-examination of the machine, without which nobody knows what to install.
+Two cases: CuPy alone, and CuPy with the CUDA libraries (``[ctk]``). Verification, durability (files are synced before
+the install counts) and the probe of the machine are reported separately, since bare uv does none of them.
 """
 
 from __future__ import annotations
@@ -24,27 +23,27 @@ CASES = {
     "CuPy alone, CUDA's libraries from a toolkit": (*MACHINE, "--assume", "toolkit=12.9"),
     "CuPy with CUDA's libraries": (*MACHINE, "--assume", "toolkit=none"),
 }
-PROOF = ("check of files", "imports before", "proof")
+VERIFICATION = ("check of files", "imports before", "proof")
 DURABILITY = ("journal", "sync")
-BARE_UV, BARE_PIP, OURS, ASKING = "bare uv pip install", "bare pip install", "gpuenv install", "gpuenv probe"
-CPU, PHASE = " (work)", "phase "
-LEAST = 0.005  # seconds that a row is worth
-MOST = 0.25  # of bare uv's time: the aim for all that is neither proof nor durability
+BARE_UV, BARE_PIP, GPUENV_INSTALL, PROBE = "bare uv pip install", "bare pip install", "gpuenv install", "gpuenv probe"
+CPU, PHASE = " (CPU)", "phase "
+LEAST = 0.005  # seconds; shorter phases are not shown
+MOST = 0.25  # of bare uv's time: the target without verification and durability
 UV = str(Path(sys.executable).with_name("uv"))
 GPUENV = (sys.executable, "-m", "gpuenv")
-# As installed programs are: their modules compiled once, by the first round, which is not counted.
+# As for installed programs, modules are compiled once, by the uncounted first round.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def timed(name: str, command: list[str]) -> tuple[dict[str, float], str]:
-    """Seconds of wall time, and of all processors (which say something on a busy machine too); and what it printed."""
+    """Returns wall and CPU seconds (the latter are comparable on a busy machine), and the output."""
     started, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
-    if done.returncode != 0:
-        raise SystemExit(f"{command} failed:\n{done.stderr}")
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT)
+    if result.returncode != 0:
+        raise SystemExit(f"{command} failed:\n{result.stderr}")
     wall, after = time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
-    worked = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {name: wall, f"{name}{CPU}": worked}, done.stdout
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {name: wall, f"{name}{CPU}": cpu}, result.stdout
 
 
 def environment(folder: Path) -> str:
@@ -53,38 +52,38 @@ def environment(folder: Path) -> str:
 
 
 def one_round(folder: Path, requirements: list[str], machine: tuple[str, ...]) -> dict[str, float]:
-    """Seconds by what was done; the phases of ``gpuenv install`` by their names."""
+    """Returns seconds by command, and by phase of ``gpuenv install``."""
     uv = [UV, "pip", "install", "--quiet", "--python", environment(folder / "uv")]
     pip = [environment(folder / "pip"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     target = environment(folder / "ours")
-    ours = [*GPUENV, "install", "--yes", "--format", "json", *machine, "--python", target]
-    found = timed(BARE_UV, [*uv, *requirements])[0]
-    found |= timed(ASKING, [*GPUENV, "probe", "--python", target])[0]  # before there is a CuPy to look at
-    told, printed = timed(OURS, ours)
-    found |= told | timed(BARE_PIP, [*pip, *requirements])[0]
+    gpuenv = [*GPUENV, "install", "--yes", "--format", "json", *machine, "--python", target]
+    seconds = timed(BARE_UV, [*uv, *requirements])[0]
+    seconds |= timed(PROBE, [*GPUENV, "probe", "--python", target])[0]  # before CuPy is installed
+    install_seconds, printed = timed(GPUENV_INSTALL, gpuenv)
+    seconds |= install_seconds | timed(BARE_PIP, [*pip, *requirements])[0]
     shutil.rmtree(folder)
     phases = {f"{PHASE}{phase['name']}": phase["duration"] for phase in json.loads(printed)["phases"]}
-    return found | phases | {f"{PHASE}Python's own start and end": found[OURS] - sum(phases.values())}
+    return seconds | phases | {f"{PHASE}Python startup and exit": seconds[GPUENV_INSTALL] - sum(phases.values())}
 
 
 def medians(folder: Path, machine: tuple[str, ...]) -> tuple[list[str], dict[str, float]]:
-    """What is installed, and the medians of all rounds but the first."""
+    """Returns the requirements, and the medians of all rounds but the first."""
     target = environment(folder / "first")
     plan = timed("plan", [*GPUENV, "install", "--dry-run", "--format", "json", *machine, "--python", target])[1]
     requirements = json.loads(plan)["requirements"]
     rounds = [one_round(folder / str(number), requirements, machine) for number in range(ROUNDS + 1)][1:]
-    return requirements, {key: statistics.median(found[key] for found in rounds) for key in rounds[0]}
+    return requirements, {key: statistics.median(seconds[key] for seconds in rounds) for key in rounds[0]}
 
 
-def table(name: str, requirements: list[str], found: dict[str, float]) -> list[str]:
-    """The rows of one case."""
-    phases = {key.removeprefix(PHASE): found[key] for key in found if key.startswith(PHASE)}
-    proof = {key: phases.pop(key) for key in PROOF if key in phases}
+def table(name: str, requirements: list[str], times: dict[str, float]) -> list[str]:
+    """Returns the rows of one case."""
+    phases = {key.removeprefix(PHASE): times[key] for key in times if key.startswith(PHASE)}
+    proof = {key: phases.pop(key) for key in VERIFICATION if key in phases}
     durability = {key: phases.pop(key) for key in DURABILITY if key in phases}
-    uv, rest = found[BARE_UV], sum(phases.values())
+    uv, remaining = times[BARE_UV], sum(phases.values())
 
     def both(key: str) -> str:
-        return f"{found[key]:8.2f} s  {found[key + CPU]:8.2f} s  {key}"
+        return f"{times[key]:8.2f} s  {times[key + CPU]:8.2f} s  {key}"
 
     def rows(title: str, parts: dict[str, float]) -> list[str]:
         head = f"{sum(parts.values()):8.2f} s              {title}"
@@ -95,26 +94,26 @@ def table(name: str, requirements: list[str], found: dict[str, float]) -> list[s
 
     return [
         f"{name}: {' '.join(requirements)}",
-        f"medians of {ROUNDS} rounds, caches warm; wall time, and what all processors worked",
-        *(both(key) for key in (BARE_UV, OURS)),
-        *rows("of it the proof", proof),
-        *rows("of it the journal, and all on the disk before it counts", durability),
-        *rows("of it all else", phases),
-        *(both(key) for key in (ASKING, BARE_PIP)),
-        f"{rest / uv - 1:8.0%}    over bare uv, proof and durability apart; the aim is {MOST:.0%}",
-        f"{found[ASKING] / uv:8.0%}    of bare uv's time goes into asking the machine, which has to come first",
-        f"{found[ASKING + CPU] / found[BARE_UV + CPU]:8.0%}    of bare uv's work, likewise",
-        f"{(rest - found[ASKING]) / uv - 1:8.0%}    over bare uv, the asking apart too",
-        f"{found[BARE_PIP] / found[OURS]:8.1f} x  as fast as bare pip, all included",
+        f"medians of {ROUNDS} rounds, caches warm; wall and CPU time",
+        *(both(key) for key in (BARE_UV, GPUENV_INSTALL)),
+        *rows("of which verification", proof),
+        *rows("of which the journal and syncing to disk", durability),
+        *rows("of which the rest", phases),
+        *(both(key) for key in (PROBE, BARE_PIP)),
+        f"{remaining / uv - 1:8.0%}    over bare uv, without verification and durability; the target is {MOST:.0%}",
+        f"{times[PROBE] / uv:8.0%}    of bare uv's time is the probe of the machine, which comes first",
+        f"{times[PROBE + CPU] / times[BARE_UV + CPU]:8.0%}    of bare uv's CPU time is the probe",
+        f"{(remaining - times[PROBE]) / uv - 1:8.0%}    over bare uv, also without the probe",
+        f"{times[BARE_PIP] / times[GPUENV_INSTALL]:8.1f} x  as fast as bare pip, in total",
     ]
 
 
 def main() -> None:
-    """Prints medians and what follows from them."""
+    """Prints the table of each case."""
     for name, machine in CASES.items():
         with tempfile.TemporaryDirectory(prefix="gpuenv-bench-") as folder:
-            requirements, found = medians(Path(folder), machine)
-        sys.stdout.write("\n".join(table(name, requirements, found)) + "\n\n")
+            requirements, times = medians(Path(folder), machine)
+        sys.stdout.write("\n".join(table(name, requirements, times)) + "\n\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the tests of installing share."""
+"""Fixtures of the install tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def ground(tmp_path_factory: pytest.TempPathFactory, cuda_libraries: CudaLibraries) -> Iterator[Ground]:
-    """An index with the stand-ins, a cache, and libraries of CUDA 12 that the loader finds."""
+    """A sandbox with the stand-in packages and CUDA 12 libraries."""
     folder = tmp_path_factory.mktemp("ground")
     index = Index(folder / "index")
     try:
@@ -31,7 +31,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory, cuda_libraries: CudaLibrari
 
 @pytest.fixture
 def killer(tmp_path: Path) -> Path:
-    """A library that kills whoever has loaded it, at the call that it is told."""
+    """A preload library that kills its process at a given file system call."""
     path = tmp_path / "kill.so"
     subprocess.run(["cc", *FLAGS, "-o", str(path), str(data_path("native") / "kill.c")], check=True)
     return path

@@ -1,12 +1,12 @@
-"""conda's command line over rattler: run under the names of conda, mamba and micromamba, since none can be had here.
+"""conda's command line over rattler, installed as conda, mamba and micromamba, which are not available to the tests.
 
-It solves, downloads and links as conda does, in the forms of conda's own documentation: ``install`` with
-specifications, ``--revision`` or ``--file``, ``remove --force``, ``--dry-run --json``, ``conda-meta/history``. It
-stands in for the program alone: the packages, the channel, the prefix and its records are real.
+It solves, downloads and links as conda documents: ``install`` with specifications, ``--revision`` or ``--file``,
+``remove --force``, ``--dry-run --json``, ``conda-meta/history``. Only the program is a stand-in: the packages, the
+channel, the prefix and its records are real.
 
-    CONDA_CHANNEL_ALIAS    where a channel's name is looked for, as conda has it
-    FAIL_AFTER=N           ends with an error after N packages of an install were taken out
-    DEAF=1                 takes --revision and does nothing, as mamba did before 2025
+    CONDA_CHANNEL_ALIAS    base URL of channels, as in conda
+    FAIL_AFTER=N           fails after an install has removed N packages
+    IGNORE_REVISION=1      accepts --revision and does nothing, as mamba did before 2025
 """
 
 from __future__ import annotations
@@ -39,102 +39,109 @@ def main() -> int:
     parser.add_argument("--revision", type=int)
     parser.add_argument("--file", type=Path)
     parser.add_argument("specs", nargs="*")
-    given = parser.parse_args(sys.argv[2:])
-    given.command = sys.argv[1]
-    assert given.command in ("install", "remove")
-    assert given.yes
-    assert given.json
+    options = parser.parse_args(sys.argv[2:])
+    options.command = sys.argv[1]
+    assert options.command in ("install", "remove")
+    assert options.yes
+    assert options.json
     try:
-        return asyncio.run(run(given))
+        return asyncio.run(run(options))
     except SolverError as error:
         return refuse(str(error))
 
 
-def refuse(why: str) -> int:
-    """In the words of each family."""
+def refuse(reason: str) -> int:
+    """Prints an error in the format of each program."""
     if NAME == "conda":
-        answer: dict[str, Any] = {"error": why, "exception_name": "LibMambaUnsatisfiableError", "message": why}
+        answer: dict[str, Any] = {"error": reason, "exception_name": "LibMambaUnsatisfiableError", "message": reason}
     else:
-        answer = {"success": False, "solver_problems": [why]}
+        answer = {"success": False, "solver_problems": [reason]}
     sys.stdout.write(json.dumps(answer))
     return 1
 
 
-async def run(given: argparse.Namespace) -> int:
-    there = [PrefixRecord.from_path(path) for path in sorted((given.prefix / "conda-meta").glob("*.json"))]
-    if given.command == "remove":
-        wanted: list[Any] = [entry for entry in there if entry.name.normalized not in given.specs]
-    elif given.revision is not None:
-        wanted = there if os.environ.get("DEAF") else await exact(state(given.prefix, given.revision))
-    elif given.file is not None:
-        first, *urls = given.file.read_text(encoding="utf-8").split()
+async def run(options: argparse.Namespace) -> int:
+    installed = [PrefixRecord.from_path(path) for path in sorted((options.prefix / "conda-meta").glob("*.json"))]
+    if options.command == "remove":
+        requested: list[Any] = [entry for entry in installed if entry.name.normalized not in options.specs]
+    elif options.revision is not None:
+        requested = (
+            installed
+            if os.environ.get("IGNORE_REVISION")
+            else await find_exact(packages_at(options.prefix, options.revision))
+        )
+    elif options.file is not None:
+        first, *urls = options.file.read_text(encoding="utf-8").split()
         assert first == "@EXPLICIT"
-        coming = await exact({stem(url) for url in urls})
-        names = {entry.name.normalized for entry in coming}
-        wanted = [entry for entry in there if entry.name.normalized not in names] + coming
+        explicit = await find_exact({stem(url) for url in urls})
+        names = {entry.name.normalized for entry in explicit}
+        requested = [entry for entry in installed if entry.name.normalized not in names] + explicit
     else:
-        wanted = await solved(given, there)
-    return await change(given, there, wanted)
+        requested = await solve_specs(options, installed)
+    return await apply_change(options, installed, requested)
 
 
-def sources(names: list[str]) -> list[str]:
+def channel_urls(names: list[str]) -> list[str]:
     alias = os.environ["CONDA_CHANNEL_ALIAS"]
     return [f"{alias}/{name}" for name in names]
 
 
-async def solved(given: argparse.Namespace, there: list[PrefixRecord]) -> list[RepoDataRecord]:
+async def solve_specs(options: argparse.Namespace, installed: list[PrefixRecord]) -> list[RepoDataRecord]:
     return await solve(
-        sources(given.channel),
-        [*given.specs, *(entry.name.normalized for entry in there)],
+        channel_urls(options.channel),
+        [*options.specs, *(entry.name.normalized for entry in installed)],
         platforms=[Subdir("linux-64"), Subdir("noarch")],
-        locked_packages=list(there),
-        pinned_packages=list(there) if given.freeze_installed else None,
+        locked_packages=list(installed),
+        pinned_packages=list(installed) if options.freeze_installed else None,
     )
 
 
-async def exact(stems: set[str]) -> list[RepoDataRecord]:
-    """The packages of these names, versions and builds."""
+async def find_exact(stems: set[str]) -> list[RepoDataRecord]:
+    """Returns the packages with these names, versions and builds."""
     parts = (text.rsplit("-", 2) for text in sorted(stems))
     specs = [f"{name}[version='=={release}',build='{build}']" for name, release, build in parts]
-    found = await solve(sources(["conda-forge"]), specs, platforms=[Subdir("linux-64"), Subdir("noarch")])
-    return [entry for entry in found if f"{entry.name.normalized}-{entry.version}-{entry.build}" in stems]
+    records = await solve(channel_urls(["conda-forge"]), specs, platforms=[Subdir("linux-64"), Subdir("noarch")])
+    return [entry for entry in records if f"{entry.name.normalized}-{entry.version}-{entry.build}" in stems]
 
 
 def stem(url: str) -> str:
     return url.split("#", maxsplit=1)[0].rsplit("/", 1)[-1].removesuffix(".tar.bz2").removesuffix(".conda")
 
 
-async def change(given: argparse.Namespace, there: list[PrefixRecord], wanted: list[Any]) -> int:
-    old = {f"{entry.name.normalized}-{entry.version}-{entry.build}": entry for entry in there}
-    new = {f"{entry.name.normalized}-{entry.version}-{entry.build}": entry for entry in wanted}
-    link, unlink = [told(new[name]) for name in new.keys() - old], [told(old[name]) for name in old.keys() - new]
-    again = given.file is not None
-    if not link and not unlink and not again:
+async def apply_change(options: argparse.Namespace, installed: list[PrefixRecord], requested: list[Any]) -> int:
+    old = {f"{entry.name.normalized}-{entry.version}-{entry.build}": entry for entry in installed}
+    new = {f"{entry.name.normalized}-{entry.version}-{entry.build}": entry for entry in requested}
+    link, unlink = (
+        [dist_record(new[name]) for name in new.keys() - old],
+        [dist_record(old[name]) for name in old.keys() - new],
+    )
+    explicit = options.file is not None
+    if not link and not unlink and not explicit:
         sys.stdout.write(json.dumps({"message": "All requested packages already installed.", "success": True}))
         return 0
     fetch = [
         {**entry, "size": new[f"{entry['name']}-{entry['version']}-{entry['build_string']}"].size} for entry in link
     ]
-    actions = {"FETCH": fetch, "LINK": link, "UNLINK": unlink, "PREFIX": str(given.prefix)}
-    if not given.dry_run:
+    actions = {"FETCH": fetch, "LINK": link, "UNLINK": unlink, "PREFIX": str(options.prefix)}
+    if not options.dry_run:
         sys.stdout.write('{"fetch": "cupy", "finished": true, "maxval": 1, "progress": 1}\n\0')
         failing = os.environ.get("FAIL_AFTER")
-        if failing is not None and given.command == "install" and given.revision is None and not again:
-            return await fall(given, there, int(failing))
-        names = {entry.name.normalized for entry in wanted} if again else None
+        if failing is not None and options.command == "install" and options.revision is None and not explicit:
+            return await fail_midway(options, installed, int(failing))
+        names = {entry.name.normalized for entry in requested} if explicit else None
         await install(
-            list(wanted), given.prefix, installed_packages=there, reinstall_packages=names, show_progress=False
+            list(requested), options.prefix, installed_packages=installed, reinstall_packages=names, show_progress=False
         )
-        remember(given.prefix, set(old), set(new))
+        append_history(options.prefix, set(old), set(new))
     sys.stdout.write(
-        json.dumps({"actions": actions, "dry_run": given.dry_run, "prefix": str(given.prefix), "success": True})
+        json.dumps({"actions": actions, "dry_run": options.dry_run, "prefix": str(options.prefix), "success": True})
     )
     return 0
 
 
-async def fall(given: argparse.Namespace, there: list[PrefixRecord], count: int) -> int:
-    """Ends in the middle: some packages are out, the new ones are not in, and the history knows of nothing."""
-    await install(list(there[count:]), given.prefix, installed_packages=there, show_progress=False)
+async def fail_midway(options: argparse.Namespace, installed: list[PrefixRecord], count: int) -> int:
+    """Fails midway: some packages are removed, no new one is linked, and the history has no entry."""
+    await install(list(installed[count:]), options.prefix, installed_packages=installed, show_progress=False)
     if os.environ.get("KILL_PARENT"):
         os.kill(os.getppid(), signal.SIGKILL)
         return 1
@@ -142,7 +149,7 @@ async def fall(given: argparse.Namespace, there: list[PrefixRecord], count: int)
     return 1
 
 
-def told(record: RepoDataRecord) -> dict[str, Any]:
+def dist_record(record: RepoDataRecord) -> dict[str, Any]:
     return {
         "base_url": "https://conda.anaconda.org/conda-forge",
         "build_number": record.build_number,
@@ -155,7 +162,7 @@ def told(record: RepoDataRecord) -> dict[str, Any]:
     }
 
 
-def state(prefix: Path, revision: int) -> set[str]:
+def packages_at(prefix: Path, revision: int) -> set[str]:
     current: set[str] = set()
     entries = re.split(r"==>.+?<==", (prefix / "conda-meta/history").read_text(encoding="utf-8"))[1:]
     if NAME != "conda":
@@ -170,7 +177,7 @@ def state(prefix: Path, revision: int) -> set[str]:
     return current
 
 
-def remember(prefix: Path, old: set[str], new: set[str]) -> None:
+def append_history(prefix: Path, old: set[str], new: set[str]) -> None:
     lines = ["==> 2026-01-01 00:00:00 <==", f"# cmd: {NAME} {' '.join(sys.argv[1:])}"]
     lines += [f"-conda-forge/noarch::{name}" for name in sorted(old - new)]
     lines += [f"+conda-forge/noarch::{name}" for name in sorted(new - old)]
@@ -181,4 +188,4 @@ def remember(prefix: Path, old: set[str], new: set[str]) -> None:
 if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
-    os._exit(code)  # rattler 0.28 sometimes crashes while the interpreter takes itself down
+    os._exit(code)  # rattler 0.28 sometimes crashes at interpreter shutdown

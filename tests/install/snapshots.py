@@ -1,4 +1,4 @@
-"""Machines that were recorded elsewhere, for the commands that decide for one."""
+"""Snapshots of other machines, for commands that take ``--snapshot``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from tests.install.sandbox import Ground
 
 
-def recording(ground: Ground, path: Path, **facts: str) -> Path:
-    """A recorded machine that differs from this one."""
-    target = ground.target("recorded", "numpy==2.1.0")
-    done = ground.gpuenv("probe", "--python", target, "-o", path)
-    assert done.returncode == 0, done.stderr
-    told = json.loads(path.read_text(encoding="utf-8"))
+def write_snapshot(ground: Ground, path: Path, **facts: str) -> Path:
+    """Writes a snapshot of this machine with some facts replaced."""
+    target = ground.target("snapshot", "numpy==2.1.0")
+    result = ground.gpuenv("probe", "--python", target, "-o", path)
+    assert result.returncode == 0, result.stderr
+    snapshot = json.loads(path.read_text(encoding="utf-8"))
     for fact, value in facts.items():
         part, name = fact.split("_")
-        told[part][name] = {"value": value, "source": "the test", "others": [], "reason": None}
-    path.write_text(json.dumps(told), encoding="utf-8")
+        snapshot[part][name] = {"value": value, "source": "the test", "others": [], "reason": None}
+    path.write_text(json.dumps(snapshot), encoding="utf-8")
     return path

@@ -13,7 +13,7 @@ import pytest
 
 from gpuenv.data import data_path
 from tests.install.sandbox import MACHINE, contents, versions
-from tests.install.snapshots import recording
+from tests.install.snapshots import write_snapshot
 from tests.install.test_install import NEW
 from tests.install.wheels import cupy, make_wheel
 
@@ -185,7 +185,7 @@ def test_a_hostile_archive_is_refused(ground: Ground, tmp_path: Path, member: tu
 
 def test_a_bundle_for_a_recorded_machine(ground: Ground, tmp_path: Path) -> None:
     """Of another Python and platform; this machine refuses it."""
-    file = recording(ground, tmp_path / "there.json", target_python="3.12.4", host_arch="aarch64")
+    file = write_snapshot(ground, tmp_path / "there.json", target_python="3.12.4", host_arch="aarch64")
     done = ground.gpuenv("bundle", "--snapshot", file, *MACHINE, "-o", tmp_path / "bundle")
     assert done.returncode == 0, done.stderr
     manifest = json.loads((tmp_path / "bundle/manifest.json").read_text(encoding="utf-8"))
@@ -198,7 +198,7 @@ def test_a_bundle_for_a_recorded_machine(ground: Ground, tmp_path: Path) -> None
 
 
 def test_a_bundle_for_a_recorded_machine_like_this_is_installed(ground: Ground, tmp_path: Path) -> None:
-    file = recording(ground, tmp_path / "there.json")
+    file = write_snapshot(ground, tmp_path / "there.json")
     done = ground.gpuenv("bundle", "--snapshot", file, *MACHINE, "-o", tmp_path / "bundle.tar")
     assert done.returncode == 0, done.stderr
     ground.index.close()
@@ -217,7 +217,7 @@ def test_a_bundle_for_a_recorded_machine_like_this_is_installed(ground: Ground, 
     ],
 )
 def test_what_nothing_can_be_collected_for(ground: Ground, tmp_path: Path, facts: dict[str, str], said: str) -> None:
-    file = recording(ground, tmp_path / "there.json", **facts)
+    file = write_snapshot(ground, tmp_path / "there.json", **facts)
     done = ground.gpuenv("bundle", "--snapshot", file, *MACHINE, "-o", tmp_path / "bundle")
     assert done.returncode in (3, 7), done.stderr
     assert said in done.stderr, done.stderr

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from tests.install.conda_sandbox import Conda
 
 __all__ = ["conda"]
-# Does as it is told, and leaves no room where the journals are; --revision and --file are asked for on the way back.
-FILLS = """#!/bin/sh
-{sound} "$@"
+# Runs conda, then fills the file system of the journals; --revision and --file are used for the rollback.
+FILLS_DISK = """#!/bin/sh
+{conda} "$@"
 code=$?
 case " $* " in *" --dry-run "*|*" --version "*) ;; *) head -c 4M /dev/zero >{journals}/filling 2>/dev/null ;; esac
 exit $code
@@ -27,58 +27,58 @@ exit $code
 
 
 @contextmanager
-def small(conda: Conda) -> Iterator[Path]:
-    """Room for a few journals alone."""
+def small_journal_disk(conda: Conda) -> Iterator[Path]:
+    """Mounts a file system with space for only a few journals."""
     with mounted(conda.prefix / ".gpuenv", "-t", "tmpfs", "-o", "size=400k,mode=700", "tmpfs") as journals:
         yield journals
 
 
-def fill_afterwards(conda: Conda, journals: Path) -> None:
+def fill_disk_after_conda(conda: Conda, journals: Path) -> None:
     program = conda.folder / "conda/conda"
-    sound = conda.folder / "sound/conda"
-    sound.parent.mkdir()
-    program.rename(sound)
-    program.write_text(FILLS.format(sound=sound, journals=journals), encoding="utf-8")
+    original = conda.folder / "sound/conda"
+    original.parent.mkdir()
+    program.rename(original)
+    program.write_text(FILLS_DISK.format(conda=original, journals=journals), encoding="utf-8")
     program.chmod(0o755)
 
 
-def test_a_disk_that_is_full_at_the_end_is_a_failure_of_the_install(conda: Conda) -> None:
+def test_an_install_that_fills_the_disk_fails_and_is_restored(conda: Conda) -> None:
     before = conda.files()
-    with small(conda) as journals:
-        fill_afterwards(conda, journals)
-        code, told = conda.install()
-        assert (code, told["schema"], told["status"]) == (4, "gpuenv.outcome/1", "restored"), told
-        assert "No space left" in told["message"]
-        assert "the former packages were restored" in told["message"]
+    with small_journal_disk(conda) as journals:
+        fill_disk_after_conda(conda, journals)
+        code, outcome = conda.install()
+        assert (code, outcome["schema"], outcome["status"]) == (4, "gpuenv.outcome/1", "restored"), outcome
+        assert "No space left" in outcome["message"]
+        assert "the former packages were restored" in outcome["message"]
         assert conda.packages() == FORMER
     assert conda.files() == before
 
 
-def test_what_cannot_be_put_back_for_want_of_room_is_put_back_when_there_is_some(conda: Conda) -> None:
-    """The list of the exact packages has no room either: conda's revisions lead nowhere in one that is deaf."""
+def test_a_restore_that_lacks_space_is_finished_once_there_is_space(conda: Conda) -> None:
+    """There is no space for the list of exact packages either, and conda ignores --revision."""
     before = conda.files()
-    with small(conda) as journals:
-        fill_afterwards(conda, journals)
-        code, told = conda.install(DEAF="1")
-        assert (code, told["status"]) == (4, "not-restored"), told
-        assert any("No space left" in text for text in told["not_restored"])
+    with small_journal_disk(conda) as journals:
+        fill_disk_after_conda(conda, journals)
+        code, outcome = conda.install(IGNORE_REVISION="1")
+        assert (code, outcome["status"]) == (4, "not-restored"), outcome
+        assert any("No space left" in text for text in outcome["not_restored"])
         (journals / "filling").unlink()
         (conda.folder / "sound/conda").replace(conda.folder / "conda/conda")
-        done = conda.gpuenv("rollback", "--python", conda.prefix, "--list", DEAF="1")
-        assert done.returncode == 0, done.stderr
-        assert "was rolled back" in done.stderr
+        result = conda.gpuenv("rollback", "--python", conda.prefix, "--list", IGNORE_REVISION="1")
+        assert result.returncode == 0, result.stderr
+        assert "was rolled back" in result.stderr
         assert conda.packages() == FORMER
         assert conda.files() == before
 
 
-def test_a_rollback_without_room_to_note_it_changes_nothing(conda: Conda) -> None:
-    with small(conda) as journals:
+def test_a_rollback_without_space_for_its_journal_changes_nothing(conda: Conda) -> None:
+    with small_journal_disk(conda) as journals:
         assert conda.install()[0] == 0
         subprocess.run(["dd", "if=/dev/zero", f"of={journals}/filling", "bs=4k"], check=False, capture_output=True)
-        done = conda.gpuenv("rollback", "--python", conda.prefix, "--format", "json", "--no-redact")
-        told = json.loads(done.stdout)
-        assert (done.returncode, told["status"]) == (4, "failed"), done.stderr
-        assert "No space left" in told["message"]
-        assert told["message"].endswith("; nothing was changed")
-        assert "Free space" in told["remedy"]
+        result = conda.gpuenv("rollback", "--python", conda.prefix, "--format", "json", "--no-redact")
+        outcome = json.loads(result.stdout)
+        assert (result.returncode, outcome["status"]) == (4, "failed"), result.stderr
+        assert "No space left" in outcome["message"]
+        assert outcome["message"].endswith("; nothing was changed")
+        assert "Free space" in outcome["remedy"]
         assert conda.packages()["cupy"] == "14.1.1"

@@ -166,7 +166,7 @@ def test_pip_asks_no_index_without_a_network(ground: Ground) -> None:
     target = ground.target("pip", pip=True)
     told, _ = ended(ground, "install", "--python", target, "--yes", *MACHINE, "--installer", "pip", "--offline")
     assert told["exit_code"] == 4
-    assert not [path for path in ground.index.asked if "cupy" in path]
+    assert not [path for path in ground.index.requests if "cupy" in path]
     assert "leave out --offline" in told["remedy"]
     assert "gpuenv install --python" in told["remedy"], "the bundle, for this target"
     assert "Fill the cache" not in told["remedy"], "pip asks no index, so that a full one helps nobody"

@@ -41,7 +41,7 @@ def test_a_wheel_that_is_not_what_the_index_told(ground: Ground, tmp_path: Path,
     other = make_wheel(tmp_path, cupy("cupy-cuda12x", "14.2.0", ctk="12", numpy="numpy>=1"))
     assert other.name == CUPY
     content = other.read_bytes()
-    ground.index.instead[CUPY] = content[: len(content) // 2] if fault == "cut" else content
+    ground.index.replacements[CUPY] = content[: len(content) // 2] if fault == "cut" else content
     done = ground.install(target, "--installer", installer)
     assert done.returncode == 4, done.stderr
     assert done.stdout == ""
@@ -62,7 +62,9 @@ def test_an_index_that_is_gone(ground: Ground) -> None:
 
 def test_a_wheel_whose_record_lies(tmp_path: Path, ground: Ground) -> None:
     """Its bytes are those that the index tells, and one of its files is not what its RECORD says."""
-    liar = Package(RIGHT.name, RIGHT.release, RIGHT.requires, RIGHT.extras, RIGHT.files, lies=("cupy/part3.py",))
+    liar = Package(
+        RIGHT.name, RIGHT.release, RIGHT.requires, RIGHT.extras, RIGHT.files, wrong_digests=("cupy/part3.py",)
+    )
     with with_another(liar, tmp_path, ground) as lying:
         target = lying.target("record", *BEFORE[:1])
         before = contents(target)

@@ -38,7 +38,7 @@ def test_credentials_are_used_and_told_nowhere(ground: Ground, tmp_path: Path, i
     given = {"UV_DEFAULT_INDEX": address, "PIP_INDEX_URL": address}
     if fails:
         other = make_wheel(tmp_path, cupy("cupy-cuda12x", "14.2.0", ctk="12", numpy="numpy>=1"))
-        ground.index.instead[CUPY] = other.read_bytes()
+        ground.index.replacements[CUPY] = other.read_bytes()
     plan = ground.gpuenv("install", "--python", target, "--dry-run", "-v", *MACHINE, "--installer", installer, **given)
     assert plan.returncode in ((0, 4) if fails else (0,)), plan.stderr  # an old pip looks into the wheel at once
     done = ground.install(target, "--installer", installer, "-v", "--format", "json", "--no-redact", **given)
@@ -84,7 +84,7 @@ def test_an_installed_name_is_no_option(ground: Ground, installer: str, evil: st
     (site / "evil-1.0.dist-info/METADATA").write_text(text, encoding="utf-8")
     done = ground.install(target, "--installer", installer)
     assert done.returncode == 0, done.stderr
-    assert ground.index.asked
+    assert ground.index.requests
 
 
 def test_a_record_that_names_what_is_outside_is_not_followed(ground: Ground, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.install.sandbox import MACHINE, contents, outcome, run, versions
+from tests.install.sandbox import MACHINE, contents, install_outcome, run, versions
 from tests.install.wheels import Package, make_wheel
 from tests.probe.pythons import python
 
@@ -23,7 +23,7 @@ NEW = {"cuda-toolkit": "12.9.2", "cupy-cuda12x": "14.2.0", "numpy": "2.1.0", "nv
 def test_a_fresh_environment(ground: Ground, installer: str) -> None:
     target = ground.target("fresh", pip=installer == "pip")
     before = contents(target)
-    code, told = outcome(ground, target, "--installer", installer)
+    code, told = install_outcome(ground, target, "--installer", installer)
     assert (code, told["status"], told["schema"]) == (0, "installed", "gpuenv.outcome/1"), told["message"]
     assert versions(target) == NEW
     proven = {proof["name"]: proof["passed"] for proof in told["proofs"]}
@@ -45,7 +45,7 @@ def test_a_fresh_environment(ground: Ground, installer: str) -> None:
 def test_what_bare_uv_installs_is_what_lands(ground: Ground) -> None:
     """File by file; a program names its own environment."""
     target, bare = ground.target("ours"), ground.target("bare")
-    assert outcome(ground, target)[0] == 0
+    assert install_outcome(ground, target)[0] == 0
     ground.add(bare, *(f"{name}=={release}" for name, release in NEW.items()))
     ours, theirs = (
         {path: told for path, told in contents(folder).items() if path.startswith("lib/")} for folder in (target, bare)
@@ -57,7 +57,7 @@ def test_what_bare_uv_installs_is_what_lands(ground: Ground) -> None:
 def test_both_lines_go_and_one_comes_back(ground: Ground) -> None:
     target = ground.target("both", "cupy-cuda11x==13.6.0", "cupy-cuda12x==14.2.0", "numpy==2.1.0")
     before = contents(target)
-    code, told = outcome(ground, target)
+    code, told = install_outcome(ground, target)
     assert (code, told["status"]) == (0, "installed"), told["message"]
     reasons = {entry["name"]: entry["reason"] for entry in told["plan"]["remove"]}
     assert reasons == {"cupy-cuda11x": "other-cupy-line", "cupy-cuda12x": "shares-files-with-another-line"}
@@ -71,13 +71,13 @@ def test_both_lines_go_and_one_comes_back(ground: Ground) -> None:
 
 def test_stray_cuda_goes_unless_it_is_needed(ground: Ground) -> None:
     stray = ground.target("stray", "nvidia-cuda-nvrtc==13.5.37")
-    _, told = outcome(ground, stray)
+    _, told = install_outcome(ground, stray)
     assert [(e["name"], e["reason"]) for e in told["plan"]["remove"]] == [
         ("nvidia-cuda-nvrtc", "cuda-of-another-major")
     ]
     assert versions(stray) == NEW
     needed = ground.target("needed", "nvidia-cuda-nvrtc==13.5.37", "torch==2.6.0")
-    _, told = outcome(ground, needed)
+    _, told = install_outcome(ground, needed)
     assert told["plan"]["remove"] == []
     assert "nvidia-cuda-nvrtc 13.5.37 is of another CUDA major version" in told["plan"]["notes"][0]
     # CuPy 14 would take that NVRTC for its own; 13 does not look among the packages.
@@ -89,7 +89,7 @@ def test_stray_cuda_goes_unless_it_is_needed(ground: Ground) -> None:
 def test_what_another_package_pins_is_not_moved(ground: Ground) -> None:
     """NumPy 1 is held by a package: the resolver takes the CuPy that can live with it, and nothing moves."""
     target = ground.target("held", "numpy==1.26.4", "old-science==1.0")
-    code, told = outcome(ground, target)
+    code, told = install_outcome(ground, target)
     assert code == 0, told["message"]
     assert versions(target) == {"cupy-cuda12x": "13.6.0", "numpy": "1.26.4", "old-science": "1.0"}
 
@@ -121,21 +121,21 @@ def test_what_cannot_live_together_is_told_and_left(ground: Ground) -> None:
 
 def test_nothing_to_do_is_nothing_done(ground: Ground) -> None:
     target = ground.target("twice")
-    assert outcome(ground, target)[0] == 0
+    assert install_outcome(ground, target)[0] == 0
     before = contents(target)
-    code, told = outcome(ground, target)
+    code, told = install_outcome(ground, target)
     assert (code, told["status"], told["transaction"]) == (0, "unchanged", None)
     assert contents(target) == before
 
 
 def test_damaged_files_are_put_in_anew(ground: Ground) -> None:
     target = ground.target("damaged")
-    outcome(ground, target)
+    install_outcome(ground, target)
     whole = contents(target)
     (site,) = target.glob("lib/python*/site-packages")
     (site / "cupy/part3.py").unlink()
     (site / "cupy/nobody.py").write_text("left behind\n", encoding="utf-8")
-    code, told = outcome(ground, target)
+    code, told = install_outcome(ground, target)
     assert code == 0
     assert [entry["path"] for entry in told["plan"]["leftovers"]] == [
         str((site / "cupy/nobody.py").relative_to(target))
@@ -189,12 +189,12 @@ def test_a_line_that_another_package_needs_is_not_taken_from_it(ground: Ground) 
     """It is told before anything is downloaded."""
     target = ground.target("needed", "cupy-cuda11x==13.6.0", "numpy==2.1.0")
     ground.add(target, str(make_wheel(ground.folder, Package("old-tool", "1.0", ("cupy-cuda11x",)))))
-    before, asked = contents(target), len(ground.index.asked)
+    before, asked = contents(target), len(ground.index.requests)
     done = ground.gpuenv("install", "--python", target, "--dry-run", *MACHINE)
     assert done.returncode == 3, done.stderr
     assert "old-tool needs cupy-cuda11x" in done.stderr
     assert "Install into a separate environment" in done.stderr
-    assert (contents(target), len(ground.index.asked)) == (before, asked)
+    assert (contents(target), len(ground.index.requests)) == (before, asked)
 
 
 @pytest.mark.parametrize("command", ["install", "lock"])
@@ -247,23 +247,25 @@ _ELSEWHERE = {"PIP_USER": "1", "PIP_PLATFORM": "win_amd64", "PIP_PYTHON_VERSION"
 
 
 def test_warnings_that_end_a_program_do_not_end_pip(ground: Ground) -> None:
-    code, told = outcome(ground, ground.target("strict", pip=True), "--installer", "pip", PYTHONWARNINGS="error")
+    code, told = install_outcome(
+        ground, ground.target("strict", pip=True), "--installer", "pip", PYTHONWARNINGS="error"
+    )
     assert code == 0, told
 
 
 def test_variables_that_lead_elsewhere_are_not_followed(ground: Ground, tmp_path: Path) -> None:
     target = ground.target("here", pip=True)
-    code, _ = outcome(ground, target, "--installer", "pip", PIP_TARGET=str(tmp_path / "there"), **_ELSEWHERE)
+    code, _ = install_outcome(ground, target, "--installer", "pip", PIP_TARGET=str(tmp_path / "there"), **_ELSEWHERE)
     assert code == 0
     assert versions(target) == NEW
     assert not (tmp_path / "there").exists()
     other = ground.target("uv-here")
-    assert outcome(ground, other, UV_SYSTEM_PYTHON="1", UV_PYTHON="/usr/bin/python3")[0] == 0
+    assert install_outcome(ground, other, UV_SYSTEM_PYTHON="1", UV_PYTHON="/usr/bin/python3")[0] == 0
     assert versions(other) == NEW
 
 
 def test_the_program_that_was_installed_runs(ground: Ground) -> None:
     target = ground.target("runs")
-    outcome(ground, target)
+    install_outcome(ground, target)
     told = run([str(target / "bin/python"), "-B", "-c", "import cupy; print(cupy.__line__)"], {"PATH": os.defpath})
     assert told == "cupy-cuda12x\n"

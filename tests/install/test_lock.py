@@ -13,7 +13,7 @@ import pytest
 from gpuenv.files import parse_toml
 from gpuenv.install.lockfile import parse_pylock
 from tests.install.sandbox import MACHINE, contents, versions
-from tests.install.snapshots import recording
+from tests.install.snapshots import write_snapshot
 from tests.install.test_install import NEW
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ def test_what_is_locked_is_what_is_installed(ground: Ground, tmp_path: Path, for
     assert not (target / ".gpuenv").exists()
     address = ground.index.address.partition("/")[0]
     assert (address in file.read_text(encoding="utf-8")) == (form == "pylock")
-    asked = len(ground.index.asked)
+    asked = len(ground.index.requests)
     done = ground.install(target, "--locked", file)
     assert done.returncode == 0, done.stderr
     assert versions(target) == NEW
-    assert len(ground.index.asked) > asked, "the wheels came from the index"
+    assert len(ground.index.requests) > asked, "the wheels came from the index"
 
 
 def test_pip_locks_as_requirements(ground: Ground) -> None:
@@ -59,11 +59,11 @@ def test_pip_locks_as_requirements(ground: Ground) -> None:
     assert done.returncode == 0, done.stderr
     for name, release in NEW.items():
         assert f"{name}=={release} \\\n    --hash=sha256:" in done.stdout
-    asked = len(ground.index.asked)
+    asked = len(ground.index.requests)
     refused = ground.gpuenv(*command)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "--format requirements" in refused.stderr
-    assert len(ground.index.asked) == asked, "that is said before pip has worked for a minute"
+    assert len(ground.index.requests) == asked, "that is said before pip has worked for a minute"
 
 
 def test_a_lock_is_followed_where_the_resolver_would_choose_otherwise(ground: Ground, tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_what_a_lock_for_another_machine_lacks_is_told(ground: Ground, given: tu
 
 
 def test_a_lock_for_a_recorded_machine_keeps_what_is_there(ground: Ground, tmp_path: Path) -> None:
-    file = recording(ground, tmp_path / "there.json", target_numpy="1.26.4")
+    file = write_snapshot(ground, tmp_path / "there.json", target_numpy="1.26.4")
     told = json.loads(file.read_text(encoding="utf-8"))
     told["target"]["packages"]["numpy"] = "1.26.4"
     file.write_text(json.dumps(told), encoding="utf-8")

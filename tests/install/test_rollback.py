@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.install.sandbox import contents, outcome
+from tests.install.sandbox import contents, install_outcome
 
 if TYPE_CHECKING:
     from tests.install.sandbox import Ground
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 def test_installs_can_be_listed_and_undone_in_turn(ground: Ground) -> None:
     target = ground.target("history", "cupy-cuda11x==13.6.0", "numpy==2.1.0")
     first = contents(target)
-    outcome(ground, target)
+    install_outcome(ground, target)
     second = contents(target)
     (site,) = target.glob("lib/python*/site-packages")
     (site / "cupy/part3.py").unlink()
-    outcome(ground, target)
+    install_outcome(ground, target)
     listed = json.loads(ground.gpuenv("rollback", "--python", target, "--list", "--format", "json").stdout)
     assert [entry["number"] for entry in listed["installs"]] == ["0002", "0001"]
     assert listed["installs"][1]["former"]["cupy-cuda11x"] == "13.6.0"
@@ -34,7 +34,7 @@ def test_installs_can_be_listed_and_undone_in_turn(ground: Ground) -> None:
 
 def test_a_rollback_names_the_kind_of_its_target_as_the_install_did(ground: Ground) -> None:
     target = ground.target("kind")
-    _, installed = outcome(ground, target)
+    _, installed = install_outcome(ground, target)
     plan = json.loads(ground.gpuenv("rollback", "--python", target, "--dry-run", "--format", "json").stdout)
     done = json.loads(ground.gpuenv("rollback", "--python", target, "--format", "json").stdout)
     assert [told["target"]["kind"] for told in (installed, plan, done)] == ["venv", "venv", "venv"]
@@ -42,7 +42,7 @@ def test_a_rollback_names_the_kind_of_its_target_as_the_install_did(ground: Grou
 
 def test_what_others_have_changed_since_is_not_rolled_over(ground: Ground) -> None:
     target = ground.target("changed")
-    outcome(ground, target)
+    install_outcome(ground, target)
     (site,) = target.glob("lib/python*/site-packages")
     (site / "cupy/__init__.py").write_text("__version__ = 'mine'\n", encoding="utf-8")
     before = contents(target)
@@ -57,7 +57,7 @@ def test_what_others_have_put_into_a_new_folder_stays_and_is_no_failure(ground: 
     """CUDA's wheels share the folder nvidia/: one that comes later keeps it."""
     target = ground.target("shared")
     before = contents(target)
-    outcome(ground, target)
+    install_outcome(ground, target)
     (site,) = target.glob("lib/python*/site-packages")
     (site / theirs).parent.mkdir(exist_ok=True)
     (site / theirs).write_text("theirs\n", encoding="utf-8")
@@ -66,4 +66,4 @@ def test_what_others_have_put_into_a_new_folder_stays_and_is_no_failure(ground: 
     left = {str(Path(site, *Path(theirs).parts[:count]).relative_to(target)) for count in (1, 2, 3)}
     assert set(contents(target)) - set(before) <= left
     assert (site / theirs).exists()
-    outcome(ground, target)
+    install_outcome(ground, target)
