@@ -37,7 +37,7 @@ def test_an_install_follows_its_specifications_and_is_rolled_back(conda: Conda, 
         "doctor": True,
         "smoke test": None,
     }
-    assert any("young" in note for note in outcome["plan"]["notes"])
+    assert any("experimental" in note for note in outcome["plan"]["notes"])
     assert outcome["plan"]["moves"] == []
     listed = json.loads(conda.gpuenv("rollback", "--python", conda.prefix, "--list", "--format", "json").stdout)
     assert "cupy 14.1.1" in listed["installs"][0]["summary"]
@@ -49,12 +49,18 @@ def test_an_install_follows_its_specifications_and_is_rolled_back(conda: Conda, 
     assert "--revision=0" in history
 
 
-def test_a_dry_run_shows_the_plan_and_that_conda_support_is_young(conda: Conda) -> None:
+def test_a_dry_run_shows_the_plan_and_the_note_on_conda_support(conda: Conda) -> None:
     before = contents(conda.prefix)
     result = conda.gpuenv("install", "--python", conda.prefix, "--dry-run", *MACHINE, "-v")
     assert result.returncode == 0, result.stderr
     text = " ".join(result.stdout.split())
-    for part in ("+ cupy 14.1.1", "cuda-version 12.9 (now 13.0)", "young", "--channel=conda-forge", "gpuenv rollback"):
+    for part in (
+        "+ cupy 14.1.1",
+        "cuda-version 12.9 (now 13.0)",
+        "experimental",
+        "--channel=conda-forge",
+        "gpuenv rollback",
+    ):
         assert part in text, (part, text)
     assert contents(conda.prefix) == before
 
@@ -63,7 +69,7 @@ def test_an_install_without_a_terminal_needs_yes(conda: Conda) -> None:
     before = contents(conda.prefix)
     result = conda.gpuenv("install", "--python", conda.prefix, *MACHINE)
     assert result.returncode == 2
-    assert "young" in result.stdout
+    assert "experimental" in result.stdout
     assert "--yes" in result.stderr
     assert {path: state for path, state in contents(conda.prefix).items() if ".gpuenv" not in path} == before
 
@@ -116,7 +122,9 @@ def test_the_plan_of_a_rollback_names_its_installer(conda: Conda) -> None:
     result = conda.gpuenv("rollback", "--python", conda.prefix, "--dry-run")
     assert result.returncode == 0, result.stderr
     assert "installer conda 25.9.1" in result.stdout
-    assert "install 0001: conda 25.9.1 puts the former packages back" in " ".join(result.stdout.split())
+    assert "install 0001: conda 25.9.1 restores the former packages from its cache or its channels" in " ".join(
+        result.stdout.split()
+    )
     assert "0 files" not in result.stdout
 
 

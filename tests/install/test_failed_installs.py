@@ -20,65 +20,69 @@ if TYPE_CHECKING:
 NOTHING_FITS = ("--assume", "driver=none", "--assume", "gpu=none")
 
 
-def ended(ground: Ground, *arguments: str | Path, **variables: str) -> tuple[Any, str]:
-    """The outcome of a command that ends early, held against its schema, and what stands on standard error."""
-    done = ground.gpuenv(*arguments, "--format", "json", "--no-redact", **variables)
-    assert done.stdout, done.stderr
-    told = json.loads(done.stdout)
-    assert (told["schema"], told["exit_code"]) == ("gpuenv.outcome/1", done.returncode)
+def failed_outcome(ground: Ground, *arguments: str | Path, **variables: str) -> tuple[Any, str]:
+    """Runs a failing command and returns its outcome, checked against the schema, and its standard error."""
+    result = ground.gpuenv(*arguments, "--format", "json", "--no-redact", **variables)
+    assert result.stdout, result.stderr
+    outcome = json.loads(result.stdout)
+    assert (outcome["schema"], outcome["exit_code"]) == ("gpuenv.outcome/1", result.returncode)
     schema = json.loads(gpuenv("schema", "outcome").stdout)
-    jsonschema.Draft202012Validator(schema).validate(told)
-    said = " ".join(done.stderr.split())
-    assert " ".join(told["message"].split()) in said
-    assert (told["remedy"] or "") in said
-    return told, said
+    jsonschema.Draft202012Validator(schema).validate(outcome)
+    stderr = " ".join(result.stderr.split())
+    assert " ".join(outcome["message"].split()) in stderr
+    assert (outcome["remedy"] or "") in stderr
+    return outcome, stderr
 
 
 @pytest.fixture
 def closed_index() -> str:
-    """The address of an index that nobody serves."""
+    """Returns the URL of an index that is not served."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{listener.getsockname()[1]}/simple"
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",)], ids=" ".join)
-def test_an_index_out_of_reach_changes_nothing_and_says_so(
+def test_an_unreachable_index_is_reported_and_changes_nothing(
     ground: Ground, closed_index: str, options: tuple[str, ...]
 ) -> None:
     target = ground.target("unreached", "numpy==2.1.0")
     before = contents(target)
-    told, _ = ended(ground, "install", "--python", target, "--yes", *options, *MACHINE, UV_DEFAULT_INDEX=closed_index)
-    assert (told["exit_code"], told["status"], told["transaction"]) == (4, "failed", None)
-    assert told["message"].endswith("; nothing was changed")
-    assert "network, proxy and index settings" in told["remedy"]
+    outcome, _ = failed_outcome(
+        ground, "install", "--python", target, "--yes", *options, *MACHINE, UV_DEFAULT_INDEX=closed_index
+    )
+    assert (outcome["exit_code"], outcome["status"], outcome["transaction"]) == (4, "failed", None)
+    assert outcome["message"].endswith("; nothing was changed")
+    assert "network, proxy and index settings" in outcome["remedy"]
     assert contents(target) == before
 
 
-def test_an_installer_without_time_changes_nothing_and_says_so(ground: Ground) -> None:
-    """The index takes the call and never answers."""
+def test_an_installer_timeout_is_reported_and_changes_nothing(ground: Ground) -> None:
+    """The index accepts the connection and never answers."""
     target = ground.target("hurried", "numpy==2.1.0")
     before = contents(target)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/simple"
-        words = ("--installer", "uv", "--install-timeout", "4")
-        told, _ = ended(ground, "install", "--python", target, "--yes", *MACHINE, *words, UV_DEFAULT_INDEX=address)
-    assert (told["exit_code"], told["status"]) == (4, "failed")
-    assert "timed out after" in told["message"]
-    assert told["message"].endswith("; nothing was changed")
+        command = ("--installer", "uv", "--install-timeout", "4")
+        outcome, _ = failed_outcome(
+            ground, "install", "--python", target, "--yes", *MACHINE, *command, UV_DEFAULT_INDEX=address
+        )
+    assert (outcome["exit_code"], outcome["status"]) == (4, "failed")
+    assert "timed out after" in outcome["message"]
+    assert outcome["message"].endswith("; nothing was changed")
     assert contents(target) == before
 
 
-def test_where_no_wheel_fits_the_outcome_says_why(ground: Ground) -> None:
+def test_an_outcome_says_why_no_wheel_fits(ground: Ground) -> None:
     target = ground.target("none")
-    told, _ = ended(ground, "install", "--python", target, "--yes", *NOTHING_FITS)
-    assert (told["exit_code"], told["status"]) == (3, "failed")
-    assert "nothing was changed" in told["message"]
-    assert "--assume driver=" in told["remedy"]
+    outcome, _ = failed_outcome(ground, "install", "--python", target, "--yes", *NOTHING_FITS)
+    assert (outcome["exit_code"], outcome["status"]) == (3, "failed")
+    assert "nothing was changed" in outcome["message"]
+    assert "--assume driver=" in outcome["remedy"]
 
 
 @pytest.mark.parametrize("command", [("install", "--yes"), ("rollback",)], ids=" ".join)
-def test_a_target_that_cannot_be_used_has_an_outcome(ground: Ground, command: tuple[str, ...]) -> None:
+def test_an_unusable_target_has_an_outcome(ground: Ground, command: tuple[str, ...]) -> None:
     target = ground.target("broken")
     for interpreter in target.glob("bin/python*"):
         interpreter.unlink()
@@ -86,37 +90,37 @@ def test_a_target_that_cannot_be_used_has_an_outcome(ground: Ground, command: tu
     (target / "bin/python").unlink()
     (target / "bin/python").write_text("#!/bin/sh\nexit 3\n", encoding="utf-8")
     (target / "bin/python").chmod(0o755)
-    told, _ = ended(ground, *command, "--python", target)
-    assert (told["exit_code"], told["status"]) == (7, "failed")
+    outcome, _ = failed_outcome(ground, *command, "--python", target)
+    assert (outcome["exit_code"], outcome["status"]) == (7, "failed")
 
 
 @pytest.mark.parametrize("options", [(), ("0009",), ("--dry-run",)], ids=" ".join)
-def test_what_cannot_be_rolled_back_has_an_outcome(ground: Ground, options: tuple[str, ...]) -> None:
+def test_a_rollback_without_an_install_has_an_outcome(ground: Ground, options: tuple[str, ...]) -> None:
     target = ground.target("new")
-    told, _ = ended(ground, "rollback", "--python", target, *options)
-    assert (told["exit_code"], told["status"]) == (4, "failed")
-    assert "no install to roll back" in told["message"]
-    assert told["message"].endswith("; nothing was changed")
+    outcome, _ = failed_outcome(ground, "rollback", "--python", target, *options)
+    assert (outcome["exit_code"], outcome["status"]) == (4, "failed")
+    assert "no install to roll back" in outcome["message"]
+    assert outcome["message"].endswith("; nothing was changed")
 
 
-def test_a_rollback_that_ends_half_way_says_what_it_did(ground: Ground) -> None:
+def test_a_partial_rollback_reports_the_installs_it_undid(ground: Ground) -> None:
     target = ground.target("half", "cupy-cuda11x==13.6.0", "numpy==2.1.0")
     (site,) = target.glob("lib/python*/site-packages")
     assert ground.install(target).returncode == 0
     (site / "cupy/part3.py").unlink()
     assert ground.install(target).returncode == 0
-    (mine,) = site.glob("nvidia_cuda_nvrtc_cu12-*.dist-info/METADATA")  # came with the first
+    (mine,) = site.glob("nvidia_cuda_nvrtc_cu12-*.dist-info/METADATA")  # installed by 0001
     mine.write_text("mine", encoding="utf-8")
-    told, _ = ended(ground, "rollback", "--python", target, "0001")
-    assert (told["exit_code"], told["status"]) == (4, "not-restored")
-    assert "of install 0001 have been changed since" in told["message"]
-    assert told["message"].endswith("; before, 0002 was rolled back")
+    outcome, _ = failed_outcome(ground, "rollback", "--python", target, "0001")
+    assert (outcome["exit_code"], outcome["status"]) == (4, "not-restored")
+    assert "of install 0001 have been changed since" in outcome["message"]
+    assert outcome["message"].endswith("; before, 0002 was rolled back")
 
 
-def test_what_the_cache_lacks_is_the_installer_s_failure(ground: Ground) -> None:
-    """Without a network nothing can be said of what fits: the code is 4, and the cache and the cure are named."""
+def test_a_wheel_missing_from_the_cache_is_an_installer_failure(ground: Ground) -> None:
+    """Offline, what fits is unknown: the exit code is 4, and the message names the cache and the fix."""
     target, cache = ground.target("apart"), ground.folder / "empty"
-    told, _ = ended(
+    outcome, _ = failed_outcome(
         ground,
         "install",
         "--python",
@@ -128,45 +132,47 @@ def test_what_the_cache_lacks_is_the_installer_s_failure(ground: Ground) -> None
         "--offline",
         UV_CACHE_DIR=str(cache),
     )
-    assert (told["exit_code"], told["status"]) == (4, "failed")
-    assert f"its cache holds ({cache})" in told["message"]
-    assert "cannot be installed with the packages" not in told["message"]
-    assert "leave out --offline" in told["remedy"]
-    assert "gpuenv bundle" in told["remedy"]
+    assert (outcome["exit_code"], outcome["status"]) == (4, "failed")
+    assert f"its cache holds ({cache})" in outcome["message"]
+    assert "cannot be installed with the packages" not in outcome["message"]
+    assert "leave out --offline" in outcome["remedy"]
+    assert "gpuenv bundle" in outcome["remedy"]
 
 
 @pytest.mark.parametrize(
-    ("options", "variables", "cure"),
+    ("options", "variables", "fix"),
     [(("--offline",), {}, "leave out --offline"), ((), {"UV_OFFLINE": "1"}, "unset UV_OFFLINE")],
     ids=["option", "variable"],
 )
-def test_a_lock_without_files_fails_too(
-    ground: Ground, options: tuple[str, ...], variables: dict[str, str], cure: str
+def test_an_offline_lock_with_an_empty_cache_fails(
+    ground: Ground, options: tuple[str, ...], variables: dict[str, str], fix: str
 ) -> None:
     cache = ground.folder / "empty"
-    words = ("lock", "--python", str(ground.target("apart")), *MACHINE, "--installer", "uv", *options)
-    done = ground.gpuenv(*words, UV_CACHE_DIR=str(cache), **variables)
-    assert (done.returncode, done.stdout) == (4, "")
-    assert str(cache) in done.stderr
-    assert cure in done.stderr
+    command = ("lock", "--python", str(ground.target("apart")), *MACHINE, "--installer", "uv", *options)
+    result = ground.gpuenv(*command, UV_CACHE_DIR=str(cache), **variables)
+    assert (result.returncode, result.stdout) == (4, "")
+    assert str(cache) in result.stderr
+    assert fix in result.stderr
 
 
-def test_what_cannot_live_together_is_told_as_that_without_a_network_too(ground: Ground) -> None:
-    """All that is asked of is in the cache: then it is a conflict, and no want of files."""
+def test_a_conflict_is_reported_as_a_conflict_when_offline(ground: Ground) -> None:
+    """All required metadata is in the cache, so the failure is a conflict, not a missing file."""
     target = ground.target("conflict", "numpy==1.26.4", "old-science==1.0")
-    words = ("install", "--python", target, "--yes", *MACHINE, "--assume", "numpy=2.1.0", "--installer", "uv")
-    assert ended(ground, *words)[0]["exit_code"] == 3, "which fills the cache"
-    told, _ = ended(ground, *words, "--offline")
-    assert (told["exit_code"], told["status"]) == (3, "failed")
-    assert "cannot be installed with the packages" in told["message"]
-    assert told["message"].endswith("; nothing was changed")
+    command = ("install", "--python", target, "--yes", *MACHINE, "--assume", "numpy=2.1.0", "--installer", "uv")
+    assert failed_outcome(ground, *command)[0]["exit_code"] == 3, "fills the cache"
+    outcome, _ = failed_outcome(ground, *command, "--offline")
+    assert (outcome["exit_code"], outcome["status"]) == (3, "failed")
+    assert "cannot be installed with the packages" in outcome["message"]
+    assert outcome["message"].endswith("; nothing was changed")
 
 
-def test_pip_asks_no_index_without_a_network(ground: Ground) -> None:
+def test_pip_requests_no_packages_when_offline(ground: Ground) -> None:
     target = ground.target("pip", pip=True)
-    told, _ = ended(ground, "install", "--python", target, "--yes", *MACHINE, "--installer", "pip", "--offline")
-    assert told["exit_code"] == 4
+    outcome, _ = failed_outcome(
+        ground, "install", "--python", target, "--yes", *MACHINE, "--installer", "pip", "--offline"
+    )
+    assert outcome["exit_code"] == 4
     assert not [path for path in ground.index.requests if "cupy" in path]
-    assert "leave out --offline" in told["remedy"]
-    assert "gpuenv install --python" in told["remedy"], "the bundle, for this target"
-    assert "Fill the cache" not in told["remedy"], "pip asks no index, so that a full one helps nobody"
+    assert "leave out --offline" in outcome["remedy"]
+    assert "gpuenv install --python" in outcome["remedy"], "the bundle, for this target"
+    assert "Fill the cache" not in outcome["remedy"], "pip has no index to fill it from"
