@@ -1,4 +1,4 @@
-"""Killed installs: after the next command the environment is in the former or in the new state, never between."""
+"""Killed installs: after the next command the environment is in the former or the new state, never in between."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KILLED = -9
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """An environment with two lines and a stray wheel, and the library that ends a process at a given call."""
+    """An environment with two CuPy lines and a stray CUDA wheel, and the library that kills installs into it."""
 
     ground: Ground
     target: Path
@@ -32,25 +32,25 @@ class Trial:
     before: dict[str, str]
 
     def install(self, **more: str) -> subprocess.CompletedProcess[str]:
-        """An install that may be killed."""
+        """Runs an install that may be killed."""
         command = [*PROGRAM, "install", "--python", str(self.target), "--yes", *MACHINE]
-        # Compiled modules of gpuenv itself would be counted, the first time and never again.
+        # Compiling gpuenv's own modules would be counted in the first run only.
         environment = self.ground.environment(LD_PRELOAD=str(self.killer), PYTHONDONTWRITEBYTECODE="1", **more)
         return subprocess.run(
             command, env=environment, capture_output=True, text=True, check=False, timeout=LIMIT, cwd=self.ground.folder
         )
 
     def calls(self) -> int:
-        """How many calls of an undisturbed install change a file system."""
-        told = self.ground.folder / "calls"
-        done = self.install(COUNT_TO=str(told))
-        assert done.returncode == 0, done.stderr
-        return int(told.read_text(encoding="ascii"))
+        """Counts the file system calls of an undisturbed install."""
+        counter = self.ground.folder / "calls"
+        result = self.install(COUNT_TO=str(counter))
+        assert result.returncode == 0, result.stderr
+        return int(counter.read_text(encoding="ascii"))
 
-    def back(self) -> None:
-        """Undoes a finished install."""
-        done = self.ground.gpuenv("rollback", "--python", self.target)
-        assert done.returncode == 0, done.stderr
+    def roll_back(self) -> None:
+        """Rolls back a finished install."""
+        result = self.ground.gpuenv("rollback", "--python", self.target)
+        assert result.returncode == 0, result.stderr
 
 
 @pytest.fixture
@@ -59,62 +59,64 @@ def trial(ground: Ground, killer: Path) -> Trial:
     return Trial(ground, target, killer, contents(target))
 
 
-def points(calls: int, wanted: int) -> list[int]:
-    """Evenly spread, the last call among them."""
-    return sorted({1 + round(index * (calls - 1) / (wanted - 1)) for index in range(wanted)})
+def points(calls: int, count: int) -> list[int]:
+    """Returns evenly spaced calls, including the last."""
+    return sorted({1 + round(index * (calls - 1) / (count - 1)) for index in range(count)})
 
 
-def killed_at(trial: Trial, point: int, new: dict[str, str]) -> str:
-    """What the environment is after the next command: as it was, or the new one."""
-    done = trial.install(KILL_AT=str(point))
+def killed_at(trial: Trial, point: int, installed: dict[str, str]) -> str:
+    """Kills an install at a call, and returns the state of the environment after the next command."""
+    result = trial.install(KILL_AT=str(point))
     between = contents(trial.target)
-    # The number of calls is not quite the same each time: the last points may come after the end.
-    assert done.returncode == KILLED or (done.returncode == 0 and between == new), (point, done.stderr)
-    following = trial.ground.gpuenv("rollback", "--python", trial.target, "--list")
-    assert following.returncode == 0, (point, following.stderr)
-    found = contents(trial.target)
-    if found == new:
-        trial.back()
+    # The number of calls varies slightly, so the last points may come after the end.
+    assert result.returncode == KILLED or (result.returncode == 0 and between == installed), (point, result.stderr)
+    listed = trial.ground.gpuenv("rollback", "--python", trial.target, "--list")
+    assert listed.returncode == 0, (point, listed.stderr)
+    state = contents(trial.target)
+    if state == installed:
+        trial.roll_back()
         assert contents(trial.target) == trial.before
-        return "kept: fully the new state"
-    assert found == trial.before, (point, set(found.items()) ^ set(trial.before.items()))
+        return "new state"
+    assert state == trial.before, (point, set(state.items()) ^ set(trial.before.items()))
     assert versions(trial.target)["cupy-cuda12x"] == "13.6.0"
-    return "put back from between" if between != trial.before else "untouched"
+    return "restored" if between != trial.before else "untouched"
 
 
 def table(results: dict[int, str]) -> str:
-    lines = [f"  {count:4}  {what}" for what, count in sorted(Counter(results.values()).items())]
+    lines = [f"  {count:4}  {state}" for state, count in sorted(Counter(results.values()).items())]
     return "\n".join([f"SIGKILL before each of {len(results)} calls that change a file system:", *lines])
 
 
-def run_table(trial: Trial, wanted: int) -> dict[int, str]:
-    calls = trial.calls() - 1  # the first install alone makes the journal's folder
-    new = contents(trial.target)
-    trial.back()
+def run_table(trial: Trial, count: int) -> dict[int, str]:
+    calls = trial.calls() - 1  # only the first install creates the journal's folder
+    installed = contents(trial.target)
+    trial.roll_back()
     assert contents(trial.target) == trial.before
-    return {point: killed_at(trial, point, new) for point in points(calls, wanted)}
+    return {point: killed_at(trial, point, installed) for point in points(calls, count)}
 
 
-def test_killed_at_some_points(trial: Trial) -> None:
+def test_an_install_killed_at_12_points_is_undone_or_complete(trial: Trial) -> None:
     results = run_table(trial, 12)
     assert len(results) == 12
-    assert set(results.values()) >= {"put back from between", "untouched"}, table(results)
+    assert set(results.values()) >= {"restored", "untouched"}, table(results)
 
 
 @pytest.mark.slow
-def test_killed_at_200_points(trial: Trial, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_install_killed_at_200_points_is_undone_or_complete(
+    trial: Trial, capsys: pytest.CaptureFixture[str]
+) -> None:
     results = run_table(trial, 200)
     with capsys.disabled():
         sys.stdout.write(f"\n{table(results)}\n")
     assert len(results) == 200
-    assert Counter(results.values())["put back from between"] >= 100
-    assert set(results.values()) == {"put back from between", "untouched", "kept: fully the new state"}
+    assert Counter(results.values())["restored"] >= 100
+    assert set(results.values()) == {"restored", "untouched", "new state"}
 
 
-def test_killed_while_it_puts_back(trial: Trial) -> None:
-    """The restoration itself is cut short, again and again, and ends where it should."""
+def test_a_restore_that_is_killed_repeatedly_is_completed(trial: Trial) -> None:
+    """The restore itself is killed four times."""
     calls = trial.calls()
-    trial.back()
+    trial.roll_back()
     middle = calls * 3 // 4
     assert trial.install(KILL_AT=str(middle)).returncode == KILLED
     command = [*PROGRAM, "rollback", "--python", str(trial.target), "--list"]
@@ -125,19 +127,19 @@ def test_killed_while_it_puts_back(trial: Trial) -> None:
     assert contents(trial.target) == trial.before
 
 
-def test_killed_while_it_rolls_back(trial: Trial) -> None:
+def test_a_killed_rollback_is_completed_by_the_next_command(trial: Trial) -> None:
     assert trial.install().returncode == 0
     command = [*PROGRAM, "rollback", "--python", str(trial.target)]
     environment = trial.ground.environment(LD_PRELOAD=str(trial.killer), KILL_AT="25")
-    done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=LIMIT)
-    assert done.returncode == KILLED
+    result = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=LIMIT)
+    assert result.returncode == KILLED
     assert contents(trial.target) != trial.before
     assert trial.ground.gpuenv("rollback", "--python", trial.target, "--list").returncode == 0
     assert contents(trial.target) == trial.before
 
 
-@pytest.mark.parametrize("number", [(), ("0002",)], ids=["none named", "named"])
-def test_a_rollback_that_was_cut_short_and_is_asked_for_again_undoes_no_more(trial: Trial, number: tuple[str]) -> None:
+@pytest.mark.parametrize("number", [(), ("0002",)], ids=["latest", "by-number"])
+def test_a_repeated_rollback_after_a_kill_undoes_one_install(trial: Trial, number: tuple[str]) -> None:
     assert trial.install().returncode == 0
     first = contents(trial.target)
     (site,) = trial.target.glob("lib/python*/site-packages")
@@ -145,41 +147,41 @@ def test_a_rollback_that_was_cut_short_and_is_asked_for_again_undoes_no_more(tri
     assert trial.install().returncode == 0
     command = [*PROGRAM, "rollback", "--python", str(trial.target), *number]
     environment = trial.ground.environment(LD_PRELOAD=str(trial.killer), KILL_AT="8")
-    done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=LIMIT)
-    assert done.returncode == KILLED
+    result = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=LIMIT)
+    assert result.returncode == KILLED
     again = trial.ground.gpuenv("rollback", "--python", trial.target, *number)
     assert again.returncode == 0, again.stderr
     assert "what was installed before it stands" in again.stdout
     assert set(contents(trial.target)) == set(first) - {f"{site.relative_to(trial.target)}/cupy/part3.py"}
-    trial.back()
+    trial.roll_back()
     assert contents(trial.target) == trial.before
 
 
-def test_the_next_install_puts_back_first_and_says_so(trial: Trial) -> None:
+def test_the_next_install_first_restores_the_interrupted_one(trial: Trial) -> None:
     calls = trial.calls()
-    trial.back()
+    trial.roll_back()
     assert trial.install(KILL_AT=str(calls * 3 // 4)).returncode == KILLED
-    done = trial.ground.install(trial.target)
-    assert done.returncode == 0, done.stderr
-    assert "the interrupted install" in done.stderr + done.stdout
-    trial.back()
+    result = trial.ground.install(trial.target)
+    assert result.returncode == 0, result.stderr
+    assert "the interrupted install" in result.stderr + result.stdout
+    trial.roll_back()
     assert contents(trial.target) == trial.before
 
 
-def test_what_others_have_installed_after_an_interrupt_is_not_rolled_over(trial: Trial) -> None:
-    """A user who repairs a cut short install by hand keeps that, and is told."""
+def test_changes_made_after_an_interrupted_install_are_kept(trial: Trial) -> None:
+    """A user repairs an interrupted install by hand; rollback and install name the changed file."""
     calls = trial.calls()
-    trial.back()
+    trial.roll_back()
     assert trial.install(KILL_AT=str(calls * 3 // 4)).returncode == KILLED
     (site,) = trial.target.glob("lib/python*/site-packages")
     (site / "cupy/__init__.py").write_text("__version__ = 'mine'\n", encoding="utf-8")
     before = contents(trial.target)
     (number,) = {path.parent for path in (trial.target / ".gpuenv").glob("*/journal.json")}
     for command in (("rollback",), ("install", "--yes", *MACHINE)):
-        done = trial.ground.gpuenv(*command, "--python", trial.target)
-        assert done.returncode == 4, done.stderr
-        assert "cupy/__init__.py" in done.stderr
-        assert str(number) in " ".join(done.stderr.split())
+        result = trial.ground.gpuenv(*command, "--python", trial.target)
+        assert result.returncode == 4, result.stderr
+        assert "cupy/__init__.py" in result.stderr
+        assert str(number) in " ".join(result.stderr.split())
         assert contents(trial.target) == before
     shutil.rmtree(number)
     assert trial.ground.gpuenv("rollback", "--python", trial.target, "--list").returncode == 0

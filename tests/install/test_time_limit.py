@@ -1,4 +1,4 @@
-"""The time budget of the installer excludes waiting for consent and for programs that hang."""
+"""The time limit of the installer excludes waiting for consent and for programs that hang."""
 
 from __future__ import annotations
 
@@ -25,58 +25,58 @@ if TYPE_CHECKING:
     from tests.install.sandbox import Ground
 
 __all__ = ["conda"]
-PATIENCE = 10  # seconds
+TIMEOUT = 10  # seconds
 HANGS = "#!/bin/sh\nexec sleep 600\n"
 
 
-def agreed_late(target: Path, environment: dict[str, str], *options: str) -> str:
-    """Installs, and agrees on a terminal when the installer's time would be over; answers what was said."""
-    mine, theirs = pty.openpty()
-    command = [*PROGRAM, "install", "--python", str(target), *MACHINE, "--install-timeout", str(PATIENCE), *options]
+def install_with_late_consent(target: Path, environment: dict[str, str], *options: str) -> str:
+    """Installs on a terminal, consents after the time limit, and returns the output."""
+    terminal, stdin = pty.openpty()
+    command = [*PROGRAM, "install", "--python", str(target), *MACHINE, "--install-timeout", str(TIMEOUT), *options]
     with subprocess.Popen(
-        command, env=environment, stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        command, env=environment, stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as process:
-        os.close(theirs)
+        os.close(stdin)
         assert process.stderr is not None
-        said = ""
-        while "Proceed?" not in said:
-            letter = process.stderr.read(1)
-            assert letter, said
-            said += letter
-        time.sleep(PATIENCE + 1)
-        os.write(mine, b"y\n")
-        said += process.stderr.read()
+        output = ""
+        while "Proceed?" not in output:
+            character = process.stderr.read(1)
+            assert character, output
+            output += character
+        time.sleep(TIMEOUT + 1)
+        os.write(terminal, b"y\n")
+        output += process.stderr.read()
         process.wait(LIMIT)
-    os.close(mine)
-    assert process.returncode == 0, said
-    return said
+    os.close(terminal)
+    assert process.returncode == 0, output
+    return output
 
 
-def test_who_thinks_a_plan_over_takes_nothing_of_the_installer_s_time(ground: Ground) -> None:
+def test_waiting_for_consent_does_not_count_as_installer_time(ground: Ground) -> None:
     target = ground.target("thought-over", "numpy==2.1.0")
-    agreed_late(target, ground.environment(), "--installer", "uv")
+    install_with_late_consent(target, ground.environment(), "--installer", "uv")
     assert versions(target)["cupy-cuda12x"] == "14.2.0"
 
 
-def test_nor_of_conda_s(conda: Conda) -> None:
-    agreed_late(conda.prefix, conda.environment())
+def test_waiting_for_consent_does_not_count_as_conda_time(conda: Conda) -> None:
+    install_with_late_consent(conda.prefix, conda.environment())
     assert conda.packages()["cupy"] == "14.1.1"
 
 
 @pytest.mark.parametrize("program", ["echo uv 0.4.30", "exit 1"])
-def test_a_uv_that_will_not_do_leaves_its_turn_to_the_one_beside_gpuenv(tmp_path: Path, program: str) -> None:
-    old = tmp_path / "bin/uv"
-    old.parent.mkdir()
-    old.write_text(f"#!/bin/sh\n{program}\n", encoding="utf-8")
-    old.chmod(0o755)
-    environment = {"PATH": f"{old.parent}:{os.defpath}", "HOME": str(tmp_path)}
+def test_an_unusable_uv_on_path_falls_back_to_the_bundled_one(tmp_path: Path, program: str) -> None:
+    uv = tmp_path / "bin/uv"
+    uv.parent.mkdir()
+    uv.write_text(f"#!/bin/sh\n{program}\n", encoding="utf-8")
+    uv.chmod(0o755)
+    environment = {"PATH": f"{uv.parent}:{os.defpath}", "HOME": str(tmp_path)}
     scheme = replace(query_scheme(sys.executable, environment, time.monotonic() + LIMIT), has_pip=False)
-    found = select_installer("uv", scheme, environment, time.monotonic() + LIMIT)
-    assert isinstance(found, Uv)
-    assert found.program == str(Path(sys.executable).with_name("uv"))
+    installer = select_installer("uv", scheme, environment, time.monotonic() + LIMIT)
+    assert isinstance(installer, Uv)
+    assert installer.program == str(Path(sys.executable).with_name("uv"))
 
 
-GOES_ON = """
+ENDLESS_WRITER = """
 import itertools, sys, threading, time
 from pathlib import Path
 from gpuenv.install.swap import Writing
@@ -94,19 +94,19 @@ writing.finish()
 """
 
 
-def test_what_is_written_out_for_nobody_ends(tmp_path: Path) -> None:
-    """Where there is no program that writes a whole file system out, file after file is."""
-    command = [sys.executable, "-c", GOES_ON, str(tmp_path)]
+def test_a_stopped_sync_ends(tmp_path: Path) -> None:
+    """Without sync(1), files are synced one by one."""
+    command = [sys.executable, "-c", ENDLESS_WRITER, str(tmp_path)]
     root = str(Path(__file__).parents[2])
-    done = subprocess.run(command, env={"PATH": "", "PYTHONPATH": root}, timeout=10, check=False)
-    assert done.returncode == 0
+    result = subprocess.run(command, env={"PATH": "", "PYTHONPATH": root}, timeout=10, check=False)
+    assert result.returncode == 0
 
 
 @pytest.mark.slow
-def test_a_conda_that_hangs_leaves_time_for_the_next_one(conda: Conda) -> None:
-    """It is asked for its version alone, as uv and pip are: half a minute is enough."""
+def test_a_conda_that_hangs_leaves_time_for_the_next_program(conda: Conda) -> None:
+    """Its version query has a deadline of its own, as for uv and pip."""
     (conda.folder / "conda/conda").write_text(HANGS, encoding="utf-8")
     environment = conda.environment(MAMBA_EXE=str(conda.folder / "micromamba/micromamba"))
     environment["CONDA_EXE"] = str(conda.folder / "conda/conda")
-    found = select_conda("auto", str(conda.prefix), environment, time.monotonic() + 45)
-    assert found.family == "micromamba"
+    installer = select_conda("auto", str(conda.prefix), environment, time.monotonic() + 45)
+    assert installer.family == "micromamba"
