@@ -1,4 +1,4 @@
-"""The same ground as the tests of installing stand on."""
+"""The fixture of the install tests."""
 
 from __future__ import annotations
 

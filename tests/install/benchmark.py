@@ -55,7 +55,7 @@ def one_round(folder: Path, requirements: list[str], machine: tuple[str, ...]) -
     """Returns seconds by command, and by phase of ``gpuenv install``."""
     uv = [UV, "pip", "install", "--quiet", "--python", environment(folder / "uv")]
     pip = [environment(folder / "pip"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    target = environment(folder / "ours")
+    target = environment(folder / "gpuenv")
     gpuenv = [*GPUENV, "install", "--yes", "--format", "json", *machine, "--python", target]
     seconds = timed(BARE_UV, [*uv, *requirements])[0]
     seconds |= timed(PROBE, [*GPUENV, "probe", "--python", target])[0]  # before CuPy is installed
@@ -78,7 +78,7 @@ def medians(folder: Path, machine: tuple[str, ...]) -> tuple[list[str], dict[str
 def table(name: str, requirements: list[str], times: dict[str, float]) -> list[str]:
     """Returns the rows of one case."""
     phases = {key.removeprefix(PHASE): times[key] for key in times if key.startswith(PHASE)}
-    proof = {key: phases.pop(key) for key in VERIFICATION if key in phases}
+    verification = {key: phases.pop(key) for key in VERIFICATION if key in phases}
     durability = {key: phases.pop(key) for key in DURABILITY if key in phases}
     uv, remaining = times[BARE_UV], sum(phases.values())
 
@@ -96,7 +96,7 @@ def table(name: str, requirements: list[str], times: dict[str, float]) -> list[s
         f"{name}: {' '.join(requirements)}",
         f"medians of {ROUNDS} rounds, caches warm; wall and CPU time",
         *(both(key) for key in (BARE_UV, GPUENV_INSTALL)),
-        *rows("of which verification", proof),
+        *rows("of which verification", verification),
         *rows("of which the journal and syncing to disk", durability),
         *rows("of which the rest", phases),
         *(both(key) for key in (PROBE, BARE_PIP)),

@@ -30,7 +30,7 @@ def test_an_install_follows_its_specifications_and_is_rolled_back(conda: Conda, 
     assert outcome["plan"]["installer"].startswith(program)
     assert outcome["plan"]["requirements"] == ["cupy=14.1.1", "cuda-version=12"]
     assert conda.packages() == {**FORMER, "cuda-version": "12.9", "cupy": "14.1.1", "_mutex": "0.1"}
-    assert {proof["name"]: proof["passed"] for proof in outcome["proofs"]} == {
+    assert {check["name"]: check["passed"] for check in outcome["proofs"]} == {
         "as planned": True,
         "files": True,
         "import cupy": True,

@@ -109,8 +109,8 @@ def test_a_partial_rollback_reports_the_installs_it_undid(ground: Ground) -> Non
     assert ground.install(target).returncode == 0
     (site / "cupy/part3.py").unlink()
     assert ground.install(target).returncode == 0
-    (mine,) = site.glob("nvidia_cuda_nvrtc_cu12-*.dist-info/METADATA")  # installed by 0001
-    mine.write_text("mine", encoding="utf-8")
+    (metadata,) = site.glob("nvidia_cuda_nvrtc_cu12-*.dist-info/METADATA")  # installed by 0001
+    metadata.write_text("changed", encoding="utf-8")
     outcome, _ = failed_outcome(ground, "rollback", "--python", target, "0001")
     assert (outcome["exit_code"], outcome["status"]) == (4, "not-restored")
     assert "of install 0001 have been changed since" in outcome["message"]
@@ -119,7 +119,7 @@ def test_a_partial_rollback_reports_the_installs_it_undid(ground: Ground) -> Non
 
 def test_a_wheel_missing_from_the_cache_is_an_installer_failure(ground: Ground) -> None:
     """Offline, what fits is unknown: the exit code is 4, and the message names the cache and the fix."""
-    target, cache = ground.target("apart"), ground.folder / "empty"
+    target, cache = ground.target("offline"), ground.folder / "empty"
     outcome, _ = failed_outcome(
         ground,
         "install",
@@ -148,7 +148,7 @@ def test_an_offline_lock_with_an_empty_cache_fails(
     ground: Ground, options: tuple[str, ...], variables: dict[str, str], fix: str
 ) -> None:
     cache = ground.folder / "empty"
-    command = ("lock", "--python", str(ground.target("apart")), *MACHINE, "--installer", "uv", *options)
+    command = ("lock", "--python", str(ground.target("offline")), *MACHINE, "--installer", "uv", *options)
     result = ground.gpuenv(*command, UV_CACHE_DIR=str(cache), **variables)
     assert (result.returncode, result.stdout) == (4, "")
     assert str(cache) in result.stderr

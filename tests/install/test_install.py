@@ -26,7 +26,7 @@ def test_an_install_into_a_fresh_environment_is_verified_and_undone(ground: Grou
     code, outcome = install_outcome(ground, target, "--installer", installer)
     assert (code, outcome["status"], outcome["schema"]) == (0, "installed", "gpuenv.outcome/1"), outcome["message"]
     assert versions(target) == NEW
-    verification = {proof["name"]: proof["passed"] for proof in outcome["proofs"]}
+    verification = {check["name"]: check["passed"] for check in outcome["proofs"]}
     assert verification == {
         "files": True,
         "as planned": True,
@@ -86,7 +86,7 @@ def test_cuda_wheels_of_another_major_are_removed_unless_required(ground: Ground
     # CuPy 14 would load that NVRTC; CuPy 13 does not search the packages.
     remaining = {name: release for name, release in versions(needed).items() if name != "numpy"}
     assert remaining == {"cupy-cuda12x": "13.6.0", "torch": "2.6.0", "nvidia-cuda-nvrtc": "13.5.37"}
-    assert {proof["name"]: proof["passed"] for proof in outcome["proofs"]}["import torch"]
+    assert {check["name"]: check["passed"] for check in outcome["proofs"]}["import torch"]
 
 
 def test_a_package_pinned_by_another_is_not_changed(ground: Ground) -> None:
@@ -176,7 +176,7 @@ def test_a_dry_run_prints_the_plan_and_changes_nothing(ground: Ground) -> None:
 
 
 def test_an_install_without_a_terminal_needs_yes(ground: Ground) -> None:
-    target = ground.target("asked")
+    target = ground.target("no-terminal")
     before = contents(target)
     result = ground.gpuenv("install", "--python", target, *MACHINE)
     assert result.returncode == 2
@@ -256,10 +256,10 @@ def test_pip_runs_although_warnings_are_errors(ground: Ground) -> None:
 
 def test_variables_that_redirect_the_installer_are_ignored(ground: Ground, tmp_path: Path) -> None:
     target = ground.target("here", pip=True)
-    code, _ = install_outcome(ground, target, "--installer", "pip", PIP_TARGET=str(tmp_path / "there"), **_REDIRECTIONS)
+    code, _ = install_outcome(ground, target, "--installer", "pip", PIP_TARGET=str(tmp_path / "elsewhere"), **_REDIRECTIONS)
     assert code == 0
     assert versions(target) == NEW
-    assert not (tmp_path / "there").exists()
+    assert not (tmp_path / "elsewhere").exists()
     other = ground.target("uv-here")
     assert install_outcome(ground, other, UV_SYSTEM_PYTHON="1", UV_PYTHON="/usr/bin/python3")[0] == 0
     assert versions(other) == NEW

@@ -139,7 +139,7 @@ wheels = [{{url = "https://example.org/x-1-py3-none-any.whl", hashes = {{sha256 
 def test_a_malformed_lock_is_refused_without_its_password(ground: Ground, tmp_path: Path) -> None:
     file = tmp_path / "requirements.txt"
     file.write_text("--index-url https://me:s3cret@index.invalid/simple\n", encoding="utf-8")
-    result = ground.install(ground.target("told"), "--locked", file)
+    result = ground.install(ground.target("malformed"), "--locked", file)
     assert result.returncode == 2
     assert "index.invalid" in result.stderr
     assert "s3cret" not in result.stderr

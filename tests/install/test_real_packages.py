@@ -42,7 +42,7 @@ def test_an_install_has_the_versions_of_bare_uv_and_is_undone(tmp_path: Path) ->
     before = contents(folder)
     code, outcome = gpuenv("install", "--python", folder, "--yes", *MACHINE)
     assert (code, outcome["status"]) == (0, "installed"), outcome["message"]
-    assert all(proof["passed"] for proof in outcome["proofs"][:-1]), outcome["proofs"]
+    assert all(check["passed"] for check in outcome["proofs"][:-1]), outcome["proofs"]
     assert outcome["proofs"][-1]["name"] == "smoke test"
     bare = environment(tmp_path / "bare", *outcome["plan"]["requirements"])
     assert versions(folder) == versions(bare)
@@ -97,7 +97,7 @@ def test_cuda_wheels_pinned_by_torch_are_not_changed(tmp_path: Path) -> None:
     installed = versions(folder)
     assert {name: installed[name] for name in pins} == pins
     assert installed["torch"] == "2.8.0"
-    assert {proof["name"]: proof["passed"] for proof in outcome["proofs"]}["import torch"]
+    assert {check["name"]: check["passed"] for check in outcome["proofs"]}["import torch"]
     assert outcome["plan"]["moves"] == []
 
 
@@ -113,7 +113,7 @@ def test_each_python_gets_a_cupy_that_can_be_imported(tmp_path: Path, python: st
     code, outcome = gpuenv("install", "--python", folder, "--yes", *MACHINE, *TOOLKIT)
     assert (code, outcome["status"]) == (0, "installed"), outcome["message"]
     assert versions(folder)["cupy-cuda12x"] == cupy
-    assert {proof["name"]: proof["passed"] for proof in outcome["proofs"]}["import cupy"]
+    assert {check["name"]: check["passed"] for check in outcome["proofs"]}["import cupy"]
     assert gpuenv("rollback", "--python", folder)[0] == 0
     assert contents(folder) == before
 
@@ -162,9 +162,9 @@ def test_an_install_killed_at_20_points_is_undone_or_complete(
         assert gpuenv("rollback", "--python", folder, "--list")[0] == 0
         state = contents(folder)
         assert state in (before, new), (point, set(state.items()) ^ set(before.items()))
-        results["new" if state == new else "put back" if between != before else "untouched"] += 1
+        results["new" if state == new else "restored" if between != before else "untouched"] += 1
         if state == new:
             assert gpuenv("rollback", "--python", folder)[0] == 0
     with capsys.disabled():
         sys.stdout.write(f"\nSIGKILL at 20 of {calls} calls, real CuPy: {dict(results)}\n")
-    assert results["put back"] >= 5
+    assert results["restored"] >= 5
