@@ -84,20 +84,10 @@ def audit(packages: Mapping[str, str], options: Sequence[str] = ()) -> Verdict:
 def _query(packages: Mapping[str, str], options: Sequence[str]) -> tuple[list[dict[str, Any]], str]:
     """Returns pip-audit's entry for each package, or its error message."""
     with tempfile.TemporaryDirectory() as folder:
-        requirements = Path(folder) / "packages.txt"
-        requirements.write_text("".join(f"{name}=={release}\n" for name, release in packages.items()), encoding="utf-8")
+        path = Path(folder) / "packages.txt"
+        path.write_text("".join(f"{name}=={release}\n" for name, release in packages.items()), encoding="utf-8")
         command = [
-            *(
-                sys.executable,
-                "-m",
-                "pip_audit",
-                "-r",
-                str(requirements),
-                "--no-deps",
-                "--disable-pip",
-                "--format",
-                "json",
-            ),
+            *(sys.executable, "-m", "pip_audit", "-r", str(path), "--no-deps", "--disable-pip", "--format", "json"),
             *("--timeout", "15", "--progress-spinner", "off", "--cache-dir", str(Path(folder) / "cache"), *options),
         ]
         try:

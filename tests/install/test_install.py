@@ -256,10 +256,11 @@ def test_pip_runs_although_warnings_are_errors(ground: Ground) -> None:
 
 def test_variables_that_redirect_the_installer_are_ignored(ground: Ground, tmp_path: Path) -> None:
     target = ground.target("here", pip=True)
-    code, _ = install_outcome(ground, target, "--installer", "pip", PIP_TARGET=str(tmp_path / "elsewhere"), **_REDIRECTIONS)
+    elsewhere = tmp_path / "elsewhere"
+    code, _ = install_outcome(ground, target, "--installer", "pip", PIP_TARGET=str(elsewhere), **_REDIRECTIONS)
     assert code == 0
     assert versions(target) == NEW
-    assert not (tmp_path / "elsewhere").exists()
+    assert not elsewhere.exists()
     other = ground.target("uv-here")
     assert install_outcome(ground, other, UV_SYSTEM_PYTHON="1", UV_PYTHON="/usr/bin/python3")[0] == 0
     assert versions(other) == NEW

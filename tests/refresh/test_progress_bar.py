@@ -1,4 +1,4 @@
-"""How far a refresh is, on terminals of any width, and where there is no standard error."""
+"""The progress bar of a refresh, on terminals of any width and without standard error."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ CODE = (
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
-def test_no_line_of_the_bar_is_broken(columns: int) -> None:
-    mine, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+def test_no_line_of_the_bar_exceeds_the_terminal_width(columns: int) -> None:
+    terminal, stderr = pty.openpty()
+    fcntl.ioctl(stderr, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    done = subprocess.run([sys.executable, "-c", CODE], stderr=theirs, check=False, env=environment, timeout=60)
-    os.close(theirs)
-    shown = os.read(mine, 65536).decode()
-    os.close(mine)
-    assert done.returncode == 0
-    assert "[##########..........] 1/2" in shown
-    assert max(len(line) for line in shown.replace("\n", "\r").split("\r")) <= columns
+    result = subprocess.run([sys.executable, "-c", CODE], stderr=stderr, check=False, env=environment, timeout=60)
+    os.close(stderr)
+    output = os.read(terminal, 65536).decode()
+    os.close(terminal)
+    assert result.returncode == 0
+    assert "[##########..........] 1/2" in output
+    assert max(len(line) for line in output.replace("\n", "\r").split("\r")) <= columns
 
 
-def test_nobody_need_look_at_it() -> None:
-    done = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-c", CODE], check=False, timeout=60)
-    assert done.returncode == 0
+def test_the_bar_works_without_standard_error() -> None:
+    result = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-c", CODE], check=False, timeout=60)
+    assert result.returncode == 0
