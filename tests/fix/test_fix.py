@@ -222,7 +222,7 @@ def test_a_numpy_required_by_another_package_is_not_changed(ground: Ground) -> N
     result = ground.gpuenv("doctor", "--python", target, *V100, "--fix", "--yes", "--format", "json", **no_libraries)
     report = json.loads(result.stdout)
     assert (result.returncode, report["repair"]["status"]) == (1, "nothing-to-mend")
-    assert "Of what is there, old-science needs numpy<2." in report["repair"]["message"]
+    assert "Installed packages: old-science needs numpy<2." in report["repair"]["message"]
     assert contents(target) == before
 
 
@@ -244,7 +244,7 @@ def test_a_failed_fix_leaves_the_former_state(ground: Ground) -> None:
 def test_a_snapshot_cannot_be_fixed(ground: Ground) -> None:
     result = ground.gpuenv("doctor", "--snapshot", "x.json", "--fix")
     assert result.returncode == 2
-    assert "--fix mends what is here" in result.stderr
+    assert "--fix repairs this machine" in result.stderr
     result = ground.gpuenv("doctor", "--yes")
     assert result.returncode == 2
     assert "--yes and --dry-run require --fix" in result.stderr

@@ -211,7 +211,7 @@ def test_a_bundle_for_a_snapshot_of_this_machine_is_installed(ground: Ground, tm
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ({"target_python": None}, "does not tell target.python"),
+        ({"target_python": None}, "unknown for the machine: target.python"),
         ({"host_libc": "musl-1.2"}, "Linux with glibc"),
         ({"target_python": "3.14.0t"}, "free-threaded"),
     ],

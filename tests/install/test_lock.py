@@ -95,7 +95,7 @@ def test_a_lock_with_a_wrong_digest_is_refused(ground: Ground, tmp_path: Path) -
     ("name", "text", "message"),
     [
         ("a.txt", "cupy-cuda12x==14.2.0\n", "line 1: expected name==version --hash"),
-        ("a.txt", "# nothing\n", "names no package"),
+        ("a.txt", "# nothing\n", "contains no package"),
         ("a.txt", f"--index-url=http://evil --hash=sha256:{'0' * 64}\n", "line 1: expected"),
         ("a.txt", f"numpy==1;x --hash=sha256:{'0' * 64}\n", "line 1: expected"),
         ("a.txt", f"numpy==1 ; os_name --hash=sha256:{'0' * 64}\n", "line 1: expected"),
@@ -103,7 +103,7 @@ def test_a_lock_with_a_wrong_digest_is_refused(ground: Ground, tmp_path: Path) -
         ("a.txt", f"numpy==1.* --hash=sha256:{'0' * 64}\n", "line 1"),
         ("a.txt", f"numpy @ http://h/n-1-py3-none-any.whl --hash=sha256:{'0' * 64}\n", "line 1: expected"),
         ("a.txt", f"numpy==1 ; python_version > '3' --hash=sha256:{'0' * 64}\n", "expected one CuPy"),
-        ("a.txt", f"numpy==1 ; os_name == 'nt' --hash=sha256:{'0' * 64}\n", "names no package"),
+        ("a.txt", f"numpy==1 ; os_name == 'nt' --hash=sha256:{'0' * 64}\n", "contains no package"),
         ("pylock.toml", "lock-version='1.0'\n[[packages]]\nname='numpy'\nmarker='os_name'\n", "numpy: the marker"),
         ("pylock.toml", "lock-version='1.0'\npackages=['numpy']\n", "expected a table"),
         ("a.txt", f"numpy==$(id) --hash=sha256:{'0' * 64}\n", "line 1"),
@@ -220,7 +220,7 @@ def test_a_lock_for_an_assumed_machine_agrees_with_resolve(ground: Ground, tmp_p
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        (MACHINE, "does not tell target.python, host.arch, host.libc"),
+        (MACHINE, "unknown for the machine: target.python, host.arch, host.libc"),
         ((*MACHINE, *ELSEWHERE, "--assume", "os=windows"), "Linux with glibc"),
         ((*MACHINE, *ELSEWHERE, "--assume", "os=windows", "--assume", "libc=musl-1.2"), "Linux with glibc"),
     ],

@@ -69,7 +69,7 @@ def test_a_read_only_environment_is_refused(ground: Ground, tmp_path: Path) -> N
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
         result = ground.install(target)
         assert result.returncode == 7, result.stderr
-        assert "cannot be written" in result.stderr
+        assert "is not writable" in result.stderr
         assert contents(target) == before
 
 
@@ -122,7 +122,7 @@ def test_ctrl_c_restores_the_former_state(ground: Ground) -> None:
     """Ctrl-C during the installer and during verification."""
     target = ground.target("interrupted", *BEFORE)
     before = contents(target)
-    for moment in ("wheels together", "verifying the install"):
+    for moment in ("downloading and installing", "verifying the install"):
         command = [*PROGRAM, "install", "--python", str(target), "--yes", *MACHINE]
         with subprocess.Popen(command, env=ground.environment(), stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None

@@ -79,14 +79,14 @@ def test_an_unusable_uv_on_path_falls_back_to_the_bundled_one(tmp_path: Path, pr
 ENDLESS_WRITER = """
 import itertools, sys, threading, time
 from pathlib import Path
-from gpuenv.install.swap import Writing
+from gpuenv.install.swap import BackgroundSync
 
 written = []
 def paths():
     for number in itertools.count():
         written.append(number)
         yield Path(sys.argv[1])
-writing = Writing(Path(sys.argv[1]), paths())
+writing = BackgroundSync(Path(sys.argv[1]), paths())
 while len(written) < 10:
     time.sleep(0.01)
 writing.stop()

@@ -71,7 +71,7 @@ def test_a_network_failure_leaves_the_matrix_unchanged(
     index.release.set()
     _, error = child.communicate(timeout=120)
     assert child.returncode == 8, error
-    assert "cupy-cuda13x==14.2.0: the package index could not be asked" in error
+    assert "cupy-cuda13x==14.2.0: the package index could not be queried" in error
     assert "the matrix is unchanged" in error
     code, _, error = workspace.run()  # still down
     assert code == 8, error

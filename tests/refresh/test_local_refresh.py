@@ -61,7 +61,7 @@ def test_a_refresh_with_pip_gives_the_same_rows_as_with_uv(workspace: Workspace,
     workspace.environment["PATH"] = f"{_path_with_pip(tmp_path / 'venv')}:{workspace.environment['PATH']}"
     code, _, error = workspace.run("--index", "pip")
     assert code == 0, error
-    assert "through pip" in error
+    assert "with pip" in error
     # pip reports no upload dates.
     assert without_dates(workspace.text) == without_dates(by_uv).replace(
         "uploaded: 2026-08-20, pythons: [cp311]", "pythons: [cp311]"
@@ -95,7 +95,7 @@ def test_outdated_and_corrupt_cache_entries_are_measured_again(workspace: Worksp
     ("options", "message"),
     [
         (("--index", "conda"), "expected uv or pip"),
-        (("--again", "cuda/99.9"), "no release and no CUDA minor is called"),
+        (("--again", "cuda/99.9"), "no release or CUDA minor version is named"),
     ],
 )
 def test_invalid_options_are_refused(options: tuple[str, ...], message: str, workspace: Workspace) -> None:

@@ -13,8 +13,8 @@ import termios
 import pytest
 
 CODE = (
-    "from gpuenv.cli.matrix_refresh import Bar\n"
-    "bar = Bar()\nbar.start(2, 3_000_000)\n"
+    "from gpuenv.cli.matrix_refresh import ProgressBar\n"
+    "bar = ProgressBar()\nbar.start(2, 3_000_000)\n"
     "for name in ('nvidia-cuda-nvrtc 13.4.17', 'cupy-cuda13x 14.2.0, for Windows and Linux'):\n"
     "    bar.measure(name, 1_500_000)\n"
     "bar.end()"

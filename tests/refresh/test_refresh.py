@@ -122,7 +122,7 @@ def test_a_newer_matrix_of_the_user_is_used_and_reported(tmp_path: Path) -> None
     for revision, used in (("2020-01-01", False), ("2999-01-01", True)):
         user_matrix.write_text(re.sub(r"revision: '.*'", f"revision: '{revision}'", TEXT), encoding="utf-8")
         result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
-        assert (f"your own, {user_matrix}" in result.stderr) is used
+        assert (f"your own matrix, {user_matrix}" in result.stderr) is used
         assert (f"revision {revision}" in result.stdout) is used
 
 
