@@ -25,68 +25,68 @@ from tests.install.wheels import Package
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.install.sandbox import Ground
+    from tests.install.sandbox import Sandbox
 
 RIGHT = {"cupy-cuda12x": "14.2.0", "numpy": "2.1.0"}
 
 
-def of_the_user(ground: Ground, *packages: str) -> Path:
+def of_the_user(sandbox: Sandbox, *packages: str) -> Path:
     """What ``pip install --user`` once put into the home folder."""
-    made = ground.target("once", *packages)
-    own = ground.folder / ".local/lib" / RELEASE / "site-packages"
+    made = sandbox.target("once", *packages)
+    own = sandbox.folder / ".local/lib" / RELEASE / "site-packages"
     own.parent.mkdir(parents=True)
     shutil.copytree(site(made), own)
     return own
 
 
-def line_of_the_user_before_condas(ground: Ground) -> Place:
-    prefix = conda_prefix(ground, "conda", NUMPY)
+def line_of_the_user_before_condas(sandbox: Sandbox) -> Place:
+    prefix = conda_prefix(sandbox, "conda", NUMPY)
     files = {"cupy/__init__.py": "", "cupyx/__init__.py": "", "cupy_backends/__init__.py": ""}
-    put_by_conda(ground, prefix, own_wheel(ground, Package("cupy", "14.1.1", ("numpy",), files=files)), "cupy-core")
+    put_by_conda(sandbox, prefix, own_wheel(sandbox, Package("cupy", "14.1.1", ("numpy",), files=files)), "cupy-core")
     write(prefix / "conda-meta/cuda-version-12.9-h4f385c5_3.json", '{"name": "cuda-version", "version": "12.9"}')
-    return Place(prefix, others=(of_the_user(ground, "cupy-cuda11x==13.6.0"),))
+    return Place(prefix, others=(of_the_user(sandbox, "cupy-cuda11x==13.6.0"),))
 
 
-def numpy_of_the_user_before_condas(ground: Ground) -> Place:
-    prefix = conda_prefix(ground, "conda", NUMPY)
-    add(ground, prefix / "bin/python", TWELVE)
-    return Place(prefix, others=(of_the_user(ground, "numpy==1.26.4"), prefix / "conda-meta"))
+def numpy_of_the_user_before_condas(sandbox: Sandbox) -> Place:
+    prefix = conda_prefix(sandbox, "conda", NUMPY)
+    add(sandbox, prefix / "bin/python", TWELVE)
+    return Place(prefix, others=(of_the_user(sandbox, "numpy==1.26.4"), prefix / "conda-meta"))
 
 
-def line_of_the_user_before_the_systems(ground: Ground) -> Place:
-    system = system_python(ground.folder / "system", managed=False)
-    add(ground, system / "bin/python3", *SOUND)
-    return Place(system, others=(of_the_user(ground, "cupy-cuda11x==13.6.0"),))
+def line_of_the_user_before_the_systems(sandbox: Sandbox) -> Place:
+    system = system_python(sandbox.folder / "system", managed=False)
+    add(sandbox, system / "bin/python3", *SOUND)
+    return Place(system, others=(of_the_user(sandbox, "cupy-cuda11x==13.6.0"),))
 
 
-def with_pip_of_its_own(ground: Ground) -> Place:
-    return Place(ground.target("with-pip", *BOTH, pip=True))
+def with_pip_of_its_own(sandbox: Sandbox) -> Place:
+    return Place(sandbox.target("with-pip", *BOTH, pip=True))
 
 
-def system_with_two(ground: Ground) -> Place:
-    system = system_python(ground.folder / "two", managed=False)
-    add(ground, system / "bin/python3", *BOTH)
+def system_with_two(sandbox: Sandbox) -> Place:
+    system = system_python(sandbox.folder / "two", managed=False)
+    add(sandbox, system / "bin/python3", *BOTH)
     return Place(system, python=system / "bin/python3")
 
 
-def by_a_wrapper(ground: Ground) -> Place:
+def by_a_wrapper(sandbox: Sandbox) -> Place:
     """As modules of clusters have it: a script that sets a few things and starts the Python."""
-    target = ground.target("wrapped", *SOUND)
+    target = sandbox.target("wrapped", *SOUND)
     wrapper = write(
-        ground.folder / "bin/python", f'#!/bin/sh\nexport OMP_NUM_THREADS=4\nexec {target}/bin/python "$@"\n'
+        sandbox.folder / "bin/python", f'#!/bin/sh\nexport OMP_NUM_THREADS=4\nexec {target}/bin/python "$@"\n'
     )
     wrapper.chmod(0o755)
     return Place(target, python=wrapper)
 
 
-def two_that_are_active(ground: Ground) -> Place:
-    base = conda_prefix(ground, "base")
-    target = ground.target("inner", *SOUND)
+def two_that_are_active(sandbox: Sandbox) -> Place:
+    base = conda_prefix(sandbox, "base")
+    target = sandbox.target("inner", *SOUND)
     return Place(target, python="", variables={"VIRTUAL_ENV": str(target), "CONDA_PREFIX": str(base)}, others=(base,))
 
 
-def lines_as_windows_ends_them(ground: Ground) -> Place:
-    target = ground.target("crlf", *BOTH)
+def lines_as_windows_ends_them(sandbox: Sandbox) -> Place:
+    target = sandbox.target("crlf", *BOTH)
     for record in site(target).glob("cupy*.dist-info/RECORD"):
         text = record.read_bytes()
         record.unlink()
@@ -94,9 +94,9 @@ def lines_as_windows_ends_them(ground: Ground) -> Place:
     return Place(target)
 
 
-def numpy_of_nobody(ground: Ground) -> Place:
+def numpy_of_nobody(sandbox: Sandbox) -> Place:
     """A folder that was copied there, with a file of somebody's own in it."""
-    target = ground.target("copied-numpy", *SOUND)
+    target = sandbox.target("copied-numpy", *SOUND)
     shutil.rmtree(site(target) / "numpy-2.1.0.dist-info")
     write(site(target) / "numpy/mine.py", "# of my own\n")
     return Place(target)

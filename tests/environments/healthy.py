@@ -27,89 +27,89 @@ from tests.probe.pythons import python
 from tests.support.target import run_at_start
 
 if TYPE_CHECKING:
-    from tests.install.sandbox import Ground
+    from tests.install.sandbox import Sandbox
 
 
-def relocatable(ground: Ground) -> Place:
-    folder = ground.folder / "Größe und Maß 日本"
-    bare_uv(ground, "venv", "--quiet", "--relocatable", "--python", python("3.12"), folder)
-    add(ground, folder / "bin/python", *SOUND)
+def relocatable(sandbox: Sandbox) -> Place:
+    folder = sandbox.folder / "Größe und Maß 日本"
+    bare_uv(sandbox, "venv", "--quiet", "--relocatable", "--python", python("3.12"), folder)
+    add(sandbox, folder / "bin/python", *SOUND)
     return Place(folder)
 
 
-def in_project(ground: Ground) -> Place:
-    target = ground.target("in-project", *SOUND)
-    project = editable(ground, target, "gpu-app", "cupy-cuda12x>=13")
+def in_project(sandbox: Sandbox) -> Place:
+    target = sandbox.target("in-project", *SOUND)
+    project = editable(sandbox, target, "gpu-app", "cupy-cuda12x>=13")
     moved = project / ".venv"
     shutil.move(target, moved)
     return Place(moved, folder=project)
 
 
-def renamed(ground: Ground) -> Place:
-    target = ground.target("before", *SOUND)
-    add(ground, target / "bin/python", "user-of-numpy==1.0")
-    return Place(target.rename(ground.folder / "after"))
+def renamed(sandbox: Sandbox) -> Place:
+    target = sandbox.target("before", *SOUND)
+    add(sandbox, target / "bin/python", "user-of-numpy==1.0")
+    return Place(target.rename(sandbox.folder / "after"))
 
 
-def shared_by_a_path_file(ground: Ground) -> Place:
-    shared = ground.target("modules", *SOUND)
-    target = ground.target("mine")
+def shared_by_a_path_file(sandbox: Sandbox) -> Place:
+    shared = sandbox.target("modules", *SOUND)
+    target = sandbox.target("mine")
     write(site(target) / "cluster.pth", f"{site(shared)}\n")
     return Place(target, others=(shared,))
 
 
-def folder_of_data(ground: Ground) -> Place:
+def folder_of_data(sandbox: Sandbox) -> Place:
     """No package without an __init__.py is taken before one that has it, and no CuPy.py for cupy."""
-    work = ground.folder / "work"
+    work = sandbox.folder / "work"
     write(work / "cupy/results.csv", "1\n")
     write(work / "numpy/notes.txt", "1\n")
     write(work / "cuda/kernel.cu", "\n")
     write(work / "CuPy.py", "raise SystemExit(1)\n")
-    return Place(ground.target("beside-data", *SOUND), folder=work)
+    return Place(sandbox.target("beside-data", *SOUND), folder=work)
 
 
-def module_beside_package(ground: Ground) -> Place:
+def module_beside_package(sandbox: Sandbox) -> Place:
     """In one folder, a package is met before a module."""
-    target = ground.target("module", *SOUND)
+    target = sandbox.target("module", *SOUND)
     write(site(target) / "cupy.py", "raise SystemExit(1)\n")
     return Place(target)
 
 
-def safe_path(ground: Ground) -> Place:
+def safe_path(sandbox: Sandbox) -> Place:
     """Under PYTHONSAFEPATH the working folder is on no path."""
-    work = ground.folder / "safe"
+    work = sandbox.folder / "safe"
     write(work / "cupy.py", "raise SystemExit(1)\n")
-    return Place(ground.target("guarded", *SOUND), folder=work, variables={"PYTHONSAFEPATH": "1"})
+    return Place(sandbox.target("guarded", *SOUND), folder=work, variables={"PYTHONSAFEPATH": "1"})
 
 
-def another_line_of_the_user(ground: Ground) -> Place:
-    other = ground.target("other", "cupy-cuda11x==13.6.0")
-    own = ground.folder / ".local/lib" / RELEASE / "site-packages"
+def another_line_of_the_user(sandbox: Sandbox) -> Place:
+    other = sandbox.target("other", "cupy-cuda11x==13.6.0")
+    own = sandbox.folder / ".local/lib" / RELEASE / "site-packages"
     own.parent.mkdir(parents=True)
     shutil.copytree(site(other), own)
-    return Place(ground.target("apart", *SOUND), others=(own,))
+    return Place(sandbox.target("apart", *SOUND), others=(own,))
 
 
-def of_conda_forge(ground: Ground) -> Place:
-    prefix = conda_prefix(ground, "forge", NUMPY, "cuda-toolkit==12.9.2")
+def of_conda_forge(sandbox: Sandbox) -> Place:
+    prefix = conda_prefix(sandbox, "forge", NUMPY, "cuda-toolkit==12.9.2")
     files = {"cupy/__init__.py": "__version__ = '14.1.1'\n", "cupyx/__init__.py": "", "cupy_backends/__init__.py": ""}
-    put_by_conda(ground, prefix, own_wheel(ground, Package("cupy", "14.1.1", ("numpy",), files=files)), "cupy-core")
+    put_by_conda(sandbox, prefix, own_wheel(sandbox, Package("cupy", "14.1.1", ("numpy",), files=files)), "cupy-core")
     write(prefix / "conda-meta/cuda-version-12.9-h4f385c5_3.json", '{"name": "cuda-version", "version": "12.9"}')
     return Place(prefix)
 
 
-def pypackages(ground: Ground) -> Place:
-    work = ground.folder / "pep582"
+def pypackages(sandbox: Sandbox) -> Place:
+    work = sandbox.folder / "pep582"
     library = work / "__pypackages__" / RELEASE.removeprefix("python") / "lib"
-    target = ground.target("nothing-in-it")
+    target = sandbox.target("nothing-in-it")
     for package in SOUND:
         options = ("--quiet", "--no-deps", "--python", target / "bin/python", "--target", library)
-        bare_uv(ground, "pip", "install", *options, package)
+        bare_uv(sandbox, "pip", "install", *options, package)
     return Place(target, folder=work, variables={"PYTHONPATH": str(library)}, others=(work,))
 
 
-def noisy(ground: Ground) -> Place:
-    target = ground.target("noisy", *SOUND)
+def noisy(sandbox: Sandbox) -> Place:
+    target = sandbox.target("noisy", *SOUND)
     write(site(target) / "a.pth", f"import nothing_of_that_name\n/mnt/gone/python\n{site(target)}\n")
     run_at_start(site(target), 'print("hello\\n{}")\nraise ImportError("of no matter")\n')
     variables = {
@@ -121,30 +121,30 @@ def noisy(ground: Ground) -> Place:
     return Place(target, variables=variables)
 
 
-def on_another_disk(ground: Ground) -> Place:
-    target = ground.target("linked", "cupy-cuda12x==13.6.0", NUMPY)
-    disk = ground.folder / "disk"
+def on_another_disk(sandbox: Sandbox) -> Place:
+    target = sandbox.target("linked", "cupy-cuda12x==13.6.0", NUMPY)
+    disk = sandbox.folder / "disk"
     shutil.move(site(target), disk)
     (target / "lib" / RELEASE / "site-packages").symlink_to(disk)
     return Place(target, others=(disk,))
 
 
-def all_of_the_user(ground: Ground) -> Place:
-    system = system_python(ground.folder / "system", managed=True)
-    own = ground.folder / ".local/lib" / RELEASE / "site-packages"
-    other = ground.target("other", *SOUND)
+def all_of_the_user(sandbox: Sandbox) -> Place:
+    system = system_python(sandbox.folder / "system", managed=True)
+    own = sandbox.folder / ".local/lib" / RELEASE / "site-packages"
+    other = sandbox.target("other", *SOUND)
     own.parent.mkdir(parents=True)
     shutil.copytree(site(other), own)
     return Place(system, python=system / "bin/python3", others=(own,))
 
 
-def developed(ground: Ground) -> Place:
+def developed(sandbox: Sandbox) -> Place:
     """``setup.py develop``: a link for setuptools, a line in easy-install.pth, metadata in the source tree."""
-    target = ground.target("developed", NUMPY)
-    source = ground.folder / "cupy-src"
+    target = sandbox.target("developed", NUMPY)
+    source = sandbox.folder / "cupy-src"
     for name in ("cupy", "cupyx", "cupy_backends"):
         write(source / name / "__init__.py")
-    compiled_with(ground, source, "libcublas.so.12")
+    compiled_with(sandbox, source, "libcublas.so.12")
     text = "Metadata-Version: 2.1\nName: cupy\nVersion: 14.2.0\nRequires-Dist: numpy<2.6,>=2.0\n"
     write(source / "cupy.egg-info/PKG-INFO", text)
     write(site(target) / "cupy.egg-link", f"{source}\n.")
@@ -152,19 +152,19 @@ def developed(ground: Ground) -> Place:
     return Place(target, others=(source,))
 
 
-def python_of_2019(ground: Ground) -> Place:
+def python_of_2019(sandbox: Sandbox) -> Place:
     wheels = (cupy("cupy-cuda12x", "12.3.0"), numpy("1.24.4"))
-    return Place(of_python(ground, "3.8", "eight", *(own_wheel(ground, wheel) for wheel in wheels)))
+    return Place(of_python(sandbox, "3.8", "eight", *(own_wheel(sandbox, wheel) for wheel in wheels)))
 
 
-def record_lost(ground: Ground) -> Place:
-    target = ground.target("unrecorded", "cupy-cuda12x==13.6.0", NUMPY)
+def record_lost(sandbox: Sandbox) -> Place:
+    target = sandbox.target("unrecorded", "cupy-cuda12x==13.6.0", NUMPY)
     (site(target) / "cupy_cuda12x-13.6.0.dist-info/RECORD").unlink()
     return Place(target)
 
 
-def links_to_nowhere(ground: Ground) -> Place:
-    target = ground.target("dangling", *SOUND)
+def links_to_nowhere(sandbox: Sandbox) -> Place:
+    target = sandbox.target("dangling", *SOUND)
     (site(target) / "cupy_cuda11x-13.6.0.dist-info").symlink_to("/nix/store/gone")
     (site(target) / "loop").symlink_to("loop")
     (site(target) / "nvidia_loop-1.0.dist-info").symlink_to("nvidia_loop-1.0.dist-info")
@@ -172,10 +172,10 @@ def links_to_nowhere(ground: Ground) -> Place:
     return Place(target)
 
 
-def by_its_link(ground: Ground) -> Place:
+def by_its_link(sandbox: Sandbox) -> Place:
     """A link to an environment's folder, as a version manager's "current" is."""
-    target = ground.target("v2", *SOUND)
-    link = ground.folder / "current"
+    target = sandbox.target("v2", *SOUND)
+    link = sandbox.folder / "current"
     link.symlink_to(target)
     return Place(target, python=link, variables={"VIRTUAL_ENV": str(link)})
 

@@ -24,78 +24,78 @@ from tests.support.target import run_at_start
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.install.sandbox import Ground
+    from tests.install.sandbox import Sandbox
 
 
-def older_line_on_pythonpath(ground: Ground) -> Place:
-    library = ground.folder / "lib-of-mine"
-    target = ground.target("behind", *SOUND)
+def older_line_on_pythonpath(sandbox: Sandbox) -> Place:
+    library = sandbox.folder / "lib-of-mine"
+    target = sandbox.target("behind", *SOUND)
     options = ("--quiet", "--no-deps", "--python", target / "bin/python", "--target", library)
-    bare_uv(ground, "pip", "install", *options, "cupy-cuda11x==13.6.0")
+    bare_uv(sandbox, "pip", "install", *options, "cupy-cuda11x==13.6.0")
     return Place(target, variables={"PYTHONPATH": str(library)}, others=(library,))
 
 
-def over_a_system(ground: Ground, below: tuple[str, ...], *packages: str) -> Place:
+def over_a_system(sandbox: Sandbox, below: tuple[str, ...], *packages: str) -> Place:
     """A venv that sees the packages of the Python that it was made of."""
-    system = system_python(ground.folder / "below", managed=True)
-    add(ground, system / "bin/python3", *below)
-    target = ground.folder / "over"
+    system = system_python(sandbox.folder / "below", managed=True)
+    add(sandbox, system / "bin/python3", *below)
+    target = sandbox.folder / "over"
     command = [str(system / "bin/python3"), "-m", "venv", "--without-pip", "--system-site-packages", str(target)]
-    run(command, ground.environment())
-    add(ground, target / "bin/python", *packages)
+    run(command, sandbox.environment())
+    add(sandbox, target / "bin/python", *packages)
     return Place(target, others=(system,))
 
 
-def over_another_line(ground: Ground) -> Place:
-    return over_a_system(ground, ("cupy-cuda11x==13.6.0", NUMPY), TWELVE)
+def over_another_line(sandbox: Sandbox) -> Place:
+    return over_a_system(sandbox, ("cupy-cuda11x==13.6.0", NUMPY), TWELVE)
 
 
-def over_an_old_numpy(ground: Ground) -> Place:
-    return over_a_system(ground, ("numpy==1.26.4",), TWELVE)
+def over_an_old_numpy(sandbox: Sandbox) -> Place:
+    return over_a_system(sandbox, ("numpy==1.26.4",), TWELVE)
 
 
-def over_a_whole_one(ground: Ground) -> Place:
-    return over_a_system(ground, SOUND)
+def over_a_whole_one(sandbox: Sandbox) -> Place:
+    return over_a_system(sandbox, SOUND)
 
 
-def folder_named_cupy(ground: Ground) -> Place:
-    work = ground.folder / "work"
+def folder_named_cupy(sandbox: Sandbox) -> Place:
+    work = sandbox.folder / "work"
     write(work / "cupy/__init__.py")
-    return Place(ground.target("hidden", *SOUND), folder=work, others=(work,))
+    return Place(sandbox.target("hidden", *SOUND), folder=work, others=(work,))
 
 
-def another_environment_first(ground: Ground) -> Place:
-    other = ground.target("first", "cupy-cuda12x==13.6.0")
-    target = ground.target("second", *SOUND)
+def another_environment_first(sandbox: Sandbox) -> Place:
+    other = sandbox.target("first", "cupy-cuda12x==13.6.0")
+    target = sandbox.target("second", *SOUND)
     run_at_start(site(target), f"import sys\nsys.path.insert(0, {str(site(other))!r})\n")
     return Place(target, others=(other,))
 
 
-def managed(ground: Ground) -> Place:
-    system = system_python(ground.folder / "managed", managed=True)
-    add(ground, system / "bin/python3", NUMPY)
+def managed(sandbox: Sandbox) -> Place:
+    system = system_python(sandbox.folder / "managed", managed=True)
+    add(sandbox, system / "bin/python3", NUMPY)
     return Place(system, python=system / "bin/python3")
 
 
-def renamed_and_active(ground: Ground) -> Place:
+def renamed_and_active(sandbox: Sandbox) -> Place:
     """The variable is of before the environment was renamed."""
-    target = ground.target("before", *SOUND)
-    after = target.rename(ground.folder / "after")
+    target = sandbox.target("before", *SOUND)
+    after = target.rename(sandbox.folder / "after")
     return Place(after, python="", variables={"VIRTUAL_ENV": str(target)})
 
 
-def base_gone(ground: Ground) -> Place:
+def base_gone(sandbox: Sandbox) -> Place:
     """Made by uv of a Python that has since been replaced by its next release."""
-    system = system_python(ground.folder / "cpython-3.11.7", managed=True)
-    target = ground.folder / "uvs"
-    bare_uv(ground, "venv", "--quiet", "--python", system / "bin/python3", target)
-    add(ground, target / "bin/python", *SOUND)
+    system = system_python(sandbox.folder / "cpython-3.11.7", managed=True)
+    target = sandbox.folder / "uvs"
+    bare_uv(sandbox, "venv", "--quiet", "--python", system / "bin/python3", target)
+    add(sandbox, target / "bin/python", *SOUND)
     shutil.rmtree(system)
     return Place(target)
 
 
-def interpreters_in_a_circle(ground: Ground) -> Place:
-    target = ground.target("circle", *SOUND)
+def interpreters_in_a_circle(sandbox: Sandbox) -> Place:
+    target = sandbox.target("circle", *SOUND)
     for entry in (target / "bin").glob("python*"):
         entry.unlink()
     for name, other in (("python", "python3"), ("python3", "python")):
@@ -103,38 +103,38 @@ def interpreters_in_a_circle(ground: Ground) -> Place:
     return Place(target)
 
 
-def library_gone(ground: Ground) -> Place:
+def library_gone(sandbox: Sandbox) -> Place:
     """The folder of modules was removed and the programs are left."""
-    system = system_python(ground.folder / "moved-base", managed=False)
-    target = ground.folder / "without-library"
-    bare_uv(ground, "venv", "--quiet", "--python", system / "bin/python3", target)
-    (system / "lib").rename(ground.folder / "lib-elsewhere")
+    system = system_python(sandbox.folder / "moved-base", managed=False)
+    target = sandbox.folder / "without-library"
+    bare_uv(sandbox, "venv", "--quiet", "--python", system / "bin/python3", target)
+    (system / "lib").rename(sandbox.folder / "lib-elsewhere")
     return Place(target)
 
 
-def python_of_2016(ground: Ground) -> Place:
-    return Place(of_python(ground, "3.6", "six"))
+def python_of_2016(sandbox: Sandbox) -> Place:
+    return Place(of_python(sandbox, "3.6", "six"))
 
 
-def of_32_bits(ground: Ground) -> Place:
-    target = ground.target("narrow")
+def of_32_bits(sandbox: Sandbox) -> Place:
+    target = sandbox.target("narrow")
     text = "import os\nos.environ['_PYTHON_HOST_PLATFORM'] = 'linux-i686'\n"
     run_at_start(site(target), text)
     return Place(target)
 
 
-def kernel_elsewhere(ground: Ground) -> Place:
+def kernel_elsewhere(sandbox: Sandbox) -> Place:
     """Jupyter's kernel is of an environment with CuPy, and the one that is active has none."""
-    other = ground.target("of-the-kernel", *SOUND)
-    target = ground.target("of-jupyter", NUMPY)
+    other = sandbox.target("of-the-kernel", *SOUND)
+    target = sandbox.target("of-jupyter", NUMPY)
     text = '{"argv": ["%s", "-m", "ipykernel_launcher", "-f", "{connection_file}"], "language": "python"}'
-    write(ground.folder / ".local/share/jupyter/kernels/gpu/kernel.json", text % (other / "bin/python"))
+    write(sandbox.folder / ".local/share/jupyter/kernels/gpu/kernel.json", text % (other / "bin/python"))
     return Place(target, python="", variables={"VIRTUAL_ENV": str(target)}, others=(other,))
 
 
-def needs_an_older_one(ground: Ground) -> Place:
-    target = ground.target("app", *SOUND)
-    project: Path = editable(ground, target, "gpu-app", "cupy-cuda12x<14")
+def needs_an_older_one(sandbox: Sandbox) -> Place:
+    target = sandbox.target("app", *SOUND)
+    project: Path = editable(sandbox, target, "gpu-app", "cupy-cuda12x<14")
     return Place(target, folder=project, others=(project,))
 
 

@@ -10,67 +10,67 @@ from tests.environments.making import BOTH, NUMPY, SOUND, TWELVE, add, give_away
 from tests.environments.table import Odd, Place
 
 if TYPE_CHECKING:
-    from tests.install.sandbox import Ground
+    from tests.install.sandbox import Sandbox
 
 RIGHT = {"cupy-cuda12x": "14.2.0", "numpy": "2.1.0"}
 NOBODY = 65534
 
 
-def metadata_of_an_older_release(ground: Ground) -> Place:
+def metadata_of_an_older_release(sandbox: Sandbox) -> Place:
     """An upgrade that was cut short after the new files had come."""
-    older = ground.target("older", "cupy-cuda12x==13.6.0")
-    target = ground.target("upgraded", *SOUND)
+    older = sandbox.target("older", "cupy-cuda12x==13.6.0")
+    target = sandbox.target("upgraded", *SOUND)
     name = "cupy_cuda12x-13.6.0.dist-info"
     shutil.copytree(site(older) / name, site(target) / name)
     return Place(target)
 
 
-def metadata_of_an_older_numpy(ground: Ground) -> Place:
-    older = ground.target("older", "numpy==1.26.4")
-    target = ground.target("numpies", *SOUND)
+def metadata_of_an_older_numpy(sandbox: Sandbox) -> Place:
+    older = sandbox.target("older", "numpy==1.26.4")
+    target = sandbox.target("numpies", *SOUND)
     shutil.copytree(site(older) / "numpy-1.26.4.dist-info", site(target) / "numpy-1.26.4.dist-info")
     return Place(target)
 
 
-def metadata_removed(ground: Ground) -> Place:
-    target = ground.target("unowned", *SOUND)
+def metadata_removed(sandbox: Sandbox) -> Place:
+    target = sandbox.target("unowned", *SOUND)
     shutil.rmtree(site(target) / "cupy_cuda12x-14.2.0.dist-info")
     return Place(target)
 
 
-def package_removed(ground: Ground) -> Place:
-    target = ground.target("hollow", *SOUND)
+def package_removed(sandbox: Sandbox) -> Place:
+    target = sandbox.target("hollow", *SOUND)
     shutil.rmtree(site(target) / "cupy")
     return Place(target)
 
 
-def half_uninstalled(ground: Ground) -> Place:
+def half_uninstalled(sandbox: Sandbox) -> Place:
     """Pip renames what it removes, and was ended before it removed it."""
-    target = ground.target("half", *SOUND)
+    target = sandbox.target("half", *SOUND)
     for name in ("cupy", "cupyx", "cupy_backends", "cupy_cuda12x-14.2.0.dist-info"):
         (site(target) / name).rename(site(target) / f"~{name[1:]}")
     return Place(target)
 
 
-def power_cut(ground: Ground) -> Place:
+def power_cut(sandbox: Sandbox) -> Place:
     """A file system that had made the names and not yet written the contents."""
-    target = ground.target("cut", *SOUND)
+    target = sandbox.target("cut", *SOUND)
     for name in ("METADATA", "RECORD", "WHEEL"):
         (site(target) / "cupy_cuda12x-14.2.0.dist-info" / name).write_bytes(b"")
     return Place(target)
 
 
-def links_into_a_pruned_cache(ground: Ground) -> Place:
-    target = ground.target("links", NUMPY)
-    cache = ground.folder / "other-cache"
-    add(ground, target / "bin/python", TWELVE, UV_LINK_MODE="symlink", UV_CACHE_DIR=str(cache))
+def links_into_a_pruned_cache(sandbox: Sandbox) -> Place:
+    target = sandbox.target("links", NUMPY)
+    cache = sandbox.folder / "other-cache"
+    add(sandbox, target / "bin/python", TWELVE, UV_LINK_MODE="symlink", UV_CACHE_DIR=str(cache))
     assert (site(target) / "cupy/__init__.py").is_symlink()
     shutil.rmtree(cache)
     return Place(target)
 
 
-def one_byte(ground: Ground) -> Place:
-    target = ground.target("byte", *SOUND)
+def one_byte(sandbox: Sandbox) -> Place:
+    target = sandbox.target("byte", *SOUND)
     file = site(target) / "cupy/part3.py"
     text = file.read_bytes()
     file.unlink()  # uv may have linked it
@@ -78,19 +78,19 @@ def one_byte(ground: Ground) -> Place:
     return Place(target)
 
 
-def long_and_foreign(ground: Ground) -> Place:
+def long_and_foreign(sandbox: Sandbox) -> Place:
     """With a link to itself, and a file of the user's own among CuPy's."""
     parts = ["Ünïcödé 日本語 " + "x" * 60] * 3
-    (ground.folder / Path(*parts)).mkdir(parents=True)
-    target = ground.target("/".join([*parts, "env"]), *BOTH)
+    (sandbox.folder / Path(*parts)).mkdir(parents=True)
+    target = sandbox.target("/".join([*parts, "env"]), *BOTH)
     (site(target) / "cupy/loop").symlink_to(".")
     write(site(target) / "cupy/mine.py", "# of my own\n")
     return Place(target)
 
 
-def old_metadata_beside(ground: Ground) -> Place:
+def old_metadata_beside(sandbox: Sandbox) -> Place:
     """Of before 2018: an author's name in Latin-1."""
-    target = ground.target("latin", *BOTH)
+    target = sandbox.target("latin", *BOTH)
     info = site(target) / "oldtool-0.3.dist-info"
     info.mkdir()
     head = "Metadata-Version: 2.0\nName: oldtool\nVersion: 0.3\nAuthor: Jos\xe9 M\xfcller\n"
@@ -101,27 +101,27 @@ def old_metadata_beside(ground: Ground) -> Place:
     return Place(target)
 
 
-def copied_from_conda(ground: Ground) -> Place:
-    target = ground.target("copied", *BOTH)
+def copied_from_conda(sandbox: Sandbox) -> Place:
+    target = sandbox.target("copied", *BOTH)
     write(site(target) / "cupy_cuda11x-13.6.0.dist-info/INSTALLER", "conda\n")
     return Place(target)
 
 
-def read_only(ground: Ground) -> Place:
-    target = ground.target("read-only", *BOTH)
+def read_only(sandbox: Sandbox) -> Place:
+    target = sandbox.target("read-only", *BOTH)
     site(target).chmod(0o555)
     return Place(target)
 
 
-def of_somebody_else(ground: Ground) -> Place:
-    target = ground.target("theirs", "cupy-cuda13x==14.2.0", NUMPY)
+def of_somebody_else(sandbox: Sandbox) -> Place:
+    target = sandbox.target("theirs", "cupy-cuda13x==14.2.0", NUMPY)
     give_away(target, NOBODY)
     return Place(target)
 
 
-def toolless(ground: Ground) -> Place:
+def toolless(sandbox: Sandbox) -> Place:
     """An image made smaller: neither tests nor compiled caches nor licences, and no INSTALLER."""
-    target = ground.target("slim", *BOTH)
+    target = sandbox.target("slim", *BOTH)
     for info in site(target).glob("*.dist-info"):
         for name in ("INSTALLER", "REQUESTED", "WHEEL"):
             (info / name).unlink(missing_ok=True)

@@ -21,7 +21,7 @@ from tests.install.wheels import Package, cupy, numpy
 from tests.scenarios.spoiling import SUFFIX
 
 if TYPE_CHECKING:
-    from tests.install.sandbox import Ground
+    from tests.install.sandbox import Sandbox
 
 RIGHT = {"cupy-cuda12x": "14.2.0", "numpy": "2.1.0"}
 SOURCE = {"cupy/__init__.py": "", "cupyx/__init__.py": "", "cupy_backends/__init__.py": ""}
@@ -32,88 +32,88 @@ def source_package(release: str) -> Package:
     return Package("cupy", release, ("numpy>=1.22",), files=SOURCE)
 
 
-def of_python_39(ground: Ground) -> Place:
-    return Place(of_python(ground, "3.9", "nine", own_wheel(ground, numpy("2.0.2"))))
+def of_python_39(sandbox: Sandbox) -> Place:
+    return Place(of_python(sandbox, "3.9", "nine", own_wheel(sandbox, numpy("2.0.2"))))
 
 
-def of_python_313(ground: Ground) -> Place:
-    return Place(of_python(ground, "3.13", "thirteen", "cupy-cuda13x==14.2.0", NUMPY))
+def of_python_313(sandbox: Sandbox) -> Place:
+    return Place(of_python(sandbox, "3.13", "thirteen", "cupy-cuda13x==14.2.0", NUMPY))
 
 
-def built_with_cuda_11(ground: Ground) -> Place:
+def built_with_cuda_11(sandbox: Sandbox) -> Place:
     """The source distribution, built where CUDA 11 was the toolkit."""
-    target = ground.target("built", NUMPY)
-    add(ground, target / "bin/python", own_wheel(ground, source_package("13.6.0")))
-    compiled_with(ground, site(target), "libcublas.so.11")
+    target = sandbox.target("built", NUMPY)
+    add(sandbox, target / "bin/python", own_wheel(sandbox, source_package("13.6.0")))
+    compiled_with(sandbox, site(target), "libcublas.so.11")
     record = site(target) / "cupy-13.6.0.dist-info/RECORD"
     with record.open("a", encoding="utf-8") as file:
         file.write(f"cupy/_core/core{SUFFIX},,\n")
     return Place(target)
 
 
-def source_and_wheel(ground: Ground) -> Place:
-    target = ground.target("source-too", TWELVE, NUMPY)
-    add(ground, target / "bin/python", own_wheel(ground, source_package("13.6.0")))
+def source_and_wheel(sandbox: Sandbox) -> Place:
+    target = sandbox.target("source-too", TWELVE, NUMPY)
+    add(sandbox, target / "bin/python", own_wheel(sandbox, source_package("13.6.0")))
     return Place(target)
 
 
-def new_numpy_and_old_cupy(ground: Ground) -> Place:
+def new_numpy_and_old_cupy(sandbox: Sandbox) -> Place:
     old = cupy("cupy-cuda12x", "13.0.0", numpy="numpy<1.29,>=1.22")
-    target = ground.target("old", NUMPY)
-    add(ground, target / "bin/python", own_wheel(ground, old))
+    target = sandbox.target("old", NUMPY)
+    add(sandbox, target / "bin/python", own_wheel(sandbox, old))
     return Place(target)
 
 
-def torch_of_cuda_13(ground: Ground) -> Place:
+def torch_of_cuda_13(sandbox: Sandbox) -> Place:
     packages = ("cupy-cuda13x==14.2.0", NUMPY, "torch==2.6.0", "nvidia-cuda-nvrtc==13.5.37")
-    return Place(ground.target("torch", *packages))
+    return Place(sandbox.target("torch", *packages))
 
 
-def for_rocm(ground: Ground) -> Place:
-    target = ground.target("amd", NUMPY)
-    add(ground, target / "bin/python", own_wheel(ground, cupy("cupy-rocm-5-0", "13.6.0")))
+def for_rocm(sandbox: Sandbox) -> Place:
+    target = sandbox.target("amd", NUMPY)
+    add(sandbox, target / "bin/python", own_wheel(sandbox, cupy("cupy-rocm-5-0", "13.6.0")))
     return Place(target)
 
 
-def wrong_line_by_pip_in_conda(ground: Ground) -> Place:
-    prefix = conda_prefix(ground, "conda", NUMPY)
-    add(ground, prefix / "bin/python", "cupy-cuda13x==14.2.0")
+def wrong_line_by_pip_in_conda(sandbox: Sandbox) -> Place:
+    prefix = conda_prefix(sandbox, "conda", NUMPY)
+    add(sandbox, prefix / "bin/python", "cupy-cuda13x==14.2.0")
     return Place(prefix, others=(prefix / "conda-meta",))
 
 
-def pip_beside_conda(ground: Ground) -> Place:
-    prefix = conda_prefix(ground, "both", NUMPY)
-    put_by_conda(ground, prefix, own_wheel(ground, source_package("14.1.1")), "cupy-core")
+def pip_beside_conda(sandbox: Sandbox) -> Place:
+    prefix = conda_prefix(sandbox, "both", NUMPY)
+    put_by_conda(sandbox, prefix, own_wheel(sandbox, source_package("14.1.1")), "cupy-core")
     write(prefix / "conda-meta/cuda-version-12.9-h4f385c5_3.json", '{"name": "cuda-version", "version": "12.9"}')
-    add(ground, prefix / "bin/python", TWELVE)
+    add(sandbox, prefix / "bin/python", TWELVE)
     return Place(prefix)
 
 
-def numpy_of_conda(ground: Ground) -> Place:
-    prefix = conda_prefix(ground, "old-numpy", "numpy==1.26.4")
-    add(ground, prefix / "bin/python", TWELVE)
+def numpy_of_conda(sandbox: Sandbox) -> Place:
+    prefix = conda_prefix(sandbox, "old-numpy", "numpy==1.26.4")
+    add(sandbox, prefix / "bin/python", TWELVE)
     return Place(prefix, others=(prefix / "conda-meta",))
 
 
-def numpy_of_pip_over_condas(ground: Ground) -> Place:
+def numpy_of_pip_over_condas(sandbox: Sandbox) -> Place:
     """Pip has removed conda's NumPy, whose record stays, and has put an older one there."""
-    prefix = conda_prefix(ground, "over-conda", NUMPY)
-    add(ground, prefix / "bin/python", TWELVE, "numpy==1.26.4")
+    prefix = conda_prefix(sandbox, "over-conda", NUMPY)
+    add(sandbox, prefix / "bin/python", TWELVE, "numpy==1.26.4")
     return Place(prefix, others=(prefix / "conda-meta",))
 
 
-def of_pixi(ground: Ground) -> Place:
-    project = ground.folder / "project"
-    prefix = conda_prefix(ground, "project/.pixi/envs/default", NUMPY)
+def of_pixi(sandbox: Sandbox) -> Place:
+    project = sandbox.folder / "project"
+    prefix = conda_prefix(sandbox, "project/.pixi/envs/default", NUMPY)
     manifest = write(project / "pixi.toml", '[workspace]\nchannels = ["conda-forge"]\nplatforms = ["linux-64"]\n')
     write(prefix / "conda-meta/pixi", META_OF_PIXI % manifest)
     return Place(prefix, folder=project)
 
 
-def pixi_with_a_wheel(ground: Ground) -> Place:
+def pixi_with_a_wheel(sandbox: Sandbox) -> Place:
     """A PyPI dependency of the project, which pixi itself installs by uv."""
-    place = of_pixi(ground)
-    add(ground, place.prefix / "bin/python", "cupy-cuda13x==14.2.0")
+    place = of_pixi(sandbox)
+    add(sandbox, place.prefix / "bin/python", "cupy-cuda13x==14.2.0")
     write(site(place.prefix) / "cupy_cuda13x-14.2.0.dist-info/INSTALLER", "uv-pixi\n")
     return place
 

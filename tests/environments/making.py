@@ -16,7 +16,7 @@ from tests.probe.pythons import python
 from tests.scenarios.spoiling import SUFFIX
 
 if TYPE_CHECKING:
-    from tests.install.sandbox import Ground
+    from tests.install.sandbox import Sandbox
 
 TWELVE, NUMPY = "cupy-cuda12x==14.2.0", "numpy==2.1.0"
 SOUND = (TWELVE, NUMPY)
@@ -35,29 +35,29 @@ def write(path: Path, text: str = "") -> Path:
     return path
 
 
-def bare_uv(ground: Ground, *words: str | Path, **variables: str) -> None:
-    run([sys.executable, "-m", "uv", *map(str, words)], ground.environment(**variables))
+def bare_uv(sandbox: Sandbox, *words: str | Path, **variables: str) -> None:
+    run([sys.executable, "-m", "uv", *map(str, words)], sandbox.environment(**variables))
 
 
-def add(ground: Ground, interpreter: Path, *packages: str | Path, **variables: str) -> None:
+def add(sandbox: Sandbox, interpreter: Path, *packages: str | Path, **variables: str) -> None:
     """Each for itself, so that lines can meet; into a Python that a system manages too."""
     for package in packages:
         options = ("--quiet", "--no-deps", "--break-system-packages", "--python", interpreter)
-        bare_uv(ground, "pip", "install", *options, package, **variables)
+        bare_uv(sandbox, "pip", "install", *options, package, **variables)
 
 
-def own_wheel(ground: Ground, package: Package) -> Path:
+def own_wheel(sandbox: Sandbox, package: Package) -> Path:
     """A wheel that is on no index."""
-    folder = ground.folder / "own-wheels"
+    folder = sandbox.folder / "own-wheels"
     folder.mkdir(exist_ok=True)
     return make_wheel(folder, package)
 
 
-def of_python(ground: Ground, version: str, name: str, *packages: str | Path) -> Path:
+def of_python(sandbox: Sandbox, version: str, name: str, *packages: str | Path) -> Path:
     """A venv of another Python of this machine."""
-    folder = ground.folder / name
-    run([str(python(version)), "-m", "venv", "--without-pip", str(folder)], ground.environment())
-    add(ground, folder / "bin/python", *packages)
+    folder = sandbox.folder / name
+    run([str(python(version)), "-m", "venv", "--without-pip", str(folder)], sandbox.environment())
+    add(sandbox, folder / "bin/python", *packages)
     return folder
 
 
@@ -79,19 +79,19 @@ def system_python(folder: Path, *, managed: bool) -> Path:
     return folder
 
 
-def conda_prefix(ground: Ground, name: str, *packages: str) -> Path:
+def conda_prefix(sandbox: Sandbox, name: str, *packages: str) -> Path:
     """An environment as conda makes it: a Python of its own, records with every file, a history."""
-    prefix = system_python(ground.folder / name, managed=False)
+    prefix = system_python(sandbox.folder / name, managed=False)
     conda_record(prefix, "python", "{}.{}.{}".format(*sys.version_info[:3]), [f"bin/{RELEASE}"])
     for package in packages:
-        put_by_conda(ground, prefix, package)
+        put_by_conda(sandbox, prefix, package)
     return prefix
 
 
-def put_by_conda(ground: Ground, prefix: Path, package: str | Path, name: str | None = None) -> None:
+def put_by_conda(sandbox: Sandbox, prefix: Path, package: str | Path, name: str | None = None) -> None:
     """A distribution that conda has put there, as its metadata and conda's record tell."""
     before = set(files_below(prefix))
-    add(ground, prefix / "bin/python", package)
+    add(sandbox, prefix / "bin/python", package)
     came = sorted(set(files_below(prefix)) - before)
     (info,) = [Path(entry).parent for entry in came if entry.endswith(".dist-info/METADATA")]
     write(prefix / info / "INSTALLER", "conda\n")
@@ -134,14 +134,14 @@ def conda_record(prefix: Path, name: str, release: str, files: list[str]) -> Non
         )
 
 
-def editable(ground: Ground, target: Path, name: str, *requires: str) -> Path:
+def editable(sandbox: Sandbox, target: Path, name: str, *requires: str) -> Path:
     """A project that is installed as a link to its source, as PEP 660 has it; answers the project."""
-    project = ground.folder / f"{name}-project"
+    project = sandbox.folder / f"{name}-project"
     module = name.replace("-", "_")
     write(project / "src" / module / "__init__.py")
     write(project / "pyproject.toml", f'[project]\nname = "{name}"\nversion = "0.1"\n')
     package = Package(name, "0.1", requires, files={f"__editable__{module}.pth": f"{project}/src\n"})
-    add(ground, target / "bin/python", own_wheel(ground, package))
+    add(sandbox, target / "bin/python", own_wheel(sandbox, package))
     info = site(target) / f"{module}-0.1.dist-info"
     write(info / "direct_url.json", json.dumps({"url": f"file://{project}", "dir_info": {"editable": True}}))
     return project
@@ -153,9 +153,9 @@ def give_away(folder: Path, owner: int) -> None:
             os.lchown(Path(place, name), owner, owner)
 
 
-def compiled_with(ground: Ground, folder: Path, soname: str) -> None:
+def compiled_with(sandbox: Sandbox, folder: Path, soname: str) -> None:
     """CuPy's modules below a folder: the central one, and the one of cuBLAS, really linked with a library of CUDA's."""
-    work = ground.folder / "compiled"
+    work = sandbox.folder / "compiled"
     code = write(work / "cublas.c", "void cublas(void) {}\n")
     use = write(work / "core.c", "void core(void) {}\n")
     _compile(f"-Wl,-soname,{soname}", code, "-o", work / soname)

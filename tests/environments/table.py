@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tests.install.sandbox import MACHINE
 
 if TYPE_CHECKING:
-    from tests.install.sandbox import Ground
+    from tests.install.sandbox import Sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Place:
     others: tuple[Path, ...] = ()
 
 
-Build = Callable[["Ground"], Place]
+Build = Callable[["Sandbox"], Place]
 
 
 @dataclass(frozen=True, slots=True)

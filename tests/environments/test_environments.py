@@ -24,7 +24,7 @@ from tests.environments.table import Odd, Place
 from tests.install.sandbox import LIMIT, MACHINE, contents, versions
 
 if TYPE_CHECKING:
-    from tests.install.sandbox import Ground
+    from tests.install.sandbox import Sandbox
 
 WITHOUT_RIGHTS = (
     "setpriv",
@@ -36,8 +36,8 @@ WITHOUT_RIGHTS = (
 class Visit:
     """An environment that was made, and the program in it."""
 
-    def __init__(self, ground: Ground, odd: Odd) -> None:
-        self.ground, self.odd, self.place = ground, odd, odd.build(ground)
+    def __init__(self, sandbox: Sandbox, odd: Odd) -> None:
+        self.sandbox, self.odd, self.place = sandbox, odd, odd.build(sandbox)
 
     def call(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
         """One call; no traceback, and no fault of the program's own."""
@@ -46,7 +46,7 @@ class Visit:
         plain = self.odd.without_rights and os.geteuid() == 0
         done = subprocess.run(
             [*(WITHOUT_RIGHTS if plain else ()), sys.executable, "-m", "gpuenv", command, *target, *options],
-            env=self.ground.environment(**self.place.variables),
+            env=self.sandbox.environment(**self.place.variables),
             cwd=self.place.folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -139,10 +139,10 @@ ALL = (*HEALTHY, *LEFTOVERS, *LAYERS, *LINES, *FURTHER)
 
 @pytest.mark.long
 @pytest.mark.parametrize("odd", ALL, ids=str)
-def test_an_environment(ground: Ground, odd: Odd) -> None:
+def test_an_environment(sandbox: Sandbox, odd: Odd) -> None:
     if odd.without_rights and os.geteuid() == 0 and shutil.which("setpriv") is None:
         pytest.skip("only setpriv takes root's rights away")
-    visit = Visit(ground, odd)
+    visit = Visit(sandbox, odd)
     code, told, _ = visit.report()
     check_report(odd, code, told)
     check_lock(visit)
@@ -157,57 +157,57 @@ def test_there_are_many_and_each_once() -> None:
 
 
 @pytest.mark.long
-def test_what_was_installed_before_a_rename_is_rolled_back_after_it(ground: Ground) -> None:
-    target = ground.target("before", *BOTH)
+def test_what_was_installed_before_a_rename_is_rolled_back_after_it(sandbox: Sandbox) -> None:
+    target = sandbox.target("before", *BOTH)
     former = contents(target)
-    assert ground.install(target).returncode == 0
-    after = target.rename(ground.folder / "after")
-    done = ground.gpuenv("rollback", "--python", after)
+    assert sandbox.install(target).returncode == 0
+    after = target.rename(sandbox.folder / "after")
+    done = sandbox.gpuenv("rollback", "--python", after)
     assert done.returncode == 0, done.stderr
     assert contents(after) == former
 
 
 @pytest.mark.long
-def test_a_copy_is_rolled_back_or_left_alone(ground: Ground) -> None:
+def test_a_copy_is_rolled_back_or_left_alone(sandbox: Sandbox) -> None:
     """Backups, and images that are made layer by layer, give every file another number."""
-    target = ground.target("original", *BOTH)
+    target = sandbox.target("original", *BOTH)
     former = contents(target)
-    assert ground.install(target).returncode == 0
-    copy = ground.folder / "copy"
+    assert sandbox.install(target).returncode == 0
+    copy = sandbox.folder / "copy"
     shutil.copytree(target, copy, symlinks=True)
     new = contents(copy)
-    done = ground.gpuenv("rollback", "--python", copy)
+    done = sandbox.gpuenv("rollback", "--python", copy)
     assert contents(copy) == (former if done.returncode == 0 else new), done.stderr
     assert done.returncode in (0, 4), done.stderr
 
 
 @pytest.mark.long
-def test_a_lock_is_installed_in_another_environment(ground: Ground, tmp_path: Path) -> None:
+def test_a_lock_is_installed_in_another_environment(sandbox: Sandbox, tmp_path: Path) -> None:
     """What was locked in one that is whole is what one with two lines is brought to."""
-    whole, broken = ground.target("whole", *SOUND), ground.target("broken", *BOTH)
+    whole, broken = sandbox.target("whole", *SOUND), sandbox.target("broken", *BOTH)
     lock = tmp_path / "pylock.toml"
-    done = ground.gpuenv("lock", "--python", whole, *MACHINE, "-o", lock)
+    done = sandbox.gpuenv("lock", "--python", whole, *MACHINE, "-o", lock)
     assert done.returncode == 0, done.stderr
     former = contents(broken)
-    done = ground.install(broken, "--locked", lock)
+    done = sandbox.install(broken, "--locked", lock)
     assert done.returncode == 0, done.stderr
     assert versions(broken)["cupy-cuda12x"] == "14.2.0"
     assert "cupy-cuda11x" not in versions(broken)
-    assert ground.gpuenv("rollback", "--python", broken).returncode == 0
+    assert sandbox.gpuenv("rollback", "--python", broken).returncode == 0
     assert contents(broken) == former
 
 
 @pytest.mark.long
-def test_names_that_differ_in_case_are_one_distribution(ground: Ground) -> None:
+def test_names_that_differ_in_case_are_one_distribution(sandbox: Sandbox) -> None:
     """Old builds spell the folder of their metadata as the project spells its name."""
-    target = ground.target("spelt", *BOTH)
+    target = sandbox.target("spelt", *BOTH)
     info = site(target) / "cupy_cuda11x-13.6.0.dist-info"
     spelt = info.rename(site(target) / "CuPy_CUDA11x-13.6.0.dist-info")
     for name, old, new in (("METADATA", "cupy-cuda11x", "CuPy-CUDA11x"), ("RECORD", info.name, spelt.name)):
         text = (spelt / name).read_text(encoding="utf-8")
         (spelt / name).write_text(text.replace(old, new), encoding="utf-8")
     odd = Odd("spelt otherwise", lambda _: Place(target), "multiple-cupy-packages", mended={"cupy-cuda12x": "14.2.0"})
-    visit = Visit(ground, replace(odd))
+    visit = Visit(sandbox, replace(odd))
     code, told, _ = visit.report()
     check_report(odd, code, told)
     check_mending(visit, code)

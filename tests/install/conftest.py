@@ -10,7 +10,7 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.simulate.stub_driver import FLAGS
-from tests.install.sandbox import Ground, Index
+from tests.install.sandbox import Index, Sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def ground(tmp_path_factory: pytest.TempPathFactory, cuda_libraries: CudaLibraries) -> Iterator[Ground]:
+def sandbox(tmp_path_factory: pytest.TempPathFactory, cuda_libraries: CudaLibraries) -> Iterator[Sandbox]:
     """A sandbox with the stand-in packages and CUDA 12 libraries."""
-    folder = tmp_path_factory.mktemp("ground")
+    folder = tmp_path_factory.mktemp("sandbox")
     index = Index(folder / "index")
     try:
-        yield Ground(index, folder, cuda_libraries.of("12.9"))
+        yield Sandbox(index, folder, cuda_libraries.of("12.9"))
     finally:
         index.close()
 

@@ -98,7 +98,7 @@ class _Handler(SimpleHTTPRequestHandler):
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class Sandbox:
     """A package index, a cache and libraries for installs into new environments.
 
     Attributes:
@@ -214,8 +214,8 @@ def versions(target: Path, *, quiet: bool = False) -> dict[str, str]:
     return {name: release for name, release in installed.items() if name not in ("pip", "setuptools")}
 
 
-def install_outcome(ground: Ground, target: Path, *options: str | Path, **more: str) -> tuple[int, Any]:
+def install_outcome(sandbox: Sandbox, target: Path, *options: str | Path, **more: str) -> tuple[int, Any]:
     """Installs, and returns the exit code and the outcome."""
-    result = ground.install(target, "--format", "json", "--no-redact", *options, **more)
+    result = sandbox.install(target, "--format", "json", "--no-redact", *options, **more)
     assert result.stdout, result.stderr
     return result.returncode, json.loads(result.stdout)

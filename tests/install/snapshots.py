@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.install.sandbox import Ground
+    from tests.install.sandbox import Sandbox
 
 
-def write_snapshot(ground: Ground, path: Path, **facts: str) -> Path:
+def write_snapshot(sandbox: Sandbox, path: Path, **facts: str) -> Path:
     """Writes a snapshot of this machine with some facts replaced."""
-    target = ground.target("snapshot", "numpy==2.1.0")
-    result = ground.gpuenv("probe", "--python", target, "-o", path)
+    target = sandbox.target("snapshot", "numpy==2.1.0")
+    result = sandbox.gpuenv("probe", "--python", target, "-o", path)
     assert result.returncode == 0, result.stderr
     snapshot = json.loads(path.read_text(encoding="utf-8"))
     for fact, value in facts.items():

@@ -20,32 +20,34 @@ from tests.install.wheels import cupy, make_wheel
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tests.install.sandbox import Ground
+    from tests.install.sandbox import Sandbox
 
 
 @pytest.fixture
-def bundle(ground: Ground, tmp_path: Path) -> Path:
+def bundle(sandbox: Sandbox, tmp_path: Path) -> Path:
     """Writes a bundle as a folder."""
-    target = ground.target("source", pip=True)
-    result = ground.gpuenv("bundle", "--python", target, *MACHINE, "-o", tmp_path / "bundle")
+    target = sandbox.target("source", pip=True)
+    result = sandbox.gpuenv("bundle", "--python", target, *MACHINE, "-o", tmp_path / "bundle")
     assert result.returncode == 0, result.stderr
     return tmp_path / "bundle"
 
 
 @pytest.mark.parametrize("installer", ["uv", "pip"])
 @pytest.mark.parametrize("archive", [False, True], ids=["folder", "tar"])
-def test_a_bundle_installs_without_a_network(ground: Ground, tmp_path: Path, installer: str, *, archive: bool) -> None:
-    source = ground.target("source", pip=True)
+def test_a_bundle_installs_without_a_network(
+    sandbox: Sandbox, tmp_path: Path, installer: str, *, archive: bool
+) -> None:
+    source = sandbox.target("source", pip=True)
     path = tmp_path / ("bundle.tar" if archive else "bundle")
-    result = ground.gpuenv("bundle", "--python", source, *MACHINE, "-o", path)
+    result = sandbox.gpuenv("bundle", "--python", source, *MACHINE, "-o", path)
     assert result.returncode == 0, result.stderr
-    ground.index.close()
-    target = ground.target("offline", pip=installer == "pip")
+    sandbox.index.close()
+    target = sandbox.target("offline", pip=installer == "pip")
     empty = str(tmp_path / "empty-cache")
-    result = ground.install(target, "--bundle", path, "--installer", installer, UV_CACHE_DIR=empty)
+    result = sandbox.install(target, "--bundle", path, "--installer", installer, UV_CACHE_DIR=empty)
     assert result.returncode == 0, result.stderr
     assert versions(target) == NEW
-    assert ground.gpuenv("rollback", "--python", target).returncode == 0
+    assert sandbox.gpuenv("rollback", "--python", target).returncode == 0
 
 
 def test_a_bundle_contains_exactly_the_files_in_its_manifest(bundle: Path) -> None:
@@ -57,13 +59,13 @@ def test_a_bundle_contains_exactly_the_files_in_its_manifest(bundle: Path) -> No
     assert len([path for path in listed if path.startswith("wheels/")]) == len(NEW)
 
 
-def test_a_bundle_contains_the_matrix_it_was_resolved_with(ground: Ground, tmp_path: Path) -> None:
+def test_a_bundle_contains_the_matrix_it_was_resolved_with(sandbox: Sandbox, tmp_path: Path) -> None:
     """Here the user's matrix, which is newer than the shipped one."""
     user_matrix = tmp_path / "data/gpuenv/matrix.yaml"
     user_matrix.parent.mkdir(parents=True)
     user_matrix.write_bytes(data_path("matrix.yaml").read_bytes() + b"# the user's own\n")
-    target, out = ground.target("source"), tmp_path / "bundle"
-    result = ground.gpuenv("bundle", "--python", target, *MACHINE, "-o", out, XDG_DATA_HOME=str(tmp_path / "data"))
+    target, out = sandbox.target("source"), tmp_path / "bundle"
+    result = sandbox.gpuenv("bundle", "--python", target, *MACHINE, "-o", out, XDG_DATA_HOME=str(tmp_path / "data"))
     assert result.returncode == 0, result.stderr
     assert (out / "matrix.yaml").read_bytes() == user_matrix.read_bytes()
 
@@ -118,12 +120,12 @@ def _escape_folder(bundle: Path) -> None:
     ],
 )
 def test_a_corrupt_bundle_is_refused(
-    ground: Ground, bundle: Path, corrupt: Callable[[Path], Any], code: int, message: str
+    sandbox: Sandbox, bundle: Path, corrupt: Callable[[Path], Any], code: int, message: str
 ) -> None:
     corrupt(bundle)
-    target = ground.target("corrupt")
+    target = sandbox.target("corrupt")
     before = contents(target)
-    result = ground.install(target, "--bundle", bundle)
+    result = sandbox.install(target, "--bundle", bundle)
     assert result.returncode == code, result.stderr
     assert message in result.stderr
     assert contents(target) == before
@@ -167,15 +169,15 @@ def _add_member(tar: tarfile.TarFile, name: str, content: bytes) -> None:
     ],
     ids=lambda member: f"{member[0].name!r}-{member[0].type.decode()}",
 )
-def test_a_hostile_archive_is_refused(ground: Ground, tmp_path: Path, member: tuple[tarfile.TarInfo, bytes]) -> None:
+def test_a_hostile_archive_is_refused(sandbox: Sandbox, tmp_path: Path, member: tuple[tarfile.TarInfo, bytes]) -> None:
     archive = tmp_path / "evil.tar"
     with tarfile.open(archive, "w") as tar:
         _add_member(tar, "manifest.json", _manifest({}))
         tar.addfile(member[0], io.BytesIO(member[1]) if member[0].isreg() else None)
-    target = ground.target("hostile")
+    target = sandbox.target("hostile")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    result = ground.install(target, "--bundle", archive, TMPDIR=str(scratch))
+    result = sandbox.install(target, "--bundle", archive, TMPDIR=str(scratch))
     assert result.returncode == 4, result.stderr
     assert "does not belong in a bundle" in result.stderr or "is not a regular file" in result.stderr
     assert not Path("/var/tmp/gpuenv-escaped.whl").exists()  # noqa: S108 - must not be written
@@ -183,27 +185,27 @@ def test_a_hostile_archive_is_refused(ground: Ground, tmp_path: Path, member: tu
     assert list(scratch.iterdir()) == []
 
 
-def test_a_bundle_for_another_machine_is_refused_on_this_one(ground: Ground, tmp_path: Path) -> None:
+def test_a_bundle_for_another_machine_is_refused_on_this_one(sandbox: Sandbox, tmp_path: Path) -> None:
     """The snapshot has another Python and platform."""
-    file = write_snapshot(ground, tmp_path / "snapshot.json", target_python="3.12.4", host_arch="aarch64")
-    result = ground.gpuenv("bundle", "--snapshot", file, *MACHINE, "-o", tmp_path / "bundle")
+    file = write_snapshot(sandbox, tmp_path / "snapshot.json", target_python="3.12.4", host_arch="aarch64")
+    result = sandbox.gpuenv("bundle", "--snapshot", file, *MACHINE, "-o", tmp_path / "bundle")
     assert result.returncode == 0, result.stderr
     manifest = json.loads((tmp_path / "bundle/manifest.json").read_text(encoding="utf-8"))
     assert (manifest["python"], manifest["platform"]) == ("3.12", "linux-aarch64")
     assert manifest["requirements"] == ["cupy-cuda12x[ctk]==14.2.0"]
     assert len(list((tmp_path / "bundle/wheels").iterdir())) == len(NEW)
-    refused = ground.install(ground.target("here"), "--bundle", tmp_path / "bundle")
+    refused = sandbox.install(sandbox.target("here"), "--bundle", tmp_path / "bundle")
     assert refused.returncode == 3, refused.stderr
     assert "is for Python 3.12 on linux-aarch64" in refused.stderr
 
 
-def test_a_bundle_for_a_snapshot_of_this_machine_is_installed(ground: Ground, tmp_path: Path) -> None:
-    file = write_snapshot(ground, tmp_path / "snapshot.json")
-    result = ground.gpuenv("bundle", "--snapshot", file, *MACHINE, "-o", tmp_path / "bundle.tar")
+def test_a_bundle_for_a_snapshot_of_this_machine_is_installed(sandbox: Sandbox, tmp_path: Path) -> None:
+    file = write_snapshot(sandbox, tmp_path / "snapshot.json")
+    result = sandbox.gpuenv("bundle", "--snapshot", file, *MACHINE, "-o", tmp_path / "bundle.tar")
     assert result.returncode == 0, result.stderr
-    ground.index.close()
-    target = ground.target("here")
-    result = ground.install(target, "--bundle", tmp_path / "bundle.tar", UV_CACHE_DIR=str(tmp_path / "empty"))
+    sandbox.index.close()
+    target = sandbox.target("here")
+    result = sandbox.install(target, "--bundle", tmp_path / "bundle.tar", UV_CACHE_DIR=str(tmp_path / "empty"))
     assert result.returncode == 0, result.stderr
     assert versions(target) == NEW
 
@@ -217,10 +219,10 @@ def test_a_bundle_for_a_snapshot_of_this_machine_is_installed(ground: Ground, tm
     ],
 )
 def test_a_bundle_for_an_unsupported_machine_is_refused(
-    ground: Ground, tmp_path: Path, facts: dict[str, str], message: str
+    sandbox: Sandbox, tmp_path: Path, facts: dict[str, str], message: str
 ) -> None:
-    file = write_snapshot(ground, tmp_path / "snapshot.json", **facts)
-    result = ground.gpuenv("bundle", "--snapshot", file, *MACHINE, "-o", tmp_path / "bundle")
+    file = write_snapshot(sandbox, tmp_path / "snapshot.json", **facts)
+    result = sandbox.gpuenv("bundle", "--snapshot", file, *MACHINE, "-o", tmp_path / "bundle")
     assert result.returncode in (3, 7), result.stderr
     assert message in result.stderr, result.stderr
     assert not (tmp_path / "bundle").exists()

@@ -17,7 +17,7 @@ from gpuenv.simulate.stub_driver import FLAGS
 from tests.install.sandbox import contents
 
 if TYPE_CHECKING:
-    from tests.install.sandbox import Ground
+    from tests.install.sandbox import Sandbox
 
 NOFLOCK = Path(__file__).parents[1] / "native/noflock.c"
 
@@ -81,12 +81,12 @@ def test_concurrent_processes_hold_the_lock_in_turn(tmp_path: Path) -> None:
     assert not list(environment.iterdir())
 
 
-def test_a_file_system_without_locks_is_reported(ground: Ground, tmp_path: Path) -> None:
+def test_a_file_system_without_locks_is_reported(sandbox: Sandbox, tmp_path: Path) -> None:
     library = tmp_path / "noflock.so"
     subprocess.run(["cc", *FLAGS, "-o", str(library), str(NOFLOCK)], check=True)
-    target = ground.target("unlocked")
+    target = sandbox.target("unlocked")
     before = contents(target)
-    result = ground.install(target, LD_PRELOAD=str(library))
+    result = sandbox.install(target, LD_PRELOAD=str(library))
     assert result.returncode == 7, result.stderr
     stderr = " ".join(result.stderr.split())
     assert f"cannot be locked: {os.strerror(errno.ENOLCK)}" in stderr

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.install.sandbox import Ground, Index, contents
+from tests.install.sandbox import Index, Sandbox, contents
 from tests.install.test_killed_installs import BEFORE
 from tests.install.wheels import CUPY, SET, Package, cupy, make_wheel
 
@@ -17,11 +17,11 @@ from tests.install.wheels import CUPY, SET, Package, cupy, make_wheel
 
 
 @contextmanager
-def with_wheel(wheel: Package, folder: Path, ground: Ground) -> Iterator[Ground]:
+def with_wheel(wheel: Package, folder: Path, sandbox: Sandbox) -> Iterator[Sandbox]:
     """Replaces the wheel of the same name and release in a second index."""
     others = [package for package in SET if package.stem != wheel.stem]
     with closing(Index(folder / "other", [*others, wheel])) as index:
-        other = Ground(index, ground.folder / folder.name, ground.libraries)
+        other = Sandbox(index, sandbox.folder / folder.name, sandbox.libraries)
         other.folder.mkdir()
         yield other
 
@@ -35,34 +35,34 @@ def cupy_running(text: str) -> Package:
 @pytest.mark.parametrize("fault", ["cut", "swapped"])
 @pytest.mark.parametrize("installer", ["uv", "pip"])
 def test_a_wheel_with_a_wrong_digest_is_not_installed(
-    ground: Ground, tmp_path: Path, installer: str, fault: str
+    sandbox: Sandbox, tmp_path: Path, installer: str, fault: str
 ) -> None:
     """The download is truncated, or another wheel is served under the same name."""
-    target = ground.target("whole", *BEFORE, pip=installer == "pip")
+    target = sandbox.target("whole", *BEFORE, pip=installer == "pip")
     before = contents(target)
     other = make_wheel(tmp_path, cupy("cupy-cuda12x", "14.2.0", ctk="12", numpy="numpy>=1"))
     assert other.name == CUPY
     content = other.read_bytes()
-    ground.index.replacements[CUPY] = content[: len(content) // 2] if fault == "cut" else content
-    result = ground.install(target, "--installer", installer)
+    sandbox.index.replacements[CUPY] = content[: len(content) // 2] if fault == "cut" else content
+    result = sandbox.install(target, "--installer", installer)
     assert result.returncode == 4, result.stderr
     assert result.stdout == ""
     assert ("hash" in result.stderr.lower()) == (fault == "swapped" or installer == "pip"), result.stderr
     assert contents(target) == before
-    assert ground.gpuenv("rollback", "--python", target, "--list").returncode == 0
+    assert sandbox.gpuenv("rollback", "--python", target, "--list").returncode == 0
     assert contents(target) == before
 
 
-def test_an_index_that_is_down_changes_nothing(ground: Ground) -> None:
-    target = ground.target("gone", *BEFORE)
+def test_an_index_that_is_down_changes_nothing(sandbox: Sandbox) -> None:
+    target = sandbox.target("gone", *BEFORE)
     before = contents(target)
-    ground.index.close()
-    result = ground.install(target)
+    sandbox.index.close()
+    result = sandbox.install(target)
     assert result.returncode == 4, result.stderr
     assert contents(target) == before
 
 
-def test_a_wheel_with_a_wrong_record_is_not_installed(tmp_path: Path, ground: Ground) -> None:
+def test_a_wheel_with_a_wrong_record_is_not_installed(tmp_path: Path, sandbox: Sandbox) -> None:
     """The wheel has the digest that the index states, but one of its files differs from RECORD."""
     wheel = Package(
         EXPECTED.name,
@@ -72,7 +72,7 @@ def test_a_wheel_with_a_wrong_record_is_not_installed(tmp_path: Path, ground: Gr
         EXPECTED.files,
         wrong_digests=("cupy/part3.py",),
     )
-    with with_wheel(wheel, tmp_path, ground) as other:
+    with with_wheel(wheel, tmp_path, sandbox) as other:
         target = other.target("record", *BEFORE[:1])
         before = contents(target)
         result = other.install(target)
@@ -81,8 +81,8 @@ def test_a_wheel_with_a_wrong_record_is_not_installed(tmp_path: Path, ground: Gr
     assert contents(target) == before
 
 
-def test_a_cupy_that_fails_to_import_is_rolled_back(tmp_path: Path, ground: Ground) -> None:
-    with with_wheel(cupy_running("import nothing_of_that_name\n"), tmp_path, ground) as other:
+def test_a_cupy_that_fails_to_import_is_rolled_back(tmp_path: Path, sandbox: Sandbox) -> None:
+    with with_wheel(cupy_running("import nothing_of_that_name\n"), tmp_path, sandbox) as other:
         target = other.target("import", *BEFORE)
         before = contents(target)
         result = other.install(target, "--format", "json")
@@ -94,20 +94,20 @@ def test_a_cupy_that_fails_to_import_is_rolled_back(tmp_path: Path, ground: Grou
     assert contents(target) == before
 
 
-def test_a_cupy_that_shadows_the_installed_one_is_reported_with_a_fix(tmp_path: Path, ground: Ground) -> None:
+def test_a_cupy_that_shadows_the_installed_one_is_reported_with_a_fix(tmp_path: Path, sandbox: Sandbox) -> None:
     """A folder named cupy, without metadata, is on PYTHONPATH."""
     (tmp_path / "cupy").mkdir()
     (tmp_path / "cupy/__init__.py").write_text("__version__ = '1.0'\n", encoding="utf-8")
-    target = ground.target("shadowed")
+    target = sandbox.target("shadowed")
     before = contents(target)
-    result = ground.install(target, PYTHONPATH=str(tmp_path))
+    result = sandbox.install(target, PYTHONPATH=str(tmp_path))
     assert result.returncode == 4, result.stderr
     assert str(tmp_path / "cupy/__init__.py") in result.stdout
     assert "off PYTHONPATH" in " ".join(result.stdout.split())
     assert contents(target) == before
 
 
-def test_a_concurrent_change_by_another_program_is_reported(tmp_path: Path, ground: Ground) -> None:
+def test_a_concurrent_change_by_another_program_is_reported(tmp_path: Path, sandbox: Sandbox) -> None:
     """Another installer runs during verification: the former state is restored, and its package stays."""
     code = (
         "import pathlib\n"
@@ -116,7 +116,7 @@ def test_a_concurrent_change_by_another_program_is_reported(tmp_path: Path, grou
         "(place / 'METADATA').write_text('Metadata-Version: 2.1\\nName: late\\nVersion: 1.0\\n')\n"
         "raise SystemExit('ended')\n"
     )
-    with with_wheel(cupy_running(code), tmp_path, ground) as other:
+    with with_wheel(cupy_running(code), tmp_path, sandbox) as other:
         target = other.target("meanwhile", *BEFORE)
         before = contents(target)
         result = other.install(target, "--format", "json")
@@ -129,9 +129,9 @@ def test_a_concurrent_change_by_another_program_is_reported(tmp_path: Path, grou
     assert {Path(place).name for place in added} == {"late-1.0.dist-info", "METADATA"}
 
 
-def test_an_install_that_breaks_a_framework_is_rolled_back(tmp_path: Path, ground: Ground) -> None:
+def test_an_install_that_breaks_a_framework_is_rolled_back(tmp_path: Path, sandbox: Sandbox) -> None:
     torch = Package("torch", "2.6.0", files={"torch/__init__.py": "import nvidia.cu13.n13\n"})  # undeclared dependency
-    with with_wheel(torch, tmp_path, ground) as other:
+    with with_wheel(torch, tmp_path, sandbox) as other:
         target = other.target("framework", "nvidia-cuda-nvrtc==13.5.37", "torch==2.6.0")
         before = contents(target)
         result = other.install(target)

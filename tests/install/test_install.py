@@ -14,16 +14,16 @@ from tests.install.wheels import Package, make_wheel
 from tests.probe.pythons import python
 
 if TYPE_CHECKING:
-    from tests.install.sandbox import Ground
+    from tests.install.sandbox import Sandbox
 
 NEW = {"cuda-toolkit": "12.9.2", "cupy-cuda12x": "14.2.0", "numpy": "2.1.0", "nvidia-cuda-nvrtc-cu12": "12.9.86"}
 
 
 @pytest.mark.parametrize("installer", ["uv", "pip"])
-def test_an_install_into_a_fresh_environment_is_verified_and_undone(ground: Ground, installer: str) -> None:
-    target = ground.target("fresh", pip=installer == "pip")
+def test_an_install_into_a_fresh_environment_is_verified_and_undone(sandbox: Sandbox, installer: str) -> None:
+    target = sandbox.target("fresh", pip=installer == "pip")
     before = contents(target)
-    code, outcome = install_outcome(ground, target, "--installer", installer)
+    code, outcome = install_outcome(sandbox, target, "--installer", installer)
     assert (code, outcome["status"], outcome["schema"]) == (0, "installed", "gpuenv.outcome/1"), outcome["message"]
     assert versions(target) == NEW
     verification = {check["name"]: check["passed"] for check in outcome["proofs"]}
@@ -37,16 +37,16 @@ def test_an_install_into_a_fresh_environment_is_verified_and_undone(ground: Grou
     }
     assert "assumed" in outcome["proofs"][-1]["detail"]
     assert (target / "bin/f2py").read_text(encoding="utf-8").startswith(f"#!{target}/bin/python")
-    result = ground.gpuenv("rollback", "--python", target)
+    result = sandbox.gpuenv("rollback", "--python", target)
     assert result.returncode == 0, result.stderr
     assert contents(target) == before
 
 
-def test_the_installed_files_equal_those_of_bare_uv(ground: Ground) -> None:
+def test_the_installed_files_equal_those_of_bare_uv(sandbox: Sandbox) -> None:
     """Compared file by file, except the scripts, which name their environment."""
-    target, bare = ground.target("ours"), ground.target("bare")
-    assert install_outcome(ground, target)[0] == 0
-    ground.add(bare, *(f"{name}=={release}" for name, release in NEW.items()))
+    target, bare = sandbox.target("ours"), sandbox.target("bare")
+    assert install_outcome(sandbox, target)[0] == 0
+    sandbox.add(bare, *(f"{name}=={release}" for name, release in NEW.items()))
     gpuenv_files, uv_files = (
         {path: state for path, state in contents(folder).items() if path.startswith("lib/")}
         for folder in (target, bare)
@@ -57,10 +57,10 @@ def test_the_installed_files_equal_those_of_bare_uv(ground: Ground) -> None:
     assert {**gpuenv_files, record: ""} == {**uv_files, record: ""}
 
 
-def test_two_cupy_lines_are_replaced_by_one(ground: Ground) -> None:
-    target = ground.target("both", "cupy-cuda11x==13.6.0", "cupy-cuda12x==14.2.0", "numpy==2.1.0")
+def test_two_cupy_lines_are_replaced_by_one(sandbox: Sandbox) -> None:
+    target = sandbox.target("both", "cupy-cuda11x==13.6.0", "cupy-cuda12x==14.2.0", "numpy==2.1.0")
     before = contents(target)
-    code, outcome = install_outcome(ground, target)
+    code, outcome = install_outcome(sandbox, target)
     assert (code, outcome["status"]) == (0, "installed"), outcome["message"]
     reasons = {entry["name"]: entry["reason"] for entry in outcome["plan"]["remove"]}
     assert reasons == {"cupy-cuda11x": "other-cupy-line", "cupy-cuda12x": "shares-files-with-another-line"}
@@ -68,19 +68,19 @@ def test_two_cupy_lines_are_replaced_by_one(ground: Ground) -> None:
     (site,) = target.glob("lib/python*/site-packages")
     assert not (site / "cupy/.data/only11.txt").exists()
     assert (site / "cupy/part0.py").read_text(encoding="utf-8").startswith("# cupy-cuda12x")
-    assert ground.gpuenv("rollback", "--python", target).returncode == 0
+    assert sandbox.gpuenv("rollback", "--python", target).returncode == 0
     assert contents(target) == before
 
 
-def test_cuda_wheels_of_another_major_are_removed_unless_required(ground: Ground) -> None:
-    stray = ground.target("stray", "nvidia-cuda-nvrtc==13.5.37")
-    _, outcome = install_outcome(ground, stray)
+def test_cuda_wheels_of_another_major_are_removed_unless_required(sandbox: Sandbox) -> None:
+    stray = sandbox.target("stray", "nvidia-cuda-nvrtc==13.5.37")
+    _, outcome = install_outcome(sandbox, stray)
     assert [(e["name"], e["reason"]) for e in outcome["plan"]["remove"]] == [
         ("nvidia-cuda-nvrtc", "cuda-of-another-major")
     ]
     assert versions(stray) == NEW
-    needed = ground.target("needed", "nvidia-cuda-nvrtc==13.5.37", "torch==2.6.0")
-    _, outcome = install_outcome(ground, needed)
+    needed = sandbox.target("needed", "nvidia-cuda-nvrtc==13.5.37", "torch==2.6.0")
+    _, outcome = install_outcome(sandbox, needed)
     assert outcome["plan"]["remove"] == []
     assert "nvidia-cuda-nvrtc 13.5.37 is of another CUDA major version" in outcome["plan"]["notes"][0]
     # CuPy 14 would load that NVRTC; CuPy 13 does not search the packages.
@@ -89,56 +89,56 @@ def test_cuda_wheels_of_another_major_are_removed_unless_required(ground: Ground
     assert {check["name"]: check["passed"] for check in outcome["proofs"]}["import torch"]
 
 
-def test_a_package_pinned_by_another_is_not_changed(ground: Ground) -> None:
+def test_a_package_pinned_by_another_is_not_changed(sandbox: Sandbox) -> None:
     """A package pins NumPy 1: the resolver selects a compatible CuPy, and no other package changes."""
-    target = ground.target("held", "numpy==1.26.4", "old-science==1.0")
-    code, outcome = install_outcome(ground, target)
+    target = sandbox.target("held", "numpy==1.26.4", "old-science==1.0")
+    code, outcome = install_outcome(sandbox, target)
     assert code == 0, outcome["message"]
     assert versions(target) == {"cupy-cuda12x": "13.6.0", "numpy": "1.26.4", "old-science": "1.0"}
 
 
-def test_other_packages_change_only_with_allow_changes(ground: Ground) -> None:
-    target = ground.target("moves", "numpy==1.26.4", "user-of-numpy==1.0")
+def test_other_packages_change_only_with_allow_changes(sandbox: Sandbox) -> None:
+    target = sandbox.target("moves", "numpy==1.26.4", "user-of-numpy==1.0")
     before = contents(target)
     facts = ("--assume", "numpy=2.1.0")  # so the resolver selects a CuPy that requires NumPy 2
-    result = ground.install(target, *facts)
+    result = sandbox.install(target, *facts)
     assert result.returncode == 2
     assert "packages other than CuPy's would change: numpy" in result.stderr
     assert "--allow-changes" in result.stderr
     assert contents(target) == before
-    assert ground.install(target, *facts, "--allow-changes").returncode == 0
+    assert sandbox.install(target, *facts, "--allow-changes").returncode == 0
     assert versions(target) == {**NEW, "user-of-numpy": "1.0"}
-    assert ground.gpuenv("rollback", "--python", target).returncode == 0
+    assert sandbox.gpuenv("rollback", "--python", target).returncode == 0
     assert contents(target) == before
 
 
-def test_a_conflict_is_reported_and_changes_nothing(ground: Ground) -> None:
-    target = ground.target("conflict", "numpy==1.26.4", "old-science==1.0")
+def test_a_conflict_is_reported_and_changes_nothing(sandbox: Sandbox) -> None:
+    target = sandbox.target("conflict", "numpy==1.26.4", "old-science==1.0")
     before = contents(target)
-    result = ground.install(target, "--assume", "numpy=2.1.0")
+    result = sandbox.install(target, "--assume", "numpy=2.1.0")
     assert result.returncode == 3, result.stderr
     assert "numpy" in result.stderr
     assert "Install into a separate environment" in result.stderr
     assert contents(target) == before
 
 
-def test_a_second_install_changes_nothing(ground: Ground) -> None:
-    target = ground.target("twice")
-    assert install_outcome(ground, target)[0] == 0
+def test_a_second_install_changes_nothing(sandbox: Sandbox) -> None:
+    target = sandbox.target("twice")
+    assert install_outcome(sandbox, target)[0] == 0
     before = contents(target)
-    code, outcome = install_outcome(ground, target)
+    code, outcome = install_outcome(sandbox, target)
     assert (code, outcome["status"], outcome["transaction"]) == (0, "unchanged", None)
     assert contents(target) == before
 
 
-def test_damaged_files_are_reinstalled(ground: Ground) -> None:
-    target = ground.target("damaged")
-    install_outcome(ground, target)
+def test_damaged_files_are_reinstalled(sandbox: Sandbox) -> None:
+    target = sandbox.target("damaged")
+    install_outcome(sandbox, target)
     intact = contents(target)
     (site,) = target.glob("lib/python*/site-packages")
     (site / "cupy/part3.py").unlink()
     (site / "cupy/leftover.py").write_text("left behind\n", encoding="utf-8")
-    code, outcome = install_outcome(ground, target)
+    code, outcome = install_outcome(sandbox, target)
     assert code == 0
     assert [entry["path"] for entry in outcome["plan"]["leftovers"]] == [
         str((site / "cupy/leftover.py").relative_to(target))
@@ -147,26 +147,26 @@ def test_damaged_files_are_reinstalled(ground: Ground) -> None:
 
 
 @pytest.mark.parametrize("option", ["-o", "--guard"])
-def test_an_unwritable_output_path_is_refused_before_the_install(ground: Ground, tmp_path: Path, option: str) -> None:
-    target = ground.target("unwritten")
+def test_an_unwritable_output_path_is_refused_before_the_install(sandbox: Sandbox, tmp_path: Path, option: str) -> None:
+    target = sandbox.target("unwritten")
     before = contents(target)
     for path, message in ((tmp_path / "none/outcome.json", "there is no folder"), (tmp_path, "it is a folder")):
-        result = ground.install(target, option, path)
+        result = sandbox.install(target, option, path)
         assert result.returncode == 2, result.stderr
         assert message in result.stderr
         assert contents(target) == before
 
 
-def test_a_dry_run_prints_the_plan_and_changes_nothing(ground: Ground) -> None:
-    target = ground.target("dry", "cupy-cuda11x==13.6.0", "numpy==2.1.0")
+def test_a_dry_run_prints_the_plan_and_changes_nothing(sandbox: Sandbox) -> None:
+    target = sandbox.target("dry", "cupy-cuda11x==13.6.0", "numpy==2.1.0")
     before = contents(target)
     command = ("install", "--python", target, "--dry-run", *MACHINE)
-    plan = json.loads(ground.gpuenv(*command, "--format", "json").stdout)
+    plan = json.loads(sandbox.gpuenv(*command, "--format", "json").stdout)
     assert plan["schema"] == "gpuenv.plan/1"
     assert {pin["name"]: pin["release"] for pin in plan["install"]} == {k: v for k, v in NEW.items() if k != "numpy"}
     assert all(len(digest) == 64 for pin in plan["install"] for digest in pin["sha256"])
     assert all(pin["sha256"] for pin in plan["install"])
-    text = ground.gpuenv(*command, COLUMNS="80").stdout
+    text = sandbox.gpuenv(*command, COLUMNS="80").stdout
     assert "- cupy-cuda11x 13.6.0 (another CuPy line" in text
     assert "+ cupy-cuda12x 14.2.0" in text
     assert "gpuenv rollback" in text
@@ -175,10 +175,10 @@ def test_a_dry_run_prints_the_plan_and_changes_nothing(ground: Ground) -> None:
     assert not (target / ".gpuenv").exists()
 
 
-def test_an_install_without_a_terminal_needs_yes(ground: Ground) -> None:
-    target = ground.target("no-terminal")
+def test_an_install_without_a_terminal_needs_yes(sandbox: Sandbox) -> None:
+    target = sandbox.target("no-terminal")
     before = contents(target)
-    result = ground.gpuenv("install", "--python", target, *MACHINE)
+    result = sandbox.gpuenv("install", "--python", target, *MACHINE)
     assert result.returncode == 2
     assert "+ cupy-cuda12x 14.2.0" in result.stdout
     assert "--yes" in result.stderr
@@ -186,60 +186,60 @@ def test_an_install_without_a_terminal_needs_yes(ground: Ground) -> None:
     assert not (target / ".gpuenv").exists()
 
 
-def test_a_cupy_line_required_by_another_package_is_not_removed(ground: Ground) -> None:
+def test_a_cupy_line_required_by_another_package_is_not_removed(sandbox: Sandbox) -> None:
     """The conflict is reported before anything is downloaded."""
-    target = ground.target("needed", "cupy-cuda11x==13.6.0", "numpy==2.1.0")
-    ground.add(target, str(make_wheel(ground.folder, Package("old-tool", "1.0", ("cupy-cuda11x",)))))
-    before, requests = contents(target), len(ground.index.requests)
-    result = ground.gpuenv("install", "--python", target, "--dry-run", *MACHINE)
+    target = sandbox.target("needed", "cupy-cuda11x==13.6.0", "numpy==2.1.0")
+    sandbox.add(target, str(make_wheel(sandbox.folder, Package("old-tool", "1.0", ("cupy-cuda11x",)))))
+    before, requests = contents(target), len(sandbox.index.requests)
+    result = sandbox.gpuenv("install", "--python", target, "--dry-run", *MACHINE)
     assert result.returncode == 3, result.stderr
     assert "old-tool needs cupy-cuda11x" in result.stderr
     assert "Install into a separate environment" in result.stderr
-    assert (contents(target), len(ground.index.requests)) == (before, requests)
+    assert (contents(target), len(sandbox.index.requests)) == (before, requests)
 
 
 @pytest.mark.parametrize("command", ["install", "lock"])
 @pytest.mark.parametrize("version", ["2.7", "3.6"])
-def test_a_python_that_is_too_old_is_reported(ground: Ground, command: str, version: str) -> None:
+def test_a_python_that_is_too_old_is_reported(sandbox: Sandbox, command: str, version: str) -> None:
     """Including Python 2, which the probe script must support."""
-    result = ground.gpuenv(command, "--python", python(version), *MACHINE)
+    result = sandbox.gpuenv(command, "--python", python(version), *MACHINE)
     assert result.returncode == 3, result.stderr
     assert f"found {version}." in result.stderr
     assert "Create an environment with Python 3." in result.stderr
     assert "for another machine" not in result.stderr
 
 
-def test_the_exit_code_is_3_if_no_wheel_fits(ground: Ground) -> None:
-    target = ground.target("none")
-    result = ground.gpuenv("install", "--python", target, "--yes", "--assume", "driver=none", "--assume", "gpu=none")
+def test_the_exit_code_is_3_if_no_wheel_fits(sandbox: Sandbox) -> None:
+    target = sandbox.target("none")
+    result = sandbox.gpuenv("install", "--python", target, "--yes", "--assume", "driver=none", "--assume", "gpu=none")
     assert result.returncode == 3
     assert "--assume driver=" in result.stderr
 
 
-def test_the_exit_code_is_7_for_an_unusable_target(ground: Ground) -> None:
-    target = ground.target("broken")
+def test_the_exit_code_is_7_for_an_unusable_target(sandbox: Sandbox) -> None:
+    target = sandbox.target("broken")
     for interpreter in target.glob("bin/python*"):
         interpreter.unlink()
-    result = ground.install(target)
+    result = sandbox.install(target)
     assert result.returncode == 7, result.stderr
 
 
-def test_an_externally_managed_python_is_refused(ground: Ground) -> None:
+def test_an_externally_managed_python_is_refused(sandbox: Sandbox) -> None:
     python_path = Path("/usr/bin/python3")
     markers = list(Path("/usr/lib").glob("python3*/EXTERNALLY-MANAGED"))
     if not python_path.exists() or not markers:
         pytest.skip("no externally managed Python")
-    result = ground.gpuenv("install", "--python", python_path, "--yes", *MACHINE)
+    result = sandbox.gpuenv("install", "--python", python_path, "--yes", *MACHINE)
     assert result.returncode == 7
     assert "--break-system-packages" in result.stderr
     assert "python3 -m venv" in result.stderr
 
 
-def test_uv_constraints_of_the_user_are_respected(ground: Ground, tmp_path: Path) -> None:
+def test_uv_constraints_of_the_user_are_respected(sandbox: Sandbox, tmp_path: Path) -> None:
     constraints = tmp_path / "constraints.txt"
     constraints.write_text("numpy==1.26.4\n", encoding="utf-8")
-    target = ground.target("constrained")
-    result = ground.install(target, UV_CONSTRAINT=str(constraints))
+    target = sandbox.target("constrained")
+    result = sandbox.install(target, UV_CONSTRAINT=str(constraints))
     assert result.returncode == 3, result.stderr
     assert "numpy" in result.stderr
 
@@ -247,27 +247,27 @@ def test_uv_constraints_of_the_user_are_respected(ground: Ground, tmp_path: Path
 _REDIRECTIONS = {"PIP_USER": "1", "PIP_PLATFORM": "win_amd64", "PIP_PYTHON_VERSION": "3.9", "PIP_ABI": "cp39"}
 
 
-def test_pip_runs_although_warnings_are_errors(ground: Ground) -> None:
+def test_pip_runs_although_warnings_are_errors(sandbox: Sandbox) -> None:
     code, outcome = install_outcome(
-        ground, ground.target("strict", pip=True), "--installer", "pip", PYTHONWARNINGS="error"
+        sandbox, sandbox.target("strict", pip=True), "--installer", "pip", PYTHONWARNINGS="error"
     )
     assert code == 0, outcome
 
 
-def test_variables_that_redirect_the_installer_are_ignored(ground: Ground, tmp_path: Path) -> None:
-    target = ground.target("here", pip=True)
+def test_variables_that_redirect_the_installer_are_ignored(sandbox: Sandbox, tmp_path: Path) -> None:
+    target = sandbox.target("here", pip=True)
     elsewhere = tmp_path / "elsewhere"
-    code, _ = install_outcome(ground, target, "--installer", "pip", PIP_TARGET=str(elsewhere), **_REDIRECTIONS)
+    code, _ = install_outcome(sandbox, target, "--installer", "pip", PIP_TARGET=str(elsewhere), **_REDIRECTIONS)
     assert code == 0
     assert versions(target) == NEW
     assert not elsewhere.exists()
-    other = ground.target("uv-here")
-    assert install_outcome(ground, other, UV_SYSTEM_PYTHON="1", UV_PYTHON="/usr/bin/python3")[0] == 0
+    other = sandbox.target("uv-here")
+    assert install_outcome(sandbox, other, UV_SYSTEM_PYTHON="1", UV_PYTHON="/usr/bin/python3")[0] == 0
     assert versions(other) == NEW
 
 
-def test_the_installed_cupy_can_be_imported(ground: Ground) -> None:
-    target = ground.target("runs")
-    install_outcome(ground, target)
+def test_the_installed_cupy_can_be_imported(sandbox: Sandbox) -> None:
+    target = sandbox.target("runs")
+    install_outcome(sandbox, target)
     printed = run([str(target / "bin/python"), "-B", "-c", "import cupy; print(cupy.__line__)"], {"PATH": os.defpath})
     assert printed == "cupy-cuda12x\n"

@@ -16,7 +16,7 @@ from tests.cli.program import PROGRAM
 from tests.install.sandbox import LIMIT, MACHINE, contents, versions
 
 if TYPE_CHECKING:
-    from tests.install.sandbox import Ground
+    from tests.install.sandbox import Sandbox
 
 BEFORE = ("cupy-cuda11x==13.6.0", "cupy-cuda12x==13.6.0", "numpy==2.1.0", "nvidia-cuda-nvrtc==13.5.37")
 KILLED = -9
@@ -26,7 +26,7 @@ KILLED = -9
 class Trial:
     """An environment with two CuPy lines and a stray CUDA wheel, and the library that kills installs into it."""
 
-    ground: Ground
+    sandbox: Sandbox
     target: Path
     killer: Path
     before: dict[str, str]
@@ -35,28 +35,34 @@ class Trial:
         """Runs an install that may be killed."""
         command = [*PROGRAM, "install", "--python", str(self.target), "--yes", *MACHINE]
         # Compiling gpuenv's own modules would be counted in the first run only.
-        environment = self.ground.environment(LD_PRELOAD=str(self.killer), PYTHONDONTWRITEBYTECODE="1", **more)
+        environment = self.sandbox.environment(LD_PRELOAD=str(self.killer), PYTHONDONTWRITEBYTECODE="1", **more)
         return subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=LIMIT, cwd=self.ground.folder
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LIMIT,
+            cwd=self.sandbox.folder,
         )
 
     def calls(self) -> int:
         """Counts the file system calls of an undisturbed install."""
-        counter = self.ground.folder / "calls"
+        counter = self.sandbox.folder / "calls"
         result = self.install(COUNT_TO=str(counter))
         assert result.returncode == 0, result.stderr
         return int(counter.read_text(encoding="ascii"))
 
     def roll_back(self) -> None:
         """Rolls back a finished install."""
-        result = self.ground.gpuenv("rollback", "--python", self.target)
+        result = self.sandbox.gpuenv("rollback", "--python", self.target)
         assert result.returncode == 0, result.stderr
 
 
 @pytest.fixture
-def trial(ground: Ground, killer: Path) -> Trial:
-    target = ground.target("killed", *BEFORE)
-    return Trial(ground, target, killer, contents(target))
+def trial(sandbox: Sandbox, killer: Path) -> Trial:
+    target = sandbox.target("killed", *BEFORE)
+    return Trial(sandbox, target, killer, contents(target))
 
 
 def points(calls: int, count: int) -> list[int]:
@@ -70,7 +76,7 @@ def killed_at(trial: Trial, point: int, installed: dict[str, str]) -> str:
     between = contents(trial.target)
     # The number of calls varies slightly, so the last points may come after the end.
     assert result.returncode == KILLED or (result.returncode == 0 and between == installed), (point, result.stderr)
-    listed = trial.ground.gpuenv("rollback", "--python", trial.target, "--list")
+    listed = trial.sandbox.gpuenv("rollback", "--python", trial.target, "--list")
     assert listed.returncode == 0, (point, listed.stderr)
     state = contents(trial.target)
     if state == installed:
@@ -121,20 +127,20 @@ def test_a_restore_that_is_killed_repeatedly_is_completed(trial: Trial) -> None:
     assert trial.install(KILL_AT=str(middle)).returncode == KILLED
     command = [*PROGRAM, "rollback", "--python", str(trial.target), "--list"]
     for point in (20, 35, 10, 60):
-        environment = trial.ground.environment(LD_PRELOAD=str(trial.killer), KILL_AT=str(point))
+        environment = trial.sandbox.environment(LD_PRELOAD=str(trial.killer), KILL_AT=str(point))
         subprocess.run(command, env=environment, capture_output=True, check=False, timeout=LIMIT)
-    assert trial.ground.gpuenv("rollback", "--python", trial.target, "--list").returncode == 0
+    assert trial.sandbox.gpuenv("rollback", "--python", trial.target, "--list").returncode == 0
     assert contents(trial.target) == trial.before
 
 
 def test_a_killed_rollback_is_completed_by_the_next_command(trial: Trial) -> None:
     assert trial.install().returncode == 0
     command = [*PROGRAM, "rollback", "--python", str(trial.target)]
-    environment = trial.ground.environment(LD_PRELOAD=str(trial.killer), KILL_AT="25")
+    environment = trial.sandbox.environment(LD_PRELOAD=str(trial.killer), KILL_AT="25")
     result = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=LIMIT)
     assert result.returncode == KILLED
     assert contents(trial.target) != trial.before
-    assert trial.ground.gpuenv("rollback", "--python", trial.target, "--list").returncode == 0
+    assert trial.sandbox.gpuenv("rollback", "--python", trial.target, "--list").returncode == 0
     assert contents(trial.target) == trial.before
 
 
@@ -146,10 +152,10 @@ def test_a_repeated_rollback_after_a_kill_undoes_one_install(trial: Trial, numbe
     (site / "cupy/part3.py").unlink()
     assert trial.install().returncode == 0
     command = [*PROGRAM, "rollback", "--python", str(trial.target), *number]
-    environment = trial.ground.environment(LD_PRELOAD=str(trial.killer), KILL_AT="8")
+    environment = trial.sandbox.environment(LD_PRELOAD=str(trial.killer), KILL_AT="8")
     result = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=LIMIT)
     assert result.returncode == KILLED
-    again = trial.ground.gpuenv("rollback", "--python", trial.target, *number)
+    again = trial.sandbox.gpuenv("rollback", "--python", trial.target, *number)
     assert again.returncode == 0, again.stderr
     assert "earlier installs are unchanged" in again.stdout
     assert set(contents(trial.target)) == set(first) - {f"{site.relative_to(trial.target)}/cupy/part3.py"}
@@ -161,7 +167,7 @@ def test_the_next_install_first_restores_the_interrupted_one(trial: Trial) -> No
     calls = trial.calls()
     trial.roll_back()
     assert trial.install(KILL_AT=str(calls * 3 // 4)).returncode == KILLED
-    result = trial.ground.install(trial.target)
+    result = trial.sandbox.install(trial.target)
     assert result.returncode == 0, result.stderr
     assert "the interrupted install" in result.stderr + result.stdout
     trial.roll_back()
@@ -178,11 +184,11 @@ def test_changes_made_after_an_interrupted_install_are_kept(trial: Trial) -> Non
     before = contents(trial.target)
     (number,) = {path.parent for path in (trial.target / ".gpuenv").glob("*/journal.json")}
     for command in (("rollback",), ("install", "--yes", *MACHINE)):
-        result = trial.ground.gpuenv(*command, "--python", trial.target)
+        result = trial.sandbox.gpuenv(*command, "--python", trial.target)
         assert result.returncode == 4, result.stderr
         assert "cupy/__init__.py" in result.stderr
         assert str(number) in " ".join(result.stderr.split())
         assert contents(trial.target) == before
     shutil.rmtree(number)
-    assert trial.ground.gpuenv("rollback", "--python", trial.target, "--list").returncode == 0
+    assert trial.sandbox.gpuenv("rollback", "--python", trial.target, "--list").returncode == 0
     assert contents(trial.target) == before

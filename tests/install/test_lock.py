@@ -17,15 +17,15 @@ from tests.install.snapshots import write_snapshot
 from tests.install.test_install import NEW
 
 if TYPE_CHECKING:
-    from tests.install.sandbox import Ground
+    from tests.install.sandbox import Sandbox
 
 OLDER = {"cupy-cuda12x": "13.6.0", "numpy": "1.26.4"}
 
 
-def test_a_lock_reads_the_same_in_gpuenv_and_packaging(ground: Ground, tmp_path: Path) -> None:
+def test_a_lock_reads_the_same_in_gpuenv_and_packaging(sandbox: Sandbox, tmp_path: Path) -> None:
     pylock = pytest.importorskip("packaging.pylock", reason="packaging does not read PEP 751")
     file = tmp_path / "pylock.toml"
-    result = ground.gpuenv("lock", "--python", ground.target("oracle"), *MACHINE, "-o", file)
+    result = sandbox.gpuenv("lock", "--python", sandbox.target("oracle"), *MACHINE, "-o", file)
     assert result.returncode == 0, result.stderr
     text = file.read_text(encoding="utf-8")
     expected = {
@@ -37,56 +37,56 @@ def test_a_lock_reads_the_same_in_gpuenv_and_packaging(ground: Ground, tmp_path:
 
 
 @pytest.mark.parametrize("form", ["pylock", "requirements"])
-def test_an_install_from_a_lock_is_exact(ground: Ground, tmp_path: Path, form: str) -> None:
-    target = ground.target("locked")
+def test_an_install_from_a_lock_is_exact(sandbox: Sandbox, tmp_path: Path, form: str) -> None:
+    target = sandbox.target("locked")
     file = tmp_path / ("pylock.toml" if form == "pylock" else "locked.txt")
-    result = ground.gpuenv("lock", "--python", target, *MACHINE, "--format", form, "-o", file)
+    result = sandbox.gpuenv("lock", "--python", target, *MACHINE, "--format", form, "-o", file)
     assert result.returncode == 0, result.stderr
     assert not (target / ".gpuenv").exists()
-    address = ground.index.address.partition("/")[0]
+    address = sandbox.index.address.partition("/")[0]
     assert (address in file.read_text(encoding="utf-8")) == (form == "pylock")
-    requests = len(ground.index.requests)
-    result = ground.install(target, "--locked", file)
+    requests = len(sandbox.index.requests)
+    result = sandbox.install(target, "--locked", file)
     assert result.returncode == 0, result.stderr
     assert versions(target) == NEW
-    assert len(ground.index.requests) > requests, "the wheels came from the index"
+    assert len(sandbox.index.requests) > requests, "the wheels came from the index"
 
 
-def test_pip_writes_locks_as_requirements_only(ground: Ground) -> None:
-    target = ground.target("pip-locked", pip=True)
+def test_pip_writes_locks_as_requirements_only(sandbox: Sandbox) -> None:
+    target = sandbox.target("pip-locked", pip=True)
     command = ("lock", "--python", target, *MACHINE, "--installer", "pip")
-    result = ground.gpuenv(*command, "--format", "requirements")
+    result = sandbox.gpuenv(*command, "--format", "requirements")
     assert result.returncode == 0, result.stderr
     for name, release in NEW.items():
         assert f"{name}=={release} \\\n    --hash=sha256:" in result.stdout
-    requests = len(ground.index.requests)
-    refused = ground.gpuenv(*command)
+    requests = len(sandbox.index.requests)
+    refused = sandbox.gpuenv(*command)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "--format requirements" in refused.stderr
-    assert len(ground.index.requests) == requests, "refused before pip starts"
+    assert len(sandbox.index.requests) == requests, "refused before pip starts"
 
 
-def test_a_lock_overrides_the_resolver(ground: Ground, tmp_path: Path) -> None:
-    other = ground.target("older", "numpy==1.26.4")
+def test_a_lock_overrides_the_resolver(sandbox: Sandbox, tmp_path: Path) -> None:
+    other = sandbox.target("older", "numpy==1.26.4")
     file = tmp_path / "pylock.toml"
-    assert ground.gpuenv("lock", "--python", other, *MACHINE, "-o", file).returncode == 0
-    target = ground.target("fresh")
-    assert ground.install(target, "--locked", file).returncode == 0
+    assert sandbox.gpuenv("lock", "--python", other, *MACHINE, "-o", file).returncode == 0
+    target = sandbox.target("fresh")
+    assert sandbox.install(target, "--locked", file).returncode == 0
     assert versions(target) == OLDER
 
 
-def test_a_lock_with_a_wrong_digest_is_refused(ground: Ground, tmp_path: Path) -> None:
-    target = ground.target("changed")
+def test_a_lock_with_a_wrong_digest_is_refused(sandbox: Sandbox, tmp_path: Path) -> None:
+    target = sandbox.target("changed")
     file = tmp_path / "locked.txt"
-    ground.gpuenv("lock", "--python", target, *MACHINE, "--format", "requirements", "-o", file)
+    sandbox.gpuenv("lock", "--python", target, *MACHINE, "--format", "requirements", "-o", file)
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace("--hash=sha256:", "--hash=sha256:0000", 1)[:-5] + "\n", encoding="utf-8")
     before = contents(target)
-    result = ground.install(target, "--locked", file)
+    result = sandbox.install(target, "--locked", file)
     assert result.returncode == 2, "wrong length"
     head, _, tail = text.partition("--hash=sha256:")
     file.write_text(f"{head}--hash=sha256:{'0' * 64}{tail[64:]}", encoding="utf-8")
-    result = ground.install(target, "--locked", file)
+    result = sandbox.install(target, "--locked", file)
     assert result.returncode == 4, result.stderr
     assert contents(target) == before
 
@@ -117,11 +117,11 @@ def test_a_lock_with_a_wrong_digest_is_refused(ground: Ground, tmp_path: Path) -
         ),
     ],
 )
-def test_a_malformed_lock_is_refused(ground: Ground, tmp_path: Path, name: str, text: str, message: str) -> None:
-    target = ground.target("no-lock")
+def test_a_malformed_lock_is_refused(sandbox: Sandbox, tmp_path: Path, name: str, text: str, message: str) -> None:
+    target = sandbox.target("no-lock")
     file = tmp_path / name
     file.write_text(text, encoding="utf-8")
-    result = ground.install(target, "--locked", file)
+    result = sandbox.install(target, "--locked", file)
     assert result.returncode == 2, result.stderr
     assert message in result.stderr
     assert not (target / ".gpuenv").exists()
@@ -136,21 +136,21 @@ wheels = [{{url = "https://example.org/x-1-py3-none-any.whl", hashes = {{sha256 
 """
 
 
-def test_a_malformed_lock_is_refused_without_its_password(ground: Ground, tmp_path: Path) -> None:
+def test_a_malformed_lock_is_refused_without_its_password(sandbox: Sandbox, tmp_path: Path) -> None:
     file = tmp_path / "requirements.txt"
     file.write_text("--index-url https://me:s3cret@index.invalid/simple\n", encoding="utf-8")
-    result = ground.install(ground.target("malformed"), "--locked", file)
+    result = sandbox.install(sandbox.target("malformed"), "--locked", file)
     assert result.returncode == 2
     assert "index.invalid" in result.stderr
     assert "s3cret" not in result.stderr
 
 
 @pytest.mark.parametrize("form", ["pylock", "requirements"])
-def test_markers_in_a_lock_select_packages_of_the_platform(ground: Ground, tmp_path: Path, form: str) -> None:
+def test_markers_in_a_lock_select_packages_of_the_platform(sandbox: Sandbox, tmp_path: Path, form: str) -> None:
     """``uv export`` and ``uv pip compile --universal`` write such markers."""
-    target = ground.target("universal")
+    target = sandbox.target("universal")
     file = tmp_path / ("pylock.toml" if form == "pylock" else "locked.txt")
-    assert ground.gpuenv("lock", "--python", target, *MACHINE, "--format", form, "-o", file).returncode == 0
+    assert sandbox.gpuenv("lock", "--python", target, *MACHINE, "--format", form, "-o", file).returncode == 0
     others = [
         ("pywin32", "306", "sys_platform == 'win32'"),
         ("numpy", "1.0", "python_full_version < '3.6'"),
@@ -165,15 +165,15 @@ def test_markers_in_a_lock_select_packages_of_the_platform(ground: Ground, tmp_p
         entries.append("[[packages]]\nname = 'appnope'\nversion = '0.1'\nmarker = \"sys_platform == 'darwin'\"\n")
     text = file.read_text(encoding="utf-8").replace("cupy-cuda12x==", "cupy-cuda12x[ctk]==")  # as pip-compile writes it
     file.write_text(text + "".join(entries), encoding="utf-8")
-    result = ground.install(target, "--locked", file)
+    result = sandbox.install(target, "--locked", file)
     assert result.returncode == 0, result.stderr
     assert versions(target) == NEW
 
 
-def test_the_guard_file_constrains_later_installs(ground: Ground, tmp_path: Path) -> None:
-    target = ground.target("guarded")
+def test_the_guard_file_constrains_later_installs(sandbox: Sandbox, tmp_path: Path) -> None:
+    target = sandbox.target("guarded")
     file = tmp_path / "guard.txt"
-    result = ground.install(target, "--guard", file)
+    result = sandbox.install(target, "--guard", file)
     assert result.returncode == 0, result.stderr
     assert f"PIP_CONSTRAINT={file}" in result.stderr
     text = file.read_text(encoding="utf-8")
@@ -185,7 +185,7 @@ def test_the_guard_file_constrains_later_installs(ground: Ground, tmp_path: Path
     }
     command = [sys.executable, "-m", "uv", "pip", "install", "--python", str(target / "bin/python"), "cupy-cuda13x"]
     refused = subprocess.run(
-        command, env=ground.environment(UV_CONSTRAINT=str(file)), capture_output=True, text=True, check=False
+        command, env=sandbox.environment(UV_CONSTRAINT=str(file)), capture_output=True, text=True, check=False
     )
     assert refused.returncode == 1, refused.stderr
     assert "cupy-cuda13x" in refused.stderr
@@ -203,15 +203,15 @@ ELSEWHERE = (
 )
 
 
-def test_a_lock_for_an_assumed_machine_agrees_with_resolve(ground: Ground, tmp_path: Path) -> None:
+def test_a_lock_for_an_assumed_machine_agrees_with_resolve(sandbox: Sandbox, tmp_path: Path) -> None:
     """Neither this machine nor its Python is probed."""
     options = ("--no-probe", *MACHINE, *ELSEWHERE)
-    result = ground.gpuenv("lock", *options, "--format", "requirements")
+    result = sandbox.gpuenv("lock", *options, "--format", "requirements")
     assert result.returncode == 0, result.stderr
-    resolved = json.loads(ground.gpuenv("resolve", *options, "--format", "json").stdout)
+    resolved = json.loads(sandbox.gpuenv("resolve", *options, "--format", "json").stdout)
     assert resolved["wheel"]["requirements"] == ["cupy-cuda12x[ctk]==14.2.0"]
     assert "cupy-cuda12x==14.2.0" in result.stdout
-    bundled = ground.gpuenv("bundle", *options, "-o", tmp_path / "bundle")
+    bundled = sandbox.gpuenv("bundle", *options, "-o", tmp_path / "bundle")
     assert bundled.returncode == 0, bundled.stderr
     manifest = json.loads((tmp_path / "bundle/manifest.json").read_text(encoding="utf-8"))
     assert (manifest["python"], manifest["platform"]) == ("3.12", "linux-aarch64")
@@ -226,19 +226,19 @@ def test_a_lock_for_an_assumed_machine_agrees_with_resolve(ground: Ground, tmp_p
     ],
 )
 def test_a_lock_for_an_assumed_machine_names_missing_facts(
-    ground: Ground, facts: tuple[str, ...], message: str
+    sandbox: Sandbox, facts: tuple[str, ...], message: str
 ) -> None:
-    result = ground.gpuenv("lock", "--no-probe", *facts)
+    result = sandbox.gpuenv("lock", "--no-probe", *facts)
     assert (result.returncode, result.stdout) == (7, ""), result.stderr
     assert message in result.stderr
 
 
-def test_a_lock_for_a_snapshot_keeps_its_installed_packages(ground: Ground, tmp_path: Path) -> None:
-    file = write_snapshot(ground, tmp_path / "snapshot.json", target_numpy="1.26.4")
+def test_a_lock_for_a_snapshot_keeps_its_installed_packages(sandbox: Sandbox, tmp_path: Path) -> None:
+    file = write_snapshot(sandbox, tmp_path / "snapshot.json", target_numpy="1.26.4")
     snapshot = json.loads(file.read_text(encoding="utf-8"))
     snapshot["target"]["packages"]["numpy"] = "1.26.4"
     file.write_text(json.dumps(snapshot), encoding="utf-8")
-    result = ground.gpuenv("lock", "--snapshot", file, *MACHINE, "--format", "requirements")
+    result = sandbox.gpuenv("lock", "--snapshot", file, *MACHINE, "--format", "requirements")
     assert result.returncode == 0, result.stderr
     assert "numpy==1.26.4" in result.stdout
     assert "cupy-cuda12x==13.6.0" in result.stdout

@@ -20,7 +20,7 @@ import pytest
 
 from tests.cli.program import PROGRAM
 from tests.install.mounts import MIB, mounted
-from tests.install.sandbox import LIMIT, MACHINE, Ground, Index, contents, run, versions
+from tests.install.sandbox import LIMIT, MACHINE, Index, Sandbox, contents, run, versions
 from tests.install.test_killed_installs import BEFORE, KILLED, Trial
 from tests.install.wheels import SET, Package
 from tests.support.target import run_at_start
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def test_a_full_disk_leaves_the_former_state(ground: Ground, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_the_former_state(sandbox: Sandbox, tmp_path: Path) -> None:
     """From a disk with no space for the install to one with enough."""
     large = {f"cupy_backends/large{number}.py": f"{number}" * 100_000 for number in range(10)}
     (expected,) = [package for package in SET if package.stem == "cupy_cuda12x-14.2.0"]
@@ -37,12 +37,12 @@ def test_a_full_disk_leaves_the_former_state(ground: Ground, tmp_path: Path) -> 
         expected.name, expected.release, expected.requires, expected.extras, {**expected.files, **large}
     )
     index = Index(tmp_path / "big", [*(package for package in SET if package != expected), large_package])
-    other = Ground(index, ground.folder / "big", ground.libraries)
+    other = Sandbox(index, sandbox.folder / "big", sandbox.libraries)
     other.folder.mkdir()
     results: Counter[int] = Counter()
     for size in (400, 1300, 1500, 4000):
         with mounted(tmp_path / "small", "-t", "tmpfs", "-o", f"size={size}k", "tmpfs") as disk:
-            small = Ground(index, disk, ground.libraries)
+            small = Sandbox(index, disk, sandbox.libraries)
             environment = {"UV_CACHE_DIR": str(other.folder / "uv-cache"), "HOME": str(other.folder)}
             target = disk / "venv"
             run([sys.executable, "-m", "venv", "--without-pip", str(target)], other.environment())
@@ -61,35 +61,35 @@ def test_a_full_disk_leaves_the_former_state(ground: Ground, tmp_path: Path) -> 
     assert set(results) == {0, 4}
 
 
-def test_a_read_only_environment_is_refused(ground: Ground, tmp_path: Path) -> None:
+def test_a_read_only_environment_is_refused(sandbox: Sandbox, tmp_path: Path) -> None:
     with mounted(tmp_path / "fixed", "-t", "tmpfs", "tmpfs") as disk:
         target = disk / "venv"
-        run([sys.executable, "-m", "venv", "--without-pip", str(target)], ground.environment())
+        run([sys.executable, "-m", "venv", "--without-pip", str(target)], sandbox.environment())
         before = contents(target)
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-        result = ground.install(target)
+        result = sandbox.install(target)
         assert result.returncode == 7, result.stderr
         assert "is not writable" in result.stderr
         assert contents(target) == before
 
 
-def test_installs_are_listed_on_a_read_only_file_system(ground: Ground, tmp_path: Path) -> None:
+def test_installs_are_listed_on_a_read_only_file_system(sandbox: Sandbox, tmp_path: Path) -> None:
     with mounted(tmp_path / "fixed", "-t", "tmpfs", "tmpfs") as disk:
         target = disk / "venv"
-        run([sys.executable, "-m", "venv", "--without-pip", str(target)], ground.environment())
-        assert ground.install(target).returncode == 0
+        run([sys.executable, "-m", "venv", "--without-pip", str(target)], sandbox.environment())
+        assert sandbox.install(target).returncode == 0
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-        result = ground.gpuenv("rollback", "--python", target, "--list")
+        result = sandbox.gpuenv("rollback", "--python", target, "--list")
         assert (result.returncode, result.stdout[:4]) == (0, "0001"), result.stderr
-        refused = ground.gpuenv("rollback", "--python", target)
+        refused = sandbox.gpuenv("rollback", "--python", target)
         assert refused.returncode == 7
         assert "Read-only file system" in refused.stderr
 
 
-def test_an_interrupted_install_is_restored_without_the_interpreter(ground: Ground, killer: Path) -> None:
+def test_an_interrupted_install_is_restored_without_the_interpreter(sandbox: Sandbox, killer: Path) -> None:
     """The interpreter is removed after the kill."""
-    target = ground.target("headless", *BEFORE)
-    trial = Trial(ground, target, killer, contents(target))
+    target = sandbox.target("headless", *BEFORE)
+    trial = Trial(sandbox, target, killer, contents(target))
     calls = trial.calls()
     trial.roll_back()
     assert trial.install(KILL_AT=str(calls * 3 // 4)).returncode == KILLED
@@ -97,7 +97,7 @@ def test_an_interrupted_install_is_restored_without_the_interpreter(ground: Grou
     interpreters = sorted(target.glob("bin/python*"))
     for interpreter in interpreters:
         interpreter.unlink()
-    result = ground.gpuenv("rollback", "--python", target, "--list")
+    result = sandbox.gpuenv("rollback", "--python", target, "--list")
     assert result.returncode == 0, result.stderr
     removed = {str(path.relative_to(target)) for path in interpreters}
     state = contents(target)
@@ -105,26 +105,26 @@ def test_an_interrupted_install_is_restored_without_the_interpreter(ground: Grou
     assert state != {path: entry for path, entry in between.items() if path not in removed}
 
 
-def test_an_interpreter_that_fails_in_verification_causes_a_rollback(ground: Ground) -> None:
+def test_an_interpreter_that_fails_in_verification_causes_a_rollback(sandbox: Sandbox) -> None:
     """The installer can still run it, but verification cannot."""
-    target = ground.target("vanishing", *BEFORE)
+    target = sandbox.target("vanishing", *BEFORE)
     (site,) = target.glob("lib/python*/site-packages")
     # The interpreter exits as soon as the new CuPy is installed.
     hook = f"import os, sys\nif os.path.isdir({str(site / 'cuda_toolkit-12.9.2.dist-info')!r}): os._exit(9)\n"
     run_at_start(site, hook)
     before = contents(target)
-    result = ground.install(target)
+    result = sandbox.install(target)
     assert result.returncode == 4, result.stderr
     assert contents(target) == before
 
 
-def test_ctrl_c_restores_the_former_state(ground: Ground) -> None:
+def test_ctrl_c_restores_the_former_state(sandbox: Sandbox) -> None:
     """Ctrl-C during the installer and during verification."""
-    target = ground.target("interrupted", *BEFORE)
+    target = sandbox.target("interrupted", *BEFORE)
     before = contents(target)
     for moment in ("downloading and installing", "verifying the install"):
         command = [*PROGRAM, "install", "--python", str(target), "--yes", *MACHINE]
-        with subprocess.Popen(command, env=ground.environment(), stderr=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(command, env=sandbox.environment(), stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None
             lines: list[str] = []
             while moment not in (line := process.stderr.readline()):
@@ -136,14 +136,14 @@ def test_ctrl_c_restores_the_former_state(ground: Ground) -> None:
         message = "the former state was restored" if moment == "verifying the install" else "nothing was changed"
         assert message in remaining
         assert contents(target) == before
-        assert ground.gpuenv("rollback", "--python", target, "--list").stdout.startswith("There is no install")
+        assert sandbox.gpuenv("rollback", "--python", target, "--list").stdout.startswith("There is no install")
 
 
-def test_concurrent_installs_exclude_each_other(ground: Ground) -> None:
-    target = ground.target("twins", *BEFORE)
+def test_concurrent_installs_exclude_each_other(sandbox: Sandbox) -> None:
+    target = sandbox.target("twins", *BEFORE)
     command = [*PROGRAM, "install", "--python", str(target), "--yes", *MACHINE]
     processes = [
-        subprocess.Popen(command, env=ground.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(command, env=sandbox.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
     outputs = [process.communicate(timeout=LIMIT) for process in processes]
@@ -152,12 +152,12 @@ def test_concurrent_installs_exclude_each_other(ground: Ground) -> None:
     assert versions(target)["cupy-cuda12x"] == "14.2.0"
     if codes == [0, 7]:
         assert any("another gpuenv is using this environment" in err for _, err in outputs)
-    listed = json.loads(ground.gpuenv("rollback", "--python", target, "--list", "--format", "json").stdout)
+    listed = json.loads(sandbox.gpuenv("rollback", "--python", target, "--list", "--format", "json").stdout)
     assert len(listed["installs"]) == 1
 
 
-def test_a_locked_environment_is_not_changed(ground: Ground) -> None:
-    target = ground.target("held", *BEFORE)
+def test_a_locked_environment_is_not_changed(sandbox: Sandbox) -> None:
+    target = sandbox.target("held", *BEFORE)
     before = contents(target)
     (target / ".gpuenv").mkdir(mode=0o700)
     holder = subprocess.Popen(
@@ -168,37 +168,37 @@ def test_a_locked_environment_is_not_changed(ground: Ground) -> None:
     )
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
-    result = ground.install(target)
+    result = sandbox.install(target)
     holder.communicate("\n")
     assert result.returncode == 7
     assert "another gpuenv is using this environment" in result.stderr
     assert contents(target) == before
 
 
-def test_a_clock_set_back_does_not_change_the_order_of_installs(ground: Ground, killer: Path) -> None:
+def test_a_clock_set_back_does_not_change_the_order_of_installs(sandbox: Sandbox, killer: Path) -> None:
     """The order of installs and restores does not depend on the clock."""
-    target = ground.target("clock", *BEFORE)
-    trial = Trial(ground, target, killer, contents(target))
+    target = sandbox.target("clock", *BEFORE)
+    trial = Trial(sandbox, target, killer, contents(target))
     calls = trial.calls()
     (site,) = target.glob("lib/python*/site-packages")
     after_first = contents(target)
     (site / "cupy/part3.py").unlink()
     result = trial.install(CLOCK_BACK=str(400 * 86400))
     assert result.returncode == 0, result.stderr
-    listed = json.loads(ground.gpuenv("rollback", "--python", target, "--list", "--format", "json").stdout)["installs"]
+    listed = json.loads(sandbox.gpuenv("rollback", "--python", target, "--list", "--format", "json").stdout)["installs"]
     assert [entry["number"] for entry in listed] == ["0002", "0001"]
     assert listed[0]["created_at"] < listed[1]["created_at"], "the clock was set back"
     assert contents(target) == after_first
-    result = ground.gpuenv("rollback", "--python", target, "0001")
+    result = sandbox.gpuenv("rollback", "--python", target, "0001")
     assert result.returncode == 0, result.stderr
     assert contents(target) == trial.before
     assert trial.install(KILL_AT=str(calls * 3 // 4), CLOCK_BACK="86400").returncode == KILLED
-    assert ground.gpuenv("rollback", "--python", target, "--list").returncode == 0
+    assert sandbox.gpuenv("rollback", "--python", target, "--list").returncode == 0
     assert contents(target) == trial.before
 
 
 @pytest.mark.slow
-def test_a_power_failure_leaves_the_former_or_the_new_state(ground: Ground, killer: Path, tmp_path: Path) -> None:
+def test_a_power_failure_leaves_the_former_or_the_new_state(sandbox: Sandbox, killer: Path, tmp_path: Path) -> None:
     """Data that had not reached the disk at the time of the kill is lost."""
     image = tmp_path / "disk.img"
     with image.open("wb") as file:
@@ -209,11 +209,11 @@ def test_a_power_failure_leaves_the_former_or_the_new_state(ground: Ground, kill
     results: Counter[str] = Counter()
     with mounted(tmp_path / "disk", "-o", "loop", str(image)) as disk:
         target = disk / "venv"
-        run([sys.executable, "-m", "venv", "--without-pip", str(target)], ground.environment())
-        ground.add(target, *BEFORE[:1])
+        run([sys.executable, "-m", "venv", "--without-pip", str(target)], sandbox.environment())
+        sandbox.add(target, *BEFORE[:1])
         for package in BEFORE[1:]:
-            ground.add(target, package)
-        trial = Trial(ground, target, killer, contents(target))
+            sandbox.add(target, package)
+        trial = Trial(sandbox, target, killer, contents(target))
         calls = trial.calls() - 1
         new = contents(target)
         trial.roll_back()
@@ -226,7 +226,7 @@ def test_a_power_failure_leaves_the_former_or_the_new_state(ground: Ground, kill
             cut_the_power(disk)
             _wait_for_sync(target)  # so that the disk can be unmounted
         with mounted(tmp_path / "disk", "-o", "loop", str(image)):
-            listed = ground.gpuenv("rollback", "--python", target, "--list")
+            listed = sandbox.gpuenv("rollback", "--python", target, "--list")
             assert listed.returncode == 0, listed.stderr
             state = contents(target)
             assert state in (trial.before, new), (point, set(state.items()) ^ set(trial.before.items()))

@@ -12,47 +12,47 @@ from tests.install.sandbox import LIMIT, MACHINE, contents, versions
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.install.sandbox import Ground
+    from tests.install.sandbox import Sandbox
 
 
-def test_an_exclude_newer_setting_is_named(ground: Ground, tmp_path: Path) -> None:
-    by_variable = ground.install(ground.target("dated"), UV_EXCLUDE_NEWER="2001-01-01")
+def test_an_exclude_newer_setting_is_named(sandbox: Sandbox, tmp_path: Path) -> None:
+    by_variable = sandbox.install(sandbox.target("dated"), UV_EXCLUDE_NEWER="2001-01-01")
     assert by_variable.returncode == 3, by_variable.stderr
     assert "unset UV_EXCLUDE_NEWER" in " ".join(by_variable.stderr.split())
     settings = tmp_path / "uv.toml"
     settings.write_text('exclude-newer = "2001-01-01T00:00:00Z"\n', encoding="utf-8")
-    by_file = ground.install(ground.target("dated-too"), UV_CONFIG_FILE=str(settings))
+    by_file = sandbox.install(sandbox.target("dated-too"), UV_CONFIG_FILE=str(settings))
     assert by_file.returncode == 3, by_file.stderr
     assert "Check exclude-newer in uv.toml" in " ".join(by_file.stderr.split())
 
 
-def test_a_setting_that_excludes_cupy_is_reported(ground: Ground, tmp_path: Path) -> None:
+def test_a_setting_that_excludes_cupy_is_reported(sandbox: Sandbox, tmp_path: Path) -> None:
     left_out = tmp_path / "left-out.txt"
     left_out.write_text("cupy-cuda12x\n", encoding="utf-8")
-    target = ground.target("left-out")
+    target = sandbox.target("left-out")
     for arguments in (("install",), ("lock", "--output", tmp_path / "pylock.toml")):
-        result = ground.gpuenv(*arguments, *MACHINE, "--python", target, UV_EXCLUDE=str(left_out))
+        result = sandbox.gpuenv(*arguments, *MACHINE, "--python", target, UV_EXCLUDE=str(left_out))
         assert result.returncode == 3, result.stderr
         assert "leaves out cupy-cuda12x" in result.stderr
 
 
-def test_an_override_of_the_resolved_release_is_refused(ground: Ground, tmp_path: Path) -> None:
+def test_an_override_of_the_resolved_release_is_refused(sandbox: Sandbox, tmp_path: Path) -> None:
     settings = tmp_path / "uv.toml"
     settings.write_text('override-dependencies = ["cupy-cuda12x==13.6.0"]\n', encoding="utf-8")
-    target = ground.target("replaced")
+    target = sandbox.target("replaced")
     before = contents(target)
-    result = ground.install(target, UV_CONFIG_FILE=str(settings))
+    result = sandbox.install(target, UV_CONFIG_FILE=str(settings))
     assert result.returncode == 3, result.stderr
     assert "takes cupy-cuda12x 13.6.0 for cupy-cuda12x[ctk]==14.2.0" in " ".join(result.stderr.split())
     assert contents(target) == before
 
 
-def test_an_override_that_keeps_the_requirements_is_followed(ground: Ground, tmp_path: Path) -> None:
+def test_an_override_that_keeps_the_requirements_is_followed(sandbox: Sandbox, tmp_path: Path) -> None:
     """uv reads the override again when it installs by digest, and the override has no digests."""
     override = tmp_path / "override.txt"
     override.write_text("nvidia-cuda-nvrtc-cu12==12.9.86\nnumpy>=2.1\n", encoding="utf-8")
-    target = ground.target("overridden")
-    result = ground.install(target, UV_OVERRIDE=str(override))
+    target = sandbox.target("overridden")
+    result = sandbox.install(target, UV_OVERRIDE=str(override))
     assert result.returncode == 0, result.stderr
     assert versions(target)["numpy"] == "2.1.0"
 
@@ -67,9 +67,9 @@ def test_an_override_that_keeps_the_requirements_is_followed(ground: Ground, tmp
     ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
 )
 def test_a_setting_that_prevents_the_install_is_named(
-    ground: Ground, variables: dict[str, str], code: int, message: str
+    sandbox: Sandbox, variables: dict[str, str], code: int, message: str
 ) -> None:
-    result = ground.install(ground.target("forbidden"), "--installer", "uv", **variables)
+    result = sandbox.install(sandbox.target("forbidden"), "--installer", "uv", **variables)
     assert result.returncode == code, result.stderr
     assert message in " ".join(result.stderr.split())
 
@@ -83,25 +83,25 @@ def test_a_setting_that_prevents_the_install_is_named(
     ],
 )
 def test_only_variables_of_the_used_installer_are_named(
-    ground: Ground, variables: dict[str, str], message: str, absent: str
+    sandbox: Sandbox, variables: dict[str, str], message: str, absent: str
 ) -> None:
-    target = ground.target("alone", pip=True)
-    result = ground.install(target, "--installer", "pip", PIP_RETRIES="0", **variables)
+    target = sandbox.target("alone", pip=True)
+    result = sandbox.install(target, "--installer", "pip", PIP_RETRIES="0", **variables)
     assert result.returncode == 4, result.stderr
     assert message in result.stderr
     assert absent not in result.stderr
 
 
-def test_both_the_offline_option_and_the_variable_are_named(ground: Ground) -> None:
-    target, cache = ground.target("twice"), str(ground.folder / "empty")
-    result = ground.install(target, "--installer", "uv", "--offline", UV_OFFLINE="true", UV_CACHE_DIR=cache)
+def test_both_the_offline_option_and_the_variable_are_named(sandbox: Sandbox) -> None:
+    target, cache = sandbox.target("twice"), str(sandbox.folder / "empty")
+    result = sandbox.install(target, "--installer", "uv", "--offline", UV_OFFLINE="true", UV_CACHE_DIR=cache)
     assert result.returncode == 4, result.stderr
     assert "leave out --offline and unset UV_OFFLINE" in " ".join(result.stderr.split())
 
 
-def test_an_invalid_pip_setting_is_named(ground: Ground) -> None:
-    target = ground.target("unread", pip=True)
-    result = ground.install(target, "--installer", "pip", PIP_RETRIES="many")
+def test_an_invalid_pip_setting_is_named(sandbox: Sandbox) -> None:
+    target = sandbox.target("unread", pip=True)
+    result = sandbox.install(target, "--installer", "pip", PIP_RETRIES="many")
     assert result.returncode == 7, result.stderr
     assert "many" in result.stderr
 
@@ -120,12 +120,12 @@ def test_an_invalid_pip_setting_is_named(ground: Ground) -> None:
     ],
     ids=lambda text: text.split()[1],
 )
-def test_pip_settings_that_redirect_the_install_are_overridden(ground: Ground, tmp_path: Path, settings: str) -> None:
+def test_pip_settings_that_redirect_the_install_are_overridden(sandbox: Sandbox, tmp_path: Path, settings: str) -> None:
     outside = tmp_path / "outside"
     file = tmp_path / "pip.conf"
     file.write_text(settings.format(outside=outside), encoding="utf-8")
-    target = ground.target("away", pip=True)
-    result = ground.install(target, "--installer", "pip", PIP_CONFIG_FILE=str(file))
+    target = sandbox.target("away", pip=True)
+    result = sandbox.install(target, "--installer", "pip", PIP_CONFIG_FILE=str(file))
     assert result.returncode == 0, result.stderr
     assert versions(target)["numpy"] == "2.1.0"
     assert not outside.exists()
@@ -142,11 +142,13 @@ def test_pip_settings_that_redirect_the_install_are_overridden(ground: Ground, t
     ],
     ids=lambda value: " ".join(value.split()[1:4:2]) if isinstance(value, str) else "",
 )
-def test_a_pip_setting_that_limits_packages_is_named(ground: Ground, tmp_path: Path, settings: str, code: int) -> None:
+def test_a_pip_setting_that_limits_packages_is_named(
+    sandbox: Sandbox, tmp_path: Path, settings: str, code: int
+) -> None:
     constraints, file = tmp_path / "constraints.txt", tmp_path / "pip.conf"
     constraints.write_text("numpy<2\n", encoding="utf-8")
     file.write_text(settings.format(constraints=constraints), encoding="utf-8")
-    result = ground.install(ground.target("limited", pip=True), "--installer", "pip", PIP_CONFIG_FILE=str(file))
+    result = sandbox.install(sandbox.target("limited", pip=True), "--installer", "pip", PIP_CONFIG_FILE=str(file))
     assert result.returncode == code, result.stderr
     key = settings.split()[1]
     assert f".{key}='{settings.format(constraints=constraints).split()[-1]}' in pip's configuration" in result.stderr
@@ -166,13 +168,13 @@ def test_a_pip_setting_that_limits_packages_is_named(ground: Ground, tmp_path: P
     ],
 )
 def test_a_wheel_excluded_by_no_binary_is_not_installed(
-    ground: Ground, tmp_path: Path, settings: str, variable: str | None, message: str | None
+    sandbox: Sandbox, tmp_path: Path, settings: str, variable: str | None, message: str | None
 ) -> None:
     file = tmp_path / "pip.conf"
     file.write_text(settings, encoding="utf-8")
-    target = ground.target("built", pip=True)
+    target = sandbox.target("built", pip=True)
     variables = {"PIP_NO_BINARY": variable} if variable else {}
-    result = ground.install(target, "--installer", "pip", PIP_CONFIG_FILE=str(file), **variables)
+    result = sandbox.install(target, "--installer", "pip", PIP_CONFIG_FILE=str(file), **variables)
     assert result.returncode == (3 if message else 0), result.stderr
     assert (message or "") in " ".join(result.stderr.split())
     assert ("numpy" in versions(target)) is (message is None)
@@ -193,13 +195,13 @@ def test_a_wheel_excluded_by_no_binary_is_not_installed(
     ids=lambda value: value.removeprefix("[pip]\n").split()[0] if isinstance(value, str) else "",
 )
 def test_a_uv_setting_that_limits_packages_is_named_with_its_file(
-    ground: Ground, tmp_path: Path, settings: str, code: int
+    sandbox: Sandbox, tmp_path: Path, settings: str, code: int
 ) -> None:
     outside, file = tmp_path / "outside", tmp_path / "uv.toml"
     file.write_text(settings.format(outside=outside), encoding="utf-8")
-    target = ground.target("limited")
+    target = sandbox.target("limited")
     before = contents(target)
-    result = ground.install(target, "--installer", "uv", UV_CONFIG_FILE=str(file))
+    result = sandbox.install(target, "--installer", "uv", UV_CONFIG_FILE=str(file))
     assert result.returncode == code, result.stderr
     key = settings.removeprefix("[pip]\n").split()[0]
     output = " ".join((result.stdout + result.stderr).split())
@@ -209,36 +211,36 @@ def test_a_uv_setting_that_limits_packages_is_named_with_its_file(
     assert not outside.exists()
 
 
-def test_settings_are_read_from_the_nearest_project_with_a_uv_table(ground: Ground, tmp_path: Path) -> None:
+def test_settings_are_read_from_the_nearest_project_with_a_uv_table(sandbox: Sandbox, tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / "part").mkdir(parents=True)
     table = '[tool.uv]\nconstraint-dependencies = ["numpy<2"]\n'
     (project / "pyproject.toml").write_text(table, encoding="utf-8")
     (project / "part/pyproject.toml").write_text('[project]\nname = "part"\n', encoding="utf-8")
-    options = ("--python", ground.target("near"), "--yes", "--installer", "uv", *MACHINE)
-    result = called(("install", *options), ground.environment(UV_NO_CONFIG="0"), LIMIT, project / "part")
+    options = ("--python", sandbox.target("near"), "--yes", "--installer", "uv", *MACHINE)
+    result = called(("install", *options), sandbox.environment(UV_NO_CONFIG="0"), LIMIT, project / "part")
     assert result.returncode == 3, result.stderr
     assert f"constraint-dependencies in {project}/pyproject.toml" in result.stderr
 
 
-def test_settings_are_read_from_the_system_configuration(ground: Ground, tmp_path: Path) -> None:
+def test_settings_are_read_from_the_system_configuration(sandbox: Sandbox, tmp_path: Path) -> None:
     file = tmp_path / "second/uv/uv.toml"
     file.parent.mkdir(parents=True)
     file.write_text("[pip]\nno-deps = true\n", encoding="utf-8")
-    target, search_path = ground.target("system"), f"{tmp_path}/first:{tmp_path}/second"
-    result = ground.install(target, "--installer", "uv", UV_NO_CONFIG="0", XDG_CONFIG_DIRS=search_path)
+    target, search_path = sandbox.target("system"), f"{tmp_path}/first:{tmp_path}/second"
+    result = sandbox.install(target, "--installer", "uv", UV_NO_CONFIG="0", XDG_CONFIG_DIRS=search_path)
     assert result.returncode == 7, result.stderr
     assert f"no-deps in {file}" in " ".join(result.stderr.split())
 
 
-def test_a_release_missing_from_the_index_is_not_a_conflict(ground: Ground) -> None:
+def test_a_release_missing_from_the_index_is_not_a_conflict(sandbox: Sandbox) -> None:
     """As on an outdated mirror."""
-    pages = ground.index.folder / "simple/cupy-cuda12x/index.html"
+    pages = sandbox.index.folder / "simple/cupy-cuda12x/index.html"
     lines = pages.read_text(encoding="utf-8").splitlines()
     pages.write_text("\n".join(line for line in lines if "14.2.0" not in line), encoding="utf-8")
     for installer in ("uv", "pip"):
-        target = ground.target(f"mirrored-{installer}", "numpy==2.1.0", pip=installer == "pip")
-        result = ground.install(target, "--installer", installer)
+        target = sandbox.target(f"mirrored-{installer}", "numpy==2.1.0", pip=installer == "pip")
+        result = sandbox.install(target, "--installer", installer)
         assert result.returncode == 3, result.stderr
         assert "it lacks that release" in result.stderr
         assert "a separate environment" not in result.stderr

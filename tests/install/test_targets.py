@@ -21,7 +21,7 @@ from tests.install.sandbox import LIMIT, MACHINE, contents, versions
 from tests.install.test_install import NEW
 
 if TYPE_CHECKING:
-    from tests.install.sandbox import Ground
+    from tests.install.sandbox import Sandbox
 
 
 def kernelspec(folder: Path, name: str, *argv: str, language: str = "python") -> Path:
@@ -32,33 +32,33 @@ def kernelspec(folder: Path, name: str, *argv: str, language: str = "python") ->
     return path
 
 
-def test_an_install_into_the_environment_of_a_kernel_is_undone(ground: Ground) -> None:
-    target = ground.target("science")
-    kernelspec(ground.folder / ".local/share/jupyter", "science", str(target / "bin/python"))
-    result = ground.gpuenv("install", "--kernel", "Science", "--yes", *MACHINE)
+def test_an_install_into_the_environment_of_a_kernel_is_undone(sandbox: Sandbox) -> None:
+    target = sandbox.target("science")
+    kernelspec(sandbox.folder / ".local/share/jupyter", "science", str(target / "bin/python"))
+    result = sandbox.gpuenv("install", "--kernel", "Science", "--yes", *MACHINE)
     assert result.returncode == 0, result.stderr
     assert versions(target) == NEW
-    result = ground.gpuenv("rollback", "--kernel", "science")
+    result = sandbox.gpuenv("rollback", "--kernel", "science")
     assert result.returncode == 0, result.stderr
     assert versions(target) == {}
 
 
-def test_an_environment_without_pyvenv_cfg_is_refused(ground: Ground) -> None:
+def test_an_environment_without_pyvenv_cfg_is_refused(sandbox: Sandbox) -> None:
     """Its interpreter would install into another Python."""
-    target = ground.target("lost")
+    target = sandbox.target("lost")
     (target / "pyvenv.cfg").unlink()
     former = contents(target)
-    result = ground.install(target)
+    result = sandbox.install(target)
     assert result.returncode == 7, result.stderr
     assert "pyvenv.cfg" in result.stderr
     assert contents(target) == former
 
 
-def test_kernel_and_python_options_exclude_each_other(ground: Ground) -> None:
-    result = ground.gpuenv("install", "--kernel", "x", "--python", "y")
+def test_kernel_and_python_options_exclude_each_other(sandbox: Sandbox) -> None:
+    result = sandbox.gpuenv("install", "--kernel", "x", "--python", "y")
     assert result.returncode == 2
     assert "exclude each other" in result.stderr
-    result = ground.gpuenv("install", "--kernel", "x")
+    result = sandbox.gpuenv("install", "--kernel", "x")
     assert result.returncode == 2
     assert "there is no Jupyter kernel 'x'" in result.stderr
 
@@ -119,10 +119,10 @@ def test_an_unreadable_kernelspec_is_refused() -> None:
 
 
 @pytest.mark.parametrize("answer", ["y", "n", "\x04"], ids=["yes", "no", "end"])
-def test_an_install_on_a_terminal_asks_for_consent(ground: Ground, answer: str) -> None:
-    target = ground.target("terminal")
+def test_an_install_on_a_terminal_asks_for_consent(sandbox: Sandbox, answer: str) -> None:
+    target = sandbox.target("terminal")
     before = contents(target)
-    output, code = install_on_a_terminal(ground, target, f"{answer}\n" if answer != "\x04" else answer)
+    output, code = install_on_a_terminal(sandbox, target, f"{answer}\n" if answer != "\x04" else answer)
     assert "+ cupy-cuda12x 14.2.0" in output
     assert "Proceed? [y/N]" in output
     assert "Traceback" not in output
@@ -135,12 +135,16 @@ def test_an_install_on_a_terminal_asks_for_consent(ground: Ground, answer: str) 
         assert contents(target) == before
 
 
-def install_on_a_terminal(ground: Ground, target: Path, answer: str) -> tuple[str, int]:
+def install_on_a_terminal(sandbox: Sandbox, target: Path, answer: str) -> tuple[str, int]:
     """Installs on a terminal, answers the prompt, and returns the output and the exit code."""
     terminal, child_end = pty.openpty()
     command = [*PROGRAM, "install", "--python", str(target), *MACHINE]
     process = subprocess.Popen(
-        command, env=ground.environment(TERM="xterm", COLUMNS="80"), stdin=child_end, stdout=child_end, stderr=child_end
+        command,
+        env=sandbox.environment(TERM="xterm", COLUMNS="80"),
+        stdin=child_end,
+        stdout=child_end,
+        stderr=child_end,
     )
     os.close(child_end)
     output, answered, until = "", False, time.monotonic() + LIMIT
@@ -159,12 +163,12 @@ def install_on_a_terminal(ground: Ground, target: Path, answer: str) -> tuple[st
     return output, process.wait(LIMIT)
 
 
-def test_an_install_on_a_gpu_machine_must_pass_the_smoke_test(ground: Ground) -> None:
+def test_an_install_on_a_gpu_machine_must_pass_the_smoke_test(sandbox: Sandbox) -> None:
     """The simulated machine claims a real GPU, on which the stand-in for CuPy cannot compute."""
-    target = ground.target("gpu", "numpy==2.1.0")
+    target = sandbox.target("gpu", "numpy==2.1.0")
     before = contents(target)
     command = (*PROGRAM, "install", "--python", str(target), "--yes", "--format", "json")
-    result = ground.gpuenv("simulate", "h100-535", "--", "env", "-u", VARIABLE, *command)
+    result = sandbox.gpuenv("simulate", "h100-535", "--", "env", "-u", VARIABLE, *command)
     assert result.returncode == 4, result.stderr
     outcome = json.loads(result.stdout)
     assert outcome["status"] == "restored"

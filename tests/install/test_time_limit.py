@@ -22,7 +22,7 @@ from tests.install.sandbox import LIMIT, MACHINE, versions
 
 if TYPE_CHECKING:
     from tests.install.conda_sandbox import Conda
-    from tests.install.sandbox import Ground
+    from tests.install.sandbox import Sandbox
 
 __all__ = ["conda"]
 TIMEOUT = 10  # seconds
@@ -52,9 +52,9 @@ def install_with_late_consent(target: Path, environment: dict[str, str], *option
     return output
 
 
-def test_waiting_for_consent_does_not_count_as_installer_time(ground: Ground) -> None:
-    target = ground.target("thought-over", "numpy==2.1.0")
-    install_with_late_consent(target, ground.environment(), "--installer", "uv")
+def test_waiting_for_consent_does_not_count_as_installer_time(sandbox: Sandbox) -> None:
+    target = sandbox.target("thought-over", "numpy==2.1.0")
+    install_with_late_consent(target, sandbox.environment(), "--installer", "uv")
     assert versions(target)["cupy-cuda12x"] == "14.2.0"
 
 
