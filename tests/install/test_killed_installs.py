@@ -70,7 +70,7 @@ def points(calls: int, count: int) -> list[int]:
     return sorted({1 + round(index * (calls - 1) / (count - 1)) for index in range(count)})
 
 
-def killed_at(trial: Trial, point: int, installed: dict[str, str]) -> str:
+def kill_at(trial: Trial, point: int, installed: dict[str, str]) -> str:
     """Kills an install at a call, and returns the state of the environment after the next command."""
     result = trial.install(KILL_AT=str(point))
     between = contents(trial.target)
@@ -88,32 +88,32 @@ def killed_at(trial: Trial, point: int, installed: dict[str, str]) -> str:
     return "restored" if between != trial.before else "untouched"
 
 
-def table(results: dict[int, str]) -> str:
+def format_results(results: dict[int, str]) -> str:
     lines = [f"  {count:4}  {state}" for state, count in sorted(Counter(results.values()).items())]
     return "\n".join([f"SIGKILL before each of {len(results)} calls that change a file system:", *lines])
 
 
-def run_table(trial: Trial, count: int) -> dict[int, str]:
+def kill_at_points(trial: Trial, count: int) -> dict[int, str]:
     calls = trial.calls() - 1  # only the first install creates the journal's folder
     installed = contents(trial.target)
     trial.roll_back()
     assert contents(trial.target) == trial.before
-    return {point: killed_at(trial, point, installed) for point in points(calls, count)}
+    return {point: kill_at(trial, point, installed) for point in points(calls, count)}
 
 
 def test_an_install_killed_at_12_points_is_undone_or_complete(trial: Trial) -> None:
-    results = run_table(trial, 12)
+    results = kill_at_points(trial, 12)
     assert len(results) == 12
-    assert set(results.values()) >= {"restored", "untouched"}, table(results)
+    assert set(results.values()) >= {"restored", "untouched"}, format_results(results)
 
 
 @pytest.mark.slow
 def test_an_install_killed_at_200_points_is_undone_or_complete(
     trial: Trial, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    results = run_table(trial, 200)
+    results = kill_at_points(trial, 200)
     with capsys.disabled():
-        sys.stdout.write(f"\n{table(results)}\n")
+        sys.stdout.write(f"\n{format_results(results)}\n")
     assert len(results) == 200
     assert Counter(results.values())["restored"] >= 100
     assert set(results.values()) == {"restored", "untouched", "new state"}

@@ -27,11 +27,11 @@ def test_an_exclude_newer_setting_is_named(sandbox: Sandbox, tmp_path: Path) -> 
 
 
 def test_a_setting_that_excludes_cupy_is_reported(sandbox: Sandbox, tmp_path: Path) -> None:
-    left_out = tmp_path / "left-out.txt"
-    left_out.write_text("cupy-cuda12x\n", encoding="utf-8")
-    target = sandbox.target("left-out")
+    excluded = tmp_path / "excluded.txt"
+    excluded.write_text("cupy-cuda12x\n", encoding="utf-8")
+    target = sandbox.target("excluded")
     for arguments in (("install",), ("lock", "--output", tmp_path / "pylock.toml")):
-        result = sandbox.gpuenv(*arguments, *MACHINE, "--python", target, UV_EXCLUDE=str(left_out))
+        result = sandbox.gpuenv(*arguments, *MACHINE, "--python", target, UV_EXCLUDE=str(excluded))
         assert result.returncode == 3, result.stderr
         assert "leaves out cupy-cuda12x" in result.stderr
 

@@ -64,7 +64,7 @@ def _uv(*words: str | Path) -> None:
 
 def _unpacked(requirement: str, digest: str, folder: Path, platform: str = "x86_64-manylinux_2_28") -> Path:
     """Installs the file with the digest that the matrix names."""
-    requirements = folder / "wanted.txt"
+    requirements = folder / "requirements.txt"
     requirements.write_text(f"{requirement} --hash=sha256:{digest}\n", encoding="utf-8")
     options = ("--python-version", "3.11", "--python-platform", platform, "--only-binary", ":all:", "--no-deps")
     _uv(
