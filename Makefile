@@ -116,7 +116,7 @@ docs: $(VENV)/installed-dev ## Generate the reference pages.
 	$(BIN)/python -m tools.facts_page > gpuenv/docs/facts.md
 
 bench-install: $(VENV)/installed-dev ## Compare gpuenv install with plain uv and pip; needs a package index.
-	$(BIN)/python tests/install/bench.py
+	$(BIN)/python tests/install/benchmark.py
 
 build: $(VENV)/installed-dev ## Build the wheel.
 	$(BIN)/python -m hatchling build -d dist

@@ -1,4 +1,4 @@
-"""The audit against an advisory service of the tests' own: what it flags, and that silence is not called clean."""
+"""The audit against a local advisory service: flagged packages, and services that do not answer."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.audit.__main__ import CLEAN, NOT_AUDITED, PLANTED, VULNERABLE, audit
+from tests.audit.__main__ import CLEAN, CONTROLS, NOT_AUDITED, VULNERABLE, audit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytest.importorskip("pip_audit", reason="pip install 'gpuenv[audit]'")
-SOUND = {"packaging": "26.0", "rich": "14.0.0"}
+INSTALLED = {"packaging": "26.0", "rich": "14.0.0"}
 
 
 class Service(BaseHTTPRequestHandler):
-    """Answers as OSV's API does: what is known of one package, by name and version."""
+    """Answers queries for one package as OSV's API does."""
 
-    known: frozenset[str] = frozenset(PLANTED)
+    known: frozenset[str] = frozenset(CONTROLS)
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        name = asked["package"]["name"].lower()
-        found = [_advisory(name)] if name in self.known else []
-        body = json.dumps({"vulns": found} if found else {}).encode()
+        query = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        name = query["package"]["name"].lower()
+        advisories = [_advisory(name)] if name in self.known else []
+        body = json.dumps({"vulns": advisories} if advisories else {}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -37,21 +37,21 @@ class Service(BaseHTTPRequestHandler):
         del arguments
 
 
-class Silent(Service):
-    """Knows nothing of anything."""
+class EmptyService(Service):
+    """Has no advisories."""
 
     known = frozenset()
 
 
-class Knowing(Service):
-    """Knows of one of the sound ones, too."""
+class FullService(Service):
+    """Has an advisory on an installed package, too."""
 
-    known = frozenset({*PLANTED, "rich"})
+    known = frozenset({*CONTROLS, "rich"})
 
 
 def _advisory(name: str) -> dict[str, object]:
     affected = [{"package": {"name": name, "ecosystem": "PyPI"}, "ranges": [], "versions": []}]
-    return {"id": f"PYSEC-0000-{name}", "summary": "planted", "aliases": [], "affected": affected}
+    return {"id": f"PYSEC-0000-{name}", "summary": "control", "aliases": [], "affected": affected}
 
 
 @pytest.fixture
@@ -64,14 +64,14 @@ def service(request: pytest.FixtureRequest) -> Iterator[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("service", [Service], indirect=True)
-def test_a_service_that_flags_the_planted_ones_is_believed(service: tuple[str, ...]) -> None:
-    verdict = audit(SOUND, service)
+def test_packages_are_clean_if_the_service_flags_the_controls(service: tuple[str, ...]) -> None:
+    verdict = audit(INSTALLED, service)
     assert verdict.code == CLEAN, verdict.lines
 
 
 @pytest.mark.parametrize("service", [Service], indirect=True)
-def test_a_planted_old_package_is_flagged(service: tuple[str, ...]) -> None:
-    verdict = audit({**SOUND, **PLANTED}, service)
+def test_a_vulnerable_package_is_flagged(service: tuple[str, ...]) -> None:
+    verdict = audit({**INSTALLED, **CONTROLS}, service)
     assert verdict.code == VULNERABLE
     assert verdict.lines == (
         "VULNERABLE pyyaml 5.1: PYSEC-0000-pyyaml",
@@ -79,20 +79,20 @@ def test_a_planted_old_package_is_flagged(service: tuple[str, ...]) -> None:
     )
 
 
-@pytest.mark.parametrize("service", [Knowing], indirect=True)
-def test_what_is_installed_is_flagged(service: tuple[str, ...]) -> None:
-    assert audit(SOUND, service).lines == ("VULNERABLE rich 14.0.0: PYSEC-0000-rich",)
+@pytest.mark.parametrize("service", [FullService], indirect=True)
+def test_a_new_advisory_on_an_installed_package_is_flagged(service: tuple[str, ...]) -> None:
+    assert audit(INSTALLED, service).lines == ("VULNERABLE rich 14.0.0: PYSEC-0000-rich",)
 
 
-@pytest.mark.parametrize("service", [Silent], indirect=True)
-def test_a_service_that_knows_nothing_is_not_believed(service: tuple[str, ...]) -> None:
-    verdict = audit(SOUND, service)
+@pytest.mark.parametrize("service", [EmptyService], indirect=True)
+def test_a_service_that_flags_no_control_gives_no_audit(service: tuple[str, ...]) -> None:
+    verdict = audit(INSTALLED, service)
     assert verdict.code == NOT_AUDITED
     assert verdict.lines[0] == "NOT AUDITED"
-    assert "the planted requests 2.19.0 was not flagged" in verdict.lines[2]
+    assert "the control requests 2.19.0 was not flagged" in verdict.lines[2]
 
 
-def test_a_service_that_cannot_be_reached_is_not_clean() -> None:
-    verdict = audit(SOUND, ("-s", "osv", "--osv-url", "http://127.0.0.1:9/v1/query"))
+def test_an_unreachable_service_gives_no_audit() -> None:
+    verdict = audit(INSTALLED, ("-s", "osv", "--osv-url", "http://127.0.0.1:9/v1/query"))
     assert verdict.code == NOT_AUDITED
     assert verdict.lines[0] == "NOT AUDITED"

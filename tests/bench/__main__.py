@@ -1,7 +1,7 @@
-"""``python -m tests.bench``: what gpuenv costs beside a bare interpreter and its peers.
+"""``python -m tests.bench``: time, memory and size of gpuenv, a bare interpreter and other tools.
 
-``--check`` fails where a budget is not kept or a ratio is worse than the recorded one; ``--record`` records this run.
-Peers and a fresh gpuenv are installed into environments of their own below ``.cache/bench``: a package index is needed.
+``--check`` fails if a ratio exceeds its budget or the recorded baseline; ``--record`` records this run as the baseline.
+The other tools and gpuenv are installed into environments below ``.cache/bench``, which needs a package index.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from tests.support.target import CudaLibraries, Targets
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CACHE = REPOSITORY / ".cache/bench"
-RECORDED = Path(__file__).with_name("recorded.json")
+BASELINE = Path(__file__).with_name("baseline.json")
 HEALTHY = REPOSITORY / "tests/machines/h200-580.yaml"
-PEERS = {"cuda-doctor": ("cuda-doctor",), "env-doctor": ("env-doctor", "check")}
+OTHER_TOOLS = {"cuda-doctor": ("cuda-doctor",), "env-doctor": ("env-doctor", "check")}
 _MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Environments:
-    """Where each program under measurement is installed, and how many distributions came with it."""
+    """The environments of the measured programs."""
 
     folders: dict[str, Path]
 
@@ -58,59 +58,59 @@ class Environments:
 
 
 def main() -> int:
-    """Measures, prints the tables, and answers the exit code."""
+    """Measures, prints the tables, and returns the exit code."""
     options = _options()
     environments = _install()
     wheel = _wheel()
     with tempfile.TemporaryDirectory(prefix="bench") as folder:
         commands = _commands(Path(folder), environments)
         measured = measure(commands, options.rounds)
-        named = {command.name: command for command in commands}
-        phases, imports = _phases(named["gpuenv probe"]), _imports(environments, named["gpuenv doctor"])
+        by_name = {command.name: command for command in commands}
+        phases, imports = _phases(by_name["gpuenv probe"]), _imports(environments, by_name["gpuenv doctor"])
     _table("Time and memory, medians of runs in turn", [_row(name, result) for name, result in measured.items()])
-    recorded = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() else {}
-    held = verdicts(measured, recorded)
-    _table("Ratios", [_verdict_row(verdict) for verdict in held])
+    baseline = json.loads(BASELINE.read_text(encoding="utf-8")) if BASELINE.exists() else {}
+    results = verdicts(measured, baseline)
+    _table("Ratios", [_verdict_row(verdict) for verdict in results])
     count = environments.distributions("gpuenv")
     _table("Size", _sizes(environments, wheel, count))
-    _table("Where the time of a probing goes", phases.splitlines())
-    _table("Imports of gpuenv doctor, the longest", imports)
+    _table("Time of a probe by phase", phases.splitlines())
+    _table("Longest imports of gpuenv doctor", imports)
     if options.record:
-        RECORDED.write_text(
-            json.dumps({v.budget.name: round(v.ratio, 3) for v in held}, indent=2) + "\n", encoding="utf-8"
+        BASELINE.write_text(
+            json.dumps({v.budget.name: round(v.ratio, 3) for v in results}, indent=2) + "\n", encoding="utf-8"
         )
-    kept = all(verdict.kept for verdict in held) and count <= MOST_DISTRIBUTIONS
-    return 0 if kept or not options.check else 1
+    passed = all(verdict.passed for verdict in results) and count <= MOST_DISTRIBUTIONS
+    return 0 if passed or not options.check else 1
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--check", action="store_true", help="fail where a budget is not kept")
-    parser.add_argument("--record", action="store_true", help="record these ratios")
+    parser.add_argument("--check", action="store_true", help="fail on exceeded budgets and regressions")
+    parser.add_argument("--record", action="store_true", help="record the ratios as the baseline")
     parser.add_argument("--rounds", type=int, default=25)
     return parser.parse_args()
 
 
 def _install() -> Environments:
-    """gpuenv as users have it, from its wheel, and each peer, in environments of their own."""
-    wanted = {"gpuenv": str(REPOSITORY), **{name: name for name in PEERS}}
-    folders = {name: CACHE / name for name in wanted}
-    for name, what in wanted.items():
+    """Installs gpuenv and each other tool into an environment of its own."""
+    requirements = {"gpuenv": str(REPOSITORY), **{name: name for name in OTHER_TOOLS}}
+    folders = {name: CACHE / name for name in requirements}
+    for name, requirement in requirements.items():
         if name != "gpuenv" and (folders[name] / "installed").exists():
             continue
         shutil.rmtree(folders[name], ignore_errors=True)
         _output([sys.executable, "-m", "uv", "venv", "--quiet", "--python", sys.executable, str(folders[name])])
-        fresh = ["--reinstall-package", "gpuenv", "--refresh-package", "gpuenv"] if name == "gpuenv" else []
+        refresh = ["--reinstall-package", "gpuenv", "--refresh-package", "gpuenv"] if name == "gpuenv" else []
         _output(
-            [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--compile-bytecode", *fresh]
-            + ["--python", str(folders[name] / "bin/python"), what]
+            [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--compile-bytecode", *refresh]
+            + ["--python", str(folders[name] / "bin/python"), requirement]
         )
         (folders[name] / "installed").touch()
     return Environments(folders)
 
 
 def _wheel() -> Path:
-    """The wheel, built afresh."""
+    """Builds the wheel."""
     folder = CACHE / "dist"
     shutil.rmtree(folder, ignore_errors=True)
     _output([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)])
@@ -119,7 +119,7 @@ def _wheel() -> Path:
 
 
 def _commands(folder: Path, environments: Environments) -> list[Command]:
-    """Every command, on a simulated healthy machine where it looks at one."""
+    """Returns the measured commands; those that probe run on a simulated healthy machine."""
     profile = load(HEALTHY)
     machine = materialise(profile, folder / "machine", build(folder / "stub"), CudaLibraries(folder / "cuda").of)
     target = str(Targets(folder / "targets").interpreter(profile.target))
@@ -138,15 +138,15 @@ def _commands(folder: Path, environments: Environments) -> list[Command]:
 
 
 def _phases(probe: Command) -> str:
-    done = subprocess.run(
+    result = subprocess.run(
         [*probe.argv, "-v"], env=dict(probe.environment), cwd=probe.folder, capture_output=True, text=True, check=True
     )
-    return done.stderr
+    return result.stderr
 
 
 def _imports(environments: Environments, doctor: Command) -> list[str]:
-    """The modules whose own code takes longest, by the interpreter's own account."""
-    done = subprocess.run(
+    """Returns the slowest modules, as ``-X importtime`` reports them."""
+    result = subprocess.run(
         [environments.python("gpuenv"), "-X", "importtime", *doctor.argv],
         env=dict(doctor.environment),
         cwd=doctor.folder,
@@ -154,19 +154,19 @@ def _imports(environments: Environments, doctor: Command) -> list[str]:
         text=True,
         check=False,
     )
-    found = re.findall(r"^import time:\s+(\d+) \|\s+(\d+) \|\s*(\S+)$", done.stderr, re.MULTILINE)
-    longest = sorted(((int(own), name) for own, _, name in found), reverse=True)[:12]
-    total = sum(int(own) for own, _, _ in found)
-    return [f"{own / 1000:7.1f} ms  {name}" for own, name in longest] + [
-        f"{total / 1000:7.1f} ms  all {len(found)} modules"
+    modules = re.findall(r"^import time:\s+(\d+) \|\s+(\d+) \|\s*(\S+)$", result.stderr, re.MULTILINE)
+    longest = sorted(((int(self_time), name) for self_time, _, name in modules), reverse=True)[:12]
+    total = sum(int(self_time) for self_time, _, _ in modules)
+    return [f"{self_time / 1000:7.1f} ms  {name}" for self_time, name in longest] + [
+        f"{total / 1000:7.1f} ms  all {len(modules)} modules"
     ]
 
 
 def _sizes(environments: Environments, wheel: Path, count: int) -> list[str]:
     rows = [f"wheel {wheel.stat().st_size / _MIB:8.2f} MiB"]
     for name in environments.folders:
-        many = count if name == "gpuenv" else environments.distributions(name)
-        rows.append(f"{name:16} {many:3} distributions, {environments.size(name) / _MIB:7.1f} MiB installed")
+        distributions = count if name == "gpuenv" else environments.distributions(name)
+        rows.append(f"{name:16} {distributions:3} distributions, {environments.size(name) / _MIB:7.1f} MiB installed")
     return [*rows, f"most allowed for gpuenv: {MOST_DISTRIBUTIONS} distributions"]
 
 
@@ -175,9 +175,9 @@ def _row(name: str, result: Measured) -> str:
 
 
 def _verdict_row(verdict: Verdict) -> str:
-    recorded = "" if verdict.recorded is None else f", recorded {verdict.recorded:.2f}"
-    word = "kept" if verdict.kept else "NOT KEPT"
-    return f"{verdict.budget.name:40} {verdict.ratio:6.2f}  at most {verdict.budget.most:.2f}{recorded}  {word}"
+    baseline = "" if verdict.baseline is None else f", baseline {verdict.baseline:.2f}"
+    word = "passed" if verdict.passed else "FAILED"
+    return f"{verdict.budget.name:40} {verdict.ratio:6.2f}  at most {verdict.budget.most:.2f}{baseline}  {word}"
 
 
 def _table(title: str, rows: list[str]) -> None:
@@ -186,10 +186,10 @@ def _table(title: str, rows: list[str]) -> None:
 
 
 def _output(command: list[str]) -> str:
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
-    return done.stdout
+    result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{result.stderr}")
+    return result.stdout
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What gpuenv may cost beside others: each budget is a ratio of two commands measured in one run."""
+"""Budgets: the largest allowed ratios of two commands measured in one run."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 from tests.bench.measure import Measured
 
-TOLERANCE = 1.2  # a ratio that grows by more than this over the recorded one is a loss
+TOLERANCE = 1.2  # growth over the baseline beyond this factor is a regression
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A ratio and the most that it may be."""
+    """The largest allowed ratio of two commands."""
 
-    of: str
-    to: str
+    command: str
+    reference: str
     most: float
 
     @property
     def name(self) -> str:
-        """How the recorded ratio is found again."""
-        return f"{self.of} / {self.to}"
+        """The key of the ratio in the baseline."""
+        return f"{self.command} / {self.reference}"
 
 
 BUDGETS = (
@@ -34,22 +34,22 @@ MOST_DISTRIBUTIONS = 14
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A budget held against what was measured; ``recorded`` is the ratio of an earlier run."""
+    """A budget and the measured ratio; ``baseline`` is the ratio of an earlier run."""
 
     budget: Budget
     ratio: float
-    recorded: float | None
+    baseline: float | None
 
     @property
-    def kept(self) -> bool:
-        """Whether the ratio is within its budget, and no worse than recorded by more than the tolerance."""
-        return self.ratio <= self.budget.most and (self.recorded is None or self.ratio <= self.recorded * TOLERANCE)
+    def passed(self) -> bool:
+        """Whether the ratio is within its budget, and within the tolerance of the baseline."""
+        return self.ratio <= self.budget.most and (self.baseline is None or self.ratio <= self.baseline * TOLERANCE)
 
 
-def verdicts(measured: Mapping[str, Measured], recorded: Mapping[str, float]) -> list[Verdict]:
-    """Every budget of which both commands were measured."""
+def verdicts(measured: Mapping[str, Measured], baseline: Mapping[str, float]) -> list[Verdict]:
+    """Returns a verdict for every budget whose commands were measured."""
     return [
-        Verdict(budget, measured[budget.of].ratio(measured[budget.to]), recorded.get(budget.name))
+        Verdict(budget, measured[budget.command].ratio(measured[budget.reference]), baseline.get(budget.name))
         for budget in BUDGETS
-        if budget.of in measured and budget.to in measured
+        if budget.command in measured and budget.reference in measured
     ]

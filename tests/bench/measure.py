@@ -1,4 +1,4 @@
-"""Wall time and resident memory of commands, measured in turn: what slows the machine down slows them all."""
+"""Wall time and resident memory of commands, measured in turn so that a slow machine affects all of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command that is measured: its name in the table, its argument vector and its whole environment."""
+    """A measured command: its name in the table, its arguments, environment and working folder."""
 
     name: str
     argv: tuple[str, ...]
@@ -27,42 +27,46 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Seconds of each round, and the largest resident memory in bytes."""
+    """Seconds of each round, and the peak resident memory in bytes."""
 
     rounds: tuple[float, ...]
     memory: int
 
     @property
     def seconds(self) -> float:
-        """The median of all rounds."""
+        """The median of the rounds."""
         return statistics.median(self.rounds)
 
     def ratio(self, other: Measured) -> float:
-        """This over the other, round by round, in the median: a round slows both down alike."""
-        return statistics.median(own / its for own, its in zip(self.rounds, other.rounds, strict=True))
+        """Returns the median of the ratios of each round."""
+        return statistics.median(
+            seconds / reference for seconds, reference in zip(self.rounds, other.rounds, strict=True)
+        )
 
 
 def measure(commands: Sequence[Command], rounds: int) -> dict[str, Measured]:
-    """Runs every command once a round, after one round that is not counted.
+    """Runs every command once a round, after an uncounted first round.
 
     Raises:
-        RuntimeError: when a command is ended by a signal.
+        RuntimeError: If a signal ends a command.
     """
-    taken: dict[str, list[float]] = {command.name: [] for command in commands}
+    rounds_by_name: dict[str, list[float]] = {command.name: [] for command in commands}
     for number in range(rounds + 1):
         for command in commands:
             seconds = _time(command)
             if number:
-                taken[command.name].append(seconds)
+                rounds_by_name[command.name].append(seconds)
     return {
-        command.name: Measured(tuple(taken[command.name]), peak(command.argv, command.environment, command.folder))
+        command.name: Measured(
+            tuple(rounds_by_name[command.name]), peak(command.argv, command.environment, command.folder)
+        )
         for command in commands
     }
 
 
 def _time(command: Command) -> float:
     started = time.perf_counter()
-    done = subprocess.run(
+    result = subprocess.run(
         command.argv,
         env=dict(command.environment),
         cwd=command.folder,
@@ -71,6 +75,6 @@ def _time(command: Command) -> float:
         stderr=subprocess.DEVNULL,
         check=False,
     )
-    if done.returncode < 0:
-        raise RuntimeError(f"{command.name} was ended by signal {-done.returncode}")
+    if result.returncode < 0:
+        raise RuntimeError(f"{command.name} was ended by signal {-result.returncode}")
     return time.perf_counter() - started

@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.install.standins import run
+from tests.install.sandbox import run
 from tests.install.wheels import Package, make_wheel
 from tests.probe.pythons import python
 from tests.scenarios.spoiling import SUFFIX
 
 if TYPE_CHECKING:
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Sandbox
 
 CUPY, NUMPY = "cupy-cuda12x==14.2.0", "numpy==2.1.0"
 CUPY_AND_NUMPY = (CUPY, NUMPY)
@@ -35,29 +35,29 @@ def write(path: Path, text: str = "") -> Path:
     return path
 
 
-def run_uv(ground: Ground, *words: str | Path, **variables: str) -> None:
-    run([sys.executable, "-m", "uv", *map(str, words)], ground.environment(**variables))
+def run_uv(sandbox: Sandbox, *words: str | Path, **variables: str) -> None:
+    run([sys.executable, "-m", "uv", *map(str, words)], sandbox.environment(**variables))
 
 
-def install(ground: Ground, interpreter: Path, *packages: str | Path, **variables: str) -> None:
+def install(sandbox: Sandbox, interpreter: Path, *packages: str | Path, **variables: str) -> None:
     """Installs packages one by one, so that wheel lines can conflict; also into an externally managed Python."""
     for package in packages:
         options = ("--quiet", "--no-deps", "--break-system-packages", "--python", interpreter)
-        run_uv(ground, "pip", "install", *options, package, **variables)
+        run_uv(sandbox, "pip", "install", *options, package, **variables)
 
 
-def build_wheel(ground: Ground, package: Package) -> Path:
+def build_wheel(sandbox: Sandbox, package: Package) -> Path:
     """Builds a wheel outside of the index."""
-    folder = ground.folder / "own-wheels"
+    folder = sandbox.folder / "own-wheels"
     folder.mkdir(exist_ok=True)
     return make_wheel(folder, package)
 
 
-def venv_of_python(ground: Ground, version: str, name: str, *packages: str | Path) -> Path:
+def venv_of_python(sandbox: Sandbox, version: str, name: str, *packages: str | Path) -> Path:
     """A venv of another installed Python."""
-    folder = ground.folder / name
-    run([str(python(version)), "-m", "venv", "--without-pip", str(folder)], ground.environment())
-    install(ground, folder / "bin/python", *packages)
+    folder = sandbox.folder / name
+    run([str(python(version)), "-m", "venv", "--without-pip", str(folder)], sandbox.environment())
+    install(sandbox, folder / "bin/python", *packages)
     return folder
 
 
@@ -79,19 +79,19 @@ def make_system_python(folder: Path, *, managed: bool) -> Path:
     return folder
 
 
-def make_conda_prefix(ground: Ground, name: str, *packages: str) -> Path:
+def make_conda_prefix(sandbox: Sandbox, name: str, *packages: str) -> Path:
     """A conda environment: a Python, records with every file, and a history."""
-    prefix = make_system_python(ground.folder / name, managed=False)
+    prefix = make_system_python(sandbox.folder / name, managed=False)
     write_conda_record(prefix, "python", "{}.{}.{}".format(*sys.version_info[:3]), [f"bin/{RELEASE}"])
     for package in packages:
-        install_by_conda(ground, prefix, package)
+        install_by_conda(sandbox, prefix, package)
     return prefix
 
 
-def install_by_conda(ground: Ground, prefix: Path, package: str | Path, name: str | None = None) -> None:
+def install_by_conda(sandbox: Sandbox, prefix: Path, package: str | Path, name: str | None = None) -> None:
     """Installs a distribution with the INSTALLER file and the record of conda."""
     before = set(list_files(prefix))
-    install(ground, prefix / "bin/python", package)
+    install(sandbox, prefix / "bin/python", package)
     files = sorted(set(list_files(prefix)) - before)
     (info,) = [Path(entry).parent for entry in files if entry.endswith(".dist-info/METADATA")]
     write(prefix / info / "INSTALLER", "conda\n")
@@ -134,14 +134,14 @@ def write_conda_record(prefix: Path, name: str, release: str, files: list[str]) 
         )
 
 
-def install_editable(ground: Ground, target: Path, name: str, *requires: str) -> Path:
+def install_editable(sandbox: Sandbox, target: Path, name: str, *requires: str) -> Path:
     """Installs a new project in editable mode (PEP 660), and returns its folder."""
-    project = ground.folder / f"{name}-project"
+    project = sandbox.folder / f"{name}-project"
     module = name.replace("-", "_")
     write(project / "src" / module / "__init__.py")
     write(project / "pyproject.toml", f'[project]\nname = "{name}"\nversion = "0.1"\n')
     package = Package(name, "0.1", requires, files={f"__editable__{module}.pth": f"{project}/src\n"})
-    install(ground, target / "bin/python", build_wheel(ground, package))
+    install(sandbox, target / "bin/python", build_wheel(sandbox, package))
     info = site_packages(target) / f"{module}-0.1.dist-info"
     write(info / "direct_url.json", json.dumps({"url": f"file://{project}", "dir_info": {"editable": True}}))
     return project
@@ -153,9 +153,9 @@ def change_owner(folder: Path, owner: int) -> None:
             os.lchown(Path(parent, name), owner, owner)
 
 
-def compile_cupy(ground: Ground, folder: Path, soname: str) -> None:
+def compile_cupy(sandbox: Sandbox, folder: Path, soname: str) -> None:
     """Compiles CuPy's core module and its cuBLAS module below a folder, linked with a library of that soname."""
-    work = ground.folder / "compiled"
+    work = sandbox.folder / "compiled"
     library = write(work / "cublas.c", "void cublas(void) {}\n")
     extension = write(work / "core.c", "void core(void) {}\n")
     _compile(f"-Wl,-soname,{soname}", library, "-o", work / soname)

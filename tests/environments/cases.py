@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.install.standins import MACHINE
+from tests.install.sandbox import MACHINE
 
 if TYPE_CHECKING:
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class BuiltEnvironment:
     other_folders: tuple[Path, ...] = ()
 
 
-Build = Callable[["Ground"], BuiltEnvironment]
+Build = Callable[["Sandbox"], BuiltEnvironment]
 
 
 @dataclass(frozen=True, slots=True)

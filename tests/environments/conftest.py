@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.install.conftest import ground
+from tests.install.conftest import sandbox
 
-__all__ = ["ground"]
+__all__ = ["sandbox"]

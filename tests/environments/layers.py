@@ -22,85 +22,85 @@ from tests.environments.builders import (
     write,
 )
 from tests.environments.cases import BuiltEnvironment, EnvironmentCase
-from tests.install.standins import run
+from tests.install.sandbox import run
 from tests.install.wheels import Package
 from tests.support.target import run_at_start
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Sandbox
 
 
-def older_line_on_pythonpath(ground: Ground) -> BuiltEnvironment:
-    library = ground.folder / "lib-of-mine"
-    target = ground.target("behind", *CUPY_AND_NUMPY)
+def older_line_on_pythonpath(sandbox: Sandbox) -> BuiltEnvironment:
+    library = sandbox.folder / "lib-of-mine"
+    target = sandbox.target("behind", *CUPY_AND_NUMPY)
     options = ("--quiet", "--no-deps", "--python", target / "bin/python", "--target", library)
-    run_uv(ground, "pip", "install", *options, "cupy-cuda11x==13.6.0")
+    run_uv(sandbox, "pip", "install", *options, "cupy-cuda11x==13.6.0")
     return BuiltEnvironment(target, variables={"PYTHONPATH": str(library)}, other_folders=(library,))
 
 
-def venv_over_system_python(ground: Ground, system_packages: tuple[str, ...], *packages: str) -> BuiltEnvironment:
+def venv_over_system_python(sandbox: Sandbox, system_packages: tuple[str, ...], *packages: str) -> BuiltEnvironment:
     """A venv that sees the packages of its base Python."""
-    system = make_system_python(ground.folder / "below", managed=True)
-    install(ground, system / "bin/python3", *system_packages)
-    target = ground.folder / "over"
+    system = make_system_python(sandbox.folder / "below", managed=True)
+    install(sandbox, system / "bin/python3", *system_packages)
+    target = sandbox.folder / "over"
     command = [str(system / "bin/python3"), "-m", "venv", "--without-pip", "--system-site-packages", str(target)]
-    run(command, ground.environment())
-    install(ground, target / "bin/python", *packages)
+    run(command, sandbox.environment())
+    install(sandbox, target / "bin/python", *packages)
     return BuiltEnvironment(target, other_folders=(system,))
 
 
-def other_line_in_system_python(ground: Ground) -> BuiltEnvironment:
-    return venv_over_system_python(ground, ("cupy-cuda11x==13.6.0", NUMPY), CUPY)
+def other_line_in_system_python(sandbox: Sandbox) -> BuiltEnvironment:
+    return venv_over_system_python(sandbox, ("cupy-cuda11x==13.6.0", NUMPY), CUPY)
 
 
-def old_numpy_in_system_python(ground: Ground) -> BuiltEnvironment:
-    return venv_over_system_python(ground, ("numpy==1.26.4",), CUPY)
+def old_numpy_in_system_python(sandbox: Sandbox) -> BuiltEnvironment:
+    return venv_over_system_python(sandbox, ("numpy==1.26.4",), CUPY)
 
 
-def packages_in_system_python(ground: Ground) -> BuiltEnvironment:
-    return venv_over_system_python(ground, CUPY_AND_NUMPY)
+def packages_in_system_python(sandbox: Sandbox) -> BuiltEnvironment:
+    return venv_over_system_python(sandbox, CUPY_AND_NUMPY)
 
 
-def folder_named_cupy(ground: Ground) -> BuiltEnvironment:
-    work = ground.folder / "work"
+def folder_named_cupy(sandbox: Sandbox) -> BuiltEnvironment:
+    work = sandbox.folder / "work"
     write(work / "cupy/__init__.py")
-    return BuiltEnvironment(ground.target("hidden", *CUPY_AND_NUMPY), folder=work, other_folders=(work,))
+    return BuiltEnvironment(sandbox.target("hidden", *CUPY_AND_NUMPY), folder=work, other_folders=(work,))
 
 
-def other_environment_first(ground: Ground) -> BuiltEnvironment:
-    other = ground.target("first", "cupy-cuda12x==13.6.0")
-    target = ground.target("second", *CUPY_AND_NUMPY)
+def other_environment_first(sandbox: Sandbox) -> BuiltEnvironment:
+    other = sandbox.target("first", "cupy-cuda12x==13.6.0")
+    target = sandbox.target("second", *CUPY_AND_NUMPY)
     run_at_start(site_packages(target), f"import sys\nsys.path.insert(0, {str(site_packages(other))!r})\n")
     return BuiltEnvironment(target, other_folders=(other,))
 
 
-def externally_managed_python(ground: Ground) -> BuiltEnvironment:
-    system = make_system_python(ground.folder / "managed", managed=True)
-    install(ground, system / "bin/python3", NUMPY)
+def externally_managed_python(sandbox: Sandbox) -> BuiltEnvironment:
+    system = make_system_python(sandbox.folder / "managed", managed=True)
+    install(sandbox, system / "bin/python3", NUMPY)
     return BuiltEnvironment(system, python=system / "bin/python3")
 
 
-def renamed_active_environment(ground: Ground) -> BuiltEnvironment:
+def renamed_active_environment(sandbox: Sandbox) -> BuiltEnvironment:
     """VIRTUAL_ENV is the path before the renaming."""
-    target = ground.target("before", *CUPY_AND_NUMPY)
-    after = target.rename(ground.folder / "after")
+    target = sandbox.target("before", *CUPY_AND_NUMPY)
+    after = target.rename(sandbox.folder / "after")
     return BuiltEnvironment(after, python="", variables={"VIRTUAL_ENV": str(target)})
 
 
-def replaced_base(ground: Ground) -> BuiltEnvironment:
+def replaced_base(sandbox: Sandbox) -> BuiltEnvironment:
     """A uv environment whose Python was replaced by its next release."""
-    system = make_system_python(ground.folder / "cpython-3.11.7", managed=True)
-    target = ground.folder / "uvs"
-    run_uv(ground, "venv", "--quiet", "--python", system / "bin/python3", target)
-    install(ground, target / "bin/python", *CUPY_AND_NUMPY)
+    system = make_system_python(sandbox.folder / "cpython-3.11.7", managed=True)
+    target = sandbox.folder / "uvs"
+    run_uv(sandbox, "venv", "--quiet", "--python", system / "bin/python3", target)
+    install(sandbox, target / "bin/python", *CUPY_AND_NUMPY)
     shutil.rmtree(system)
     return BuiltEnvironment(target)
 
 
-def interpreter_link_loop(ground: Ground) -> BuiltEnvironment:
-    target = ground.target("circle", *CUPY_AND_NUMPY)
+def interpreter_link_loop(sandbox: Sandbox) -> BuiltEnvironment:
+    target = sandbox.target("circle", *CUPY_AND_NUMPY)
     for entry in (target / "bin").glob("python*"):
         entry.unlink()
     for name, other in (("python", "python3"), ("python3", "python")):
@@ -108,70 +108,70 @@ def interpreter_link_loop(ground: Ground) -> BuiltEnvironment:
     return BuiltEnvironment(target)
 
 
-def base_without_modules(ground: Ground) -> BuiltEnvironment:
+def base_without_modules(sandbox: Sandbox) -> BuiltEnvironment:
     """The base's lib folder was removed, but not its programs."""
-    system = make_system_python(ground.folder / "moved-base", managed=False)
-    target = ground.folder / "without-library"
-    run_uv(ground, "venv", "--quiet", "--python", system / "bin/python3", target)
-    (system / "lib").rename(ground.folder / "lib-elsewhere")
+    system = make_system_python(sandbox.folder / "moved-base", managed=False)
+    target = sandbox.folder / "without-library"
+    run_uv(sandbox, "venv", "--quiet", "--python", system / "bin/python3", target)
+    (system / "lib").rename(sandbox.folder / "lib-elsewhere")
     return BuiltEnvironment(target)
 
 
-def python_36(ground: Ground) -> BuiltEnvironment:
-    return BuiltEnvironment(venv_of_python(ground, "3.6", "six"))
+def python_36(sandbox: Sandbox) -> BuiltEnvironment:
+    return BuiltEnvironment(venv_of_python(sandbox, "3.6", "six"))
 
 
-def python_of_32_bits(ground: Ground) -> BuiltEnvironment:
-    target = ground.target("narrow")
+def python_of_32_bits(sandbox: Sandbox) -> BuiltEnvironment:
+    target = sandbox.target("narrow")
     text = "import os\nos.environ['_PYTHON_HOST_PLATFORM'] = 'linux-i686'\n"
     run_at_start(site_packages(target), text)
     return BuiltEnvironment(target)
 
 
-def other_jupyter_kernel(ground: Ground) -> BuiltEnvironment:
+def other_jupyter_kernel(sandbox: Sandbox) -> BuiltEnvironment:
     """Jupyter's kernel belongs to an environment with CuPy, which the active environment lacks."""
-    other = ground.target("of-the-kernel", *CUPY_AND_NUMPY)
-    target = ground.target("of-jupyter", NUMPY)
+    other = sandbox.target("of-the-kernel", *CUPY_AND_NUMPY)
+    target = sandbox.target("of-jupyter", NUMPY)
     text = '{"argv": ["%s", "-m", "ipykernel_launcher", "-f", "{connection_file}"], "language": "python"}'
-    write(ground.folder / ".local/share/jupyter/kernels/gpu/kernel.json", text % (other / "bin/python"))
+    write(sandbox.folder / ".local/share/jupyter/kernels/gpu/kernel.json", text % (other / "bin/python"))
     return BuiltEnvironment(target, python="", variables={"VIRTUAL_ENV": str(target)}, other_folders=(other,))
 
 
-def project_with_older_cupy(ground: Ground) -> BuiltEnvironment:
-    target = ground.target("app", *CUPY_AND_NUMPY)
-    project: Path = install_editable(ground, target, "gpu-app", "cupy-cuda12x<14")
+def project_with_older_cupy(sandbox: Sandbox) -> BuiltEnvironment:
+    target = sandbox.target("app", *CUPY_AND_NUMPY)
+    project: Path = install_editable(sandbox, target, "gpu-app", "cupy-cuda12x<14")
     return BuiltEnvironment(target, folder=project, other_folders=(project,))
 
 
-def add_user_site(ground: Ground, *packages: str) -> Path:
+def add_user_site(sandbox: Sandbox, *packages: str) -> Path:
     """Packages in the home folder, as by ``pip install --user``."""
-    environment = ground.target("once", *packages)
-    user_site = ground.folder / ".local/lib" / RELEASE / "site-packages"
+    environment = sandbox.target("once", *packages)
+    user_site = sandbox.folder / ".local/lib" / RELEASE / "site-packages"
     user_site.parent.mkdir(parents=True)
     shutil.copytree(site_packages(environment), user_site)
     return user_site
 
 
-def user_line_over_conda(ground: Ground) -> BuiltEnvironment:
-    prefix = make_conda_prefix(ground, "conda", NUMPY)
+def user_line_over_conda(sandbox: Sandbox) -> BuiltEnvironment:
+    prefix = make_conda_prefix(sandbox, "conda", NUMPY)
     files = {"cupy/__init__.py": "", "cupyx/__init__.py": "", "cupy_backends/__init__.py": ""}
     install_by_conda(
-        ground, prefix, build_wheel(ground, Package("cupy", "14.1.1", ("numpy",), files=files)), "cupy-core"
+        sandbox, prefix, build_wheel(sandbox, Package("cupy", "14.1.1", ("numpy",), files=files)), "cupy-core"
     )
     write(prefix / "conda-meta/cuda-version-12.9-h4f385c5_3.json", '{"name": "cuda-version", "version": "12.9"}')
-    return BuiltEnvironment(prefix, other_folders=(add_user_site(ground, "cupy-cuda11x==13.6.0"),))
+    return BuiltEnvironment(prefix, other_folders=(add_user_site(sandbox, "cupy-cuda11x==13.6.0"),))
 
 
-def user_numpy_over_conda(ground: Ground) -> BuiltEnvironment:
-    prefix = make_conda_prefix(ground, "conda", NUMPY)
-    install(ground, prefix / "bin/python", CUPY)
-    return BuiltEnvironment(prefix, other_folders=(add_user_site(ground, "numpy==1.26.4"), prefix / "conda-meta"))
+def user_numpy_over_conda(sandbox: Sandbox) -> BuiltEnvironment:
+    prefix = make_conda_prefix(sandbox, "conda", NUMPY)
+    install(sandbox, prefix / "bin/python", CUPY)
+    return BuiltEnvironment(prefix, other_folders=(add_user_site(sandbox, "numpy==1.26.4"), prefix / "conda-meta"))
 
 
-def user_line_over_system_python(ground: Ground) -> BuiltEnvironment:
-    system = make_system_python(ground.folder / "system", managed=False)
-    install(ground, system / "bin/python3", *CUPY_AND_NUMPY)
-    return BuiltEnvironment(system, other_folders=(add_user_site(ground, "cupy-cuda11x==13.6.0"),))
+def user_line_over_system_python(sandbox: Sandbox) -> BuiltEnvironment:
+    system = make_system_python(sandbox.folder / "system", managed=False)
+    install(sandbox, system / "bin/python3", *CUPY_AND_NUMPY)
+    return BuiltEnvironment(system, other_folders=(add_user_site(sandbox, "cupy-cuda11x==13.6.0"),))
 
 
 LAYERS = (

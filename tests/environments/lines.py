@@ -23,7 +23,7 @@ from tests.install.wheels import Package, cupy, numpy
 from tests.scenarios.spoiling import SUFFIX
 
 if TYPE_CHECKING:
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Sandbox
 
 FIXED = {"cupy-cuda12x": "14.2.0", "numpy": "2.1.0"}
 SOURCE = {"cupy/__init__.py": "", "cupyx/__init__.py": "", "cupy_backends/__init__.py": ""}
@@ -34,99 +34,99 @@ def source_package(release: str) -> Package:
     return Package("cupy", release, ("numpy>=1.22",), files=SOURCE)
 
 
-def python_39_without_cupy(ground: Ground) -> BuiltEnvironment:
-    return BuiltEnvironment(venv_of_python(ground, "3.9", "nine", build_wheel(ground, numpy("2.0.2"))))
+def python_39_without_cupy(sandbox: Sandbox) -> BuiltEnvironment:
+    return BuiltEnvironment(venv_of_python(sandbox, "3.9", "nine", build_wheel(sandbox, numpy("2.0.2"))))
 
 
-def wrong_line_in_python_313(ground: Ground) -> BuiltEnvironment:
-    return BuiltEnvironment(venv_of_python(ground, "3.13", "thirteen", "cupy-cuda13x==14.2.0", NUMPY))
+def wrong_line_in_python_313(sandbox: Sandbox) -> BuiltEnvironment:
+    return BuiltEnvironment(venv_of_python(sandbox, "3.13", "thirteen", "cupy-cuda13x==14.2.0", NUMPY))
 
 
-def built_with_cuda_11(ground: Ground) -> BuiltEnvironment:
+def built_with_cuda_11(sandbox: Sandbox) -> BuiltEnvironment:
     """The source distribution, built with the toolkit of CUDA 11."""
-    target = ground.target("built", NUMPY)
-    install(ground, target / "bin/python", build_wheel(ground, source_package("13.6.0")))
-    compile_cupy(ground, site_packages(target), "libcublas.so.11")
+    target = sandbox.target("built", NUMPY)
+    install(sandbox, target / "bin/python", build_wheel(sandbox, source_package("13.6.0")))
+    compile_cupy(sandbox, site_packages(target), "libcublas.so.11")
     record = site_packages(target) / "cupy-13.6.0.dist-info/RECORD"
     with record.open("a", encoding="utf-8") as file:
         file.write(f"cupy/_core/core{SUFFIX},,\n")
     return BuiltEnvironment(target)
 
 
-def source_and_wheel(ground: Ground) -> BuiltEnvironment:
-    target = ground.target("source-too", CUPY, NUMPY)
-    install(ground, target / "bin/python", build_wheel(ground, source_package("13.6.0")))
+def source_and_wheel(sandbox: Sandbox) -> BuiltEnvironment:
+    target = sandbox.target("source-too", CUPY, NUMPY)
+    install(sandbox, target / "bin/python", build_wheel(sandbox, source_package("13.6.0")))
     return BuiltEnvironment(target)
 
 
-def new_numpy_and_old_cupy(ground: Ground) -> BuiltEnvironment:
+def new_numpy_and_old_cupy(sandbox: Sandbox) -> BuiltEnvironment:
     old = cupy("cupy-cuda12x", "13.0.0", numpy="numpy<1.29,>=1.22")
-    target = ground.target("old", NUMPY)
-    install(ground, target / "bin/python", build_wheel(ground, old))
+    target = sandbox.target("old", NUMPY)
+    install(sandbox, target / "bin/python", build_wheel(sandbox, old))
     return BuiltEnvironment(target)
 
 
-def torch_of_cuda_13(ground: Ground) -> BuiltEnvironment:
+def torch_of_cuda_13(sandbox: Sandbox) -> BuiltEnvironment:
     packages = ("cupy-cuda13x==14.2.0", NUMPY, "torch==2.6.0", "nvidia-cuda-nvrtc==13.5.37")
-    return BuiltEnvironment(ground.target("torch", *packages))
+    return BuiltEnvironment(sandbox.target("torch", *packages))
 
 
-def rocm_build(ground: Ground) -> BuiltEnvironment:
-    target = ground.target("amd", NUMPY)
-    install(ground, target / "bin/python", build_wheel(ground, cupy("cupy-rocm-5-0", "13.6.0")))
+def rocm_build(sandbox: Sandbox) -> BuiltEnvironment:
+    target = sandbox.target("amd", NUMPY)
+    install(sandbox, target / "bin/python", build_wheel(sandbox, cupy("cupy-rocm-5-0", "13.6.0")))
     return BuiltEnvironment(target)
 
 
-def wrong_line_by_pip_in_conda(ground: Ground) -> BuiltEnvironment:
-    prefix = make_conda_prefix(ground, "conda", NUMPY)
-    install(ground, prefix / "bin/python", "cupy-cuda13x==14.2.0")
+def wrong_line_by_pip_in_conda(sandbox: Sandbox) -> BuiltEnvironment:
+    prefix = make_conda_prefix(sandbox, "conda", NUMPY)
+    install(sandbox, prefix / "bin/python", "cupy-cuda13x==14.2.0")
     return BuiltEnvironment(prefix, other_folders=(prefix / "conda-meta",))
 
 
-def pip_cupy_over_conda_cupy(ground: Ground) -> BuiltEnvironment:
-    prefix = make_conda_prefix(ground, "both", NUMPY)
-    install_by_conda(ground, prefix, build_wheel(ground, source_package("14.1.1")), "cupy-core")
+def pip_cupy_over_conda_cupy(sandbox: Sandbox) -> BuiltEnvironment:
+    prefix = make_conda_prefix(sandbox, "both", NUMPY)
+    install_by_conda(sandbox, prefix, build_wheel(sandbox, source_package("14.1.1")), "cupy-core")
     write(prefix / "conda-meta/cuda-version-12.9-h4f385c5_3.json", '{"name": "cuda-version", "version": "12.9"}')
-    install(ground, prefix / "bin/python", CUPY)
+    install(sandbox, prefix / "bin/python", CUPY)
     return BuiltEnvironment(prefix)
 
 
-def old_conda_numpy(ground: Ground) -> BuiltEnvironment:
-    prefix = make_conda_prefix(ground, "old-numpy", "numpy==1.26.4")
-    install(ground, prefix / "bin/python", CUPY)
+def old_conda_numpy(sandbox: Sandbox) -> BuiltEnvironment:
+    prefix = make_conda_prefix(sandbox, "old-numpy", "numpy==1.26.4")
+    install(sandbox, prefix / "bin/python", CUPY)
     return BuiltEnvironment(prefix, other_folders=(prefix / "conda-meta",))
 
 
-def old_pip_numpy_over_conda(ground: Ground) -> BuiltEnvironment:
+def old_pip_numpy_over_conda(sandbox: Sandbox) -> BuiltEnvironment:
     """Pip has replaced conda's NumPy by an older one, but conda's record remains."""
-    prefix = make_conda_prefix(ground, "over-conda", NUMPY)
-    install(ground, prefix / "bin/python", CUPY, "numpy==1.26.4")
+    prefix = make_conda_prefix(sandbox, "over-conda", NUMPY)
+    install(sandbox, prefix / "bin/python", CUPY, "numpy==1.26.4")
     return BuiltEnvironment(prefix, other_folders=(prefix / "conda-meta",))
 
 
-def pixi_project(ground: Ground) -> BuiltEnvironment:
-    project = ground.folder / "project"
-    prefix = make_conda_prefix(ground, "project/.pixi/envs/default", NUMPY)
+def pixi_project(sandbox: Sandbox) -> BuiltEnvironment:
+    project = sandbox.folder / "project"
+    prefix = make_conda_prefix(sandbox, "project/.pixi/envs/default", NUMPY)
     manifest = write(project / "pixi.toml", '[workspace]\nchannels = ["conda-forge"]\nplatforms = ["linux-64"]\n')
     write(prefix / "conda-meta/pixi", PIXI_METADATA % manifest)
     return BuiltEnvironment(prefix, folder=project)
 
 
-def pixi_project_with_wheel(ground: Ground) -> BuiltEnvironment:
+def pixi_project_with_wheel(sandbox: Sandbox) -> BuiltEnvironment:
     """The wheel is a PyPI dependency of the project, which pixi installs with uv."""
-    environment = pixi_project(ground)
-    install(ground, environment.prefix / "bin/python", "cupy-cuda13x==14.2.0")
+    environment = pixi_project(sandbox)
+    install(sandbox, environment.prefix / "bin/python", "cupy-cuda13x==14.2.0")
     write(site_packages(environment.prefix) / "cupy_cuda13x-14.2.0.dist-info/INSTALLER", "uv-pixi\n")
     return environment
 
 
-def two_lines_with_pip(ground: Ground) -> BuiltEnvironment:
-    return BuiltEnvironment(ground.target("with-pip", *TWO_CUPYS, pip=True))
+def two_lines_with_pip(sandbox: Sandbox) -> BuiltEnvironment:
+    return BuiltEnvironment(sandbox.target("with-pip", *TWO_CUPYS, pip=True))
 
 
-def two_lines_in_system_python(ground: Ground) -> BuiltEnvironment:
-    system = make_system_python(ground.folder / "two", managed=False)
-    install(ground, system / "bin/python3", *TWO_CUPYS)
+def two_lines_in_system_python(sandbox: Sandbox) -> BuiltEnvironment:
+    system = make_system_python(sandbox.folder / "two", managed=False)
+    install(sandbox, system / "bin/python3", *TWO_CUPYS)
     return BuiltEnvironment(system, python=system / "bin/python3")
 
 

@@ -20,10 +20,10 @@ from tests.environments.healthy import HEALTHY
 from tests.environments.layers import LAYERS
 from tests.environments.leftovers import LEFTOVERS
 from tests.environments.lines import LINES
-from tests.install.standins import LIMIT, MACHINE, contents, versions
+from tests.install.sandbox import LIMIT, MACHINE, contents, versions
 
 if TYPE_CHECKING:
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Sandbox
 
 UNPRIVILEGED = (
     "setpriv",
@@ -35,8 +35,8 @@ UNPRIVILEGED = (
 class Session:
     """A built environment in which commands are run."""
 
-    def __init__(self, ground: Ground, case: EnvironmentCase) -> None:
-        self.ground, self.case, self.built = ground, case, case.build(ground)
+    def __init__(self, sandbox: Sandbox, case: EnvironmentCase) -> None:
+        self.sandbox, self.case, self.built = sandbox, case, case.build(sandbox)
 
     def call(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
         """Runs a command; fails on a traceback or an internal error."""
@@ -45,7 +45,7 @@ class Session:
         unprivileged = self.case.unprivileged and os.geteuid() == 0
         done = subprocess.run(
             [*(UNPRIVILEGED if unprivileged else ()), sys.executable, "-m", "gpuenv", command, *target, *options],
-            env=self.ground.environment(**self.built.variables),
+            env=self.sandbox.environment(**self.built.variables),
             cwd=self.built.folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -142,10 +142,10 @@ CASES = (*HEALTHY, *LEFTOVERS, *LAYERS, *LINES)
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_an_environment_is_diagnosed_fixed_and_rolled_back(ground: Ground, case: EnvironmentCase) -> None:
+def test_an_environment_is_diagnosed_fixed_and_rolled_back(sandbox: Sandbox, case: EnvironmentCase) -> None:
     if case.unprivileged and os.geteuid() == 0 and shutil.which("setpriv") is None:
         pytest.skip("only setpriv drops root's capabilities")
-    session = Session(ground, case)
+    session = Session(sandbox, case)
     code, report, _ = session.report()
     check_report(case, code, report)
     check_lock(session)
@@ -160,50 +160,50 @@ def test_the_cases_are_many_and_distinct() -> None:
 
 
 @pytest.mark.long
-def test_an_install_is_rolled_back_after_a_rename_of_the_environment(ground: Ground) -> None:
-    target = ground.target("before", *TWO_CUPYS)
+def test_an_install_is_rolled_back_after_a_rename_of_the_environment(sandbox: Sandbox) -> None:
+    target = sandbox.target("before", *TWO_CUPYS)
     former = contents(target)
-    assert ground.install(target).returncode == 0
-    after = target.rename(ground.folder / "after")
-    done = ground.gpuenv("rollback", "--python", after)
+    assert sandbox.install(target).returncode == 0
+    after = target.rename(sandbox.folder / "after")
+    done = sandbox.gpuenv("rollback", "--python", after)
     assert done.returncode == 0, done.stderr
     assert contents(after) == former
 
 
 @pytest.mark.long
-def test_a_copied_environment_is_rolled_back_or_left_unchanged(ground: Ground) -> None:
+def test_a_copied_environment_is_rolled_back_or_left_unchanged(sandbox: Sandbox) -> None:
     """In backups and image layers, every file has another inode number."""
-    target = ground.target("original", *TWO_CUPYS)
+    target = sandbox.target("original", *TWO_CUPYS)
     former = contents(target)
-    assert ground.install(target).returncode == 0
-    copy = ground.folder / "copy"
+    assert sandbox.install(target).returncode == 0
+    copy = sandbox.folder / "copy"
     shutil.copytree(target, copy, symlinks=True)
     new = contents(copy)
-    done = ground.gpuenv("rollback", "--python", copy)
+    done = sandbox.gpuenv("rollback", "--python", copy)
     assert contents(copy) == (former if done.returncode == 0 else new), done.stderr
     assert done.returncode in (0, 4), done.stderr
 
 
 @pytest.mark.long
-def test_a_lock_is_installed_in_another_environment(ground: Ground, tmp_path: Path) -> None:
+def test_a_lock_is_installed_in_another_environment(sandbox: Sandbox, tmp_path: Path) -> None:
     """A lock of an intact environment repairs one with two lines."""
-    intact, broken = ground.target("intact", *CUPY_AND_NUMPY), ground.target("broken", *TWO_CUPYS)
+    intact, broken = sandbox.target("intact", *CUPY_AND_NUMPY), sandbox.target("broken", *TWO_CUPYS)
     lock = tmp_path / "pylock.toml"
-    done = ground.gpuenv("lock", "--python", intact, *MACHINE, "-o", lock)
+    done = sandbox.gpuenv("lock", "--python", intact, *MACHINE, "-o", lock)
     assert done.returncode == 0, done.stderr
     former = contents(broken)
-    done = ground.install(broken, "--locked", lock)
+    done = sandbox.install(broken, "--locked", lock)
     assert done.returncode == 0, done.stderr
     assert versions(broken)["cupy-cuda12x"] == "14.2.0"
     assert "cupy-cuda11x" not in versions(broken)
-    assert ground.gpuenv("rollback", "--python", broken).returncode == 0
+    assert sandbox.gpuenv("rollback", "--python", broken).returncode == 0
     assert contents(broken) == former
 
 
 @pytest.mark.long
-def test_names_that_differ_in_case_are_one_distribution(ground: Ground) -> None:
+def test_names_that_differ_in_case_are_one_distribution(sandbox: Sandbox) -> None:
     """In old builds, the metadata folder has the spelling of the project's name."""
-    target = ground.target("spelt", *TWO_CUPYS)
+    target = sandbox.target("spelt", *TWO_CUPYS)
     info = site_packages(target) / "cupy_cuda11x-13.6.0.dist-info"
     renamed = info.rename(site_packages(target) / "CuPy_CUDA11x-13.6.0.dist-info")
     for name, old, new in (("METADATA", "cupy-cuda11x", "CuPy-CUDA11x"), ("RECORD", info.name, renamed.name)):
@@ -215,7 +215,7 @@ def test_names_that_differ_in_case_are_one_distribution(ground: Ground) -> None:
         "multiple-cupy-packages",
         fixed_versions={"cupy-cuda12x": "14.2.0"},
     )
-    session = Session(ground, replace(case))
+    session = Session(sandbox, replace(case))
     code, report, _ = session.report()
     check_report(case, code, report)
     check_fix(session, code)

@@ -10,14 +10,14 @@ import pytest
 
 from tests.faults.cells import cells
 from tests.faults.spoiling import PROGRAM
-from tests.install.condas import FORMER, conda
-from tests.install.standins import MACHINE
+from tests.install.conda_sandbox import FORMER, conda
+from tests.install.sandbox import MACHINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.install.condas import Conda
+    from tests.install.conda_sandbox import Conda
 
 __all__ = ["conda"]
 pytestmark = pytest.mark.slow

@@ -17,11 +17,11 @@ from tests.cli.recorded import UNFIT, record
 from tests.faults.cells import cells
 from tests.faults.ground import compiled
 from tests.faults.spoiling import AS_NOBODY_SPECIAL, as_opened
-from tests.install.conftest import ground
+from tests.install.conftest import sandbox
 from tests.install.mounts import mounted
-from tests.install.standins import Ground, contents, run, versions
+from tests.install.sandbox import Sandbox, contents, run, versions
 
-__all__ = ["ground"]
+__all__ = ["sandbox"]
 pytestmark = pytest.mark.slow
 LIMIT = 60.0  # seconds
 FORMER = "the former report\n"
@@ -121,24 +121,24 @@ INSTALLS = ("slow", "dying", "empty: full", "lying")
 
 @cells("disk", [f"{fault}, for an install" for fault in INSTALLS])
 def test_a_disk_below_a_target(
-    ground: Ground, tmp_path: Path, fault: str, record_property: Callable[[str, object], None]
+    sandbox: Sandbox, tmp_path: Path, fault: str, record_property: Callable[[str, object], None]
 ) -> None:
     """What is opened there is spoilt, in gpuenv and in the installer."""
     how = {"empty: full": "full"}.get(word := fault.partition(",")[0], word)
     disk = mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=330k", "tmpfs") if how == "lying" else nullcontext()
     with disk as small:
-        target = small / "target" if small else ground.folder / "target"
-        run([sys.executable, "-m", "venv", "--without-pip", str(target)], ground.environment())
-        ground.add(target, "cupy-cuda11x==13.6.0")
+        target = small / "target" if small else sandbox.folder / "target"
+        run([sys.executable, "-m", "venv", "--without-pip", str(target)], sandbox.environment())
+        sandbox.add(target, "cupy-cuda11x==13.6.0")
         before = contents(target)
         spoilt = next(target.glob("lib/python*/site-packages")) if how == "dying" else target
         variables = as_opened(compiled("files.c", tmp_path), spoilt, how, {})
         started = time.monotonic()
-        done = ground.install(target, **variables)
+        done = sandbox.install(target, **variables)
         took = time.monotonic() - started
         assert took < LIMIT, f"{took:.0f} s"
         assert done.returncode in ((0,) if how == "slow" else (4, 7)), done.stderr
-        following = ground.gpuenv("rollback", "--python", target, "--list")
+        following = sandbox.gpuenv("rollback", "--python", target, "--list")
         assert following.returncode == 0, following.stderr
         if done.returncode == 0:
             assert versions(target)["cupy-cuda12x"] == "14.2.0"

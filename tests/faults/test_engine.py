@@ -25,14 +25,14 @@ from tests.faults.cells import cell, cells
 from tests.faults.ground import idle
 from tests.faults.servers import Ended, serving, spoilt
 from tests.faults.spoiling import AS_NOBODY_SPECIAL
-from tests.install.conftest import ground
+from tests.install.conftest import sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Sandbox
 
-__all__ = ["ground"]
+__all__ = ["sandbox"]
 pytestmark = pytest.mark.slow
 TIMEOUT, OVER = 4.0, 12.0  # seconds: for the engine to answer, and for starting, printing and a busy host
 MACHINE = ("--no-probe", "--assume", "driver=580.95.05", "--assume", "gpu=H100", "--timeout", str(TIMEOUT))
@@ -114,7 +114,7 @@ def spoilt_socket(folder: Path, fault: str) -> Iterator[Path]:
             yield path
 
 
-def held(index: Ground, path: Path, name: str, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+def held(index: Sandbox, path: Path, name: str, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     """One call, and what is always true of its end; its wheels come from an index of the tests' own."""
     before = idle(index.environment())
     started = time.monotonic()
@@ -134,11 +134,11 @@ def held(index: Ground, path: Path, name: str, prefix: tuple[str, ...] = ()) -> 
 
 @pytest.mark.parametrize(("name", "fault"), EVERY, ids=[f"{name} of {cell('engine', fault)}" for name, fault in EVERY])
 def test_an_engine(
-    ground: Ground, tmp_path: Path, name: str, fault: str, record_property: Callable[[str, object], None]
+    sandbox: Sandbox, tmp_path: Path, name: str, fault: str, record_property: Callable[[str, object], None]
 ) -> None:
     prefix = AS_NOBODY_SPECIAL if fault == "unreadable" and os.geteuid() == 0 else ()
     with spoilt_socket(tmp_path, fault) as path:
-        done = held(ground, path, name, prefix)
+        done = held(sandbox, path, name, prefix)
     # A slow one is waited for, and has no such image.
     assert ("nothing was built" if name == "build-image" and fault == "slow" else "engine") in done.stderr, done.stderr
     record_property("told", ["engine", f"{fault}, of {name}", f"exit code {done.returncode}"])
@@ -146,12 +146,12 @@ def test_an_engine(
 
 @cells("engine", [f"lying: {lie}" for lie in LIES])
 def test_an_engine_that_lies(
-    ground: Ground, tmp_path: Path, fault: str, record_property: Callable[[str, object], None]
+    sandbox: Sandbox, tmp_path: Path, fault: str, record_property: Callable[[str, object], None]
 ) -> None:
     answers = LIES[fault.removeprefix("lying: ")]
     ended = Ended()
     with serving(spoilt("sound", ended, engine(answers)), ended, tmp_path / "engine.sock"):
-        ends = [f"{name} {held(ground, tmp_path / 'engine.sock', name).returncode}" for name in COMMANDS]
+        ends = [f"{name} {held(sandbox, tmp_path / 'engine.sock', name).returncode}" for name in COMMANDS]
     record_property("told", ["engine", fault, ", ".join(ends)])
 
 

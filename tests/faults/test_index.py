@@ -9,14 +9,14 @@ import pytest
 from tests.faults.cells import cell
 from tests.faults.servers import Ended, serving, sound, spoilt
 from tests.faults.test_installers import tried
-from tests.install.conftest import ground
+from tests.install.conftest import sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Sandbox
 
-__all__ = ["ground"]
+__all__ = ["sandbox"]
 pytestmark = pytest.mark.slow
 FAULTS = (
     *(
@@ -43,9 +43,9 @@ EVERY = [(installer, fault) for installer in ("uv", "pip") for fault in FAULTS]
 
 
 @pytest.mark.parametrize(("installer", "fault"), EVERY, ids=[f"{by} of {cell('index', fault)}" for by, fault in EVERY])
-def test_an_index(ground: Ground, installer: str, fault: str, record_property: Callable[[str, object], None]) -> None:
-    target = ground.target("target", "cupy-cuda11x==13.6.0", pip=installer == "pip")
-    host, _, port = ground.index.address.partition("/")[0].partition(":")
+def test_an_index(sandbox: Sandbox, installer: str, fault: str, record_property: Callable[[str, object], None]) -> None:
+    target = sandbox.target("target", "cupy-cuda11x==13.6.0", pip=installer == "pip")
+    host, _, port = sandbox.index.address.partition("/")[0].partition(":")
     ended = Ended()
 
     def answer(request: bytes) -> bytes:
@@ -58,5 +58,5 @@ def test_an_index(ground: Ground, installer: str, fault: str, record_property: C
         place = "http://127.0.0.1:9/simple" if fault == "absent" else f"http://{address}/simple"
         variables = {"UV_DEFAULT_INDEX": place, "PIP_INDEX_URL": place}
         words = ("--installer", installer, *(PATIENCE if fault == "slow" else ()))
-        code = tried(ground, target, record_property, "index", f"{fault}, by {installer}", *words, **variables)
+        code = tried(sandbox, target, record_property, "index", f"{fault}, by {installer}", *words, **variables)
     assert code == ENDS.get((installer, fault), 4)

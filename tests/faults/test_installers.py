@@ -13,20 +13,20 @@ import pytest
 
 from tests.faults.cells import cell, cells
 from tests.faults.spoiling import FILE, PROGRAM
-from tests.install.conftest import ground
-from tests.install.standins import Ground, contents, versions
+from tests.install.conftest import sandbox
+from tests.install.sandbox import Sandbox, contents, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ground"]
+__all__ = ["sandbox"]
 pytestmark = pytest.mark.slow
 TIMEOUT, OVER = 20.0, 70.0  # seconds: for the machine or the installer to answer, and for a busy host
 LIMITS = ("--timeout", str(TIMEOUT), "--install-timeout", str(TIMEOUT))
 
 
 def tried(
-    ground: Ground,
+    sandbox: Sandbox,
     target: Path,
     record: Callable[[str, object], None],
     thing: str,
@@ -37,7 +37,7 @@ def tried(
     """Installs, and holds the end against what is always true; answers the exit code."""
     before = contents(target)
     started = time.monotonic()
-    done = ground.install(target, *LIMITS, *options, **variables)
+    done = sandbox.install(target, *LIMITS, *options, **variables)
     took = time.monotonic() - started
     assert took < TIMEOUT + OVER, f"took {took:.0f} s: {done.stderr}"
     assert done.returncode in (0, 3, 4, 7), done.stderr
@@ -46,19 +46,19 @@ def tried(
     else:
         assert contents(target) == before
         assert done.stderr.strip(), "it is said why"
-    following = ground.gpuenv("rollback", "--python", target, "--list")
+    following = sandbox.gpuenv("rollback", "--python", target, "--list")
     assert following.returncode == 0, following.stderr
     record("told", [thing, fault, f"exit code {done.returncode}"])
     return done.returncode
 
 
 @cells("uv", PROGRAM)
-def test_uv(ground: Ground, tmp_path: Path, fault: str, record_property: Callable[[str, object], None]) -> None:
+def test_uv(sandbox: Sandbox, tmp_path: Path, fault: str, record_property: Callable[[str, object], None]) -> None:
     """It is the first on PATH; the target has a pip of its own."""
-    target = ground.target("target", "cupy-cuda11x==13.6.0", pip=True)
+    target = sandbox.target("target", "cupy-cuda11x==13.6.0", pip=True)
     program = uv_of(tmp_path)
     PROGRAM[fault](program)
-    code = tried(ground, target, record_property, "uv", fault, PATH=f"{program.parent}:{os.defpath}")
+    code = tried(sandbox, target, record_property, "uv", fault, PATH=f"{program.parent}:{os.defpath}")
     assert code == (7 if fault.startswith(("hung", "huge")) else 0), "what does not end leaves no time for another one"
 
 
@@ -70,16 +70,16 @@ for _told in ("absent", "unreadable", "empty", "rubbish", "unreadable: a folder"
 
 @cells("uv", CHOSEN)
 def test_uv_that_spoils_after_it_was_chosen(
-    ground: Ground, tmp_path: Path, fault: str, record_property: Callable[[str, object], None]
+    sandbox: Sandbox, tmp_path: Path, fault: str, record_property: Callable[[str, object], None]
 ) -> None:
     """It tells its version, and all else goes wrong."""
-    target = ground.target("target", "cupy-cuda11x==13.6.0")
+    target = sandbox.target("target", "cupy-cuda11x==13.6.0")
     program = uv_of(tmp_path)
     PROGRAM[CHOSEN[fault]](program)
     text = program.read_text(encoding="utf-8").split("\n", 2)
     choosing = 'case "$1 $2" in --version*|"python find") exec "$sound" "$@";; esac'
     program.write_text("\n".join([*text[:2], choosing, text[2]]), encoding="utf-8")
-    code = tried(ground, target, record_property, "uv", fault, PATH=f"{program.parent}:{os.defpath}")
+    code = tried(sandbox, target, record_property, "uv", fault, PATH=f"{program.parent}:{os.defpath}")
     assert code == (0 if fault.startswith("slow") else 4)
 
 
@@ -98,13 +98,13 @@ LIES = {
 
 
 @cells("uv", LIES)
-def test_uv_lies(ground: Ground, tmp_path: Path, fault: str, record_property: Callable[[str, object], None]) -> None:
-    target = ground.target("target", "cupy-cuda11x==13.6.0")
+def test_uv_lies(sandbox: Sandbox, tmp_path: Path, fault: str, record_property: Callable[[str, object], None]) -> None:
+    target = sandbox.target("target", "cupy-cuda11x==13.6.0")
     program = uv_of(tmp_path)
     sound = program.rename(program.with_name("sound"))
     program.write_text(f'#!/bin/sh\n{LIES[fault]}\nexec {sound} "$@"\n', encoding="utf-8")
     program.chmod(0o755)
-    code = tried(ground, target, record_property, "uv", fault, PATH=f"{program.parent}:{os.defpath}")
+    code = tried(sandbox, target, record_property, "uv", fault, PATH=f"{program.parent}:{os.defpath}")
     assert code == (0 if "another time" in fault else 4)
 
 
@@ -145,10 +145,10 @@ _OWN = {"gpuenv has a pip": True, "gpuenv has none": False}
     [(fault, own) for fault in _OF_PIP for own in _OWN.values()],
     ids=[cell("pip", f"{fault}, {words}") for fault in _OF_PIP for words in _OWN],
 )
-def test_pip(ground: Ground, fault: str, *, own: bool, record_property: Callable[[str, object], None]) -> None:
+def test_pip(sandbox: Sandbox, fault: str, *, own: bool, record_property: Callable[[str, object], None]) -> None:
     """Of the target. One that does not answer is left for gpuenv's own, where there is one."""
-    ground = replace(ground, python=ground.home_of_gpuenv(pip=own))
-    target = ground.target("target", "cupy-cuda11x==13.6.0", pip=True)
+    sandbox = replace(sandbox, python=sandbox.gpuenv_interpreter(pip=own))
+    target = sandbox.target("target", "cupy-cuda11x==13.6.0", pip=True)
     (main,) = target.glob("lib/python*/site-packages/pip/__main__.py")
     if fault in HABITS:
         main.unlink()  # uv makes links into its cache: what is written into one is in every other
@@ -156,5 +156,5 @@ def test_pip(ground: Ground, fault: str, *, own: bool, record_property: Callable
     else:
         FILE[fault](main)
     told = f"{fault}, {'and gpuenv has one' if own else 'and there is no other'}"
-    code = tried(ground, target, record_property, "pip", told, "--installer", "pip")
+    code = tried(sandbox, target, record_property, "pip", told, "--installer", "pip")
     assert code == _CHOSEN.get(fault, 0 if own and fault not in _TO_THE_END else 7)

@@ -1,7 +1,7 @@
-"""The same ground as the tests of installing stand on."""
+"""The fixture of the install tests."""
 
 from __future__ import annotations
 
-from tests.install.conftest import ground
+from tests.install.conftest import sandbox
 
-__all__ = ["ground"]
+__all__ = ["sandbox"]

@@ -1,4 +1,4 @@
-"""``gpuenv doctor --fix`` on the real CuPy, NumPy and CUDA wheels: broken, mended, and put back."""
+"""``gpuenv doctor --fix`` on the real CuPy, NumPy and CUDA wheels: broken, fixed and rolled back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.cli.program import PROGRAM, full_answer
-from tests.install.standins import contents, run, versions
+from tests.install.sandbox import contents, run, versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,11 +29,11 @@ LIMIT = 1800
 
 
 def make(folder: Path, *packages: str) -> Path:
-    """An environment with these packages, each installed for itself so that lines can meet."""
+    """Creates an environment with these packages, each installed alone so that CuPy lines can coexist."""
     uv = [sys.executable, "-m", "uv", "--quiet"]
     run([*uv, "venv", "--python", sys.executable, str(folder)], ENVIRONMENT)
     for package in packages:
-        # Copied: what is spoilt here shall not be spoilt in uv's cache.
+        # Copied, so that damage does not reach uv's cache.
         options = ["--link-mode", "copy", "--python", str(folder / "bin/python")]
         run([*uv, "pip", "install", *options, *package.split()], ENVIRONMENT)
     return folder
@@ -44,85 +44,85 @@ def doctor(target: Path, *options: str) -> tuple[int, Any]:
 
 
 def site(target: Path) -> Path:
-    (found,) = target.glob("lib/python*/site-packages")
-    return found
+    (folder,) = target.glob("lib/python*/site-packages")
+    return folder
 
 
-def cut_short(target: Path) -> None:
-    """A compiled module of CuPy's that a full disk has left unfinished."""
+def truncate_module(target: Path) -> None:
+    """Truncates a CuPy extension module, as a full disk does."""
     (module,) = (site(target) / "cupy/_core").glob("core.cpython-*.so")
     os.truncate(module, 4096)
 
 
-def without_cublas(target: Path) -> None:
-    """What an image loses where somebody deletes large files."""
+def delete_cublas(target: Path) -> None:
+    """Deletes a large library, as some image builds do."""
     next(site(target).glob("nvidia/**/libcublasLt.so.*")).unlink()
 
 
-def sound(target: Path) -> None:
+def leave_unchanged(target: Path) -> None:
     del target
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Packages, what is done to them, what the doctor finds, and which line is there once it is mended."""
+    """Packages, how they are damaged, the finding, and the CuPy line after the fix."""
 
     packages: tuple[str, ...]
-    found: str
+    code: str
     line: str
     machine: tuple[str, ...] = H100
-    harm: Callable[[Path], None] = sound
+    damage: Callable[[Path], None] = leave_unchanged
 
 
-WHOLE = "cupy-cuda12x[ctk]==14.2.0"
+CUPY_CTK = "cupy-cuda12x[ctk]==14.2.0"
 BROKEN = {
     "the extra is missing": Broken(("cupy-cuda12x==14.2.0",), "LIB601", "cupy-cuda12x"),
-    "two lines": Broken(("cupy-cuda12x==14.1.1", WHOLE, "cupy-cuda13x==14.2.0"), "WHL502", "cupy-cuda13x"),
+    "two lines": Broken(("cupy-cuda12x==14.1.1", CUPY_CTK, "cupy-cuda13x==14.2.0"), "WHL502", "cupy-cuda13x"),
     "a line without code for the GPU": Broken(("cupy-cuda13x[ctk]==14.2.0",), "WHL505", "cupy-cuda12x", V100),
-    "a stray NVRTC of CUDA 13": Broken((WHOLE, "--no-deps nvidia-cuda-nvrtc"), "LIB603", "cupy-cuda12x"),
+    "a stray NVRTC of CUDA 13": Broken((CUPY_CTK, "--no-deps nvidia-cuda-nvrtc"), "LIB603", "cupy-cuda12x"),
     "an nvJitLink older than cuSPARSE": Broken(
-        (WHOLE, "cuda-toolkit==12.9.*", "--no-deps nvidia-nvjitlink-cu12==12.1.105"), "LIB611", "cupy-cuda12x"
+        (CUPY_CTK, "cuda-toolkit==12.9.*", "--no-deps nvidia-nvjitlink-cu12==12.1.105"), "LIB611", "cupy-cuda12x"
     ),
     "an NVRTC from before Blackwell": Broken(
-        (WHOLE, "--no-deps nvidia-cuda-nvrtc-cu12==12.4.127"), "LIB610", "cupy-cuda12x", RTX_5090
+        (CUPY_CTK, "--no-deps nvidia-cuda-nvrtc-cu12==12.4.127"), "LIB610", "cupy-cuda12x", RTX_5090
     ),
-    "a NumPy that was forced": Broken((WHOLE, "--no-deps numpy==1.26.4"), "WHL506", "cupy-cuda12x"),
+    "a NumPy that was forced": Broken((CUPY_CTK, "--no-deps numpy==1.26.4"), "WHL506", "cupy-cuda12x"),
     "a NumPy that was forced, and no libraries": Broken(
         ("cupy-cuda12x==14.2.0", "--no-deps numpy==1.26.4"), "WHL506", "cupy-cuda12x"
     ),
-    "a module cut short": Broken((WHOLE,), "WHL510", "cupy-cuda12x", harm=cut_short),
-    "a library deleted": Broken((WHOLE,), "WHL510", "cupy-cuda12x", harm=without_cublas),
+    "a module cut short": Broken((CUPY_CTK,), "WHL510", "cupy-cuda12x", damage=truncate_module),
+    "a library deleted": Broken((CUPY_CTK,), "WHL510", "cupy-cuda12x", damage=delete_cublas),
 }
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_broken_is_mended(tmp_path: Path, name: str) -> None:
+def test_a_broken_environment_is_fixed_and_can_be_rolled_back(tmp_path: Path, name: str) -> None:
     if ctypes.util.find_library("nvrtc"):
         pytest.skip("the loader of this machine finds CUDA libraries")
     broken = BROKEN[name]
     target = make(tmp_path / "venv", *broken.packages)
-    broken.harm(target)
+    broken.damage(target)
     _, before = doctor(target, *broken.machine)
     errors = {finding["code"] for finding in before["findings"] if finding["severity"] == "error"}
-    assert broken.found in errors
+    assert broken.code in errors
     former = contents(target)
     code, after = doctor(target, *broken.machine, "--fix", "--yes")
-    told = json.dumps(after["findings"], indent=1)
+    findings = json.dumps(after["findings"], indent=1)
     assert after["repair"]["status"] == "mended", after["repair"]
-    assert (code, after["status"]) == (0, "fit"), told
+    assert (code, after["status"]) == (0, "fit"), findings
     assert [package for package in versions(target) if package.startswith("cupy")] == [broken.line]
     imported = run([str(target / "bin/python"), "-c", "import cupy; print(cupy.__version__)"], ENVIRONMENT)
     assert imported.strip()
-    done = subprocess.run(
+    result = subprocess.run(
         [*PROGRAM, "rollback", "--python", str(target)], env=ENVIRONMENT, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     assert contents(target) == former
 
 
-def test_a_numpy_that_something_else_needs_is_left_for_a_person(tmp_path: Path) -> None:
-    """NumPy 1 wants CuPy 13, which does not find CUDA's wheels, and Numba forbids NumPy 2."""
-    target = make(tmp_path / "venv", WHOLE, "--no-deps numpy==1.26.4", "--no-deps numba==0.59.1")
+def test_a_numpy_required_by_another_package_is_not_changed(tmp_path: Path) -> None:
+    """NumPy 1 requires CuPy 13, which does not find the CUDA wheels, and Numba forbids NumPy 2."""
+    target = make(tmp_path / "venv", CUPY_CTK, "--no-deps numpy==1.26.4", "--no-deps numba==0.59.1")
     former = contents(target)
     code, after = doctor(target, *H100, "--fix", "--yes")
     assert (code, after["repair"]["status"], after["repair"]["left"]) == (1, "nothing-to-mend", ["WHL506"])

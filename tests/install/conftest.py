@@ -1,4 +1,4 @@
-"""What the tests of installing share."""
+"""Fixtures of the install tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.simulate.stub_driver import FLAGS
-from tests.install.standins import Ground, Index
+from tests.install.sandbox import Index, Sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def ground(tmp_path_factory: pytest.TempPathFactory, cuda_libraries: CudaLibraries) -> Iterator[Ground]:
-    """An index with the stand-ins, a cache, and libraries of CUDA 12 that the loader finds."""
-    folder = tmp_path_factory.mktemp("ground")
+def sandbox(tmp_path_factory: pytest.TempPathFactory, cuda_libraries: CudaLibraries) -> Iterator[Sandbox]:
+    """A sandbox with the stand-in packages and CUDA 12 libraries."""
+    folder = tmp_path_factory.mktemp("sandbox")
     index = Index(folder / "index")
     try:
-        yield Ground(index, folder, cuda_libraries.of("12.9"))
+        yield Sandbox(index, folder, cuda_libraries.of("12.9"))
     finally:
         index.close()
 
 
 @pytest.fixture
 def killer(tmp_path: Path) -> Path:
-    """A library that kills whoever has loaded it, at the call that it is told."""
+    """A preload library that kills its process at a given file system call."""
     path = tmp_path / "kill.so"
     subprocess.run(["cc", *FLAGS, "-o", str(path), str(data_path("native") / "kill.c")], check=True)
     return path

@@ -1,4 +1,4 @@
-"""Folders on file systems of their own, small or read-only."""
+"""Temporary mounts, for small and read-only file systems."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ MIB = 1024 * 1024
 
 
 @contextmanager
-def mounted(where: Path, *options: str) -> Iterator[Path]:
-    """A file system of its own, or a file of one; skips the test where none may be mounted."""
-    if not where.exists():
-        where.mkdir()
-    done = subprocess.run(["mount", *options, str(where)], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.skip(f"no file system may be mounted here: {done.stderr.strip()}")
+def mounted(path: Path, *options: str) -> Iterator[Path]:
+    """Mounts a file system on a folder; skips the test without permission to mount."""
+    if not path.exists():
+        path.mkdir()
+    result = subprocess.run(["mount", *options, str(path)], capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        pytest.skip(f"no file system may be mounted here: {result.stderr.strip()}")
     try:
-        yield where
+        yield path
     finally:
-        subprocess.run(["umount", "-l", str(where)], check=True)
+        subprocess.run(["umount", "-l", str(path)], check=True)

@@ -1,4 +1,4 @@
-"""Full disks, wrong clocks, power failures, Ctrl-C and other installs: the former or the new state."""
+"""Full disks, wrong clocks, power failures, Ctrl-C and concurrent installs: the former or the new state."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ import pytest
 
 from tests.cli.program import PROGRAM
 from tests.install.mounts import MIB, mounted
-from tests.install.standins import LIMIT, MACHINE, Ground, Index, contents, run, versions
-from tests.install.test_killed import BEFORE, KILLED, Trial
+from tests.install.sandbox import LIMIT, MACHINE, Index, Sandbox, contents, run, versions
+from tests.install.test_killed_installs import BEFORE, KILLED, Trial
 from tests.install.wheels import SET, Package
 from tests.support.target import run_at_start
 
@@ -29,133 +29,135 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def test_a_full_disk(ground: Ground, tmp_path: Path) -> None:
-    """From one on which nothing fits to one on which all does."""
+def test_a_full_disk_leaves_the_former_state(sandbox: Sandbox, tmp_path: Path) -> None:
+    """From a disk with no space for the install to one with enough."""
     large = {f"cupy_backends/large{number}.py": f"{number}" * 100_000 for number in range(10)}
-    (right,) = [package for package in SET if package.stem == "cupy_cuda12x-14.2.0"]
-    big = Package(right.name, right.release, right.requires, right.extras, {**right.files, **large})
-    index = Index(tmp_path / "big", [*(package for package in SET if package != right), big])
-    other = Ground(index, ground.folder / "big", ground.libraries)
+    (expected,) = [package for package in SET if package.stem == "cupy_cuda12x-14.2.0"]
+    large_package = Package(
+        expected.name, expected.release, expected.requires, expected.extras, {**expected.files, **large}
+    )
+    index = Index(tmp_path / "big", [*(package for package in SET if package != expected), large_package])
+    other = Sandbox(index, sandbox.folder / "big", sandbox.libraries)
     other.folder.mkdir()
     results: Counter[int] = Counter()
     for size in (400, 1300, 1500, 4000):
         with mounted(tmp_path / "small", "-t", "tmpfs", "-o", f"size={size}k", "tmpfs") as disk:
-            small = Ground(index, disk, ground.libraries)
+            small = Sandbox(index, disk, sandbox.libraries)
             environment = {"UV_CACHE_DIR": str(other.folder / "uv-cache"), "HOME": str(other.folder)}
             target = disk / "venv"
             run([sys.executable, "-m", "venv", "--without-pip", str(target)], other.environment())
             for package in BEFORE:
                 other.add(target, package)
             before = contents(target)
-            done = small.install(target, **environment)
-            assert done.returncode in (0, 4), done.stderr
-            if done.returncode == 4:
+            result = small.install(target, **environment)
+            assert result.returncode in (0, 4), result.stderr
+            if result.returncode == 4:
                 assert contents(target) == before, size
-            following = small.gpuenv("rollback", "--python", target, "--list", **environment)
-            assert following.returncode == 0, following.stderr
-            assert (contents(target) == before) == (done.returncode == 4), size
-            results[done.returncode] += 1
+            listed = small.gpuenv("rollback", "--python", target, "--list", **environment)
+            assert listed.returncode == 0, listed.stderr
+            assert (contents(target) == before) == (result.returncode == 4), size
+            results[result.returncode] += 1
     index.close()
     assert set(results) == {0, 4}
 
 
-def test_a_read_only_target(ground: Ground, tmp_path: Path) -> None:
+def test_a_read_only_environment_is_refused(sandbox: Sandbox, tmp_path: Path) -> None:
     with mounted(tmp_path / "fixed", "-t", "tmpfs", "tmpfs") as disk:
         target = disk / "venv"
-        run([sys.executable, "-m", "venv", "--without-pip", str(target)], ground.environment())
+        run([sys.executable, "-m", "venv", "--without-pip", str(target)], sandbox.environment())
         before = contents(target)
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-        done = ground.install(target)
-        assert done.returncode == 7, done.stderr
-        assert "is not writable" in done.stderr
+        result = sandbox.install(target)
+        assert result.returncode == 7, result.stderr
+        assert "is not writable" in result.stderr
         assert contents(target) == before
 
 
-def test_what_can_be_rolled_back_can_be_read_where_nothing_can_be_written(ground: Ground, tmp_path: Path) -> None:
+def test_installs_are_listed_on_a_read_only_file_system(sandbox: Sandbox, tmp_path: Path) -> None:
     with mounted(tmp_path / "fixed", "-t", "tmpfs", "tmpfs") as disk:
         target = disk / "venv"
-        run([sys.executable, "-m", "venv", "--without-pip", str(target)], ground.environment())
-        assert ground.install(target).returncode == 0
+        run([sys.executable, "-m", "venv", "--without-pip", str(target)], sandbox.environment())
+        assert sandbox.install(target).returncode == 0
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-        done = ground.gpuenv("rollback", "--python", target, "--list")
-        assert (done.returncode, done.stdout[:4]) == (0, "0001"), done.stderr
-        refused = ground.gpuenv("rollback", "--python", target)
+        result = sandbox.gpuenv("rollback", "--python", target, "--list")
+        assert (result.returncode, result.stdout[:4]) == (0, "0001"), result.stderr
+        refused = sandbox.gpuenv("rollback", "--python", target)
         assert refused.returncode == 7
         assert "Read-only file system" in refused.stderr
 
 
-def test_the_target_s_python_is_removed_in_the_middle(ground: Ground, killer: Path) -> None:
-    """What was left unfinished is put back without it."""
-    target = ground.target("headless", *BEFORE)
-    trial = Trial(ground, target, killer, contents(target))
+def test_an_interrupted_install_is_restored_without_the_interpreter(sandbox: Sandbox, killer: Path) -> None:
+    """The interpreter is removed after the kill."""
+    target = sandbox.target("headless", *BEFORE)
+    trial = Trial(sandbox, target, killer, contents(target))
     calls = trial.calls()
-    trial.back()
+    trial.roll_back()
     assert trial.install(KILL_AT=str(calls * 3 // 4)).returncode == KILLED
     between = contents(target)
     interpreters = sorted(target.glob("bin/python*"))
     for interpreter in interpreters:
         interpreter.unlink()
-    done = ground.gpuenv("rollback", "--python", target, "--list")
-    assert done.returncode == 0, done.stderr
-    gone = {str(path.relative_to(target)) for path in interpreters}
-    found = contents(target)
-    assert found == {path: told for path, told in trial.before.items() if path not in gone}
-    assert found != {path: told for path, told in between.items() if path not in gone}
+    result = sandbox.gpuenv("rollback", "--python", target, "--list")
+    assert result.returncode == 0, result.stderr
+    removed = {str(path.relative_to(target)) for path in interpreters}
+    state = contents(target)
+    assert state == {path: entry for path, entry in trial.before.items() if path not in removed}
+    assert state != {path: entry for path, entry in between.items() if path not in removed}
 
 
-def test_a_python_that_vanishes_before_the_proof(ground: Ground) -> None:
-    """The installer still ran with it; the proof cannot, so the former state comes back."""
-    target = ground.target("vanishing", *BEFORE)
+def test_an_interpreter_that_fails_in_verification_causes_a_rollback(sandbox: Sandbox) -> None:
+    """The installer can still run it, but verification cannot."""
+    target = sandbox.target("vanishing", *BEFORE)
     (site,) = target.glob("lib/python*/site-packages")
-    # A child that finds the new CuPy there cannot start: as if the interpreter had gone in that moment.
+    # The interpreter exits as soon as the new CuPy is installed.
     hook = f"import os, sys\nif os.path.isdir({str(site / 'cuda_toolkit-12.9.2.dist-info')!r}): os._exit(9)\n"
     run_at_start(site, hook)
     before = contents(target)
-    done = ground.install(target)
-    assert done.returncode == 4, done.stderr
+    result = sandbox.install(target)
+    assert result.returncode == 4, result.stderr
     assert contents(target) == before
 
 
-def test_an_interrupt(ground: Ground) -> None:
-    """Ctrl-C while the installer works, and while the proof is made."""
-    target = ground.target("interrupted", *BEFORE)
+def test_ctrl_c_restores_the_former_state(sandbox: Sandbox) -> None:
+    """Ctrl-C during the installer and during verification."""
+    target = sandbox.target("interrupted", *BEFORE)
     before = contents(target)
     for moment in ("downloading and installing", "verifying the install"):
         command = [*PROGRAM, "install", "--python", str(target), "--yes", *MACHINE]
-        with subprocess.Popen(command, env=ground.environment(), stderr=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(command, env=sandbox.environment(), stderr=subprocess.PIPE, text=True) as process:
             assert process.stderr is not None
-            said: list[str] = []
+            lines: list[str] = []
             while moment not in (line := process.stderr.readline()):
-                assert line, said
-                said.append(line)
+                assert line, lines
+                lines.append(line)
             process.send_signal(signal.SIGINT)
-            rest = process.stderr.read()
-        assert process.returncode == 130, rest
-        told = "the former state was restored" if moment == "verifying the install" else "nothing was changed"
-        assert told in rest
+            remaining = process.stderr.read()
+        assert process.returncode == 130, remaining
+        message = "the former state was restored" if moment == "verifying the install" else "nothing was changed"
+        assert message in remaining
         assert contents(target) == before
-        assert ground.gpuenv("rollback", "--python", target, "--list").stdout.startswith("There is no install")
+        assert sandbox.gpuenv("rollback", "--python", target, "--list").stdout.startswith("There is no install")
 
 
-def test_two_installs_at_once(ground: Ground) -> None:
-    target = ground.target("twins", *BEFORE)
+def test_concurrent_installs_exclude_each_other(sandbox: Sandbox) -> None:
+    target = sandbox.target("twins", *BEFORE)
     command = [*PROGRAM, "install", "--python", str(target), "--yes", *MACHINE]
-    twins = [
-        subprocess.Popen(command, env=ground.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    processes = [
+        subprocess.Popen(command, env=sandbox.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    said = [twin.communicate(timeout=LIMIT) for twin in twins]
-    codes = sorted(twin.returncode for twin in twins)
-    assert codes in ([0, 0], [0, 7]), said
+    outputs = [process.communicate(timeout=LIMIT) for process in processes]
+    codes = sorted(process.returncode for process in processes)
+    assert codes in ([0, 0], [0, 7]), outputs
     assert versions(target)["cupy-cuda12x"] == "14.2.0"
     if codes == [0, 7]:
-        assert any("another gpuenv is using this environment" in err for _, err in said)
-    listed = json.loads(ground.gpuenv("rollback", "--python", target, "--list", "--format", "json").stdout)
+        assert any("another gpuenv is using this environment" in err for _, err in outputs)
+    listed = json.loads(sandbox.gpuenv("rollback", "--python", target, "--list", "--format", "json").stdout)
     assert len(listed["installs"]) == 1
 
 
-def test_a_held_environment_is_left_alone(ground: Ground) -> None:
-    target = ground.target("held", *BEFORE)
+def test_a_locked_environment_is_not_changed(sandbox: Sandbox) -> None:
+    target = sandbox.target("held", *BEFORE)
     before = contents(target)
     (target / ".gpuenv").mkdir(mode=0o700)
     holder = subprocess.Popen(
@@ -166,55 +168,55 @@ def test_a_held_environment_is_left_alone(ground: Ground) -> None:
     )
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
-    done = ground.install(target)
+    result = sandbox.install(target)
     holder.communicate("\n")
-    assert done.returncode == 7
-    assert "another gpuenv is using this environment" in done.stderr
+    assert result.returncode == 7
+    assert "another gpuenv is using this environment" in result.stderr
     assert contents(target) == before
 
 
-def test_a_clock_that_was_set_back(ground: Ground, killer: Path) -> None:
-    """Between the kill and the next command, and between two installs: no clock decides what is older."""
-    target = ground.target("clock", *BEFORE)
-    trial = Trial(ground, target, killer, contents(target))
+def test_a_clock_set_back_does_not_change_the_order_of_installs(sandbox: Sandbox, killer: Path) -> None:
+    """The order of installs and restores does not depend on the clock."""
+    target = sandbox.target("clock", *BEFORE)
+    trial = Trial(sandbox, target, killer, contents(target))
     calls = trial.calls()
     (site,) = target.glob("lib/python*/site-packages")
-    middle = contents(target)
+    after_first = contents(target)
     (site / "cupy/part3.py").unlink()
-    done = trial.install(CLOCK_BACK=str(400 * 86400))
-    assert done.returncode == 0, done.stderr
-    listed = json.loads(ground.gpuenv("rollback", "--python", target, "--list", "--format", "json").stdout)["installs"]
+    result = trial.install(CLOCK_BACK=str(400 * 86400))
+    assert result.returncode == 0, result.stderr
+    listed = json.loads(sandbox.gpuenv("rollback", "--python", target, "--list", "--format", "json").stdout)["installs"]
     assert [entry["number"] for entry in listed] == ["0002", "0001"]
-    assert listed[0]["created_at"] < listed[1]["created_at"], "the clock was indeed set back"
-    assert contents(target) == middle
-    done = ground.gpuenv("rollback", "--python", target, "0001")
-    assert done.returncode == 0, done.stderr
+    assert listed[0]["created_at"] < listed[1]["created_at"], "the clock was set back"
+    assert contents(target) == after_first
+    result = sandbox.gpuenv("rollback", "--python", target, "0001")
+    assert result.returncode == 0, result.stderr
     assert contents(target) == trial.before
     assert trial.install(KILL_AT=str(calls * 3 // 4), CLOCK_BACK="86400").returncode == KILLED
-    assert ground.gpuenv("rollback", "--python", target, "--list").returncode == 0
+    assert sandbox.gpuenv("rollback", "--python", target, "--list").returncode == 0
     assert contents(target) == trial.before
 
 
 @pytest.mark.slow
-def test_the_power_fails(ground: Ground, killer: Path, tmp_path: Path) -> None:
-    """What had not reached the disk by the time of the kill is lost: the disk is looked at as it was then."""
+def test_a_power_failure_leaves_the_former_or_the_new_state(sandbox: Sandbox, killer: Path, tmp_path: Path) -> None:
+    """Data that had not reached the disk at the time of the kill is lost."""
     image = tmp_path / "disk.img"
     with image.open("wb") as file:
         file.truncate(48 * MIB)
     if shutil.which("mkfs.ext4") is None:
-        pytest.skip("there is no mkfs.ext4")
+        pytest.skip("no mkfs.ext4")
     subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
     results: Counter[str] = Counter()
     with mounted(tmp_path / "disk", "-o", "loop", str(image)) as disk:
         target = disk / "venv"
-        run([sys.executable, "-m", "venv", "--without-pip", str(target)], ground.environment())
-        ground.add(target, *BEFORE[:1])
+        run([sys.executable, "-m", "venv", "--without-pip", str(target)], sandbox.environment())
+        sandbox.add(target, *BEFORE[:1])
         for package in BEFORE[1:]:
-            ground.add(target, package)
-        trial = Trial(ground, target, killer, contents(target))
+            sandbox.add(target, package)
+        trial = Trial(sandbox, target, killer, contents(target))
         calls = trial.calls() - 1
         new = contents(target)
-        trial.back()
+        trial.roll_back()
         os.sync()
     pristine = image.read_bytes()
     for point in range(calls // 3, calls + 1, max(1, calls // 9)):
@@ -222,39 +224,39 @@ def test_the_power_fails(ground: Ground, killer: Path, tmp_path: Path) -> None:
         with mounted(tmp_path / "disk", "-o", "loop", str(image)) as disk:
             trial.install(KILL_AT=str(point))
             cut_the_power(disk)
-            _let_sync_end(target)  # or the disk could not be unmounted
+            _wait_for_sync(target)  # so that the disk can be unmounted
         with mounted(tmp_path / "disk", "-o", "loop", str(image)):
-            following = ground.gpuenv("rollback", "--python", target, "--list")
-            assert following.returncode == 0, following.stderr
-            found = contents(target)
-            assert found in (trial.before, new), (point, set(found.items()) ^ set(trial.before.items()))
-            results["new" if found == new else "as it was"] += 1
-    assert results["as it was"] > 0
+            listed = sandbox.gpuenv("rollback", "--python", target, "--list")
+            assert listed.returncode == 0, listed.stderr
+            state = contents(target)
+            assert state in (trial.before, new), (point, set(state.items()) ^ set(trial.before.items()))
+            results["new" if state == new else "former"] += 1
+    assert results["former"] > 0
 
 
 # FS_IOC_SHUTDOWN and EXT4_GOING_FLAGS_NOLOGFLUSH of Linux (include/uapi/linux/fs.h and ext4.h).
-_SHUTDOWN, _WITHOUT_THE_LOG = 0x8004587D, 2
+_SHUTDOWN, _NO_LOG_FLUSH = 0x8004587D, 2
 
 
 def cut_the_power(disk: Path) -> None:
-    """Nothing that is in memory alone reaches the disk any more: what is on it is one moment's, however busy it is."""
+    """Shuts the file system down without flushing, so that the disk holds the state of one moment."""
     handle = os.open(disk, os.O_RDONLY)
     try:
-        fcntl.ioctl(handle, _SHUTDOWN, struct.pack("I", _WITHOUT_THE_LOG))
+        fcntl.ioctl(handle, _SHUTDOWN, struct.pack("I", _NO_LOG_FLUSH))
     finally:
         os.close(handle)
 
 
-def _let_sync_end(target: Path) -> None:
-    """Waits for the sync(1) that a killed install has left behind."""
+def _wait_for_sync(target: Path) -> None:
+    """Waits for the sync(1) process of a killed install."""
     until = time.monotonic() + LIMIT
-    while any(str(target).encode() in line for line in _commands() if b"sync" in line):
+    while any(str(target).encode() in line for line in _command_lines() if b"sync" in line):
         assert time.monotonic() < until
         time.sleep(0.01)
 
 
-def _commands() -> Iterator[bytes]:
-    """The command lines of all processes."""
+def _command_lines() -> Iterator[bytes]:
+    """Yields the command lines of all processes."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             yield path.read_bytes()

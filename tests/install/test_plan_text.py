@@ -10,7 +10,7 @@ from gpuenv.install.plan_text import plan_lines
 GIB = 1024**3
 
 
-def shown(space: Space) -> str:
+def plan_text(space: Space) -> str:
     plan = Plan(
         target=TargetEnvironment("/v/bin/python", "/v", "/v/lib/python3.12/site-packages", "venv"),
         installer="uv 0.13.9",
@@ -27,7 +27,7 @@ def shown(space: Space) -> str:
 
 
 @pytest.mark.parametrize(
-    ("space", "said", "short"),
+    ("space", "expected", "insufficient"),
     [
         (
             Space(GIB, 10 * GIB, 3 * GIB),
@@ -39,7 +39,7 @@ def shown(space: Space) -> str:
         (Space(GIB, None, 3 * GIB), "at most about 3.0 GiB", False),
     ],
 )
-def test_the_room_it_takes(space: Space, said: str, *, short: bool) -> None:
-    text = shown(space)
-    assert said in text
-    assert ("there may be too little space" in text) is short
+def test_a_plan_shows_the_space_it_needs(space: Space, expected: str, *, insufficient: bool) -> None:
+    text = plan_text(space)
+    assert expected in text
+    assert ("there may be too little space" in text) is insufficient

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.cli.program import PROGRAM, full_answer
-from tests.install.standins import MACHINE, contents, run, versions
-from tests.install.test_killed import KILLED, points
+from tests.install.sandbox import MACHINE, contents, run, versions
+from tests.install.test_killed_installs import KILLED, points
 from tests.install.wheels import Package, make_wheel
 from tests.probe.pythons import python as find_python
 
@@ -27,8 +27,8 @@ def gpuenv(*arguments: str | Path) -> tuple[int, Any]:
     return full_answer(arguments, ENVIRONMENT, LIMIT)
 
 
-def target(folder: Path, *packages: str) -> Path:
-    """An environment with these packages, each installed for itself."""
+def environment(folder: Path, *packages: str) -> Path:
+    """Creates an environment with these packages, each installed alone."""
     uv = [sys.executable, "-m", "uv", "--quiet"]
     run([*uv, "venv", "--python", sys.executable, str(folder)], ENVIRONMENT)
     for package in packages:
@@ -36,42 +36,42 @@ def target(folder: Path, *packages: str) -> Path:
     return folder
 
 
-def test_a_fresh_environment(tmp_path: Path) -> None:
-    """All that the resolver asks for, the CUDA wheels included, in the versions of a bare uv."""
-    folder = target(tmp_path / "venv")
+def test_an_install_has_the_versions_of_bare_uv_and_is_undone(tmp_path: Path) -> None:
+    """Including the CUDA wheels."""
+    folder = environment(tmp_path / "venv")
     before = contents(folder)
-    code, told = gpuenv("install", "--python", folder, "--yes", *MACHINE)
-    assert (code, told["status"]) == (0, "installed"), told["message"]
-    assert all(proof["passed"] for proof in told["proofs"][:-1]), told["proofs"]
-    assert told["proofs"][-1]["name"] == "smoke test"
-    bare = target(tmp_path / "bare", *told["plan"]["requirements"])
+    code, outcome = gpuenv("install", "--python", folder, "--yes", *MACHINE)
+    assert (code, outcome["status"]) == (0, "installed"), outcome["message"]
+    assert all(check["passed"] for check in outcome["proofs"][:-1]), outcome["proofs"]
+    assert outcome["proofs"][-1]["name"] == "smoke test"
+    bare = environment(tmp_path / "bare", *outcome["plan"]["requirements"])
     assert versions(folder) == versions(bare)
     assert gpuenv("rollback", "--python", folder)[0] == 0
     assert contents(folder) == before
 
 
-def test_both_lines_there(tmp_path: Path) -> None:
-    folder = target(tmp_path / "venv", "cupy-cuda11x", "cupy-cuda12x==14.0.0")
+def test_two_cupy_lines_are_replaced_by_one(tmp_path: Path) -> None:
+    folder = environment(tmp_path / "venv", "cupy-cuda11x", "cupy-cuda12x==14.0.0")
     before = contents(folder)
-    code, told = gpuenv("install", "--python", folder, "--yes", *MACHINE, *TOOLKIT)
-    assert (code, told["status"]) == (0, "installed"), told["message"]
-    there = [name for name in versions(folder) if name.startswith("cupy")]
-    assert there == ["cupy-cuda12x"]
+    code, outcome = gpuenv("install", "--python", folder, "--yes", *MACHINE, *TOOLKIT)
+    assert (code, outcome["status"]) == (0, "installed"), outcome["message"]
+    installed = [name for name in versions(folder) if name.startswith("cupy")]
+    assert installed == ["cupy-cuda12x"]
     assert gpuenv("rollback", "--python", folder)[0] == 0
     assert contents(folder) == before
 
 
-def test_numpy_1_stays(tmp_path: Path) -> None:
-    """No CuPy 14 there: the resolver takes an older one, and NumPy is not moved."""
-    folder = target(tmp_path / "venv", "numpy==1.26.4")
-    code, told = gpuenv("install", "--python", folder, "--yes", *MACHINE, *TOOLKIT)
-    assert (code, told["status"]) == (0, "installed"), told["message"]
+def test_numpy_1_is_not_upgraded(tmp_path: Path) -> None:
+    """CuPy 14 requires NumPy 2, so the resolver selects an older CuPy."""
+    folder = environment(tmp_path / "venv", "numpy==1.26.4")
+    code, outcome = gpuenv("install", "--python", folder, "--yes", *MACHINE, *TOOLKIT)
+    assert (code, outcome["status"]) == (0, "installed"), outcome["message"]
     assert versions(folder)["numpy"] == "1.26.4"
-    assert told["plan"]["moves"] == []
+    assert outcome["plan"]["moves"] == []
 
 
-def test_torch_s_cuda_wheels_stay_as_they_are(tmp_path: Path) -> None:
-    """Those that torch 2.8 pins, without torch itself, which is larger than all of them: a package that needs them so.
+def test_cuda_wheels_pinned_by_torch_are_not_changed(tmp_path: Path) -> None:
+    """A small package stands in for torch and pins the same wheels.
 
     The pins are in the metadata of torch 2.8.0 (Requires-Dist, Linux x86_64).
     """
@@ -80,7 +80,7 @@ def test_torch_s_cuda_wheels_stay_as_they_are(tmp_path: Path) -> None:
         "nvidia-nvjitlink-cu12": "12.8.93",
         "nvidia-cuda-runtime-cu12": "12.8.90",
     }
-    folder = target(tmp_path / "venv", *(f"{name}=={release}" for name, release in pins.items()))
+    folder = environment(tmp_path / "venv", *(f"{name}=={release}" for name, release in pins.items()))
     wheel = make_wheel(
         tmp_path,
         Package(
@@ -92,56 +92,56 @@ def test_torch_s_cuda_wheels_stay_as_they_are(tmp_path: Path) -> None:
     )
     uv = [sys.executable, "-m", "uv", "--quiet", "pip", "install", "--no-deps", "--python"]
     run([*uv, str(folder / "bin/python"), str(wheel)], ENVIRONMENT)
-    code, told = gpuenv("install", "--python", folder, "--yes", *MACHINE)
-    assert (code, told["status"]) == (0, "installed"), told["message"]
-    there = versions(folder)
-    assert {name: there[name] for name in pins} == pins
-    assert there["torch"] == "2.8.0"
-    assert {proof["name"]: proof["passed"] for proof in told["proofs"]}["import torch"]
-    assert told["plan"]["moves"] == []
+    code, outcome = gpuenv("install", "--python", folder, "--yes", *MACHINE)
+    assert (code, outcome["status"]) == (0, "installed"), outcome["message"]
+    installed = versions(folder)
+    assert {name: installed[name] for name in pins} == pins
+    assert installed["torch"] == "2.8.0"
+    assert {check["name"]: check["passed"] for check in outcome["proofs"]}["import torch"]
+    assert outcome["plan"]["moves"] == []
 
 
 @pytest.mark.parametrize(
     ("python", "cupy"),
     [("3.9", "13.6.0"), ("3.10", "14.2.0"), ("3.11", "14.2.0"), ("3.12", "14.2.0"), ("3.13", "14.2.0")],
 )
-def test_every_python(tmp_path: Path, python: str, cupy: str) -> None:
-    """In an environment of that Python: from nothing to a CuPy that is imported, and back."""
+def test_each_python_gets_a_cupy_that_can_be_imported(tmp_path: Path, python: str, cupy: str) -> None:
+    """In an empty environment of that Python, which a rollback restores."""
     folder = tmp_path / "venv"
     run([sys.executable, "-m", "uv", "--quiet", "venv", "--python", str(find_python(python)), str(folder)], ENVIRONMENT)
     before = contents(folder)
-    code, told = gpuenv("install", "--python", folder, "--yes", *MACHINE, *TOOLKIT)
-    assert (code, told["status"]) == (0, "installed"), told["message"]
+    code, outcome = gpuenv("install", "--python", folder, "--yes", *MACHINE, *TOOLKIT)
+    assert (code, outcome["status"]) == (0, "installed"), outcome["message"]
     assert versions(folder)["cupy-cuda12x"] == cupy
-    assert {proof["name"]: proof["passed"] for proof in told["proofs"]}["import cupy"]
+    assert {check["name"]: check["passed"] for check in outcome["proofs"]}["import cupy"]
     assert gpuenv("rollback", "--python", folder)[0] == 0
     assert contents(folder) == before
 
 
 @pytest.mark.parametrize("python", ["3.14", "3.14t"])
-def test_a_python_that_is_not_here(tmp_path: Path, python: str) -> None:
-    """By cross-resolution alone, since none is here: the index has the wheel that the resolver names."""
+def test_the_wheel_resolved_for_another_python_is_on_the_index(tmp_path: Path, python: str) -> None:
+    """Resolved without an interpreter, since these Pythons are not installed."""
     command = ["resolve", "--no-probe", *MACHINE, *TOOLKIT, "--assume", f"python={python}"]
     facts = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "numpy=none", "cupy=none")
-    code, told = gpuenv(*command, *(word for fact in facts for word in ("--assume", fact)))
+    code, resolution = gpuenv(*command, *(word for fact in facts for word in ("--assume", fact)))
     assert code == 0
-    (asked,) = told["wheel"]["requirements"]
+    (requirement,) = resolution["wheel"]["requirements"]
     abi = f"cp{python.replace('.', '')}"
     pip = [sys.executable, "-m", "uv", "tool", "run", "--quiet", "--from", "pip", "pip", "download", "--no-deps"]
-    kind = ["--only-binary=:all:", "--implementation=cp", "--python-version=3.14", f"--abi={abi}"]
+    python_options = ["--only-binary=:all:", "--implementation=cp", "--python-version=3.14", f"--abi={abi}"]
     platforms = [f"--platform=manylinux_2_{minor}_x86_64" for minor in range(17, 37)] + [
         "--platform=manylinux2014_x86_64"
     ]
-    run([*pip, *kind, *platforms, f"--dest={tmp_path}", asked], ENVIRONMENT)
+    run([*pip, *python_options, *platforms, f"--dest={tmp_path}", requirement], ENVIRONMENT)
     assert [path.name.split("-")[3] for path in tmp_path.glob("cupy*.whl")] == [abi]
 
 
 @pytest.mark.slow
-def test_killed_at_20_points_with_the_real_cupy(
+def test_an_install_killed_at_20_points_is_undone_or_complete(
     tmp_path: Path, killer: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Another line is there and goes: after the next command the environment is as it was, or fully the new one."""
-    folder = target(tmp_path / "venv", "cupy-cuda11x==13.6.0")
+    """The install replaces another CuPy line."""
+    folder = environment(tmp_path / "venv", "cupy-cuda11x==13.6.0")
     before = contents(folder)
 
     def install(**more: str) -> int:
@@ -160,11 +160,11 @@ def test_killed_at_20_points_with_the_real_cupy(
         between = contents(folder)
         assert code == KILLED or (code == 0 and between == new), point
         assert gpuenv("rollback", "--python", folder, "--list")[0] == 0
-        found = contents(folder)
-        assert found in (before, new), (point, set(found.items()) ^ set(before.items()))
-        results["new" if found == new else "put back" if between != before else "untouched"] += 1
-        if found == new:
+        state = contents(folder)
+        assert state in (before, new), (point, set(state.items()) ^ set(before.items()))
+        results["new" if state == new else "restored" if between != before else "untouched"] += 1
+        if state == new:
             assert gpuenv("rollback", "--python", folder)[0] == 0
     with capsys.disabled():
         sys.stdout.write(f"\nSIGKILL at 20 of {calls} calls, real CuPy: {dict(results)}\n")
-    assert results["put back"] >= 5
+    assert results["restored"] >= 5

@@ -17,54 +17,54 @@ from gpuenv.model.gpus import VARIABLE
 from gpuenv.probe.jupyter_kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError
 from tests.cli.program import PROGRAM
-from tests.install.standins import LIMIT, MACHINE, contents, versions
+from tests.install.sandbox import LIMIT, MACHINE, contents, versions
 from tests.install.test_install import NEW
 
 if TYPE_CHECKING:
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Sandbox
 
 
 def kernelspec(folder: Path, name: str, *argv: str, language: str = "python") -> Path:
     path = folder / "kernels" / name / "kernel.json"
     path.parent.mkdir(parents=True)
-    told = {"argv": [*argv, "-m", "ipykernel_launcher", "-f", "{connection_file}"], "language": language}
-    path.write_text(json.dumps(told), encoding="utf-8")
+    spec = {"argv": [*argv, "-m", "ipykernel_launcher", "-f", "{connection_file}"], "language": language}
+    path.write_text(json.dumps(spec), encoding="utf-8")
     return path
 
 
-def test_a_kernel_s_environment_is_installed_into(ground: Ground) -> None:
-    target = ground.target("science")
-    kernelspec(ground.folder / ".local/share/jupyter", "science", str(target / "bin/python"))
-    done = ground.gpuenv("install", "--kernel", "Science", "--yes", *MACHINE)
-    assert done.returncode == 0, done.stderr
+def test_an_install_into_the_environment_of_a_kernel_is_undone(sandbox: Sandbox) -> None:
+    target = sandbox.target("science")
+    kernelspec(sandbox.folder / ".local/share/jupyter", "science", str(target / "bin/python"))
+    result = sandbox.gpuenv("install", "--kernel", "Science", "--yes", *MACHINE)
+    assert result.returncode == 0, result.stderr
     assert versions(target) == NEW
-    done = ground.gpuenv("rollback", "--kernel", "science")
-    assert done.returncode == 0, done.stderr
+    result = sandbox.gpuenv("rollback", "--kernel", "science")
+    assert result.returncode == 0, result.stderr
     assert versions(target) == {}
 
 
-def test_an_environment_that_has_lost_its_settings_is_not_passed_over(ground: Ground) -> None:
-    """Its interpreter is that of another Python by now, into which nobody wants anything installed."""
-    target = ground.target("lost")
+def test_an_environment_without_pyvenv_cfg_is_refused(sandbox: Sandbox) -> None:
+    """Its interpreter would install into another Python."""
+    target = sandbox.target("lost")
     (target / "pyvenv.cfg").unlink()
     former = contents(target)
-    done = ground.install(target)
-    assert done.returncode == 7, done.stderr
-    assert "pyvenv.cfg" in done.stderr
+    result = sandbox.install(target)
+    assert result.returncode == 7, result.stderr
+    assert "pyvenv.cfg" in result.stderr
     assert contents(target) == former
 
 
-def test_both_ways_to_name_a_target(ground: Ground) -> None:
-    done = ground.gpuenv("install", "--kernel", "x", "--python", "y")
-    assert done.returncode == 2
-    assert "exclude each other" in done.stderr
-    done = ground.gpuenv("install", "--kernel", "x")
-    assert done.returncode == 2
-    assert "there is no Jupyter kernel 'x'" in done.stderr
+def test_kernel_and_python_options_exclude_each_other(sandbox: Sandbox) -> None:
+    result = sandbox.gpuenv("install", "--kernel", "x", "--python", "y")
+    assert result.returncode == 2
+    assert "exclude each other" in result.stderr
+    result = sandbox.gpuenv("install", "--kernel", "x")
+    assert result.returncode == 2
+    assert "there is no Jupyter kernel 'x'" in result.stderr
 
 
-def test_where_a_kernel_is_looked_for(tmp_path: Path) -> None:
-    """In Jupyter's own order; the environment that Jupyter runs in stands for a bare python."""
+def test_kernels_are_found_in_the_search_order_of_jupyter(tmp_path: Path) -> None:
+    """A bare ``python`` means the environment that Jupyter runs in."""
     home, data, active, other = (tmp_path / name for name in ("home", "data", "active", "other"))
     kernelspec(home / ".local/share/jupyter", "mine", "/opt/mine/bin/python3.12")
     kernelspec(active / "share/jupyter", "python3", "python")
@@ -73,19 +73,19 @@ def test_where_a_kernel_is_looked_for(tmp_path: Path) -> None:
     kernelspec(other, "mine", "/opt/first/bin/python")
     (active / "bin").mkdir()
     (active / "bin/python").touch(mode=0o755)
-    here = {"HOME": str(home), "VIRTUAL_ENV": str(active), "PATH": ""}
-    assert kernel_interpreter("mine", here) == "/opt/mine/bin/python3.12"
-    assert kernel_interpreter("MINE", {**here, "JUPYTER_PATH": str(other)}) == "/opt/first/bin/python"
-    assert kernel_interpreter("python3", here) == str(active / "bin/python")
-    assert kernel_interpreter("moved", {**here, "JUPYTER_DATA_DIR": str(data)}) == "/opt/moved/bin/pypy3"
-    assert kernel_interpreter(str(data / "kernels/moved"), here) == "/opt/moved/bin/pypy3"
+    variables = {"HOME": str(home), "VIRTUAL_ENV": str(active), "PATH": ""}
+    assert kernel_interpreter("mine", variables) == "/opt/mine/bin/python3.12"
+    assert kernel_interpreter("MINE", {**variables, "JUPYTER_PATH": str(other)}) == "/opt/first/bin/python"
+    assert kernel_interpreter("python3", variables) == str(active / "bin/python")
+    assert kernel_interpreter("moved", {**variables, "JUPYTER_DATA_DIR": str(data)}) == "/opt/moved/bin/pypy3"
+    assert kernel_interpreter(str(data / "kernels/moved"), variables) == "/opt/moved/bin/pypy3"
     (active / "bin/jupyter").touch(mode=0o755)
     by_path = {"HOME": str(home), "PATH": str(active / "bin")}
     assert kernel_interpreter("python3", by_path) == str(active / "bin/python")
 
 
 @pytest.mark.parametrize(
-    ("argv", "language", "said"),
+    ("argv", "language", "message"),
     [
         (("conda", "run", "-n", "x", "python"), "python", "started through conda"),
         (("R", "--slave"), "R", "a kernel of R"),
@@ -93,18 +93,18 @@ def test_where_a_kernel_is_looked_for(tmp_path: Path) -> None:
         (("./python",), "python", "not an absolute path"),
     ],
 )
-def test_a_kernel_whose_interpreter_cannot_be_seen(
-    tmp_path: Path, argv: tuple[str, ...], language: str, said: str
+def test_a_kernel_without_a_known_interpreter_is_refused(
+    tmp_path: Path, argv: tuple[str, ...], language: str, message: str
 ) -> None:
     kernelspec(tmp_path, "odd", *argv, language=language)
-    with pytest.raises(TargetError, match=said):
+    with pytest.raises(TargetError, match=message):
         kernel_interpreter("odd", {"JUPYTER_PATH": str(tmp_path), "HOME": str(tmp_path), "PATH": ""})
 
 
 @pytest.mark.parametrize(
     "content", ["", "[]", "{}", '{"argv": []}', '{"argv": [1]}', '{"argv": "python"}', "[" * 100000]
 )
-def test_what_is_no_kernelspec(tmp_path: Path, content: str) -> None:
+def test_a_malformed_kernelspec_is_refused(tmp_path: Path, content: str) -> None:
     spec = kernelspec(tmp_path, "bad", "x")
     spec.write_text(content, encoding="utf-8")
     with pytest.raises(TargetError, match=r"kernelspec"):
@@ -113,60 +113,64 @@ def test_what_is_no_kernelspec(tmp_path: Path, content: str) -> None:
         kernel_interpreter("..", {"JUPYTER_PATH": str(tmp_path), "HOME": str(tmp_path)})
 
 
-def test_a_kernelspec_that_cannot_be_looked_at() -> None:
+def test_an_unreadable_kernelspec_is_refused() -> None:
     with pytest.raises(TargetError, match="the kernelspec cannot be read: File name too long"):
         kernel_interpreter(f"/{'x' * 5000}", {})
 
 
 @pytest.mark.parametrize("answer", ["y", "n", "\x04"], ids=["yes", "no", "end"])
-def test_the_question_on_a_terminal(ground: Ground, answer: str) -> None:
-    target = ground.target("asked")
+def test_an_install_on_a_terminal_asks_for_consent(sandbox: Sandbox, answer: str) -> None:
+    target = sandbox.target("terminal")
     before = contents(target)
-    told, code = on_a_terminal(ground, target, f"{answer}\n" if answer != "\x04" else answer)
-    assert "+ cupy-cuda12x 14.2.0" in told
-    assert "Proceed? [y/N]" in told
-    assert "Traceback" not in told
+    output, code = install_on_a_terminal(sandbox, target, f"{answer}\n" if answer != "\x04" else answer)
+    assert "+ cupy-cuda12x 14.2.0" in output
+    assert "Proceed? [y/N]" in output
+    assert "Traceback" not in output
     if answer == "y":
-        assert code == 0, told
-        assert "INSTALLED" in told
+        assert code == 0, output
+        assert "INSTALLED" in output
         assert versions(target) == NEW
     else:
-        assert code == (2 if answer == "n" else 130), told
+        assert code == (2 if answer == "n" else 130), output
         assert contents(target) == before
 
 
-def on_a_terminal(ground: Ground, target: Path, answer: str) -> tuple[str, int]:
-    """What is shown, and the exit code; the answer is typed as soon as the question is there."""
-    ours, theirs = pty.openpty()
+def install_on_a_terminal(sandbox: Sandbox, target: Path, answer: str) -> tuple[str, int]:
+    """Installs on a terminal, answers the prompt, and returns the output and the exit code."""
+    terminal, child_end = pty.openpty()
     command = [*PROGRAM, "install", "--python", str(target), *MACHINE]
     process = subprocess.Popen(
-        command, env=ground.environment(TERM="xterm", COLUMNS="80"), stdin=theirs, stdout=theirs, stderr=theirs
+        command,
+        env=sandbox.environment(TERM="xterm", COLUMNS="80"),
+        stdin=child_end,
+        stdout=child_end,
+        stderr=child_end,
     )
-    os.close(theirs)
-    shown, asked, until = "", False, time.monotonic() + LIMIT
+    os.close(child_end)
+    output, answered, until = "", False, time.monotonic() + LIMIT
     while time.monotonic() < until:
-        if select.select([ours], [], [], 0.2)[0]:
+        if select.select([terminal], [], [], 0.2)[0]:
             try:
-                shown += os.read(ours, 65536).decode("utf-8", "replace")
+                output += os.read(terminal, 65536).decode("utf-8", "replace")
             except OSError:  # the other side is closed
                 break
         elif process.poll() is not None:
             break
-        if "[y/N]" in shown and not asked:
-            os.write(ours, answer.encode())
-            asked = True
-    os.close(ours)
-    return shown, process.wait(LIMIT)
+        if "[y/N]" in output and not answered:
+            os.write(terminal, answer.encode())
+            answered = True
+    os.close(terminal)
+    return output, process.wait(LIMIT)
 
 
-def test_where_there_is_a_gpu_it_has_to_compute(ground: Ground) -> None:
-    """A pretend machine has one, and does not say that it is none; what stands in for CuPy cannot compute there."""
-    target = ground.target("gpu", "numpy==2.1.0")
+def test_an_install_on_a_gpu_machine_must_pass_the_smoke_test(sandbox: Sandbox) -> None:
+    """The simulated machine claims a real GPU, on which the stand-in for CuPy cannot compute."""
+    target = sandbox.target("gpu", "numpy==2.1.0")
     before = contents(target)
     command = (*PROGRAM, "install", "--python", str(target), "--yes", "--format", "json")
-    done = ground.gpuenv("simulate", "h100-535", "--", "env", "-u", VARIABLE, *command)
-    assert done.returncode == 4, done.stderr
-    told = json.loads(done.stdout)
-    assert told["status"] == "restored"
-    assert told["message"].startswith("The install failed: smoke test:"), told["message"]
+    result = sandbox.gpuenv("simulate", "h100-535", "--", "env", "-u", VARIABLE, *command)
+    assert result.returncode == 4, result.stderr
+    outcome = json.loads(result.stdout)
+    assert outcome["status"] == "restored"
+    assert outcome["message"].startswith("The install failed: smoke test:"), outcome["message"]
     assert contents(target) == before

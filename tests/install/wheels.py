@@ -1,4 +1,4 @@
-"""Wheels that stand in for CuPy, NumPy and CUDA's libraries: real to every installer, and small."""
+"""Small, valid wheels that stand in for CuPy, NumPy and the CUDA libraries."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ CUPY = "cupy_cuda12x-14.2.0-py3-none-any.whl"
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A wheel to be made.
+    """The contents of a wheel.
 
     Attributes:
-        name: of the distribution.
+        name: the distribution's name.
         release: its version.
         requires: its Requires-Dist lines.
         extras: its Provides-Extra lines.
-        files: what it installs, beside its metadata.
-        scripts: names of programs that it installs.
-        lies: paths whose RECORD tells another digest.
-        python: the Pythons that it is for.
+        files: the installed files, without metadata.
+        scripts: the console scripts.
+        wrong_digests: paths with a wrong digest in RECORD.
+        python: its Requires-Python.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Package:
     extras: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     scripts: tuple[str, ...] = ()
-    lies: tuple[str, ...] = ()
+    wrong_digests: tuple[str, ...] = ()
     python: str = ""
 
     @property
@@ -45,7 +45,7 @@ class Package:
 
 
 def cupy(line: str, release: str, *, ctk: str | None = None, numpy: str = "numpy>=1.22") -> Package:
-    """One CuPy: every line has the same file names."""
+    """Returns a CuPy; all lines install the same file names."""
     modules = {f"cupy/part{number}.py": f"# {line} {release} {number}\n" for number in range(64)}
     major = line.removeprefix("cupy-cuda").removesuffix("x")
     return Package(
@@ -64,7 +64,7 @@ def cupy(line: str, release: str, *, ctk: str | None = None, numpy: str = "numpy
 
 
 def numpy(release: str, *scripts: str) -> Package:
-    """With the file by which it is told from a script of that name."""
+    """Returns a NumPy with version.py, which distinguishes it from a script named numpy."""
     files = {"numpy/__init__.py": f"__version__ = {release!r}\n", "numpy/version.py": f"version = {release!r}\n"}
     return Package("numpy", release, files=files, scripts=scripts)
 
@@ -89,7 +89,7 @@ SET = (
 
 
 def make_wheel(folder: Path, package: Package) -> Path:
-    """Writes a wheel with a right RECORD, but for what the package lies about."""
+    """Writes a wheel with a correct RECORD, except for the package's wrong digests."""
     info = f"{package.stem}.dist-info"
     head = f"Metadata-Version: 2.1\nName: {package.name}\nVersion: {package.release}\n"
     head += f"Requires-Python: {package.python}\n" if package.python else ""
@@ -104,7 +104,7 @@ def make_wheel(folder: Path, package: Package) -> Path:
         entries = "".join(f"{name} = {package.name}:main\n" for name in package.scripts)
         files[f"{info}/entry_points.txt"] = f"[console_scripts]\n{entries}"
     lines = [
-        f"{path},sha256={_digest(text + ('!' if path in package.lies else ''))},{len(text.encode())}\n"
+        f"{path},sha256={_digest(text + ('!' if path in package.wrong_digests else ''))},{len(text.encode())}\n"
         for path, text in files.items()
     ]
     path = folder / f"{package.stem}-py3-none-any.whl"

@@ -17,7 +17,7 @@ import pytest
 import gpuenv
 from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import load
-from tests.recipes.reading import RECIPES, read, text
+from tests.recipes.recipe_files import RECIPES, read_text, read_yaml
 from tests.report.readers import READERS, commands
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ FIT, BROKEN, WITHOUT_CUPY = "h200-580", "mismatch-535", "no-cupy"
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """A CI machine: the program on PATH, an active environment, and a folder to work in."""
+    """A CI machine: gpuenv on PATH, an active environment, and a working folder."""
 
     folder: Path
     environment: Mapping[str, str]
@@ -72,25 +72,25 @@ def runner(
 
 
 def action_step(name: str) -> dict[str, Any]:
-    (step,) = [step for step in read("github/action.yml")["runs"]["steps"] if step["name"] == name]
+    (step,) = [step for step in read_yaml("github/action.yml")["runs"]["steps"] if step["name"] == name]
     return dict(step)
 
 
-def inputs(step: dict[str, Any], **given: str) -> dict[str, str]:
-    """The step's variables with the inputs' defaults, or what was given, in place of the expressions."""
-    defaults = {name: str(entry["default"]) for name, entry in read("github/action.yml")["inputs"].items()}
-    values = {**defaults, **{name.replace("_", "-"): value for name, value in given.items()}}
+def inputs(step: dict[str, Any], **arguments: str) -> dict[str, str]:
+    """Returns the step's variables with its expressions replaced by the given inputs or their defaults."""
+    defaults = {name: str(entry["default"]) for name, entry in read_yaml("github/action.yml")["inputs"].items()}
+    values = {**defaults, **{name.replace("_", "-"): value for name, value in arguments.items()}}
 
-    def filled(expression: str) -> str:
+    def value_of(expression: str) -> str:
         match = re.fullmatch(r"\$\{\{ inputs\.([a-z-]+) \}\}", expression)
         assert match, expression
         return values[match[1]]
 
-    return {name: filled(expression) for name, expression in step["env"].items()}
+    return {name: value_of(expression) for name, expression in step["env"].items()}
 
 
 @pytest.mark.parametrize(
-    ("machine", "given", "code", "status"),
+    ("machine", "arguments", "code", "status"),
     [
         (FIT, {"require": "gpu>=1\ncc>=8.0\n"}, 0, "fit"),
         (FIT, {"require": "gpu>=1\nmemory>=999GiB", "retry_elsewhere": "true"}, 75, "unfit"),
@@ -99,39 +99,39 @@ def inputs(step: dict[str, Any], **given: str) -> dict[str, str]:
         (FIT, {"require": "$(touch hacked); `touch hacked`"}, 2, None),
     ],
 )
-def test_the_github_action_s_step(
-    runner: Callable[[str], Runner], machine: str, given: dict[str, str], code: int, status: str | None
+def test_the_github_action_runs_the_preflight_and_writes_reports(
+    runner: Callable[[str], Runner], machine: str, arguments: dict[str, str], code: int, status: str | None
 ) -> None:
-    here = runner(machine)
-    temp = here.folder / "temp"
+    ci = runner(machine)
+    temp = ci.folder / "temp"
     (temp / "gpuenv/bin").mkdir(parents=True)
     (temp / "gpuenv/bin/gpuenv").symlink_to(Path(sysconfig.get_path("scripts")) / "gpuenv")
     step = action_step("Preflight")
     variables = {
-        **inputs(step, **given),
+        **inputs(step, **arguments),
         "RUNNER_TEMP": str(temp),
-        "GITHUB_OUTPUT": str(here.folder / "output"),
-        "GITHUB_STEP_SUMMARY": str(here.folder / "summary.md"),
+        "GITHUB_OUTPUT": str(ci.folder / "output"),
+        "GITHUB_STEP_SUMMARY": str(ci.folder / "summary.md"),
     }
-    (here.folder / "step.sh").write_text(step["run"], encoding="utf-8")
-    # As the runner calls what says `shell: bash` (GitHub Docs, "Workflow syntax", jobs.<job_id>.steps[*].shell).
-    done = here.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "step.sh"], **variables)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert (here.folder / "output").read_text(encoding="utf-8") == f"exit-code={code}\n"
-    assert not list(here.folder.rglob("hacked"))
+    (ci.folder / "step.sh").write_text(step["run"], encoding="utf-8")
+    # As the runner calls `shell: bash` (GitHub Docs, "Workflow syntax", jobs.<job_id>.steps[*].shell).
+    result = ci.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "step.sh"], **variables)
+    assert result.returncode == code, result.stdout + result.stderr
+    assert (ci.folder / "output").read_text(encoding="utf-8") == f"exit-code={code}\n"
+    assert not list(ci.folder.rglob("hacked"))
     if status is None:
         return
-    assert commands(done.stdout)[-1][1]["title"].startswith("gpuenv: ")
-    assert (here.folder / "summary.md").read_text(encoding="utf-8").startswith("## gpuenv: ")
-    reports = here.folder / "gpuenv-reports"
+    assert commands(result.stdout)[-1][1]["title"].startswith("gpuenv: ")
+    assert (ci.folder / "summary.md").read_text(encoding="utf-8").startswith("## gpuenv: ")
+    reports = ci.folder / "gpuenv-reports"
     for form, name in (
         ("json", "report.json"),
         ("junit", "junit.xml"),
         ("sarif", "report.sarif"),
         ("html", "report.html"),
     ):
-        told = READERS[form](reports / name)
-        assert (told.status, told.exit_code) == (status, code)
+        report = READERS[form](reports / name)
+        assert (report.status, report.exit_code) == (status, code)
 
 
 @pytest.mark.network
@@ -151,105 +151,105 @@ def test_the_github_action_installs_from_a_fresh_clone(tmp_path: Path) -> None:
         name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "http", "HTTP"))
     }
     script = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", action_step("Install gpuenv")["run"]]
-    done = subprocess.run(script, env=environment, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    told = subprocess.run([str(temp / "gpuenv/bin/gpuenv"), "--version"], capture_output=True, text=True, check=True)
-    assert told.stdout == f"gpuenv {gpuenv.__version__}\n"
+    result = subprocess.run(script, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert result.returncode == 0, result.stdout + result.stderr
+    version = subprocess.run([str(temp / "gpuenv/bin/gpuenv"), "--version"], capture_output=True, text=True, check=True)
+    assert version.stdout == f"gpuenv {gpuenv.__version__}\n"
 
 
 def gitlab() -> str:
-    (line,) = read("gitlab/gitlab-ci.yml")["gpu-preflight"]["script"]
+    (line,) = read_yaml("gitlab/gitlab-ci.yml")["gpu-preflight"]["script"]
     return str(line)
 
 
 def buildkite() -> str:
-    return str(read("buildkite/pipeline.yml")["steps"][0]["command"])
+    return str(read_yaml("buildkite/pipeline.yml")["steps"][0]["command"])
 
 
 def jenkins() -> str:
-    (line,) = re.findall(r"returnStatus: true, script: '([^']+)'", text("jenkins/Jenkinsfile"))
+    (line,) = re.findall(r"returnStatus: true, script: '([^']+)'", read_text("jenkins/Jenkinsfile"))
     return str(line)
 
 
 def pre_commit() -> str:
-    return str(read("pre-commit/pre-commit-config.yaml")["repos"][0]["hooks"][0]["entry"])
+    return str(read_yaml("pre-commit/pre-commit-config.yaml")["repos"][0]["hooks"][0]["entry"])
 
 
 def pod() -> str:
-    return shlex.join(read("kubernetes/pod.yaml")["spec"]["initContainers"][0]["command"])
+    return shlex.join(read_yaml("kubernetes/pod.yaml")["spec"]["initContainers"][0]["command"])
 
 
 def job() -> str:
-    return shlex.join(read("kubernetes/job.yaml")["spec"]["template"]["spec"]["initContainers"][0]["command"])
+    return shlex.join(read_yaml("kubernetes/job.yaml")["spec"]["template"]["spec"]["initContainers"][0]["command"])
 
 
 def compose() -> str:
-    return shlex.join(read("compose/compose.yaml")["services"]["preflight"]["command"])
+    return shlex.join(read_yaml("compose/compose.yaml")["services"]["preflight"]["command"])
 
 
 def devcontainer() -> str:
-    return str(json.loads(text("devcontainer/devcontainer.json"))["postStartCommand"])
+    return str(json.loads(read_text("devcontainer/devcontainer.json"))["postStartCommand"])
 
 
-@pytest.mark.parametrize("line", [gitlab, buildkite, jenkins, pre_commit, pod, job, compose, devcontainer])
+@pytest.mark.parametrize("recipe_command", [gitlab, buildkite, jenkins, pre_commit, pod, job, compose, devcontainer])
 @pytest.mark.parametrize("machine", [FIT, BROKEN])
-def test_the_line_of_a_recipe_is_the_gate(
-    runner: Callable[[str], Runner], line: Callable[[], str], machine: str
+def test_the_command_of_a_recipe_fails_on_a_broken_machine(
+    runner: Callable[[str], Runner], recipe_command: Callable[[], str], machine: str
 ) -> None:
-    here = runner(machine)
-    command = line()
-    done = here.run(["sh", "-c", command])
+    ci = runner(machine)
+    command = recipe_command()
+    result = ci.run(["sh", "-c", command])
     expected = 0 if machine == FIT else 75 if "--retry-elsewhere" in command else 1
-    assert done.returncode == expected, done.stdout + done.stderr
+    assert result.returncode == expected, result.stdout + result.stderr
     for form, path in re.findall(r"--format (\w+)=(\S+)", command):
-        READERS[form](here.folder / path)
+        READERS[form](ci.folder / path)
 
 
-def test_what_sends_a_job_elsewhere_is_the_same_code_everywhere() -> None:
-    assert read("gitlab/gitlab-ci.yml")["gpu-preflight"]["retry"]["exit_codes"] == [75]
-    assert read("buildkite/pipeline.yml")["steps"][0]["retry"]["automatic"][0]["exit_status"] == 75
-    assert read("kubernetes/job.yaml")["spec"]["podFailurePolicy"]["rules"][0]["onExitCodes"]["values"] == [75]
-    assert "code == 75" in text("jenkins/Jenkinsfile")
+def test_every_scheduler_retries_on_exit_code_75() -> None:
+    assert read_yaml("gitlab/gitlab-ci.yml")["gpu-preflight"]["retry"]["exit_codes"] == [75]
+    assert read_yaml("buildkite/pipeline.yml")["steps"][0]["retry"]["automatic"][0]["exit_status"] == 75
+    assert read_yaml("kubernetes/job.yaml")["spec"]["podFailurePolicy"]["rules"][0]["onExitCodes"]["values"] == [75]
+    assert "code == 75" in read_text("jenkins/Jenkinsfile")
 
 
-def test_a_bad_first_node_does_not_spoil_a_build_of_jenkins_whose_second_one_is_fit() -> None:
-    """The step junit makes a build with a failed test case unstable, unless it is told (jenkinsci/junit-plugin)."""
-    (step,) = re.findall(r"^\s*junit .*$", text("jenkins/Jenkinsfile"), re.MULTILINE)
+def test_a_jenkins_build_stays_stable_after_a_retry_elsewhere() -> None:
+    """The junit step marks a build with a failed test case unstable by default (jenkinsci/junit-plugin)."""
+    (step,) = re.findall(r"^\s*junit .*$", read_text("jenkins/Jenkinsfile"), re.MULTILINE)
     assert {"testResults: 'gpuenv.xml'", "skipMarkingBuildUnstable: true", "allowEmptyResults: true"} <= {
         part.strip().removeprefix("junit ") for part in step.split(",")
     }
 
 
-def test_the_artefacts_that_gitlab_collects_are_those_that_are_written() -> None:
-    artefacts = read("gitlab/gitlab-ci.yml")["gpu-preflight"]["artifacts"]
+def test_the_artifacts_of_the_gitlab_recipe_are_the_written_reports() -> None:
+    artifacts = read_yaml("gitlab/gitlab-ci.yml")["gpu-preflight"]["artifacts"]
     written = set(re.findall(r"--format \w+=(\S+)", gitlab()))
-    assert {*artefacts["paths"], *artefacts["reports"].values()} == written
+    assert {*artifacts["paths"], *artifacts["reports"].values()} == written
 
 
 @pytest.mark.parametrize(("machine", "code"), [(FIT, 0), (BROKEN, 1), (WITHOUT_CUPY, 0)])
-def test_the_slurm_prolog_drains_a_bad_node_alone(runner: Callable[[str], Runner], machine: str, code: int) -> None:
-    here = runner(machine)
-    log = here.folder / "prolog.log"
-    done = here.run(["sh", str(RECIPES / "slurm/prolog.sh")], SLURM_JOB_GPUS="0", GPUENV_LOG=str(log))
-    assert done.returncode == code, done.stdout + done.stderr
+def test_the_slurm_prolog_drains_only_bad_nodes(runner: Callable[[str], Runner], machine: str, code: int) -> None:
+    ci = runner(machine)
+    log = ci.folder / "prolog.log"
+    result = ci.run(["sh", str(RECIPES / "slurm/prolog.sh")], SLURM_JOB_GPUS="0", GPUENV_LOG=str(log))
+    assert result.returncode == code, result.stdout + result.stderr
     assert log.read_text(encoding="utf-8").startswith("UNFIT" if machine != FIT else "FIT")
 
 
-def test_the_slurm_prolog_leaves_jobs_without_a_gpu_alone(runner: Callable[[str], Runner]) -> None:
+def test_the_slurm_prolog_ignores_jobs_without_a_gpu(runner: Callable[[str], Runner]) -> None:
     assert runner(BROKEN).run(["sh", str(RECIPES / "slurm/prolog.sh")]).returncode == 0
 
 
 @pytest.mark.parametrize(("machine", "code", "calls"), [(FIT, 0, []), (BROKEN, 75, ["requeue", "update"])])
-def test_the_slurm_job_goes_to_another_node(
+def test_the_slurm_job_on_a_bad_node_is_requeued(
     runner: Callable[[str], Runner], machine: str, code: int, calls: list[str]
 ) -> None:
-    """The scheduler's own programs are not there; that the right ones are called is what can be shown without it."""
-    here = runner(machine)
-    programs = here.folder.parent / "bin"
+    """The scheduler's programs are not available; stand-ins log that the right ones are called."""
+    ci = runner(machine)
+    programs = ci.folder.parent / "bin"
     for name in ("scontrol", "python"):
-        (programs / name).write_text(f'#!/bin/sh\necho "{name} $1" >> {here.folder}/calls\n', encoding="utf-8")
+        (programs / name).write_text(f'#!/bin/sh\necho "{name} $1" >> {ci.folder}/calls\n', encoding="utf-8")
         (programs / name).chmod(0o755)
-    done = here.run(["bash", str(RECIPES / "slurm/job.sh")], SLURM_JOB_ID="7", SLURMD_NODENAME="node1")
-    assert done.returncode == code, done.stdout + done.stderr
-    made = (here.folder / "calls").read_text(encoding="utf-8").splitlines()
-    assert made == ([f"scontrol {call}" for call in calls] or ["python train.py"])
+    result = ci.run(["bash", str(RECIPES / "slurm/job.sh")], SLURM_JOB_ID="7", SLURMD_NODENAME="node1")
+    assert result.returncode == code, result.stdout + result.stderr
+    logged = (ci.folder / "calls").read_text(encoding="utf-8").splitlines()
+    assert logged == ([f"scontrol {call}" for call in calls] or ["python train.py"])

@@ -1,4 +1,4 @@
-"""Slurm's recipes on a real Slurm of one machine, where Debian's packages of it are installed and this is root."""
+"""The Slurm recipes on a real one-node Slurm, if Debian's packages are installed and the tests run as root."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from tests.support.target import CudaLibraries, Targets
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol")
-FOUND = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
+SEARCH_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
-        os.geteuid() != 0 or any(shutil.which(name, path=FOUND) is None for name in PROGRAMS),
-        reason="no Slurm is installed, or this is not root",
+        os.geteuid() != 0 or any(shutil.which(name, path=SEARCH_PATH) is None for name in PROGRAMS),
+        reason="needs Slurm and root",
     ),
 ]
 RECIPES = Path(gpuenv.__file__).parent / "recipes/slurm"
 MACHINES = Path(__file__).parents[1] / "machines"
 FIT, BROKEN = "h200-580", "mismatch-535"
-LONGEST = 60.0  # seconds to wait for the scheduler
+TIMEOUT = 60.0  # seconds
 CONFIGURATION = """\
 ClusterName=one
 SlurmctldHost={host}(127.0.0.1)
@@ -70,58 +70,58 @@ PartitionName=main Nodes={host} Default=YES MaxTime=10 State=UP
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """One node, its folder, and what makes each simulated machine of it."""
+    """One node, its folder, and the shell lines that simulate each machine."""
 
     folder: Path
     host: str
     machine: Callable[[str], str]
 
     def call(self, *command: str) -> str:
-        done = subprocess.run(
+        result = subprocess.run(
             command,
-            env={"PATH": FOUND, "SLURM_CONF": str(self.folder / "slurm.conf")},
+            env={"PATH": SEARCH_PATH, "SLURM_CONF": str(self.folder / "slurm.conf")},
             cwd=self.folder, capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
 
-    def node_is(self, name: str) -> None:
-        """What the node's prolog meets from now on."""
+    def set_node(self, name: str) -> None:
+        """Makes the node's prolog run on a simulated machine from now on."""
         log = shlex.quote(str(self.folder / "prolog.log"))
         text = f"#!/bin/sh\n{self.machine(name)}GPUENV_LOG={log} exec sh {shlex.quote(str(RECIPES / 'prolog.sh'))}\n"
         (self.folder / "prolog.sh").write_text(text, encoding="utf-8")
         (self.folder / "prolog.sh").chmod(0o755)
 
     def submit(self, name: str) -> str:
-        """The recipe's job on a machine; answers its number."""
+        """Submits the recipe's job on a simulated machine and returns its number."""
         text = (RECIPES / "job.sh").read_text(encoding="utf-8")
         assert text.count("\ncode=0\n") == 1
         (self.folder / "job.sh").write_text(
             text.replace("\ncode=0\n", f"\n{self.machine(name)}code=0\n"), encoding="utf-8"
         )
-        told = self.call("sbatch", "-o", str(self.folder / "job.out"), str(self.folder / "job.sh"))
-        return told.split()[-1]
+        output = self.call("sbatch", "-o", str(self.folder / "job.out"), str(self.folder / "job.sh"))
+        return output.split()[-1]
 
-    def await_of(self, number: str, wanted: str) -> str:
-        """What the scheduler says of a job, as soon as it says this."""
-        return self._await(lambda: self.call("scontrol", "show", "job", number), wanted)
+    def await_job(self, number: str, pattern: str) -> str:
+        """Waits for a pattern in the scheduler's description of a job, and returns the description."""
+        return self._await(lambda: self.call("scontrol", "show", "job", number), pattern)
 
-    def await_node(self, wanted: str) -> str:
-        return self._await(lambda: self.call("scontrol", "show", "node", self.host), wanted)
+    def await_node(self, pattern: str) -> str:
+        return self._await(lambda: self.call("scontrol", "show", "node", self.host), pattern)
 
-    def _await(self, ask: Callable[[], str], wanted: str) -> str:
-        until = time.monotonic() + LONGEST
-        while not re.search(wanted, told := ask()):
-            assert time.monotonic() < until, told + (self.folder / "slurmd.log").read_text(encoding="utf-8")[-2000:]
+    def _await(self, query: Callable[[], str], pattern: str) -> str:
+        until = time.monotonic() + TIMEOUT
+        while not re.search(pattern, output := query()):
+            assert time.monotonic() < until, output + (self.folder / "slurmd.log").read_text(encoding="utf-8")[-2000:]
             time.sleep(0.5)
-        return told
+        return output
 
 
 @pytest.fixture(scope="module")
 def machines(
     tmp_path_factory: pytest.TempPathFactory, stub_driver: StubDriver, cuda_libraries: CudaLibraries, targets: Targets
 ) -> Callable[[str], str]:
-    """The lines of a shell that put a script on a simulated machine."""
+    """Returns the shell lines that put a script on a simulated machine."""
     folder = tmp_path_factory.mktemp("machines")
     lines = {}
     for name in (FIT, BROKEN):
@@ -131,8 +131,8 @@ def machines(
         variables = {
             **machine.environment,
             "VIRTUAL_ENV": str(targets.interpreter(profile.target).parents[1]),
-            # Python for the job's own work, this program, and Slurm's.
-            "PATH": f"{scripts}:{machine.environment['PATH']}:{FOUND}",
+            # The job's Python, gpuenv, and Slurm's programs.
+            "PATH": f"{scripts}:{machine.environment['PATH']}:{SEARCH_PATH}",
         }
         lines[name] = "".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items())
     return lambda name: lines[name]
@@ -152,7 +152,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, machines: Callable[[str], 
     (folder / "munge.key").write_bytes(os.urandom(1024))
     (folder / "munge.key").chmod(0o600)
     one = Cluster(folder, host, machines)
-    one.node_is(FIT)
+    one.set_node(FIT)
     munged = ["munged", "--foreground", "--force", f"--socket={folder}/munge.socket", f"--key-file={folder}/munge.key"]
     munged += [f"--{name}-file={folder}/munge.{name}" for name in ("pid", "log", "seed")]
     configuration = ["-D", "-f", str(folder / "slurm.conf")]
@@ -173,7 +173,7 @@ def free_ports() -> list[int]:
 
 @contextlib.contextmanager
 def running(command: list[str], folder: Path) -> Iterator[None]:
-    environment = {"PATH": FOUND, "SLURM_CONF": str(folder / "slurm.conf")}
+    environment = {"PATH": SEARCH_PATH, "SLURM_CONF": str(folder / "slurm.conf")}
     with (folder / f"{command[0]}.out").open("wb") as log:
         process = subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)
     try:
@@ -188,22 +188,22 @@ def running(command: list[str], folder: Path) -> Iterator[None]:
 
 
 def test_a_fit_node_runs_the_job(cluster: Cluster) -> None:
-    cluster.node_is(FIT)
+    cluster.set_node(FIT)
     number = cluster.submit(FIT)
-    cluster.await_of(number, "JobState=COMPLETED")
+    cluster.await_job(number, "JobState=COMPLETED")
     out = (cluster.folder / "job.out").read_text(encoding="utf-8")
     assert out.startswith("FIT: ")
     assert out.endswith("trained\n")
     assert (cluster.folder / "prolog.log").read_text(encoding="utf-8").startswith("FIT: ")
 
 
-def test_a_job_that_meets_a_bad_node_is_requeued_without_it(cluster: Cluster) -> None:
-    """The node was fit when the prolog looked, and is bad for the job."""
-    cluster.node_is(FIT)
+def test_a_job_on_a_bad_node_is_requeued_with_the_node_excluded(cluster: Cluster) -> None:
+    """The node is fit in the prolog and bad in the job."""
+    cluster.set_node(FIT)
     number = cluster.submit(BROKEN)
-    told = cluster.await_of(number, f"ExcNodeList={cluster.host}")
-    assert "JobState=PENDING" in told
-    assert "Restarts=1" in told
+    description = cluster.await_job(number, f"ExcNodeList={cluster.host}")
+    assert "JobState=PENDING" in description
+    assert "Restarts=1" in description
     assert "Try another host: driver-library-version-mismatch" in (cluster.folder / "job.out").read_text(
         encoding="utf-8"
     )
@@ -211,9 +211,9 @@ def test_a_job_that_meets_a_bad_node_is_requeued_without_it(cluster: Cluster) ->
 
 
 def test_the_prolog_drains_a_bad_node(cluster: Cluster) -> None:
-    cluster.node_is(BROKEN)
+    cluster.set_node(BROKEN)
     number = cluster.submit(FIT)
-    told = cluster.await_node(r"State=\S*DRAIN")
-    assert "Prolog error" in told
+    description = cluster.await_node(r"State=\S*DRAIN")
+    assert "Prolog error" in description
     assert (cluster.folder / "prolog.log").read_text(encoding="utf-8").startswith("UNFIT: ")
     cluster.call("scancel", number)

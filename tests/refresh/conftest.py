@@ -1,4 +1,4 @@
-"""The index and the bench of the whole refreshes."""
+"""A local index, and a workspace for refreshes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.refresh.bench import SMALL, Bench, of_a_user
 from tests.refresh.local_index import LocalIndex, Wheel, serve, wheels
+from tests.refresh.workspace import SMALL, Workspace, user_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Wheel]:
+def index_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Wheel]:
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
     return {wheel.file: wheel for wheel in wheels(tmp_path_factory.mktemp("wheels"))}
 
 
 @pytest.fixture
-def index(made: dict[str, Wheel]) -> Iterator[LocalIndex]:
-    here = LocalIndex(made)
-    server = serve(here)
-    yield here
-    here.release.set()
+def index(index_files: dict[str, Wheel]) -> Iterator[LocalIndex]:
+    local_index = LocalIndex(index_files)
+    server = serve(local_index)
+    yield local_index
+    local_index.release.set()
     server.shutdown()
     server.server_close()
 
 
 @pytest.fixture
-def bench(index: LocalIndex, tmp_path: Path) -> Bench:
+def workspace(index: LocalIndex, tmp_path: Path) -> Workspace:
     matrix = tmp_path / "m.yaml"
     matrix.write_text(SMALL, encoding="utf-8")
     (tmp_path / "tmp").mkdir()
-    return Bench(matrix, of_a_user(index.address, tmp_path))
+    return Workspace(matrix, user_environment(index.address, tmp_path))

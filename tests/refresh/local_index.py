@@ -1,7 +1,7 @@
-"""A package index of this machine's own (PEP 503, 691 and 658), with small wheels that answer as the real ones do.
+"""A local package index (PEP 503, 691 and 658) with small wheels that behave like the real ones.
 
-The wheels hold libraries that a C compiler made here: an NVRTC that lists and compiles, a cudart that looks at libcuda,
-an extension module with a section of GPU code. The index can withdraw a release, hold a download up, and go away.
+The wheels contain libraries built with the C compiler: an NVRTC that lists and compiles, a cudart that queries libcuda,
+and an extension module with a section of GPU code. The index can yank a release, delay a download, and fail.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _get_arch():
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A file of the index."""
+    """A wheel on the index."""
 
     name: str
     version: str
@@ -67,7 +67,7 @@ class Wheel:
 
 
 def library(folder: Path, name: str, source: str, *options: str) -> bytes:
-    """A shared library made here, under its soname."""
+    """Builds a shared library with a soname."""
     output = folder / name
     command = ["cc", "-w", "-shared", "-fPIC", "-x", "c", "-", f"-Wl,-soname,{name}", "-o", str(output), *options]
     subprocess.run(command, input=source.encode(), check=True, timeout=120)
@@ -75,7 +75,7 @@ def library(folder: Path, name: str, source: str, *options: str) -> bytes:
 
 
 def gpu_code(*archs: int) -> str:
-    """C source of a library whose section .nv_fatbin holds machine code for these, and PTX for the last."""
+    """Returns C source of a library whose .nv_fatbin has machine code for these, and PTX for the last."""
     entries = [(2, arch) for arch in archs] + [(1, archs[-1])]
     body = b""
     for kind, arch in entries:
@@ -86,17 +86,17 @@ def gpu_code(*archs: int) -> str:
     return f'__attribute__((section(".nv_fatbin"), used, aligned(8))) static unsigned char code[] = {{{numbers}}};\n'
 
 
-def make(name: str, version: str, tag: str, files: Mapping[str, bytes], *lines: str) -> Wheel:
-    """A wheel with these files and lines of metadata."""
+def make_wheel(name: str, version: str, tag: str, files: Mapping[str, bytes], *lines: str) -> Wheel:
+    """Returns a wheel with these files and lines of metadata."""
     stem = f"{name.replace('-', '_')}-{version}"
     metadata = "".join(
         f"{line}\n" for line in ("Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *lines)
     )
     info = f"{stem}.dist-info"
-    about = f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: false\nTag: {tag}\n"
-    whole = {**files, f"{info}/METADATA": metadata.encode(), f"{info}/WHEEL": about.encode()}
-    record = "".join(f"{path},,\n" for path in (*whole, f"{info}/RECORD"))
-    return _zipped(name, version, f"{stem}-{tag}.whl", {**whole, f"{info}/RECORD": record.encode()}, metadata)
+    wheel_file = f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: false\nTag: {tag}\n"
+    all_files = {**files, f"{info}/METADATA": metadata.encode(), f"{info}/WHEEL": wheel_file.encode()}
+    record = "".join(f"{path},,\n" for path in (*all_files, f"{info}/RECORD"))
+    return _zipped(name, version, f"{stem}-{tag}.whl", {**all_files, f"{info}/RECORD": record.encode()}, metadata)
 
 
 def _zipped(name: str, version: str, file: str, files: Mapping[str, bytes], metadata: str) -> Wheel:
@@ -108,7 +108,7 @@ def _zipped(name: str, version: str, file: str, files: Mapping[str, bytes], meta
 
 
 def wheels(folder: Path) -> list[Wheel]:
-    """Everything that a refresh of the small matrix asks for."""
+    """Returns every wheel that a refresh of the small matrix downloads."""
     nvrtc = {
         "nvidia/cu13/lib/libnvrtc.so.13": library(folder, "libnvrtc.so.13", _NVRTC),
         "nvidia/cu13/lib/libnvrtc-builtins.so.13.5": library(folder, "libnvrtc-builtins.so.13.5", "int builtins;"),
@@ -116,44 +116,47 @@ def wheels(folder: Path) -> list[Wheel]:
     cudart = {"nvidia/cu13/lib/libcudart.so.13": library(folder, "libcudart.so.13", _CUDART, "-ldl")}
     module = library(folder, "core.so", gpu_code(75, 80, 90))
     cupy = {"cupy/cuda/compiler.py": _COMPILER.encode(), "cupy/core.cpython-311-x86_64-linux-gnu.so": module}
-    needs = ("Requires-Python: >=3.10", "Requires-Dist: numpy<2.6,>=2.0")
-    anyone = f"py3-none-{LINUX}"
+    requirements = ("Requires-Python: >=3.10", "Requires-Dist: numpy<2.6,>=2.0")
+    any_python = f"py3-none-{LINUX}"
     return [
-        *(make("cupy-cuda13x", release, f"cp311-cp311-{LINUX}", cupy, *needs) for release in ("14.1.1", "14.2.0")),
-        make("nvidia-cuda-nvrtc", "13.5.37", anyone, nvrtc),
-        make("nvidia-cuda-nvrtc", "13.4.92", anyone, {}),
-        make("nvidia-cuda-nvrtc-cu12", "12.9.86", anyone, {}),
-        make("nvidia-cuda-nvrtc-cu11", "11.8.89", anyone, {}),
-        make("nvidia-cuda-runtime", "13.5.40", anyone, cudart),
-        make("cuda-toolkit", "13.5.0", "py3-none-any", {}),
+        *(
+            make_wheel("cupy-cuda13x", release, f"cp311-cp311-{LINUX}", cupy, *requirements)
+            for release in ("14.1.1", "14.2.0")
+        ),
+        make_wheel("nvidia-cuda-nvrtc", "13.5.37", any_python, nvrtc),
+        make_wheel("nvidia-cuda-nvrtc", "13.4.92", any_python, {}),
+        make_wheel("nvidia-cuda-nvrtc-cu12", "12.9.86", any_python, {}),
+        make_wheel("nvidia-cuda-nvrtc-cu11", "11.8.89", any_python, {}),
+        make_wheel("nvidia-cuda-runtime", "13.5.40", any_python, cudart),
+        make_wheel("cuda-toolkit", "13.5.0", "py3-none-any", {}),
     ]
 
 
 @dataclass
 class LocalIndex:
-    """The index.
+    """A package index with faults that a test sets.
 
     Attributes:
-        files: by their names.
-        held: a part of the name of a file that is held up.
-        gone: every answer is an error.
-        gone_after_hold: from the file that was held up on, every answer is an error.
-        yanked: reasons, by ``name==version``; True for one without.
+        files: the wheels, by file name.
+        delayed: part of the name of a file whose download waits for ``release``.
+        down: whether every answer is an error.
+        down_after_delay: whether every answer after the delayed file is an error.
+        yanked: the reasons, by ``name==version``; True for no reason.
     """
 
     files: Mapping[str, Wheel]
-    held: str | None = None
-    gone: bool = False
-    gone_after_hold: bool = False
+    delayed: str | None = None
+    down: bool = False
+    down_after_delay: bool = False
     yanked: dict[str, str | bool] = field(default_factory=dict)
     reached: threading.Event = field(default_factory=threading.Event)
     release: threading.Event = field(default_factory=threading.Event)
     address: str = ""
 
     def page(self, name: str) -> bytes | None:
-        """The list of a project's files, as JSON."""
-        found = [wheel for wheel in self.files.values() if wheel.name == name]
-        if not found:
+        """Returns the list of a project's files, as JSON."""
+        wheels = [wheel for wheel in self.files.values() if wheel.name == name]
+        if not wheels:
             return None
         entries = [
             {
@@ -165,29 +168,29 @@ class LocalIndex:
                 "core-metadata": {"sha256": hashlib.sha256(wheel.metadata.encode()).hexdigest()},
                 "yanked": self.yanked.get(f"{wheel.name}=={wheel.version}", False),
             }
-            for wheel in found
+            for wheel in wheels
         ]
-        versions = [wheel.version for wheel in found]
-        told = {"meta": {"api-version": "1.1"}, "name": name, "versions": versions, "files": entries}
-        return json.dumps(told).encode()
+        versions = [wheel.version for wheel in wheels]
+        project = {"meta": {"api-version": "1.1"}, "name": name, "versions": versions, "files": entries}
+        return json.dumps(project).encode()
 
     def file(self, name: str) -> bytes | None:
-        """A wheel, or its metadata."""
+        """Returns a wheel, or its metadata."""
         wheel = self.files.get(name.removesuffix(".metadata"))
         if wheel is None:
             return None
         if name.endswith(".metadata"):
             return wheel.metadata.encode()
-        if self.held is not None and self.held in name:
+        if self.delayed is not None and self.delayed in name:
             self.reached.set()
             self.release.wait(120)
-            self.gone = self.gone or self.gone_after_hold
+            self.down = self.down or self.down_after_delay
         return wheel.data
 
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, *_: object) -> None:
-        """Whoever asked was killed: that is what is tested."""
+        """Ignores clients that tests kill."""
 
 
 def serve(index: LocalIndex) -> ThreadingHTTPServer:
@@ -197,12 +200,12 @@ def serve(index: LocalIndex) -> ThreadingHTTPServer:
         def do_GET(self) -> None:
             kind, _, name = self.path.strip("/").partition("/")
             data = index.page(name) if kind == "simple" else index.file(name)
-            self.send_response(503 if index.gone else 404 if data is None else 200)
+            self.send_response(503 if index.down else 404 if data is None else 200)
             self.send_header("Content-Type", "application/vnd.pypi.simple.v1+json")
-            self.send_header("Content-Length", str(len(data or b"") if not index.gone else 0))
+            self.send_header("Content-Length", str(len(data or b"") if not index.down else 0))
             self.send_header("Cache-Control", "no-store")
             self.end_headers()
-            if data is not None and not index.gone:
+            if data is not None and not index.down:
                 self.wfile.write(data)
 
         def log_message(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""The newest release of a package that brings CUDA beside CuPy: which one, by which of its files."""
+"""The newest release of a companion, a package that requires CUDA wheels beside CuPy."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from gpuenv.refresh.companions import companion_measurement, newer_companion
 from gpuenv.refresh.package_index import Index, IndexFile, PipIndex, UvIndex
 from gpuenv.refresh.row_edits import RefreshContext
-from tests.refresh.asked import asking
-from tests.refresh.local_index import LocalIndex, Wheel, make
+from tests.refresh.index_clients import index_client
+from tests.refresh.local_index import LocalIndex, Wheel, make_wheel
 from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ TOOLKIT = "Requires-Dist: cuda-toolkit==13.9.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Silent:
-    """Nobody is told how far it is."""
+class NoProgress:
+    """Shows no progress."""
 
     def say(self, text: str) -> None: ...
     def start(self, pieces: int, size: int | None) -> None: ...
@@ -33,30 +33,30 @@ class Silent:
 
 
 def _releases() -> Iterator[Wheel]:
-    """As PyTorch's are: one wheel a Python and system, of which that for Linux alone asks for CUDA."""
+    """Yields wheels like PyTorch's: one a Python and platform, of which only the Linux wheel requires CUDA."""
     for release, pythons in (("97.0.0", ("cp311", "cp314")), ("98.0.0", ("cp311", "cp314")), ("99.0.0", ("cp314",))):
         for python in pythons:
             for platform, lines in ((MAC, ()), ("manylinux_2_28_aarch64", ()), (LINUX, (TOOLKIT,)), ("win_amd64", ())):
-                yield make("torch", release, f"{python}-{python}-{platform}", {}, *lines)
+                yield make_wheel("torch", release, f"{python}-{python}-{platform}", {}, *lines)
 
 
 @pytest.fixture
-def asked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
-    there = LocalIndex({wheel.file: wheel for wheel in _releases()})
-    with asking(request.param, there, tmp_path) as index:
+def package_index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
+    local_index = LocalIndex({wheel.file: wheel for wheel in _releases()})
+    with index_client(request.param, local_index, tmp_path) as index:
         yield index
 
 
-@pytest.mark.parametrize("asked", [UvIndex, PipIndex], indirect=True)
-def test_the_newest_is_found_whichever_python_it_is_for(asked: Index) -> None:
-    assert list(newer_companion("torch", MATRIX, asked)) == ["99.0.0"]
+@pytest.mark.parametrize("package_index", [UvIndex, PipIndex], indirect=True)
+def test_the_newest_companion_is_found_for_any_python(package_index: Index) -> None:
+    assert list(newer_companion("torch", MATRIX, package_index)) == ["99.0.0"]
     rows = tuple(row._replace(versions=">=2.15") if row.distribution == "torch" else row for row in MATRIX.companions)
-    assert list(newer_companion("torch", replace(MATRIX, companions=rows), asked)) == []
+    assert list(newer_companion("torch", replace(MATRIX, companions=rows), package_index)) == []
 
 
-@pytest.mark.parametrize("asked", [UvIndex], indirect=True)
-def test_what_it_asks_for_is_read_from_its_wheel_for_linux(asked: Index, tmp_path: Path) -> None:
-    work = RefreshContext(asked, {}, tmp_path, tmp_path / "tmp", "2026-11-22", Silent(), None, None, ())
+@pytest.mark.parametrize("package_index", [UvIndex], indirect=True)
+def test_requirements_of_a_companion_are_read_from_its_linux_wheel(package_index: Index, tmp_path: Path) -> None:
+    work = RefreshContext(package_index, {}, tmp_path, tmp_path / "tmp", "2026-11-22", NoProgress(), None, None, ())
     for version, python in (("98.0.0", "cp311"), ("99.0.0", "cp314")):
         row = companion_measurement("torch", version, work).run()
         assert f"file: torch-{version}-{python}-{python}-{LINUX}.whl" in row.source
@@ -80,5 +80,5 @@ def test_what_it_asks_for_is_read_from_its_wheel_for_linux(asked: Index, tmp_pat
         ("any", None),
     ],
 )
-def test_the_platform_of_a_file(tag: str, platform: str | None) -> None:
+def test_the_platform_of_a_wheel_is_read_from_its_tag(tag: str, platform: str | None) -> None:
     assert IndexFile(f"torch-1.0-cp311-cp311-{tag}.whl", "").platform == platform

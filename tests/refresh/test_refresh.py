@@ -1,4 +1,4 @@
-"""``matrix refresh``: rows put where they belong, nothing written by half, and the real thing with the real index."""
+"""``matrix refresh``: rows are added in place, failures change nothing, and the real index gives the shipped rows."""
 
 from __future__ import annotations
 
@@ -24,19 +24,21 @@ _OTHER_LINES = [line for line in TEXT.splitlines() if f"cupy: {_NEWEST}" in line
 
 
 def _without_the_newest() -> str:
-    """The newest CuPy of every line and the newest NVRTC are taken out, and what stands on them."""
-    gone = (
+    """Returns the matrix without the newest CuPy of every line, the newest NVRTC and their dependents."""
+    removed = (
         f"{{cupy: {_NEWEST},",
         *(f"{line}-{_NEWEST}:" for line in _LINES),
         "nvrtc-13.5:",
         "{cuda: 13.5,",
     )
-    kept = [line for line in TEXT.splitlines() if not any(mark in line for mark in gone) and line not in _OTHER_LINES]
-    return "\n".join(kept) + "\n"
+    lines = [
+        line for line in TEXT.splitlines() if not any(mark in line for mark in removed) and line not in _OTHER_LINES
+    ]
+    return "\n".join(lines) + "\n"
 
 
-def _taken_out() -> tuple[NewRow, ...]:
-    """The rows of that text as a refresh would bring them."""
+def _removed_rows() -> tuple[NewRow, ...]:
+    """Returns the removed rows as a refresh adds them."""
     rows = []
     for line, table in _LINES.items():
         key = f"{line}-{_NEWEST}"
@@ -48,24 +50,24 @@ def _taken_out() -> tuple[NewRow, ...]:
     return (*rows, NewRow("CUDA 13.5", "nvrtc-13.5", source, row, "cuda_minors", "13.5", None))
 
 
-def test_rows_are_put_back_where_they_stood() -> None:
-    again = with_additions(_without_the_newest(), Additions(_taken_out()), load(data_path("matrix.yaml")).revision)
+def test_removed_rows_are_added_back_in_place() -> None:
+    again = with_additions(_without_the_newest(), Additions(_removed_rows()), load(data_path("matrix.yaml")).revision)
     assert again == "\n".join(line for line in TEXT.splitlines() if line not in _OTHER_LINES) + "\n"
     parse(again, "m.yaml")
 
 
-def test_a_toolkit_that_has_come_is_marked() -> None:
+def test_a_newly_available_toolkit_is_marked() -> None:
     before = TEXT.replace("ptx: 9.5, toolkit_wheels: 'true'", "ptx: 9.5, toolkit_wheels: 'false'")
     assert before != TEXT
     assert with_additions(before, Additions(toolkits=("13.5",)), load(data_path("matrix.yaml")).revision) == TEXT
 
 
-def test_a_row_without_a_place_is_refused() -> None:
-    stranger = NewRow("cupy-cuda14x 15.0.0", "cupy-cuda14x-15.0.0", "{}", "{}", "wheel_lines", "15.0.0", "cupy-cuda14x")
+def test_a_row_without_a_matching_section_is_refused() -> None:
+    row = NewRow("cupy-cuda14x 15.0.0", "cupy-cuda14x-15.0.0", "{}", "{}", "wheel_lines", "15.0.0", "cupy-cuda14x")
     with pytest.raises(MatrixLayoutError, match="no line cupy-cuda14x"):
-        with_additions(TEXT, Additions((stranger,)), "2026-12-01")
+        with_additions(TEXT, Additions((row,)), "2026-12-01")
     with pytest.raises(MatrixLayoutError, match="no section sources"):
-        with_additions("schema: x\n", Additions(_taken_out()), "2026-12-01")
+        with_additions("schema: x\n", Additions(_removed_rows()), "2026-12-01")
 
 
 @pytest.mark.parametrize(
@@ -76,14 +78,14 @@ def test_a_row_without_a_place_is_refused() -> None:
         ({"a": True, "b": {"c": "null"}}, "{a: 'true', b: {c: 'null'}}"),
     ],
 )
-def test_rows_are_written_in_the_manner_of_the_matrix(values: dict[str, object], text: str) -> None:
+def test_rows_are_written_in_the_style_of_the_matrix(values: dict[str, object], text: str) -> None:
     assert flow_mapping(values) == text
 
 
 def test_the_difference_names_the_machines_that_resolve_differently() -> None:
     before, after = parse(_without_the_newest(), "m.yaml"), load(data_path("matrix.yaml"))
-    told = list(changed_answers(before, after))
-    assert any("cupy-cuda13x[ctk]==14.1.1 -> cupy-cuda13x[ctk]==14.2.0" in text for text in told)
+    changes = list(changed_answers(before, after))
+    assert any("cupy-cuda13x[ctk]==14.1.1 -> cupy-cuda13x[ctk]==14.2.0" in text for text in changes)
     assert list(changed_answers(after, after)) == []
 
 
@@ -93,13 +95,15 @@ def _refresh(*arguments: str | Path, **variables: str) -> subprocess.CompletedPr
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=1800)
 
 
-def test_an_index_that_cannot_be_asked_leaves_the_matrix_as_it_was(tmp_path: Path) -> None:
+def test_an_unreachable_index_leaves_the_matrix_unchanged(tmp_path: Path) -> None:
     matrix = tmp_path / "m.yaml"
     matrix.write_text(_without_the_newest(), encoding="utf-8")
-    done = _refresh("--matrix", matrix, UV_OFFLINE="1", UV_CACHE_DIR=str(tmp_path / "uv"), XDG_CACHE_HOME=str(tmp_path))
-    assert done.returncode == 8
-    assert "the matrix is unchanged" in done.stderr
-    assert "Traceback" not in done.stderr
+    result = _refresh(
+        "--matrix", matrix, UV_OFFLINE="1", UV_CACHE_DIR=str(tmp_path / "uv"), XDG_CACHE_HOME=str(tmp_path)
+    )
+    assert result.returncode == 8
+    assert "the matrix is unchanged" in result.stderr
+    assert "Traceback" not in result.stderr
     assert matrix.read_text(encoding="utf-8") == _without_the_newest()
     assert {path.name for path in tmp_path.iterdir()} <= {"m.yaml", "uv", "gpuenv"}
 
@@ -110,19 +114,19 @@ def test_an_invalid_matrix_is_not_refreshed(tmp_path: Path) -> None:
     assert _refresh("--matrix", matrix, UV_OFFLINE="1").returncode == 6
 
 
-def test_the_users_own_matrix_is_used_where_it_is_newer_and_said(tmp_path: Path) -> None:
-    own = tmp_path / "gpuenv" / "matrix.yaml"
-    own.parent.mkdir()
+def test_a_newer_matrix_of_the_user_is_used_and_reported(tmp_path: Path) -> None:
+    user_matrix = tmp_path / "gpuenv" / "matrix.yaml"
+    user_matrix.parent.mkdir()
     command = [sys.executable, "-m", "gpuenv", "matrix", "check"]
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
     for revision, used in (("2020-01-01", False), ("2999-01-01", True)):
-        own.write_text(re.sub(r"revision: '.*'", f"revision: '{revision}'", TEXT), encoding="utf-8")
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
-        assert (f"your own matrix, {own}" in done.stderr) is used
-        assert (f"revision {revision}" in done.stdout) is used
+        user_matrix.write_text(re.sub(r"revision: '.*'", f"revision: '{revision}'", TEXT), encoding="utf-8")
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
+        assert (f"your own matrix, {user_matrix}" in result.stderr) is used
+        assert (f"revision {revision}" in result.stdout) is used
 
 
-def test_places_of_the_user() -> None:
+def test_user_folders_follow_the_xdg_variables() -> None:
     assert user_data({"XDG_DATA_HOME": "/d", "HOME": "/h"}) == Path("/d/gpuenv")
     assert user_data({"XDG_DATA_HOME": "relative", "HOME": "/h"}) == Path("/h/.local/share/gpuenv")
     assert user_cache({"HOME": "/h"}) == Path("/h/.cache/gpuenv")
@@ -131,16 +135,16 @@ def test_places_of_the_user() -> None:
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_what_was_taken_out_comes_back_as_it_was(tmp_path: Path) -> None:
-    """Downloads about 300 MB, measures, and writes the same rows; then there is nothing left to do."""
+def test_removed_rows_are_measured_as_shipped(tmp_path: Path) -> None:
+    """Downloads about 300 MB; a second refresh finds nothing new."""
     matrix = tmp_path / "m.yaml"
     matrix.write_text(_without_the_newest(), encoding="utf-8")
-    done = _refresh("--matrix", matrix, XDG_CACHE_HOME=str(tmp_path))
-    assert done.returncode == 0, done.stderr
-    # The day is another one, and a second reading by NVIDIA's own tool is noted where there was one.
+    result = _refresh("--matrix", matrix, XDG_CACHE_HOME=str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    # The date differs, and some shipped rows note a cross-check with cuobjdump.
     undated = re.compile(r"(seen: |revision: ')\d{4}-\d\d-\d\d|, note: GPU code also read by cuobjdump")
-    wanted = "\n".join(line for line in TEXT.splitlines() if line not in _OTHER_LINES) + "\n"
-    assert undated.sub("", matrix.read_text(encoding="utf-8")) == undated.sub("", wanted)
-    assert "-> cupy-cuda13x[ctk]==" in done.stdout
+    expected = "\n".join(line for line in TEXT.splitlines() if line not in _OTHER_LINES) + "\n"
+    assert undated.sub("", matrix.read_text(encoding="utf-8")) == undated.sub("", expected)
+    assert "-> cupy-cuda13x[ctk]==" in result.stdout
     again = _refresh("--matrix", matrix, XDG_CACHE_HOME=str(tmp_path))
     assert "is up to date" in again.stdout

@@ -1,8 +1,8 @@
-"""The shipped rows measured a second time, in other ways than they were measured at first: no contradiction.
+"""The shipped rows measured a second time, by other methods.
 
-NVRTC is not asked for its list: it is made to compile for every capability that any row knows, and for those alone of
-its own row may it succeed. GPU code is found by its magic number anywhere in a file, without the file's sections.
-Symbol versions are those that readelf tells. What the extras bring is what uv resolves. Some gigabytes are downloaded.
+NVRTC compiles for every capability of any row, and must succeed for exactly those of its row. GPU code is found by its
+magic number anywhere in a file. Symbol versions come from readelf, and the packages of extras from uv. Downloads some
+gigabytes.
 """
 
 from __future__ import annotations
@@ -58,36 +58,46 @@ print(json.dumps(done))
 
 def _uv(*words: str | Path) -> None:
     command = [sys.executable, "-m", "uv", *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200)
+    assert result.returncode == 0, result.stderr
 
 
 def _unpacked(requirement: str, digest: str, folder: Path, platform: str = "x86_64-manylinux_2_28") -> Path:
-    """The very file that the matrix names: any other one has another digest."""
-    wanted = folder / "wanted.txt"
-    wanted.write_text(f"{requirement} --hash=sha256:{digest}\n", encoding="utf-8")
-    where = ("--python-version", "3.11", "--python-platform", platform, "--only-binary", ":all:", "--no-deps")
-    _uv("pip", "install", "--quiet", "--require-hashes", *where, "--target", folder / "u", "--requirements", wanted)
+    """Installs the file with the digest that the matrix names."""
+    requirements = folder / "requirements.txt"
+    requirements.write_text(f"{requirement} --hash=sha256:{digest}\n", encoding="utf-8")
+    options = ("--python-version", "3.11", "--python-platform", platform, "--only-binary", ":all:", "--no-deps")
+    _uv(
+        "pip",
+        "install",
+        "--quiet",
+        "--require-hashes",
+        *options,
+        "--target",
+        folder / "u",
+        "--requirements",
+        requirements,
+    )
     return folder / "u"
 
 
-def _proof(source: str) -> tuple[str, str]:
-    """The pinned requirement and the digest of the file that a row was read from."""
-    told = MATRIX.sources[source]
-    name, version = (told.file or "").split("-")[:2]
-    return f"{name.replace('_', '-')}=={version}", told.sha256 or ""
+def _source_file(source: str) -> tuple[str, str]:
+    """Returns the pinned requirement and the digest of the file that a row was read from."""
+    source_row = MATRIX.sources[source]
+    name, version = (source_row.file or "").split("-")[:2]
+    return f"{name.replace('_', '-')}=={version}", source_row.sha256 or ""
 
 
 @pytest.mark.parametrize("minor", MEASURED, ids=lambda row: str(row.cuda))
 def test_nvrtc_compiles_for_exactly_the_capabilities_of_its_row(minor: CudaMinor, tmp_path: Path) -> None:
-    folder = _unpacked(*_proof(minor.source), tmp_path)
+    folder = _unpacked(*_source_file(minor.source), tmp_path)
     (compiler,) = [path for path in folder.rglob("libnvrtc.so*") if ".alt." not in path.name]
     (builtins,) = [path for path in folder.rglob("libnvrtc-builtins.so*") if ".alt." not in path.name]
-    every = sorted({str(c).replace(".", "") for row in MATRIX.cuda_minors for c in row.capabilities})
-    command = [sys.executable, "-I", "-c", _COMPILE, str(compiler), str(builtins), *every]
-    done = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, timeout=600).stdout)
-    assert set(done) == {str(capability).replace(".", "") for capability in minor.capabilities}
-    assert set(done.values()) == {minor.ptx}
+    architectures = sorted({str(c).replace(".", "") for row in MATRIX.cuda_minors for c in row.capabilities})
+    command = [sys.executable, "-I", "-c", _COMPILE, str(compiler), str(builtins), *architectures]
+    compiled = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, timeout=600).stdout)
+    assert set(compiled) == {str(capability).replace(".", "") for capability in minor.capabilities}
+    assert set(compiled.values()) == {minor.ptx}
     assert (_soname(compiler), _soname(builtins)) == (minor.soname, minor.builtins)
     assert minor.libc is not None
     assert _symbols(folder, "GLIBC") <= Version(f"{minor.libc.major}.{minor.libc.minor}")
@@ -97,63 +107,63 @@ _FREE = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).cudaFree(None))"
 
 
 @pytest.mark.parametrize("minor", [row for row in MEASURED if row.cudart], ids=lambda row: str(row.cuda))
-def test_a_cudart_refuses_the_level_below_its_row_and_accepts_that_of_its_row(minor: CudaMinor, tmp_path: Path) -> None:
-    """By another call than the one that was measured with."""
+def test_a_cudart_accepts_the_driver_level_of_its_row_but_none_below(minor: CudaMinor, tmp_path: Path) -> None:
+    """Tested with another call than the first measurement."""
     ((file, digest),) = MATRIX.sources[minor.source].also.items()
     name, version = file.split("-")[:2]
     folder = _unpacked(f"{name.replace('_', '-')}=={version}", digest, tmp_path)
     (runtime,) = folder.rglob("libcudart.so.*")
     assert minor.cudart is not None
     assert compile_stub(tmp_path, os.environ)
-    told = []
+    codes = []
     for level in (minor.cudart.major * 1000 - 10, minor.cudart.major * 1000 + minor.cudart.minor * 10):
-        where = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "GPUENV_CUDA_LEVEL": str(level)}
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path), "GPUENV_CUDA_LEVEL": str(level)}
         command = [sys.executable, "-I", "-c", _FREE, str(runtime)]
-        done = subprocess.run(command, env=where, capture_output=True, text=True, check=True, timeout=120)
-        told.append(int(done.stdout))
-    assert told == [35, 100]  # cudaErrorInsufficientDriver, cudaErrorNoDevice
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
+        codes.append(int(result.stdout))
+    assert codes == [35, 100]  # cudaErrorInsufficientDriver, cudaErrorNoDevice
 
 
 def _soname(path: Path) -> str:
     readelf = shutil.which("readelf") or pytest.skip("no readelf")
-    done = subprocess.run([readelf, "-W", "-d", path], capture_output=True, text=True, check=True, timeout=120)
-    (name,) = re.findall(r"\(SONAME\) .*\[(\S+)\]", done.stdout)
+    result = subprocess.run([readelf, "-W", "-d", path], capture_output=True, text=True, check=True, timeout=120)
+    (name,) = re.findall(r"\(SONAME\) .*\[(\S+)\]", result.stdout)
     return str(name)
 
 
 def _codes(folder: Path) -> tuple[set[str], set[str]]:
-    """SASS and PTX of every library, found by the magic number of their containers."""
+    """Returns SASS and PTX of every library, found by the magic number of their containers."""
     sass: set[str] = set()
     ptx: set[str] = set()
     for path in (*folder.rglob("*.so"), *folder.rglob("*.pyd")):
         data = path.read_bytes()
-        for found in re.finditer(rb"\x50\xed\x55\xba\x01\x00\x10\x00", data):
-            place, end = found.start() + 16, found.start() + 16 + struct.unpack_from("<Q", data, found.start() + 8)[0]
-            while place < end:
-                kind, _, header, size = struct.unpack_from("<HHIQ", data, place)
+        for match in re.finditer(rb"\x50\xed\x55\xba\x01\x00\x10\x00", data):
+            offset, end = match.start() + 16, match.start() + 16 + struct.unpack_from("<Q", data, match.start() + 8)[0]
+            while offset < end:
+                kind, _, header, size = struct.unpack_from("<HHIQ", data, offset)
                 arch, flags = (
-                    struct.unpack_from("<I", data, place + 28)[0],
-                    struct.unpack_from("<Q", data, place + 40)[0],
+                    struct.unpack_from("<I", data, offset + 28)[0],
+                    struct.unpack_from("<Q", data, offset + 40)[0],
                 )
                 suffix = {0x1: "a", 0x2: "f"}.get(flags >> 20 & 0x3, "")
                 (sass if kind == 2 else ptx).add(f"{arch // 10}.{arch % 10}{suffix}")
-                place += header + size
+                offset += header + size
     return sass, ptx
 
 
 def _symbols(folder: Path, kind: str) -> Version:
-    """The newest symbol version of a library that some file needs."""
+    """Returns the newest symbol version that any file requires."""
     readelf = shutil.which("readelf") or pytest.skip("no readelf")
-    found = {"0"}
+    versions = {"0"}
     for path in folder.rglob("*.so*"):
-        done = subprocess.run([readelf, "-W", "-V", path], capture_output=True, text=True, check=True, timeout=120)
-        found |= set(re.findall(rf"Name: {kind}_([\d.]+) ", done.stdout))
-    return max(map(Version, found))
+        result = subprocess.run([readelf, "-W", "-V", path], capture_output=True, text=True, check=True, timeout=120)
+        versions |= set(re.findall(rf"Name: {kind}_([\d.]+) ", result.stdout))
+    return max(map(Version, versions))
 
 
 @pytest.mark.parametrize(("line", "release"), LATEST, ids=lambda row: getattr(row, "name", getattr(row, "cupy", "")))
-def test_a_wheel_is_what_its_row_says(line: WheelLine, release: Release, tmp_path: Path) -> None:
-    requirement, digest = _proof(release.source)
+def test_a_wheel_agrees_with_its_row(line: WheelLine, release: Release, tmp_path: Path) -> None:
+    requirement, digest = _source_file(release.source)
     assert requirement == f"{line.name}=={release.cupy}"
     folder = _unpacked(requirement, digest, tmp_path)
     row = release.platforms["linux-x86_64"]
@@ -166,8 +176,8 @@ def test_a_wheel_is_what_its_row_says(line: WheelLine, release: Release, tmp_pat
     (metadata,) = folder.glob("cupy*.dist-info/METADATA")
     text = metadata.read_text(encoding="utf-8")
     assert f"Requires-Python: {release.requires_python}" in text
-    told = re.findall(r"^Requires-Dist: numpy ?\(?([^\s;)]*)\)?$", text, re.MULTILINE)
-    assert [set(entry.split(",")) for entry in told] == [set(release.numpy.split(","))]
+    numpy_requirements = re.findall(r"^Requires-Dist: numpy ?\(?([^\s;)]*)\)?$", text, re.MULTILINE)
+    assert [set(entry.split(",")) for entry in numpy_requirements] == [set(release.numpy.split(","))]
     for extra in release.extras.values():
         assert f"Requires-Dist: {extra.requirement}" in text.replace("cuda-toolkit [", "cuda-toolkit[")
 
@@ -188,22 +198,22 @@ ELSEWHERE = [
 @pytest.mark.parametrize(
     ("line", "release", "platform"), ELSEWHERE, ids=lambda row: getattr(row, "name", getattr(row, "cupy", row))
 )
-def test_the_code_for_other_platforms_is_what_the_row_says(
+def test_gpu_code_for_other_platforms_agrees_with_the_row(
     line: WheelLine, release: Release, platform: str, tmp_path: Path
 ) -> None:
     row = release.platforms[platform]
-    ending = row.tag.rsplit("_", 1)[-1] if platform.startswith("linux") else row.tag
-    (digest,) = {sha for file, sha in MATRIX.sources[release.source].also.items() if file.endswith(f"{ending}.whl")}
+    suffix = row.tag.rsplit("_", 1)[-1] if platform.startswith("linux") else row.tag
+    (digest,) = {sha for file, sha in MATRIX.sources[release.source].also.items() if file.endswith(f"{suffix}.whl")}
     folder = _unpacked(f"{line.name}=={release.cupy}", digest, tmp_path, _UV_PLATFORMS[platform])
     assert _codes(folder) == (set(row.sass or ()), set(row.ptx))
 
 
-def test_cuobjdump_finds_the_same_code_as_we_do(tmp_path: Path) -> None:
-    """NVIDIA's own program, from its own wheel, where the code is new enough for it."""
+def test_cuobjdump_finds_the_same_gpu_code(tmp_path: Path) -> None:
+    """cuobjdump, installed from its wheel, reads only recent GPU code."""
     _uv("pip", "install", "--quiet", "--no-deps", "--target", tmp_path / "tool", "nvidia-cuda-cuobjdump")
     (program,) = [path for path in (tmp_path / "tool").rglob("cuobjdump") if path.is_file()]
     release = next(row for line in MATRIX.wheel_lines if line.name == "cupy-cuda13x" for row in line.releases)
-    codes = read_binaries(_unpacked(*_proof(release.source), tmp_path)).by_file
+    codes = read_binaries(_unpacked(*_source_file(release.source), tmp_path)).by_file
     assert len(codes) == 3
     assert cross_check(program, codes, os.environ) == CrossCheck()
     (path, code), *_ = codes.items()
@@ -212,7 +222,7 @@ def test_cuobjdump_finds_the_same_code_as_we_do(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("line", "release"), EXTRAS, ids=lambda row: getattr(row, "name", getattr(row, "cupy", "")))
-def test_what_an_extra_brings_is_of_its_major_and_of_minors_that_are_known(line: WheelLine, release: Release) -> None:
+def test_an_extra_resolves_to_a_known_toolkit_of_its_major(line: WheelLine, release: Release) -> None:
     plan = plan_with_uv(f"{line.name}[ctk]=={release.cupy}", python="3.12")
     toolkit = Version(plan["cuda-toolkit"])
     offered = {str(row.cuda) for row in MATRIX.cuda_minors if row.toolkit_wheels}

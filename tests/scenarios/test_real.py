@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import PROGRAM
-from tests.install.standins import run
+from tests.install.sandbox import run
 from tests.scenarios.real import REAL, RealScenario
 from tests.support.target import metadata_wheel
 

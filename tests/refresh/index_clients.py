@@ -1,4 +1,4 @@
-"""The two installers, with an index of this machine's own behind them."""
+"""Clients of a local package index: uv and pip."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gpuenv.refresh.package_index import PipIndex, UvIndex
-from tests.refresh.bench import of_a_user
 from tests.refresh.local_index import LocalIndex, serve
+from tests.refresh.workspace import user_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def asking(kind: type[UvIndex | PipIndex], there: LocalIndex, folder: Path) -> Iterator[UvIndex | PipIndex]:
-    """One of them, while the index is served."""
-    server = serve(there)
+def index_client(kind: type[UvIndex | PipIndex], index: LocalIndex, folder: Path) -> Iterator[UvIndex | PipIndex]:
+    """Serves an index and yields a client of it."""
+    server = serve(index)
     scratch = folder / "tmp"
     scratch.mkdir()
     program = (sys.executable, "-m", "uv" if kind is UvIndex else "pip")
     try:
-        yield kind(program, of_a_user(there.address, folder), scratch)
+        yield kind(program, user_environment(index.address, folder), scratch)
     finally:
         server.shutdown()
         server.server_close()

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 SITE = "lib/python3.12/site-packages"
 
 
-def laid_out(folder: Path, line: str) -> tuple[Path, Scheme]:
-    """A stage with one distribution, whose RECORD has this line too, and the environment that it is for."""
+def write_stage(folder: Path, line: str) -> tuple[Path, Scheme]:
+    """Writes a stage with one distribution, whose RECORD has this line too, and returns its target scheme as well."""
     stage, root = folder / "stage", folder / "venv"
     metadata = stage / SITE / "cupy_cuda12x-14.2.0.dist-info"
     metadata.mkdir(parents=True)
@@ -31,15 +31,15 @@ def laid_out(folder: Path, line: str) -> tuple[Path, Scheme]:
     "line",
     ["../../../../escaped.txt", "../../../../../escaped.txt", "cupy/../../../../../escaped.txt", "/escaped.txt"],
 )
-def test_a_file_that_belongs_outside_of_the_environment_is_refused(tmp_path: Path, line: str) -> None:
+def test_a_file_outside_the_environment_is_refused(tmp_path: Path, line: str) -> None:
     (tmp_path / "escaped.txt").write_text("out\n")
-    stage, scheme = laid_out(tmp_path, line)
+    stage, scheme = write_stage(tmp_path, line)
     with pytest.raises(InstallFailed, match="names a path outside of the environment"):
         read_stage(stage, scheme)
 
 
-def test_a_program_of_the_environment_is_none_of_those(tmp_path: Path) -> None:
-    stage, scheme = laid_out(tmp_path, "../../../bin/cupy-tool")
+def test_a_script_in_the_bin_folder_is_accepted(tmp_path: Path) -> None:
+    stage, scheme = write_stage(tmp_path, "../../../bin/cupy-tool")
     (stage / "bin").mkdir()
     (stage / "bin/cupy-tool").write_text("#!/bin/sh\n")
     assert "bin/cupy-tool" in [file.place for file in read_stage(stage, scheme).files]

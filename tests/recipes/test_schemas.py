@@ -1,4 +1,4 @@
-"""The recipes are valid by the services' published schemas, and all of them are told of."""
+"""The recipes conform to the published schemas of their services, and the README lists all of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.recipes.reading import RECIPES, read, text
+from tests.recipes.recipe_files import RECIPES, read_text, read_yaml
 
 
 @pytest.mark.parametrize(
@@ -25,30 +25,30 @@ from tests.recipes.reading import RECIPES, read, text
         ("compose-spec", "compose/compose.yaml"),
     ],
 )
-def test_a_recipe_is_valid_by_its_service_s_schema(schema: str, path: str) -> None:
+def test_a_recipe_conforms_to_the_schema_of_its_service(schema: str, path: str) -> None:
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", str(RECIPES / path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.network
-def test_the_hook_is_valid_by_pre_commit_itself() -> None:
+def test_pre_commit_accepts_the_hook() -> None:
     path = RECIPES / "pre-commit/pre-commit-config.yaml"
     command = [str(Path(sys.executable).with_name("uv")), "tool", "run", "pre-commit", "validate-config", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("path", ["kubernetes/pod.yaml", "kubernetes/job.yaml"])
-def test_a_manifest_is_valid_by_the_schema_of_kubernetes(path: str) -> None:
+def test_a_manifest_conforms_to_the_schema_of_kubernetes(path: str) -> None:
     schema = Path(__file__).with_name("schemas") / "kubernetes-1.37-pod-job.json"
     validator = Draft202012Validator(json.loads(schema.read_text(encoding="utf-8")))
-    manifest = read(path)
+    manifest = read_yaml(path)
     validator.validate(manifest)
     manifest["spec"]["initContainerz"] = []
-    assert not validator.is_valid(manifest), "a slip is refused"
+    assert not validator.is_valid(manifest), "a misspelled key is refused"
 
 
-def test_every_recipe_is_in_the_table() -> None:
+def test_the_readme_lists_every_recipe() -> None:
     files = {p.relative_to(RECIPES).as_posix() for p in RECIPES.rglob("*") if p.is_file()} - {"README.md"}
-    assert files == set(re.findall(r"`([\w-]+/[\w.-]+)`", text("README.md")))
+    assert files == set(re.findall(r"`([\w-]+/[\w.-]+)`", read_text("README.md")))

@@ -16,7 +16,7 @@ from gpuenv.probe.context import script
 from tests.probe.pythons import python
 
 NEW, OLD = "14.2.0", "13.6.0"
-# What a RECORD may say of the files there: part.py has 5 bytes, "odd, part.py" 3, gone.py is none.
+# Possible contents of RECORD: part.py has 5 bytes, "odd, part.py" has 3, gone.py does not exist.
 RECORDS = {
     "right": b"tool/part.py,sha256=x,5\n",
     "of another size": b"tool/part.py,sha256=x,6\n",
@@ -42,12 +42,12 @@ for pair in json.load(sys.stdin):
 """
 
 
-def laid(folder: Path, records: tuple[str | None, str | None], newer: int) -> list[str]:
-    """Two metadata of one name in a folder, and the files that they may be of; which of the two came last."""
+def write_pair(folder: Path, records: tuple[str | None, str | None], newer: int) -> list[str]:
+    """Writes two metadata folders of one name and their files; ``newer`` is the index of the newer one."""
     (folder / "tool").mkdir(parents=True)
     (folder / "tool/part.py").write_bytes(b"x = 1")
     (folder / "tool/odd, part.py").write_bytes(b"y=1")
-    found = []
+    folders = []
     for index, (release, record) in enumerate(zip((OLD, NEW), records, strict=True)):
         info = folder / f"tool-{release}.dist-info"
         info.mkdir()
@@ -56,18 +56,20 @@ def laid(folder: Path, records: tuple[str | None, str | None], newer: int) -> li
             (info / "RECORD").write_bytes(RECORDS[record])
         moment = 1_700_000_000 + (100 if index == newer else 0)
         os.utime(info, (moment, moment))
-        found.append(str(info))
-    return found
+        folders.append(str(info))
+    return folders
 
 
 @pytest.mark.parametrize("version", ["2.7", ".".join(map(str, sys.version_info[:2]))])
-def test_the_probe_and_the_installer_take_the_same_one(tmp_path: Path, version: str) -> None:
+def test_the_probe_and_the_installer_pick_the_same_metadata(tmp_path: Path, version: str) -> None:
     records = [*RECORDS, None]
     cases = [(one, other, number % 2) for number, (one, other) in enumerate(product(records, records))]
-    pairs = [laid(tmp_path / str(number), (one, other), newer) for number, (one, other, newer) in enumerate(cases)]
+    pairs = [
+        write_pair(tmp_path / str(number), (one, other), newer) for number, (one, other, newer) in enumerate(cases)
+    ]
     command = [str(python(version)), "-B", "-c", PROBE, script("")]
-    done = subprocess.run(command, input=json.dumps(pairs), capture_output=True, text=True, check=True)
-    probed = [json.loads(line) for line in done.stdout.splitlines()]
+    result = subprocess.run(command, input=json.dumps(pairs), capture_output=True, text=True, check=True)
+    probed = [json.loads(line) for line in result.stdout.splitlines()]
     installed = [read_installed([str(Path(pair[0]).parent)])[0].metadata for pair in pairs]
     differing = [
         (case, Path(one).name, Path(other).name)

@@ -1,4 +1,4 @@
-"""A channel, packages and programs that stand in for conda's."""
+"""A sandbox for conda: a local channel, a conda environment, and stand-ins for conda, mamba and micromamba."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from rattler.index import index_fs
 
 from tests.cli.program import called
-from tests.install.standins import LIMIT, MACHINE, contents
+from tests.install.sandbox import LIMIT, MACHINE, contents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from tests.support.target import CudaLibraries
 
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 FUTURE = "from __future__ import annotations\n"
-# For /bin/sh a command, for Python a text: "#!" allows no space in the path of an interpreter.
-RUN_BY_PYTHON = f"""#!/bin/sh
+# A command for /bin/sh and a string for Python, since "#!" allows no space in the interpreter's path.
+PYTHON_SCRIPT = f"""#!/bin/sh
 '''exec' "{sys.executable}" "$0" "$@"
 ' '''
 from __future__ import annotations"""
@@ -42,8 +42,8 @@ FORMER = {"numpy": "2.1.0", "cuda-version": "13.0", "science": "1.0"}
 
 
 def make_package(channel: Path, name: str, release: str, files: dict[str, str], *depends: str) -> None:
-    """A .tar.bz2 with its index and paths, as conda-build writes them (CEP "Package layout")."""
-    told = {
+    """Writes a .tar.bz2 with its index and paths, as conda-build does (CEP "Package layout")."""
+    index = {
         "name": name,
         "version": release,
         "build": "0",
@@ -64,7 +64,7 @@ def make_package(channel: Path, name: str, release: str, files: dict[str, str], 
     ]
     members = {
         **files,
-        "info/index.json": json.dumps(told),
+        "info/index.json": json.dumps(index),
         "info/paths.json": json.dumps({"paths": paths, "paths_version": 1}),
         "info/files": "".join(f"{path}\n" for path in files),
     }
@@ -77,7 +77,7 @@ def make_package(channel: Path, name: str, release: str, files: dict[str, str], 
 
 
 def distribution(name: str, release: str, **files: str) -> dict[str, str]:
-    """A Python distribution as conda packages have it."""
+    """Returns the files of a Python distribution in a conda package."""
     info = f"{SITE}/{name}-{release}.dist-info"
     head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\n"
     return {f"{info}/METADATA": head, f"{info}/INSTALLER": "conda\n", f"{info}/RECORD": "", **files}
@@ -90,7 +90,7 @@ def cupy(release: str, *, works: bool = True) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Conda:
-    """A channel, an environment with a few packages, and the programs."""
+    """A channel, an environment with a few packages, and the conda programs."""
 
     folder: Path
     prefix: Path
@@ -111,19 +111,19 @@ class Conda:
         return called(arguments, self.environment(**more), LIMIT)
 
     def install(self, *options: str, **more: str) -> tuple[int, Any]:
-        done = self.gpuenv(
+        result = self.gpuenv(
             "install", "--python", self.prefix, "--yes", "--format", "json", "--no-redact", *MACHINE, *options, **more
         )
-        assert done.stdout, done.stderr
-        return done.returncode, json.loads(done.stdout)
+        assert result.stdout, result.stderr
+        return result.returncode, json.loads(result.stdout)
 
     def packages(self) -> dict[str, str]:
         records = (json.loads(path.read_text(encoding="utf-8")) for path in (self.prefix / "conda-meta").glob("*.json"))
         return {record["name"]: record["version"] for record in records}
 
     def files(self) -> Mapping[str, str]:
-        """What it holds beside conda's own records, which say when they were written."""
-        return {path: told for path, told in contents(self.prefix).items() if not path.startswith("conda-meta")}
+        """Returns the files except conda's records, which contain timestamps."""
+        return {path: state for path, state in contents(self.prefix).items() if not path.startswith("conda-meta")}
 
 
 @pytest.fixture
@@ -145,17 +145,17 @@ def conda(tmp_path: Path, cuda_libraries: CudaLibraries) -> Conda:
     for name in ("conda", "mamba", "micromamba"):
         (tmp_path / name).mkdir()
         program = tmp_path / name / name
-        text = (HERE / "conda_program.py").read_text(encoding="utf-8")
-        program.write_text(f"{RUN_BY_PYTHON}\n{text.partition(FUTURE)[2]}", encoding="utf-8")
+        text = (FOLDER / "fake_conda.py").read_text(encoding="utf-8")
+        program.write_text(f"{PYTHON_SCRIPT}\n{text.partition(FUTURE)[2]}", encoding="utf-8")
         program.chmod(0o755)
     prefix = tmp_path / "env"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(prefix)], check=True)
-    made = Conda(tmp_path, prefix, cuda_libraries.of("12.9"))
+    sandbox = Conda(tmp_path, prefix, cuda_libraries.of("12.9"))
     (prefix / "conda-meta").mkdir()
     specs = [f"{name}={release}" for name, release in FORMER.items()]
     install = ["conda", "install", f"--prefix={prefix}", "--yes", "--json", "--channel=conda-forge", *specs]
     subprocess.run(
-        install, env=made.environment(), check=True, capture_output=True, executable=tmp_path / "conda/conda"
+        install, env=sandbox.environment(), check=True, capture_output=True, executable=tmp_path / "conda/conda"
     )
-    assert made.packages() == FORMER
-    return made
+    assert sandbox.packages() == FORMER
+    return sandbox

@@ -1,7 +1,7 @@
-"""A small package set that stands in for CuPy's, behind a local index; and what a target holds, byte for byte.
+"""A sandbox for installs: a local package index, a cache and virtual environments, compared file by file.
 
-The stand-ins have the names, versions, extras and needs of the real ones and a few small files each: what is tested
-here is how they come and go. The real ones are in tests/install/test_real_packages.py.
+The index serves small stand-ins with the names, versions, extras and requirements of the real packages, which
+tests/install/test_real_packages.py installs.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ LIMIT = 120.0
 
 
 class Index:
-    """A package index over HTTP; what it does wrong is what a test sets.
+    """A package index over HTTP, with faults that a test sets.
 
     Attributes:
-        instead: what is given for a wheel, by its file name.
-        asked: the paths that were asked for, in order.
+        replacements: the content served for a wheel, by its file name.
+        requests: the requested paths, in order.
     """
 
     def __init__(self, folder: Path, packages: Iterable[Package] = SET) -> None:
         self.folder = folder
-        self.instead: dict[str, bytes] = {}
-        self.asked: list[str] = []
+        self.replacements: dict[str, bytes] = {}
+        self.requests: list[str] = []
         self.authorization: list[str] = []
         (folder / "files").mkdir(parents=True)
         self.wheels = [make_wheel(folder / "files", package) for package in packages]
@@ -51,8 +51,8 @@ class Index:
         for name in names:
             page = folder / "simple" / name / "index.html"
             page.parent.mkdir(parents=True)
-            own = [wheel for wheel in self.wheels if wheel.name.startswith(f"{name.replace('-', '_')}-")]
-            page.write_text("".join(map(self._link, own)), encoding="utf-8")
+            matching = [wheel for wheel in self.wheels if wheel.name.startswith(f"{name.replace('-', '_')}-")]
+            page.write_text("".join(map(self._link, matching)), encoding="utf-8")
         handler = partial(_Handler, self)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -72,23 +72,23 @@ class Index:
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    """Serves a folder, and its faults."""
+    """Serves a folder, with the index's faults."""
 
-    def __init__(self, index: Index, *arguments: Any) -> None:  # noqa: ANN401 - the server's own
+    def __init__(self, index: Index, *arguments: Any) -> None:  # noqa: ANN401 - as the server passes them
         self._index = index
         super().__init__(*arguments, directory=str(index.folder))
 
     def do_GET(self) -> None:
         name = self.path.rsplit("/", 1)[-1]
-        self._index.asked.append(self.path)
+        self._index.requests.append(self.path)
         self._index.authorization.append(self.headers.get("Authorization", ""))
-        content = self._index.instead.get(name)
+        content = self._index.replacements.get(name)
         if content is None:
             super().do_GET()
             return
-        whole = max(len(content), (self._index.folder / "files" / name).stat().st_size)
+        full_size = max(len(content), (self._index.folder / "files" / name).stat().st_size)
         self.send_response(200)
-        self.send_header("Content-Length", str(whole if len(content) < whole // 2 + 1 else len(content)))
+        self.send_header("Content-Length", str(full_size if len(content) < full_size // 2 + 1 else len(content)))
         self.end_headers()
         self.wfile.write(content)
         self.close_connection = True
@@ -98,13 +98,13 @@ class _Handler(SimpleHTTPRequestHandler):
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """Where installs are tried.
+class Sandbox:
+    """A package index, a cache and libraries for installs into new environments.
 
     Attributes:
-        index: a package index.
-        folder: of the test's own, with a cache in it.
-        libraries: the libraries that a loader finds.
+        index: the package index.
+        folder: the folder of the environments and the cache.
+        libraries: the libraries that the loader finds.
         python: the interpreter that runs gpuenv.
     """
 
@@ -114,7 +114,7 @@ class Ground:
     python: str | Path = sys.executable
 
     def environment(self, **more: str) -> dict[str, str]:
-        """The variables of every call: nothing of the machine's own configuration."""
+        """Returns the variables of every call, without the machine's own configuration."""
         return {
             "PATH": os.defpath,
             "LC_ALL": "C.UTF-8",
@@ -132,7 +132,7 @@ class Ground:
         }
 
     def target(self, name: str, *packages: str, python: str = sys.executable, pip: bool = False) -> Path:
-        """A new virtual environment that holds these packages, each installed for itself so that lines can meet."""
+        """Creates a virtual environment with these packages, each installed alone so that CuPy lines can coexist."""
         folder = self.folder / name
         bundled = _bundled_pip() if pip else None
         options = [] if pip and bundled is None else ["--without-pip"]
@@ -141,8 +141,8 @@ class Ground:
             self.add(folder, package)
         return folder
 
-    def home_of_gpuenv(self, *, pip: bool) -> Path:
-        """An interpreter with gpuenv and all that it needs, and with a pip of its own or without one."""
+    def gpuenv_interpreter(self, *, pip: bool) -> Path:
+        """Creates an environment with gpuenv and its dependencies, with or without pip, and returns its interpreter."""
         folder = self.folder / "gpuenv"
         run([sys.executable, "-m", "venv", "--without-pip", str(folder)], self.environment())
         (site,) = folder.glob("lib/python*/site-packages")
@@ -156,66 +156,66 @@ class Ground:
         return folder / "bin/python"
 
     def add(self, target: Path, *packages: str) -> None:
-        """Installs with bare uv."""
+        """Installs packages with bare uv."""
         command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--python"]
         run([*command, str(target / "bin/python"), *packages], self.environment())
 
     def gpuenv(self, *arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
-        """One call of the program; no traceback reaches the user."""
-        done = called(arguments, self.environment(**more), LIMIT, python=self.python)
-        assert done.returncode != 70, done.stderr
-        return done
+        """Runs gpuenv, which must not crash."""
+        result = called(arguments, self.environment(**more), LIMIT, python=self.python)
+        assert result.returncode != 70, result.stderr
+        return result
 
     def install(self, target: Path, *options: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
-        """``gpuenv install --yes`` for a machine whose driver and GPU are told."""
+        """Runs ``gpuenv install --yes`` for an assumed driver and GPU."""
         return self.gpuenv("install", "--python", target, "--yes", *MACHINE, *options, **more)
 
 
 def _bundled_pip() -> str | None:
-    """The wheel that Python itself brings: uv installs it in a moment, ensurepip takes seconds."""
+    """Returns the pip wheel shipped with Python, which uv installs faster than ensurepip does."""
     wheels = sorted((Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl"))
     return str(wheels[-1]) if wheels else None
 
 
 def run(command: list[str], environment: Mapping[str, str]) -> str:
-    done = subprocess.run(command, env=dict(environment), capture_output=True, text=True, check=False, timeout=LIMIT)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    result = subprocess.run(command, env=dict(environment), capture_output=True, text=True, check=False, timeout=LIMIT)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 def contents(target: Path) -> dict[str, str]:
-    """Every file, link and folder of an environment with its mode and digest.
+    """Returns every file, link and folder of an environment with its mode and digest.
 
-    Compiled caches, the journal and uv's own lock file are left out: uv makes that one wherever it looks.
+    Excludes compiled caches, the journal and uv's lock file, which uv creates wherever it looks.
     """
-    found: dict[str, str] = {}
+    entries: dict[str, str] = {}
     for folder, folders, files in os.walk(target):
         folders[:] = [name for name in folders if name not in ("__pycache__", ".gpuenv")]
         for name in (*folders, *files):
             path = Path(folder, name)
             if path == target / ".lock":
                 continue
-            told = path.lstat()
-            if stat.S_ISLNK(told.st_mode):
-                what = f"-> {path.readlink()}"
+            status = path.lstat()
+            if stat.S_ISLNK(status.st_mode):
+                content = f"-> {path.readlink()}"
             else:
-                what = "" if stat.S_ISDIR(told.st_mode) else hashlib.sha256(path.read_bytes()).hexdigest()
-            found[str(path.relative_to(target))] = f"{stat.filemode(told.st_mode)} {what}"
-    return found
+                content = "" if stat.S_ISDIR(status.st_mode) else hashlib.sha256(path.read_bytes()).hexdigest()
+            entries[str(path.relative_to(target))] = f"{stat.filemode(status.st_mode)} {content}"
+    return entries
 
 
 def versions(target: Path, *, quiet: bool = False) -> dict[str, str]:
-    """What is installed, as the environment's own interpreter tells; ``quiet`` keeps its sitecustomize out."""
+    """Returns the installed releases as the environment's interpreter reports them; ``quiet`` skips sitecustomize."""
     code = "import importlib.metadata as m\nfor d in m.distributions(): print(d.metadata['Name'], d.version)"
     site = next(target.glob("lib/python*/site-packages"))
     code = f"import sys; sys.path.append({str(site)!r})\n{code}" if quiet else code
     lines = run([str(target / "bin/python"), *(["-S"] if quiet else []), "-B", "-c", code], {}).splitlines()
-    there = dict(line.split() for line in lines)
-    return {name: release for name, release in there.items() if name not in ("pip", "setuptools")}
+    installed = dict(line.split() for line in lines)
+    return {name: release for name, release in installed.items() if name not in ("pip", "setuptools")}
 
 
-def outcome(ground: Ground, target: Path, *options: str | Path, **more: str) -> tuple[int, Any]:
-    """How an install ended, and what it told."""
-    done = ground.install(target, "--format", "json", "--no-redact", *options, **more)
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)
+def install_outcome(sandbox: Sandbox, target: Path, *options: str | Path, **more: str) -> tuple[int, Any]:
+    """Installs, and returns the exit code and the outcome."""
+    result = sandbox.install(target, "--format", "json", "--no-redact", *options, **more)
+    assert result.stdout, result.stderr
+    return result.returncode, json.loads(result.stdout)

@@ -1,4 +1,4 @@
-"""A small matrix to bring up to date, and a user whose installers know an index of this machine's own alone."""
+"""A small matrix to refresh, and the environment of a user whose installers know only a local index."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LINE = "  - name: cupy-cuda13x"
 
 
 def _small() -> str:
-    """The shipped matrix with one release of one wheel line, without the newest CUDA minor and without companions."""
-    head, _, rest = TEXT.partition("\nwheel_lines:\n")
-    releases = [line for line in rest.splitlines() if "source: cupy-cuda13x-14.1.1}" in line]
-    products = rest[rest.index("\nproducts:\n") + 1 :]
+    """Returns the shipped matrix with one release of one wheel line, without the newest CUDA minor and companions."""
+    head, _, tables = TEXT.partition("\nwheel_lines:\n")
+    releases = [line for line in tables.splitlines() if "source: cupy-cuda13x-14.1.1}" in line]
+    products = tables[tables.index("\nproducts:\n") + 1 :]
     lines = [line for line in head.splitlines() if "nvrtc-13.5" not in line and "cupy-cuda13x-14.2.0:" not in line]
     line = [_LINE, "    cuda_major: 13", "    first_cuda: 13.0", "    source: cupy-install", "    releases:", *releases]
     return "\n".join([*lines, "wheel_lines:", *line, "", products])
@@ -31,8 +31,8 @@ SMALL = _small()
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
-    """A matrix to refresh, and the environment of a user whose installers know the local index alone."""
+class Workspace:
+    """A matrix to refresh, and the environment of a user whose installers know only the local index."""
 
     matrix: Path
     environment: dict[str, str]
@@ -41,7 +41,7 @@ class Bench:
         command = [sys.executable, "-m", "gpuenv", "matrix", "refresh", "--matrix", str(self.matrix), *options]
 
         def bounded() -> None:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell lets what it starts in the background ignore it
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored in background processes of a shell
             if limit is not None:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
@@ -51,7 +51,7 @@ class Bench:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=bounded,  # noqa: PLW1509 - nothing else runs in this child yet
+            preexec_fn=bounded,  # noqa: PLW1509 - no threads
         )
 
     def run(self, *options: str, limit: int | None = None) -> tuple[int, str, str]:
@@ -65,8 +65,8 @@ class Bench:
         return self.matrix.read_text(encoding="utf-8")
 
 
-def of_a_user(index: str, folder: Path) -> dict[str, str]:
-    """The environment of a user at home in a folder."""
+def user_environment(index: str, folder: Path) -> dict[str, str]:
+    """Returns the environment of a user whose home is a folder."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
@@ -84,5 +84,5 @@ def of_a_user(index: str, folder: Path) -> dict[str, str]:
     }
 
 
-def undated(text: str) -> str:
+def without_dates(text: str) -> str:
     return re.sub(r"(seen: |revision: ')\d{4}-\d\d-\d\d", "", text)

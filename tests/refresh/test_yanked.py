@@ -1,4 +1,4 @@
-"""Releases that were withdrawn, of whichever Pythons they are for."""
+"""Yanked releases, for any Python."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from gpuenv.refresh.additions import find_yanked
 from gpuenv.refresh.package_index import Index, PipIndex, UvIndex, python_of
-from tests.refresh.asked import asking
-from tests.refresh.local_index import LINUX, LocalIndex, make
+from tests.refresh.index_clients import index_client
+from tests.refresh.local_index import LINUX, LocalIndex, make_wheel
 from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
@@ -29,34 +29,34 @@ def _only(line: WheelLine) -> WheelLine:
 
 @pytest.fixture
 def reason() -> str | Literal[True]:
-    """Why the newer one was withdrawn, as the index has it."""
+    """The reason for which the newer release is yanked."""
     return "broken"
 
 
 @pytest.fixture
-def asked(request: pytest.FixtureRequest, reason: str | Literal[True], tmp_path: Path) -> Iterator[Index]:
+def package_index(request: pytest.FixtureRequest, reason: str | Literal[True], tmp_path: Path) -> Iterator[Index]:
     wheels = [
-        make(name, "15.0.0", f"{tag}-{tag}-{LINUX}", {})
+        make_wheel(name, "15.0.0", f"{tag}-{tag}-{LINUX}", {})
         for name, tags in PYTHONS.items()
         for tag in tags
         if not tag.endswith("t")
     ]
-    there = LocalIndex({wheel.file: wheel for wheel in wheels}, yanked={f"{NEW}==15.0.0": reason})
-    with asking(request.param, there, tmp_path) as index:
+    local_index = LocalIndex({wheel.file: wheel for wheel in wheels}, yanked={f"{NEW}==15.0.0": reason})
+    with index_client(request.param, local_index, tmp_path) as index:
         yield index
 
 
-@pytest.mark.parametrize("asked", [UvIndex, PipIndex], indirect=True)
-def test_each_is_asked_for_with_a_python_of_its_own(asked: Index) -> None:
+@pytest.mark.parametrize("package_index", [UvIndex, PipIndex], indirect=True)
+def test_each_release_is_queried_for_a_python_it_supports(package_index: Index) -> None:
     lines = tuple(_only(line) for line in MATRIX.wheel_lines if line.name in PYTHONS)
     matrix = replace(MATRIX, wheel_lines=lines, rocm_lines=())
-    assert find_yanked(matrix, asked) == (((NEW, "15.0.0", "broken"),), ())
+    assert find_yanked(matrix, package_index) == (((NEW, "15.0.0", "broken"),), ())
 
 
-@pytest.mark.parametrize("asked", [UvIndex, PipIndex], indirect=True)
+@pytest.mark.parametrize("package_index", [UvIndex, PipIndex], indirect=True)
 @pytest.mark.parametrize("reason", [True])
-def test_a_reason_that_nobody_gave_is_said_to_be_none(asked: Index) -> None:
-    assert asked.yanked({NEW: "15.0.0"}, "3.12") == {NEW: "no reason given"}
+def test_a_missing_reason_is_reported_as_missing(package_index: Index) -> None:
+    assert package_index.yanked({NEW: "15.0.0"}, "3.12") == {NEW: "no reason given"}
 
 
 @pytest.mark.parametrize(
@@ -68,5 +68,5 @@ def test_a_reason_that_nobody_gave_is_said_to_be_none(asked: Index) -> None:
         (("py3",), "3.11"),
     ],
 )
-def test_the_python_that_a_release_is_asked_for_with(tags: tuple[str, ...], python: str) -> None:
+def test_a_python_is_selected_from_the_tags_of_a_release(tags: tuple[str, ...], python: str) -> None:
     assert python_of(tags) == python

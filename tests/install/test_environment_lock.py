@@ -14,24 +14,24 @@ import pytest
 from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.install.journal import Store
 from gpuenv.simulate.stub_driver import FLAGS
-from tests.install.standins import contents
+from tests.install.sandbox import contents
 
 if TYPE_CHECKING:
-    from tests.install.standins import Ground
+    from tests.install.sandbox import Sandbox
 
 NOFLOCK = Path(__file__).parents[1] / "native/noflock.c"
 
 
-def test_what_fails_while_it_is_held_is_not_told_as_another_gpuenv(tmp_path: Path) -> None:
+def test_an_error_inside_the_lock_is_not_reported_as_a_held_lock(tmp_path: Path) -> None:
     fault = BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
     with pytest.raises(BlockingIOError) as raised, Store(tmp_path).locked():
         raise fault
     assert raised.value is fault
     with Store(tmp_path).locked():
-        pass  # it was let go
+        pass  # released
 
 
-def test_one_at_a_time(tmp_path: Path) -> None:
+def test_a_second_lock_on_an_environment_is_refused(tmp_path: Path) -> None:
     with (
         Store(tmp_path).locked(),
         pytest.raises(TargetUnusable, match="another gpuenv is using this environment"),
@@ -40,7 +40,7 @@ def test_one_at_a_time(tmp_path: Path) -> None:
         raise AssertionError
 
 
-def test_who_changes_nothing_leaves_nothing(tmp_path: Path) -> None:
+def test_a_lock_without_changes_leaves_no_files(tmp_path: Path) -> None:
     with Store(tmp_path).locked():
         pass
     assert not list(tmp_path.iterdir())
@@ -49,14 +49,14 @@ def test_who_changes_nothing_leaves_nothing(tmp_path: Path) -> None:
     assert sorted(entry.name for entry in Store(tmp_path).folder.iterdir()) == ["0001", "lock"]
 
 
-def test_where_there_is_no_environment_nobody_else_is_blamed(tmp_path: Path) -> None:
+def test_a_missing_environment_is_reported_as_missing(tmp_path: Path) -> None:
     with pytest.raises(TargetUnusable, match="No such file"), Store(tmp_path / "gone").locked():
         raise AssertionError
 
 
-def test_one_at_a_time_also_where_each_takes_its_lock_away(tmp_path: Path) -> None:
-    """Four processes come and go; each notes its coming and going, which must be in turn."""
-    environment, notes = tmp_path / "environment", tmp_path / "notes"
+def test_concurrent_processes_hold_the_lock_in_turn(tmp_path: Path) -> None:
+    """Each of four processes removes its lock file and logs when it enters and leaves."""
+    environment, log = tmp_path / "environment", tmp_path / "notes"
     environment.mkdir()
     program = (
         "import os, sys, time\n"
@@ -73,22 +73,22 @@ def test_one_at_a_time_also_where_each_takes_its_lock_away(tmp_path: Path) -> No
         "    except TargetUnusable as error:\n"
         "        assert 'another gpuenv' in str(error), error\n"
     )
-    command = [sys.executable, "-c", program, str(environment), str(notes)]
+    command = [sys.executable, "-c", program, str(environment), str(log)]
     processes = [subprocess.Popen(command) for _ in range(4)]
     assert [process.wait(timeout=60) for process in processes] == [0] * 4
-    assert not notes.read_text().replace("+-", "")
-    assert len(notes.read_text()) > 200
+    assert not log.read_text().replace("+-", "")
+    assert len(log.read_text()) > 200
     assert not list(environment.iterdir())
 
 
-def test_a_file_system_without_locks_is_said_to_be_one(ground: Ground, tmp_path: Path) -> None:
+def test_a_file_system_without_locks_is_reported(sandbox: Sandbox, tmp_path: Path) -> None:
     library = tmp_path / "noflock.so"
     subprocess.run(["cc", *FLAGS, "-o", str(library), str(NOFLOCK)], check=True)
-    target = ground.target("unlocked")
+    target = sandbox.target("unlocked")
     before = contents(target)
-    done = ground.install(target, LD_PRELOAD=str(library))
-    assert done.returncode == 7, done.stderr
-    said = " ".join(done.stderr.split())
-    assert f"cannot be locked: {os.strerror(errno.ENOLCK)}" in said
-    assert "a local disk" in said
+    result = sandbox.install(target, LD_PRELOAD=str(library))
+    assert result.returncode == 7, result.stderr
+    stderr = " ".join(result.stderr.split())
+    assert f"cannot be locked: {os.strerror(errno.ENOLCK)}" in stderr
+    assert "a local disk" in stderr
     assert contents(target) == before

@@ -1,4 +1,4 @@
-"""The recipes as they are shipped."""
+"""Reads the shipped recipes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import gpuenv
 RECIPES = Path(gpuenv.__file__).parent / "recipes"
 
 
-def text(path: str) -> str:
+def read_text(path: str) -> str:
     return (RECIPES / path).read_text(encoding="utf-8")
 
 
-def read(path: str) -> Any:  # noqa: ANN401 - YAML
-    return yaml.safe_load(text(path))
+def read_yaml(path: str) -> Any:  # noqa: ANN401 - YAML
+    return yaml.safe_load(read_text(path))

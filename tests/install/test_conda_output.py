@@ -44,36 +44,36 @@ RECORD = {
 MUTEX = {**DIST, "name": "_libgcc_mutex", "version": "0.1"}
 
 
-def answer(**more: Any) -> str:  # noqa: ANN401 - JSON
+def conda_output(**more: Any) -> str:  # noqa: ANN401 - JSON
     return json.dumps({"success": True, "prefix": "/env", "dry_run": True, **more})
 
 
 @pytest.mark.parametrize("entry", [DIST, RECORD], ids=["conda", "mamba"])
-def test_what_would_change(entry: dict[str, Any]) -> None:
+def test_a_dry_run_is_parsed_into_its_changes(entry: dict[str, Any]) -> None:
     old = {**entry, "version": "13.6.0"}
     actions = {"FETCH": [RECORD], "LINK": [entry, MUTEX], "UNLINK": [old], "PREFIX": "/env"}
-    change = parse_change(answer(actions=actions))
+    change = parse_change(conda_output(actions=actions))
     assert [(pin.name, pin.release) for pin in change.link] == [("cupy", "14.1.1"), ("_libgcc_mutex", "0.1")]
     assert change.unlink == {"cupy": "13.6.0"}
     assert change.fetch == 40_000_000
     assert change.link[0].sha256 == (("a" * 64,) if entry is RECORD else ())
 
 
-def test_words_and_progress_before_the_answer() -> None:
-    """conda writes its progress as objects, each ended by a zero byte; a plugin may say something of its own."""
+def test_text_and_progress_before_the_json_are_skipped() -> None:
+    """conda writes its progress as objects, each ended by a NUL byte; a plugin may print other text."""
     text = 'WARNING: {old}\n{"fetch": "cupy", "finished": false, "maxval": 1, "progress": 0.5}\n\0'
-    change = parse_change(text + answer(actions={"LINK": [DIST], "UNLINK": [], "FETCH": []}))
+    change = parse_change(text + conda_output(actions={"LINK": [DIST], "UNLINK": [], "FETCH": []}))
     assert [pin.name for pin in change.link] == ["cupy"]
 
 
-def test_nothing_to_do() -> None:
+def test_an_up_to_date_environment_needs_no_changes() -> None:
     for message in ("All requested packages already installed.", "All requested packages already installed"):
         change = parse_change(json.dumps({"message": message, "success": True}))
         assert (change.link, dict(change.unlink)) == ((), {})
 
 
 @pytest.mark.parametrize(
-    ("told", "unfit", "said"),
+    ("output", "unfit", "message"),
     [
         ({"error": "x", "exception_name": "LibMambaUnsatisfiableError", "message": "no\n way"}, True, "no way"),
         ({"error": "no cupy", "exception_name": "PackagesNotFoundError"}, True, "no cupy"),
@@ -83,9 +83,9 @@ def test_nothing_to_do() -> None:
         ({"success": False}, False, "no message"),
     ],
 )  # fmt: skip
-def test_what_is_refused(told: dict[str, Any], said: str, *, unfit: bool) -> None:
-    with pytest.raises(CondaRefusal, match=said) as caught:
-        parse_change(json.dumps(told))
+def test_an_error_is_raised_with_its_message_and_kind(output: dict[str, Any], message: str, *, unfit: bool) -> None:
+    with pytest.raises(CondaRefusal, match=message) as caught:
+        parse_change(json.dumps(output))
     assert caught.value.unfit is unfit
 
 
@@ -97,16 +97,16 @@ def test_what_is_refused(told: dict[str, Any], said: str, *, unfit: bool) -> Non
         "[1, 2]",
         '{"other": 1}',
         "{" * 100_000,
-        answer(actions="x"),
-        answer(actions={"LINK": "x"}),
-        answer(actions={"LINK": [1]}),
-        answer(actions={"LINK": [{"name": "--yes", "version": "1"}]}),
-        answer(actions={"LINK": [{"name": "a\nb", "version": "1"}]}),
-        answer(actions={"LINK": [{"name": "a", "version": "1; touch x"}]}),
-        answer(actions={"LINK": [{"name": "a"}]}),
+        conda_output(actions="x"),
+        conda_output(actions={"LINK": "x"}),
+        conda_output(actions={"LINK": [1]}),
+        conda_output(actions={"LINK": [{"name": "--yes", "version": "1"}]}),
+        conda_output(actions={"LINK": [{"name": "a\nb", "version": "1"}]}),
+        conda_output(actions={"LINK": [{"name": "a", "version": "1; touch x"}]}),
+        conda_output(actions={"LINK": [{"name": "a"}]}),
     ],
 )
-def test_what_cannot_be_understood(text: str) -> None:
+def test_unexpected_output_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected|is no|LINK|actions"):
         parse_change(text)
 
@@ -115,7 +115,7 @@ def test_what_cannot_be_understood(text: str) -> None:
     ("printed", "version"),
     [("conda 25.9.1\n", "25.9.1"), ("mamba 1.5.1\nconda 23.7.4\n", "1.5.1"), ("2.3.2\n", "2.3.2"), ("Oops\n", None)],
 )
-def test_versions(printed: str, version: str | None) -> None:
+def test_the_version_of_a_program_is_read_from_its_output(printed: str, version: str | None) -> None:
     assert tool_version(printed) == version
 
 
@@ -133,24 +133,24 @@ HISTORY = """==> 2026-01-01 00:00:00 <==
 """
 
 
-def test_the_newest_revision() -> None:
+def test_revisions_are_counted_as_each_program_counts_them() -> None:
     """conda counts an entry that changed nothing, mamba does not."""
     assert CondaTool("conda", "conda", "25").revision(HISTORY) == 2
     assert CondaTool("micromamba", "micromamba", "2").revision(HISTORY) == 1
     assert CondaTool("conda", "conda", "25").revision("") is None
 
 
-def test_command_lines() -> None:
-    """A prefix and a specification are words of their own, and what begins with dashes is no option of ours."""
+def test_command_lines_separate_options_from_values() -> None:
+    """Prefix and specifications are separate arguments, so that leading dashes make no options of them."""
     tool = CondaTool("/opt/conda/bin/conda", "conda", "25.9.1")
     specs = ("cupy=14.1.1", "cuda-version=12")
-    asking = tool.installing("/my env", specs, "conda-forge", dry_run=True, hold=True, offline=False)
-    assert asking == (
+    dry_run = tool.installing("/my env", specs, "conda-forge", dry_run=True, hold=True, offline=False)
+    assert dry_run == (
         *("/opt/conda/bin/conda", "install", "--prefix=/my env", "--yes", "--json", "--quiet"),
         *("--channel=conda-forge", "--freeze-installed", "--dry-run", "cupy=14.1.1", "cuda-version=12"),
     )
-    doing = tool.installing("/e", ("cupy",), "c", dry_run=False, hold=False, offline=True)
-    assert doing[6:] == ("--channel=c", "--offline", "cupy")
+    install = tool.installing("/e", ("cupy",), "c", dry_run=False, hold=False, offline=True)
+    assert install[6:] == ("--channel=c", "--offline", "cupy")
     assert tool.reverting("/e", 3, offline=False)[6:] == ("--revision=3",)
     assert tool.reverting("/e", 3, offline=True)[6:] == ("--offline", "--revision=3")
     assert tool.exactly("/e", Path("/f.txt"), offline=False)[6:] == ("--file=/f.txt",)
@@ -167,12 +167,12 @@ def test_command_lines() -> None:
     )
 
 
-def test_variables_that_change_what_is_asked() -> None:
-    given = {"CONDA_DRY_RUN": "1", "MAMBA_TARGET_PREFIX": "/x", "CONDA_CHANNELS": "mine", "HTTPS_PROXY": "p"}
-    kept = CondaTool("c", "conda", "1").environment(given)
-    assert kept == {"CONDA_CHANNELS": "mine", "HTTPS_PROXY": "p", "NO_COLOR": "1"}
+def test_variables_that_change_the_command_are_removed() -> None:
+    variables = {"CONDA_DRY_RUN": "1", "MAMBA_TARGET_PREFIX": "/x", "CONDA_CHANNELS": "mine", "HTTPS_PROXY": "p"}
+    cleaned = CondaTool("c", "conda", "1").environment(variables)
+    assert cleaned == {"CONDA_CHANNELS": "mine", "HTTPS_PROXY": "p", "NO_COLOR": "1"}
 
 
-def test_addresses_without_what_lets_somebody_in() -> None:
+def test_credentials_and_tokens_are_removed_from_urls() -> None:
     assert clean_url("https://a:b@host/t/tk-1/c/noarch/x-1-0.conda") == "https://host/c/noarch/x-1-0.conda"
     assert clean_url("file:///c/noarch/x-1-0.conda") == "file:///c/noarch/x-1-0.conda"

@@ -1,0 +1,178 @@
+"""Failed installs: the reported state of the environment, and the outcome as JSON."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+
+from tests.cli.program import gpuenv
+from tests.install.sandbox import MACHINE, contents
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.install.sandbox import Sandbox
+
+NOTHING_FITS = ("--assume", "driver=none", "--assume", "gpu=none")
+
+
+def failed_outcome(sandbox: Sandbox, *arguments: str | Path, **variables: str) -> tuple[Any, str]:
+    """Runs a failing command and returns its outcome, checked against the schema, and its standard error."""
+    result = sandbox.gpuenv(*arguments, "--format", "json", "--no-redact", **variables)
+    assert result.stdout, result.stderr
+    outcome = json.loads(result.stdout)
+    assert (outcome["schema"], outcome["exit_code"]) == ("gpuenv.outcome/1", result.returncode)
+    schema = json.loads(gpuenv("schema", "outcome").stdout)
+    jsonschema.Draft202012Validator(schema).validate(outcome)
+    stderr = " ".join(result.stderr.split())
+    assert " ".join(outcome["message"].split()) in stderr
+    assert (outcome["remedy"] or "") in stderr
+    return outcome, stderr
+
+
+@pytest.fixture
+def closed_index() -> str:
+    """Returns the URL of an index that is not served."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{listener.getsockname()[1]}/simple"
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",)], ids=" ".join)
+def test_an_unreachable_index_is_reported_and_changes_nothing(
+    sandbox: Sandbox, closed_index: str, options: tuple[str, ...]
+) -> None:
+    target = sandbox.target("unreached", "numpy==2.1.0")
+    before = contents(target)
+    outcome, _ = failed_outcome(
+        sandbox, "install", "--python", target, "--yes", *options, *MACHINE, UV_DEFAULT_INDEX=closed_index
+    )
+    assert (outcome["exit_code"], outcome["status"], outcome["transaction"]) == (4, "failed", None)
+    assert outcome["message"].endswith("; nothing was changed")
+    assert "network, proxy and index settings" in outcome["remedy"]
+    assert contents(target) == before
+
+
+def test_an_installer_timeout_is_reported_and_changes_nothing(sandbox: Sandbox) -> None:
+    """The index accepts the connection and never answers."""
+    target = sandbox.target("hurried", "numpy==2.1.0")
+    before = contents(target)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/simple"
+        command = ("--installer", "uv", "--install-timeout", "4")
+        outcome, _ = failed_outcome(
+            sandbox, "install", "--python", target, "--yes", *MACHINE, *command, UV_DEFAULT_INDEX=address
+        )
+    assert (outcome["exit_code"], outcome["status"]) == (4, "failed")
+    assert "timed out after" in outcome["message"]
+    assert outcome["message"].endswith("; nothing was changed")
+    assert contents(target) == before
+
+
+def test_an_outcome_says_why_no_wheel_fits(sandbox: Sandbox) -> None:
+    target = sandbox.target("none")
+    outcome, _ = failed_outcome(sandbox, "install", "--python", target, "--yes", *NOTHING_FITS)
+    assert (outcome["exit_code"], outcome["status"]) == (3, "failed")
+    assert "nothing was changed" in outcome["message"]
+    assert "--assume driver=" in outcome["remedy"]
+
+
+@pytest.mark.parametrize("command", [("install", "--yes"), ("rollback",)], ids=" ".join)
+def test_an_unusable_target_has_an_outcome(sandbox: Sandbox, command: tuple[str, ...]) -> None:
+    target = sandbox.target("broken")
+    for interpreter in target.glob("bin/python*"):
+        interpreter.unlink()
+        interpreter.symlink_to("/nonexistent/python")
+    (target / "bin/python").unlink()
+    (target / "bin/python").write_text("#!/bin/sh\nexit 3\n", encoding="utf-8")
+    (target / "bin/python").chmod(0o755)
+    outcome, _ = failed_outcome(sandbox, *command, "--python", target)
+    assert (outcome["exit_code"], outcome["status"]) == (7, "failed")
+
+
+@pytest.mark.parametrize("options", [(), ("0009",), ("--dry-run",)], ids=" ".join)
+def test_a_rollback_without_an_install_has_an_outcome(sandbox: Sandbox, options: tuple[str, ...]) -> None:
+    target = sandbox.target("new")
+    outcome, _ = failed_outcome(sandbox, "rollback", "--python", target, *options)
+    assert (outcome["exit_code"], outcome["status"]) == (4, "failed")
+    assert "no install to roll back" in outcome["message"]
+    assert outcome["message"].endswith("; nothing was changed")
+
+
+def test_a_partial_rollback_reports_the_installs_it_undid(sandbox: Sandbox) -> None:
+    target = sandbox.target("half", "cupy-cuda11x==13.6.0", "numpy==2.1.0")
+    (site,) = target.glob("lib/python*/site-packages")
+    assert sandbox.install(target).returncode == 0
+    (site / "cupy/part3.py").unlink()
+    assert sandbox.install(target).returncode == 0
+    (metadata,) = site.glob("nvidia_cuda_nvrtc_cu12-*.dist-info/METADATA")  # installed by 0001
+    metadata.write_text("changed", encoding="utf-8")
+    outcome, _ = failed_outcome(sandbox, "rollback", "--python", target, "0001")
+    assert (outcome["exit_code"], outcome["status"]) == (4, "not-restored")
+    assert "of install 0001 have been changed since" in outcome["message"]
+    assert outcome["message"].endswith("; before, 0002 was rolled back")
+
+
+def test_a_wheel_missing_from_the_cache_is_an_installer_failure(sandbox: Sandbox) -> None:
+    """Offline, what fits is unknown: the exit code is 4, and the message names the cache and the fix."""
+    target, cache = sandbox.target("offline"), sandbox.folder / "empty"
+    outcome, _ = failed_outcome(
+        sandbox,
+        "install",
+        "--python",
+        target,
+        "--yes",
+        *MACHINE,
+        "--installer",
+        "uv",
+        "--offline",
+        UV_CACHE_DIR=str(cache),
+    )
+    assert (outcome["exit_code"], outcome["status"]) == (4, "failed")
+    assert f"its cache holds ({cache})" in outcome["message"]
+    assert "cannot be installed with the packages" not in outcome["message"]
+    assert "leave out --offline" in outcome["remedy"]
+    assert "gpuenv bundle" in outcome["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("options", "variables", "fix"),
+    [(("--offline",), {}, "leave out --offline"), ((), {"UV_OFFLINE": "1"}, "unset UV_OFFLINE")],
+    ids=["option", "variable"],
+)
+def test_an_offline_lock_with_an_empty_cache_fails(
+    sandbox: Sandbox, options: tuple[str, ...], variables: dict[str, str], fix: str
+) -> None:
+    cache = sandbox.folder / "empty"
+    command = ("lock", "--python", str(sandbox.target("offline")), *MACHINE, "--installer", "uv", *options)
+    result = sandbox.gpuenv(*command, UV_CACHE_DIR=str(cache), **variables)
+    assert (result.returncode, result.stdout) == (4, "")
+    assert str(cache) in result.stderr
+    assert fix in result.stderr
+
+
+def test_a_conflict_is_reported_as_a_conflict_when_offline(sandbox: Sandbox) -> None:
+    """All required metadata is in the cache, so the failure is a conflict, not a missing file."""
+    target = sandbox.target("conflict", "numpy==1.26.4", "old-science==1.0")
+    command = ("install", "--python", target, "--yes", *MACHINE, "--assume", "numpy=2.1.0", "--installer", "uv")
+    assert failed_outcome(sandbox, *command)[0]["exit_code"] == 3, "fills the cache"
+    outcome, _ = failed_outcome(sandbox, *command, "--offline")
+    assert (outcome["exit_code"], outcome["status"]) == (3, "failed")
+    assert "cannot be installed with the packages" in outcome["message"]
+    assert outcome["message"].endswith("; nothing was changed")
+
+
+def test_pip_requests_no_packages_when_offline(sandbox: Sandbox) -> None:
+    target = sandbox.target("pip", pip=True)
+    outcome, _ = failed_outcome(
+        sandbox, "install", "--python", target, "--yes", *MACHINE, "--installer", "pip", "--offline"
+    )
+    assert outcome["exit_code"] == 4
+    assert not [path for path in sandbox.index.requests if "cupy" in path]
+    assert "leave out --offline" in outcome["remedy"]
+    assert "gpuenv install --python" in outcome["remedy"], "the bundle, for this target"
+    assert "Fill the cache" not in outcome["remedy"], "pip has no index to fill it from"

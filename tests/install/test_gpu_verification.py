@@ -1,0 +1,36 @@
+"""The verification of an install by GPU tests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuenv.cli.environment_change import smoke_verification
+from gpuenv.model.smoke import TestStatus, Trouble
+from tests.report.sample_reports import PASSED, WRONG, smoke
+
+
+def test_identical_messages_of_several_tests_are_shown_once() -> None:
+    verification = smoke_verification(smoke(PASSED, *(replace(WRONG, name=f"blas.test{n}") for n in range(5))))
+    assert verification.passed is False
+    assert verification.detail.startswith("5 tests failed on ")
+    assert verification.detail.endswith("blas.test0, blas.test1, blas.test2 and 2 more: sum: 1 of 1 wrong")
+
+
+def test_only_the_first_different_messages_are_shown() -> None:
+    verification = smoke_verification(
+        smoke(*(replace(WRONG, name=f"blas.test{n}", detail=f"wrong {n}") for n in range(5)))
+    )
+    assert verification.detail.endswith(
+        ": blas.test0: wrong 0; blas.test1: wrong 1; blas.test2: wrong 2; and 2 other messages"
+    )
+
+
+def test_an_injected_fault_is_named() -> None:
+    assert "(no-order was planted on purpose)" in smoke_verification(smoke(WRONG)._replace(fault="no-order")).detail
+
+
+def test_a_busy_gpu_does_not_fail_the_install() -> None:
+    busy = replace(WRONG, status=TestStatus.BUSY, trouble=Trouble.MEMORY_HELD_BY_OTHERS, detail="needs 2.0 GiB")
+    verification = smoke_verification(smoke(PASSED, busy))
+    assert verification.passed is None
+    assert verification.detail == "1 test passed; other programs use the GPU: kernels.atomics: needs 2.0 GiB"

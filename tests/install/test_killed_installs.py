@@ -1,0 +1,194 @@
+"""Killed installs: after the next command the environment is in the former or the new state, never in between."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.program import PROGRAM
+from tests.install.sandbox import LIMIT, MACHINE, contents, versions
+
+if TYPE_CHECKING:
+    from tests.install.sandbox import Sandbox
+
+BEFORE = ("cupy-cuda11x==13.6.0", "cupy-cuda12x==13.6.0", "numpy==2.1.0", "nvidia-cuda-nvrtc==13.5.37")
+KILLED = -9
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """An environment with two CuPy lines and a stray CUDA wheel, and the library that kills installs into it."""
+
+    sandbox: Sandbox
+    target: Path
+    killer: Path
+    before: dict[str, str]
+
+    def install(self, **more: str) -> subprocess.CompletedProcess[str]:
+        """Runs an install that may be killed."""
+        command = [*PROGRAM, "install", "--python", str(self.target), "--yes", *MACHINE]
+        # Compiling gpuenv's own modules would be counted in the first run only.
+        environment = self.sandbox.environment(LD_PRELOAD=str(self.killer), PYTHONDONTWRITEBYTECODE="1", **more)
+        return subprocess.run(
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LIMIT,
+            cwd=self.sandbox.folder,
+        )
+
+    def calls(self) -> int:
+        """Counts the file system calls of an undisturbed install."""
+        counter = self.sandbox.folder / "calls"
+        result = self.install(COUNT_TO=str(counter))
+        assert result.returncode == 0, result.stderr
+        return int(counter.read_text(encoding="ascii"))
+
+    def roll_back(self) -> None:
+        """Rolls back a finished install."""
+        result = self.sandbox.gpuenv("rollback", "--python", self.target)
+        assert result.returncode == 0, result.stderr
+
+
+@pytest.fixture
+def trial(sandbox: Sandbox, killer: Path) -> Trial:
+    target = sandbox.target("killed", *BEFORE)
+    return Trial(sandbox, target, killer, contents(target))
+
+
+def points(calls: int, count: int) -> list[int]:
+    """Returns evenly spaced calls, including the last."""
+    return sorted({1 + round(index * (calls - 1) / (count - 1)) for index in range(count)})
+
+
+def kill_at(trial: Trial, point: int, installed: dict[str, str]) -> str:
+    """Kills an install at a call, and returns the state of the environment after the next command."""
+    result = trial.install(KILL_AT=str(point))
+    between = contents(trial.target)
+    # The number of calls varies slightly, so the last points may come after the end.
+    assert result.returncode == KILLED or (result.returncode == 0 and between == installed), (point, result.stderr)
+    listed = trial.sandbox.gpuenv("rollback", "--python", trial.target, "--list")
+    assert listed.returncode == 0, (point, listed.stderr)
+    state = contents(trial.target)
+    if state == installed:
+        trial.roll_back()
+        assert contents(trial.target) == trial.before
+        return "new state"
+    assert state == trial.before, (point, set(state.items()) ^ set(trial.before.items()))
+    assert versions(trial.target)["cupy-cuda12x"] == "13.6.0"
+    return "restored" if between != trial.before else "untouched"
+
+
+def format_results(results: dict[int, str]) -> str:
+    lines = [f"  {count:4}  {state}" for state, count in sorted(Counter(results.values()).items())]
+    return "\n".join([f"SIGKILL before each of {len(results)} calls that change a file system:", *lines])
+
+
+def kill_at_points(trial: Trial, count: int) -> dict[int, str]:
+    calls = trial.calls() - 1  # only the first install creates the journal's folder
+    installed = contents(trial.target)
+    trial.roll_back()
+    assert contents(trial.target) == trial.before
+    return {point: kill_at(trial, point, installed) for point in points(calls, count)}
+
+
+def test_an_install_killed_at_12_points_is_undone_or_complete(trial: Trial) -> None:
+    results = kill_at_points(trial, 12)
+    assert len(results) == 12
+    assert set(results.values()) >= {"restored", "untouched"}, format_results(results)
+
+
+@pytest.mark.slow
+def test_an_install_killed_at_200_points_is_undone_or_complete(
+    trial: Trial, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = kill_at_points(trial, 200)
+    with capsys.disabled():
+        sys.stdout.write(f"\n{format_results(results)}\n")
+    assert len(results) == 200
+    assert Counter(results.values())["restored"] >= 100
+    assert set(results.values()) == {"restored", "untouched", "new state"}
+
+
+def test_a_restore_that_is_killed_repeatedly_is_completed(trial: Trial) -> None:
+    """The restore itself is killed four times."""
+    calls = trial.calls()
+    trial.roll_back()
+    middle = calls * 3 // 4
+    assert trial.install(KILL_AT=str(middle)).returncode == KILLED
+    command = [*PROGRAM, "rollback", "--python", str(trial.target), "--list"]
+    for point in (20, 35, 10, 60):
+        environment = trial.sandbox.environment(LD_PRELOAD=str(trial.killer), KILL_AT=str(point))
+        subprocess.run(command, env=environment, capture_output=True, check=False, timeout=LIMIT)
+    assert trial.sandbox.gpuenv("rollback", "--python", trial.target, "--list").returncode == 0
+    assert contents(trial.target) == trial.before
+
+
+def test_a_killed_rollback_is_completed_by_the_next_command(trial: Trial) -> None:
+    assert trial.install().returncode == 0
+    command = [*PROGRAM, "rollback", "--python", str(trial.target)]
+    environment = trial.sandbox.environment(LD_PRELOAD=str(trial.killer), KILL_AT="25")
+    result = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=LIMIT)
+    assert result.returncode == KILLED
+    assert contents(trial.target) != trial.before
+    assert trial.sandbox.gpuenv("rollback", "--python", trial.target, "--list").returncode == 0
+    assert contents(trial.target) == trial.before
+
+
+@pytest.mark.parametrize("number", [(), ("0002",)], ids=["latest", "by-number"])
+def test_a_repeated_rollback_after_a_kill_undoes_one_install(trial: Trial, number: tuple[str]) -> None:
+    assert trial.install().returncode == 0
+    first = contents(trial.target)
+    (site,) = trial.target.glob("lib/python*/site-packages")
+    (site / "cupy/part3.py").unlink()
+    assert trial.install().returncode == 0
+    command = [*PROGRAM, "rollback", "--python", str(trial.target), *number]
+    environment = trial.sandbox.environment(LD_PRELOAD=str(trial.killer), KILL_AT="8")
+    result = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=LIMIT)
+    assert result.returncode == KILLED
+    again = trial.sandbox.gpuenv("rollback", "--python", trial.target, *number)
+    assert again.returncode == 0, again.stderr
+    assert "earlier installs are unchanged" in again.stdout
+    assert set(contents(trial.target)) == set(first) - {f"{site.relative_to(trial.target)}/cupy/part3.py"}
+    trial.roll_back()
+    assert contents(trial.target) == trial.before
+
+
+def test_the_next_install_first_restores_the_interrupted_one(trial: Trial) -> None:
+    calls = trial.calls()
+    trial.roll_back()
+    assert trial.install(KILL_AT=str(calls * 3 // 4)).returncode == KILLED
+    result = trial.sandbox.install(trial.target)
+    assert result.returncode == 0, result.stderr
+    assert "the interrupted install" in result.stderr + result.stdout
+    trial.roll_back()
+    assert contents(trial.target) == trial.before
+
+
+def test_changes_made_after_an_interrupted_install_are_kept(trial: Trial) -> None:
+    """A user repairs an interrupted install by hand; rollback and install name the changed file."""
+    calls = trial.calls()
+    trial.roll_back()
+    assert trial.install(KILL_AT=str(calls * 3 // 4)).returncode == KILLED
+    (site,) = trial.target.glob("lib/python*/site-packages")
+    (site / "cupy/__init__.py").write_text("__version__ = 'mine'\n", encoding="utf-8")
+    before = contents(trial.target)
+    (number,) = {path.parent for path in (trial.target / ".gpuenv").glob("*/journal.json")}
+    for command in (("rollback",), ("install", "--yes", *MACHINE)):
+        result = trial.sandbox.gpuenv(*command, "--python", trial.target)
+        assert result.returncode == 4, result.stderr
+        assert "cupy/__init__.py" in result.stderr
+        assert str(number) in " ".join(result.stderr.split())
+        assert contents(trial.target) == before
+    shutil.rmtree(number)
+    assert trial.sandbox.gpuenv("rollback", "--python", trial.target, "--list").returncode == 0
+    assert contents(trial.target) == before

@@ -1,0 +1,69 @@
+"""Rollbacks: in order, and not over later changes by other programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.install.sandbox import contents, install_outcome
+
+if TYPE_CHECKING:
+    from tests.install.sandbox import Sandbox
+
+
+def test_installs_are_listed_and_undone_in_order(sandbox: Sandbox) -> None:
+    target = sandbox.target("history", "cupy-cuda11x==13.6.0", "numpy==2.1.0")
+    first = contents(target)
+    install_outcome(sandbox, target)
+    second = contents(target)
+    (site,) = target.glob("lib/python*/site-packages")
+    (site / "cupy/part3.py").unlink()
+    install_outcome(sandbox, target)
+    listed = json.loads(sandbox.gpuenv("rollback", "--python", target, "--list", "--format", "json").stdout)
+    assert [entry["number"] for entry in listed["installs"]] == ["0002", "0001"]
+    assert listed["installs"][1]["former"]["cupy-cuda11x"] == "13.6.0"
+    assert sandbox.gpuenv("rollback", "--python", target, "0001").returncode == 0
+    assert contents(target) == first != second
+    result = sandbox.gpuenv("rollback", "--python", target)
+    assert result.returncode == 4
+    assert "no install to roll back" in result.stderr
+
+
+def test_a_rollback_reports_the_same_kind_of_target_as_the_install(sandbox: Sandbox) -> None:
+    target = sandbox.target("kind")
+    _, installed = install_outcome(sandbox, target)
+    plan = json.loads(sandbox.gpuenv("rollback", "--python", target, "--dry-run", "--format", "json").stdout)
+    rolled_back = json.loads(sandbox.gpuenv("rollback", "--python", target, "--format", "json").stdout)
+    assert [output["target"]["kind"] for output in (installed, plan, rolled_back)] == ["venv", "venv", "venv"]
+
+
+def test_a_rollback_refuses_to_undo_later_changes(sandbox: Sandbox) -> None:
+    target = sandbox.target("changed")
+    install_outcome(sandbox, target)
+    (site,) = target.glob("lib/python*/site-packages")
+    (site / "cupy/__init__.py").write_text("__version__ = 'mine'\n", encoding="utf-8")
+    before = contents(target)
+    result = sandbox.gpuenv("rollback", "--python", target)
+    assert result.returncode == 4
+    assert "cupy/__init__.py" in result.stderr
+    assert contents(target) == before
+
+
+@pytest.mark.parametrize("other_file", ["nvidia/cudnn/lib.txt", "cupy/notes.txt"])
+def test_a_rollback_keeps_later_files_of_other_packages(sandbox: Sandbox, other_file: str) -> None:
+    """The CUDA wheels share the folder nvidia/, which stays for a later one."""
+    target = sandbox.target("shared")
+    before = contents(target)
+    install_outcome(sandbox, target)
+    (site,) = target.glob("lib/python*/site-packages")
+    (site / other_file).parent.mkdir(exist_ok=True)
+    (site / other_file).write_text("theirs\n", encoding="utf-8")
+    result = sandbox.gpuenv("rollback", "--python", target)
+    assert result.returncode == 0, result.stderr
+    remaining = {str(Path(site, *Path(other_file).parts[:count]).relative_to(target)) for count in (1, 2, 3)}
+    assert set(contents(target)) - set(before) <= remaining
+    assert (site / other_file).exists()
+    install_outcome(sandbox, target)
