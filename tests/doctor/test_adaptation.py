@@ -271,11 +271,11 @@ def test_the_doctor_names_its_target_in_the_commands_of_a_fix(tmp_path: Path) ->
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
     hidden = ("--assume", "env.CUDA_VISIBLE_DEVICES=-1")
-    again = ["env", "-u", "CUDA_VISIBLE_DEVICES", "gpuenv", "doctor", "--python", str(venv)]
+    command_with_target = ["env", "-u", "CUDA_VISIBLE_DEVICES", "gpuenv", "doctor", "--python", str(venv)]
     for command in ("doctor", "preflight"):
         _, result = answer(command, "--python", venv, "--no-probe", "--no-redact", *hidden)
         (finding,) = [entry for entry in result["findings"] if entry["code"] == "GPU202"]
-        assert again in [fix["command"] for fix in finding["fix"]]
+        assert command_with_target in [fix["command"] for fix in finding["fix"]]
     recorded = record(HIDDEN, tmp_path / "recorded.json")
     _, result = answer("doctor", "--python", venv, "--snapshot", recorded)
     assert "GPU202" in {entry["code"] for entry in result["findings"]}

@@ -96,10 +96,10 @@ def test_facts_known_for_only_one_machine_are_not_differences() -> None:
 
 def test_gpus_are_compared_by_kind() -> None:
     (gpu, *_) = FIT.gpus
-    other = gpu._replace(name=known("Tesla V100-SXM2-16GB", "nvml"))
-    comparison = compare_machines(FIT._replace(gpus=(gpu, other)), FIT._replace(gpus=(other, gpu)))
+    second_gpu = gpu._replace(name=known("Tesla V100-SXM2-16GB", "nvml"))
+    comparison = compare_machines(FIT._replace(gpus=(gpu, second_gpu)), FIT._replace(gpus=(second_gpu, gpu)))
     assert comparison.differences == (), "the order of GPUs is not compared"
-    (difference,) = compare_machines(FIT, FIT._replace(gpus=(other, *FIT.gpus[1:]))).differences
+    (difference,) = compare_machines(FIT, FIT._replace(gpus=(second_gpu, *FIT.gpus[1:]))).differences
     assert difference.fact == "gpus[].name"
 
 
@@ -136,8 +136,8 @@ def test_the_search_path_of_a_different_library_comes_first() -> None:
         "target.libraries.nvrtc",
     ]
     assert comparison.try_first[0].command == ("env", "-u", "LD_LIBRARY_PATH", "python")
-    alone = compare_machines(FIT, FIT._replace(target=FIT.target._replace(libraries=libraries)))
-    assert alone.differences[0].fact == "target.libraries.nvrtc"
+    library_only = compare_machines(FIT, FIT._replace(target=FIT.target._replace(libraries=libraries)))
+    assert library_only.differences[0].fact == "target.libraries.nvrtc"
 
 
 def test_the_compute_capability_explains_a_finding_about_the_gpu() -> None:

@@ -63,20 +63,20 @@ def test_each_container_engine_gets_its_own_commands(kind: Container, cause: Cau
     by_hand = kind is Container.APPTAINER and cause is Cause.CONTAINER_TOOLKIT_BROKEN
     assert finding.cause is (Cause.CONTAINER_WITHOUT_GPU if by_hand else cause)
     assert finding.fix
-    words = fix_texts(finding).lower()
+    text = fix_texts(finding).lower()
     for name, others in (
         ("docker", Container.DOCKER),
         ("podman", Container.PODMAN),
         ("apptainer", Container.APPTAINER),
     ):
-        assert name not in words or kind is others, words
-    assert ("pod" in words.replace("podman", "").split()) <= (kind is Container.KUBERNETES)
+        assert name not in text or kind is others, text
+    assert ("pod" in text.replace("podman", "").split()) <= (kind is Container.KUBERNETES)
 
 
 def test_lxc_is_given_the_driver_libraries_of_the_host() -> None:
-    without = primary(Container.LXC, *STATES[Cause.CONTAINER_WITHOUT_GPU])
-    assert "nodes /dev/nvidia*" in without.fix[0].text
-    assert "/etc/pve/lxc/" in without.fix[1].text
+    without_nodes = primary(Container.LXC, *STATES[Cause.CONTAINER_WITHOUT_GPU])
+    assert "nodes /dev/nvidia*" in without_nodes.fix[0].text
+    assert "/etc/pve/lxc/" in without_nodes.fix[1].text
     nodes_alone = primary(Container.LXC, *STATES[Cause.CONTAINER_TOOLKIT_BROKEN])
     assert "550.163.01" in nodes_alone.fix[0].text
 

@@ -64,10 +64,10 @@ def test_a_module_not_built_for_the_running_kernel_is_the_cause(
 
 def test_an_unbuilt_module_is_reported_instead_of_nouveau(matrix: Matrix) -> None:
     snapshot = host_without_module(Module.NOT_INSTALLED, OLD)
-    held = snapshot._replace(pci_gpus=(BUS[0]._replace(kernel_driver="nouveau"),))
-    assert [finding.code for finding in findings(held, matrix)] == ["DRV115"]
-    without = held._replace(driver=held.driver._replace(dkms=()))
-    assert [finding.code for finding in findings(without, matrix)] == ["DRV104"]
+    bound_to_nouveau = snapshot._replace(pci_gpus=(BUS[0]._replace(kernel_driver="nouveau"),))
+    assert [finding.code for finding in findings(bound_to_nouveau, matrix)] == ["DRV115"]
+    without_dkms = bound_to_nouveau._replace(driver=bound_to_nouveau.driver._replace(dkms=()))
+    assert [finding.code for finding in findings(without_dkms, matrix)] == ["DRV104"]
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,8 @@ def test_leftover_modules_of_a_removed_driver_are_not_a_driver(matrix: Matrix) -
 
 def test_a_reboot_follows_an_update_that_removed_the_running_modules(matrix: Matrix) -> None:
     snapshot = with_reading(host_without_module(Module.NOT_LOADED), "arch", module_kernels=("6.18.2-arch2-1",))
-    gone = snapshot._replace(driver=snapshot.driver._replace(module=Reading(reason="not to be seen")))
-    (finding,) = findings(gone, matrix)
+    without_module = snapshot._replace(driver=snapshot.driver._replace(module=Reading(reason="not to be seen")))
+    (finding,) = findings(without_module, matrix)
     assert finding.cause is Cause.DRIVER_MODULE_NOT_LOADED
     assert [fix.command for fix in finding.fix] == [("sudo", "reboot")]
 
@@ -363,8 +363,8 @@ def test_a_gpu_reserved_for_a_virtual_machine_is_reported_as_such(
     named: bool,  # noqa: FBT001 - a table
 ) -> None:
     snapshot = working(cuda=100)._replace(gpus=(), gpu_count=known(0, "nvml"))
-    held = snapshot._replace(pci_gpus=(BUS[0]._replace(device="ffff", kernel_driver=holder),))
-    (finding,) = findings(held, matrix)
+    bound = snapshot._replace(pci_gpus=(BUS[0]._replace(device="ffff", kernel_driver=holder),))
+    (finding,) = findings(bound, matrix)
     assert finding.code == "DRV113"
     assert ("vfio-pci holds it" in finding.title) is named
     assert any("virtual machine" in fix.text for fix in finding.fix) is named
@@ -475,17 +475,17 @@ def test_a_host_with_passed_through_gpus_gets_no_install_command(
         driver = driver._replace(nvml_init=Reading())
         sources = (sources[0], *(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda")))
     gpus = tuple(BUS[0]._replace(pci=pci, kernel_driver="vfio-pci") for pci in ("0000:01:00.0", "0000:02:00.0"))
-    held = snapshot._replace(driver=driver, sources=sources, pci_gpus=gpus)
-    (finding,) = findings(held, matrix)
+    passed_through = snapshot._replace(driver=driver, sources=sources, pci_gpus=gpus)
+    (finding,) = findings(passed_through, matrix)
     assert finding.code == code
     assert "vfio-pci" in finding.title
     assert {f"kernel driver of {gpu.pci}" for gpu in gpus} <= {entry.fact for entry in finding.evidence}
     assert [fix.command for fix in finding.fix] == [None, None]
     assert not any(word in fix.text for fix in finding.fix for word in ("Remove the lines", "nstall", "Load"))
     unbuilt = DkmsBuild("nvidia", "550.163.01")
-    (finding,) = findings(held._replace(driver=driver._replace(dkms=(unbuilt,))), matrix)
+    (finding,) = findings(passed_through._replace(driver=driver._replace(dkms=(unbuilt,))), matrix)
     assert (finding.code, "vfio-pci" in finding.title) == (code, True)
-    one_unbound = held._replace(pci_gpus=(gpus[0], gpus[1]._replace(kernel_driver=None)))
+    one_unbound = passed_through._replace(pci_gpus=(gpus[0], gpus[1]._replace(kernel_driver=None)))
     assert not any("virtual machine" in fix.text for finding in findings(one_unbound, matrix) for fix in finding.fix)
 
 
@@ -499,10 +499,10 @@ def test_a_blacklist_line_does_not_replace_the_other_fixes(matrix: Matrix) -> No
 
 
 def test_an_initramfs_only_blacklist_does_not_change_the_fixes(matrix: Matrix) -> None:
-    plain = with_reading(host_without_module(Module.NOT_LOADED, BUILT))
+    unblocked = with_reading(host_without_module(Module.NOT_LOADED, BUILT))
     block = "/proc/cmdline: rd.driver.blacklist=nvidia"
     snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), module_blocks=(block,))
-    (finding,), (usual,) = findings(snapshot, matrix), findings(plain, matrix)
+    (finding,), (usual,) = findings(snapshot, matrix), findings(unblocked, matrix)
     assert finding.fix == usual.fix
 
 
@@ -532,8 +532,8 @@ def test_a_blacklist_that_favors_nouveau_is_named_in_the_fix(
     chosen: bool,  # noqa: FBT001 - a table
 ) -> None:
     snapshot = with_reading(host_without_module(module), module_blocks=(block,) if block else ())
-    held = snapshot._replace(pci_gpus=(BUS[0]._replace(kernel_driver="nouveau"),))
-    (finding,) = findings(held, matrix)
+    bound_to_nouveau = snapshot._replace(pci_gpus=(BUS[0]._replace(kernel_driver="nouveau"),))
+    (finding,) = findings(bound_to_nouveau, matrix)
     assert finding.code == "DRV104"
     assert any(block is not None and block in fix.text for fix in finding.fix) is chosen
     missing = module is Module.NOT_INSTALLED

@@ -101,8 +101,8 @@ def test_gpus_of_one_model_share_a_finding_that_lists_their_addresses(matrix: Ma
     assert (finding.code, finding.cause) == ("GPU204", Cause.GPU_REMOVED_FROM_DRIVER)
     assert [place for place in places if any(place in (e.fact + e.value) for e in finding.evidence)] == [*places]
     assert len(set(finding.evidence)) == len(finding.evidence)
-    others = both._replace(pci_gpus=(*kepler, PciGpu("0000:07:00.0", "10de", BLACKWELL, None, "nvidia")))
-    assert [entry.code for entry in driver_findings(others, matrix)] == ["GPU204", "GPU204"]
+    with_blackwell = both._replace(pci_gpus=(*kepler, PciGpu("0000:07:00.0", "10de", BLACKWELL, None, "nvidia")))
+    assert [entry.code for entry in driver_findings(with_blackwell, matrix)] == ["GPU204", "GPU204"]
 
 
 @pytest.mark.parametrize(
@@ -211,26 +211,30 @@ def test_a_gpu_that_fails_to_start_is_recognized_by_its_log_message(
     assert fix_text in finding.fix[0].text
     unloaded = snapshot.driver._replace(module=known(Module.NOT_LOADED, "/lib/modules"), nvml_init=known(9, "nvml"))
     assert [entry.code for entry in driver_findings(snapshot._replace(driver=unloaded), matrix)] == [code]
-    other = Gpu(index=known(0, "nvml"), pci=known("0000:02:00.0", "nvml"), ordinal=known(0, "libcuda"))
-    others = snapshot._replace(
+    working_gpu = Gpu(index=known(0, "nvml"), pci=known("0000:02:00.0", "nvml"), ordinal=known(0, "libcuda"))
+    with_working_gpu = snapshot._replace(
         driver=snapshot.driver._replace(cuda_init=known(0, "libcuda")),
-        gpus=(other,),
+        gpus=(working_gpu,),
         gpu_count=known(1, "nvml"),
         visible_count=known(1, "libcuda"),
         pci_gpus=(*(snapshot.pci_gpus or ()), PciGpu("0000:02:00.0", "10de", ADA, None, "nvidia")),
     )
-    assert [(entry.code, entry.severity) for entry in driver_findings(others, matrix)] == [(code, Severity.WARNING)]
-    started = others._replace(gpus=(other, other._replace(index=known(1, "nvml"), pci=known(PCI, "nvml"))))
+    assert [(entry.code, entry.severity) for entry in driver_findings(with_working_gpu, matrix)] == [
+        (code, Severity.WARNING)
+    ]
+    started = with_working_gpu._replace(
+        gpus=(working_gpu, working_gpu._replace(index=known(1, "nvml"), pci=known(PCI, "nvml")))
+    )
     assert driver_findings(started, matrix) == [], "messages from before the start do not count"
 
 
 def with_second_gpu(expected: str, cuda: int) -> Snapshot:
     snapshot = machine(ADA, "open", expected)
-    other = Gpu(index=known(0, "nvml"), pci=known("0000:02:00.0", "nvml"), name=known("NVIDIA L4", "nvml"))
+    listed_gpu = Gpu(index=known(0, "nvml"), pci=known("0000:02:00.0", "nvml"), name=known("NVIDIA L4", "nvml"))
     nodes = tuple(DeviceNode(f"/dev/{name}", True, "", "") for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
     return snapshot._replace(
         driver=snapshot.driver._replace(cuda_init=known(cuda, "libcuda"), device_nodes=nodes),
-        gpus=(other,),
+        gpus=(listed_gpu,),
         gpu_count=known(1, "nvml"),
         pci_gpus=(*(snapshot.pci_gpus or ()), PciGpu("0000:02:00.0", "10de", ADA, None, "nvidia")),
     )

@@ -24,8 +24,8 @@ def machine(*options: str) -> Snapshot:
 
 def packages(**names: str) -> Snapshot:
     snapshot = machine()
-    there = {**snapshot.target.packages, **{name.replace("_", "-"): release for name, release in names.items()}}
-    return snapshot._replace(target=snapshot.target._replace(packages=there))
+    installed = {**snapshot.target.packages, **{name.replace("_", "-"): release for name, release in names.items()}}
+    return snapshot._replace(target=snapshot.target._replace(packages=installed))
 
 
 def causes_by_code(snapshot: Snapshot) -> dict[str, tuple[Cause, Severity]]:
@@ -161,22 +161,22 @@ def test_a_wrong_cuda_path_is_reported() -> None:
     kit = Toolkit("/usr/local/cuda-12.4", "CUDA_PATH", known(CudaVersion(12, 4), "version.json"), has_nvrtc=True)
     right = machine("env.CUDA_PATH=/usr/local/cuda-12.4")._replace(toolkits=(kit,))
     assert "LIB608" not in causes_by_code(right)
-    other = right._replace(toolkits=(kit._replace(toolkit=known(CudaVersion(13, 0), "version.json")),))
-    assert causes_by_code(other)["LIB608"] == (Cause.CUDA_PATH_WRONG, Severity.WARNING)
-    default = other._replace(toolkits=(other.toolkits[0]._replace(found_via="/usr/local"),))
+    other_major = right._replace(toolkits=(kit._replace(toolkit=known(CudaVersion(13, 0), "version.json")),))
+    assert causes_by_code(other_major)["LIB608"] == (Cause.CUDA_PATH_WRONG, Severity.WARNING)
+    default = other_major._replace(toolkits=(other_major.toolkits[0]._replace(found_via="/usr/local"),))
     assert "LIB608" not in causes_by_code(default), "CuPy ignores this toolkit unless a variable names it"
     nowhere = machine("env.CUDA_HOME=/opt/cuda")._replace(pointing_nowhere=("CUDA_HOME",))
     assert causes_by_code(nowhere)["LIB608"] == (Cause.CUDA_PATH_WRONG, Severity.WARNING)
 
 
 def test_a_requested_optional_library_must_be_installed() -> None:
-    there = Library("cutensor", "libcutensor.so.2", "/x/libcutensor.so.2", optional=True)
+    cutensor = Library("cutensor", "libcutensor.so.2", "/x/libcutensor.so.2", optional=True)
     result = machine("env.CUPY_ACCELERATORS=cub,cutensor")
-    with_library = result._replace(target=result.target._replace(libraries=(there,)))
+    with_library = result._replace(target=result.target._replace(libraries=(cutensor,)))
     assert "LIB609" not in causes_by_code(with_library)
-    without = result._replace(target=result.target._replace(libraries=(there._replace(path=None),)))
-    assert causes_by_code(without)["LIB609"] == (Cause.OPTIONAL_LIBRARY_MISSING, Severity.WARNING)
-    not_requested = machine()._replace(target=machine().target._replace(libraries=(there._replace(path=None),)))
+    without_library = result._replace(target=result.target._replace(libraries=(cutensor._replace(path=None),)))
+    assert causes_by_code(without_library)["LIB609"] == (Cause.OPTIONAL_LIBRARY_MISSING, Severity.WARNING)
+    not_requested = machine()._replace(target=machine().target._replace(libraries=(cutensor._replace(path=None),)))
     assert "LIB609" not in causes_by_code(not_requested), "CuPy works without it"
 
 

@@ -141,8 +141,8 @@ def test_a_bridge_with_some_inactive_links_is_a_warning(matrix: Matrix, up: int,
     gpu = IDLE._replace(nvlinks=tuple(NvLink(number, active=number < up) for number in range(of)))
     (symptom,) = run_check(matrix, checks.nvlink_down, Snapshot(gpus=(gpu,)))
     assert symptom.severity is Severity.WARNING
-    without = IDLE._replace(nvlinks=tuple(NvLink(number, active=False) for number in range(of)))
-    assert run_check(matrix, checks.nvlink_down, Snapshot(gpus=(without,))) == []
+    all_inactive = IDLE._replace(nvlinks=tuple(NvLink(number, active=False) for number in range(of)))
+    assert run_check(matrix, checks.nvlink_down, Snapshot(gpus=(all_inactive,))) == []
 
 
 def test_a_gpu_with_fewer_active_links_than_its_peer_is_reported(matrix: Matrix) -> None:
@@ -170,12 +170,12 @@ def test_only_heat_and_power_brake_count_as_throttling(matrix: Matrix, reasons: 
 
 
 @pytest.mark.parametrize(
-    ("reason", "words"), [("software-thermal", "Cool it"), ("hardware-power-brake", "power cable")]
+    ("reason", "fix_text"), [("software-thermal", "Cool it"), ("hardware-power-brake", "power cable")]
 )
-def test_the_fix_depends_on_the_throttle_reason(matrix: Matrix, reason: str, words: str) -> None:
+def test_the_fix_depends_on_the_throttle_reason(matrix: Matrix, reason: str, fix_text: str) -> None:
     gpu = IDLE._replace(health=GpuHealth(throttle_reasons=known((reason,), "nvml")))
     (symptom,) = run_check(matrix, checks.clock_throttled, Snapshot(gpus=(gpu,)))
-    assert words in symptom.fix[1].text
+    assert fix_text in symptom.fix[1].text
 
 
 def test_a_full_first_gpu_is_a_warning_that_names_a_free_gpu(matrix: Matrix) -> None:
@@ -183,8 +183,8 @@ def test_a_full_first_gpu_is_a_warning_that_names_a_free_gpu(matrix: Matrix) -> 
     (symptom,) = run_check(matrix, checks.memory_full, Snapshot(gpus=(full, SECOND)))
     assert symptom.severity is Severity.WARNING
     assert "CUDA_VISIBLE_DEVICES=1" in symptom.fix[1].text
-    other = SECOND._replace(memory_free=known(GIB, "nvml"))
-    assert run_check(matrix, checks.memory_full, Snapshot(gpus=(IDLE, other))) == []
+    full_second = SECOND._replace(memory_free=known(GIB, "nvml"))
+    assert run_check(matrix, checks.memory_full, Snapshot(gpus=(IDLE, full_second))) == []
 
 
 def test_a_suggested_gpu_is_numbered_in_pci_bus_order(matrix: Matrix) -> None:
@@ -197,10 +197,10 @@ def test_a_suggested_gpu_is_numbered_in_pci_bus_order(matrix: Matrix) -> None:
 
 
 def test_an_inaccessible_gpu_has_no_cuda_ordinal(matrix: Matrix) -> None:
-    closed = IDLE._replace(ordinal=missing("x"), hidden_by=known("control group", "x"))
+    inaccessible = IDLE._replace(ordinal=missing("x"), hidden_by=known("control group", "x"))
     full = SECOND._replace(ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
     free = IDLE._replace(index=known(2, "nvml"), ordinal=known(1, "libcuda"))
-    (symptom,) = run_check(matrix, checks.memory_full, Snapshot(gpus=(closed, full, free)))
+    (symptom,) = run_check(matrix, checks.memory_full, Snapshot(gpus=(inaccessible, full, free)))
     assert symptom.fix[1].text.endswith("CUDA_VISIBLE_DEVICES=1.")
 
 
@@ -249,8 +249,8 @@ def test_another_gpu_of_the_host_does_not_concern_a_container(matrix: Matrix) ->
 
 def test_a_lost_gpu_is_reported_once_with_its_event(matrix: Matrix) -> None:
     snapshot = working(cuda=101)._replace(kernel_log=log("NVRM: Xid (PCI:0000:01:00): 79", xid=79))
-    lost = snapshot._replace(gpus=(snapshot.gpus[0]._replace(fault=known(int(Nvml.GPU_IS_LOST), "nvml")),))
-    (finding,) = findings(lost, matrix)
+    with_lost_gpu = snapshot._replace(gpus=(snapshot.gpus[0]._replace(fault=known(int(Nvml.GPU_IS_LOST), "nvml")),))
+    (finding,) = findings(with_lost_gpu, matrix)
     assert finding.code == "GPU203"
     assert "NVRM: Xid (PCI:0000:01:00): 79" in {entry.value for entry in finding.evidence}
 
@@ -263,12 +263,12 @@ def test_a_lost_gpu_is_reported_once_with_its_event(matrix: Matrix) -> None:
     ],
 )
 def test_the_gpu_that_fell_off_the_bus_is_named(matrix: Matrix, lost: list[int], title: str) -> None:
-    one = working().gpus[0]
+    gpu = working().gpus[0]
     gpus = tuple(
-        one._replace(index=known(n, "nvml"), pci=known(f"00000000:{n + 1:02X}:00.0", "nvml")) for n in range(4)
+        gpu._replace(index=known(n, "nvml"), pci=known(f"00000000:{n + 1:02X}:00.0", "nvml")) for n in range(4)
     )
-    gone = known(int(Nvml.GPU_IS_LOST), "nvml")
-    seen = tuple(gpu._replace(fault=gone) if place in lost else gpu for place, gpu in enumerate(gpus))
+    fault = known(int(Nvml.GPU_IS_LOST), "nvml")
+    seen = tuple(gpu._replace(fault=fault) if place in lost else gpu for place, gpu in enumerate(gpus))
     (finding,) = findings(working(cuda=101)._replace(gpus=seen, gpu_count=known(4, "nvml")), matrix)
     assert (finding.code, finding.title) == ("GPU203", title)
     places = [entry.fact for entry in finding.evidence if entry.value == str(int(Nvml.GPU_IS_LOST))]

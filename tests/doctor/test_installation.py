@@ -107,9 +107,9 @@ def test_one_of_two_cuda_wheels_that_share_files_is_removed(
     removed = [fix.command for fix in fixes if fix.command and "uninstall" in fix.command]
     assert [command[-1] for command in removed] == (["nvidia-cublas-cu11"] if removed_one else [])
     assert not any(fix.safe for fix in fixes if "uninstall" in (fix.command or ())), "another package may need it"
-    again = fixes[-1].command or ()
-    assert ("nvidia-cublas-cu11==11.11.3.6" in again) is not removed_one
-    assert "nvidia-cublas-cu12==12.9.2.10" in again
+    reinstall = fixes[-1].command or ()
+    assert ("nvidia-cublas-cu11==11.11.3.6" in reinstall) is not removed_one
+    assert "nvidia-cublas-cu12==12.9.2.10" in reinstall
 
 
 @pytest.mark.parametrize(("of_conda", "program"), [((), "pip"), (("numpy",), "conda"), (("numpy", "scipy"), "conda")])
@@ -152,8 +152,8 @@ def test_an_editable_install_of_cupy_is_not_shadowed(matrix: Matrix, healthy: Sn
 
 
 def test_a_cupy_for_another_interpreter_is_an_error(matrix: Matrix, healthy: Snapshot) -> None:
-    other = CUPY._replace(for_this_interpreter=False, tags=("cp311-cp311-linux_x86_64",))
-    finding = findings_by_code(matrix, with_target(healthy, cupy=(other,)))["WHL512"]
+    foreign_cupy = CUPY._replace(for_this_interpreter=False, tags=("cp311-cp311-linux_x86_64",))
+    finding = findings_by_code(matrix, with_target(healthy, cupy=(foreign_cupy,)))["WHL512"]
     assert (finding.cause, finding.severity) == (Cause.PYTHON_UNSUPPORTED, Severity.ERROR)
     assert "cp311" in finding.title
 
@@ -177,8 +177,8 @@ def test_a_wheel_for_another_platform_names_its_platform(
     matrix: Matrix, healthy: Snapshot, platform: str, tag: str, *, foreign: bool
 ) -> None:
     """The Python tag matches, so a message about another interpreter would mislead."""
-    other = CUPY._replace(for_this_interpreter=False, tags=(f"cp312-cp312-{tag}",))
-    snapshot = with_target(healthy, cupy=(other,), platform=known(platform, "x"))
+    foreign_cupy = CUPY._replace(for_this_interpreter=False, tags=(f"cp312-cp312-{tag}",))
+    snapshot = with_target(healthy, cupy=(foreign_cupy,), platform=known(platform, "x"))
     finding = findings_by_code(matrix, snapshot)["WHL512"]
     assert finding.cause is (Cause.PLATFORM_WHEEL_MISSING if foreign else Cause.PYTHON_UNSUPPORTED)
     assert (f"another platform: {tag}" in finding.title) is foreign
@@ -368,8 +368,10 @@ def test_empty_metadata_of_another_package_is_not_reported(matrix: Matrix, healt
 
 @pytest.mark.parametrize("release", ["2.1.0", "2.1"])
 def test_metadata_of_the_same_release_is_not_reported_twice(matrix: Matrix, healthy: Snapshot, release: str) -> None:
-    again = StaleMetadata(f"{SITE}/numpy-2.1.0-py3.12.egg-info", "numpy", release)
-    snapshot = with_target(healthy, left_metadata=(again,), packages={**healthy.target.packages, "numpy": "2.1.0"})
+    same_release = StaleMetadata(f"{SITE}/numpy-2.1.0-py3.12.egg-info", "numpy", release)
+    snapshot = with_target(
+        healthy, left_metadata=(same_release,), packages={**healthy.target.packages, "numpy": "2.1.0"}
+    )
     assert findings_by_code(matrix, snapshot) == {}
 
 
@@ -425,7 +427,7 @@ def two_cupys(matrix: Matrix, healthy: Snapshot, *cupys: CupyInstallation) -> tu
 
 
 @pytest.mark.parametrize(
-    ("place", "words"),
+    ("place", "fix_text"),
     [
         (PackageLocation.PYTHONPATH, "from PYTHONPATH"),
         (PackageLocation.USER, "PYTHONNOUSERSITE=1"),
@@ -433,11 +435,11 @@ def two_cupys(matrix: Matrix, healthy: Snapshot, *cupys: CupyInstallation) -> tu
     ],
 )
 def test_a_cupy_outside_the_environment_is_excluded(
-    matrix: Matrix, healthy: Snapshot, place: PackageLocation, words: str
+    matrix: Matrix, healthy: Snapshot, place: PackageLocation, fix_text: str
 ) -> None:
     finding, snapshot = two_cupys(matrix, healthy, OUTDATED._replace(place=place), MATCHING)
     (fix,) = finding.fix
-    assert words in fix.text
+    assert fix_text in fix.text
     assert "cupy-cuda11x 13.6.0 in /else/where" in fix.text
     assert (fix.command, fix.safe) == (None, False)
     assert repair_plan([finding], snapshot) is None
@@ -445,8 +447,8 @@ def test_a_cupy_outside_the_environment_is_excluded(
 
 def test_a_compatible_cupy_is_kept_even_if_another_line_is_preferred(matrix: Matrix, healthy: Snapshot) -> None:
     """The line of CUDA 12 also works on a driver for CUDA 13."""
-    own = CUPY._replace(distribution="cupy-cuda12x", release="14.2.0", place=PackageLocation.ENVIRONMENT)
-    snapshot = with_target(healthy, cupy=(OUTDATED._replace(place=PackageLocation.PYTHONPATH), own))
+    installed_cupy = CUPY._replace(distribution="cupy-cuda12x", release="14.2.0", place=PackageLocation.ENVIRONMENT)
+    snapshot = with_target(healthy, cupy=(OUTDATED._replace(place=PackageLocation.PYTHONPATH), installed_cupy))
     wheel = resolve(snapshot, matrix).wheel
     assert wheel is not None
     assert wheel.distribution == "cupy-cuda13x"
@@ -455,9 +457,9 @@ def test_a_compatible_cupy_is_kept_even_if_another_line_is_preferred(matrix: Mat
 
 
 def test_an_incompatible_cupy_of_the_environment_is_replaced(matrix: Matrix, healthy: Snapshot) -> None:
-    other = CUPY._replace(distribution="cupy-cuda11x", place=PackageLocation.ENVIRONMENT)
+    incompatible_cupy = CUPY._replace(distribution="cupy-cuda11x", place=PackageLocation.ENVIRONMENT)
     finding, _ = two_cupys(
-        matrix, healthy, MATCHING._replace(location="/else/where", place=PackageLocation.PYTHONPATH), other
+        matrix, healthy, MATCHING._replace(location="/else/where", place=PackageLocation.PYTHONPATH), incompatible_cupy
     )
     assert [bool(fix.command) for fix in finding.fix] == [False, True, True]
     assert "cupy-cuda11x" in (finding.fix[1].command or ())
@@ -474,8 +476,8 @@ def test_two_cupys_of_the_environment_are_both_removed(
 
 
 def test_an_incompatible_cupy_on_pythonpath_is_not_uninstalled(matrix: Matrix, healthy: Snapshot) -> None:
-    there = OUTDATED._replace(release="10.0.0", place=PackageLocation.PYTHONPATH)
-    findings = findings_by_code(matrix, with_target(healthy, cupy=(there,)))
+    incompatible_cupy = OUTDATED._replace(release="10.0.0", place=PackageLocation.PYTHONPATH)
+    findings = findings_by_code(matrix, with_target(healthy, cupy=(incompatible_cupy,)))
     fixes = [fix for finding in findings.values() for fix in finding.fix]
     assert any("PYTHONPATH" in fix.text for fix in fixes), sorted(findings)
     assert not any("uninstall" in (fix.command or ()) for fix in fixes)
@@ -496,7 +498,7 @@ def test_a_user_cupy_before_a_conda_cupy_is_not_a_mixed_environment(matrix: Matr
 
 
 @pytest.mark.parametrize(
-    ("kind", "module", "words"),
+    ("kind", "module", "fix_text"),
     [
         ("conda", "/home/me/.local/lib/python3.12/site-packages/numpy/__init__.py", "PYTHONNOUSERSITE=1"),
         ("system", "/home/me/.local/lib/python3.12/site-packages/numpy/__init__.py", "PYTHONNOUSERSITE=1"),
@@ -506,7 +508,7 @@ def test_a_user_cupy_before_a_conda_cupy_is_not_a_mixed_environment(matrix: Matr
     ],
 )
 def test_a_shadowing_numpy_is_excluded_before_installing_another(
-    matrix: Matrix, healthy: Snapshot, kind: str, module: str, words: str
+    matrix: Matrix, healthy: Snapshot, kind: str, module: str, fix_text: str
 ) -> None:
     snapshot = with_target(
         healthy,
@@ -516,7 +518,7 @@ def test_a_shadowing_numpy_is_excluded_before_installing_another(
         user_site=known("/home/me/.local/lib/python3.12/site-packages", "x"),
     )
     snapshot = snapshot._replace(environment={"PYTHONPATH": "/opt/lib/:/venv/lib/python3.12/site-packages"})
-    assert words in findings_by_code(matrix, snapshot)["WHL506"].fix[0].text
+    assert fix_text in findings_by_code(matrix, snapshot)["WHL506"].fix[0].text
 
 
 def finding_of_two_user_cupys(
@@ -553,16 +555,16 @@ def test_user_packages_are_hidden_if_pip_cannot_remove_them(
 
 
 def test_a_cupy_is_installed_after_clearing_pythonpath(matrix: Matrix, healthy: Snapshot) -> None:
-    there = (OUTDATED._replace(place=PackageLocation.PYTHONPATH), MATCHING._replace(place=PackageLocation.PYTHONPATH))
-    finding, _ = two_cupys(matrix, healthy, *there)
+    cupys = (OUTDATED._replace(place=PackageLocation.PYTHONPATH), MATCHING._replace(place=PackageLocation.PYTHONPATH))
+    finding, _ = two_cupys(matrix, healthy, *cupys)
     assert ["from PYTHONPATH" in fix.text for fix in finding.fix[:2]] == [True, True]
     assert "install" in (finding.fix[2].command or ())
     assert not any("uninstall" in (fix.command or ()) for fix in finding.fix)
 
 
 def test_pip_removes_an_incompatible_cupy_of_the_user(matrix: Matrix, healthy: Snapshot) -> None:
-    there = OUTDATED._replace(release="10.0.0", place=PackageLocation.USER)
-    snapshot = with_target(healthy, cupy=(there,), kind=known("system", "x"), packages={"pip": "25.0"})
+    incompatible_cupy = OUTDATED._replace(release="10.0.0", place=PackageLocation.USER)
+    snapshot = with_target(healthy, cupy=(incompatible_cupy,), kind=known("system", "x"), packages={"pip": "25.0"})
     fixes = [fix for finding in findings_by_code(matrix, snapshot).values() for fix in finding.fix]
     assert any("uninstall" in (fix.command or ()) for fix in fixes)
 
@@ -633,8 +635,8 @@ def test_a_damaged_conda_cupy_is_reinstalled_with_all_its_packages(
 
 
 def test_a_conda_cupy_is_removed_with_all_its_packages(matrix: Matrix, healthy: Snapshot) -> None:
-    other = CONDA_CUPY._replace(for_this_interpreter=False, tags=("cp311",))
-    removal = commands(findings_by_code(matrix, conda_environment(healthy, BOTH_PACKAGES, other))["WHL512"])[0]
+    foreign_cupy = CONDA_CUPY._replace(for_this_interpreter=False, tags=("cp311",))
+    removal = commands(findings_by_code(matrix, conda_environment(healthy, BOTH_PACKAGES, foreign_cupy))["WHL512"])[0]
     assert removal == ("conda", "remove", "--prefix=/venv", "cupy", "cupy-core")
 
 
@@ -650,10 +652,10 @@ def test_a_cupy_known_only_from_conda_records_is_reinstalled(matrix: Matrix, hea
     command = finding.fix[0].command or ()
     assert command[:3] == ("conda", "install", "--force-reinstall")
     assert {"cupy=14.1.1", "cupy-core=14.1.1"} <= {*command}
-    other = findings_by_code(matrix, with_target(bare, conda_packages={"numpy": "2.1.0"}, kind=known("conda", "x")))[
-        "WHL503"
-    ]
-    assert other.cause is Cause.CUPY_NOT_INSTALLED
+    without_record = findings_by_code(
+        matrix, with_target(bare, conda_packages={"numpy": "2.1.0"}, kind=known("conda", "x"))
+    )["WHL503"]
+    assert without_record.cause is Cause.CUPY_NOT_INSTALLED
 
 
 MACHINE = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")

@@ -42,8 +42,8 @@ def test_a_build_with_an_unknown_cuda_major_is_missing_libraries(matrix: Matrix,
 def test_nvrtc_without_matching_builtins_is_an_error(
     matrix: Matrix, healthy: Snapshot, soname: str, path: str | None
 ) -> None:
-    other = Library("nvrtc-builtins", soname, path, "dependency", error=None if path else "failed to open it")
-    finding = findings_by_code(matrix, with_target(healthy, libraries=(*LIBRARIES[:-1], other)))["LIB604"]
+    builtins = Library("nvrtc-builtins", soname, path, "dependency", error=None if path else "failed to open it")
+    finding = findings_by_code(matrix, with_target(healthy, libraries=(*LIBRARIES[:-1], builtins)))["LIB604"]
     assert (finding.cause, finding.severity) == (Cause.NVRTC_BUILTINS_MISMATCH, Severity.ERROR)
 
 
@@ -96,8 +96,11 @@ def test_a_symbol_conflict_names_the_conflicting_library(
 def test_a_missing_library_differs_from_a_refused_one(
     matrix: Matrix, healthy: Snapshot, expected: str, codes: set[str]
 ) -> None:
-    gone = LIBRARIES[5]._replace(path=None, found_via=None, error=expected)
-    assert set(findings_by_code(matrix, with_target(healthy, libraries=(*LIBRARIES[:5], gone, LIBRARIES[6])))) == codes
+    unloadable = LIBRARIES[5]._replace(path=None, found_via=None, error=expected)
+    assert (
+        set(findings_by_code(matrix, with_target(healthy, libraries=(*LIBRARIES[:5], unloadable, LIBRARIES[6]))))
+        == codes
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,8 +154,8 @@ def test_the_fixes_for_an_old_nvrtc_are_alternatives(
 ) -> None:
     nvrtc = LIBRARIES[0]._replace(release="12.4", path="/opt/cuda-12.4/lib64/libnvrtc.so.12")
     snapshot = with_target(healthy, libraries=(nvrtc, *LIBRARIES[1:6]), cupy=(CUPY._replace(release=cupy),))
-    there = assume(snapshot, ["gpu=RTX 5090", "env.LD_LIBRARY_PATH=/opt/cuda-12.4/lib64"], matrix)
-    result = findings_by_code(matrix, there._replace(toolkits=(toolkit,) if toolkit else ()))["LIB610"]
+    snapshot_with_path = assume(snapshot, ["gpu=RTX 5090", "env.LD_LIBRARY_PATH=/opt/cuda-12.4/lib64"], matrix)
+    result = findings_by_code(matrix, snapshot_with_path._replace(toolkits=(toolkit,) if toolkit else ()))["LIB610"]
     ways = [fix.text for fix in result.fix if not fix.text.startswith("Then ")]
     assert len(ways) == len(beginnings), result.fix
     assert all(way.startswith(beginning) for way, beginning in zip(ways, beginnings, strict=True)), result.fix
@@ -162,9 +165,9 @@ def test_an_nvrtc_older_than_the_gpu_is_enough_if_ptx_is_requested(matrix: Matri
     """The driver compiles PTX for 9.0 to code for a GPU of 12.0."""
     libraries = (LIBRARIES[0]._replace(release="12.4"), *LIBRARIES[1:6])
     facts = ["gpu=RTX 5090", "driver=580.95.05"]
-    there = assume(with_target(healthy, libraries=libraries), facts, matrix)
-    assert "LIB610" in findings_by_code(matrix, there)
-    assert "LIB610" not in findings_by_code(matrix, assume(there, ["env.CUPY_COMPILE_WITH_PTX=1"], matrix))
+    without_ptx = assume(with_target(healthy, libraries=libraries), facts, matrix)
+    assert "LIB610" in findings_by_code(matrix, without_ptx)
+    assert "LIB610" not in findings_by_code(matrix, assume(without_ptx, ["env.CUPY_COMPILE_WITH_PTX=1"], matrix))
 
 
 def test_a_conflicting_library_outside_the_target_gets_no_command(matrix: Matrix, healthy: Snapshot) -> None:
@@ -193,8 +196,8 @@ def test_ptx_newer_than_the_driver_is_reported(
 ) -> None:
     libraries = (LIBRARIES[0]._replace(release=nvrtc), *LIBRARIES[1:6])
     facts = [f"env.CUPY_COMPILE_WITH_PTX={expected}", f"driver={driver}"]
-    there = assume(with_target(healthy, libraries=libraries), facts, matrix)
-    findings = findings_by_code(matrix, there)
+    snapshot = assume(with_target(healthy, libraries=libraries), facts, matrix)
+    findings = findings_by_code(matrix, snapshot)
     assert set(findings) == ({"LIB612"} if expected_finding else set())
     assert all(finding.cause is Cause.NVRTC_OUTPUT_INVALID for finding in findings.values())
 
@@ -212,9 +215,9 @@ def test_missing_headers_are_an_error(matrix: Matrix, healthy: Snapshot, folders
 
 @pytest.mark.parametrize("cuda", ["11", "12", "12.8"])
 def test_the_headers_bundled_with_cupy_13_are_sufficient(matrix: Matrix, healthy: Snapshot, cuda: str) -> None:
-    own = (f"{SITE}/cupy/_core/include/cupy/_cuda/cuda-{cuda}",)
+    bundled = (f"{SITE}/cupy/_core/include/cupy/_cuda/cuda-{cuda}",)
     assert (
-        findings_by_code(matrix, with_target(healthy, headers=known(own, "x"), headers_cuda=Target().headers_cuda))
+        findings_by_code(matrix, with_target(healthy, headers=known(bundled, "x"), headers_cuda=Target().headers_cuda))
         == {}
     )
 
@@ -227,8 +230,8 @@ def test_only_headers_of_another_major_are_a_warning(
     matrix: Matrix, healthy: Snapshot, environment: dict[str, str], cause: Cause
 ) -> None:
     snapshot = healthy._replace(environment=environment)
-    other = with_target(snapshot, headers_cuda=known(CudaVersion.parse("13.0"), "/usr/local/cuda/include"))
-    finding = findings_by_code(matrix, other)["LIB606"]
+    other_major = with_target(snapshot, headers_cuda=known(CudaVersion.parse("13.0"), "/usr/local/cuda/include"))
+    finding = findings_by_code(matrix, other_major)["LIB606"]
     assert (finding.cause, finding.severity) == (cause, Severity.WARNING)
     assert findings_by_code(matrix, with_target(snapshot, headers_cuda=known(CudaVersion.parse("12.4"), "x"))) == {}
 
@@ -236,8 +239,8 @@ def test_only_headers_of_another_major_are_a_warning(
 def test_a_toolkit_in_the_target_is_not_a_host_toolkit(matrix: Matrix, healthy: Snapshot) -> None:
     """Only a CuPy that searches wheels can use the NVRTC of wheels."""
     kit = Toolkit(f"{SITE}/nvidia", "wheels", known(CudaVersion.parse("12.9"), "x"), has_nvrtc=True, has_headers=True)
-    without = healthy._replace(toolkits=())
-    assert resolve(healthy._replace(toolkits=(kit,)), matrix) == resolve(without, matrix)
+    without_toolkit = healthy._replace(toolkits=())
+    assert resolve(healthy._replace(toolkits=(kit,)), matrix) == resolve(without_toolkit, matrix)
 
 
 def test_facts_of_the_installed_cupy_do_not_apply_to_an_assumed_one(matrix: Matrix, healthy: Snapshot) -> None:
@@ -248,8 +251,8 @@ def test_facts_of_the_installed_cupy_do_not_apply_to_an_assumed_one(matrix: Matr
 
 
 def test_a_library_that_crashes_is_named(matrix: Matrix, healthy: Snapshot) -> None:
-    lost = LIBRARIES[2]._replace(path=None, error="loading it ended by SIGABRT")
-    snapshot = with_target(healthy, libraries=(*LIBRARIES[:2], lost, *LIBRARIES[3:]))
+    crashing = LIBRARIES[2]._replace(path=None, error="loading it ended by SIGABRT")
+    snapshot = with_target(healthy, libraries=(*LIBRARIES[:2], crashing, *LIBRARIES[3:]))
     crashed = snapshot._replace(sources=(Source("libraries", SourceState.CRASHED, "cufft: ended by SIGABRT"),))
     finding = findings_by_code(matrix, crashed)["LIB602"]
     assert finding.title == "Loading libcufft.so.11 for cupy-cuda12x crashes"
@@ -269,8 +272,8 @@ def test_installed_cuda_wheels_are_not_missing_without_cuda_pathfinder(
 ) -> None:
     cupy = healthy.target.cupy[0]._replace(requires=("cuda-pathfinder==1.*,>=1.3.4",))
     packages = {name: release for name, release in healthy.target.packages.items() if "nvidia-" not in name}
-    lost = tuple(library._replace(path=None, found_via=None) for library in LIBRARIES)
-    snapshot = with_target(healthy, cupy=(cupy,), libraries=lost, packages={**packages, **wheels})
+    missing_libraries = tuple(library._replace(path=None, found_via=None) for library in LIBRARIES)
+    snapshot = with_target(healthy, cupy=(cupy,), libraries=missing_libraries, packages={**packages, **wheels})
     assert set(findings_by_code(matrix, snapshot)) == codes
 
 
@@ -404,8 +407,8 @@ NVRTC, CUBLAS = (
 
 def with_wheels(healthy: Snapshot, packages: dict[str, str], *first: Library) -> Snapshot:
     """The healthy target with further packages and with its first libraries replaced."""
-    there = {**healthy.target.packages, **packages}
-    return with_target(healthy, packages=there, libraries=(*first, *LIBRARIES[len(first) :]))
+    installed = {**healthy.target.packages, **packages}
+    return with_target(healthy, packages=installed, libraries=(*first, *LIBRARIES[len(first) :]))
 
 
 def test_every_wheel_of_another_cuda_major_is_removed(matrix: Matrix, healthy: Snapshot) -> None:

@@ -42,7 +42,7 @@ def unknown_to_driver(snapshot: Snapshot, matrix: Matrix) -> Finding:
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "each", "use"),
+    ("snapshot", "requirements", "use"),
     [
         (
             two_gpus("NVIDIA L4", K80, "550.54.14"),
@@ -62,12 +62,12 @@ def unknown_to_driver(snapshot: Snapshot, matrix: Matrix) -> Finding:
     ],
 )
 def test_a_branch_that_would_disable_a_working_gpu_is_not_advised(
-    matrix: Matrix, snapshot: Snapshot, each: tuple[str, str], use: str
+    matrix: Matrix, snapshot: Snapshot, requirements: tuple[str, str], use: str
 ) -> None:
     result = unknown_to_driver(snapshot, matrix)
     assert commands(result.fix) == []
     assert result.fix[0].text.startswith("No single driver drives all these GPUs: ")
-    assert all(words in result.fix[0].text for words in each)
+    assert all(requirement in result.fix[0].text for requirement in requirements)
     assert result.fix[1].text.startswith("Keep the installed driver: ")
     assert use in result.fix[1].text
 

@@ -56,7 +56,7 @@ def test_a_source_build_is_judged_by_its_linked_cuda(cuda: int, gpu: str, code: 
 
 
 @pytest.mark.parametrize(
-    ("words", "numpy", "expected"),
+    ("requires", "numpy", "expected"),
     [
         (("numpy (<1.24,>=1.17)",), "1.24.4", True),
         (("numpy<1.24,>=1.17",), "1.23.5", False),
@@ -66,11 +66,11 @@ def test_a_source_build_is_judged_by_its_linked_cuda(cuda: int, gpu: str, code: 
     ],
 )
 def test_an_unlisted_release_uses_the_numpy_range_of_its_metadata(
-    words: tuple[str, ...], numpy: str, matrix: Matrix, *, expected: bool
+    requires: tuple[str, ...], numpy: str, matrix: Matrix, *, expected: bool
 ) -> None:
     result = (*LINUX, "driver=470.82.01", "gpu=V100", "python=3.8", f"numpy={numpy}", "cupy=cupy-cuda112==9.6.0")
     snapshot = assume(Snapshot(), result, matrix)
-    cupy = tuple(entry._replace(requires=words) for entry in snapshot.target.cupy)
+    cupy = tuple(entry._replace(requires=requires) for entry in snapshot.target.cupy)
     snapshot = snapshot._replace(target=snapshot.target._replace(cupy=cupy))
     assert ("WHL506" in {finding.code for finding in findings(snapshot, matrix)}) is expected
 

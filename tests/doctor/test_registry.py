@@ -49,8 +49,8 @@ def test_the_causes_are_a_closed_list_with_a_sentence_each() -> None:
 
 def test_the_sentence_about_wsl_is_true_for_each_state() -> None:
     """A Linux libcuda shadows that of Windows, the loader does not search its directory, or the driver is old."""
-    for words in ("shadowed by a Linux one", "not found", "too old"):
-        assert words in Cause.WSL_LIBCUDA.sentence
+    for state in ("shadowed by a Linux one", "not found", "too old"):
+        assert state in Cause.WSL_LIBCUDA.sentence
 
 
 def _diagnose(matrix: Matrix, snapshot: Snapshot) -> runner.Diagnosis:
@@ -161,9 +161,9 @@ def test_an_independent_finding_follows_from_no_other_finding(matrix: Matrix) ->
 def test_a_lost_gpu_is_the_cause_if_the_requirement_needs_it(matrix: Matrix, text: str, primary: str | None) -> None:
     result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "gpu=H100"]
     snapshot = assume(Snapshot(), [*result, "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
-    lost = snapshot.gpus[1]._replace(fault=known(15, "nvml"), hidden_by=known("it is lost", "nvml"))
+    lost_gpu = snapshot.gpus[1]._replace(fault=known(15, "nvml"), hidden_by=known("it is lost", "nvml"))
     driver = snapshot.driver._replace(cuda_init=known(0, "cuInit"))
-    snapshot = snapshot._replace(gpus=(snapshot.gpus[0], lost), driver=driver, visible_count=known(1, "libcuda"))
+    snapshot = snapshot._replace(gpus=(snapshot.gpus[0], lost_gpu), driver=driver, visible_count=known(1, "libcuda"))
     terms = DiagnosisOptions(evaluate([parse_requirement(text)], snapshot))
     findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
     assert [finding.code for finding in findings if finding.primary] == ([primary] if primary else [])
@@ -190,8 +190,8 @@ def test_a_missing_cupy_names_the_driver_it_requires(matrix: Matrix, gpu: str, e
 @pytest.mark.parametrize("field", ["amd_gpus", "pci_gpus"])
 def test_a_missing_cupy_without_an_nvidia_gpu_requires_no_driver(matrix: Matrix, field: str) -> None:
     result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=none", "cupy=none"]
-    there = (AmdGpu(1, "aqua_vanjaram", "gfx942"),) if field == "amd_gpus" else ()
-    snapshot = assume(Snapshot(), result, matrix)._replace(**{field: there})  # type: ignore[arg-type]
+    devices = (AmdGpu(1, "aqua_vanjaram", "gfx942"),) if field == "amd_gpus" else ()
+    snapshot = assume(Snapshot(), result, matrix)._replace(**{field: devices})  # type: ignore[arg-type]
     (missing,) = [f for f in _diagnose(matrix, snapshot).findings if f.cause is Cause.CUPY_NOT_INSTALLED]
     assert missing.fix
     assert not any("driver" in fix.text for fix in missing.fix)

@@ -116,9 +116,9 @@ def test_many_failures_of_one_cause_are_one_finding() -> None:
 
 
 def test_a_busy_gpu_is_not_broken() -> None:
-    held = FIT.gpus[0]._replace(processes=known(3, "nvml"))
+    gpu = FIT.gpus[0]._replace(processes=known(3, "nvml"))
     busy = failed(Trouble.MEMORY_HELD_BY_OTHERS, Cause.GPU_BUSY, TestStatus.BUSY)
-    (finding,) = smoke_findings(smoke(PASSED, busy), FIT._replace(gpus=(held,)))
+    (finding,) = smoke_findings(smoke(PASSED, busy), FIT._replace(gpus=(gpu,)))
     assert (finding.code, finding.cause, finding.severity) == ("SMK903", Cause.GPU_BUSY, Severity.ERROR)
     assert ("gpus[0].processes", "3") in {(entry.fact, entry.value) for entry in finding.evidence}
     taken = failed(Trouble.DEVICE_UNAVAILABLE, Cause.COMPUTE_MODE_EXCLUSIVE, TestStatus.BUSY)
@@ -137,9 +137,9 @@ def on_two(*tests: TestResult, fault: str | None = None) -> SmokeResult:
 
 @pytest.mark.parametrize("cause", [None, Cause.ILLEGAL_MEMORY_ACCESS], ids=str)
 def test_a_failure_on_one_of_two_gpus_is_blamed_on_that_gpu(cause: Cause | None) -> None:
-    here = replace(WRONG, cause=cause)
-    there = replace(WRONG, gpu=OTHER, status=TestStatus.PASSED, trouble=None, detail=None)
-    (finding,) = smoke_findings(on_two(here, there), TWO_GPUS)
+    failing = replace(WRONG, cause=cause)
+    passed = replace(WRONG, gpu=OTHER, status=TestStatus.PASSED, trouble=None, detail=None)
+    (finding,) = smoke_findings(on_two(failing, passed), TWO_GPUS)
     assert "failed on GPU 0 (" in finding.title
     assert [entry.value for entry in finding.evidence if entry.fact == "the same tests"] == [
         f"passed on GPU 1 ({FIT.gpus[0].name.value}), in the same environment"

@@ -55,8 +55,10 @@ def test_a_gpu_that_does_not_respond_is_a_hardware_fault_even_without_a_module(m
 
 
 def test_a_fault_is_not_reported_twice(matrix: Matrix) -> None:
-    other = "pcieport 0000:00:01.0: Unable to change power state from D3cold to D0, device inaccessible"
-    assert "DRV122" not in {finding.code for finding in driver_findings(machine(ADA, "open", other), matrix)}
+    message_of_a_bridge = "pcieport 0000:00:01.0: Unable to change power state from D3cold to D0, device inaccessible"
+    assert "DRV122" not in {
+        finding.code for finding in driver_findings(machine(ADA, "open", message_of_a_bridge), matrix)
+    }
     snapshot = machine(ADA, "open", LOST)
     event = KernelMessage("NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.", 79, PCI)
     result = snapshot._replace(kernel_log=known((*(snapshot.kernel_log.value or ()), event), "/dev/kmsg"))
@@ -65,8 +67,8 @@ def test_a_fault_is_not_reported_twice(matrix: Matrix) -> None:
 
 def test_a_gpu_that_responds_again_is_healthy(matrix: Matrix) -> None:
     snapshot = with_second_gpu(ASLEEP, 0)
-    there = snapshot.gpus[0]._replace(index=known(1, "nvml"), pci=known(PCI, "nvml"))
-    recovered = snapshot._replace(gpus=(*snapshot.gpus, there), gpu_count=known(2, "nvml"))
+    second_gpu = snapshot.gpus[0]._replace(index=known(1, "nvml"), pci=known(PCI, "nvml"))
+    recovered = snapshot._replace(gpus=(*snapshot.gpus, second_gpu), gpu_count=known(2, "nvml"))
     assert driver_findings(recovered._replace(visible_count=known(2, "libcuda")), matrix) == []
 
 
@@ -86,9 +88,11 @@ def test_an_unlisted_gpu_is_judged_by_the_branch_in_the_kernel_log(
     assert (finding.code, finding.cause) == ("GPU204", cause)
     assert fix_text in finding.fix[0].text
     assert line in {entry.value for entry in finding.evidence}
-    others = with_second_gpu(line, 0)
+    with_working_gpu = with_second_gpu(line, 0)
     unknown = PciGpu(PCI, "10de", "0861", None, None)
-    ignored = others._replace(pci_gpus=(unknown, *(others.pci_gpus or ())[1:]), visible_count=known(1, "libcuda"))
+    ignored = with_working_gpu._replace(
+        pci_gpus=(unknown, *(with_working_gpu.pci_gpus or ())[1:]), visible_count=known(1, "libcuda")
+    )
     assert driver_findings(ignored, matrix) == [], "an old display card does not matter"
 
 
@@ -98,9 +102,11 @@ def test_a_gpu_older_than_any_supported_branch_is_too_old(matrix: Matrix, device
     assert (finding.code, finding.cause) == ("GPU204", Cause.GPU_TOO_OLD_FOR_ANY_DRIVER)
     assert name in finding.title
     assert f"branch {last} was the last one" in finding.fix[0].text
-    others = with_second_gpu("", 0)
+    with_working_gpu = with_second_gpu("", 0)
     old = PciGpu(PCI, "10de", device, None, None)
-    ignored = others._replace(pci_gpus=(old, *(others.pci_gpus or ())[1:]), visible_count=known(1, "libcuda"))
+    ignored = with_working_gpu._replace(
+        pci_gpus=(old, *(with_working_gpu.pci_gpus or ())[1:]), visible_count=known(1, "libcuda")
+    )
     assert driver_findings(ignored, matrix) == [], "an old display card does not matter"
 
 

@@ -114,8 +114,8 @@ def test_a_gpu_switched_off_by_a_modprobe_file_is_reported(matrix: Matrix) -> No
     (finding,) = findings(snapshot, matrix)
     assert (finding.code, finding.cause) == ("GPU201", Cause.DRIVER_MODULE_NOT_LOADED)
     assert off[0] in finding.fix[0].text
-    plain = with_reading(snapshot, "arch", module_blocks=("/etc/modprobe.d/x.conf: blacklist nvidia",))
-    assert [entry.cause for entry in findings(plain, matrix)] == [Cause.NO_NVIDIA_GPU]
+    without_alias = with_reading(snapshot, "arch", module_blocks=("/etc/modprobe.d/x.conf: blacklist nvidia",))
+    assert [entry.cause for entry in findings(without_alias, matrix)] == [Cause.NO_NVIDIA_GPU]
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,8 @@ def test_a_leftover_file_does_not_imply_a_gpu(matrix: Matrix, module: Module, di
 
 
 def test_nouveau_is_removed_without_reinstalling_the_driver(matrix: Matrix) -> None:
-    held = (BUS[0]._replace(kernel_driver="nouveau"),)
-    snapshot = host_without_module(Module.NOT_LOADED)._replace(pci_gpus=held)
+    bound_to_nouveau = (BUS[0]._replace(kernel_driver="nouveau"),)
+    snapshot = host_without_module(Module.NOT_LOADED)._replace(pci_gpus=bound_to_nouveau)
     (finding,) = findings(snapshot, matrix)
     assert finding.cause is Cause.NOUVEAU_LOADED
     assert "update-initramfs" in fix_texts(finding)
@@ -151,8 +151,8 @@ def test_nouveau_is_removed_without_reinstalling_the_driver(matrix: Matrix) -> N
 
 @pytest.mark.parametrize(("device", "kind"), [("1b06", "proprietary"), ("2b85", "open"), ("2684", None)])
 def test_the_module_kind_is_checked_before_excluding_nouveau(matrix: Matrix, device: str, kind: str | None) -> None:
-    held = (PciGpu("0000:01:00.0", "10de", device, None, "nouveau"),)
-    (finding,) = findings(host_without_module(Module.NOT_LOADED)._replace(pci_gpus=held), matrix)
+    bound_to_nouveau = (PciGpu("0000:01:00.0", "10de", device, None, "nouveau"),)
+    (finding,) = findings(host_without_module(Module.NOT_LOADED)._replace(pci_gpus=bound_to_nouveau), matrix)
     assert ("modinfo" in (finding.fix[0].command or ())) is (kind is not None)
     assert kind is None or f"the {kind} ones" in finding.fix[0].text
 

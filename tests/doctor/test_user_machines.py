@@ -77,7 +77,7 @@ def libraries(*available: str) -> Callable[[Snapshot], Snapshot]:
 
 def in_container(kind: Container, *, nodes: str | None, bus: bool = True) -> Callable[[Snapshot], Snapshot]:
     """A container with these device nodes (open, closed or None) and without NVML and libcuda."""
-    there = (
+    device_nodes = (
         ()
         if nodes is None
         else tuple(
@@ -90,7 +90,7 @@ def in_container(kind: Container, *, nodes: str | None, bus: bool = True) -> Cal
             version=known(snapshot.driver.version.value, "x") if snapshot.driver.version.value else Driver().version,
             module=known(Module.LOADED, "x"),
             module_version=snapshot.driver.version,
-            device_nodes=there,
+            device_nodes=device_nodes,
         )
         sources = (
             Source("kernel", SourceState.ANSWERED),
@@ -236,8 +236,9 @@ USER_MACHINES = {
         linux("driver=580.95.05", "cupy=cupy-cuda13x==14.2.0"), "container-toolkit-broken", "nvidia.com/gpu",
         in_container(Container.PODMAN, nodes="open"),
     ),
-    "a healthy job that asks for too much": Machine(
-        linux("driver=580.95.05", "gpu=H100", "gpu=H100", "cupy=cupy-cuda13x==14.2.0"), "requirement-not-met", "machine",
+    "a healthy job that requires too many GPUs": Machine(
+        linux("driver=580.95.05", "gpu=H100", "gpu=H100", "cupy=cupy-cuda13x==14.2.0"),
+        "requirement-not-met", "machine",
         requires=("gpu>=4",),
     ),
     "a distribution's CuPy of CUDA 13 and an old card": Machine(
@@ -262,7 +263,9 @@ USER_MACHINES = {
         linux("driver=580.95.05", "gpu=H100", "cupy=none"), None, change=built(13, "numpy<2.7,>=2.0")
     ),
     "a healthy server": Machine(linux("driver=580.95.05", "gpu=H100", "cupy=cupy-cuda13x==14.2.0"), None),
-    "a healthy mixed box": Machine(linux("driver=580.95.05", "gpu=V100", "gpu=H100", "cupy=cupy-cuda12x==14.2.0"), None),
+    "a healthy machine with two kinds of GPUs": Machine(
+        linux("driver=580.95.05", "gpu=V100", "gpu=H100", "cupy=cupy-cuda12x==14.2.0"), None
+    ),
 }  # fmt: skip
 
 

@@ -75,8 +75,8 @@ def test_windows_gets_windows_commands(snapshot: Snapshot, cause: Cause, command
     (primary,) = [finding for finding in result if finding.primary]
     assert (primary.cause, [" ".join(fix.command) for fix in primary.fix if fix.command]) == (cause, commands)
     assert primary.fix
-    words = itertools.chain.from_iterable(fix.command or () for finding in result for fix in finding.fix)
-    assert not {*words} & {*LINUX_COMMANDS}
+    arguments = itertools.chain.from_iterable(fix.command or () for finding in result for fix in finding.fix)
+    assert not {*arguments} & {*LINUX_COMMANDS}
 
 
 def test_a_healthy_windows_machine_has_no_findings() -> None:
