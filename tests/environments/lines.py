@@ -18,7 +18,7 @@ from tests.environments.making import (
 )
 from tests.environments.table import Odd, Place
 from tests.install.wheels import Package, cupy, numpy
-from tests.scenarios.spoiling import SUFFIX
+from tests.scenarios.target_setups import SUFFIX
 
 if TYPE_CHECKING:
     from tests.install.standins import Ground

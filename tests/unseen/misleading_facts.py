@@ -1,15 +1,15 @@
-"""Containers, jobs, limits and hardware: one true cause each, and beside it things that lead astray."""
+"""Containers, jobs, limits and hardware: one cause each, with misleading facts."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from gpuenv.simulate.profile import ContainerEngine, DeviceNodeSpec, KernelModule, MigSpec
-from tests.scenarios.ground import both, driver, gpus, host, stub, target, variables
-from tests.scenarios.states import ANSWERS_NOT, DIFFERENT, NOTHING, NUMPY, said
-from tests.unseen.content import OF_L4, SECOND_L4
-from tests.unseen.spoilt import empty_module
-from tests.unseen.table import PODMAN, given, more_gpus, placed, unseen
+from tests.scenarios.driver_states import NO_DRIVER_LIBRARIES, NOT_RESPONDING, NUMPY, VERSION_MISMATCH, kernel_log
+from tests.scenarios.scenario import combine, driver, gpus, host, stub, target, variables
+from tests.unseen.healthy_containers import OF_L4, SECOND_L4
+from tests.unseen.machine_table import PODMAN, case, more_gpus, with_files, with_variables
+from tests.unseen.target_setups import empty_module
 
 L4, H200, PASCAL = "l4-550", "h200-580", "gtx1080ti-580"
 GRANTED = {"SLURM_JOB_ID": "4711", "SLURM_JOB_GPUS": "3", "SLURM_GPUS_ON_NODE": "1", "SLURM_JOB_USER": "somebody"}
@@ -23,15 +23,15 @@ TWO_NODES = (DeviceNodeSpec("nvidia0", 0o666), DeviceNodeSpec("nvidiactl", 0o666
 WITHOUT_UVM = {"proc/modules": "nvidia_drm 1 0 - Live 0x0\nnvidia_modeset 1 1 - Live 0x0\nnvidia 1 1 - Live 0x0\n"}
 
 
-ASTRAY = (
-    unseen(
+MISLEADING_FACTS = (
+    case(
         "driver-install-broken",
         "a node whose driver lives in the GPU operator's container",
         L4,
-        both(
+        combine(
             host(distribution="ubuntu 22.04", kernel="5.15.0-119-generic"),
-            driver(**NOTHING),
-            placed(
+            driver(**NO_DRIVER_LIBRARIES),
+            with_files(
                 {
                     "run/nvidia/driver/usr/bin/nvidia-smi": "",
                     "run/nvidia/driver/usr/lib/x86_64-linux-gnu/libcuda.so.1": "",
@@ -41,50 +41,50 @@ ASTRAY = (
                 }
             ),
         ),
-        first="/run/nvidia/driver",
-        unsaid=("apt-get install", "ubuntu-drivers", "modprobe"),
+        first_fix="/run/nvidia/driver",
+        excluded=("apt-get install", "ubuntu-drivers", "modprobe"),
     ),
-    unseen(
+    case(
         "visible-devices-hide-gpu",
         "an empty variable, and a GPU that fell off the bus before the last restart",
         L4,
-        both(placed({"var/log/kern.log": EARLIER_XID}), given(CUDA_VISIBLE_DEVICES="")),
-        first="CUDA_VISIBLE_DEVICES",
-        unsaid=("reset", "eseat"),
+        combine(with_files({"var/log/kern.log": EARLIER_XID}), with_variables(CUDA_VISIBLE_DEVICES="")),
+        first_fix="CUDA_VISIBLE_DEVICES",
+        excluded=("reset", "eseat"),
     ),
-    unseen(
+    case(
         "visible-devices-hide-gpu",
         "a job that was granted the fourth GPU and names it by its number on the host",
         L4,
-        given(**GRANTED, CUDA_VISIBLE_DEVICES="3"),
-        first="CUDA_VISIBLE_DEVICES",
-        unsaid=("--gres", "--gpus"),
+        with_variables(**GRANTED, CUDA_VISIBLE_DEVICES="3"),
+        first_fix="CUDA_VISIBLE_DEVICES",
+        excluded=("--gres", "--gpus"),
     ),
-    unseen(
+    case(
         "visible-devices-hide-gpu",
         "a pod with one slice, in which a launcher has numbered its second process",
         "a100-mig-535",
-        both(
+        combine(
             host(container=ContainerEngine.KUBERNETES),
             gpus(mig=(MigSpec("3g.20gb", 19968 << 20, 1),)),
-            given(NVIDIA_VISIBLE_DEVICES="void", CUDA_VISIBLE_DEVICES="1", LOCAL_RANK="1"),
+            with_variables(NVIDIA_VISIBLE_DEVICES="void", CUDA_VISIBLE_DEVICES="1", LOCAL_RANK="1"),
         ),
-        first="CUDA_VISIBLE_DEVICES",
-        unsaid=("-cgi", "-mig 0"),
+        first_fix="CUDA_VISIBLE_DEVICES",
+        excluded=("-cgi", "-mig 0"),
     ),
-    unseen(
+    case(
         "gpu-busy",
         "a server of language models that holds nearly all memory",
         L4,
         stub(gpu__0__memory__free=str(260 << 20), gpu__0__processes="2817:23521656832"),
         error=False,
-        unsaid=("kill -9", "reset"),
+        excluded=("kill -9", "reset"),
     ),
-    unseen(
+    case(
         "gpu-throttled",
         "a passive P40 in a desktop's case",
         PASCAL,
-        both(
+        combine(
             gpus(name="Tesla P40", device="1b38", memory=24576 << 20, pci_class="0x030200"),
             stub(
                 gpu__0__clock__reasons="0x68",
@@ -96,139 +96,141 @@ ASTRAY = (
             ),
         ),
         error=False,
-        first="Cool it",
-        unsaid=("pdate the driver", "-pl"),
+        first_fix="Cool it",
+        excluded=("pdate the driver", "-pl"),
     ),
-    unseen(
+    case(
         "gpu-hardware-fault",
         "a driver that asks for a restart of the node after errors of the memory",
         H200,
-        both(
+        combine(
             stub(cuda__return__cuInit="999"),
-            said(
+            kernel_log(
                 "NVRM: Xid (PCI:0000:3a:00): 95, pid=9120, name=python3, Uncontained: FBHUB. RST: Yes, D-RST: No",
                 "NVRM: Xid (PCI:0000:3a:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot "
                 "Required)",
             ),
         ),
-        named=("estart",),
+        included=("estart",),
     ),
-    unseen(
+    case(
         "driver-unresponsive",
         "CUDA that does not start while NVML answers",
         L4,
-        both(stub(cuda__delay__cuInit="forever"), lambda profile: replace(profile, timeout=5.0)),
+        combine(stub(cuda__delay__cuInit="forever"), lambda profile: replace(profile, timeout=5.0)),
     ),
-    unseen(
+    case(
         "driver-too-old-for-cuda",
         "WSL under a driver of Windows' from before CUDA 12",
         "wsl-rtx3060-560",
         driver(version="472.84", cuda=11040),
-        named=("Windows",),
-        unsaid=("apt-get", "ubuntu-drivers"),
+        included=("Windows",),
+        excluded=("apt-get", "ubuntu-drivers"),
     ),
-    unseen(
+    case(
         "container-without-gpu",
         "Podman without a device, on a host whose files tell of one",
         L4,
-        both(
+        combine(
             PODMAN,
             host(distribution="debian 12"),
-            driver(nodes=(), **NOTHING),
-            given(NVIDIA_VISIBLE_DEVICES="all", NVIDIA_DRIVER_CAPABILITIES="compute,utility"),
+            driver(nodes=(), **NO_DRIVER_LIBRARIES),
+            with_variables(NVIDIA_VISIBLE_DEVICES="all", NVIDIA_DRIVER_CAPABILITIES="compute,utility"),
         ),
-        first="--device",
-        named=("nvidia.com/gpu",),
-        unsaid=("apt-get install nvidia-driver",),
+        first_fix="--device",
+        included=("nvidia.com/gpu",),
+        excluded=("apt-get install nvidia-driver",),
     ),
-    unseen(
+    case(
         "container-without-gpu",
         "a pod that was granted a GPU, and whose runtime has brought none",
         L4,
-        both(
+        combine(
             host(container=ContainerEngine.KUBERNETES),
-            driver(nodes=(), **NOTHING),
-            given(NVIDIA_VISIBLE_DEVICES=OF_L4),
+            driver(nodes=(), **NO_DRIVER_LIBRARIES),
+            with_variables(NVIDIA_VISIBLE_DEVICES=OF_L4),
         ),
-        named=("runtimeClass",),
+        included=("runtimeClass",),
     ),
-    unseen(
+    case(
         "device-node-missing",
         "a server without a screen, on which nothing has loaded nvidia-uvm",
         L4,
-        both(
+        combine(
             host(distribution="gentoo 2.17", kernel="6.12.58-gentoo"),
             driver(nodes=TWO_NODES, folder="usr/lib64"),
-            placed(WITHOUT_UVM),
+            with_files(WITHOUT_UVM),
             stub(cuda__return__cuInit="999"),
         ),
-        first="nvidia-uvm",
-        unsaid=("nstall",),
+        first_fix="nvidia-uvm",
+        excluded=("nstall",),
     ),
-    unseen(
+    case(
         "device-node-missing",
         "a service that systemd has given a /dev of its own",
         L4,
-        both(driver(nodes=()), ANSWERS_NOT, given(INVOCATION_ID="8d3f0d4bb3f0", JOURNAL_STREAM="9:112233")),
-        unsaid=("reboot", "nstall"),
+        combine(
+            driver(nodes=()), NOT_RESPONDING, with_variables(INVOCATION_ID="8d3f0d4bb3f0", JOURNAL_STREAM="9:112233")
+        ),
+        excluded=("reboot", "nstall"),
     ),
-    unseen(
+    case(
         "driver-library-version-mismatch",
         "an application of Flatpak's whose extension is of the host's former driver",
         "flatpak-rtx4090",
-        both(driver(version="560.35.03"), DIFFERENT),
-        first="flatpak update",
-        unsaid=("reboot", "apt-get"),
+        combine(driver(version="560.35.03"), VERSION_MISMATCH),
+        first_fix="flatpak update",
+        excluded=("reboot", "apt-get"),
     ),
-    unseen(
+    case(
         "driver-library-version-mismatch",
         "Arch after an update of the driver alone, with an old event in the log",
         H200,
-        both(
+        combine(
             host(distribution="arch rolling", kernel="6.17.9-arch1-1"),
             driver(module=KernelModule.OPEN, version="580.95.05", library="580.105.08", cuda=13000),
-            DIFFERENT,
-            said("NVRM: Xid (PCI:0000:3a:00): 31, pid=1201, name=python3, Ch 00000008, intr 00000000. MMU Fault"),
+            VERSION_MISMATCH,
+            kernel_log("NVRM: Xid (PCI:0000:3a:00): 31, pid=1201, name=python3, Ch 00000008, intr 00000000. MMU Fault"),
         ),
-        first="eboot",
-        unsaid=("apt-get",),
+        first_fix="eboot",
+        excluded=("apt-get",),
     ),
-    unseen(
+    case(
         "fabric-manager-not-running",
         "a pod on a node whose fabric manager is not running",
         "fabric-manager",
-        both(host(container=ContainerEngine.KUBERNETES), given(NVIDIA_VISIBLE_DEVICES="all")),
-        first="host",
+        combine(host(container=ContainerEngine.KUBERNETES), with_variables(NVIDIA_VISIBLE_DEVICES="all")),
+        first_fix="host",
     ),
-    unseen("corrupt-installation", "a disk that was full", L4, spoil=empty_module, first="--force-reinstall"),
-    unseen(
+    case("corrupt-installation", "a disk that was full", L4, setup=empty_module, first_fix="--force-reinstall"),
+    case(
         "platform-wheel-missing",
         "an image of Alpine",
         L4,
-        both(host(container=ContainerEngine.DOCKER, distribution="alpine 3.22"), target(NUMPY)),
-        named=("glibc",),
-        assuming=("--assume", "python=3.12", "--assume", "libc=musl-1.2"),
+        combine(host(container=ContainerEngine.DOCKER, distribution="alpine 3.22"), target(NUMPY)),
+        included=("glibc",),
+        assumptions=("--assume", "python=3.12", "--assume", "libc=musl-1.2"),
     ),
-    unseen(
+    case(
         "cuda-library-missing",
         "a driver that says CUDA 12.4, which somebody took for a toolkit, and a CUDA_HOME of before",
         L4,
         target("cupy-cuda12x==14.2.0", NUMPY, toolkit=None),
-        spoil=variables(CUDA_HOME="/usr/local/cuda-11.2"),
-        first="[ctk]",
-        alone=("cuda-path-wrong",),
+        setup=variables(CUDA_HOME="/usr/local/cuda-11.2"),
+        first_fix="[ctk]",
+        independent=("cuda-path-wrong",),
     ),
-    unseen(
+    case(
         "driver-too-old-for-cuda",
         "R515 with the wheel of CUDA 12, two GPUs of which one is hidden, and NumPy of yesterday",
         L4,
-        both(
+        combine(
             driver(version="515.105.01", library="515.105.01", cuda=11070),
             gpus(name="NVIDIA A10", capability="8.6", device="2236"),
             more_gpus(SECOND_L4),
             target("cupy-cuda12x==13.6.0", "numpy==1.26.4", toolkit="11.7"),
-            given(CUDA_VISIBLE_DEVICES="0"),
+            with_variables(CUDA_VISIBLE_DEVICES="0"),
         ),
-        first="cupy-cuda11x",
+        first_fix="cupy-cuda11x",
     ),
 )

@@ -1,10 +1,10 @@
-"""Sound containers, jobs and guests of another system: what they were given is all there is, and is enough."""
+"""Healthy containers, jobs and guests that see only the GPUs granted to them."""
 
 from __future__ import annotations
 
 from gpuenv.simulate.profile import ContainerEngine, DeviceNodeSpec, MigSpec
-from tests.scenarios.ground import both, driver, gpus, host
-from tests.unseen.table import PODMAN, given, more_gpus, placed, unseen
+from tests.scenarios.scenario import combine, driver, gpus, host
+from tests.unseen.machine_table import PODMAN, case, more_gpus, with_files, with_variables
 
 L4, H100, H200 = "l4-550", "h100-535", "h200-580"
 THREE = tuple(DeviceNodeSpec(name, 0o666) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
@@ -12,32 +12,34 @@ SLICE = (*THREE, DeviceNodeSpec("nvidia-caps/nvidia-cap30", 0o444), DeviceNodeSp
 OF_L4 = "GPU-8cbaba1c-2629-a732-f528-66f459089ef6"
 SECOND_L4 = {"pci": "0000:4b:00.0", "uuid": "GPU-1f2e3d4c-0000-4b1f-9c00-0000000000dd"}
 
-CONTENT = (
-    unseen(
+HEALTHY_CONTAINERS = (
+    case(
         "",
         "a pod with a slice of an H100 under CDI, which says void",
         H100,
-        both(
+        combine(
             host(container=ContainerEngine.KUBERNETES),
             driver(nodes=SLICE),
             gpus(mig=(MigSpec("1g.10gb", 9728 << 20, 1),)),
-            given(NVIDIA_VISIBLE_DEVICES="void", NVIDIA_DRIVER_CAPABILITIES="compute,utility"),
+            with_variables(NVIDIA_VISIBLE_DEVICES="void", NVIDIA_DRIVER_CAPABILITIES="compute,utility"),
         ),
     ),
-    unseen(
+    case(
         "",
         "rootless Podman with CDI on Fedora CoreOS",
         L4,
-        both(PODMAN, host(distribution="debian 12"), driver(nodes=THREE), given(NVIDIA_VISIBLE_DEVICES="void")),
+        combine(
+            PODMAN, host(distribution="debian 12"), driver(nodes=THREE), with_variables(NVIDIA_VISIBLE_DEVICES="void")
+        ),
     ),
-    unseen(
+    case(
         "",
         "Apptainer with --nv in a job of Slurm's that has the fourth GPU",
         L4,
-        both(
+        combine(
             host(container=ContainerEngine.APPTAINER, distribution="rocky 8.10", kernel="4.18.0-553.el8_10.x86_64"),
             driver(folder=".singularity.d/libs"),
-            given(
+            with_variables(
                 SLURM_JOB_ID="881",
                 SLURM_JOB_GPUS="3",
                 SLURM_GPUS_ON_NODE="1",
@@ -47,12 +49,12 @@ CONTENT = (
             ),
         ),
     ),
-    unseen(
+    case(
         "",
         "enroot with an image that brings cuda-compat and does not use it",
         H200,
-        both(
-            placed(
+        combine(
+            with_files(
                 {
                     "usr/local/cuda-13.0/compat/lib.real/libcuda.so.580.65.06": "",
                     "usr/local/cuda-13.0/compat/lib.real/libcuda.so.1": "",
@@ -60,7 +62,7 @@ CONTENT = (
                     "etc/nvidia/nvidia_entrypoint.d/50-gpu-driver-check.sh": "",
                 }
             ),
-            given(
+            with_variables(
                 NVIDIA_VISIBLE_DEVICES="all",
                 NVIDIA_DRIVER_CAPABILITIES="compute,utility",
                 NVIDIA_REQUIRE_CUDA="cuda>=9.0",
@@ -71,12 +73,12 @@ CONTENT = (
             ),
         ),
     ),
-    unseen(
+    case(
         "",
         "a container of Incus with the driver of its host, whose variable says none",
         L4,
-        both(
-            placed(
+        combine(
+            with_files(
                 {
                     "run/systemd/container": "lxc\n",
                     "dev/.lxc-boot-id": "",
@@ -85,14 +87,14 @@ CONTENT = (
                     "proc/1/cgroup": "0::/init.scope\n",
                 }
             ),
-            given(NVIDIA_VISIBLE_DEVICES="none", NVIDIA_DRIVER_CAPABILITIES="compute,utility"),
+            with_variables(NVIDIA_VISIBLE_DEVICES="none", NVIDIA_DRIVER_CAPABILITIES="compute,utility"),
         ),
     ),
-    unseen(
+    case(
         "",
         "the second distribution of a WSL, whose Windows has kept the folders of former drivers",
         "wsl-rtx3060-560",
-        placed(
+        with_files(
             {
                 "usr/lib/wsl/drivers/nv_dispi.inf_amd64_0afec3f2050014a0/libcuda.so.1.1": "",
                 "usr/lib/wsl/drivers/nv_dispi.inf_amd64_7c8b1e2fd30ae8b4/libcuda.so.1.1": "",
@@ -101,14 +103,14 @@ CONTENT = (
             }
         ),
     ),
-    unseen(
+    case(
         "",
         "HTCondor, which names the GPU by the first digits of its UUID",
         L4,
-        both(
+        combine(
             gpus(uuid=OF_L4),
             more_gpus(SECOND_L4),
-            given(CUDA_VISIBLE_DEVICES="GPU-8cbaba1c", _CONDOR_AssignedGPUs="GPU-8cbaba1c"),
+            with_variables(CUDA_VISIBLE_DEVICES="GPU-8cbaba1c", _CONDOR_AssignedGPUs="GPU-8cbaba1c"),
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""What confines a process, or is ahead of the matrix: each by what cuInit, NVML or the kernel's files say of it."""
+"""Restricted processes and hardware newer than the matrix."""
 
 from __future__ import annotations
 
@@ -6,77 +6,77 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpuenv.simulate.profile import ContainerEngine, PciVisibility
-from tests.scenarios.ground import both, driver, gpus, host, stub, target
-from tests.scenarios.reported import owned
-from tests.scenarios.states import NOTHING, NUMPY
-from tests.unseen.table import given, unseen
+from tests.scenarios.driver_states import NO_DRIVER_LIBRARIES, NUMPY
+from tests.scenarios.public_reports import nodes_of_another_user
+from tests.scenarios.scenario import combine, driver, gpus, host, stub, target
+from tests.unseen.machine_table import case, with_variables
 
 if TYPE_CHECKING:
     from gpuenv.simulate.profile import Profile
 
 
-def of_old_form(profile: Profile) -> Profile:
-    """A MIG instance as drivers before R470 named it, of numbers that no instance has."""
+def with_r450_mig_name(profile: Profile) -> Profile:
+    """CUDA_VISIBLE_DEVICES names a missing MIG instance in the form of drivers before R470."""
     return replace(profile, environment={"CUDA_VISIBLE_DEVICES": f"MIG-{profile.gpus[0].uuid}/99/0"})
 
 
-def beside_a_k80(profile: Profile) -> Profile:
-    """A board of before, which the driver has not taken."""
+def with_second_k80(profile: Profile) -> Profile:
+    """An older GPU that the driver does not support."""
     old = replace(profile.gpus[0], name="Tesla K80", capability="3.7", pci="0000:05:00.0", device="102d", uuid="GPU-1")
     return replace(profile, gpus=(*profile.gpus, replace(old, shown=PciVisibility.BUS)))
 
 
-CONFINED = (
-    unseen(
+RESTRICTIONS = (
+    case(
         "cuda-initialization-failed",
         "Docker with a seccomp profile that forbids what libcuda calls",
         "l4-550",
-        both(host(container=ContainerEngine.DOCKER), stub(cuda__return__cuInit="304")),
-        first="--security-opt seccomp=unconfined",
-        named=("strace",),
-        unsaid=("nvidia-modprobe", "then restart the machine"),
+        combine(host(container=ContainerEngine.DOCKER), stub(cuda__return__cuInit="304")),
+        first_fix="--security-opt seccomp=unconfined",
+        included=("strace",),
+        excluded=("nvidia-modprobe", "then restart the machine"),
     ),
-    unseen(
+    case(
         "cuda-initialization-failed",
         "a security module on a workstation that forbids what libcuda calls",
         "l4-550",
         stub(cuda__return__cuInit="304"),
-        first="strace",
-        unsaid=("nvidia-modprobe", "--security-opt"),
+        first_fix="strace",
+        excluded=("nvidia-modprobe", "--security-opt"),
     ),
-    unseen(
+    case(
         "cuda-initialization-failed",
         "a batch system that limits the virtual memory of a job",
         "l4-550",
         stub(cuda__return__cuInit="2"),
-        first="ulimit -v",
-        unsaid=("nvidia-modprobe",),
+        first_fix="ulimit -v",
+        excluded=("nvidia-modprobe",),
     ),
-    unseen(
+    case(
         "cuda-initialization-failed",
         "a driver whose module for CUDA's memory is at work, and an error of no kind that is known",
         "l4-550",
         stub(cuda__return__cuInit="214"),
-        first="kernel log",
-        unsaid=("nvidia-modprobe",),
+        first_fix="kernel log",
+        excluded=("nvidia-modprobe",),
     ),
-    unseen(
+    case(
         "mig-misconfigured",
         "a variable that names a MIG instance in the form of R450, which is there no more",
         "a100-mig-535",
-        of_old_form,
-        first="CUDA_VISIBLE_DEVICES",
-        named=("by its UUID",),
+        with_r450_mig_name,
+        first_fix="CUDA_VISIBLE_DEVICES",
+        included=("by its UUID",),
     ),
-    unseen(
+    case(
         "mig-misconfigured",
         "a container that was given a GPU in MIG mode and none of its instances",
         "mig-without-instances",
         host(container=ContainerEngine.DOCKER),
-        first="/dev/nvidia-caps",
-        named=("On the host, create",),
+        first_fix="/dev/nvidia-caps",
+        included=("On the host, create",),
     ),
-    unseen(
+    case(
         "sources-disagree",
         "an NVML that does not start beside a CUDA that does",
         "l4-550",
@@ -86,80 +86,88 @@ CONFINED = (
             smi__exit="255",
             smi__text="Failed to initialize NVML: Unknown Error\\n",
         ),
-        first="nvidia-smi",
+        first_fix="nvidia-smi",
         error=False,
     ),
-    unseen(
+    case(
         "gpu-hardware-fault",
         "a GPU of which NVML says that it requires a reset",
         "l4-550",
         stub(**{"nvml__return__*@0": "16", "cuda__return__cuInit": "101"}),
-        first="--gpu-reset",
+        first_fix="--gpu-reset",
     ),
-    unseen(
+    case(
         "driver-unresponsive",
         "eight GPUs without persistence mode, which take longer to wake than they are given",
         "h100x8-550",
-        both(
+        combine(
             stub(nvml__delay__nvmlInitWithFlags="9", cuda__delay__cuInit="9", smi__delay="9"),
             lambda profile: replace(profile, timeout=3.0),
         ),
-        first="kernel log",
-        named=("--timeout",),
+        first_fix="kernel log",
+        included=("--timeout",),
     ),
-    unseen(
+    case(
         "container-without-gpu",
         "Docker under a gVisor that was not told of the driver",
         "gvisor-h200-580",
-        both(driver(version="none", library="none", cuda=0, **NOTHING), lambda profile: replace(profile, gpus=())),
-        first="--nvproxy",
+        combine(
+            driver(version="none", library="none", cuda=0, **NO_DRIVER_LIBRARIES),
+            lambda profile: replace(profile, gpus=()),
+        ),
+        first_fix="--nvproxy",
     ),
-    unseen(
+    case(
         "device-node-permission",
         "a Jetson for a user who is in neither of its groups",
         "jetson-orin-540",
         stub(cuda__return__cuInit="100"),
-        owned(0o660),
-        first="usermod",
-        unsaid=("NVreg",),
-        without_rights=True,
-        root=True,
+        nodes_of_another_user(0o660),
+        first_fix="usermod",
+        excluded=("NVreg",),
+        unprivileged=True,
+        needs_root=True,
     ),
-    unseen(
+    case(
         "gpu-too-new-for-toolkit",
         "a GPU that came out after the matrix",
         "h200-580",
-        both(
+        combine(
             driver(version="650.10.01", library="650.10.01", cuda=14000),
             gpus(name="NVIDIA R200", capability="14.0", device="3999"),
             target(NUMPY, toolkit=None),
         ),
-        first="gpuenv matrix refresh",
-        named=("another GPU",),
-        alone=("cupy-not-installed",),
+        first_fix="gpuenv matrix refresh",
+        included=("another GPU",),
+        independent=("cupy-not-installed",),
     ),
-    unseen(
+    case(
         "gpu-removed-from-driver",
         "a K80 beside a card that works under R580",
         "gtx1080ti-580",
-        beside_a_k80,
-        first="branch 470",
-        named=("keep the driver",),
+        with_second_k80,
+        first_fix="branch 470",
+        included=("keep the driver",),
         error=False,
     ),
-    unseen("", "a list of GPUs that a script has ended with a comma", "h100x8-550", given(CUDA_VISIBLE_DEVICES="0,1,")),
-    unseen(
+    case(
+        "",
+        "a list of GPUs that a script has ended with a comma",
+        "h100x8-550",
+        with_variables(CUDA_VISIBLE_DEVICES="0,1,"),
+    ),
+    case(
         "cuda-initialization-failed",
         "a virtual GPU for desktops alone",
         "vgpu-a10-570",
-        both(gpus(name="NVIDIA A10-4B"), stub(cuda__return__cuInit="100")),
-        first="type of virtual GPU",
+        combine(gpus(name="NVIDIA A10-4B"), stub(cuda__return__cuInit="100")),
+        first_fix="type of virtual GPU",
     ),
-    unseen(
+    case(
         "cuda-initialization-failed",
         "MIG instances whose nodes root alone may read",
         "a100-mig-535",
         stub(cuda__return__cuInit="100"),
-        first="/dev/nvidia-caps",
+        first_fix="/dev/nvidia-caps",
     ),
 )

@@ -1,6 +1,6 @@
-"""What a scenario is made of: a recorded machine, what is changed of it, and what is done to the files of its target.
+"""Scenarios: a machine profile, changes to it, and a setup of the target's files.
 
-Everything is built for real: kernel files, the stub driver, a virtual environment; the program runs as a whole process.
+Everything is real: kernel files, the stub driver, a virtual environment; the program runs in its own process.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from tests.support.target import CudaLibraries
 
 MACHINES = Path(__file__).parents[1] / "machines"
-PYTHON = ("--assume", "python=3.12")  # whatever Python runs the tests
-LIMIT = 120.0
+PYTHON = ("--assume", "python=3.12")  # independent of the Python that runs the tests
+TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """A machine that has been laid out, and its target.
+class Workspace:
+    """The files of a scenario's machine and its target.
 
     Attributes:
-        machine: its driver root and the environment of programs on it.
+        machine: the driver root and the environment variables of programs.
         prefix: the target environment.
-        folder: for whatever else a scenario needs.
+        folder: a directory for other files.
     """
 
     machine: SimulatedMachine
@@ -47,21 +47,21 @@ class Ground:
 
     @property
     def site(self) -> Path:
-        """Where the target's packages are installed."""
-        (found,) = self.prefix.glob("lib/python*/site-packages")
-        return found
+        """The site-packages directory of the target."""
+        (path,) = self.prefix.glob("lib/python*/site-packages")
+        return path
 
 
 Change = Callable[[Profile], Profile]
-Spoil = Callable[[Ground], Mapping[str, str]]
+Setup = Callable[[Workspace], Mapping[str, str]]
 
 
-def as_recorded(profile: Profile) -> Profile:
+def unchanged(profile: Profile) -> Profile:
     return profile
 
 
-def nothing(ground: Ground) -> Mapping[str, str]:
-    del ground
+def no_setup(workspace: Workspace) -> Mapping[str, str]:
+    del workspace
     return {}
 
 
@@ -71,43 +71,43 @@ class Scenario:
 
     Attributes:
         cause: its slug.
-        name: what is the matter.
-        base: the recorded machine that it is derived from.
-        change: what is different of the machine.
+        name: a short description.
+        base: the machine profile from which it is derived.
+        change: changes to the profile.
         spoil: what is done to files; answers further variables of the caller.
-        error: whether the cause is the one to cure first; else it is a warning or a note beside a fit machine.
+        error: whether the cause is the primary error; otherwise it is a warning or a note.
         command: the command that shows it.
-        without_rights: the program runs without root's right to open every file.
-        root: whether it can only be built by root.
-        assuming: what is assumed; a Python that is broken is asked itself.
+        unprivileged: the program runs without root\'s permission to open every file.
+        needs_root: whether only root can build it.
+        assumptions: arguments of --assume; empty to probe a broken Python.
     """
 
     cause: str
     name: str
     base: str
-    change: Change = as_recorded
-    spoil: Spoil = nothing
+    change: Change = unchanged
+    setup: Setup = no_setup
     error: bool = True
     command: tuple[str, ...] = ("doctor",)
-    without_rights: bool = False
-    root: bool = False
-    assuming: tuple[str, ...] = PYTHON
+    unprivileged: bool = False
+    needs_root: bool = False
+    assumptions: tuple[str, ...] = PYTHON
 
     def __str__(self) -> str:
         return f"{self.cause}: {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
-    """What scenarios are built with."""
+class BuildContext:
+    """The stub driver and the CUDA libraries of scenarios."""
 
     stub: StubDriver
     libraries: CudaLibraries
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What the program said of a scenario, and the seconds that it took."""
+class DoctorRun:
+    """The exit code and report of a run, and its duration in seconds."""
 
     exit_code: int
     report: Any
@@ -115,42 +115,42 @@ class Shown:
 
 
 @cache
-def recorded(name: str) -> Profile:
+def load_machine(name: str) -> Profile:
     return load(MACHINES / f"{name}.yaml")
 
 
-def show(scenario: Scenario, workshop: Workshop, folder: Path) -> Shown:
-    """Builds a scenario in an empty folder and runs the program on it."""
-    profile = scenario.change(recorded(scenario.base))
-    machine = materialise(profile, folder, workshop.stub, workshop.libraries.of)
+def run_scenario(scenario: Scenario, context: BuildContext, folder: Path) -> DoctorRun:
+    """Builds a scenario in an empty directory and runs the program on it."""
+    profile = scenario.change(load_machine(scenario.base))
+    machine = materialise(profile, folder, context.stub, context.libraries.of)
     interpreter = Targets(folder / "targets").interpreter(profile.target)
-    ground = Ground(machine, interpreter.parents[1], folder)
-    further = scenario.spoil(ground)
+    workspace = Workspace(machine, interpreter.parents[1], folder)
+    further_variables = scenario.setup(workspace)
     limit = [] if profile.timeout is None else ["--timeout", str(profile.timeout)]
-    options = ["--python", str(interpreter), *scenario.assuming, *limit, "--format", "json"]
+    options = ["--python", str(interpreter), *scenario.assumptions, *limit, "--format", "json"]
     command = [sys.executable, "-m", "gpuenv", *scenario.command, *options]
     started = time.monotonic()
-    done = subprocess.run(
-        [*(_without_rights() if scenario.without_rights else ()), *command],
-        env={**machine.environment, **further},
+    process = subprocess.run(
+        [*(_drop_permissions() if scenario.unprivileged else ()), *command],
+        env={**machine.environment, **further_variables},
         cwd=machine.root,
         capture_output=True,
         text=True,
         check=False,
-        timeout=LIMIT,
+        timeout=TIMEOUT_S,
     )
-    took = time.monotonic() - started
-    assert "Traceback" not in done.stderr, done.stderr
-    assert done.stdout.startswith("{"), f"{scenario}: {done.stdout[:400]}\n{done.stderr}"
-    return Shown(done.returncode, json.loads(done.stdout), took)
+    seconds = time.monotonic() - started
+    assert "Traceback" not in process.stderr, process.stderr
+    assert process.stdout.startswith("{"), f"{scenario}: {process.stdout[:400]}\n{process.stderr}"
+    return DoctorRun(process.returncode, json.loads(process.stdout), seconds)
 
 
-def _without_rights() -> list[str]:
-    """Root may open every file, whatever its mode; a program that is started so may not."""
+def _drop_permissions() -> list[str]:
+    """A command prefix that drops root's permission to open files of any mode."""
     if os.geteuid() != 0:
         return []
     setpriv = shutil.which("setpriv")
-    assert setpriv is not None, "util-linux brings it"
+    assert setpriv is not None, "setpriv belongs to util-linux"
     return [setpriv, "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search"]
 
 
@@ -158,7 +158,7 @@ def driver(**fields: Any) -> Change:  # noqa: ANN401 - fields of many kinds
     return lambda profile: replace(profile, driver=replace(profile.driver, **fields))
 
 
-def host(**fields: Any) -> Change:  # noqa: ANN401 - likewise
+def host(**fields: Any) -> Change:  # noqa: ANN401 - fields of many kinds
     return lambda profile: replace(profile, host=replace(profile.host, **fields))
 
 
@@ -176,17 +176,17 @@ def stub(**keys: str) -> Change:
     return lambda profile: replace(profile, stub={**profile.stub, **table})
 
 
-def gpus(**fields: Any) -> Change:  # noqa: ANN401 - likewise
+def gpus(**fields: Any) -> Change:  # noqa: ANN401 - fields of many kinds
     return lambda profile: replace(profile, gpus=tuple(replace(gpu, **fields) for gpu in profile.gpus))
 
 
 def files(**texts: str) -> Change:
-    """Further files below the driver root; two underscores stand for a slash."""
+    """Adds files below the driver root; two underscores stand for a slash."""
     paths = {name.replace("__", "/"): text for name, text in texts.items()}
     return lambda profile: replace(profile, files={**profile.files, **paths})
 
 
-def both(*changes: Change) -> Change:
+def combine(*changes: Change) -> Change:
     def change(profile: Profile) -> Profile:
         for step in changes:
             profile = step(profile)
@@ -195,5 +195,5 @@ def both(*changes: Change) -> Change:
     return change
 
 
-def variables(**values: str) -> Spoil:
+def variables(**values: str) -> Setup:
     return lambda _: values

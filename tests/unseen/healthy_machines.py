@@ -1,18 +1,18 @@
-"""Machines that look odd, on which CuPy works: nothing is to be said."""
+"""Unusual machines on which CuPy works: no findings."""
 
 from __future__ import annotations
 
 from gpuenv.simulate.profile import CompatSpec, ContainerEngine, KernelModule, MigSpec, PciSpec, PciVisibility
-from tests.scenarios.ground import both, driver, gpus, host, stub, target, variables
-from tests.scenarios.states import NUMPY, beside, said
-from tests.unseen.spoilt import (
+from tests.scenarios.driver_states import NUMPY, kernel_log, other_devices
+from tests.scenarios.scenario import combine, driver, gpus, host, stub, target, variables
+from tests.unseen.machine_table import LXC, case, more_gpus, with_files, with_variables
+from tests.unseen.target_setups import (
     arch_package,
-    cache_that_is_not_there_yet,
-    empty_entries,
-    in_memory_on_a_read_only_home,
-    left_by_pip,
+    cache_in_memory,
+    empty_path_entries,
+    missing_cache_directory,
+    pip_leftovers,
 )
-from tests.unseen.table import LXC, given, more_gpus, placed, unseen
 
 L4, H100, H200 = "l4-550", "h100-535", "h200-580"
 A_MIG = "MIG-6e7a3c10-52d4-5b1f-9c00-000000000001"
@@ -40,27 +40,27 @@ OLD_CARD = {
     "uuid": "GPU-6e7a3c10-52d4-4b1f-9c00-0000000000bb",
 }
 
-HEALTHY = (
-    unseen("", "a headless server without nvidia-smi", L4, driver(smi=False)),
-    unseen(
+HEALTHY_MACHINES = (
+    case("", "a headless server without nvidia-smi", L4, driver(smi=False)),
+    case(
         "",
         "a laptop with AMD's processor graphics beside",
         L4,
-        both(
+        combine(
             gpus(name="NVIDIA GeForce RTX 4060 Laptop GPU", device="28e0", pci_class="0x030000"),
-            beside(PciSpec("0000:05:00.0", "0x038000", "1002", "15bf", "amdgpu")),
-            placed(APU),
+            other_devices(PciSpec("0000:05:00.0", "0x038000", "1002", "15bf", "amdgpu")),
+            with_files(APU),
         ),
     ),
-    unseen(
+    case(
         "",
         "an old card for the display, which the driver ignores",
         "gtx1080ti-580",
-        both(
+        combine(
             driver(version="535.183.01", library="535.183.01", cuda=12020),
             more_gpus(GT_710),
             target("cupy-cuda12x==14.2.0", NUMPY, toolkit="12.2"),
-            said(
+            kernel_log(
                 "NVRM: The NVIDIA GeForce GT 710 GPU installed in this system is",
                 "NVRM:  supported through the NVIDIA 470.xx Legacy drivers. Please",
                 "NVRM:  information.  The 535.183.01 NVIDIA driver will ignore",
@@ -68,27 +68,27 @@ HEALTHY = (
             ),
         ),
     ),
-    unseen(
+    case(
         "",
         "a V100 that is hidden from CUDA 13 by UUID",
         H200,
-        both(
+        combine(
             driver(module=KernelModule.PROPRIETARY),
             gpus(uuid="GPU-6e7a3c10-52d4-4b1f-9c00-000000000000"),
             more_gpus(OLD_CARD),
-            given(CUDA_VISIBLE_DEVICES="GPU-6e7a3c10-52d4-4b1f-9c00-000000000000"),
+            with_variables(CUDA_VISIBLE_DEVICES="GPU-6e7a3c10-52d4-4b1f-9c00-000000000000"),
         ),
     ),
-    unseen(
+    case(
         "",
         "the oldest driver of CUDA 12",
         H100,
-        both(
+        combine(
             driver(version="525.60.13", library="525.60.13", cuda=12000),
             target("cupy-cuda12x==14.2.0", NUMPY, toolkit="12.6"),
         ),
     ),
-    unseen(
+    case(
         "",
         "torch of CUDA 12.8 beside",
         "rtx5090-570",
@@ -103,39 +103,39 @@ HEALTHY = (
             "nvidia-nccl-cu12==2.27.5",
         ),
     ),
-    unseen(
+    case(
         "",
         "a pod with a slice of an A100",
         "a100-mig-535",
-        both(
+        combine(
             host(container=ContainerEngine.KUBERNETES),
             gpus(mig=(MigSpec("1g.5gb", 4864 << 20, 2),)),
             stub(gpu__0__mig__1__uuid=A_MIG),
-            given(NVIDIA_VISIBLE_DEVICES=A_MIG, CUDA_VISIBLE_DEVICES=A_MIG),
+            with_variables(NVIDIA_VISIBLE_DEVICES=A_MIG, CUDA_VISIBLE_DEVICES=A_MIG),
         ),
     ),
-    unseen(
+    case(
         "",
         "a read-only home and a cache in memory",
         H100,
-        spoil=in_memory_on_a_read_only_home,
-        without_rights=True,
+        setup=cache_in_memory,
+        unprivileged=True,
     ),
-    unseen("", "what pip could not remove", L4, spoil=left_by_pip),
-    unseen("", "a cache that is made by the job", L4, spoil=cache_that_is_not_there_yet),
-    unseen("", "CuPy from source", L4, target("cupy==14.2.0", NUMPY), spoil=arch_package("12")),
-    unseen("", "CUDA_PATH with a slash at its end", L4, spoil=variables(CUDA_PATH="/usr/local/cuda/")),
-    unseen("", "empty and vanished entries of LD_LIBRARY_PATH", L4, spoil=empty_entries),
-    unseen(
+    case("", "what pip could not remove", L4, setup=pip_leftovers),
+    case("", "a cache that is made by the job", L4, setup=missing_cache_directory),
+    case("", "CuPy from source", L4, target("cupy==14.2.0", NUMPY), setup=arch_package("12")),
+    case("", "CUDA_PATH with a slash at its end", L4, setup=variables(CUDA_PATH="/usr/local/cuda/")),
+    case("", "empty and vanished entries of LD_LIBRARY_PATH", L4, setup=empty_path_entries),
+    case(
         "",
         "a Grace Hopper with pages of 64 KiB",
         "gb200-580",
-        both(
+        combine(
             host(arch="aarch64", kernel="6.8.0-1025-nvidia-64k", distribution="ubuntu 22.04"),
             gpus(name="NVIDIA GH200 480GB", capability="9.0", device="2342"),
         ),
     ),
-    unseen(
+    case(
         "",
         "a card at rest, whose link has slowed down",
         "rtx5090-570",
@@ -148,21 +148,21 @@ HEALTHY = (
             gpu__0__persistence="0",
         ),
     ),
-    unseen(
+    case(
         "",
         "R470 on an A100 with cuda-compat of CUDA 12",
         "a100-mig-535",
-        both(
+        combine(
             gpus(mig=()),
             driver(version="470.256.02", library="470.256.02", cuda=11040, compat=CompatSpec("535.183.06", 12020)),
         ),
     ),
-    unseen("", "a Proxmox container with its host's release", L4, both(LXC, host(distribution="debian 12"))),
-    unseen(
+    case("", "a Proxmox container with its host's release", L4, combine(LXC, host(distribution="debian 12"))),
+    case(
         "",
         "Xids of programs in the log",
         H100,
-        said(
+        kernel_log(
             "NVRM: Xid (PCI:0000:53:00): 31, pid=3122, name=python, Ch 00000008, intr 00000000. MMU Fault",
             "NVRM: Xid (PCI:0000:53:00): 13, pid=3122, name=python, Graphics Exception: ESR 0x504730=0xc03000e",
             "NVRM: Xid (PCI:0000:53:00): 43, pid=3122, name=python, Ch 00000008",

@@ -1,19 +1,19 @@
-"""Drivers that are missing, refused or kept out, on systems whose cures differ from those of their families."""
+"""Drivers that are missing, rejected or blocked, on systems whose fixes differ from those of their family."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from gpuenv.simulate.profile import KernelModule, PciSpec, PciVisibility
-from tests.scenarios.ground import both, driver, gpus, host
-from tests.scenarios.states import ANSWERS_NOT, NONE_LISTED, NOTHING, beside, said
-from tests.unseen.quiet import INTEL
-from tests.unseen.table import placed, unseen
+from tests.scenarios.driver_states import NO_DEVICES, NO_DRIVER_LIBRARIES, NOT_RESPONDING, kernel_log, other_devices
+from tests.scenarios.scenario import combine, driver, gpus, host
+from tests.unseen.harmless_facts import INTEL
+from tests.unseen.machine_table import case, with_files
 
 L4, V100, PASCAL, GEFORCE = "l4-550", "v100-580", "gtx1080ti-580", "rtx5090-570"
-NOT_LOADED = both(driver(module=KernelModule.INSTALLED_NOT_LOADED), ANSWERS_NOT)
-NOUVEAU_ALONE = driver(module=KernelModule.NOUVEAU, **NOTHING)
-ABSENT = driver(module=KernelModule.NONE, **NOTHING)
+NOT_LOADED = combine(driver(module=KernelModule.INSTALLED_NOT_LOADED), NOT_RESPONDING)
+NOUVEAU_ONLY = driver(module=KernelModule.NOUVEAU, **NO_DRIVER_LIBRARIES)
+ABSENT = driver(module=KernelModule.NONE, **NO_DRIVER_LIBRARIES)
 NEW_6_1 = "6.1.0-32-amd64"
 FC = "6.17.8-200.fc42.x86_64"
 
@@ -24,60 +24,60 @@ def ostree(name: str, release: str, variant: str) -> dict[str, str]:
     return {"etc/os-release": release_file, "run/ostree-booted": ""}
 
 
-UNBOOTED = (
-    unseen(
+MISSING_DRIVERS = (
+    case(
         "nouveau-loaded",
         "Fedora Silverblue as it was installed",
         L4,
-        both(host(distribution="fedora 43"), NOUVEAU_ALONE, placed(ostree("fedora", "43", "silverblue"))),
-        first="rpm-ostree",
-        unsaid=("dnf install", "apt-get"),
+        combine(host(distribution="fedora 43"), NOUVEAU_ONLY, with_files(ostree("fedora", "43", "silverblue"))),
+        first_fix="rpm-ostree",
+        excluded=("dnf install", "apt-get"),
     ),
-    unseen(
+    case(
         "nouveau-loaded",
         "Bazzite's image for other makers' cards",
         GEFORCE,
-        both(host(distribution="bazzite 43"), NOUVEAU_ALONE, placed(ostree("bazzite", "43", "bazzite"))),
-        first="rebase",
-        unsaid=("dnf install", "apt-get"),
+        combine(host(distribution="bazzite 43"), NOUVEAU_ONLY, with_files(ostree("bazzite", "43", "bazzite"))),
+        first_fix="rebase",
+        excluded=("dnf install", "apt-get"),
     ),
-    unseen(
+    case(
         "nouveau-loaded",
         "NixOS without a line about the driver",
         L4,
-        both(host(distribution="nixos 25.11", kernel="6.12.58"), NOUVEAU_ALONE),
-        first="videoDrivers",
-        unsaid=("apt-get", "/etc/modprobe.d"),
+        combine(host(distribution="nixos 25.11", kernel="6.12.58"), NOUVEAU_ONLY),
+        first_fix="videoDrivers",
+        excluded=("apt-get", "/etc/modprobe.d"),
     ),
-    unseen(
+    case(
         "no-driver",
         "Arch with a GTX 1070, which its packages no longer drive",
         PASCAL,
-        both(
+        combine(
             host(distribution="arch rolling", kernel="6.18.2-arch2-1"),
             ABSENT,
             gpus(name="NVIDIA GeForce GTX 1070", device="1b81"),
         ),
-        first="580xx",
-        unsaid=("nvidia-open",),
+        first_fix="580xx",
+        excluded=("nvidia-open",),
     ),
-    unseen(
+    case(
         "no-driver",
         "Rocky Linux with a V100, which the open modules do not drive",
         V100,
-        both(host(distribution="rocky 9.6"), ABSENT),
-        first="dnf",
-        unsaid=("nvidia-open", "open-dkms"),
+        combine(host(distribution="rocky 9.6"), ABSENT),
+        first_fix="dnf",
+        excluded=("nvidia-open", "open-dkms"),
     ),
-    unseen(
+    case(
         "nouveau-loaded",
         "a driver that is installed, and an initial RAM disk from before it",
         L4,
-        both(
+        combine(
             host(distribution="ubuntu 22.04", kernel="5.15.0-119-generic"),
             driver(module=KernelModule.NOUVEAU),
-            ANSWERS_NOT,
-            placed(
+            NOT_RESPONDING,
+            with_files(
                 {
                     "etc/modprobe.d/blacklist-nouveau.conf": "blacklist nouveau\noptions nouveau modeset=0\n",
                     "lib/modules/5.15.0-119-generic/modules.dep": "updates/dkms/nvidia.ko:\n"
@@ -86,17 +86,17 @@ UNBOOTED = (
                 }
             ),
         ),
-        first="update-initramfs",
-        unsaid=("ubuntu-drivers",),
+        first_fix="update-initramfs",
+        excluded=("ubuntu-drivers",),
     ),
-    unseen(
+    case(
         "driver-module-not-loaded",
         "a kernel parameter that an experiment with virtual machines has left behind",
         L4,
-        both(
+        combine(
             host(distribution="fedora 42", kernel=FC),
             NOT_LOADED,
-            placed(
+            with_files(
                 {
                     "proc/cmdline": f"BOOT_IMAGE=(hd0,gpt2)/vmlinuz-{FC} root=UUID=1f ro rd.driver.blacklist=nouveau "
                     "modprobe.blacklist=nouveau,nvidia,nvidia_drm intel_iommu=on iommu=pt\n",
@@ -104,19 +104,19 @@ UNBOOTED = (
                 }
             ),
         ),
-        first="modprobe.blacklist",
-        unsaid=("dnf install", "akmods"),
+        first_fix="modprobe.blacklist",
+        excluded=("dnf install", "akmods"),
     ),
-    unseen(
+    case(
         "driver-module-not-loaded",
         "EnvyControl has taken the GPU off the bus",
         L4,
-        both(
+        combine(
             host(distribution="arch rolling", kernel="6.18.2-arch2-1"),
             NOT_LOADED,
             lambda profile: replace(profile, gpus=()),
-            beside(INTEL),
-            placed(
+            other_devices(INTEL),
+            with_files(
                 {
                     "etc/modprobe.d/blacklist-nvidia.conf": "# Automatically generated by EnvyControl\n\n"
                     "blacklist nouveau\nblacklist nvidia\nblacklist nvidia_drm\nblacklist nvidia_uvm\n"
@@ -127,33 +127,33 @@ UNBOOTED = (
                 }
             ),
         ),
-        first="blacklist-nvidia.conf",
-        unsaid=("another host",),
+        first_fix="blacklist-nvidia.conf",
+        excluded=("another host",),
     ),
-    unseen(
+    case(
         "no-nvidia-gpu",
         "an image with the driver, started on an instance without a GPU",
         L4,
-        both(
+        combine(
             host(distribution="ubuntu 22.04", kernel="6.8.0-1029-aws"),
             NOT_LOADED,
             lambda profile: replace(profile, gpus=()),
-            beside(PciSpec("0000:00:03.0", "0x030000", "1d0f", "1111", None)),
-            said("nvidia: loading out-of-tree module taints kernel.", "NVRM: No NVIDIA GPU found."),
+            other_devices(PciSpec("0000:00:03.0", "0x030000", "1d0f", "1111", None)),
+            kernel_log("nvidia: loading out-of-tree module taints kernel.", "NVRM: No NVIDIA GPU found."),
         ),
-        first="nstance",
-        unsaid=("modprobe", "ubuntu-drivers", "apt-get"),
+        first_fix="nstance",
+        excluded=("modprobe", "ubuntu-drivers", "apt-get"),
     ),
-    unseen(
+    case(
         "gpu-too-old-for-any-driver",
         "a Quadro of Fermi's under R535",
         PASCAL,
-        both(
+        combine(
             host(distribution="debian 12"),
             driver(version="535.247.01", library="535.247.01", cuda=12020),
             gpus(name="NVIDIA Quadro 4000", capability="2.0", device="06dd", shown=PciVisibility.BUS),
-            NONE_LISTED,
-            said(
+            NO_DEVICES,
+            kernel_log(
                 "NVRM: The NVIDIA Quadro 4000 GPU installed in this system is",
                 "NVRM:  supported through the NVIDIA 390.xx Legacy drivers. Please",
                 "NVRM:  visit http://www.nvidia.com/object/unix.html for more",
@@ -163,35 +163,35 @@ UNBOOTED = (
             ),
         ),
     ),
-    unseen(
+    case(
         "gpu-too-new-for-driver",
         "a virtual machine with Debian 12, its R535 and an RTX PRO 6000 Blackwell",
         GEFORCE,
-        both(
+        combine(
             host(distribution="debian 12", kernel=NEW_6_1),
             driver(module=KernelModule.PROPRIETARY, version="535.247.01", library="535.247.01", cuda=12020),
             gpus(name="NVIDIA RTX PRO 6000 Blackwell Server Edition", device="2bb5", shown=PciVisibility.BUS),
-            NONE_LISTED,
-            placed({"etc/modprobe.d/nvidia-blacklists-nouveau.conf": "blacklist nouveau\n"}),
-            said(
+            NO_DEVICES,
+            with_files({"etc/modprobe.d/nvidia-blacklists-nouveau.conf": "blacklist nouveau\n"}),
+            kernel_log(
                 "NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:2bb5)",
                 "NVRM: installed in this system is not supported by the",
                 "NVRM: NVIDIA 535.247.01 driver release.",
                 "nvidia: probe of 0000:01:00.0 failed with error -1",
             ),
         ),
-        named=("57",),
+        included=("57",),
     ),
-    unseen(
+    case(
         "gpu-hardware-fault",
         "a laptop's card that does not wake from its deepest sleep",
         L4,
-        both(
+        combine(
             host(distribution="ubuntu 24.04"),
             NOT_LOADED,
             gpus(name="NVIDIA GeForce RTX 4060 Laptop GPU", device="28e0", pci="0000:01:00.0"),
-            beside(INTEL),
-            said(
+            other_devices(INTEL),
+            kernel_log(
                 "nvidia 0000:01:00.0: Unable to change power state from D3cold to D0, device inaccessible",
                 "NVRM: The NVIDIA GPU 0000:01:00.0",
                 "NVRM: (PCI ID: 10de:28e0) installed in this system has",
@@ -201,6 +201,6 @@ UNBOOTED = (
                 "NVRM: None of the NVIDIA devices were initialized.",
             ),
         ),
-        unsaid=("ubuntu-drivers", "apt-get"),
+        excluded=("ubuntu-drivers", "apt-get"),
     ),
 )

@@ -1,9 +1,9 @@
-"""Machines that show a check which shares its cause with others and which no test of the doctor names by its code."""
+"""Machines for the checks that share their cause with others and that no doctor test names by code."""
 
 from __future__ import annotations
 
-# A code, and what a machine, a scenario or an unseen machine is called.
-SHOWN_BY = {
+# By check code: the name of a profile, a scenario or an unseen machine.
+MACHINE_OF_CHECK = {
     "DRV101": "fake-smi",
     "DRV102": "sources-disagree: an nvidia-smi of another driver",
     "DRV109": "libcuda-stub",
@@ -21,6 +21,6 @@ SHOWN_BY = {
 }
 
 
-def shown_by(name: str) -> set[str]:
-    """The codes that must be among the findings of a machine of this name."""
-    return {code for code, machine in SHOWN_BY.items() if machine == name}
+def expected_checks(name: str) -> set[str]:
+    """The check codes that must be among the findings of the machine."""
+    return {code for code, machine in MACHINE_OF_CHECK.items() if machine == name}

@@ -1,13 +1,13 @@
-"""Sound machines of many kinds, with old log lines, stale files and variables that mean nothing by themselves."""
+"""Healthy machines with old log lines, stale files and harmless variables."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from gpuenv.simulate.profile import KernelModule, PciSpec
-from tests.scenarios.ground import both, driver, gpus, host, stub, target
-from tests.scenarios.states import NUMPY, beside, said
-from tests.unseen.table import more_gpus, placed, unseen
+from tests.scenarios.driver_states import NUMPY, kernel_log, other_devices
+from tests.scenarios.scenario import combine, driver, gpus, host, stub, target
+from tests.unseen.machine_table import case, more_gpus, with_files
 
 L4, H200, PASCAL = "l4-550", "h200-580", "gtx1080ti-580"
 INTEL = PciSpec("0000:00:02.0", "0x030000", "8086", "a7a0", "i915")
@@ -19,14 +19,14 @@ SECURE_BOOT = {
     "sys/module/module/parameters/sig_enforce": "N\n",
 }
 KERNEL = "5.15.0-119-generic"
-TAINTED = said(
+TAINTED = kernel_log(
     "nvidia: loading out-of-tree module taints kernel.",
     "nvidia: module license 'NVIDIA' taints kernel.",
     "Disabling lock debugging due to kernel taint",
     "nvidia: module verification failed: signature and/or required key missing - tainting kernel",
     "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.163.01  Tue Apr  8 12:41:17 UTC 2025",
 )
-DEBIANS_OWN = """\
+DEBIAN_INSTALL_LINE = """\
 install nvidia modprobe -i nvidia-current $CMDLINE_OPTS
 install nvidia-modeset modprobe nvidia ; modprobe -i nvidia-current-modeset $CMDLINE_OPTS
 install nvidia-drm modprobe nvidia-modeset ; modprobe -i nvidia-current-drm $CMDLINE_OPTS
@@ -42,16 +42,16 @@ P40 = {
     "uuid": "GPU-6e7a3c10-52d4-4b1f-9c00-0000000000ee",
 }
 
-QUIET = (
-    unseen(
+HARMLESS_FACTS = (
+    case(
         "",
         "a laptop whose GPU sleeps until it is asked, and which has been suspended many times",
         L4,
-        both(
+        combine(
             host(distribution="ubuntu 24.04", kernel="6.8.0-60-generic"),
             gpus(name="NVIDIA GeForce RTX 4060 Laptop GPU", device="28e0", memory=8188 << 20, pci="0000:01:00.0"),
-            beside(INTEL),
-            placed(
+            other_devices(INTEL),
+            with_files(
                 {
                     "sys/bus/pci/devices/0000:01:00.0/power/runtime_status": "suspended\n",
                     "sys/bus/pci/devices/0000:01:00.0/power_state": "D3cold\n",
@@ -63,13 +63,13 @@ QUIET = (
             stub(gpu__0__persistence="0"),
         ),
     ),
-    unseen(
+    case(
         "",
         "Secure Boot with an enrolled key, and the refusal of an earlier start in the log",
         L4,
-        both(
+        combine(
             host(kernel=KERNEL),
-            placed(
+            with_files(
                 {
                     **SECURE_BOOT,
                     "var/lib/dkms/mok.pub": "",
@@ -85,61 +85,61 @@ QUIET = (
             ),
         ),
     ),
-    unseen(
+    case(
         "",
         "a virtual machine with half an L40S as a vGPU for computing",
         L4,
-        both(
+        combine(
             driver(version="550.144.03", library="550.144.03"),
             gpus(name="NVIDIA L40S-24C", device="26b9", pci="0000:02:01.0", memory=24576 << 20, pci_class="0x030000"),
-            beside(PciSpec("0000:00:0f.0", "0x030000", "15ad", "0405", "vmwgfx")),
+            other_devices(PciSpec("0000:00:0f.0", "0x030000", "15ad", "0405", "vmwgfx")),
             stub(gpu__0__virtualization="2", gpu__0__persistence="1"),
-            placed({"etc/nvidia/gridd.conf": "FeatureType=4\n"}),
+            with_files({"etc/nvidia/gridd.conf": "FeatureType=4\n"}),
         ),
     ),
-    unseen(
+    case(
         "",
         "an instance of Azure with an A100, whose bus has a domain of its own",
         "a100-mig-535",
-        both(
+        combine(
             host(distribution="ubuntu 22.04", kernel="6.8.0-1021-azure"),
             gpus(mig=(), pci="0001:00:00.0", name="NVIDIA A100 80GB PCIe", device="20b5", memory=81920 << 20),
-            beside(HYPER_V),
+            other_devices(HYPER_V),
         ),
     ),
-    unseen(
+    case(
         "",
         "Amazon Linux 2, whose kernel complains of a module without signature",
         L4,
-        both(
+        combine(
             host(distribution="amzn 2", kernel="5.10.236-228.935.amzn2.x86_64"),
             driver(folder="usr/lib64"),
-            beside(PciSpec("0000:00:03.0", "0x030000", "1d0f", "1111", None)),
+            other_devices(PciSpec("0000:00:03.0", "0x030000", "1d0f", "1111", None)),
             TAINTED,
         ),
-        assuming=("--assume", "python=3.11"),
+        assumptions=("--assume", "python=3.11"),
     ),
-    unseen(
+    case(
         "",
         "RHEL 7 with a K40 and R470",
         "k80-470",
-        both(
+        combine(
             host(distribution="rhel 7.9", kernel="3.10.0-1160.119.1.el7.x86_64"),
             lambda profile: replace(profile, gpus=profile.gpus[:1]),
             driver(folder="usr/lib64"),
             gpus(name="Tesla K40m", capability="3.5", device="1023", memory=11441 << 20),
             target("cupy-cuda11x==12.3.0", "numpy==1.24.4", toolkit="11.4"),
         ),
-        assuming=("--assume", "python=3.8", "--assume", "libc=glibc-2.17"),
+        assumptions=("--assume", "python=3.8", "--assume", "libc=glibc-2.17"),
     ),
-    unseen(
+    case(
         "",
         "Guix, where the driver lies in the store",
         L4,
-        both(
+        combine(
             host(distribution="guix", kernel="6.12.30"),
             driver(folder="gnu/store/0k8qxs4gmnmwdy2kvbf1cm3v0kn6s6pl-nvidia-driver-550.163.01/lib"),
-            placed(
+            with_files(
                 {
                     "lib/modules/6.12.30/modules.dep": "",
                     "run/booted-system/kernel/lib/modules/6.12.30/modules.dep": "extra/nvidia.ko:\n",
@@ -147,14 +147,14 @@ QUIET = (
             ),
         ),
     ),
-    unseen(
+    case(
         "",
         "Bazzite, which keeps nouveau out by kernel parameters",
         L4,
-        both(
+        combine(
             host(distribution="bazzite 43", kernel="6.17.7-ba22.fc43.x86_64"),
             driver(folder="usr/lib64", module=KernelModule.OPEN),
-            placed(
+            with_files(
                 {
                     **SECURE_BOOT,
                     "run/ostree-booted": "",
@@ -167,26 +167,26 @@ QUIET = (
             ),
         ),
     ),
-    unseen(
+    case(
         "",
         "an Ampere Altra with an L40S",
         "gb200-580",
-        both(
+        combine(
             host(arch="aarch64", distribution="rocky 9.5", kernel="5.14.0-503.el9.aarch64+64k"),
             lambda profile: replace(profile, gpus=profile.gpus[:1]),
             driver(folder="usr/lib64"),
             gpus(name="NVIDIA L40S", capability="8.9", device="26b9", pci="0001:01:00.0", memory=46068 << 20),
-            beside(ASPEED),
+            other_devices(ASPEED),
         ),
     ),
-    unseen(
+    case(
         "",
         "Tumbleweed with two kernels, for both of which there are modules",
         H200,
-        both(
+        combine(
             host(distribution="opensuse-tumbleweed 20261110", kernel="6.17.9-1-default"),
             driver(folder="usr/lib64"),
-            placed(
+            with_files(
                 {
                     "lib/modules/6.17.8-1-default/modules.dep": "updates/nvidia.ko.zst:\n",
                     "lib/modules/6.17.9-1-default/modules.dep": "weak-updates/updates/nvidia.ko.zst:\n",
@@ -196,11 +196,11 @@ QUIET = (
             ),
         ),
     ),
-    unseen(
+    case(
         "",
         "Debian's own packages, whose module has another name and an install line",
         PASCAL,
-        both(
+        combine(
             host(distribution="debian 12", kernel="6.1.0-32-amd64"),
             driver(
                 version="535.247.01",
@@ -209,23 +209,23 @@ QUIET = (
                 folder="usr/lib/x86_64-linux-gnu/nvidia/current",
             ),
             target("cupy-cuda12x==14.2.0", NUMPY, toolkit="12.2"),
-            placed(
+            with_files(
                 {
                     "lib/modules/6.1.0-32-amd64/modules.dep": "updates/dkms/nvidia-current.ko:\n",
                     "var/lib/dkms/nvidia-current/535.247.01/6.1.0-32-amd64/x86_64/module/nvidia-current.ko": "",
-                    "etc/modprobe.d/nvidia.conf": DEBIANS_OWN,
+                    "etc/modprobe.d/nvidia.conf": DEBIAN_INSTALL_LINE,
                     "etc/modprobe.d/nvidia-blacklists-nouveau.conf": "blacklist nouveau\n",
                 }
             ),
         ),
     ),
-    unseen(
+    case(
         "",
         "a P40 beside the L4, of which one release serves both",
         L4,
         more_gpus(P40),
     ),
-    unseen(
+    case(
         "",
         "a card under full load, which its power limit holds a little below its highest clock",
         L4,
@@ -240,11 +240,11 @@ QUIET = (
             gpu__0__processes="3011:4194304000",
         ),
     ),
-    unseen(
+    case(
         "",
         "libraries for 32 bits that an upgrade has left behind",
         L4,
-        placed(
+        with_files(
             {
                 f"usr/lib/i386-linux-gnu/{name}": ""
                 for name in ("libcuda.so.535.183.01", "libnvidia-ml.so.535.183.01", "libcuda.so.1")

@@ -1,15 +1,15 @@
-"""Kernels for which the driver's module was not built, or which do not trust it."""
+"""Kernels for which the module was not built, or that reject its signature."""
 
 from __future__ import annotations
 
 from gpuenv.simulate.profile import KernelModule
-from tests.scenarios.ground import both, driver, host
-from tests.scenarios.states import ANSWERS_NOT, said
-from tests.unseen.quiet import DEBIANS_OWN, SECURE_BOOT
-from tests.unseen.table import placed, unseen
+from tests.scenarios.driver_states import NOT_RESPONDING, kernel_log
+from tests.scenarios.scenario import combine, driver, host
+from tests.unseen.harmless_facts import DEBIAN_INSTALL_LINE, SECURE_BOOT
+from tests.unseen.machine_table import case, with_files
 
 L4, PASCAL = "l4-550", "gtx1080ti-580"
-NOT_LOADED = both(driver(module=KernelModule.INSTALLED_NOT_LOADED), ANSWERS_NOT)
+NOT_LOADED = combine(driver(module=KernelModule.INSTALLED_NOT_LOADED), NOT_RESPONDING)
 NEW_6_1, OLD_6_1 = "6.1.0-32-amd64", "6.1.0-28-amd64"
 HWE = "6.8.0-60-generic"
 FC = "6.17.8-200.fc42.x86_64"
@@ -24,18 +24,18 @@ make[3]: *** [scripts/Makefile.build:243: /var/lib/dkms/nvidia/550.163.01/build/
 """
 
 
-UNBUILT = (
-    unseen(
+UNBUILT_MODULES = (
+    case(
         "driver-kernel-incompatible",
         "Debian's nvidia-current beside a new kernel without headers",
         PASCAL,
-        both(
+        combine(
             host(distribution="debian 12", kernel=NEW_6_1),
             driver(module=KernelModule.NONE, version="535.247.01", library="535.247.01", cuda=12020),
-            ANSWERS_NOT,
-            placed(
+            NOT_RESPONDING,
+            with_files(
                 {
-                    "etc/modprobe.d/nvidia.conf": DEBIANS_OWN,
+                    "etc/modprobe.d/nvidia.conf": DEBIAN_INSTALL_LINE,
                     "etc/modprobe.d/nvidia-blacklists-nouveau.conf": "blacklist nouveau\n",
                     f"lib/modules/{OLD_6_1}/modules.dep": "updates/dkms/nvidia-current.ko:\n",
                     f"var/lib/dkms/nvidia-current/535.247.01/{OLD_6_1}/x86_64/module/nvidia-current.ko": "",
@@ -43,18 +43,18 @@ UNBUILT = (
                 }
             ),
         ),
-        first=f"linux-headers-{NEW_6_1}",
-        unsaid=("Remove the lines", "linux-modules-nvidia"),
+        first_fix=f"linux-headers-{NEW_6_1}",
+        excluded=("Remove the lines", "linux-modules-nvidia"),
     ),
-    unseen(
+    case(
         "driver-kernel-incompatible",
         "Ubuntu's newer kernel, which was built by a newer compiler than the one there",
         L4,
-        both(
+        combine(
             host(distribution="ubuntu 22.04", kernel=HWE),
             driver(module=KernelModule.NONE),
-            ANSWERS_NOT,
-            placed(
+            NOT_RESPONDING,
+            with_files(
                 {
                     "var/lib/dkms/nvidia/550.163.01/build/make.log": NO_GCC,
                     "usr/src/nvidia-550.163.01/dkms.conf": 'PACKAGE_NAME="nvidia"\n',
@@ -63,17 +63,17 @@ UNBUILT = (
                 }
             ),
         ),
-        named=("gcc-12",),
+        included=("gcc-12",),
     ),
-    unseen(
+    case(
         "driver-kernel-incompatible",
         "Fedora with akmods, which has not built for the new kernel",
         L4,
-        both(
+        combine(
             host(distribution="fedora 42", kernel=FC),
             driver(module=KernelModule.NONE, folder="usr/lib64"),
-            ANSWERS_NOT,
-            placed(
+            NOT_RESPONDING,
+            with_files(
                 {
                     "lib/modules/6.17.5-200.fc42.x86_64/modules.dep": "extra/nvidia/nvidia.ko.xz:\n",
                     "usr/src/akmods/nvidia-kmod.latest": "",
@@ -82,29 +82,31 @@ UNBUILT = (
                 }
             ),
         ),
-        first="akmods",
-        unsaid=("apt-get", "dkms"),
+        first_fix="akmods",
+        excluded=("apt-get", "dkms"),
     ),
-    unseen(
+    case(
         "driver-kernel-incompatible",
         "RHEL with NVIDIA's compiled modules, of which none is out for the new kernel",
         L4,
-        both(
+        combine(
             host(distribution="rhel 9.6", kernel="5.14.0-570.60.1.el9_6.x86_64"),
             driver(module=KernelModule.NONE, folder="usr/lib64"),
-            ANSWERS_NOT,
-            placed({"lib/modules/5.14.0-427.42.1.el9_4.x86_64/modules.dep": "extra/drivers/video/nvidia/nvidia.ko:\n"}),
+            NOT_RESPONDING,
+            with_files(
+                {"lib/modules/5.14.0-427.42.1.el9_4.x86_64/modules.dep": "extra/drivers/video/nvidia/nvidia.ko:\n"}
+            ),
         ),
-        unsaid=("apt-get", "linux-modules-nvidia", "mokutil"),
+        excluded=("apt-get", "linux-modules-nvidia", "mokutil"),
     ),
-    unseen(
+    case(
         "driver-kernel-incompatible",
         "Debian with Secure Boot, whose key of DKMS nobody has enrolled",
         L4,
-        both(
+        combine(
             host(distribution="debian 12", kernel=NEW_6_1),
             NOT_LOADED,
-            placed(
+            with_files(
                 {
                     **SECURE_BOOT,
                     "var/lib/dkms/mok.pub": "",
@@ -113,9 +115,9 @@ UNBUILT = (
                     "etc/modprobe.d/nvidia-blacklists-nouveau.conf": "blacklist nouveau\n",
                 }
             ),
-            said("Loading of module with unavailable key is rejected"),
+            kernel_log("Loading of module with unavailable key is rejected"),
         ),
-        first="mokutil",
-        named=("/var/lib/dkms/mok.pub",),
+        first_fix="mokutil",
+        included=("/var/lib/dkms/mok.pub",),
     ),
 )
