@@ -61,7 +61,7 @@ def built_for_former_kernel(distribution: str, kernel: str, former: str) -> Chan
 BOUND_GPUS = (
     case(
         "driver-module-not-loaded",
-        "Xen keeps the only GPU for a guest",
+        "the only GPU reserved for a Xen guest",
         L4,
         combine(host(distribution="qubes 4.2"), NOT_LOADED, bound_to("pciback")),
         first_fix="virtual machine",
@@ -69,7 +69,7 @@ BOUND_GPUS = (
     ),
     case(
         "driver-module-not-loaded",
-        "a Grace Hopper that keeps its GPU for a guest, by the driver for that",
+        "a Grace Hopper with its GPU reserved for a guest",
         L4,
         combine(host(distribution="ubuntu 24.04"), NOT_LOADED, bound_to("nvgrace_gpu_vfio_pci", "0009:01:00.0")),
         first_fix="virtual machine",
@@ -77,7 +77,7 @@ BOUND_GPUS = (
     ),
     case(
         "no-driver",
-        "a hypervisor without the driver, whose only GPU pci-stub keeps",
+        "a hypervisor without the driver and its only GPU bound to pci-stub",
         L4,
         combine(
             host(distribution="debian 12"),
@@ -89,13 +89,13 @@ BOUND_GPUS = (
     ),
     case(
         "",
-        "one of two cards is kept by Xen",
+        "one of two GPUs reserved for a Xen guest",
         L4,
         other_devices(PciSpec("0000:65:00.0", "0x030200", "10de", "27b8", "pciback")),
     ),
     case(
         "driver-module-not-loaded",
-        "the kernel's framebuffer driver has the card",
+        "a GPU bound to the kernel's framebuffer driver",
         PASCAL,
         combine(
             host(distribution="debian 12"),
@@ -108,7 +108,7 @@ BOUND_GPUS = (
     ),
     case(
         "nouveau-loaded",
-        "a kernel whose nova has the card before NVIDIA's module",
+        "a GPU bound to nova before the NVIDIA module loads",
         L4,
         combine(
             host(distribution="fedora 44", kernel="6.19.3-300.fc44.x86_64"),
@@ -121,7 +121,7 @@ BOUND_GPUS = (
     ),
     case(
         "nouveau-loaded",
-        "Fedora as it was installed, with nova",
+        "a fresh installation of Fedora with nova",
         L4,
         combine(
             host(distribution="fedora 44", kernel="6.19.3-300.fc44.x86_64"),
@@ -134,7 +134,7 @@ BOUND_GPUS = (
     ),
     case(
         "nouveau-loaded",
-        "Silverblue with a layered driver, and nova before it",
+        "Silverblue with a layered driver and nova",
         L4,
         combine(
             host(distribution="fedora 44", kernel="6.19.3-300.fc44.x86_64"),
@@ -148,13 +148,13 @@ BOUND_GPUS = (
     ),
     case(
         "",
-        "nova has the card for the display, NVIDIA's module the other",
+        "nova on the display GPU, the NVIDIA module on the other",
         L4,
         other_devices(PciSpec("0000:65:00.0", "0x030000", "10de", "27b8", "NovaCore")),
     ),
     case(
         "nouveau-loaded",
-        "Debian's open modules are built, and nouveau has the card",
+        "Debian's open modules and a GPU bound to nouveau",
         ADA,
         debian_13(KernelModule.NOUVEAU),
         first_fix="blacklist nouveau",
@@ -162,7 +162,7 @@ BOUND_GPUS = (
     ),
     case(
         "driver-module-not-loaded",
-        "Debian's open modules are built and not loaded",
+        "Debian's open modules, built and not loaded",
         ADA,
         debian_13(KernelModule.NONE),
         first_fix="modprobe nvidia",
@@ -170,13 +170,13 @@ BOUND_GPUS = (
     ),
     case(
         "",
-        "Debian's open modules at work",
+        "Debian's open modules, loaded",
         ADA,
         combine(debian_13(KernelModule.OPEN), lambda p: replace(p, stub={}, toolkit="12.4")),
     ),
     case(
         INCOMPATIBLE,
-        "Debian's tesla-470 lies in the folder of the kernel before",
+        "Debian's tesla-470 for the former kernel only",
         "t4-470",
         combine(
             host(distribution="debian 11", kernel="5.10.0-32-amd64"),
@@ -196,7 +196,7 @@ BOUND_GPUS = (
     ),
     case(
         INCOMPATIBLE,
-        "Oracle's own kernel without its headers",
+        "Oracle's kernel without its headers",
         L4,
         built_for_former_kernel("ol 9.5", "5.15.0-306.177.4.el9uek.x86_64", "5.15.0-206.153.7.el9uek.x86_64"),
         first_fix="install kernel-uek-devel-5.15.0-306.177.4.el9uek.x86_64",
@@ -204,7 +204,7 @@ BOUND_GPUS = (
     ),
     case(
         INCOMPATIBLE,
-        "Amazon Linux 2023 moved on to its second kernel",
+        "Amazon Linux 2023 with its newer kernel",
         L4,
         built_for_former_kernel("amzn 2023", "6.12.55-74.119.amzn2023.x86_64", "6.1.156-177.286.amzn2023.x86_64"),
         first_fix="install kernel6.12-devel-6.12.55-74.119.amzn2023.x86_64",

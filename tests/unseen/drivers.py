@@ -100,7 +100,7 @@ DRIVERS = (
     ),
     case(
         "driver-library-version-mismatch",
-        "an updated driver whose former libraries were left beside it, before the restart",
+        "an updated driver with leftover libraries, before the restart",
         "l4-550",
         combine(
             driver(library="580.95.05"),
@@ -132,7 +132,7 @@ DRIVERS = (
     ),
     case(
         "gpu-hardware-fault",
-        "the GPU's own processor answers no more",
+        "an unresponsive GSP firmware",
         "l4-550",
         combine(
             stub(
@@ -164,7 +164,7 @@ DRIVERS = (
     ),
     case(
         "gpu-hardware-fault",
-        "a board whose firmware gave the GPU no room",
+        "a mainboard whose firmware assigns no BAR",
         "gtx1080ti-580",
         combine(
             gpus(shown=PciVisibility.BUS),
@@ -192,7 +192,7 @@ DRIVERS = (
     ),
     case(
         "driver-too-old-for-cuda",
-        "a cluster's CentOS 7 of R450",
+        "CentOS 7 with R450 on a cluster",
         "t4-470",
         combine(
             host(distribution="centos 7"),
@@ -214,7 +214,7 @@ DRIVERS = (
     ),
     case(
         "gpu-removed-from-toolkit",
-        "a V100 beside an RTX 5090 under CUDA 13",
+        "a V100 and an RTX 5090 under CUDA 13",
         "v100-h100-580",
         combine(target("cupy-cuda13x==14.2.0", NUMPY, toolkit="13.0")),
         first_fix="cupy-cuda12x",

@@ -30,10 +30,10 @@ ENVIRONMENTS = (
         with_variables(CUDA_VISIBLE_DEVICES='"0"'),
         first_fix="CUDA_VISIBLE_DEVICES",
     ),
-    case(HIDDEN, "the word all", H100, with_variables(CUDA_VISIBLE_DEVICES="all"), first_fix="CUDA_VISIBLE_DEVICES"),
+    case(HIDDEN, "the value all", H100, with_variables(CUDA_VISIBLE_DEVICES="all"), first_fix="CUDA_VISIBLE_DEVICES"),
     case(
         HIDDEN,
-        "the UUID of a card that was replaced",
+        "the UUID of a replaced GPU",
         H200,
         with_variables(CUDA_VISIBLE_DEVICES="GPU-0c94455e-89eb-9a9d-5a0c-2416159a6698"),
         first_fix="CUDA_VISIBLE_DEVICES",
@@ -41,14 +41,14 @@ ENVIRONMENTS = (
     case(HIDDEN, "an image that sets NoDevFiles", L4, with_variables(CUDA_VISIBLE_DEVICES="NoDevFiles")),
     case(
         "wsl-libcuda",
-        "a loader that does not know Windows' libraries",
+        "a loader that does not search the WSL libraries",
         "wsl-rtx3060-560",
         setup=loader_path_without_wsl,
         first_fix="/usr/lib/wsl/lib",
     ),
     case(
         "device-node-permission",
-        "Podman, for a user who is not in the group of the nodes",
+        "Podman for a user outside the group of the nodes",
         L4,
         combine(
             PODMAN,
@@ -61,7 +61,7 @@ ENVIRONMENTS = (
     ),
     case(
         "multiple-cupy-packages",
-        "one of the user's own below that of the environment",
+        "a user package and one of the environment",
         L4,
         setup=user_cupy,
         first_fix="cupy-cuda11x",
@@ -89,7 +89,7 @@ ENVIRONMENTS = (
     ),
     case(
         "cuda-library-missing",
-        "a toolkit of which NVRTC alone was installed",
+        "a toolkit with NVRTC only",
         L4,
         setup=without_library("libcublas.so.12", "libcufft.so.11", "libcurand.so.10", "libcusolver.so.11"),
     ),
@@ -103,13 +103,19 @@ ENVIRONMENTS = (
     ),
     case(
         "target-environment-broken",
-        "a Python of another machine",
+        "a Python of another architecture",
         L4,
         setup=python_of_another_architecture,
         assumptions=(),
     ),
-    case("target-environment-broken", "a Python of a newer libc", L4, setup=python_for_a_newer_libc, assumptions=()),
-    case("target-environment-broken", "a path file that ends Python", L4, setup=python_that_exits, assumptions=()),
+    case(
+        "target-environment-broken",
+        "a Python that requires a newer libc",
+        L4,
+        setup=python_for_a_newer_libc,
+        assumptions=(),
+    ),
+    case("target-environment-broken", "a .pth file that ends Python", L4, setup=python_that_exits, assumptions=()),
     case(
         "platform-wheel-missing",
         "a POWER9 server",
@@ -119,12 +125,12 @@ ENVIRONMENTS = (
     ),
     case(
         "python-unsupported",
-        "a Python that was released yesterday",
+        "a new Python release",
         L4,
         target(NUMPY),
         assumptions=("--assume", "python=3.16"),
     ),
-    case("cupy-not-installed", "a folder that an uninstall left", L4, target(NUMPY), setup=leftover_directory),
+    case("cupy-not-installed", "a directory left by an uninstall", L4, target(NUMPY), setup=leftover_directory),
     case(
         "cupy-variable-invalid",
         "a limit with a unit",
@@ -134,7 +140,7 @@ ENVIRONMENTS = (
     ),
     case(
         "numpy-incompatible",
-        "CuPy 13.0 with NumPy 2, and a variable on top",
+        "CuPy 13.0 with NumPy 2 and a variable",
         L4,
         target("cupy-cuda12x==13.0.0", "numpy==2.3.4"),
         setup=in_sequence(variables(CUDA_MODULE_LOADING="LAZY")),

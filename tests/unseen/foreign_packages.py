@@ -34,7 +34,7 @@ def legacy_messages(version: str, name: str, branch: str) -> tuple[str, ...]:
 FOREIGN_PACKAGES = (
     case(
         "gpu-removed-from-driver",
-        "R595 found no GPU of its own and has left the kernel",
+        "R595 without a supported GPU, unloaded again",
         PASCAL,
         combine(
             NOT_LOADED,
@@ -48,7 +48,7 @@ FOREIGN_PACKAGES = (
     ),
     case(
         "gpu-removed-from-driver",
-        "the same, with a log that only root may read",
+        "R595 without a supported GPU, with a log that only root can read",
         PASCAL,
         combine(
             NOT_LOADED,
@@ -80,7 +80,7 @@ FOREIGN_PACKAGES = (
     ),
     case(
         "gpu-too-new-for-driver",
-        "Ubuntu's R550 left the kernel again on a machine with an RTX 5090",
+        "Ubuntu's R550 unloaded again on an RTX 5090",
         GEFORCE,
         combine(
             NOT_LOADED,
@@ -97,7 +97,7 @@ FOREIGN_PACKAGES = (
     ),
     case(
         "gpu-too-new-for-driver",
-        "the proprietary modules left the kernel again on a machine with an RTX 5090",
+        "proprietary modules unloaded again on an RTX 5090",
         GEFORCE,
         combine(
             NOT_LOADED,
@@ -112,13 +112,13 @@ FOREIGN_PACKAGES = (
     ),
     case(
         "driver-kernel-incompatible",
-        "a module that was built with another configuration",
+        "a module for another kernel configuration",
         L4,
         combine(NOT_LOADED, kernel_log("nvidia: disagrees about version of symbol module_layout")),
     ),
     case(
         "driver-install-broken",
-        "a libcuda that an upgrade held back",
+        "a held-back libcuda",
         L4,
         combine(host(distribution="ubuntu 22.04"), stub(cuda__return__cuInit="803")),
         setup=libcuda_of_another_release,
@@ -126,7 +126,7 @@ FOREIGN_PACKAGES = (
     ),
     case(
         "device-node-permission",
-        "a Slurm job that did not ask for a GPU",
+        "a Slurm job that did not request a GPU",
         L4,
         combine(
             driver(nodes=tuple(DeviceNodeSpec(name, 0o000) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))),
@@ -165,13 +165,13 @@ FOREIGN_PACKAGES = (
     ),
     case(
         "cuda-library-missing",
-        "CuPy 13 beside wheels of CUDA, which it does not look for",
+        "CuPy 13 with CUDA wheels, which it does not search",
         L4,
         target("cupy-cuda12x==13.6.0", NUMPY, "nvidia-cuda-nvrtc-cu12==12.4.127", toolkit=None),
         setup=cuda_wheels_without_pathfinder,
         first_fix="14",
     ),
-    case("corrupt-installation", "an installation that was interrupted", L4, setup=missing_metadata),
+    case("corrupt-installation", "an interrupted installation", L4, setup=missing_metadata),
     case(
         "python-unsupported",
         "the free-threaded Python 3.13",
@@ -189,11 +189,11 @@ FOREIGN_PACKAGES = (
             target("cupy-cuda12x==13.6.0", NUMPY, toolkit="12.8"),
         ),
     ),
-    case("", "a library to preload that is not there", L4, setup=missing_preload),
-    case("", "a process that sees nothing of the kernel's files", L4, host(kernel_files=False)),
+    case("", "a missing LD_PRELOAD library", L4, setup=missing_preload),
+    case("", "a process without access to /proc and /sys", L4, host(kernel_files=False)),
     case(
         "",
-        "nouveau has the card for the display, NVIDIA's module the other",
+        "nouveau on the display GPU, the NVIDIA module on the other",
         L4,
         combine(
             other_devices(PciSpec("0000:05:00.0", "0x030000", "10de", "1d01", "nouveau")),
@@ -202,21 +202,21 @@ FOREIGN_PACKAGES = (
     ),
     case(
         "",
-        "one of two cards is passed on to a virtual machine",
+        "one of two GPUs passed through to a virtual machine",
         L4,
         other_devices(PciSpec("0000:65:00.0", "0x030200", "10de", "27b8", "vfio-pci")),
     ),
-    case("", "a server's own display controller", H200, other_devices(ASPEED)),
+    case("", "a display controller on the server board", H200, other_devices(ASPEED)),
     case("", "CuPy 13 from source, with its compiled modules", L4, target("cupy==13.6.0", NUMPY), arch_package("12")),
     case(
         "",
-        "a second GPU that is idle under another user's exclusive mode",
+        "an idle second GPU in exclusive mode",
         H100,
         combine(lambda profile: profile, stub(gpu__0__processes="4012:1073741824")),
     ),
     case(
         "",
-        "a proxy and a module system's variables",
+        "variables of a proxy and of a module system",
         L4,
         setup=variables(CUDA_HOME="/usr/local/cuda-12.4", LOADEDMODULES="cuda/12.4"),
     ),

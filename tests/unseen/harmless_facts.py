@@ -45,7 +45,7 @@ P40 = {
 HARMLESS_FACTS = (
     case(
         "",
-        "a laptop whose GPU sleeps until it is asked, and which has been suspended many times",
+        "a laptop with runtime power management and many suspends",
         L4,
         combine(
             host(distribution="ubuntu 24.04", kernel="6.8.0-60-generic"),
@@ -65,7 +65,7 @@ HARMLESS_FACTS = (
     ),
     case(
         "",
-        "Secure Boot with an enrolled key, and the refusal of an earlier start in the log",
+        "Secure Boot with an enrolled key and an old rejection in the log",
         L4,
         combine(
             host(kernel=KERNEL),
@@ -87,7 +87,7 @@ HARMLESS_FACTS = (
     ),
     case(
         "",
-        "a virtual machine with half an L40S as a vGPU for computing",
+        "a virtual machine with a compute vGPU of an L40S",
         L4,
         combine(
             driver(version="550.144.03", library="550.144.03"),
@@ -99,7 +99,7 @@ HARMLESS_FACTS = (
     ),
     case(
         "",
-        "an instance of Azure with an A100, whose bus has a domain of its own",
+        "an Azure instance with an A100 in another PCI domain",
         "a100-mig-535",
         combine(
             host(distribution="ubuntu 22.04", kernel="6.8.0-1021-azure"),
@@ -109,7 +109,7 @@ HARMLESS_FACTS = (
     ),
     case(
         "",
-        "Amazon Linux 2, whose kernel complains of a module without signature",
+        "Amazon Linux 2 with a warning about an unsigned module",
         L4,
         combine(
             host(distribution="amzn 2", kernel="5.10.236-228.935.amzn2.x86_64"),
@@ -134,7 +134,7 @@ HARMLESS_FACTS = (
     ),
     case(
         "",
-        "Guix, where the driver lies in the store",
+        "Guix with the driver in its store",
         L4,
         combine(
             host(distribution="guix", kernel="6.12.30"),
@@ -149,7 +149,7 @@ HARMLESS_FACTS = (
     ),
     case(
         "",
-        "Bazzite, which keeps nouveau out by kernel parameters",
+        "Bazzite with nouveau blacklisted by kernel arguments",
         L4,
         combine(
             host(distribution="bazzite 43", kernel="6.17.7-ba22.fc43.x86_64"),
@@ -181,7 +181,7 @@ HARMLESS_FACTS = (
     ),
     case(
         "",
-        "Tumbleweed with two kernels, for both of which there are modules",
+        "Tumbleweed with two kernels and modules for both",
         H200,
         combine(
             host(distribution="opensuse-tumbleweed 20261110", kernel="6.17.9-1-default"),
@@ -198,7 +198,7 @@ HARMLESS_FACTS = (
     ),
     case(
         "",
-        "Debian's own packages, whose module has another name and an install line",
+        "Debian's packages with a renamed module and an install line",
         PASCAL,
         combine(
             host(distribution="debian 12", kernel="6.1.0-32-amd64"),
@@ -221,13 +221,13 @@ HARMLESS_FACTS = (
     ),
     case(
         "",
-        "a P40 beside the L4, of which one release serves both",
+        "a P40 and an L4 under one driver",
         L4,
         more_gpus(P40),
     ),
     case(
         "",
-        "a card under full load, which its power limit holds a little below its highest clock",
+        "a GPU under full load at its power limit",
         L4,
         stub(
             gpu__0__clock__reasons="0x4",
@@ -242,7 +242,7 @@ HARMLESS_FACTS = (
     ),
     case(
         "",
-        "libraries for 32 bits that an upgrade has left behind",
+        "leftover 32-bit libraries",
         L4,
         with_files(
             {

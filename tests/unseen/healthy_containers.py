@@ -15,7 +15,7 @@ SECOND_L4 = {"pci": "0000:4b:00.0", "uuid": "GPU-1f2e3d4c-0000-4b1f-9c00-0000000
 HEALTHY_CONTAINERS = (
     case(
         "",
-        "a pod with a slice of an H100 under CDI, which says void",
+        "a CDI pod with a slice of an H100 and the value void",
         H100,
         combine(
             host(container=ContainerEngine.KUBERNETES),
@@ -34,7 +34,7 @@ HEALTHY_CONTAINERS = (
     ),
     case(
         "",
-        "Apptainer with --nv in a job of Slurm's that has the fourth GPU",
+        "Apptainer with --nv in a Slurm job with the fourth GPU",
         L4,
         combine(
             host(container=ContainerEngine.APPTAINER, distribution="rocky 8.10", kernel="4.18.0-553.el8_10.x86_64"),
@@ -51,7 +51,7 @@ HEALTHY_CONTAINERS = (
     ),
     case(
         "",
-        "enroot with an image that brings cuda-compat and does not use it",
+        "enroot with an image whose cuda-compat is not used",
         H200,
         combine(
             with_files(
@@ -75,7 +75,7 @@ HEALTHY_CONTAINERS = (
     ),
     case(
         "",
-        "a container of Incus with the driver of its host, whose variable says none",
+        "an Incus container with the host driver and the value none",
         L4,
         combine(
             with_files(
@@ -92,7 +92,7 @@ HEALTHY_CONTAINERS = (
     ),
     case(
         "",
-        "the second distribution of a WSL, whose Windows has kept the folders of former drivers",
+        "a second WSL distribution with directories of former drivers",
         "wsl-rtx3060-560",
         with_files(
             {
@@ -105,7 +105,7 @@ HEALTHY_CONTAINERS = (
     ),
     case(
         "",
-        "HTCondor, which names the GPU by the first digits of its UUID",
+        "HTCondor with an abbreviated UUID",
         L4,
         combine(
             gpus(uuid=OF_L4),

@@ -44,7 +44,7 @@ HEALTHY_MACHINES = (
     case("", "a headless server without nvidia-smi", L4, driver(smi=False)),
     case(
         "",
-        "a laptop with AMD's processor graphics beside",
+        "a laptop with integrated AMD graphics",
         L4,
         combine(
             gpus(name="NVIDIA GeForce RTX 4060 Laptop GPU", device="28e0", pci_class="0x030000"),
@@ -54,7 +54,7 @@ HEALTHY_MACHINES = (
     ),
     case(
         "",
-        "an old card for the display, which the driver ignores",
+        "an old display GPU that the driver ignores",
         "gtx1080ti-580",
         combine(
             driver(version="535.183.01", library="535.183.01", cuda=12020),
@@ -90,7 +90,7 @@ HEALTHY_MACHINES = (
     ),
     case(
         "",
-        "torch of CUDA 12.8 beside",
+        "torch of CUDA 12.8",
         "rtx5090-570",
         target(
             "cupy-cuda12x==14.2.0",
@@ -121,11 +121,11 @@ HEALTHY_MACHINES = (
         setup=cache_in_memory,
         unprivileged=True,
     ),
-    case("", "what pip could not remove", L4, setup=pip_leftovers),
-    case("", "a cache that is made by the job", L4, setup=missing_cache_directory),
+    case("", "leftovers of an interrupted pip", L4, setup=pip_leftovers),
+    case("", "a cache directory that the job creates", L4, setup=missing_cache_directory),
     case("", "CuPy from source", L4, target("cupy==14.2.0", NUMPY), setup=arch_package("12")),
-    case("", "CUDA_PATH with a slash at its end", L4, setup=variables(CUDA_PATH="/usr/local/cuda/")),
-    case("", "empty and vanished entries of LD_LIBRARY_PATH", L4, setup=empty_path_entries),
+    case("", "CUDA_PATH with a trailing slash", L4, setup=variables(CUDA_PATH="/usr/local/cuda/")),
+    case("", "empty and missing entries of LD_LIBRARY_PATH", L4, setup=empty_path_entries),
     case(
         "",
         "a Grace Hopper with pages of 64 KiB",
@@ -137,7 +137,7 @@ HEALTHY_MACHINES = (
     ),
     case(
         "",
-        "a card at rest, whose link has slowed down",
+        "an idle GPU with a reduced link speed",
         "rtx5090-570",
         stub(
             gpu__0__pcie__generation="1",

@@ -21,7 +21,7 @@ FEDORA_KERNEL = "6.11.4-301.fc41.x86_64"
 KERNELS = (
     case(
         "driver-kernel-incompatible",
-        "Ubuntu booted a new kernel, and DKMS has built for the one before",
+        "Ubuntu with a new kernel for which DKMS did not build",
         "l4-550",
         combine(
             host(kernel=NEW_KERNEL),
@@ -39,7 +39,7 @@ KERNELS = (
     ),
     case(
         "driver-kernel-incompatible",
-        "Ubuntu booted a new kernel, whose package of signed modules was not installed",
+        "Ubuntu with a new kernel without its signed modules",
         "l4-550",
         combine(
             host(kernel=NEW_KERNEL),
@@ -51,7 +51,7 @@ KERNELS = (
     ),
     case(
         "driver-kernel-incompatible",
-        "Ubuntu's open modules for servers, and a new kernel without their package",
+        "Ubuntu with a new kernel without the open server modules",
         "l4-550",
         combine(
             host(kernel=NEW_KERNEL),
@@ -63,7 +63,7 @@ KERNELS = (
     ),
     case(
         "driver-kernel-incompatible",
-        "NVIDIA's own installer without DKMS on Ubuntu, and a new kernel",
+        "Ubuntu with a new kernel and a driver of the .run file without DKMS",
         "l4-550",
         combine(
             host(kernel=NEW_KERNEL),
@@ -76,7 +76,7 @@ KERNELS = (
     ),
     case(
         "driver-kernel-incompatible",
-        "Fedora's Secure Boot refuses the module, so that nouveau has the GPU",
+        "Fedora with Secure Boot that rejects the module, and nouveau",
         "gtx1080ti-580",
         combine(
             host(distribution="fedora 41", kernel=FEDORA_KERNEL),
@@ -95,7 +95,7 @@ KERNELS = (
     ),
     case(
         "driver-module-not-loaded",
-        "a laptop whose NVIDIA GPU prime-select has switched off",
+        "a laptop GPU switched off by prime-select",
         "l4-550",
         combine(
             host(distribution="ubuntu 24.04"),
@@ -113,7 +113,7 @@ KERNELS = (
     ),
     case(
         "driver-module-not-loaded",
-        "a hypervisor that passes its only NVIDIA GPU on",
+        "a hypervisor that passes its only NVIDIA GPU through",
         "l4-550",
         combine(
             host(distribution="debian 12"),
@@ -127,7 +127,7 @@ KERNELS = (
     ),
     case(
         "driver-module-not-loaded",
-        "EnvyControl on Fedora has switched the GPU off",
+        "a GPU switched off by EnvyControl on Fedora",
         "l4-550",
         combine(
             host(distribution="fedora 42"),
@@ -139,7 +139,7 @@ KERNELS = (
     ),
     case(
         "nouveau-loaded",
-        "Rocky Linux as it was installed",
+        "a fresh installation of Rocky Linux",
         "l4-550",
         combine(host(distribution="rocky 9.5"), driver(module=KernelModule.NOUVEAU, **NO_DRIVER_LIBRARIES)),
         first_fix="nvidia-open",

@@ -26,7 +26,7 @@ WITHOUT_UVM = {"proc/modules": "nvidia_drm 1 0 - Live 0x0\nnvidia_modeset 1 1 - 
 MISLEADING_FACTS = (
     case(
         "driver-install-broken",
-        "a node whose driver lives in the GPU operator's container",
+        "a node with the driver in the GPU operator's container",
         L4,
         combine(
             host(distribution="ubuntu 22.04", kernel="5.15.0-119-generic"),
@@ -46,7 +46,7 @@ MISLEADING_FACTS = (
     ),
     case(
         "visible-devices-hide-gpu",
-        "an empty variable, and a GPU that fell off the bus before the last restart",
+        "an empty variable and an old Xid 79",
         L4,
         combine(with_files({"var/log/kern.log": EARLIER_XID}), with_variables(CUDA_VISIBLE_DEVICES="")),
         first_fix="CUDA_VISIBLE_DEVICES",
@@ -54,7 +54,7 @@ MISLEADING_FACTS = (
     ),
     case(
         "visible-devices-hide-gpu",
-        "a job that was granted the fourth GPU and names it by its number on the host",
+        "a job that names its GPU by its number on the host",
         L4,
         with_variables(**GRANTED, CUDA_VISIBLE_DEVICES="3"),
         first_fix="CUDA_VISIBLE_DEVICES",
@@ -62,7 +62,7 @@ MISLEADING_FACTS = (
     ),
     case(
         "visible-devices-hide-gpu",
-        "a pod with one slice, in which a launcher has numbered its second process",
+        "a pod with one slice and a launcher that numbers processes",
         "a100-mig-535",
         combine(
             host(container=ContainerEngine.KUBERNETES),
@@ -74,7 +74,7 @@ MISLEADING_FACTS = (
     ),
     case(
         "gpu-busy",
-        "a server of language models that holds nearly all memory",
+        "a model server that uses almost all memory",
         L4,
         stub(gpu__0__memory__free=str(260 << 20), gpu__0__processes="2817:23521656832"),
         error=False,
@@ -82,7 +82,7 @@ MISLEADING_FACTS = (
     ),
     case(
         "gpu-throttled",
-        "a passive P40 in a desktop's case",
+        "a passively cooled P40 in a desktop",
         PASCAL,
         combine(
             gpus(name="Tesla P40", device="1b38", memory=24576 << 20, pci_class="0x030200"),
@@ -101,7 +101,7 @@ MISLEADING_FACTS = (
     ),
     case(
         "gpu-hardware-fault",
-        "a driver that asks for a restart of the node after errors of the memory",
+        "memory errors after which the driver requests a restart",
         H200,
         combine(
             stub(cuda__return__cuInit="999"),
@@ -115,13 +115,13 @@ MISLEADING_FACTS = (
     ),
     case(
         "driver-unresponsive",
-        "CUDA that does not start while NVML answers",
+        "CUDA that hangs while NVML works",
         L4,
         combine(stub(cuda__delay__cuInit="forever"), lambda profile: replace(profile, timeout=5.0)),
     ),
     case(
         "driver-too-old-for-cuda",
-        "WSL under a driver of Windows' from before CUDA 12",
+        "WSL with a Windows driver older than CUDA 12",
         "wsl-rtx3060-560",
         driver(version="472.84", cuda=11040),
         included=("Windows",),
@@ -129,7 +129,7 @@ MISLEADING_FACTS = (
     ),
     case(
         "container-without-gpu",
-        "Podman without a device, on a host whose files tell of one",
+        "Podman without a device on a host with CDI files",
         L4,
         combine(
             PODMAN,
@@ -143,7 +143,7 @@ MISLEADING_FACTS = (
     ),
     case(
         "container-without-gpu",
-        "a pod that was granted a GPU, and whose runtime has brought none",
+        "a pod with a granted GPU that the runtime did not inject",
         L4,
         combine(
             host(container=ContainerEngine.KUBERNETES),
@@ -154,7 +154,7 @@ MISLEADING_FACTS = (
     ),
     case(
         "device-node-missing",
-        "a server without a screen, on which nothing has loaded nvidia-uvm",
+        "a headless server without nvidia-uvm",
         L4,
         combine(
             host(distribution="gentoo 2.17", kernel="6.12.58-gentoo"),
@@ -167,7 +167,7 @@ MISLEADING_FACTS = (
     ),
     case(
         "device-node-missing",
-        "a service that systemd has given a /dev of its own",
+        "a systemd service with PrivateDevices",
         L4,
         combine(
             driver(nodes=()), NOT_RESPONDING, with_variables(INVOCATION_ID="8d3f0d4bb3f0", JOURNAL_STREAM="9:112233")
@@ -176,7 +176,7 @@ MISLEADING_FACTS = (
     ),
     case(
         "driver-library-version-mismatch",
-        "an application of Flatpak's whose extension is of the host's former driver",
+        "a Flatpak application with an outdated driver extension",
         "flatpak-rtx4090",
         combine(driver(version="560.35.03"), VERSION_MISMATCH),
         first_fix="flatpak update",
@@ -184,7 +184,7 @@ MISLEADING_FACTS = (
     ),
     case(
         "driver-library-version-mismatch",
-        "Arch after an update of the driver alone, with an old event in the log",
+        "Arch after a driver update, with an old Xid in the log",
         H200,
         combine(
             host(distribution="arch rolling", kernel="6.17.9-arch1-1"),
@@ -202,10 +202,12 @@ MISLEADING_FACTS = (
         combine(host(container=ContainerEngine.KUBERNETES), with_variables(NVIDIA_VISIBLE_DEVICES="all")),
         first_fix="host",
     ),
-    case("corrupt-installation", "a disk that was full", L4, setup=empty_module, first_fix="--force-reinstall"),
+    case(
+        "corrupt-installation", "an installation on a full disk", L4, setup=empty_module, first_fix="--force-reinstall"
+    ),
     case(
         "platform-wheel-missing",
-        "an image of Alpine",
+        "an Alpine image",
         L4,
         combine(host(container=ContainerEngine.DOCKER, distribution="alpine 3.22"), target(NUMPY)),
         included=("glibc",),
@@ -213,7 +215,7 @@ MISLEADING_FACTS = (
     ),
     case(
         "cuda-library-missing",
-        "a driver that says CUDA 12.4, which somebody took for a toolkit, and a CUDA_HOME of before",
+        "a driver for CUDA 12.4 without a toolkit, and an outdated CUDA_HOME",
         L4,
         target("cupy-cuda12x==14.2.0", NUMPY, toolkit=None),
         setup=variables(CUDA_HOME="/usr/local/cuda-11.2"),
@@ -222,7 +224,7 @@ MISLEADING_FACTS = (
     ),
     case(
         "driver-too-old-for-cuda",
-        "R515 with the wheel of CUDA 12, two GPUs of which one is hidden, and NumPy of yesterday",
+        "R515 with the wheel of CUDA 12, a hidden GPU and an old NumPy",
         L4,
         combine(
             driver(version="515.105.01", library="515.105.01", cuda=11070),

@@ -27,7 +27,7 @@ def ostree(name: str, release: str, variant: str) -> dict[str, str]:
 MISSING_DRIVERS = (
     case(
         "nouveau-loaded",
-        "Fedora Silverblue as it was installed",
+        "a fresh installation of Fedora Silverblue",
         L4,
         combine(host(distribution="fedora 43"), NOUVEAU_ONLY, with_files(ostree("fedora", "43", "silverblue"))),
         first_fix="rpm-ostree",
@@ -35,7 +35,7 @@ MISSING_DRIVERS = (
     ),
     case(
         "nouveau-loaded",
-        "Bazzite's image for other makers' cards",
+        "the Bazzite image without the NVIDIA driver",
         GEFORCE,
         combine(host(distribution="bazzite 43"), NOUVEAU_ONLY, with_files(ostree("bazzite", "43", "bazzite"))),
         first_fix="rebase",
@@ -43,7 +43,7 @@ MISSING_DRIVERS = (
     ),
     case(
         "nouveau-loaded",
-        "NixOS without a line about the driver",
+        "NixOS without the driver in its configuration",
         L4,
         combine(host(distribution="nixos 25.11", kernel="6.12.58"), NOUVEAU_ONLY),
         first_fix="videoDrivers",
@@ -51,7 +51,7 @@ MISSING_DRIVERS = (
     ),
     case(
         "no-driver",
-        "Arch with a GTX 1070, which its packages no longer drive",
+        "Arch with a GTX 1070 that its packages do not support",
         PASCAL,
         combine(
             host(distribution="arch rolling", kernel="6.18.2-arch2-1"),
@@ -63,7 +63,7 @@ MISSING_DRIVERS = (
     ),
     case(
         "no-driver",
-        "Rocky Linux with a V100, which the open modules do not drive",
+        "Rocky Linux with a V100 that the open modules do not support",
         V100,
         combine(host(distribution="rocky 9.6"), ABSENT),
         first_fix="dnf",
@@ -71,7 +71,7 @@ MISSING_DRIVERS = (
     ),
     case(
         "nouveau-loaded",
-        "a driver that is installed, and an initial RAM disk from before it",
+        "an installed driver with an older initramfs",
         L4,
         combine(
             host(distribution="ubuntu 22.04", kernel="5.15.0-119-generic"),
@@ -91,7 +91,7 @@ MISSING_DRIVERS = (
     ),
     case(
         "driver-module-not-loaded",
-        "a kernel parameter that an experiment with virtual machines has left behind",
+        "a leftover kernel argument of GPU passthrough",
         L4,
         combine(
             host(distribution="fedora 42", kernel=FC),
@@ -109,7 +109,7 @@ MISSING_DRIVERS = (
     ),
     case(
         "driver-module-not-loaded",
-        "EnvyControl has taken the GPU off the bus",
+        "a GPU removed from the bus by EnvyControl",
         L4,
         combine(
             host(distribution="arch rolling", kernel="6.18.2-arch2-1"),
@@ -132,7 +132,7 @@ MISSING_DRIVERS = (
     ),
     case(
         "no-nvidia-gpu",
-        "an image with the driver, started on an instance without a GPU",
+        "a machine image with the driver on an instance without a GPU",
         L4,
         combine(
             host(distribution="ubuntu 22.04", kernel="6.8.0-1029-aws"),
@@ -146,7 +146,7 @@ MISSING_DRIVERS = (
     ),
     case(
         "gpu-too-old-for-any-driver",
-        "a Quadro of Fermi's under R535",
+        "a Fermi Quadro under R535",
         PASCAL,
         combine(
             host(distribution="debian 12"),
@@ -165,7 +165,7 @@ MISSING_DRIVERS = (
     ),
     case(
         "gpu-too-new-for-driver",
-        "a virtual machine with Debian 12, its R535 and an RTX PRO 6000 Blackwell",
+        "a virtual machine with Debian 12, R535 and an RTX PRO 6000 Blackwell",
         GEFORCE,
         combine(
             host(distribution="debian 12", kernel=NEW_6_1),
@@ -184,7 +184,7 @@ MISSING_DRIVERS = (
     ),
     case(
         "gpu-hardware-fault",
-        "a laptop's card that does not wake from its deepest sleep",
+        "a laptop GPU that does not leave D3cold",
         L4,
         combine(
             host(distribution="ubuntu 24.04"),

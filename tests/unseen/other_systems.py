@@ -68,7 +68,7 @@ def in_target_directory(workspace: Workspace) -> Mapping[str, str]:
 OTHER_SYSTEMS = (
     case(
         "no-driver",
-        "Container-Optimized OS as it starts",
+        "a fresh Container-Optimized OS",
         L4,
         combine(COS, ABSENT),
         first_fix="cos-extensions install gpu",
@@ -76,7 +76,7 @@ OTHER_SYSTEMS = (
     ),
     case(
         "driver-install-broken",
-        "Container-Optimized OS, whose loader does not know the folder of its driver",
+        "Container-Optimized OS with its driver off the loader path",
         L4,
         combine(COS, driver(folder="var/lib/nvidia/lib64")),
         loader_path_without("/var/lib/nvidia"),
@@ -86,14 +86,14 @@ OTHER_SYSTEMS = (
     case("", "Container-Optimized OS with its driver", L4, combine(COS, driver(folder="var/lib/nvidia/lib64"))),
     case(
         "no-driver",
-        "Flatcar as it starts",
+        "a fresh Flatcar",
         L4,
         combine(host(distribution="flatcar 4230.2.1"), ABSENT),
         excluded=("apt-get", "dnf"),
     ),
     case(
         "driver-kernel-incompatible",
-        "openSUSE's modules, whose key nobody has enrolled",
+        "openSUSE's modules with an unenrolled key",
         L4,
         combine(
             host(distribution="opensuse-leap 15.6", kernel=LEAP),
@@ -106,7 +106,7 @@ OTHER_SYSTEMS = (
     ),
     case(
         "driver-install-broken",
-        "a host of virtual GPUs, whose driver has no CUDA",
+        "a vGPU host whose driver has no CUDA",
         L4,
         combine(
             host(distribution="debian 12", kernel="6.8.12-9-pve"),
@@ -119,7 +119,7 @@ OTHER_SYSTEMS = (
     ),
     case(
         "device-node-missing",
-        "an install line that keeps nvidia-uvm out",
+        "an install line that blocks nvidia-uvm",
         L4,
         combine(
             driver(nodes=tuple(DeviceNodeSpec(name, 0o666) for name in ("nvidia0", "nvidiactl"))),
@@ -130,7 +130,7 @@ OTHER_SYSTEMS = (
     ),
     case(
         "driver-module-not-loaded",
-        "supergfxctl has taken the GPU off the bus",
+        "a GPU removed from the bus by supergfxctl",
         L4,
         combine(
             host(distribution="fedora 43"),
@@ -144,7 +144,7 @@ OTHER_SYSTEMS = (
     ),
     case(
         "container-toolkit-broken",
-        "a toolbox, which has the host's nodes and not its libraries",
+        "a toolbox with the host's nodes and without its libraries",
         L4,
         combine(
             PODMAN, host(distribution="fedora 42"), driver(**NO_DRIVER_LIBRARIES), with_files({"run/.toolboxenv": ""})
@@ -153,7 +153,7 @@ OTHER_SYSTEMS = (
     ),
     case(
         "container-without-gpu",
-        "a step of BuildKit's",
+        "a BuildKit step",
         L4,
         combine(
             driver(nodes=(), **NO_DRIVER_LIBRARIES), with_files({"proc/1/cgroup": "0::/docker/buildkit/2vh2jsb4c\n"})
@@ -169,16 +169,16 @@ OTHER_SYSTEMS = (
         first_fix="WSL 2",
         excluded=("apt-get", "gpuSupport"),
     ),
-    case("", "WSL with a kernel of one's own", WSL, host(kernel="6.6.36.3-xanmod1")),
+    case("", "WSL with a custom kernel", WSL, host(kernel="6.6.36.3-xanmod1")),
     case(
         "gpu-too-new-for-toolkit",
-        "a Thor with the line of CUDA 12",
+        "a Thor with the CUDA 12 wheel line",
         THOR,
         target("cupy-cuda12x==14.2.0", NUMPY, toolkit="12.9"),
         first_fix="cupy-cuda13x",
     ),
-    case("", "an L4 under CUDA 11.4, which knows 8.6", L4, target("cupy-cuda11x==13.6.0", NUMPY, toolkit="11.4")),
-    case("", "cupy-xarray beside", L4, target("cupy-cuda12x==14.2.0", NUMPY, "cupy-xarray==0.1.4")),
+    case("", "an L4 under CUDA 11.4", L4, target("cupy-cuda11x==13.6.0", NUMPY, toolkit="11.4")),
+    case("", "cupy-xarray", L4, target("cupy-cuda12x==14.2.0", NUMPY, "cupy-xarray==0.1.4")),
     case(
         "",
         "a Turing under the open modules of R590",
@@ -190,13 +190,13 @@ OTHER_SYSTEMS = (
         ),
     ),
     case("", "neither NVML nor nvidia-smi", L4, driver(nvml=False, smi=False)),
-    case("", "the folder of stubs first, which has no libcuda.so.1", L4, setup=stubs_first),
-    case("", "a Python that greets whoever starts it", L4, setup=greeting),
-    case("", "everything in a folder that PYTHONPATH names", L4, setup=in_target_directory),
-    case("", "CuPy's and CUDA's variables, all of them sound", L4, with_variables(**SOUND)),
+    case("", "the stubs directory first on LD_LIBRARY_PATH", L4, setup=stubs_first),
+    case("", "a Python that prints a banner at startup", L4, setup=greeting),
+    case("", "all packages in a directory on PYTHONPATH", L4, setup=in_target_directory),
+    case("", "valid variables of CuPy and CUDA", L4, with_variables(**SOUND)),
     case(
         "",
-        "a pod that was granted its GPU by mounts",
+        "a pod with a GPU granted by mounts",
         L4,
         combine(
             host(container=ContainerEngine.KUBERNETES),
@@ -205,7 +205,7 @@ OTHER_SYSTEMS = (
     ),
     case(
         "",
-        "ROCm beside, for the processor's graphics",
+        "ROCm for the integrated graphics",
         L4,
         combine(
             other_devices(PciSpec("0000:0b:00.0", "0x030000", "1002", "164e", "amdgpu")),

@@ -29,7 +29,7 @@ def with_second_k80(profile: Profile) -> Profile:
 RESTRICTIONS = (
     case(
         "cuda-initialization-failed",
-        "Docker with a seccomp profile that forbids what libcuda calls",
+        "Docker with a seccomp profile that blocks libcuda",
         "l4-550",
         combine(host(container=ContainerEngine.DOCKER), stub(cuda__return__cuInit="304")),
         first_fix="--security-opt seccomp=unconfined",
@@ -38,7 +38,7 @@ RESTRICTIONS = (
     ),
     case(
         "cuda-initialization-failed",
-        "a security module on a workstation that forbids what libcuda calls",
+        "a security module that blocks libcuda",
         "l4-550",
         stub(cuda__return__cuInit="304"),
         first_fix="strace",
@@ -54,7 +54,7 @@ RESTRICTIONS = (
     ),
     case(
         "cuda-initialization-failed",
-        "a driver whose module for CUDA's memory is at work, and an error of no kind that is known",
+        "an unknown error with nvidia-uvm loaded",
         "l4-550",
         stub(cuda__return__cuInit="214"),
         first_fix="kernel log",
@@ -62,7 +62,7 @@ RESTRICTIONS = (
     ),
     case(
         "mig-misconfigured",
-        "a variable that names a MIG instance in the form of R450, which is there no more",
+        "a variable with a missing MIG instance in the form of R450",
         "a100-mig-535",
         with_r450_mig_name,
         first_fix="CUDA_VISIBLE_DEVICES",
@@ -70,7 +70,7 @@ RESTRICTIONS = (
     ),
     case(
         "mig-misconfigured",
-        "a container that was given a GPU in MIG mode and none of its instances",
+        "a container with a MIG GPU and none of its instances",
         "mig-without-instances",
         host(container=ContainerEngine.DOCKER),
         first_fix="/dev/nvidia-caps",
@@ -78,7 +78,7 @@ RESTRICTIONS = (
     ),
     case(
         "sources-disagree",
-        "an NVML that does not start beside a CUDA that does",
+        "an NVML that fails while CUDA works",
         "l4-550",
         stub(
             nvml__return__nvmlInitWithFlags="999",
@@ -91,14 +91,14 @@ RESTRICTIONS = (
     ),
     case(
         "gpu-hardware-fault",
-        "a GPU of which NVML says that it requires a reset",
+        "a GPU that requires a reset",
         "l4-550",
         stub(**{"nvml__return__*@0": "16", "cuda__return__cuInit": "101"}),
         first_fix="--gpu-reset",
     ),
     case(
         "driver-unresponsive",
-        "eight GPUs without persistence mode, which take longer to wake than they are given",
+        "eight GPUs without persistence mode that start after the deadline",
         "h100x8-550",
         combine(
             stub(nvml__delay__nvmlInitWithFlags="9", cuda__delay__cuInit="9", smi__delay="9"),
@@ -109,7 +109,7 @@ RESTRICTIONS = (
     ),
     case(
         "container-without-gpu",
-        "Docker under a gVisor that was not told of the driver",
+        "Docker with gVisor without its NVIDIA proxy",
         "gvisor-h200-580",
         combine(
             driver(version="none", library="none", cuda=0, **NO_DRIVER_LIBRARIES),
@@ -119,7 +119,7 @@ RESTRICTIONS = (
     ),
     case(
         "device-node-permission",
-        "a Jetson for a user who is in neither of its groups",
+        "a Jetson for a user outside its groups",
         "jetson-orin-540",
         stub(cuda__return__cuInit="100"),
         nodes_of_another_user(0o660),
@@ -130,7 +130,7 @@ RESTRICTIONS = (
     ),
     case(
         "gpu-too-new-for-toolkit",
-        "a GPU that came out after the matrix",
+        "a GPU newer than the matrix",
         "h200-580",
         combine(
             driver(version="650.10.01", library="650.10.01", cuda=14000),
@@ -143,7 +143,7 @@ RESTRICTIONS = (
     ),
     case(
         "gpu-removed-from-driver",
-        "a K80 beside a card that works under R580",
+        "a K80 next to a supported GPU under R580",
         "gtx1080ti-580",
         with_second_k80,
         first_fix="branch 470",
@@ -152,20 +152,20 @@ RESTRICTIONS = (
     ),
     case(
         "",
-        "a list of GPUs that a script has ended with a comma",
+        "a list of GPUs with a trailing comma",
         "h100x8-550",
         with_variables(CUDA_VISIBLE_DEVICES="0,1,"),
     ),
     case(
         "cuda-initialization-failed",
-        "a virtual GPU for desktops alone",
+        "a vGPU for desktops only",
         "vgpu-a10-570",
         combine(gpus(name="NVIDIA A10-4B"), stub(cuda__return__cuInit="100")),
         first_fix="type of virtual GPU",
     ),
     case(
         "cuda-initialization-failed",
-        "MIG instances whose nodes root alone may read",
+        "MIG instances whose nodes only root can read",
         "a100-mig-535",
         stub(cuda__return__cuInit="100"),
         first_fix="/dev/nvidia-caps",

@@ -27,7 +27,7 @@ make[3]: *** [scripts/Makefile.build:243: /var/lib/dkms/nvidia/550.163.01/build/
 UNBUILT_MODULES = (
     case(
         "driver-kernel-incompatible",
-        "Debian's nvidia-current beside a new kernel without headers",
+        "Debian's nvidia-current and a new kernel without headers",
         PASCAL,
         combine(
             host(distribution="debian 12", kernel=NEW_6_1),
@@ -48,7 +48,7 @@ UNBUILT_MODULES = (
     ),
     case(
         "driver-kernel-incompatible",
-        "Ubuntu's newer kernel, which was built by a newer compiler than the one there",
+        "Ubuntu's HWE kernel with a newer compiler than the installed one",
         L4,
         combine(
             host(distribution="ubuntu 22.04", kernel=HWE),
@@ -67,7 +67,7 @@ UNBUILT_MODULES = (
     ),
     case(
         "driver-kernel-incompatible",
-        "Fedora with akmods, which has not built for the new kernel",
+        "Fedora with a new kernel for which akmods did not build",
         L4,
         combine(
             host(distribution="fedora 42", kernel=FC),
@@ -87,7 +87,7 @@ UNBUILT_MODULES = (
     ),
     case(
         "driver-kernel-incompatible",
-        "RHEL with NVIDIA's compiled modules, of which none is out for the new kernel",
+        "RHEL with a new kernel without precompiled modules",
         L4,
         combine(
             host(distribution="rhel 9.6", kernel="5.14.0-570.60.1.el9_6.x86_64"),
@@ -101,7 +101,7 @@ UNBUILT_MODULES = (
     ),
     case(
         "driver-kernel-incompatible",
-        "Debian with Secure Boot, whose key of DKMS nobody has enrolled",
+        "Debian with Secure Boot and an unenrolled DKMS key",
         L4,
         combine(
             host(distribution="debian 12", kernel=NEW_6_1),

@@ -25,7 +25,7 @@ NSPAWN = {"run/systemd/container": "systemd-nspawn\n", "proc/1/environ": "contai
 VARIATIONS = (
     case(
         "driver-install-broken",
-        "NixOS with a Python that was not made for it",
+        "NixOS with a Python from outside its store",
         "nixos-rtx4090",
         setup=loader_path_without("/nix/store/"),
         first_fix="/run/opengl-driver/lib",
@@ -33,7 +33,7 @@ VARIATIONS = (
     ),
     case(
         "driver-install-broken",
-        "a pod of Google's with an image whose loader does not know the mounted folder",
+        "a GKE pod whose loader does not search the mounted directory",
         "gke-l4",
         setup=loader_path_without("/usr/local/nvidia"),
         first_fix="/usr/local/nvidia/lib64",
@@ -41,7 +41,7 @@ VARIATIONS = (
     ),
     case(
         "nouveau-loaded",
-        "openSUSE MicroOS as it was installed",
+        "a fresh installation of openSUSE MicroOS",
         L4,
         combine(host(distribution="opensuse-microos 20261110"), NOUVEAU_ONLY),
         first_fix="transactional-update",
@@ -61,7 +61,7 @@ VARIATIONS = (
     ),
     case(
         "gpu-too-new-for-driver",
-        "NixOS with the closed modules for an RTX 5090",
+        "NixOS with the proprietary modules on an RTX 5090",
         GEFORCE,
         combine(
             host(distribution="nixos 25.05", kernel="6.12.30"),
@@ -75,7 +75,7 @@ VARIATIONS = (
     ),
     case(
         "driver-library-version-mismatch",
-        "NixOS that was switched to a new driver and not restarted",
+        "NixOS with a new driver before the restart",
         "nixos-rtx4090",
         combine(driver(version="535.154.05"), VERSION_MISMATCH),
         first_fix="eboot",
@@ -95,7 +95,7 @@ VARIATIONS = (
     ),
     case(
         "gpu-hardware-fault",
-        "a GPU in a box beside the laptop, whose cable was pulled",
+        "an unplugged external GPU",
         GEFORCE,
         combine(
             gpus(on_bus=False, shown=PciVisibility.BUS),
@@ -111,7 +111,7 @@ VARIATIONS = (
     ),
     case(
         "container-without-gpu",
-        "a machine of systemd-nspawn's without any node",
+        "a systemd-nspawn container without device nodes",
         L4,
         combine(with_files(NSPAWN), host(distribution="debian 12"), driver(nodes=(), **NO_DRIVER_LIBRARIES)),
         first_fix="/dev/nvidia",
@@ -119,14 +119,14 @@ VARIATIONS = (
     ),
     case(
         "container-toolkit-broken",
-        "a privileged pod that asked for no GPU",
+        "a privileged pod that requested no GPU",
         L4,
         combine(host(container=ContainerEngine.KUBERNETES), driver(**NO_DRIVER_LIBRARIES)),
         included=("runtimeClassName",),
     ),
     case(
         "wrong-cupy-wheel-for-cuda-major",
-        "a wheel of CUDA 11 beside CUDA 12 alone",
+        "a wheel of CUDA 11 with CUDA 12 only",
         L4,
         target("cupy-cuda11x==13.6.0", NUMPY),
         first_fix="cupy-cuda12x",
@@ -134,7 +134,7 @@ VARIATIONS = (
     ),
     case(
         "",
-        "a laptop whose card did not wake this morning, and does now",
+        "a laptop GPU that works again after a failed wake-up",
         L4,
         combine(
             other_devices(INTEL),
@@ -148,7 +148,7 @@ VARIATIONS = (
     ),
     case(
         "",
-        "JAX of CUDA 13 beside",
+        "JAX of CUDA 13",
         H200,
         target(
             "cupy-cuda13x==14.2.0",
@@ -159,28 +159,28 @@ VARIATIONS = (
             "jax-cuda13-pjrt==0.8.0",
         ),
     ),
-    case("", "compiled files that somebody has swept away", L4, setup=missing_file("cupy/__pycache__/x.pyc")),
+    case("", "deleted .pyc files", L4, setup=missing_file("cupy/__pycache__/x.pyc")),
     case(
         "",
-        "Docker within WSL with its GPU",
+        "Docker in WSL with a GPU",
         "wsl-rtx3060-560",
         combine(host(container=ContainerEngine.DOCKER), with_variables(NVIDIA_VISIBLE_DEVICES="all")),
     ),
     case(
         "",
-        "a node with a driver of its own, and what a driver's container of another release has left",
+        "a node with leftovers of another release's driver container",
         L4,
         with_files({f"{OPERATORS}/{name}.so.535.183.01": "" for name in ("libcuda", "libnvidia-ml")}),
     ),
     case(
         "",
-        "libraries of a former driver in a folder that only clouds use",
+        "libraries of a former driver in /usr/local/nvidia",
         L4,
         with_files({f"usr/local/nvidia/lib64/{name}.so.470.256.02": "" for name in ("libcuda", "libnvidia-ml")}),
     ),
     case(
         "",
-        "the file of a program that switches the GPU off, put aside",
+        "a disabled modprobe file that would switch the GPU off",
         L4,
         combine(
             other_devices(INTEL),
@@ -189,7 +189,7 @@ VARIATIONS = (
     ),
     case(
         "",
-        "a build of DKMS that failed for a kernel that does not run",
+        "a failed DKMS build for another kernel",
         L4,
         combine(
             host(distribution="ubuntu 24.04", kernel="6.8.0-60-generic"),
@@ -204,7 +204,7 @@ VARIATIONS = (
     ),
     case(
         "",
-        "a Fermi for the display, of which the driver says that it ignores it",
+        "a Fermi display GPU that the driver ignores",
         L4,
         combine(
             other_devices(PciSpec("0000:05:00.0", "0x030000", "10de", "06dd", None)),
@@ -217,7 +217,7 @@ VARIATIONS = (
     ),
     case(
         "visible-devices-hide-gpu",
-        "a variable that hides all, on an image that packages are layered onto",
+        "a variable that hides all GPUs on an ostree system",
         L4,
         combine(
             host(distribution="fedora 43", kernel="6.17.8-300.fc43.x86_64"),

@@ -24,7 +24,7 @@ CARD_5090 = {
 WHEELS = (
     case(
         "driver-module-not-loaded",
-        "Arch after an update, before the restart: the running kernel's modules are gone",
+        "Arch after an update without a restart",
         L4,
         combine(
             host(distribution="arch rolling", kernel="6.18.1-arch1-1"),
@@ -37,7 +37,7 @@ WHEELS = (
     ),
     case(
         "gpu-too-new-for-driver",
-        "an RTX 5090 beside a GTX 1080 Ti, under the proprietary modules",
+        "an RTX 5090 and a GTX 1080 Ti under the proprietary modules",
         PASCAL,
         more_gpus(CARD_5090),
         error=False,
@@ -71,14 +71,14 @@ WHEELS = (
     ),
     case(
         "gpu-too-new-for-toolkit",
-        "a module system's CUDA 12.4 before the toolkit that knows the RTX 5090",
+        "CUDA 12.4 of a module system before a newer toolkit",
         GEFORCE,
         setup=toolkit_on_library_path("12.4"),
         first_fix="LD_LIBRARY_PATH",
     ),
     case(
         "driver-too-old-for-cuda",
-        "R570 with the newest line",
+        "R570 with the newest wheel line",
         GEFORCE,
         NEW,
         first_fix="cupy-cuda12x",
@@ -86,7 +86,7 @@ WHEELS = (
     ),
     case(
         "multiple-cupy-packages",
-        "one from source beside one from a wheel",
+        "one from source and one from a wheel",
         L4,
         target("cupy==13.6.0", LINE_12, NUMPY),
         first_fix="Remove all",
@@ -95,13 +95,13 @@ WHEELS = (
     case("", "CuPy 13.3 on an RTX 5090", GEFORCE, target("cupy-cuda12x==13.3.0", "numpy==2.2.6")),
     case(
         "",
-        "a Quadro of Maxwell's on its last branch",
+        "a Maxwell Quadro on its last branch",
         PASCAL,
         gpus(name="Quadro K2200", capability="5.0", device="13ba", memory=4096 << 20),
     ),
     case(
         "",
-        "Python 3.8 with what was last for it",
+        "Python 3.8 with its last releases",
         H100,
         target("cupy-cuda12x==12.3.0", "numpy==1.24.4"),
         assumptions=("--assume", "python=3.8"),
