@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.eval.near import NEAR, OTHER_FAULTS, WRITTEN
-from tests.eval.scanned import explained
+from tests.eval.near_misses import HEALTHY_OUTPUT, OTHER_FAULTS, PROSE
+from tests.eval.scan_cache import cached_explanation
 
 INNOCENT = sorted((Path(__file__).parents[1] / "eval/innocent").glob("*.txt"))
 
 
 def test_there_are_enough_of_them() -> None:
     assert len(INNOCENT) >= 330
-    assert len(NEAR) >= 20
+    assert len(HEALTHY_OUTPUT) >= 20
     assert len({path.read_bytes() for path in INNOCENT}) == len(INNOCENT)
 
 
 def causes(text: bytes) -> list[tuple[str, tuple[str, ...], object]]:
-    return [(entry.cause.value, entry.signatures, entry.lines) for entry in explained(text).causes]
+    return [(entry.cause.value, entry.signatures, entry.lines) for entry in cached_explanation(text).causes]
 
 
 def test_an_innocent_text_yields_nothing() -> None:
@@ -25,7 +25,7 @@ def test_an_innocent_text_yields_nothing() -> None:
 
 
 def test_a_healthy_text_that_comes_near_yields_nothing() -> None:
-    texts = (*NEAR, *WRITTEN, *OTHER_FAULTS)
+    texts = (*HEALTHY_OUTPUT, *PROSE, *OTHER_FAULTS)
     assert {text: found for text in texts if (found := causes(text.encode()))} == {}
 
 

@@ -14,7 +14,7 @@ from gpuenv.explain.signatures import all_signatures
 from gpuenv.explain.situation import MARKS
 from gpuenv.model.causes import Cause
 from tests.eval.messages import MESSAGES
-from tests.eval.printed import messages
+from tests.eval.printed_messages import messages
 from tests.eval.score import SETS, load
 from tests.explain.ranking import ranked
 

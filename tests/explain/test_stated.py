@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.explain.scan import scan
-from tests.eval.near import NOTHING_STATED
+from tests.eval.near_misses import WITHOUT_FACTS
 from tests.explain.test_weigh import causes, first
 
 
@@ -59,7 +59,7 @@ def test_what_programs_say_in_their_own_words_is_known(text: str, cause: str) ->
 
 @pytest.mark.parametrize(
     "text",
-    NOTHING_STATED,
+    WITHOUT_FACTS,
 )
 def test_a_line_that_says_no_such_thing_yields_nothing(text: str) -> None:
     assert causes(text) == ()

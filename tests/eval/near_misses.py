@@ -1,9 +1,9 @@
-"""Lines that come near to a message of a failure, and are none: written, not run."""
+"""Lines that resemble the message of a failure without being one: written, not captured."""
 
 from __future__ import annotations
 
-# What healthy programs say.
-NEAR = (
+# Output of healthy programs.
+HEALTHY_OUTPUT = (
     "torch 2.8.0+cu129, CUDA available: True, cuDNN 91002, NCCL version 2.27.3",
     "nouveau is blacklisted and not loaded; lsmod lists nvidia, nvidia_uvm and nvidia_modeset",
     "The kernel cache is shared by all ranks of the job, and every rank took its CUDA kernels from there",
@@ -100,8 +100,8 @@ NEAR = (
     "cupy.fuse made one kernel of three; cupyx.scipy.ndimage.zoom: mode nearest, order 1",
 )
 
-# What documentation, release notes and satisfied users write of the same things.
-WRITTEN = (
+# Prose about the same subjects: documentation, release notes, satisfied users.
+PROSE = (
     "This release reduces GPU memory usage; memory is now freed after each batch.",
     "Fixed a GPU memory leak in the data loader (CUDA 12.4).",
     "CuPy uses a memory pool, so memory is not freed immediately when an array goes out of scope.",
@@ -141,7 +141,7 @@ WRITTEN = (
     "disk quota: 3 GB of 10 GB used; .cupy 120 MB",
     "The GPU is not throttled: clocks 1980 MHz, no slowdown.",
 )
-# Faults of a program's own code, and of others that have nothing to do with a GPU but a name.
+# Faults in a program's own code, and faults without a relation to a GPU.
 OTHER_FAULTS = (
     (
         'Traceback (most recent call last):\n  File "watch.py", line 2, in <module>\n    import pynvml\n'
@@ -199,8 +199,8 @@ OTHER_FAULTS = (
     "How do I convert a cupy array to a torch tensor without copying? torch.as_tensor(x, device='cuda') makes no copy.",
 )
 
-# What states no fact of the machine.
-NOTHING_STATED = (
+# Texts that state no fact of the machine.
+WITHOUT_FACTS = (
     "assert torch.cuda.is_available()",
     "if not torch.cuda.is_available(): device = 'cpu'  # False on the CI",
     ">>> torch.cuda.is_available()\nTrue",
@@ -211,7 +211,7 @@ NOTHING_STATED = (
     "Support for Kepler is there up to CUDA 11.8",
 )
 
-# What says the opposite.
+# Texts that say the opposite of a message.
 OPPOSITES = (
     "My driver supports CUDA 12.4 but torch here is built for 11.8, and everything works.",
     "nvidia-smi says the driver supports CUDA 13.0, but nvcc is 12.4.",

@@ -1,4 +1,4 @@
-"""The many texts of the tests, each looked through once a test run: that takes seconds."""
+"""Cached scans of the texts that several tests use, which take seconds."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 @cache
-def scanned(text: bytes) -> Scanner:
+def cached_scan(text: bytes) -> Scanner:
     return scan(text)
 
 
 @cache
-def explained(text: bytes) -> Explanation:
-    return explanation(scanned(text))
+def cached_explanation(text: bytes) -> Explanation:
+    return explanation(cached_scan(text))
