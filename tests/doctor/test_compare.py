@@ -66,7 +66,7 @@ def test_a_difference_behind_a_new_finding_comes_first(facts: tuple[str, ...], f
     assert shares == sorted(shares, reverse=True)
 
 
-def test_without_a_finding_the_likeliest_family_is_tried_first() -> None:
+def test_the_likeliest_difference_comes_first_without_a_finding() -> None:
     comparison = compare_machines(FIT, healthy_except("package.torch=2.9.0", "env.PYTHONPATH=/somewhere"))
     assert comparison.findings == ()
     (step,) = comparison.try_first

@@ -116,9 +116,7 @@ def test_a_gpu_that_is_invisible_to_this_process_is_ignored(matrix: Matrix) -> N
         (GpuHealth(rows_uncorrected=known(2, "nvml"), pages_retired=known(5, "nvml")), None),
     ],
 )
-def test_memory_errors_that_need_a_reset_are_warnings_and_permanent_ones_errors(
-    matrix: Matrix, health: GpuHealth, severity: Severity | None
-) -> None:
+def test_only_permanent_memory_errors_are_errors(matrix: Matrix, health: GpuHealth, severity: Severity | None) -> None:
     symptoms = run_check(matrix, checks.memory_errors, Snapshot(gpus=(IDLE._replace(health=health),)))
     assert [symptom.severity for symptom in symptoms] == ([] if severity is None else [severity])
 

@@ -40,7 +40,7 @@ def test_a_check_runs_after_its_requirements() -> None:
         seen.add(check.code)
 
 
-def test_the_causes_are_a_closed_list_with_a_sentence_each() -> None:
+def test_every_cause_has_a_slug_and_a_sentence() -> None:
     for cause in Cause:
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", cause.value)
         assert len(cause.sentence) > 15

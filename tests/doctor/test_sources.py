@@ -45,7 +45,7 @@ ASLEEP = "nvidia 0000:01:00.0: Unable to change power state from D3cold to D0, d
 
 
 @pytest.mark.parametrize("expected", [LOST, ASLEEP])
-def test_a_gpu_that_does_not_respond_is_a_hardware_fault_even_without_a_module(matrix: Matrix, expected: str) -> None:
+def test_an_unresponsive_gpu_is_a_hardware_fault_without_a_module(matrix: Matrix, expected: str) -> None:
     snapshot = machine(ADA, "open", expected)
     unloaded = snapshot.driver._replace(module=known(Module.NOT_LOADED, "/lib/modules"), nvml_init=known(9, "nvml"))
     for one in (snapshot, snapshot._replace(driver=unloaded)):

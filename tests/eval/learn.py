@@ -51,7 +51,7 @@ def samples() -> list[Sample]:
     cases = [case for name in SETS for case in load(name)]
     files = sorted((HERE / "innocent").iterdir())
     near_misses = (*HEALTHY_OUTPUT, *PROSE, *OTHER_FAULTS, *WITHOUT_FACTS, *OPPOSITES)
-    unsorted = [
+    unsorted = [  # the prefixes of the origins are part of the digest
         *(_sample(case.root_cause, case.error_text.encode(), case.source, is_report=True) for case in cases),
         *(
             _sample(cause, each.text.encode(), f"printed {each.text}")
