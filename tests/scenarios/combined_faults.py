@@ -72,7 +72,7 @@ def required(words: str) -> tuple[str, ...]:
 LINE_12, LINE_13 = "cupy-cuda12x==14.2.0", "cupy-cuda13x==14.2.0"
 TWO_LINES, OLD_NUMPY = target(LINE_12, LINE_13, NUMPY), target(LINE_12, NUMPY_1)
 NEW_LINE = target(LINE_13, NUMPY, toolkit="13.0")
-HIDDEN = variables(CUDA_VISIBLE_DEVICES="-1")
+HIDDEN_GPU = variables(CUDA_VISIBLE_DEVICES="-1")
 NOT_LOADED = driver(module=KernelModule.INSTALLED_NOT_LOADED)
 WITHOUT_UVM = combine(
     driver(nodes=(DeviceNodeSpec("nvidia0", 0o666), DeviceNodeSpec("nvidiactl", 0o666))),
@@ -118,16 +118,16 @@ COMBINED = (
         "a newer line",
         "h100-535",
         NEW_LINE,
-        HIDDEN,
+        HIDDEN_GPU,
         independent=(TOO_OLD,),
         first_fix="env -u CUDA_VISIBLE_DEVICES",
     ),
-    case(VARIABLE, "CUDA 13 and Volta", "v100-580", NEW_LINE, HIDDEN, independent=(REMOVED,)),
+    case(VARIABLE, "CUDA 13 and Volta", "v100-580", NEW_LINE, HIDDEN_GPU, independent=(REMOVED,)),
     case("mig-misconfigured", "a newer line", "a100-mig-wrong-instance", NEW_LINE, independent=(TOO_OLD,)),
     case("driver-module-not-loaded", "a newer line", "l4-550", combine(NOT_LOADED, NEW_LINE), independent=(TOO_OLD,)),
     case("container-cgroup-lost-gpu", "a newer line", "cgroup-lost-gpu", NEW_LINE, independent=(TOO_OLD,)),
     case(CONTAINER, "a newer line", "container-without-gpu", NEW_LINE, independent=(TOO_OLD,), first_fix="docker run"),
-    case(VARIABLE, "ROCm's line", "rocm-on-nvidia", setup=HIDDEN, independent=("rocm-mismatch",)),
+    case(VARIABLE, "ROCm's line", "rocm-on-nvidia", setup=HIDDEN_GPU, independent=("rocm-mismatch",)),
     # Unknown: the GPU that a container will get, whether the image's libcuda works, a driver that is not visible.
     # None of these matter if no GPU is expected.
     case(CONTAINER, "a newer line, and a libcuda in the image", WITHOUT_GPU, combine(NEW_LINE, WITH_COMPAT)),
@@ -214,7 +214,7 @@ COMBINED = (
         stub(smi__driver="470.161.03"),
         independent=("sources-disagree",),
     ),
-    case(VARIABLE, "nvidia-smi hangs", "hung-smi", setup=HIDDEN, independent=("driver-unresponsive",)),
+    case(VARIABLE, "nvidia-smi hangs", "hung-smi", setup=HIDDEN_GPU, independent=("driver-unresponsive",)),
     case(
         "gpu-hardware-fault",
         "nvidia-smi is of another driver",

@@ -67,8 +67,8 @@ def case(  # noqa: PLR0913 - a row of the table
 
 L4, V100, H100, H200, T4, GEFORCE = "l4-550", "v100-580", "h100-535", "h200-580", "t4-470", "rtx5090-570"
 LINE_12 = "cupy-cuda12x==14.2.0"
-ASLEEP = combine(files(sys__power__suspend_stats__success="2\n"), stub(cuda__return__cuInit="999"))
-SECURE = files(
+AFTER_SUSPEND = combine(files(sys__power__suspend_stats__success="2\n"), stub(cuda__return__cuInit="999"))
+SECURE_BOOT = files(
     **{
         "sys__firmware__efi__efivars__SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c": "\x06\0\0\0\x01",
         "sys__kernel__security__lockdown": "none [integrity] confidentiality\n",

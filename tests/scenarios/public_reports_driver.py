@@ -5,13 +5,13 @@ from __future__ import annotations
 from gpuenv.simulate.profile import ContainerEngine, KernelModule
 from tests.scenarios.driver_states import NOT_RESPONDING, NUMPY, NUMPY_1, VERSION_MISMATCH, kernel_log, other_devices
 from tests.scenarios.public_reports import (
-    ASLEEP,
+    AFTER_SUSPEND,
     GEFORCE,
     H100,
     INTEL,
     L4,
     LINE_12,
-    SECURE,
+    SECURE_BOOT,
     T4,
     V100,
     card,
@@ -55,7 +55,7 @@ DRIVER = (
         "MicrosoftDocs/azure-docs#111536",
         "driver-module-not-loaded",
         T4,
-        combine(driver(module=KernelModule.INSTALLED_NOT_LOADED), SECURE),
+        combine(driver(module=KernelModule.INSTALLED_NOT_LOADED), SECURE_BOOT),
         fix_text="Secure Boot",
     ),
     case(
@@ -144,19 +144,19 @@ DRIVER = (
         fix_text="reboot",
     ),
     case("cupy/cupy#1790", "no-driver", "no-driver-h100", fix_text="driver"),
-    case("gbionics/jaxsim#50", "suspend-resume-lost-gpu", GEFORCE, ASLEEP, fix_text="nvidia_uvm"),
+    case("gbionics/jaxsim#50", "suspend-resume-lost-gpu", GEFORCE, AFTER_SUSPEND, fix_text="nvidia_uvm"),
     case(
         "pop-os/default-settings#64",
         "suspend-resume-lost-gpu",
         "gtx1080ti-580",
-        combine(host(distribution="pop 22.04"), ASLEEP),
+        combine(host(distribution="pop 22.04"), AFTER_SUSPEND),
         fix_text="nvidia_uvm",
     ),
     case(
         "mumax/3#167",
         "suspend-resume-lost-gpu",
         "gtx1080ti-580",
-        combine(host(distribution="ubuntu 16.04"), ASLEEP),
+        combine(host(distribution="ubuntu 16.04"), AFTER_SUSPEND),
         fix_text="nvidia_uvm",
     ),
     case(

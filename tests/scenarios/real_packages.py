@@ -34,11 +34,11 @@ WITH_OLD_LINKER = (WITH_CUDA, "cuda-toolkit==12.9.*", "--no-deps nvidia-nvjitlin
 NVRTC = "--no-deps nvidia-cuda-nvrtc-cu12==12.9.86"
 CUBLAS = "nvidia-cublas-cu12==12.9.1.4"
 OTHER_LIBRARIES = "nvidia-cufft-cu12 nvidia-curand-cu12 nvidia-cusolver-cu12 nvidia-cusparse-cu12"
-STRAY = "--no-deps nvidia-cuda-nvrtc==13.0.88"
+STRAY_NVRTC = "--no-deps nvidia-cuda-nvrtc==13.0.88"
 REAL_PACKAGES = (
-    RealScenario("torch-cupy-conflict", "torch's CUDA 13", (CUPY, NVRTC, STRAY), "LIB603", ("torch==2.11.0",)),
-    RealScenario("torch-cupy-conflict", "JAX's CUDA 13", (CUPY, NVRTC, STRAY), "LIB603", ("jax==0.8.0",)),
-    RealScenario("library-path-conflict", "a stray NVRTC 13", (CUPY, NVRTC, STRAY), "LIB603"),
+    RealScenario("torch-cupy-conflict", "torch's CUDA 13", (CUPY, NVRTC, STRAY_NVRTC), "LIB603", ("torch==2.11.0",)),
+    RealScenario("torch-cupy-conflict", "JAX's CUDA 13", (CUPY, NVRTC, STRAY_NVRTC), "LIB603", ("jax==0.8.0",)),
+    RealScenario("library-path-conflict", "a stray NVRTC 13", (CUPY, NVRTC, STRAY_NVRTC), "LIB603"),
     RealScenario(
         "library-path-conflict",
         "an nvJitLink older than cuSPARSE",

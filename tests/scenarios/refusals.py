@@ -13,7 +13,7 @@ from tests.scenarios.target_setups import (
 )
 
 L4, H100, GEFORCE = "l4-550", "h100-535", "rtx5090-570"
-CLOSED = tuple(DeviceNodeSpec(name, 0o000) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
+CLOSED_NODES = tuple(DeviceNodeSpec(name, 0o000) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
 
 
 OLD_PATHFINDER = ("cupy-cuda12x==14.2.0", NUMPY, "cuda-pathfinder==1.0.0")
@@ -111,7 +111,7 @@ REFUSALS = (
         L4,
         combine(
             host(container=ContainerEngine.DOCKER),
-            driver(nodes=CLOSED),
+            driver(nodes=CLOSED_NODES),
             stub(cuda__return__cuInit="100", nvml__return__nvmlInitWithFlags="4", nvml__return__nvmlInit_v2="4"),
         ),
         unprivileged=True,

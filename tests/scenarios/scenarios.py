@@ -27,8 +27,8 @@ from tests.scenarios.target_setups import (
 L4, H100, H200, V100, GEFORCE = "l4-550", "h100-535", "h200-580", "v100-580", "rtx5090-570"
 ARM, FOR_JETSONS = host(arch="aarch64"), "cupy-cuda102==12.3.0"
 JAX = ("jax==0.8.0", "jaxlib==0.8.0")
-CLOSED = tuple(DeviceNodeSpec(name, 0o000) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
-ASLEEP = files(sys__power__suspend_stats__success="3\n")
+CLOSED_NODES = tuple(DeviceNodeSpec(name, 0o000) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
+AFTER_SUSPEND = files(sys__power__suspend_stats__success="3\n")
 
 AS_PTX = variables(CUPY_COMPILE_WITH_PTX="1")
 
@@ -65,9 +65,14 @@ _DRIVER = (
         combine(driver(compat=CompatSpec("560.35.05", 12060)), stub(cuda__return__cuInit="804")),
     ),
     Scenario(
-        "suspend-resume-lost-gpu", "a desktop", "gtx1080ti-580", combine(ASLEEP, stub(cuda__return__cuInit="999"))
+        "suspend-resume-lost-gpu",
+        "a desktop",
+        "gtx1080ti-580",
+        combine(AFTER_SUSPEND, stub(cuda__return__cuInit="999")),
     ),
-    Scenario("suspend-resume-lost-gpu", "a workstation", GEFORCE, combine(ASLEEP, stub(cuda__return__cuInit="999"))),
+    Scenario(
+        "suspend-resume-lost-gpu", "a workstation", GEFORCE, combine(AFTER_SUSPEND, stub(cuda__return__cuInit="999"))
+    ),
     Scenario("sources-disagree", "an nvidia-smi of another driver", L4, stub(smi__driver="470.161.03"), error=False),
 )
 _GPU = (
@@ -248,7 +253,7 @@ _OTHER = (
         "device-node-permission",
         "all nodes",
         L4,
-        combine(driver(nodes=CLOSED), stub(cuda__return__cuInit="100", nvml__return__nvmlInitWithFlags="4")),
+        combine(driver(nodes=CLOSED_NODES), stub(cuda__return__cuInit="100", nvml__return__nvmlInitWithFlags="4")),
         unprivileged=True,
     ),
     Scenario(

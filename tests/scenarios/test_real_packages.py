@@ -18,9 +18,9 @@ from tests.support.target import metadata_wheel
 
 pytestmark = pytest.mark.network
 # CuPy searches /usr/local for a toolkit, and an empty directory there counts as one: hide it in a mount namespace.
-HIDE = ("unshare", "--mount", "--", "sh", "-c", 'mount -t tmpfs tmpfs /usr/local && exec "$@"', "sh")
-HIDDEN = ("VIRTUAL_ENV", "CONDA", "LD_LIBRARY_PATH", "CUDA")
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(HIDDEN)}
+HIDE_TOOLKIT = ("unshare", "--mount", "--", "sh", "-c", 'mount -t tmpfs tmpfs /usr/local && exec "$@"', "sh")
+HIDDEN_VARIABLES = ("VIRTUAL_ENV", "CONDA", "LD_LIBRARY_PATH", "CUDA")
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(HIDDEN_VARIABLES)}
 MACHINE = ("--assume", "driver=580.95.05", "--assume", "gpu=H100")
 
 
@@ -46,9 +46,9 @@ def without_toolkit(command: list[str]) -> list[str]:
     """The command on a machine without a CUDA toolkit; skips the test if the toolkit cannot be hidden."""
     if not list(Path("/usr/local").glob("cuda*")):
         return command
-    if sys.prefix.startswith("/usr/local/") or subprocess.run([*HIDE, "true"], check=False).returncode != 0:
+    if sys.prefix.startswith("/usr/local/") or subprocess.run([*HIDE_TOOLKIT, "true"], check=False).returncode != 0:
         pytest.skip("this machine has a CUDA toolkit in /usr/local, and it cannot be hidden")
-    return [*HIDE, *command]
+    return [*HIDE_TOOLKIT, *command]
 
 
 @pytest.mark.parametrize("scenario", REAL_PACKAGES, ids=lambda scenario: f"{scenario.cause}: {scenario.name}")

@@ -18,27 +18,29 @@ from tests.unseen.target_setups import (
 )
 
 L4, H100, H200 = "l4-550", "h100-535", "h200-580"
-CLOSED = tuple(DeviceNodeSpec(name, 0o000) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
-HIDDEN = "visible-devices-hide-gpu"
-POWER = host(arch="ppc64le", distribution="rhel 8.10")
+CLOSED_NODES = tuple(DeviceNodeSpec(name, 0o000) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
+HIDDEN_GPU = "visible-devices-hide-gpu"
+POWER9 = host(arch="ppc64le", distribution="rhel 8.10")
 
 ENVIRONMENTS = (
     case(
-        HIDDEN,
+        HIDDEN_GPU,
         "quotes from an env file",
         L4,
         with_variables(CUDA_VISIBLE_DEVICES='"0"'),
         first_fix="CUDA_VISIBLE_DEVICES",
     ),
-    case(HIDDEN, "the value all", H100, with_variables(CUDA_VISIBLE_DEVICES="all"), first_fix="CUDA_VISIBLE_DEVICES"),
     case(
-        HIDDEN,
+        HIDDEN_GPU, "the value all", H100, with_variables(CUDA_VISIBLE_DEVICES="all"), first_fix="CUDA_VISIBLE_DEVICES"
+    ),
+    case(
+        HIDDEN_GPU,
         "the UUID of a replaced GPU",
         H200,
         with_variables(CUDA_VISIBLE_DEVICES="GPU-0c94455e-89eb-9a9d-5a0c-2416159a6698"),
         first_fix="CUDA_VISIBLE_DEVICES",
     ),
-    case(HIDDEN, "an image that sets NoDevFiles", L4, with_variables(CUDA_VISIBLE_DEVICES="NoDevFiles")),
+    case(HIDDEN_GPU, "an image that sets NoDevFiles", L4, with_variables(CUDA_VISIBLE_DEVICES="NoDevFiles")),
     case(
         "wsl-libcuda",
         "a loader that does not search the WSL libraries",
@@ -53,7 +55,7 @@ ENVIRONMENTS = (
         combine(
             PODMAN,
             host(distribution="fedora 41"),
-            driver(nodes=CLOSED),
+            driver(nodes=CLOSED_NODES),
             stub(cuda__return__cuInit="100", nvml__return__nvmlInitWithFlags="4", nvml__return__nvmlInit_v2="4"),
         ),
         unprivileged=True,
@@ -120,7 +122,7 @@ ENVIRONMENTS = (
         "platform-wheel-missing",
         "a POWER9 server",
         "v100-580",
-        combine(POWER, driver(version="535.183.01", library="535.183.01", cuda=12020), target(NUMPY, toolkit="12.2")),
+        combine(POWER9, driver(version="535.183.01", library="535.183.01", cuda=12020), target(NUMPY, toolkit="12.2")),
         first_fix="Use a system",
     ),
     case(

@@ -19,7 +19,7 @@ SECURE_BOOT = {
     "sys/module/module/parameters/sig_enforce": "N\n",
 }
 KERNEL = "5.15.0-119-generic"
-TAINTED = kernel_log(
+TAINTED_KERNEL = kernel_log(
     "nvidia: loading out-of-tree module taints kernel.",
     "nvidia: module license 'NVIDIA' taints kernel.",
     "Disabling lock debugging due to kernel taint",
@@ -115,7 +115,7 @@ HARMLESS_FACTS = (
             host(distribution="amzn 2", kernel="5.10.236-228.935.amzn2.x86_64"),
             driver(folder="usr/lib64"),
             other_devices(PciSpec("0000:00:03.0", "0x030000", "1d0f", "1111", None)),
-            TAINTED,
+            TAINTED_KERNEL,
         ),
         assumptions=("--assume", "python=3.11"),
     ),

@@ -7,9 +7,13 @@ from tests.scenarios.scenario import combine, driver, gpus, host
 from tests.unseen.machine_table import PODMAN, case, more_gpus, with_files, with_variables
 
 L4, H100, H200 = "l4-550", "h100-535", "h200-580"
-THREE = tuple(DeviceNodeSpec(name, 0o666) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
-SLICE = (*THREE, DeviceNodeSpec("nvidia-caps/nvidia-cap30", 0o444), DeviceNodeSpec("nvidia-caps/nvidia-cap31", 0o444))
-OF_L4 = "GPU-8cbaba1c-2629-a732-f528-66f459089ef6"
+THREE_NODES = tuple(DeviceNodeSpec(name, 0o666) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
+NODES_OF_A_SLICE = (
+    *THREE_NODES,
+    DeviceNodeSpec("nvidia-caps/nvidia-cap30", 0o444),
+    DeviceNodeSpec("nvidia-caps/nvidia-cap31", 0o444),
+)
+L4_UUID = "GPU-8cbaba1c-2629-a732-f528-66f459089ef6"
 SECOND_L4 = {"pci": "0000:4b:00.0", "uuid": "GPU-1f2e3d4c-0000-4b1f-9c00-0000000000dd"}
 
 HEALTHY_CONTAINERS = (
@@ -19,7 +23,7 @@ HEALTHY_CONTAINERS = (
         H100,
         combine(
             host(container=ContainerEngine.KUBERNETES),
-            driver(nodes=SLICE),
+            driver(nodes=NODES_OF_A_SLICE),
             gpus(mig=(MigSpec("1g.10gb", 9728 << 20, 1),)),
             with_variables(NVIDIA_VISIBLE_DEVICES="void", NVIDIA_DRIVER_CAPABILITIES="compute,utility"),
         ),
@@ -29,7 +33,10 @@ HEALTHY_CONTAINERS = (
         "rootless Podman with CDI on Fedora CoreOS",
         L4,
         combine(
-            PODMAN, host(distribution="debian 12"), driver(nodes=THREE), with_variables(NVIDIA_VISIBLE_DEVICES="void")
+            PODMAN,
+            host(distribution="debian 12"),
+            driver(nodes=THREE_NODES),
+            with_variables(NVIDIA_VISIBLE_DEVICES="void"),
         ),
     ),
     case(
@@ -108,7 +115,7 @@ HEALTHY_CONTAINERS = (
         "HTCondor with an abbreviated UUID",
         L4,
         combine(
-            gpus(uuid=OF_L4),
+            gpus(uuid=L4_UUID),
             more_gpus(SECOND_L4),
             with_variables(CUDA_VISIBLE_DEVICES="GPU-8cbaba1c", _CONDOR_AssignedGPUs="GPU-8cbaba1c"),
         ),

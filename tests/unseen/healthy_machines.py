@@ -15,7 +15,7 @@ from tests.unseen.target_setups import (
 )
 
 L4, H100, H200 = "l4-550", "h100-535", "h200-580"
-A_MIG = "MIG-6e7a3c10-52d4-5b1f-9c00-000000000001"
+MIG_UUID = "MIG-6e7a3c10-52d4-5b1f-9c00-000000000001"
 APU = {
     "sys/class/kfd/kfd/topology/nodes/1/properties": "simd_count 24\nvendor_id 4098\ndevice_id 5567\n"
     "gfx_target_version 110003\nlocal_mem_size 0\n",
@@ -31,7 +31,7 @@ GT_710 = {
     "memory": 2048 << 20,
     "uuid": "GPU-6e7a3c10-52d4-4b1f-9c00-0000000000aa",
 }
-OLD_CARD = {
+OLD_GPU = {
     "name": "Tesla V100-PCIE-32GB",
     "capability": "7.0",
     "device": "1db6",
@@ -75,7 +75,7 @@ HEALTHY_MACHINES = (
         combine(
             driver(module=KernelModule.PROPRIETARY),
             gpus(uuid="GPU-6e7a3c10-52d4-4b1f-9c00-000000000000"),
-            more_gpus(OLD_CARD),
+            more_gpus(OLD_GPU),
             with_variables(CUDA_VISIBLE_DEVICES="GPU-6e7a3c10-52d4-4b1f-9c00-000000000000"),
         ),
     ),
@@ -110,8 +110,8 @@ HEALTHY_MACHINES = (
         combine(
             host(container=ContainerEngine.KUBERNETES),
             gpus(mig=(MigSpec("1g.5gb", 4864 << 20, 2),)),
-            stub(gpu__0__mig__1__uuid=A_MIG),
-            with_variables(NVIDIA_VISIBLE_DEVICES=A_MIG, CUDA_VISIBLE_DEVICES=A_MIG),
+            stub(gpu__0__mig__1__uuid=MIG_UUID),
+            with_variables(NVIDIA_VISIBLE_DEVICES=MIG_UUID, CUDA_VISIBLE_DEVICES=MIG_UUID),
         ),
     ),
     case(

@@ -7,12 +7,17 @@ from dataclasses import replace
 from gpuenv.simulate.profile import ContainerEngine, DeviceNodeSpec, KernelModule, MigSpec
 from tests.scenarios.driver_states import NO_DRIVER_LIBRARIES, NOT_RESPONDING, NUMPY, VERSION_MISMATCH, kernel_log
 from tests.scenarios.scenario import combine, driver, gpus, host, stub, target, variables
-from tests.unseen.healthy_containers import OF_L4, SECOND_L4
+from tests.unseen.healthy_containers import L4_UUID, SECOND_L4
 from tests.unseen.machine_table import PODMAN, case, more_gpus, with_files, with_variables
 from tests.unseen.target_setups import empty_module
 
 L4, H200, PASCAL = "l4-550", "h200-580", "gtx1080ti-580"
-GRANTED = {"SLURM_JOB_ID": "4711", "SLURM_JOB_GPUS": "3", "SLURM_GPUS_ON_NODE": "1", "SLURM_JOB_USER": "somebody"}
+FOURTH_GPU_GRANTED = {
+    "SLURM_JOB_ID": "4711",
+    "SLURM_JOB_GPUS": "3",
+    "SLURM_GPUS_ON_NODE": "1",
+    "SLURM_JOB_USER": "somebody",
+}
 EARLIER_XID = (
     "Nov 20 07:00:00 node17 kernel: [    0.000000] Linux version 5.15.0-119-generic (buildd@lcy02-amd64-075)\n"
     "Nov 20 09:30:01 node17 kernel: [ 9001.000100] NVRM: Xid (PCI:0000:31:00): 79, GPU has fallen off the bus.\n"
@@ -56,7 +61,7 @@ MISLEADING_FACTS = (
         "visible-devices-hide-gpu",
         "a job that names its GPU by its number on the host",
         L4,
-        with_variables(**GRANTED, CUDA_VISIBLE_DEVICES="3"),
+        with_variables(**FOURTH_GPU_GRANTED, CUDA_VISIBLE_DEVICES="3"),
         first_fix="CUDA_VISIBLE_DEVICES",
         excluded=("--gres", "--gpus"),
     ),
@@ -148,7 +153,7 @@ MISLEADING_FACTS = (
         combine(
             host(container=ContainerEngine.KUBERNETES),
             driver(nodes=(), **NO_DRIVER_LIBRARIES),
-            with_variables(NVIDIA_VISIBLE_DEVICES=OF_L4),
+            with_variables(NVIDIA_VISIBLE_DEVICES=L4_UUID),
         ),
         included=("runtimeClass",),
     ),

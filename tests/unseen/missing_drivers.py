@@ -13,9 +13,9 @@ from tests.unseen.machine_table import case, with_files
 L4, V100, PASCAL, GEFORCE = "l4-550", "v100-580", "gtx1080ti-580", "rtx5090-570"
 NOT_LOADED = combine(driver(module=KernelModule.INSTALLED_NOT_LOADED), NOT_RESPONDING)
 NOUVEAU_ONLY = driver(module=KernelModule.NOUVEAU, **NO_DRIVER_LIBRARIES)
-ABSENT = driver(module=KernelModule.NONE, **NO_DRIVER_LIBRARIES)
-NEW_6_1 = "6.1.0-32-amd64"
-FC = "6.17.8-200.fc42.x86_64"
+NO_DRIVER = driver(module=KernelModule.NONE, **NO_DRIVER_LIBRARIES)
+NEW_KERNEL = "6.1.0-32-amd64"
+FEDORA_KERNEL = "6.17.8-200.fc42.x86_64"
 
 
 def ostree(name: str, release: str, variant: str) -> dict[str, str]:
@@ -55,7 +55,7 @@ MISSING_DRIVERS = (
         PASCAL,
         combine(
             host(distribution="arch rolling", kernel="6.18.2-arch2-1"),
-            ABSENT,
+            NO_DRIVER,
             gpus(name="NVIDIA GeForce GTX 1070", device="1b81"),
         ),
         first_fix="580xx",
@@ -65,7 +65,7 @@ MISSING_DRIVERS = (
         "no-driver",
         "Rocky Linux with a V100 that the open modules do not support",
         V100,
-        combine(host(distribution="rocky 9.6"), ABSENT),
+        combine(host(distribution="rocky 9.6"), NO_DRIVER),
         first_fix="dnf",
         excluded=("nvidia-open", "open-dkms"),
     ),
@@ -94,11 +94,11 @@ MISSING_DRIVERS = (
         "a leftover kernel argument of GPU passthrough",
         L4,
         combine(
-            host(distribution="fedora 42", kernel=FC),
+            host(distribution="fedora 42", kernel=FEDORA_KERNEL),
             NOT_LOADED,
             with_files(
                 {
-                    "proc/cmdline": f"BOOT_IMAGE=(hd0,gpt2)/vmlinuz-{FC} root=UUID=1f ro rd.driver.blacklist=nouveau "
+                    "proc/cmdline": f"BOOT_IMAGE=(hd0,gpt2)/vmlinuz-{FEDORA_KERNEL} root=UUID=1f ro rd.driver.blacklist=nouveau "
                     "modprobe.blacklist=nouveau,nvidia,nvidia_drm intel_iommu=on iommu=pt\n",
                     "etc/modprobe.d/vfio.conf": "options vfio-pci ids=10de:1eb8,10de:10f8\n",
                 }
@@ -168,7 +168,7 @@ MISSING_DRIVERS = (
         "a virtual machine with Debian 12, R535 and an RTX PRO 6000 Blackwell",
         GEFORCE,
         combine(
-            host(distribution="debian 12", kernel=NEW_6_1),
+            host(distribution="debian 12", kernel=NEW_KERNEL),
             driver(module=KernelModule.PROPRIETARY, version="535.247.01", library="535.247.01", cuda=12020),
             gpus(name="NVIDIA RTX PRO 6000 Blackwell Server Edition", device="2bb5", shown=PciVisibility.BUS),
             NO_DEVICES,

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from tests.scenarios.scenario import Workspace
 
 L4, PASCAL, WSL, THOR = "l4-550", "gtx1080ti-580", "wsl-rtx3060-560", "thor-580"
-ABSENT = driver(module=KernelModule.NONE, **NO_DRIVER_LIBRARIES)
+NO_DRIVER = driver(module=KernelModule.NONE, **NO_DRIVER_LIBRARIES)
 COS = host(distribution="cos 117", kernel="6.6.72+")
 NO_DEVICE = combine(driver(nodes=(), **NO_DRIVER_LIBRARIES), lambda profile: replace(profile, other_devices=()))
-LEAP = "6.4.0-150600.23.65-default"
+LEAP_KERNEL = "6.4.0-150600.23.65-default"
 SUPERGFXD = (
     "blacklist nouveau\nalias nouveau off\nblacklist i2c_nvidia_gpu\nblacklist nvidia\nblacklist nvidia-drm\n"
     "blacklist nvidia-modeset\nalias nvidia off\n"
 )
-SOUND = {
+VALID_VARIABLES = {
     "CUPY_ACCELERATORS": "cub",
     "CUPY_COMPILE_WITH_PTX": "1",
     "CUPY_CUDA_PER_THREAD_DEFAULT_STREAM": "1",
@@ -70,7 +70,7 @@ OTHER_SYSTEMS = (
         "no-driver",
         "a fresh Container-Optimized OS",
         L4,
-        combine(COS, ABSENT),
+        combine(COS, NO_DRIVER),
         first_fix="cos-extensions install gpu",
         excluded=("apt-get", "dnf"),
     ),
@@ -88,7 +88,7 @@ OTHER_SYSTEMS = (
         "no-driver",
         "a fresh Flatcar",
         L4,
-        combine(host(distribution="flatcar 4230.2.1"), ABSENT),
+        combine(host(distribution="flatcar 4230.2.1"), NO_DRIVER),
         excluded=("apt-get", "dnf"),
     ),
     case(
@@ -96,9 +96,9 @@ OTHER_SYSTEMS = (
         "openSUSE's modules with an unenrolled key",
         L4,
         combine(
-            host(distribution="opensuse-leap 15.6", kernel=LEAP),
+            host(distribution="opensuse-leap 15.6", kernel=LEAP_KERNEL),
             driver(module=KernelModule.INSTALLED_NOT_LOADED, folder="usr/lib64"),
-            with_files({**SECURE_BOOT, f"lib/modules/{LEAP}/modules.dep": "updates/nvidia.ko:\n"}),
+            with_files({**SECURE_BOOT, f"lib/modules/{LEAP_KERNEL}/modules.dep": "updates/nvidia.ko:\n"}),
             kernel_log("Loading of module with unavailable key is rejected"),
         ),
         first_fix="mokutil --import /usr/share/nvidia-pubkeys",
@@ -193,7 +193,7 @@ OTHER_SYSTEMS = (
     case("", "the stubs directory first on LD_LIBRARY_PATH", L4, setup=stubs_first),
     case("", "a Python that prints a banner at startup", L4, setup=greeting),
     case("", "all packages in a directory on PYTHONPATH", L4, setup=in_target_directory),
-    case("", "valid variables of CuPy and CUDA", L4, with_variables(**SOUND)),
+    case("", "valid variables of CuPy and CUDA", L4, with_variables(**VALID_VARIABLES)),
     case(
         "",
         "a pod with a GPU granted by mounts",

@@ -10,9 +10,9 @@ from tests.unseen.machine_table import case, with_files
 
 L4, PASCAL = "l4-550", "gtx1080ti-580"
 NOT_LOADED = combine(driver(module=KernelModule.INSTALLED_NOT_LOADED), NOT_RESPONDING)
-NEW_6_1, OLD_6_1 = "6.1.0-32-amd64", "6.1.0-28-amd64"
+NEW_KERNEL, OLD_6_1 = "6.1.0-32-amd64", "6.1.0-28-amd64"
 HWE = "6.8.0-60-generic"
-FC = "6.17.8-200.fc42.x86_64"
+FEDORA_KERNEL = "6.17.8-200.fc42.x86_64"
 NO_GCC = """\
 DKMS make.log for nvidia-550.163.01 for kernel 6.8.0-60-generic (x86_64)
 make[1]: Entering directory '/usr/src/linux-headers-6.8.0-60-generic'
@@ -30,7 +30,7 @@ UNBUILT_MODULES = (
         "Debian's nvidia-current and a new kernel without headers",
         PASCAL,
         combine(
-            host(distribution="debian 12", kernel=NEW_6_1),
+            host(distribution="debian 12", kernel=NEW_KERNEL),
             driver(module=KernelModule.NONE, version="535.247.01", library="535.247.01", cuda=12020),
             NOT_RESPONDING,
             with_files(
@@ -43,7 +43,7 @@ UNBUILT_MODULES = (
                 }
             ),
         ),
-        first_fix=f"linux-headers-{NEW_6_1}",
+        first_fix=f"linux-headers-{NEW_KERNEL}",
         excluded=("Remove the lines", "linux-modules-nvidia"),
     ),
     case(
@@ -70,7 +70,7 @@ UNBUILT_MODULES = (
         "Fedora with a new kernel for which akmods did not build",
         L4,
         combine(
-            host(distribution="fedora 42", kernel=FC),
+            host(distribution="fedora 42", kernel=FEDORA_KERNEL),
             driver(module=KernelModule.NONE, folder="usr/lib64"),
             NOT_RESPONDING,
             with_files(
@@ -104,14 +104,14 @@ UNBUILT_MODULES = (
         "Debian with Secure Boot and an unenrolled DKMS key",
         L4,
         combine(
-            host(distribution="debian 12", kernel=NEW_6_1),
+            host(distribution="debian 12", kernel=NEW_KERNEL),
             NOT_LOADED,
             with_files(
                 {
                     **SECURE_BOOT,
                     "var/lib/dkms/mok.pub": "",
                     "var/lib/dkms/mok.key": "",
-                    f"var/lib/dkms/nvidia-current/550.163.01/{NEW_6_1}/x86_64/module/nvidia-current.ko": "",
+                    f"var/lib/dkms/nvidia-current/550.163.01/{NEW_KERNEL}/x86_64/module/nvidia-current.ko": "",
                     "etc/modprobe.d/nvidia-blacklists-nouveau.conf": "blacklist nouveau\n",
                 }
             ),

@@ -19,7 +19,7 @@ from tests.unseen.missing_drivers import NOUVEAU_ONLY
 from tests.unseen.target_setups import loader_path_without
 
 L4, H200, PASCAL, GEFORCE = "l4-550", "h200-580", "gtx1080ti-580", "rtx5090-570"
-OPERATORS = "run/nvidia/driver/usr/lib/x86_64-linux-gnu"
+OPERATOR_LIBRARIES = "run/nvidia/driver/usr/lib/x86_64-linux-gnu"
 NSPAWN = {"run/systemd/container": "systemd-nspawn\n", "proc/1/environ": "container=systemd-nspawn\0"}
 
 VARIATIONS = (
@@ -170,7 +170,7 @@ VARIATIONS = (
         "",
         "a node with leftovers of another release's driver container",
         L4,
-        with_files({f"{OPERATORS}/{name}.so.535.183.01": "" for name in ("libcuda", "libnvidia-ml")}),
+        with_files({f"{OPERATOR_LIBRARIES}/{name}.so.535.183.01": "" for name in ("libcuda", "libnvidia-ml")}),
     ),
     case(
         "",

@@ -10,8 +10,8 @@ from tests.unseen.target_setups import removed_kernel_modules, toolkit_on_librar
 
 L4, H100, H200, GEFORCE, PASCAL, V100 = "l4-550", "h100-535", "h200-580", "rtx5090-570", "gtx1080ti-580", "v100-580"
 LINE_12, LINE_13 = "cupy-cuda12x==14.2.0", "cupy-cuda13x==14.2.0"
-NEW = target(LINE_13, NUMPY, toolkit="13.0")
-UPDATED = "6.18.2-arch2-1"
+CUDA_13 = target(LINE_13, NUMPY, toolkit="13.0")
+UPDATED_KERNEL = "6.18.2-arch2-1"
 CARD_5090 = {
     "name": "NVIDIA GeForce RTX 5090",
     "capability": "12.0",
@@ -30,7 +30,7 @@ WHEELS = (
             host(distribution="arch rolling", kernel="6.18.1-arch1-1"),
             driver(module=KernelModule.NONE),
             NOT_RESPONDING,
-            with_files({f"lib/modules/{UPDATED}/modules.dep": "extramodules/nvidia.ko.zst:\n"}),
+            with_files({f"lib/modules/{UPDATED_KERNEL}/modules.dep": "extramodules/nvidia.ko.zst:\n"}),
         ),
         removed_kernel_modules,
         first_fix="reboot",
@@ -47,14 +47,14 @@ WHEELS = (
         "driver-too-old-for-cuda",
         "an image of CUDA 13 on a host of R535",
         H100,
-        combine(host(container=ContainerEngine.DOCKER), NEW),
+        combine(host(container=ContainerEngine.DOCKER), CUDA_13),
         first_fix="cupy-cuda12x",
     ),
     case(
         "gpu-removed-from-toolkit",
         "a Tesla M40 with CUDA 13",
         V100,
-        combine(gpus(name="Tesla M40 24GB", capability="5.2", device="17fd"), NEW),
+        combine(gpus(name="Tesla M40 24GB", capability="5.2", device="17fd"), CUDA_13),
         first_fix="cupy-cuda12x",
     ),
     case(
@@ -80,7 +80,7 @@ WHEELS = (
         "driver-too-old-for-cuda",
         "R570 with the newest wheel line",
         GEFORCE,
-        NEW,
+        CUDA_13,
         first_fix="cupy-cuda12x",
         excluded=("cupy-cuda11x",),
     ),
