@@ -67,10 +67,10 @@ def no_setup(workspace: Workspace) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A machine that shows a cause.
+    """A machine that has a cause.
 
     Attributes:
-        cause: its slug.
+        cause: the slug of the cause.
         name: a short description.
         base: the machine profile from which it is derived.
         change: changes to the profile.

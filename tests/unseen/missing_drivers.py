@@ -99,7 +99,8 @@ MISSING_DRIVERS = (
             with_files(
                 {
                     "proc/cmdline": f"BOOT_IMAGE=(hd0,gpt2)/vmlinuz-{FEDORA_KERNEL} root=UUID=1f ro "
-                    "rd.driver.blacklist=nouveau modprobe.blacklist=nouveau,nvidia,nvidia_drm intel_iommu=on iommu=pt\n",
+                    "rd.driver.blacklist=nouveau modprobe.blacklist=nouveau,nvidia,nvidia_drm "
+                    "intel_iommu=on iommu=pt\n",
                     "etc/modprobe.d/vfio.conf": "options vfio-pci ids=10de:1eb8,10de:10f8\n",
                 }
             ),
