@@ -66,7 +66,7 @@ RESTRICTIONS = (
         "a100-mig-535",
         with_r450_mig_name,
         first_fix="CUDA_VISIBLE_DEVICES",
-        included=("by its UUID",),
+        included=("the UUID of an existing MIG instance",),
     ),
     case(
         "mig-misconfigured",
