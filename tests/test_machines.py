@@ -22,7 +22,7 @@ from gpuenv.model.reading import ASSUMED
 from gpuenv.report.report import Report
 from gpuenv.simulate.layout import SimulatedMachine, counted, materialise
 from gpuenv.simulate.profile import PciVisibility, Profile, ProfileError, load
-from tests.scenarios.checks import shown_by
+from tests.scenarios.expected_checks import expected_checks
 from tests.support.processes import timed
 from tests.support.trust import rank
 from tools.fact_sources import sources_of
@@ -115,7 +115,7 @@ def test_doctor_says_what_is_right(bench: Bench, tmp_path: Path) -> None:
         "wheel": expect.wheel,
         "crashed": [],
     }, json.dumps(findings, indent=1)
-    assert shown_by(bench.profile.name) <= {finding["code"] for finding in report["findings"]}
+    assert expected_checks(bench.profile.name) <= {finding["code"] for finding in report["findings"]}
     assert report["exit_code"] == code
     validator().validate(report)
     assert_sources_stand_in_the_table(report["snapshot"])

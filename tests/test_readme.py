@@ -70,7 +70,7 @@ def test_the_options_that_several_commands_share_are_shared() -> None:
 
 
 def test_the_number_of_texts_that_were_written_is_that_of_the_file() -> None:
-    told = json.loads((README.parent / "tests/eval/told.json").read_text(encoding="utf-8"))
+    told = json.loads((README.parent / "tests/eval/written_texts.json").read_text(encoding="utf-8"))
     (thousands,) = re.findall(r"some (\d+)000 that were written", one_line(TEXT))
     assert round(sum(map(len, told.values())) / 1000) == int(thousands)
 

@@ -1,4 +1,4 @@
-"""A target in which a CuPy and all that it needs are installed."""
+"""A target with a healthy CuPy installation."""
 
 from __future__ import annotations
 
@@ -56,17 +56,17 @@ def healthy(matrix: Matrix) -> Snapshot:
     return snapshot._replace(target=target)
 
 
-def found(matrix: Matrix, snapshot: Snapshot) -> dict[str, Finding]:
+def findings_by_code(matrix: Matrix, snapshot: Snapshot) -> dict[str, Finding]:
     diagnosis = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0)
     assert all(finding.evidence and finding.fix for finding in diagnosis.findings)
     assert all("\n" not in finding.title for finding in diagnosis.findings)
     return {finding.code: finding for finding in diagnosis.findings}
 
 
-def changed(snapshot: Snapshot, **fields: object) -> Snapshot:
+def with_target(snapshot: Snapshot, **fields: object) -> Snapshot:
     return snapshot._replace(target=snapshot.target._replace(**fields))  # type: ignore[arg-type]  # a field of any kind
 
 
-def faulty(healthy: Snapshot, path: str, state: FileState, *names: str) -> Snapshot:
+def with_file_fault(healthy: Snapshot, path: str, state: FileState, *names: str) -> Snapshot:
     fault = FileFault(f"{SITE}/{path}", state, names or ("cupy-cuda12x",))
-    return changed(healthy, file_faults=(fault,), file_faults_count=known(1, "RECORD"))
+    return with_target(healthy, file_faults=(fault,), file_faults_count=known(1, "RECORD"))

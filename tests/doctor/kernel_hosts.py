@@ -1,4 +1,4 @@
-"""Machines with one GPU that the driver shows, and what the kernel says of them."""
+"""Machines with one working GPU, and messages of their kernels."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ BUS = (PciGpu("0000:01:00.0", "10de", "2684", "AD102", None),)
 
 
 def findings(snapshot: Snapshot, matrix: Matrix) -> list[Finding]:
-    """Those of the driver, the GPU and the container: the target is another matter."""
-    found = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
-    return [finding for finding in found if finding.code.startswith(("DRV", "GPU", "CTR"))]
+    """Findings of the driver, the GPU and the container, without those of the target."""
+    all_findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
+    return [finding for finding in all_findings if finding.code.startswith(("DRV", "GPU", "CTR"))]
 
 
 def log(*lines: str, xid: int | None = None, pci: str = "0000:01:00.0") -> Reading[tuple[KernelMessage, ...]]:
@@ -37,7 +37,7 @@ def log(*lines: str, xid: int | None = None, pci: str = "0000:01:00.0") -> Readi
 
 
 def working(*, cuda: int = 0, container: Container = Container.NONE) -> Snapshot:
-    """A machine with one GPU that the driver shows."""
+    """A machine with one GPU that NVML lists."""
     return Snapshot(
         host=Host(os=known("linux", "uname"), container=known(container, "marks")),
         driver=Driver(

@@ -14,7 +14,7 @@ FAILED = DkmsBuild("nvidia", "535.183.01", KERNEL, "failed")
 
 
 def host_without_module(module: Module, *builds: DkmsBuild) -> Snapshot:
-    """A driver whose libraries are there while its module is not loaded."""
+    """A machine with the driver's libraries and without its module loaded."""
     return Snapshot(
         host=Host(
             os=known("linux", "uname"),

@@ -1,4 +1,4 @@
-"""Environments of public reports: wheel lines that do not match the installed CUDA, and lists and variables."""
+"""Environments of public reports: wheel lines that do not match the installed CUDA, package lists and variables."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ GTX_1080 = on(LINUX, "driver=580.95.05", "gpu=GTX 1080", "python=3.13", "numpy=2
 
 
 def built(release: str, cuda: int) -> Change:
-    """A build of a distribution's or from source, linked with that CUDA."""
+    """A CuPy built from source, linked with this CUDA."""
     entry = CupyInstallation("cupy", release, cuda_major=cuda)
     return lambda snapshot: snapshot._replace(target=snapshot.target._replace(cupy=(entry,)))
 
 
 def astray(snapshot: Snapshot) -> Snapshot:
-    """cuda-pathfinder finds CUDA 13 first."""
-    found = tuple(
+    """cuda-pathfinder finds the libraries of CUDA 13 first."""
+    libraries_of_cuda_13 = tuple(
         entry._replace(finder_path=f"{SITE}/nvidia/cu13/lib/{entry.soname.replace('so.12', 'so.13')}")
         for entry in snapshot.target.libraries
     )
-    return snapshot._replace(target=snapshot.target._replace(libraries=found))
+    return snapshot._replace(target=snapshot.target._replace(libraries=libraries_of_cuda_13))
 
 
 def windows(cupy: str, python: str) -> Reported:
-    """A wheel before CuPy 13 on a Windows without a toolkit."""
+    """A wheel older than CuPy 13 on Windows without a toolkit."""
     result = ("driver=560.94", "gpu=RTX 3070", f"python={python}", "numpy=1.23.5", f"cupy={cupy}", "toolkit=none")
     return Reported(DLL, on(WINDOWS, *result), "CUDA_PATH", unloadable(NO_DLL))
 
 
 def linked(soname: str, cause: str, fix_text: str, *options: str, change: Change) -> Reported:
-    """CuPy's module is linked with a library that the loader does not find."""
+    """A CuPy whose module is linked with a library that the loader does not find."""
     return Reported(cause, on(LINUX, *options), fix_text, changed(change, unloadable(f"{soname}: {NOWHERE}")))
 
 

@@ -1,6 +1,6 @@
-"""Environments of public reports that no recorded machine can show: conda's, those of Windows, libraries that answer.
+"""Environments of public reports that no machine profile can simulate: conda, Windows and installed libraries.
 
-What a report leaves open is filled in with what is sound; the root cause is the one that its thread came to.
+Facts that a report omits are healthy; the cause is the one that its thread settled on.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from gpuenv.model.reading import known, missing
 from gpuenv.model.snapshot import Library, Snapshot, Source, SourceState, Toolkit
 from gpuenv.model.versions import CudaVersion
-from tests.doctor.test_user_machines import SITE, as_it_is, conda
+from tests.doctor.test_user_machines import SITE, conda, unchanged
 
 Change = Callable[[Snapshot], Snapshot]
 LINUX, WINDOWS = ("os=linux", "arch=x86_64", "libc=glibc-2.35"), ("os=windows", "arch=x86_64")
@@ -27,30 +27,30 @@ CONDA_LIB = "/opt/conda/envs/a/lib"
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """An environment as a public report has it.
+    """An environment from a public report.
 
     Attributes:
-        cause: the root cause that its thread came to.
-        given: its facts.
+        cause: the root cause on which its thread settled.
+        facts: what is known of it.
         fix_text: words of the first fix.
         change: further facts.
-        error: whether it is the cause to fix first; else a warning.
+        error: whether the cause is the primary finding; otherwise it is a warning.
     """
 
     cause: str
-    given: tuple[str, ...]
+    facts: tuple[str, ...]
     fix_text: str
-    change: Change = as_it_is
+    change: Change = unchanged
     error: bool = True
 
 
 def changed(*changes: Change) -> Change:
-    def made(snapshot: Snapshot) -> Snapshot:
+    def change_all(snapshot: Snapshot) -> Snapshot:
         for change in changes:
             snapshot = change(snapshot)
         return snapshot
 
-    return made
+    return change_all
 
 
 def libraries(
@@ -61,7 +61,7 @@ def libraries(
     errors: Mapping[str, str] | None = None,
     gone: bool = False,
 ) -> Change:
-    """The CUDA libraries that were probed: those with an error, or all, are missing."""
+    """The CUDA libraries of a major; those with an error, or all if `gone`, are missing."""
     messages = errors or {}
 
     def one(name: str, number: str) -> Library:
@@ -70,10 +70,10 @@ def libraries(
             return Library(name, soname, error=messages.get(name, f"{soname}: {NOWHERE}"))
         return Library(name, soname, f"{at}/{soname}", "loader", release=release if name == "nvrtc" else None)
 
-    found = tuple(one(*entry) for entry in zip(NAMES, RELEASES[major], strict=True))
+    probed = tuple(one(*entry) for entry in zip(NAMES, RELEASES[major], strict=True))
     source = Source("libraries", SourceState.ANSWERED)
     return lambda snapshot: snapshot._replace(
-        target=snapshot.target._replace(libraries=(*found, *further)),
+        target=snapshot.target._replace(libraries=(*probed, *further)),
         sources=(*snapshot.sources, source),
     )
 
@@ -84,14 +84,14 @@ def toolkit(release: str, path: str) -> Change:
 
 
 def headers(*folders: str, cuda: str | None = None) -> Change:
-    found = known(CudaVersion.parse(cuda), "x") if cuda else Snapshot().target.headers_cuda
+    release = known(CudaVersion.parse(cuda), "x") if cuda else Snapshot().target.headers_cuda
     return lambda snapshot: snapshot._replace(
-        target=snapshot.target._replace(headers=known(folders, "x"), headers_cuda=found)
+        target=snapshot.target._replace(headers=known(folders, "x"), headers_cuda=release)
     )
 
 
 def unloadable(expected: str) -> Change:
-    """What the loader says of CuPy's own module."""
+    """CuPy's extension module fails to load with this message."""
     return lambda snapshot: snapshot._replace(target=snapshot.target._replace(extension=missing(expected)))
 
 
@@ -106,7 +106,7 @@ NO_RUNTIME = Library("cudart", "libcudart.so.13", error=f"libcudart.so.13: {NOWH
 
 
 def linker(symbol: str, folder: str) -> Change:
-    """cuSPARSE of a wheel meets an older nvJitLink of a toolkit."""
+    """cuSPARSE from a wheel loads an older nvJitLink from a toolkit."""
     result = f"{SITE}/nvidia/cusparse/lib/libcusparse.so.12: undefined symbol: {symbol}, version libnvJitLink.so.12"
     older = Library("nvJitLink", "libnvJitLink.so.12", f"{folder}/libnvJitLink.so.12", "dependency")
     return libraries(12, older, release="12.4", errors={"cusparse": result})

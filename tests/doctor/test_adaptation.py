@@ -24,17 +24,17 @@ from gpuenv.model.reading import known
 from gpuenv.model.snapshot import CupyInstallation, Snapshot, Target
 from tests.cli.program import answer
 from tests.cli.recorded import FIT, UNFIT, WITHOUT_GPU, record
-from tests.doctor.installed_target import changed, found, healthy
+from tests.doctor.installed_target import findings_by_code, healthy, with_target
 from tests.support.matrix import MATRIX
 
 __all__ = ["healthy"]
 HOST = ("os=linux", "arch=x86_64")
-NEW = ("conda", "create", "--name=ENVIRONMENT", "--channel=conda-forge")
-LIST = ("conda", "search", "--channel=conda-forge", "cupy")
+CREATE = ("conda", "create", "--name=ENVIRONMENT", "--channel=conda-forge")
+SEARCH = ("conda", "search", "--channel=conda-forge", "cupy")
 
 
 def fixes(code: str, *options: str) -> tuple[Fix, ...]:
-    """The cures of a finding in a conda environment in which conda's CuPy is, or none."""
+    """The fixes of a finding in a conda environment, with a CuPy of conda's or without one."""
     snapshot = assume(Snapshot(), [*HOST, "libc=glibc-2.36", *options], MATRIX)
     ours = {entry.distribution: entry.release for entry in snapshot.target.cupy}
     ours |= {"numpy": snapshot.target.numpy.value or "2.1.0", "cuda-version": "12.9"}
@@ -61,15 +61,15 @@ def fixes(code: str, *options: str) -> tuple[Fix, ...]:
         ),
         (
             ("driver=580.95.05", "gpu=V100", "python=3.9", "numpy=1.26.4", "cupy=none"),
-            (*NEW, "python=3.12", "cupy=14.1.1", "cuda-version=12"),
+            (*CREATE, "python=3.12", "cupy=14.1.1", "cuda-version=12"),
         ),
         (
             ("driver=470.82.01", "gpu=K80", "python=3.11", "numpy=2.1.0", "cupy=none"),
-            (*NEW, "python=3.14", "cupy=13.6.0", "cuda-version=11"),
+            (*CREATE, "python=3.14", "cupy=13.6.0", "cuda-version=11"),
         ),
     ],
 )
-def test_conda_s_own_way_comes_first(facts: tuple[str, ...], command: tuple[str, ...]) -> None:
+def test_a_conda_environment_gets_a_conda_command_first(facts: tuple[str, ...], command: tuple[str, ...]) -> None:
     first = fixes("WHL503", *facts)[0]
     assert first.command == command
     assert "mamba" in first.text
@@ -81,15 +81,15 @@ def test_an_installation_by_pip_is_offered_as_an_alternative() -> None:
 
 
 def test_a_lack_of_conda_builds_is_reported() -> None:
-    """A GPU of compute capability 3.0, which CUDA 10.2 alone still serves."""
+    """Only CUDA 10.2 still supports a GPU of compute capability 3.0."""
     facts = ("driver=470.82.01", "compute-capability=3.0", "gpu-count=1", "python=3.9", "numpy=1.22.4", "cupy=none")
     result = fixes("WHL503", *facts)
     assert result[0].text.startswith("No conda-forge build of CuPy in the matrix fits here: it needs ")
-    assert result[0].command == LIST
+    assert result[0].command == SEARCH
     assert result[1].text.startswith("Or, by pip, install: cupy-cuda102")
 
 
-def test_a_numpy_of_conda_s_is_moved_by_conda() -> None:
+def test_conda_changes_the_version_of_its_own_numpy() -> None:
     result = fixes("WHL506", "driver=580.95.05", "gpu=H100", "python=3.12", "numpy=1.26.4", "cupy=cupy-cuda12x==14.2.0")
     assert result[0].command == ("conda", "install", "--prefix=/env", "numpy<2.6,>=2.0")
 
@@ -97,7 +97,7 @@ def test_a_numpy_of_conda_s_is_moved_by_conda() -> None:
 PREFIX = "/srv/app/.pixi/envs/default"
 
 
-def of_pixi(prefix: str = PREFIX) -> Target:
+def pixi_target(prefix: str = PREFIX) -> Target:
     return Target(prefix=known(prefix, "x"), made_by=known("pixi", "x"))
 
 
@@ -119,43 +119,48 @@ def of_pixi(prefix: str = PREFIX) -> Target:
         ("conda remove --prefix=/x cupy", "pixi remove cupy"),
     ],
 )
-def test_every_installer_s_command_has_a_pixi_equivalent(command: str, expected: str) -> None:
-    (fix,) = adapt_for_pixi((Fix("Do it.", tuple(command.split()), safe=True),), of_pixi())
+def test_every_installer_command_has_a_pixi_equivalent(command: str, expected: str) -> None:
+    (fix,) = adapt_for_pixi((Fix("Do it.", tuple(command.split()), safe=True),), pixi_target())
     assert fix == Fix("Do it, in the pixi project /srv/app.", tuple(expected.split()), safe=False)
 
 
 @pytest.mark.parametrize(
     "command", [None, ("sudo", "reboot"), ("conda", "search", "cupy"), ("env", "-u", "PYTHONPATH")]
 )
-def test_what_is_no_installing_stays(command: tuple[str, ...] | None) -> None:
+def test_commands_that_install_nothing_are_unchanged_for_pixi(command: tuple[str, ...] | None) -> None:
     fixes = (Fix("Do it.", command),)
-    assert adapt_for_pixi(fixes, of_pixi()) == fixes
+    assert adapt_for_pixi(fixes, pixi_target()) == fixes
 
 
-def test_an_environment_with_a_name_and_one_that_lies_elsewhere() -> None:
+def test_named_and_detached_pixi_environments_are_described() -> None:
     fixes = (Fix("Do it.", ("conda", "install", "cupy")),)
-    (named,) = adapt_for_pixi(fixes, of_pixi("/srv/app/.pixi/envs/gpu"))
+    (named,) = adapt_for_pixi(fixes, pixi_target("/srv/app/.pixi/envs/gpu"))
     assert named.text == "Do it, in the pixi project /srv/app, for a feature of its environment gpu."
-    (detached,) = adapt_for_pixi(fixes, of_pixi("/cache/envs/app-123"))
+    (detached,) = adapt_for_pixi(fixes, pixi_target("/cache/envs/app-123"))
     assert detached.text == "Do it, in the folder of the pixi project."
 
 
-def test_a_finding_there_names_no_other_installer(matrix: Matrix, healthy: Snapshot) -> None:
-    snapshot = changed(
+def test_a_finding_in_a_pixi_environment_names_only_pixi(matrix: Matrix, healthy: Snapshot) -> None:
+    snapshot = with_target(
         healthy, cupy=(), made_by=known("pixi", "x"), kind=known("conda", "x"), prefix=known(PREFIX, "x")
     )
-    commands = [fix.command for fix in found(matrix, snapshot)["WHL503"].fix if fix.command]
+    commands = [fix.command for fix in findings_by_code(matrix, snapshot)["WHL503"].fix if fix.command]
     assert [command[:2] for command in commands] == [("pixi", "add")]
 
 
-def test_another_environment_has_its_own_installers(matrix: Matrix, healthy: Snapshot) -> None:
-    (first, *_) = found(matrix, changed(healthy, cupy=(), prefix=known(PREFIX, "x")))["WHL503"].fix
+def test_an_environment_not_created_by_pixi_gets_no_pixi_command(matrix: Matrix, healthy: Snapshot) -> None:
+    (first, *_) = findings_by_code(matrix, with_target(healthy, cupy=(), prefix=known(PREFIX, "x")))["WHL503"].fix
     assert first.command is not None
     assert "pixi" not in first.command
 
 
-NAMED = "an env/v12"
-OTHERS = {"explain", "run", "lock", "bundle"}  # about a text or a program; made for another machine
+PYTHON_OPTION = "an env/v12"
+EXEMPT_COMMANDS = {
+    "explain",
+    "run",
+    "lock",
+    "bundle",
+}  # explain a text, run a program, or write files for another machine
 HIDDEN = FIT._replace(environment={"CUDA_VISIBLE_DEVICES": "-1"}, visible_count=known(0, "libcuda"))
 MISSPELT = FIT._replace(environment={"CUPY_ACCELERATORS": "cubb"})
 NO_CUPY = WITHOUT_GPU._replace(target=FIT.target._replace(cupy=(), packages={}), pci_gpus=FIT.pci_gpus)
@@ -170,39 +175,43 @@ def _findings(snapshot: Snapshot, python: str | None) -> tuple[Finding, ...]:
     return diagnose(snapshot, MATRIX, resolution, lambda: 0.0, DiagnosisOptions(python=python)).findings
 
 
-def _ours(fixes: tuple[Fix, ...]) -> list[str]:
-    """Every command of ours that acts on a target, from words and from argv lists."""
+def _gpuenv_commands(fixes: tuple[Fix, ...]) -> list[str]:
+    """Every gpuenv command with a target, from texts and from argv lists."""
     lines = [fix.text for fix in fixes] + [shlex.join(fix.command) for fix in fixes if fix.command]
     verbs = "|".join(TARGET_COMMANDS)
-    return [found for line in lines for found in re.findall(rf"gpuenv (?:{verbs})\b[^.;]*", line)]
+    return [command for line in lines for command in re.findall(rf"gpuenv (?:{verbs})\b[^.;]*", line)]
 
 
 @pytest.mark.parametrize(
     "snapshot", [HIDDEN, MISSPELT, NO_CUPY, FROM_PYTHONPATH, UNFIT, WITHOUT_GPU], ids=lambda _: "machine"
 )
-def test_each_names_the_target(snapshot: Snapshot) -> None:
+def test_every_command_in_a_fix_names_the_target(snapshot: Snapshot) -> None:
     before = _findings(snapshot, None)
-    after = _findings(snapshot, NAMED)
+    after = _findings(snapshot, PYTHON_OPTION)
     assert [finding.code for finding in before] == [finding.code for finding in after]
     for finding in after:
-        for command in _ours(finding.fix):
-            assert f"--python {shlex.quote(NAMED)}" in command or "--python PATH" in command, finding.fix
-    assert not any(NAMED in shlex.join(fix.command or ()) for finding in before for fix in finding.fix)
+        for command in _gpuenv_commands(finding.fix):
+            assert f"--python {shlex.quote(PYTHON_OPTION)}" in command or "--python PATH" in command, finding.fix
+    assert not any(PYTHON_OPTION in shlex.join(fix.command or ()) for finding in before for fix in finding.fix)
 
 
 def test_findings_contain_gpuenv_commands() -> None:
-    assert any(_ours(finding.fix) for finding in _findings(HIDDEN, NAMED))
-    assert any(_ours(finding.fix) for finding in _findings(MISSPELT, NAMED))
-    assert any("gpuenv install" in command for finding in _findings(NO_CUPY, NAMED) for command in _ours(finding.fix))
+    assert any(_gpuenv_commands(finding.fix) for finding in _findings(HIDDEN, PYTHON_OPTION))
+    assert any(_gpuenv_commands(finding.fix) for finding in _findings(MISSPELT, PYTHON_OPTION))
+    assert any(
+        "gpuenv install" in command
+        for finding in _findings(NO_CUPY, PYTHON_OPTION)
+        for command in _gpuenv_commands(finding.fix)
+    )
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (("env", "-u", "X", "gpuenv", "doctor"), ("env", "-u", "X", "gpuenv", "doctor", "--python", NAMED)),
+        (("env", "-u", "X", "gpuenv", "doctor"), ("env", "-u", "X", "gpuenv", "doctor", "--python", PYTHON_OPTION)),
         (
             ("gpuenv", "smoke", "--only", "fft.a", "-v"),
-            ("gpuenv", "smoke", "--python", NAMED, "--only", "fft.a", "-v"),
+            ("gpuenv", "smoke", "--python", PYTHON_OPTION, "--only", "fft.a", "-v"),
         ),
         (("gpuenv", "explain", "no-driver"), ("gpuenv", "explain", "no-driver")),
         (("gpuenv", "install", "--python", "another"), ("gpuenv", "install", "--python", "another")),
@@ -210,7 +219,7 @@ def test_findings_contain_gpuenv_commands() -> None:
     ],
 )
 def test_options_are_added_to_argv_lists(before: tuple[str, ...], after: tuple[str, ...]) -> None:
-    assert with_target_option((Fix("A fix.", before),), NAMED) == (Fix("A fix.", after),)
+    assert with_target_option((Fix("A fix.", before),), PYTHON_OPTION) == (Fix("A fix.", after),)
     assert with_target_option((Fix("A fix.", before),), None) == (Fix("A fix.", before),)
 
 
@@ -242,31 +251,31 @@ def test_options_are_added_to_commands_in_texts(before: str, after: str) -> None
     assert add_target_option(before, None) == before
 
 
-def _takes_a_target(hints: Iterable[object]) -> bool:
-    """Python 3.10 makes what has None for its default optional."""
+def _has_target_option(hints: Iterable[object]) -> bool:
+    """Python 3.10 wraps a hint in Optional if the default is None."""
     return any(options.Python in (hint, *get_args(hint)) for hint in hints)
 
 
-def test_every_command_that_takes_a_target_is_known() -> None:
-    """A new command with --python is one of them, or one of the others."""
+def test_every_command_with_a_target_option_is_listed() -> None:
+    """A new command with --python belongs to TARGET_COMMANDS or to EXEMPT_COMMANDS."""
     app = make_app([])
     taking = {
         info.callback.__name__.replace("_", "-")
         for info in app.registered_commands
-        if info.callback is not None and _takes_a_target(get_type_hints(info.callback, include_extras=True).values())
+        if info.callback is not None and _has_target_option(get_type_hints(info.callback, include_extras=True).values())
     }
-    assert taking == {*TARGET_COMMANDS, *OTHERS}
+    assert taking == {*TARGET_COMMANDS, *EXEMPT_COMMANDS}
 
 
-def test_the_program_says_it(tmp_path: Path) -> None:
+def test_the_doctor_names_its_target_in_the_commands_of_a_fix(tmp_path: Path) -> None:
     venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
     hidden = ("--assume", "env.CUDA_VISIBLE_DEVICES=-1")
-    again = ["env", "-u", "CUDA_VISIBLE_DEVICES", "gpuenv", "doctor", "--python", str(venv)]
+    command_with_target = ["env", "-u", "CUDA_VISIBLE_DEVICES", "gpuenv", "doctor", "--python", str(venv)]
     for command in ("doctor", "preflight"):
         _, result = answer(command, "--python", venv, "--no-probe", "--no-redact", *hidden)
         (finding,) = [entry for entry in result["findings"] if entry["code"] == "GPU202"]
-        assert again in [fix["command"] for fix in finding["fix"]]
+        assert command_with_target in [fix["command"] for fix in finding["fix"]]
     recorded = record(HIDDEN, tmp_path / "recorded.json")
     _, result = answer("doctor", "--python", venv, "--snapshot", recorded)
     assert "GPU202" in {entry["code"] for entry in result["findings"]}

@@ -51,7 +51,7 @@ TAINTED = "nvidia: module verification failed: signature and/or required key mis
         (Module.NOT_LOADED, (BUILT,), "DRV105"),
     ],
 )
-def test_a_module_that_was_not_built_for_this_kernel_is_the_cause(
+def test_a_module_not_built_for_the_running_kernel_is_the_cause(
     matrix: Matrix, module: Module, builds: tuple[DkmsBuild, ...], code: str
 ) -> None:
     (finding,) = findings(host_without_module(module, *builds), matrix)
@@ -62,12 +62,12 @@ def test_a_module_that_was_not_built_for_this_kernel_is_the_cause(
         assert any("make.log" in fix.text for fix in finding.fix)
 
 
-def test_nouveau_that_has_taken_the_gpu_meanwhile_is_no_cause_of_its_own(matrix: Matrix) -> None:
+def test_an_unbuilt_module_is_reported_instead_of_nouveau(matrix: Matrix) -> None:
     snapshot = host_without_module(Module.NOT_INSTALLED, OLD)
-    held = snapshot._replace(pci_gpus=(BUS[0]._replace(kernel_driver="nouveau"),))
-    assert [finding.code for finding in findings(held, matrix)] == ["DRV115"]
-    without = held._replace(driver=held.driver._replace(dkms=()))
-    assert [finding.code for finding in findings(without, matrix)] == ["DRV104"]
+    bound_to_nouveau = snapshot._replace(pci_gpus=(BUS[0]._replace(kernel_driver="nouveau"),))
+    assert [finding.code for finding in findings(bound_to_nouveau, matrix)] == ["DRV115"]
+    without_dkms = bound_to_nouveau._replace(driver=bound_to_nouveau.driver._replace(dkms=()))
+    assert [finding.code for finding in findings(without_dkms, matrix)] == ["DRV104"]
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,14 @@ def test_nouveau_that_has_taken_the_gpu_meanwhile_is_no_cause_of_its_own(matrix:
         (Module.NOT_INSTALLED, (REFUSED,), "DRV105"),
     ],
 )
-def test_a_refusal_in_the_log_is_the_cause(matrix: Matrix, module: Module, lines: tuple[str, ...], code: str) -> None:
+def test_a_rejected_module_in_the_kernel_log_is_the_cause(
+    matrix: Matrix, module: Module, lines: tuple[str, ...], code: str
+) -> None:
     (finding,) = findings(host_without_module(module, BUILT)._replace(kernel_log=log(*lines)), matrix)
     assert finding.code == code
 
 
-def test_secure_boot_without_a_log_is_reported_with_the_module(matrix: Matrix) -> None:
+def test_secure_boot_is_evidence_for_a_module_that_is_not_loaded(matrix: Matrix) -> None:
     snapshot = host_without_module(Module.NOT_LOADED, BUILT)
     secure = snapshot._replace(host=snapshot.host._replace(secure_boot=known(True, "SecureBoot")))
     (finding,) = findings(secure, matrix)
@@ -97,14 +99,14 @@ def test_secure_boot_without_a_log_is_reported_with_the_module(matrix: Matrix) -
     assert not any(fix.command and "mokutil" in fix.command for f in findings(snapshot, matrix) for fix in f.fix)
 
 
-OTHER = "6.8.0-41-generic"
+OTHER_KERNEL = "6.8.0-41-generic"
 
 
-def of_another_kernel(distribution: str, kernel: str, *files: str) -> Snapshot:
-    """The running kernel has no module; those of another one lie there."""
+def other_kernel_module(distribution: str, kernel: str, *files: str) -> Snapshot:
+    """A machine whose running kernel has no module while another installed kernel has one."""
     snapshot = host_without_module(Module.NOT_INSTALLED)
     snapshot = snapshot._replace(host=snapshot.host._replace(kernel=known(kernel, "uname")))
-    return with_reading(snapshot, distribution, module_kernels=(OTHER,), module_files=files)
+    return with_reading(snapshot, distribution, module_kernels=(OTHER_KERNEL,), module_files=files)
 
 
 @pytest.mark.parametrize(
@@ -119,35 +121,50 @@ def of_another_kernel(distribution: str, kernel: str, *files: str) -> Snapshot:
         ("ubuntu 24.04", "updates/dkms", f"apt-get install linux-headers-{KERNEL}"),
     ],
 )
-def test_a_module_of_another_kernel_is_installed_by_package_or_built(
+def test_a_module_of_another_kernel_is_installed_as_it_was_before(
     matrix: Matrix, distribution: str, folder: str, expected: str
 ) -> None:
-    (finding,) = findings(of_another_kernel(distribution, KERNEL, f"{OTHER}/{folder}/nvidia.ko"), matrix)
+    (finding,) = findings(other_kernel_module(distribution, KERNEL, f"{OTHER_KERNEL}/{folder}/nvidia.ko"), matrix)
     assert (finding.code, finding.cause) == ("DRV115", Cause.DRIVER_KERNEL_INCOMPATIBLE)
     assert " ".join(finding.fix[0].command or ()) == f"sudo {expected}"
-    assert OTHER in {entry.value for entry in finding.evidence}
+    assert OTHER_KERNEL in {entry.value for entry in finding.evidence}
 
 
-OWN = f"{OTHER}/kernel/nvidia-550/nvidia.ko"
+OWN_MODULE = f"{OTHER_KERNEL}/kernel/nvidia-550/nvidia.ko"
 
 
 @pytest.mark.parametrize(
     ("snapshot", "expected"),
     [
-        (of_another_kernel("ubuntu 24.04", KERNEL, f"{OTHER}/kernel/drivers/video/nvidia.ko"), "(NVIDIA's .run file)"),
-        (of_another_kernel("fedora 42", KERNEL, f"{OTHER}/kernel/drivers/video/nvidia.ko"), "(NVIDIA's .run file)"),
-        (of_another_kernel("ubuntu 24.04", "6.12.1-061201-generic", OWN), f"boot {OTHER}"),
-        (of_another_kernel("ubuntu 24.04", "6.12.0-061200-generic", OWN), f"boot {OTHER}"),
-        (of_another_kernel("ubuntu 24.04", "6.8.12-custom", OWN), f"boot {OTHER}"),
-        (of_another_kernel("ubuntu 24.04", "6.8.0-45-custom", OWN), f"boot {OTHER}"),
-        (of_another_kernel("ubuntu 24.04", KERNEL, f"{OTHER}/kernel/nvidia-535/nvidia.ko"), f"boot {OTHER}"),
-        (of_another_kernel("ubuntu 24.04", KERNEL, OWN, OWN.replace("550", "550-open")), f"boot {OTHER}"),
-        (of_another_kernel("ubuntu 24.04", KERNEL), f"boot {OTHER}"),
-        (of_another_kernel("rocky 9.5", KERNEL, f"{OTHER}/extra/nvidia/nvidia.ko.xz"), f"boot {OTHER}"),
-        (of_another_kernel("opensuse-leap 15.6", KERNEL, f"{OTHER}/updates/nvidia.ko"), f"boot {OTHER}"),
+        (
+            other_kernel_module("ubuntu 24.04", KERNEL, f"{OTHER_KERNEL}/kernel/drivers/video/nvidia.ko"),
+            "(NVIDIA's .run file)",
+        ),
+        (
+            other_kernel_module("fedora 42", KERNEL, f"{OTHER_KERNEL}/kernel/drivers/video/nvidia.ko"),
+            "(NVIDIA's .run file)",
+        ),
+        (other_kernel_module("ubuntu 24.04", "6.12.1-061201-generic", OWN_MODULE), f"boot {OTHER_KERNEL}"),
+        (other_kernel_module("ubuntu 24.04", "6.12.0-061200-generic", OWN_MODULE), f"boot {OTHER_KERNEL}"),
+        (other_kernel_module("ubuntu 24.04", "6.8.12-custom", OWN_MODULE), f"boot {OTHER_KERNEL}"),
+        (other_kernel_module("ubuntu 24.04", "6.8.0-45-custom", OWN_MODULE), f"boot {OTHER_KERNEL}"),
+        (
+            other_kernel_module("ubuntu 24.04", KERNEL, f"{OTHER_KERNEL}/kernel/nvidia-535/nvidia.ko"),
+            f"boot {OTHER_KERNEL}",
+        ),
+        (
+            other_kernel_module("ubuntu 24.04", KERNEL, OWN_MODULE, OWN_MODULE.replace("550", "550-open")),
+            f"boot {OTHER_KERNEL}",
+        ),
+        (other_kernel_module("ubuntu 24.04", KERNEL), f"boot {OTHER_KERNEL}"),
+        (other_kernel_module("rocky 9.5", KERNEL, f"{OTHER_KERNEL}/extra/nvidia/nvidia.ko.xz"), f"boot {OTHER_KERNEL}"),
+        (
+            other_kernel_module("opensuse-leap 15.6", KERNEL, f"{OTHER_KERNEL}/updates/nvidia.ko"),
+            f"boot {OTHER_KERNEL}",
+        ),
     ],
 )
-def test_no_command_is_given_if_the_module_s_source_is_uncertain(
+def test_a_module_of_uncertain_origin_gets_no_install_command(
     matrix: Matrix, snapshot: Snapshot, expected: str
 ) -> None:
     (finding,) = findings(snapshot, matrix)
@@ -157,7 +174,7 @@ def test_no_command_is_given_if_the_module_s_source_is_uncertain(
 
 
 @pytest.mark.parametrize(("builds", "dkms"), [((BUILT,), True), ((), False)])
-def test_a_module_of_another_kernel_is_built_where_dkms_has_it(
+def test_a_module_of_another_kernel_is_rebuilt_if_dkms_manages_it(
     matrix: Matrix, builds: tuple[DkmsBuild, ...], *, dkms: bool
 ) -> None:
     result = log("nvidia: disagrees about version of symbol module_layout")
@@ -167,7 +184,7 @@ def test_a_module_of_another_kernel_is_built_where_dkms_has_it(
     assert any(fix.command and "dkms" in fix.command for fix in finding.fix) is dkms
 
 
-def test_what_a_removed_driver_has_left_for_another_kernel_is_no_driver(matrix: Matrix) -> None:
+def test_leftover_modules_of_a_removed_driver_are_not_a_driver(matrix: Matrix) -> None:
     snapshot = with_reading(host_without_module(Module.NOT_INSTALLED), module_kernels=("6.8.0-41-generic",))
     removed = snapshot._replace(
         driver=snapshot.driver._replace(nvml_init=Reading()),
@@ -176,10 +193,10 @@ def test_what_a_removed_driver_has_left_for_another_kernel_is_no_driver(matrix: 
     assert [finding.code for finding in findings(removed, matrix)] == ["DRV106"]
 
 
-def test_a_kernel_whose_modules_were_replaced_on_the_disk_is_restarted(matrix: Matrix) -> None:
+def test_a_reboot_follows_an_update_that_removed_the_running_modules(matrix: Matrix) -> None:
     snapshot = with_reading(host_without_module(Module.NOT_LOADED), "arch", module_kernels=("6.18.2-arch2-1",))
-    gone = snapshot._replace(driver=snapshot.driver._replace(module=Reading(reason="not to be seen")))
-    (finding,) = findings(gone, matrix)
+    without_module = snapshot._replace(driver=snapshot.driver._replace(module=Reading(reason="not to be seen")))
+    (finding,) = findings(without_module, matrix)
     assert finding.cause is Cause.DRIVER_MODULE_NOT_LOADED
     assert [fix.command for fix in finding.fix] == [("sudo", "reboot")]
 
@@ -187,12 +204,12 @@ def test_a_kernel_whose_modules_were_replaced_on_the_disk_is_restarted(matrix: M
 @pytest.mark.parametrize(
     ("running", "restarts"), [("6.18.1-arch1-1", True), ("6.18.2-3-cachyos", False), ("6.12.1-2-lts", False)]
 )
-def test_only_a_kernel_of_the_same_kind_comes_from_an_update(
+def test_a_reboot_is_advised_only_for_a_kernel_of_the_same_flavor(
     matrix: Matrix,
     running: str,
     restarts: bool,  # noqa: FBT001 - a table
 ) -> None:
-    """Arch Linux and those made from it have several kernels side by side, each with its own package of the module."""
+    """Arch Linux and its derivatives ship several kernels, each with its own module package."""
     snapshot = with_reading(host_without_module(Module.NOT_INSTALLED), "cachyos", module_kernels=("6.18.2-arch2-1",))
     snapshot = snapshot._replace(host=snapshot.host._replace(kernel=known(running, "uname")))
     (finding,) = findings(snapshot, matrix)
@@ -202,7 +219,7 @@ def test_only_a_kernel_of_the_same_kind_comes_from_an_update(
     assert not any(fix.command and "linux-headers" in fix.command for fix in finding.fix)
 
 
-def test_a_kernel_without_any_module_gets_no_load_command_first(matrix: Matrix) -> None:
+def test_the_module_is_built_before_it_is_loaded(matrix: Matrix) -> None:
     (finding,) = findings(host_without_module(Module.NOT_INSTALLED), matrix)
     commands = [fix.command for fix in finding.fix]
     assert finding.code == "DRV105"
@@ -219,7 +236,7 @@ def test_a_kernel_without_any_module_gets_no_load_command_first(matrix: Matrix) 
         ("fedora 41", "/etc/pki/akmods/certs/public_key.der"),
     ],
 )
-def test_the_key_is_where_the_distribution_keeps_it(matrix: Matrix, distribution: str, key: str) -> None:
+def test_the_signing_key_path_depends_on_the_distribution(matrix: Matrix, distribution: str, key: str) -> None:
     snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), distribution)
     (finding,) = findings(snapshot._replace(kernel_log=log(REFUSED)), matrix)
     assert finding.fix[0].command == ("sudo", "mokutil", "--import", key)
@@ -257,7 +274,7 @@ def with_library(*, container: Container, mounted: bool | None, release: str, or
         (Container.NONE, False, "610.43", "system", Cause.DRIVER_LIBRARY_VERSION_MISMATCH),
     ],
 )
-def test_a_library_of_the_image_is_told_from_a_driver_that_waits_for_a_restart(
+def test_a_driver_library_in_the_image_differs_from_a_pending_reboot(
     matrix: Matrix,
     container: Container,
     mounted: bool | None,  # noqa: FBT001 - a table
@@ -268,12 +285,12 @@ def test_a_library_of_the_image_is_told_from_a_driver_that_waits_for_a_restart(
     snapshot = with_library(container=container, mounted=mounted, release=release, origin=LibraryOrigin(origin))
     (finding,) = findings(snapshot, matrix)
     assert (finding.code, finding.cause) == ("DRV107", cause)
-    asked_to_restart = any(fix.command == ("sudo", "reboot") for fix in finding.fix)
-    assert asked_to_restart is (cause is Cause.DRIVER_LIBRARY_VERSION_MISMATCH)
+    has_reboot_fix = any(fix.command == ("sudo", "reboot") for fix in finding.fix)
+    assert has_reboot_fix is (cause is Cause.DRIVER_LIBRARY_VERSION_MISMATCH)
 
 
 @pytest.mark.parametrize(
-    ("rules", "found"),
+    ("rules", "codes"),
     [
         (("c *:* m",), ["CTR306"]),
         ((), ["CTR306"]),
@@ -282,21 +299,21 @@ def test_a_library_of_the_image_is_told_from_a_driver_that_waits_for_a_restart(
         (None, ["DRV113"]),
     ],
 )
-def test_rules_without_the_gpu_are_why_cuda_finds_none(
-    matrix: Matrix, rules: tuple[str, ...] | None, found: list[str]
+def test_device_rules_without_the_gpu_are_the_cause(
+    matrix: Matrix, rules: tuple[str, ...] | None, codes: list[str]
 ) -> None:
     support = ContainerSupport(device_rules=Reading() if rules is None else known(rules, "devices.list"))
     snapshot = working(cuda=100, container=Container.DOCKER)._replace(container_support=support)
     (finding,) = findings(snapshot, matrix)
-    assert [finding.code] == found
+    assert [finding.code] == codes
     result = {entry.value for entry in finding.evidence if entry.fact == "container_support.device_rules"}
-    assert result == ({"c *:* m" if rules else "none"} if found == ["CTR306"] else set())
+    assert result == ({"c *:* m" if rules else "none"} if codes == ["CTR306"] else set())
     healthy = working(container=Container.DOCKER)._replace(container_support=support)
     assert findings(healthy, matrix) == []
 
 
 @pytest.mark.parametrize(
-    ("container", "mode", "nvml", "found"),
+    ("container", "mode", "nvml", "code"),
     [
         (Container.DOCKER, "crw-rw-rw-", 999, "CTR306"),
         (Container.DOCKER, "crw-rw-rw-", 0, "CTR306"),
@@ -306,15 +323,15 @@ def test_rules_without_the_gpu_are_why_cuda_finds_none(
         (Container.NONE, "crw-rw-rw-", 4, "CTR304"),
     ],
 )
-def test_a_node_that_its_mode_opens_to_all_is_closed_by_the_control_group(
-    matrix: Matrix, container: Container, mode: str, nvml: int, found: str
+def test_an_inaccessible_node_with_an_open_mode_is_blocked_by_cgroup(
+    matrix: Matrix, container: Container, mode: str, nvml: int, code: str
 ) -> None:
     snapshot = working(cuda=100, container=container)
     nodes = tuple(
         DeviceNode(f"/dev/nvidia{n}", accessible=False, mode=mode, owner="0:44") for n in ("0", "ctl", "-uvm")
     )
     driver = snapshot.driver._replace(device_nodes=nodes, nvml_init=known(nvml, "nvml"))
-    assert [entry.code for entry in findings(snapshot._replace(driver=driver), matrix)] == [found]
+    assert [entry.code for entry in findings(snapshot._replace(driver=driver), matrix)] == [code]
 
 
 @pytest.mark.parametrize(
@@ -346,8 +363,8 @@ def test_a_gpu_reserved_for_a_virtual_machine_is_reported_as_such(
     named: bool,  # noqa: FBT001 - a table
 ) -> None:
     snapshot = working(cuda=100)._replace(gpus=(), gpu_count=known(0, "nvml"))
-    held = snapshot._replace(pci_gpus=(BUS[0]._replace(device="ffff", kernel_driver=holder),))
-    (finding,) = findings(held, matrix)
+    bound = snapshot._replace(pci_gpus=(BUS[0]._replace(device="ffff", kernel_driver=holder),))
+    (finding,) = findings(bound, matrix)
     assert finding.code == "DRV113"
     assert ("vfio-pci holds it" in finding.title) is named
     assert any("virtual machine" in fix.text for fix in finding.fix) is named
@@ -428,7 +445,7 @@ def test_only_docker_gets_docker_commands(
         ("/proc/cmdline: module_blacklist=nvidia", "arch", []),
     ],
 )
-def test_what_keeps_the_module_out_is_taken_out(
+def test_the_modprobe_line_that_blocks_the_module_is_removed(
     matrix: Matrix, block: str, distribution: str, commands: list[str]
 ) -> None:
     snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), distribution, module_blocks=(block,))
@@ -444,7 +461,7 @@ def test_what_keeps_the_module_out_is_taken_out(
     ("module", "code"), [(Module.NOT_LOADED, "DRV105"), (Module.NOT_INSTALLED, "DRV105"), (None, "DRV106")]
 )
 @pytest.mark.parametrize("nouveau", [True, False])
-def test_a_host_that_passes_its_gpus_through_need_not_take_them_back(
+def test_a_host_with_passed_through_gpus_gets_no_install_command(
     matrix: Matrix,
     module: Module | None,
     code: str,
@@ -458,21 +475,21 @@ def test_a_host_that_passes_its_gpus_through_need_not_take_them_back(
         driver = driver._replace(nvml_init=Reading())
         sources = (sources[0], *(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda")))
     gpus = tuple(BUS[0]._replace(pci=pci, kernel_driver="vfio-pci") for pci in ("0000:01:00.0", "0000:02:00.0"))
-    held = snapshot._replace(driver=driver, sources=sources, pci_gpus=gpus)
-    (finding,) = findings(held, matrix)
+    passed_through = snapshot._replace(driver=driver, sources=sources, pci_gpus=gpus)
+    (finding,) = findings(passed_through, matrix)
     assert finding.code == code
     assert "vfio-pci" in finding.title
     assert {f"kernel driver of {gpu.pci}" for gpu in gpus} <= {entry.fact for entry in finding.evidence}
     assert [fix.command for fix in finding.fix] == [None, None]
     assert not any(word in fix.text for fix in finding.fix for word in ("Remove the lines", "nstall", "Load"))
     unbuilt = DkmsBuild("nvidia", "550.163.01")
-    (finding,) = findings(held._replace(driver=driver._replace(dkms=(unbuilt,))), matrix)
+    (finding,) = findings(passed_through._replace(driver=driver._replace(dkms=(unbuilt,))), matrix)
     assert (finding.code, "vfio-pci" in finding.title) == (code, True)
-    one_left = held._replace(pci_gpus=(gpus[0], gpus[1]._replace(kernel_driver=None)))
-    assert not any("virtual machine" in fix.text for found in findings(one_left, matrix) for fix in found.fix)
+    one_unbound = passed_through._replace(pci_gpus=(gpus[0], gpus[1]._replace(kernel_driver=None)))
+    assert not any("virtual machine" in fix.text for finding in findings(one_unbound, matrix) for fix in finding.fix)
 
 
-def test_a_line_that_only_hides_aliases_keeps_the_other_fixes(matrix: Matrix) -> None:
+def test_a_blacklist_line_does_not_replace_the_other_fixes(matrix: Matrix) -> None:
     block = "/etc/modprobe.d/x.conf: blacklist nvidia"
     snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), module_blocks=(block,))
     secure = snapshot._replace(host=snapshot.host._replace(secure_boot=known(True, "SecureBoot")))
@@ -481,11 +498,11 @@ def test_a_line_that_only_hides_aliases_keeps_the_other_fixes(matrix: Matrix) ->
     assert any(block in fix.text for fix in finding.fix)
 
 
-def test_what_concerns_the_initial_disk_alone_does_not_keep_the_module_out(matrix: Matrix) -> None:
-    plain = with_reading(host_without_module(Module.NOT_LOADED, BUILT))
+def test_an_initramfs_only_blacklist_does_not_change_the_fixes(matrix: Matrix) -> None:
+    unblocked = with_reading(host_without_module(Module.NOT_LOADED, BUILT))
     block = "/proc/cmdline: rd.driver.blacklist=nvidia"
     snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), module_blocks=(block,))
-    (finding,), (usual,) = findings(snapshot, matrix), findings(plain, matrix)
+    (finding,), (usual,) = findings(snapshot, matrix), findings(unblocked, matrix)
     assert finding.fix == usual.fix
 
 
@@ -508,18 +525,18 @@ def test_a_blocked_module_that_is_not_installed_is_installed_first(matrix: Matri
         (Module.NOT_LOADED, None, False),
     ],
 )
-def test_where_nouveau_was_chosen_the_block_is_named_and_no_driver_installed(
+def test_a_blacklist_that_favors_nouveau_is_named_in_the_fix(
     matrix: Matrix,
     module: Module,
     block: str | None,
     chosen: bool,  # noqa: FBT001 - a table
 ) -> None:
     snapshot = with_reading(host_without_module(module), module_blocks=(block,) if block else ())
-    held = snapshot._replace(pci_gpus=(BUS[0]._replace(kernel_driver="nouveau"),))
-    (finding,) = findings(held, matrix)
+    bound_to_nouveau = snapshot._replace(pci_gpus=(BUS[0]._replace(kernel_driver="nouveau"),))
+    (finding,) = findings(bound_to_nouveau, matrix)
     assert finding.code == "DRV104"
     assert any(block is not None and block in fix.text for fix in finding.fix) is chosen
-    missing = module is Module.NOT_INSTALLED  # a driver whose module is installed is not reinstalled
+    missing = module is Module.NOT_INSTALLED
     assert any("Install the NVIDIA driver" in fix.text for fix in finding.fix) is missing
     assert (block in {entry.value for entry in finding.evidence}) or not chosen
 
@@ -528,7 +545,7 @@ OPERATOR = "/run/nvidia/driver/usr/lib/x86_64-linux-gnu"
 STORE = "/nix/store/5bqvqa6n0hyb1vbjbsqvwvwaqw1sd9cz-nvidia-x11/lib"
 
 
-def lying_in(
+def off_loader_path(
     folder: str,
     *,
     container: Container = Container.NONE,
@@ -559,25 +576,29 @@ def lying_in(
 @pytest.mark.parametrize(
     ("snapshot", "folder", "commands"),
     [
-        (lying_in(OPERATOR), "/run/nvidia/driver", []),
-        (lying_in("/usr/lib64-nvidia"), "/usr/lib64-nvidia", ["env", "sudo"]),
-        (lying_in(STORE, origin=LibraryOrigin.NIXOS, distribution="nixos 25.11"), "/run/opengl-driver/lib", ["env"]),
-        (lying_in("/usr/lib/x86_64-linux-gnu", origin=LibraryOrigin.SYSTEM), "libcuda.so.1", ["sudo"]),
+        (off_loader_path(OPERATOR), "/run/nvidia/driver", []),
+        (off_loader_path("/usr/lib64-nvidia"), "/usr/lib64-nvidia", ["env", "sudo"]),
         (
-            lying_in("/usr/lib/x86_64-linux-gnu", container=Container.DOCKER, origin=LibraryOrigin.MOUNTED),
+            off_loader_path(STORE, origin=LibraryOrigin.NIXOS, distribution="nixos 25.11"),
+            "/run/opengl-driver/lib",
+            ["env"],
+        ),
+        (off_loader_path("/usr/lib/x86_64-linux-gnu", origin=LibraryOrigin.SYSTEM), "libcuda.so.1", ["sudo"]),
+        (
+            off_loader_path("/usr/lib/x86_64-linux-gnu", container=Container.DOCKER, origin=LibraryOrigin.MOUNTED),
             "links to the driver's libraries alone",
             ["ldconfig"],
         ),
         (
-            lying_in("/usr/local/nvidia/lib64", container=Container.KUBERNETES),
+            off_loader_path("/usr/local/nvidia/lib64", container=Container.KUBERNETES),
             "/usr/local/nvidia/lib64",
             ["env"],
         ),
-        (lying_in("/var/lib/nvidia/lib64", distribution="cos 117"), "remount,exec", ["sudo", "env", "sudo"]),
+        (off_loader_path("/var/lib/nvidia/lib64", distribution="cos 117"), "remount,exec", ["sudo", "env", "sudo"]),
     ],
     ids=["operator", "colab", "nixos", "ldconfig", "image", "gke", "cos"],
 )
-def test_nothing_is_installed_where_it_lies(
+def test_a_driver_library_off_the_loader_path_is_not_reinstalled(
     matrix: Matrix, snapshot: Snapshot, folder: str, commands: list[str]
 ) -> None:
     (finding,) = findings(snapshot, matrix)
@@ -588,29 +609,29 @@ def test_nothing_is_installed_where_it_lies(
 
 
 @pytest.mark.parametrize("folder", [OPERATOR, "/usr/lib/x86_64-linux-gnu"])
-def test_no_folder_with_a_c_library_is_put_on_the_loaders_path(matrix: Matrix, folder: str) -> None:
-    (finding,) = findings(lying_in(folder), matrix)
+def test_a_directory_with_a_c_library_is_not_added_to_the_loader_path(matrix: Matrix, folder: str) -> None:
+    (finding,) = findings(off_loader_path(folder), matrix)
     assert not any(f"LD_LIBRARY_PATH={folder}" in " ".join((fix.text, *(fix.command or ()))) for fix in finding.fix)
 
 
 @pytest.mark.parametrize(
     "snapshot",
     [
-        lying_in("/usr/lib64-nvidia", release="535.183.01"),
-        lying_in("/usr/local/cuda-12.4/compat", origin=LibraryOrigin.COMPAT),
-        lying_in("/usr/local/cuda/lib64/stubs", origin=LibraryOrigin.STUB),
-        lying_in("/usr/lib", distribution="fedora 42"),
+        off_loader_path("/usr/lib64-nvidia", release="535.183.01"),
+        off_loader_path("/usr/local/cuda-12.4/compat", origin=LibraryOrigin.COMPAT),
+        off_loader_path("/usr/local/cuda/lib64/stubs", origin=LibraryOrigin.STUB),
+        off_loader_path("/usr/lib", distribution="fedora 42"),
     ],
-    ids=["another release", "compat", "stub", "of 32 bits"],
+    ids=["another release", "compat", "stub", "32-bit"],
 )
-def test_a_library_of_another_driver_is_not_used(matrix: Matrix, snapshot: Snapshot) -> None:
+def test_an_unusable_libcuda_leads_to_installing_the_compute_package(matrix: Matrix, snapshot: Snapshot) -> None:
     (finding,) = findings(snapshot, matrix)
     assert finding.code == "DRV108"
     assert "Install the compute package" in finding.fix[0].text
 
 
-def test_a_musl_loader_gets_no_path_of_a_glibc_library(matrix: Matrix) -> None:
-    snapshot = lying_in("/usr/lib64", container=Container.DOCKER, distribution="alpine 3.20")
+def test_a_musl_loader_is_not_given_the_path_of_a_glibc_library(matrix: Matrix) -> None:
+    snapshot = off_loader_path("/usr/lib64", container=Container.DOCKER, distribution="alpine 3.20")
     codes = {}
     for libc in ("musl-1.2.5", "glibc-2.36"):
         host = snapshot.host._replace(libc=known(Libc.parse(libc), "x"))
@@ -669,28 +690,28 @@ def machine(container: Container, nvml: int, used: tuple[DriverLibrary, ...], *m
 
 
 def finding_of(snapshot: Snapshot, matrix: Matrix) -> Finding:
-    found = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
-    (only,) = [finding for finding in found if finding.code == "DRV107"]
+    all_findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
+    (only,) = [finding for finding in all_findings if finding.code == "DRV107"]
     assert only.primary
     return only
 
 
-def both(release: str, *, mounted: bool | None = False) -> tuple[DriverLibrary, ...]:
+def driver_libraries(release: str, *, mounted: bool | None = False) -> tuple[DriverLibrary, ...]:
     return tuple(library(name, release, mounted=mounted) for name in ("libcuda", "libnvidia-ml"))
 
 
 @pytest.mark.parametrize(
     ("container", "used", "cause", "first", "restart"),
     [
-        (HOST, both(NEWER), MISMATCH, "Restart the machine", True),
-        (HOST, both(OLDER), MISMATCH, "Restart the machine", True),
-        (DOCKER, both(NEWER, mounted=True), MISMATCH, "Restart the host", True),
-        (DOCKER, both(OLDER, mounted=True), MISMATCH, "Restart the container", False),
-        (DOCKER, both(OLDER, mounted=None), MISMATCH, "Restart the container", False),
-        (DOCKER, both(OLDER), BROKEN, "from the image", False),
-        (LXC, both(OLDER), MISMATCH, f"exactly {MODULE} in the container", False),
-        (LXC, both(NEWER), MISMATCH, f"exactly {MODULE} in the container", False),
-        (LXC, both(NEWER, mounted=True), MISMATCH, f"exactly {MODULE} in the container", True),
+        (HOST, driver_libraries(NEWER), MISMATCH, "Restart the machine", True),
+        (HOST, driver_libraries(OLDER), MISMATCH, "Restart the machine", True),
+        (DOCKER, driver_libraries(NEWER, mounted=True), MISMATCH, "Restart the host", True),
+        (DOCKER, driver_libraries(OLDER, mounted=True), MISMATCH, "Restart the container", False),
+        (DOCKER, driver_libraries(OLDER, mounted=None), MISMATCH, "Restart the container", False),
+        (DOCKER, driver_libraries(OLDER), BROKEN, "from the image", False),
+        (LXC, driver_libraries(OLDER), MISMATCH, f"exactly {MODULE} in the container", False),
+        (LXC, driver_libraries(NEWER), MISMATCH, f"exactly {MODULE} in the container", False),
+        (LXC, driver_libraries(NEWER, mounted=True), MISMATCH, f"exactly {MODULE} in the container", True),
     ],
 )
 def test_the_container_and_its_libraries_decide_whether_to_restart(
@@ -708,7 +729,7 @@ def test_the_container_and_its_libraries_decide_whether_to_restart(
     assert ("image" in finding.title) is (container is DOCKER and cause == BROKEN)
 
 
-def test_a_libcuda_that_was_held_back_is_installed_and_nothing_restarted(matrix: Matrix) -> None:
+def test_a_held_back_libcuda_is_installed_without_a_reboot(matrix: Matrix) -> None:
     used = (library("libcuda", OLDER), library("libnvidia-ml", MODULE))
     finding = finding_of(machine(HOST, 0, used), matrix)
     assert finding.cause.value == BROKEN
@@ -716,10 +737,10 @@ def test_a_libcuda_that_was_held_back_is_installed_and_nothing_restarted(matrix:
 
 
 @pytest.mark.parametrize("nvml", [0, int(Nvml.LIB_RM_VERSION_MISMATCH)])
-def test_a_second_driver_s_libraries_that_are_found_first_are_removed(matrix: Matrix, nvml: int) -> None:
+def test_libraries_of_a_second_driver_are_removed(matrix: Matrix, nvml: int) -> None:
     stray = library("libcuda", OLDER, STRAY)
     used = (stray, library("libnvidia-ml", MODULE) if nvml == 0 else library("libnvidia-ml", OLDER, STRAY))
-    right = both(MODULE) if nvml else (library("libcuda", MODULE),)
+    right = driver_libraries(MODULE) if nvml else (library("libcuda", MODULE),)
     finding = finding_of(machine(HOST, nvml, used, *right), matrix)
     assert finding.cause.value == BROKEN
     assert stray.path in finding.fix[0].text
@@ -728,24 +749,26 @@ def test_a_second_driver_s_libraries_that_are_found_first_are_removed(matrix: Ma
 
 
 @pytest.mark.parametrize(("release", "command"), [(OLDER, ("sudo", "ldconfig")), (NEWER, ("sudo", "reboot"))])
-def test_of_two_drivers_libraries_in_one_folder_the_older_ones_are_left_over(
+def test_older_libraries_in_the_same_directory_are_leftovers(
     matrix: Matrix, release: str, command: tuple[str, ...]
 ) -> None:
-    """Newer libraries need the restart, whatever other files exist."""
-    finding = finding_of(machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), both(release), *both(MODULE)), matrix)
+    """Newer libraries require a restart even if older files are left."""
+    finding = finding_of(
+        machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), driver_libraries(release), *driver_libraries(MODULE)), matrix
+    )
     assert finding.cause.value == MISMATCH
     assert [fix.command for fix in finding.fix] == [command]
 
 
-def test_with_two_libcudas_in_one_folder_the_link_is_repaired_and_none_installed(matrix: Matrix) -> None:
+def test_ldconfig_repairs_the_link_to_one_of_two_libcudas(matrix: Matrix) -> None:
     used = (library("libcuda", OLDER), library("libnvidia-ml", MODULE))
     finding = finding_of(machine(HOST, 0, used, library("libcuda", MODULE)), matrix)
     assert OLDER in finding.title
     assert [fix.command for fix in finding.fix] == [("sudo", "ldconfig")]
 
 
-def test_a_container_that_is_older_than_its_host_is_restarted_or_recreated(matrix: Matrix) -> None:
-    used = both(OLDER, mounted=True)
+def test_a_container_older_than_the_host_driver_is_recreated(matrix: Matrix) -> None:
+    used = driver_libraries(OLDER, mounted=True)
     finding = finding_of(machine(DOCKER, int(Nvml.LIB_RM_VERSION_MISMATCH), used), matrix)
     assert [word in fix.text for fix, word in zip(finding.fix, ("Restart", "CDI", "recreate"), strict=True)] == [
         True
@@ -763,7 +786,7 @@ def fix_texts(finding: Finding) -> str:
 @pytest.mark.parametrize(
     ("distribution", "place", "left"),
     [
-        ("ubuntu 22.04", PLACE, both(MODULE)),
+        ("ubuntu 22.04", PLACE, driver_libraries(MODULE)),
         (
             "fedora 42",
             "/usr/lib64",
@@ -775,7 +798,7 @@ def fix_texts(finding: Finding) -> str:
         ("ubuntu 22.04", PLACE, (library("libcuda", MODULE),)),
     ],
 )
-def test_after_an_update_a_restart_is_needed_whatever_other_files_exist(
+def test_newer_libraries_require_a_reboot_despite_leftover_files(
     matrix: Matrix, distribution: str, place: str, left: tuple[DriverLibrary, ...]
 ) -> None:
     used = (library("libcuda", NEWER, place), library("libnvidia-ml", NEWER, place))
@@ -790,7 +813,7 @@ def test_after_an_update_a_restart_is_needed_whatever_other_files_exist(
     "there",
     [
         (library("libcuda", MODULE),),  # and no NVML of the module's version
-        tuple(library(n, MODULE, "/usr/lib") for n in ("libcuda", "libnvidia-ml")),  # of 32 bits, for all one knows
+        tuple(library(n, MODULE, "/usr/lib") for n in ("libcuda", "libnvidia-ml")),  # possibly 32-bit
         tuple(
             DriverLibrary(
                 f"/usr/local/cuda-12.4/compat/{n}.so.{MODULE}", DriverVersion.parse(MODULE), LibraryOrigin.COMPAT
@@ -799,13 +822,15 @@ def test_after_an_update_a_restart_is_needed_whatever_other_files_exist(
         ),
     ],
 )
-def test_nothing_is_removed_whose_counterpart_is_not_there(matrix: Matrix, there: tuple[DriverLibrary, ...]) -> None:
-    finding = finding_of(machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), both(OLDER), *there), matrix)
+def test_libraries_without_a_matching_counterpart_are_not_removed(
+    matrix: Matrix, there: tuple[DriverLibrary, ...]
+) -> None:
+    finding = finding_of(machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), driver_libraries(OLDER), *there), matrix)
     assert "emove" not in fix_texts(finding)
     assert "from the loader" not in fix_texts(finding)
 
 
-def test_the_right_libraries_of_arch_lie_in_usr_lib(matrix: Matrix) -> None:
+def test_usr_lib_is_the_library_directory_on_arch(matrix: Matrix) -> None:
     used = tuple(library(n, OLDER, "/usr/lib64") for n in ("libcuda", "libnvidia-ml"))
     right = tuple(library(n, MODULE, "/usr/lib") for n in ("libcuda", "libnvidia-ml"))
     finding = finding_of(on("arch", machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), used, *right)), matrix)
@@ -813,16 +838,16 @@ def test_the_right_libraries_of_arch_lie_in_usr_lib(matrix: Matrix) -> None:
     assert {entry.path for entry in right} <= {entry.value for entry in finding.evidence}
 
 
-@pytest.mark.parametrize(("release", "known_there"), [(OLDER, True), (OLDER, False), (NEWER, True)])
-def test_a_libcuda_on_the_path_of_a_variable_is_removed_from_the_path(
+@pytest.mark.parametrize(("release", "has_module_version"), [(OLDER, True), (OLDER, False), (NEWER, True)])
+def test_a_libcuda_on_ld_library_path_is_removed_from_the_path(
     matrix: Matrix,
     release: str,
-    known_there: bool,  # noqa: FBT001 - a table
+    has_module_version: bool,  # noqa: FBT001 - a table
 ) -> None:
-    """NVML answers, so that it is of the module's version, and no restart would change that of libcuda."""
+    """NVML works, so it matches the module, and a restart would not change libcuda."""
     folder = "/home/someone/driver"
     snapshot = machine(HOST, 0, (library("libcuda", release, folder), library("libnvidia-ml", MODULE)))
-    right = (library("libcuda", MODULE),) if known_there else ()
+    right = (library("libcuda", MODULE),) if has_module_version else ()
     driver = snapshot.driver._replace(
         libraries=(library("libnvidia-ml", MODULE), *right),
         cuda_origin=known(LibraryOrigin.OTHER, "x"),
@@ -839,7 +864,7 @@ def test_a_libcuda_on_the_path_of_a_variable_is_removed_from_the_path(
     ("distribution", "command"),
     [("arch", None), ("ubuntu 22.04", ("sudo", "apt-get", "install", "libnvidia-compute-550"))],
 )
-def test_a_libcuda_that_was_held_back_is_named_with_its_release(
+def test_the_fix_for_a_held_back_libcuda_names_the_required_release(
     matrix: Matrix, distribution: str, command: tuple[str, ...] | None
 ) -> None:
     place = "/usr/lib" if distribution == "arch" else PLACE
@@ -849,7 +874,7 @@ def test_a_libcuda_that_was_held_back_is_named_with_its_release(
     assert f"exactly {MODULE}" in finding.fix[0].text
 
 
-def test_a_newer_libcuda_among_the_system_s_is_an_update_that_was_not_finished(matrix: Matrix) -> None:
+def test_a_newer_system_libcuda_is_an_unfinished_update(matrix: Matrix) -> None:
     used = (library("libcuda", NEWER), library("libnvidia-ml", MODULE))
     finding = finding_of(machine(HOST, 0, used, library("libcuda", MODULE)), matrix)
     assert "emove" not in fix_texts(finding)

@@ -24,24 +24,24 @@ def machine(*options: str) -> Snapshot:
 
 def packages(**names: str) -> Snapshot:
     snapshot = machine()
-    there = {**snapshot.target.packages, **{name.replace("_", "-"): release for name, release in names.items()}}
-    return snapshot._replace(target=snapshot.target._replace(packages=there))
+    installed = {**snapshot.target.packages, **{name.replace("_", "-"): release for name, release in names.items()}}
+    return snapshot._replace(target=snapshot.target._replace(packages=installed))
 
 
-def found(snapshot: Snapshot) -> dict[str, tuple[Cause, Severity]]:
+def causes_by_code(snapshot: Snapshot) -> dict[str, tuple[Cause, Severity]]:
     findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
     assert all(finding.evidence and finding.fix for finding in findings)
     return {finding.code: (finding.cause, finding.severity) for finding in findings}
 
 
 @pytest.mark.parametrize("name", ["cupy_xarray", "cupyx_tools", "cupy_cuda12x", "cupy_rocm_5_0", "cupyd", "fastrlock"])
-def test_what_is_built_on_cupy_is_no_lookalike(name: str) -> None:
-    assert "WHL514" not in found(packages(**{name: "1.0"}))
+def test_packages_built_on_cupy_are_not_lookalikes(name: str) -> None:
+    assert "WHL514" not in causes_by_code(packages(**{name: "1.0"}))
 
 
 @pytest.mark.parametrize("name", ["cupy_gpu", "cupy_cuda", "cupy_cuda14", "cupycuda12x", "cupy_cuda120", "cupy_nvidia"])
-def test_a_lookalike_is_reported(name: str) -> None:
-    assert found(packages(**{name: "1.0"}))["WHL514"] == (Cause.UNTRUSTED_PACKAGE_NAME, Severity.WARNING)
+def test_a_lookalike_package_name_is_reported(name: str) -> None:
+    assert causes_by_code(packages(**{name: "1.0"}))["WHL514"] == (Cause.UNTRUSTED_PACKAGE_NAME, Severity.WARNING)
 
 
 @pytest.mark.parametrize(
@@ -59,11 +59,11 @@ def test_a_lookalike_is_reported(name: str) -> None:
         ("cupy>=15", False),
     ],
 )
-def test_what_others_need_of_cupy(requirement: str, *, met: bool) -> None:
+def test_unmet_requirements_on_cupy_are_reported(requirement: str, *, met: bool) -> None:
     snapshot = machine()
-    need = CupyDependent("some-library", "1.0", requirement)
-    snapshot = snapshot._replace(target=snapshot.target._replace(needs_of_cupy=(need,)))
-    assert ("WHL515" not in found(snapshot)) == met
+    dependent = CupyDependent("some-library", "1.0", requirement)
+    snapshot = snapshot._replace(target=snapshot.target._replace(needs_of_cupy=(dependent,)))
+    assert ("WHL515" not in causes_by_code(snapshot)) == met
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def test_what_others_need_of_cupy(requirement: str, *, met: bool) -> None:
         ("3.9", "cupy-cuda11x; sys_platform ~= 'linux'", True),
     ],
 )
-def test_a_marker_is_of_the_target_and_not_of_this_interpreter(python: str, requirement: str, *, met: bool) -> None:
+def test_markers_are_evaluated_for_the_target_interpreter(python: str, requirement: str, *, met: bool) -> None:
     snapshot = machine(f"python={python}")
-    need = CupyDependent("some-library", "1.0", requirement)
-    snapshot = snapshot._replace(target=snapshot.target._replace(needs_of_cupy=(need,)))
-    assert ("WHL515" not in found(snapshot)) == met
+    dependent = CupyDependent("some-library", "1.0", requirement)
+    snapshot = snapshot._replace(target=snapshot.target._replace(needs_of_cupy=(dependent,)))
+    assert ("WHL515" not in causes_by_code(snapshot)) == met
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,11 @@ def test_a_marker_is_of_the_target_and_not_of_this_interpreter(python: str, requ
         ("cupy>=14", False),
     ],
 )
-def test_of_conda_s_cupy_the_release_alone_counts(requirement: str, *, met: bool) -> None:
+def test_only_the_release_of_a_conda_cupy_is_compared(requirement: str, *, met: bool) -> None:
     snapshot = assume(Snapshot(), [*MACHINE, "cupy=cupy==13.6.0"], MATRIX)
-    need = CupyDependent("cudf", "24.10.1", requirement)
+    dependent = CupyDependent("cudf", "24.10.1", requirement)
     by_conda = {"cupy": "13.6.0", "cupy-core": "13.6.0", "cuda-version": "12.6"}
-    target = snapshot.target._replace(needs_of_cupy=(need,), conda_packages=by_conda, kind=known("conda", "x"))
+    target = snapshot.target._replace(needs_of_cupy=(dependent,), conda_packages=by_conda, kind=known("conda", "x"))
     snapshot = snapshot._replace(target=target, assumed=())
     findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
     result = [finding for finding in findings if finding.code == "WHL515"]
@@ -120,8 +120,8 @@ def test_of_conda_s_cupy_the_release_alone_counts(requirement: str, *, met: bool
         ({"tensorflow": "2.20.0"}, False),
     ],
 )
-def test_a_framework_for_the_cpu_is_a_note(there: dict[str, str], *, expected: bool) -> None:
-    findings = found(packages(**there))
+def test_a_cpu_only_framework_is_a_note(there: dict[str, str], *, expected: bool) -> None:
+    findings = causes_by_code(packages(**there))
     assert (findings.get("WHL516") == (Cause.CPU_ONLY_FRAMEWORK, Severity.NOTE)) == expected
 
 
@@ -130,14 +130,14 @@ def with_target(**fields: object) -> Snapshot:
     return snapshot._replace(target=snapshot.target._replace(**fields))  # type: ignore[arg-type]  # readings of many kinds
 
 
-def test_the_kernel_cache() -> None:
+def test_faults_of_the_kernel_cache_are_reported() -> None:
     folder = known("/home/me/.cupy/kernel_cache", "x")
     fine = with_target(kernel_cache=folder, kernel_cache_owners=known(0, "x"))
-    assert {"CCH701", "CCH702"} & set(found(fine)) == set()
+    assert {"CCH701", "CCH702"} & set(causes_by_code(fine)) == set()
     fault = with_target(kernel_cache=folder, kernel_cache_fault=known("/home/me may not be written", "x"))
-    assert found(fault)["CCH701"] == (Cause.KERNEL_CACHE_UNWRITABLE, Severity.ERROR)
+    assert causes_by_code(fault)["CCH701"] == (Cause.KERNEL_CACHE_UNWRITABLE, Severity.ERROR)
     shared = with_target(kernel_cache=folder, kernel_cache_owners=known(2, "x"))
-    assert found(shared)["CCH702"] == (Cause.KERNEL_CACHE_RACE, Severity.WARNING)
+    assert causes_by_code(shared)["CCH702"] == (Cause.KERNEL_CACHE_RACE, Severity.WARNING)
 
 
 @pytest.mark.parametrize(
@@ -151,33 +151,33 @@ def test_the_kernel_cache() -> None:
         ("not checked", None),
     ],
 )
-def test_cupys_own_module(reason: str, cause: Cause | None) -> None:
+def test_the_cause_depends_on_why_the_cupy_module_fails_to_load(reason: str, cause: Cause | None) -> None:
     extension: Reading[str] = missing(reason)
-    result = found(with_target(extension=extension)).get("LIB607")
+    result = causes_by_code(with_target(extension=extension)).get("LIB607")
     assert (result and result[0]) == cause
 
 
-def test_cuda_path() -> None:
+def test_a_wrong_cuda_path_is_reported() -> None:
     kit = Toolkit("/usr/local/cuda-12.4", "CUDA_PATH", known(CudaVersion(12, 4), "version.json"), has_nvrtc=True)
     right = machine("env.CUDA_PATH=/usr/local/cuda-12.4")._replace(toolkits=(kit,))
-    assert "LIB608" not in found(right)
-    other = right._replace(toolkits=(kit._replace(toolkit=known(CudaVersion(13, 0), "version.json")),))
-    assert found(other)["LIB608"] == (Cause.CUDA_PATH_WRONG, Severity.WARNING)
-    default = other._replace(toolkits=(other.toolkits[0]._replace(found_via="/usr/local"),))
-    assert "LIB608" not in found(default), "CuPy does not use a toolkit that no variable names"
+    assert "LIB608" not in causes_by_code(right)
+    other_major = right._replace(toolkits=(kit._replace(toolkit=known(CudaVersion(13, 0), "version.json")),))
+    assert causes_by_code(other_major)["LIB608"] == (Cause.CUDA_PATH_WRONG, Severity.WARNING)
+    default = other_major._replace(toolkits=(other_major.toolkits[0]._replace(found_via="/usr/local"),))
+    assert "LIB608" not in causes_by_code(default), "CuPy ignores this toolkit unless a variable names it"
     nowhere = machine("env.CUDA_HOME=/opt/cuda")._replace(pointing_nowhere=("CUDA_HOME",))
-    assert found(nowhere)["LIB608"] == (Cause.CUDA_PATH_WRONG, Severity.WARNING)
+    assert causes_by_code(nowhere)["LIB608"] == (Cause.CUDA_PATH_WRONG, Severity.WARNING)
 
 
-def test_optional_libraries() -> None:
-    there = Library("cutensor", "libcutensor.so.2", "/x/libcutensor.so.2", optional=True)
+def test_a_requested_optional_library_must_be_installed() -> None:
+    cutensor = Library("cutensor", "libcutensor.so.2", "/x/libcutensor.so.2", optional=True)
     result = machine("env.CUPY_ACCELERATORS=cub,cutensor")
-    with_it = result._replace(target=result.target._replace(libraries=(there,)))
-    assert "LIB609" not in found(with_it)
-    without = result._replace(target=result.target._replace(libraries=(there._replace(path=None),)))
-    assert found(without)["LIB609"] == (Cause.OPTIONAL_LIBRARY_MISSING, Severity.WARNING)
-    unrequested = machine()._replace(target=machine().target._replace(libraries=(there._replace(path=None),)))
-    assert "LIB609" not in found(unrequested), "CuPy works without it"
+    with_library = result._replace(target=result.target._replace(libraries=(cutensor,)))
+    assert "LIB609" not in causes_by_code(with_library)
+    without_library = result._replace(target=result.target._replace(libraries=(cutensor._replace(path=None),)))
+    assert causes_by_code(without_library)["LIB609"] == (Cause.OPTIONAL_LIBRARY_MISSING, Severity.WARNING)
+    not_requested = machine()._replace(target=machine().target._replace(libraries=(cutensor._replace(path=None),)))
+    assert "LIB609" not in causes_by_code(not_requested), "CuPy works without it"
 
 
 @pytest.mark.parametrize(
@@ -192,35 +192,39 @@ def test_optional_libraries() -> None:
         (4, 1, {"SLURM_STEP_NUM_TASKS": "4", "CUDA_VISIBLE_DEVICES": "0"}, None),
     ],
 )
-def test_what_was_granted(granted: int | None, seen: int, variables: dict[str, str], cause: Cause | None) -> None:
+def test_a_grant_that_differs_from_the_visible_gpus_is_reported(
+    granted: int | None, seen: int, variables: dict[str, str], cause: Cause | None
+) -> None:
     gpus = known(granted, "SLURM_JOB_GPUS") if granted is not None else missing("not granted")
     snapshot = machine()._replace(
         grant=Grant(by=known("slurm", "SLURM_JOB_ID"), gpus=gpus),
         visible_count=known(seen, "libcuda"),
         environment=variables,
     )
-    result = found(snapshot).get("GPU212")
+    result = causes_by_code(snapshot).get("GPU212")
     assert (result and result[0]) == cause
 
 
 @pytest.mark.parametrize(
     ("suspends", "code", "expected"), [(3, 999, True), (0, 999, False), (None, 999, False), (3, 802, False)]
 )
-def test_only_an_unknown_error_after_a_sleep_is_the_sleeps(suspends: int | None, code: int, *, expected: bool) -> None:
+def test_only_an_unknown_error_after_a_suspend_is_blamed_on_it(
+    suspends: int | None, code: int, *, expected: bool
+) -> None:
     snapshot = machine()
     snapshot = snapshot._replace(
         host=snapshot.host._replace(suspends=known(suspends, "x") if suspends is not None else missing("x")),
         driver=snapshot.driver._replace(cuda_init=known(code, "libcuda"), nvml_init=known(0, "nvml")),
         gpu_count=known(1, "nvml"),
     )
-    assert ("DRV117" in found(snapshot)) == expected
+    assert ("DRV117" in causes_by_code(snapshot)) == expected
 
 
 @pytest.mark.parametrize(
     ("origin", "expected"),
     [(LibraryOrigin.SYSTEM, True), (LibraryOrigin.TEGRA, False), (LibraryOrigin.MOUNTED, False), (None, False)],
 )
-def test_a_tegra_board_with_another_libcuda(origin: LibraryOrigin | None, *, expected: bool) -> None:
+def test_a_libcuda_of_another_driver_on_tegra_is_reported(origin: LibraryOrigin | None, *, expected: bool) -> None:
     snapshot = machine("arch=aarch64")
     snapshot = snapshot._replace(
         host=snapshot.host._replace(tegra=known("R36 (release)", "/etc/nv_tegra_release")),
@@ -229,4 +233,4 @@ def test_a_tegra_board_with_another_libcuda(origin: LibraryOrigin | None, *, exp
             cuda_origin=known(origin, "its path") if origin else missing("none"),
         ),
     )
-    assert ("TEG901" in found(snapshot)) == expected
+    assert ("TEG901" in causes_by_code(snapshot)) == expected

@@ -1,4 +1,4 @@
-"""Commands for the user by machine; gpuenv itself runs none of them."""
+"""Commands that the user runs, by machine; gpuenv itself runs none of them."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def machine(distribution: str, device: str = H100, container: Container = Contai
 
 
 def primary(snapshot: Snapshot) -> Finding:
-    (found,) = [f for f in diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings if f.primary]
-    assert not any(fix.safe for fix in found.fix), "what is outside of the target is for a person"
-    return found
+    (finding,) = [f for f in diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings if f.primary]
+    assert not any(fix.safe for fix in finding.fix), "gpuenv changes nothing outside the target"
+    return finding
 
 
 def commands(fixes: tuple[Fix, ...]) -> list[str]:
@@ -68,28 +68,28 @@ def commands(fixes: tuple[Fix, ...]) -> list[str]:
         ("slackware 15.0", []),
     ],
 )
-def test_the_driver_by_distribution(distribution: str, expected: list[str]) -> None:
-    found = primary(machine(distribution))
-    assert found.cause == "no-driver"
-    assert commands(found.fix) == expected
+def test_the_driver_is_installed_with_the_package_manager(distribution: str, expected: list[str]) -> None:
+    finding = primary(machine(distribution))
+    assert finding.cause == "no-driver"
+    assert commands(finding.fix) == expected
 
 
 @pytest.mark.parametrize(
     ("distribution", "expected"),
     [("rocky 9.5", ["sudo dnf module install nvidia-driver:580-dkms"]), ("arch", []), ("sles 15.6", [])],
 )
-def test_the_open_modules_are_not_for_gpus_before_turing(distribution: str, expected: list[str]) -> None:
-    found = primary(machine(distribution, V100))
-    assert commands(found.fix) == expected
-    assert "branch 580" in found.fix[0].text
+def test_gpus_before_turing_do_not_get_the_open_modules(distribution: str, expected: list[str]) -> None:
+    finding = primary(machine(distribution, V100))
+    assert commands(finding.fix) == expected
+    assert "branch 580" in finding.fix[0].text
 
 
 @pytest.mark.parametrize(("system", "wsl"), [("linux", True), ("windows", False)])
-def test_the_driver_of_windows_is_installed_there(system: str, *, wsl: bool) -> None:
+def test_the_windows_driver_is_installed_in_windows(system: str, *, wsl: bool) -> None:
     host = Host(os=known(system, "uname"), wsl=known(wsl, "kernel"), container=known(Container.NONE, "marks"))
-    found = primary(Snapshot(host=host, sources=(Source("kernel", SourceState.ANSWERED), *ABSENT)))
-    assert "in Windows" in found.fix[0].text
-    assert commands(found.fix) == []
+    finding = primary(Snapshot(host=host, sources=(Source("kernel", SourceState.ANSWERED), *ABSENT)))
+    assert "in Windows" in finding.fix[0].text
+    assert commands(finding.fix) == []
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_the_driver_of_windows_is_installed_there(system: str, *, wsl: bool) -> 
         ("slackware 15.0", GTX_1050, "branch 580 or older"),
     ],
 )
-def test_the_last_driver_of_an_old_gpu_by_distribution(distribution: str, device: str, expected: str) -> None:
+def test_an_old_gpu_gets_the_last_branch_that_supports_it(distribution: str, device: str, expected: str) -> None:
     version = DriverVersion.parse("595.58.03")
     driver = Driver(
         version=known(version, "nvml"),
@@ -119,9 +119,9 @@ def test_the_last_driver_of_an_old_gpu_by_distribution(distribution: str, device
     snapshot = machine(distribution, device)._replace(
         driver=driver, sources=(Source("kernel", SourceState.ANSWERED), *FAILED)
     )
-    found = primary(snapshot)
-    assert found.cause == "gpu-removed-from-driver"
-    assert expected in " ".join([found.fix[0].text, *commands(found.fix)])
+    finding = primary(snapshot)
+    assert finding.cause == "gpu-removed-from-driver"
+    assert expected in " ".join([finding.fix[0].text, *commands(finding.fix)])
     assert driver_branch_fix(machine(distribution, container=Container.DOCKER), None, 580, "Do it") == Fix("Do it.")
 
 
@@ -135,14 +135,14 @@ def test_the_last_driver_of_an_old_gpu_by_distribution(distribution: str, device
         ("ubuntu 24.04", K80, "ubuntu-drivers install"),
     ],
 )
-def test_an_old_gpu_without_a_driver_gets_one_that_drives_it(distribution: str, device: str, expected: str) -> None:
-    found = primary(machine(distribution, device))
-    assert found.cause == "no-driver"
-    assert expected in " ".join([found.fix[0].text, *commands(found.fix)])
+def test_an_old_gpu_without_a_driver_gets_a_supported_branch(distribution: str, device: str, expected: str) -> None:
+    finding = primary(machine(distribution, device))
+    assert finding.cause == "no-driver"
+    assert expected in " ".join([finding.fix[0].text, *commands(finding.fix)])
 
 
-def outdated(**host: object) -> Snapshot:
-    """Kernel module and library are of two versions."""
+def mismatched(**host: object) -> Snapshot:
+    """A machine whose kernel module and library have different versions."""
     snapshot = machine("ubuntu 24.04")
     return snapshot._replace(
         host=snapshot.host._replace(**host),  # type: ignore[arg-type]  # readings of many kinds
@@ -159,11 +159,11 @@ def outdated(**host: object) -> Snapshot:
     ("host", "expected"),
     [({}, ["sudo reboot"]), ({"wsl": known(value=True, source="kernel")}, ["wsl.exe --shutdown"])],
 )
-def test_if_a_restart_is_the_fix_nothing_is_installed(host: dict[str, object], expected: list[str]) -> None:
-    found = primary(outdated(**host))
-    assert found.cause == "driver-library-version-mismatch"
-    assert commands(found.fix) == expected
-    assert "nothing needs to be installed" in found.fix[0].text
+def test_a_fix_by_restarting_installs_nothing(host: dict[str, object], expected: list[str]) -> None:
+    finding = primary(mismatched(**host))
+    assert finding.cause == "driver-library-version-mismatch"
+    assert commands(finding.fix) == expected
+    assert "nothing needs to be installed" in finding.fix[0].text
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,9 @@ def test_if_a_restart_is_the_fix_nothing_is_installed(host: dict[str, object], e
         ("opensuse-leap 15.6", GENERIC, "sudo zypper install kernel-default-devel", "sudo dkms autoinstall"),
     ],
 )
-def test_a_module_that_was_not_built(distribution: str, kernel: str, headers: str, build: str) -> None:
+def test_an_unbuilt_module_is_built_after_installing_the_headers(
+    distribution: str, kernel: str, headers: str, build: str
+) -> None:
     snapshot = machine(distribution)
     snapshot = snapshot._replace(host=snapshot.host._replace(kernel=known(kernel, "uname")))
     driver = Driver(
@@ -189,7 +191,7 @@ def test_a_module_that_was_not_built(distribution: str, kernel: str, headers: st
     assert any(command.startswith(build) for command in result)
 
 
-def test_a_container_is_restarted_and_the_host_gets_the_toolkit() -> None:
+def test_a_container_is_recreated_and_the_host_gets_the_toolkit() -> None:
     docker = commands(primary(machine("debian 12", container=Container.DOCKER)).fix)
     assert docker[0].startswith("docker run --gpus all")
     assert "sudo nvidia-ctk runtime configure --runtime=docker" in docker
@@ -207,7 +209,7 @@ def test_a_container_is_restarted_and_the_host_gets_the_toolkit() -> None:
         ("centos 7", None),
     ],
 )
-def test_an_older_branch_is_a_stream_where_the_driver_is_a_module_of_dnf(
+def test_an_older_branch_is_a_dnf_module_stream_on_rhel_8_and_9(
     distribution: str, command: tuple[str, ...] | None
 ) -> None:
     snapshot = Snapshot(host=Host(distribution=known(distribution, "os-release")))
@@ -226,7 +228,7 @@ def test_an_older_branch_is_a_stream_where_the_driver_is_a_module_of_dnf(
         *(("Linux From Scratch", None), ("nixos 24.05", None), ("", None)),
     ],
 )
-def test_a_distribution_is_known_by_its_id_and_by_its_display_name(name: str, kind: str | None) -> None:
+def test_a_distribution_is_recognized_by_its_id_or_display_name(name: str, kind: str | None) -> None:
     assert family(Snapshot(host=Host(distribution=known(name, "paste")))) == kind
 
 
@@ -238,10 +240,10 @@ def test_a_distribution_is_known_by_its_id_and_by_its_display_name(name: str, ki
         *(("arch", ""), ("Arch Linux", ""), ("", "")),
     ],
 )
-def test_the_release_number_is_found_in_either_name(name: str, release: str) -> None:
+def test_the_release_number_is_read_from_the_id_or_display_name(name: str, release: str) -> None:
     assert release_of(Snapshot(host=Host(distribution=known(name, "paste")))) == release
 
 
-def test_the_headers_of_amazon_s_newer_kernels_are_known_by_either_name() -> None:
+def test_the_headers_of_amazon_linux_do_not_depend_on_the_name_form() -> None:
     kernel = "6.12.20-23.97.amzn2023.x86_64"
     assert headers_package("rhel", "Amazon Linux 2023.8", kernel) == headers_package("rhel", "amzn 2023", kernel)

@@ -30,7 +30,7 @@ from gpuenv.model.snapshot import (
 from tests.doctor.kernel_hosts import findings, log, working
 
 GIB = 1 << 30
-EMPTY = Gpu(
+IDLE = Gpu(
     index=known(0, "nvml"),
     ordinal=known(0, "libcuda"),
     name=known("NVIDIA H100 80GB HBM3", "nvml"),
@@ -39,20 +39,20 @@ EMPTY = Gpu(
     compute_mode=known(ComputeMode.DEFAULT, "nvml"),
     processes=known(0, "nvml"),
 )
-SECOND = EMPTY._replace(index=known(1, "nvml"), ordinal=known(1, "libcuda"))
-HELD = EMPTY._replace(
+SECOND = IDLE._replace(index=known(1, "nvml"), ordinal=known(1, "libcuda"))
+EXCLUSIVE = IDLE._replace(
     compute_mode=known(ComputeMode.EXCLUSIVE_PROCESS, "nvml"),
     processes=known(1, "nvml"),
     users=(GpuUser(4711, "python3", 9 * GIB),),
 )
 
 
-def found(matrix: Matrix, function: CheckFunction, snapshot: Snapshot) -> list[Symptom]:
+def run_check(matrix: Matrix, function: CheckFunction, snapshot: Snapshot) -> list[Symptom]:
     facts = CheckContext(snapshot, needs_of(snapshot, matrix), matrix, resolve(snapshot, matrix))
     return [symptom for symptom in function(facts) if isinstance(symptom, Symptom)]
 
 
-EVERY = (
+CHECKS = (
     checks.compute_mode,
     checks.memory_errors,
     checks.nvlink_down,
@@ -61,18 +61,18 @@ EVERY = (
 )
 
 
-@pytest.mark.parametrize("function", EVERY)
-def test_a_healthy_gpu_and_an_unknown_one_are_no_findings(matrix: Matrix, function: CheckFunction) -> None:
-    assert found(matrix, function, Snapshot(gpus=(EMPTY, SECOND))) == []
-    assert found(matrix, function, Snapshot(gpus=(Gpu(),))) == []
-    assert found(matrix, function, Snapshot()) == []
+@pytest.mark.parametrize("function", CHECKS)
+def test_healthy_and_unknown_gpus_have_no_findings(matrix: Matrix, function: CheckFunction) -> None:
+    assert run_check(matrix, function, Snapshot(gpus=(IDLE, SECOND))) == []
+    assert run_check(matrix, function, Snapshot(gpus=(Gpu(),))) == []
+    assert run_check(matrix, function, Snapshot()) == []
 
 
-def test_a_gpu_that_another_process_holds_is_an_error_and_with_an_open_one_a_warning(matrix: Matrix) -> None:
-    (alone,) = found(matrix, checks.compute_mode, Snapshot(gpus=(HELD,)))
+def test_an_exclusive_gpu_in_use_is_an_error_unless_another_gpu_is_free(matrix: Matrix) -> None:
+    (alone,) = run_check(matrix, checks.compute_mode, Snapshot(gpus=(EXCLUSIVE,)))
     assert alone.severity is Severity.ERROR
     assert any("4711 (python3), 9216 MiB" in entry.value for entry in alone.evidence)
-    (others,) = found(matrix, checks.compute_mode, Snapshot(gpus=(HELD, SECOND)))
+    (others,) = run_check(matrix, checks.compute_mode, Snapshot(gpus=(EXCLUSIVE, SECOND)))
     assert others.severity is Severity.WARNING
     assert "CUDA_VISIBLE_DEVICES=1" in others.fix[0].text
 
@@ -86,21 +86,22 @@ def test_a_gpu_that_another_process_holds_is_an_error_and_with_an_open_one_a_war
         ("python3", {"CUDA_MPS_PIPE_DIRECTORY": "/run/mps"}, True),
     ],
 )
-def test_the_server_of_mps_lets_others_in(
+def test_a_gpu_held_by_the_mps_server_is_not_an_error(
     matrix: Matrix,
     name: str | None,
     variables: dict[str, str],
     closed: bool,  # noqa: FBT001 - a column
 ) -> None:
-    gpu = HELD._replace(users=(GpuUser(4711, name, None),))
+    gpu = EXCLUSIVE._replace(users=(GpuUser(4711, name, None),))
     snapshot = Snapshot(gpus=(gpu,), environment=variables)
-    assert bool(found(matrix, checks.compute_mode, snapshot)) is closed
+    assert bool(run_check(matrix, checks.compute_mode, snapshot)) is closed
 
 
 def test_a_gpu_that_is_invisible_to_this_process_is_ignored(matrix: Matrix) -> None:
-    hidden = HELD._replace(ordinal=Gpu().ordinal)
+    hidden = EXCLUSIVE._replace(ordinal=Gpu().ordinal)
     assert (
-        found(matrix, checks.compute_mode, Snapshot(gpus=(hidden, SECOND._replace(ordinal=known(0, "libcuda"))))) == []
+        run_check(matrix, checks.compute_mode, Snapshot(gpus=(hidden, SECOND._replace(ordinal=known(0, "libcuda")))))
+        == []
     )
 
 
@@ -115,10 +116,8 @@ def test_a_gpu_that_is_invisible_to_this_process_is_ignored(matrix: Matrix) -> N
         (GpuHealth(rows_uncorrected=known(2, "nvml"), pages_retired=known(5, "nvml")), None),
     ],
 )
-def test_memory_errors_that_need_a_reset_are_warnings_and_permanent_ones_errors(
-    matrix: Matrix, health: GpuHealth, severity: Severity | None
-) -> None:
-    symptoms = found(matrix, checks.memory_errors, Snapshot(gpus=(EMPTY._replace(health=health),)))
+def test_only_permanent_memory_errors_are_errors(matrix: Matrix, health: GpuHealth, severity: Severity | None) -> None:
+    symptoms = run_check(matrix, checks.memory_errors, Snapshot(gpus=(IDLE._replace(health=health),)))
     assert [symptom.severity for symptom in symptoms] == ([] if severity is None else [severity])
 
 
@@ -126,30 +125,30 @@ def test_memory_errors_that_need_a_reset_are_warnings_and_permanent_ones_errors(
     ("registration", "up", "findings"),
     [("completed", 17, 1), ("completed", 18, 0), ("completed", 0, 0), ("not-supported", 12, 0), (None, 12, 0)],
 )
-def test_a_link_is_missed_only_where_every_link_leads_to_a_switch(
+def test_an_inactive_link_counts_only_with_a_registered_fabric(
     matrix: Matrix, registration: str | None, up: int, findings: int
 ) -> None:
     links = tuple(NvLink(number, active=number < up) for number in range(18))
     fabric = Fabric(known(registration, "nvml")) if registration else Fabric()
-    gpu = EMPTY._replace(nvlinks=links, fabric=fabric)
-    assert len(found(matrix, checks.nvlink_down, Snapshot(gpus=(gpu,)))) == findings
+    gpu = IDLE._replace(nvlinks=links, fabric=fabric)
+    assert len(run_check(matrix, checks.nvlink_down, Snapshot(gpus=(gpu,)))) == findings
 
 
 @pytest.mark.parametrize(("up", "of"), [(3, 4), (1, 2)])
-def test_a_single_bridge_carries_all_links(matrix: Matrix, up: int, of: int) -> None:
-    gpu = EMPTY._replace(nvlinks=tuple(NvLink(number, active=number < up) for number in range(of)))
-    (symptom,) = found(matrix, checks.nvlink_down, Snapshot(gpus=(gpu,)))
+def test_a_bridge_with_some_inactive_links_is_a_warning(matrix: Matrix, up: int, of: int) -> None:
+    gpu = IDLE._replace(nvlinks=tuple(NvLink(number, active=number < up) for number in range(of)))
+    (symptom,) = run_check(matrix, checks.nvlink_down, Snapshot(gpus=(gpu,)))
     assert symptom.severity is Severity.WARNING
-    without = EMPTY._replace(nvlinks=tuple(NvLink(number, active=False) for number in range(of)))
-    assert found(matrix, checks.nvlink_down, Snapshot(gpus=(without,))) == []
+    all_inactive = IDLE._replace(nvlinks=tuple(NvLink(number, active=False) for number in range(of)))
+    assert run_check(matrix, checks.nvlink_down, Snapshot(gpus=(all_inactive,))) == []
 
 
-def test_a_gpu_with_fewer_links_up_than_its_twin_has_lost_one(matrix: Matrix) -> None:
+def test_a_gpu_with_fewer_active_links_than_its_peer_is_reported(matrix: Matrix) -> None:
     def linked(up: int) -> Gpu:
-        return EMPTY._replace(nvlinks=tuple(NvLink(number, active=number < up) for number in range(18)))
+        return IDLE._replace(nvlinks=tuple(NvLink(number, active=number < up) for number in range(18)))
 
-    assert found(matrix, checks.nvlink_down, Snapshot(gpus=(linked(12), linked(12)))) == []
-    (symptom,) = found(matrix, checks.nvlink_down, Snapshot(gpus=(linked(12), linked(11))))
+    assert run_check(matrix, checks.nvlink_down, Snapshot(gpus=(linked(12), linked(12)))) == []
+    (symptom,) = run_check(matrix, checks.nvlink_down, Snapshot(gpus=(linked(12), linked(11))))
     assert "7 of 18" in symptom.title
 
 
@@ -163,48 +162,48 @@ def test_a_gpu_with_fewer_links_up_than_its_twin_has_lost_one(matrix: Matrix) ->
         ((), 0),
     ],
 )
-def test_only_heat_and_lack_of_power_throttle_a_gpu(matrix: Matrix, reasons: tuple[str, ...], findings: int) -> None:
-    gpu = EMPTY._replace(health=GpuHealth(throttle_reasons=known(reasons, "nvml")))
-    assert len(found(matrix, checks.clock_throttled, Snapshot(gpus=(gpu,)))) == findings
+def test_only_heat_and_power_brake_count_as_throttling(matrix: Matrix, reasons: tuple[str, ...], findings: int) -> None:
+    gpu = IDLE._replace(health=GpuHealth(throttle_reasons=known(reasons, "nvml")))
+    assert len(run_check(matrix, checks.clock_throttled, Snapshot(gpus=(gpu,)))) == findings
 
 
 @pytest.mark.parametrize(
-    ("reason", "words"), [("software-thermal", "Cool it"), ("hardware-power-brake", "power cable")]
+    ("reason", "fix_text"), [("software-thermal", "Cool it"), ("hardware-power-brake", "power cable")]
 )
-def test_what_holds_it_down_is_what_is_seen_to(matrix: Matrix, reason: str, words: str) -> None:
-    gpu = EMPTY._replace(health=GpuHealth(throttle_reasons=known((reason,), "nvml")))
-    (symptom,) = found(matrix, checks.clock_throttled, Snapshot(gpus=(gpu,)))
-    assert words in symptom.fix[1].text
+def test_the_fix_depends_on_the_throttle_reason(matrix: Matrix, reason: str, fix_text: str) -> None:
+    gpu = IDLE._replace(health=GpuHealth(throttle_reasons=known((reason,), "nvml")))
+    (symptom,) = run_check(matrix, checks.clock_throttled, Snapshot(gpus=(gpu,)))
+    assert fix_text in symptom.fix[1].text
 
 
-def test_a_full_first_gpu_is_a_warning_that_names_the_freest(matrix: Matrix) -> None:
-    full = EMPTY._replace(memory_free=known(GIB, "nvml"))
-    (symptom,) = found(matrix, checks.memory_full, Snapshot(gpus=(full, SECOND)))
+def test_a_full_first_gpu_is_a_warning_that_names_a_free_gpu(matrix: Matrix) -> None:
+    full = IDLE._replace(memory_free=known(GIB, "nvml"))
+    (symptom,) = run_check(matrix, checks.memory_full, Snapshot(gpus=(full, SECOND)))
     assert symptom.severity is Severity.WARNING
     assert "CUDA_VISIBLE_DEVICES=1" in symptom.fix[1].text
-    other = SECOND._replace(memory_free=known(GIB, "nvml"))
-    assert found(matrix, checks.memory_full, Snapshot(gpus=(EMPTY, other))) == []
+    full_second = SECOND._replace(memory_free=known(GIB, "nvml"))
+    assert run_check(matrix, checks.memory_full, Snapshot(gpus=(IDLE, full_second))) == []
 
 
-def test_another_gpu_is_named_in_the_order_of_the_bus_which_is_not_cuda_s_own(matrix: Matrix) -> None:
-    slower = EMPTY._replace(ordinal=known(1, "libcuda"))
-    fastest = EMPTY._replace(index=known(1, "nvml"), ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
-    (full,) = found(matrix, checks.memory_full, Snapshot(gpus=(slower, fastest)))
+def test_a_suggested_gpu_is_numbered_in_pci_bus_order(matrix: Matrix) -> None:
+    slower = IDLE._replace(ordinal=known(1, "libcuda"))
+    fastest = IDLE._replace(index=known(1, "nvml"), ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
+    (full,) = run_check(matrix, checks.memory_full, Snapshot(gpus=(slower, fastest)))
     assert full.fix[1].text.endswith(": CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0.")
-    (held,) = found(matrix, checks.compute_mode, Snapshot(gpus=(HELD, SECOND)))
+    (held,) = run_check(matrix, checks.compute_mode, Snapshot(gpus=(EXCLUSIVE, SECOND)))
     assert held.fix[0].text.endswith(": CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=1.")
 
 
-def test_what_this_process_may_not_open_has_no_number(matrix: Matrix) -> None:
-    closed = EMPTY._replace(ordinal=missing("x"), hidden_by=known("control group", "x"))
+def test_an_inaccessible_gpu_has_no_cuda_ordinal(matrix: Matrix) -> None:
+    inaccessible = IDLE._replace(ordinal=missing("x"), hidden_by=known("control group", "x"))
     full = SECOND._replace(ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
-    free = EMPTY._replace(index=known(2, "nvml"), ordinal=known(1, "libcuda"))
-    (symptom,) = found(matrix, checks.memory_full, Snapshot(gpus=(closed, full, free)))
+    free = IDLE._replace(index=known(2, "nvml"), ordinal=known(1, "libcuda"))
+    (symptom,) = run_check(matrix, checks.memory_full, Snapshot(gpus=(inaccessible, full, free)))
     assert symptom.fix[1].text.endswith("CUDA_VISIBLE_DEVICES=1.")
 
 
 @pytest.mark.parametrize("xid", sorted(HARDWARE_XIDS))
-def test_a_hardware_event_of_a_gpu_that_works_is_a_warning(matrix: Matrix, xid: int) -> None:
+def test_a_hardware_event_of_a_working_gpu_is_a_warning(matrix: Matrix, xid: int) -> None:
     (finding,) = findings(working()._replace(kernel_log=log("NVRM: Xid", xid=xid)), matrix)
     assert (finding.code, finding.cause, finding.severity) == ("GPU209", Cause.GPU_HARDWARE_FAULT, Severity.WARNING)
     assert f"Xid {xid} (" in finding.title
@@ -222,7 +221,7 @@ def test_a_hardware_event_of_a_gpu_that_works_is_a_warning(matrix: Matrix, xid: 
     ids=["one", "two", "unknown", "all of eight"],
 )
 def test_a_reset_names_the_gpus_of_the_events(matrix: Matrix, places: list[str | None], reset: list[str]) -> None:
-    """Without -i, nvidia-smi resets all GPUs: its manual, --gpu-reset."""
+    """Without -i, nvidia-smi resets all GPUs (its manual, --gpu-reset)."""
     result = known(tuple(KernelMessage("NVRM: Xid", 79, place) for place in places), "/dev/kmsg")
     (finding,) = findings(working()._replace(kernel_log=result), matrix)
     commands = [fix.command for fix in finding.fix if fix.command and "--gpu-reset" in fix.command]
@@ -231,11 +230,11 @@ def test_a_reset_names_the_gpus_of_the_events(matrix: Matrix, places: list[str |
 
 
 @pytest.mark.parametrize("xid", [8, 13, 31, 32, 43, 44, 45, 46, 63, 69, 92, 94, 109, 119, 120, 154, None])
-def test_an_event_that_an_application_may_cause_is_no_fault(matrix: Matrix, xid: int | None) -> None:
+def test_an_xid_that_an_application_can_cause_is_not_a_fault(matrix: Matrix, xid: int | None) -> None:
     assert findings(working()._replace(kernel_log=log("NVRM: Xid", xid=xid)), matrix) == []
 
 
-def test_a_hardware_event_is_the_cause_where_cuda_does_not_start(matrix: Matrix) -> None:
+def test_a_hardware_event_is_the_cause_if_cuda_does_not_start(matrix: Matrix) -> None:
     (finding,) = findings(working(cuda=999)._replace(kernel_log=log("NVRM: Xid", xid=79)), matrix)
     assert (finding.code, finding.severity, finding.primary) == ("GPU209", Severity.ERROR, True)
 
@@ -248,8 +247,8 @@ def test_another_gpu_of_the_host_does_not_concern_a_container(matrix: Matrix) ->
 
 def test_a_lost_gpu_is_reported_once_with_its_event(matrix: Matrix) -> None:
     snapshot = working(cuda=101)._replace(kernel_log=log("NVRM: Xid (PCI:0000:01:00): 79", xid=79))
-    lost = snapshot._replace(gpus=(snapshot.gpus[0]._replace(fault=known(int(Nvml.GPU_IS_LOST), "nvml")),))
-    (finding,) = findings(lost, matrix)
+    with_lost_gpu = snapshot._replace(gpus=(snapshot.gpus[0]._replace(fault=known(int(Nvml.GPU_IS_LOST), "nvml")),))
+    (finding,) = findings(with_lost_gpu, matrix)
     assert finding.code == "GPU203"
     assert "NVRM: Xid (PCI:0000:01:00): 79" in {entry.value for entry in finding.evidence}
 
@@ -262,25 +261,25 @@ def test_a_lost_gpu_is_reported_once_with_its_event(matrix: Matrix) -> None:
     ],
 )
 def test_the_gpu_that_fell_off_the_bus_is_named(matrix: Matrix, lost: list[int], title: str) -> None:
-    one = working().gpus[0]
+    gpu = working().gpus[0]
     gpus = tuple(
-        one._replace(index=known(n, "nvml"), pci=known(f"00000000:{n + 1:02X}:00.0", "nvml")) for n in range(4)
+        gpu._replace(index=known(n, "nvml"), pci=known(f"00000000:{n + 1:02X}:00.0", "nvml")) for n in range(4)
     )
-    gone = known(int(Nvml.GPU_IS_LOST), "nvml")
-    seen = tuple(gpu._replace(fault=gone) if place in lost else gpu for place, gpu in enumerate(gpus))
+    fault = known(int(Nvml.GPU_IS_LOST), "nvml")
+    seen = tuple(gpu._replace(fault=fault) if place in lost else gpu for place, gpu in enumerate(gpus))
     (finding,) = findings(working(cuda=101)._replace(gpus=seen, gpu_count=known(4, "nvml")), matrix)
     assert (finding.code, finding.title) == ("GPU203", title)
     places = [entry.fact for entry in finding.evidence if entry.value == str(int(Nvml.GPU_IS_LOST))]
     assert places == [f"NVML's return code for GPU {place} at 0000:{place + 1:02x}:00.0" for place in lost]
 
 
-def test_a_log_that_cannot_be_read_is_not_called_clean(matrix: Matrix) -> None:
+def test_an_unreadable_kernel_log_leaves_the_check_unknown(matrix: Matrix) -> None:
     snapshot = working()._replace(kernel_log=Reading(reason="/dev/kmsg: Operation not permitted"))
     runs = {run.code: run for run in diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).checks}
     assert runs["GPU209"].reason == "unknown: /dev/kmsg: Operation not permitted"
 
 
-def test_a_hanging_driver_is_reported_with_the_event_behind_it(matrix: Matrix) -> None:
+def test_a_hanging_driver_is_reported_with_its_hardware_event(matrix: Matrix) -> None:
     snapshot = working()._replace(kernel_log=log("NVRM: Xid (PCI:0000:01:00): 79", xid=79))
     hung = snapshot._replace(sources=(*snapshot.sources[:2], Source("libcuda", SourceState.TIMED_OUT)))
     (finding,) = findings(hung, matrix)

@@ -1,4 +1,4 @@
-"""Systems without a package manager: images onto which packages are layered, and configurations."""
+"""Systems that a package manager does not change in place: ostree images, NixOS, transactional systems."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def test_packages_are_layered_onto_an_image(matrix: Matrix) -> None:
         (Fix("x"), None),
     ],
 )
-def test_what_changes_the_root_in_place_is_no_command_there(fix: Fix, layered: tuple[str, ...] | None) -> None:
-    assert [found.command for found in adapt_for_ostree([fix], "ostree")] == [layered]
+def test_commands_that_modify_the_root_are_dropped_on_ostree(fix: Fix, layered: tuple[str, ...] | None) -> None:
+    assert [adapted.command for adapted in adapt_for_ostree([fix], "ostree")] == [layered]
     assert adapt_for_ostree([fix], None) == (fix,)
 
 
 @pytest.mark.parametrize(
-    ("device", "has", "has_not"),
+    ("device", "included", "excluded"),
     [
         (ADA, ("videoDrivers", "open = true"), ("legacy_",)),
         (PASCAL, ("videoDrivers", "open = false", "legacy_580"), ()),
@@ -73,16 +73,18 @@ def test_what_changes_the_root_in_place_is_no_command_there(fix: Fix, layered: t
     ],
 )
 def test_nixos_is_fixed_by_its_configuration(
-    matrix: Matrix, device: str, has: tuple[str, ...], has_not: tuple[str, ...]
+    matrix: Matrix, device: str, included: tuple[str, ...], excluded: tuple[str, ...]
 ) -> None:
     (finding,) = findings(without_driver("nixos 25.11", device), matrix)
-    assert all(words in fix_texts(finding) for words in has)
-    assert not any(words in fix_texts(finding) for words in has_not)
+    assert all(words in fix_texts(finding) for words in included)
+    assert not any(words in fix_texts(finding) for words in excluded)
 
 
 @pytest.mark.parametrize(("device", "ending"), [(ADA, "-nvidia-open."), (PASCAL, "-nvidia."), (UNKNOWN, "-nvidia for")])
 @pytest.mark.parametrize("name", ["bazzite 43", "bluefin 43", "aurora 43"])
-def test_an_image_is_changed_for_another(matrix: Matrix, name: str, device: str, ending: str) -> None:
+def test_universal_blue_images_are_rebased_to_an_nvidia_image(
+    matrix: Matrix, name: str, device: str, ending: str
+) -> None:
     snapshot = without_driver(name, device, image="ostree")
     (finding,) = findings(snapshot._replace(), matrix)
     assert ending in fix_texts(finding)
@@ -90,14 +92,14 @@ def test_an_image_is_changed_for_another(matrix: Matrix, name: str, device: str,
 
 
 @pytest.mark.parametrize("name", ["opensuse-microos 20261110", "sl-micro 6.1"])
-def test_what_is_changed_by_transactions_gets_no_module_that_is_built_there(matrix: Matrix, name: str) -> None:
+def test_transactional_systems_get_no_zypper_command(matrix: Matrix, name: str) -> None:
     (finding,) = findings(without_driver(name, ADA), matrix)
     assert "transactional-update" in fix_texts(finding)
     assert not any(fix.command and "zypper" in fix.command for fix in finding.fix)
 
 
 @pytest.mark.parametrize(("wants_open", "value"), [(True, "true"), (False, "false")])
-def test_the_kind_of_the_modules_is_a_line_of_nixos(wants_open: bool, value: str) -> None:  # noqa: FBT001 - a table
+def test_nixos_selects_the_kind_of_modules_by_an_option(wants_open: bool, value: str) -> None:  # noqa: FBT001 - a table
     fix = other_kernel_modules_fix(without_driver("nixos 25.05", ADA), wants_open=wants_open)
     assert f"hardware.nvidia.open = {value};" in fix.text
     assert (
@@ -108,7 +110,7 @@ def test_the_kind_of_the_modules_is_a_line_of_nixos(wants_open: bool, value: str
 
 def held_by_nouveau(snapshot: Snapshot, *, blocked: bool = False) -> Snapshot:
     """The driver is installed, and nouveau has the GPU."""
-    there = tuple(Source(name, SourceState.FAILED) for name in ("nvml", "libcuda"))
+    failed = tuple(Source(name, SourceState.FAILED) for name in ("nvml", "libcuda"))
     blocks = ("/etc/modprobe.d/x.conf: blacklist nvidia",)
     return snapshot._replace(
         driver=Driver(
@@ -116,12 +118,12 @@ def held_by_nouveau(snapshot: Snapshot, *, blocked: bool = False) -> Snapshot:
             module_blocks=known(blocks, "modprobe.d") if blocked else Reading(),
         ),
         pci_gpus=tuple(gpu._replace(kernel_driver="nouveau") for gpu in snapshot.pci_gpus or ()),
-        sources=(Source("kernel", SourceState.ANSWERED), *there),
+        sources=(Source("kernel", SourceState.ANSWERED), *failed),
     )
 
 
 @pytest.mark.parametrize("blocked", [False, True])
-def test_nouveau_is_kept_out_by_nixos_configuration(matrix: Matrix, *, blocked: bool) -> None:
+def test_nixos_excludes_nouveau_in_its_configuration(matrix: Matrix, *, blocked: bool) -> None:
     (finding,) = findings(held_by_nouveau(without_driver("nixos 25.05", ADA), blocked=blocked), matrix)
     assert "configuration.nix" in fix_texts(finding)
     assert "modprobe.d" not in fix_texts(finding)
@@ -129,7 +131,7 @@ def test_nouveau_is_kept_out_by_nixos_configuration(matrix: Matrix, *, blocked: 
 
 
 @pytest.mark.parametrize("blocked", [False, True])
-def test_nouveau_is_kept_out_of_an_image_by_the_kernel_s_parameters(matrix: Matrix, *, blocked: bool) -> None:
+def test_ostree_excludes_nouveau_with_kernel_arguments(matrix: Matrix, *, blocked: bool) -> None:
     (finding,) = findings(held_by_nouveau(without_driver("fedora 43", ADA, image="ostree"), blocked=blocked), matrix)
     assert "rpm-ostree kargs" in fix_texts(finding)
     assert "blacklist nouveau" not in fix_texts(finding)
@@ -138,7 +140,7 @@ def test_nouveau_is_kept_out_of_an_image_by_the_kernel_s_parameters(matrix: Matr
     assert "blacklist nouveau" in fix_texts(plain)
 
 
-def test_an_older_branch_that_is_layered_needs_the_parameters_too(matrix: Matrix) -> None:
+def test_a_layered_older_branch_needs_kernel_arguments(matrix: Matrix) -> None:
     (finding,) = findings(without_driver("fedora 41", PASCAL, image="ostree"), matrix)
     assert "rpm-ostree install akmod-nvidia-580xx" in fix_texts(finding)
     assert "rpm-ostree kargs" in fix_texts(finding)

@@ -1,4 +1,4 @@
-"""The CUDA libraries that CuPy loads: missing, refused, unloadable, of another major; and their headers."""
+"""The CUDA libraries that CuPy loads (missing, conflicting, unloadable, of another major) and their headers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuenv.model.finding import Severity
 from gpuenv.model.reading import Reading, known, missing
 from gpuenv.model.snapshot import FileState, Library, Module, Snapshot, Source, SourceState, Target, Toolkit
 from gpuenv.model.versions import CudaVersion
-from tests.doctor.installed_target import CUPY, LIBRARIES, SITE, changed, faulty, found, healthy
+from tests.doctor.installed_target import CUPY, LIBRARIES, SITE, findings_by_code, healthy, with_file_fault, with_target
 from tests.doctor.kernel_hosts import findings
 from tests.doctor.module_hosts import BUILT, host_without_module
 
@@ -22,28 +22,28 @@ __all__ = ["healthy"]
 
 def test_optional_libraries_may_be_missing(matrix: Matrix, healthy: Snapshot) -> None:
     nccl = Library("nccl", "libnccl.so.2", optional=True, error="not there")
-    assert found(matrix, changed(healthy, libraries=(*LIBRARIES, nccl))) == {}
+    assert findings_by_code(matrix, with_target(healthy, libraries=(*LIBRARIES, nccl))) == {}
 
 
-def test_a_build_of_unknown_cuda_has_no_major(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_build_with_an_unknown_cuda_major_is_missing_libraries(matrix: Matrix, healthy: Snapshot) -> None:
     built = healthy.target.cupy[0]._replace(distribution="cupy")
     packages = {name: release for name, release in healthy.target.packages.items() if not name.startswith("cupy")}
     libraries = tuple(entry._replace(path=None) for entry in LIBRARIES)
     kit = Toolkit("/usr/local/cuda", "/usr/local", known(CudaVersion(12, 4), "version.json"), has_nvrtc=True)
-    snapshot = changed(healthy, cupy=(built,), packages={**packages, "cupy": built.release}, libraries=libraries)
-    finding = found(matrix, snapshot._replace(toolkits=(kit,)))["LIB601"]
-    assert finding.cause is Cause.CUDA_LIBRARY_MISSING, "whether that toolkit is of another major is unknown"
+    snapshot = with_target(healthy, cupy=(built,), packages={**packages, "cupy": built.release}, libraries=libraries)
+    finding = findings_by_code(matrix, snapshot._replace(toolkits=(kit,)))["LIB601"]
+    assert finding.cause is Cause.CUDA_LIBRARY_MISSING, "the CUDA major of the build is unknown"
     assert "None" not in " ".join([finding.title, *(fix.text for fix in finding.fix)])
 
 
 @pytest.mark.parametrize(
     ("soname", "path"), [("libnvrtc-builtins.so.12.9", None), ("libnvrtc-builtins.so.12.4", "/usr/lib/x")]
 )
-def test_nvrtc_without_its_own_builtins_is_an_error(
+def test_nvrtc_without_matching_builtins_is_an_error(
     matrix: Matrix, healthy: Snapshot, soname: str, path: str | None
 ) -> None:
-    other = Library("nvrtc-builtins", soname, path, "dependency", error=None if path else "failed to open it")
-    finding = found(matrix, changed(healthy, libraries=(*LIBRARIES[:-1], other)))["LIB604"]
+    builtins = Library("nvrtc-builtins", soname, path, "dependency", error=None if path else "failed to open it")
+    finding = findings_by_code(matrix, with_target(healthy, libraries=(*LIBRARIES[:-1], builtins)))["LIB604"]
     assert (finding.cause, finding.severity) == (Cause.NVRTC_BUILTINS_MISMATCH, Severity.ERROR)
 
 
@@ -65,13 +65,13 @@ REFUSALS = (
 
 @pytest.mark.parametrize("expected", REFUSALS)
 @pytest.mark.parametrize("torch", [False, True])
-def test_a_library_that_another_one_s_release_keeps_from_loading(
+def test_a_symbol_conflict_names_the_conflicting_library(
     matrix: Matrix, healthy: Snapshot, expected: str, *, torch: bool
 ) -> None:
     refused = LIBRARIES[5]._replace(path=None, found_via=None, error=expected)
     libraries = (*LIBRARIES[:5], refused, *LIBRARIES[6:], OLD_LINKER)
     packages = {**healthy.target.packages, "nvidia-nvjitlink-cu12": "12.1.105", **({"torch": "2.1.0"} if torch else {})}
-    findings = found(matrix, changed(healthy, libraries=libraries, packages=packages))
+    findings = findings_by_code(matrix, with_target(healthy, libraries=libraries, packages=packages))
     assert set(findings) == {"LIB611"}
     finding = findings["LIB611"]
     assert finding.cause is (Cause.TORCH_CUPY_CONFLICT if torch else Cause.LIBRARY_PATH_CONFLICT)
@@ -96,8 +96,11 @@ def test_a_library_that_another_one_s_release_keeps_from_loading(
 def test_a_missing_library_differs_from_a_refused_one(
     matrix: Matrix, healthy: Snapshot, expected: str, codes: set[str]
 ) -> None:
-    gone = LIBRARIES[5]._replace(path=None, found_via=None, error=expected)
-    assert set(found(matrix, changed(healthy, libraries=(*LIBRARIES[:5], gone, LIBRARIES[6])))) == codes
+    unloadable = LIBRARIES[5]._replace(path=None, found_via=None, error=expected)
+    assert (
+        set(findings_by_code(matrix, with_target(healthy, libraries=(*LIBRARIES[:5], unloadable, LIBRARIES[6]))))
+        == codes
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,16 +110,16 @@ def test_a_missing_library_differs_from_a_refused_one(
         ("B300", "12.8", Cause.GPU_TOO_NEW_FOR_TOOLKIT),
         ("RTX 5090", "12.8", None),
         ("H100", "12.0", None),
-        ("RTX 4090", "11.4", None),  # of another major: that is another check's
+        ("RTX 4090", "11.4", None),  # of another major, covered by another check
         ("RTX 5090", "12.99", None),  # newer than the matrix
     ],
 )
-def test_an_nvrtc_that_does_not_know_the_gpu(
+def test_an_nvrtc_without_support_for_the_gpu_is_reported(
     matrix: Matrix, healthy: Snapshot, gpu: str, release: str, cause: Cause | None
 ) -> None:
     nvrtc = LIBRARIES[0]._replace(release=release)
-    snapshot = changed(healthy, libraries=(nvrtc, *LIBRARIES[1:6]))
-    findings = found(matrix, assume(snapshot, [f"gpu={gpu}"], matrix))
+    snapshot = with_target(healthy, libraries=(nvrtc, *LIBRARIES[1:6]))
+    findings = findings_by_code(matrix, assume(snapshot, [f"gpu={gpu}"], matrix))
     result = findings.get("LIB610")
     assert (result and result.cause) == cause
     if result is not None:
@@ -146,56 +149,56 @@ TOOLKIT = Toolkit("/usr/local/cuda-12.8", "searched", known(CudaVersion(12, 8), 
         (None, "14.1.0", ("Remove the installed CuPy", "Install the CuPy", "Or install a toolkit")),
     ],
 )
-def test_the_ways_to_another_nvrtc_are_alternatives(
+def test_the_fixes_for_an_old_nvrtc_are_alternatives(
     matrix: Matrix, healthy: Snapshot, toolkit: Toolkit | None, cupy: str, beginnings: tuple[str, ...]
 ) -> None:
     nvrtc = LIBRARIES[0]._replace(release="12.4", path="/opt/cuda-12.4/lib64/libnvrtc.so.12")
-    snapshot = changed(healthy, libraries=(nvrtc, *LIBRARIES[1:6]), cupy=(CUPY._replace(release=cupy),))
-    there = assume(snapshot, ["gpu=RTX 5090", "env.LD_LIBRARY_PATH=/opt/cuda-12.4/lib64"], matrix)
-    result = found(matrix, there._replace(toolkits=(toolkit,) if toolkit else ()))["LIB610"]
+    snapshot = with_target(healthy, libraries=(nvrtc, *LIBRARIES[1:6]), cupy=(CUPY._replace(release=cupy),))
+    snapshot_with_path = assume(snapshot, ["gpu=RTX 5090", "env.LD_LIBRARY_PATH=/opt/cuda-12.4/lib64"], matrix)
+    result = findings_by_code(matrix, snapshot_with_path._replace(toolkits=(toolkit,) if toolkit else ()))["LIB610"]
     ways = [fix.text for fix in result.fix if not fix.text.startswith("Then ")]
     assert len(ways) == len(beginnings), result.fix
     assert all(way.startswith(beginning) for way, beginning in zip(ways, beginnings, strict=True)), result.fix
 
 
 def test_an_nvrtc_older_than_the_gpu_is_enough_if_ptx_is_requested(matrix: Matrix, healthy: Snapshot) -> None:
-    """The driver compiles PTX of 9.0 for a GPU of 12.0."""
+    """The driver compiles PTX for 9.0 to code for a GPU of 12.0."""
     libraries = (LIBRARIES[0]._replace(release="12.4"), *LIBRARIES[1:6])
     facts = ["gpu=RTX 5090", "driver=580.95.05"]
-    there = assume(changed(healthy, libraries=libraries), facts, matrix)
-    assert "LIB610" in found(matrix, there)
-    assert "LIB610" not in found(matrix, assume(there, ["env.CUPY_COMPILE_WITH_PTX=1"], matrix))
+    without_ptx = assume(with_target(healthy, libraries=libraries), facts, matrix)
+    assert "LIB610" in findings_by_code(matrix, without_ptx)
+    assert "LIB610" not in findings_by_code(matrix, assume(without_ptx, ["env.CUPY_COMPILE_WITH_PTX=1"], matrix))
 
 
-def test_another_release_outside_of_the_target_is_not_for_an_installer(matrix: Matrix, healthy: Snapshot) -> None:
-    """What LD_LIBRARY_PATH leads to: the wheel that is there is new enough, and is not the one that is loaded."""
+def test_a_conflicting_library_outside_the_target_gets_no_command(matrix: Matrix, healthy: Snapshot) -> None:
+    """LD_LIBRARY_PATH leads to it: the installed wheel is new enough, but is not loaded."""
     refused = LIBRARIES[5]._replace(path=None, found_via=None, error=REFUSALS[0])
     outside = OLD_LINKER._replace(path="/usr/local/cuda-12.1/lib64/libnvJitLink.so.12")
     libraries = (*LIBRARIES[:5], refused, *LIBRARIES[6:], outside)
     packages = {**healthy.target.packages, "nvidia-nvjitlink-cu12": "12.9.86"}
-    finding = found(matrix, changed(healthy, libraries=libraries, packages=packages))["LIB611"]
+    finding = findings_by_code(matrix, with_target(healthy, libraries=libraries, packages=packages))["LIB611"]
     assert [fix.command for fix in finding.fix] == [None]
 
 
 @pytest.mark.parametrize(
-    ("expected", "driver", "nvrtc", "is_told"),
+    ("expected", "driver", "nvrtc", "expected_finding"),
     [
         ("1", "535.104.05", "12.9", True),
         (" 01", "535.104.05", "12.9", True),
         ("1", "580.95.05", "12.9", False),
         ("yes", "535.104.05", "12.9", False),
-        ("1", "555.42.06", "12.6", False),  # CUDA 12.5 and 12.6 write the same PTX
+        ("1", "555.42.06", "12.6", False),  # CUDA 12.5 and 12.6 emit the same PTX version
         ("1", "555.42.06", "12.8", True),
     ],
 )
-def test_ptx_that_the_driver_cannot_read(
-    matrix: Matrix, healthy: Snapshot, expected: str, driver: str, nvrtc: str, *, is_told: bool
+def test_ptx_newer_than_the_driver_is_reported(
+    matrix: Matrix, healthy: Snapshot, expected: str, driver: str, nvrtc: str, *, expected_finding: bool
 ) -> None:
     libraries = (LIBRARIES[0]._replace(release=nvrtc), *LIBRARIES[1:6])
     facts = [f"env.CUPY_COMPILE_WITH_PTX={expected}", f"driver={driver}"]
-    there = assume(changed(healthy, libraries=libraries), facts, matrix)
-    findings = found(matrix, there)
-    assert set(findings) == ({"LIB612"} if is_told else set())
+    snapshot = assume(with_target(healthy, libraries=libraries), facts, matrix)
+    findings = findings_by_code(matrix, snapshot)
+    assert set(findings) == ({"LIB612"} if expected_finding else set())
     assert all(finding.cause is Cause.NVRTC_OUTPUT_INVALID for finding in findings.values())
 
 
@@ -203,54 +206,57 @@ def test_ptx_that_the_driver_cannot_read(
     "folders",
     [(), ("/usr/local/cuda/include",), (f"{SITE}/cupy/_core/include/cupy/_cuda/cuda-12.6", "/usr/local/include")],
 )
-def test_headers_that_are_not_found_are_an_error(matrix: Matrix, healthy: Snapshot, folders: tuple[str, ...]) -> None:
-    snapshot = changed(healthy, headers=known(folders, "x"), headers_cuda=Target().headers_cuda)
-    finding = found(matrix, snapshot)["LIB605"]
+def test_missing_headers_are_an_error(matrix: Matrix, healthy: Snapshot, folders: tuple[str, ...]) -> None:
+    snapshot = with_target(healthy, headers=known(folders, "x"), headers_cuda=Target().headers_cuda)
+    finding = findings_by_code(matrix, snapshot)["LIB605"]
     assert (finding.cause, finding.severity) == (Cause.CUDA_HEADERS_MISSING, Severity.ERROR)
     assert any("nvidia-cuda-runtime-cu12==12.9.*" in (fix.command or ()) for fix in finding.fix)
 
 
 @pytest.mark.parametrize("cuda", ["11", "12", "12.8"])
-def test_the_headers_of_cupy_13_are_enough(matrix: Matrix, healthy: Snapshot, cuda: str) -> None:
-    own = (f"{SITE}/cupy/_core/include/cupy/_cuda/cuda-{cuda}",)
-    assert found(matrix, changed(healthy, headers=known(own, "x"), headers_cuda=Target().headers_cuda)) == {}
+def test_the_headers_bundled_with_cupy_13_are_sufficient(matrix: Matrix, healthy: Snapshot, cuda: str) -> None:
+    bundled = (f"{SITE}/cupy/_core/include/cupy/_cuda/cuda-{cuda}",)
+    assert (
+        findings_by_code(matrix, with_target(healthy, headers=known(bundled, "x"), headers_cuda=Target().headers_cuda))
+        == {}
+    )
 
 
 @pytest.mark.parametrize(
     ("environment", "cause"),
     [({"CUDA_PATH": "/usr/local/cuda-13.0"}, Cause.CUDA_PATH_WRONG), ({}, Cause.LIBRARY_PATH_CONFLICT)],
 )
-def test_headers_of_another_major_are_a_warning_and_of_another_minor_nothing(
+def test_only_headers_of_another_major_are_a_warning(
     matrix: Matrix, healthy: Snapshot, environment: dict[str, str], cause: Cause
 ) -> None:
     snapshot = healthy._replace(environment=environment)
-    other = changed(snapshot, headers_cuda=known(CudaVersion.parse("13.0"), "/usr/local/cuda/include"))
-    finding = found(matrix, other)["LIB606"]
+    other_major = with_target(snapshot, headers_cuda=known(CudaVersion.parse("13.0"), "/usr/local/cuda/include"))
+    finding = findings_by_code(matrix, other_major)["LIB606"]
     assert (finding.cause, finding.severity) == (cause, Severity.WARNING)
-    assert found(matrix, changed(snapshot, headers_cuda=known(CudaVersion.parse("12.4"), "x"))) == {}
+    assert findings_by_code(matrix, with_target(snapshot, headers_cuda=known(CudaVersion.parse("12.4"), "x"))) == {}
 
 
-def test_a_toolkit_in_the_target_is_not_one_of_the_host(matrix: Matrix, healthy: Snapshot) -> None:
-    """The wheels' NVRTC serves a CuPy that looks for wheels; a CuPy without the extra cannot count on it."""
+def test_a_toolkit_in_the_target_is_not_a_host_toolkit(matrix: Matrix, healthy: Snapshot) -> None:
+    """Only a CuPy that searches wheels can use the NVRTC of wheels."""
     kit = Toolkit(f"{SITE}/nvidia", "wheels", known(CudaVersion.parse("12.9"), "x"), has_nvrtc=True, has_headers=True)
-    without = healthy._replace(toolkits=())
-    assert resolve(healthy._replace(toolkits=(kit,)), matrix) == resolve(without, matrix)
+    without_toolkit = healthy._replace(toolkits=())
+    assert resolve(healthy._replace(toolkits=(kit,)), matrix) == resolve(without_toolkit, matrix)
 
 
 def test_facts_of_the_installed_cupy_do_not_apply_to_an_assumed_one(matrix: Matrix, healthy: Snapshot) -> None:
-    broken = faulty(healthy, "cupy/_core/core.so", FileState.MISSING)
-    broken = changed(broken, headers=known((), "x"), cupy_module=known("/home/me/cupy.py", "x"))
-    assert {"WHL510", "WHL511"} <= set(found(matrix, broken))
-    assert found(matrix, assume(broken, ["cupy=cupy-cuda13x==14.2.0"], matrix)) == {}
+    broken = with_file_fault(healthy, "cupy/_core/core.so", FileState.MISSING)
+    broken = with_target(broken, headers=known((), "x"), cupy_module=known("/home/me/cupy.py", "x"))
+    assert {"WHL510", "WHL511"} <= set(findings_by_code(matrix, broken))
+    assert findings_by_code(matrix, assume(broken, ["cupy=cupy-cuda13x==14.2.0"], matrix)) == {}
 
 
 def test_a_library_that_crashes_is_named(matrix: Matrix, healthy: Snapshot) -> None:
-    lost = LIBRARIES[2]._replace(path=None, error="loading it ended by SIGABRT")
-    snapshot = changed(healthy, libraries=(*LIBRARIES[:2], lost, *LIBRARIES[3:]))
+    crashing = LIBRARIES[2]._replace(path=None, error="loading it ended by SIGABRT")
+    snapshot = with_target(healthy, libraries=(*LIBRARIES[:2], crashing, *LIBRARIES[3:]))
     crashed = snapshot._replace(sources=(Source("libraries", SourceState.CRASHED, "cufft: ended by SIGABRT"),))
-    finding = found(matrix, crashed)["LIB602"]
+    finding = findings_by_code(matrix, crashed)["LIB602"]
     assert finding.title == "Loading libcufft.so.11 for cupy-cuda12x crashes"
-    assert "LIB601" not in found(matrix, crashed), "it is there, and that is the worse of it"
+    assert "LIB601" not in findings_by_code(matrix, crashed), "the library exists"
 
 
 @pytest.mark.parametrize(
@@ -261,43 +267,45 @@ def test_a_library_that_crashes_is_named(matrix: Matrix, healthy: Snapshot) -> N
         ({}, {"WHL517", "LIB601"}),
     ],
 )
-def test_without_the_finder_installed_cuda_wheels_are_not_missing(
+def test_installed_cuda_wheels_are_not_missing_without_cuda_pathfinder(
     matrix: Matrix, healthy: Snapshot, wheels: dict[str, str], codes: set[str]
 ) -> None:
     cupy = healthy.target.cupy[0]._replace(requires=("cuda-pathfinder==1.*,>=1.3.4",))
     packages = {name: release for name, release in healthy.target.packages.items() if "nvidia-" not in name}
-    lost = tuple(library._replace(path=None, found_via=None) for library in LIBRARIES)
-    snapshot = changed(healthy, cupy=(cupy,), libraries=lost, packages={**packages, **wheels})
-    assert set(found(matrix, snapshot)) == codes
+    missing_libraries = tuple(library._replace(path=None, found_via=None) for library in LIBRARIES)
+    snapshot = with_target(healthy, cupy=(cupy,), libraries=missing_libraries, packages={**packages, **wheels})
+    assert set(findings_by_code(matrix, snapshot)) == codes
 
 
-def test_without_a_numpy_none_is_to_be_fitted(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_missing_numpy_is_installed(matrix: Matrix, healthy: Snapshot) -> None:
     result = healthy._replace(sources=(Source("target", SourceState.ANSWERED),))
-    finding = found(matrix, changed(result, numpy=Reading(reason="not installed")))["WHL506"]
+    finding = findings_by_code(matrix, with_target(result, numpy=Reading(reason="not installed")))["WHL506"]
     assert [fix.text for fix in finding.fix] == ["Install a NumPy that fits."]
 
 
-SHORT = "libcuda.so.1: file too short"
-LACKING = "libnvrm_gpu.so: cannot open shared object file: No such file or directory"
+TOO_SHORT = "libcuda.so.1: file too short"
+DEPENDENCY_MISSING = "libnvrm_gpu.so: cannot open shared object file: No such file or directory"
 
 
-@pytest.mark.parametrize(("message", "helps"), [(SHORT, "Remove the file"), (LACKING, "Reinstall the driver")])
-def test_the_fix_depends_on_the_loader_s_message(matrix: Matrix, message: str, helps: str) -> None:
+@pytest.mark.parametrize(
+    ("message", "fix_text"), [(TOO_SHORT, "Remove the file"), (DEPENDENCY_MISSING, "Reinstall the driver")]
+)
+def test_the_fix_depends_on_the_loader_message(matrix: Matrix, message: str, fix_text: str) -> None:
     snapshot = host_without_module(Module.LOADED, BUILT)
-    kept = tuple(source for source in snapshot.sources if source.name != "libcuda")
+    other_sources = tuple(source for source in snapshot.sources if source.name != "libcuda")
     driver = snapshot.driver._replace(cuda_init=missing(message), cuda_library=missing(message))
-    sources = (*kept, Source("libcuda", SourceState.FAILED, message))
-    found = {entry.code: entry for entry in findings(snapshot._replace(driver=driver, sources=sources), matrix)}
-    assert [fix.text.startswith(helps) for fix in found["DRV114"].fix] == [True]
+    sources = (*other_sources, Source("libcuda", SourceState.FAILED, message))
+    by_code = {entry.code: entry for entry in findings(snapshot._replace(driver=driver, sources=sources), matrix)}
+    assert [fix.text.startswith(fix_text) for fix in by_code["DRV114"].fix] == [True]
 
 
-OWN = f"{SITE}/cupy/_core/core.cpython-312-x86_64-linux-gnu.so"
+CUPY_MODULE = f"{SITE}/cupy/_core/core.cpython-312-x86_64-linux-gnu.so"
 UNMAPPED = "failed to map segment from shared object"
 BROKEN, CORRUPT = Cause.TARGET_ENVIRONMENT_BROKEN, Cause.CORRUPT_INSTALLATION
 
 
 @pytest.mark.parametrize(
-    ("expected", "cause", "helps"),
+    ("expected", "cause", "fix_text"),
     [
         (f"{UNMAPPED} [its file system is mounted noexec]", BROKEN, "noexec"),
         (f"{UNMAPPED} [ulimit -v is 1500000 KiB]", BROKEN, "1464 MiB"),
@@ -309,19 +317,19 @@ BROKEN, CORRUPT = Cause.TARGET_ENVIRONMENT_BROKEN, Cause.CORRUPT_INSTALLATION
         ("wrong ELF class: ELFCLASS32", CORRUPT, "Reinstall"),
     ],
 )
-def test_why_the_loader_does_not_take_a_file(
-    matrix: Matrix, healthy: Snapshot, expected: str, cause: Cause, helps: str
+def test_a_file_refused_by_the_loader_is_reported_with_its_reason(
+    matrix: Matrix, healthy: Snapshot, expected: str, cause: Cause, fix_text: str
 ) -> None:
-    """Of CuPy's own module, and of a library: nothing is missing, and nothing must be installed."""
+    """The file may be CuPy's module or a library; no file is missing, so the fix installs nothing."""
     path = f"{SITE}/nvidia/cublas/lib/libcublas.so.12"
     refused = LIBRARIES[1]._replace(path=None, error=f"Failed to dlopen {path}: {path}: {expected}")
-    of_library = changed(healthy, libraries=(LIBRARIES[0], refused, *LIBRARIES[2:]))
-    for snapshot in (of_library, changed(healthy, extension=missing(f"{OWN}: {expected}"))):
-        findings = found(matrix, snapshot)
+    of_library = with_target(healthy, libraries=(LIBRARIES[0], refused, *LIBRARIES[2:]))
+    for snapshot in (of_library, with_target(healthy, extension=missing(f"{CUPY_MODULE}: {expected}"))):
+        findings = findings_by_code(matrix, snapshot)
         assert set(findings) == {"LIB613"}
         finding = findings["LIB613"]
         assert (finding.cause, finding.severity) == (cause, Severity.ERROR)
-        assert helps in finding.fix[0].text
+        assert fix_text in finding.fix[0].text
         assert "ctk" not in " ".join(fix.text for fix in finding.fix)
 
 
@@ -334,13 +342,15 @@ def test_why_the_loader_does_not_take_a_file(
         "no answer within 30.0 s",
     ],
 )
-def test_other_faults_are_not_blamed_on_the_file(matrix: Matrix, healthy: Snapshot, expected: str) -> None:
-    assert found(matrix, changed(healthy, extension=missing(expected))) == {}
+def test_unrelated_loader_messages_do_not_blame_the_cupy_module(
+    matrix: Matrix, healthy: Snapshot, expected: str
+) -> None:
+    assert findings_by_code(matrix, with_target(healthy, extension=missing(expected))) == {}
 
 
 def test_an_optional_library_may_be_damaged(matrix: Matrix, healthy: Snapshot) -> None:
     optional = LIBRARIES[1]._replace(name="nccl", path=None, optional=True, error="/x/libnccl.so.2: file too short")
-    assert found(matrix, changed(healthy, libraries=(*LIBRARIES, optional))) == {}
+    assert findings_by_code(matrix, with_target(healthy, libraries=(*LIBRARIES, optional))) == {}
 
 
 @pytest.mark.parametrize(
@@ -367,14 +377,14 @@ def test_an_optional_library_may_be_damaged(matrix: Matrix, healthy: Snapshot) -
         ("", "gentoo 2.17", "6.12.58-gentoo", None),
     ],
 )
-def test_each_kind_of_kernel_has_a_package_of_its_own(
+def test_the_headers_package_depends_on_the_kernel_flavor(
     family: str, distribution: str, kernel: str, package: str | None
 ) -> None:
     assert headers_package(family, distribution, kernel) == package
 
 
-PLACE = f"{SITE}/nvidia/cu13/lib"
-ALL = {
+CUDA_13_DIRECTORY = f"{SITE}/nvidia/cu13/lib"
+CUDA_13_WHEELS = {
     "nvidia-cublas": "13.1.0.3",
     "nvidia-cuda-nvrtc": "13.0.88",
     "nvidia-cuda-runtime": "13.0.96",
@@ -383,70 +393,87 @@ ALL = {
 }
 
 
-def astray(library: Library, soname: str, folder: str = PLACE) -> Library:
-    """A library of CuPy's for which cuda-pathfinder takes that of another major."""
+def found_in_another_major(library: Library, soname: str, folder: str = CUDA_13_DIRECTORY) -> Library:
+    """A library for which cuda-pathfinder finds the one of another major."""
     path = f"{folder}/{soname}"
     return library._replace(path=path, finder_path=path)
 
 
-NVRTC, CUBLAS = astray(LIBRARIES[0], "libnvrtc.so.13"), astray(LIBRARIES[1], "libcublas.so.13")
+NVRTC, CUBLAS = (
+    found_in_another_major(LIBRARIES[0], "libnvrtc.so.13"),
+    found_in_another_major(LIBRARIES[1], "libcublas.so.13"),
+)
 
 
 def with_wheels(healthy: Snapshot, packages: dict[str, str], *first: Library) -> Snapshot:
-    """The healthy target with further packages, and with these libraries in place of its first ones."""
-    there = {**healthy.target.packages, **packages}
-    return changed(healthy, packages=there, libraries=(*first, *LIBRARIES[len(first) :]))
+    """The healthy target with further packages and with its first libraries replaced."""
+    installed = {**healthy.target.packages, **packages}
+    return with_target(healthy, packages=installed, libraries=(*first, *LIBRARIES[len(first) :]))
 
 
-def test_every_wheel_of_the_other_major_is_to_be_removed(matrix: Matrix, healthy: Snapshot) -> None:
-    """One that stays is still loaded first, whatever its own version counts by."""
-    finding = found(matrix, with_wheels(healthy, {**ALL, "nvidia-cublas-cu12": "12.9.2.10"}, NVRTC, CUBLAS))["LIB603"]
+def test_every_wheel_of_another_cuda_major_is_removed(matrix: Matrix, healthy: Snapshot) -> None:
+    """A remaining wheel would still be loaded first; some have version numbers other than CUDA's."""
+    finding = findings_by_code(
+        matrix, with_wheels(healthy, {**CUDA_13_WHEELS, "nvidia-cublas-cu12": "12.9.2.10"}, NVRTC, CUBLAS)
+    )["LIB603"]
     assert finding.cause is Cause.LIBRARY_PATH_CONFLICT
     command = finding.fix[0].command or ()
-    assert [word for word in command if word.startswith("nvidia-")] == list(ALL)
+    assert [word for word in command if word.startswith("nvidia-")] == list(CUDA_13_WHEELS)
 
 
-def test_one_library_without_its_nvrtc_is_removed_too(matrix: Matrix, healthy: Snapshot) -> None:
-    finding = found(matrix, with_wheels(healthy, {"nvidia-cublas": "13.1.0.3"}, LIBRARIES[0], CUBLAS))["LIB603"]
+def test_a_single_wheel_of_another_major_is_removed(matrix: Matrix, healthy: Snapshot) -> None:
+    finding = findings_by_code(matrix, with_wheels(healthy, {"nvidia-cublas": "13.1.0.3"}, LIBRARIES[0], CUBLAS))[
+        "LIB603"
+    ]
     assert "nvidia-cublas" in (finding.fix[0].command or ())
     assert any(entry.fact == "target.packages.nvidia-cublas" for entry in finding.evidence)
 
 
-def test_what_a_framework_needs_is_not_removed(matrix: Matrix, healthy: Snapshot) -> None:
-    """CuPy follows it, or one of them moves out."""
-    finding = found(matrix, with_wheels(healthy, {**ALL, "torch": "2.11.0"}, NVRTC, CUBLAS))["LIB603"]
+def test_dependencies_of_a_framework_are_not_removed(matrix: Matrix, healthy: Snapshot) -> None:
+    """The fix is a CuPy of the same major, or separate environments."""
+    finding = findings_by_code(matrix, with_wheels(healthy, {**CUDA_13_WHEELS, "torch": "2.11.0"}, NVRTC, CUBLAS))[
+        "LIB603"
+    ]
     assert finding.cause is Cause.TORCH_CUPY_CONFLICT
-    *kept, alone = finding.fix
-    assert not any("nvidia-" in " ".join(fix.command or ()) for fix in kept)
-    assert any("install cupy-cuda13x" in " ".join(fix.command or ()) for fix in kept)
-    assert "torch" in kept[-1].text
-    assert not alone.safe
-    assert {"torch", *ALL} <= {*(alone.command or ())}, "the framework goes with what it needs"
+    *with_framework, without_framework = finding.fix
+    assert not any("nvidia-" in " ".join(fix.command or ()) for fix in with_framework)
+    assert any("install cupy-cuda13x" in " ".join(fix.command or ()) for fix in with_framework)
+    assert "torch" in with_framework[-1].text
+    assert not without_framework.safe
+    assert {"torch", *CUDA_13_WHEELS} <= {*(without_framework.command or ())}, (
+        "the framework is removed with its dependencies"
+    )
 
 
-def test_a_framework_for_which_the_driver_is_too_old_goes_first(matrix: Matrix, healthy: Snapshot) -> None:
-    older = assume(with_wheels(healthy, {**ALL, "torch": "2.11.0"}, NVRTC, CUBLAS), ["driver=550.54.15"], matrix)
-    fixes = found(matrix, older)["LIB603"].fix
-    assert {"torch", *ALL} <= {*(fixes[0].command or ())}
+def test_a_framework_that_is_too_new_for_the_driver_is_removed_first(matrix: Matrix, healthy: Snapshot) -> None:
+    older = assume(
+        with_wheels(healthy, {**CUDA_13_WHEELS, "torch": "2.11.0"}, NVRTC, CUBLAS), ["driver=550.54.15"], matrix
+    )
+    fixes = findings_by_code(matrix, older)["LIB603"].fix
+    assert {"torch", *CUDA_13_WHEELS} <= {*(fixes[0].command or ())}
     assert not fixes[0].safe
     assert fixes[1].text.startswith("Or ")
 
 
-def test_a_framework_of_cupys_own_major_is_not_blamed(matrix: Matrix, healthy: Snapshot) -> None:
-    finding = found(matrix, with_wheels(healthy, {"torch": "2.9.0", "nvidia-cuda-nvrtc": "13.0.88"}, NVRTC))["LIB603"]
+def test_a_framework_of_the_same_cuda_major_is_not_blamed(matrix: Matrix, healthy: Snapshot) -> None:
+    finding = findings_by_code(matrix, with_wheels(healthy, {"torch": "2.9.0", "nvidia-cuda-nvrtc": "13.0.88"}, NVRTC))[
+        "LIB603"
+    ]
     assert finding.cause is Cause.LIBRARY_PATH_CONFLICT
     assert "nvidia-cuda-nvrtc" in (finding.fix[0].command or ())
 
 
-@pytest.mark.parametrize("packages", [{}, ALL])
+@pytest.mark.parametrize("packages", [{}, CUDA_13_WHEELS])
 def test_the_first_fix_is_not_an_alternative(matrix: Matrix, healthy: Snapshot, packages: dict[str, str]) -> None:
-    """A toolkit that comes first may be of no package."""
-    libraries = [astray(library, "libnvrtc.so.13", "/usr/local/cuda-13.0/lib64") for library in LIBRARIES[:1]]
-    finding = found(matrix, with_wheels(healthy, packages, *libraries))["LIB603"]
+    """No installed package may own the toolkit that is found first."""
+    libraries = [
+        found_in_another_major(library, "libnvrtc.so.13", "/usr/local/cuda-13.0/lib64") for library in LIBRARIES[:1]
+    ]
+    finding = findings_by_code(matrix, with_wheels(healthy, packages, *libraries))["LIB603"]
     assert not finding.fix[0].text.startswith(("Or ", "Then "))
 
 
-def test_a_title_names_each_library_and_a_folder_once(matrix: Matrix, healthy: Snapshot) -> None:
-    title = found(matrix, with_wheels(healthy, ALL, NVRTC, CUBLAS))["LIB603"].title
+def test_a_title_names_each_library_and_each_directory_once(matrix: Matrix, healthy: Snapshot) -> None:
+    title = findings_by_code(matrix, with_wheels(healthy, CUDA_13_WHEELS, NVRTC, CUBLAS))["LIB603"].title
     assert "libnvrtc.so.12, libcublas.so.12" in title
-    assert title.count(PLACE) == 1
+    assert title.count(CUDA_13_DIRECTORY) == 1

@@ -1,4 +1,4 @@
-"""GPUs of several generations in one machine: no fix may lose a GPU that works."""
+"""GPUs of several generations in one machine: no fix may disable a working GPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpuenv.model.finding import Finding
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Gpu, PciGpu, Snapshot
 from gpuenv.model.versions import ComputeCapability
-from tests.doctor.test_driver_support import found, machine
+from tests.doctor.test_driver_support import driver_findings, machine
 from tests.doctor.test_fixes import commands, primary
 from tests.doctor.test_fixes import machine as without_driver
 
@@ -18,7 +18,7 @@ WORKING = {"NVIDIA L4": (L4, (8, 9)), "Tesla K80": (K80, (3, 7)), "GeForce GTX 1
 
 
 def two_gpus(name: str, device: str, driver: str, flavor: str = "proprietary") -> Snapshot:
-    """A GPU that works, and one on the bus that this driver does not list."""
+    """A machine with a working GPU and one that its driver does not list."""
     snapshot, (own, capability) = machine(device, flavor, driver=driver), WORKING[name]
     gpu = Gpu(
         index=known(0, "nvml"),
@@ -37,12 +37,12 @@ def two_gpus(name: str, device: str, driver: str, flavor: str = "proprietary") -
 
 
 def unknown_to_driver(snapshot: Snapshot, matrix: Matrix) -> Finding:
-    (finding,) = [entry for entry in found(snapshot, matrix) if entry.code == "GPU204"]
+    (finding,) = [entry for entry in driver_findings(snapshot, matrix) if entry.code == "GPU204"]
     return finding
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "each", "use"),
+    ("snapshot", "requirements", "use"),
     [
         (
             two_gpus("NVIDIA L4", K80, "550.54.14"),
@@ -61,13 +61,13 @@ def unknown_to_driver(snapshot: Snapshot, matrix: Matrix) -> Finding:
         ),
     ],
 )
-def test_a_branch_that_would_lose_a_gpu_that_works_is_not_advised(
-    matrix: Matrix, snapshot: Snapshot, each: tuple[str, str], use: str
+def test_a_branch_that_would_disable_a_working_gpu_is_not_advised(
+    matrix: Matrix, snapshot: Snapshot, requirements: tuple[str, str], use: str
 ) -> None:
     result = unknown_to_driver(snapshot, matrix)
     assert commands(result.fix) == []
     assert result.fix[0].text.startswith("No single driver drives all these GPUs: ")
-    assert all(words in result.fix[0].text for words in each)
+    assert all(requirement in result.fix[0].text for requirement in requirements)
     assert result.fix[1].text.startswith("Keep the installed driver: ")
     assert use in result.fix[1].text
 
@@ -76,7 +76,7 @@ def test_a_branch_that_drives_both_is_advised(matrix: Matrix) -> None:
     old = unknown_to_driver(two_gpus("NVIDIA L4", GTX_1080_TI, "595.58.03"), matrix)
     assert commands(old.fix) == ["sudo apt-get install nvidia-driver-580"]
     new = unknown_to_driver(two_gpus("GeForce GTX 1080 Ti", L4, "470.256.02"), matrix)
-    assert "branch 520 to 580" in new.fix[0].text, "a newer one would lose the older GPU"
+    assert "branch 520 to 580" in new.fix[0].text, "a newer branch would disable the older GPU"
 
 
 def test_a_passed_through_gpu_needs_no_driver(matrix: Matrix) -> None:
@@ -86,7 +86,7 @@ def test_a_passed_through_gpu_needs_no_driver(matrix: Matrix) -> None:
     assert commands(result.fix) == ["sudo apt-get install nvidia-driver-580"]
 
 
-def of_both(distribution: str, *devices: str) -> Finding:
+def finding_without_driver(distribution: str, *devices: str) -> Finding:
     snapshot = without_driver(distribution)
     return primary(
         snapshot._replace(pci_gpus=tuple(PciGpu(f"0000:{n:02x}:00.0", "10de", d) for n, d in enumerate(devices)))
@@ -105,10 +105,10 @@ def of_both(distribution: str, *devices: str) -> Finding:
         ),
     ],
 )
-def test_without_a_driver_the_newer_gpus_one_is_named_where_none_drives_all(
+def test_the_driver_of_the_newer_gpu_is_named_if_no_driver_fits_all(
     distribution: str, old: str, new: str, expected: str
 ) -> None:
-    fixes = of_both(distribution, old, new).fix
+    fixes = finding_without_driver(distribution, old, new).fix
     assert commands(fixes) == []
     assert fixes[0].text.startswith("No single driver drives all these GPUs: ")
     assert fixes[1].text.startswith(expected)
@@ -125,6 +125,6 @@ def test_without_a_driver_the_newer_gpus_one_is_named_where_none_drives_all(
         ("debian 12", (RTX_5090,), "branch 570 or newer with its open kernel modules"),
     ],
 )
-def test_without_a_driver_one_for_all_gpus_is_named(distribution: str, devices: tuple[str, ...], expected: str) -> None:
-    fixes = of_both(distribution, *devices).fix
+def test_a_driver_that_fits_all_gpus_is_installed(distribution: str, devices: tuple[str, ...], expected: str) -> None:
+    fixes = finding_without_driver(distribution, *devices).fix
     assert expected in " ".join([fixes[0].text, *commands(fixes)])

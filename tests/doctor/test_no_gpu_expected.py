@@ -1,4 +1,4 @@
-"""Findings about a GPU where none is expected: a note does not suggest the option that made it a note."""
+"""Findings about a missing GPU with and without the option that makes them notes."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Driver, Host, Module, PciGpu, Snapshot, Source, SourceState
 
 ABSENT = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda"))
-ON_A_HOST = Snapshot(
+HOST = Snapshot(
     host=Host(os=known("linux", "uname")),
     driver=Driver(module=known(Module.NOT_INSTALLED, "/proc/modules")),
     sources=(Source("kernel", SourceState.ANSWERED), *ABSENT),
 )
-EMPTY_BUS = Snapshot(host=ON_A_HOST.host, driver=ON_A_HOST.driver, sources=ON_A_HOST.sources, pci_gpus=())
-PASSED_ON = Snapshot(
-    host=ON_A_HOST.host,
-    driver=ON_A_HOST.driver,
-    sources=ON_A_HOST.sources,
+EMPTY_BUS = Snapshot(host=HOST.host, driver=HOST.driver, sources=HOST.sources, pci_gpus=())
+PASSED_THROUGH = Snapshot(
+    host=HOST.host,
+    driver=HOST.driver,
+    sources=HOST.sources,
     pci_gpus=(PciGpu("0000:01:00.0", "10de", "2684", "AD102", "vfio-pci"),),
 )
 MACOS = Snapshot(host=Host(os=known("darwin", "uname")))
-MACHINES = {"GPU201": EMPTY_BUS, "DRV106": PASSED_ON, "GPU201 on macOS": MACOS}
+MACHINES = {"GPU201": EMPTY_BUS, "DRV106": PASSED_THROUGH, "GPU201 on macOS": MACOS}
 OPTION = "--expect-no-gpu"
 
 
-def of(machine: str, matrix: Matrix, options: DiagnosisOptions) -> Finding:
+def finding_of(machine: str, matrix: Matrix, options: DiagnosisOptions) -> Finding:
     snapshot = MACHINES[machine]
-    found = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, options).findings
-    return next(finding for finding in found if finding.code == machine.split(maxsplit=1)[0])
+    findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, options).findings
+    return next(finding for finding in findings if finding.code == machine.split(maxsplit=1)[0])
 
 
 def allowing(machine: str) -> DiagnosisOptions:
@@ -43,17 +43,17 @@ def allowing(machine: str) -> DiagnosisOptions:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_an_error_names_the_option_of_the_commands_that_have_it(matrix: Matrix, machine: str) -> None:
-    found = of(machine, matrix, DEFAULT_OPTIONS)
-    assert found.severity is Severity.ERROR
-    (result,) = [fix.text for fix in found.fix if OPTION in fix.text]
+def test_an_error_names_the_option_and_its_commands(matrix: Matrix, machine: str) -> None:
+    finding = finding_of(machine, matrix, DEFAULT_OPTIONS)
+    assert finding.severity is Severity.ERROR
+    (result,) = [fix.text for fix in finding.fix if OPTION in fix.text]
     assert "doctor and preflight" in result
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("how", ["expected", "allowed"])
-def test_a_note_does_not_advise_what_made_a_note_of_it(matrix: Matrix, machine: str, how: str) -> None:
-    found = of(machine, matrix, DiagnosisOptions(no_gpu=True) if how == "expected" else allowing(machine))
-    assert found.severity is Severity.NOTE
-    assert [fix.text for fix in found.fix if OPTION in fix.text] == []
-    assert found.fix
+def test_a_note_does_not_suggest_the_option_again(matrix: Matrix, machine: str, how: str) -> None:
+    finding = finding_of(machine, matrix, DiagnosisOptions(no_gpu=True) if how == "expected" else allowing(machine))
+    assert finding.severity is Severity.NOTE
+    assert [fix.text for fix in finding.fix if OPTION in fix.text] == []
+    assert finding.fix

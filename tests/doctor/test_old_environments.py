@@ -1,4 +1,4 @@
-"""Environments older than the matrix: the installed CuPy may run, and is not called incompatible."""
+"""Environments older than the matrix: the installed CuPy is not reported as incompatible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.doctor.public_report_lines import built
 from tests.doctor.public_reports import LINUX, libraries
 from tests.doctor.test_user_machines import conda
 
-SOUND = {
+COMPATIBLE = {
     "CUDA 10.0 on R418": ("driver=418.87.00", "gpu=V100", "python=3.6", "numpy=1.16.6", "cupy=cupy-cuda100==7.8.0"),
     "CUDA 10.2 on R440": ("driver=440.33.01", "gpu=V100", "python=3.6", "numpy=1.19.5", "cupy=cupy-cuda102==8.4.0"),
     "CUDA 11.2 on R460": ("driver=460.91.03", "gpu=A100", "python=3.7", "numpy=1.20.0", "cupy=cupy-cuda112==9.6.0"),
@@ -27,18 +27,18 @@ def findings(snapshot: Snapshot, matrix: Matrix) -> tuple[Finding, ...]:
     return diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
 
 
-@pytest.mark.parametrize("name", SOUND)
-def test_what_is_of_its_drivers_time_is_not_unfit(name: str, matrix: Matrix) -> None:
-    found = findings(assume(Snapshot(), [*LINUX, *SOUND[name]], matrix), matrix)
-    assert [finding.code for finding in found if finding.severity is Severity.ERROR] == []
-    assert {finding.code for finding in found} <= {"WHL508"}
+@pytest.mark.parametrize("name", COMPATIBLE)
+def test_environments_as_old_as_their_driver_are_compatible(name: str, matrix: Matrix) -> None:
+    old_findings = findings(assume(Snapshot(), [*LINUX, *COMPATIBLE[name]], matrix), matrix)
+    assert [finding.code for finding in old_findings if finding.severity is Severity.ERROR] == []
+    assert {finding.code for finding in old_findings} <= {"WHL508"}
 
 
 @pytest.mark.parametrize(
     ("release", "driver", "code"),
     [("10.0", "418.87.00", None), ("11.2.2", "470.82.01", None), ("11.2.2", "440.33.01", "WHL504")],
 )
-def test_condas_toolkit_determines_the_cuda_of_a_cupy_before_cuda_version(
+def test_cudatoolkit_determines_the_cuda_of_an_old_conda_cupy(
     release: str, driver: str, code: str | None, matrix: Matrix
 ) -> None:
     result = (*LINUX, f"driver={driver}", "gpu=V100", "python=3.9", "numpy=1.21.0", "cupy=none")
@@ -48,9 +48,7 @@ def test_condas_toolkit_determines_the_cuda_of_a_cupy_before_cuda_version(
 
 
 @pytest.mark.parametrize(("cuda", "gpu", "code"), [(13, "V100", "WHL505"), (12, "V100", None), (13, "H100", None)])
-def test_a_build_is_judged_by_the_cuda_that_it_is_linked_with(
-    cuda: int, gpu: str, code: str | None, matrix: Matrix
-) -> None:
+def test_a_source_build_is_judged_by_its_linked_cuda(cuda: int, gpu: str, code: str | None, matrix: Matrix) -> None:
     result = (*LINUX, "driver=580.95.05", f"gpu={gpu}", "python=3.12", "numpy=2.1.0", "cupy=cupy==13.6.0")
     snapshot = libraries(cuda, release=f"{cuda}.0")(built("13.6.0", cuda)(assume(Snapshot(), result, matrix)))
     primary = next((finding for finding in findings(snapshot, matrix) if finding.primary), None)
@@ -58,7 +56,7 @@ def test_a_build_is_judged_by_the_cuda_that_it_is_linked_with(
 
 
 @pytest.mark.parametrize(
-    ("words", "numpy", "is_told"),
+    ("requires", "numpy", "expected"),
     [
         (("numpy (<1.24,>=1.17)",), "1.24.4", True),
         (("numpy<1.24,>=1.17",), "1.23.5", False),
@@ -67,28 +65,28 @@ def test_a_build_is_judged_by_the_cuda_that_it_is_linked_with(
         ((), "1.26.4", False),
     ],
 )
-def test_the_range_of_numpy_in_cupys_own_metadata_counts_where_the_release_was_not_measured(
-    words: tuple[str, ...], numpy: str, matrix: Matrix, *, is_told: bool
+def test_an_unlisted_release_uses_the_numpy_range_of_its_metadata(
+    requires: tuple[str, ...], numpy: str, matrix: Matrix, *, expected: bool
 ) -> None:
     result = (*LINUX, "driver=470.82.01", "gpu=V100", "python=3.8", f"numpy={numpy}", "cupy=cupy-cuda112==9.6.0")
     snapshot = assume(Snapshot(), result, matrix)
-    cupy = tuple(entry._replace(requires=words) for entry in snapshot.target.cupy)
+    cupy = tuple(entry._replace(requires=requires) for entry in snapshot.target.cupy)
     snapshot = snapshot._replace(target=snapshot.target._replace(cupy=cupy))
-    assert ("WHL506" in {finding.code for finding in findings(snapshot, matrix)}) is is_told
+    assert ("WHL506" in {finding.code for finding in findings(snapshot, matrix)}) is expected
 
 
 @pytest.mark.parametrize(
-    ("release", "numpy", "by_conda", "is_told"),
+    ("release", "numpy", "by_conda", "expected"),
     [
         ("13.6.0", "2.3.4", True, False),  # the recipe has no upper bound
         ("13.6.0", "1.21.0", True, True),
-        ("12.3.0", "2.3.4", True, False),  # no build of the matrix: not known
+        ("12.3.0", "2.3.4", True, False),  # not in the matrix, so unknown
         ("13.6.0", "2.3.4", False, True),
         ("13.6.0", "2.2.0", False, False),
     ],
 )
-def test_of_condas_own_cupy_the_recipe_counts_and_not_the_metadata_within(
-    release: str, numpy: str, matrix: Matrix, *, by_conda: bool, is_told: bool
+def test_a_conda_cupy_uses_the_numpy_range_of_its_recipe(
+    release: str, numpy: str, matrix: Matrix, *, by_conda: bool, expected: bool
 ) -> None:
     result = (*LINUX, "driver=580.95.05", "gpu=H100", "python=3.12", f"numpy={numpy}", "cupy=none")
     ours = {"numpy": numpy, "cuda_version": "12.9"}
@@ -99,4 +97,4 @@ def test_of_condas_own_cupy_the_recipe_counts_and_not_the_metadata_within(
         name: result for name, result in snapshot.target.conda_packages.items() if by_conda or "cupy" not in name
     }
     snapshot = snapshot._replace(target=snapshot.target._replace(cupy=cupy, conda_packages=records))
-    assert ("WHL506" in {finding.code for finding in findings(snapshot, matrix)}) is is_told
+    assert ("WHL506" in {finding.code for finding in findings(snapshot, matrix)}) is expected

@@ -1,4 +1,4 @@
-"""Properties of every check, and how the runner treats checks."""
+"""Properties of every check, and the runner of checks."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def test_every_check_explains_itself() -> None:
     assert [check.code for check in all_checks() if not explains_itself(check)] == []
 
 
-def test_what_a_check_requires_runs_before_it() -> None:
+def test_a_check_runs_after_its_requirements() -> None:
     seen: set[str] = set()
     for check in all_checks():
         assert {*check.requires, *check.unless} <= seen
         seen.add(check.code)
 
 
-def test_the_causes_are_a_closed_list_with_a_sentence_each() -> None:
+def test_every_cause_has_a_slug_and_a_sentence() -> None:
     for cause in Cause:
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", cause.value)
         assert len(cause.sentence) > 15
@@ -48,16 +48,16 @@ def test_the_causes_are_a_closed_list_with_a_sentence_each() -> None:
 
 
 def test_the_sentence_about_wsl_is_true_for_each_state() -> None:
-    """A Linux libcuda before that of Windows, a loader that does not know the folder, and an old driver of Windows."""
-    for words in ("shadowed by a Linux one", "not found", "too old"):
-        assert words in Cause.WSL_LIBCUDA.sentence
+    """A Linux libcuda shadows that of Windows, the loader does not search its directory, or the driver is old."""
+    for state in ("shadowed by a Linux one", "not found", "too old"):
+        assert state in Cause.WSL_LIBCUDA.sentence
 
 
 def _diagnose(matrix: Matrix, snapshot: Snapshot) -> runner.Diagnosis:
     return diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0)
 
 
-def test_no_driver_is_one_finding_not_twelve(matrix: Matrix) -> None:
+def test_a_missing_driver_is_a_single_finding(matrix: Matrix) -> None:
     result = [
         "os=linux",
         "arch=x86_64",
@@ -88,13 +88,14 @@ def test_a_crashed_check_is_reported_and_the_others_run(matrix: Matrix) -> None:
     facts = CheckContext(snapshot, needs_of(snapshot, matrix), matrix, resolve(snapshot, matrix))
     check = Check("XXX999", Cause.NO_DRIVER)
     check.run = crash
-    found, run = runner._run(check, facts)  # noqa: SLF001 - the runner of one check
-    assert found == []
+
+    findings, run = runner._run(check, facts)  # noqa: SLF001 - the runner of one check
+    assert findings == []
     assert run.status is CheckStatus.CRASHED
     assert "ZeroDivisionError" in (run.reason or "")
 
 
-def test_nothing_known_is_no_finding(matrix: Matrix) -> None:
+def test_an_empty_snapshot_has_no_findings(matrix: Matrix) -> None:
     diagnosis = _diagnose(matrix, Snapshot())
     assert diagnosis.findings == ()
 
@@ -129,27 +130,27 @@ def test_errors_come_before_warnings(matrix: Matrix) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_causes_that_assumptions_alone_decide(facts: list[str], cause: Cause, matrix: Matrix) -> None:
+def test_assumptions_alone_determine_the_cause(facts: list[str], cause: Cause, matrix: Matrix) -> None:
     base = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "numpy=2.1.0"]
     diagnosis = _diagnose(matrix, assume(Snapshot(), [*base, *facts], matrix))
     assert cause in {finding.cause for finding in diagnosis.findings}, diagnosis.findings
     assert all(finding.evidence and finding.fix for finding in diagnosis.findings)
 
 
-def test_a_fitting_machine_has_no_finding(matrix: Matrix) -> None:
+def test_a_compatible_machine_has_no_findings(matrix: Matrix) -> None:
     result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100"]
     snapshot = assume(Snapshot(), [*result, "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
     assert _diagnose(matrix, snapshot).findings == ()
     assert _diagnose(matrix, snapshot._replace(toolkits=())).findings == ()
 
 
-def test_an_independent_symptom_follows_from_nothing(matrix: Matrix) -> None:
-    """Of two requirements the one for a GPU follows from a missing driver, the one for a Python does not."""
+def test_an_independent_finding_follows_from_no_other_finding(matrix: Matrix) -> None:
+    """A failed requirement for a GPU follows from a missing driver, one for Python does not."""
     requirements = [parse_requirement(text) for text in ("gpu>=1", "python>=3.13")]
     snapshot = assume(Snapshot(), ["driver=none", "python=3.12", "cupy=cupy-cuda12x==14.2.0", "numpy=2.1.0"], matrix)
     terms = DiagnosisOptions(evaluate(requirements, snapshot))
-    found = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
-    result = {finding.title.split(" ")[0]: finding.follows_from for finding in found if finding.code == "REQ801"}
+    findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
+    result = {finding.title.split(" ")[0]: finding.follows_from for finding in findings if finding.code == "REQ801"}
     assert result == {"gpu>=1": "DRV106", "python>=3.13": None}
 
 
@@ -157,16 +158,16 @@ def test_an_independent_symptom_follows_from_nothing(matrix: Matrix) -> None:
     ("text", "primary"),
     [("gpu>=2", "GPU203"), ("gpu==2", "GPU203"), ("gpu>=3", "REQ801"), ("gpu>=1", None), ("cc>=12", "REQ801")],
 )
-def test_a_lost_gpu_is_the_cause_if_it_is_the_missing_one(matrix: Matrix, text: str, primary: str | None) -> None:
+def test_a_lost_gpu_is_the_cause_if_the_requirement_needs_it(matrix: Matrix, text: str, primary: str | None) -> None:
     result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "gpu=H100"]
     snapshot = assume(Snapshot(), [*result, "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
-    lost = snapshot.gpus[1]._replace(fault=known(15, "nvml"), hidden_by=known("it is lost", "nvml"))
+    lost_gpu = snapshot.gpus[1]._replace(fault=known(15, "nvml"), hidden_by=known("it is lost", "nvml"))
     driver = snapshot.driver._replace(cuda_init=known(0, "cuInit"))
-    snapshot = snapshot._replace(gpus=(snapshot.gpus[0], lost), driver=driver, visible_count=known(1, "libcuda"))
+    snapshot = snapshot._replace(gpus=(snapshot.gpus[0], lost_gpu), driver=driver, visible_count=known(1, "libcuda"))
     terms = DiagnosisOptions(evaluate([parse_requirement(text)], snapshot))
-    found = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
-    assert [finding.code for finding in found if finding.primary] == ([primary] if primary else [])
-    follows = {finding.code: finding.follows_from for finding in found}
+    findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
+    assert [finding.code for finding in findings if finding.primary] == ([primary] if primary else [])
+    follows = {finding.code: finding.follows_from for finding in findings}
     assert follows.get("REQ801") == ("GPU203" if primary == "GPU203" else None)
 
 
@@ -178,8 +179,8 @@ def test_a_lost_gpu_is_the_cause_if_it_is_the_missing_one(matrix: Matrix, text: 
         ("H100", "driver >= 580.65.06, install cupy-cuda13x[ctk] 14.2.0"),
     ],
 )
-def test_without_a_driver_the_later_installation_is_named(matrix: Matrix, gpu: str, expected: str) -> None:
-    """And which driver: a newer one than the last for a GPU would not help."""
+def test_a_missing_cupy_names_the_driver_it_requires(matrix: Matrix, gpu: str, expected: str) -> None:
+    """The range of drivers ends at the last branch that supports the GPU."""
     result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", f"gpu={gpu}", "driver=none", "cupy=none"]
     diagnosis = _diagnose(matrix, assume(Snapshot(), result, matrix))
     (missing,) = [finding for finding in diagnosis.findings if finding.cause is Cause.CUPY_NOT_INSTALLED]
@@ -187,16 +188,16 @@ def test_without_a_driver_the_later_installation_is_named(matrix: Matrix, gpu: s
 
 
 @pytest.mark.parametrize("field", ["amd_gpus", "pci_gpus"])
-def test_where_there_is_no_nvidia_gpu_no_driver_of_nvidia_is_waited_for(matrix: Matrix, field: str) -> None:
+def test_a_missing_cupy_without_an_nvidia_gpu_requires_no_driver(matrix: Matrix, field: str) -> None:
     result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=none", "cupy=none"]
-    there = (AmdGpu(1, "aqua_vanjaram", "gfx942"),) if field == "amd_gpus" else ()
-    snapshot = assume(Snapshot(), result, matrix)._replace(**{field: there})  # type: ignore[arg-type]
+    devices = (AmdGpu(1, "aqua_vanjaram", "gfx942"),) if field == "amd_gpus" else ()
+    snapshot = assume(Snapshot(), result, matrix)._replace(**{field: devices})  # type: ignore[arg-type]
     (missing,) = [f for f in _diagnose(matrix, snapshot).findings if f.cause is Cause.CUPY_NOT_INSTALLED]
     assert missing.fix
     assert not any("driver" in fix.text for fix in missing.fix)
 
 
-def test_under_wsl_an_empty_bus_says_nothing_of_the_gpu(matrix: Matrix) -> None:
+def test_an_empty_bus_under_wsl_does_not_imply_an_absent_gpu(matrix: Matrix) -> None:
     result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "wsl=yes", "driver=none", "cupy=none"]
     snapshot = assume(Snapshot(), result, matrix)._replace(pci_gpus=())
     (missing,) = [f for f in _diagnose(matrix, snapshot).findings if f.cause is Cause.CUPY_NOT_INSTALLED]
@@ -210,13 +211,13 @@ def test_under_wsl_an_empty_bus_says_nothing_of_the_gpu(matrix: Matrix) -> None:
         ("RTX 4090", "cupy-cuda11x==13.6.0", True),
         ("A10", "cupy-cuda11x==12.0.0", True),
         ("A10", "cupy-cuda111==12.3.0", True),
-        ("A10", "cupy-cuda110==12.3.0", True),  # CuPy asks CUDA 11.0 for 8.0, which 8.6 runs
+        ("A10", "cupy-cuda110==12.3.0", True),  # CuPy compiles for 8.0 with CUDA 11.0, and 8.6 runs that
         ("H100", "cupy-cuda111==12.3.0", False),
         ("RTX 5090", "cupy-cuda11x==13.6.0", False),
     ],
 )
-def test_a_line_is_judged_by_its_own_minors(matrix: Matrix, gpu: str, cupy: str, *, fits: bool) -> None:
-    """A CUDA major may have several lines."""
+def test_a_wheel_line_is_judged_by_its_own_cuda_minors(matrix: Matrix, gpu: str, cupy: str, *, fits: bool) -> None:
+    """A CUDA major may have several wheel lines."""
     facts = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.11", "driver=580.95.05", "numpy=1.26.4"]
     diagnosis = _diagnose(matrix, assume(Snapshot(), [*facts, f"gpu={gpu}", f"cupy={cupy}"], matrix))
     causes = {finding.cause for finding in diagnosis.findings}
@@ -227,7 +228,7 @@ def test_a_line_is_judged_by_its_own_minors(matrix: Matrix, gpu: str, cupy: str,
     ("source", "expected"), [("nvidia-smi", True), ("nvml", True), ("/proc/driver/nvidia/gpus", False)]
 )
 def test_a_container_is_judged_by_its_own_gpus(matrix: Matrix, source: str, *, expected: bool) -> None:
-    """The kernel lists the host's to every container; which of those one will be given is not known."""
+    """The kernel lists the GPUs of the host in every container, including those that it is not granted."""
     result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=V100"]
     snapshot = assume(Snapshot(), [*result, "container=yes", "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
     snapshot = snapshot._replace(gpu_count=known(1, source), visible_count=Reading())

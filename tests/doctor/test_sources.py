@@ -17,12 +17,12 @@ from gpuenv.model.reading import known
 from gpuenv.model.resolution import CandidateKind, ConstraintName
 from gpuenv.model.snapshot import KernelMessage, Module, PciGpu, Snapshot, Source, SourceState
 from tests.doctor.kernel_hosts import findings, working
-from tests.doctor.test_driver_support import ADA, PCI, beside_one_that_nvml_lists, found, machine
+from tests.doctor.test_driver_support import ADA, PCI, driver_findings, machine, with_second_gpu
 from tests.support.matrix import MATRIX
 
 
-def refusing(smi: SourceState) -> Snapshot:
-    """A host of which NVML tells nothing."""
+def with_failing_nvml(smi: SourceState) -> Snapshot:
+    """A machine on which NVML fails to start."""
     snapshot = working()
     states = {"kernel": SourceState.ANSWERED, "nvml": SourceState.FAILED, "libcuda": SourceState.ANSWERED}
     return snapshot._replace(
@@ -32,12 +32,12 @@ def refusing(smi: SourceState) -> Snapshot:
 
 
 @pytest.mark.parametrize("smi", [SourceState.FAILED, SourceState.TIMED_OUT, SourceState.ABSENT])
-def test_a_refusing_nvml_is_reported_if_no_program_starts_it(matrix: Matrix, smi: SourceState) -> None:
-    assert [finding.code for finding in findings(refusing(smi), matrix)] == ["DRV103"]
+def test_a_failing_nvml_is_reported_unless_nvidia_smi_works(matrix: Matrix, smi: SourceState) -> None:
+    assert [finding.code for finding in findings(with_failing_nvml(smi), matrix)] == ["DRV103"]
 
 
-def test_an_nvidia_smi_that_answers_is_not_reported_as_failing(matrix: Matrix) -> None:
-    assert findings(refusing(SourceState.ANSWERED), matrix) == []
+def test_a_failing_nvml_is_not_reported_if_nvidia_smi_works(matrix: Matrix) -> None:
+    assert findings(with_failing_nvml(SourceState.ANSWERED), matrix) == []
 
 
 LOST = "NVRM: fallen off the bus and is not responding to commands."
@@ -45,29 +45,31 @@ ASLEEP = "nvidia 0000:01:00.0: Unable to change power state from D3cold to D0, d
 
 
 @pytest.mark.parametrize("expected", [LOST, ASLEEP])
-def test_a_gpu_that_does_not_respond_is_a_hardware_fault_even_without_a_module(matrix: Matrix, expected: str) -> None:
+def test_an_unresponsive_gpu_is_a_hardware_fault_without_a_module(matrix: Matrix, expected: str) -> None:
     snapshot = machine(ADA, "open", expected)
     unloaded = snapshot.driver._replace(module=known(Module.NOT_LOADED, "/lib/modules"), nvml_init=known(9, "nvml"))
     for one in (snapshot, snapshot._replace(driver=unloaded)):
-        (finding,) = found(one, matrix)
+        (finding,) = driver_findings(one, matrix)
         assert (finding.code, finding.cause) == ("DRV122", Cause.GPU_HARDWARE_FAULT)
         assert not any("modprobe" in (fix.command or ()) for fix in finding.fix)
 
 
 def test_a_fault_is_not_reported_twice(matrix: Matrix) -> None:
-    other = "pcieport 0000:00:01.0: Unable to change power state from D3cold to D0, device inaccessible"
-    assert "DRV122" not in {finding.code for finding in found(machine(ADA, "open", other), matrix)}
+    message_of_a_bridge = "pcieport 0000:00:01.0: Unable to change power state from D3cold to D0, device inaccessible"
+    assert "DRV122" not in {
+        finding.code for finding in driver_findings(machine(ADA, "open", message_of_a_bridge), matrix)
+    }
     snapshot = machine(ADA, "open", LOST)
     event = KernelMessage("NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus.", 79, PCI)
     result = snapshot._replace(kernel_log=known((*(snapshot.kernel_log.value or ()), event), "/dev/kmsg"))
-    assert {finding.code for finding in found(result, matrix)} == {"GPU209"}
+    assert {finding.code for finding in driver_findings(result, matrix)} == {"GPU209"}
 
 
-def test_a_gpu_that_answers_again_is_well(matrix: Matrix) -> None:
-    snapshot = beside_one_that_nvml_lists(ASLEEP, 0)
-    there = snapshot.gpus[0]._replace(index=known(1, "nvml"), pci=known(PCI, "nvml"))
-    well = snapshot._replace(gpus=(*snapshot.gpus, there), gpu_count=known(2, "nvml"))
-    assert found(well._replace(visible_count=known(2, "libcuda")), matrix) == []
+def test_a_gpu_that_responds_again_is_healthy(matrix: Matrix) -> None:
+    snapshot = with_second_gpu(ASLEEP, 0)
+    second_gpu = snapshot.gpus[0]._replace(index=known(1, "nvml"), pci=known(PCI, "nvml"))
+    recovered = snapshot._replace(gpus=(*snapshot.gpus, second_gpu), gpu_count=known(2, "nvml"))
+    assert driver_findings(recovered._replace(visible_count=known(2, "libcuda")), matrix) == []
 
 
 @pytest.mark.parametrize(
@@ -78,39 +80,41 @@ def test_a_gpu_that_answers_again_is_well(matrix: Matrix) -> None:
         (580, Cause.GPU_REMOVED_FROM_DRIVER, "branch 580"),
     ],
 )
-def test_a_gpu_of_no_table_is_judged_by_the_branch_that_the_driver_names(
+def test_an_unlisted_gpu_is_judged_by_the_branch_in_the_kernel_log(
     matrix: Matrix, branch: int, cause: Cause, fix_text: str
 ) -> None:
     line = f"NVRM:  supported through the NVIDIA {branch}.xx Legacy drivers. Please"
-    (finding,) = found(machine("0861", "proprietary", line, driver="595.58.03"), matrix)
+    (finding,) = driver_findings(machine("0861", "proprietary", line, driver="595.58.03"), matrix)
     assert (finding.code, finding.cause) == ("GPU204", cause)
     assert fix_text in finding.fix[0].text
     assert line in {entry.value for entry in finding.evidence}
-    others = beside_one_that_nvml_lists(line, 0)
+    with_working_gpu = with_second_gpu(line, 0)
     unknown = PciGpu(PCI, "10de", "0861", None, None)
-    ignored = others._replace(pci_gpus=(unknown, *(others.pci_gpus or ())[1:]), visible_count=known(1, "libcuda"))
-    assert found(ignored, matrix) == [], "an old display card does not matter"
+    ignored = with_working_gpu._replace(
+        pci_gpus=(unknown, *(with_working_gpu.pci_gpus or ())[1:]), visible_count=known(1, "libcuda")
+    )
+    assert driver_findings(ignored, matrix) == [], "an old display card does not matter"
 
 
 @pytest.mark.parametrize(("device", "name", "last"), [("1080", "GeForce GTX 580", 390), ("0a65", "GeForce 210", 340)])
-def test_a_gpu_that_only_branches_before_every_cupy_drive_is_too_old(
-    matrix: Matrix, device: str, name: str, last: int
-) -> None:
-    (finding,) = found(machine(device, "proprietary", "", driver="595.58.03"), matrix)
+def test_a_gpu_older_than_any_supported_branch_is_too_old(matrix: Matrix, device: str, name: str, last: int) -> None:
+    (finding,) = driver_findings(machine(device, "proprietary", "", driver="595.58.03"), matrix)
     assert (finding.code, finding.cause) == ("GPU204", Cause.GPU_TOO_OLD_FOR_ANY_DRIVER)
     assert name in finding.title
     assert f"branch {last} was the last one" in finding.fix[0].text
-    others = beside_one_that_nvml_lists("", 0)
+    with_working_gpu = with_second_gpu("", 0)
     old = PciGpu(PCI, "10de", device, None, None)
-    ignored = others._replace(pci_gpus=(old, *(others.pci_gpus or ())[1:]), visible_count=known(1, "libcuda"))
-    assert found(ignored, matrix) == [], "an old display card does not matter"
+    ignored = with_working_gpu._replace(
+        pci_gpus=(old, *(with_working_gpu.pci_gpus or ())[1:]), visible_count=known(1, "libcuda")
+    )
+    assert driver_findings(ignored, matrix) == [], "an old display card does not matter"
 
 
 GPUS = ("Tesla K80", "Tesla M60", "P100", "V100", "T4", "A100", "A10", "RTX 4090", "H100", "B200", "RTX 5090")
 DRIVERS = ("450.80.02", "470.256.02", "510.47.03", "525.60.13", "550.54.15", "570.133.20", "580.95.05", "595.45.04")
 INSTALLABLE = tuple(f"{line.name}=={release.cupy}" for line in MATRIX.wheel_lines for release in line.releases)
-# Of a choice, not of what is there: a release that was withdrawn, or one with a known fault, runs.
-OF_A_CHOICE = {ConstraintName.NOT_YANKED, ConstraintName.NO_ADVISORY, ConstraintName.AGREES_WITH_PACKAGES}
+# These constraints concern only the choice of a release: an installed release that is yanked or has an advisory runs.
+CHOICE_ONLY = {ConstraintName.NOT_YANKED, ConstraintName.NO_ADVISORY, ConstraintName.AGREES_WITH_PACKAGES}
 
 
 @settings(max_examples=60, deadline=None)
@@ -122,7 +126,7 @@ OF_A_CHOICE = {ConstraintName.NOT_YANKED, ConstraintName.NO_ADVISORY, Constraint
     numpy=st.sampled_from(("1.26.4", "2.2.6")),
     arch=st.sampled_from(("x86_64", "aarch64")),
 )
-def test_what_would_be_rejected_is_found_and_nothing_else(
+def test_errors_match_the_constraints_that_reject_the_installed_cupy(
     gpus: list[str], driver: str, cupy: str, python: str, numpy: str, arch: str
 ) -> None:
     host = ["os=linux", f"arch={arch}", "libc=glibc-2.36", f"python={python}", f"driver={driver}", f"numpy={numpy}"]
@@ -137,4 +141,4 @@ def test_what_would_be_rejected_is_found_and_nothing_else(
     }
     findings = diagnose(snapshot, MATRIX, resolution, lambda: 0.0).findings
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
-    assert bool(errors) == bool(rejected - OF_A_CHOICE), (rejected, errors)
+    assert bool(errors) == bool(rejected - CHOICE_ONLY), (rejected, errors)

@@ -1,4 +1,4 @@
-"""GPUs that this process cannot reach: no nodes, no runtime, switched off, or held by nouveau."""
+"""GPUs that this process cannot reach: missing nodes, no runtime class, switched off, or bound to nouveau."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_process_with_a_private_dev_gets_no_install_command(matrix: Matrix) ->
     assert "nvidia-modprobe" in fix_texts(finding)
 
 
-def test_without_nodes_a_container_or_a_host_whose_module_drives_none_is_another_matter(matrix: Matrix) -> None:
+def test_missing_nodes_have_other_causes_in_a_container_or_without_a_gpu(matrix: Matrix) -> None:
     assert [f.code for f in findings(without_nodes(Container.DOCKER), matrix)] == ["CTR301"]
     idle = without_nodes()._replace(gpu_count=known(0, "/proc/driver/nvidia/gpus"))
     assert "CTR303" not in {finding.code for finding in findings(idle, matrix)}
@@ -67,7 +67,7 @@ def test_without_nodes_a_container_or_a_host_whose_module_drives_none_is_another
         ("void", False, "resources.limits", False),
     ],
 )
-def test_a_pod_that_was_granted_a_gpu_wants_a_runtime(
+def test_a_pod_with_a_granted_gpu_lacks_a_runtime_class(
     matrix: Matrix,
     variable: str | None,
     devices: bool,  # noqa: FBT001 - a table
@@ -89,7 +89,7 @@ def test_a_pod_that_was_granted_a_gpu_wants_a_runtime(
 @pytest.mark.parametrize(
     ("release", "first"), [("545.29.06", "flatpak update"), ("570.86.16", "Restart the host")], ids=["older", "newer"]
 )
-def test_flatpak_s_own_libraries_are_flatpak_s_to_update(matrix: Matrix, release: str, first: str) -> None:
+def test_flatpak_updates_its_own_driver_libraries(matrix: Matrix, release: str, first: str) -> None:
     snapshot = working(cuda=803, container=Container.OTHER)
     path = "/usr/lib/x86_64-linux-gnu/GL/nvidia/lib/libcuda.so." + release
     library = DriverLibrary(path, DriverVersion.parse(release), LibraryOrigin.FLATPAK, mounted=True)
@@ -107,15 +107,15 @@ def test_flatpak_s_own_libraries_are_flatpak_s_to_update(matrix: Matrix, release
     assert "nvidia-ctk" not in fix_texts(finding)
 
 
-def test_a_gpu_that_a_program_has_taken_off_the_bus_is_switched_on_again(matrix: Matrix) -> None:
+def test_a_gpu_switched_off_by_a_modprobe_file_is_reported(matrix: Matrix) -> None:
     intel = (PciGpu("0000:00:02.0", "8086", "a7a0", None, "i915"),)
     off = ("/etc/modprobe.d/blacklist-nvidia.conf: alias nvidia off",)
     snapshot = with_reading(host_without_module(Module.NOT_LOADED), "arch", module_blocks=off)._replace(pci_gpus=intel)
     (finding,) = findings(snapshot, matrix)
     assert (finding.code, finding.cause) == ("GPU201", Cause.DRIVER_MODULE_NOT_LOADED)
     assert off[0] in finding.fix[0].text
-    plain = with_reading(snapshot, "arch", module_blocks=("/etc/modprobe.d/x.conf: blacklist nvidia",))
-    assert [entry.cause for entry in findings(plain, matrix)] == [Cause.NO_NVIDIA_GPU]
+    without_alias = with_reading(snapshot, "arch", module_blocks=("/etc/modprobe.d/x.conf: blacklist nvidia",))
+    assert [entry.cause for entry in findings(without_alias, matrix)] == [Cause.NO_NVIDIA_GPU]
 
 
 @pytest.mark.parametrize(
@@ -137,9 +137,9 @@ def test_a_leftover_file_does_not_imply_a_gpu(matrix: Matrix, module: Module, di
     assert not any(fix.command for fix in finding.fix)
 
 
-def test_where_the_driver_is_installed_nouveau_goes_and_no_driver_comes(matrix: Matrix) -> None:
-    held = (BUS[0]._replace(kernel_driver="nouveau"),)
-    snapshot = host_without_module(Module.NOT_LOADED)._replace(pci_gpus=held)
+def test_nouveau_is_removed_without_reinstalling_the_driver(matrix: Matrix) -> None:
+    bound_to_nouveau = (BUS[0]._replace(kernel_driver="nouveau"),)
+    snapshot = host_without_module(Module.NOT_LOADED)._replace(pci_gpus=bound_to_nouveau)
     (finding,) = findings(snapshot, matrix)
     assert finding.cause is Cause.NOUVEAU_LOADED
     assert "update-initramfs" in fix_texts(finding)
@@ -150,16 +150,14 @@ def test_where_the_driver_is_installed_nouveau_goes_and_no_driver_comes(matrix: 
 
 
 @pytest.mark.parametrize(("device", "kind"), [("1b06", "proprietary"), ("2b85", "open"), ("2684", None)])
-def test_nouveau_is_not_kept_out_for_modules_that_do_not_drive_the_gpu(
-    matrix: Matrix, device: str, kind: str | None
-) -> None:
-    held = (PciGpu("0000:01:00.0", "10de", device, None, "nouveau"),)
-    (finding,) = findings(host_without_module(Module.NOT_LOADED)._replace(pci_gpus=held), matrix)
+def test_the_module_kind_is_checked_before_excluding_nouveau(matrix: Matrix, device: str, kind: str | None) -> None:
+    bound_to_nouveau = (PciGpu("0000:01:00.0", "10de", device, None, "nouveau"),)
+    (finding,) = findings(host_without_module(Module.NOT_LOADED)._replace(pci_gpus=bound_to_nouveau), matrix)
     assert ("modinfo" in (finding.fix[0].command or ())) is (kind is not None)
     assert kind is None or f"the {kind} ones" in finding.fix[0].text
 
 
-def test_the_module_of_cudas_memory_is_loaded_with_its_node(matrix: Matrix) -> None:
+def test_a_missing_nvidia_uvm_node_is_fixed_by_loading_the_module(matrix: Matrix) -> None:
     snapshot = working(cuda=999)
     nodes = snapshot.driver.device_nodes
     lacking = snapshot._replace(driver=snapshot.driver._replace(device_nodes=nodes[:2]))

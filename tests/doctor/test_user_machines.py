@@ -1,4 +1,4 @@
-"""Machines of users: what to fix first on each, and how, written down before any was run."""
+"""Machines of users: the cause to fix first on each, and its fix."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ LINUX = ("os=linux", "arch=x86_64", "libc=glibc-2.35", "python=3.11", "numpy=2.1
 SITE = "/venv/lib/python3.11/site-packages"
 
 
-def as_it_is(snapshot: Snapshot) -> Snapshot:
+def unchanged(snapshot: Snapshot) -> Snapshot:
     return snapshot
 
 
 def conda(**packages: str) -> Callable[[Snapshot], Snapshot]:
-    """A conda environment whose packages are conda's."""
+    """A conda environment with these packages."""
 
-    def made(snapshot: Snapshot) -> Snapshot:
+    def change(snapshot: Snapshot) -> Snapshot:
         ours = {name.replace("_", "-"): release for name, release in packages.items()}
         cupy = tuple(CupyInstallation("cupy", release) for name, release in ours.items() if name == "cupy")
         target = snapshot.target
@@ -53,26 +53,31 @@ def conda(**packages: str) -> Callable[[Snapshot], Snapshot]:
         )
         return snapshot._replace(target=target)
 
-    return made
+    return change
 
 
-def libraries(*found: str) -> Callable[[Snapshot], Snapshot]:
-    """What CuPy loads of CUDA 12: those named are found, the others are not."""
+def libraries(*available: str) -> Callable[[Snapshot], Snapshot]:
+    """The libraries of CUDA 12 that CuPy loads; only those named are found."""
     names = {"nvrtc": "libnvrtc.so.12", "cublas": "libcublas.so.12", "cufft": "libcufft.so.11"}
 
-    def made(snapshot: Snapshot) -> Snapshot:
+    def change(snapshot: Snapshot) -> Snapshot:
         result = tuple(
-            Library(name, soname, f"{SITE}/{soname}" if name in found else None, error=None if name in found else "x")
+            Library(
+                name,
+                soname,
+                f"{SITE}/{soname}" if name in available else None,
+                error=None if name in available else "x",
+            )
             for name, soname in names.items()
         )
         return snapshot._replace(target=snapshot.target._replace(libraries=result))
 
-    return made
+    return change
 
 
-def contained(kind: Container, *, nodes: str | None, bus: bool = True) -> Callable[[Snapshot], Snapshot]:
-    """A container, with these device nodes (readable, closed or none) and without NVML and libcuda."""
-    there = (
+def in_container(kind: Container, *, nodes: str | None, bus: bool = True) -> Callable[[Snapshot], Snapshot]:
+    """A container with these device nodes (open, closed or None) and without NVML and libcuda."""
+    device_nodes = (
         ()
         if nodes is None
         else tuple(
@@ -80,12 +85,12 @@ def contained(kind: Container, *, nodes: str | None, bus: bool = True) -> Callab
         )
     )
 
-    def made(snapshot: Snapshot) -> Snapshot:
+    def change(snapshot: Snapshot) -> Snapshot:
         driver = Driver(
             version=known(snapshot.driver.version.value, "x") if snapshot.driver.version.value else Driver().version,
             module=known(Module.LOADED, "x"),
             module_version=snapshot.driver.version,
-            device_nodes=there,
+            device_nodes=device_nodes,
         )
         sources = (
             Source("kernel", SourceState.ANSWERED),
@@ -102,10 +107,10 @@ def contained(kind: Container, *, nodes: str | None, bus: bool = True) -> Callab
             assumed=(),
         )
 
-    return made
+    return change
 
 
-def amd(snapshot: Snapshot) -> Snapshot:
+def with_amd_gpu(snapshot: Snapshot) -> Snapshot:
     card = PciGpu("0000:03:00.0", "1002", "740f", kernel_driver="amdgpu")
     sources = (Source("kernel", SourceState.ANSWERED), *(Source(n, SourceState.ABSENT) for n in ("nvml", "libcuda")))
     return snapshot._replace(
@@ -114,95 +119,96 @@ def amd(snapshot: Snapshot) -> Snapshot:
 
 
 def built(major: int, *requires: str) -> Callable[[Snapshot], Snapshot]:
-    """A CuPy that was built from its source, linked with a CUDA."""
+    """A CuPy built from source, linked with this CUDA."""
 
-    def made(snapshot: Snapshot) -> Snapshot:
+    def change(snapshot: Snapshot) -> Snapshot:
         cupy = CupyInstallation("cupy", "14.2.0", cuda_major=major, requires=requires)
         return snapshot._replace(target=snapshot.target._replace(cupy=(cupy,)))
 
-    return made
+    return change
 
 
 def module_at(file: str) -> Callable[[Snapshot], Snapshot]:
-    """A package cupy that no distribution owns, in an environment that was probed."""
+    """A package `cupy` without metadata, in a probed environment."""
 
-    def made(snapshot: Snapshot) -> Snapshot:
+    def change(snapshot: Snapshot) -> Snapshot:
         target = snapshot.target._replace(prefix=known("/venv", "x"), cupy_module=known(file, "x"))
         sources = (*snapshot.sources, Source("target", SourceState.ANSWERED))
         assumed = tuple(path for path in snapshot.assumed if path != "target.cupy")
         return snapshot._replace(target=target, sources=sources, assumed=assumed)
 
-    return made
+    return change
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What is told of it, what is changed, the cause to fix first, and words of the first fix; or none."""
+    """A user's machine, its primary cause if any, and words of the first fix."""
 
-    given: tuple[str, ...]
+    facts: tuple[str, ...]
     cause: str | None
     fix_text: str = ""
-    change: Callable[[Snapshot], Snapshot] = as_it_is
+    change: Callable[[Snapshot], Snapshot] = unchanged
     requires: tuple[str, ...] = ()
 
 
-def of(*options: str) -> tuple[str, ...]:
+def linux(*options: str) -> tuple[str, ...]:
     return (*LINUX, *options)
 
 
-USERS = {
+USER_MACHINES = {
     "a CuPy that was built here for a Python without wheels": Machine(
-        of("python=3.15", "driver=470.256.02", "gpu=A100", "cupy=none"), None, change=built(11)
+        linux("python=3.15", "driver=470.256.02", "gpu=A100", "cupy=none"), None, change=built(11)
     ),
     "a CuPy that was built here, where only the wheels for the driver want another Python": Machine(
-        of("python=3.14", "driver=470.256.02", "gpu=A100", "cupy=none"), None, change=built(11)
+        linux("python=3.14", "driver=470.256.02", "gpu=A100", "cupy=none"), None, change=built(11)
     ),
     "a CuPy that was built here with a CUDA older than any wheel's": Machine(
-        of("driver=440.64", "gpu=V100", "cupy=none"), None, change=built(10)
+        linux("driver=440.64", "gpu=V100", "cupy=none"), None, change=built(10)
     ),
     "a CuPy that was built here with a CUDA newer than its driver": Machine(
-        of("driver=418.40.04", "gpu=V100", "cupy=none"), "driver-too-old-for-cuda", change=built(11)
+        linux("driver=418.40.04", "gpu=V100", "cupy=none"), "driver-too-old-for-cuda", change=built(11)
     ),
     "a CuPy that was built here, and a driver without the GPU": Machine(
-        of("driver=595.58.03", "gpu=K80", "cupy=none"), "gpu-removed-from-driver", "branch 470", change=built(11)
+        linux("driver=595.58.03", "gpu=K80", "cupy=none"), "gpu-removed-from-driver", "branch 470", change=built(11)
     ),
     "a Python without wheels and without CuPy": Machine(
-        of("python=3.14", "driver=470.256.02", "gpu=A100", "cupy=none"), "python-unsupported", "Python 3.9"
+        linux("python=3.14", "driver=470.256.02", "gpu=A100", "cupy=none"), "python-unsupported", "Python 3.9"
     ),
     "a desktop whose driver was never updated": Machine(
-        of("driver=535.183.01", "gpu=RTX 4090", "cupy=cupy-cuda13x==14.2.0"), "driver-too-old-for-cuda", "cupy-cuda12x"
+        linux("driver=535.183.01", "gpu=RTX 4090", "cupy=cupy-cuda13x==14.2.0"),
+        "driver-too-old-for-cuda", "cupy-cuda12x",
     ),
     "an old card with the newest line": Machine(
-        of("driver=580.95.05", "gpu=GTX 1080 Ti", "cupy=cupy-cuda13x==14.2.0"),
+        linux("driver=580.95.05", "gpu=GTX 1080 Ti", "cupy=cupy-cuda13x==14.2.0"),
         "gpu-removed-from-toolkit", "cupy-cuda12x",
     ),
     "a new card on the distribution's driver": Machine(
-        of("driver=550.163.01", "gpu=RTX 5090", "cupy=cupy-cuda12x==14.2.0"), "gpu-too-new-for-driver", "driver"
+        linux("driver=550.163.01", "gpu=RTX 5090", "cupy=cupy-cuda12x==14.2.0"), "gpu-too-new-for-driver", "driver"
     ),
-    "a Kepler server that was upgraded": Machine(
-        of("driver=550.163.01", "gpu=Tesla K80", "cupy=cupy-cuda11x==13.6.0"), "gpu-removed-from-driver", "470"
+    "an upgraded Kepler server": Machine(
+        linux("driver=550.163.01", "gpu=Tesla K80", "cupy=cupy-cuda11x==13.6.0"), "gpu-removed-from-driver", "470"
     ),
     "conda's CuPy and then pip's": Machine(
-        of("driver=580.95.05", "gpu=H100", "cupy=cupy-cuda12x==14.2.0"),
+        linux("driver=580.95.05", "gpu=H100", "cupy=cupy-cuda12x==14.2.0"),
         "mixed-pip-conda", "pip", conda(cupy="14.1.1", cuda_version="12.9", numpy="2.1.0"),
     ),
     "a conda environment of an old Python": Machine(
-        of("driver=580.95.05", "gpu=A100", "python=3.9", "numpy=1.26.4", "cupy=none"),
+        linux("driver=580.95.05", "gpu=A100", "python=3.9", "numpy=1.26.4", "cupy=none"),
         "cupy-not-installed", "in a new environment", conda(numpy="1.26.4", python="3.9.18"),
     ),
     "pip without the extra": Machine(
-        of("driver=580.95.05", "gpu=L4", "cupy=cupy-cuda12x==14.2.0"), "cuda-library-missing", "[ctk]", libraries()
+        linux("driver=580.95.05", "gpu=L4", "cupy=cupy-cuda12x==14.2.0"), "cuda-library-missing", "[ctk]", libraries()
     ),
-    "a forced NumPy 1": Machine(
-        of("driver=580.95.05", "gpu=L4", "numpy=1.26.4", "cupy=cupy-cuda12x==14.2.0"), "numpy-incompatible", "NumPy",
+    "a pinned NumPy 1": Machine(
+        linux("driver=580.95.05", "gpu=L4", "numpy=1.26.4", "cupy=cupy-cuda12x==14.2.0"), "numpy-incompatible", "NumPy",
         libraries("nvrtc", "cublas", "cufft"),
     ),
     "no NumPy at all": Machine(
-        of("driver=580.95.05", "gpu=L4", "numpy=none", "cupy=cupy-cuda12x==14.2.0"), "numpy-incompatible", "NumPy",
+        linux("driver=580.95.05", "gpu=L4", "numpy=none", "cupy=cupy-cuda12x==14.2.0"), "numpy-incompatible", "NumPy",
         libraries("nvrtc", "cublas", "cufft"),
     ),
     "two lines after an upgrade": Machine(
-        of("driver=580.95.05", "gpu=A100", "cupy=cupy-cuda12x==13.6.0", "package.cupy-cuda13x=14.2.0"),
+        linux("driver=580.95.05", "gpu=A100", "cupy=cupy-cuda12x==13.6.0", "package.cupy-cuda13x=14.2.0"),
         "multiple-cupy-packages", "Remove all",
     ),
     "Alpine": Machine(
@@ -214,63 +220,68 @@ USERS = {
         ("os=windows", "arch=x86_64", "numpy=2.1.0", "driver=560.94", "gpu=RTX 3060", "cupy=cupy-cuda13x==14.2.0"),
         "driver-too-old-for-cuda", "cupy-cuda12x",
     ),
-    "AMD's card with a CuPy for CUDA": Machine(of("cupy=cupy-cuda12x==14.2.0"), "rocm-mismatch", "ROCm", amd),
-    "AMD's card alone": Machine(of("cupy=none"), "no-nvidia-gpu", "ROCm", amd),
+    "an AMD card with a CuPy for CUDA": Machine(
+        linux("cupy=cupy-cuda12x==14.2.0"), "rocm-mismatch", "ROCm", with_amd_gpu
+    ),
+    "an AMD card alone": Machine(linux("cupy=none"), "no-nvidia-gpu", "ROCm", with_amd_gpu),
     "docker run without --gpus": Machine(
-        of("driver=580.95.05", "cupy=cupy-cuda13x==14.2.0"), "container-without-gpu", "--gpus",
-        contained(Container.DOCKER, nodes=None),
+        linux("driver=580.95.05", "cupy=cupy-cuda13x==14.2.0"), "container-without-gpu", "--gpus",
+        in_container(Container.DOCKER, nodes=None),
     ),
     "a pod without a limit, its bus hidden": Machine(
-        of("driver=580.95.05", "cupy=cupy-cuda13x==14.2.0"), "container-without-gpu", "nvidia.com/gpu",
-        contained(Container.KUBERNETES, nodes=None, bus=False),
+        linux("driver=580.95.05", "cupy=cupy-cuda13x==14.2.0"), "container-without-gpu", "nvidia.com/gpu",
+        in_container(Container.KUBERNETES, nodes=None, bus=False),
     ),
     "podman with the nodes by hand": Machine(
-        of("driver=580.95.05", "cupy=cupy-cuda13x==14.2.0"), "container-toolkit-broken", "nvidia.com/gpu",
-        contained(Container.PODMAN, nodes="open"),
+        linux("driver=580.95.05", "cupy=cupy-cuda13x==14.2.0"), "container-toolkit-broken", "nvidia.com/gpu",
+        in_container(Container.PODMAN, nodes="open"),
     ),
-    "a healthy job that asks for too much": Machine(
-        of("driver=580.95.05", "gpu=H100", "gpu=H100", "cupy=cupy-cuda13x==14.2.0"), "requirement-not-met", "machine",
+    "a healthy job that requires too many GPUs": Machine(
+        linux("driver=580.95.05", "gpu=H100", "gpu=H100", "cupy=cupy-cuda13x==14.2.0"),
+        "requirement-not-met", "machine",
         requires=("gpu>=4",),
     ),
     "a distribution's CuPy of CUDA 13 and an old card": Machine(
-        of("driver=580.95.05", "gpu=GTX 1080", "cupy=none"), "gpu-removed-from-toolkit", "cupy-cuda12x", built(13),
+        linux("driver=580.95.05", "gpu=GTX 1080", "cupy=none"), "gpu-removed-from-toolkit", "cupy-cuda12x", built(13),
     ),
     "a distribution's CuPy of CUDA 13 and an old driver": Machine(
-        of("driver=550.163.01", "gpu=L4", "cupy=none"), "driver-too-old-for-cuda", "cupy-cuda12x", built(13),
+        linux("driver=550.163.01", "gpu=L4", "cupy=none"), "driver-too-old-for-cuda", "cupy-cuda12x", built(13),
     ),
     "a CuPy from source and another NumPy": Machine(
-        of("driver=580.95.05", "gpu=L4", "numpy=1.26.4", "cupy=none"), "numpy-incompatible", "NumPy",
+        linux("driver=580.95.05", "gpu=L4", "numpy=1.26.4", "cupy=none"), "numpy-incompatible", "NumPy",
         built(12, "numpy>=2.0,<2.7"),
     ),
     "an installation that was cut short": Machine(
-        of("driver=580.95.05", "gpu=L4", "cupy=none"), "corrupt-installation", SITE,
+        linux("driver=580.95.05", "gpu=L4", "cupy=none"), "corrupt-installation", SITE,
         module_at(f"{SITE}/cupy/__init__.py"),
     ),
-    "a folder of one's own that is called cupy": Machine(
-        of("driver=580.95.05", "gpu=L4", "cupy=none"), "cupy-not-installed", "cupy-cuda13x",
+    "a user directory named cupy": Machine(
+        linux("driver=580.95.05", "gpu=L4", "cupy=none"), "cupy-not-installed", "cupy-cuda13x",
         module_at("/home/me/project/cupy/__init__.py"),
     ),
     "a healthy CuPy from source": Machine(
-        of("driver=580.95.05", "gpu=H100", "cupy=none"), None, change=built(13, "numpy<2.7,>=2.0")
+        linux("driver=580.95.05", "gpu=H100", "cupy=none"), None, change=built(13, "numpy<2.7,>=2.0")
     ),
-    "a healthy server": Machine(of("driver=580.95.05", "gpu=H100", "cupy=cupy-cuda13x==14.2.0"), None),
-    "a healthy mixed box": Machine(of("driver=580.95.05", "gpu=V100", "gpu=H100", "cupy=cupy-cuda12x==14.2.0"), None),
+    "a healthy server": Machine(linux("driver=580.95.05", "gpu=H100", "cupy=cupy-cuda13x==14.2.0"), None),
+    "a healthy machine with two kinds of GPUs": Machine(
+        linux("driver=580.95.05", "gpu=V100", "gpu=H100", "cupy=cupy-cuda12x==14.2.0"), None
+    ),
 }  # fmt: skip
 
 
 def findings(machine: Machine) -> tuple[Finding, ...]:
-    snapshot = machine.change(assume(Snapshot(), machine.given, MATRIX))
+    snapshot = machine.change(assume(Snapshot(), machine.facts, MATRIX))
     requirements = evaluate([parse_requirement(text) for text in machine.requires], snapshot)
     return diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0, DiagnosisOptions(requirements)).findings
 
 
-@pytest.mark.parametrize("name", USERS)
-def test_the_only_cause_and_its_fix(name: str) -> None:
-    machine = USERS[name]
+@pytest.mark.parametrize("name", USER_MACHINES)
+def test_the_primary_cause_and_its_fix_are_as_expected(name: str) -> None:
+    machine = USER_MACHINES[name]
     primary = next((finding for finding in findings(machine) if finding.primary), None)
     assert (primary.cause.value if primary else None) == machine.cause
     if primary is not None:
-        first = primary.fix[:2]  # the removal of another line stands before what comes in its place
+        first = primary.fix[:2]  # the removal of another line precedes the installation
         assert (
             machine.fix_text.lower() in " ".join(f"{fix.text} {' '.join(fix.command or ())}" for fix in first).lower()
         )

@@ -1,4 +1,4 @@
-"""Values of CuPy's variables that CuPy refuses; each was tried by importing CuPy with it."""
+"""Values of CuPy's variables that CuPy rejects, each verified by importing CuPy with it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gpuenv.model.finding import Finding
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Snapshot
 
-GIVEN = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")
+FACTS = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")
 
 
-def found(matrix: Matrix, cupy: str, **variables: str) -> list[Finding]:
-    snapshot = assume(Snapshot(), [*GIVEN, f"cupy={cupy}"], matrix)
+def variable_findings(matrix: Matrix, cupy: str, **variables: str) -> list[Finding]:
+    snapshot = assume(Snapshot(), [*FACTS, f"cupy={cupy}"], matrix)
     snapshot = snapshot._replace(environment=variables)
     findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
     return [finding for finding in findings if finding.code == "ENV402"]
@@ -41,8 +41,8 @@ def found(matrix: Matrix, cupy: str, **variables: str) -> list[Finding]:
         ("CUPY_CACHE_DIR", ""),
     ],
 )
-def test_values_that_cupy_refuses_are_named(matrix: Matrix, name: str, value: str) -> None:
-    (finding,) = found(matrix, "cupy-cuda12x==14.2.0", **{name: value})
+def test_values_that_cupy_rejects_are_reported(matrix: Matrix, name: str, value: str) -> None:
+    (finding,) = variable_findings(matrix, "cupy-cuda12x==14.2.0", **{name: value})
     assert finding.cause is Cause.CUPY_VARIABLE_INVALID
     assert finding.title == f"{name}={value or '(empty)'}: CuPy does not accept this value"
     assert finding.fix[0].command == ("env", "-u", name, "gpuenv", "doctor")
@@ -62,19 +62,19 @@ def test_values_that_cupy_refuses_are_named(matrix: Matrix, name: str, value: st
         ("CUPY_TF32", "yes"),
     ],
 )
-def test_values_that_cupy_accepts_are_no_finding(matrix: Matrix, name: str, value: str) -> None:
-    assert found(matrix, "cupy-cuda12x==14.2.0", **{name: value}) == []
+def test_values_that_cupy_accepts_are_not_reported(matrix: Matrix, name: str, value: str) -> None:
+    assert variable_findings(matrix, "cupy-cuda12x==14.2.0", **{name: value}) == []
 
 
-def test_an_empty_folder_is_refused_by_newer_releases_alone(matrix: Matrix) -> None:
-    assert found(matrix, "cupy-cuda12x==14.0.1", CUPY_CACHE_DIR="") == []
-    assert len(found(matrix, "cupy-cuda12x==14.1.0", CUPY_CACHE_DIR="")) == 1
+def test_only_newer_releases_reject_an_empty_cache_directory(matrix: Matrix) -> None:
+    assert variable_findings(matrix, "cupy-cuda12x==14.0.1", CUPY_CACHE_DIR="") == []
+    assert len(variable_findings(matrix, "cupy-cuda12x==14.1.0", CUPY_CACHE_DIR="")) == 1
 
 
 @pytest.mark.parametrize(("release", "code"), [("14.0.1", "CCH701"), ("14.1.0", "ENV402")])
-def test_an_empty_folder_is_reported_once(matrix: Matrix, release: str, code: str) -> None:
-    """By the variable where CuPy cannot be imported, and else by the cache that cannot be written."""
-    snapshot = assume(Snapshot(), [*GIVEN, f"cupy=cupy-cuda12x=={release}"], matrix)
+def test_an_empty_cache_directory_is_reported_once(matrix: Matrix, release: str, code: str) -> None:
+    """The variable is reported if CuPy cannot be imported, else the unwritable cache."""
+    snapshot = assume(Snapshot(), [*FACTS, f"cupy=cupy-cuda12x=={release}"], matrix)
     target = snapshot.target._replace(kernel_cache_fault=known("CUPY_CACHE_DIR is set, and names no folder", "x"))
     snapshot = snapshot._replace(environment={"CUPY_CACHE_DIR": ""}, target=target)
     findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings

@@ -1,4 +1,4 @@
-"""Snapshots of Windows and of macOS: the same causes, and fixes that are possible there."""
+"""Snapshots of Windows and macOS: the same causes, with fixes for these systems."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.matrix import MATRIX
 
 HEALTHY = ("os=windows", "arch=x86_64", "python=3.12", "gpu=RTX 4090", "numpy=2.3.4", "cupy=cupy-cuda12x==14.2.0")
 ABSENT = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda", "nvidia-smi"))
-LINUX_ALONE = ("sudo", "modprobe", "dmesg", "reboot", "env", "apt-get", "systemctl", "python3")
+LINUX_COMMANDS = ("sudo", "modprobe", "dmesg", "reboot", "env", "apt-get", "systemctl", "python3")
 
 
 def windows(*options: str) -> Snapshot:
@@ -40,7 +40,7 @@ HUNG = windows()._replace(sources=(Source("nvml", SourceState.TIMED_OUT), Source
 HIDDEN = windows()._replace(
     visible_count=known(0, "libcuda"), environment={"CUDA_VISIBLE_DEVICES": "-1"}, gpu_count=known(1, "nvml")
 )
-CLOSED = windows()._replace(
+PROHIBITED = windows()._replace(
     gpus=tuple(
         gpu._replace(compute_mode=known(ComputeMode.PROHIBITED, "nvml"), ordinal=known(0, "libcuda"))
         for gpu in windows().gpus
@@ -64,26 +64,26 @@ NO_DRIVER = windows()._replace(driver=Snapshot().driver, gpus=(), gpu_count=Read
             ["shutdown /r /t 0"],
         ),
         (HIDDEN, Cause.VISIBLE_DEVICES_HIDE_GPU, []),
-        (CLOSED, Cause.COMPUTE_MODE_EXCLUSIVE, ["nvidia-smi -i 0 -c DEFAULT"]),
+        (PROHIBITED, Cause.COMPUTE_MODE_EXCLUSIVE, ["nvidia-smi -i 0 -c DEFAULT"]),
         (BROKEN, Cause.TARGET_ENVIRONMENT_BROKEN, ["py -m venv --clear ENVIRONMENT"]),
         (NO_DRIVER, Cause.NO_DRIVER, []),
     ],
     ids=lambda value: value.value if isinstance(value, Cause) else "",
 )
-def test_windows_gets_commands_of_windows(snapshot: Snapshot, cause: Cause, commands: list[str]) -> None:
+def test_windows_gets_windows_commands(snapshot: Snapshot, cause: Cause, commands: list[str]) -> None:
     result = findings(snapshot)
     (primary,) = [finding for finding in result if finding.primary]
     assert (primary.cause, [" ".join(fix.command) for fix in primary.fix if fix.command]) == (cause, commands)
     assert primary.fix
-    words = itertools.chain.from_iterable(fix.command or () for finding in result for fix in finding.fix)
-    assert not {*words} & {*LINUX_ALONE}
+    arguments = itertools.chain.from_iterable(fix.command or () for finding in result for fix in finding.fix)
+    assert not {*arguments} & {*LINUX_COMMANDS}
 
 
-def test_a_sound_windows_has_no_finding() -> None:
+def test_a_healthy_windows_machine_has_no_findings() -> None:
     assert findings(windows()) == ()
 
 
-def test_paths_of_linux_are_named_on_linux_alone() -> None:
+def test_linux_paths_are_not_named_on_windows() -> None:
     full = windows().target._replace(kernel_cache_fault=known("no space is left", "the target"))
     fixes = [fix.text for finding in findings(windows()._replace(target=full)) for fix in finding.fix]
     assert fixes
@@ -100,7 +100,7 @@ def test_macos_has_no_driver_to_install(arch: str, cupy: str) -> None:
     assert Cause.NO_DRIVER not in {finding.cause for finding in result}
 
 
-def test_on_linux_fixes_are_unchanged() -> None:
+def test_fixes_are_unchanged_on_linux() -> None:
     fixes = (Fix("Look.", ("sudo", "dmesg")), Fix("Unset it.", ("env", "-u", "NAME", "python")))
     assert adapt_for_system(fixes, "linux") == adapt_for_system(fixes, None) == fixes
     assert adapt_for_system((), "windows") == ()
@@ -117,11 +117,11 @@ def test_on_linux_fixes_are_unchanged() -> None:
         (Fix("Install it.", ("uv", "pip", "x")), "Install it.", ("uv", "pip", "x")),
     ],
 )
-def test_from_a_container_the_driver_is_the_host_s(fix: Fix, text: str, command: tuple[str, ...] | None) -> None:
+def test_driver_fixes_in_a_container_are_for_the_host(fix: Fix, text: str, command: tuple[str, ...] | None) -> None:
     assert adapt_for_container([fix]) == (fix._replace(text=text, command=command),)
 
 
-def test_wsl_has_no_module_of_cuda_s_memory() -> None:
+def test_wsl_is_restarted_instead_of_loading_nvidia_uvm() -> None:
     snapshot = assume(Snapshot(), [*HEALTHY[1:], "os=linux", "wsl=yes", "driver=581.15"], MATRIX)
     answered = tuple(Source(name, SourceState.ANSWERED) for name in ("nvml", "libcuda"))
     snapshot = snapshot._replace(sources=answered, gpu_count=known(1, "nvml"))

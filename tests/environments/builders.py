@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tests.install.sandbox import run
 from tests.install.wheels import Package, make_wheel
 from tests.probe.pythons import python
-from tests.scenarios.spoiling import SUFFIX
+from tests.scenarios.target_setups import SUFFIX
 
 if TYPE_CHECKING:
     from tests.install.sandbox import Sandbox

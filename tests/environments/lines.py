@@ -20,7 +20,7 @@ from tests.environments.builders import (
 )
 from tests.environments.cases import BuiltEnvironment, EnvironmentCase
 from tests.install.wheels import Package, cupy, numpy
-from tests.scenarios.spoiling import SUFFIX
+from tests.scenarios.target_setups import SUFFIX
 
 if TYPE_CHECKING:
     from tests.install.sandbox import Sandbox

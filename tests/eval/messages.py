@@ -1,6 +1,6 @@
-"""What libraries and tools print, at least three texts a cause: the strings stand in their binaries and sources.
+"""Messages that libraries and tools print, at least three for each cause, from their binaries and sources.
 
-They are read there, not copied from reports, and each text must name its cause first.
+None is copied from a report. The first cause of each explanation must be that of the message.
 """
 
 from __future__ import annotations

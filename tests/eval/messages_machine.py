@@ -1,4 +1,4 @@
-"""What is printed about driver, GPU and container, by cause."""
+"""Messages about the driver, the GPU and containers, by cause."""
 
 MACHINE: dict[str, tuple[str, ...]] = {
     "no-nvidia-gpu": (

@@ -1,4 +1,4 @@
-"""What is printed about a program's own CUDA work, its caches and its image, by cause."""
+"""Messages about a program's CUDA work, its caches and its image, by cause."""
 
 PROGRAMS: dict[str, tuple[str, ...]] = {
     "kernel-cache-unwritable": (

@@ -1,4 +1,4 @@
-"""What is printed about Python, CuPy, its neighbours and CUDA's libraries, by cause."""
+"""Messages about Python, CuPy, related packages and CUDA libraries, by cause."""
 
 SOFTWARE: dict[str, tuple[str, ...]] = {
     "cupy-shadowed": (

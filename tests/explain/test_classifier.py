@@ -14,7 +14,7 @@ from gpuenv.explain.explanation_types import Explanation
 from gpuenv.explain.tokenizer import terms_of
 from gpuenv.model.causes import Cause
 from tests.cli.program import gpuenv
-from tests.eval import scanned
+from tests.eval import scan_cache
 from tests.eval.learn import digest, samples
 from tests.eval.score import SETS, Case, load
 from tests.explain.test_signatures import OF_ONE_REPORT
@@ -26,7 +26,7 @@ SURE = "Failed to initialize NVML: Driver/library version mismatch"
 
 
 def explained(text: str) -> Explanation:
-    return scanned.explained(text.encode())
+    return scan_cache.cached_explanation(text.encode())
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_reports_without_a_known_message_are_classified_by_their_words(guessed: 
     for case in guessed:
         result = explained(case.error_text)
         read = "\n".join(
-            line.text for line in scanned.scanned(case.error_text.encode()).latest
+            line.text for line in scan_cache.cached_scan(case.error_text.encode()).latest
         )  # without the times of a log
         assert case.root_cause in [entry.cause.value for entry in result.causes]
         assert sum(entry.confidence for entry in result.causes) <= 0.6

@@ -7,7 +7,7 @@ import pytest
 from gpuenv.explain.explainer import explanation
 from gpuenv.explain.scan import scan
 from gpuenv.model.causes import Cause
-from tests.eval.score import SURE, Case, ask
+from tests.eval.score import SURE, Case, explain_case
 from tests.explain.message_ranking import ranked
 
 NO_DRIVER_IN_DOCKER = 'Error response from daemon: could not select device driver "nvidia" with capabilities: [[gpu]]'
@@ -124,7 +124,7 @@ def test_a_wrong_wheel_is_certain_only_if_the_text_names_cupy(library: str) -> N
     """TensorFlow, PyTorch and many others require libraries of one CUDA as well."""
     text = f"ImportError: {library}: cannot open shared object file: No such file or directory"
     results = {
-        of: ask(Case("any", "any", "any", of + text, ("toolkit=11.4",), "any"), ("toolkit=11.4",)).causes[0]
+        of: explain_case(Case("any", "any", "any", of + text, ("toolkit=11.4",), "any"), ("toolkit=11.4",)).causes[0]
         for of in ("import cupy\n", "import tensorflow\n")
     }
     assert results["import cupy\n"][1] >= SURE

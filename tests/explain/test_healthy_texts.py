@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.eval.near import NEAR, OTHER_FAULTS, WRITTEN
-from tests.eval.scanned import explained
+from tests.eval.near_misses import HEALTHY_OUTPUT, OTHER_FAULTS, PROSE
+from tests.eval.scan_cache import cached_explanation
 
 HEALTHY = sorted((Path(__file__).parents[1] / "eval/innocent").glob("*.txt"))
 
 
 def test_there_are_enough_distinct_healthy_texts() -> None:
     assert len(HEALTHY) >= 330
-    assert len(NEAR) >= 20
+    assert len(HEALTHY_OUTPUT) >= 20
     assert len({path.read_bytes() for path in HEALTHY}) == len(HEALTHY)
 
 
 def causes(text: bytes) -> list[tuple[str, tuple[str, ...], object]]:
-    return [(entry.cause.value, entry.signatures, entry.lines) for entry in explained(text).causes]
+    return [(entry.cause.value, entry.signatures, entry.lines) for entry in cached_explanation(text).causes]
 
 
 def test_a_healthy_text_yields_no_cause() -> None:
@@ -25,7 +25,7 @@ def test_a_healthy_text_yields_no_cause() -> None:
 
 
 def test_a_near_miss_yields_no_cause() -> None:
-    texts = (*NEAR, *WRITTEN, *OTHER_FAULTS)
+    texts = (*HEALTHY_OUTPUT, *PROSE, *OTHER_FAULTS)
     assert {text: found for text in texts if (found := causes(text.encode()))} == {}
 
 

@@ -12,7 +12,7 @@ from gpuenv.explain.scan import scan
 from gpuenv.explain.scoring import DoctorFinding, DoctorVerdict, rank_causes
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckRun, CheckStatus, Fix
-from tests.eval.near import OPPOSITES
+from tests.eval.near_misses import OPPOSITES
 
 
 def causes(text: str, *facts: str) -> tuple[LikelyCause, ...]:

@@ -14,7 +14,7 @@ from gpuenv.explain.patterns import compiled
 from gpuenv.explain.signatures import all_signatures
 from gpuenv.model.causes import Cause
 from tests.eval.messages import MESSAGES
-from tests.eval.printed import messages
+from tests.eval.printed_messages import messages
 from tests.eval.score import SETS, load
 from tests.explain.message_ranking import ranked
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.explain.scan import scan
-from tests.eval.near import NOTHING_STATED
+from tests.eval.near_misses import WITHOUT_FACTS
 from tests.explain.test_scoring import causes, first
 
 
@@ -59,7 +59,7 @@ def test_errors_in_a_programs_own_words_are_recognized(text: str, cause: str) ->
 
 @pytest.mark.parametrize(
     "text",
-    NOTHING_STATED,
+    WITHOUT_FACTS,
 )
 def test_an_unrelated_line_yields_no_cause(text: str) -> None:
     assert causes(text) == ()

@@ -1,130 +1,150 @@
-"""Variables, containers and target environments."""
+"""Faults of variables, containers and target environments."""
 
 from __future__ import annotations
 
 from gpuenv.simulate.profile import ContainerEngine, DeviceNodeSpec
-from tests.scenarios.ground import both, driver, host, stub, target, variables
-from tests.scenarios.states import NUMPY
-from tests.unseen.spoilt import (
-    another_machines_python,
-    cupy_of_the_user,
-    exits_at_once,
-    folder_left_behind,
-    libc_too_old,
-    loader_without_wsl,
+from tests.scenarios.driver_states import NUMPY
+from tests.scenarios.scenario import combine, driver, host, stub, target, variables
+from tests.unseen.machine_table import PODMAN, case, in_sequence, with_variables
+from tests.unseen.target_setups import (
+    leftover_directory,
+    loader_path_without_wsl,
+    python_for_a_newer_libc,
+    python_of_another_architecture,
+    python_that_exits,
+    read_only_home,
+    user_cupy,
     without_library,
-    write_protected_home,
 )
-from tests.unseen.table import PODMAN, after, given, unseen
 
 L4, H100, H200 = "l4-550", "h100-535", "h200-580"
-CLOSED = tuple(DeviceNodeSpec(name, 0o000) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
-HIDDEN = "visible-devices-hide-gpu"
-POWER = host(arch="ppc64le", distribution="rhel 8.10")
+CLOSED_NODES = tuple(DeviceNodeSpec(name, 0o000) for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
+HIDDEN_GPU = "visible-devices-hide-gpu"
+POWER9 = host(arch="ppc64le", distribution="rhel 8.10")
 
 ENVIRONMENTS = (
-    unseen(HIDDEN, "quotes from an env file", L4, given(CUDA_VISIBLE_DEVICES='"0"'), first="CUDA_VISIBLE_DEVICES"),
-    unseen(HIDDEN, "the word all", H100, given(CUDA_VISIBLE_DEVICES="all"), first="CUDA_VISIBLE_DEVICES"),
-    unseen(
-        HIDDEN,
-        "the UUID of a card that was replaced",
-        H200,
-        given(CUDA_VISIBLE_DEVICES="GPU-0c94455e-89eb-9a9d-5a0c-2416159a6698"),
-        first="CUDA_VISIBLE_DEVICES",
-    ),
-    unseen(HIDDEN, "an image that sets NoDevFiles", L4, given(CUDA_VISIBLE_DEVICES="NoDevFiles")),
-    unseen(
-        "wsl-libcuda",
-        "a loader that does not know Windows' libraries",
-        "wsl-rtx3060-560",
-        spoil=loader_without_wsl,
-        first="/usr/lib/wsl/lib",
-    ),
-    unseen(
-        "device-node-permission",
-        "Podman, for a user who is not in the group of the nodes",
+    case(
+        HIDDEN_GPU,
+        "quotes from an env file",
         L4,
-        both(
+        with_variables(CUDA_VISIBLE_DEVICES='"0"'),
+        first_fix="CUDA_VISIBLE_DEVICES",
+    ),
+    case(
+        HIDDEN_GPU, "the value all", H100, with_variables(CUDA_VISIBLE_DEVICES="all"), first_fix="CUDA_VISIBLE_DEVICES"
+    ),
+    case(
+        HIDDEN_GPU,
+        "the UUID of a replaced GPU",
+        H200,
+        with_variables(CUDA_VISIBLE_DEVICES="GPU-0c94455e-89eb-9a9d-5a0c-2416159a6698"),
+        first_fix="CUDA_VISIBLE_DEVICES",
+    ),
+    case(HIDDEN_GPU, "an image that sets NoDevFiles", L4, with_variables(CUDA_VISIBLE_DEVICES="NoDevFiles")),
+    case(
+        "wsl-libcuda",
+        "a loader that does not search the WSL libraries",
+        "wsl-rtx3060-560",
+        setup=loader_path_without_wsl,
+        first_fix="/usr/lib/wsl/lib",
+    ),
+    case(
+        "device-node-permission",
+        "Podman for a user outside the group of the nodes",
+        L4,
+        combine(
             PODMAN,
             host(distribution="fedora 41"),
-            driver(nodes=CLOSED),
+            driver(nodes=CLOSED_NODES),
             stub(cuda__return__cuInit="100", nvml__return__nvmlInitWithFlags="4", nvml__return__nvmlInit_v2="4"),
         ),
-        without_rights=True,
-        first="--group-add",
+        unprivileged=True,
+        first_fix="--group-add",
     ),
-    unseen(
+    case(
         "multiple-cupy-packages",
-        "one of the user's own below that of the environment",
+        "a user package and one of the environment",
         L4,
-        spoil=cupy_of_the_user,
-        first="cupy-cuda11x",
+        setup=user_cupy,
+        first_fix="cupy-cuda11x",
     ),
-    unseen(
+    case(
         "cuda-path-wrong",
         "CUDA_PATH appended to itself",
         L4,
-        spoil=variables(CUDA_PATH=":/usr/local/cuda"),
+        setup=variables(CUDA_PATH=":/usr/local/cuda"),
         error=False,
     ),
-    unseen(
+    case(
         "numpy-incompatible",
         "NumPy 2 under CuPy 12",
         H100,
         target("cupy-cuda12x==12.3.0", "numpy==2.1.0"),
-        assuming=("--assume", "python=3.11"),
+        assumptions=("--assume", "python=3.11"),
     ),
-    unseen(
+    case(
         "cuda-library-missing",
         "CUDA's base image",
         L4,
-        both(host(container=ContainerEngine.DOCKER), target("cupy-cuda12x==14.2.0", NUMPY, toolkit=None)),
-        first="[ctk]",
+        combine(host(container=ContainerEngine.DOCKER), target("cupy-cuda12x==14.2.0", NUMPY, toolkit=None)),
+        first_fix="[ctk]",
     ),
-    unseen(
+    case(
         "cuda-library-missing",
-        "a toolkit of which NVRTC alone was installed",
+        "a toolkit with NVRTC only",
         L4,
-        spoil=without_library("libcublas.so.12", "libcufft.so.11", "libcurand.so.10", "libcusolver.so.11"),
+        setup=without_library("libcublas.so.12", "libcufft.so.11", "libcurand.so.10", "libcusolver.so.11"),
     ),
-    unseen(
+    case(
         "kernel-cache-unwritable",
         "a home that is read-only",
         H100,
-        spoil=write_protected_home,
-        without_rights=True,
-        first="CUPY_CACHE_DIR",
+        setup=read_only_home,
+        unprivileged=True,
+        first_fix="CUPY_CACHE_DIR",
     ),
-    unseen("target-environment-broken", "a Python of another machine", L4, spoil=another_machines_python, assuming=()),
-    unseen("target-environment-broken", "a Python of a newer libc", L4, spoil=libc_too_old, assuming=()),
-    unseen("target-environment-broken", "a path file that ends Python", L4, spoil=exits_at_once, assuming=()),
-    unseen(
+    case(
+        "target-environment-broken",
+        "a Python of another architecture",
+        L4,
+        setup=python_of_another_architecture,
+        assumptions=(),
+    ),
+    case(
+        "target-environment-broken",
+        "a Python that requires a newer libc",
+        L4,
+        setup=python_for_a_newer_libc,
+        assumptions=(),
+    ),
+    case("target-environment-broken", "a .pth file that ends Python", L4, setup=python_that_exits, assumptions=()),
+    case(
         "platform-wheel-missing",
         "a POWER9 server",
         "v100-580",
-        both(POWER, driver(version="535.183.01", library="535.183.01", cuda=12020), target(NUMPY, toolkit="12.2")),
-        first="Use a system",
+        combine(POWER9, driver(version="535.183.01", library="535.183.01", cuda=12020), target(NUMPY, toolkit="12.2")),
+        first_fix="Use a system",
     ),
-    unseen(
+    case(
         "python-unsupported",
-        "a Python that was released yesterday",
+        "a new Python release",
         L4,
         target(NUMPY),
-        assuming=("--assume", "python=3.16"),
+        assumptions=("--assume", "python=3.16"),
     ),
-    unseen("cupy-not-installed", "a folder that an uninstall left", L4, target(NUMPY), spoil=folder_left_behind),
-    unseen(
+    case("cupy-not-installed", "a directory left by an uninstall", L4, target(NUMPY), setup=leftover_directory),
+    case(
         "cupy-variable-invalid",
         "a limit with a unit",
         L4,
-        spoil=variables(CUPY_GPU_MEMORY_LIMIT="8GB"),
-        first="CUPY_GPU_MEMORY_LIMIT",
+        setup=variables(CUPY_GPU_MEMORY_LIMIT="8GB"),
+        first_fix="CUPY_GPU_MEMORY_LIMIT",
     ),
-    unseen(
+    case(
         "numpy-incompatible",
-        "CuPy 13.0 with NumPy 2, and a variable on top",
+        "CuPy 13.0 with NumPy 2 and a variable",
         L4,
         target("cupy-cuda12x==13.0.0", "numpy==2.3.4"),
-        spoil=after(variables(CUDA_MODULE_LOADING="LAZY")),
+        setup=in_sequence(variables(CUDA_MODULE_LOADING="LAZY")),
     ),
 )

@@ -1,13 +1,13 @@
-"""Kernel modules that are not there, are refused, are kept out, or have left their GPU to another driver."""
+"""Kernel modules that are missing, rejected or blocked, or whose GPU has another driver."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from gpuenv.simulate.profile import KernelModule, PciSpec
-from tests.scenarios.ground import both, driver, gpus, host
-from tests.scenarios.states import ANSWERS_NOT, NOTHING, beside, said
-from tests.unseen.table import placed, unseen
+from tests.scenarios.driver_states import NO_DRIVER_LIBRARIES, NOT_RESPONDING, kernel_log, other_devices
+from tests.scenarios.scenario import combine, driver, gpus, host
+from tests.unseen.machine_table import case, with_files
 
 NEW_KERNEL = "5.15.0-97-generic"
 OLD_KERNEL = "5.15.0-91-generic"
@@ -19,15 +19,15 @@ SECURE_BOOT = {
 FEDORA_KERNEL = "6.11.4-301.fc41.x86_64"
 
 KERNELS = (
-    unseen(
+    case(
         "driver-kernel-incompatible",
-        "Ubuntu booted a new kernel, and DKMS has built for the one before",
+        "Ubuntu with a new kernel for which DKMS did not build",
         "l4-550",
-        both(
+        combine(
             host(kernel=NEW_KERNEL),
             driver(module=KernelModule.NONE),
-            ANSWERS_NOT,
-            placed(
+            NOT_RESPONDING,
+            with_files(
                 {
                     "usr/src/nvidia-550.163.01/dkms.conf": 'PACKAGE_NAME="nvidia"\n',
                     f"var/lib/dkms/nvidia/550.163.01/{OLD_KERNEL}/x86_64/module/nvidia.ko": "",
@@ -35,73 +35,73 @@ KERNELS = (
                 }
             ),
         ),
-        first=f"linux-headers-{NEW_KERNEL}",
+        first_fix=f"linux-headers-{NEW_KERNEL}",
     ),
-    unseen(
+    case(
         "driver-kernel-incompatible",
-        "Ubuntu booted a new kernel, whose package of signed modules was not installed",
+        "Ubuntu with a new kernel without its signed modules",
         "l4-550",
-        both(
+        combine(
             host(kernel=NEW_KERNEL),
             driver(module=KernelModule.NONE),
-            ANSWERS_NOT,
-            placed({f"lib/modules/{OLD_KERNEL}/modules.dep": "kernel/nvidia-550/nvidia.ko:\n"}),
+            NOT_RESPONDING,
+            with_files({f"lib/modules/{OLD_KERNEL}/modules.dep": "kernel/nvidia-550/nvidia.ko:\n"}),
         ),
-        first="linux-modules-nvidia-550",
+        first_fix="linux-modules-nvidia-550",
     ),
-    unseen(
+    case(
         "driver-kernel-incompatible",
-        "Ubuntu's open modules for servers, and a new kernel without their package",
+        "Ubuntu with a new kernel without the open server modules",
         "l4-550",
-        both(
+        combine(
             host(kernel=NEW_KERNEL),
             driver(module=KernelModule.NONE),
-            ANSWERS_NOT,
-            placed({f"lib/modules/{OLD_KERNEL}/modules.dep": "kernel/nvidia-550srv-open/nvidia.ko:\n"}),
+            NOT_RESPONDING,
+            with_files({f"lib/modules/{OLD_KERNEL}/modules.dep": "kernel/nvidia-550srv-open/nvidia.ko:\n"}),
         ),
-        first=f"linux-modules-nvidia-550-server-open-{NEW_KERNEL}",
+        first_fix=f"linux-modules-nvidia-550-server-open-{NEW_KERNEL}",
     ),
-    unseen(
+    case(
         "driver-kernel-incompatible",
-        "NVIDIA's own installer without DKMS on Ubuntu, and a new kernel",
+        "Ubuntu with a new kernel and a driver of the .run file without DKMS",
         "l4-550",
-        both(
+        combine(
             host(kernel=NEW_KERNEL),
             driver(module=KernelModule.NONE),
-            ANSWERS_NOT,
-            placed({f"lib/modules/{OLD_KERNEL}/modules.dep": "kernel/drivers/video/nvidia.ko:\n"}),
+            NOT_RESPONDING,
+            with_files({f"lib/modules/{OLD_KERNEL}/modules.dep": "kernel/drivers/video/nvidia.ko:\n"}),
         ),
-        first="Run the installer",
-        unsaid=("linux-modules-nvidia", "dkms"),
+        first_fix="Run the installer",
+        excluded=("linux-modules-nvidia", "dkms"),
     ),
-    unseen(
+    case(
         "driver-kernel-incompatible",
-        "Fedora's Secure Boot refuses the module, so that nouveau has the GPU",
+        "Fedora with Secure Boot that rejects the module, and nouveau",
         "gtx1080ti-580",
-        both(
+        combine(
             host(distribution="fedora 41", kernel=FEDORA_KERNEL),
             driver(module=KernelModule.NOUVEAU),
-            ANSWERS_NOT,
-            placed(
+            NOT_RESPONDING,
+            with_files(
                 {
                     **SECURE_BOOT,
                     f"lib/modules/{FEDORA_KERNEL}/modules.dep": "extra/nvidia/nvidia.ko.xz:\n"
                     "kernel/drivers/gpu/drm/nouveau/nouveau.ko.xz:\n",
                 }
             ),
-            said("Loading of module with unavailable key is rejected"),
+            kernel_log("Loading of module with unavailable key is rejected"),
         ),
-        first="mokutil",
+        first_fix="mokutil",
     ),
-    unseen(
+    case(
         "driver-module-not-loaded",
-        "a laptop whose NVIDIA GPU prime-select has switched off",
+        "a laptop GPU switched off by prime-select",
         "l4-550",
-        both(
+        combine(
             host(distribution="ubuntu 24.04"),
             driver(module=KernelModule.INSTALLED_NOT_LOADED),
             gpus(name="NVIDIA GeForce RTX 4060 Laptop GPU", device="28e0"),
-            placed(
+            with_files(
                 {
                     "lib/modprobe.d/blacklist-nvidia.conf": "# Do not modify\nblacklist nvidia\n"
                     "blacklist nvidia-drm\nblacklist nvidia-modeset\nalias nvidia off\nalias nvidia-drm off\n",
@@ -109,39 +109,39 @@ KERNELS = (
                 }
             ),
         ),
-        first="prime-select",
+        first_fix="prime-select",
     ),
-    unseen(
+    case(
         "driver-module-not-loaded",
-        "a hypervisor that passes its only NVIDIA GPU on",
+        "a hypervisor that passes its only NVIDIA GPU through",
         "l4-550",
-        both(
+        combine(
             host(distribution="debian 12"),
             driver(module=KernelModule.INSTALLED_NOT_LOADED),
             lambda profile: replace(profile, gpus=()),
-            beside(PciSpec("0000:65:00.0", "0x030200", "10de", "27b8", "vfio-pci")),
-            placed({"etc/modprobe.d/vfio.conf": "blacklist nvidia\nblacklist nouveau\n"}),
+            other_devices(PciSpec("0000:65:00.0", "0x030200", "10de", "27b8", "vfio-pci")),
+            with_files({"etc/modprobe.d/vfio.conf": "blacklist nvidia\nblacklist nouveau\n"}),
         ),
-        first="virtual machine",
-        unsaid=("Remove the lines", "nstall", "modprobe"),
+        first_fix="virtual machine",
+        excluded=("Remove the lines", "nstall", "modprobe"),
     ),
-    unseen(
+    case(
         "driver-module-not-loaded",
-        "EnvyControl on Fedora has switched the GPU off",
+        "a GPU switched off by EnvyControl on Fedora",
         "l4-550",
-        both(
+        combine(
             host(distribution="fedora 42"),
             driver(module=KernelModule.INSTALLED_NOT_LOADED),
-            placed({"etc/modprobe.d/blacklist-nvidia.conf": "blacklist nvidia\nalias nvidia off\n"}),
+            with_files({"etc/modprobe.d/blacklist-nvidia.conf": "blacklist nvidia\nalias nvidia off\n"}),
         ),
-        first="/etc/modprobe.d/blacklist-nvidia.conf",
-        unsaid=("prime-select",),
+        first_fix="/etc/modprobe.d/blacklist-nvidia.conf",
+        excluded=("prime-select",),
     ),
-    unseen(
+    case(
         "nouveau-loaded",
-        "Rocky Linux as it was installed",
+        "a fresh installation of Rocky Linux",
         "l4-550",
-        both(host(distribution="rocky 9.5"), driver(module=KernelModule.NOUVEAU, **NOTHING)),
-        first="nvidia-open",
+        combine(host(distribution="rocky 9.5"), driver(module=KernelModule.NOUVEAU, **NO_DRIVER_LIBRARIES)),
+        first_fix="nvidia-open",
     ),
 )

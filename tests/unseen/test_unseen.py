@@ -1,4 +1,4 @@
-"""Machines that no check was written for: the cause to cure first, its cure, and nothing that is not true."""
+"""Held-out machines: the primary cause, its fix, and no false findings."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.scenarios.checks import shown_by
-from tests.scenarios.ground import Workshop, show
-from tests.unseen.again import AGAIN
-from tests.unseen.astray import ASTRAY
-from tests.unseen.confined import CONFINED
-from tests.unseen.content import CONTENT
+from tests.scenarios.expected_checks import expected_checks
+from tests.scenarios.scenario import BuildContext, run_scenario
+from tests.unseen.bound_gpus import BOUND_GPUS
 from tests.unseen.drivers import DRIVERS
-from tests.unseen.elsewhere import ELSEWHERE
 from tests.unseen.environments import ENVIRONMENTS
-from tests.unseen.further import FURTHER
-from tests.unseen.healthy import HEALTHY
-from tests.unseen.kept import KEPT
+from tests.unseen.foreign_packages import FOREIGN_PACKAGES
+from tests.unseen.harmless_facts import HARMLESS_FACTS
+from tests.unseen.healthy_containers import HEALTHY_CONTAINERS
+from tests.unseen.healthy_machines import HEALTHY_MACHINES
 from tests.unseen.kernels import KERNELS
-from tests.unseen.quiet import QUIET
-from tests.unseen.unbooted import UNBOOTED
-from tests.unseen.unbuilt import UNBUILT
+from tests.unseen.misleading_facts import MISLEADING_FACTS
+from tests.unseen.missing_drivers import MISSING_DRIVERS
+from tests.unseen.other_systems import OTHER_SYSTEMS
+from tests.unseen.restrictions import RESTRICTIONS
+from tests.unseen.unbuilt_modules import UNBUILT_MODULES
+from tests.unseen.variations import VARIATIONS
 from tests.unseen.wheels import WHEELS
 
 if TYPE_CHECKING:
@@ -31,50 +31,50 @@ if TYPE_CHECKING:
 
     from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries
-    from tests.unseen.table import Unseen
+    from tests.unseen.machine_table import UnseenMachine
 
 MACHINES = (
     *DRIVERS,
     *KERNELS,
     *ENVIRONMENTS,
-    *HEALTHY,
-    *FURTHER,
+    *HEALTHY_MACHINES,
+    *FOREIGN_PACKAGES,
     *WHEELS,
-    *QUIET,
-    *CONTENT,
-    *UNBOOTED,
-    *UNBUILT,
-    *ASTRAY,
-    *AGAIN,
-    *KEPT,
-    *ELSEWHERE,
-    *CONFINED,
+    *HARMLESS_FACTS,
+    *HEALTHY_CONTAINERS,
+    *MISSING_DRIVERS,
+    *UNBUILT_MODULES,
+    *MISLEADING_FACTS,
+    *VARIATIONS,
+    *BOUND_GPUS,
+    *OTHER_SYSTEMS,
+    *RESTRICTIONS,
 )
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("machine", MACHINES, ids=str)
-def test_the_one_true_cause(
-    machine: Unseen, tmp_path: Path, stub_driver: StubDriver, cuda_libraries: CudaLibraries
+def test_the_doctor_reports_the_expected_cause_and_fix(
+    machine: UnseenMachine, tmp_path: Path, stub_driver: StubDriver, cuda_libraries: CudaLibraries
 ) -> None:
     scenario = machine.scenario
-    if scenario.root and os.geteuid() != 0:
-        pytest.skip("only root can give a file to somebody else")
-    shown = show(scenario, Workshop(stub_driver, cuda_libraries), tmp_path)
-    findings = shown.report["findings"]
-    told = json.dumps(findings, indent=1)
-    assert shown_by(str(machine)) <= {finding["code"] for finding in findings}, told
-    assert [run for run in shown.report["checks"] if run["status"] == "crashed"] == []
+    if scenario.needs_root and os.geteuid() != 0:
+        pytest.skip("only root can change the owner of a file")
+    result = run_scenario(scenario, BuildContext(stub_driver, cuda_libraries), tmp_path)
+    findings = result.report["findings"]
+    details = json.dumps(findings, indent=1)
+    assert expected_checks(str(machine)) <= {finding["code"] for finding in findings}, details
+    assert [run for run in result.report["checks"] if run["status"] == "crashed"] == []
     primary = next((finding["cause"] for finding in findings if finding["primary"]), None)
-    assert (primary, shown.exit_code) == ((scenario.cause, 1) if scenario.error else (None, 0)), told
-    standing = {finding["cause"] for finding in findings if not finding["follows_from"]}
-    assert standing == {*machine.alone, *([scenario.cause] if scenario.cause else [])}, told
-    cures = cures_of(findings)
-    assert machine.first in " ".join(cures[:2]), told
-    assert [cure for cure in cures if any(words in cure for words in machine.unsaid)] == [], told
-    of_the_cause = cures_of([finding for finding in findings if finding["cause"] == scenario.cause])
-    assert [words for words in machine.named if words not in " ".join(of_the_cause)] == [], told
+    assert (primary, result.exit_code) == ((scenario.cause, 1) if scenario.error else (None, 0)), details
+    independent = {finding["cause"] for finding in findings if not finding["follows_from"]}
+    assert independent == {*machine.independent, *([scenario.cause] if scenario.cause else [])}, details
+    fixes = fix_texts(findings)
+    assert machine.first_fix in " ".join(fixes[:2]), details
+    assert [fix_text for fix_text in fixes if any(words in fix_text for words in machine.excluded)] == [], details
+    fixes_of_cause = fix_texts([finding for finding in findings if finding["cause"] == scenario.cause])
+    assert [words for words in machine.included if words not in " ".join(fixes_of_cause)] == [], details
 
 
-def cures_of(findings: Any) -> list[str]:  # noqa: ANN401 - JSON
+def fix_texts(findings: Any) -> list[str]:  # noqa: ANN401 - JSON
     return [f"{fix['text']} {' '.join(fix['command'] or ())}" for finding in findings for fix in finding["fix"]]
