@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuenv.image.contexts import settled
+from gpuenv.image.docker_contexts import settled
 from gpuenv.image.errors import EngineError, told
 from gpuenv.image.progress import Progress
 from gpuenv.probe.children import ChildGroup, Ending, run_child

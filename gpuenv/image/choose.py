@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuenv.image.headers import has_own_headers
-from gpuenv.image.records import Base, Choice, Kind
+from gpuenv.image.build_records import Base, Choice, Kind
+from gpuenv.image.cuda_headers import has_own_headers
 from gpuenv.image.reference import split
 from gpuenv.matrix.alternatives import inside_container, refusals
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, by_preference, serving_minors

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpuenv.image.context import pack
-from gpuenv.image.engine import Engine
+from gpuenv.image.build_records import Choice
+from gpuenv.image.container_engine import Engine
+from gpuenv.image.context_tar import pack
 from gpuenv.image.engine_records import ContainerEnd
 from gpuenv.image.errors import EngineError, tidy_text
-from gpuenv.image.records import Choice
 from gpuenv.install.plan import Verification
 from gpuenv.model.smoke import TestStatus
 from gpuenv.model.smoke_level import SmokeLevel

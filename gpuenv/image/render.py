@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from string import Template
 
-from gpuenv.image.records import Choice
+from gpuenv.image.build_records import Choice
 
 SBOM = "sbom.cdx.json"
 _CACHE = "--mount=type=cache,target=/root/.cache/pip "

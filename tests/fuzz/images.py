@@ -13,13 +13,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gpuenv.image.check.facts import ImageError, of_configuration
+from gpuenv.image.check.image_facts import ImageError, of_configuration
+from gpuenv.image.check.image_report import ImageReport
+from gpuenv.image.check.image_report_sarif import sarif_text
+from gpuenv.image.check.image_report_text import report_lines
 from gpuenv.image.check.judge_compose import judge_compose
 from gpuenv.image.check.judge_file import Choice, file_report, judge_dockerfile
-from gpuenv.image.check.records import ImageReport
-from gpuenv.image.check.sarif import sarif_text
-from gpuenv.image.check.supposed import with_machines
-from gpuenv.image.check.text import report_lines
+from gpuenv.image.check.predicted_image import with_machines
 from gpuenv.image.check.verdict import image_report, judge_machine
 from gpuenv.model.codec import encode
 from tests.cli.recorded import EVERY

@@ -14,7 +14,7 @@ from gpuenv.cli.commands.explain import with_stated
 from gpuenv.explain.answer import explanation
 from gpuenv.explain.scan import scan
 from gpuenv.explain.situation import marks_of
-from gpuenv.image import require
+from gpuenv.image import nvidia_require
 from gpuenv.matrix import strict_yaml
 from gpuenv.matrix.assume import AssumeError, assume
 from gpuenv.matrix.load import parse
@@ -164,15 +164,15 @@ def check_assume(text: str) -> None:
 
 def check_demand(text: str) -> None:
     """Refused, or held against a machine of which all is known and one of which nothing is."""
-    found = require.requirements({"NVIDIA_REQUIRE_CUDA": text, "CUDA_VERSION": text})
+    found = nvidia_require.requirements({"NVIDIA_REQUIRE_CUDA": text, "CUDA_VERSION": text})
     assert set(found) <= {"NVIDIA_REQUIRE_CUDA", "CUDA_VERSION"}
     try:
-        requirement = require.parse(text)
-    except require.RequireError as error:
+        requirement = nvidia_require.parse(text)
+    except nvidia_require.RequireError as error:
         assert str(error)
         return
-    require.holds(requirement, require.Machine("12.4", "550.54.15", "9.0", "tesla"))
-    assert require.holds(requirement, require.Machine()), "what nobody could tell holds"
+    nvidia_require.holds(requirement, nvidia_require.Machine("12.4", "550.54.15", "9.0", "tesla"))
+    assert nvidia_require.holds(requirement, nvidia_require.Machine()), "what nobody could tell holds"
 
 
 def check_smi(text: str) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.data import data_path
+from gpuenv.image.build_records import Kind
 from gpuenv.image.choose import NoImageError, Wish, choose
-from gpuenv.image.plan import Order, Templates, plan_image
-from gpuenv.image.records import Kind
+from gpuenv.image.image_plan import Order, Templates, plan_image
 from gpuenv.image.render import Rendering
 from gpuenv.matrix.needs import needs_of
 from gpuenv.model.snapshot import Snapshot
@@ -22,7 +22,7 @@ from tests.support.matrix import MATRIX
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuenv.image.records import Choice, ImagePlan
+    from gpuenv.image.build_records import Choice, ImagePlan
 
 GOLDEN = Path(__file__).parent / "golden"
 CREATED = 1795219200

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.ignored import is_ignored, lines_of
+from gpuenv.image.check.dockerignore import is_ignored, lines_of
 from gpuenv.model.finding import Severity
 from tests.image.dockerfiles import SLIM, judged, told
 

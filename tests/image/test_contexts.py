@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.contexts import ContextError, engine_address, settled
+from gpuenv.image.docker_contexts import ContextError, engine_address, settled
 from tests.cli.program import gpuenv
 from tests.image.docker.program import build
 from tests.image.docker.tagged import of

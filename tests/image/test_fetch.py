@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.image.check.credentials import credentials_for
-from gpuenv.image.check.facts import ImageError, ImageFacts, Platform
 from gpuenv.image.check.fetch import Fetching, fetch
+from gpuenv.image.check.image_facts import ImageError, ImageFacts, Platform
 from gpuenv.image.check.manifest import LARGEST_MANIFEST
 from tests.image.layouts import Made, digest, manifest
 from tests.image.registry_server import Handler, Served, serving, silent, trickling, with_token

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.image.check.judge_file import Choice, file_report, judge_dockerfile
-from gpuenv.image.check.supposed import with_machines
+from gpuenv.image.check.predicted_image import with_machines
 from gpuenv.matrix.assume import assume
 from gpuenv.model.snapshot import Snapshot
 from tests.support.matrix import MATRIX
@@ -16,7 +16,7 @@ from tests.support.matrix import MATRIX
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuenv.image.check.records import ImageReport
+    from gpuenv.image.check.image_report import ImageReport
 
 ARCH = re.compile("arch=")
 CU = "--index-url https://download.pytorch.org/whl/"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from gpuenv.image.build_records import Choice, Kind
 from gpuenv.image.choose import NoImageError, Wish, choose
-from gpuenv.image.headers import has_own_headers
-from gpuenv.image.records import Choice, Kind
+from gpuenv.image.cuda_headers import has_own_headers
 from gpuenv.image.render import RenderError, Rendering, render
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.candidates import TEGRA

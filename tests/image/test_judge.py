@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from gpuenv.image import labels
-from gpuenv.image.check.facts import ImageFacts
-from gpuenv.image.check.records import MachineVerdict, Meeting
+from gpuenv.image.check.image_facts import ImageFacts
+from gpuenv.image.check.image_report import MachineVerdict, Meeting
+from gpuenv.image.check.rule_context import brands_of
 from gpuenv.image.check.rules import all_rules
-from gpuenv.image.check.subject import brands_of
 from gpuenv.image.check.verdict import judge_machine
 from gpuenv.matrix.assume import assume
 from gpuenv.model.finding import Severity

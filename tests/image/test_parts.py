@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from gpuenv.data import data_path
 from gpuenv.image.buildkit import Build, Cli, build_with, command
-from gpuenv.image.context import pack
+from gpuenv.image.context_tar import pack
 from gpuenv.image.engine_answers import inspected
 from gpuenv.image.errors import EngineError, engine_error, told
-from gpuenv.image.index import pip_configuration
-from gpuenv.image.plan import LEFT_OUT
+from gpuenv.image.image_plan import LEFT_OUT
+from gpuenv.image.pip_index import pip_configuration
 from gpuenv.image.progress import Progress
 from gpuenv.image.reference import ImageNameError, split
 from gpuenv.image.sbom import bill

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.facts import ImageError
+from gpuenv.image.check.image_facts import ImageError
 from gpuenv.image.check.judge_any import judge_any
 from gpuenv.image.check.judge_file import Choice
 from tests.support.matrix import MATRIX

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.explain.situation import marks_of
-from gpuenv.image.check.lines import is_no_line
+from gpuenv.image.check.cupy_lines import is_no_line
 from gpuenv.install.environment import RecordEntry, read_installed, read_record
 from gpuenv.install.journal import Store
 from gpuenv.matrix.assume import AssumeError, assume

@@ -16,8 +16,8 @@ from gpuenv.cli.sources import MachineSource, get_all, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from gpuenv.image.build_records import Choice
     from gpuenv.image.choose import Wish
-    from gpuenv.image.records import Choice
     from gpuenv.matrix.needs import Needs
     from gpuenv.matrix.tables import Matrix
 
@@ -144,7 +144,7 @@ def build_image(opts: BuildImageOptions) -> None:
     """
     from gpuenv.cli.image_builder import build_all, outcome_on_failure, plan_all, show_plans, write_contexts
     from gpuenv.cli.output import Output
-    from gpuenv.image.records import ImagePlans
+    from gpuenv.image.build_records import ImagePlans
 
     if not opts.build_timeout > 0:  # nan passes the minimum
         raise CommandError(ExitCode.USAGE, f"--build-timeout {opts.build_timeout}: expected seconds, such as 3600")
@@ -182,9 +182,9 @@ def _wishes(opts: BuildImageOptions) -> tuple[Wish, ...]:
     Raises:
         CommandError: for a value that is not understood.
     """
+    from gpuenv.image.build_records import Kind
     from gpuenv.image.choose import DOCKER_PLATFORMS, Wish
-    from gpuenv.image.cupy_words import line_and_release
-    from gpuenv.image.records import Kind
+    from gpuenv.image.cupy_spec import line_and_release
     from gpuenv.image.reference import split
     from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
-from gpuenv.image.check.facts import ImageError, ImageFacts, Platform, of_configuration
 from gpuenv.image.check.file_kinds import kind_of
+from gpuenv.image.check.image_facts import ImageError, ImageFacts, Platform, of_configuration
 from gpuenv.image.check.manifest import (
     LARGEST_CONFIGURATION,
     LARGEST_MANIFEST,
@@ -21,7 +21,7 @@ from gpuenv.image.check.manifest import (
     parse_manifest,
     verify,
 )
-from gpuenv.image.check.walk import Pieces, image_of
+from gpuenv.image.check.manifest_walk import Pieces, image_of
 from gpuenv.model.strings import error_reason
 
 _MOST_MEMBERS = 100_000

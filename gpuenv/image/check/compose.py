@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gpuenv.image.check.compose_merging import Node, extended, joined, nodes_of, overridden, plain_of, told_from
-from gpuenv.image.check.plain import at
+from gpuenv.image.check.compose_merge import Node, extended, joined, nodes_of, overridden, plain_of, told_from
+from gpuenv.image.check.plain_data import at
 from gpuenv.image.check.service import OF_A_FILE, DeviceRequest, Service, Source
 from gpuenv.image.check.stages import Setting
 from gpuenv.image.check.variables import replaced

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuenv.files import home_folder, read_regular
-from gpuenv.image.contexts import docker_folder
+from gpuenv.image.docker_contexts import docker_folder
 from gpuenv.probe.children import Ending, run_child
 
 _HUB = ("https://index.docker.io/v1/", "index.docker.io", "docker.io", "registry-1.docker.io")

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuenv.image.check.json_lines import JsonError, parse_json
-from gpuenv.image.check.plain import at, text_of
+from gpuenv.image.check.json_with_comments import JsonError, parse_json
+from gpuenv.image.check.plain_data import at, text_of
 from gpuenv.image.check.service import DEVCONTAINER, DeviceRequest, Service, Source
 from gpuenv.image.check.stages import Setting
 

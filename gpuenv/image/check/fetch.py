@@ -11,10 +11,10 @@ from pathlib import Path
 from gpuenv.image.check.archive import is_archive, read_archive
 from gpuenv.image.check.credentials import PATIENCE, credentials_for
 from gpuenv.image.check.deadline import within
-from gpuenv.image.check.engine import engines, local_image
-from gpuenv.image.check.facts import ImageError, ImageFacts, Platform, parse_platform
-from gpuenv.image.check.names import Name, parse_name
-from gpuenv.image.check.registry import Registry
+from gpuenv.image.check.image_facts import ImageError, ImageFacts, Platform, parse_platform
+from gpuenv.image.check.image_names import Name, parse_name
+from gpuenv.image.check.local_images import engines, local_image
+from gpuenv.image.check.registry_client import Registry
 from gpuenv.image.reference import is_identity
 
 _OF_FILE = re.compile(r"(?:^|/|^(?:docker|oci)-archive:)[^/:]*\.(?:tar|tgz|oci|sif|sqsh)(?:\.\w+)?$")

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gpuenv.image.check.docker_parse import whole
-from gpuenv.image.check.installers import asked, environment_of
-from gpuenv.image.check.installs import Install
-from gpuenv.image.check.options import read_options
+from gpuenv.image.check.install_commands import asked, environment_of
+from gpuenv.image.check.install_requests import Install
+from gpuenv.image.check.installer_options import read_options
 from gpuenv.image.check.shell import Command, commands
 from gpuenv.model.cupy import is_cupy
 

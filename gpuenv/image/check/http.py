@@ -21,7 +21,7 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from gpuenv import __version__
-from gpuenv.image.check.facts import ImageError
+from gpuenv.image.check.image_facts import ImageError
 
 _AGENT = f"gpuenv/{__version__}"
 _MOST_REDIRECTS = 5

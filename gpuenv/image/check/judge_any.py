@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.image.check.devcontainer import DevcontainerError, devcontainer_of, is_devcontainer
-from gpuenv.image.check.facts import ImageError
+from gpuenv.image.check.image_facts import ImageError
 from gpuenv.image.check.judge_compose import judge_compose, judge_services
 from gpuenv.image.check.judge_file import Choice, Judged, is_compose, judge_dockerfile, read_text
 from gpuenv.image.check.pods import ManifestError, containers_of, is_manifest

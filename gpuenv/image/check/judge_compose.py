@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.files import is_file, is_folder, read_regular
-from gpuenv.image.check.bases import base_of
-from gpuenv.image.check.built import Built, build
+from gpuenv.image.check.base_images import base_of
+from gpuenv.image.check.build_context import Context
+from gpuenv.image.check.build_target import Built, build
 from gpuenv.image.check.compose import ComposeError, Text, services_of
-from gpuenv.image.check.context import Context
 from gpuenv.image.check.docker_parse import parse
-from gpuenv.image.check.facts import ImageError
+from gpuenv.image.check.image_facts import ImageError
+from gpuenv.image.check.image_report import ImageFinding
 from gpuenv.image.check.judge_file import Choice, Judged, judge_dockerfile, judge_text, of_spots, read_text
-from gpuenv.image.check.records import ImageFinding
 from gpuenv.image.check.rules import all_rules
 from gpuenv.image.check.rules_compose import Running
 from gpuenv.image.check.service import Service, Source

@@ -9,11 +9,11 @@ from pathlib import Path
 from gpuenv import __version__
 from gpuenv.doctor.registry import to_finding
 from gpuenv.files import TooLargeError, is_folder, read_at_most
-from gpuenv.image.check.built import Built, build, targets
-from gpuenv.image.check.context import Context, context_of
+from gpuenv.image.check.build_context import Context, context_of
+from gpuenv.image.check.build_target import Built, build, targets
 from gpuenv.image.check.docker_parse import LARGEST, DockerfileError, parse
-from gpuenv.image.check.facts import ImageError
-from gpuenv.image.check.records import ImageFinding, ImageReport, located
+from gpuenv.image.check.image_facts import ImageError
+from gpuenv.image.check.image_report import ImageFinding, ImageReport, located
 from gpuenv.image.check.rules import Spot, all_rules
 from gpuenv.image.check.stages import Stage, stages_of
 from gpuenv.image.check.verdict import exit_code_of, ranked_findings, status_of

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from gpuenv.image.check.facts import ImageError, Platform
+from gpuenv.image.check.image_facts import ImageError, Platform
 
 INDEX_TYPES = (
     "application/vnd.oci.image.index.v1+json",

@@ -14,7 +14,16 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from gpuenv.image.check.installs import Asked, FileKind, Install, Listed, Manager, Place, conda_spec, requirement
+from gpuenv.image.check.install_requests import (
+    Asked,
+    FileKind,
+    Install,
+    Listed,
+    Manager,
+    Place,
+    conda_spec,
+    requirement,
+)
 from gpuenv.image.check.projects import EVERY, Selection
 from gpuenv.image.check.shell import Command, Word
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gpuenv.image.check.plain import text_of
+from gpuenv.image.check.plain_data import text_of
 from gpuenv.image.check.service import POD, DeviceRequest, Service
 from gpuenv.image.check.stages import Setting
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import posixpath
 from dataclasses import dataclass
 
-from gpuenv.image.check.installs import Asked, FileKind, Listed, Place, requirement
-from gpuenv.image.check.options import Options, read_options
+from gpuenv.image.check.install_requests import Asked, FileKind, Listed, Place, requirement
+from gpuenv.image.check.installer_options import Options, read_options
 from gpuenv.image.check.projects import EVERY, Selection
 from gpuenv.image.check.shell import Command
 

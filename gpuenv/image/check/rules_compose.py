@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpuenv.image.check.bases import Base
-from gpuenv.image.check.built import Built
-from gpuenv.image.check.installs import Place
+from gpuenv.image.check.base_images import Base
+from gpuenv.image.check.build_target import Built
+from gpuenv.image.check.install_requests import Place
 from gpuenv.image.check.rules import FileOutcome, Spot, rule
 from gpuenv.image.check.rules_docker import spot
 from gpuenv.image.check.rules_settings import COMPAT

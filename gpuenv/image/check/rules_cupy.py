@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from gpuenv.doctor.registry import Symptom
-from gpuenv.image.check.built import Built
+from gpuenv.image.check.build_target import Built
+from gpuenv.image.check.cupy_lines import release_of
 from gpuenv.image.check.history import lines_together
-from gpuenv.image.check.installs import Place
-from gpuenv.image.check.lines import release_of
+from gpuenv.image.check.install_requests import Place
+from gpuenv.image.check.rule_context import Subject
 from gpuenv.image.check.rules import FileOutcome, ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_docker import spot
-from gpuenv.image.check.subject import Subject
 from gpuenv.image.check.variables import is_known
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import refused_variables

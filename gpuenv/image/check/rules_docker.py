@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from gpuenv.doctor.registry import Symptom
-from gpuenv.image.check.built import Built, is_cupy_of_pip
+from gpuenv.image.check.build_target import Built, is_cupy_of_pip
+from gpuenv.image.check.cuda_sources import Provided, provided
+from gpuenv.image.check.cupy_lines import line_of, release_of
 from gpuenv.image.check.driver_packages import brings_driver, is_driver_library, is_driver_package, runfile
-from gpuenv.image.check.installs import Install, Manager, Place
-from gpuenv.image.check.lines import line_of, release_of
-from gpuenv.image.check.provided import Provided, provided
+from gpuenv.image.check.install_requests import Install, Manager, Place
 from gpuenv.image.check.rules import FileOutcome, Spot, rule
-from gpuenv.image.headers import has_own_headers
+from gpuenv.image.cuda_headers import has_own_headers
 from gpuenv.matrix.tables import Flavour, WheelLine
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity

@@ -6,10 +6,10 @@ import re
 
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.registry import Symptom
-from gpuenv.image.check.records import Meeting
+from gpuenv.image.check.image_report import Meeting
+from gpuenv.image.check.rule_context import HostGpu, Subject
 from gpuenv.image.check.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_image import requirement_verdicts
-from gpuenv.image.check.subject import HostGpu, Subject
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 

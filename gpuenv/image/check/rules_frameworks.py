@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuenv.doctor.registry import NotKnown, Symptom
+from gpuenv.image.check.rule_context import Subject
 from gpuenv.image.check.rules import ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_gpu import outside_cuda
 from gpuenv.image.check.rules_image import carried_forward
-from gpuenv.image.check.subject import Subject
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.versions import CudaVersion

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gpuenv.doctor.registry import NotKnown, Symptom
+from gpuenv.image.check.rule_context import HostGpu, Subject, read
 from gpuenv.image.check.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_image import carried_forward
 from gpuenv.image.check.rules_line import of_line, other_major
-from gpuenv.image.check.subject import HostGpu, Subject, read
 from gpuenv.matrix.alternatives import inside_container
 from gpuenv.matrix.candidates import WheelCandidate, minors_of, serving_minors
 from gpuenv.matrix.constraints import (

@@ -6,8 +6,8 @@ from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.fixes.containers import cannot_share_gpus
 from gpuenv.doctor.fixes.distributions import container_toolkit_fixes
 from gpuenv.doctor.registry import Symptom
+from gpuenv.image.check.rule_context import Subject
 from gpuenv.image.check.rules import ImageOutcome, rule
-from gpuenv.image.check.subject import Subject
 from gpuenv.model.causes import Cause
 from gpuenv.model.gpus import is_contained
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.registry import NotKnown, Symptom
-from gpuenv.image.check.facts import Platform, parse_platform
-from gpuenv.image.check.records import Meeting, RequirementVerdict
-from gpuenv.image.check.require_words import changes, drives, needed, oldest_driver, runs_by_minor, wants
+from gpuenv.image.check.image_facts import Platform, parse_platform
+from gpuenv.image.check.image_report import Meeting, RequirementVerdict
+from gpuenv.image.check.require_text import changes, drives, needed, oldest_driver, runs_by_minor, wants
+from gpuenv.image.check.rule_context import Subject
 from gpuenv.image.check.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
-from gpuenv.image.check.subject import Subject
-from gpuenv.image.require import Machine, RequireError, Requirement, certain, parse, requirements, unmet
+from gpuenv.image.nvidia_require import Machine, RequireError, Requirement, certain, parse, requirements, unmet
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.products import branch_of, branches_for
 from gpuenv.model.causes import Cause

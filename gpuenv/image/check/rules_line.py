@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.registry import Symptom
-from gpuenv.image.check.require_words import oldest_driver, runs_by_minor
+from gpuenv.image.check.require_text import oldest_driver, runs_by_minor
+from gpuenv.image.check.rule_context import Subject
 from gpuenv.image.check.rules import ImageOutcome, of_image
 from gpuenv.image.check.rules_image import carried_forward
-from gpuenv.image.check.subject import Subject
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.versions import CudaVersion

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from packaging.version import Version
 
 from gpuenv.doctor.registry import Symptom
-from gpuenv.image.check.built import Built
-from gpuenv.image.check.installs import Install, Manager
-from gpuenv.image.check.lines import is_no_line, release_of
+from gpuenv.image.check.build_target import Built
+from gpuenv.image.check.cupy_lines import is_no_line, release_of
+from gpuenv.image.check.install_requests import Install, Manager
 from gpuenv.image.check.rules import FileOutcome, Spot, rule
 from gpuenv.image.check.rules_docker import OF_CONDA, from_place, spot
 from gpuenv.image.check.variables import is_known

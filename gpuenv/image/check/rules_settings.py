@@ -6,12 +6,12 @@ import re
 
 from packaging.version import Version
 
-from gpuenv.image.check.bases import is_whole_tag
-from gpuenv.image.check.built import Built
-from gpuenv.image.check.installers import PYTHON
-from gpuenv.image.check.installs import Install, Place
-from gpuenv.image.check.lines import line_of, release_of
-from gpuenv.image.check.provided import provided
+from gpuenv.image.check.base_images import is_whole_tag
+from gpuenv.image.check.build_target import Built
+from gpuenv.image.check.cuda_sources import provided
+from gpuenv.image.check.cupy_lines import line_of, release_of
+from gpuenv.image.check.install_commands import PYTHON
+from gpuenv.image.check.install_requests import Install, Place
 from gpuenv.image.check.rules import FileOutcome, rule
 from gpuenv.image.check.rules_docker import from_place, spot
 from gpuenv.image.check.rules_variables import STUBS, capabilities_fault, hides_all

@@ -7,9 +7,9 @@ import re
 from gpuenv.doctor.registry import Symptom
 from gpuenv.image import labels
 from gpuenv.image.check.driver_packages import driver_in
+from gpuenv.image.check.rule_context import Subject, read
 from gpuenv.image.check.rules import ImageOutcome, of_image, rule
-from gpuenv.image.check.subject import Subject, read
-from gpuenv.image.require import Machine, RequireError, holds, parse, requirements
+from gpuenv.image.nvidia_require import Machine, RequireError, holds, parse, requirements
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import is_contained, parse_visible

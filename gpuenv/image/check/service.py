@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpuenv.image.check.installs import Place
+from gpuenv.image.check.install_requests import Place
 from gpuenv.image.check.stages import Setting
 
 OF_A_FILE = 1 << 24  # more lines than a file may have

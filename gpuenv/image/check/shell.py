@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
 from gpuenv.image.check.docker_parse import Piece, whole
-from gpuenv.image.check.repeats import looped, mark, unrolled, with_input
-from gpuenv.image.check.shell_ends import plain_end, quote_end, word_end
+from gpuenv.image.check.shell_lexer import plain_end, quote_end, word_end
+from gpuenv.image.check.shell_loops import looped, mark, unrolled, with_input
 from gpuenv.image.check.variables import Lookup, is_known, replaced
 
 _OPERATOR = re.compile(r"\|\||&&|;;|[;|&\n()]")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from gpuenv.image.check.docker_parse import Dockerfile, DockerfileError, Instruction, Piece
-from gpuenv.image.check.facts import parse_platform
+from gpuenv.image.check.image_facts import parse_platform
 from gpuenv.image.check.variables import is_known, replaced
 
 _FROM = re.compile(r"(\S+)(?:\s+[Aa][Ss]\s+(\S+))?\s*$")

@@ -8,11 +8,11 @@ from dataclasses import replace
 from gpuenv import __version__
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.doctor.registry import NotKnown, all_checks, to_finding
-from gpuenv.image.check.facts import ImageFacts
-from gpuenv.image.check.records import ImageFinding, ImageReport, MachineVerdict, located
+from gpuenv.image.check.image_facts import ImageFacts
+from gpuenv.image.check.image_report import ImageFinding, ImageReport, MachineVerdict, located
+from gpuenv.image.check.rule_context import Subject, contents_of, subject_of
 from gpuenv.image.check.rules import OTHER_IMAGE, all_rules
 from gpuenv.image.check.rules_image import requirement_verdicts
-from gpuenv.image.check.subject import Subject, contents_of, subject_of
 from gpuenv.matrix.needs import driver_absent
 from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpuenv.image.build_records import Kind
 from gpuenv.image.buildkit import Build, Cli, build_with, find_cli
-from gpuenv.image.context import pack
-from gpuenv.image.engine import connect
+from gpuenv.image.container_engine import connect
+from gpuenv.image.context_tar import pack
 from gpuenv.image.progress import Progress
-from gpuenv.image.records import Kind
 from gpuenv.image.render import Rendering
 from tests.image.docker import bases
 from tests.image.docker.conftest import client_of

@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from gpuenv.image.check import pixi, project_commands
 from gpuenv.image.check.indexes import backend_cuda, index_cuda
-from gpuenv.image.check.installs import (
+from gpuenv.image.check.install_requests import (
     Asked,
     FileKind,
     Install,
@@ -20,7 +20,7 @@ from gpuenv.image.check.installs import (
     conda_spec,
     requirement,
 )
-from gpuenv.image.check.options import Options, read_options
+from gpuenv.image.check.installer_options import Options, read_options
 from gpuenv.image.check.projects import Selection
 from gpuenv.image.check.shell import Command, Word
 from gpuenv.model.versions import CudaVersion

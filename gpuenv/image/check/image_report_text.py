@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from gpuenv.image.check.facts import ImageFacts
-from gpuenv.image.check.records import ImageFinding, ImageReport, MachineVerdict, Meeting
+from gpuenv.image.check.image_facts import ImageFacts
+from gpuenv.image.check.image_report import ImageFinding, ImageReport, MachineVerdict, Meeting
 from gpuenv.model.finding import Severity
 from gpuenv.report.report import Status
 from gpuenv.report.text import finding_lines

@@ -7,7 +7,7 @@ import posixpath
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpuenv.image.check.ignored import Line, is_ignored, lines_of
+from gpuenv.image.check.dockerignore import Line, is_ignored, lines_of
 
 _LARGEST, _MOST_FILES, _MOST_LOOKS = 1 << 20, 50, 50_000
 _COPIES = "what stages copy from each other"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpuenv.doctor.registry import DocumentedCheck, all_checks
-from gpuenv.image.check.records import ImageFinding, ImageReport
+from gpuenv.image.check.image_report import ImageFinding, ImageReport
 from gpuenv.image.check.rules import all_rules
 from gpuenv.report.findings import fingerprint
 from gpuenv.report.report import Status

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from gpuenv.image.check.bases import Base
-from gpuenv.image.check.built import Built
-from gpuenv.image.check.facts import ImageFacts
-from gpuenv.image.check.frameworks import frameworks
-from gpuenv.image.check.installs import Install
-from gpuenv.image.check.lines import release_of
-from gpuenv.image.check.provided import conda_major, provided
-from gpuenv.image.check.records import ImageReport, MachineVerdict
+from gpuenv.image.check.base_images import Base
+from gpuenv.image.check.build_target import Built
+from gpuenv.image.check.cuda_sources import conda_major, provided
+from gpuenv.image.check.cupy_lines import release_of
+from gpuenv.image.check.image_facts import ImageFacts
+from gpuenv.image.check.image_report import ImageReport, MachineVerdict
+from gpuenv.image.check.install_requests import Install
+from gpuenv.image.check.other_frameworks import frameworks
+from gpuenv.image.check.rule_context import MAINTAINER
 from gpuenv.image.check.rules_image import wanted_platform
-from gpuenv.image.check.subject import MAINTAINER
 from gpuenv.image.check.variables import is_known
 from gpuenv.image.check.verdict import exit_code_of, judge_machine, status_of, worst_of
 from gpuenv.matrix.needs import needs_of

@@ -11,9 +11,11 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from gpuenv.image.check import legacy_projects, pixi
-from gpuenv.image.check.context import Context
+from gpuenv.image.check.build_context import Context
+from gpuenv.image.check.build_point import Inline, Made, Where
+from gpuenv.image.check.file_sources import source_of
 from gpuenv.image.check.indexes import index_cuda
-from gpuenv.image.check.installs import (
+from gpuenv.image.check.install_requests import (
     Asked,
     FileKind,
     Install,
@@ -24,10 +26,8 @@ from gpuenv.image.check.installs import (
     requirement,
 )
 from gpuenv.image.check.locks import LARGEST, versions_of
-from gpuenv.image.check.places import source_of
 from gpuenv.image.check.projects import EVERY, Selection, dependencies, is_left_to_others, of_pipfile, sources
 from gpuenv.image.check.variables import is_known
-from gpuenv.image.check.where import Inline, Made, Where
 from gpuenv.model.versions import CudaVersion
 
 _DEEPEST = 5

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from gpuenv.image import labels as own
+from gpuenv.image.build_records import Built, BuiltImage, ImagePlan, Sizes
 from gpuenv.image.buildkit import Build, Cli, build_with
-from gpuenv.image.context import pack
-from gpuenv.image.engine import Engine
+from gpuenv.image.container_engine import Engine
+from gpuenv.image.context_tar import pack
 from gpuenv.image.errors import EngineError
 from gpuenv.image.progress import Progress
 from gpuenv.image.proof import Proven, prove
-from gpuenv.image.records import Built, BuiltImage, ImagePlan, Sizes
 from gpuenv.install.plan import Phase
 
 Answer = TypeVar("Answer")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from packaging.version import Version
 
-from gpuenv.image.check.built import Built
-from gpuenv.image.check.installs import Install, Manager
+from gpuenv.image.check.build_target import Built
+from gpuenv.image.check.install_requests import Install, Manager
 from gpuenv.matrix.needs import cuda_packages
 from gpuenv.matrix.tables import Companion, Matrix
 from gpuenv.model.versions import CudaVersion

@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from gpuenv.image.check.bases import Base, base_of
-from gpuenv.image.check.context import Context
-from gpuenv.image.check.following import constrained, follow
+from gpuenv.image.check.base_images import Base, base_of
+from gpuenv.image.check.base_python import python_of
+from gpuenv.image.check.build_context import Context
+from gpuenv.image.check.build_point import at
+from gpuenv.image.check.dependency_files import constrained, follow
 from gpuenv.image.check.indexes import environment_cuda
-from gpuenv.image.check.installers import asked, environment_of
-from gpuenv.image.check.installs import Asked, FileKind, Install, Listed, Manager, Place
-from gpuenv.image.check.pythons import python_of
-from gpuenv.image.check.scripts import commands_of
+from gpuenv.image.check.install_commands import asked, environment_of
+from gpuenv.image.check.install_requests import Asked, FileKind, Install, Listed, Manager, Place
+from gpuenv.image.check.run_commands import commands_of
 from gpuenv.image.check.shell import Command
 from gpuenv.image.check.stages import Setting, Stage, Step
-from gpuenv.image.check.where import at
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.versions import PythonVersion
 

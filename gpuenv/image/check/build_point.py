@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gpuenv.image.check.installs import Listed
+from gpuenv.image.check.install_requests import Listed
 from gpuenv.image.check.stages import Stage, Step, joined
 
 

@@ -5,10 +5,19 @@ from __future__ import annotations
 import posixpath
 from functools import lru_cache
 
-from gpuenv.image.check.brought import DEEPEST, OfContext, OfStage, Piece, brought, brought_by_mounts, copied, mounted
-from gpuenv.image.check.context import Context
+from gpuenv.image.check.build_context import Context
+from gpuenv.image.check.build_point import Source, Where, end_of
+from gpuenv.image.check.provenance import (
+    DEEPEST,
+    OfContext,
+    OfStage,
+    Piece,
+    brought,
+    brought_by_mounts,
+    copied,
+    mounted,
+)
 from gpuenv.image.check.stages import Stage, joined
-from gpuenv.image.check.where import Source, Where, end_of
 
 
 def source_of(path: str, where: Where, context: Context) -> Source | None:

@@ -10,8 +10,9 @@ from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 from gpuenv.image.check.credentials import Credentials
-from gpuenv.image.check.facts import ImageError, ImageFacts, Platform
 from gpuenv.image.check.http import PlainHttpError, Question, Reply, ask, is_loopback
+from gpuenv.image.check.image_facts import ImageError, ImageFacts, Platform
+from gpuenv.image.check.image_names import Name
 from gpuenv.image.check.manifest import (
     INDEX_TYPES,
     LARGEST_CONFIGURATION,
@@ -21,8 +22,7 @@ from gpuenv.image.check.manifest import (
     load_json,
     verify,
 )
-from gpuenv.image.check.names import Name
-from gpuenv.image.check.walk import Pieces, image_of
+from gpuenv.image.check.manifest_walk import Pieces, image_of
 
 _HUB, _HUB_HOST = "docker.io", "registry-1.docker.io"
 _OK, _BAD_REQUEST, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _TOO_MANY, _FAULT = 200, 400, 401, 403, 404, 429, 500

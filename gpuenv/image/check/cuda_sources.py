@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gpuenv.image.check.bases import Base
-from gpuenv.image.check.built import Built
-from gpuenv.image.check.frameworks import Framework, frameworks
-from gpuenv.image.check.installs import Install, Manager
+from gpuenv.image.check.base_images import Base
+from gpuenv.image.check.build_target import Built
+from gpuenv.image.check.install_requests import Install, Manager
+from gpuenv.image.check.other_frameworks import Framework, frameworks
 from gpuenv.matrix.tables import Flavour, Matrix
 from gpuenv.model.strings import parse_integer
 from gpuenv.model.versions import CudaVersion

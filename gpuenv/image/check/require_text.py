@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gpuenv.image.check.subject import Subject
-from gpuenv.image.require import Condition, Machine, Requirement, holds, switches_nothing_off
+from gpuenv.image.check.rule_context import Subject
+from gpuenv.image.nvidia_require import Condition, Machine, Requirement, holds, switches_nothing_off
 from gpuenv.matrix.products import branches_for
 from gpuenv.matrix.tables import DriverBranch
 from gpuenv.model.versions import CudaVersion, DriverVersion

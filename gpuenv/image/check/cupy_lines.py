@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from packaging.version import Version
 
-from gpuenv.image.check.built import Built
-from gpuenv.image.check.installs import Install
+from gpuenv.image.check.build_target import Built
+from gpuenv.image.check.install_requests import Install
 from gpuenv.matrix.tables import Matrix, Release, WheelLine
 from gpuenv.model.cupy import FIRST_UNITED_CUDA, cuda_minor
 

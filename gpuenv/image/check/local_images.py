@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from gpuenv.image.check.facts import ImageError, ImageFacts, of_configuration
-from gpuenv.image.check.names import digest_in
-from gpuenv.image.contexts import ContextError, engine_address, settled
+from gpuenv.image.check.image_facts import ImageError, ImageFacts, of_configuration
+from gpuenv.image.check.image_names import digest_in
+from gpuenv.image.docker_contexts import ContextError, engine_address, settled
 from gpuenv.image.engine_answers import list_of, object_of
 from gpuenv.image.errors import engine_error
 from gpuenv.image.sockets import usual_sockets

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from gpuenv.image.check.context import Context
+from gpuenv.image.check.build_context import Context
+from gpuenv.image.check.build_point import Inline, Made, Where, at, end_of
 from gpuenv.image.check.project_commands import generated
-from gpuenv.image.check.scripts import commands_of
+from gpuenv.image.check.run_commands import commands_of
 from gpuenv.image.check.stages import Stage, Step, joined
 from gpuenv.image.check.variables import replaced
-from gpuenv.image.check.where import Inline, Made, Where, at, end_of
 
 _GLOB = ("*", "?", "[")
 DEEPEST = 8  # stages behind each other

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from gpuenv.image.records import Built, BuiltImage, ImageOutcome, ImagePlan, ImagePlans
+from gpuenv.image.build_records import Built, BuiltImage, ImageOutcome, ImagePlan, ImagePlans
 from gpuenv.model.strings import format_size
 from gpuenv.report.text_line import Style, TextLine
 

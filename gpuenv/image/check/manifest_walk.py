@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from gpuenv.image.check.facts import ImageError, ImageFacts, Platform, of_configuration
+from gpuenv.image.check.image_facts import ImageError, ImageFacts, Platform, of_configuration
 from gpuenv.image.check.manifest import Descriptor, Entry, Index, Manifest, load_json, parse_manifest
 
 _DEEPEST = 4

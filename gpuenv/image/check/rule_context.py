@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gpuenv.image import labels
-from gpuenv.image.check.facts import ImageError, ImageFacts
 from gpuenv.image.check.history import last_cupy
-from gpuenv.image.check.names import parse_name
-from gpuenv.image.require import Machine
+from gpuenv.image.check.image_facts import ImageError, ImageFacts
+from gpuenv.image.check.image_names import parse_name
+from gpuenv.image.nvidia_require import Machine
 from gpuenv.matrix.needs import Needs, compat_in_use, cuda_of_branch, needs_of
 from gpuenv.matrix.tables import Flavour, Image, Matrix
 from gpuenv.model.snapshot import Gpu, Snapshot

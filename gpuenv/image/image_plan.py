@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from gpuenv.image import labels as own
-from gpuenv.image.records import Choice, ImagePlan, Kind
+from gpuenv.image.build_records import Choice, ImagePlan, Kind
 from gpuenv.image.render import SBOM, Rendering, render
 from gpuenv.install.lockfile import lock_text
 from gpuenv.install.plan import Pin

@@ -17,12 +17,12 @@ import urllib3
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import DeviceRequest
 
-from gpuenv.image.contexts import ContextError, settled
+from gpuenv.image.build_records import Base
+from gpuenv.image.docker_contexts import ContextError, settled
 from gpuenv.image.engine_answers import engine_facts, event_of, inspected
 from gpuenv.image.engine_records import ContainerEnd, EngineFacts, Inspected
 from gpuenv.image.errors import EngineError, engine_error, told
 from gpuenv.image.progress import Progress
-from gpuenv.image.records import Base
 from gpuenv.image.reference import split
 from gpuenv.image.sockets import usual_sockets
 

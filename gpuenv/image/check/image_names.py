@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpuenv.image import reference
-from gpuenv.image.check.facts import ImageError
+from gpuenv.image.check.image_facts import ImageError
 
 HUB = "docker.io"
 _HUB_NAMES = ("docker.io", "index.docker.io", "registry-1.docker.io")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from gpuenv.image.check.bases import Base
+from gpuenv.image.check.base_images import Base
 from gpuenv.image.check.shell import Command
 from gpuenv.image.check.stages import Stage
 from gpuenv.image.choose import PYTHON_OF

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from gpuenv.image.check.facts import ImageError
-from gpuenv.image.check.names import HUB, Name, parse_name
+from gpuenv.image.check.image_facts import ImageError
+from gpuenv.image.check.image_names import HUB, Name, parse_name
 from gpuenv.image.check.variables import is_known
 from gpuenv.matrix.tables import Flavour, Image, Matrix
 from gpuenv.model.versions import CudaVersion, PythonVersion

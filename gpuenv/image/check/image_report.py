@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, ClassVar
 
-from gpuenv.image.check.facts import ImageFacts
+from gpuenv.image.check.image_facts import ImageFacts
 from gpuenv.model.finding import Finding
 from gpuenv.report.report import Status
 
