@@ -10,7 +10,7 @@ from gpuenv.install.plan import OUTCOME, PLAN, Phase, Pin, PlannedCommand, Verif
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 
-class Kind(str, Enum):
+class ImageKind(str, Enum):
     """Where an image has its CUDA from.
 
     Attributes:
@@ -25,7 +25,7 @@ class Kind(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class BaseReference:
     """The image that another one is built from.
 
     Attributes:
@@ -45,7 +45,7 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ImageChoice:
     """What goes into an image, as the matrix has it.
 
     Attributes:
@@ -63,8 +63,8 @@ class Choice:
         admits: the condition that the image puts to the driver.
     """
 
-    kind: Kind
-    base: Base
+    kind: ImageKind
+    base: BaseReference
     platform: str
     python: str
     line: str
@@ -101,7 +101,7 @@ class ImagePlan:
     """
 
     tag: str
-    choice: Choice
+    choice: ImageChoice
     pins: tuple[Pin, ...]
     lock: str | None
     labels: Mapping[str, str]
@@ -123,7 +123,7 @@ class ImagePlans:
     schema: str = PLAN
 
 
-class Built(str, Enum):
+class BuildStatus(str, Enum):
     """How building an image ended."""
 
     BUILT = "built"
@@ -162,7 +162,7 @@ class BuiltImage:
     """
 
     tag: str
-    status: Built
+    status: BuildStatus
     message: str
     id: str | None = None
     digest: str | None = None
@@ -190,7 +190,7 @@ class ImageOutcome:
         remedy: what to do about a failure, where that is known.
     """
 
-    status: Built
+    status: BuildStatus
     exit_code: int
     message: str
     images: tuple[BuiltImage, ...]

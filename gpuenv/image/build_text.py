@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from gpuenv.image.build_records import Built, BuiltImage, ImageOutcome, ImagePlan, ImagePlans
+from gpuenv.image.build_records import BuildStatus, BuiltImage, ImageOutcome, ImagePlan, ImagePlans
 from gpuenv.model.strings import format_size
 from gpuenv.report.text_line import Style, TextLine
 
@@ -49,12 +49,12 @@ def outcome_lines(outcome: ImageOutcome, *, verbose: bool) -> Iterator[TextLine]
     """What was built."""
     for image in outcome.images:
         yield from _image(image, verbose=verbose)
-    good = outcome.status is Built.BUILT
+    good = outcome.status is BuildStatus.BUILT
     yield TextLine(outcome.message, Style.GOOD if good else Style.BAD, 2)
 
 
 def _image(image: BuiltImage, *, verbose: bool) -> Iterator[TextLine]:
-    style = Style.HEADING if image.status is Built.BUILT else Style.BAD
+    style = Style.HEADING if image.status is BuildStatus.BUILT else Style.BAD
     yield TextLine(f"{image.tag}: {image.message.splitlines()[0]}", style, 2)
     if image.id:
         yield TextLine(f"  id         {image.id}", hang=13)

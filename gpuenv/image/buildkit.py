@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuenv.image.docker_contexts import settled
-from gpuenv.image.errors import EngineError, told
+from gpuenv.image.docker_contexts import docker_environment
+from gpuenv.image.errors import EngineError, error_from_text
 from gpuenv.image.progress import Progress
 from gpuenv.probe.children import ChildGroup, Ending, run_child
 
@@ -21,7 +21,7 @@ _VERSION = re.compile(r"v?(\d{1,9})\.(\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
-class Cli:
+class BuildkitCommand:
     """A command line with BuildKit.
 
     Attributes:
@@ -39,7 +39,7 @@ class Cli:
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
+class BuildkitOptions:
     """One build.
 
     Attributes:
@@ -57,10 +57,10 @@ class Build:
     fresh: bool = False
 
 
-def find_cli(programs: Sequence[str], environment: Mapping[str, str], host: str) -> Cli | None:
+def find_cli(programs: Sequence[str], environment: Mapping[str, str], host: str) -> BuildkitCommand | None:
     """The first of some ``docker`` programs that builds with BuildKit."""
     own = {
-        **settled(environment),
+        **docker_environment(environment),
         "DOCKER_HOST": host,
         "DOCKER_BUILDKIT": "1",
         "DOCKER_CLI_HINTS": "false",
@@ -70,15 +70,15 @@ def find_cli(programs: Sequence[str], environment: Mapping[str, str], host: str)
     for program in programs:
         asked = run_child([program, "buildx", "version"], own, time.monotonic() + _QUICK)
         if asked.ending is Ending.EXITED and asked.exit_code == 0:
-            return Cli((program, "buildx", "build", "--builder=default", "--provenance=false"), own)
+            return BuildkitCommand((program, "buildx", "build", "--builder=default", "--provenance=false"), own)
         version = run_child([program, "--version"], own, time.monotonic() + _QUICK)
         match = _VERSION.search(version.stdout)
         if match and int(match[1]) <= _LAST_WITH_BUILDKIT_INSIDE:
-            return Cli((program, "build"), own)
+            return BuildkitCommand((program, "build"), own)
     return None
 
 
-def command(cli: Cli, build: Build, folder: str, answer: str) -> tuple[str, ...]:
+def command(cli: BuildkitCommand, build: BuildkitOptions, folder: str, answer: str) -> tuple[str, ...]:
     """The command: what is in it is seen by everybody on this machine, so that no secret's value is."""
     words = [*cli.words, "--progress=plain", f"--{'metadata-file' if cli.is_plugin else 'iidfile'}={answer}"]
     words += [f"--label={name}={value}" for name, value in sorted(build.labels.items())]
@@ -89,7 +89,9 @@ def command(cli: Cli, build: Build, folder: str, answer: str) -> tuple[str, ...]
     return (*words, folder)
 
 
-def build_with(cli: Cli, build: Build, files: Mapping[str, str], progress: Progress, deadline: float) -> str:
+def build_with(
+    cli: BuildkitCommand, build: BuildkitOptions, files: Mapping[str, str], progress: Progress, deadline: float
+) -> str:
     """Builds; answers the image's id.
 
     Args:
@@ -118,11 +120,11 @@ def build_with(cli: Cli, build: Build, files: Mapping[str, str], progress: Progr
         if done.ending is Ending.TIMED_OUT:
             raise EngineError("building: no end in time", "Give it longer with --build-timeout SECONDS.")
         if done.ending is not Ending.EXITED or done.exit_code != 0:
-            raise told(progress.log or done.stderr or str(done.error), "the build failed")
+            raise error_from_text(progress.log or done.stderr or str(done.error), "the build failed")
         return _image_of(cli, answer)
 
 
-def _image_of(cli: Cli, answer: Path) -> str:
+def _image_of(cli: BuildkitCommand, answer: Path) -> str:
     """The id that the command line has left.
 
     Raises:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuenv.image.build_records import Base, Choice, Kind
+from gpuenv.image.build_records import BaseReference, ImageChoice, ImageKind
 from gpuenv.image.cuda_headers import has_own_headers
 from gpuenv.image.reference import split
 from gpuenv.matrix.alternatives import inside_container, refusals
@@ -31,7 +31,7 @@ class NoImageError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ImageRequest:
     """What is asked for; null is left to the matrix.
 
     Attributes:
@@ -45,7 +45,7 @@ class Wish:
         capabilities: compute capabilities to be served beside those of the machines.
     """
 
-    kind: Kind = Kind.WHEELS
+    kind: ImageKind = ImageKind.WHEELS
     cuda: CudaVersion | None = None
     line: str | None = None
     cupy: str | None = None
@@ -65,7 +65,7 @@ class _Found:
     python: PythonVersion
 
 
-def choose(wish: Wish, machines: Mapping[str, Needs], matrix: Matrix) -> Choice:
+def choose(wish: ImageRequest, machines: Mapping[str, Needs], matrix: Matrix) -> ImageChoice:
     """The best of what serves every machine.
 
     Args:
@@ -87,7 +87,7 @@ def choose(wish: Wish, machines: Mapping[str, Needs], matrix: Matrix) -> Choice:
         if found is not None:
             return _choice(found, wish, together, matrix)
     reasons = list(against) or ["the matrix has no such wheel"]
-    raise NoImageError(f"no image of kind {wish.kind.value} can be made{_asked(wish)}: {'; '.join(reasons[:4])}")
+    raise NoImageError(f"no image of kind {wish.kind.value} can be made{_request_text(wish)}: {'; '.join(reasons[:4])}")
 
 
 def _refuse_other_platforms(machines: Mapping[str, Needs]) -> None:
@@ -106,7 +106,7 @@ def _refuse_other_platforms(machines: Mapping[str, Needs]) -> None:
         raise NoImageError(f"no image is for {', '.join(platforms)}: {' and '.join(DOCKER_PLATFORMS)} there are")
 
 
-def _asked(wish: Wish) -> str:
+def _request_text(wish: ImageRequest) -> str:
     parts = [
         f"CUDA {wish.cuda}" if wish.cuda else "",
         f"CuPy {wish.cupy}" if wish.cupy else "",
@@ -116,7 +116,7 @@ def _asked(wish: Wish) -> str:
     return f" with {told}" if told else ""
 
 
-def _inside(needs: Needs, wish: Wish) -> Needs:
+def _inside(needs: Needs, wish: ImageRequest) -> Needs:
     """A machine as it is in the container; one without a driver or GPU is where it is built, not run."""
     inner = inside_container(needs)
     more = tuple(NeededGpu(f"compute capability {entry}", entry) for entry in wish.capabilities)
@@ -128,7 +128,7 @@ def _inside(needs: Needs, wish: Wish) -> Needs:
     return inner._replace(gpus=(*inner.gpus, *more))
 
 
-def _wheels(wish: Wish, needs: Needs, matrix: Matrix, against: dict[str, None]) -> Iterator[WheelCandidate]:
+def _wheels(wish: ImageRequest, needs: Needs, matrix: Matrix, against: dict[str, None]) -> Iterator[WheelCandidate]:
     """The wheels of the wish, the preferred one first; with the extra only where CUDA comes from wheels."""
     for wheel in by_preference(needs, matrix):
         named = wish.line in (None, wheel.line.name) and wish.cupy in (None, wheel.release.cupy)
@@ -136,11 +136,11 @@ def _wheels(wish: Wish, needs: Needs, matrix: Matrix, against: dict[str, None]) 
             continue
         if wheel.line.last_cuda is not None and wish.line is None and wish.cuda is None:
             continue
-        if wish.kind is Kind.WHEELS and _CTK not in wheel.release.extras:
+        if wish.kind is ImageKind.WHEELS and _CTK not in wheel.release.extras:
             against[
                 "CuPy takes CUDA from wheels from 14.0 on, for CUDA 12 and newer; the other kinds take it from the base"
             ] = None
-        elif (wheel.extra == _CTK) == (wish.kind is Kind.WHEELS) and wheel.extra in (None, _CTK):
+        elif (wheel.extra == _CTK) == (wish.kind is ImageKind.WHEELS) and wheel.extra in (None, _CTK):
             yield wheel
 
 
@@ -155,7 +155,7 @@ def _unfit(wheel: WheelCandidate, machines: Mapping[str, Needs], matrix: Matrix)
 
 def _completed(
     wheel: WheelCandidate,
-    wish: Wish,
+    wish: ImageRequest,
     where: tuple[Mapping[str, Needs], Needs],
     matrix: Matrix,
     against: dict[str, None],
@@ -164,7 +164,7 @@ def _completed(
     machines, together = where
     serving = [row for row in serving_minors(wheel, together, matrix) if wish.cuda in (None, row.cuda)]
     if not serving:
-        against[f"{wheel.candidate.label}: no CUDA that serves these GPUs{_asked(wish)}"] = None
+        against[f"{wheel.candidate.label}: no CUDA that serves these GPUs{_request_text(wish)}"] = None
     for minor in reversed(serving):
         for image in _images(wish, minor, together, matrix, against):
             refused = list(_refused(image, machines, matrix)) if image else []
@@ -182,10 +182,10 @@ def _refused(image: Image, machines: Mapping[str, Needs], matrix: Matrix) -> Ite
 
 
 def _images(
-    wish: Wish, minor: CudaMinor, needs: Needs, matrix: Matrix, against: dict[str, None]
+    wish: ImageRequest, minor: CudaMinor, needs: Needs, matrix: Matrix, against: dict[str, None]
 ) -> Iterator[Image | None]:
     """NVIDIA's images of one CUDA; a single None where none is needed."""
-    if wish.kind is Kind.WHEELS or wish.base is not None:
+    if wish.kind is ImageKind.WHEELS or wish.base is not None:
         yield None
         return
     rows = [row for row in matrix.images if row.line is None and row.cuda == minor.cuda]
@@ -195,7 +195,9 @@ def _images(
     yield from fitting
 
 
-def _python(wheel: WheelCandidate, wish: Wish, image: Image | None, against: dict[str, None]) -> PythonVersion | None:
+def _python(
+    wheel: WheelCandidate, wish: ImageRequest, image: Image | None, against: dict[str, None]
+) -> PythonVersion | None:
     """The Python asked for, the distribution's own, or the newest one that CuPy has a wheel for."""
     name = (wish.base or (image.reference if image else "")).partition("@")[0]
     if "alpine" in name:
@@ -224,11 +226,11 @@ def _own_python(name: str) -> str | None:
     return next((python for distribution, python in PYTHON_OF.items() if name.endswith(distribution)), None)
 
 
-def _choice(found: _Found, wish: Wish, needs: Needs, matrix: Matrix) -> Choice:
+def _choice(found: _Found, wish: ImageRequest, needs: Needs, matrix: Matrix) -> ImageChoice:
     wheel, minor = found.wheel, found.minor
     stated = tuple(sorted({gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability}))
     major = wheel.line.cuda_major
-    return Choice(
+    return ImageChoice(
         kind=wish.kind,
         base=_base(found, wish),
         platform=DOCKER_PLATFORMS[needs.likely_platform],
@@ -240,26 +242,26 @@ def _choice(found: _Found, wish: Wish, needs: Needs, matrix: Matrix) -> Choice:
         capabilities=_served(found, needs, matrix),
         stated=stated,
         minimum_driver=_minimum_driver(found, stated, matrix),
-        admits=f"cuda>={major}.0" if wish.kind is Kind.WHEELS else "",
+        admits=f"cuda>={major}.0" if wish.kind is ImageKind.WHEELS else "",
     )
 
 
-def _base(found: _Found, wish: Wish) -> Base:
+def _base(found: _Found, wish: ImageRequest) -> BaseReference:
     if wish.base is not None:
-        return Base(wish.base, split(wish.base)[2], given=True)
+        return BaseReference(wish.base, split(wish.base)[2], given=True)
     if found.image is None:
-        return Base(_SLIM.format(python=found.python))
-    if wish.kind is Kind.DEVEL:
-        return Base(found.image.reference, found.image.digest)
+        return BaseReference(_SLIM.format(python=found.python))
+    if wish.kind is ImageKind.DEVEL:
+        return BaseReference(found.image.reference, found.image.digest)
     # Every devel image has a runtime image beside it, with the same condition (NVIDIA's image sources, 2025-12-15).
-    return Base(found.image.reference.replace("-devel-", "-runtime-"))
+    return BaseReference(found.image.reference.replace("-devel-", "-runtime-"))
 
 
-def _requirements(found: _Found, wish: Wish) -> tuple[str, ...]:
+def _requirements(found: _Found, wish: ImageRequest) -> tuple[str, ...]:
     name, cupy, cuda = found.wheel.line.name, found.wheel.release.cupy, found.minor.cuda
-    if wish.kind is Kind.WHEELS:
+    if wish.kind is ImageKind.WHEELS:
         return (f"{name}[{_CTK}]=={cupy}", f"cuda-toolkit=={cuda}.*")
-    if wish.kind is Kind.RUNTIME and has_own_headers(cupy, cuda) is not True and cuda.major in _HEADERS:
+    if wish.kind is ImageKind.RUNTIME and has_own_headers(cupy, cuda) is not True and cuda.major in _HEADERS:
         return (f"{name}=={cupy}", _HEADERS[cuda.major].format(cuda=cuda))
     return (f"{name}=={cupy}",)
 

@@ -17,23 +17,23 @@ import urllib3
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import DeviceRequest
 
-from gpuenv.image.build_records import Base
-from gpuenv.image.docker_contexts import ContextError, settled
+from gpuenv.image.build_records import BaseReference
+from gpuenv.image.docker_contexts import ContextError, docker_environment
 from gpuenv.image.engine_answers import engine_facts, event_of, inspected
 from gpuenv.image.engine_records import ContainerEnd, EngineFacts, Inspected
-from gpuenv.image.errors import EngineError, engine_error, told
+from gpuenv.image.errors import EngineError, engine_error, error_from_text
 from gpuenv.image.progress import Progress
 from gpuenv.image.reference import split
 from gpuenv.image.sockets import usual_sockets
 
 _ALL = (DockerException, urllib3.exceptions.HTTPError, OSError, ValueError)
 _ANSWER = 60  # seconds that a call other than a build may take
-_MOST_SAID = 16 << 20  # bytes of a container's stream; a proof says some kilobytes
+_MOST_OUTPUT = 16 << 20  # bytes of a container's stream; a proof says some kilobytes
 _CDI = "nvidia.com/gpu"
 
 
 @contextlib.contextmanager
-def _telling(doing: str) -> Iterator[None]:
+def _engine_errors(doing: str) -> Iterator[None]:
     """Turns whatever the SDK raises into an EngineError.
 
     Raises:
@@ -56,7 +56,7 @@ def connect(environment: Mapping[str, str], seconds: float) -> Engine:
         EngineError: when there is none, or it may not be used.
     """
     try:
-        environment = settled(environment)
+        environment = docker_environment(environment)
     except ContextError as error:
         raise EngineError(str(error), error.remedy) from error
     given = environment.get("DOCKER_HOST", "").strip()
@@ -65,7 +65,7 @@ def connect(environment: Mapping[str, str], seconds: float) -> Engine:
     first: EngineError | None = None
     for host in [given] if given else there or usual[:1]:
         try:
-            with _telling(f"the engine at {host}"):
+            with _engine_errors(f"the engine at {host}"):
                 return _connected(host, environment, seconds)
         except EngineError as error:
             first = first or error
@@ -93,13 +93,13 @@ class Engine:
         Raises:
             EngineError: when it does not answer.
         """
-        with _telling(f"looking at {reference}"):
+        with _engine_errors(f"looking at {reference}"):
             try:
                 return inspected(self._client.api.inspect_image(reference))
             except (ImageNotFound, NotFound):
                 return None
 
-    def pinned(self, base: Base) -> Base:
+    def pinned(self, base: BaseReference) -> BaseReference:
         """A base with the digest under which the engine has it; unchanged where there is none, or one already."""
         if base.digest is not None:
             return base
@@ -120,13 +120,13 @@ class Engine:
         stream = None
         found = ""
         try:
-            with _telling("building"):
+            with _engine_errors("building"):
                 stream = self._client.api.build(
                     fileobj=context, custom_context=True, decode=True, rm=True, forcerm=True, **how
                 )
                 for event in map(event_of, stream):
                     if "error" in event:
-                        raise told(f"{progress.log}\n{event['error']}", "the build failed")
+                        raise error_from_text(f"{progress.log}\n{event['error']}", "the build failed")
                     progress.hear(_text(event))
                     found = _id_of(event) or found
         finally:
@@ -146,7 +146,7 @@ class Engine:
             EngineError: when it cannot.
         """
         name, tag, _ = split(reference)
-        with _telling(f"naming the image {reference}"):
+        with _engine_errors(f"naming the image {reference}"):
             self._client.api.tag(image, name, tag or "latest", force=True)
 
     def remove(self, image: str) -> None:
@@ -162,10 +162,10 @@ class Engine:
         """
         name, tag, _ = split(reference)
         digest = None
-        with _telling(f"pushing {reference}"):
+        with _engine_errors(f"pushing {reference}"):
             for event in map(event_of, self._client.api.push(name, tag or "latest", stream=True, decode=True)):
                 if "error" in event:
-                    raise told(str(event["error"]), f"pushing {reference}")
+                    raise error_from_text(str(event["error"]), f"pushing {reference}")
                 progress.hear(_text(event))
                 aux = event.get("aux")
                 digest = (aux.get("Digest") if isinstance(aux, dict) else None) or digest
@@ -192,7 +192,7 @@ class Engine:
         Raises:
             EngineError: when it could not be run.
         """
-        with _telling("running the proof"):
+        with _engine_errors("running the proof"):
             api = self._client.api
             config = api.create_host_config(network_mode="none", **_devices(gpus))
             made = api.create_container(image, entrypoint=command[:1], command=command[1:], host_config=config)
@@ -218,7 +218,7 @@ class Engine:
         """The beginning of one of a container's streams; the rest is read and dropped: the SDK cannot let go of it."""
         said = bytearray()
         for piece in self._client.api.logs(container, stdout=stdout, stderr=not stdout, stream=True):
-            said += piece[: _MOST_SAID - len(said)]
+            said += piece[: _MOST_OUTPUT - len(said)]
         return said.decode("utf-8", "replace")
 
     def close(self) -> None:

@@ -32,10 +32,10 @@ def engine_address(environment: Mapping[str, str]) -> str | None:
     Raises:
         ContextError: where a context is named that is not there, or has no address.
     """
-    return settled(environment).get("DOCKER_HOST", "").strip() or None
+    return docker_environment(environment).get("DOCKER_HOST", "").strip() or None
 
 
-def settled(environment: Mapping[str, str]) -> Mapping[str, str]:
+def docker_environment(environment: Mapping[str, str]) -> Mapping[str, str]:
     """The same variables, with those of the context in their place: its address, and its own certificates alone.
 
     Raises:

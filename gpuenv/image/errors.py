@@ -141,21 +141,21 @@ def engine_error(error: BaseException, doing: str) -> EngineError:
         for kind, message, remedy in _CAUSES:
             if isinstance(root, kind):
                 return EngineError(f"{doing}: {message}", remedy)
-    return told(str(getattr(error, "explanation", None) or error), doing)
+    return error_from_text(str(getattr(error, "explanation", None) or error), doing)
 
 
-def told(text: str, doing: str) -> EngineError:
+def error_from_text(text: str, doing: str) -> EngineError:
     """What an engine's own words mean; the words themselves follow where they say more."""
     shown = tidy_text(text)
     whose = _OF_COMMAND if _COMMAND_FAILED.search(text) else _OF_ENGINE
     for pattern, message, remedy in (*_DISK_FULL, *whose, *_TEXTS):
         if re.search(pattern, text, re.IGNORECASE | re.MULTILINE):
             return EngineError(f"{doing}: {message}\n{shown}", remedy)
-    last = _last_words(shown) if _COMMAND_FAILED.search(text) else None
+    last = _last_line(shown) if _COMMAND_FAILED.search(text) else None
     return EngineError(f"{doing}: {last}\n{shown}" if last else f"{doing}: {shown}")
 
 
-def _last_words(log: str) -> str | None:
+def _last_line(log: str) -> str | None:
     """What the command of a build that failed said last; none where it said nothing, or nobody can tell."""
     lines = [line.strip() for line in log.splitlines()]
     timed = [match[1] for line in lines if (match := _OUTPUT.fullmatch(line))]

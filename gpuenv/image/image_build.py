@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from gpuenv.image import labels as own
-from gpuenv.image.build_records import Built, BuiltImage, ImagePlan, Sizes
-from gpuenv.image.buildkit import Build, Cli, build_with
+from gpuenv.image.build_records import BuildStatus, BuiltImage, ImagePlan, Sizes
+from gpuenv.image.buildkit import BuildkitCommand, BuildkitOptions, build_with
 from gpuenv.image.container_engine import Engine
 from gpuenv.image.context_tar import pack
 from gpuenv.image.errors import EngineError
 from gpuenv.image.progress import Progress
-from gpuenv.image.proof import Proven, prove
+from gpuenv.image.proof import ProofResult, prove
 from gpuenv.install.plan import Phase
 
 Answer = TypeVar("Answer")
@@ -25,7 +25,7 @@ PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class BuildOptions:
     """What an image is built with.
 
     Attributes:
@@ -42,7 +42,7 @@ class Workshop:
     """
 
     engine: Engine
-    cli: Cli | None
+    cli: BuildkitCommand | None
     secrets: Mapping[str, Path]
     environment: Mapping[str, str]
     gpu_ways: tuple[str, ...]
@@ -54,7 +54,7 @@ class Workshop:
 
 
 @dataclass(slots=True)
-class _Course:
+class _BuildState:
     """How far one image is."""
 
     plan: ImagePlan
@@ -64,14 +64,14 @@ class _Course:
     steps: int = 0
 
 
-def build_image(plan: ImagePlan, files: Mapping[str, str], shop: Workshop) -> BuiltImage:
+def build_image(plan: ImagePlan, files: Mapping[str, str], shop: BuildOptions) -> BuiltImage:
     """Builds one image; whatever goes wrong, its name stays with whichever image had it before.
 
     Raises:
         EngineError: when a step fails.
         KeyboardInterrupt: when interrupted.
     """
-    course = _Course(plan, files)
+    course = _BuildState(plan, files)
     shop.announce(f"building {plan.tag} from {plan.choice.base.pinned}")
     raw = _timed(course, "build", lambda: _build(course, shop, {}, fresh=shop.fresh))
     final = ""
@@ -80,7 +80,7 @@ def build_image(plan: ImagePlan, files: Mapping[str, str], shop: Workshop) -> Bu
         shop.announce("proving it")
         proven = _timed(course, "prove", lambda: prove(shop.engine, raw, plan.choice, shop.gpu_ways))
         if not proven.passed:
-            return _unproven(course, proven)
+            return _failed_proof(course, proven)
         proof = {own.PROOF: proven.label}
         final = _timed(course, "label", lambda: _build(course, shop, proof, fresh=False))
         shop.engine.tag(final, plan.tag)
@@ -95,7 +95,7 @@ def build_image(plan: ImagePlan, files: Mapping[str, str], shop: Workshop) -> Bu
     return _built(course, proven, (final, digest), shop.engine)
 
 
-def _timed(course: _Course, name: str, work: Callable[[], Answer]) -> Answer:
+def _timed(course: _BuildState, name: str, work: Callable[[], Answer]) -> Answer:
     started = time.monotonic()
     try:
         return work()
@@ -103,14 +103,14 @@ def _timed(course: _Course, name: str, work: Callable[[], Answer]) -> Answer:
         course.phases.append(Phase(name, time.monotonic() - started))
 
 
-def _build(course: _Course, shop: Workshop, labels: Mapping[str, str], *, fresh: bool) -> str:
+def _build(course: _BuildState, shop: BuildOptions, labels: Mapping[str, str], *, fresh: bool) -> str:
     """One run of the builder; the second one, for the label alone, comes out of the cache."""
     plan = course.plan
     progress = Progress(shop.announce if not labels else lambda _: None, verbose=shop.verbose)
     arguments = {**proxies(shop.environment), "SOURCE_DATE_EPOCH": str(plan.created)}
     platform = None if plan.choice.platform == shop.engine.facts.platform else plan.choice.platform
     if shop.cli is not None:
-        build = Build(labels, arguments, shop.secrets, platform, fresh)
+        build = BuildkitOptions(labels, arguments, shop.secrets, platform, fresh)
         image = build_with(shop.cli, build, course.files, progress, time.monotonic() + shop.seconds)
     else:
         how = {"labels": dict(labels), "buildargs": arguments, "nocache": fresh, "timeout": shop.seconds}
@@ -142,11 +142,11 @@ def _right_platform(image: str, plan: ImagePlan, engine: Engine) -> None:
         )
 
 
-def _unproven(course: _Course, proven: Proven) -> BuiltImage:
+def _failed_proof(course: _BuildState, proven: ProofResult) -> BuiltImage:
     failed = [f"{proof.name}: {proof.detail}" for proof in proven.proofs if proof.passed is False]
     return BuiltImage(
         tag=course.plan.tag,
-        status=Built.UNPROVEN,
+        status=BuildStatus.UNPROVEN,
         message=f"it was built, and the proof failed; no name was given to it: {'; '.join(failed[:3])}",
         proofs=proven.proofs,
         gpu=bool(proven.gpus),
@@ -154,7 +154,7 @@ def _unproven(course: _Course, proven: Proven) -> BuiltImage:
     )
 
 
-def _built(course: _Course, proven: Proven, made: tuple[str, str | None], engine: Engine) -> BuiltImage:
+def _built(course: _BuildState, proven: ProofResult, made: tuple[str, str | None], engine: Engine) -> BuiltImage:
     """What the engine says of the image, not what was meant."""
     plan, (image, digest) = course.plan, made
     found = engine.inspect(plan.tag)
@@ -163,7 +163,7 @@ def _built(course: _Course, proven: Proven, made: tuple[str, str | None], engine
     base = engine.inspect(plan.choice.base.pinned) or engine.inspect(plan.choice.base.reference)
     return BuiltImage(
         tag=plan.tag,
-        status=Built.BUILT,
+        status=BuildStatus.BUILT,
         message=f"built and proven; {'; '.join((proven.label, *proven.notes))}",
         id=image,
         digest=digest or found.digest_of(plan.tag),

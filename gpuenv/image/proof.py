@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpuenv.image.build_records import Choice
+from gpuenv.image.build_records import ImageChoice
 from gpuenv.image.container_engine import Engine
 from gpuenv.image.context_tar import pack
 from gpuenv.image.engine_records import ContainerEnd
@@ -24,7 +24,7 @@ _SECONDS = 300.0  # for what needs no GPU: the first import reads gigabytes from
 
 
 @dataclass(frozen=True, slots=True)
-class Proven:
+class ProofResult:
     """What was shown in an image.
 
     Attributes:
@@ -50,7 +50,7 @@ class Proven:
         return f"{'passed' if self.passed else 'failed'}: {done} of {len(self.proofs)}, {where}"
 
 
-def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> Proven:
+def prove(engine: Engine, image: str, choice: ImageChoice, ways: Sequence[str]) -> ProofResult:
     """Runs everything that the host allows in an image.
 
     Args:
@@ -76,12 +76,12 @@ def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> Pr
         devices = [entry for entry in numbered(census, "device") if isinstance(entry, dict)]
         if devices:
             more = _smoke(engine, (image, way, payload), len(devices))
-            return Proven((*proofs, *more), tuple(str(entry.get("name")) for entry in devices), tuple(notes))
+            return ProofResult((*proofs, *more), tuple(str(entry.get("name")) for entry in devices), tuple(notes))
         notes.append(f"no GPU by {way}: {census.get('error') or 'the container shows none'}")
-    return Proven(proofs, (), tuple(notes))
+    return ProofResult(proofs, (), tuple(notes))
 
 
-def groundwork_proofs(facts: Mapping[str, Any], end: ContainerEnd, choice: Choice) -> tuple[Verification, ...]:
+def groundwork_proofs(facts: Mapping[str, Any], end: ContainerEnd, choice: ImageChoice) -> tuple[Verification, ...]:
     """What the payload told without a GPU, held against what the image is said to hold."""
     proofs = [_ended(facts, end)]
     versions = facts.get("versions") if isinstance(facts.get("versions"), dict) else {}
@@ -109,7 +109,7 @@ def _where(value: Mapping[str, Any]) -> str:
     return " ".join(str(value[key]) for key in ("version", "path", "folder") if value.get(key))
 
 
-def _nvrtc(told: object, choice: Choice) -> Verification:
+def _nvrtc(told: object, choice: ImageChoice) -> Verification:
     found = str(told.get("version")) if isinstance(told, dict) else "none"
     return Verification("version.nvrtc", found == str(choice.cuda), found)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuenv.image.check.docker_parse import DockerfileError, parse, whole
+from gpuenv.image.check.docker_parse import DockerfileError, parse, source_text
 from gpuenv.image.check.shell import commands
 from gpuenv.image.check.variables import replaced
 
@@ -118,7 +118,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 @given(st.text(alphabet="ab $(){}'\"\\`;&|<>\n#=", max_size=60))
 def test_any_shell_text_ends(text: str) -> None:
-    for command in commands(whole(text, 1), unknown):
+    for command in commands(source_text(text, 1), unknown):
         assert command.words
 
 
@@ -138,7 +138,7 @@ def test_any_shell_text_ends(text: str) -> None:
     ],
 )
 def test_commands_are_told_apart(text: str, expected: list[list[str]]) -> None:
-    found = commands(whole(text, 1), {"V": "1"}.get)
+    found = commands(source_text(text, 1), {"V": "1"}.get)
     assert [[word.text for word in command.words] for command in found] == expected
 
 

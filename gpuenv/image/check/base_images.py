@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from gpuenv.image.check.image_facts import ImageError
-from gpuenv.image.check.image_names import HUB, Name, parse_name
+from gpuenv.image.check.image_names import HUB, ImageName, parse_name
 from gpuenv.image.check.variables import is_known
 from gpuenv.matrix.tables import Flavour, Image, Matrix
 from gpuenv.model.versions import CudaVersion, PythonVersion
@@ -63,7 +63,7 @@ _PLAIN_FOLDERS = ("gcr.io/distroless/", "mcr.microsoft.com/devcontainers/", "mcr
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class BaseImage:
     """A base image; null is what its name does not tell.
 
     Attributes:
@@ -82,7 +82,7 @@ class Base:
     """
 
     text: str
-    name: Name | None = None
+    name: ImageName | None = None
     cuda: CudaVersion | None = None
     flavour: Flavour | None = None
     plain: bool = False
@@ -105,11 +105,11 @@ class Base:
         return self.nvidia or self.cuda is not None or self.row is not None
 
 
-def base_of(text: str, matrix: Matrix) -> Base:
+def base_of(text: str, matrix: Matrix) -> BaseImage:
     """What a base image's name tells."""
     name = _name(text) if is_known(text) else None
     if name is None:
-        return Base(text) if is_known(text) else _half_known(text, matrix)
+        return BaseImage(text) if is_known(text) else _half_known(text, matrix)
     name = _unmirrored(name)
     tag = name.tag or ""
     row = next((row for row in matrix.images if row.reference == f"{name.familiar}:{tag}"), None)
@@ -118,49 +118,49 @@ def base_of(text: str, matrix: Matrix) -> Base:
     cuda = _named_cuda(name)
     flavour = next((known for pattern, known in _ON_NVIDIA if pattern.fullmatch(f"{name.familiar}:{tag}")), None)
     if flavour is not None and cuda is not None:
-        return Base(text, name, cuda, flavour, akin=_akin(cuda, matrix))
+        return BaseImage(text, name, cuda, flavour, akin=_akin(cuda, matrix))
     if name.familiar in _PLAIN or name.familiar.startswith(_PLAIN_FOLDERS):
         return _plain(text, name)
     if row is not None:
-        return Base(text, name, row.cuda, row.flavour, row=row)
+        return BaseImage(text, name, row.cuda, row.flavour, row=row)
     return _other(text, name, cuda or _of_month(name, matrix))
 
 
-def _of_month(name: Name, matrix: Matrix) -> CudaVersion | None:
+def _of_month(name: ImageName, matrix: Matrix) -> CudaVersion | None:
     """The CUDA of a release of NVIDIA's framework images; unknown where its release notes were not read."""
     match = _NGC.fullmatch(f"{name.familiar}:{name.tag or ''}")
     rows = (row for row in matrix.ngc_releases if match and (row.image, row.release) == (match[1], match[2]))
     return next((row.cuda for row in rows), None)
 
 
-def _name(text: str) -> Name | None:
+def _name(text: str) -> ImageName | None:
     try:
         return parse_name(text)
     except ImageError:
         return None
 
 
-def _unmirrored(name: Name) -> Name:
+def _unmirrored(name: ImageName) -> ImageName:
     """The name on Docker Hub of what a mirror or a proxy has under its own name and that one."""
     found = None if name.registry == HUB else _MIRRORED.fullmatch(name.repository)
     return replace(name, registry=HUB, repository=found[1]) if found is not None else name
 
 
-def _plain(text: str, name: Name) -> Base:
+def _plain(text: str, name: ImageName) -> BaseImage:
     tag = name.tag or ""
     python = _PYTHON_TAG.match(tag) if name.familiar == "python" else None
     musl = name.familiar == "alpine" or "alpine" in tag
-    return Base(text, name, plain=True, musl=musl, python=PythonVersion.parse(python[1]) if python else None)
+    return BaseImage(text, name, plain=True, musl=musl, python=PythonVersion.parse(python[1]) if python else None)
 
 
-def _other(text: str, name: Name, cuda: CudaVersion | None) -> Base:
+def _other(text: str, name: ImageName, cuda: CudaVersion | None) -> BaseImage:
     tag = name.tag or ""
     tegra = _TEGRA.fullmatch(f"{name.familiar}:{tag}") is not None
     rocm = name.familiar.startswith(_ROCM)
-    return Base(text, name, cuda, musl="alpine" in tag, tegra=tegra, rocm=rocm)
+    return BaseImage(text, name, cuda, musl="alpine" in tag, tegra=tegra, rocm=rocm)
 
 
-def _named_cuda(name: Name) -> CudaVersion | None:
+def _named_cuda(name: ImageName) -> CudaVersion | None:
     """The CUDA that a tag names, or the last part of a repository; or a tag as NVIDIA's, of a repository for CUDA."""
     last = name.repository.rsplit("/", 1)[-1]
     whole = _NVIDIA.fullmatch(name.tag or "") if "cuda" in last else None
@@ -180,13 +180,13 @@ def _akin(cuda: CudaVersion | None, matrix: Matrix) -> Image | None:
     return next((row for row in rows if row.reference.rsplit(":", 1)[0] in _NVIDIA_NAMES), None)
 
 
-def _nvidia(text: str, name: Name, row: Image | None, matrix: Matrix) -> Base:
+def _nvidia(text: str, name: ImageName, row: Image | None, matrix: Matrix) -> BaseImage:
     match = _NVIDIA.fullmatch(name.tag or "")
     if match is None:
-        return Base(text, name, nvidia=True, row=row)
+        return BaseImage(text, name, nvidia=True, row=row)
     flavour = Flavour(match[4]) if match[4] else None
     cuda = CudaVersion(int(match[1]), int(match[2]))
-    return Base(text, name, cuda, flavour, nvidia=True, row=row, akin=_akin(cuda, matrix))
+    return BaseImage(text, name, cuda, flavour, nvidia=True, row=row, akin=_akin(cuda, matrix))
 
 
 def is_whole_tag(tag: str) -> bool:
@@ -197,7 +197,7 @@ def is_whole_tag(tag: str) -> bool:
     return match[3] is not None or CudaVersion(int(match[1]), int(match[2])) < _FIRST_WHOLE
 
 
-def _half_known(text: str, matrix: Matrix) -> Base:
+def _half_known(text: str, matrix: Matrix) -> BaseImage:
     """A name with a variable that nobody knows: what stands beside it may tell all the same."""
     bare = text.partition(":")
     flavour = re.search(r"-(base|runtime|devel)\b", bare[2])
@@ -205,5 +205,5 @@ def _half_known(text: str, matrix: Matrix) -> Base:
         cuda = _NVIDIA.match(bare[2])
         version = CudaVersion(int(cuda[1]), int(cuda[2])) if cuda else None
         known = Flavour(flavour[1]) if flavour else None
-        return Base(text, None, version, known, nvidia=True, akin=_akin(version, matrix))
-    return Base(text, None, plain=bare[0] in _PLAIN, musl="alpine" in text)
+        return BaseImage(text, None, version, known, nvidia=True, akin=_akin(version, matrix))
+    return BaseImage(text, None, plain=bare[0] in _PLAIN, musl="alpine" in text)

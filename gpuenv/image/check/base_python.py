@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from gpuenv.image.check.base_images import Base
+from gpuenv.image.check.base_images import BaseImage
 from gpuenv.image.check.shell import Command
 from gpuenv.image.check.stages import Stage
 from gpuenv.image.choose import PYTHON_OF
@@ -26,7 +26,7 @@ _OTHERS = (
 _NAMED = re.compile(r"(?:mini|ana)conda|(?:mini|mamba)forge|python-?3?\.\d", re.IGNORECASE)
 
 
-def python_of(base: Base, stages: Sequence[Stage], commands: Iterable[Command]) -> PythonVersion | None:
+def python_of(base: BaseImage, stages: Sequence[Stage], commands: Iterable[Command]) -> PythonVersion | None:
     """The Python of a python image, or the system's of an Ubuntu where nothing brings another one.
 
     Args:

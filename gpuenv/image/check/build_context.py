@@ -7,13 +7,13 @@ import posixpath
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpuenv.image.check.dockerignore import Line, is_ignored, lines_of
+from gpuenv.image.check.dockerignore import IgnorePattern, is_ignored, patterns_of
 
 _LARGEST, _MOST_FILES, _MOST_LOOKS = 1 << 20, 50, 50_000
 _COPIES = "what stages copy from each other"
 
 
-def context_of(folder: Path, dockerfile: Path) -> Context:
+def context_of(folder: Path, dockerfile: Path) -> BuildContext:
     """A build context as BuildKit sends it: without what .dockerignore keeps out."""
     for path in (dockerfile.with_name(f"{dockerfile.name}.dockerignore"), folder / ".dockerignore"):
         try:
@@ -21,12 +21,12 @@ def context_of(folder: Path, dockerfile: Path) -> Context:
         except OSError:
             continue
         if text is not None:
-            return Context(folder, ignored=lines_of(text[:_LARGEST]), ignored_by=str(path))
-    return Context(folder)
+            return BuildContext(folder, ignored=patterns_of(text[:_LARGEST]), ignored_by=str(path))
+    return BuildContext(folder)
 
 
 @dataclass(slots=True, eq=False)
-class Context:
+class BuildContext:
     """A build context, by itself: another one of the same folder may have read other files.
 
     Attributes:
@@ -44,7 +44,7 @@ class Context:
     read: list[str] = field(default_factory=list)
     passed_over: dict[str, str] = field(default_factory=dict)
     missing: list[tuple[str, int, str]] = field(default_factory=list)
-    ignored: tuple[Line, ...] = ()
+    ignored: tuple[IgnorePattern, ...] = ()
     ignored_by: str = ".dockerignore"
     kept_out: list[str] = field(default_factory=list)
     held_back: list[str] = field(default_factory=list)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gpuenv.image.check.install_requests import Listed
+from gpuenv.image.check.install_requests import DependencyFile
 from gpuenv.image.check.stages import Stage, Step, joined
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class BuildPoint:
     """A point of a build: a stage up to a step, and the folder that is in force there.
 
     Attributes:
@@ -36,24 +36,24 @@ class Where:
         return None if self.folder is None else joined(self.folder, path)
 
 
-def at(stages: tuple[Stage, ...], stage: Stage, step: Step, folder: str | None, file: str) -> Where:
+def at(stages: tuple[Stage, ...], stage: Stage, step: Step, folder: str | None, file: str) -> BuildPoint:
     """The point of a command: its step, and the folder that it has gone to from the step's own."""
     inside = None if folder is None else joined(step.workdir, folder)
-    return Where(stages, stage, stage.steps.index(step) + 1, inside, file, moved=folder != "")
+    return BuildPoint(stages, stage, stage.steps.index(step) + 1, inside, file, moved=folder != "")
 
 
-def end_of(where: Where, number: int) -> Where:
+def end_of(where: BuildPoint, number: int) -> BuildPoint:
     """The end of another stage."""
     stage = where.stages[number]
-    return Where(where.stages, stage, len(stage.steps), stage.workdir, where.file)
+    return BuildPoint(where.stages, stage, len(stage.steps), stage.workdir, where.file)
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class GeneratedSource:
     """A file that is no file of the context: what it is made from, and where that is named from."""
 
-    listed: tuple[Listed, ...]
-    where: Where
+    listed: tuple[DependencyFile, ...]
+    where: BuildPoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,4 +71,4 @@ class Inline:
     file: str
 
 
-Source: TypeAlias = "str | Made | Inline"
+FileSource: TypeAlias = "str | GeneratedSource | Inline"

@@ -6,14 +6,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from gpuenv.image.check.base_images import Base, base_of
+from gpuenv.image.check.base_images import BaseImage, base_of
 from gpuenv.image.check.base_python import python_of
-from gpuenv.image.check.build_context import Context
+from gpuenv.image.check.build_context import BuildContext
 from gpuenv.image.check.build_point import at
-from gpuenv.image.check.dependency_files import constrained, follow
+from gpuenv.image.check.dependency_files import apply_constraints, follow
 from gpuenv.image.check.indexes import environment_cuda
-from gpuenv.image.check.install_commands import asked, environment_of
-from gpuenv.image.check.install_requests import Asked, FileKind, Install, Listed, Manager, Place
+from gpuenv.image.check.install_commands import environment_of, install_request
+from gpuenv.image.check.install_requests import (
+    DependencyFile,
+    FileKind,
+    Install,
+    InstallRequest,
+    Manager,
+    SourceLocation,
+)
 from gpuenv.image.check.run_commands import commands_of
 from gpuenv.image.check.shell import Command
 from gpuenv.image.check.stages import Setting, Stage, Step
@@ -27,7 +34,7 @@ _CONSTRAINTS = ("PIP_CONSTRAINT", "UV_CONSTRAINT")  # variables that name files
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class RunCommand:
     """A command of a RUN, its stage, its instruction, and the stages of the whole Dockerfile."""
 
     command: Command
@@ -42,7 +49,7 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuildTarget:
     """A target of a Dockerfile.
 
     Attributes:
@@ -64,13 +71,13 @@ class Built:
 
     file: str
     stages: tuple[Stage, ...]
-    base: Base
+    base: BaseImage
     installs: tuple[Install, ...]
     system: tuple[Install, ...]
-    ran: tuple[Ran, ...]
+    ran: tuple[RunCommand, ...]
     environment: Mapping[str, Setting]
     matrix: Matrix
-    copied: tuple[Base, ...] = ()
+    copied: tuple[BaseImage, ...] = ()
     passed_over: Mapping[str, str] = field(default_factory=dict)
     kept_out: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[tuple[str, int, str], ...] = ()
@@ -102,7 +109,7 @@ def targets(stages: tuple[Stage, ...], wanted: Stage | None) -> tuple[Stage, ...
     return tuple(stage for stage in stages if stage.number not in used)
 
 
-def build(target: Stage, stages: tuple[Stage, ...], file: str, context: Context, matrix: Matrix) -> Built:
+def build(target: Stage, stages: tuple[Stage, ...], file: str, context: BuildContext, matrix: Matrix) -> BuildTarget:
     """What a target comes to."""
     chain = _chain(target, stages)
     behind = _behind(chain, stages)
@@ -112,7 +119,7 @@ def build(target: Stage, stages: tuple[Stage, ...], file: str, context: Context,
     inside = [entry for entry in ran if entry.stage in chain or entry.stage.number in copied]
     there = _installed(inside, file, context)
     base = base_of(chain[0].base or "", matrix)
-    return Built(
+    return BuildTarget(
         file=file,
         stages=tuple(chain),
         base=base,
@@ -178,18 +185,18 @@ def _gives_packages(stage: Stage, chain: list[Stage]) -> bool:
     return not any(stage.number in each.takes for each in chain)
 
 
-def _ran(stage: Stage, stages: tuple[Stage, ...]) -> Iterator[Ran]:
+def _ran(stage: Stage, stages: tuple[Stage, ...]) -> Iterator[RunCommand]:
     for step in stage.steps:
         if step.instruction.keyword == "RUN":
             for command in commands_of(step):
-                yield Ran(command, stage, step, stages)
+                yield RunCommand(command, stage, step, stages)
 
 
-def _installed(ran: list[Ran], file: str, context: Context) -> list[Install]:
+def _installed(ran: list[RunCommand], file: str, context: BuildContext) -> list[Install]:
     """What is there in the end: each command adds, or removes."""
     there: list[Install] = []
     for entry in ran:
-        ask = asked(entry.command, file, entry.step.instruction.end_line)
+        ask = install_request(entry.command, file, entry.step.instruction.end_line)
         if ask.removes:
             there = [install for install in there if install.name not in ask.removes]
         index = environment_cuda(entry.lookup)
@@ -200,10 +207,10 @@ def _installed(ran: list[Ran], file: str, context: Context) -> list[Install]:
     return there
 
 
-def _with_files(ask: Asked, entry: Ran, file: str, context: Context) -> list[Install]:
+def _with_files(ask: InstallRequest, entry: RunCommand, file: str, context: BuildContext) -> list[Install]:
     named = (entry.lookup(name) or "" for name in _CONSTRAINTS)
-    place = Place(file, entry.command.words[0].line)
-    limiting = [Listed(FileKind.CONSTRAINTS, path, place) for text in named for path in text.split()]
+    place = SourceLocation(file, entry.command.words[0].line)
+    limiting = [DependencyFile(FileKind.CONSTRAINTS, path, place) for text in named for path in text.split()]
     if not (ask.files or (ask.installs and limiting)):
         return list(ask.installs)
     where = at(entry.stages, entry.stage, entry.step, entry.command.folder, file)
@@ -211,4 +218,4 @@ def _with_files(ask: Asked, entry: Ran, file: str, context: Context) -> list[Ins
     installs = [*ask.installs]
     installs += [i for listed, told in followed if listed.kind is not FileKind.CONSTRAINTS for i in told.installs]
     limits = [i for listed, told in followed if listed.kind is FileKind.CONSTRAINTS for i in told.installs]
-    return constrained(installs, limits)
+    return apply_constraints(installs, limits)

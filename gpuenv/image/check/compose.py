@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gpuenv.image.check.compose_merge import Node, extended, joined, nodes_of, overridden, plain_of, told_from
+from gpuenv.image.check.compose_merge import Node, extended, joined, nodes_of, overridden, plain_of, relative_to
 from gpuenv.image.check.plain_data import at
-from gpuenv.image.check.service import OF_A_FILE, DeviceRequest, Service, Source
+from gpuenv.image.check.service import OF_A_FILE, BuildSource, DeviceRequest, Service
 from gpuenv.image.check.stages import Setting
 from gpuenv.image.check.variables import replaced
 
@@ -36,7 +36,7 @@ class ComposeError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class ComposeText:
     """A file's name, as it is shown, and what stands in it."""
 
     name: str
@@ -44,9 +44,9 @@ class Text:
 
 
 def services_of(
-    files: Sequence[Text],
+    files: Sequence[ComposeText],
     variables: Mapping[str, str],
-    load: Callable[[str], Text | None] = lambda _: None,
+    load: Callable[[str], ComposeText | None] = lambda _: None,
     only: Sequence[str] = (),
 ) -> tuple[Service, ...]:
     """Every service of compose files.
@@ -89,12 +89,12 @@ def services_of(
 class _Files:
     """Reads the files that come together, each with lines of its own."""
 
-    def __init__(self, load: Callable[[str], Text | None]) -> None:
+    def __init__(self, load: Callable[[str], ComposeText | None]) -> None:
         self.names: list[str] = []
         self._load = load
         self._read: dict[str, Mapping[str, Node] | None] = {}
 
-    def whole(self, file: Text) -> Node:
+    def whole(self, file: ComposeText) -> Node:
         """A file that is one of compose."""
         from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - only for such a file
 
@@ -117,7 +117,7 @@ class _Files:
         if name not in self._read:
             whole = self._other(name)
             services = _services(whole) if whole is not None else None
-            self._read[name] = None if services is None else told_from(services, posixpath.dirname(name))
+            self._read[name] = None if services is None else relative_to(services, posixpath.dirname(name))
         return self._read[name]
 
     def _other(self, name: str) -> Node | None:
@@ -145,7 +145,7 @@ class _Files:
             for whole in wholes:
                 services = overridden(services, _services(whole) or {})
                 left += [(own, inner) for inner in _entries(whole.at("include"))]
-            found = {**told_from(services, own), **found}
+            found = {**relative_to(services, own), **found}
         return found
 
 
@@ -208,13 +208,13 @@ class _Reader:
             mounts_driver=any(map(_DRIVER_VOLUME.search, self._volumes(body.get("volumes")))),
         )
 
-    def _source(self, value: Plain) -> Source | None:
+    def _source(self, value: Plain) -> BuildSource | None:
         line = self.line("build")
         if isinstance(value, str):
-            return Source(self.text(value) or ".", "Dockerfile", None, {}, line)
+            return BuildSource(self.text(value) or ".", "Dockerfile", None, {}, line)
         if not isinstance(value, dict):
             return None
-        return Source(
+        return BuildSource(
             context=self.text(value.get("context")) or ".",
             dockerfile=self.text(value.get("dockerfile")) or "Dockerfile",
             target=self.text(value.get("target")),

@@ -78,7 +78,7 @@ def plain_of(node: Node, path: str, lines: dict[str, int]) -> Plain:
     return node.value
 
 
-def told_from(services: Mapping[str, Node], folder: str) -> Mapping[str, Node]:
+def relative_to(services: Mapping[str, Node], folder: str) -> Mapping[str, Node]:
     """The services of a file in another folder: what they build and extend is told from the first file's folder."""
     return {name: _moved(service, folder) for name, service in services.items()} if folder else services
 

@@ -25,7 +25,7 @@ _HUB = ("https://index.docker.io/v1/", "index.docker.io", "docker.io", "registry
 _TOKEN_USER = "<token>"  # noqa: S105 - the name that stands for an identity token
 _HELPER = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LARGEST = 1 << 20
-PATIENCE = 10.0  # seconds for a helper, which may ask a keychain
+HELPER_TIMEOUT = 10.0  # seconds for a helper, which may ask a keychain
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Credentials:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CredentialLookup:
     """The credentials for a registry, and what went wrong on the way to them."""
 
     credentials: Credentials | None = None
@@ -50,8 +50,8 @@ class Found:
 
 
 def credentials_for(
-    registry: str, environment: Mapping[str, str], repository: str = "", patience: float = PATIENCE
-) -> Found:
+    registry: str, environment: Mapping[str, str], repository: str = "", patience: float = HELPER_TIMEOUT
+) -> CredentialLookup:
     """What the user's own files say of a registry, and of a repository there; none where they say nothing.
 
     Args:
@@ -68,7 +68,7 @@ def credentials_for(
         if found.credentials is not None:
             return found
         complaints += [text for text in (complaint, found.complaint) if text]
-    return Found(None, complaints[0] if complaints else None)
+    return CredentialLookup(None, complaints[0] if complaints else None)
 
 
 def _files(environment: Mapping[str, str]) -> Iterator[Path]:
@@ -92,7 +92,7 @@ def _load(path: Path) -> tuple[dict[str, Any], str | None]:
 
 def _from_config(
     config: Mapping[str, Any], where: tuple[str, str], environment: Mapping[str, str], until: float
-) -> Found:
+) -> CredentialLookup:
     registry, repository = where
     names = _HUB if registry in _HUB else (registry,)
     helpers = config.get("credHelpers")
@@ -100,7 +100,7 @@ def _from_config(
     helper = next((name for key, name in entries if key in names or _host(key) in names), None)
     if helper is None and isinstance(config.get("credsStore"), str):
         helper = config["credsStore"]
-    asked = _ask_helper(helper, names[0], environment, until) if isinstance(helper, str) else Found()
+    asked = _ask_helper(helper, names[0], environment, until) if isinstance(helper, str) else CredentialLookup()
     if asked.credentials is not None:
         return asked
     written = config.get("auths")
@@ -109,7 +109,7 @@ def _from_config(
     for _, entry in sorted(meant, key=lambda pair: -pair[0]):
         found = _written(entry) if isinstance(entry, dict) else None
         if found is not None:
-            return Found(found)
+            return CredentialLookup(found)
     return asked
 
 
@@ -141,21 +141,21 @@ def _written(entry: Mapping[str, Any]) -> Credentials | None:
     return Credentials(user, secret.rstrip("\0")) if colon and user else None
 
 
-def _ask_helper(name: str, server: str, environment: Mapping[str, str], until: float) -> Found:
+def _ask_helper(name: str, server: str, environment: Mapping[str, str], until: float) -> CredentialLookup:
     if not _HELPER.fullmatch(name):
-        return Found(None, f"the credential helper {name[:60]!r} has a name that no program has")
+        return CredentialLookup(None, f"the credential helper {name[:60]!r} has a name that no program has")
     command = [f"docker-credential-{name}", "get"]
     result = run_child(command, environment, until, stdin=f"{server}\n")
     if result.ending is not Ending.EXITED or result.exit_code != 0:
         if "credentials not found" in result.stdout:
-            return Found()
+            return CredentialLookup()
         why = result.error or (result.stderr or result.stdout).strip().split("\n")[0][:120] or result.ending.value
-        return Found(None, f"docker-credential-{name} gave no credentials: {why}")
+        return CredentialLookup(None, f"docker-credential-{name} gave no credentials: {why}")
     try:
         told = json.loads(result.stdout)
     except (ValueError, RecursionError):
         told = None
     user, secret = (told.get("Username"), told.get("Secret")) if isinstance(told, dict) else (None, None)
     if not isinstance(user, str) or not isinstance(secret, str) or not secret:
-        return Found(None, f"docker-credential-{name} gave what is no credentials")
-    return Found(Credentials(None if user == _TOKEN_USER else user, secret))
+        return CredentialLookup(None, f"docker-credential-{name} gave what is no credentials")
+    return CredentialLookup(Credentials(None if user == _TOKEN_USER else user, secret))

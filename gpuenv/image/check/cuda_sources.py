@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gpuenv.image.check.base_images import Base
-from gpuenv.image.check.build_target import Built
+from gpuenv.image.check.base_images import BaseImage
+from gpuenv.image.check.build_target import BuildTarget
 from gpuenv.image.check.install_requests import Install, Manager
 from gpuenv.image.check.other_frameworks import Framework, frameworks
 from gpuenv.matrix.tables import Flavour, Matrix
@@ -37,7 +37,7 @@ _BRINGING = ("ctk",)
 
 
 @dataclass(frozen=True, slots=True)
-class Provided:
+class CudaSources:
     """The CUDA that there is.
 
     Attributes:
@@ -65,7 +65,7 @@ class Provided:
         return major in self.wheels
 
 
-def provided(built: Built) -> Provided:
+def cuda_sources(built: BuildTarget) -> CudaSources:
     """What a target has of CUDA."""
     base = built.base
     packages = [entry.name for entry in built.system]
@@ -86,7 +86,7 @@ def provided(built: Built) -> Provided:
     parts = {match[1] for name in packages if (match := _PART.fullmatch(name))}
     whole = any(map(_brings_libraries, images)) or conda or any(_has_libraries(name) for name in packages)
     beside = frameworks(built)
-    return Provided(
+    return CudaSources(
         cuda=cuda,
         cuda_source=source,
         libraries=whole or parts == set(_PARTS),
@@ -98,7 +98,7 @@ def provided(built: Built) -> Provided:
     )
 
 
-def _tells_of_headers(built: Built, packages: Iterable[str]) -> bool:
+def _tells_of_headers(built: BuildTarget, packages: Iterable[str]) -> bool:
     """Of what is copied from another image, parts may be left out or renamed."""
     plain = built.base.plain and not built.copied and not any(map(_is_dev, packages))
     return plain or built.base.flavour in (Flavour.RUNTIME, Flavour.BASE)
@@ -109,15 +109,15 @@ def _is_dev(name: str) -> bool:
     return _VERSIONED.fullmatch(name) is not None and "-dev" in name
 
 
-def _brings_libraries(base: Base) -> bool:
+def _brings_libraries(base: BaseImage) -> bool:
     return base.flavour in (Flavour.RUNTIME, Flavour.DEVEL) or _is_open(base)
 
 
-def _brings_headers(base: Base) -> bool:
+def _brings_headers(base: BaseImage) -> bool:
     return base.flavour is Flavour.DEVEL or _is_open(base)
 
 
-def _is_open(base: Base) -> bool:
+def _is_open(base: BaseImage) -> bool:
     """Whether its name does not tell what of CUDA it has."""
     return not base.plain and base.flavour is None
 
@@ -137,7 +137,7 @@ def _of_conda(entry: Install) -> CudaVersion | None:
     return CudaVersion(int(match[1]), int(match[2])) if match else None
 
 
-def conda_major(built: Built) -> int | None:
+def conda_major(built: BuildTarget) -> int | None:
     """The CUDA major that conda's packages pin without a minor: ``cuda-version=13``; none where they pin none."""
     entries = (entry for entry in built.installs if entry.manager is Manager.CONDA and entry.name == _OF_CONDA[0])
     pinned = [each.version for entry in entries for each in entry.specifier or () if each.operator == "=="]
@@ -145,7 +145,7 @@ def conda_major(built: Built) -> int | None:
     return next(iter(majors)) if len(majors) == 1 else None
 
 
-def _wheels(built: Built) -> set[int]:
+def _wheels(built: BuildTarget) -> set[int]:
     """The majors of CUDA that wheels of NVIDIA's own, and CuPy's extra, bring."""
     majors: set[int] = set()
     for entry in built.installs:

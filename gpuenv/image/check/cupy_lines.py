@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from packaging.version import Version
 
-from gpuenv.image.check.build_target import Built
+from gpuenv.image.check.build_target import BuildTarget
 from gpuenv.image.check.install_requests import Install
 from gpuenv.matrix.tables import Matrix, Release, WheelLine
 from gpuenv.model.cupy import FIRST_UNITED_CUDA, cuda_minor
@@ -18,7 +18,7 @@ from gpuenv.model.cupy import FIRST_UNITED_CUDA, cuda_minor
 _OF_A_MAJOR = re.compile(r"cupy-cuda(\d{1,4})x")
 
 
-def line_of(name: str, matrix: Matrix) -> WheelLine | None:
+def wheel_line(name: str, matrix: Matrix) -> WheelLine | None:
     """The line of a distribution: the matrix's, or one that ended before the matrix begins, without releases."""
     return next((line for line in matrix.wheel_lines if line.name == name), None) or _ended(name)
 
@@ -35,12 +35,12 @@ def is_no_line(name: str, matrix: Matrix) -> bool:
     """Whether a name looks like one of CuPy's lines and is none; of majors after the matrix's nothing is known."""
     match = _OF_A_MAJOR.fullmatch(name)
     later = match is not None and int(match[1]) > max(line.cuda_major for line in matrix.wheel_lines)
-    return name.startswith("cupy-cuda") and line_of(name, matrix) is None and not later
+    return name.startswith("cupy-cuda") and wheel_line(name, matrix) is None and not later
 
 
-def release_of(built: Built, install: Install) -> Release | None:
+def release_of(built: BuildTarget, install: Install) -> Release | None:
     """The release that would be installed: the pinned one, else the newest that specifier and Python let in."""
-    line = line_of(install.name, built.matrix)
+    line = wheel_line(install.name, built.matrix)
     if line is None or install.specifier is None:
         return None
     fitting = [row for row in line.releases if install.specifier.contains(row.cupy)]
@@ -49,7 +49,7 @@ def release_of(built: Built, install: Install) -> Release | None:
     return max(fitting, key=lambda row: Version(row.cupy), default=None)
 
 
-def _installable(rows: Sequence[Release], built: Built) -> list[Release]:
+def _installable(rows: Sequence[Release], built: BuildTarget) -> list[Release]:
     """Those that an installer takes unasked."""
     tag = None if built.python is None else built.python.tag
     return [row for row in rows if row.yanked is None and (tag is None or tag in row.pythons)]

@@ -11,17 +11,17 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from gpuenv.image.check import legacy_projects, pixi
-from gpuenv.image.check.build_context import Context
-from gpuenv.image.check.build_point import Inline, Made, Where
-from gpuenv.image.check.file_sources import source_of
+from gpuenv.image.check.build_context import BuildContext
+from gpuenv.image.check.build_point import BuildPoint, GeneratedSource, Inline
+from gpuenv.image.check.file_sources import file_source
 from gpuenv.image.check.indexes import index_cuda
 from gpuenv.image.check.install_requests import (
-    Asked,
+    DependencyFile,
     FileKind,
     Install,
-    Listed,
+    InstallRequest,
     Manager,
-    Place,
+    SourceLocation,
     conda_spec,
     requirement,
 )
@@ -37,29 +37,29 @@ _NESTED = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+|(?<=-[rc
 _INDEX = re.compile(r"(?:-i|-f|--index-url|--extra-index-url|--find-links)\b")
 
 
-def follow(listed: Listed, where: Where, context: Context, depth: int = 0) -> Asked:
+def follow(listed: DependencyFile, where: BuildPoint, context: BuildContext, depth: int = 0) -> InstallRequest:
     """What a file lists, as far as it is there; one that is not there is noted."""
     if listed.kind is FileKind.PIXI:
         return _pixi(listed, where, context)
     path = _file_of(listed)
-    found = source_of(path, where, context) if is_known(path) else None
+    found = file_source(path, where, context) if is_known(path) else None
     if found is None and listed.kind is FileKind.PROJECT:
         found = _legacy(listed, where, context)
-    if isinstance(found, Made):
+    if isinstance(found, GeneratedSource):
         if depth > _DEEPEST:
-            return Asked()
+            return InstallRequest()
         parts = [follow(entry, found.where, context, depth + 1) for entry in found.listed]
-        return Asked(tuple(install for part in parts for install in part.installs))
+        return InstallRequest(tuple(install for part in parts for install in part.installs))
     if isinstance(found, Inline):
         lists = listed.kind in (FileKind.REQUIREMENTS, FileKind.CONSTRAINTS)
-        return Asked(tuple(_listing(found.text, found.file, found.above, context, 0)) if lists else ())
+        return InstallRequest(tuple(_listing(found.text, found.file, found.above, context, 0)) if lists else ())
     if found is None:
         _note(listed, context)
-        return Asked()
-    return Asked(tuple(_from_index(install, listed.index_cuda) for install in _read(listed, found, context)))
+        return InstallRequest()
+    return InstallRequest(tuple(_from_index(install, listed.index_cuda) for install in _read(listed, found, context)))
 
 
-def _file_of(listed: Listed) -> str:
+def _file_of(listed: DependencyFile) -> str:
     """The path of the file itself: of a project, that of its pyproject.toml or Pipfile."""
     if listed.kind is FileKind.PROJECT and not listed.path.endswith(".toml"):
         return posixpath.normpath(posixpath.join(listed.path, _PROJECT))
@@ -68,25 +68,25 @@ def _file_of(listed: Listed) -> str:
     return listed.path
 
 
-def _legacy(listed: Listed, where: Where, context: Context) -> str | None:
+def _legacy(listed: DependencyFile, where: BuildPoint, context: BuildContext) -> str | None:
     """The setup.cfg or setup.py of a project that has no pyproject.toml."""
     paths = (posixpath.normpath(posixpath.join(listed.path, name)) for name in legacy_projects.FILES)
-    found = [source_of(path, where, context) for path in paths if is_known(path)]
+    found = [file_source(path, where, context) for path in paths if is_known(path)]
     return next((name for name in found if isinstance(name, str) and _states(name, context)), None)
 
 
-def _states(name: str, context: Context) -> bool:
+def _states(name: str, context: BuildContext) -> bool:
     text = context.text(name) or ""
     return any(legacy_projects.dependencies_of(name, text, Selection(frozenset({EVERY}))))
 
 
-def _note(listed: Listed, context: Context) -> None:
+def _note(listed: DependencyFile, context: BuildContext) -> None:
     """A list that is named and not there; a project may have its list elsewhere."""
     if listed.kind not in (FileKind.PROJECT, FileKind.CONSTRAINTS):
         context.missing.append((listed.place.file, listed.place.line, _file_of(listed)))
 
 
-def _read(listed: Listed, name: str, context: Context) -> Iterator[Install]:
+def _read(listed: DependencyFile, name: str, context: BuildContext) -> Iterator[Install]:
     if listed.kind is FileKind.PROJECT:
         return _project(listed, name, context)
     if listed.kind is FileKind.PIPFILE:
@@ -98,13 +98,13 @@ def _read(listed: Listed, name: str, context: Context) -> Iterator[Install]:
     return iter(_requirements(name, context, 0))
 
 
-def _requirements(name: str, context: Context, depth: int) -> list[Install]:
+def _requirements(name: str, context: BuildContext, depth: int) -> list[Install]:
     """A file of requirements, with those that it names."""
     text = context.text(name)
     return [] if text is None or depth > _DEEPEST else _listing(text, name, 0, context, depth)
 
 
-def _listing(text: str, name: str, above: int, context: Context, depth: int) -> list[Install]:
+def _listing(text: str, name: str, above: int, context: BuildContext, depth: int) -> list[Install]:
     """The text of such a file, with so many lines above it; its constraints and its index are for all in it."""
     found: list[Install] = []
     limits: list[Install] = []
@@ -117,9 +117,9 @@ def _listing(text: str, name: str, above: int, context: Context, depth: int) -> 
         elif entry.startswith("-"):
             index = index_cuda(entry) if _INDEX.match(entry) else index
         else:
-            asked = requirement(entry, Place(name, line + above))
+            asked = requirement(entry, SourceLocation(name, line + above))
             found += [replace(asked, locked="--hash=" in text)] if asked is not None else []
-    return constrained([_from_index(install, index) for install in found], limits)
+    return apply_constraints([_from_index(install, index) for install in found], limits)
 
 
 def _from_index(install: Install, index: CudaVersion | None) -> Install:
@@ -145,7 +145,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
             yield first, whole
 
 
-def _project(listed: Listed, name: str, context: Context) -> Iterator[Install]:
+def _project(listed: DependencyFile, name: str, context: BuildContext) -> Iterator[Install]:
     text = context.text(name) or ""
     if name.endswith(legacy_projects.FILES):
         yield from _named(legacy_projects.dependencies_of(name, text, listed.selection), name, text, None)
@@ -159,7 +159,7 @@ def _project(listed: Listed, name: str, context: Context) -> Iterator[Install]:
         yield replace(entry, index_cuda=indexes.get(entry.name, entry.index_cuda))
 
 
-def _beside(listed: Listed, name: str, context: Context) -> Iterator[Install]:
+def _beside(listed: DependencyFile, name: str, context: BuildContext) -> Iterator[Install]:
     """Of a project whose pyproject.toml leaves them to setuptools: what stands in setup.cfg or setup.py beside it."""
     for other in (joined_in(name, file) for file in legacy_projects.FILES):
         text = context.text(other) if context.has(other) else None
@@ -168,21 +168,21 @@ def _beside(listed: Listed, name: str, context: Context) -> Iterator[Install]:
             yield from _named(entries, other, text, None)
 
 
-def _pipfile(listed: Listed, name: str, context: Context) -> Iterator[Install]:
+def _pipfile(listed: DependencyFile, name: str, context: BuildContext) -> Iterator[Install]:
     text = context.text(name) or ""
     entries = of_pipfile(_toml(name, text, context), development=EVERY in listed.selection.groups)
     lock = f"{name}.lock" if context.has(f"{name}.lock") else None
     return _named(entries, name, text, _locked(lock, context))
 
 
-def _locked(lock: str | None, context: Context) -> dict[str, str] | None:
+def _locked(lock: str | None, context: BuildContext) -> dict[str, str] | None:
     """The versions of a lock; none where there is no lock."""
     return None if lock is None else versions_of(context.text(lock, LARGEST) or "")
 
 
 def _named(entries: Iterable[str], name: str, text: str, locked: dict[str, str] | None) -> Iterator[Install]:
     for entry in entries:
-        found = requirement(entry, Place(name, _line_of(entry, text)))
+        found = requirement(entry, SourceLocation(name, _line_of(entry, text)))
         if found is None:
             continue
         version = (locked or {}).get(found.name)
@@ -198,7 +198,7 @@ def _exactly(version: str) -> SpecifierSet | None:
         return None
 
 
-def _toml(name: str, text: str, context: Context) -> dict[str, Any]:
+def _toml(name: str, text: str, context: BuildContext) -> dict[str, Any]:
     from gpuenv.files import parse_toml  # noqa: PLC0415 - only where such a file is followed
 
     try:
@@ -208,11 +208,11 @@ def _toml(name: str, text: str, context: Context) -> dict[str, Any]:
         return {}
 
 
-def _pixi(listed: Listed, where: Where, context: Context) -> Asked:
+def _pixi(listed: DependencyFile, where: BuildPoint, context: BuildContext) -> InstallRequest:
     """The manifest of pixi's that is named, or the first of a folder; of pyproject.toml the project's own besides."""
     paths = [listed.path] if listed.path.endswith(".toml") else [f"{listed.path}/{name}" for name in pixi.MANIFESTS]
     for path in paths:
-        name = source_of(posixpath.normpath(path), where, context)
+        name = file_source(posixpath.normpath(path), where, context)
         text = context.text(name) if isinstance(name, str) else None
         if not isinstance(name, str) or text is None:
             continue
@@ -223,8 +223,8 @@ def _pixi(listed: Listed, where: Where, context: Context) -> Asked:
         own = dependencies({"project": data.get("project")}, Selection()) if manifest is not data else ()
         locked = context.has(joined_in(name, "pixi.lock"))
         listing = (*pixi.installs(manifest, listed.selection.extras, name, text), *_named(own, name, text, None))
-        return Asked(tuple(replace(entry, locked=locked) for entry in listing))
-    return Asked()
+        return InstallRequest(tuple(replace(entry, locked=locked) for entry in listing))
+    return InstallRequest()
 
 
 def _line_of(entry: str, text: str) -> int:
@@ -240,7 +240,7 @@ def _line_of(entry: str, text: str) -> int:
     return 1
 
 
-def _environment(name: str, context: Context) -> Iterator[Install]:
+def _environment(name: str, context: BuildContext) -> Iterator[Install]:
     """``environment.yml``: packages of conda, and below pip those of pip."""
     text = context.text(name)
     if text is None:
@@ -257,14 +257,16 @@ def _environment(name: str, context: Context) -> Iterator[Install]:
     for number, entry in enumerate(entries):
         path = f"dependencies[{number}]"
         if isinstance(entry, str):
-            found = conda_spec(entry, Place(name, document.lines.get(path, 1)))
+            found = conda_spec(entry, SourceLocation(name, document.lines.get(path, 1)))
             if found is not None:
                 yield found
         elif isinstance(entry, dict) and isinstance(entry.get("pip"), list):
             yield from _pip_part(entry["pip"], name, f"{path}.pip", document.lines, context)
 
 
-def _pip_part(entries: list[Any], name: str, path: str, lines: dict[str, int], context: Context) -> Iterator[Install]:
+def _pip_part(
+    entries: list[Any], name: str, path: str, lines: dict[str, int], context: BuildContext
+) -> Iterator[Install]:
     for position, entry in enumerate(entries):
         if not isinstance(entry, str):
             continue
@@ -272,20 +274,20 @@ def _pip_part(entries: list[Any], name: str, path: str, lines: dict[str, int], c
         if nested:
             yield from _requirements(posixpath.normpath(joined_in(name, nested[1])), context, 1)
             continue
-        found = requirement(entry, Place(name, lines.get(f"{path}[{position}]", 1)))
+        found = requirement(entry, SourceLocation(name, lines.get(f"{path}[{position}]", 1)))
         if found is not None:
             yield found
 
 
-def _packages(name: str, context: Context) -> Iterator[Install]:
+def _packages(name: str, context: BuildContext) -> Iterator[Install]:
     """A plain list of conda's packages, as ``conda install --file`` takes it."""
     for line, entry in _logical_lines(context.text(name) or ""):
-        found = None if entry.startswith(("@", "http")) else conda_spec(entry, Place(name, line))
+        found = None if entry.startswith(("@", "http")) else conda_spec(entry, SourceLocation(name, line))
         if found is not None:
             yield found
 
 
-def constrained(installs: list[Install], constraints: list[Install]) -> list[Install]:
+def apply_constraints(installs: list[Install], constraints: list[Install]) -> list[Install]:
     """The installs, with what constraints say of their versions."""
     told = {entry.name: entry for entry in constraints if entry.manager is Manager.PIP}
     return [_narrowed(entry, told.get(entry.name)) for entry in installs]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gpuenv.image.check.json_with_comments import JsonError, parse_json
 from gpuenv.image.check.plain_data import at, text_of
-from gpuenv.image.check.service import DEVCONTAINER, DeviceRequest, Service, Source
+from gpuenv.image.check.service import DEVCONTAINER, BuildSource, DeviceRequest, Service
 from gpuenv.image.check.stages import Setting
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _service(body: dict[str, Plain], lines: Mapping[str, int], file: str) -> Ser
     )
 
 
-def _source(body: dict[str, Plain], lines: Mapping[str, int]) -> Source | None:
+def _source(body: dict[str, Plain], lines: Mapping[str, int]) -> BuildSource | None:
     """The Dockerfile and its context; both are told from the file's own folder."""
     dockerfile = text_of(at(body, "build", "dockerfile")) or text_of(body.get("dockerFile"))
     if dockerfile is None:
@@ -114,7 +114,7 @@ def _source(body: dict[str, Plain], lines: Mapping[str, int]) -> Source | None:
         text_of(at(body, "build", "context")) or text_of(body.get("context")) or posixpath.dirname(dockerfile) or "."
     )
     named = at(body, "build", "args")
-    return Source(
+    return BuildSource(
         context=context,
         dockerfile=dockerfile,
         target=text_of(at(body, "build", "target")),

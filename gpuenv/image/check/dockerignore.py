@@ -19,21 +19,21 @@ _SPECIAL = re.compile(r"\\(?P<escaped>.)|\[(?P<first>[\^!])")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class IgnorePattern:
     """A line: the folders and the name that it matches, and whether that is in all the same."""
 
     parts: tuple[str, ...]
     kept: bool
 
 
-def lines_of(text: str) -> tuple[Line, ...]:
+def patterns_of(text: str) -> tuple[IgnorePattern, ...]:
     """The lines that say something."""
     lines = (line.strip() for line in text.removeprefix("\ufeff").splitlines()[:_MOST] if not line.startswith("#"))
     found = (_line(line) for line in lines if 0 < len(line) <= _LONGEST)
     return tuple(line for line in found if line is not None)
 
 
-def is_ignored(path: str, lines: Sequence[Line]) -> bool:
+def is_ignored(path: str, lines: Sequence[IgnorePattern]) -> bool:
     """Whether a path of the folder stays out: by itself, or with a folder that it lies in."""
     parts = posixpath.normpath(path).lstrip("/").split("/")
     out = False
@@ -43,12 +43,12 @@ def is_ignored(path: str, lines: Sequence[Line]) -> bool:
     return out
 
 
-def _line(text: str) -> Line | None:
+def _line(text: str) -> IgnorePattern | None:
     bare = posixpath.normpath(text.removeprefix("!").strip() or ".").lstrip("/")
     if bare == ".":
         return None  # of the folder itself nothing is left out
     parts = (part if part == _ANY else _SPECIAL.sub(_as_fnmatch, part) for part in bare.split("/"))
-    return Line(tuple(parts), text.startswith("!"))
+    return IgnorePattern(tuple(parts), text.startswith("!"))
 
 
 def _as_fnmatch(found: re.Match[str]) -> str:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.image.check.archive import is_archive, read_archive
-from gpuenv.image.check.credentials import PATIENCE, credentials_for
+from gpuenv.image.check.credentials import HELPER_TIMEOUT, credentials_for
 from gpuenv.image.check.deadline import within
-from gpuenv.image.check.image_facts import ImageError, ImageFacts, Platform, parse_platform
-from gpuenv.image.check.image_names import Name, parse_name
+from gpuenv.image.check.image_facts import ImageError, ImageFacts, ImagePlatform, parse_platform
+from gpuenv.image.check.image_names import ImageName, parse_name
 from gpuenv.image.check.local_images import engines, local_image
 from gpuenv.image.check.registry_client import Registry
 from gpuenv.image.reference import is_identity
@@ -22,11 +22,11 @@ _NO_FILE = "an image whose name is written so has its tag behind it: NAME:latest
 _NO_NAME = "a registry knows images by their names alone: NAME:TAG, or NAME@ and the digest of its manifest"
 _LEAVE_OUT = "Or leave out what forbids its registry: --offline, --from engine."
 _HANGS = "Look at the engine's log, or restart it."
-_ENGINE_PATIENCE = 5.0  # seconds; one that hangs must not keep the registry from being asked
+_ENGINE_TIMEOUT = 5.0  # seconds; one that hangs must not keep the registry from being asked
 
 
 @dataclass(frozen=True, slots=True)
-class Fetching:
+class FetchOptions:
     """How an image is looked for.
 
     Attributes:
@@ -44,7 +44,7 @@ class Fetching:
     announce: Callable[[str], None]
 
 
-def fetch(reference: str, wanted: Platform, how: Fetching) -> ImageFacts:
+def fetch(reference: str, wanted: ImagePlatform, how: FetchOptions) -> ImageFacts:
     """The image that was named, for a platform where it has several.
 
     Raises:
@@ -81,11 +81,11 @@ def _is_path(reference: str) -> bool:
     return reference.startswith(("/", "./", "../", "~")) or _OF_FILE.search(reference) is not None
 
 
-def _is_for(image: ImageFacts, wanted: Platform) -> bool:
+def _is_for(image: ImageFacts, wanted: ImagePlatform) -> bool:
     return image.platform is None or parse_platform(image.platform).serves(wanted)
 
 
-def _from_engines(reference: str, how: Fetching, until: float) -> tuple[ImageFacts | None, ImageError | None]:
+def _from_engines(reference: str, how: FetchOptions, until: float) -> tuple[ImageFacts | None, ImageError | None]:
     """The image of the first engine that has it, and why the first that could not be asked could not."""
     failed: ImageError | None = None
     try:
@@ -102,16 +102,16 @@ def _from_engines(reference: str, how: Fetching, until: float) -> tuple[ImageFac
     return None, failed
 
 
-def _from_engine(reference: str, address: str, how: Fetching, until: float) -> ImageFacts | None:
-    patience = max(0.5, min(_ENGINE_PATIENCE, until - time.monotonic()))
+def _from_engine(reference: str, address: str, how: FetchOptions, until: float) -> ImageFacts | None:
+    patience = max(0.5, min(_ENGINE_TIMEOUT, until - time.monotonic()))
     try:
         return within(patience, lambda: local_image(reference, address, patience, how.environment))
     except TimeoutError as error:
         raise ImageError(f"the engine at {address} does not answer within {patience:g} s", _HANGS) from error
 
 
-def _from_registry(name: Name, wanted: Platform, how: Fetching, until: float) -> ImageFacts:
-    patience = min(PATIENCE, max(0.5, (until - time.monotonic()) / 2))  # the other half is the registry's
+def _from_registry(name: ImageName, wanted: ImagePlatform, how: FetchOptions, until: float) -> ImageFacts:
+    patience = min(HELPER_TIMEOUT, max(0.5, (until - time.monotonic()) / 2))  # the other half is the registry's
     known = credentials_for(name.registry, how.environment, name.repository, patience)
     if known.complaint:
         how.announce(known.complaint)

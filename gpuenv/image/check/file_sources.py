@@ -5,22 +5,22 @@ from __future__ import annotations
 import posixpath
 from functools import lru_cache
 
-from gpuenv.image.check.build_context import Context
-from gpuenv.image.check.build_point import Source, Where, end_of
+from gpuenv.image.check.build_context import BuildContext
+from gpuenv.image.check.build_point import BuildPoint, FileSource, end_of
 from gpuenv.image.check.provenance import (
     DEEPEST,
     OfContext,
     OfStage,
-    Piece,
-    brought,
-    brought_by_mounts,
+    PathSource,
     copied,
+    files_of_mounts,
+    files_of_stage,
     mounted,
 )
 from gpuenv.image.check.stages import Stage, joined
 
 
-def source_of(path: str, where: Where, context: Context) -> Source | None:
+def file_source(path: str, where: BuildPoint, context: BuildContext) -> FileSource | None:
     """The file of the context that stands at a path of the image, or what the file there is made from."""
     wanted = where.path(path)
     if wanted is None:
@@ -44,25 +44,25 @@ def _first_copy(stage: Stage) -> int:
     return next(bringing, len(stage.steps) + 1)
 
 
-def _mounted_source(wanted: str, where: Where, context: Context) -> Source | None:
+def _mounted_source(wanted: str, where: BuildPoint, context: BuildContext) -> FileSource | None:
     """The file of a bind mount, which is there for its own step alone."""
     step = where.stage.steps[where.before - 1]
-    pieces = brought_by_mounts(step, context).of(wanted) if step.instruction.keyword == "RUN" else ()
+    pieces = files_of_mounts(step, context).of(wanted) if step.instruction.keyword == "RUN" else ()
     found = (_source(piece, wanted, where, context, 0) for piece in pieces)
     return next((source for source in found if source is not None), None)
 
 
-def _stage_source(wanted: str, where: Where, context: Context, depth: int) -> Source | None:
+def _stage_source(wanted: str, where: BuildPoint, context: BuildContext, depth: int) -> FileSource | None:
     if depth > DEEPEST or not context.may_look():
         return None
-    for piece in brought(where.stages, where.stage, where.file, context).of(wanted, where.before):
+    for piece in files_of_stage(where.stages, where.stage, where.file, context).of(wanted, where.before):
         if (found := _source(piece, wanted, where, context, depth)) is not None:
             return found
     parent = where.stage.parent
     return None if parent is None else _stage_source(wanted, end_of(where, parent), context, depth + 1)
 
 
-def _source(piece: Piece, wanted: str, where: Where, context: Context, depth: int) -> Source | None:
+def _source(piece: PathSource, wanted: str, where: BuildPoint, context: BuildContext, depth: int) -> FileSource | None:
     what = piece.what
     if isinstance(what, OfContext):
         name = posixpath.normpath(piece.behind(wanted, what.name))

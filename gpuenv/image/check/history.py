@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from gpuenv.image.check.docker_parse import whole
-from gpuenv.image.check.install_commands import asked, environment_of
+from gpuenv.image.check.docker_parse import source_text
+from gpuenv.image.check.install_commands import environment_of, install_request
 from gpuenv.image.check.install_requests import Install
 from gpuenv.image.check.installer_options import read_options
 from gpuenv.image.check.shell import Command, commands
@@ -26,7 +26,7 @@ _Where = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class CupyInstall:
     """A CuPy that a command installs.
 
     Attributes:
@@ -42,7 +42,7 @@ class Named:
     perhaps: bool
 
 
-def last_cupy(history: Iterable[str]) -> Named | None:
+def last_cupy(history: Iterable[str]) -> CupyInstall | None:
     """The CuPy of the last command whose CuPy is there; of conditions that name several lines nobody knows which."""
     there = [entry for lines in _there(history).values() for entry in lines.values()]
     sure = [entry for entry in there if not entry.perhaps]
@@ -57,12 +57,12 @@ def lines_together(history: Iterable[str]) -> tuple[str, ...]:
     return next((lines for lines in sure if len(lines) > 1), ())
 
 
-def _there(history: Iterable[str]) -> dict[_Where, dict[str, Named]]:
+def _there(history: Iterable[str]) -> dict[_Where, dict[str, CupyInstall]]:
     """What is there in the end, by its environment; what was installed last comes last."""
-    there: dict[_Where, dict[str, Named]] = {}
+    there: dict[_Where, dict[str, CupyInstall]] = {}
     for step in _looked_at(history):
         for command, where in _placed(step):
-            ask = asked(command, "history")
+            ask = install_request(command, "history")
             for lines in there.values():
                 for name in ask.removes:
                     lines.pop(name, None)
@@ -74,10 +74,10 @@ def _there(history: Iterable[str]) -> dict[_Where, dict[str, Named]]:
     return there
 
 
-def _after(before: Named | None, install: Install, command: Command) -> Named:
+def _after(before: CupyInstall | None, install: Install, command: Command) -> CupyInstall:
     """What is there after an install: what was there is let be where it is what is asked for."""
     perhaps = command.perhaps or install.perhaps
-    found = Named(install.name, install.exact, "ctk" in install.extras, perhaps)
+    found = CupyInstall(install.name, install.exact, "ctk" in install.extras, perhaps)
     if before is None or before.perhaps:
         return found
     stays = before.release if not {*_ANEW} & {*command.texts} and _admits(install, before.release) else None
@@ -103,7 +103,7 @@ def _placed(step: str) -> Iterator[tuple[Command, _Where]]:
     """The commands of a step, each with what says into which environment it installs."""
     script, arguments = _script(step)
     active = ""
-    for command in commands(whole(script, 1), arguments.get):
+    for command in commands(source_text(script, 1), arguments.get):
         if command.program in (".", "source", "activate") or command.texts[:1] == ("activate",):
             active = command.texts[-1] if command.texts else ""
         options = read_options(command.words[1:])

@@ -33,7 +33,7 @@ _NO_TLS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RegistryRequest:
     """What is asked.
 
     Attributes:
@@ -56,7 +56,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class RegistryResponse:
     """What came back: any status; headers by their names in lower case."""
 
     status: int
@@ -73,7 +73,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
     max_redirections = _MOST_REDIRECTS
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: RegistryRequest) -> None:
         self._question = question
 
     def redirect_request(
@@ -99,7 +99,7 @@ def _shown(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
-def ask(question: Question) -> Reply:
+def send(question: RegistryRequest) -> RegistryResponse:
     """Asks once, following redirects.
 
     Raises:
@@ -121,10 +121,10 @@ def ask(question: Question) -> Reply:
             *((urllib.request.ProxyHandler({}),) if is_loopback(urlsplit(question.url).netloc) else ()),
         )
         with opener.open(request, timeout=question.timeout) as response:
-            return Reply(response.status, _lower(response.headers), _read(response, question, where))
+            return RegistryResponse(response.status, _lower(response.headers), _read(response, question, where))
     except urllib.error.HTTPError as error:
         with error:
-            return Reply(error.code, _lower(error.headers), _read(error, question, where))
+            return RegistryResponse(error.code, _lower(error.headers), _read(error, question, where))
     except urllib.error.URLError as error:
         raise _unreachable(error.reason, where) from error
     except (http.client.HTTPException, OSError, ValueError) as error:
@@ -155,7 +155,7 @@ def _lower(headers: Message) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-def _read(response: IO[bytes], question: Question, where: str) -> bytes:
+def _read(response: IO[bytes], question: RegistryRequest, where: str) -> bytes:
     """The body; one that is longer than it may be is refused before it is kept."""
     found = bytearray()
     while chunk := response.read(_CHUNK):

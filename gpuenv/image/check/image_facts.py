@@ -26,7 +26,7 @@ class ImageError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Platform:
+class ImagePlatform:
     """What an image is built for, in the words of image specifications: ``linux``, ``amd64``, ``v8``."""
 
     os: str
@@ -36,7 +36,7 @@ class Platform:
     def __str__(self) -> str:
         return "/".join(part for part in (self.os, self.architecture, self.variant) if part)
 
-    def serves(self, wanted: Platform) -> bool:
+    def serves(self, wanted: ImagePlatform) -> bool:
         """Whether an image for this platform runs on a machine of another; arm64 alone means its variant v8."""
         same = (self.os, self.architecture) == (wanted.os, wanted.architecture)
         return same and (None in (self.variant, wanted.variant) or self.variant == wanted.variant)
@@ -46,7 +46,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "x64": "amd64", "aarch64": "arm64", "i386":
 _PLATFORM = re.compile(r"([a-z0-9_]+)/([a-z0-9_]+)(?:/([a-z0-9_.]+))?")
 
 
-def parse_platform(text: str) -> Platform:
+def parse_platform(text: str) -> ImagePlatform:
     """Reads ``linux/arm64``, ``arm64`` and ``x86_64``.
 
     Raises:
@@ -56,7 +56,7 @@ def parse_platform(text: str) -> Platform:
     match = _PLATFORM.fullmatch(low if "/" in low else f"linux/{low}")
     if match is None:
         raise ValueError(f"{text!r} is no platform; expected one like linux/amd64 or linux/arm64/v8")
-    return Platform(match[1], _ARCHITECTURES.get(match[2], match[2]), match[3])
+    return ImagePlatform(match[1], _ARCHITECTURES.get(match[2], match[2]), match[3])
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class ImageFacts:
     perhaps: tuple[str, ...] = ()
 
 
-def of_configuration(data: object, reference: str, source: str) -> ImageFacts:
+def facts_from_configuration(data: object, reference: str, source: str) -> ImageFacts:
     """The facts in an image's configuration (OCI Image Format Specification 1.1, Image Configuration).
 
     Raises:

@@ -14,7 +14,7 @@ _HUB_NAMES = ("docker.io", "index.docker.io", "registry-1.docker.io")
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class ImageName:
     """``docker.io``, ``library/python`` and ``3.12-slim``; a digest goes before a tag."""
 
     registry: str
@@ -40,7 +40,7 @@ class Name:
         return f"{self.familiar}{tag}{digest}"
 
 
-def parse_name(text: str) -> Name:
+def parse_name(text: str) -> ImageName:
     """Reads a reference as Docker does.
 
     Raises:
@@ -54,8 +54,8 @@ def parse_name(text: str) -> Name:
     if not slash or not (re.search(r"[.:\[]", first) or first == "localhost" or first != first.lower()):
         first, rest = HUB, path
     if first in _HUB_NAMES:
-        return Name(HUB, rest if "/" in rest else f"library/{rest}", tag, digest)
-    return Name(first, rest, tag, digest)
+        return ImageName(HUB, rest if "/" in rest else f"library/{rest}", tag, digest)
+    return ImageName(first, rest, tag, digest)
 
 
 def digest_in(digests: Iterable[str], text: str) -> str | None:

@@ -32,13 +32,13 @@ class ImageFinding(Finding):
     end_line: int | None = None
 
 
-def located(finding: Finding, **location: str | int | None) -> ImageFinding:
+def at_location(finding: Finding, **location: str | int | None) -> ImageFinding:
     """The finding at a location: the keyword arguments are ``machine``, ``file``, ``line`` and ``end_line``."""
     shared: dict[str, Any] = {name: getattr(finding, name) for name in Finding.__match_args__ if name != "allowed"}
     return ImageFinding(**{**shared, **location})
 
 
-class Meeting(str, Enum):
+class RequirementStatus(str, Enum):
     """Whether a requirement of the image is met; ``invalid`` is what the container runtime refuses to read."""
 
     MET = "met"
@@ -60,7 +60,7 @@ class RequirementVerdict:
 
     variable: str
     gpu: str | None
-    status: Meeting
+    status: RequirementStatus
     failed: tuple[str, ...] = ()
 
 

@@ -11,18 +11,18 @@ from packaging.utils import canonicalize_name
 from gpuenv.image.check import pixi, project_commands
 from gpuenv.image.check.indexes import backend_cuda, index_cuda
 from gpuenv.image.check.install_requests import (
-    Asked,
+    DependencyFile,
     FileKind,
     Install,
-    Listed,
+    InstallRequest,
     Manager,
-    Place,
+    SourceLocation,
     conda_spec,
     requirement,
 )
 from gpuenv.image.check.installer_options import Options, read_options
 from gpuenv.image.check.projects import Selection
-from gpuenv.image.check.shell import Command, Word
+from gpuenv.image.check.shell import Command, ShellWord
 from gpuenv.model.versions import CudaVersion
 
 _PIP = re.compile(r"pip[\d.]*")
@@ -33,7 +33,7 @@ _FLAGS_OF_PIP = frozenset(("-n",))  # uv's --no-cache; conda's -n names an envir
 _INDEXES = ("-i", "--index-url", "--extra-index-url", "--index", "--default-index", "-f", "--find-links")
 
 
-def asked(command: Command, file: str, end_line: int | None = None) -> Asked:
+def install_request(command: Command, file: str, end_line: int | None = None) -> InstallRequest:
     """What a command installs; nothing where it is no installer."""
     words = _pip_words(command)
     if words is not None:
@@ -43,8 +43,8 @@ def asked(command: Command, file: str, end_line: int | None = None) -> Asked:
     if command.program in _SYSTEM and {"install", "add", "in"} & set(command.texts):
         return _system(command, file, end_line)
     if command.program == "pixi" and command.texts:
-        return pixi.asked(command, file, end_line)
-    return project_commands.asked(command, file, end_line)
+        return pixi.install_request(command, file, end_line)
+    return project_commands.install_request(command, file, end_line)
 
 
 def environment_of(command: Command) -> str:
@@ -58,7 +58,7 @@ def environment_of(command: Command) -> str:
     return next((word.text for word in named if word.text != "base"), "")
 
 
-def _pip_words(command: Command) -> Sequence[Word] | None:
+def _pip_words(command: Command) -> Sequence[ShellWord] | None:
     """The words after pip or uv pip; none for another program."""
     words = command.words
     if _PIP.fullmatch(command.program):
@@ -75,47 +75,49 @@ def _pip_words(command: Command) -> Sequence[Word] | None:
     return None
 
 
-def _pip(words: Sequence[Word], file: str, end_line: int | None) -> Asked:
+def _pip(words: Sequence[ShellWord], file: str, end_line: int | None) -> InstallRequest:
     options = read_options(words, _FLAGS_OF_PIP)  # some may stand before the verb
     verb, named = options.positional[0].text if options.positional else "", options.positional[1:]
     if verb in ("uninstall", "remove"):
-        return Asked(removes=frozenset(canonicalize_name(word.text) for word in named))
+        return InstallRequest(removes=frozenset(canonicalize_name(word.text) for word in named))
     if verb not in ("install", "sync"):
-        return Asked()
+        return InstallRequest()
     source, index = _from_source(options), _index_cuda(options)
     files = [*_files(options, named if verb == "sync" else [], file, end_line, index)]
     installs = []
     for word in (*(named if verb == "install" else ()), *options.of("-e", "--editable")):
-        place = Place(file, word.line, end_line)
+        place = SourceLocation(file, word.line, end_line)
         if _is_folder(word.text):
             path, _, extras = word.text.partition("[")
             listed = frozenset(part.strip() for part in extras.rstrip("]").split(",") if part.strip())
-            files.append(Listed(FileKind.PROJECT, path, place, Selection(listed), index))
+            files.append(DependencyFile(FileKind.PROJECT, path, place, Selection(listed), index))
             continue
         found = requirement(word.text, place, known=word.known)
         if found is not None:
             installs.append(_placed(found, source, index))
-    return Asked(tuple(installs), frozenset(), tuple(files))
+    return InstallRequest(tuple(installs), frozenset(), tuple(files))
 
 
 def _files(
-    options: Options, synced: Sequence[Word], file: str, end_line: int | None, index: CudaVersion | None
-) -> Iterator[Listed]:
+    options: Options, synced: Sequence[ShellWord], file: str, end_line: int | None, index: CudaVersion | None
+) -> Iterator[DependencyFile]:
     """The files that a call of pip names: requirements, a project as such, constraints, groups of a project."""
     required = options.of("-r", "--requirement", "--requirements")
     for word in (*required, *synced):
-        place = Place(file, word.line, end_line)
+        place = SourceLocation(file, word.line, end_line)
         if word.text.endswith("pyproject.toml"):
             selection = project_commands.selection_of("uv", options, defaults=False)
-            yield Listed(FileKind.PROJECT, word.text, place, selection, index)
+            yield DependencyFile(FileKind.PROJECT, word.text, place, selection, index)
         elif not word.text.startswith(("http://", "https://")):
-            yield Listed(FileKind.REQUIREMENTS, word.text, place, index_cuda=index)
+            yield DependencyFile(FileKind.REQUIREMENTS, word.text, place, index_cuda=index)
     for word in options.of("-c", "--constraint", "--constraints"):
-        yield Listed(FileKind.CONSTRAINTS, word.text, Place(file, word.line, end_line))
+        yield DependencyFile(FileKind.CONSTRAINTS, word.text, SourceLocation(file, word.line, end_line))
     for word in options.of("--group"):
         folder, _, group = word.text.rpartition(":")
         selection = Selection(groups=frozenset({group}), project=False)
-        yield Listed(FileKind.PROJECT, folder or ".", Place(file, word.line, end_line), selection, index)
+        yield DependencyFile(
+            FileKind.PROJECT, folder or ".", SourceLocation(file, word.line, end_line), selection, index
+        )
 
 
 def _placed(install: Install, source: frozenset[str], index: CudaVersion | None) -> Install:
@@ -140,40 +142,42 @@ def _is_folder(text: str) -> bool:
     return text == "." or (text.startswith((".[", "./", "/", "../")) and not text.endswith((".whl", ".tar.gz", ".zip")))
 
 
-def _conda(command: Command, file: str, end_line: int | None) -> Asked:
+def _conda(command: Command, file: str, end_line: int | None) -> InstallRequest:
     texts = command.texts
     options = read_options(command.words[1:])
     named = [word for word in options.positional if word.text not in ("env", "install", "create", "update", "run")]
     if "remove" in texts or "uninstall" in texts:
-        return Asked(removes=frozenset(canonicalize_name(word.text) for word in named))
+        return InstallRequest(removes=frozenset(canonicalize_name(word.text) for word in named))
     if not {"install", "create", "update"} & set(texts):
-        return Asked()
-    place = Place(file, command.words[0].line, end_line)
+        return InstallRequest()
+    place = SourceLocation(file, command.words[0].line, end_line)
     files = tuple(
-        Listed(_kind_of_conda(word.text), word.text, replace(place, line=word.line))
+        DependencyFile(_kind_of_conda(word.text), word.text, replace(place, line=word.line))
         for word in options.of("-f", "--file")
     )
     if not files and texts[:1] == ("env",):
-        files = (Listed(FileKind.ENVIRONMENT, "environment.yml", place),)  # what conda env takes unless told otherwise
-    found = (conda_spec(word.text, Place(file, word.line, end_line)) for word in named)
-    return Asked(tuple(entry for entry in found if entry is not None), frozenset(), files)
+        files = (
+            DependencyFile(FileKind.ENVIRONMENT, "environment.yml", place),
+        )  # what conda env takes unless told otherwise
+    found = (conda_spec(word.text, SourceLocation(file, word.line, end_line)) for word in named)
+    return InstallRequest(tuple(entry for entry in found if entry is not None), frozenset(), files)
 
 
 def _kind_of_conda(name: str) -> FileKind:
     return FileKind.ENVIRONMENT if name.endswith((".yml", ".yaml")) else FileKind.PACKAGES
 
 
-def _system(command: Command, file: str, end_line: int | None) -> Asked:
+def _system(command: Command, file: str, end_line: int | None) -> InstallRequest:
     verbs = ("install", "add", "in")
     words = [word for word in command.words[1:] if not word.text.startswith("-") and word.text not in verbs]
-    return Asked(
+    return InstallRequest(
         tuple(
             Install(
                 Manager.SYSTEM,
                 re.split(r"[=:<>~]", word.text)[0],
                 None,
                 frozenset(),
-                Place(file, word.line, end_line),
+                SourceLocation(file, word.line, end_line),
                 word.text,
             )
             for word in words

@@ -27,7 +27,7 @@ class Manager(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceLocation:
     """A place in a file."""
 
     file: str
@@ -57,7 +57,7 @@ class Install:
     name: str
     specifier: SpecifierSet | None
     extras: frozenset[str]
-    place: Place
+    place: SourceLocation
     text: str
     from_source: bool = False
     index_cuda: CudaVersion | None = None
@@ -91,7 +91,7 @@ class FileKind(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class DependencyFile:
     """A file that a command installs from.
 
     Attributes:
@@ -104,21 +104,21 @@ class Listed:
 
     kind: FileKind
     path: str
-    place: Place
+    place: SourceLocation
     selection: Selection = Selection()
     index_cuda: CudaVersion | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class InstallRequest:
     """What a command asks for: to install, to remove, and the files that say more."""
 
     installs: tuple[Install, ...] = ()
     removes: frozenset[str] = frozenset()
-    files: tuple[Listed, ...] = ()
+    files: tuple[DependencyFile, ...] = ()
 
 
-def requirement(text: str, place: Place, *, known: bool = True) -> Install | None:
+def requirement(text: str, place: SourceLocation, *, known: bool = True) -> Install | None:
     """A requirement as pip reads it; none for what is none, or has a number that nobody means."""
     if _ENDLESS.search(text):
         return None
@@ -136,7 +136,7 @@ def requirement(text: str, place: Place, *, known: bool = True) -> Install | Non
     return Install(Manager.PIP, name, read.specifier, extras, place, text) if _holds_on_linux(read) else None
 
 
-def _by_address(address: str, place: Place, text: str) -> Install | None:
+def _by_address(address: str, place: SourceLocation, text: str) -> Install | None:
     """What stands at an address or a path: a wheel says by its name what it is; of the rest CuPy's own is known."""
     wheel = _wheel(address)
     if wheel is not None:
@@ -156,7 +156,7 @@ def _wheel(address: str) -> tuple[str, SpecifierSet] | None:
     return name, SpecifierSet(f"=={version}")
 
 
-def _half_known(text: str, place: Place) -> Install | None:
+def _half_known(text: str, place: SourceLocation) -> Install | None:
     """A requirement whose version is a variable that nobody knows."""
     match = re.match(r"([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?", text)
     if match is None or text[match.end() :].startswith(("$", "`")):
@@ -174,7 +174,7 @@ def _holds_on_linux(read: Requirement) -> bool:
     return read.marker is None or read.marker.evaluate(dict(told))
 
 
-def conda_spec(text: str, place: Place) -> Install | None:
+def conda_spec(text: str, place: SourceLocation) -> Install | None:
     """A package of conda: ``conda-forge::cupy=14.2``."""
     match = _CONDA_SPEC.fullmatch(text.strip().split(" ")[0])
     if match is None or _ENDLESS.search(text):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gpuenv.image.check.shell import Word
+from gpuenv.image.check.shell import ShellWord
 
 # Options that take a word of their own: pip 23.2.1, pip install --help; uv 0.13.8, uv pip install, uv add and uv sync
 # --help (run 2026-11-21); poetry 2.5.1 and pdm 2.29.3, install --help (run 2026-11-22). Those of conda
@@ -49,15 +49,15 @@ _BUNDLE = re.compile(r"-[IUqvy]+([A-Za-z].*)", re.DOTALL)
 class Options:
     """The options of one call of pip."""
 
-    positional: list[Word] = field(default_factory=list)
-    values: dict[str, list[Word]] = field(default_factory=dict)
+    positional: list[ShellWord] = field(default_factory=list)
+    values: dict[str, list[ShellWord]] = field(default_factory=dict)
 
-    def of(self, *names: str) -> list[Word]:
+    def of(self, *names: str) -> list[ShellWord]:
         """The values of an option by its names."""
         return [word for name in names for word in self.values.get(name, ())]
 
 
-def read_options(words: Sequence[Word], flags: frozenset[str] = frozenset()) -> Options:
+def read_options(words: Sequence[ShellWord], flags: frozenset[str] = frozenset()) -> Options:
     """The options of a call; ``flags`` are those that take no word although others' of that name do."""
     found = Options()
     position = 0
@@ -67,20 +67,20 @@ def read_options(words: Sequence[Word], flags: frozenset[str] = frozenset()) -> 
         if not word.text.startswith("-") or word.text == "-":
             found.positional.append(word)
         elif equals and name.startswith("--"):
-            found.values.setdefault(name, []).append(Word(value, word.line, word.known))
+            found.values.setdefault(name, []).append(ShellWord(value, word.line, word.known))
         elif word.text in _WITH_VALUE - flags and position + 1 < len(words):
             position += 1
             found.values.setdefault(word.text, []).append(words[position])
         elif word.text[:2] in _WITH_VALUE - flags and len(word.text) > len("-r"):
-            found.values.setdefault(word.text[:2], []).append(Word(word.text[2:], word.line, word.known))
+            found.values.setdefault(word.text[:2], []).append(ShellWord(word.text[2:], word.line, word.known))
         else:
             found.values.setdefault(name, [])
         position += 1
     return found
 
 
-def _unbundled(word: Word, flags: frozenset[str]) -> Word:
+def _unbundled(word: ShellWord, flags: frozenset[str]) -> ShellWord:
     """An option with a value, without the ones before it in the same word."""
     match = _BUNDLE.fullmatch(word.text)
     inner = f"-{match[1]}" if match is not None else ""
-    return Word(inner, word.line, word.known) if inner[:2] in _WITH_VALUE - flags else word
+    return ShellWord(inner, word.line, word.known) if inner[:2] in _WITH_VALUE - flags else word

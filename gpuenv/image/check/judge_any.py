@@ -9,12 +9,12 @@ from pathlib import Path
 from gpuenv.image.check.devcontainer import DevcontainerError, devcontainer_of, is_devcontainer
 from gpuenv.image.check.image_facts import ImageError
 from gpuenv.image.check.judge_compose import judge_compose, judge_services
-from gpuenv.image.check.judge_file import Choice, Judged, is_compose, judge_dockerfile, read_text
+from gpuenv.image.check.judge_file import DockerfileOptions, FileJudgement, is_compose, judge_dockerfile, read_text
 from gpuenv.image.check.pods import ManifestError, containers_of, is_manifest
 from gpuenv.matrix.tables import Matrix
 
 
-def judge_any(paths: Sequence[Path], choice: Choice, matrix: Matrix) -> tuple[str, Judged]:
+def judge_any(paths: Sequence[Path], choice: DockerfileOptions, matrix: Matrix) -> tuple[str, FileJudgement]:
     """What kind of file it is, in a report's word, and everything found in it.
 
     Args:
@@ -39,7 +39,7 @@ def judge_any(paths: Sequence[Path], choice: Choice, matrix: Matrix) -> tuple[st
     return "compose", judge_compose(path, choice, matrix, more or None)
 
 
-def _manifest(text: str, path: Path, matrix: Matrix) -> Judged:
+def _manifest(text: str, path: Path, matrix: Matrix) -> FileJudgement:
     try:
         containers = containers_of(text, str(path))
     except ManifestError as error:
@@ -47,7 +47,7 @@ def _manifest(text: str, path: Path, matrix: Matrix) -> Judged:
     return judge_services(containers, path, matrix)
 
 
-def _devcontainer(path: Path, choice: Choice, matrix: Matrix) -> Judged:
+def _devcontainer(path: Path, choice: DockerfileOptions, matrix: Matrix) -> FileJudgement:
     try:
         found = devcontainer_of(read_text(path), str(path))
     except DevcontainerError as error:

@@ -9,19 +9,19 @@ from pathlib import Path
 from gpuenv import __version__
 from gpuenv.doctor.registry import to_finding
 from gpuenv.files import TooLargeError, is_folder, read_at_most
-from gpuenv.image.check.build_context import Context, context_of
-from gpuenv.image.check.build_target import Built, build, targets
+from gpuenv.image.check.build_context import BuildContext, context_of
+from gpuenv.image.check.build_target import BuildTarget, build, targets
 from gpuenv.image.check.docker_parse import LARGEST, DockerfileError, parse
 from gpuenv.image.check.image_facts import ImageError
-from gpuenv.image.check.image_report import ImageFinding, ImageReport, located
-from gpuenv.image.check.rules import Spot, all_rules
+from gpuenv.image.check.image_report import ImageFinding, ImageReport, at_location
+from gpuenv.image.check.rules import LocatedSymptom, all_rules
 from gpuenv.image.check.stages import Stage, stages_of
 from gpuenv.image.check.verdict import exit_code_of, ranked_findings, status_of
 from gpuenv.matrix.tables import Matrix
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class DockerfileOptions:
     """What of a Dockerfile is meant.
 
     Attributes:
@@ -36,11 +36,11 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class FileJudgement:
     """What a file says: its findings, what it would build, and the files that were read."""
 
     findings: tuple[ImageFinding, ...]
-    built: tuple[Built, ...]
+    built: tuple[BuildTarget, ...]
     files: tuple[str, ...]
 
 
@@ -68,7 +68,7 @@ def is_compose(path: Path) -> bool:
     return path.suffix in (".yml", ".yaml") and not path.name.lower().startswith("dockerfile")
 
 
-def judge_dockerfile(path: Path, choice: Choice, matrix: Matrix) -> Judged:
+def judge_dockerfile(path: Path, choice: DockerfileOptions, matrix: Matrix) -> FileJudgement:
     """Every finding of a Dockerfile.
 
     Raises:
@@ -77,7 +77,7 @@ def judge_dockerfile(path: Path, choice: Choice, matrix: Matrix) -> Judged:
     return judge_text(read_text(path), path, choice, matrix)
 
 
-def judge_text(text: str, path: Path, choice: Choice, matrix: Matrix) -> Judged:
+def judge_text(text: str, path: Path, choice: DockerfileOptions, matrix: Matrix) -> FileJudgement:
     """The same for a text that stands in a file.
 
     Raises:
@@ -95,7 +95,7 @@ def judge_text(text: str, path: Path, choice: Choice, matrix: Matrix) -> Judged:
     built = tuple(build(target, stages, str(path), context, matrix) for target in targets(stages, wanted))
     spots = [spot for each in built for spot in found_in(each)]
     files = (str(path), *(_shown(name, context) for name in context.read))
-    return Judged(tuple(of_spots(spots, context)), built, files)
+    return FileJudgement(tuple(located_findings(spots, context)), built, files)
 
 
 def _wanted(stages: tuple[Stage, ...], name: str | None, path: Path) -> Stage | None:
@@ -108,12 +108,12 @@ def _wanted(stages: tuple[Stage, ...], name: str | None, path: Path) -> Stage | 
     return found
 
 
-def found_in(built: Built) -> Iterable[tuple[str, Spot]]:
+def found_in(built: BuildTarget) -> Iterable[tuple[str, LocatedSymptom]]:
     """What every rule finds in a target, with the rule's code."""
     return [(rule.code, spot) for rule in all_rules("DKF") for spot in rule.run(built)]
 
 
-def of_spots(spots: Iterable[tuple[str, Spot]], context: Context) -> list[ImageFinding]:
+def located_findings(spots: Iterable[tuple[str, LocatedSymptom]], context: BuildContext) -> list[ImageFinding]:
     """Findings, each place once: several targets share stages."""
     rules = {rule.code: rule for rule in all_rules()}
     found: dict[tuple[str, str, int, str], ImageFinding] = {}
@@ -121,11 +121,11 @@ def of_spots(spots: Iterable[tuple[str, Spot]], context: Context) -> list[ImageF
         name = _shown(spot.file, context) if spot.file in context.read else spot.file
         key = (code, name, spot.line, spot.symptom.title)
         finding = to_finding(rules[code], spot.symptom)
-        found.setdefault(key, located(finding, file=name, line=spot.line, end_line=spot.end_line))
+        found.setdefault(key, at_location(finding, file=name, line=spot.line, end_line=spot.end_line))
     return list(found.values())
 
 
-def _shown(name: str, context: Context) -> str:
+def _shown(name: str, context: BuildContext) -> str:
     """A file of the context, as it is named from where the user is."""
     return str(context.folder / name) if str(context.folder) not in (".", "") else name
 
@@ -135,7 +135,7 @@ def _place(finding: ImageFinding) -> tuple[bool, str, int]:
     return not finding.primary, finding.file or "", finding.line or 0
 
 
-def file_report(path: Path, kind: str, judged: Judged, matrix: Matrix) -> ImageReport:
+def file_report(path: Path, kind: str, judged: FileJudgement, matrix: Matrix) -> ImageReport:
     """The report on a file."""
     findings = tuple(sorted(ranked_findings(judged.findings), key=_place))
     status = status_of(findings, unknown=False)

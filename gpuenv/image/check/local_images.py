@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from gpuenv.image.check.image_facts import ImageError, ImageFacts, of_configuration
+from gpuenv.image.check.image_facts import ImageError, ImageFacts, facts_from_configuration
 from gpuenv.image.check.image_names import digest_in
-from gpuenv.image.docker_contexts import ContextError, engine_address, settled
+from gpuenv.image.docker_contexts import ContextError, docker_environment, engine_address
 from gpuenv.image.engine_answers import list_of, object_of
 from gpuenv.image.errors import engine_error
 from gpuenv.image.sockets import usual_sockets
@@ -50,7 +50,7 @@ def local_image(reference: str, address: str, timeout: float, environment: Mappi
     except ImportError:
         return None
     try:
-        tls = {} if address.startswith(("unix:", "http+unix:")) else settled(environment)
+        tls = {} if address.startswith(("unix:", "http+unix:")) else docker_environment(environment)
         client = docker.from_env(
             timeout=max(1, int(timeout)), version="auto", environment={**tls, "DOCKER_HOST": address}
         )
@@ -86,7 +86,7 @@ def _facts(answer: object, history: object, reference: str) -> ImageFacts:
     digests = list_of(told.get("RepoDigests"), "an image's digests")
     size = told.get("Size")
     return replace(
-        of_configuration(configuration, reference, "engine"),
+        facts_from_configuration(configuration, reference, "engine"),
         digest=digest_in(map(str, digests), reference),
         size=size if isinstance(size, int) else None,
     )

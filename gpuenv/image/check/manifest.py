@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from gpuenv.image.check.image_facts import ImageError, Platform
+from gpuenv.image.check.image_facts import ImageError, ImagePlatform
 
 INDEX_TYPES = (
     "application/vnd.oci.image.index.v1+json",
@@ -49,7 +49,7 @@ class Entry:
     """One image of an index."""
 
     descriptor: Descriptor
-    platform: Platform
+    platform: ImagePlatform
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Index:
     unnamed: tuple[Descriptor, ...] = ()
     names: tuple[tuple[str, str], ...] = ()
 
-    def choose(self, wanted: Platform) -> Entry | None:
+    def choose(self, wanted: ImagePlatform) -> Entry | None:
         """The image for a platform: the very variant first."""
         fitting = [entry for entry in self.entries if entry.platform.serves(wanted)]
         return next((entry for entry in fitting if entry.platform == wanted), fitting[0] if fitting else None)
@@ -161,13 +161,13 @@ def _is_beside(entry: dict[str, Any]) -> bool:
     return unknown or (isinstance(annotations, dict) and "vnd.docker.reference.type" in annotations)
 
 
-def _platform(entry: dict[str, Any]) -> Platform | None:
+def _platform(entry: dict[str, Any]) -> ImagePlatform | None:
     platform = entry.get("platform")
     named = platform if isinstance(platform, dict) else {}
     os, architecture, variant = (named.get(key) for key in ("os", "architecture", "variant"))
     if not isinstance(os, str) or not isinstance(architecture, str):
         return None
-    return Platform(os.lower(), architecture.lower(), variant if isinstance(variant, str) and variant else None)
+    return ImagePlatform(os.lower(), architecture.lower(), variant if isinstance(variant, str) and variant else None)
 
 
 def _descriptor(value: dict[str, Any], what: str) -> Descriptor:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from gpuenv.image.check.image_facts import ImageError, ImageFacts, Platform, of_configuration
+from gpuenv.image.check.image_facts import ImageError, ImageFacts, ImagePlatform, facts_from_configuration
 from gpuenv.image.check.manifest import Descriptor, Entry, Index, Manifest, load_json, parse_manifest
 
 _DEEPEST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class ImageStore:
     """Where the pieces of an image are.
 
     Attributes:
@@ -30,7 +30,7 @@ class Pieces:
     source: str
 
 
-def image_of(data: bytes, digest: str | None, wanted: Platform, what: str, pieces: Pieces) -> ImageFacts:
+def image_of(data: bytes, digest: str | None, wanted: ImagePlatform, what: str, pieces: ImageStore) -> ImageFacts:
     """The image for a platform.
 
     Args:
@@ -47,7 +47,7 @@ def image_of(data: bytes, digest: str | None, wanted: Platform, what: str, piece
     for _ in range(_DEEPEST):
         found = parse_manifest(data, what)
         if isinstance(found, Manifest):
-            told = _configured(found, pieces, what)
+            told = _facts_of(found, pieces, what)
             return replace(told, digest=digest, offered=offered, size=found.size)
         offered = tuple(dict.fromkeys(str(entry.platform) for entry in found.entries)) or offered
         descriptor = _next(found, wanted, what)
@@ -55,27 +55,27 @@ def image_of(data: bytes, digest: str | None, wanted: Platform, what: str, piece
     raise ImageError(f"{what}: indexes inside indexes, more than {_DEEPEST} of them")
 
 
-def _configured(found: Manifest, pieces: Pieces, what: str) -> ImageFacts:
+def _facts_of(found: Manifest, pieces: ImageStore, what: str) -> ImageFacts:
     data = pieces.configuration(found.configuration)
     try:
-        return of_configuration(load_json(data, what), what, pieces.source)
+        return facts_from_configuration(load_json(data, what), what, pieces.source)
     except ImageError as error:
         if found.other is None:
             raise
         raise ImageError(f"{what}: is no container image: it is of type {found.other[:80]}", is_input=True) from error
 
 
-def _next(index: Index, wanted: Platform, what: str) -> Descriptor:
+def _next(index: Index, wanted: ImagePlatform, what: str) -> Descriptor:
     """The one for the platform; a single one need not say for which it is."""
     alone = tuple(dict.fromkeys(index.unnamed))
     if index.entries or not alone:
-        return chosen(index, wanted, what).descriptor
+        return chosen_entry(index, wanted, what).descriptor
     if len(alone) > 1:
         raise ImageError(f"{what}: an index of {len(alone)} images, none of which says for which platform it is")
     return alone[0]
 
 
-def chosen(index: Index, wanted: Platform, what: str) -> Entry:
+def chosen_entry(index: Index, wanted: ImagePlatform, what: str) -> Entry:
     """The image of an index for a platform, or one of the others: the judgement says that it is another one.
 
     Raises:

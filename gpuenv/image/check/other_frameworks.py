@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from packaging.version import Version
 
-from gpuenv.image.check.build_target import Built
+from gpuenv.image.check.build_target import BuildTarget
 from gpuenv.image.check.install_requests import Install, Manager
 from gpuenv.matrix.needs import cuda_packages
 from gpuenv.matrix.tables import Companion, Matrix
@@ -42,7 +42,7 @@ class Framework:
     perhaps: bool = False
 
 
-def frameworks(built: Built) -> tuple[Framework, ...]:
+def frameworks(built: BuildTarget) -> tuple[Framework, ...]:
     """Torch and the like: by the index they come from, their pinned version, else the newest that the matrix has."""
     rows: dict[str, list[Companion]] = {}
     for row in built.matrix.companions:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from gpuenv.image.check.base_images import Base
-from gpuenv.image.check.build_target import Built
-from gpuenv.image.check.cuda_sources import conda_major, provided
+from gpuenv.image.check.base_images import BaseImage
+from gpuenv.image.check.build_target import BuildTarget
+from gpuenv.image.check.cuda_sources import conda_major, cuda_sources
 from gpuenv.image.check.cupy_lines import release_of
 from gpuenv.image.check.image_facts import ImageFacts
 from gpuenv.image.check.image_report import ImageReport, MachineVerdict
@@ -32,7 +32,7 @@ _OF_FLAVOUR = {
 
 def with_machines(
     report: ImageReport,
-    built: tuple[Built, ...],
+    built: tuple[BuildTarget, ...],
     machines: Mapping[str, Snapshot],
     matrix: Matrix,
     clock: Callable[[], float],
@@ -49,7 +49,7 @@ def with_machines(
     if not machines or not built:
         return report
     verdicts = tuple(
-        _named(_judged(name, each, snapshot, matrix, clock), each, built)
+        _with_target_name(_machine_verdict(name, each, snapshot, matrix, clock), each, built)
         for name, snapshot in machines.items()
         for each in built
     )
@@ -66,10 +66,12 @@ def with_machines(
     )
 
 
-def _judged(name: str, built: Built, snapshot: Snapshot, matrix: Matrix, clock: Callable[[], float]) -> MachineVerdict:
+def _machine_verdict(
+    name: str, built: BuildTarget, snapshot: Snapshot, matrix: Matrix, clock: Callable[[], float]
+) -> MachineVerdict:
     """A machine's verdict on a target; of a base image of which nothing is known, nothing good is said either."""
-    verdict = judge_machine(name, supposed(built, snapshot, matrix), snapshot, matrix, clock)
-    base, has = built.base, provided(built)
+    verdict = judge_machine(name, predicted_image(built, snapshot, matrix), snapshot, matrix, clock)
+    base, has = built.base, cuda_sources(built)
     lines = [line for line in matrix.wheel_lines if any(entry.name == line.name for entry in built.cupy)]
     if not base.unknown or (lines and all(has.wheels_of(line.cuda_major) for line in lines)):
         return verdict
@@ -78,7 +80,7 @@ def _judged(name: str, built: Built, snapshot: Snapshot, matrix: Matrix, clock: 
     return replace(verdict, unknown=(*verdict.unknown, reason), status=status_of(verdict.findings, unknown=True))
 
 
-def _named(verdict: MachineVerdict, built: Built, every: tuple[Built, ...]) -> MachineVerdict:
+def _with_target_name(verdict: MachineVerdict, built: BuildTarget, every: tuple[BuildTarget, ...]) -> MachineVerdict:
     stage = built.stages[-1]
     several = sum(other.service == built.service for other in every) > 1
     parts = [f"service {built.service}"] if built.service else []
@@ -86,7 +88,7 @@ def _named(verdict: MachineVerdict, built: Built, every: tuple[Built, ...]) -> M
     return replace(verdict, machine=f"{verdict.machine} ({', '.join(parts)})") if parts else verdict
 
 
-def supposed(built: Built, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
+def predicted_image(built: BuildTarget, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
     """The image for a machine's platform: what its base is known to say, and what the Dockerfile sets."""
     base, cupy = built.base, [install for install in built.cupy if install.name != "cupy"]
     beside = [each for each in frameworks(built) if each.cuda and not each.newest]
@@ -114,7 +116,7 @@ def _only_perhaps(installs: Sequence[Install]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(install.name for install in installs if install.name not in sure))
 
 
-def _labels(built: Built) -> dict[str, str]:
+def _labels(built: BuildTarget) -> dict[str, str]:
     """The maintainer that NVIDIA's images name, and the CUDA of which nothing is known that it demands.
 
     By a label, for the variable alone would be a demand: the container toolkit takes CUDA_VERSION without
@@ -122,26 +124,26 @@ def _labels(built: Built) -> dict[str, str]:
     """
     base = built.base
     found = {"maintainer": MAINTAINER} if base.nvidia or base.row or base.akin else {}
-    cuda = provided(built).cuda or _newest_of_conda(built)
+    cuda = cuda_sources(built).cuda or _newest_of_conda(built)
     if cuda is not None and (base.row or base.akin) is None:
         found["com.nvidia.cuda.version"] = str(cuda)
     return found
 
 
-def _newest_of_conda(built: Built) -> CudaVersion | None:
+def _newest_of_conda(built: BuildTarget) -> CudaVersion | None:
     """The CUDA that conda takes where a major alone is pinned: the newest that the matrix knows."""
     major = conda_major(built)
     return max((row.cuda for row in built.matrix.cuda_minors if row.cuda.major == major), default=None)
 
 
-def _step(built: Built, install: Install) -> str:
+def _step(built: BuildTarget, install: Install) -> str:
     """As a builder would write down what installs a CuPy."""
     release = release_of(built, install)
     extras = f"[{','.join(sorted(install.extras))}]" if install.extras else ""
     return f"RUN pip install {install.name}{extras}" + (f"=={release.cupy}" if release else "")
 
 
-def _of_base(base: Base) -> dict[str, str]:
+def _of_base(base: BaseImage) -> dict[str, str]:
     if base.tegra:
         return {"L4T_VERSION": f"of {base.text}"}
     if base.rocm:

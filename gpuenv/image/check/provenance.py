@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from gpuenv.image.check.build_context import Context
-from gpuenv.image.check.build_point import Inline, Made, Where, at, end_of
-from gpuenv.image.check.project_commands import generated
+from gpuenv.image.check.build_context import BuildContext
+from gpuenv.image.check.build_point import BuildPoint, GeneratedSource, Inline, at, end_of
+from gpuenv.image.check.project_commands import generated_file
 from gpuenv.image.check.run_commands import commands_of
 from gpuenv.image.check.stages import Stage, Step, joined
 from gpuenv.image.check.variables import replaced
@@ -40,7 +40,7 @@ class OfStage:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PathSource:
     """What one step brings.
 
     Attributes:
@@ -55,7 +55,7 @@ class Piece:
     order: int
     place: str | None
     holds: bool
-    what: OfContext | OfStage | Made | Inline
+    what: OfContext | OfStage | GeneratedSource | Inline
 
     def behind(self, wanted: str, origin: str) -> str:
         """What stands at a path of the image, where the piece itself has come from somewhere."""
@@ -65,7 +65,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class StageFiles:
     """What a stage brings.
 
     Attributes:
@@ -76,19 +76,19 @@ class Brought:
         above: every folder with something of all that below it.
     """
 
-    files: Mapping[str, Sequence[Piece]]
-    folders: Mapping[str, Sequence[Piece]]
-    entries: Mapping[str, Sequence[Piece]]
-    lists: Sequence[Piece]
+    files: Mapping[str, Sequence[PathSource]]
+    folders: Mapping[str, Sequence[PathSource]]
+    entries: Mapping[str, Sequence[PathSource]]
+    lists: Sequence[PathSource]
     above: frozenset[str]
 
-    def of(self, wanted: str, before: int = 1) -> list[Piece]:
+    def of(self, wanted: str, before: int = 1) -> list[PathSource]:
         """What may be the file at a path, or have it inside, after so many steps; what came last comes first."""
         lists = self.lists if wanted.endswith(".txt") else ()
         found = (*self.files.get(wanted, ()), *self.over(wanted), *lists)
         return sorted((piece for piece in found if piece.step <= before), key=lambda piece: (-piece.step, piece.order))
 
-    def over(self, path: str) -> Iterator[Piece]:
+    def over(self, path: str) -> Iterator[PathSource]:
         """The folders that a path may lie in."""
         for folder in up_from(path):
             yield from self.folders.get(folder, ())
@@ -104,10 +104,10 @@ def up_from(path: str) -> Iterator[str]:
 
 
 @lru_cache(maxsize=64)
-def brought(stages: tuple[Stage, ...], stage: Stage, file: str, context: Context) -> Brought:
+def files_of_stage(stages: tuple[Stage, ...], stage: Stage, file: str, context: BuildContext) -> StageFiles:
     """What a stage brings, of other stages only what may have a file of the context inside."""
-    told = _told(stages, stage, file, context)
-    here = Where(stages, stage, len(stage.steps), stage.workdir, file)
+    told = _own_files(stages, stage, file, context)
+    here = BuildPoint(stages, stage, len(stage.steps), stage.workdir, file)
     folders = {
         place: [piece for piece in pieces if _is_worth_it(piece, here, context)]
         for place, pieces in told.folders.items()
@@ -115,15 +115,15 @@ def brought(stages: tuple[Stage, ...], stage: Stage, file: str, context: Context
     return replace(told, folders=folders)
 
 
-def _is_worth_it(piece: Piece, where: Where, context: Context) -> bool:
+def _is_worth_it(piece: PathSource, where: BuildPoint, context: BuildContext) -> bool:
     if not isinstance(piece.what, OfStage):
         return True
     return _may_hold(piece.what.path, end_of(where, piece.what.number), context, 0)
 
 
-def _may_hold(path: str, where: Where, context: Context, depth: int) -> bool:
+def _may_hold(path: str, where: BuildPoint, context: BuildContext, depth: int) -> bool:
     """Whether something that is known of may lie below a path at the end of a stage."""
-    told = _told(where.stages, where.stage, where.file, context)
+    told = _own_files(where.stages, where.stage, where.file, context)
     if depth > DEEPEST or told.lists or path in told.above or not context.may_look():
         return True
     for piece in told.over(path):
@@ -138,24 +138,24 @@ def _may_hold(path: str, where: Where, context: Context, depth: int) -> bool:
     return parent is not None and _may_hold(path, end_of(where, parent), context, depth + 1)
 
 
-def brought_by_mounts(step: Step, context: Context) -> Brought:
+def files_of_mounts(step: Step, context: BuildContext) -> StageFiles:
     """What of the context a RUN has mounted for its own commands."""
     found = (each for source, target in mounted(step) for each in _of_context(source, target, context))
-    return _by_place((Piece(1, order, *each) for order, each in enumerate(found)), context)
+    return _by_place((PathSource(1, order, *each) for order, each in enumerate(found)), context)
 
 
 @lru_cache(maxsize=64)
-def _told(stages: tuple[Stage, ...], stage: Stage, file: str, context: Context) -> Brought:
+def _own_files(stages: tuple[Stage, ...], stage: Stage, file: str, context: BuildContext) -> StageFiles:
     """What the steps of a stage say, without a look into another one."""
-    found = _found(stages, stage, file, context)
-    return _by_place((Piece(number, order, *each) for order, (number, each) in enumerate(found)), context)
+    found = _path_entries(stages, stage, file, context)
+    return _by_place((PathSource(number, order, *each) for order, (number, each) in enumerate(found)), context)
 
 
-def _by_place(pieces: Iterable[Piece], context: Context) -> Brought:
-    files: dict[str, list[Piece]] = {}
-    folders: dict[str, list[Piece]] = {}
-    entries: dict[str, list[Piece]] = {}
-    lists: list[Piece] = []
+def _by_place(pieces: Iterable[PathSource], context: BuildContext) -> StageFiles:
+    files: dict[str, list[PathSource]] = {}
+    folders: dict[str, list[PathSource]] = {}
+    entries: dict[str, list[PathSource]] = {}
+    lists: list[PathSource] = []
     for piece in pieces:
         if piece.place is None:
             lists.append(piece)
@@ -167,13 +167,15 @@ def _by_place(pieces: Iterable[Piece], context: Context) -> Brought:
         else:
             folders.setdefault(piece.place, []).append(piece)
     above = frozenset(up for place in (*files, *folders, *entries) for up in up_from(posixpath.dirname(place)))
-    return Brought(files, folders, entries, lists, above)
+    return StageFiles(files, folders, entries, lists, above)
 
 
-_Found: TypeAlias = "tuple[str | None, bool, OfContext | OfStage | Made | Inline]"
+_PathEntry: TypeAlias = "tuple[str | None, bool, OfContext | OfStage | GeneratedSource | Inline]"
 
 
-def _found(stages: tuple[Stage, ...], stage: Stage, file: str, context: Context) -> Iterator[tuple[int, _Found]]:
+def _path_entries(
+    stages: tuple[Stage, ...], stage: Stage, file: str, context: BuildContext
+) -> Iterator[tuple[int, _PathEntry]]:
     names = {key: each.number for each in stages[: stage.number] for key in (each.name, str(each.number)) if key}
     for number, step in enumerate(stage.steps, 1):
         if step.instruction.keyword == "RUN":
@@ -182,19 +184,19 @@ def _found(stages: tuple[Stage, ...], stage: Stage, file: str, context: Context)
             yield from ((number, found) for found in _by_copy(step, names, file, context))
 
 
-def _by_run(stages: tuple[Stage, ...], stage: Stage, step: Step, file: str) -> Iterator[_Found]:
+def _by_run(stages: tuple[Stage, ...], stage: Stage, step: Step, file: str) -> Iterator[_PathEntry]:
     """What commands write; what they print is taken to go to the file that is asked for, if to a .txt."""
     for command in commands_of(step):
-        made = generated(command, file, step.instruction.end_line)
+        made = generated_file(command, file, step.instruction.end_line)
         if made is None:
             continue
         here = at(stages, stage, step, command.folder, file)
         place = None if made.path is None else here.path(made.path)
         if place is not None or made.path is None:
-            yield place, False, Made(made.listed, here)
+            yield place, False, GeneratedSource(made.listed, here)
 
 
-def _by_copy(step: Step, names: Mapping[str, int], file: str, context: Context) -> Iterator[_Found]:
+def _by_copy(step: Step, names: Mapping[str, int], file: str, context: BuildContext) -> Iterator[_PathEntry]:
     origin = step.instruction.flag("from")
     if origin is not None:
         if origin.lower() in names:
@@ -207,7 +209,7 @@ def _by_copy(step: Step, names: Mapping[str, int], file: str, context: Context) 
         yield from _of_context(source, target, context)
 
 
-def _by_copy_from(step: Step, number: int) -> Iterator[_Found]:
+def _by_copy_from(step: Step, number: int) -> Iterator[_PathEntry]:
     """What is copied from another stage may be a file or a folder."""
     for source, target in copied(step):
         what = OfStage(number, joined("/", source))
@@ -215,7 +217,7 @@ def _by_copy_from(step: Step, number: int) -> Iterator[_Found]:
         yield target.rstrip("/") or "/", True, what
 
 
-def _of_context(source: str, target: str, context: Context) -> Iterator[_Found]:
+def _of_context(source: str, target: str, context: BuildContext) -> Iterator[_PathEntry]:
     """Where the files and folders of the context go that a source names."""
     bare = source.lstrip("/") or "."
     for name in context.names(bare) if any(mark in bare for mark in _GLOB) else [bare]:

@@ -10,9 +10,9 @@ from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 from gpuenv.image.check.credentials import Credentials
-from gpuenv.image.check.http import PlainHttpError, Question, Reply, ask, is_loopback
-from gpuenv.image.check.image_facts import ImageError, ImageFacts, Platform
-from gpuenv.image.check.image_names import Name
+from gpuenv.image.check.http import PlainHttpError, RegistryRequest, RegistryResponse, is_loopback, send
+from gpuenv.image.check.image_facts import ImageError, ImageFacts, ImagePlatform
+from gpuenv.image.check.image_names import ImageName
 from gpuenv.image.check.manifest import (
     INDEX_TYPES,
     LARGEST_CONFIGURATION,
@@ -22,7 +22,7 @@ from gpuenv.image.check.manifest import (
     load_json,
     verify,
 )
-from gpuenv.image.check.manifest_walk import Pieces, image_of
+from gpuenv.image.check.manifest_walk import ImageStore, image_of
 
 _HUB, _HUB_HOST = "docker.io", "registry-1.docker.io"
 _OK, _BAD_REQUEST, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _TOO_MANY, _FAULT = 200, 400, 401, 403, 404, 429, 500
@@ -41,20 +41,20 @@ class Registry:
         authorization: once it was given.
     """
 
-    name: Name
+    name: ImageName
     credentials: Credentials | None
     timeout: float
     authorization: str | None = None
     _scheme: str | None = None
 
-    def image(self, wanted: Platform) -> ImageFacts:
+    def image(self, wanted: ImagePlatform) -> ImageFacts:
         """The image for a platform.
 
         Raises:
             ImageError: where there is none, or it cannot be had.
         """
         digest, body = self._manifest(self.name.selector)
-        pieces = Pieces(
+        pieces = ImageStore(
             lambda descriptor: self._manifest(descriptor.digest)[1],
             lambda descriptor: self._blob(descriptor.digest),
             "registry",
@@ -75,23 +75,23 @@ class Registry:
         reply = self._get(f"blobs/{digest}", {}, LARGEST_CONFIGURATION)
         return verify(reply.body, digest, f"{self.name}: the configuration")
 
-    def _get(self, path: str, headers: Mapping[str, str], most: int) -> Reply:
+    def _get(self, path: str, headers: Mapping[str, str], most: int) -> RegistryResponse:
         reply = self._try(path, headers, most)
         if reply.status == _UNAUTHORIZED and self.authorization is None:
             self.authorization = self._authorize(reply)
             reply = self._try(path, headers, most)
         if reply.status != _OK:
-            raise refused(reply, self.name, known=self.credentials is not None)
+            raise refusal(reply, self.name, known=self.credentials is not None)
         return reply
 
-    def _try(self, path: str, headers: Mapping[str, str], most: int) -> Reply:
-        question = Question("", headers, self.authorization, None, most, self.timeout, self._certificates)
+    def _try(self, path: str, headers: Mapping[str, str], most: int) -> RegistryResponse:
+        question = RegistryRequest("", headers, self.authorization, None, most, self.timeout, self._certificates)
         target = f"{self._host}/v2/{self.name.repository}/{path}"
         if self._scheme is None:
             self._scheme = self._found_scheme(replace(question, url=f"http://{target}"))
-        return ask(replace(question, url=f"{self._scheme}://{target}"))
+        return send(replace(question, url=f"{self._scheme}://{target}"))
 
-    def _found_scheme(self, question: Question) -> str:
+    def _found_scheme(self, question: RegistryRequest) -> str:
         """TLS, but on this machine, where engines too do without it: whoever knows TLS alone refuses a plain question.
 
         Asked the other way round, a server without TLS may wait for the rest of a line that never comes.
@@ -99,7 +99,7 @@ class Registry:
         if not is_loopback(self._host):
             return "https"
         try:
-            return "https" if ask(question).status == _BAD_REQUEST else "http"
+            return "https" if send(question).status == _BAD_REQUEST else "http"
         except PlainHttpError:
             return "https"
 
@@ -111,7 +111,7 @@ class Registry:
     def _certificates(self) -> Path:
         return Path("/etc/docker/certs.d") / self._host
 
-    def _authorize(self, reply: Reply) -> str:
+    def _authorize(self, reply: RegistryResponse) -> str:
         """The header for a registry that wants one: basic, or a token from whom it names."""
         challenge = reply.headers.get("www-authenticate", "")
         scheme, _, rest = challenge.partition(" ")
@@ -120,7 +120,7 @@ class Registry:
         parameters = {key.lower(): value for key, value in _PARAMETER.findall(rest)}
         realm = parameters.get("realm")
         if scheme.lower() != "bearer" or not realm:
-            raise refused(reply, self.name, known=self.credentials is not None)
+            raise refusal(reply, self.name, known=self.credentials is not None)
         try:
             parts = urlsplit(realm)
         except ValueError as error:
@@ -136,13 +136,13 @@ class Registry:
         given = self.credentials
         if given is not None and given.user is None:
             form = {**asked, "grant_type": "refresh_token", "refresh_token": given.secret, "client_id": "gpuenv"}
-            question = Question(realm, {}, None, urlencode(form).encode(), _LARGEST_TOKEN, self.timeout)
+            question = RegistryRequest(realm, {}, None, urlencode(form).encode(), _LARGEST_TOKEN, self.timeout)
         else:
             query = f"{realm}{'&' if '?' in realm else '?'}{urlencode(asked)}"
-            question = Question(query, {}, given.basic if given else None, None, _LARGEST_TOKEN, self.timeout)
-        reply = ask(question)
+            question = RegistryRequest(query, {}, given.basic if given else None, None, _LARGEST_TOKEN, self.timeout)
+        reply = send(question)
         if reply.status != _OK:
-            raise refused(reply, self.name, known=given is not None)
+            raise refusal(reply, self.name, known=given is not None)
         value = load_json(reply.body, f"{self.name}: the answer to the question for a token")
         token = (value.get("token") or value.get("access_token")) if isinstance(value, dict) else None
         if not isinstance(token, str) or not token.isascii() or not token.isprintable():
@@ -150,9 +150,9 @@ class Registry:
         return token
 
 
-def refused(reply: Reply, name: Name, *, known: bool) -> ImageError:
+def refusal(reply: RegistryResponse, name: ImageName, *, known: bool) -> ImageError:
     """What a registry's refusal means, and what to do."""
-    said = _said(reply)
+    said = _error_text(reply)
     if reply.status == _NOT_FOUND:
         return ImageError(
             f"{name}: the registry has no such image{said}",
@@ -171,7 +171,7 @@ def refused(reply: Reply, name: Name, *, known: bool) -> ImageError:
     return ImageError(f"{name}: the registry answered with status {reply.status}{said}")
 
 
-def _said(reply: Reply) -> str:
+def _error_text(reply: RegistryResponse) -> str:
     """The registry's own words (Distribution Specification, Error Codes), as far as they are any."""
     try:
         value = json.loads(reply.body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gpuenv.image.check.rule_context import Subject
+from gpuenv.image.check.rule_context import RuleContext
 from gpuenv.image.nvidia_require import Condition, Machine, Requirement, holds, switches_nothing_off
 from gpuenv.matrix.products import branches_for
 from gpuenv.matrix.tables import DriverBranch
@@ -60,14 +60,14 @@ def _listed(texts: list[str]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
 
 
-def changes(requirement: Requirement, subject: Subject, refused: tuple[str | None, ...]) -> Iterator[str]:
+def changes(requirement: Requirement, subject: RuleContext, refused: tuple[str | None, ...]) -> Iterator[str]:
     """What would have the requirement met on this machine, the plainest first."""
     for number, text in enumerate(_ways(requirement, subject, refused)):
         alone = text.removeprefix("Or ")
         yield text if number else f"{alone[:1].upper()}{alone[1:]}"
 
 
-def _ways(requirement: Requirement, subject: Subject, refused: tuple[str | None, ...]) -> Iterator[str]:
+def _ways(requirement: Requirement, subject: RuleContext, refused: tuple[str | None, ...]) -> Iterator[str]:
     branches = subject.matrix.driver_branches if not subject.needs.tegra else ()  # a Jetson's comes with its JetPack
     branch = next((row for row in branches if _admits(requirement, row, subject)), None)
     if branch is not None:
@@ -89,25 +89,25 @@ def _ways(requirement: Requirement, subject: Subject, refused: tuple[str | None,
         yield f"NVIDIA_DISABLE_REQUIRE={meant[:20]} of the image switches nothing off: 1 or true would."
 
 
-def oldest_driver(cuda: CudaVersion, subject: Subject) -> DriverVersion | None:
+def oldest_driver(cuda: CudaVersion, subject: RuleContext) -> DriverVersion | None:
     """The oldest driver on which programs of a CUDA major run."""
     row = next((entry for entry in subject.matrix.cuda_majors if entry.major == cuda.major), None)
     return (row.windows if subject.needs.windows else row.linux) if row else None
 
 
-def runs_by_minor(cuda: CudaVersion, subject: Subject) -> bool:
+def runs_by_minor(cuda: CudaVersion, subject: RuleContext) -> bool:
     """Whether CUDA's minor-version compatibility lets its programs run on this driver."""
     oldest = oldest_driver(cuda, subject)
     return oldest is not None and subject.driver is not None and subject.driver >= oldest
 
 
-def drives(branch: int, subject: Subject) -> bool:
+def drives(branch: int, subject: RuleContext) -> bool:
     """Whether a driver branch is one for every GPU of the machine, as far as the matrix says."""
     ranges = [branches_for(gpu.compute_capability, subject.matrix) for gpu in subject.gpus]
     return not any(each.wants(branch) for each in ranges if each is not None)
 
 
-def _admits(requirement: Requirement, row: DriverBranch, subject: Subject) -> bool:
+def _admits(requirement: Requirement, row: DriverBranch, subject: RuleContext) -> bool:
     """Whether a newer driver branch would meet it with the GPUs that are there."""
     if (subject.driver is not None and row.branch <= subject.driver.branch) or not drives(row.branch, subject):
         return False

@@ -102,7 +102,7 @@ class HostGpu:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class RuleContext:
     """What a rule may look at.
 
     Attributes:
@@ -126,7 +126,7 @@ class Subject:
     matrix: Matrix
 
 
-def subject_of(image: ImageFacts, snapshot: Snapshot, matrix: Matrix) -> Subject:
+def context_of_rules(image: ImageFacts, snapshot: Snapshot, matrix: Matrix) -> RuleContext:
     """An image on a machine."""
     needs = needs_of(snapshot, matrix)
     driver = snapshot.driver.version.value
@@ -135,7 +135,7 @@ def subject_of(image: ImageFacts, snapshot: Snapshot, matrix: Matrix) -> Subject
         HostGpu(gpu.label, gpu.compute_capability, (_machine(driver, level, gpu.compute_capability),), "")
         for gpu in needs.gpus
     )
-    return Subject(image, contents_of(image, matrix), snapshot, needs, gpus, driver, level, matrix)
+    return RuleContext(image, contents_of(image, matrix), snapshot, needs, gpus, driver, level, matrix)
 
 
 def _level(snapshot: Snapshot, needs: Needs, matrix: Matrix) -> CudaVersion | None:

@@ -40,7 +40,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class LocatedSymptom:
     """What a rule found in a file, and where."""
 
     symptom: Symptom
@@ -55,7 +55,7 @@ def of_image(name: str, value: str) -> Evidence:
 
 
 ImageOutcome = Iterator[Symptom | NotKnown]
-FileOutcome = Iterator[Spot]
+FileOutcome = Iterator[LocatedSymptom]
 # An image of another platform or for another kind of GPU: what it demands besides is no matter of this machine.
 OTHER_IMAGE = ("IMG901", "IMG906")
 _RULES: dict[str, Rule] = {}

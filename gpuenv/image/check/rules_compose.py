@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpuenv.image.check.base_images import Base
-from gpuenv.image.check.build_target import Built
-from gpuenv.image.check.install_requests import Place
-from gpuenv.image.check.rules import FileOutcome, Spot, rule
-from gpuenv.image.check.rules_docker import spot
+from gpuenv.image.check.base_images import BaseImage
+from gpuenv.image.check.build_target import BuildTarget
+from gpuenv.image.check.install_requests import SourceLocation
+from gpuenv.image.check.rules import FileOutcome, LocatedSymptom, rule
+from gpuenv.image.check.rules_docker import symptom_at
 from gpuenv.image.check.rules_settings import COMPAT
 from gpuenv.image.check.rules_variables import STUBS, capabilities_fault, hides_all
 from gpuenv.image.check.service import POD, DeviceRequest, Service
@@ -27,16 +27,16 @@ _OF_NVIDIA = ("gpu", "nvidia", *_OF_LIBRARIES)
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class ServiceContext:
     """A service, and what is known of its image: by its name, or by the Dockerfile that builds it, if that is there."""
 
     service: Service
-    base: Base | None
-    built: tuple[Built, ...]
+    base: BaseImage | None
+    built: tuple[BuildTarget, ...]
     missing: str | None = None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> SourceLocation:
         """The line of the service."""
         return self.service.place(self.service.line)
 
@@ -66,7 +66,7 @@ class Running:
         return False if bases and all(base.plain for base in bases) else None
 
 
-def _of_nvidia(base: Base) -> bool:
+def _of_nvidia(base: BaseImage) -> bool:
     """Whether it is one of nvidia/cuda, or made from one."""
     return base.nvidia or (base.row or base.akin) is not None
 
@@ -78,7 +78,7 @@ def _asks(service: Service) -> bool:
 
 
 @rule("CMP921", _FAULT)
-def gpu_not_requested(running: Running) -> FileOutcome:
+def gpu_not_requested(running: ServiceContext) -> FileOutcome:
     """A service that uses a GPU is not given one.
 
     What it means: compose starts a container without any GPU unless the service asks for one, whatever its image is.
@@ -91,14 +91,14 @@ def gpu_not_requested(running: Running) -> FileOutcome:
         return
     by_hand = [(device, line) for device, line in running.service.devices if device.startswith("/dev/nvidia")]
     if by_hand:
-        yield spot(
+        yield symptom_at(
             running.service.place(by_hand[0][1]),
             f"{running.service.label} is given device nodes, but not the driver's libraries",
             f"{running.service.kind.ask} The container toolkit brings nodes and libraries that fit.",
             Evidence("devices", by_hand[0][0], running.service.place(by_hand[0][1]).file),
         )
         return
-    yield spot(
+    yield symptom_at(
         running.place,
         f"{running.service.label} uses a GPU ({what}), and asks for none",
         running.service.kind.ask,
@@ -107,7 +107,7 @@ def gpu_not_requested(running: Running) -> FileOutcome:
 
 
 @rule("CMP922", _FAULT)
-def request_wrong(running: Running) -> FileOutcome:
+def request_wrong(running: ServiceContext) -> FileOutcome:
     """A service asks for a GPU in a way that gives none.
 
     What it means: a reservation of devices needs capabilities that the engine's driver has: gpu, or those of NVIDIA's
@@ -119,7 +119,7 @@ def request_wrong(running: Running) -> FileOutcome:
     service = running.service
     for path, line in service.misplaced:
         right = "resources.limits" if service.kind is POD else "deploy.resources.reservations.devices"
-        yield spot(
+        yield symptom_at(
             service.place(line),
             f"{service.label}: {path} gives no GPU; it belongs below {right}",
             f"Move it to {right}.",
@@ -129,7 +129,7 @@ def request_wrong(running: Running) -> FileOutcome:
         if fault is not None:
             title, fix, severity = fault
             place = service.place(request.line)
-            yield spot(place, f"{service.label}: {title}", fix, severity=severity)
+            yield symptom_at(place, f"{service.label}: {title}", fix, severity=severity)
 
 
 def _fault(request: DeviceRequest) -> tuple[str, str, Severity] | None:
@@ -161,7 +161,7 @@ def _capabilities_fault(driver: str | None, asked: tuple[str, ...]) -> tuple[str
 
 
 @rule("CMP923", _FAULT)
-def runtime_without_devices(running: Running) -> FileOutcome:
+def runtime_without_devices(running: ServiceContext) -> FileOutcome:
     """The runtime nvidia is used, and nothing says which GPUs it shall give.
 
     What it means: the runtime nvidia gives a container the GPUs that NVIDIA_VISIBLE_DEVICES names. Images of
@@ -173,7 +173,7 @@ def runtime_without_devices(running: Running) -> FileOutcome:
     if service.runtime != "nvidia" or service.requests or _VISIBLE in service.environment:
         return
     if running.sets_visible is False:
-        yield spot(
+        yield symptom_at(
             service.place(service.runtime_line),
             f"{service.label}: the runtime nvidia gives no GPU, for {_VISIBLE} is not set",
             f"Set {_VISIBLE}=all. Or, in place of the runtime: {service.kind.ask}",
@@ -181,7 +181,7 @@ def runtime_without_devices(running: Running) -> FileOutcome:
 
 
 @rule("CMP924", _FAULT)
-def environment_hides(running: Running) -> FileOutcome:
+def environment_hides(running: ServiceContext) -> FileOutcome:
     """A variable of the service hides the GPUs, or misleads the loader.
 
     What it means: as in an image: CUDA_VISIBLE_DEVICES may hide every GPU, NVIDIA_VISIBLE_DEVICES ask for none,
@@ -193,7 +193,7 @@ def environment_hides(running: Running) -> FileOutcome:
         fault = _setting_fault(name, setting.value)
         if fault is not None:
             title, severity = fault
-            yield spot(
+            yield symptom_at(
                 running.service.place(setting.line),
                 f"{running.service.label}: {title}",
                 f"Leave {name} out, or set it right.",
@@ -217,7 +217,7 @@ def _setting_fault(name: str, value: str) -> tuple[str, Severity] | None:
 
 
 @rule("CMP925", _FAULT)
-def image_not_pinned(running: Running) -> FileOutcome:
+def image_not_pinned(running: ServiceContext) -> FileOutcome:
     """A service's image is not pinned, or has a tag that does not exist.
 
     What it means: an image without a tag is whatever it is that day; nvidia/cuda has no tag latest at all.
@@ -227,7 +227,7 @@ def image_not_pinned(running: Running) -> FileOutcome:
     yield from _pins(running)
 
 
-def _pins(running: Running) -> Iterator[Spot]:
+def _pins(running: ServiceContext) -> Iterator[LocatedSymptom]:
     base, service = running.base, running.service
     name = base.name if base is not None else None
     if base is None or name is None or service.source is not None or not base.has_cuda or name.digest:
@@ -236,13 +236,15 @@ def _pins(running: Running) -> Iterator[Spot]:
         return
     place = service.place(service.image_line)
     if base.nvidia:
-        yield spot(place, f"{base.text}: nvidia/cuda has no tag latest", "Name a tag, such as 13.0.2-base-ubuntu24.04.")
+        yield symptom_at(
+            place, f"{base.text}: nvidia/cuda has no tag latest", "Name a tag, such as 13.0.2-base-ubuntu24.04."
+        )
     else:
-        yield spot(place, f"The image {base.text} is not pinned", "Name a tag.", severity=Severity.WARNING)
+        yield symptom_at(place, f"The image {base.text} is not pinned", "Name a tag.", severity=Severity.WARNING)
 
 
 @rule("CMP926", _FAULT)
-def dockerfile_missing(running: Running) -> FileOutcome:
+def dockerfile_missing(running: ServiceContext) -> FileOutcome:
     """The Dockerfile that a service names is not there.
 
     What it means: nothing can be said of an image that is built from it, and its build ends before it begins.
@@ -251,7 +253,7 @@ def dockerfile_missing(running: Running) -> FileOutcome:
     """
     source = running.service.source
     if source is not None and running.missing is not None:
-        yield spot(
+        yield symptom_at(
             running.service.place(source.line),
             f"{running.service.label}: its Dockerfile {running.missing} is not there, and was not judged",
             "Name it from the build context, or in a devcontainer.json from its own folder.",

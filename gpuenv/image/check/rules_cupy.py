@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from gpuenv.doctor.registry import Symptom
-from gpuenv.image.check.build_target import Built
+from gpuenv.image.check.build_target import BuildTarget
 from gpuenv.image.check.cupy_lines import release_of
 from gpuenv.image.check.history import lines_together
-from gpuenv.image.check.install_requests import Place
-from gpuenv.image.check.rule_context import Subject
+from gpuenv.image.check.install_requests import SourceLocation
+from gpuenv.image.check.rule_context import RuleContext
 from gpuenv.image.check.rules import FileOutcome, ImageOutcome, of_image, rule
-from gpuenv.image.check.rules_docker import spot
+from gpuenv.image.check.rules_docker import symptom_at
 from gpuenv.image.check.variables import is_known
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import refused_variables
@@ -17,7 +17,7 @@ from gpuenv.model.finding import Evidence, Fix, Severity
 
 
 @rule("IMG918", Cause.CUPY_VARIABLE_INVALID)
-def image_sets_what_cupy_refuses(subject: Subject) -> ImageOutcome:
+def image_sets_what_cupy_refuses(subject: RuleContext) -> ImageOutcome:
     """A variable of CuPy's has a value in the image that CuPy refuses.
 
     What it means: CuPy reads its variables when it is imported, and ends with an error at a value that it cannot read,
@@ -34,7 +34,7 @@ def image_sets_what_cupy_refuses(subject: Subject) -> ImageOutcome:
 
 
 @rule("IMG921", Cause.MULTIPLE_CUPY_PACKAGES)
-def several_lines(subject: Subject) -> ImageOutcome:
+def several_lines(subject: RuleContext) -> ImageOutcome:
     """Two distributions of CuPy were installed into the image, and neither was removed.
 
     What it means: the lines of CuPy own the same files. They install without a complaint; which one is imported is
@@ -54,7 +54,7 @@ def several_lines(subject: Subject) -> ImageOutcome:
 
 
 @rule("DKF919", Cause.DOCKERFILE_FAULT)
-def file_sets_what_cupy_refuses(built: Built) -> FileOutcome:
+def file_sets_what_cupy_refuses(built: BuildTarget) -> FileOutcome:
     """A variable of CuPy's is set to a value that CuPy refuses.
 
     What it means: CuPy reads its variables when it is imported, and ends with an error at a value that it cannot read.
@@ -67,8 +67,8 @@ def file_sets_what_cupy_refuses(built: Built) -> FileOutcome:
     release = releases[0].cupy if releases and releases[0] else None
     for wrong in refused_variables({name: setting.value for name, setting in settings.items()}, release):
         setting = settings[wrong.name]
-        yield spot(
-            Place(built.file, setting.line, setting.end_line),
+        yield symptom_at(
+            SourceLocation(built.file, setting.line, setting.end_line),
             f"{wrong.name}={wrong.value or '(empty)'}: CuPy refuses this value",
             f"Leave it out, or correct it: {wrong.taken}.",
             Evidence(wrong.name, wrong.value or "(empty)", built.file),

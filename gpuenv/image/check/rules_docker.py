@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from gpuenv.doctor.registry import Symptom
-from gpuenv.image.check.build_target import Built, is_cupy_of_pip
-from gpuenv.image.check.cuda_sources import Provided, provided
-from gpuenv.image.check.cupy_lines import line_of, release_of
+from gpuenv.image.check.build_target import BuildTarget, is_cupy_of_pip
+from gpuenv.image.check.cuda_sources import CudaSources, cuda_sources
+from gpuenv.image.check.cupy_lines import release_of, wheel_line
 from gpuenv.image.check.driver_packages import brings_driver, is_driver_library, is_driver_package, runfile
-from gpuenv.image.check.install_requests import Install, Manager, Place
-from gpuenv.image.check.rules import FileOutcome, Spot, rule
+from gpuenv.image.check.install_requests import Install, Manager, SourceLocation
+from gpuenv.image.check.rules import FileOutcome, LocatedSymptom, rule
 from gpuenv.image.cuda_headers import has_own_headers
 from gpuenv.matrix.tables import Flavour, WheelLine
 from gpuenv.model.causes import Cause
@@ -20,18 +20,20 @@ _FAULT = Cause.DOCKERFILE_FAULT
 OF_CONDA = ("cupy", "cupy-core")  # CuPy's packages on conda-forge
 
 
-def spot(place: Place, title: str, fix: str, *evidence: Evidence, severity: Severity = Severity.ERROR) -> Spot:
+def symptom_at(
+    place: SourceLocation, title: str, fix: str, *evidence: Evidence, severity: Severity = Severity.ERROR
+) -> LocatedSymptom:
     """A finding in a place."""
-    return Spot(Symptom(title, evidence, (Fix(fix),), severity), place.file, place.line, place.end_line)
+    return LocatedSymptom(Symptom(title, evidence, (Fix(fix),), severity), place.file, place.line, place.end_line)
 
 
-def from_place(built: Built) -> Place:
+def from_place(built: BuildTarget) -> SourceLocation:
     """The line of the FROM that names the base image."""
-    return Place(built.file, built.first.line, built.first.end_line)
+    return SourceLocation(built.file, built.first.line, built.first.end_line)
 
 
 @rule("DKF901", _FAULT)
-def driver_installed(built: Built) -> FileOutcome:
+def driver_installed(built: BuildTarget) -> FileOutcome:
     """The driver is installed in the image.
 
     What it means: the driver's libraries must be those of the host's kernel module; the container toolkit mounts them.
@@ -43,7 +45,7 @@ def driver_installed(built: Built) -> FileOutcome:
     """
     for entry in built.system:
         if brings_driver(entry.text):
-            yield spot(
+            yield symptom_at(
                 entry.place,
                 f"{entry.text} of the distribution brings the driver's libraries along, as its dependencies",
                 "Use an nvidia/cuda devel image, or cuda-toolkit-X-Y of NVIDIA's repository, which bring none.",
@@ -53,7 +55,7 @@ def driver_installed(built: Built) -> FileOutcome:
         if is_driver_package(entry.text):
             meta = re.fullmatch(r"cuda(?:-runtime)?(?:-(\d{1,3})-(\d{1,3}))?", entry.name)
             instead = f"cuda-toolkit-{meta[1]}-{meta[2]}" if meta and meta[1] else "cuda-toolkit"
-            yield spot(
+            yield symptom_at(
                 entry.place,
                 f"{entry.text} installs the driver in the image"
                 + (", as a metapackage that brings it along" if meta else ""),
@@ -63,19 +65,21 @@ def driver_installed(built: Built) -> FileOutcome:
     for ran in built.ran:
         found = runfile([word.text for word in ran.command.words])
         if found is not None:
-            place = Place(built.file, ran.command.words[0].line, ran.step.instruction.end_line)
-            yield spot(place, f"{found} installs the driver in the image", "Leave it out, or pass --toolkit alone.")
+            place = SourceLocation(built.file, ran.command.words[0].line, ran.step.instruction.end_line)
+            yield symptom_at(
+                place, f"{found} installs the driver in the image", "Leave it out, or pass --toolkit alone."
+            )
     for stage in built.stages:
         for step in stage.steps:
             words = step.instruction.body.text.split() if step.instruction.keyword in ("COPY", "ADD") else []
             copied = next((word for word in words if is_driver_library(word)), None)
             if copied is not None:
-                place = Place(built.file, step.instruction.line, step.instruction.end_line)
-                yield spot(place, f"{copied} is the driver's, and is copied into the image", "Leave it out.")
+                place = SourceLocation(built.file, step.instruction.line, step.instruction.end_line)
+                yield symptom_at(place, f"{copied} is the driver's, and is copied into the image", "Leave it out.")
 
 
 @rule("DKF902", _FAULT)
-def line_against_cuda(built: Built) -> FileOutcome:
+def line_against_cuda(built: BuildTarget) -> FileOutcome:
     """CuPy's line is for another CUDA than the image has.
 
     What it means: cupy-cuda12x loads the libraries of CUDA 12, and finds none in an image of CUDA 11 or 13; import and
@@ -84,13 +88,13 @@ def line_against_cuda(built: Built) -> FileOutcome:
     same environment; CUDA from wheels of the line's own major will do.
     What to do: install the line of the image's CUDA, or let the extra [ctk] bring the line's own.
     """
-    has = provided(built)
+    has = cuda_sources(built)
     for install in built.cupy:
-        line = line_of(install.name, built.matrix)
+        line = wheel_line(install.name, built.matrix)
         if line is None:
             continue
         if has.cuda is not None and not has.wheels_of(line.cuda_major) and not line.serves(has.cuda):
-            yield spot(
+            yield symptom_at(
                 install.place,
                 f"{install.name} is for CUDA {_range(line)}, and the image has CUDA {has.cuda}",
                 f"Install the line of CUDA {has.cuda.major}{_or_extra(line)}.",
@@ -101,7 +105,7 @@ def line_against_cuda(built: Built) -> FileOutcome:
         for other in has.frameworks:
             if other.cuda_major != line.cuda_major:
                 newest = " in its newest release" if other.newest else ""
-                yield spot(
+                yield symptom_at(
                     install.place,
                     f"{install.name} shares its environment with {other.name}, which brings CUDA {other.cuda_major}"
                     f"{newest}",
@@ -122,7 +126,7 @@ def _range(line: WheelLine) -> str:
 
 
 @rule("DKF903", _FAULT)
-def headers_missing(built: Built) -> FileOutcome:
+def headers_missing(built: BuildTarget) -> FileOutcome:
     """CuPy finds no CUDA headers in the image.
 
     What it means: CuPy 14 needs the headers of the CUDA runtime to compile kernels, older releases from CUDA 12.2 on.
@@ -132,9 +136,9 @@ def headers_missing(built: Built) -> FileOutcome:
     How it is seen: the flavour in the base image's tag, and no package or wheel that brings headers.
     What to do: add the extra [ctk], the wheel nvidia-cuda-runtime of the image's CUDA, or use the devel image.
     """
-    has = provided(built)
+    has = cuda_sources(built)
     for install in built.cupy:
-        line, release = line_of(install.name, built.matrix), release_of(built, install)
+        line, release = wheel_line(install.name, built.matrix), release_of(built, install)
         if line is None or has.headers or has.wheels_of(line.cuda_major) or not has.libraries:
             continue
         if has.cuda is not None and has.cuda.major != line.cuda_major:
@@ -142,7 +146,7 @@ def headers_missing(built: Built) -> FileOutcome:
         own = has_own_headers(release.cupy, has.cuda) if release else True
         if has.headers_known and release is not None and own is not True:
             extra = f'"{install.name}[ctk]", or ' if "ctk" in release.extras else ""
-            yield spot(
+            yield symptom_at(
                 install.place,
                 f"CuPy {release.cupy} needs CUDA headers, and {built.base.text} has none",
                 f"Install {extra}{_runtime_wheel(line, has)}{_dev_package(built, has)}; or use the devel image.",
@@ -152,18 +156,18 @@ def headers_missing(built: Built) -> FileOutcome:
             )
 
 
-def _dev_package(built: Built, has: Provided) -> str:
+def _dev_package(built: BuildTarget, has: CudaSources) -> str:
     """NVIDIA's package with the headers, where the libraries are from such packages too."""
     return f", or cuda-cudart-dev-{has.cuda.major}-{has.cuda.minor}" if built.base.plain and has.cuda else ""
 
 
-def _runtime_wheel(line: WheelLine, has: Provided) -> str:
+def _runtime_wheel(line: WheelLine, has: CudaSources) -> str:
     name = "nvidia-cuda-runtime" if line.cuda_major > 12 else f"nvidia-cuda-runtime-cu{line.cuda_major}"  # noqa: PLR2004 - the wheels of CUDA 13 lost the suffix
     return f"{name}=={has.cuda}.*" if has.cuda else name
 
 
 @rule("DKF904", _FAULT)
-def libraries_missing(built: Built) -> FileOutcome:
+def libraries_missing(built: BuildTarget) -> FileOutcome:
     """The image has no CUDA libraries for CuPy.
 
     What it means: a wheel of CuPy has none of CUDA's libraries in it. Without NVRTC, cuBLAS and the others nothing but
@@ -172,9 +176,9 @@ def libraries_missing(built: Built) -> FileOutcome:
     packages that bring the libraries.
     What to do: install cupy-cudaXXx[ctk]; or use a base image that has them.
     """
-    has = provided(built)
+    has = cuda_sources(built)
     for install in built.cupy if not built.base.musl else ():  # for musl there is no wheel at all: DKF914
-        line = line_of(install.name, built.matrix)
+        line = wheel_line(install.name, built.matrix)
         if line is None or has.libraries or has.wheels_of(line.cuda_major):
             continue
         if not (built.base.plain or built.base.flavour is Flavour.BASE):
@@ -184,7 +188,7 @@ def libraries_missing(built: Built) -> FileOutcome:
             continue
         what = f"no {', '.join(has.lacking)}" if has.lacking else "no CUDA libraries"
         more = "Install those packages too; or i" if has.lacking else "I"
-        yield spot(
+        yield symptom_at(
             install.place,
             f"{install.name} finds {what} in {built.base.text}",
             f"{more}nstall {_with_own_cuda(built, line)}, or use an nvidia/cuda devel image.",
@@ -194,7 +198,7 @@ def libraries_missing(built: Built) -> FileOutcome:
         )
 
 
-def _with_own_cuda(built: Built, line: WheelLine) -> str:
+def _with_own_cuda(built: BuildTarget, line: WheelLine) -> str:
     """A line that brings CUDA along: this one where it can."""
     brings = [row.name for row in built.matrix.wheel_lines if any("ctk" in each.extras for each in row.releases)]
     if line.name in brings:
@@ -207,10 +211,10 @@ def _unless_perhaps(install: Install) -> Severity:
     return Severity.WARNING if install.perhaps else Severity.ERROR
 
 
-def _without_extra(built: Built, install: Install) -> Spot:
+def _without_extra(built: BuildTarget, install: Install) -> LocatedSymptom:
     release = release_of(built, install)
     told = f"CuPy {release.cupy}" if release else install.text
-    return spot(
+    return symptom_at(
         install.place,
         f"{told} has no extra [ctk]: installers leave it out in silence, and no CUDA libraries come",
         f'Install "{install.name}[ctk]" in release 14 or newer, or use an nvidia/cuda devel image.',
@@ -220,7 +224,7 @@ def _without_extra(built: Built, install: Install) -> Spot:
 
 
 @rule("DKF905", _FAULT)
-def two_lines(built: Built) -> FileOutcome:
+def two_lines(built: BuildTarget) -> FileOutcome:
     """Two distributions of CuPy are installed in one environment.
 
     What it means: the lines of CuPy own the same files. They install without a complaint; which one is imported is
@@ -244,7 +248,7 @@ def two_lines(built: Built) -> FileOutcome:
             continue
         name, other = first
         sure = not (entry.perhaps or (other is not None and other.perhaps))
-        yield spot(
+        yield symptom_at(
             entry.place,
             f"{_label(entry)} is installed beside {name}" + ("" if sure else ", where its condition holds"),
             "Keep one of them; remove both and install one anew where they are there already.",
@@ -273,7 +277,7 @@ def _label(install: Install) -> str:
 
 
 @rule("DKF906", _FAULT)
-def from_source(built: Built) -> FileOutcome:
+def from_source(built: BuildTarget) -> FileOutcome:
     """CuPy is built from source.
 
     What it means: on the package index, the name cupy alone is a source distribution: it compiles for half an hour
@@ -284,12 +288,12 @@ def from_source(built: Built) -> FileOutcome:
     for install in built.cupy:
         if install.name != "cupy" and not install.from_source:
             continue
-        devel = provided(built).headers
-        has = provided(built)
+        devel = cuda_sources(built).headers
+        has = cuda_sources(built)
         major = has.cuda.major if has.cuda else None
         line = f"cupy-cuda{major}x" if major else "cupy-cuda12x or cupy-cuda13x"
         ending = "which takes long" if devel else "which fails without a CUDA toolkit"
-        yield spot(
+        yield symptom_at(
             install.place,
             f"{install.text.split(' #', maxsplit=1)[0].strip()} builds CuPy from source, {ending}",
             f"Install {line} instead.",

@@ -6,8 +6,8 @@ import re
 
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.registry import Symptom
-from gpuenv.image.check.image_report import Meeting
-from gpuenv.image.check.rule_context import HostGpu, Subject
+from gpuenv.image.check.image_report import RequirementStatus
+from gpuenv.image.check.rule_context import HostGpu, RuleContext
 from gpuenv.image.check.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_image import requirement_verdicts
 from gpuenv.model.causes import Cause
@@ -26,7 +26,7 @@ _COMPAT = re.compile(r"/cuda[^/]*/compat(?:/lib(?:\.real)?)?/?$")
 
 
 @rule("IMG904", Cause.FORWARD_COMPAT_UNSUPPORTED, follows=OTHER_IMAGE)
-def forward_compatibility(subject: Subject) -> ImageOutcome:
+def forward_compatibility(subject: RuleContext) -> ImageOutcome:
     """Forward-compatibility libraries would be used on a GPU that does not allow them.
 
     What it means: the package cuda-compat brings a newer libcuda for an older driver. It works on data-centre GPUs;
@@ -47,7 +47,7 @@ def forward_compatibility(subject: Subject) -> ImageOutcome:
     if paths:
         yield _on_path(paths[0], forbidding, subject)
     elif forbidding and subject.contents.compat and not checks and _older_branch(subject):
-        starts = all(entry.status is not Meeting.UNMET for entry in requirement_verdicts(subject))
+        starts = all(entry.status is not RequirementStatus.UNMET for entry in requirement_verdicts(subject))
         if starts:
             yield Symptom(
                 f"The container toolkit uses the image's forward-compatibility libraries, which "
@@ -60,7 +60,7 @@ def forward_compatibility(subject: Subject) -> ImageOutcome:
             )
 
 
-def _on_path(path: str, forbidding: list[HostGpu], subject: Subject) -> Symptom:
+def _on_path(path: str, forbidding: list[HostGpu], subject: RuleContext) -> Symptom:
     """Fatal on a GPU that forbids it, and on a driver that is newer than the libraries, if they are there.
 
     The latter: nvidia-container-toolkit, pull request 1679; espressomd/espresso, pull request 4090 (read 2026-11-21).
@@ -89,14 +89,14 @@ def _forbidding(gpus: list[HostGpu]) -> tuple[Evidence, ...]:
     return tuple(dict.fromkeys(told))
 
 
-def _branches(subject: Subject) -> int:
+def _branches(subject: RuleContext) -> int:
     """How the branch of the host's driver compares with that of the libraries: -1, 0, 1; 0 where one is not known."""
     cuda, driver = subject.contents.cuda, subject.driver
     branch = next((row.branch for row in subject.matrix.driver_branches if row.cuda == cuda), None)
     return 0 if branch is None or driver is None else (driver.branch > branch) - (driver.branch < branch)
 
 
-def _older_branch(subject: Subject) -> bool:
+def _older_branch(subject: RuleContext) -> bool:
     """Whether the host's driver is of an older branch than the libraries.
 
     That is when a toolkit up to 1.19 puts them first: libnvidia-container, src/cli/compat_mode.c,

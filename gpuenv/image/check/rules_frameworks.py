@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuenv.doctor.registry import NotKnown, Symptom
-from gpuenv.image.check.rule_context import Subject
+from gpuenv.image.check.rule_context import RuleContext
 from gpuenv.image.check.rules import ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_gpu import outside_cuda
 from gpuenv.image.check.rules_image import carried_forward
@@ -22,7 +22,7 @@ _MEASURED = "linux/amd64"  # the platform whose wheels the matrix's rows of fram
     Cause.GPU_REMOVED_FROM_TOOLKIT,
     Cause.DRIVER_TOO_OLD_FOR_CUDA,
 )
-def framework_outside(subject: Subject) -> ImageOutcome:
+def framework_outside(subject: RuleContext) -> ImageOutcome:
     """The CUDA that another framework brings has no code for this GPU, or is beyond its driver.
 
     What it means: the wheels of PyTorch and the like hold code that their CUDA made, for the GPUs that it knew. On a
@@ -42,7 +42,7 @@ def framework_outside(subject: Subject) -> ImageOutcome:
                 yield symptom._replace(severity=Severity.WARNING) if perhaps else symptom
 
 
-def _of(subject: Subject, name: str, cuda: CudaVersion) -> Iterator[Symptom]:
+def _of(subject: RuleContext, name: str, cuda: CudaVersion) -> Iterator[Symptom]:
     evidence = (of_image(name, f"CUDA {cuda}"), *(Evidence("gpus[]", gpu.label, "") for gpu in subject.gpus))
     if subject.level is not None and subject.level.major < cuda.major and not _is_carried(subject, cuda):
         yield Symptom(
@@ -65,7 +65,7 @@ def _of(subject: Subject, name: str, cuda: CudaVersion) -> Iterator[Symptom]:
     )
 
 
-def _is_carried(subject: Subject, cuda: CudaVersion) -> bool:
+def _is_carried(subject: RuleContext, cuda: CudaVersion) -> bool:
     """Whether the libraries in the image are the driver's newer part, and of that major."""
     own = subject.contents.cuda
     return own is not None and own.major >= cuda.major and carried_forward(subject)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.doctor.registry import NotKnown, Symptom
-from gpuenv.image.check.rule_context import HostGpu, Subject, read
+from gpuenv.image.check.rule_context import HostGpu, RuleContext, read
 from gpuenv.image.check.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_image import carried_forward
 from gpuenv.image.check.rules_line import of_line, other_major
@@ -46,7 +46,7 @@ _THOR = ComputeCapability(11, 0)
     Cause.PYTHON_UNSUPPORTED,
     follows=("IMG902", "IMG903", "IMG907", "GPU204", *OTHER_IMAGE),
 )
-def gpu_outside_cuda(subject: Subject) -> ImageOutcome:
+def gpu_outside_cuda(subject: RuleContext) -> ImageOutcome:
     """The CUDA or the CuPy in the image makes no code for this GPU.
 
     What it means: NVRTC and nvcc of a CUDA version know a set of GPUs, and CuPy asks for no more than it knows itself.
@@ -71,7 +71,7 @@ def _perhaps(told: Symptom | NotKnown) -> Symptom | NotKnown:
     return told._replace(severity=Severity.WARNING) if isinstance(told, Symptom) else told
 
 
-def _wheel(subject: Subject) -> WheelCandidate | None:
+def _wheel(subject: RuleContext) -> WheelCandidate | None:
     contents = subject.contents
     rows = (
         (line, row)
@@ -83,7 +83,7 @@ def _wheel(subject: Subject) -> WheelCandidate | None:
     return next((WheelCandidate(line, row, None) for line, row in rows), None)
 
 
-def _of_wheel(subject: Subject, wheel: WheelCandidate, cuda: CudaVersion | None) -> ImageOutcome:
+def _of_wheel(subject: RuleContext, wheel: WheelCandidate, cuda: CudaVersion | None) -> ImageOutcome:
     """CuPy's own limits; without the CUDA of the image, those of any minor that its line can have."""
     name = f"{wheel.line.name} {wheel.release.cupy}"
     if cuda is not None and cuda.major != wheel.line.cuda_major:
@@ -100,7 +100,7 @@ def _of_wheel(subject: Subject, wheel: WheelCandidate, cuda: CudaVersion | None)
     yield from _rejected(subject, wheel, inside, name)
 
 
-def _rejected(subject: Subject, wheel: WheelCandidate, inside: Needs, name: str) -> ImageOutcome:
+def _rejected(subject: RuleContext, wheel: WheelCandidate, inside: Needs, name: str) -> ImageOutcome:
     own = subject.contents.cuda
     forward = own is not None and own.major >= wheel.line.cuda_major and carried_forward(subject)
     for constraint, cause in _CONSTRAINTS:
@@ -119,7 +119,7 @@ def _rejected(subject: Subject, wheel: WheelCandidate, inside: Needs, name: str)
             yield NotKnown(f"whether {name} runs: {verdict.fact} is not known")
 
 
-def _of_line(subject: Subject, wheel: WheelCandidate) -> Cause:
+def _of_line(subject: RuleContext, wheel: WheelCandidate) -> Cause:
     """Whether a GPU is too old or too new for every CUDA of the line, or only this CuPy does not know it."""
     supported = {known for row in minors_of(wheel, subject.matrix) for known in row.capabilities}
     return outside(supported, [gpu.compute_capability for gpu in subject.gpus if gpu.compute_capability])
@@ -129,7 +129,7 @@ def _major_of(gpu: HostGpu) -> int:
     return gpu.compute_capability.major if gpu.compute_capability else 0
 
 
-def _of_cuda(subject: Subject, cuda: CudaVersion) -> ImageOutcome:
+def _of_cuda(subject: RuleContext, cuda: CudaVersion) -> ImageOutcome:
     """Without CuPy's own limits: code runs on later GPUs of its own major, and on no other."""
     own = next((row for row in subject.matrix.cuda_minors if row.cuda == cuda), None)
     if own is None:
@@ -152,7 +152,7 @@ def _of_cuda(subject: Subject, cuda: CudaVersion) -> ImageOutcome:
     yield _outside_symptom(subject, f"CUDA {cuda}", cause, subject.matrix.cite(own.source))._replace(severity=severity)
 
 
-def outside_cuda(subject: Subject, minor: CudaMinor) -> Cause | None:
+def outside_cuda(subject: RuleContext, minor: CudaMinor) -> Cause | None:
     """Why a GPU of the machine is outside of what a CUDA makes code for; none where each is known."""
     gpus = [gpu.compute_capability for gpu in subject.gpus if gpu.compute_capability]
     if any(gpu < min(minor.capabilities) for gpu in gpus):
@@ -161,7 +161,7 @@ def outside_cuda(subject: Subject, minor: CudaMinor) -> Cause | None:
     return Cause.GPU_TOO_NEW_FOR_TOOLKIT if set(gpus) - runs else None
 
 
-def _outside_symptom(subject: Subject, what: str, cause: Cause, source: str) -> Symptom:
+def _outside_symptom(subject: RuleContext, what: str, cause: Cause, source: str) -> Symptom:
     gpus = tuple(dict.fromkeys(Evidence("gpus[]", gpu.label, "") for gpu in subject.gpus))
     words = {
         Cause.GPU_REMOVED_FROM_TOOLKIT: "no longer supports",
@@ -178,7 +178,7 @@ def _outside_symptom(subject: Subject, what: str, cause: Cause, source: str) -> 
 
 
 @rule("IMG906", Cause.JETSON_TEGRA, Cause.ROCM_MISMATCH)
-def other_kind_of_gpu(subject: Subject) -> ImageOutcome:
+def other_kind_of_gpu(subject: RuleContext) -> ImageOutcome:
     """The image is for another kind of GPU: a server's, a Jetson's or AMD's.
 
     What it means: a Jetson runs images made for its JetPack, and no others; an image of ROCm runs on AMD GPUs alone.
@@ -198,7 +198,7 @@ def other_kind_of_gpu(subject: Subject) -> ImageOutcome:
         yield _kind("The image is made for a Jetson", Cause.JETSON_TEGRA, contents.tegra, subject)
 
 
-def _kind(title: str, cause: Cause, variable: str, subject: Subject) -> Symptom:
+def _kind(title: str, cause: Cause, variable: str, subject: RuleContext) -> Symptom:
     gpus = tuple(dict.fromkeys(Evidence("gpus[]", gpu.label, "") for gpu in subject.gpus))
     return Symptom(
         title,

@@ -6,14 +6,14 @@ from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.fixes.containers import cannot_share_gpus
 from gpuenv.doctor.fixes.distributions import container_toolkit_fixes
 from gpuenv.doctor.registry import Symptom
-from gpuenv.image.check.rule_context import Subject
+from gpuenv.image.check.rule_context import RuleContext
 from gpuenv.image.check.rules import ImageOutcome, rule
 from gpuenv.model.causes import Cause
 from gpuenv.model.gpus import is_contained
 
 
 @rule("IMG920", Cause.CONTAINER_TOOLKIT_BROKEN)
-def no_container_toolkit(subject: Subject) -> ImageOutcome:
+def no_container_toolkit(subject: RuleContext) -> ImageOutcome:
     """Docker on the machine cannot hand GPUs to containers.
 
     What it means: docker run --gpus ends with "could not select device driver", whatever the image. The NVIDIA

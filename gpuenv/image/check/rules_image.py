@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.registry import NotKnown, Symptom
-from gpuenv.image.check.image_facts import Platform, parse_platform
-from gpuenv.image.check.image_report import Meeting, RequirementVerdict
+from gpuenv.image.check.image_facts import ImagePlatform, parse_platform
+from gpuenv.image.check.image_report import RequirementStatus, RequirementVerdict
 from gpuenv.image.check.require_text import changes, drives, needed, oldest_driver, runs_by_minor, wants
-from gpuenv.image.check.rule_context import Subject
+from gpuenv.image.check.rule_context import RuleContext
 from gpuenv.image.check.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
 from gpuenv.image.nvidia_require import Machine, RequireError, Requirement, certain, parse, requirements, unmet
 from gpuenv.matrix.needs import Needs
@@ -28,13 +28,13 @@ _TOOLKIT = (
 )
 
 
-def wanted_platform(needs: Needs) -> Platform:
+def wanted_platform(needs: Needs) -> ImagePlatform:
     """The platform of images that a machine runs; containers with GPUs are those of Linux."""
     return parse_platform(needs.container_platform.replace("-", "/"))
 
 
 @rule("IMG901", Cause.IMAGE_REQUIRES_OTHER_DRIVER)
-def other_platform(subject: Subject) -> ImageOutcome:
+def other_platform(subject: RuleContext) -> ImageOutcome:
     """The image is built for another processor or operating system.
 
     What it means: an image of linux/amd64 does not start on an ARM machine, and an emulation gives it no GPU.
@@ -56,7 +56,7 @@ def other_platform(subject: Subject) -> ImageOutcome:
 
 
 @rule("IMG907", Cause.GPU_TOO_NEW_FOR_DRIVER, Cause.GPU_REMOVED_FROM_DRIVER, follows=("GPU204",))
-def gpu_outside_driver(subject: Subject) -> ImageOutcome:
+def gpu_outside_driver(subject: RuleContext) -> ImageOutcome:
     """The driver's branch does not drive this GPU.
 
     What it means: no image helps where the driver itself does not know the GPU, or knows it no more.
@@ -78,34 +78,34 @@ def gpu_outside_driver(subject: Subject) -> ImageOutcome:
         return
 
 
-def requirement_verdicts(subject: Subject) -> tuple[RequirementVerdict, ...]:
+def requirement_verdicts(subject: RuleContext) -> tuple[RequirementVerdict, ...]:
     """Every requirement of the image against every GPU, as libnvidia-container goes through them."""
     return tuple(_verdicts(subject))
 
 
-def _verdicts(subject: Subject) -> Iterator[RequirementVerdict]:
+def _verdicts(subject: RuleContext) -> Iterator[RequirementVerdict]:
     host = Machine(_text(subject.level), _text(subject.driver))
     machines: list[tuple[str | None, tuple[Machine, ...]]] = [(gpu.label, gpu.machines) for gpu in subject.gpus]
     for variable, text in requirements(subject.image.environment).items():
         try:
             requirement = parse(text)
         except RequireError as error:
-            yield RequirementVerdict(variable, None, Meeting.INVALID, (str(error),))
+            yield RequirementVerdict(variable, None, RequirementStatus.INVALID, (str(error),))
             continue
         for label, possible in machines or [(None, (host,))]:
-            yield _held(variable, label, requirement, possible)
+            yield _verdict(variable, label, requirement, possible)
 
 
-def _held(
+def _verdict(
     variable: str, label: str | None, requirement: Requirement, possible: tuple[Machine, ...]
 ) -> RequirementVerdict:
     """Met or unmet where it is so whatever is not known of the machine."""
     failed = [unmet(requirement, machine) for machine in possible]
     if all(failed):
         told = tuple(", ".join(map(str, conditions)) for conditions in failed[0])
-        return RequirementVerdict(variable, label, Meeting.UNMET, told)
+        return RequirementVerdict(variable, label, RequirementStatus.UNMET, told)
     met = all(certain(requirement, machine) for machine in possible)
-    return RequirementVerdict(variable, label, Meeting.MET if met else Meeting.UNKNOWN)
+    return RequirementVerdict(variable, label, RequirementStatus.MET if met else RequirementStatus.UNKNOWN)
 
 
 def _text(value: object) -> str | None:
@@ -113,7 +113,7 @@ def _text(value: object) -> str | None:
 
 
 @rule("IMG902", Cause.IMAGE_REQUIRES_OTHER_DRIVER, follows=OTHER_IMAGE)
-def requirement_unmet(subject: Subject) -> ImageOutcome:
+def requirement_unmet(subject: RuleContext) -> ImageOutcome:
     """The image demands another driver, CUDA level or GPU than this machine has.
 
     What it means: images state in NVIDIA_REQUIRE_* what they need: blanks stand between alternatives, commas between
@@ -129,15 +129,15 @@ def requirement_unmet(subject: Subject) -> ImageOutcome:
         by_variable.setdefault(verdict.variable, []).append(verdict)
     for variable, verdicts in by_variable.items():
         statuses = {entry.status for entry in verdicts}
-        if Meeting.INVALID in statuses:
+        if RequirementStatus.INVALID in statuses:
             yield _invalid(variable, verdicts[0])
-        elif Meeting.UNMET in statuses:
+        elif RequirementStatus.UNMET in statuses:
             yield _unmet(subject, variable, verdicts)
-        elif Meeting.UNKNOWN in statuses:
+        elif RequirementStatus.UNKNOWN in statuses:
             yield NotKnown(f"whether {variable} is met: {_lacking(subject)} is not known")
 
 
-def _lacking(subject: Subject) -> str:
+def _lacking(subject: RuleContext) -> str:
     lacks = [name for name, value in (("the driver", subject.driver), ("its CUDA level", subject.level)) if not value]
     return " and ".join(lacks) or "the GPU's brand or compute capability"
 
@@ -150,10 +150,10 @@ def _invalid(variable: str, verdict: RequirementVerdict) -> Symptom:
     )
 
 
-def _unmet(subject: Subject, variable: str, verdicts: list[RequirementVerdict]) -> Symptom:
+def _unmet(subject: RuleContext, variable: str, verdicts: list[RequirementVerdict]) -> Symptom:
     environment = requirements(subject.image.environment)
     requirement = parse(environment[variable])
-    refused = [entry.gpu for entry in verdicts if entry.status is Meeting.UNMET]
+    refused = [entry.gpu for entry in verdicts if entry.status is RequirementStatus.UNMET]
     gpus = [gpu for gpu in subject.gpus if gpu.label in refused]
     evidence = (
         of_image(variable, needed(requirement)),
@@ -169,13 +169,13 @@ def _unmet(subject: Subject, variable: str, verdicts: list[RequirementVerdict]) 
     )
 
 
-def _has(subject: Subject) -> str:
+def _has(subject: RuleContext) -> str:
     level = f" (CUDA {subject.level})" if subject.level else ""
     return f"driver {subject.driver or 'unknown'}{level}"
 
 
 @rule("IMG903", Cause.DRIVER_TOO_OLD_FOR_CUDA, follows=("IMG902", *OTHER_IMAGE))
-def driver_below_cuda(subject: Subject) -> ImageOutcome:
+def driver_below_cuda(subject: RuleContext) -> ImageOutcome:
     """The driver is older than the image's CUDA can run on.
 
     What it means: within a CUDA major, programs run on older drivers too (minor-version compatibility); below the
@@ -215,7 +215,7 @@ def driver_below_cuda(subject: Subject) -> ImageOutcome:
     )
 
 
-def _ways(subject: Subject, oldest: DriverVersion | None, cuda: CudaVersion, level: CudaVersion) -> Iterator[str]:
+def _ways(subject: RuleContext, oldest: DriverVersion | None, cuda: CudaVersion, level: CudaVersion) -> Iterator[str]:
     """An older image, and before that a newer driver, where there is one for the GPUs."""
     image = f"se an image of CUDA {level.major} (this driver's level is {level})."
     if oldest is not None and not drives(oldest.branch, subject):
@@ -225,9 +225,9 @@ def _ways(subject: Subject, oldest: DriverVersion | None, cuda: CudaVersion, lev
         yield f"Or u{image}"
 
 
-def carried_forward(subject: Subject) -> bool:
+def carried_forward(subject: RuleContext) -> bool:
     """Whether forward compatibility carries it: the libraries are there, and every GPU allows them."""
-    met = all(entry.status is Meeting.MET for entry in requirement_verdicts(subject))
+    met = all(entry.status is RequirementStatus.MET for entry in requirement_verdicts(subject))
     allowed = bool(subject.gpus) and all(set(gpu.brands) <= set(_FORWARD) for gpu in subject.gpus)
     declared = "NVIDIA_REQUIRE_CUDA" in requirements(subject.image.environment)
     return subject.contents.compat is True and met and declared and allowed

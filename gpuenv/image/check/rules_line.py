@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.registry import Symptom
 from gpuenv.image.check.require_text import oldest_driver, runs_by_minor
-from gpuenv.image.check.rule_context import Subject
+from gpuenv.image.check.rule_context import RuleContext
 from gpuenv.image.check.rules import ImageOutcome, of_image
 from gpuenv.image.check.rules_image import carried_forward
 from gpuenv.model.causes import Cause
@@ -13,7 +13,7 @@ from gpuenv.model.finding import Evidence, Fix
 from gpuenv.model.versions import CudaVersion
 
 
-def of_line(subject: Subject, cuda: CudaVersion | None) -> ImageOutcome:
+def of_line(subject: RuleContext, cuda: CudaVersion | None) -> ImageOutcome:
     """A CUDA major that the image has not, that its driver does not run, or that compiles for a GPU no more.
 
     Args:
@@ -35,7 +35,7 @@ def of_line(subject: Subject, cuda: CudaVersion | None) -> ImageOutcome:
     yield from _removed(subject, row.name, row.cuda_major)
 
 
-def other_major(subject: Subject, name: str, cuda: CudaVersion, major: int) -> Symptom:
+def other_major(subject: RuleContext, name: str, cuda: CudaVersion, major: int) -> Symptom:
     """A wheel for another CUDA than the image has."""
     return Symptom(
         f"{name} is for CUDA {major}, and the image has CUDA {cuda}",
@@ -45,7 +45,7 @@ def other_major(subject: Subject, name: str, cuda: CudaVersion, major: int) -> S
     )
 
 
-def _driver(subject: Subject, name: str, least: CudaVersion) -> Symptom:
+def _driver(subject: RuleContext, name: str, least: CudaVersion) -> Symptom:
     oldest = oldest_driver(least, subject)
     needed = f"driver >= {oldest}" if oldest else f"a driver of CUDA {least.major}"
     found = f"driver {subject.driver}" if subject.driver else f"a driver of CUDA {subject.level}"
@@ -57,7 +57,7 @@ def _driver(subject: Subject, name: str, least: CudaVersion) -> Symptom:
     )
 
 
-def _removed(subject: Subject, name: str, major: int) -> ImageOutcome:
+def _removed(subject: RuleContext, name: str, major: int) -> ImageOutcome:
     """A GPU that is older than any that a CUDA of this major compiles for."""
     rows = [row for row in subject.matrix.cuda_minors if row.cuda.major == major and row.capabilities]
     if not rows:

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from packaging.version import Version
 
 from gpuenv.doctor.registry import Symptom
-from gpuenv.image.check.build_target import Built
+from gpuenv.image.check.build_target import BuildTarget
 from gpuenv.image.check.cupy_lines import is_no_line, release_of
 from gpuenv.image.check.install_requests import Install, Manager
-from gpuenv.image.check.rules import FileOutcome, Spot, rule
-from gpuenv.image.check.rules_docker import OF_CONDA, from_place, spot
+from gpuenv.image.check.rules import FileOutcome, LocatedSymptom, rule
+from gpuenv.image.check.rules_docker import OF_CONDA, from_place, symptom_at
 from gpuenv.image.check.variables import is_known
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -21,7 +21,7 @@ _FAULT = Cause.DOCKERFILE_FAULT
 
 
 @rule("DKF907", _FAULT)
-def not_pinned(built: Built) -> FileOutcome:
+def not_pinned(built: BuildTarget) -> FileOutcome:
     """A version is not pinned: another day, another image.
 
     What it means: without a version the newest CuPy that fits Python and NumPy is installed, which need not be the
@@ -34,7 +34,7 @@ def not_pinned(built: Built) -> FileOutcome:
         if not install.pinned and not install.from_source and named:
             newest = release_of(built, install)
             pin = f"{install.name}{_extras(install)}=={newest.cupy}" if newest else f"{install.name}==VERSION"
-            yield spot(
+            yield symptom_at(
                 install.place,
                 f"{install.text.split(' #', maxsplit=1)[0].strip()} is not pinned",
                 f"Pin it: {pin}",
@@ -42,7 +42,7 @@ def not_pinned(built: Built) -> FileOutcome:
             )
     for install in built.installs:
         if _of_conda(install) and not install.pinned:
-            yield spot(
+            yield symptom_at(
                 install.place,
                 f"conda's {install.text} is not pinned",
                 f"Pin it: {install.name}={_newest(built)}",
@@ -55,7 +55,7 @@ def _of_conda(install: Install) -> bool:
     return install.manager is Manager.CONDA and install.name in OF_CONDA
 
 
-def _newest(built: Built) -> str:
+def _newest(built: BuildTarget) -> str:
     """The newest release of CuPy that the matrix has."""
     releases = (row.cupy for line in built.matrix.wheel_lines for row in line.releases if row.yanked is None)
     return max(releases, key=Version)
@@ -65,18 +65,18 @@ def _extras(install: Install) -> str:
     return f"[{','.join(sorted(install.extras))}]" if install.extras else ""
 
 
-def _base_not_pinned(built: Built) -> Iterator[Spot]:
+def _base_not_pinned(built: BuildTarget) -> Iterator[LocatedSymptom]:
     name = built.base.name
     if name is None or name.digest is not None or name.tag not in (None, "latest") or name.familiar == "scratch":
         return
     if built.base.nvidia:
-        yield spot(
+        yield symptom_at(
             from_place(built),
             f"{built.base.text}: nvidia/cuda has no tag latest, so the build fails",
             "Name a tag, such as nvidia/cuda:13.0.2-base-ubuntu24.04.",
         )
     elif built.cupy or built.base.has_cuda or any(_of_conda(install) for install in built.installs):
-        yield spot(
+        yield symptom_at(
             from_place(built),
             f"The base image {built.base.text} is not pinned",
             "Name a tag, better with its digest.",
@@ -85,7 +85,7 @@ def _base_not_pinned(built: Built) -> Iterator[Spot]:
 
 
 @rule("DKF918", _FAULT)
-def base_without_name(built: Built) -> FileOutcome:
+def base_without_name(built: BuildTarget) -> FileOutcome:
     """FROM names no image.
 
     What it means: the text is not of the form that Docker asks of a name, so that no build begins: "invalid reference
@@ -96,7 +96,7 @@ def base_without_name(built: Built) -> FileOutcome:
     """
     base = built.base
     if base.text and base.name is None and is_known(base.text) and "@" not in base.text:
-        yield spot(
+        yield symptom_at(
             from_place(built),
             f"{base.text[:80]} is no name of an image, so the build fails",
             "Write it as name:tag, the name in lower case.",
@@ -105,7 +105,7 @@ def base_without_name(built: Built) -> FileOutcome:
 
 
 @rule("DKF920", _FAULT)
-def no_such_line(built: Built) -> FileOutcome:
+def no_such_line(built: BuildTarget) -> FileOutcome:
     """A distribution is named as CuPy's lines are, and is none of them.
 
     What it means: from CUDA 11.2 on there is one line for each major (cupy-cuda11x, cupy-cuda12x, cupy-cuda13x); a name
@@ -118,7 +118,7 @@ def no_such_line(built: Built) -> FileOutcome:
         if is_no_line(install.name, built.matrix):
             digits = re.match(r"cupy-cuda-?(1\d)", install.name)
             major = int(digits[1]) if digits is not None and int(digits[1]) <= newest else newest
-            yield spot(
+            yield symptom_at(
                 install.place,
                 f"{install.name} is no distribution of CuPy's",
                 f"Install cupy-cuda{major}x, or the line of the CUDA that is meant.",
@@ -132,7 +132,7 @@ _LOCK = re.compile(r"\.lock$|(?:^|/)pylock\.")  # what an install may do without
 
 
 @rule("DKF917", _FAULT)
-def passed_over(built: Built) -> FileOutcome:
+def passed_over(built: BuildTarget) -> FileOutcome:
     """A file that the Dockerfile installs from was not looked at.
 
     What it means: what it installs is not known here, so nothing is said of it, neither good nor bad.
@@ -148,7 +148,7 @@ def passed_over(built: Built) -> FileOutcome:
             (Fix(f"Let it in, with a line !{name} at the end of {said}."),),
             Severity.NOTE if _LOCK.search(name) else Severity.WARNING,
         )
-        yield Spot(symptom, built.file, 1)
+        yield LocatedSymptom(symptom, built.file, 1)
     alone = "Check it by itself."
     places = [(name, why, 1, alone) for name, why in built.passed_over.items()]
     where = f"Name that folder with --context; or c{alone[1:]}"
@@ -164,4 +164,4 @@ def passed_over(built: Built) -> FileOutcome:
             (Fix(cure),),
             Severity.NOTE,
         )
-        yield Spot(symptom, built.file, line)
+        yield LocatedSymptom(symptom, built.file, line)

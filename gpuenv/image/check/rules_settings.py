@@ -7,13 +7,13 @@ import re
 from packaging.version import Version
 
 from gpuenv.image.check.base_images import is_whole_tag
-from gpuenv.image.check.build_target import Built
-from gpuenv.image.check.cuda_sources import provided
-from gpuenv.image.check.cupy_lines import line_of, release_of
+from gpuenv.image.check.build_target import BuildTarget
+from gpuenv.image.check.cuda_sources import cuda_sources
+from gpuenv.image.check.cupy_lines import release_of, wheel_line
 from gpuenv.image.check.install_commands import PYTHON
-from gpuenv.image.check.install_requests import Install, Place
+from gpuenv.image.check.install_requests import Install, SourceLocation
 from gpuenv.image.check.rules import FileOutcome, rule
-from gpuenv.image.check.rules_docker import from_place, spot
+from gpuenv.image.check.rules_docker import from_place, symptom_at
 from gpuenv.image.check.rules_variables import STUBS, capabilities_fault, hides_all
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
@@ -32,7 +32,7 @@ _PROGRAMS = ("nvidia-smi", "nvidia-debugdump", "dcgmi", "deviceQuery", "bandwidt
 
 
 @rule("DKF911", _FAULT)
-def compat_on_path(built: Built) -> FileOutcome:
+def compat_on_path(built: BuildTarget) -> FileOutcome:
     """A folder of compatibility or stub libraries is put where the loader looks first.
 
     What it means: forward-compatibility libraries first on LD_LIBRARY_PATH are used with every driver, also where they
@@ -43,17 +43,17 @@ def compat_on_path(built: Built) -> FileOutcome:
     """
     setting = built.environment.get("LD_LIBRARY_PATH")
     if setting is not None:
-        place = Place(built.file, setting.line, setting.end_line)
+        place = SourceLocation(built.file, setting.line, setting.end_line)
         for part in setting.value.split(":"):
             if COMPAT.search(part):
-                yield spot(
+                yield symptom_at(
                     place,
                     f"LD_LIBRARY_PATH puts forward-compatibility libraries first: {part}",
                     "Leave it out: the container toolkit uses them where they are needed.",
                     Evidence("LD_LIBRARY_PATH", setting.value[:160], built.file),
                 )
             elif STUBS.search(part):
-                yield spot(
+                yield symptom_at(
                     place,
                     f"LD_LIBRARY_PATH names the stub of libcuda: {part}",
                     "Use LIBRARY_PATH, which the linker reads and the loader does not.",
@@ -64,8 +64,8 @@ def compat_on_path(built: Built) -> FileOutcome:
         if ran.stage in built.stages and ran.command.program in ("echo", "printf") and any(map(_LD_CONF.search, texts)):
             raw = ran.step.instruction.body.text
             if "ld.so.conf" in raw:
-                place = Place(built.file, ran.command.words[0].line, ran.step.instruction.end_line)
-                yield spot(
+                place = SourceLocation(built.file, ran.command.words[0].line, ran.step.instruction.end_line)
+                yield symptom_at(
                     place,
                     "The loader is told to look into the compatibility folder first",
                     "Leave it out: the container toolkit uses it where it is needed.",
@@ -73,7 +73,7 @@ def compat_on_path(built: Built) -> FileOutcome:
 
 
 @rule("DKF912", _FAULT)
-def gpu_at_build_time(built: Built) -> FileOutcome:
+def gpu_at_build_time(built: BuildTarget) -> FileOutcome:
     """A step of the build uses a GPU.
 
     What it means: a build gives its steps neither a GPU nor a driver, whatever the machine has, unless the step asks
@@ -92,8 +92,8 @@ def gpu_at_build_time(built: Built) -> FileOutcome:
             scripts = [heredoc.body.text for heredoc in ran.step.instruction.heredocs]
             what = next((match[0] for text in scripts if (match := _GPU_CODE.search(text))), None)
         if what is not None:
-            place = Place(built.file, ran.command.words[0].line, ran.step.instruction.end_line)
-            yield spot(
+            place = SourceLocation(built.file, ran.command.words[0].line, ran.step.instruction.end_line)
+            yield symptom_at(
                 place,
                 f"{what} needs a GPU, and a build has none",
                 "Do it when the container starts, or in a test with docker run --gpus all.",
@@ -113,7 +113,7 @@ def _gpu_use(program: str, arguments: tuple[str, ...]) -> str | None:
 
 
 @rule("DKF913", _FAULT)
-def variables_hide(built: Built) -> FileOutcome:
+def variables_hide(built: BuildTarget) -> FileOutcome:
     """A variable hides the GPUs, or leaves out the driver's libraries.
 
     What it means: CUDA_VISIBLE_DEVICES in an image hides every GPU however it is started. NVIDIA_VISIBLE_DEVICES=void
@@ -122,12 +122,14 @@ def variables_hide(built: Built) -> FileOutcome:
     What to do: leave the first two out, and set the last to compute,utility.
     """
     for name, setting in built.environment.items():
-        place = Place(built.file, setting.line, setting.end_line)
+        place = SourceLocation(built.file, setting.line, setting.end_line)
         evidence = Evidence(name, setting.value or "(empty)", built.file)
         if name == "CUDA_VISIBLE_DEVICES" and hides_all(setting.value):
-            yield spot(place, f"{name}={setting.value} hides every GPU", f"Leave {name} out of the image.", evidence)
+            yield symptom_at(
+                place, f"{name}={setting.value} hides every GPU", f"Leave {name} out of the image.", evidence
+            )
         elif name == "NVIDIA_VISIBLE_DEVICES" and setting.value.strip() in ("", "void", "none"):
-            yield spot(
+            yield symptom_at(
                 place,
                 f"{name}={setting.value} asks for no GPU, unless the container is started with --gpus",
                 "Set it to all, or leave it out.",
@@ -137,11 +139,11 @@ def variables_hide(built: Built) -> FileOutcome:
         elif name == "NVIDIA_DRIVER_CAPABILITIES" and "$" not in setting.value:
             fault = capabilities_fault(setting.value)
             if fault is not None:
-                yield spot(place, f"{name} {fault[0]}", "Set it to compute,utility.", evidence, severity=fault[1])
+                yield symptom_at(place, f"{name} {fault[0]}", "Set it to compute,utility.", evidence, severity=fault[1])
 
 
 @rule("DKF914", _FAULT)
-def no_wheel_for_base(built: Built) -> FileOutcome:
+def no_wheel_for_base(built: BuildTarget) -> FileOutcome:
     """CuPy has no wheel for the C library or the Python of the base image.
 
     What it means: pip then takes the source distribution, or an older release in silence, or finds nothing.
@@ -153,7 +155,7 @@ def no_wheel_for_base(built: Built) -> FileOutcome:
         if install.from_source or install.name == "cupy":
             continue
         if built.base.musl:
-            yield spot(
+            yield symptom_at(
                 install.place,
                 f"{install.name} has no wheel for musl, which {built.base.text} is made of",
                 "Use a base image with glibc, such as python:3.12-slim.",
@@ -163,15 +165,15 @@ def no_wheel_for_base(built: Built) -> FileOutcome:
         yield from _no_release(built, install)
 
 
-def _no_release(built: Built, install: Install) -> FileOutcome:
-    line = line_of(install.name, built.matrix)
+def _no_release(built: BuildTarget, install: Install) -> FileOutcome:
+    line = wheel_line(install.name, built.matrix)
     if install.exact is None or line is None or release_of(built, install) is not None:
         return
     known = sorted({Version(row.cupy) for each in built.matrix.wheel_lines for row in each.releases})
     asked = Version(install.exact)
     if line.releases and known[0] <= asked <= known[-1] and not asked.is_prerelease:
         newest = max((row.cupy for row in line.releases), key=Version)
-        yield spot(
+        yield symptom_at(
             install.place,
             f"{install.name} has no release {install.exact}",
             f"Pin one that there is: {install.name}=={newest} is its newest.",
@@ -179,11 +181,11 @@ def _no_release(built: Built, install: Install) -> FileOutcome:
         )
 
 
-def _python(built: Built, install: Install) -> FileOutcome:
+def _python(built: BuildTarget, install: Install) -> FileOutcome:
     release, python = release_of(built, install), built.python
     if release is None or python is None or python.tag in release.pythons or install.exact is None:
         return
-    yield spot(
+    yield symptom_at(
         install.place,
         f"{install.name} {release.cupy} has no wheel for Python {python}, which {built.base.text} has",
         f"Use a Python of {', '.join(map(_dotted, release.pythons))}, or another release.",
@@ -197,7 +199,7 @@ def _dotted(tag: str) -> str:
 
 
 @rule("DKF915", _FAULT)
-def no_such_base(built: Built) -> FileOutcome:
+def no_such_base(built: BuildTarget) -> FileOutcome:
     """The base image's tag is none that nvidia/cuda has.
 
     What it means: tags of nvidia/cuda are X.Y.Z-FLAVOUR-DISTRIBUTION; one without flavour or distribution, or of a CUDA
@@ -211,9 +213,9 @@ def no_such_base(built: Built) -> FileOutcome:
     known = {row.cuda for row in built.matrix.cuda_minors}
     tag = base.name.tag or ""
     if base.cuda is not None and known and min(known) <= base.cuda <= max(known) and base.cuda not in known:
-        yield spot(from_place(built), f"There is no CUDA {base.cuda}", "Name a CUDA that was released.")
+        yield symptom_at(from_place(built), f"There is no CUDA {base.cuda}", "Name a CUDA that was released.")
     elif not is_whole_tag(tag):
-        yield spot(
+        yield symptom_at(
             from_place(built),
             f"nvidia/cuda has no tag {tag}: expected X.Y.Z-FLAVOUR-DISTRIBUTION",
             "Name a whole tag, such as 12.9.1-devel-ubuntu24.04.",
@@ -222,7 +224,7 @@ def no_such_base(built: Built) -> FileOutcome:
 
 
 @rule("DKF916", _FAULT)
-def cuda_path_elsewhere(built: Built) -> FileOutcome:
+def cuda_path_elsewhere(built: BuildTarget) -> FileOutcome:
     """CUDA_PATH or CUDA_HOME names another CUDA than the image has.
 
     What it means: CuPy looks for headers and libraries where CUDA_PATH points; a folder that is not there, or of
@@ -230,15 +232,15 @@ def cuda_path_elsewhere(built: Built) -> FileOutcome:
     How it is seen: a version in the variable's folder against the CUDA of the base image and its packages.
     What to do: leave the variable out, or let it name /usr/local/cuda.
     """
-    has = provided(built)
+    has = cuda_sources(built)
     for name in ("CUDA_PATH", "CUDA_HOME"):
         setting = built.environment.get(name)
         match = re.search(r"/cuda-(\d{1,3})\.(\d{1,3})/?$", setting.value) if setting is not None else None
         if setting is None or match is None or has.cuda is None:
             continue
         if CudaVersion(int(match[1]), int(match[2])) != has.cuda:
-            yield spot(
-                Place(built.file, setting.line, setting.end_line),
+            yield symptom_at(
+                SourceLocation(built.file, setting.line, setting.end_line),
                 f"{name} names {setting.value}, and the image has CUDA {has.cuda}",
                 f"Leave {name} out, or set it to /usr/local/cuda.",
                 Evidence("CUDA", str(has.cuda), has.cuda_source),

@@ -7,7 +7,7 @@ import re
 from gpuenv.doctor.registry import Symptom
 from gpuenv.image import labels
 from gpuenv.image.check.driver_packages import driver_in
-from gpuenv.image.check.rule_context import Subject, read
+from gpuenv.image.check.rule_context import RuleContext, read
 from gpuenv.image.check.rules import ImageOutcome, of_image, rule
 from gpuenv.image.nvidia_require import Machine, RequireError, holds, parse, requirements
 from gpuenv.model.causes import Cause
@@ -25,7 +25,7 @@ STUBS = re.compile(r"/stubs/?$")  # a folder of them on a search path
 
 
 @rule("IMG911", Cause.CONTAINER_DRIVER_CAPABILITIES)
-def driver_capabilities(subject: Subject) -> ImageOutcome:
+def driver_capabilities(subject: RuleContext) -> ImageOutcome:
     """The image asks for the driver without the compute or the utility capability.
 
     What it means: NVIDIA_DRIVER_CAPABILITIES says which of the driver's libraries the container toolkit mounts. Without
@@ -48,7 +48,7 @@ def driver_capabilities(subject: Subject) -> ImageOutcome:
         )
 
 
-def _with(setting: str, subject: Subject) -> tuple[str, ...]:
+def _with(setting: str, subject: RuleContext) -> tuple[str, ...]:
     """The command that starts the image with a variable set anew; a file or a Dockerfile has no name to start."""
     named = subject.image.source in ("engine", "registry")
     return "docker", "run", "--gpus", "all", "-e", setting, subject.image.reference if named else "IMAGE"
@@ -70,7 +70,7 @@ def capabilities_fault(value: str) -> tuple[str, Severity] | None:
 
 
 @rule("IMG912", Cause.VISIBLE_DEVICES_HIDE_GPU)
-def gpus_hidden(subject: Subject) -> ImageOutcome:
+def gpus_hidden(subject: RuleContext) -> ImageOutcome:
     """A variable of the image hides the GPUs.
 
     What it means: CUDA_VISIBLE_DEVICES in the image hides every GPU from CUDA, however the container is started.
@@ -109,7 +109,7 @@ def gpus_hidden(subject: Subject) -> ImageOutcome:
         )
 
 
-def _names_none(value: str, subject: Subject) -> str | None:
+def _names_none(value: str, subject: RuleContext) -> str | None:
     """Why the list begins with a GPU that this machine has not; in a container of this process there may be fewer.
 
     A UUID is not looked up: those of a recording may be pseudonyms.
@@ -130,7 +130,7 @@ def hides_all(value: str) -> bool:
 
 
 @rule("IMG913", Cause.LIBRARY_PATH_CONFLICT)
-def stubs_on_path(subject: Subject) -> ImageOutcome:
+def stubs_on_path(subject: RuleContext) -> ImageOutcome:
     """LD_LIBRARY_PATH of the image names the toolkit's stub libraries.
 
     What it means: the stub libcuda is for linking alone; a program that loads it finds no GPU (error 34).
@@ -147,7 +147,7 @@ def stubs_on_path(subject: Subject) -> ImageOutcome:
 
 
 @rule("IMG914", Cause.DRIVER_LIBRARY_VERSION_MISMATCH)
-def driver_baked_in(subject: Subject) -> ImageOutcome:
+def driver_baked_in(subject: RuleContext) -> ImageOutcome:
     """The image has the driver's own libraries in it.
 
     What it means: libcuda and NVML must be those of the host's kernel module; the container toolkit mounts them. Ones
@@ -173,7 +173,7 @@ def driver_baked_in(subject: Subject) -> ImageOutcome:
 
 
 @rule("IMG915", Cause.IMAGE_REQUIRES_OTHER_DRIVER)
-def switched_off(subject: Subject) -> ImageOutcome:
+def switched_off(subject: RuleContext) -> ImageOutcome:
     """The image switches its own requirements off.
 
     What it means: with NVIDIA_DISABLE_REQUIRE=1 the container starts on any driver; whether CUDA then works is another
@@ -201,7 +201,7 @@ def switched_off(subject: Subject) -> ImageOutcome:
 
 
 @rule("IMG917", Cause.IMAGE_REQUIRES_OTHER_DRIVER)
-def says_nothing(subject: Subject) -> ImageOutcome:
+def says_nothing(subject: RuleContext) -> ImageOutcome:
     """The image says nothing of CUDA.
 
     What it means: neither variables, labels nor history tell what is in it for GPUs. That is no fault: an image with
@@ -225,7 +225,7 @@ def says_nothing(subject: Subject) -> ImageOutcome:
     Cause.IMAGE_REQUIRES_OTHER_DRIVER,
     follows=("IMG902", "IMG903", "IMG905"),
 )
-def own_labels(subject: Subject) -> ImageOutcome:
+def own_labels(subject: RuleContext) -> ImageOutcome:
     """What gpuenv's own labels say of the image does not fit this machine.
 
     What it means: an image that gpuenv has built says for which GPUs it was made, which driver it needs at least, and

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from gpuenv.image.check.docker_parse import Piece
-from gpuenv.image.check.shell import Command, Word, commands
+from gpuenv.image.check.docker_parse import SourceText
+from gpuenv.image.check.shell import Command, ShellWord, commands
 from gpuenv.image.check.stages import Step
 
 _MARKERS = re.compile(r"\s*(?:\d*<<-?['\"]?[\w.-]+['\"]?\s*)+")
@@ -27,11 +27,11 @@ def commands_of(step: Step) -> tuple[Command, ...]:
 
 
 def _exec(words: list[str], line: int, step: Step) -> tuple[Command, ...]:
-    command = Command(tuple(Word(word, line) for word in words))
+    command = Command(tuple(ShellWord(word, line) for word in words))
     if command.program in ("sh", "bash", "dash") and len(words) > 2 and words[1].endswith("c"):  # noqa: PLR2004 - sh -c TEXT
-        return commands(Piece(words[2], ((0, line),)), step.lookup)
+        return commands(SourceText(words[2], ((0, line),)), step.lookup)
     return (command,)
 
 
-def _is_shell(script: Piece) -> bool:
+def _is_shell(script: SourceText) -> bool:
     return not script.text.startswith("#!") or re.match(r"#!.*\b(?:ba|da|z)?sh\b", script.text) is not None

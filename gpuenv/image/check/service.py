@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpuenv.image.check.install_requests import Place
+from gpuenv.image.check.install_requests import SourceLocation
 from gpuenv.image.check.stages import Setting
 
 OF_A_FILE = 1 << 24  # more lines than a file may have
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ServiceKind:
     """What runs it.
 
     Attributes:
@@ -24,13 +24,13 @@ class Kind:
     ask: str
 
 
-COMPOSE = Kind("Service", 'Add "gpus: all", or deploy.resources.reservations.devices with capabilities: [gpu].')
-POD = Kind("Container", 'Add "nvidia.com/gpu: 1" to its resources.limits.')
-DEVCONTAINER = Kind("Dev container", 'Add "--gpus=all" to runArgs, or "gpu": true to hostRequirements.')
+COMPOSE = ServiceKind("Service", 'Add "gpus: all", or deploy.resources.reservations.devices with capabilities: [gpu].')
+POD = ServiceKind("Container", 'Add "nvidia.com/gpu: 1" to its resources.limits.')
+DEVCONTAINER = ServiceKind("Dev container", 'Add "--gpus=all" to runArgs, or "gpu": true to hostRequirements.')
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class BuildSource:
     """How a service's image is built.
 
     Attributes:
@@ -104,7 +104,7 @@ class Service:
     line: int
     image: str | None
     image_line: int
-    source: Source | None
+    source: BuildSource | None
     environment: Mapping[str, Setting]
     requests: tuple[DeviceRequest, ...]
     misplaced: tuple[tuple[str, int], ...]
@@ -114,13 +114,13 @@ class Service:
     swarm_gpus: bool
     mounts_driver: bool = False
     partly_elsewhere: bool = False
-    kind: Kind = COMPOSE
+    kind: ServiceKind = COMPOSE
     files: tuple[str, ...] = ()
 
-    def place(self, line: int) -> Place:
+    def place(self, line: int) -> SourceLocation:
         """The place of one of its lines: where it comes from several files, each has lines of its own."""
         number, own = divmod(line, OF_A_FILE)
-        return Place(self.files[number] if number < len(self.files) else self.file, own)
+        return SourceLocation(self.files[number] if number < len(self.files) else self.file, own)
 
     @property
     def label(self) -> str:

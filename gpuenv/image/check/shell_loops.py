@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpuenv.image.check.shell import Command, Word
+    from gpuenv.image.check.shell import Command, ShellWord
 
 _MARK = re.compile("\x00[A-Za-z_]\\w*\x00")
 _MOST = 64  # values of a loop, or commands that loops in loops come to
@@ -34,7 +34,7 @@ def mark(name: str) -> str:
     return f"\x00{name}\x00"
 
 
-def looped(words: Sequence[Word]) -> tuple[str, tuple[str, ...]] | None:
+def loop_values(words: Sequence[ShellWord]) -> tuple[str, tuple[str, ...]] | None:
     """The variable of a loop and its values; none for another command, or where they are not known."""
     texts = [word.text for word in words]
     if len(words) < 4 or texts[0] != "for" or texts[2] != "in" or not all(word.known for word in words[3:]):  # noqa: PLR2004 - for NAME in VALUE
@@ -43,7 +43,7 @@ def looped(words: Sequence[Word]) -> tuple[str, tuple[str, ...]] | None:
     return (texts[1], values) if 0 < len(values) <= _MOST else None
 
 
-def unrolled(command: Command, loops: Mapping[str, Sequence[str]]) -> Iterator[Command]:
+def unroll(command: Command, loops: Mapping[str, Sequence[str]]) -> Iterator[Command]:
     """The command once for each value of the loops whose variables are in its words."""
     named = {name for word in command.words for name in loops if mark(name) in word.text}
     if not named:
@@ -77,7 +77,7 @@ def with_input(command: Command, sources: Sequence[Command]) -> Command:
     return replace(inner, words=_placed(words, place, read))
 
 
-def _placed(words: tuple[Word, ...], place: str | None, read: tuple[Word, ...]) -> tuple[Word, ...]:
+def _placed(words: tuple[ShellWord, ...], place: str | None, read: tuple[ShellWord, ...]) -> tuple[ShellWord, ...]:
     """The words with what is read: at the end, or in the place that -I names; a list has none inside of a word."""
     if place is None:
         return (*words, *read)
@@ -86,7 +86,7 @@ def _placed(words: tuple[Word, ...], place: str | None, read: tuple[Word, ...]) 
     of_file = read[0].text == "-r"
     if of_file and any(place in word.text and place != word.text for word in words):
         return words
-    found: list[Word] = []
+    found: list[ShellWord] = []
     for word in words:
         if place not in word.text:
             found.append(word)
@@ -95,7 +95,7 @@ def _placed(words: tuple[Word, ...], place: str | None, read: tuple[Word, ...]) 
     return tuple(found)
 
 
-def _place(option: str, words: tuple[Word, ...]) -> str | None:
+def _place(option: str, words: tuple[ShellWord, ...]) -> str | None:
     """What stands for what is read, where this option says so: ``-I R``, ``-IR``, ``-i[R]``, ``--replace[=R]``."""
     text = words[0].text
     if option == "-I":
@@ -105,7 +105,7 @@ def _place(option: str, words: tuple[Word, ...]) -> str | None:
     return (text[2:] or "{}") if text[:2] in ("-I", "-i") else None
 
 
-def _inner(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], Word | None, str | None]:
+def _inner(words: tuple[ShellWord, ...]) -> tuple[tuple[ShellWord, ...], ShellWord | None, str | None]:
     """The command of xargs without its options, the file that -a names, and what stands for what is read."""
     file, place = None, None
     while words and words[0].text.startswith("-"):
@@ -118,7 +118,7 @@ def _inner(words: tuple[Word, ...]) -> tuple[tuple[Word, ...], Word | None, str 
     return words, file, place
 
 
-def _read(words: tuple[Word, ...], sources: Sequence[Command]) -> tuple[Word, ...]:
+def _read(words: tuple[ShellWord, ...], sources: Sequence[Command]) -> tuple[ShellWord, ...]:
     """The words that come through the pipe: those that are echoed, or the lines of a file."""
     if not sources or not all(map(_keeps_all, sources[1:])):
         return ()
@@ -145,7 +145,7 @@ def _keeps_all(command: Command) -> bool:
     return command.program in _WHOLE and not {"-u", "-d", "-D"} & ({*texts} if command.program == "uniq" else set())
 
 
-def _of_file(words: tuple[Word, ...], file: Word) -> tuple[Word, ...]:
+def _of_file(words: tuple[ShellWord, ...], file: ShellWord) -> tuple[ShellWord, ...]:
     """A list of requirements, as pip is told of one; of what another program makes of it, nothing is known."""
     if not _PIP.fullmatch(words[0].text) or "install" not in [word.text for word in words]:
         return ()

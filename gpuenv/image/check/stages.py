@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gpuenv.image.check.docker_parse import Dockerfile, DockerfileError, Instruction, Piece
+from gpuenv.image.check.docker_parse import Dockerfile, DockerfileError, Instruction, SourceText
 from gpuenv.image.check.image_facts import parse_platform
 from gpuenv.image.check.variables import is_known, replaced
 
@@ -222,7 +222,7 @@ def _settings(step: Step) -> dict[str, Setting]:
     }
 
 
-def pairs(body: Piece) -> Iterator[tuple[str, str, int]]:
+def pairs(body: SourceText) -> Iterator[tuple[str, str, int]]:
     """Name, value and line of each pair in an ENV or a LABEL."""
     text = body.text
     position = len(text) - len(text.lstrip())

@@ -9,8 +9,8 @@ from gpuenv import __version__
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.doctor.registry import NotKnown, all_checks, to_finding
 from gpuenv.image.check.image_facts import ImageFacts
-from gpuenv.image.check.image_report import ImageFinding, ImageReport, MachineVerdict, located
-from gpuenv.image.check.rule_context import Subject, contents_of, subject_of
+from gpuenv.image.check.image_report import ImageFinding, ImageReport, MachineVerdict, at_location
+from gpuenv.image.check.rule_context import RuleContext, contents_of, context_of_rules
 from gpuenv.image.check.rules import OTHER_IMAGE, all_rules
 from gpuenv.image.check.rules_image import requirement_verdicts
 from gpuenv.matrix.needs import driver_absent
@@ -38,7 +38,7 @@ def judge_machine(
         matrix: the compatibility matrix.
         clock: seconds.
     """
-    subject = subject_of(image, snapshot, matrix)
+    subject = context_of_rules(image, snapshot, matrix)
     of_machine, open_questions = _of_machine(subject, clock)
     findings = list(of_machine)
     for rule in sorted(all_rules("IMG"), key=lambda rule: rule.code not in OTHER_IMAGE):
@@ -47,11 +47,11 @@ def judge_machine(
                 open_questions.append(told.reason)
             else:
                 findings.append(to_finding(rule, told))
-    in_order = ranked_findings([located(entry, machine=name) for entry in findings])
+    in_order = ranked_findings([at_location(entry, machine=name) for entry in findings])
     return _verdict(name, subject, in_order, tuple(dict.fromkeys(open_questions)))
 
 
-def untold(name: str, reference: str, why: str, snapshot: Snapshot, matrix: Matrix) -> MachineVerdict:
+def unfetched_verdict(name: str, reference: str, why: str, snapshot: Snapshot, matrix: Matrix) -> MachineVerdict:
     """The verdict on an image of which nothing is known, since nobody could be asked.
 
     Args:
@@ -61,11 +61,11 @@ def untold(name: str, reference: str, why: str, snapshot: Snapshot, matrix: Matr
         snapshot: what was read of the machine.
         matrix: the compatibility matrix.
     """
-    return _verdict(name, subject_of(ImageFacts(reference, "nobody"), snapshot, matrix), (), (why,))
+    return _verdict(name, context_of_rules(ImageFacts(reference, "nobody"), snapshot, matrix), (), (why,))
 
 
 def _verdict(
-    name: str, subject: Subject, findings: tuple[ImageFinding, ...], unknown: tuple[str, ...]
+    name: str, subject: RuleContext, findings: tuple[ImageFinding, ...], unknown: tuple[str, ...]
 ) -> MachineVerdict:
     return MachineVerdict(
         machine=name,
@@ -81,7 +81,7 @@ def _verdict(
     )
 
 
-def _of_machine(subject: Subject, clock: Callable[[], float]) -> tuple[list[Finding], list[str]]:
+def _of_machine(subject: RuleContext, clock: Callable[[], float]) -> tuple[list[Finding], list[str]]:
     """What the doctor has against the machine itself, whatever the image; and what of it is not known."""
     if subject.contents.rocm and not subject.contents.cuda:
         return [], []
@@ -91,7 +91,7 @@ def _of_machine(subject: Subject, clock: Callable[[], float]) -> tuple[list[Find
     return [], ["whether the image needs a GPU, which this machine may not give: its metadata do not say"]
 
 
-def _machine_itself(subject: Subject, clock: Callable[[], float]) -> tuple[list[Finding], list[str]]:
+def _machine_itself(subject: RuleContext, clock: Callable[[], float]) -> tuple[list[Finding], list[str]]:
     snapshot = subject.snapshot
     resolution = resolve(snapshot, subject.matrix)
     left_out = frozenset(check.code for check in all_checks() if check.of_process)
