@@ -65,29 +65,31 @@ class _Found:
     python: PythonVersion
 
 
-def choose(wish: ImageRequest, machines: Mapping[str, Needs], matrix: Matrix) -> ImageChoice:
+def choose(request: ImageRequest, machines: Mapping[str, Needs], matrix: Matrix) -> ImageChoice:
     """The best of what serves every machine.
 
     Args:
-        wish: what is asked for.
+        request: what is asked for.
         machines: where the image is to run, by a name of each.
         matrix: the rows.
 
     Raises:
         NoImageError: when there is none.
     """
-    inside = {name: _inside(needs, wish) for name, needs in machines.items()}
+    inside = {name: _inside(needs, request) for name, needs in machines.items()}
     _refuse_other_platforms(inside)
     together = next(iter(inside.values()))._replace(gpus=tuple(gpu for needs in inside.values() for gpu in needs.gpus))
     against: dict[str, None] = {}
-    for wheel in _wheels(wish, together, matrix, against):
+    for wheel in _wheels(request, together, matrix, against):
         unfit = list(_unfit(wheel, inside, matrix))
         against.update(dict.fromkeys(unfit))
-        found = None if unfit else _completed(wheel, wish, (inside, together), matrix, against)
+        found = None if unfit else _completed(wheel, request, (inside, together), matrix, against)
         if found is not None:
-            return _choice(found, wish, together, matrix)
+            return _choice(found, request, together, matrix)
     reasons = list(against) or ["the matrix has no such wheel"]
-    raise NoImageError(f"no image of kind {wish.kind.value} can be made{_request_text(wish)}: {'; '.join(reasons[:4])}")
+    raise NoImageError(
+        f"no image of kind {request.kind.value} can be made{_request_text(request)}: {'; '.join(reasons[:4])}"
+    )
 
 
 def _refuse_other_platforms(machines: Mapping[str, Needs]) -> None:
@@ -106,41 +108,41 @@ def _refuse_other_platforms(machines: Mapping[str, Needs]) -> None:
         raise NoImageError(f"no image is for {', '.join(platforms)}: {' and '.join(DOCKER_PLATFORMS)} there are")
 
 
-def _request_text(wish: ImageRequest) -> str:
+def _request_text(request: ImageRequest) -> str:
     parts = [
-        f"CUDA {wish.cuda}" if wish.cuda else "",
-        f"CuPy {wish.cupy}" if wish.cupy else "",
-        f"Python {wish.python}" if wish.python else "",
+        f"CUDA {request.cuda}" if request.cuda else "",
+        f"CuPy {request.cupy}" if request.cupy else "",
+        f"Python {request.python}" if request.python else "",
     ]
     told = ", ".join(part for part in parts if part)
     return f" with {told}" if told else ""
 
 
-def _inside(needs: Needs, wish: ImageRequest) -> Needs:
+def _inside(needs: Needs, request: ImageRequest) -> Needs:
     """A machine as it is in the container; one without a driver or GPU is where it is built, not run."""
     inner = inside_container(needs)
-    more = tuple(NeededGpu(f"compute capability {entry}", entry) for entry in wish.capabilities)
+    more = tuple(NeededGpu(f"compute capability {entry}", entry) for entry in request.capabilities)
     if needs.driver_absent or needs.gpus_not_there:
         inner = inner._replace(driver_absent=False, driver=None, driver_cuda=None, gpus=())
         inner = inner._replace(gpus_absent=False, gpus_not_there=False)
-    if wish.arch is not None:
-        inner = inner._replace(platform=f"linux-{wish.arch}")
+    if request.arch is not None:
+        inner = inner._replace(platform=f"linux-{request.arch}")
     return inner._replace(gpus=(*inner.gpus, *more))
 
 
-def _wheels(wish: ImageRequest, needs: Needs, matrix: Matrix, against: dict[str, None]) -> Iterator[WheelCandidate]:
+def _wheels(request: ImageRequest, needs: Needs, matrix: Matrix, against: dict[str, None]) -> Iterator[WheelCandidate]:
     """The wheels of the wish, the preferred one first; with the extra only where CUDA comes from wheels."""
     for wheel in by_preference(needs, matrix):
-        named = wish.line in (None, wheel.line.name) and wish.cupy in (None, wheel.release.cupy)
-        if not named or (wish.cuda is not None and not wheel.line.serves(wish.cuda)):
+        named = request.line in (None, wheel.line.name) and request.cupy in (None, wheel.release.cupy)
+        if not named or (request.cuda is not None and not wheel.line.serves(request.cuda)):
             continue
-        if wheel.line.last_cuda is not None and wish.line is None and wish.cuda is None:
+        if wheel.line.last_cuda is not None and request.line is None and request.cuda is None:
             continue
-        if wish.kind is ImageKind.WHEELS and _CTK not in wheel.release.extras:
+        if request.kind is ImageKind.WHEELS and _CTK not in wheel.release.extras:
             against[
                 "CuPy takes CUDA from wheels from 14.0 on, for CUDA 12 and newer; the other kinds take it from the base"
             ] = None
-        elif (wheel.extra == _CTK) == (wish.kind is ImageKind.WHEELS) and wheel.extra in (None, _CTK):
+        elif (wheel.extra == _CTK) == (request.kind is ImageKind.WHEELS) and wheel.extra in (None, _CTK):
             yield wheel
 
 
@@ -155,20 +157,20 @@ def _unfit(wheel: WheelCandidate, machines: Mapping[str, Needs], matrix: Matrix)
 
 def _completed(
     wheel: WheelCandidate,
-    wish: ImageRequest,
+    request: ImageRequest,
     where: tuple[Mapping[str, Needs], Needs],
     matrix: Matrix,
     against: dict[str, None],
 ) -> _Found | None:
     """The newest CUDA that serves every GPU, and for NVIDIA's images one that every driver may start."""
     machines, together = where
-    serving = [row for row in serving_minors(wheel, together, matrix) if wish.cuda in (None, row.cuda)]
+    serving = [row for row in serving_minors(wheel, together, matrix) if request.cuda in (None, row.cuda)]
     if not serving:
-        against[f"{wheel.candidate.label}: no CUDA that serves these GPUs{_request_text(wish)}"] = None
+        against[f"{wheel.candidate.label}: no CUDA that serves these GPUs{_request_text(request)}"] = None
     for minor in reversed(serving):
-        for image in _images(wish, minor, together, matrix, against):
+        for image in _images(request, minor, together, matrix, against):
             refused = list(_refused(image, machines, matrix)) if image else []
-            python = _python(wheel, wish, image, against)
+            python = _python(wheel, request, image, against)
             against.update(dict.fromkeys(refused))
             if python is not None and not refused:
                 return _Found(wheel, minor, image, python)
@@ -182,10 +184,10 @@ def _refused(image: Image, machines: Mapping[str, Needs], matrix: Matrix) -> Ite
 
 
 def _images(
-    wish: ImageRequest, minor: CudaMinor, needs: Needs, matrix: Matrix, against: dict[str, None]
+    request: ImageRequest, minor: CudaMinor, needs: Needs, matrix: Matrix, against: dict[str, None]
 ) -> Iterator[Image | None]:
     """NVIDIA's images of one CUDA; a single None where none is needed."""
-    if wish.kind is ImageKind.WHEELS or wish.base is not None:
+    if request.kind is ImageKind.WHEELS or request.base is not None:
         yield None
         return
     rows = [row for row in matrix.images if row.line is None and row.cuda == minor.cuda]
@@ -196,22 +198,22 @@ def _images(
 
 
 def _python(
-    wheel: WheelCandidate, wish: ImageRequest, image: Image | None, against: dict[str, None]
+    wheel: WheelCandidate, request: ImageRequest, image: Image | None, against: dict[str, None]
 ) -> PythonVersion | None:
     """The Python asked for, the distribution's own, or the newest one that CuPy has a wheel for."""
-    name = (wish.base or (image.reference if image else "")).partition("@")[0]
+    name = (request.base or (image.reference if image else "")).partition("@")[0]
     if "alpine" in name:
         against[f"{name} is made of musl, for which CuPy has no wheels: a base with glibc is needed"] = None
         return None
     own = _own_python(name)
-    if wish.base is not None and own is None and wish.python is None:
-        against[f"which Python {wish.base} has is not known here: name it with --python"] = None
+    if request.base is not None and own is None and request.python is None:
+        against[f"which Python {request.base} has is not known here: name it with --python"] = None
         return None
-    if own is not None and wish.python is not None and str(wish.python) != own:
+    if own is not None and request.python is not None and str(request.python) != own:
         against[f"{name} has Python {own}; the kind wheels takes any"] = None
         return None
     offered = [PythonVersion.parse(entry) for entry in wheel.release.pythons if not entry.endswith("t")]
-    wanted = wish.python or (PythonVersion.parse(own) if own else max(offered))
+    wanted = request.python or (PythonVersion.parse(own) if own else max(offered))
     if wanted in offered:
         return wanted
     against[f"{wheel.line.name} {wheel.release.cupy} has no wheel for Python {wanted}"] = None
@@ -226,42 +228,42 @@ def _own_python(name: str) -> str | None:
     return next((python for distribution, python in PYTHON_OF.items() if name.endswith(distribution)), None)
 
 
-def _choice(found: _Found, wish: ImageRequest, needs: Needs, matrix: Matrix) -> ImageChoice:
+def _choice(found: _Found, request: ImageRequest, needs: Needs, matrix: Matrix) -> ImageChoice:
     wheel, minor = found.wheel, found.minor
     stated = tuple(sorted({gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability}))
     major = wheel.line.cuda_major
     return ImageChoice(
-        kind=wish.kind,
-        base=_base(found, wish),
+        kind=request.kind,
+        base=_base(found, request),
         platform=DOCKER_PLATFORMS[needs.likely_platform],
         python=str(found.python),
         line=wheel.line.name,
         cupy=wheel.release.cupy,
         cuda=minor.cuda,
-        requirements=_requirements(found, wish),
+        requirements=_requirements(found, request),
         capabilities=_served(found, needs, matrix),
         stated=stated,
         minimum_driver=_minimum_driver(found, stated, matrix),
-        admits=f"cuda>={major}.0" if wish.kind is ImageKind.WHEELS else "",
+        admits=f"cuda>={major}.0" if request.kind is ImageKind.WHEELS else "",
     )
 
 
-def _base(found: _Found, wish: ImageRequest) -> BaseReference:
-    if wish.base is not None:
-        return BaseReference(wish.base, split(wish.base)[2], given=True)
+def _base(found: _Found, request: ImageRequest) -> BaseReference:
+    if request.base is not None:
+        return BaseReference(request.base, split(request.base)[2], given=True)
     if found.image is None:
         return BaseReference(_SLIM.format(python=found.python))
-    if wish.kind is ImageKind.DEVEL:
+    if request.kind is ImageKind.DEVEL:
         return BaseReference(found.image.reference, found.image.digest)
     # Every devel image has a runtime image beside it, with the same condition (NVIDIA's image sources, 2025-12-15).
     return BaseReference(found.image.reference.replace("-devel-", "-runtime-"))
 
 
-def _requirements(found: _Found, wish: ImageRequest) -> tuple[str, ...]:
+def _requirements(found: _Found, request: ImageRequest) -> tuple[str, ...]:
     name, cupy, cuda = found.wheel.line.name, found.wheel.release.cupy, found.minor.cuda
-    if wish.kind is ImageKind.WHEELS:
+    if request.kind is ImageKind.WHEELS:
         return (f"{name}[{_CTK}]=={cupy}", f"cuda-toolkit=={cuda}.*")
-    if wish.kind is ImageKind.RUNTIME and has_own_headers(cupy, cuda) is not True and cuda.major in _HEADERS:
+    if request.kind is ImageKind.RUNTIME and has_own_headers(cupy, cuda) is not True and cuda.major in _HEADERS:
         return (f"{name}=={cupy}", _HEADERS[cuda.major].format(cuda=cuda))
     return (f"{name}=={cupy}",)
 

@@ -64,7 +64,7 @@ class _BuildState:
     steps: int = 0
 
 
-def build_image(plan: ImagePlan, files: Mapping[str, str], shop: BuildOptions) -> BuiltImage:
+def build_image(plan: ImagePlan, files: Mapping[str, str], options: BuildOptions) -> BuiltImage:
     """Builds one image; whatever goes wrong, its name stays with whichever image had it before.
 
     Raises:
@@ -72,52 +72,52 @@ def build_image(plan: ImagePlan, files: Mapping[str, str], shop: BuildOptions) -
         KeyboardInterrupt: when interrupted.
     """
     course = _BuildState(plan, files)
-    shop.announce(f"building {plan.tag} from {plan.choice.base.pinned}")
-    raw = _timed(course, "build", lambda: _build(course, shop, {}, fresh=shop.fresh))
+    options.announce(f"building {plan.tag} from {plan.choice.base.pinned}")
+    raw = _timed(course, "build", lambda: _build(course, options, {}, fresh=options.fresh))
     final = ""
     try:
-        _right_platform(raw, plan, shop.engine)
-        shop.announce("proving it")
-        proven = _timed(course, "prove", lambda: prove(shop.engine, raw, plan.choice, shop.gpu_ways))
+        _right_platform(raw, plan, options.engine)
+        options.announce("proving it")
+        proven = _timed(course, "prove", lambda: prove(options.engine, raw, plan.choice, options.gpu_ways))
         if not proven.passed:
             return _failed_proof(course, proven)
         proof = {own.PROOF: proven.label}
-        final = _timed(course, "label", lambda: _build(course, shop, proof, fresh=False))
-        shop.engine.tag(final, plan.tag)
+        final = _timed(course, "label", lambda: _build(course, options, proof, fresh=False))
+        options.engine.tag(final, plan.tag)
     finally:
         if raw != final:
-            shop.engine.remove(raw)
+            options.engine.remove(raw)
     digest = None
-    if shop.push:
-        shop.announce(f"pushing {plan.tag}")
-        progress = Progress(shop.announce, verbose=shop.verbose)
-        digest = _timed(course, "push", lambda: shop.engine.push(plan.tag, progress))
-    return _built(course, proven, (final, digest), shop.engine)
+    if options.push:
+        options.announce(f"pushing {plan.tag}")
+        progress = Progress(options.announce, verbose=options.verbose)
+        digest = _timed(course, "push", lambda: options.engine.push(plan.tag, progress))
+    return _built(course, proven, (final, digest), options.engine)
 
 
-def _timed(course: _BuildState, name: str, work: Callable[[], Answer]) -> Answer:
+def _timed(state: _BuildState, name: str, work: Callable[[], Answer]) -> Answer:
     started = time.monotonic()
     try:
         return work()
     finally:
-        course.phases.append(Phase(name, time.monotonic() - started))
+        state.phases.append(Phase(name, time.monotonic() - started))
 
 
-def _build(course: _BuildState, shop: BuildOptions, labels: Mapping[str, str], *, fresh: bool) -> str:
+def _build(state: _BuildState, options: BuildOptions, labels: Mapping[str, str], *, fresh: bool) -> str:
     """One run of the builder; the second one, for the label alone, comes out of the cache."""
-    plan = course.plan
-    progress = Progress(shop.announce if not labels else lambda _: None, verbose=shop.verbose)
-    arguments = {**proxies(shop.environment), "SOURCE_DATE_EPOCH": str(plan.created)}
-    platform = None if plan.choice.platform == shop.engine.facts.platform else plan.choice.platform
-    if shop.cli is not None:
-        build = BuildkitOptions(labels, arguments, shop.secrets, platform, fresh)
-        image = build_with(shop.cli, build, course.files, progress, time.monotonic() + shop.seconds)
+    plan = state.plan
+    progress = Progress(options.announce if not labels else lambda _: None, verbose=options.verbose)
+    arguments = {**proxies(options.environment), "SOURCE_DATE_EPOCH": str(plan.created)}
+    platform = None if plan.choice.platform == options.engine.facts.platform else plan.choice.platform
+    if options.cli is not None:
+        build = BuildkitOptions(labels, arguments, options.secrets, platform, fresh)
+        image = build_with(options.cli, build, state.files, progress, time.monotonic() + options.seconds)
     else:
-        how = {"labels": dict(labels), "buildargs": arguments, "nocache": fresh, "timeout": shop.seconds}
-        context = pack(course.files, plan.created)
-        image = shop.engine.build(context, {**how, **({"platform": platform} if platform else {})}, progress)
+        how = {"labels": dict(labels), "buildargs": arguments, "nocache": fresh, "timeout": options.seconds}
+        context = pack(state.files, plan.created)
+        image = options.engine.build(context, {**how, **({"platform": platform} if platform else {})}, progress)
     if not labels:
-        course.cached, course.steps = progress.cached, progress.steps
+        state.cached, state.steps = progress.cached, progress.steps
     return image
 
 
@@ -142,21 +142,21 @@ def _right_platform(image: str, plan: ImagePlan, engine: Engine) -> None:
         )
 
 
-def _failed_proof(course: _BuildState, proven: ProofResult) -> BuiltImage:
+def _failed_proof(state: _BuildState, proven: ProofResult) -> BuiltImage:
     failed = [f"{proof.name}: {proof.detail}" for proof in proven.proofs if proof.passed is False]
     return BuiltImage(
-        tag=course.plan.tag,
+        tag=state.plan.tag,
         status=BuildStatus.UNPROVEN,
         message=f"it was built, and the proof failed; no name was given to it: {'; '.join(failed[:3])}",
         proofs=proven.proofs,
         gpu=bool(proven.gpus),
-        phases=tuple(course.phases),
+        phases=tuple(state.phases),
     )
 
 
-def _built(course: _BuildState, proven: ProofResult, made: tuple[str, str | None], engine: Engine) -> BuiltImage:
+def _built(state: _BuildState, proven: ProofResult, made: tuple[str, str | None], engine: Engine) -> BuiltImage:
     """What the engine says of the image, not what was meant."""
-    plan, (image, digest) = course.plan, made
+    plan, (image, digest) = state.plan, made
     found = engine.inspect(plan.tag)
     if found is None:
         raise EngineError(f"{plan.tag} was built and is not there", "Look at the engine's log.")
@@ -171,9 +171,9 @@ def _built(course: _BuildState, proven: ProofResult, made: tuple[str, str | None
         labels=found.labels,
         user=found.user,
         sizes=Sizes(found.size, found.size - base.size if base else None),
-        cached=course.cached,
-        steps=course.steps,
+        cached=state.cached,
+        steps=state.steps,
         proofs=proven.proofs,
         gpu=bool(proven.gpus),
-        phases=tuple(course.phases),
+        phases=tuple(state.phases),
     )

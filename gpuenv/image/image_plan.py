@@ -49,19 +49,19 @@ class Templates:
     tidy: str
 
 
-def plan_image(choice: ImageChoice, order: PlanInputs, how: Rendering, templates: Templates) -> ImagePlan:
+def plan_image(choice: ImageChoice, inputs: PlanInputs, how: Rendering, templates: Templates) -> ImagePlan:
     """The plan of one image.
 
     Raises:
         RenderError: for a label that no Dockerfile can hold.
     """
-    lock = digest_of(lock_text(order.pins)) if order.pins else None
-    labels = {**order.labels, **labels_of(choice, lock, how.created, order.matrix_revision)}
+    lock = digest_of(lock_text(inputs.pins)) if inputs.pins else None
+    labels = {**inputs.labels, **labels_of(choice, lock, how.created, inputs.matrix_revision)}
     notes = [] if choice.base.pinned != choice.base.reference or "@" in choice.base.reference else [_unpinned(choice)]
     return ImagePlan(
-        tag=order.tag,
+        tag=inputs.tag,
         choice=choice,
-        pins=order.pins,
+        pins=inputs.pins,
         lock=lock,
         labels=labels,
         dockerfile=render(templates.dockerfile, choice, labels, how),

@@ -28,9 +28,9 @@ def machine(*assumed: str) -> Needs:
     return needs_of(assume(Snapshot(), assumed, MATRIX), MATRIX)
 
 
-def made(wish: ImageRequest, *machines: Needs) -> ImageChoice:
+def made(request: ImageRequest, *machines: Needs) -> ImageChoice:
     named = {str(number): entry for number, entry in enumerate(machines)} or {"": needs_of(Snapshot(), MATRIX)}
-    return choose(wish, named, MATRIX)
+    return choose(request, named, MATRIX)
 
 
 def test_the_whole_matrix_is_the_reviewed_one() -> None:
@@ -138,9 +138,9 @@ def test_a_gpu_that_is_newer_raises_the_driver() -> None:
         (ImageRequest(cuda=CudaVersion.parse("13.0"), capabilities=(ComputeCapability.parse("7.0"),)), "7.0"),
     ],
 )
-def test_what_cannot_be_made_is_told_with_the_reason(wish: ImageRequest, told: str) -> None:
+def test_what_cannot_be_made_is_told_with_the_reason(request: ImageRequest, told: str) -> None:
     with pytest.raises(NoImageError) as caught:
-        made(wish)
+        made(request)
     assert told in str(caught.value)
 
 

@@ -42,10 +42,10 @@ def at(stages: tuple[Stage, ...], stage: Stage, step: Step, folder: str | None, 
     return BuildPoint(stages, stage, stage.steps.index(step) + 1, inside, file, moved=folder != "")
 
 
-def end_of(where: BuildPoint, number: int) -> BuildPoint:
+def end_of(point: BuildPoint, number: int) -> BuildPoint:
     """The end of another stage."""
-    stage = where.stages[number]
-    return BuildPoint(where.stages, stage, len(stage.steps), stage.workdir, where.file)
+    stage = point.stages[number]
+    return BuildPoint(point.stages, stage, len(stage.steps), stage.workdir, point.file)
 
 
 @dataclass(frozen=True, slots=True)

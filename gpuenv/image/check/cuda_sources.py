@@ -65,43 +65,43 @@ class CudaSources:
         return major in self.wheels
 
 
-def cuda_sources(built: BuildTarget) -> CudaSources:
+def cuda_sources(target: BuildTarget) -> CudaSources:
     """What a target has of CUDA."""
-    base = built.base
-    packages = [entry.name for entry in built.system]
-    conda = any(entry.manager is Manager.CONDA and _is_conda_cuda(entry.name) for entry in built.installs)
+    base = target.base
+    packages = [entry.name for entry in target.system]
+    conda = any(entry.manager is Manager.CONDA and _is_conda_cuda(entry.name) for entry in target.installs)
     cuda, source = base.cuda, base.text
-    for entry in built.system:
+    for entry in target.system:
         match = _VERSIONED.fullmatch(entry.name)
         if match is not None and cuda is None:
             cuda, source = CudaVersion(int(match[1]), int(match[2])), entry.text
-    for other in built.copied:
+    for other in target.copied:
         if other.cuda is not None and cuda is None:
             cuda, source = other.cuda, other.text
-    for entry in built.installs:
+    for entry in target.installs:
         told = _of_conda(entry) if cuda is None and entry.manager is Manager.CONDA else None
         if told is not None:
             cuda, source = told, f"conda's {entry.text}"
-    images = (base, *built.copied)
+    images = (base, *target.copied)
     parts = {match[1] for name in packages if (match := _PART.fullmatch(name))}
     whole = any(map(_brings_libraries, images)) or conda or any(_has_libraries(name) for name in packages)
-    beside = frameworks(built)
+    beside = frameworks(target)
     return CudaSources(
         cuda=cuda,
         cuda_source=source,
         libraries=whole or parts == set(_PARTS),
         lacking=tuple(name for name in _PARTS if name not in parts) if parts and not whole else (),
         headers=any(map(_brings_headers, images)) or conda or any(map(_WITH_HEADERS.fullmatch, packages)),
-        headers_known=_tells_of_headers(built, packages),
-        wheels=frozenset({*_wheels(built), *(entry.cuda_major for entry in beside)}),
+        headers_known=_tells_of_headers(target, packages),
+        wheels=frozenset({*_wheels(target), *(entry.cuda_major for entry in beside)}),
         frameworks=beside,
     )
 
 
-def _tells_of_headers(built: BuildTarget, packages: Iterable[str]) -> bool:
+def _tells_of_headers(target: BuildTarget, packages: Iterable[str]) -> bool:
     """Of what is copied from another image, parts may be left out or renamed."""
-    plain = built.base.plain and not built.copied and not any(map(_is_dev, packages))
-    return plain or built.base.flavour in (Flavour.RUNTIME, Flavour.BASE)
+    plain = target.base.plain and not target.copied and not any(map(_is_dev, packages))
+    return plain or target.base.flavour in (Flavour.RUNTIME, Flavour.BASE)
 
 
 def _is_dev(name: str) -> bool:
@@ -137,24 +137,24 @@ def _of_conda(entry: Install) -> CudaVersion | None:
     return CudaVersion(int(match[1]), int(match[2])) if match else None
 
 
-def conda_major(built: BuildTarget) -> int | None:
+def conda_major(target: BuildTarget) -> int | None:
     """The CUDA major that conda's packages pin without a minor: ``cuda-version=13``; none where they pin none."""
-    entries = (entry for entry in built.installs if entry.manager is Manager.CONDA and entry.name == _OF_CONDA[0])
+    entries = (entry for entry in target.installs if entry.manager is Manager.CONDA and entry.name == _OF_CONDA[0])
     pinned = [each.version for entry in entries for each in entry.specifier or () if each.operator == "=="]
     majors = {parse_integer(text.removesuffix(".*")) for text in pinned}
     return next(iter(majors)) if len(majors) == 1 else None
 
 
-def _wheels(built: BuildTarget) -> set[int]:
+def _wheels(target: BuildTarget) -> set[int]:
     """The majors of CUDA that wheels of NVIDIA's own, and CuPy's extra, bring."""
     majors: set[int] = set()
-    for entry in built.installs:
+    for entry in target.installs:
         match = _WHEEL.fullmatch(entry.name) if entry.manager is Manager.PIP else None
         if match is not None:
             version = entry.exact or next((each.version for each in entry.specifier or ()), "")
             major = parse_integer(match[1] or version.partition(".")[0])
-            majors.add(_newest_major(built.matrix) if major is None else major)
-        line = next((row for row in built.matrix.wheel_lines if row.name == entry.name), None)
+            majors.add(_newest_major(target.matrix) if major is None else major)
+        line = next((row for row in target.matrix.wheel_lines if row.name == entry.name), None)
         if line is not None and any(extra in entry.extras for extra in _BRINGING):
             fitting = [row for row in line.releases if entry.specifier is None or entry.specifier.contains(row.cupy)]
             if any(set(row.extras) & entry.extras for row in fitting):

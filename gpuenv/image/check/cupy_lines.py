@@ -38,18 +38,18 @@ def is_no_line(name: str, matrix: Matrix) -> bool:
     return name.startswith("cupy-cuda") and wheel_line(name, matrix) is None and not later
 
 
-def release_of(built: BuildTarget, install: Install) -> Release | None:
+def release_of(target: BuildTarget, install: Install) -> Release | None:
     """The release that would be installed: the pinned one, else the newest that specifier and Python let in."""
-    line = wheel_line(install.name, built.matrix)
+    line = wheel_line(install.name, target.matrix)
     if line is None or install.specifier is None:
         return None
     fitting = [row for row in line.releases if install.specifier.contains(row.cupy)]
     if install.exact is None:
-        fitting = _installable(fitting, built)
+        fitting = _installable(fitting, target)
     return max(fitting, key=lambda row: Version(row.cupy), default=None)
 
 
-def _installable(rows: Sequence[Release], built: BuildTarget) -> list[Release]:
+def _installable(rows: Sequence[Release], target: BuildTarget) -> list[Release]:
     """Those that an installer takes unasked."""
-    tag = None if built.python is None else built.python.tag
+    tag = None if target.python is None else target.python.tag
     return [row for row in rows if row.yanked is None and (tag is None or tag in row.pythons)]

@@ -37,14 +37,14 @@ _NESTED = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+|(?<=-[rc
 _INDEX = re.compile(r"(?:-i|-f|--index-url|--extra-index-url|--find-links)\b")
 
 
-def follow(listed: DependencyFile, where: BuildPoint, context: BuildContext, depth: int = 0) -> InstallRequest:
+def follow(listed: DependencyFile, point: BuildPoint, context: BuildContext, depth: int = 0) -> InstallRequest:
     """What a file lists, as far as it is there; one that is not there is noted."""
     if listed.kind is FileKind.PIXI:
-        return _pixi(listed, where, context)
+        return _pixi(listed, point, context)
     path = _file_of(listed)
-    found = file_source(path, where, context) if is_known(path) else None
+    found = file_source(path, point, context) if is_known(path) else None
     if found is None and listed.kind is FileKind.PROJECT:
-        found = _legacy(listed, where, context)
+        found = _legacy(listed, point, context)
     if isinstance(found, GeneratedSource):
         if depth > _DEEPEST:
             return InstallRequest()
@@ -68,10 +68,10 @@ def _file_of(listed: DependencyFile) -> str:
     return listed.path
 
 
-def _legacy(listed: DependencyFile, where: BuildPoint, context: BuildContext) -> str | None:
+def _legacy(listed: DependencyFile, point: BuildPoint, context: BuildContext) -> str | None:
     """The setup.cfg or setup.py of a project that has no pyproject.toml."""
     paths = (posixpath.normpath(posixpath.join(listed.path, name)) for name in legacy_projects.FILES)
-    found = [file_source(path, where, context) for path in paths if is_known(path)]
+    found = [file_source(path, point, context) for path in paths if is_known(path)]
     return next((name for name in found if isinstance(name, str) and _states(name, context)), None)
 
 
@@ -208,11 +208,11 @@ def _toml(name: str, text: str, context: BuildContext) -> dict[str, Any]:
         return {}
 
 
-def _pixi(listed: DependencyFile, where: BuildPoint, context: BuildContext) -> InstallRequest:
+def _pixi(listed: DependencyFile, point: BuildPoint, context: BuildContext) -> InstallRequest:
     """The manifest of pixi's that is named, or the first of a folder; of pyproject.toml the project's own besides."""
     paths = [listed.path] if listed.path.endswith(".toml") else [f"{listed.path}/{name}" for name in pixi.MANIFESTS]
     for path in paths:
-        name = file_source(posixpath.normpath(path), where, context)
+        name = file_source(posixpath.normpath(path), point, context)
         text = context.text(name) if isinstance(name, str) else None
         if not isinstance(name, str) or text is None:
             continue

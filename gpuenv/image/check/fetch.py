@@ -44,7 +44,7 @@ class FetchOptions:
     announce: Callable[[str], None]
 
 
-def fetch(reference: str, wanted: ImagePlatform, how: FetchOptions) -> ImageFacts:
+def fetch(reference: str, wanted: ImagePlatform, options: FetchOptions) -> ImageFacts:
     """The image that was named, for a platform where it has several.
 
     Raises:
@@ -55,21 +55,21 @@ def fetch(reference: str, wanted: ImagePlatform, how: FetchOptions) -> ImageFact
     if _is_path(reference):
         raise ImageError(f"{reference}: no such file or folder", _NO_FILE, is_input=True)
     name = parse_name(reference)
-    until = time.monotonic() + how.deadline
-    local, failed = _from_engines(reference, how, until) if how.engine else (None, None)
+    until = time.monotonic() + options.deadline
+    local, failed = _from_engines(reference, options, until) if options.engine else (None, None)
     if local is None and failed is None and is_identity(reference):
         raise ImageError(f"{reference[:80]}: is the ID of an image, and no engine here has it", _NO_NAME, is_input=True)
-    if local is not None and (not how.registry or _is_for(local, wanted)):
+    if local is not None and (not options.registry or _is_for(local, wanted)):
         return local
     if failed is not None and is_identity(reference):
         raise ImageError(f"{name}: {failed}", failed.remedy)
-    if not how.registry:
+    if not options.registry:
         why, cure = (failed, failed.remedy) if failed is not None else ("no engine here has it", "Pull it.")
         raise ImageError(f"{name}: {why}, and the network may not be used", f"{cure or ''} {_LEAVE_OUT}".strip())
     if failed is not None:
-        how.announce(str(failed))
+        options.announce(str(failed))
     try:
-        return _from_registry(name, wanted, how, until)
+        return _from_registry(name, wanted, options, until)
     except ImageError:
         if local is None:
             raise
@@ -85,13 +85,13 @@ def _is_for(image: ImageFacts, wanted: ImagePlatform) -> bool:
     return image.platform is None or parse_platform(image.platform).serves(wanted)
 
 
-def _from_engines(reference: str, how: FetchOptions, until: float) -> tuple[ImageFacts | None, ImageError | None]:
+def _from_engines(reference: str, options: FetchOptions, until: float) -> tuple[ImageFacts | None, ImageError | None]:
     """The image of the first engine that has it, and why the first that could not be asked could not."""
     failed: ImageError | None = None
     try:
-        for address in engines(how.environment):
+        for address in engines(options.environment):
             try:
-                found = _from_engine(reference, address, how, until)
+                found = _from_engine(reference, address, options, until)
             except ImageError as error:
                 failed = failed or error
             else:
@@ -102,21 +102,21 @@ def _from_engines(reference: str, how: FetchOptions, until: float) -> tuple[Imag
     return None, failed
 
 
-def _from_engine(reference: str, address: str, how: FetchOptions, until: float) -> ImageFacts | None:
+def _from_engine(reference: str, address: str, options: FetchOptions, until: float) -> ImageFacts | None:
     patience = max(0.5, min(_ENGINE_TIMEOUT, until - time.monotonic()))
     try:
-        return within(patience, lambda: local_image(reference, address, patience, how.environment))
+        return within(patience, lambda: local_image(reference, address, patience, options.environment))
     except TimeoutError as error:
         raise ImageError(f"the engine at {address} does not answer within {patience:g} s", _HANGS) from error
 
 
-def _from_registry(name: ImageName, wanted: ImagePlatform, how: FetchOptions, until: float) -> ImageFacts:
+def _from_registry(name: ImageName, wanted: ImagePlatform, options: FetchOptions, until: float) -> ImageFacts:
     patience = min(HELPER_TIMEOUT, max(0.5, (until - time.monotonic()) / 2))  # the other half is the registry's
-    known = credentials_for(name.registry, how.environment, name.repository, patience)
+    known = credentials_for(name.registry, options.environment, name.repository, patience)
     if known.complaint:
-        how.announce(known.complaint)
+        options.announce(known.complaint)
     left = max(0.5, until - time.monotonic())
-    registry = Registry(name, known.credentials, timeout=min(left, how.deadline))
+    registry = Registry(name, known.credentials, timeout=min(left, options.deadline))
     try:
         return within(left, lambda: registry.image(wanted))
     except TimeoutError as error:

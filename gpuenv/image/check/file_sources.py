@@ -20,19 +20,19 @@ from gpuenv.image.check.provenance import (
 from gpuenv.image.check.stages import Stage, joined
 
 
-def file_source(path: str, where: BuildPoint, context: BuildContext) -> FileSource | None:
+def file_source(path: str, point: BuildPoint, context: BuildContext) -> FileSource | None:
     """The file of the context that stands at a path of the image, or what the file there is made from."""
-    wanted = where.path(path)
+    wanted = point.path(path)
     if wanted is None:
         return None
     known = len(context.held_back)
-    found = _mounted_source(wanted, where, context) or _stage_source(wanted, where, context, 0)
+    found = _mounted_source(wanted, point, context) or _stage_source(wanted, point, context, 0)
     if found is not None:
         return found
     if len(context.held_back) > known:  # nothing else makes it
         return context.held_back[known]
     # A Dockerfile that copies nothing may be used with its folder mounted in place of the image's.
-    bare = not (where.moved or path.startswith("/") or where.before >= _first_copy(where.stage))
+    bare = not (point.moved or path.startswith("/") or point.before >= _first_copy(point.stage))
     return path if bare and context.sends(path) else None
 
 
@@ -44,32 +44,32 @@ def _first_copy(stage: Stage) -> int:
     return next(bringing, len(stage.steps) + 1)
 
 
-def _mounted_source(wanted: str, where: BuildPoint, context: BuildContext) -> FileSource | None:
+def _mounted_source(wanted: str, point: BuildPoint, context: BuildContext) -> FileSource | None:
     """The file of a bind mount, which is there for its own step alone."""
-    step = where.stage.steps[where.before - 1]
+    step = point.stage.steps[point.before - 1]
     pieces = files_of_mounts(step, context).of(wanted) if step.instruction.keyword == "RUN" else ()
-    found = (_source(piece, wanted, where, context, 0) for piece in pieces)
+    found = (_source(piece, wanted, point, context, 0) for piece in pieces)
     return next((source for source in found if source is not None), None)
 
 
-def _stage_source(wanted: str, where: BuildPoint, context: BuildContext, depth: int) -> FileSource | None:
+def _stage_source(wanted: str, point: BuildPoint, context: BuildContext, depth: int) -> FileSource | None:
     if depth > DEEPEST or not context.may_look():
         return None
-    for piece in files_of_stage(where.stages, where.stage, where.file, context).of(wanted, where.before):
-        if (found := _source(piece, wanted, where, context, depth)) is not None:
+    for piece in files_of_stage(point.stages, point.stage, point.file, context).of(wanted, point.before):
+        if (found := _source(piece, wanted, point, context, depth)) is not None:
             return found
-    parent = where.stage.parent
-    return None if parent is None else _stage_source(wanted, end_of(where, parent), context, depth + 1)
+    parent = point.stage.parent
+    return None if parent is None else _stage_source(wanted, end_of(point, parent), context, depth + 1)
 
 
-def _source(piece: PathSource, wanted: str, where: BuildPoint, context: BuildContext, depth: int) -> FileSource | None:
-    what = piece.what
+def _source(source: PathSource, wanted: str, point: BuildPoint, context: BuildContext, depth: int) -> FileSource | None:
+    what = source.what
     if isinstance(what, OfContext):
-        name = posixpath.normpath(piece.behind(wanted, what.name))
+        name = posixpath.normpath(source.behind(wanted, what.name))
         if context.has(name) and not context.sends(name):
             context.held_back.append(name)
         return name if context.sends(name) else None
     if isinstance(what, OfStage):
-        inner = joined("/", piece.behind(wanted, what.path))
-        return _stage_source(inner, end_of(where, what.number), context, depth + 1)
+        inner = joined("/", source.behind(wanted, what.path))
+        return _stage_source(inner, end_of(point, what.number), context, depth + 1)
     return what

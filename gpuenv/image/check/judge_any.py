@@ -14,12 +14,12 @@ from gpuenv.image.check.pods import ManifestError, containers_of, is_manifest
 from gpuenv.matrix.tables import Matrix
 
 
-def judge_any(paths: Sequence[Path], choice: DockerfileOptions, matrix: Matrix) -> tuple[str, FileJudgement]:
+def judge_any(paths: Sequence[Path], options: DockerfileOptions, matrix: Matrix) -> tuple[str, FileJudgement]:
     """What kind of file it is, in a report's word, and everything found in it.
 
     Args:
         paths: the file; several of compose, in the order of its -f.
-        choice: what of it is meant.
+        options: what of it is meant.
         matrix: the rows.
 
     Raises:
@@ -27,16 +27,16 @@ def judge_any(paths: Sequence[Path], choice: DockerfileOptions, matrix: Matrix) 
     """
     path, *more = paths
     if is_devcontainer(path.name) and not more:
-        return "devcontainer", _devcontainer(path, choice, matrix)
+        return "devcontainer", _devcontainer(path, options, matrix)
     if not all(map(is_compose, paths)):
         if more:
             told = "only compose files can be given together"
             raise ImageError(f"{path}: {told}", "name one --dockerfile", is_input=True)
-        return "dockerfile", judge_dockerfile(path, choice, matrix)
+        return "dockerfile", judge_dockerfile(path, options, matrix)
     text = read_text(path)
     if is_manifest(text) and not more:
         return "kubernetes", _manifest(text, path, matrix)
-    return "compose", judge_compose(path, choice, matrix, more or None)
+    return "compose", judge_compose(path, options, matrix, more or None)
 
 
 def _manifest(text: str, path: Path, matrix: Matrix) -> FileJudgement:
@@ -47,7 +47,7 @@ def _manifest(text: str, path: Path, matrix: Matrix) -> FileJudgement:
     return judge_services(containers, path, matrix)
 
 
-def _devcontainer(path: Path, choice: DockerfileOptions, matrix: Matrix) -> FileJudgement:
+def _devcontainer(path: Path, options: DockerfileOptions, matrix: Matrix) -> FileJudgement:
     try:
         found = devcontainer_of(read_text(path), str(path))
     except DevcontainerError as error:
@@ -57,5 +57,5 @@ def _devcontainer(path: Path, choice: DockerfileOptions, matrix: Matrix) -> File
     if not found.compose:
         raise ImageError(f"{path}: line 1: dockerComposeFile names no file", is_input=True)
     first, *more = (path.parent / name for name in found.compose)
-    judged = judge_compose(first, choice, matrix, more, found.services)
+    judged = judge_compose(first, options, matrix, more, found.services)
     return replace(judged, files=(str(path), *judged.files))

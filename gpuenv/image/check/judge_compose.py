@@ -39,7 +39,7 @@ _DEFAULT_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-c
 
 def judge_compose(
     path: Path,
-    choice: DockerfileOptions,
+    options: DockerfileOptions,
     matrix: Matrix,
     more: Sequence[Path] | None = None,
     only: Sequence[str] = (),
@@ -48,7 +48,7 @@ def judge_compose(
 
     Args:
         path: the file.
-        choice: values for its variables.
+        options: values for its variables.
         matrix: the rows.
         more: the files that compose is told to merge over it (-f), in their order; its override file, if not told.
         only: the services that are meant, if not all.
@@ -58,7 +58,7 @@ def judge_compose(
     """
     paths = [path, *(_override(path) if more is None else more)]
     try:
-        variables = {**_variables(path.parent), **choice.arguments}
+        variables = {**_variables(path.parent), **options.arguments}
         files = [ComposeText(str(file), read_text(file)) for file in paths]
         services = services_of(files, variables, lambda name: _other(path.parent / name), only)
     except ComposeError as error:
@@ -89,12 +89,12 @@ def judge_services(services: Sequence[Service], path: Path, matrix: Matrix) -> F
     return FileJudgement(tuple(unique.values()), tuple(built), tuple(dict.fromkeys(files)))
 
 
-def _of_image(running: ServiceContext, path: Path, context: BuildContext, matrix: Matrix) -> tuple[BuildTarget, ...]:
+def _of_image(ctx: ServiceContext, path: Path, context: BuildContext, matrix: Matrix) -> tuple[BuildTarget, ...]:
     """A service's image that is for GPUs or is to be given one, as a Dockerfile would build it that adds nothing."""
-    base, service = running.base, running.service
+    base, service = ctx.base, ctx.service
     if base is None or base.name is None:
         return ()
-    if not (base.has_cuda or base.tegra or base.rocm or (base.unknown and running.asks)):
+    if not (base.has_cuda or base.tegra or base.rocm or (base.unknown and ctx.asks)):
         return ()
     stages = stages_of(parse(f"FROM {service.image}"), {})
     return (build(stages[0], stages, str(path), context, matrix),)

@@ -68,30 +68,30 @@ def is_compose(path: Path) -> bool:
     return path.suffix in (".yml", ".yaml") and not path.name.lower().startswith("dockerfile")
 
 
-def judge_dockerfile(path: Path, choice: DockerfileOptions, matrix: Matrix) -> FileJudgement:
+def judge_dockerfile(path: Path, options: DockerfileOptions, matrix: Matrix) -> FileJudgement:
     """Every finding of a Dockerfile.
 
     Raises:
         ImageError: for a file that cannot be read or is no Dockerfile, with the line.
     """
-    return judge_text(read_text(path), path, choice, matrix)
+    return judge_text(read_text(path), path, options, matrix)
 
 
-def judge_text(text: str, path: Path, choice: DockerfileOptions, matrix: Matrix) -> FileJudgement:
+def judge_text(text: str, path: Path, options: DockerfileOptions, matrix: Matrix) -> FileJudgement:
     """The same for a text that stands in a file.
 
     Raises:
         ImageError: for what is no Dockerfile, with the line.
     """
-    context = context_of(choice.context or path.parent, path)
-    if choice.context is not None and not is_folder(choice.context):
-        raise ImageError(f"{choice.context}: is no folder", "name the build context with --context", is_input=True)
+    context = context_of(options.context or path.parent, path)
+    if options.context is not None and not is_folder(options.context):
+        raise ImageError(f"{options.context}: is no folder", "name the build context with --context", is_input=True)
     try:
-        stages = stages_of(parse(text), choice.arguments)
+        stages = stages_of(parse(text), options.arguments)
     except DockerfileError as error:
         remedy = "name the Dockerfile or compose file behind it" if path.suffix == ".json" else None
         raise ImageError(f"{path}: {error}", remedy, is_input=True) from error
-    wanted = _wanted(stages, choice.target, path)
+    wanted = _wanted(stages, options.target, path)
     built = tuple(build(target, stages, str(path), context, matrix) for target in targets(stages, wanted))
     spots = [spot for each in built for spot in found_in(each)]
     files = (str(path), *(_shown(name, context) for name in context.read))
@@ -108,9 +108,9 @@ def _wanted(stages: tuple[Stage, ...], name: str | None, path: Path) -> Stage | 
     return found
 
 
-def found_in(built: BuildTarget) -> Iterable[tuple[str, LocatedSymptom]]:
+def found_in(target: BuildTarget) -> Iterable[tuple[str, LocatedSymptom]]:
     """What every rule finds in a target, with the rule's code."""
-    return [(rule.code, spot) for rule in all_rules("DKF") for spot in rule.run(built)]
+    return [(rule.code, spot) for rule in all_rules("DKF") for spot in rule.run(target)]
 
 
 def located_findings(spots: Iterable[tuple[str, LocatedSymptom]], context: BuildContext) -> list[ImageFinding]:

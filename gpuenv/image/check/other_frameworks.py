@@ -42,14 +42,14 @@ class Framework:
     perhaps: bool = False
 
 
-def frameworks(built: BuildTarget) -> tuple[Framework, ...]:
+def frameworks(target: BuildTarget) -> tuple[Framework, ...]:
     """Torch and the like: by the index they come from, their pinned version, else the newest that the matrix has."""
     rows: dict[str, list[Companion]] = {}
-    for row in built.matrix.companions:
+    for row in target.matrix.companions:
         rows.setdefault(row.distribution, []).append(row)
     found: dict[str, Framework] = {}
-    for entry in built.installs:
-        framework = _framework(entry, rows.get(entry.name, []), built.matrix)
+    for entry in target.installs:
+        framework = _framework(entry, rows.get(entry.name, []), target.matrix)
         if framework is not None:
             found[entry.name] = replace(framework, perhaps=entry.perhaps)
     return tuple(framework for framework in found.values() if framework.cuda_major)

@@ -67,12 +67,12 @@ def with_machines(
 
 
 def _machine_verdict(
-    name: str, built: BuildTarget, snapshot: Snapshot, matrix: Matrix, clock: Callable[[], float]
+    name: str, target: BuildTarget, snapshot: Snapshot, matrix: Matrix, clock: Callable[[], float]
 ) -> MachineVerdict:
     """A machine's verdict on a target; of a base image of which nothing is known, nothing good is said either."""
-    verdict = judge_machine(name, predicted_image(built, snapshot, matrix), snapshot, matrix, clock)
-    base, has = built.base, cuda_sources(built)
-    lines = [line for line in matrix.wheel_lines if any(entry.name == line.name for entry in built.cupy)]
+    verdict = judge_machine(name, predicted_image(target, snapshot, matrix), snapshot, matrix, clock)
+    base, has = target.base, cuda_sources(target)
+    lines = [line for line in matrix.wheel_lines if any(entry.name == line.name for entry in target.cupy)]
     if not base.unknown or (lines and all(has.wheels_of(line.cuda_major) for line in lines)):
         return verdict
     ask = f"; gpuenv check-image {base.text} asks its registry" if base.name is not None else ""
@@ -80,31 +80,31 @@ def _machine_verdict(
     return replace(verdict, unknown=(*verdict.unknown, reason), status=status_of(verdict.findings, unknown=True))
 
 
-def _with_target_name(verdict: MachineVerdict, built: BuildTarget, every: tuple[BuildTarget, ...]) -> MachineVerdict:
-    stage = built.stages[-1]
-    several = sum(other.service == built.service for other in every) > 1
-    parts = [f"service {built.service}"] if built.service else []
+def _with_target_name(verdict: MachineVerdict, target: BuildTarget, every: tuple[BuildTarget, ...]) -> MachineVerdict:
+    stage = target.stages[-1]
+    several = sum(other.service == target.service for other in every) > 1
+    parts = [f"service {target.service}"] if target.service else []
     parts += [f"stage {stage.name or stage.number}"] if several else []
     return replace(verdict, machine=f"{verdict.machine} ({', '.join(parts)})") if parts else verdict
 
 
-def predicted_image(built: BuildTarget, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
+def predicted_image(target: BuildTarget, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
     """The image for a machine's platform: what its base is known to say, and what the Dockerfile sets."""
-    base, cupy = built.base, [install for install in built.cupy if install.name != "cupy"]
-    beside = [each for each in frameworks(built) if each.cuda and not each.newest]
+    base, cupy = target.base, [install for install in target.cupy if install.name != "cupy"]
+    beside = [each for each in frameworks(target) if each.cuda and not each.newest]
     environment = {
         **_of_base(base),
-        **{name: setting.value for name, setting in built.environment.items() if is_known(setting.value)},
+        **{name: setting.value for name, setting in target.environment.items() if is_known(setting.value)},
     }
-    if built.python is not None:
-        environment.setdefault("PYTHON_VERSION", str(built.python))
+    if target.python is not None:
+        environment.setdefault("PYTHON_VERSION", str(target.python))
     return ImageFacts(
         reference=base.text if is_known(base.text) else "unknown",
         source="dockerfile",
-        platform=built.stages[-1].platform or str(wanted_platform(needs_of(snapshot, matrix))),
+        platform=target.stages[-1].platform or str(wanted_platform(needs_of(snapshot, matrix))),
         environment=environment,
-        labels=_labels(built),
-        history=tuple(_step(built, install) for install in cupy),
+        labels=_labels(target),
+        history=tuple(_step(target, install) for install in cupy),
         frameworks={each.name: str(each.cuda) for each in beside},
         perhaps=(*_only_perhaps(cupy), *(each.name for each in beside if each.perhaps)),
     )
@@ -116,29 +116,29 @@ def _only_perhaps(installs: Sequence[Install]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(install.name for install in installs if install.name not in sure))
 
 
-def _labels(built: BuildTarget) -> dict[str, str]:
+def _labels(target: BuildTarget) -> dict[str, str]:
     """The maintainer that NVIDIA's images name, and the CUDA of which nothing is known that it demands.
 
     By a label, for the variable alone would be a demand: the container toolkit takes CUDA_VERSION without
     NVIDIA_REQUIRE_CUDA for one, as old images have it.
     """
-    base = built.base
+    base = target.base
     found = {"maintainer": MAINTAINER} if base.nvidia or base.row or base.akin else {}
-    cuda = cuda_sources(built).cuda or _newest_of_conda(built)
+    cuda = cuda_sources(target).cuda or _newest_of_conda(target)
     if cuda is not None and (base.row or base.akin) is None:
         found["com.nvidia.cuda.version"] = str(cuda)
     return found
 
 
-def _newest_of_conda(built: BuildTarget) -> CudaVersion | None:
+def _newest_of_conda(target: BuildTarget) -> CudaVersion | None:
     """The CUDA that conda takes where a major alone is pinned: the newest that the matrix knows."""
-    major = conda_major(built)
-    return max((row.cuda for row in built.matrix.cuda_minors if row.cuda.major == major), default=None)
+    major = conda_major(target)
+    return max((row.cuda for row in target.matrix.cuda_minors if row.cuda.major == major), default=None)
 
 
-def _step(built: BuildTarget, install: Install) -> str:
+def _step(target: BuildTarget, install: Install) -> str:
     """As a builder would write down what installs a CuPy."""
-    release = release_of(built, install)
+    release = release_of(target, install)
     extras = f"[{','.join(sorted(install.extras))}]" if install.extras else ""
     return f"RUN pip install {install.name}{extras}" + (f"=={release.cupy}" if release else "")
 

@@ -115,15 +115,15 @@ def files_of_stage(stages: tuple[Stage, ...], stage: Stage, file: str, context: 
     return replace(told, folders=folders)
 
 
-def _is_worth_it(piece: PathSource, where: BuildPoint, context: BuildContext) -> bool:
-    if not isinstance(piece.what, OfStage):
+def _is_worth_it(source: PathSource, point: BuildPoint, context: BuildContext) -> bool:
+    if not isinstance(source.what, OfStage):
         return True
-    return _may_hold(piece.what.path, end_of(where, piece.what.number), context, 0)
+    return _may_hold(source.what.path, end_of(point, source.what.number), context, 0)
 
 
-def _may_hold(path: str, where: BuildPoint, context: BuildContext, depth: int) -> bool:
+def _may_hold(path: str, point: BuildPoint, context: BuildContext, depth: int) -> bool:
     """Whether something that is known of may lie below a path at the end of a stage."""
-    told = _own_files(where.stages, where.stage, where.file, context)
+    told = _own_files(point.stages, point.stage, point.file, context)
     if depth > DEEPEST or told.lists or path in told.above or not context.may_look():
         return True
     for piece in told.over(path):
@@ -132,10 +132,10 @@ def _may_hold(path: str, where: BuildPoint, context: BuildContext, depth: int) -
             return True
         if isinstance(what, OfStage):
             inner = joined("/", piece.behind(path, what.path))
-            if _may_hold(inner, end_of(where, what.number), context, depth + 1):
+            if _may_hold(inner, end_of(point, what.number), context, depth + 1):
                 return True
-    parent = where.stage.parent
-    return parent is not None and _may_hold(path, end_of(where, parent), context, depth + 1)
+    parent = point.stage.parent
+    return parent is not None and _may_hold(path, end_of(point, parent), context, depth + 1)
 
 
 def files_of_mounts(step: Step, context: BuildContext) -> StageFiles:

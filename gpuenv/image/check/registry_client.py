@@ -111,16 +111,16 @@ class Registry:
     def _certificates(self) -> Path:
         return Path("/etc/docker/certs.d") / self._host
 
-    def _authorize(self, reply: RegistryResponse) -> str:
+    def _authorize(self, response: RegistryResponse) -> str:
         """The header for a registry that wants one: basic, or a token from whom it names."""
-        challenge = reply.headers.get("www-authenticate", "")
+        challenge = response.headers.get("www-authenticate", "")
         scheme, _, rest = challenge.partition(" ")
         if scheme.lower() == "basic" and self.credentials is not None and self.credentials.user:
             return self.credentials.basic
         parameters = {key.lower(): value for key, value in _PARAMETER.findall(rest)}
         realm = parameters.get("realm")
         if scheme.lower() != "bearer" or not realm:
-            raise refusal(reply, self.name, known=self.credentials is not None)
+            raise refusal(response, self.name, known=self.credentials is not None)
         try:
             parts = urlsplit(realm)
         except ValueError as error:
@@ -150,31 +150,31 @@ class Registry:
         return token
 
 
-def refusal(reply: RegistryResponse, name: ImageName, *, known: bool) -> ImageError:
+def refusal(response: RegistryResponse, name: ImageName, *, known: bool) -> ImageError:
     """What a registry's refusal means, and what to do."""
-    said = _error_text(reply)
-    if reply.status == _NOT_FOUND:
+    said = _error_text(response)
+    if response.status == _NOT_FOUND:
         return ImageError(
             f"{name}: the registry has no such image{said}",
             "check the name and the tag; some are deleted",
             is_input=True,
         )
-    if reply.status in (_UNAUTHORIZED, _FORBIDDEN):
+    if response.status in (_UNAUTHORIZED, _FORBIDDEN):
         who = "the credentials there are not enough" if known else "it is private, or is not there"
         return ImageError(f"{name}: the registry refuses it: {who}{said}", f"docker login {name.registry}")
-    if reply.status == _TOO_MANY:
-        wait = reply.headers.get("retry-after", "")
+    if response.status == _TOO_MANY:
+        wait = response.headers.get("retry-after", "")
         when = f"; it asks to wait {wait} s" if wait.isdigit() else ""
         return ImageError(f"{name}: the registry has been asked too often{when}", f"docker login {name.registry}")
-    if reply.status >= _FAULT:
-        return ImageError(f"{name}: the registry is at fault: status {reply.status}{said}", "try again later")
-    return ImageError(f"{name}: the registry answered with status {reply.status}{said}")
+    if response.status >= _FAULT:
+        return ImageError(f"{name}: the registry is at fault: status {response.status}{said}", "try again later")
+    return ImageError(f"{name}: the registry answered with status {response.status}{said}")
 
 
-def _error_text(reply: RegistryResponse) -> str:
+def _error_text(response: RegistryResponse) -> str:
     """The registry's own words (Distribution Specification, Error Codes), as far as they are any."""
     try:
-        value = json.loads(reply.body)
+        value = json.loads(response.body)
         message = value["errors"][0]["message"]
     except (ValueError, LookupError, TypeError, RecursionError):
         return ""

@@ -60,57 +60,57 @@ def _listed(texts: list[str]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
 
 
-def changes(requirement: Requirement, subject: RuleContext, refused: tuple[str | None, ...]) -> Iterator[str]:
+def changes(requirement: Requirement, ctx: RuleContext, refused: tuple[str | None, ...]) -> Iterator[str]:
     """What would have the requirement met on this machine, the plainest first."""
-    for number, text in enumerate(_ways(requirement, subject, refused)):
+    for number, text in enumerate(_ways(requirement, ctx, refused)):
         alone = text.removeprefix("Or ")
         yield text if number else f"{alone[:1].upper()}{alone[1:]}"
 
 
-def _ways(requirement: Requirement, subject: RuleContext, refused: tuple[str | None, ...]) -> Iterator[str]:
-    branches = subject.matrix.driver_branches if not subject.needs.tegra else ()  # a Jetson's comes with its JetPack
-    branch = next((row for row in branches if _admits(requirement, row, subject)), None)
+def _ways(requirement: Requirement, ctx: RuleContext, refused: tuple[str | None, ...]) -> Iterator[str]:
+    branches = ctx.matrix.driver_branches if not ctx.needs.tegra else ()  # a Jetson's comes with its JetPack
+    branch = next((row for row in branches if _admits(requirement, row, ctx)), None)
     if branch is not None:
         first = f" ({branch.first} or newer)" if branch.first else ""
         yield f"Update the driver to branch {branch.branch}{first}: its CUDA level is {branch.cuda}."
-    fitting = [gpu.label for gpu in subject.gpus if gpu.label not in refused]
+    fitting = [gpu.label for gpu in ctx.gpus if gpu.label not in refused]
     if fitting:
         yield f"Or give the container only the GPUs that it allows: {', '.join(dict.fromkeys(fitting))}."
-    if subject.level is not None:
-        yield f"Or use an image of CUDA {subject.level} or older."
-    cuda = subject.contents.cuda
-    if cuda is not None and subject.level is not None and runs_by_minor(cuda, subject):
+    if ctx.level is not None:
+        yield f"Or use an image of CUDA {ctx.level} or older."
+    cuda = ctx.contents.cuda
+    if cuda is not None and ctx.level is not None and runs_by_minor(cuda, ctx):
         yield (
             f"CUDA {cuda} itself runs on this driver (minor-version compatibility), so NVIDIA_DISABLE_REQUIRE=1 or CDI "
             "would do for programs that need nothing newer than the driver."
         )
-    meant = switches_nothing_off(subject.image.environment)
+    meant = switches_nothing_off(ctx.image.environment)
     if meant is not None:
         yield f"NVIDIA_DISABLE_REQUIRE={meant[:20]} of the image switches nothing off: 1 or true would."
 
 
-def oldest_driver(cuda: CudaVersion, subject: RuleContext) -> DriverVersion | None:
+def oldest_driver(cuda: CudaVersion, ctx: RuleContext) -> DriverVersion | None:
     """The oldest driver on which programs of a CUDA major run."""
-    row = next((entry for entry in subject.matrix.cuda_majors if entry.major == cuda.major), None)
-    return (row.windows if subject.needs.windows else row.linux) if row else None
+    row = next((entry for entry in ctx.matrix.cuda_majors if entry.major == cuda.major), None)
+    return (row.windows if ctx.needs.windows else row.linux) if row else None
 
 
-def runs_by_minor(cuda: CudaVersion, subject: RuleContext) -> bool:
+def runs_by_minor(cuda: CudaVersion, ctx: RuleContext) -> bool:
     """Whether CUDA's minor-version compatibility lets its programs run on this driver."""
-    oldest = oldest_driver(cuda, subject)
-    return oldest is not None and subject.driver is not None and subject.driver >= oldest
+    oldest = oldest_driver(cuda, ctx)
+    return oldest is not None and ctx.driver is not None and ctx.driver >= oldest
 
 
-def drives(branch: int, subject: RuleContext) -> bool:
+def drives(branch: int, ctx: RuleContext) -> bool:
     """Whether a driver branch is one for every GPU of the machine, as far as the matrix says."""
-    ranges = [branches_for(gpu.compute_capability, subject.matrix) for gpu in subject.gpus]
+    ranges = [branches_for(gpu.compute_capability, ctx.matrix) for gpu in ctx.gpus]
     return not any(each.wants(branch) for each in ranges if each is not None)
 
 
-def _admits(requirement: Requirement, row: DriverBranch, subject: RuleContext) -> bool:
+def _admits(requirement: Requirement, row: DriverBranch, ctx: RuleContext) -> bool:
     """Whether a newer driver branch would meet it with the GPUs that are there."""
-    if (subject.driver is not None and row.branch <= subject.driver.branch) or not drives(row.branch, subject):
+    if (ctx.driver is not None and row.branch <= ctx.driver.branch) or not drives(row.branch, ctx):
         return False
     version = str(row.first or f"{row.branch}.0")
-    machines = [machine for gpu in subject.gpus for machine in gpu.machines] or [Machine()]
+    machines = [machine for gpu in ctx.gpus for machine in gpu.machines] or [Machine()]
     return all(holds(requirement, Machine(str(row.cuda), version, each.arch, each.brand)) for each in machines)

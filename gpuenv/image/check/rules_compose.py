@@ -78,7 +78,7 @@ def _asks(service: Service) -> bool:
 
 
 @rule("CMP921", _FAULT)
-def gpu_not_requested(running: ServiceContext) -> FileOutcome:
+def gpu_not_requested(ctx: ServiceContext) -> FileOutcome:
     """A service that uses a GPU is not given one.
 
     What it means: compose starts a container without any GPU unless the service asks for one, whatever its image is.
@@ -86,28 +86,28 @@ def gpu_not_requested(running: ServiceContext) -> FileOutcome:
     nor the runtime nvidia.
     What to do: add "gpus: all", or a reservation of devices with capabilities [gpu].
     """
-    what = running.needs_gpu
-    if what is None or _asks(running.service) or running.service.misplaced or running.service.partly_elsewhere:
+    what = ctx.needs_gpu
+    if what is None or _asks(ctx.service) or ctx.service.misplaced or ctx.service.partly_elsewhere:
         return
-    by_hand = [(device, line) for device, line in running.service.devices if device.startswith("/dev/nvidia")]
+    by_hand = [(device, line) for device, line in ctx.service.devices if device.startswith("/dev/nvidia")]
     if by_hand:
         yield symptom_at(
-            running.service.place(by_hand[0][1]),
-            f"{running.service.label} is given device nodes, but not the driver's libraries",
-            f"{running.service.kind.ask} The container toolkit brings nodes and libraries that fit.",
-            Evidence("devices", by_hand[0][0], running.service.place(by_hand[0][1]).file),
+            ctx.service.place(by_hand[0][1]),
+            f"{ctx.service.label} is given device nodes, but not the driver's libraries",
+            f"{ctx.service.kind.ask} The container toolkit brings nodes and libraries that fit.",
+            Evidence("devices", by_hand[0][0], ctx.service.place(by_hand[0][1]).file),
         )
         return
     yield symptom_at(
-        running.place,
-        f"{running.service.label} uses a GPU ({what}), and asks for none",
-        running.service.kind.ask,
-        Evidence("needs a GPU", what, running.service.file),
+        ctx.place,
+        f"{ctx.service.label} uses a GPU ({what}), and asks for none",
+        ctx.service.kind.ask,
+        Evidence("needs a GPU", what, ctx.service.file),
     )
 
 
 @rule("CMP922", _FAULT)
-def request_wrong(running: ServiceContext) -> FileOutcome:
+def request_wrong(ctx: ServiceContext) -> FileOutcome:
     """A service asks for a GPU in a way that gives none.
 
     What it means: a reservation of devices needs capabilities that the engine's driver has: gpu, or those of NVIDIA's
@@ -116,7 +116,7 @@ def request_wrong(running: ServiceContext) -> FileOutcome:
     How it is seen: the entries of deploy.resources.reservations.devices and gpus, and where they stand.
     What to do: write driver: nvidia, count: all, capabilities: [gpu] below deploy.resources.reservations.devices.
     """
-    service = running.service
+    service = ctx.service
     for path, line in service.misplaced:
         right = "resources.limits" if service.kind is POD else "deploy.resources.reservations.devices"
         yield symptom_at(
@@ -161,7 +161,7 @@ def _capabilities_fault(driver: str | None, asked: tuple[str, ...]) -> tuple[str
 
 
 @rule("CMP923", _FAULT)
-def runtime_without_devices(running: ServiceContext) -> FileOutcome:
+def runtime_without_devices(ctx: ServiceContext) -> FileOutcome:
     """The runtime nvidia is used, and nothing says which GPUs it shall give.
 
     What it means: the runtime nvidia gives a container the GPUs that NVIDIA_VISIBLE_DEVICES names. Images of
@@ -169,10 +169,10 @@ def runtime_without_devices(running: ServiceContext) -> FileOutcome:
     How it is seen: runtime: nvidia, an image that is not known to set the variable, and no environment that does.
     What to do: set NVIDIA_VISIBLE_DEVICES=all in the service, or use "gpus: all" instead of the runtime.
     """
-    service = running.service
+    service = ctx.service
     if service.runtime != "nvidia" or service.requests or _VISIBLE in service.environment:
         return
-    if running.sets_visible is False:
+    if ctx.sets_visible is False:
         yield symptom_at(
             service.place(service.runtime_line),
             f"{service.label}: the runtime nvidia gives no GPU, for {_VISIBLE} is not set",
@@ -181,7 +181,7 @@ def runtime_without_devices(running: ServiceContext) -> FileOutcome:
 
 
 @rule("CMP924", _FAULT)
-def environment_hides(running: ServiceContext) -> FileOutcome:
+def environment_hides(ctx: ServiceContext) -> FileOutcome:
     """A variable of the service hides the GPUs, or misleads the loader.
 
     What it means: as in an image: CUDA_VISIBLE_DEVICES may hide every GPU, NVIDIA_VISIBLE_DEVICES ask for none,
@@ -189,15 +189,15 @@ def environment_hides(running: ServiceContext) -> FileOutcome:
     How it is seen: the service's environment.
     What to do: leave them out, or set them right.
     """
-    for name, setting in running.service.environment.items():
+    for name, setting in ctx.service.environment.items():
         fault = _setting_fault(name, setting.value)
         if fault is not None:
             title, severity = fault
             yield symptom_at(
-                running.service.place(setting.line),
-                f"{running.service.label}: {title}",
+                ctx.service.place(setting.line),
+                f"{ctx.service.label}: {title}",
                 f"Leave {name} out, or set it right.",
-                Evidence(name, setting.value or "(empty)", running.service.place(setting.line).file),
+                Evidence(name, setting.value or "(empty)", ctx.service.place(setting.line).file),
                 severity=severity,
             )
 
@@ -217,18 +217,18 @@ def _setting_fault(name: str, value: str) -> tuple[str, Severity] | None:
 
 
 @rule("CMP925", _FAULT)
-def image_not_pinned(running: ServiceContext) -> FileOutcome:
+def image_not_pinned(ctx: ServiceContext) -> FileOutcome:
     """A service's image is not pinned, or has a tag that does not exist.
 
     What it means: an image without a tag is whatever it is that day; nvidia/cuda has no tag latest at all.
     How it is seen: the service's image.
     What to do: name a tag.
     """
-    yield from _pins(running)
+    yield from _pins(ctx)
 
 
-def _pins(running: ServiceContext) -> Iterator[LocatedSymptom]:
-    base, service = running.base, running.service
+def _pins(ctx: ServiceContext) -> Iterator[LocatedSymptom]:
+    base, service = ctx.base, ctx.service
     name = base.name if base is not None else None
     if base is None or name is None or service.source is not None or not base.has_cuda or name.digest:
         return
@@ -244,18 +244,18 @@ def _pins(running: ServiceContext) -> Iterator[LocatedSymptom]:
 
 
 @rule("CMP926", _FAULT)
-def dockerfile_missing(running: ServiceContext) -> FileOutcome:
+def dockerfile_missing(ctx: ServiceContext) -> FileOutcome:
     """The Dockerfile that a service names is not there.
 
     What it means: nothing can be said of an image that is built from it, and its build ends before it begins.
     How it is seen: the file's name, from the build context; in a dev container, from the folder of its own file.
     What to do: name the file as it is seen from there.
     """
-    source = running.service.source
-    if source is not None and running.missing is not None:
+    source = ctx.service.source
+    if source is not None and ctx.missing is not None:
         yield symptom_at(
-            running.service.place(source.line),
-            f"{running.service.label}: its Dockerfile {running.missing} is not there, and was not judged",
+            ctx.service.place(source.line),
+            f"{ctx.service.label}: its Dockerfile {ctx.missing} is not there, and was not judged",
             "Name it from the build context, or in a devcontainer.json from its own folder.",
             severity=Severity.WARNING,
         )

@@ -27,13 +27,13 @@ def symptom_at(
     return LocatedSymptom(Symptom(title, evidence, (Fix(fix),), severity), place.file, place.line, place.end_line)
 
 
-def from_place(built: BuildTarget) -> SourceLocation:
+def from_place(target: BuildTarget) -> SourceLocation:
     """The line of the FROM that names the base image."""
-    return SourceLocation(built.file, built.first.line, built.first.end_line)
+    return SourceLocation(target.file, target.first.line, target.first.end_line)
 
 
 @rule("DKF901", _FAULT)
-def driver_installed(built: BuildTarget) -> FileOutcome:
+def driver_installed(target: BuildTarget) -> FileOutcome:
     """The driver is installed in the image.
 
     What it means: the driver's libraries must be those of the host's kernel module; the container toolkit mounts them.
@@ -43,7 +43,7 @@ def driver_installed(built: BuildTarget) -> FileOutcome:
     nvidia-cuda-toolkit, which depends on them.
     What to do: leave it out; install cuda-toolkit-X-Y where the toolkit is wanted.
     """
-    for entry in built.system:
+    for entry in target.system:
         if brings_driver(entry.text):
             yield symptom_at(
                 entry.place,
@@ -62,24 +62,24 @@ def driver_installed(built: BuildTarget) -> FileOutcome:
                 f"Install {instead} instead." if meta else "Leave it out: the container toolkit brings the host's.",
                 Evidence("package", entry.text, entry.place.file),
             )
-    for ran in built.ran:
+    for ran in target.ran:
         found = runfile([word.text for word in ran.command.words])
         if found is not None:
-            place = SourceLocation(built.file, ran.command.words[0].line, ran.step.instruction.end_line)
+            place = SourceLocation(target.file, ran.command.words[0].line, ran.step.instruction.end_line)
             yield symptom_at(
                 place, f"{found} installs the driver in the image", "Leave it out, or pass --toolkit alone."
             )
-    for stage in built.stages:
+    for stage in target.stages:
         for step in stage.steps:
             words = step.instruction.body.text.split() if step.instruction.keyword in ("COPY", "ADD") else []
             copied = next((word for word in words if is_driver_library(word)), None)
             if copied is not None:
-                place = SourceLocation(built.file, step.instruction.line, step.instruction.end_line)
+                place = SourceLocation(target.file, step.instruction.line, step.instruction.end_line)
                 yield symptom_at(place, f"{copied} is the driver's, and is copied into the image", "Leave it out.")
 
 
 @rule("DKF902", _FAULT)
-def line_against_cuda(built: BuildTarget) -> FileOutcome:
+def line_against_cuda(target: BuildTarget) -> FileOutcome:
     """CuPy's line is for another CUDA than the image has.
 
     What it means: cupy-cuda12x loads the libraries of CUDA 12, and finds none in an image of CUDA 11 or 13; import and
@@ -88,9 +88,9 @@ def line_against_cuda(built: BuildTarget) -> FileOutcome:
     same environment; CUDA from wheels of the line's own major will do.
     What to do: install the line of the image's CUDA, or let the extra [ctk] bring the line's own.
     """
-    has = cuda_sources(built)
-    for install in built.cupy:
-        line = wheel_line(install.name, built.matrix)
+    has = cuda_sources(target)
+    for install in target.cupy:
+        line = wheel_line(install.name, target.matrix)
         if line is None:
             continue
         if has.cuda is not None and not has.wheels_of(line.cuda_major) and not line.serves(has.cuda):
@@ -126,7 +126,7 @@ def _range(line: WheelLine) -> str:
 
 
 @rule("DKF903", _FAULT)
-def headers_missing(built: BuildTarget) -> FileOutcome:
+def headers_missing(target: BuildTarget) -> FileOutcome:
     """CuPy finds no CUDA headers in the image.
 
     What it means: CuPy 14 needs the headers of the CUDA runtime to compile kernels, older releases from CUDA 12.2 on.
@@ -136,9 +136,9 @@ def headers_missing(built: BuildTarget) -> FileOutcome:
     How it is seen: the flavour in the base image's tag, and no package or wheel that brings headers.
     What to do: add the extra [ctk], the wheel nvidia-cuda-runtime of the image's CUDA, or use the devel image.
     """
-    has = cuda_sources(built)
-    for install in built.cupy:
-        line, release = wheel_line(install.name, built.matrix), release_of(built, install)
+    has = cuda_sources(target)
+    for install in target.cupy:
+        line, release = wheel_line(install.name, target.matrix), release_of(target, install)
         if line is None or has.headers or has.wheels_of(line.cuda_major) or not has.libraries:
             continue
         if has.cuda is not None and has.cuda.major != line.cuda_major:
@@ -148,17 +148,17 @@ def headers_missing(built: BuildTarget) -> FileOutcome:
             extra = f'"{install.name}[ctk]", or ' if "ctk" in release.extras else ""
             yield symptom_at(
                 install.place,
-                f"CuPy {release.cupy} needs CUDA headers, and {built.base.text} has none",
-                f"Install {extra}{_runtime_wheel(line, has)}{_dev_package(built, has)}; or use the devel image.",
-                Evidence("base image", built.base.text, f"line {built.first.line}"),
+                f"CuPy {release.cupy} needs CUDA headers, and {target.base.text} has none",
+                f"Install {extra}{_runtime_wheel(line, has)}{_dev_package(target, has)}; or use the devel image.",
+                Evidence("base image", target.base.text, f"line {target.first.line}"),
                 Evidence("CuPy", install.text, install.place.file),
                 severity=Severity.WARNING if own is None else _unless_perhaps(install),
             )
 
 
-def _dev_package(built: BuildTarget, has: CudaSources) -> str:
+def _dev_package(target: BuildTarget, has: CudaSources) -> str:
     """NVIDIA's package with the headers, where the libraries are from such packages too."""
-    return f", or cuda-cudart-dev-{has.cuda.major}-{has.cuda.minor}" if built.base.plain and has.cuda else ""
+    return f", or cuda-cudart-dev-{has.cuda.major}-{has.cuda.minor}" if target.base.plain and has.cuda else ""
 
 
 def _runtime_wheel(line: WheelLine, has: CudaSources) -> str:
@@ -167,7 +167,7 @@ def _runtime_wheel(line: WheelLine, has: CudaSources) -> str:
 
 
 @rule("DKF904", _FAULT)
-def libraries_missing(built: BuildTarget) -> FileOutcome:
+def libraries_missing(target: BuildTarget) -> FileOutcome:
     """The image has no CUDA libraries for CuPy.
 
     What it means: a wheel of CuPy has none of CUDA's libraries in it. Without NVRTC, cuBLAS and the others nothing but
@@ -176,31 +176,31 @@ def libraries_missing(built: BuildTarget) -> FileOutcome:
     packages that bring the libraries.
     What to do: install cupy-cudaXXx[ctk]; or use a base image that has them.
     """
-    has = cuda_sources(built)
-    for install in built.cupy if not built.base.musl else ():  # for musl there is no wheel at all: DKF914
-        line = wheel_line(install.name, built.matrix)
+    has = cuda_sources(target)
+    for install in target.cupy if not target.base.musl else ():  # for musl there is no wheel at all: DKF914
+        line = wheel_line(install.name, target.matrix)
         if line is None or has.libraries or has.wheels_of(line.cuda_major):
             continue
-        if not (built.base.plain or built.base.flavour is Flavour.BASE):
+        if not (target.base.plain or target.base.flavour is Flavour.BASE):
             continue
         if "ctk" in install.extras:
-            yield _without_extra(built, install)
+            yield _without_extra(target, install)
             continue
         what = f"no {', '.join(has.lacking)}" if has.lacking else "no CUDA libraries"
         more = "Install those packages too; or i" if has.lacking else "I"
         yield symptom_at(
             install.place,
-            f"{install.name} finds {what} in {built.base.text}",
-            f"{more}nstall {_with_own_cuda(built, line)}, or use an nvidia/cuda devel image.",
-            Evidence("base image", built.base.text, f"line {built.first.line}"),
+            f"{install.name} finds {what} in {target.base.text}",
+            f"{more}nstall {_with_own_cuda(target, line)}, or use an nvidia/cuda devel image.",
+            Evidence("base image", target.base.text, f"line {target.first.line}"),
             Evidence("CuPy", install.text, install.place.file),
             severity=_unless_perhaps(install),
         )
 
 
-def _with_own_cuda(built: BuildTarget, line: WheelLine) -> str:
+def _with_own_cuda(target: BuildTarget, line: WheelLine) -> str:
     """A line that brings CUDA along: this one where it can."""
-    brings = [row.name for row in built.matrix.wheel_lines if any("ctk" in each.extras for each in row.releases)]
+    brings = [row.name for row in target.matrix.wheel_lines if any("ctk" in each.extras for each in row.releases)]
     if line.name in brings:
         return f'"{line.name}[ctk]" (CuPy 14 or newer)'
     return " or ".join(f'"{name}[ctk]"' for name in brings) + f" ({line.name} has no such extra)"
@@ -211,20 +211,20 @@ def _unless_perhaps(install: Install) -> Severity:
     return Severity.WARNING if install.perhaps else Severity.ERROR
 
 
-def _without_extra(built: BuildTarget, install: Install) -> LocatedSymptom:
-    release = release_of(built, install)
+def _without_extra(target: BuildTarget, install: Install) -> LocatedSymptom:
+    release = release_of(target, install)
     told = f"CuPy {release.cupy}" if release else install.text
     return symptom_at(
         install.place,
         f"{told} has no extra [ctk]: installers leave it out in silence, and no CUDA libraries come",
         f'Install "{install.name}[ctk]" in release 14 or newer, or use an nvidia/cuda devel image.',
         Evidence("CuPy", install.text, install.place.file),
-        Evidence("base image", built.base.text, f"line {built.first.line}"),
+        Evidence("base image", target.base.text, f"line {target.first.line}"),
     )
 
 
 @rule("DKF905", _FAULT)
-def two_lines(built: BuildTarget) -> FileOutcome:
+def two_lines(target: BuildTarget) -> FileOutcome:
     """Two distributions of CuPy are installed in one environment.
 
     What it means: the lines of CuPy own the same files. They install without a complaint; which one is imported is
@@ -233,8 +233,8 @@ def two_lines(built: BuildTarget) -> FileOutcome:
     removal between them.
     What to do: keep one.
     """
-    found = [entry for entry in built.installs if _is_cupy(entry)]
-    own = built.base.row.line if built.base.row else None
+    found = [entry for entry in target.installs if _is_cupy(entry)]
+    own = target.base.row.line if target.base.row else None
     there: dict[str, list[Install | None]] = {own: [None]} if own else {}
     for entry in found:
         label = _label(entry)
@@ -277,7 +277,7 @@ def _label(install: Install) -> str:
 
 
 @rule("DKF906", _FAULT)
-def from_source(built: BuildTarget) -> FileOutcome:
+def from_source(target: BuildTarget) -> FileOutcome:
     """CuPy is built from source.
 
     What it means: on the package index, the name cupy alone is a source distribution: it compiles for half an hour
@@ -285,11 +285,11 @@ def from_source(built: BuildTarget) -> FileOutcome:
     How it is seen: pip installs cupy, or a line with --no-binary or from a repository. conda's cupy is binary.
     What to do: install the wheel of the right line: cupy-cuda12x, cupy-cuda13x.
     """
-    for install in built.cupy:
+    for install in target.cupy:
         if install.name != "cupy" and not install.from_source:
             continue
-        devel = cuda_sources(built).headers
-        has = cuda_sources(built)
+        devel = cuda_sources(target).headers
+        has = cuda_sources(target)
         major = has.cuda.major if has.cuda else None
         line = f"cupy-cuda{major}x" if major else "cupy-cuda12x or cupy-cuda13x"
         ending = "which takes long" if devel else "which fails without a CUDA toolkit"
@@ -297,6 +297,6 @@ def from_source(built: BuildTarget) -> FileOutcome:
             install.place,
             f"{install.text.split(' #', maxsplit=1)[0].strip()} builds CuPy from source, {ending}",
             f"Install {line} instead.",
-            Evidence("base image", built.base.text, f"line {built.first.line}"),
+            Evidence("base image", target.base.text, f"line {target.first.line}"),
             severity=Severity.WARNING if devel else Severity.ERROR,
         )

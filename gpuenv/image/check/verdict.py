@@ -65,37 +65,37 @@ def unfetched_verdict(name: str, reference: str, why: str, snapshot: Snapshot, m
 
 
 def _verdict(
-    name: str, subject: RuleContext, findings: tuple[ImageFinding, ...], unknown: tuple[str, ...]
+    name: str, ctx: RuleContext, findings: tuple[ImageFinding, ...], unknown: tuple[str, ...]
 ) -> MachineVerdict:
     return MachineVerdict(
         machine=name,
         status=status_of(findings, unknown=bool(unknown)),
-        driver=None if subject.driver is None else str(subject.driver),
-        driver_cuda=None if subject.level is None else str(subject.level),
-        gpus=tuple(gpu.label for gpu in subject.gpus),
-        platform=subject.image.platform,
-        requirements=requirement_verdicts(subject),
+        driver=None if ctx.driver is None else str(ctx.driver),
+        driver_cuda=None if ctx.level is None else str(ctx.level),
+        gpus=tuple(gpu.label for gpu in ctx.gpus),
+        platform=ctx.image.platform,
+        requirements=requirement_verdicts(ctx),
         findings=findings,
         changes=_changes(findings),
         unknown=unknown,
     )
 
 
-def _of_machine(subject: RuleContext, clock: Callable[[], float]) -> tuple[list[Finding], list[str]]:
+def _of_machine(ctx: RuleContext, clock: Callable[[], float]) -> tuple[list[Finding], list[str]]:
     """What the doctor has against the machine itself, whatever the image; and what of it is not known."""
-    if subject.contents.rocm and not subject.contents.cuda:
+    if ctx.contents.rocm and not ctx.contents.cuda:
         return [], []
-    found, unknown = _machine_itself(subject, clock)
-    if subject.contents.for_gpus or not (found or unknown):
+    found, unknown = _machine_itself(ctx, clock)
+    if ctx.contents.for_gpus or not (found or unknown):
         return found, unknown
     return [], ["whether the image needs a GPU, which this machine may not give: its metadata do not say"]
 
 
-def _machine_itself(subject: RuleContext, clock: Callable[[], float]) -> tuple[list[Finding], list[str]]:
-    snapshot = subject.snapshot
-    resolution = resolve(snapshot, subject.matrix)
+def _machine_itself(ctx: RuleContext, clock: Callable[[], float]) -> tuple[list[Finding], list[str]]:
+    snapshot = ctx.snapshot
+    resolution = resolve(snapshot, ctx.matrix)
     left_out = frozenset(check.code for check in all_checks() if check.of_process)
-    diagnosis = diagnose(snapshot, subject.matrix, resolution, clock, DiagnosisOptions(no_cupy=True, excluded=left_out))
+    diagnosis = diagnose(snapshot, ctx.matrix, resolution, clock, DiagnosisOptions(no_cupy=True, excluded=left_out))
     found = [
         entry
         for entry in diagnosis.findings
@@ -105,9 +105,9 @@ def _machine_itself(subject: RuleContext, clock: Callable[[], float]) -> tuple[l
         return found, []
     crashed = [run.code for run in diagnosis.checks if run.status is CheckStatus.CRASHED]
     unknown = [f"what check {code} would have said: it crashed" for code in crashed]
-    if not subject.gpus:
+    if not ctx.gpus:
         unknown.append("which GPU the machine has")
-    if subject.driver is None and subject.level is None:
+    if ctx.driver is None and ctx.level is None:
         where = ", for gpuenv runs in a container here" if is_contained(snapshot) else ""
         unknown.append(f"{'no driver was found' if driver_absent(snapshot) else 'the driver'}{where}")
     return found, unknown
