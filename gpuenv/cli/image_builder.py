@@ -18,7 +18,7 @@ from gpuenv.cli.install_steps import InstallerRequest, command_error, installer_
 from gpuenv.cli.output import Output, write_result
 from gpuenv.data import data_path
 from gpuenv.files import is_file
-from gpuenv.image.build_records import BuildStatus, BuiltImage, ImageChoice, ImageOutcome, ImagePlan, ImagePlans
+from gpuenv.image.build_records import BuildStatus, BuiltImage, Choice, ImageOutcome, ImagePlan, ImagePlans
 from gpuenv.image.build_text import outcome_lines, plan_lines
 from gpuenv.image.buildkit import BuildkitCommand, BuildkitOptions, command, find_cli
 from gpuenv.image.choose import NoImageError
@@ -73,7 +73,7 @@ def outcome_on_failure(out: Output, *, building: bool) -> Iterator[None]:
 
 
 def plan_all(
-    opts: BuildImageOptions, labels: Mapping[str, str], choices: Sequence[ImageChoice], rows: Matrix
+    opts: BuildImageOptions, labels: Mapping[str, str], choices: Sequence[Choice], rows: Matrix
 ) -> list[ImagePlan]:
     """The plans; with ``--dry-run``, as the engine would build them, if one answers."""
     with ExitStack() as stack:
@@ -113,7 +113,7 @@ def write_contexts(folder: Path, plans: Sequence[ImagePlan]) -> None:
 
 
 def build_all(
-    opts: BuildImageOptions, labels: Mapping[str, str], choices: Sequence[ImageChoice], rows: Matrix, out: Output
+    opts: BuildImageOptions, labels: Mapping[str, str], choices: Sequence[Choice], rows: Matrix, out: Output
 ) -> int:
     """Builds the images in turn, going on after a failure.
 
@@ -179,7 +179,7 @@ def _created(rows: Matrix) -> int:
         return 0
 
 
-def _templates(choice: ImageChoice) -> Templates:
+def _templates(choice: Choice) -> Templates:
     folder = data_path("images")
     texts = [(folder / name).read_text(encoding="utf-8") for name in (f"{choice.kind.value}.Dockerfile", "tidy.py")]
     return Templates(*texts)
@@ -188,7 +188,7 @@ def _templates(choice: ImageChoice) -> Templates:
 def _plan(
     opts: BuildImageOptions,
     labels: Mapping[str, str],
-    choice: ImageChoice,
+    choice: Choice,
     rows: Matrix,
     session: _EngineSession | None,
     *,

@@ -25,7 +25,7 @@ class ImageKind(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class BaseReference:
+class Base:
     """The image that another one is built from.
 
     Attributes:
@@ -45,7 +45,7 @@ class BaseReference:
 
 
 @dataclass(frozen=True, slots=True)
-class ImageChoice:
+class Choice:
     """What goes into an image, as the matrix has it.
 
     Attributes:
@@ -64,7 +64,7 @@ class ImageChoice:
     """
 
     kind: ImageKind
-    base: BaseReference
+    base: Base
     platform: str
     python: str
     line: str
@@ -101,7 +101,7 @@ class ImagePlan:
     """
 
     tag: str
-    choice: ImageChoice
+    choice: Choice
     pins: tuple[Pin, ...]
     lock: str | None
     labels: Mapping[str, str]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuenv.image.build_records import BaseReference, ImageChoice, ImageKind
+from gpuenv.image.build_records import Base, Choice, ImageKind
 from gpuenv.image.cuda_headers import has_own_headers
 from gpuenv.image.reference import split
 from gpuenv.matrix.alternatives import inside_container, refusals
@@ -65,7 +65,7 @@ class _Found:
     python: PythonVersion
 
 
-def choose(request: ImageRequest, machines: Mapping[str, Needs], matrix: Matrix) -> ImageChoice:
+def choose(request: ImageRequest, machines: Mapping[str, Needs], matrix: Matrix) -> Choice:
     """The best of what serves every machine.
 
     Args:
@@ -228,11 +228,11 @@ def _own_python(name: str) -> str | None:
     return next((python for distribution, python in PYTHON_OF.items() if name.endswith(distribution)), None)
 
 
-def _choice(found: _Found, request: ImageRequest, needs: Needs, matrix: Matrix) -> ImageChoice:
+def _choice(found: _Found, request: ImageRequest, needs: Needs, matrix: Matrix) -> Choice:
     wheel, minor = found.wheel, found.minor
     stated = tuple(sorted({gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability}))
     major = wheel.line.cuda_major
-    return ImageChoice(
+    return Choice(
         kind=request.kind,
         base=_base(found, request),
         platform=DOCKER_PLATFORMS[needs.likely_platform],
@@ -248,15 +248,15 @@ def _choice(found: _Found, request: ImageRequest, needs: Needs, matrix: Matrix) 
     )
 
 
-def _base(found: _Found, request: ImageRequest) -> BaseReference:
+def _base(found: _Found, request: ImageRequest) -> Base:
     if request.base is not None:
-        return BaseReference(request.base, split(request.base)[2], given=True)
+        return Base(request.base, split(request.base)[2], given=True)
     if found.image is None:
-        return BaseReference(_SLIM.format(python=found.python))
+        return Base(_SLIM.format(python=found.python))
     if request.kind is ImageKind.DEVEL:
-        return BaseReference(found.image.reference, found.image.digest)
+        return Base(found.image.reference, found.image.digest)
     # Every devel image has a runtime image beside it, with the same condition (NVIDIA's image sources, 2025-12-15).
-    return BaseReference(found.image.reference.replace("-devel-", "-runtime-"))
+    return Base(found.image.reference.replace("-devel-", "-runtime-"))
 
 
 def _requirements(found: _Found, request: ImageRequest) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ import urllib3
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import DeviceRequest
 
-from gpuenv.image.build_records import BaseReference
+from gpuenv.image.build_records import Base
 from gpuenv.image.docker_contexts import ContextError, docker_environment
 from gpuenv.image.engine_answers import engine_facts, event_of, inspected
 from gpuenv.image.engine_records import ContainerEnd, EngineFacts, Inspected
@@ -99,7 +99,7 @@ class Engine:
             except (ImageNotFound, NotFound):
                 return None
 
-    def pinned(self, base: BaseReference) -> BaseReference:
+    def pinned(self, base: Base) -> Base:
         """A base with the digest under which the engine has it; unchanged where there is none, or one already."""
         if base.digest is not None:
             return base

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from gpuenv.image import labels as own
-from gpuenv.image.build_records import ImageChoice, ImageKind, ImagePlan
+from gpuenv.image.build_records import Choice, ImageKind, ImagePlan
 from gpuenv.image.render import SBOM, Rendering, render
 from gpuenv.install.lockfile import lock_text
 from gpuenv.install.plan import Pin
@@ -49,7 +49,7 @@ class Templates:
     tidy: str
 
 
-def plan_image(choice: ImageChoice, inputs: PlanInputs, how: Rendering, templates: Templates) -> ImagePlan:
+def plan_image(choice: Choice, inputs: PlanInputs, how: Rendering, templates: Templates) -> ImagePlan:
     """The plan of one image.
 
     Raises:
@@ -72,16 +72,16 @@ def plan_image(choice: ImageChoice, inputs: PlanInputs, how: Rendering, template
     )
 
 
-def _unpinned(choice: ImageChoice) -> str:
+def _unpinned(choice: Choice) -> str:
     return f"no digest of {choice.base.reference} is known: it is pinned to the one that the engine has or finds"
 
 
-def _reach(choice: ImageChoice) -> tuple[str, ...]:
+def _reach(choice: Choice) -> tuple[str, ...]:
     beyond = [str(entry) for entry in choice.stated if entry not in choice.capabilities]
     return (f"compute capability {', '.join(beyond)} runs on code of an older one",) if beyond else ()
 
 
-def labels_of(choice: ImageChoice, lock: str | None, created: int, matrix_revision: str) -> dict[str, str]:
+def labels_of(choice: Choice, lock: str | None, created: int, matrix_revision: str) -> dict[str, str]:
     """What an image says of itself, but for the proof."""
     told = {
         f"{_OCI}title": f"CuPy {choice.cupy} with CUDA {choice.cuda}",
@@ -115,7 +115,7 @@ def files_of(plan: ImagePlan, templates: Templates) -> dict[str, str]:
     return files
 
 
-def tag_for(given: str | None, choice: ImageChoice, *, several: bool) -> str:
+def tag_for(given: str | None, choice: Choice, *, several: bool) -> str:
     """The name of an image: the one given, or the usual one; of several, each its own tag of the repository given."""
     if given is None or several:
         return f"{given or REPOSITORY}:{choice.name}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpuenv.image.build_records import ImageChoice
+from gpuenv.image.build_records import Choice
 from gpuenv.image.container_engine import Engine
 from gpuenv.image.context_tar import pack
 from gpuenv.image.engine_records import ContainerEnd
@@ -50,7 +50,7 @@ class ProofResult:
         return f"{'passed' if self.passed else 'failed'}: {done} of {len(self.proofs)}, {where}"
 
 
-def prove(engine: Engine, image: str, choice: ImageChoice, ways: Sequence[str]) -> ProofResult:
+def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> ProofResult:
     """Runs everything that the host allows in an image.
 
     Args:
@@ -81,7 +81,7 @@ def prove(engine: Engine, image: str, choice: ImageChoice, ways: Sequence[str]) 
     return ProofResult(proofs, (), tuple(notes))
 
 
-def groundwork_proofs(facts: Mapping[str, Any], end: ContainerEnd, choice: ImageChoice) -> tuple[Verification, ...]:
+def groundwork_proofs(facts: Mapping[str, Any], end: ContainerEnd, choice: Choice) -> tuple[Verification, ...]:
     """What the payload told without a GPU, held against what the image is said to hold."""
     proofs = [_ended(facts, end)]
     versions = facts.get("versions") if isinstance(facts.get("versions"), dict) else {}
@@ -109,7 +109,7 @@ def _where(value: Mapping[str, Any]) -> str:
     return " ".join(str(value[key]) for key in ("version", "path", "folder") if value.get(key))
 
 
-def _nvrtc(told: object, choice: ImageChoice) -> Verification:
+def _nvrtc(told: object, choice: Choice) -> Verification:
     found = str(told.get("version")) if isinstance(told, dict) else "none"
     return Verification("version.nvrtc", found == str(choice.cuda), found)
 

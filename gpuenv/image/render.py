@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from string import Template
 
-from gpuenv.image.build_records import ImageChoice
+from gpuenv.image.build_records import Choice
 
 SBOM = "sbom.cdx.json"
 _CACHE = "--mount=type=cache,target=/root/.cache/pip "
@@ -43,7 +43,7 @@ class Rendering:
     sbom: bool = True
 
 
-def render(template: str, choice: ImageChoice, labels: Mapping[str, str], how: Rendering) -> str:
+def render(template: str, choice: Choice, labels: Mapping[str, str], how: Rendering) -> str:
     """The text of the Dockerfile.
 
     Raises:

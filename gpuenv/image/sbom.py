@@ -13,14 +13,14 @@ from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
 from gpuenv import __version__
-from gpuenv.image.build_records import ImageChoice
+from gpuenv.image.build_records import Choice
 from gpuenv.image.labels import LEFT_OUT
 from gpuenv.install.plan import Pin
 
 _SPACE = uuid.UUID("6d0c7a1e-6a0e-5b0c-9d8e-2f6d6a0b7c11")  # any; the bill's number follows from it and the lock
 
 
-def bill(choice: ImageChoice, pins: Iterable[Pin], made: tuple[str, int], left_out: Iterable[str]) -> str:
+def bill(choice: Choice, pins: Iterable[Pin], made: tuple[str, int], left_out: Iterable[str]) -> str:
     """The bill in JSON; the same for the same lock.
 
     Args:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.image.build_records import BaseReference
+from gpuenv.image.build_records import Base
 from gpuenv.image.container_engine import connect
 from gpuenv.image.context_tar import pack
 from gpuenv.image.errors import EngineError
@@ -167,7 +167,7 @@ def test_whatever_an_engine_says_its_answers_are_read_or_refused(tmp_path: Path,
             return  # refused at once
         questions: tuple[Callable[[], object], ...] = (
             lambda: asked.inspect("own/it:1"),
-            lambda: asked.pinned(BaseReference("own/it:1")),
+            lambda: asked.pinned(Base("own/it:1")),
             lambda: asked.build(pack({}, 0), {}, Progress(lambda _: None)),
             lambda: asked.push("own/it:1", Progress(lambda _: None)),
             lambda: asked.run("own/it:1", ["true"], pack({}, 0), None, TIMEOUT),

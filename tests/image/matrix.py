@@ -22,7 +22,7 @@ from tests.support.matrix import MATRIX
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuenv.image.build_records import ImageChoice, ImagePlan
+    from gpuenv.image.build_records import Choice, ImagePlan
 
 GOLDEN = Path(__file__).parent / "golden"
 CREATED = 1795219200
@@ -30,10 +30,10 @@ ARCHES = ("x86_64", "aarch64")
 
 
 @cache
-def choices() -> dict[tuple[str, str, str], ImageChoice | str]:
+def choices() -> dict[tuple[str, str, str], Choice | str]:
     """Kind, architecture and CUDA: the choice, or why there is none."""
     needs = {"": needs_of(Snapshot(), MATRIX)}
-    found: dict[tuple[str, str, str], ImageChoice | str] = {}
+    found: dict[tuple[str, str, str], Choice | str] = {}
     for kind in ImageKind:
         for arch in ARCHES:
             for row in MATRIX.cuda_minors:
@@ -50,7 +50,7 @@ def templates(kind: ImageKind) -> Templates:
     return Templates((folder / f"{kind.value}.Dockerfile").read_text(), (folder / "tidy.py").read_text())
 
 
-def planned(choice: ImageChoice, how: Rendering = Rendering(CREATED)) -> ImagePlan:  # noqa: B008 - a record that nothing changes
+def planned(choice: Choice, how: Rendering = Rendering(CREATED)) -> ImagePlan:  # noqa: B008 - a record that nothing changes
     order = PlanInputs(f"gpuenv-cupy:{choice.name}", (), {}, MATRIX.revision)
     return plan_image(choice, order, how, templates(choice.kind))
 

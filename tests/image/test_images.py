@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.image.build_records import ImageChoice, ImageKind
+from gpuenv.image.build_records import Choice, ImageKind
 from gpuenv.image.choose import ImageRequest, NoImageError, choose
 from gpuenv.image.cuda_headers import has_own_headers
 from gpuenv.image.render import RenderError, Rendering, render
@@ -28,7 +28,7 @@ def machine(*assumed: str) -> Needs:
     return needs_of(assume(Snapshot(), assumed, MATRIX), MATRIX)
 
 
-def made(request: ImageRequest, *machines: Needs) -> ImageChoice:
+def made(request: ImageRequest, *machines: Needs) -> Choice:
     named = {str(number): entry for number, entry in enumerate(machines)} or {"": needs_of(Snapshot(), MATRIX)}
     return choose(request, named, MATRIX)
 

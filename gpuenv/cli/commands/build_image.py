@@ -16,7 +16,7 @@ from gpuenv.cli.sources import MachineSource, get_all, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.image.build_records import ImageChoice
+    from gpuenv.image.build_records import Choice
     from gpuenv.image.choose import ImageRequest
     from gpuenv.matrix.needs import Needs
     from gpuenv.matrix.tables import Matrix
@@ -262,7 +262,7 @@ def _machines(opts: BuildImageOptions) -> tuple[dict[str, Needs], Matrix]:
 
 def _choices(
     opts: BuildImageOptions, wishes: Sequence[ImageRequest], machines: Mapping[str, Needs], rows: Matrix
-) -> tuple[tuple[ImageChoice, ...], tuple[str, ...]]:
+) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
     """The images to build; with --all, also the reasons for those that cannot be built, instead of an error."""
     from gpuenv.image.choose import NoImageError, choose
 

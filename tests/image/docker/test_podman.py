@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.image import labels
-from gpuenv.image.build_records import BaseReference
+from gpuenv.image.build_records import Base
 from gpuenv.image.container_engine import connect
 from gpuenv.image.context_tar import pack
 from tests.image.docker import bases
@@ -102,7 +102,7 @@ def test_it_is_told_apart_from_docker(podman: Given) -> None:
     shop = connect(environment(podman.host), 30)
     assert (shop.facts.name, shop.facts.has_buildkit, shop.facts.gpu_ways) == ("podman", False, ())
     assert shop.facts.platform == "linux/amd64"
-    assert shop.pinned(BaseReference("localhost/stand-in:fine")).reference == "localhost/stand-in:fine"
+    assert shop.pinned(Base("localhost/stand-in:fine")).reference == "localhost/stand-in:fine"
     shop.close()
 
 

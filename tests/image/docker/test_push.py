@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.image.build_records import BaseReference
+from gpuenv.image.build_records import Base
 from gpuenv.image.container_engine import connect
 from gpuenv.image.errors import EngineError
 from gpuenv.image.progress import Progress
@@ -42,7 +42,7 @@ def test_the_digest_is_the_registrys(beside_registry: Dockerd) -> None:
     digest, shop = pushed(beside_registry)
     client = client_of(beside_registry)
     assert digest == client.images.get_registry_data(f"{PLACE}:1").id
-    assert shop.pinned(BaseReference(f"{PLACE}:1")) == BaseReference(f"{PLACE}:1", digest)
+    assert shop.pinned(Base(f"{PLACE}:1")) == Base(f"{PLACE}:1", digest)
     client.close()
     shop.close()
 
