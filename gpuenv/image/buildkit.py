@@ -68,8 +68,8 @@ def find_cli(programs: Sequence[str], environment: Mapping[str, str], host: str)
     }
     own.pop("DOCKER_CONTEXT", None)
     for program in programs:
-        asked = run_child([program, "buildx", "version"], own, time.monotonic() + _QUICK)
-        if asked.ending is Ending.EXITED and asked.exit_code == 0:
+        buildx = run_child([program, "buildx", "version"], own, time.monotonic() + _QUICK)
+        if buildx.ending is Ending.EXITED and buildx.exit_code == 0:
             return BuildkitCommand((program, "buildx", "build", "--builder=default", "--provenance=false"), own)
         version = run_child([program, "--version"], own, time.monotonic() + _QUICK)
         match = _VERSION.search(version.stdout)
@@ -131,8 +131,8 @@ def _image_of(cli: BuildkitCommand, answer: Path) -> str:
         EngineError: where it is none.
     """
     try:
-        told_id = answer.read_text(encoding="utf-8").strip()
-        found = json.loads(told_id)["containerimage.digest"] if cli.is_plugin else told_id
+        text = answer.read_text(encoding="utf-8").strip()
+        found = json.loads(text)["containerimage.digest"] if cli.is_plugin else text
     except (OSError, ValueError, LookupError, TypeError):
         found = None
     if not isinstance(found, str) or not found:

@@ -100,8 +100,8 @@ def _refuse_other_platforms(machines: Mapping[str, Needs]) -> None:
     """
     platforms = {str(needs.platform): name for name, needs in machines.items()}
     if len(platforms) > 1:
-        told = ", ".join(f"{platform} ({name})" for platform, name in platforms.items())
-        raise NoImageError(f"no one image is for machines of several architectures: {told}")
+        named = ", ".join(f"{platform} ({name})" for platform, name in platforms.items())
+        raise NoImageError(f"no one image is for machines of several architectures: {named}")
     if any(needs.tegra for needs in machines.values()):
         raise NoImageError("no image is for a GPU of the Tegra family: JetPack has images of its own")
     if not set(platforms) <= set(DOCKER_PLATFORMS):
@@ -114,8 +114,8 @@ def _request_text(request: ImageRequest) -> str:
         f"CuPy {request.cupy}" if request.cupy else "",
         f"Python {request.python}" if request.python else "",
     ]
-    told = ", ".join(part for part in parts if part)
-    return f" with {told}" if told else ""
+    text = ", ".join(part for part in parts if part)
+    return f" with {text}" if text else ""
 
 
 def _inside(needs: Needs, request: ImageRequest) -> Needs:

@@ -216,10 +216,10 @@ class Engine:
 
     def _said(self, container: str, *, stdout: bool) -> str:
         """The beginning of one of a container's streams; the rest is read and dropped: the SDK cannot let go of it."""
-        said = bytearray()
+        output = bytearray()
         for piece in self._client.api.logs(container, stdout=stdout, stderr=not stdout, stream=True):
-            said += piece[: _MOST_OUTPUT - len(said)]
-        return said.decode("utf-8", "replace")
+            output += piece[: _MOST_OUTPUT - len(output)]
+        return output.decode("utf-8", "replace")
 
     def close(self) -> None:
         """Lets go of the connection."""

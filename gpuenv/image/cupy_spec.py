@@ -17,11 +17,11 @@ def line_and_release(text: str) -> tuple[str | None, str | None]:
     if not text or text[0].isdigit():
         return None, text or None
     try:
-        asked = Requirement(text)
+        requirement = Requirement(text)
     except InvalidRequirement as error:
         raise ValueError(f"--cupy {text[:60]}: {_WORDS}") from error
-    pins = [each.version for each in asked.specifier if each.operator == "==" and "*" not in each.version]
-    if len(pins) != len(asked.specifier) or len(pins) > 1 or asked.url or asked.marker:
+    pins = [each.version for each in requirement.specifier if each.operator == "==" and "*" not in each.version]
+    if len(pins) != len(requirement.specifier) or len(pins) > 1 or requirement.url or requirement.marker:
         raise ValueError(f"--cupy {text[:60]}: {_WORDS}")
-    line = canonicalize_name(asked.name)
+    line = canonicalize_name(requirement.name)
     return None if line == "cupy" else line, pins[0] if pins else None

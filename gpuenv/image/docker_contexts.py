@@ -48,12 +48,12 @@ def docker_environment(environment: Mapping[str, str]) -> Mapping[str, str]:
     if name in _NONE:
         return environment
     host, unverified = _endpoint(folder, name)
-    told = {key: value for key, value in environment.items() if key not in _OF_ENGINE}
+    variables = {key: value for key, value in environment.items() if key not in _OF_ENGINE}
     certificates = folder / "contexts/tls" / _digest(name) / "docker"
     if certificates.is_dir():
-        told |= {"DOCKER_CERT_PATH": str(certificates), "DOCKER_TLS": "1"}
-        told |= {"DOCKER_TLS_VERIFY": "" if unverified else "1"}
-    return {**told, "DOCKER_HOST": host}
+        variables |= {"DOCKER_CERT_PATH": str(certificates), "DOCKER_TLS": "1"}
+        variables |= {"DOCKER_TLS_VERIFY": "" if unverified else "1"}
+    return {**variables, "DOCKER_HOST": host}
 
 
 def docker_folder(environment: Mapping[str, str]) -> Path:

@@ -23,14 +23,16 @@ def engine_facts(version: object, info: object, host: str) -> EngineFacts:
     Raises:
         ValueError: when an answer is none of an engine's.
     """
-    told, about = object_of(version, "its version"), object_of(info, "itself")
-    parts = {str(entry.get("Name")): entry.get("Version") for entry in _objects(told.get("Components"), "its parts")}
+    version_info, about = object_of(version, "its version"), object_of(info, "itself")
+    parts = {
+        str(entry.get("Name")): entry.get("Version") for entry in _objects(version_info.get("Components"), "its parts")
+    }
     podman = "Podman Engine" in parts
-    api = tuple(int(part) for part in str(told.get("ApiVersion", "0.0")).split("."))
+    api = tuple(int(part) for part in str(version_info.get("ApiVersion", "0.0")).split("."))
     arch = str(about.get("Architecture", ""))
     return EngineFacts(
         name="podman" if podman else "docker",
-        version=str(parts.get("Podman Engine") or told.get("Version")),
+        version=str(parts.get("Podman Engine") or version_info.get("Version")),
         host=host,
         platform=f"linux/{_ARCH.get(arch, arch)}",
         has_buildkit=not podman and api >= _BUILDKIT_API,
@@ -51,17 +53,17 @@ def inspected(answer: object) -> Inspected:
     Raises:
         ValueError: when the answer is none of an engine's.
     """
-    told = object_of(answer, "an image")
-    config = object_of(told.get("Config"), "an image's configuration")
-    name, size = told.get("Id"), told.get("Size") or 0
+    image = object_of(answer, "an image")
+    config = object_of(image.get("Config"), "an image's configuration")
+    name, size = image.get("Id"), image.get("Size") or 0
     if not isinstance(name, str) or not isinstance(size, int):
         raise ValueError(f"it tells of an image with the id {name!r} and the size {size!r}")  # noqa: TRY004 - an answer
-    digests = list_of(told.get("RepoDigests"), "an image's digests")
+    digests = list_of(image.get("RepoDigests"), "an image's digests")
     return Inspected(
         id=name,
         size=size,
         user=str(config.get("User") or ""),
-        platform=f"{told.get('Os')}/{told.get('Architecture')}",
+        platform=f"{image.get('Os')}/{image.get('Architecture')}",
         labels={str(key): str(value) for key, value in object_of(config.get("Labels"), "an image's labels").items()},
         digests=tuple(entry for entry in digests if isinstance(entry, str)),
     )

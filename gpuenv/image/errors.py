@@ -161,8 +161,8 @@ def _last_line(log: str) -> str | None:
     timed = [match[1] for line in lines if (match := _OUTPUT.fullmatch(line))]
     if timed or any(line.startswith("#") for line in lines):  # BuildKit marks what commands say with seconds
         return timed[-1] if timed else None
-    said = [line for line in lines if line and not (_BUILDERS_OWN.match(line) or _COMMAND_FAILED.search(line))]
-    return said[-1] if said else None
+    output = [line for line in lines if line and not (_BUILDERS_OWN.match(line) or _COMMAND_FAILED.search(line))]
+    return output[-1] if output else None
 
 
 def tidy_text(text: str) -> str:

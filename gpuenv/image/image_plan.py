@@ -83,7 +83,7 @@ def _reach(choice: Choice) -> tuple[str, ...]:
 
 def labels_of(choice: Choice, lock: str | None, created: int, matrix_revision: str) -> dict[str, str]:
     """What an image says of itself, but for the proof."""
-    told = {
+    labels = {
         f"{_OCI}title": f"CuPy {choice.cupy} with CUDA {choice.cuda}",
         f"{_OCI}description": f"{choice.line} {choice.cupy}, CUDA {choice.cuda}, Python {choice.python}; "
         + ("CUDA from wheels" if choice.kind is ImageKind.WHEELS else f"on NVIDIA's {choice.kind.value} image"),
@@ -99,10 +99,10 @@ def labels_of(choice: Choice, lock: str | None, created: int, matrix_revision: s
         own.LEFT_OUT: ",".join(LEFT_OUT),
     }
     if choice.base.digest:
-        told[f"{_OCI}base.digest"] = choice.base.digest
+        labels[f"{_OCI}base.digest"] = choice.base.digest
     if lock:
-        told[own.LOCK] = lock
-    return told
+        labels[own.LOCK] = lock
+    return labels
 
 
 def files_of(plan: ImagePlan, templates: Templates) -> dict[str, str]:

@@ -109,8 +109,8 @@ def _where(value: Mapping[str, Any]) -> str:
     return " ".join(str(value[key]) for key in ("version", "path", "folder") if value.get(key))
 
 
-def _nvrtc(told: object, choice: Choice) -> Verification:
-    found = str(told.get("version")) if isinstance(told, dict) else "none"
+def _nvrtc(reported: object, choice: Choice) -> Verification:
+    found = str(reported.get("version")) if isinstance(reported, dict) else "none"
     return Verification("version.nvrtc", found == str(choice.cuda), found)
 
 
@@ -137,9 +137,11 @@ def _smoke(engine: Engine, where: tuple[str, str, bytes], count: int) -> tuple[V
     end = engine.run(
         image, _command("--several", {"tests": tests}), payload, way, DEADLINE[SmokeLevel.QUICK] * len(tests)
     )
-    told = [entry for entry in numbered(parse_facts(end.stdout), "test") if isinstance(entry, dict)]
-    missing = Verification("smoke", passed=len(told) == len(tests), detail=f"{len(told)} of {len(tests)} tests ended")
-    return (missing, *(_of_test(entry) for entry in told))
+    entries = [entry for entry in numbered(parse_facts(end.stdout), "test") if isinstance(entry, dict)]
+    missing = Verification(
+        "smoke", passed=len(entries) == len(tests), detail=f"{len(entries)} of {len(tests)} tests ended"
+    )
+    return (missing, *(_of_test(entry) for entry in entries))
 
 
 def _of_test(entry: Mapping[str, Any]) -> Verification:

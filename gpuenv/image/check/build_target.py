@@ -216,6 +216,6 @@ def _with_files(ask: InstallRequest, entry: RunCommand, file: str, context: Buil
     where = at(entry.stages, entry.stage, entry.step, entry.command.folder, file)
     followed = [(listed, follow(listed, where, context)) for listed in (*ask.files, *limiting)]
     installs = [*ask.installs]
-    installs += [i for listed, told in followed if listed.kind is not FileKind.CONSTRAINTS for i in told.installs]
-    limits = [i for listed, told in followed if listed.kind is FileKind.CONSTRAINTS for i in told.installs]
+    installs += [i for listed, request in followed if listed.kind is not FileKind.CONSTRAINTS for i in request.installs]
+    limits = [i for listed, request in followed if listed.kind is FileKind.CONSTRAINTS for i in request.installs]
     return apply_constraints(installs, limits)

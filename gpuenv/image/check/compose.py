@@ -121,9 +121,9 @@ class _Files:
         return self._read[name]
 
     def _other(self, name: str) -> Node | None:
-        told = self._load(name)
+        file = self._load(name)
         try:
-            return self.whole(told) if told is not None else None
+            return self.whole(file) if file is not None else None
         except ComposeError:
             return None
 

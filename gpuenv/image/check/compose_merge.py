@@ -162,8 +162,8 @@ def _long(node: Node, key: str) -> Node:
         return node
     named: dict[str, Node] = {}
     for each in node.value:
-        name, equals, told = (each.text or "").partition("=")
-        named[name] = replace(each, value=told if equals else None)
+        name, equals, text = (each.text or "").partition("=")
+        named[name] = replace(each, value=text if equals else None)
     return replace(node, value=named)
 
 

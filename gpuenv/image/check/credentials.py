@@ -100,9 +100,9 @@ def _from_config(
     helper = next((name for key, name in entries if key in names or _host(key) in names), None)
     if helper is None and isinstance(config.get("credsStore"), str):
         helper = config["credsStore"]
-    asked = _ask_helper(helper, names[0], environment, until) if isinstance(helper, str) else CredentialLookup()
-    if asked.credentials is not None:
-        return asked
+    from_helper = _ask_helper(helper, names[0], environment, until) if isinstance(helper, str) else CredentialLookup()
+    if from_helper.credentials is not None:
+        return from_helper
     written = config.get("auths")
     entries = written.items() if isinstance(written, dict) else ()
     meant = [(rank, entry) for key, entry in entries if (rank := _rank(key, names, repository)) is not None]
@@ -110,7 +110,7 @@ def _from_config(
         found = _written(entry) if isinstance(entry, dict) else None
         if found is not None:
             return CredentialLookup(found)
-    return asked
+    return from_helper
 
 
 def _rank(key: str, names: Sequence[str], repository: str) -> int | None:
@@ -152,10 +152,10 @@ def _ask_helper(name: str, server: str, environment: Mapping[str, str], until: f
         why = result.error or (result.stderr or result.stdout).strip().split("\n")[0][:120] or result.ending.value
         return CredentialLookup(None, f"docker-credential-{name} gave no credentials: {why}")
     try:
-        told = json.loads(result.stdout)
+        answer = json.loads(result.stdout)
     except (ValueError, RecursionError):
-        told = None
-    user, secret = (told.get("Username"), told.get("Secret")) if isinstance(told, dict) else (None, None)
+        answer = None
+    user, secret = (answer.get("Username"), answer.get("Secret")) if isinstance(answer, dict) else (None, None)
     if not isinstance(user, str) or not isinstance(secret, str) or not secret:
         return CredentialLookup(None, f"docker-credential-{name} gave what is no credentials")
     return CredentialLookup(Credentials(None if user == _TOKEN_USER else user, secret))

@@ -79,9 +79,9 @@ def cuda_sources(target: BuildTarget) -> CudaSources:
         if other.cuda is not None and cuda is None:
             cuda, source = other.cuda, other.text
     for entry in target.installs:
-        told = _of_conda(entry) if cuda is None and entry.manager is Manager.CONDA else None
-        if told is not None:
-            cuda, source = told, f"conda's {entry.text}"
+        pinned = _of_conda(entry) if cuda is None and entry.manager is Manager.CONDA else None
+        if pinned is not None:
+            cuda, source = pinned, f"conda's {entry.text}"
     images = (base, *target.copied)
     parts = {match[1] for name in packages if (match := _PART.fullmatch(name))}
     whole = any(map(_brings_libraries, images)) or conda or any(_has_libraries(name) for name in packages)

@@ -117,8 +117,8 @@ def _listing(text: str, name: str, above: int, context: BuildContext, depth: int
         elif entry.startswith("-"):
             index = index_cuda(entry) if _INDEX.match(entry) else index
         else:
-            asked = requirement(entry, SourceLocation(name, line + above))
-            found += [replace(asked, locked="--hash=" in text)] if asked is not None else []
+            entry_install = requirement(entry, SourceLocation(name, line + above))
+            found += [replace(entry_install, locked="--hash=" in text)] if entry_install is not None else []
     return apply_constraints([_from_index(install, index) for install in found], limits)
 
 
@@ -289,8 +289,8 @@ def _packages(name: str, context: BuildContext) -> Iterator[Install]:
 
 def apply_constraints(installs: list[Install], constraints: list[Install]) -> list[Install]:
     """The installs, with what constraints say of their versions."""
-    told = {entry.name: entry for entry in constraints if entry.manager is Manager.PIP}
-    return [_narrowed(entry, told.get(entry.name)) for entry in installs]
+    limits = {entry.name: entry for entry in constraints if entry.manager is Manager.PIP}
+    return [_narrowed(entry, limits.get(entry.name)) for entry in installs]
 
 
 def _narrowed(install: Install, limit: Install | None) -> Install:

@@ -136,16 +136,16 @@ def _environment(
             line = lines.get(f"containerEnv.{name}", 1)
             yield name, Setting(value, line, line)
     for option, value in arguments:
-        name, equals, told = value.partition("=")
+        name, equals, text = value.partition("=")
         if option in ("-e", "--env") and equals:
             line = lines.get("runArgs", 1)
-            yield name, Setting(told, line, line)
+            yield name, Setting(text, line, line)
 
 
 def _arguments(value: Plain) -> Iterator[tuple[str, str]]:
     """The options of docker run that matter here, each with its value."""
     words = [word for word in value if isinstance(word, str)] if isinstance(value, list) else []
     for word, following in zip(words, [*words[1:], ""], strict=False):
-        option, equals, told = word.partition("=")
+        option, equals, text = word.partition("=")
         if option in _VALUED:
-            yield option, told if equals else following
+            yield option, text if equals else following

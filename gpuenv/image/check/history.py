@@ -108,9 +108,9 @@ def _placed(step: str) -> Iterator[tuple[Command, _Where]]:
             active = command.texts[-1] if command.texts else ""
         options = read_options(command.words[1:])
         named = (f"{name} {word.text}" for name in _WHERE for word in options.of(name))
-        told = (environment_of(command), command.variables.get("VIRTUAL_ENV") or active)
+        prefix = (environment_of(command), command.variables.get("VIRTUAL_ENV") or active)
         user = ("--user",) if "--user" in options.values else ()
-        yield command, tuple(word for word in (*told, *named, *user) if word)
+        yield command, tuple(word for word in (*prefix, *named, *user) if word)
 
 
 def _script(step: str) -> tuple[str, Mapping[str, str]]:

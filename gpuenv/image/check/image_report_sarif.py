@@ -49,11 +49,11 @@ def _result(finding: ImageFinding, report: ImageReport) -> dict[str, Any]:
     place: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": uri_of(path)}, "region": region}}
     if finding.file is None:
         place["logicalLocations"] = [{"fullyQualifiedName": report.subject, "kind": "image"}]
-    told = [f"{finding.title}.", *(fix.text for fix in finding.fix)]
+    lines = [f"{finding.title}.", *(fix.text for fix in finding.fix)]
     return {
         "ruleId": finding.code,
         "level": LEVELS[finding.severity],
-        "message": {"text": "\n".join(told)},
+        "message": {"text": "\n".join(lines)},
         "locations": [place],
         "partialFingerprints": {
             "gpuenv/1": fingerprint(f"{finding.code} {finding.file} {finding.machine} {finding.title}")

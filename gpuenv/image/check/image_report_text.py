@@ -39,10 +39,10 @@ def _headline(report: ImageReport) -> str:
         return f"{word}: {report.subject}{of_file}"
     if len(report.machines) == 1:
         only = report.machines[0]
-        told = f"{of_file} On {only.machine}" if of_file else f" on {only.machine}"
-        return f"{word}: {report.subject}{told}: {_verdict(only)}."
-    told = f"{of_file} What it builds" if of_file else ""
-    return f"{word}: {report.subject}{told} runs on {len(report.runs_on)} of {len(report.machines)} machines."
+        rest = f"{of_file} On {only.machine}" if of_file else f" on {only.machine}"
+        return f"{word}: {report.subject}{rest}: {_verdict(only)}."
+    rest = f"{of_file} What it builds" if of_file else ""
+    return f"{word}: {report.subject}{rest} runs on {len(report.runs_on)} of {len(report.machines)} machines."
 
 
 def _counted_findings(report: ImageReport) -> str:
@@ -50,8 +50,8 @@ def _counted_findings(report: ImageReport) -> str:
     own = [entry for entry in report.findings if entry.file is not None]
     errors = sum(entry.severity is Severity.ERROR for entry in own)
     rest = len(own) - errors
-    told = f"{errors} error{'s' * (errors != 1)}, {rest} other finding{'s' * (rest != 1)}"
-    return told if own else "nothing found"
+    counts = f"{errors} error{'s' * (errors != 1)}, {rest} other finding{'s' * (rest != 1)}"
+    return counts if own else "nothing found"
 
 
 def _verdict(machine: MachineVerdict) -> str:

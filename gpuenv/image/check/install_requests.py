@@ -170,8 +170,8 @@ def _holds_on_linux(read: Requirement) -> bool:
     text = str(read.marker or "")
     if "platform_system" not in text and "sys_platform" not in text:
         return True
-    told = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "extra": ""}
-    return read.marker is None or read.marker.evaluate(dict(told))
+    linux = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "extra": ""}
+    return read.marker is None or read.marker.evaluate(dict(linux))
 
 
 def conda_spec(text: str, place: SourceLocation) -> Install | None:

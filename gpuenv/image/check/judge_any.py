@@ -30,8 +30,8 @@ def judge_any(paths: Sequence[Path], options: DockerfileOptions, matrix: Matrix)
         return "devcontainer", _devcontainer(path, options, matrix)
     if not all(map(is_compose, paths)):
         if more:
-            told = "only compose files can be given together"
-            raise ImageError(f"{path}: {told}", "name one --dockerfile", is_input=True)
+            message = "only compose files can be given together"
+            raise ImageError(f"{path}: {message}", "name one --dockerfile", is_input=True)
         return "dockerfile", judge_dockerfile(path, options, matrix)
     text = read_text(path)
     if is_manifest(text) and not more:

@@ -115,8 +115,8 @@ def _source(service: Service, source: BuildSource, compose: Path, matrix: Matrix
 
 
 def _is_elsewhere(source: BuildSource) -> bool:
-    told = source.context + source.dockerfile
-    return "://" in source.context or source.context.startswith("git@") or "$" in told
+    paths = source.context + source.dockerfile
+    return "://" in source.context or source.context.startswith("git@") or "$" in paths
 
 
 def _dockerfile(source: BuildSource, file: Path) -> Path:

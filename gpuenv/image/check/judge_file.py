@@ -55,8 +55,8 @@ def read_text(path: Path) -> str:
             raise ImageError(f"{path}: is a folder; expected a Dockerfile or a compose file", is_input=True)
         return read_at_most(path, LARGEST).decode("utf-8-sig")
     except TooLargeError as error:
-        told = f"{path}: larger than the {LARGEST} bytes that such a file may have"
-        raise ImageError(told, is_input=True) from error
+        message = f"{path}: larger than the {LARGEST} bytes that such a file may have"
+        raise ImageError(message, is_input=True) from error
     except OSError as error:
         raise ImageError(f"{path}: {error.strerror or error}", is_input=True) from error
     except UnicodeDecodeError as error:

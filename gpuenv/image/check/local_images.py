@@ -55,8 +55,8 @@ def local_image(reference: str, address: str, timeout: float, environment: Mappi
             timeout=max(1, int(timeout)), version="auto", environment={**tls, "DOCKER_HOST": address}
         )
         try:
-            told = client.api.inspect_image(reference)
-            return _facts(told, client.api.history(reference), reference)
+            image = client.api.inspect_image(reference)
+            return _facts(image, client.api.history(reference), reference)
         finally:
             client.close()
     except docker.errors.ImageNotFound:
@@ -72,19 +72,19 @@ def _facts(answer: object, history: object, reference: str) -> ImageFacts:
     Raises:
         ValueError: when it is none of an engine's.
     """
-    told = object_of(answer, "an image")
+    image = object_of(answer, "an image")
     steps = [step for step in reversed(history) if isinstance(step, dict)] if isinstance(history, list) else []
     configuration = {
-        "os": told.get("Os"),
-        "architecture": told.get("Architecture"),
-        "variant": told.get("Variant"),
-        "config": told.get("Config"),
-        "rootfs": {"diff_ids": object_of(told.get("RootFS"), "an image's layers").get("Layers")},
+        "os": image.get("Os"),
+        "architecture": image.get("Architecture"),
+        "variant": image.get("Variant"),
+        "config": image.get("Config"),
+        "rootfs": {"diff_ids": object_of(image.get("RootFS"), "an image's layers").get("Layers")},
         "history": [{"created_by": step.get("CreatedBy")} for step in steps],
-        "created": told.get("Created"),
+        "created": image.get("Created"),
     }
-    digests = list_of(told.get("RepoDigests"), "an image's digests")
-    size = told.get("Size")
+    digests = list_of(image.get("RepoDigests"), "an image's digests")
+    size = image.get("Size")
     return replace(
         facts_from_configuration(configuration, reference, "engine"),
         digest=digest_in(map(str, digests), reference),

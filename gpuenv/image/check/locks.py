@@ -37,7 +37,7 @@ def _of_json(text: str) -> list[tuple[str, str]]:
     tables = [data.get(key) for key in ("default", "develop")] if isinstance(data, dict) else []
     entries = [entry for table in tables if isinstance(table, dict) for entry in table.items()]
     return [
-        (name, told["version"].removeprefix("=="))
-        for name, told in entries
-        if isinstance(told, dict) and isinstance(told.get("version"), str)
+        (name, table["version"].removeprefix("=="))
+        for name, table in entries
+        if isinstance(table, dict) and isinstance(table.get("version"), str)
     ]

@@ -130,11 +130,11 @@ def _bytes_of(layers: object) -> int:
 
 def _kind(value: dict[str, Any]) -> str | None:
     """What a manifest is of, where it says that it is of no image: a chart, a signature, a list of parts."""
-    told = value["config"].get("mediaType")
-    if not isinstance(told, str) or not told or told in CONFIGURATION_TYPES:
+    media_type = value["config"].get("mediaType")
+    if not isinstance(media_type, str) or not media_type or media_type in CONFIGURATION_TYPES:
         return None
     artifact = value.get("artifactType")
-    return artifact if told == _NOTHING and isinstance(artifact, str) else told
+    return artifact if media_type == _NOTHING and isinstance(artifact, str) else media_type
 
 
 def _index(entries: list[Any], what: str) -> Index:
@@ -150,8 +150,8 @@ def _index(entries: list[Any], what: str) -> Index:
 def _name_of(entry: dict[str, Any]) -> str | None:
     """The name under which an archive has an image: containerd's and Docker's, or that of OCI's own specification."""
     annotations = entry.get("annotations")
-    told = [annotations.get(key) for key in _NAMES] if isinstance(annotations, dict) else []
-    return next((name for name in told if isinstance(name, str) and name), None)
+    names = [annotations.get(key) for key in _NAMES] if isinstance(annotations, dict) else []
+    return next((name for name in names if isinstance(name, str) and name), None)
 
 
 def _is_beside(entry: dict[str, Any]) -> bool:

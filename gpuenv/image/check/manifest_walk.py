@@ -47,8 +47,8 @@ def image_of(data: bytes, digest: str | None, wanted: ImagePlatform, what: str, 
     for _ in range(_DEEPEST):
         found = parse_manifest(data, what)
         if isinstance(found, Manifest):
-            told = _facts_of(found, pieces, what)
-            return replace(told, digest=digest, offered=offered, size=found.size)
+            facts = _facts_of(found, pieces, what)
+            return replace(facts, digest=digest, offered=offered, size=found.size)
         offered = tuple(dict.fromkeys(str(entry.platform) for entry in found.entries)) or offered
         descriptor = _next(found, wanted, what)
         digest, data = descriptor.digest, pieces.manifest(descriptor)

@@ -64,8 +64,8 @@ def _framework(entry: Install, rows: list[Companion], matrix: Matrix) -> Framewo
     if entry.index_cuda is not None and "+" not in (entry.exact or ""):
         return Framework(entry.name, entry.index_cuda.major, cuda=entry.index_cuda)
     if entry.exact is not None:
-        told = cuda_packages({entry.name: entry.exact}, matrix)
-        return Framework(entry.name, told[0].cuda_major, cuda=told[0].cuda) if told else None
+        packages = cuda_packages({entry.name: entry.exact}, matrix)
+        return Framework(entry.name, packages[0].cuda_major, cuda=packages[0].cuda) if packages else None
     if entry.specifier or entry.locked:
         return None
     newest = max(rows, key=lambda row: max(map(Version, re.findall(r"[\d.]+\d", row.versions))))

@@ -141,15 +141,15 @@ def _features(manifest: Mapping[str, Any], environments: frozenset[str]) -> Iter
 
 
 def _install(manager: Manager, name: str, value: object, place: SourceLocation) -> Install | None:
-    told = value if isinstance(value, dict) else {"version": value}
-    version = told.get("version")
+    table = value if isinstance(value, dict) else {"version": value}
+    version = table.get("version")
     bare = version.strip() if isinstance(version, str) and version.strip() != "*" else ""
     if manager is Manager.CONDA:
         return conda_spec(f"{name}{_with_operator(bare)}".replace(" ", ""), place)
-    if {"git", "path", "url"} & told.keys():
-        built = not str(told.get("url", told.get("path", ""))).partition("#")[0].endswith(".whl")
+    if {"git", "path", "url"} & table.keys():
+        built = not str(table.get("url", table.get("path", ""))).partition("#")[0].endswith(".whl")
         return Install(Manager.PIP, canonicalize_name(name), None, frozenset(), place, name, from_source=built)
-    extras = told.get("extras")
+    extras = table.get("extras")
     listed = [entry for entry in extras if isinstance(entry, str)] if isinstance(extras, list) else []
     wanted = f"[{','.join(listed)}]" if listed else ""
     return requirement(f"{name}{wanted}{_with_operator(bare)}", place)

@@ -106,13 +106,13 @@ def up_from(path: str) -> Iterator[str]:
 @lru_cache(maxsize=64)
 def files_of_stage(stages: tuple[Stage, ...], stage: Stage, file: str, context: BuildContext) -> StageFiles:
     """What a stage brings, of other stages only what may have a file of the context inside."""
-    told = _own_files(stages, stage, file, context)
+    own = _own_files(stages, stage, file, context)
     here = BuildPoint(stages, stage, len(stage.steps), stage.workdir, file)
     folders = {
         place: [piece for piece in pieces if _is_worth_it(piece, here, context)]
-        for place, pieces in told.folders.items()
+        for place, pieces in own.folders.items()
     }
-    return replace(told, folders=folders)
+    return replace(own, folders=folders)
 
 
 def _is_worth_it(source: PathSource, point: BuildPoint, context: BuildContext) -> bool:
@@ -123,10 +123,10 @@ def _is_worth_it(source: PathSource, point: BuildPoint, context: BuildContext) -
 
 def _may_hold(path: str, point: BuildPoint, context: BuildContext, depth: int) -> bool:
     """Whether something that is known of may lie below a path at the end of a stage."""
-    told = _own_files(point.stages, point.stage, point.file, context)
-    if depth > DEEPEST or told.lists or path in told.above or not context.may_look():
+    own = _own_files(point.stages, point.stage, point.file, context)
+    if depth > DEEPEST or own.lists or path in own.above or not context.may_look():
         return True
-    for piece in told.over(path):
+    for piece in own.over(path):
         what = piece.what
         if isinstance(what, OfContext) and context.is_folder(piece.behind(path, what.name)):
             return True

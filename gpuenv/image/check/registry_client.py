@@ -66,10 +66,10 @@ class Registry:
         reply = self._get(f"manifests/{selector}", {"Accept": accept}, LARGEST_MANIFEST)
         if ":" in selector:
             return selector, verify(reply.body, selector, str(self.name))
-        told = reply.headers.get("docker-content-digest")
-        if told:
-            verify(reply.body, told, str(self.name))
-        return told or digest_of(reply.body), reply.body
+        digest = reply.headers.get("docker-content-digest")
+        if digest:
+            verify(reply.body, digest, str(self.name))
+        return digest or digest_of(reply.body), reply.body
 
     def _blob(self, digest: str) -> bytes:
         reply = self._get(f"blobs/{digest}", {}, LARGEST_CONFIGURATION)
@@ -132,13 +132,13 @@ class Registry:
 
     def _token(self, realm: str, parameters: Mapping[str, str]) -> str:
         scope = parameters.get("scope") or f"repository:{self.name.repository}:pull"
-        asked = {"scope": scope, **({"service": parameters["service"]} if "service" in parameters else {})}
+        fields = {"scope": scope, **({"service": parameters["service"]} if "service" in parameters else {})}
         given = self.credentials
         if given is not None and given.user is None:
-            form = {**asked, "grant_type": "refresh_token", "refresh_token": given.secret, "client_id": "gpuenv"}
+            form = {**fields, "grant_type": "refresh_token", "refresh_token": given.secret, "client_id": "gpuenv"}
             question = RegistryRequest(realm, {}, None, urlencode(form).encode(), _LARGEST_TOKEN, self.timeout)
         else:
-            query = f"{realm}{'&' if '?' in realm else '?'}{urlencode(asked)}"
+            query = f"{realm}{'&' if '?' in realm else '?'}{urlencode(fields)}"
             question = RegistryRequest(query, {}, given.basic if given else None, None, _LARGEST_TOKEN, self.timeout)
         reply = send(question)
         if reply.status != _OK:
@@ -152,23 +152,23 @@ class Registry:
 
 def refusal(response: RegistryResponse, name: ImageName, *, known: bool) -> ImageError:
     """What a registry's refusal means, and what to do."""
-    said = _error_text(response)
+    error_text = _error_text(response)
     if response.status == _NOT_FOUND:
         return ImageError(
-            f"{name}: the registry has no such image{said}",
+            f"{name}: the registry has no such image{error_text}",
             "check the name and the tag; some are deleted",
             is_input=True,
         )
     if response.status in (_UNAUTHORIZED, _FORBIDDEN):
         who = "the credentials there are not enough" if known else "it is private, or is not there"
-        return ImageError(f"{name}: the registry refuses it: {who}{said}", f"docker login {name.registry}")
+        return ImageError(f"{name}: the registry refuses it: {who}{error_text}", f"docker login {name.registry}")
     if response.status == _TOO_MANY:
         wait = response.headers.get("retry-after", "")
         when = f"; it asks to wait {wait} s" if wait.isdigit() else ""
         return ImageError(f"{name}: the registry has been asked too often{when}", f"docker login {name.registry}")
     if response.status >= _FAULT:
-        return ImageError(f"{name}: the registry is at fault: status {response.status}{said}", "try again later")
-    return ImageError(f"{name}: the registry answered with status {response.status}{said}")
+        return ImageError(f"{name}: the registry is at fault: status {response.status}{error_text}", "try again later")
+    return ImageError(f"{name}: the registry answered with status {response.status}{error_text}")
 
 
 def _error_text(response: RegistryResponse) -> str:

@@ -30,10 +30,10 @@ def needed(requirement: Requirement) -> str:
     """All of it, with the windows of driver branches put together."""
     plain = [", ".join(map(str, entries)) for entries in requirement if _window(entries) is None]
     branches, brands = _branches(requirement), _brands(requirement)
-    told = list(dict.fromkeys(plain))[:_MOST]
+    alternatives = list(dict.fromkeys(plain))[:_MOST]
     if branches:
-        told.append(f"a driver of branch {_listed(branches)} with brand {', '.join(brands) or 'any'}")
-    return "; or ".join(told)
+        alternatives.append(f"a driver of branch {_listed(branches)} with brand {', '.join(brands) or 'any'}")
+    return "; or ".join(alternatives)
 
 
 def _window(entries: tuple[Condition, ...]) -> int | None:

@@ -159,8 +159,8 @@ def _machine(
     capability: ComputeCapability | None,
     brand: str | None = None,
 ) -> Machine:
-    told = [None if value is None else str(value) for value in (level, driver, capability)]
-    return Machine(told[0], told[1], told[2], brand)
+    texts = [None if value is None else str(value) for value in (level, driver, capability)]
+    return Machine(texts[0], texts[1], texts[2], brand)
 
 
 def brands_of(gpu: Gpu) -> tuple[tuple[str, ...], str]:
@@ -175,12 +175,12 @@ def brands_of(gpu: Gpu) -> tuple[tuple[str, ...], str]:
 def contents_of(image: ImageFacts, matrix: Matrix) -> Contents:
     """What an image's variables, labels and history tell of what is in it."""
     row = _row(image, matrix)
-    environment, told = image.environment, image.labels
+    environment, image_labels = image.environment, image.labels
     cuda, source = _cuda(image)
     if cuda is None and row is not None:
         cuda, source = row.cuda, matrix.cite(row.source)
-    line = told.get(labels.LINE) or (row.line if row else None)
-    cupy = told.get(labels.CUPY) or (row.cupy if row else None)
+    line = image_labels.get(labels.LINE) or (row.line if row else None)
+    cupy = image_labels.get(labels.CUPY) or (row.cupy if row else None)
     installed = None if line else last_cupy(image.history)
     if installed is not None:
         line, cupy = installed.line, installed.release

@@ -143,20 +143,24 @@ def _fault(request: DeviceRequest) -> tuple[str, str, Severity] | None:
     return _capabilities_fault(request.driver, request.capabilities)
 
 
-def _capabilities_fault(driver: str | None, asked: tuple[str, ...]) -> tuple[str, str, Severity] | None:
-    told, fix = f"a reservation with capabilities [{', '.join(asked)}]", "Write capabilities: [gpu]."
+def _capabilities_fault(driver: str | None, wanted: tuple[str, ...]) -> tuple[str, str, Severity] | None:
+    reservation, fix = f"a reservation with capabilities [{', '.join(wanted)}]", "Write capabilities: [gpu]."
     if driver == "cdi":
         return None
     if driver not in (None, "nvidia"):
-        unsure = f"{told} of the driver {driver}, without gpu: whether it gives a GPU is not known"
-        return None if "gpu" in asked else (unsure, fix, Severity.WARNING)
-    unknown = next((word for word in asked if word not in _OF_NVIDIA), None)
+        unsure = f"{reservation} of the driver {driver}, without gpu: whether it gives a GPU is not known"
+        return None if "gpu" in wanted else (unsure, fix, Severity.WARNING)
+    unknown = next((word for word in wanted if word not in _OF_NVIDIA), None)
     if unknown is not None:
-        return f"{told} gives no GPU: the engine's driver for NVIDIA has no {unknown}", fix, Severity.ERROR
-    if any(word in _OF_LIBRARIES for word in asked) and "compute" not in asked:
-        return f"{told} leaves out compute, and with it libcuda", fix, Severity.WARNING
-    if "gpu" not in asked:
-        return f"{told} names no gpu: Docker Engine gives one all the same, others need not", fix, Severity.WARNING
+        return f"{reservation} gives no GPU: the engine's driver for NVIDIA has no {unknown}", fix, Severity.ERROR
+    if any(word in _OF_LIBRARIES for word in wanted) and "compute" not in wanted:
+        return f"{reservation} leaves out compute, and with it libcuda", fix, Severity.WARNING
+    if "gpu" not in wanted:
+        return (
+            f"{reservation} names no gpu: Docker Engine gives one all the same, others need not",
+            fix,
+            Severity.WARNING,
+        )
     return None
 
 

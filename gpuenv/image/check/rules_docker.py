@@ -213,10 +213,10 @@ def _unless_perhaps(install: Install) -> Severity:
 
 def _without_extra(target: BuildTarget, install: Install) -> LocatedSymptom:
     release = release_of(target, install)
-    told = f"CuPy {release.cupy}" if release else install.text
+    release_text = f"CuPy {release.cupy}" if release else install.text
     return symptom_at(
         install.place,
-        f"{told} has no extra [ctk]: installers leave it out in silence, and no CUDA libraries come",
+        f"{release_text} has no extra [ctk]: installers leave it out in silence, and no CUDA libraries come",
         f'Install "{install.name}[ctk]" in release 14 or newer, or use an nvidia/cuda devel image.',
         Evidence("CuPy", install.text, install.place.file),
         Evidence("base image", target.base.text, f"line {target.first.line}"),

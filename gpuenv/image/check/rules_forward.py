@@ -85,8 +85,8 @@ def _on_path(path: str, forbidding: list[HostGpu], ctx: RuleContext) -> Symptom:
 
 
 def _forbidding(gpus: list[HostGpu]) -> tuple[Evidence, ...]:
-    told = (Evidence("gpus[].brand", f"{gpu.brand} ({gpu.label})", gpu.brand_source) for gpu in gpus)
-    return tuple(dict.fromkeys(told))
+    entries = (Evidence("gpus[].brand", f"{gpu.brand} ({gpu.label})", gpu.brand_source) for gpu in gpus)
+    return tuple(dict.fromkeys(entries))
 
 
 def _branches(ctx: RuleContext) -> int:

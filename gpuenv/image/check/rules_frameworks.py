@@ -33,8 +33,8 @@ def framework_outside(ctx: RuleContext) -> ImageOutcome:
     is a warning at most; which CUDA the wheels for other processors than x86_64 are of is not known.
     What to do: install a release whose CUDA knows every GPU of the machine and that its driver runs.
     """
-    for name, told in ctx.image.frameworks.items():
-        for symptom in _of(ctx, name, CudaVersion.parse(told)):
+    for name, version in ctx.image.frameworks.items():
+        for symptom in _of(ctx, name, CudaVersion.parse(version)):
             if not (ctx.image.platform or _MEASURED).startswith(_MEASURED):
                 yield NotKnown(f"which CUDA the wheels of {name} for {ctx.image.platform} are of")
             else:

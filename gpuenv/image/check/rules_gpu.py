@@ -58,17 +58,17 @@ def gpu_outside_cuda(ctx: RuleContext) -> ImageOutcome:
     contents = ctx.contents
     wheel = _wheel(ctx)
     cuda = None if contents.bundled else contents.cuda
-    told = [*(_of_wheel(ctx, wheel, cuda) if wheel is not None else of_line(ctx, cuda))]
-    if not contents.perhaps and (wheel is not None or told):
-        yield from told
+    of_cupy = [*(_of_wheel(ctx, wheel, cuda) if wheel is not None else of_line(ctx, cuda))]
+    if not contents.perhaps and (wheel is not None or of_cupy):
+        yield from of_cupy
         return
     of_cuda = [*_of_cuda(ctx, contents.cuda)] if contents.cuda is not None else []
-    yield from of_cuda or map(_perhaps, told)
+    yield from of_cuda or map(_perhaps, of_cupy)
 
 
-def _perhaps(told: Symptom | NotKnown) -> Symptom | NotKnown:
+def _perhaps(outcome: Symptom | NotKnown) -> Symptom | NotKnown:
     """The same of what may not be in the image at all."""
-    return told._replace(severity=Severity.WARNING) if isinstance(told, Symptom) else told
+    return outcome._replace(severity=Severity.WARNING) if isinstance(outcome, Symptom) else outcome
 
 
 def _wheel(ctx: RuleContext) -> WheelCandidate | None:

@@ -102,8 +102,8 @@ def _verdict(
     """Met or unmet where it is so whatever is not known of the machine."""
     failed = [unmet(requirement, machine) for machine in possible]
     if all(failed):
-        told = tuple(", ".join(map(str, conditions)) for conditions in failed[0])
-        return RequirementVerdict(variable, label, RequirementStatus.UNMET, told)
+        conditions_failed = tuple(", ".join(map(str, conditions)) for conditions in failed[0])
+        return RequirementVerdict(variable, label, RequirementStatus.UNMET, conditions_failed)
     met = all(certain(requirement, machine) for machine in possible)
     return RequirementVerdict(variable, label, RequirementStatus.MET if met else RequirementStatus.UNKNOWN)
 

@@ -141,11 +141,11 @@ def passed_over(target: BuildTarget) -> FileOutcome:
     that .dockerignore keeps out is a warning: the step that copies it or installs from it fails.
     What to do: check it by itself; let a file that is needed into the build context.
     """
-    for name, said in target.kept_out.items():
+    for name, ignore_file in target.kept_out.items():
         symptom = Symptom(
             f"{name} is installed from, and .dockerignore keeps it out of the build context",
-            (Evidence("file", name, said),),
-            (Fix(f"Let it in, with a line !{name} at the end of {said}."),),
+            (Evidence("file", name, ignore_file),),
+            (Fix(f"Let it in, with a line !{name} at the end of {ignore_file}."),),
             Severity.NOTE if _LOCK.search(name) else Severity.WARNING,
         )
         yield LocatedSymptom(symptom, target.file, 1)

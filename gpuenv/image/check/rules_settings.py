@@ -174,8 +174,8 @@ def _no_release(target: BuildTarget, install: Install) -> FileOutcome:
     if install.exact is None or line is None or release_of(target, install) is not None:
         return
     known = sorted({Version(row.cupy) for each in target.matrix.wheel_lines for row in each.releases})
-    asked = Version(install.exact)
-    if line.releases and known[0] <= asked <= known[-1] and not asked.is_prerelease:
+    version = Version(install.exact)
+    if line.releases and known[0] <= version <= known[-1] and not version.is_prerelease:
         newest = max((row.cupy for row in line.releases), key=Version)
         yield symptom_at(
             install.place,

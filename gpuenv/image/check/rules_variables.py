@@ -233,18 +233,18 @@ def own_labels(ctx: RuleContext) -> ImageOutcome:
     How it is seen: the labels io.gpuenv.*.
     What to do: build an image for this machine: gpuenv build-image.
     """
-    told = ctx.image.labels
-    oldest = read(DriverVersion.parse, told.get(labels.MINIMUM_DRIVER))
+    image_labels = ctx.image.labels
+    oldest = read(DriverVersion.parse, image_labels.get(labels.MINIMUM_DRIVER))
     if oldest and ctx.driver and not ctx.needs.windows and ctx.driver < oldest:
         yield _label(labels.MINIMUM_DRIVER, str(oldest), f"driver {ctx.driver}", Cause.DRIVER_TOO_OLD_FOR_CUDA)
-    texts = [text.strip() for text in told.get(labels.COMPUTE_CAPABILITIES, "").split(",") if text.strip()]
+    texts = [text.strip() for text in image_labels.get(labels.COMPUTE_CAPABILITIES, "").split(",") if text.strip()]
     served = {capability for text in texts if (capability := read(ComputeCapability.parse, text))}
     for gpu in ctx.gpus if served else ():
         own = gpu.compute_capability
         if own is not None and not any(known.major == own.major and known <= own for known in served):
             yield _label(labels.COMPUTE_CAPABILITIES, ", ".join(texts), gpu.label, Cause.NO_KERNEL_IMAGE)
             break
-    proof = told.get(labels.PROOF, "")
+    proof = image_labels.get(labels.PROOF, "")
     if any(word in proof.lower() for word in _PROOF_FAILED):
         yield Symptom(
             "The image's own proof did not pass when it was built",

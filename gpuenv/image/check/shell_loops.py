@@ -125,8 +125,8 @@ def _read(words: tuple[ShellWord, ...], sources: Sequence[Command]) -> tuple[She
     first = sources[0]
     plain = [word for word in first.words[1:] if not word.text.startswith("-")]
     if first.program in ("echo", "printf"):
-        told = plain[1:] if first.program == "printf" and plain and "%" in plain[0].text else plain
-        parts = ((word, text) for word in told for text in re.split(r"\s+|\\n", word.text) if text)
+        printed = plain[1:] if first.program == "printf" and plain and "%" in plain[0].text else plain
+        parts = ((word, text) for word in printed for text in re.split(r"\s+|\\n", word.text) if text)
         return tuple(replace(word, text=text) for word, text in parts)
     files = plain if first.program in _WHOLE else plain[1:]  # behind the pattern of grep, the script of sed
     return tuple(word for file in files for word in _of_file(words, file)) if _keeps_all(first) else ()

@@ -42,11 +42,11 @@ def judge_machine(
     of_machine, open_questions = _of_machine(subject, clock)
     findings = list(of_machine)
     for rule in sorted(all_rules("IMG"), key=lambda rule: rule.code not in OTHER_IMAGE):
-        for told in rule.run(subject):
-            if isinstance(told, NotKnown):
-                open_questions.append(told.reason)
+        for outcome in rule.run(subject):
+            if isinstance(outcome, NotKnown):
+                open_questions.append(outcome.reason)
             else:
-                findings.append(to_finding(rule, told))
+                findings.append(to_finding(rule, outcome))
     in_order = ranked_findings([at_location(entry, machine=name) for entry in findings])
     return _verdict(name, subject, in_order, tuple(dict.fromkeys(open_questions)))
 
