@@ -1,4 +1,4 @@
-"""What building an image would do (``gpuenv.plan/1``), and what was built (``gpuenv.outcome/1``). Pure."""
+"""What building an image would do (``gpuenv.plan/1``), and what was built (``gpuenv.outcome/1``)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Choice:
         cuda: the CUDA of its libraries.
         requirements: what the installer is handed.
         capabilities: the compute capabilities that it serves, by NVRTC and by CuPy's own cap.
-        stated: those of them that were asked for; empty where none was.
+        stated: those of them that were requested; empty if none was.
         minimum_driver: the oldest driver on Linux that starts it.
         admits: the condition that the image puts to the driver.
     """
@@ -89,12 +89,12 @@ class ImagePlan:
     Attributes:
         tag: the name that it will have.
         choice: what goes in.
-        pins: the wheels, each with its digests; empty where nobody was asked yet.
-        lock: the digest of the lock file; null likewise.
+        pins: the wheels, each with its digests; empty if not resolved yet.
+        lock: the digest of the lock file; null if not resolved yet.
         labels: what it will say of itself.
         dockerfile: the whole text.
         created: seconds since 1970 that every file and the image itself will bear (SOURCE_DATE_EPOCH).
-        builder: ``buildkit`` or ``classic``; null where no engine was asked.
+        builder: ``buildkit`` or ``classic``; null if no engine was queried.
         secrets: the names of the secrets that are shown to the build and not kept.
         commands: what is run on this machine; the classic builder is spoken to, and no command is run.
         notes: what else should be known.
@@ -152,7 +152,7 @@ class BuiltImage:
         digest: of the manifest in the registry; null where it was not pushed and the engine knows none.
         base: what it was built from, with the digest where one was known.
         labels: as they were read back.
-        user: likewise.
+        user: as the engine reports it.
         sizes: of the whole, and of what was added to the base.
         cached: how many of the steps came out of the cache.
         steps: how many there were.

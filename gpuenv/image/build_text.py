@@ -1,4 +1,4 @@
-"""Plans and outcomes of images as lines of text. Pure."""
+"""Plans and outcomes of images as lines of text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpuenv.image.build_records import BuildStatus, BuiltImage, ImageOutcome, Im
 from gpuenv.model.strings import format_size
 from gpuenv.report.text_line import Style, TextLine
 
-_SHOWN = 6  # wheels named in a plan, unless all are asked for
+_SHOWN = 6  # wheels named in a plan, unless it is verbose
 
 
 def plan_lines(plans: ImagePlans, *, verbose: bool) -> Iterator[TextLine]:

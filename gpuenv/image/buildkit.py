@@ -34,7 +34,7 @@ class BuildkitCommand:
 
     @property
     def is_plugin(self) -> bool:
-        """Whether it is buildx, which tells the name that the engine knows the image by in either of its stores."""
+        """Whether it is buildx, which reports the name that the engine knows the image by in either of its stores."""
         return "buildx" in self.words
 
 
@@ -98,7 +98,7 @@ def build_with(
         cli: the program.
         build: what, with which arguments and secrets.
         files: the context, by name.
-        progress: is told how far it is.
+        progress: receives the output.
         deadline: reading of ``time.monotonic``.
 
     Raises:
@@ -125,10 +125,10 @@ def build_with(
 
 
 def _image_of(cli: BuildkitCommand, answer: Path) -> str:
-    """The id that the command line has left.
+    """The image's id, which the command line has written to a file.
 
     Raises:
-        EngineError: where it is none.
+        EngineError: if it is missing.
     """
     try:
         text = answer.read_text(encoding="utf-8").strip()

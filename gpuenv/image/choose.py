@@ -1,4 +1,4 @@
-"""Which base, wheel line, CuPy and CUDA an image is made of: the same rows and constraints as the resolver's. Pure."""
+"""Which base, wheel line, CuPy and CUDA an image is made of: the same rows and constraints as the resolver's."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _HEADERS = {12: "nvidia-cuda-runtime-cu12=={cuda}.*", 13: "cuda-toolkit[cudart]=
 
 
 class NoImageError(ValueError):
-    """No image can be made of what is asked for; the message says what stands against it."""
+    """No image fits the request; the message lists the reasons."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageRequest:
-    """What is asked for; null is left to the matrix.
+    """The requested image; null is left to the matrix.
 
     Attributes:
         kind: where CUDA comes from.
@@ -42,7 +42,7 @@ class ImageRequest:
         python: major and minor.
         arch: ``x86_64`` or ``aarch64``.
         base: another base image.
-        capabilities: compute capabilities to be served beside those of the machines.
+        capabilities: compute capabilities to be served in addition to those of the machines.
     """
 
     kind: ImageKind = ImageKind.WHEELS
@@ -69,7 +69,7 @@ def choose(request: ImageRequest, machines: Mapping[str, Needs], matrix: Matrix)
     """The best of what serves every machine.
 
     Args:
-        request: what is asked for.
+        request: the requested image.
         machines: where the image is to run, by a name of each.
         matrix: the rows.
 
@@ -200,7 +200,7 @@ def _images(
 def _python(
     wheel: WheelCandidate, request: ImageRequest, image: Image | None, against: dict[str, None]
 ) -> PythonVersion | None:
-    """The Python asked for, the distribution's own, or the newest one that CuPy has a wheel for."""
+    """The requested Python, the distribution's own, or the newest one that CuPy has a wheel for."""
     name = (request.base or (image.reference if image else "")).partition("@")[0]
     if "alpine" in name:
         against[f"{name} is made of musl, for which CuPy has no wheels: a base with glibc is needed"] = None

@@ -112,7 +112,7 @@ class Engine:
         Args:
             context: a tar file.
             how: ``labels``, ``buildargs`` and ``platform``, as the SDK names them.
-            progress: told the output.
+            progress: receives the output.
 
         Raises:
             EngineError: when the build fails, or the engine goes away.
@@ -150,7 +150,7 @@ class Engine:
             self._client.api.tag(image, name, tag or "latest", force=True)
 
     def remove(self, image: str) -> None:
-        """Removes an image that nobody else uses; one that cannot be removed stays."""
+        """Removes an unused image; one that cannot be removed stays."""
         with contextlib.suppress(*_ALL):
             self._client.api.remove_image(image)
 
@@ -200,7 +200,7 @@ class Engine:
                 api.put_archive(made["Id"], "/tmp", files)  # noqa: S108 - the container's own
                 api.start(made["Id"])
                 code = self._wait(made["Id"], seconds)
-                return ContainerEnd(code, *(self._said(made["Id"], stdout=out) for out in (True, False)))
+                return ContainerEnd(code, *(self._output(made["Id"], stdout=out) for out in (True, False)))
             finally:
                 with contextlib.suppress(*_ALL):
                     api.remove_container(made["Id"], force=True)
@@ -214,7 +214,7 @@ class Engine:
                 self._client.api.kill(container)
             return None
 
-    def _said(self, container: str, *, stdout: bool) -> str:
+    def _output(self, container: str, *, stdout: bool) -> str:
         """The beginning of one of a container's streams; the rest is read and dropped: the SDK cannot let go of it."""
         output = bytearray()
         for piece in self._client.api.logs(container, stdout=stdout, stderr=not stdout, stream=True):

@@ -1,4 +1,4 @@
-"""What the engine is sent to build from: a tar file that is the same for the same plan. Pure."""
+"""The build context that the engine receives: a tar file that is the same for the same plan."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 
 def pack(files: Mapping[str, str], created: int, mode: int = 0o644) -> bytes:
-    """A tar file of texts, without anybody's name or time in it."""
+    """A tar file of texts, without user names or current times."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name, text in sorted(files.items()):
@@ -17,6 +17,6 @@ def pack(files: Mapping[str, str], created: int, mode: int = 0o644) -> bytes:
             info.size, info.mode, info.mtime = len(data), mode, created
             tar.addfile(info, io.BytesIO(data))
         end = tar.offset
-    # Two empty blocks end it. What would fill it up to a tape's record nobody reads, and Podman, whose reader is gone
-    # by then, calls that a broken pipe.
+    # Two empty blocks end it. Padding to a tape's record is never read, and Podman, whose reader is gone by then, calls
+    # that a broken pipe.
     return buffer.getvalue()[: end + 2 * tarfile.BLOCKSIZE]

@@ -1,4 +1,4 @@
-"""Whether a wheel of CuPy has the CUDA headers that it compiles kernels with. Pure.
+"""Whether a wheel of CuPy has the CUDA headers that it compiles kernels with.
 
 What the wheels of cupy-cuda12x compile with where there are no others (their own options and NVRTC 12.1 to 12.9, tried
 2026-11-21): 14 has none; 13.6.0 has some for 12.1, and none from 12.2 on; 13.5.1 has some for 12.2 to 12.8, of which

@@ -1,4 +1,4 @@
-"""Which CuPy is asked for, in the words that people use for it. Pure."""
+"""Parses ``--cupy``: a release, a wheel line, or a release of a line."""
 
 from __future__ import annotations
 

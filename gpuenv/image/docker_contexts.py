@@ -63,7 +63,7 @@ def docker_folder(environment: Mapping[str, str]) -> Path:
 
 
 def _current(folder: Path) -> str:
-    """The context of config.json; a file that nobody can read names none, and its credentials say so."""
+    """The context of config.json; none if the file is unreadable, which reading its credentials reports."""
     try:
         value = json.loads(read_regular(folder / "config.json", _LARGEST))
     except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What an engine answers, as records: nothing in it is of the right kind before it was looked at. Pure."""
+"""Converts an engine's answers to records; every type in them is checked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CDI = "nvidia.com/gpu"
 
 
 def engine_facts(version: object, info: object, host: str) -> EngineFacts:
-    """What an engine says of itself.
+    """What an engine reports about itself.
 
     Args:
         version: the answer to ``/version``.
@@ -48,7 +48,7 @@ def _gpu_ways(info: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def inspected(answer: object) -> Inspected:
-    """An image as an engine tells of it.
+    """An image as an engine reports it.
 
     Raises:
         ValueError: when the answer is none of an engine's.

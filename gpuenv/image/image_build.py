@@ -1,4 +1,4 @@
-"""One image from its plan to its name: built without one, proven, labelled with the proof, named, pushed."""
+"""Builds an image from its plan: builds it untagged, verifies it, adds the result as a label, tags and pushes it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from gpuenv.install.plan import Phase
 
 Answer = TypeVar("Answer")
 Announce = Callable[[str], None]
-# What engines take for build arguments without being told, and keep out of the image's history.
+# What engines take for build arguments by default, and keep out of the image's history.
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
 
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """What an image is built with.
+    """How an image is built.
 
     Attributes:
         engine: the engine.
@@ -34,8 +34,8 @@ class BuildOptions:
         secrets: name and file of each.
         environment: the caller's variables; the proxies are taken out of them.
         gpu_ways: how the proof may have GPUs.
-        announce: told the progress.
-        verbose: tells every line.
+        announce: receives progress messages.
+        verbose: announces every line.
         fresh: without the cache.
         push: whether it is pushed.
         seconds: for the build.
@@ -55,7 +55,7 @@ class BuildOptions:
 
 @dataclass(slots=True)
 class _BuildState:
-    """How far one image is."""
+    """State of the build of one image."""
 
     plan: ImagePlan
     files: Mapping[str, str]
@@ -65,24 +65,24 @@ class _BuildState:
 
 
 def build_image(plan: ImagePlan, files: Mapping[str, str], options: BuildOptions) -> BuiltImage:
-    """Builds one image; whatever goes wrong, its name stays with whichever image had it before.
+    """Builds one image; if a step fails, its tag stays with the image that had it before.
 
     Raises:
         EngineError: when a step fails.
         KeyboardInterrupt: when interrupted.
     """
-    course = _BuildState(plan, files)
+    state = _BuildState(plan, files)
     options.announce(f"building {plan.tag} from {plan.choice.base.pinned}")
-    raw = _timed(course, "build", lambda: _build(course, options, {}, fresh=options.fresh))
+    raw = _timed(state, "build", lambda: _build(state, options, {}, fresh=options.fresh))
     final = ""
     try:
         _right_platform(raw, plan, options.engine)
         options.announce("proving it")
-        proven = _timed(course, "prove", lambda: prove(options.engine, raw, plan.choice, options.gpu_ways))
+        proven = _timed(state, "prove", lambda: prove(options.engine, raw, plan.choice, options.gpu_ways))
         if not proven.passed:
-            return _failed_proof(course, proven)
+            return _failed_proof(state, proven)
         proof = {own.PROOF: proven.label}
-        final = _timed(course, "label", lambda: _build(course, options, proof, fresh=False))
+        final = _timed(state, "label", lambda: _build(state, options, proof, fresh=False))
         options.engine.tag(final, plan.tag)
     finally:
         if raw != final:
@@ -91,8 +91,8 @@ def build_image(plan: ImagePlan, files: Mapping[str, str], options: BuildOptions
     if options.push:
         options.announce(f"pushing {plan.tag}")
         progress = Progress(options.announce, verbose=options.verbose)
-        digest = _timed(course, "push", lambda: options.engine.push(plan.tag, progress))
-    return _built(course, proven, (final, digest), options.engine)
+        digest = _timed(state, "push", lambda: options.engine.push(plan.tag, progress))
+    return _built(state, proven, (final, digest), options.engine)
 
 
 def _timed(state: _BuildState, name: str, work: Callable[[], Answer]) -> Answer:
@@ -128,7 +128,7 @@ def proxies(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _right_platform(image: str, plan: ImagePlan, engine: Engine) -> None:
-    """Some engines build from a base of another platform without a word.
+    """Some engines build from a base of another platform without a message.
 
     Raises:
         EngineError: when that has happened.
@@ -155,7 +155,7 @@ def _failed_proof(state: _BuildState, proven: ProofResult) -> BuiltImage:
 
 
 def _built(state: _BuildState, proven: ProofResult, made: tuple[str, str | None], engine: Engine) -> BuiltImage:
-    """What the engine says of the image, not what was meant."""
+    """The image as the engine reports it."""
     plan, (image, digest) = state.plan, made
     found = engine.inspect(plan.tag)
     if found is None:

@@ -1,4 +1,4 @@
-"""A choice made into a plan: tag, labels, Dockerfile and everything that the engine is sent. Pure."""
+"""A choice made into a plan: tag, labels, Dockerfile and everything that the engine is sent."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ NO_WARMTH = (
 
 @dataclass(frozen=True, slots=True)
 class PlanInputs:
-    """What is asked for beside the choice.
+    """What a plan needs in addition to the choice.
 
     Attributes:
         tag: the image's name.
-        pins: the wheels; empty where nobody was asked.
+        pins: the wheels; empty if they were not resolved.
         labels: the user's own.
         matrix_revision: what the choice was made with.
     """
@@ -82,7 +82,7 @@ def _reach(choice: Choice) -> tuple[str, ...]:
 
 
 def labels_of(choice: Choice, lock: str | None, created: int, matrix_revision: str) -> dict[str, str]:
-    """What an image says of itself, but for the proof."""
+    """The labels of an image, without the proof."""
     labels = {
         f"{_OCI}title": f"CuPy {choice.cupy} with CUDA {choice.cuda}",
         f"{_OCI}description": f"{choice.line} {choice.cupy}, CUDA {choice.cuda}, Python {choice.python}; "

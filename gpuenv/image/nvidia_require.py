@@ -1,9 +1,9 @@
-"""``NVIDIA_REQUIRE_*``: what an image demands of the machine, evaluated as the container runtime does. Pure.
+"""``NVIDIA_REQUIRE_*``: an image's requirements on the machine, evaluated as the container runtime does.
 
 The grammar and its evaluation are those of NVIDIA/libnvidia-container, read 2026-11-21. src/cli/dsl.c, dsl_evaluate and
 evaluate_rule: a variable holds alternatives with blanks between them, of which one must hold; an alternative holds
 conditions with commas between them, all of which must hold. src/cli/configure.c, configure_command: every variable must
-hold for every GPU that the container is given; check_*: a condition on a driver or a device that nobody could tell
+hold for every GPU that the container is given; check_*: a condition on an unknown driver or device
 holds. src/driver.c, driver_get_device_brand_1_svc: a brand is NVML's, compared without regard to case. The runtime
 reads no further than the first alternative that holds; here the whole is read, and refused where a part is invalid.
 
@@ -45,7 +45,7 @@ class RequireError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a requirement is held against, for one GPU; null is what nobody could tell, and holds.
+    """What a requirement is evaluated against, for one GPU; null is unknown, and holds.
 
     Attributes:
         cuda: the driver's CUDA level, ``12.4``.
@@ -76,7 +76,7 @@ Requirement = tuple[tuple[Condition, ...], ...]
 
 
 def switches_nothing_off(environment: Mapping[str, str]) -> str | None:
-    """A value of NVIDIA_DISABLE_REQUIRE that means well, and that the container toolkit does not take for true."""
+    """A value of NVIDIA_DISABLE_REQUIRE that looks true, and that the container toolkit does not take for true."""
     value = environment.get(_DISABLE, "")
     return value if value and value not in _TRUE and value not in _FALSE else None
 
@@ -122,7 +122,7 @@ def holds(requirement: Requirement, machine: Machine) -> bool:
 
 
 def certain(requirement: Requirement, machine: Machine) -> bool:
-    """Whether it holds whatever the facts are that nobody could tell."""
+    """Whether it holds whatever the unknown values are."""
     return not requirement or any(
         all(getattr(machine, entry.key) is not None and _holds(entry, machine) for entry in entries)
         for entries in requirement

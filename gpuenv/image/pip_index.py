@@ -1,4 +1,4 @@
-"""This machine's package index, as a pip.conf for the build. Pure."""
+"""This machine's package index, as a pip.conf for the build."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> Pr
 
 
 def groundwork_proofs(facts: Mapping[str, Any], end: ContainerEnd, choice: Choice) -> tuple[Verification, ...]:
-    """What the payload told without a GPU, held against what the image is said to hold."""
+    """The payload's results without a GPU, compared with what the image should contain."""
     proofs = [_ended(facts, end)]
     versions = facts.get("versions") if isinstance(facts.get("versions"), dict) else {}
     for name, wanted in (("cupy", choice.cupy), ("python", choice.python)):

@@ -1,4 +1,4 @@
-"""Names of images, as a registry reads them. Pure.
+"""Names of images, as a registry reads them.
 
 The grammar is that of distribution/reference (regexp.go, referencePat; reference.go, RepositoryNameTotalLengthMax; read
 2026-11-21): a domain with a port, a path of parts in lower case, a tag of up to 128 characters, a digest; of digests

@@ -1,4 +1,4 @@
-"""The Dockerfile of a plan, from the template of its kind. Pure."""
+"""The Dockerfile of a plan, from the template of its kind."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def render(template: str, choice: Choice, labels: Mapping[str, str], how: Render
     return Template(template).substitute(
         title=f"CuPy {choice.cupy} ({choice.line}) with CUDA {choice.cuda}, written by gpuenv build-image",
         base=choice.base.pinned,
-        root="USER 0:0\n" if choice.base.given else "",  # whom somebody else's image runs as is not known
+        root="USER 0:0\n" if choice.base.given else "",  # the user of a custom base is not known
         python=choice.python,
         created=how.created,
         mounts=(_CACHE + mounts if how.mounts else "") + (f"export {certificate}&& " if certificate else ""),

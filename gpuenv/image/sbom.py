@@ -1,4 +1,4 @@
-"""The bill of materials of an image: every wheel with its digests, as CycloneDX. Pure."""
+"""The bill of materials of an image: every wheel with its digests, as CycloneDX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a base image by its name: its CUDA, its flavour, and whether it has any CUDA at all. Pure."""
+"""What is known of a base image by its name: its CUDA, its flavour, and whether it has any CUDA at all."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def is_whole_tag(tag: str) -> bool:
 
 
 def _half_known(text: str, matrix: Matrix) -> BaseImage:
-    """A name with a variable that nobody knows: what stands beside it may tell all the same."""
+    """A name with an unknown variable: the rest of it may still be enough."""
     bare = text.partition(":")
     flavour = re.search(r"-(base|runtime|devel)\b", bare[2])
     if bare[0] in _NVIDIA_NAMES:

@@ -1,4 +1,4 @@
-"""Which Python a Dockerfile's pip is of, where that is plain. Pure."""
+"""The Python of a Dockerfile's pip, if that is clear."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class BuildContext:
         ignored: the lines of its .dockerignore.
         ignored_by: the name of that file.
         kept_out: the files that it keeps out of a build, and that are installed from.
-        held_back: likewise those that a step would copy.
+        held_back: the files that it keeps out and a step would copy.
     """
 
     folder: Path

@@ -1,4 +1,4 @@
-"""A point of a build, and what a file may be that is there: one of the context, one written there, or made. Pure."""
+"""A point of a build, and the source of a file there: the context, the Dockerfile itself, or a command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class BuildPoint:
         stages: every stage of the Dockerfile.
         stage: the one that is meant.
         before: how many of its steps have been done.
-        folder: the folder; null where nobody knows.
+        folder: the folder; null if unknown.
         file: the Dockerfile, as it is shown.
         moved: whether the command has gone there from the folder of its step.
     """
@@ -30,7 +30,7 @@ class BuildPoint:
     moved: bool = False
 
     def path(self, path: str) -> str | None:
-        """A path of the image in full; none where nobody knows."""
+        """A path of the image in full; none if unknown."""
         if path.startswith("/"):
             return joined("/", path)
         return None if self.folder is None else joined(self.folder, path)
@@ -50,7 +50,7 @@ def end_of(point: BuildPoint, number: int) -> BuildPoint:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedSource:
-    """A file that is no file of the context: what it is made from, and where that is named from."""
+    """A file that a command generates: from which files, and at which point of the build."""
 
     listed: tuple[DependencyFile, ...]
     where: BuildPoint

@@ -43,7 +43,7 @@ class RunCommand:
     stages: tuple[Stage, ...]
 
     def lookup(self, name: str) -> str | None:
-        """The value of a variable that the command sees; None for one that nobody knows."""
+        """The value of a variable that the command sees; None if unknown."""
         own = self.command.variables
         return own[name] if name in own else self.step.lookup(name)
 
@@ -102,7 +102,7 @@ def is_cupy_of_pip(install: Install) -> bool:
 
 
 def targets(stages: tuple[Stage, ...], wanted: Stage | None) -> tuple[Stage, ...]:
-    """The stage that is asked for; else every one that no other starts or copies from, as each may be built."""
+    """The requested stage; else every one that no other starts or copies from, as each may be built."""
     if wanted is not None:
         return (wanted,)
     used = {number for stage in stages for number in (stage.parent, *stage.takes) if number is not None}

@@ -1,4 +1,4 @@
-"""The services of a compose file, with the lines of what they say. Pure but for the files that it is given.
+"""The services of a compose file, with their lines.
 
 The Compose Specification (compose-spec/compose-spec, read 2026-11-21): 05-services.md, environment, gpus; deploy.md,
 devices; build.md, Build definition; 14-include.md.

@@ -1,9 +1,9 @@
-"""What a service has from others: those that it extends, in its own file or another, and override files. Pure.
+"""Merges services: what one extends, in its own file or another, and override files.
 
 The Compose Specification (compose-spec/compose-spec): 05-services.md, extends (read 2026-11-21); 13-merge.md, and what
 of it is written in short forms: compose-spec/compose-go, override/merge.go (read 2026-11-22). Docker, "Merge Compose
 files" (read 2026-11-22): beside a compose file, its override file is taken unasked; "Extend your Compose file",
-Relative paths, and 14-include.md: what stands in a file of another folder is told from there (both read 2026-11-22).
+Relative paths, and 14-include.md: paths in a file of another folder start there (both read 2026-11-22).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def plain_of(node: Node, path: str, lines: dict[str, int]) -> Plain:
 
 
 def relative_to(services: Mapping[str, Node], folder: str) -> Mapping[str, Node]:
-    """The services of a file in another folder: what they build and extend is told from the first file's folder."""
+    """The services of a file in another folder, with the paths of builds and extends from the first file's folder."""
     return {name: _moved(service, folder) for name, service in services.items()} if folder else services
 
 
@@ -100,7 +100,7 @@ def _moved(service: Node, folder: str) -> Node:
 
 
 def joined(folder: str, path: str) -> str:
-    """A path that is told from a folder; what begins with a variable, or is no path, stays."""
+    """A path from a folder; what begins with a variable, or is no path, stays."""
     elsewhere = "://" in path or path.startswith(("$", "git@"))
     return path if elsewhere else posixpath.normpath(posixpath.join(folder, path))
 

@@ -1,4 +1,4 @@
-"""Who the user is to a registry: Docker's and Podman's own files, and the helpers that these name.
+"""Credentials for a registry: from Docker's and Podman's own files, and the helpers that these name.
 
 A key of Podman's may be for one namespace of a registry alone (containers-auth.json(5), read 2026-11-22).
 The file is Docker's config.json (docs: docker login, Credential store), which Podman's auth.json shares. A helper is a
@@ -52,7 +52,7 @@ class CredentialLookup:
 def credentials_for(
     registry: str, environment: Mapping[str, str], repository: str = "", patience: float = HELPER_TIMEOUT
 ) -> CredentialLookup:
-    """What the user's own files say of a registry, and of a repository there; none where they say nothing.
+    """The credentials in the user's own files for a registry, and a repository there; none if there are none.
 
     Args:
         registry: its host.
@@ -114,7 +114,7 @@ def _from_config(
 
 
 def _rank(key: str, names: Sequence[str], repository: str) -> int | None:
-    """How closely a key is for a repository: 0 where it is for its registry, None where it is for something else."""
+    """How closely a key matches a repository: 0 if it matches only the registry, None if not even that."""
     if key not in names and _host(key) not in names:
         return None
     namespace = "" if "://" in key or key in names else key.partition("/")[2].rstrip("/")

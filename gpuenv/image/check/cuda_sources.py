@@ -1,4 +1,4 @@
-"""Where CUDA comes from in what a Dockerfile builds: base image, packages, wheels, other frameworks. Pure."""
+"""Where CUDA comes from in what a Dockerfile builds: base image, packages, wheels, other frameworks."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _BRINGING = ("ctk",)
 
 @dataclass(frozen=True, slots=True)
 class CudaSources:
-    """The CUDA that there is.
+    """The CUDA of a target, and where it comes from.
 
     Attributes:
         cuda: of the image itself: its base or its packages.
-        cuda_source: where that is said.
+        cuda_source: what names that version.
         libraries: whether the image itself has CuPy's libraries; also where that is not known.
         lacking: the packages of libraries that are not there, where others of them are.
-        headers: likewise the headers.
+        headers: whether the image itself has CUDA's headers.
         headers_known: whether it is known of the base and of the packages of CUDA whether they bring headers.
         wheels: the CUDA majors that wheels bring.
         frameworks: other frameworks and the CUDA major that they bring.

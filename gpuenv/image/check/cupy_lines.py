@@ -1,4 +1,4 @@
-"""CuPy's lines by the names of their distributions, and the release that a requirement comes to. Pure.
+"""CuPy's wheel lines by distribution name, and the release that a requirement selects.
 
 A line for one CUDA minor from 11.2 on is taken to run on what cupy-cuda11x runs on.
 """

@@ -1,4 +1,4 @@
-"""Work with a deadline that nobody else keeps: a name server or a peer that trickles may hold a thread for ever."""
+"""Runs a function with a deadline: a name server or a peer that trickles may hold a thread for ever."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Work(threading.Thread, Generic[T]):
         self.errors: list[BaseException] = []
 
     def run(self) -> None:
-        """Keeps the result, or what was raised, for the one who waits."""
+        """Keeps the result, or what was raised, for the waiting thread."""
         try:
             self.results.append(self._function())
         except BaseException as error:  # noqa: BLE001 - it is raised again where it is waited for

@@ -38,7 +38,7 @@ _INDEX = re.compile(r"(?:-i|-f|--index-url|--extra-index-url|--find-links)\b")
 
 
 def follow(listed: DependencyFile, point: BuildPoint, context: BuildContext, depth: int = 0) -> InstallRequest:
-    """What a file lists, as far as it is there; one that is not there is noted."""
+    """What a file lists; a missing one is recorded."""
     if listed.kind is FileKind.PIXI:
         return _pixi(listed, point, context)
     path = _file_of(listed)

@@ -1,4 +1,4 @@
-"""A dev container's devcontainer.json: what it runs, from an image, a Dockerfile or compose files. Pure.
+"""A dev container's devcontainer.json: what it runs, from an image, a Dockerfile or compose files.
 
 The Development Container Specification (devcontainers/spec, docs/specs/devcontainerjson-reference.md and
 devcontainer-reference.md, read 2026-11-22): image; build.dockerfile and build.context, from the file's own folder;
@@ -106,7 +106,7 @@ def _service(body: dict[str, Plain], lines: Mapping[str, int], file: str) -> Ser
 
 
 def _source(body: dict[str, Plain], lines: Mapping[str, int]) -> BuildSource | None:
-    """The Dockerfile and its context; both are told from the file's own folder."""
+    """The Dockerfile and its context; both paths start at the file's own folder."""
     dockerfile = text_of(at(body, "build", "dockerfile")) or text_of(body.get("dockerFile"))
     if dockerfile is None:
         return None

@@ -4,7 +4,7 @@ moby/buildkit, frontend/dockerfile/docs/reference.md, Format, Parser directives 
 
 Own code, because no kept parser fits: dockerfile-parse (2.0.1, tried 2026-11-21) takes the lines of a heredoc for
 instructions, and dockerfile (3.4.0) is BuildKit's own parser behind an extension module that some platforms have no
-wheel of. The tests hold this one against that one. Pure.
+wheel of. The tests hold this one against that one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which files of a folder .dockerignore keeps out of the build context. Pure.
+"""Which files of a folder .dockerignore keeps out of the build context.
 
 Docker, Build context, .dockerignore files (docs, read November 2026): one pattern a line, as of Go's filepath.Match,
 ``**`` for any number of folders; a folder that is left out takes all below it along; behind ``!`` stands what is in all

@@ -22,19 +22,19 @@ _NO_FILE = "an image whose name is written so has its tag behind it: NAME:latest
 _NO_NAME = "a registry knows images by their names alone: NAME:TAG, or NAME@ and the digest of its manifest"
 _LEAVE_OUT = "Or leave out what forbids its registry: --offline, --from engine."
 _HANGS = "Look at the engine's log, or restart it."
-_ENGINE_TIMEOUT = 5.0  # seconds; one that hangs must not keep the registry from being asked
+_ENGINE_TIMEOUT = 5.0  # seconds; one that hangs must not keep the registry from being queried
 
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
-    """How an image is looked for.
+    """How an image is fetched.
 
     Attributes:
         environment: names the engine, the files with credentials and the proxies.
         deadline: seconds for all of it.
-        engine: whether engines may be asked.
+        engine: whether engines may be queried.
         registry: whether the network may be used.
-        announce: is told what went wrong on the way to an answer.
+        announce: receives warnings.
     """
 
     environment: Mapping[str, str]
@@ -86,7 +86,7 @@ def _is_for(image: ImageFacts, wanted: ImagePlatform) -> bool:
 
 
 def _from_engines(reference: str, options: FetchOptions, until: float) -> tuple[ImageFacts | None, ImageError | None]:
-    """The image of the first engine that has it, and why the first that could not be asked could not."""
+    """The image of the first engine that has it, and the error of the first that failed."""
     failed: ImageError | None = None
     try:
         for address in engines(options.environment):
@@ -97,7 +97,7 @@ def _from_engines(reference: str, options: FetchOptions, until: float) -> tuple[
             else:
                 if found is not None:
                     return found, None
-    except ImageError as error:  # of whoever names the addresses
+    except ImageError as error:  # no valid address
         failed = error
     return None, failed
 

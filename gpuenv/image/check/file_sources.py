@@ -1,4 +1,4 @@
-"""Which file of the build context stands at a path of the image: by COPY, ADD, bind mounts, and from other stages."""
+"""Which file of the build context is at a path of the image: by COPY, ADD, bind mounts, and from other stages."""
 
 from __future__ import annotations
 

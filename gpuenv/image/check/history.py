@@ -1,4 +1,4 @@
-"""What the steps of an image's history install of CuPy, as builders write them down. Pure."""
+"""What the steps of an image's history install of CuPy, as builders write them down."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CupyInstall:
 
 
 def last_cupy(history: Iterable[str]) -> CupyInstall | None:
-    """The CuPy of the last command whose CuPy is there; of conditions that name several lines nobody knows which."""
+    """The CuPy of the last command whose CuPy is there; none if conditions name several lines."""
     there = [entry for lines in _there(history).values() for entry in lines.values()]
     sure = [entry for entry in there if not entry.perhaps]
     if sure:
@@ -75,7 +75,7 @@ def _there(history: Iterable[str]) -> dict[_Where, dict[str, CupyInstall]]:
 
 
 def _after(before: CupyInstall | None, install: Install, command: Command) -> CupyInstall:
-    """What is there after an install: what was there is let be where it is what is asked for."""
+    """What is there after an install: an installed release stays if it satisfies the requirement."""
     perhaps = command.perhaps or install.perhaps
     found = CupyInstall(install.name, install.exact, "ctk" in install.extras, perhaps)
     if before is None or before.perhaps:

@@ -1,4 +1,4 @@
-"""What an image says of itself: the few kilobytes beside its layers. Pure."""
+"""Facts from an image's configuration: the few kilobytes without its layers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ImageError(Exception):
 
     Attributes:
         remedy: what to do.
-        is_input: whether what the caller named is wrong, rather than who was asked.
+        is_input: whether the caller's input is wrong, rather than the registry or engine.
     """
 
     def __init__(self, message: str, remedy: str | None = None, *, is_input: bool = False) -> None:
@@ -65,7 +65,7 @@ class ImageFacts:
 
     Attributes:
         reference: as it was named.
-        source: who told: ``engine``, ``registry``, ``folder``, ``archive`` or ``dockerfile``.
+        source: ``engine``, ``registry``, ``folder``, ``archive`` or ``dockerfile``.
         digest: of its manifest; null where the source has none.
         platform: what it is built for: ``linux/amd64``; null where it does not say.
         offered: every platform that the reference has; empty where the source knows this one alone.
@@ -121,7 +121,7 @@ def facts_from_configuration(data: object, reference: str, source: str) -> Image
 
 
 def _platform(data: Mapping[str, Any]) -> str | None:
-    """The platform as it is told; one that is none is not known."""
+    """The platform of a configuration; none if it is invalid."""
     parts = (data["os"], _text(data.get("architecture")), _text(data.get("variant")))
     try:
         return str(parse_platform("/".join(part for part in parts if part))) if parts[0] and parts[1] else None

@@ -1,4 +1,4 @@
-"""The name of an image in full: which registry, which repository, and which of its images. Pure."""
+"""The name of an image in full: which registry, which repository, and which of its images."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ImageName:
 
     @property
     def selector(self) -> str:
-        """What a registry is asked for: without tag and digest that is ``latest``."""
+        """The tag or digest to request from a registry; ``latest`` without either."""
         return self.digest or self.tag or "latest"
 
     @property

@@ -1,4 +1,4 @@
-"""What check-image says: findings, and for each machine whether the image runs there."""
+"""The report of check-image: findings, and for each machine whether the image runs there."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class MachineVerdict:
         requirements: the image's own conditions.
         findings: what stands against it.
         changes: what would have to change for the image to run there.
-        unknown: what could not be told.
+        unknown: what is not known.
     """
 
     machine: str
@@ -95,16 +95,16 @@ class MachineVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ImageReport:
-    """What check-image says, whole.
+    """The whole report of check-image.
 
     Attributes:
-        subject: the reference or the file that was asked for.
+        subject: the reference or the file that was checked.
         kind: ``image``, ``dockerfile``, ``compose``, ``kubernetes`` or ``devcontainer``.
         status: the worst of the machines and of the files.
         exit_code: 0, 1 or 8.
         runs_on: the machines that can run it.
         images: what was looked at, one a platform.
-        machines: the verdict for each machine; empty where none was asked for.
+        machines: the verdict for each machine; empty if none was named.
         findings: all of them, each with its machine or its place.
         files: the files that were read.
         cuda: the CUDA that the image has, by platform; where it says so.

@@ -1,4 +1,4 @@
-"""A report of check-image as SARIF (Static Analysis Results Interchange Format Version 2.1.0, OASIS Standard). Pure."""
+"""A report of check-image as SARIF (Static Analysis Results Interchange Format Version 2.1.0, OASIS Standard)."""
 
 from __future__ import annotations
 

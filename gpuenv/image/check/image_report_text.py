@@ -1,4 +1,4 @@
-"""A report of check-image as lines of text, in ASCII. Pure."""
+"""A report of check-image as lines of text, in ASCII."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command installs: the words of pip, uv, poetry, conda and the systems' package managers. Pure."""
+"""What a command installs: arguments of pip, uv, poetry, conda and the systems' package managers."""
 
 from __future__ import annotations
 
@@ -156,9 +156,7 @@ def _conda(command: Command, file: str, end_line: int | None) -> InstallRequest:
         for word in options.of("-f", "--file")
     )
     if not files and texts[:1] == ("env",):
-        files = (
-            DependencyFile(FileKind.ENVIRONMENT, "environment.yml", place),
-        )  # what conda env takes unless told otherwise
+        files = (DependencyFile(FileKind.ENVIRONMENT, "environment.yml", place),)  # the default of conda env
     found = (conda_spec(word.text, SourceLocation(file, word.line, end_line)) for word in named)
     return InstallRequest(tuple(entry for entry in found if entry is not None), frozenset(), files)
 

@@ -1,4 +1,4 @@
-"""What can be installed, and the texts that name it: requirements of pip, packages of conda. Pure."""
+"""What can be installed, and the texts that name it: requirements of pip, packages of conda."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Install:
         manager: by whom.
         name: canonical.
         specifier: the versions; null where that is not known.
-        extras: the extras that are asked for.
-        place: where it is asked for.
+        extras: the requested extras.
+        place: where it is requested.
         text: as it is written.
         from_source: whether it is built rather than taken as a wheel.
         index_cuda: the CUDA that the index is for; 0.0 for one without CUDA.
@@ -67,7 +67,7 @@ class Install:
 
     @property
     def exact(self) -> str | None:
-        """The very version that is asked for."""
+        """The version that is pinned."""
         pins = [entry for entry in self.specifier or () if entry.operator in ("==", "===")]
         return pins[0].version if len(pins) == 1 and "*" not in pins[0].version else None
 
@@ -97,7 +97,7 @@ class DependencyFile:
     Attributes:
         kind: what it is.
         path: where it is in the image; of a project, its folder.
-        place: where it is asked for.
+        place: where it is requested.
         selection: which parts of a project; of pixi, the environments stand for extras.
         index_cuda: as in an install, where the command names an index.
     """
@@ -111,7 +111,7 @@ class DependencyFile:
 
 @dataclass(frozen=True, slots=True)
 class InstallRequest:
-    """What a command asks for: to install, to remove, and the files that say more."""
+    """What a command requests: to install, to remove, and the files that list more."""
 
     installs: tuple[Install, ...] = ()
     removes: frozenset[str] = frozenset()
@@ -119,7 +119,7 @@ class InstallRequest:
 
 
 def requirement(text: str, place: SourceLocation, *, known: bool = True) -> Install | None:
-    """A requirement as pip reads it; none for what is none, or has a number that nobody means."""
+    """A requirement as pip reads it; none if it is invalid, or has a number without end."""
     if _ENDLESS.search(text):
         return None
     bare = text.split(" #", maxsplit=1)[0].split(" --", maxsplit=1)[0].strip().rstrip(";").rstrip()
@@ -157,7 +157,7 @@ def _wheel(address: str) -> tuple[str, SpecifierSet] | None:
 
 
 def _half_known(text: str, place: SourceLocation) -> Install | None:
-    """A requirement whose version is a variable that nobody knows."""
+    """A requirement whose version is an unknown variable."""
     match = re.match(r"([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?", text)
     if match is None or text[match.end() :].startswith(("$", "`")):
         return None

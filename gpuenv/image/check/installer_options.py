@@ -1,4 +1,4 @@
-"""The options of an installer's call, read by the names that take a value. Pure."""
+"""The options of an installer's call, read by the names that take a value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON with comments, as editors write it, with the line on which each key stands. Pure.
+"""JSON with comments, as editors write it, with the line on which each key stands.
 
 Microsoft, "JSON with comments" of Visual Studio Code (its documentation, Languages, JSON, read 2026-11-22): comments of
 both kinds and trailing commas. The values are read by the standard library, which tells no lines.

@@ -50,7 +50,7 @@ def judge_compose(
         path: the file.
         options: values for its variables.
         matrix: the rows.
-        more: the files that compose is told to merge over it (-f), in their order; its override file, if not told.
+        more: the files that compose merges over it (-f), in their order; its override file, if not given.
         only: the services that are meant, if not all.
 
     Raises:

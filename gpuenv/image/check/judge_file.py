@@ -22,11 +22,11 @@ from gpuenv.matrix.tables import Matrix
 
 @dataclass(frozen=True, slots=True)
 class DockerfileOptions:
-    """What of a Dockerfile is meant.
+    """Options for judging a Dockerfile.
 
     Attributes:
-        context: its build context; the file's own folder, if not told.
-        target: the stage to build; each last one, if not told.
+        context: its build context; the file's own folder, if not given.
+        target: the stage to build; each last one, if not given.
         arguments: values for its ARGs.
     """
 
@@ -37,7 +37,7 @@ class DockerfileOptions:
 
 @dataclass(frozen=True, slots=True)
 class FileJudgement:
-    """What a file says: its findings, what it would build, and the files that were read."""
+    """The result for a file: its findings, what it would build, and the files that were read."""
 
     findings: tuple[ImageFinding, ...]
     built: tuple[BuildTarget, ...]
@@ -131,7 +131,7 @@ def _shown(name: str, context: BuildContext) -> str:
 
 
 def _place(finding: ImageFinding) -> tuple[bool, str, int]:
-    """The order in which findings are told: the one to cure first, then by file and line."""
+    """Sort key of findings: the one to fix first, then by file and line."""
     return not finding.primary, finding.file or "", finding.line or 0
 
 

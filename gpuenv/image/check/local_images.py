@@ -67,7 +67,7 @@ def local_image(reference: str, address: str, timeout: float, environment: Mappi
 
 
 def _facts(answer: object, history: object, reference: str) -> ImageFacts:
-    """An engine's answer has the configuration's content under names of its own.
+    """Facts from an engine's answer, which has the configuration's content under names of its own.
 
     Raises:
         ValueError: when it is none of an engine's.

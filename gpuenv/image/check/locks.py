@@ -1,4 +1,4 @@
-"""The versions that a lock file says: uv.lock, poetry.lock, pdm.lock, pylock.toml, Pipfile.lock. Pure.
+"""The versions in a lock file: uv.lock, poetry.lock, pdm.lock, pylock.toml, Pipfile.lock.
 
 A lock is much larger than what is looked for in it, so that it is searched, not parsed: in the TOML ones a package's
 name and version stand on neighbouring lines. Seen written, on 2026-11-22, for a project with cupy-cuda12x: uv.lock and

@@ -1,4 +1,4 @@
-"""Manifests and indexes of images, as registries and folders hold them. Pure.
+"""Manifests and indexes of images, as registries and folders hold them.
 
 OCI Image Format Specification 1.1 (Image Manifest, Image Index) and Docker's Image Manifest Version 2, Schema 2.
 """
@@ -88,7 +88,7 @@ class Manifest:
 
 
 def load_json(data: bytes, what: str) -> Any:  # noqa: ANN401 - JSON
-    """JSON from somebody else.
+    """Parses foreign JSON.
 
     Raises:
         ImageError: for what is none, or is nested without end.

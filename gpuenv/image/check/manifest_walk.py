@@ -1,4 +1,4 @@
-"""From a manifest or an index to the one image that is meant, wherever its pieces are kept.
+"""Selects one image from a manifest or an index, wherever its blobs are kept.
 
 An index may name an index (OCI Image Format Specification 1.1, Image Index), and an image in it may not say for which
 platform it is.
@@ -17,11 +17,11 @@ _DEEPEST = 4
 
 @dataclass(frozen=True, slots=True)
 class ImageStore:
-    """Where the pieces of an image are.
+    """Access to the blobs of an image.
 
     Attributes:
         manifest: gives the manifest or index of a descriptor.
-        configuration: likewise the configuration.
+        configuration: gives the configuration of a descriptor.
         source: what these are of, as it is shown.
     """
 

@@ -1,4 +1,4 @@
-"""Other frameworks in an image, and the CUDA that they bring along. Pure."""
+"""Other frameworks in an image, and the CUDA that they bring along."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Read in pixi's own documentation (prefix-dev/pixi, docs/reference/pixi_manifest.md: "The dependencies table(s)",
 "pypi-dependencies", "The target table", "The feature and environments tables"; docs/reference/cli/pixi/install.md and
-add.md; 2026-11-22). ``pixi run`` and ``pixi shell-hook`` install the environment that they need. Pure.
+add.md; 2026-11-22). ``pixi run`` and ``pixi shell-hook`` install the environment that they need.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gpuenv.image.check.shell import Command, ShellWord
 MANIFESTS = ("pixi.toml", "pyproject.toml")  # the first that is there
 _DEFAULT = "default"
 _INSTALLING = ("install", "i", "run", "r", "shell-hook", "reinstall")
-_RUNNING = ("run", "r")  # what follows their options is somebody else's command
+_RUNNING = ("run", "r")  # what follows their options is another command
 _WITH_VALUE = frozenset(
     (
         *("--environment", "-e", "--manifest-path", "-m", "--platform", "-p", "--skip", "--skip-with-deps", "--only"),

@@ -1,4 +1,4 @@
-"""What stands at a place of plain data, as JSON and YAML give it: nothing where it is of another kind. Pure."""
+"""Lookups in plain data from JSON or YAML; None if a value is of another type."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The containers of Kubernetes manifests, with the lines of what they say. Pure.
+"""The containers of Kubernetes manifests, with the lines of what they say.
 
-Kubernetes, "Schedule GPUs" (read 2026-11-22): GPUs are asked for below limits; requests alone are not enough. "Runtime
+Kubernetes, "Schedule GPUs" (read 2026-11-22): GPUs are requested below limits; requests alone are not enough. "Runtime
 Class": runtimeClassName names the container runtime of a pod. A pod's specification is found wherever a manifest has
 one: in a Pod, in the template of a Deployment or a Job, in a list.
 """

@@ -1,4 +1,4 @@
-"""The image that a Dockerfile would give, as far as its text tells, held against machines. Pure."""
+"""The image that a Dockerfile would build, predicted from its text, and compared with machines."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def with_machines(
 def _machine_verdict(
     name: str, target: BuildTarget, snapshot: Snapshot, matrix: Matrix, clock: Callable[[], float]
 ) -> MachineVerdict:
-    """A machine's verdict on a target; of a base image of which nothing is known, nothing good is said either."""
+    """A machine's verdict on a target; unknown if nothing is known of the base image."""
     verdict = judge_machine(name, predicted_image(target, snapshot, matrix), snapshot, matrix, clock)
     base, has = target.base, cuda_sources(target)
     lines = [line for line in matrix.wheel_lines if any(entry.name == line.name for entry in target.cupy)]

@@ -1,7 +1,7 @@
-"""What uv, poetry, pdm and pipenv install of a project, and the requirements that they and others write. Pure.
+"""What uv, poetry, pdm and pipenv install of a project, and the requirements that they and others write.
 
 uv 0.13.9, uv sync, uv export and uv pip compile --help (run 2026-11-22); poetry-plugin-export, README, options of
-poetry export; jazzband/pip-tools, piptools/scripts/compile.py: the names of files unless they are told (both read
+poetry export; jazzband/pip-tools, piptools/scripts/compile.py: the default names of files (both read
 2026-11-22); poetry 2.5.1 and pdm 2.29.3, install --help (run 2026-11-22). Those of pipenv were not looked up.
 """
 

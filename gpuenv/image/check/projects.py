@@ -1,4 +1,4 @@
-"""What a project asks for: the tables of pyproject.toml, poetry's among them, and of a Pipfile. Pure.
+"""Requirements of a project: the tables of pyproject.toml, poetry's among them, and of a Pipfile.
 
 Python Packaging User Guide, "pyproject.toml specification" and "Dependency Groups"; uv, "Dependencies", Development
 dependencies: the group dev is in by default (tool.uv.default-groups); poetry, "Managing dependencies", groups are in
@@ -29,7 +29,7 @@ class Selection:
 
     Attributes:
         extras: its extras; ``EVERY`` for all.
-        groups: its dependency groups, likewise.
+        groups: its dependency groups; ``EVERY`` for all.
         without: groups that are left out.
         defaults: whether the groups that its tool installs unasked are meant.
         project: whether the project's own dependencies are.

@@ -1,7 +1,6 @@
-"""What each step of a stage brings to which path of the image: COPY, ADD, and what a RUN is known to write.
+"""Where the files of an image come from: COPY, ADD, mounts, and what a RUN is known to write.
 
-It is told by the path, not by the step: of thousands of copies into one folder, a list that is looked for is asked of
-those alone that may bring it.
+Indexed by destination path, so that a lookup does not scan thousands of COPY steps.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from gpuenv.image.check.variables import replaced
 
 _GLOB = ("*", "?", "[")
 DEEPEST = 8  # stages behind each other
-_FEW = 1000  # entries of a folder that are told one by one
+_FEW = 1000  # entries of a folder that are indexed one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +40,14 @@ class OfStage:
 
 @dataclass(frozen=True, slots=True)
 class PathSource:
-    """What one step brings.
+    """The source of a path, from one step.
 
     Attributes:
         step: its number, from 1.
-        order: of all that the stage brings.
+        order: among all sources of the stage.
         place: its path in the image; null for a list of any name.
         holds: whether it is or may be a folder, for what lies below its place; else it is for its place alone.
-        what: is brought.
+        what: the source itself.
     """
 
     step: int
@@ -66,11 +65,11 @@ class PathSource:
 
 @dataclass(frozen=True, slots=True)
 class StageFiles:
-    """What a stage brings.
+    """The sources of a stage's files.
 
     Attributes:
         files: by the path of the file.
-        folders: by the path of the folder, where nobody has looked into it.
+        folders: by the path of the folder, for those whose entries were not listed.
         entries: other folders, by the path of each entry.
         lists: that may have any name.
         above: every folder with something of all that below it.
@@ -105,7 +104,7 @@ def up_from(path: str) -> Iterator[str]:
 
 @lru_cache(maxsize=64)
 def files_of_stage(stages: tuple[Stage, ...], stage: Stage, file: str, context: BuildContext) -> StageFiles:
-    """What a stage brings, of other stages only what may have a file of the context inside."""
+    """The sources of a stage's files; of other stages only those that may have a file of the context inside."""
     own = _own_files(stages, stage, file, context)
     here = BuildPoint(stages, stage, len(stage.steps), stage.workdir, file)
     folders = {
@@ -146,7 +145,7 @@ def files_of_mounts(step: Step, context: BuildContext) -> StageFiles:
 
 @lru_cache(maxsize=64)
 def _own_files(stages: tuple[Stage, ...], stage: Stage, file: str, context: BuildContext) -> StageFiles:
-    """What the steps of a stage say, without a look into another one."""
+    """The sources from a stage's own steps, without other stages."""
     found = _path_entries(stages, stage, file, context)
     return _by_place((PathSource(number, order, *each) for order, (number, each) in enumerate(found)), context)
 
@@ -185,7 +184,7 @@ def _path_entries(
 
 
 def _by_run(stages: tuple[Stage, ...], stage: Stage, step: Step, file: str) -> Iterator[_PathEntry]:
-    """What commands write; what they print is taken to go to the file that is asked for, if to a .txt."""
+    """The files that commands write; printed output is taken to go to the requested file, if that is a .txt."""
     for command in commands_of(step):
         made = generated_file(command, file, step.instruction.end_line)
         if made is None:

@@ -32,7 +32,7 @@ _LARGEST_TOKEN = 1 << 18
 
 @dataclass(slots=True)
 class Registry:
-    """A registry that is asked about one image.
+    """A client of a registry, for one image.
 
     Attributes:
         name: the image.
@@ -63,43 +63,43 @@ class Registry:
 
     def _manifest(self, selector: str) -> tuple[str, bytes]:
         accept = ", ".join((*INDEX_TYPES, *MANIFEST_TYPES))
-        reply = self._get(f"manifests/{selector}", {"Accept": accept}, LARGEST_MANIFEST)
+        response = self._get(f"manifests/{selector}", {"Accept": accept}, LARGEST_MANIFEST)
         if ":" in selector:
-            return selector, verify(reply.body, selector, str(self.name))
-        digest = reply.headers.get("docker-content-digest")
+            return selector, verify(response.body, selector, str(self.name))
+        digest = response.headers.get("docker-content-digest")
         if digest:
-            verify(reply.body, digest, str(self.name))
-        return digest or digest_of(reply.body), reply.body
+            verify(response.body, digest, str(self.name))
+        return digest or digest_of(response.body), response.body
 
     def _blob(self, digest: str) -> bytes:
-        reply = self._get(f"blobs/{digest}", {}, LARGEST_CONFIGURATION)
-        return verify(reply.body, digest, f"{self.name}: the configuration")
+        response = self._get(f"blobs/{digest}", {}, LARGEST_CONFIGURATION)
+        return verify(response.body, digest, f"{self.name}: the configuration")
 
     def _get(self, path: str, headers: Mapping[str, str], most: int) -> RegistryResponse:
-        reply = self._try(path, headers, most)
-        if reply.status == _UNAUTHORIZED and self.authorization is None:
-            self.authorization = self._authorize(reply)
-            reply = self._try(path, headers, most)
-        if reply.status != _OK:
-            raise refusal(reply, self.name, known=self.credentials is not None)
-        return reply
+        response = self._try(path, headers, most)
+        if response.status == _UNAUTHORIZED and self.authorization is None:
+            self.authorization = self._authorize(response)
+            response = self._try(path, headers, most)
+        if response.status != _OK:
+            raise refusal(response, self.name, known=self.credentials is not None)
+        return response
 
     def _try(self, path: str, headers: Mapping[str, str], most: int) -> RegistryResponse:
-        question = RegistryRequest("", headers, self.authorization, None, most, self.timeout, self._certificates)
+        request = RegistryRequest("", headers, self.authorization, None, most, self.timeout, self._certificates)
         target = f"{self._host}/v2/{self.name.repository}/{path}"
         if self._scheme is None:
-            self._scheme = self._found_scheme(replace(question, url=f"http://{target}"))
-        return send(replace(question, url=f"{self._scheme}://{target}"))
+            self._scheme = self._found_scheme(replace(request, url=f"http://{target}"))
+        return send(replace(request, url=f"{self._scheme}://{target}"))
 
-    def _found_scheme(self, question: RegistryRequest) -> str:
-        """TLS, but on this machine, where engines too do without it: whoever knows TLS alone refuses a plain question.
+    def _found_scheme(self, query: RegistryRequest) -> str:
+        """TLS, but plain HTTP on this machine, as engines do; a server that speaks only TLS refuses a plain request.
 
-        Asked the other way round, a server without TLS may wait for the rest of a line that never comes.
+        With TLS tried first, a server without TLS may wait for the rest of a line that never comes.
         """
         if not is_loopback(self._host):
             return "https"
         try:
-            return "https" if send(question).status == _BAD_REQUEST else "http"
+            return "https" if send(query).status == _BAD_REQUEST else "http"
         except PlainHttpError:
             return "https"
 
@@ -112,7 +112,7 @@ class Registry:
         return Path("/etc/docker/certs.d") / self._host
 
     def _authorize(self, response: RegistryResponse) -> str:
-        """The header for a registry that wants one: basic, or a token from whom it names."""
+        """The header for a registry that requires one: basic, or a token from the service that it names."""
         challenge = response.headers.get("www-authenticate", "")
         scheme, _, rest = challenge.partition(" ")
         if scheme.lower() == "basic" and self.credentials is not None and self.credentials.user:
@@ -136,14 +136,14 @@ class Registry:
         given = self.credentials
         if given is not None and given.user is None:
             form = {**fields, "grant_type": "refresh_token", "refresh_token": given.secret, "client_id": "gpuenv"}
-            question = RegistryRequest(realm, {}, None, urlencode(form).encode(), _LARGEST_TOKEN, self.timeout)
+            request = RegistryRequest(realm, {}, None, urlencode(form).encode(), _LARGEST_TOKEN, self.timeout)
         else:
             query = f"{realm}{'&' if '?' in realm else '?'}{urlencode(fields)}"
-            question = RegistryRequest(query, {}, given.basic if given else None, None, _LARGEST_TOKEN, self.timeout)
-        reply = send(question)
-        if reply.status != _OK:
-            raise refusal(reply, self.name, known=given is not None)
-        value = load_json(reply.body, f"{self.name}: the answer to the question for a token")
+            request = RegistryRequest(query, {}, given.basic if given else None, None, _LARGEST_TOKEN, self.timeout)
+        response = send(request)
+        if response.status != _OK:
+            raise refusal(response, self.name, known=given is not None)
+        value = load_json(response.body, f"{self.name}: the answer to the question for a token")
         token = (value.get("token") or value.get("access_token")) if isinstance(value, dict) else None
         if not isinstance(token, str) or not token.isascii() or not token.isprintable():
             raise ImageError(f"{self.name}: the registry's token service gave no token")
@@ -172,7 +172,7 @@ def refusal(response: RegistryResponse, name: ImageName, *, known: bool) -> Imag
 
 
 def _error_text(response: RegistryResponse) -> str:
-    """The registry's own words (Distribution Specification, Error Codes), as far as they are any."""
+    """The registry's error message (Distribution Specification, Error Codes); empty if there is none."""
     try:
         value = json.loads(response.body)
         message = value["errors"][0]["message"]

@@ -1,4 +1,4 @@
-"""A requirement of an image in words: what it comes to, and what would have to change for it to be met. Pure."""
+"""A requirement of an image as text: what it demands, and what would have to change for it to be met."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An image and a machine, as the rules see them. Pure."""
+"""The context of the rules: an image and a machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpuenv.model.snapshot import Gpu, Snapshot
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 T = TypeVar("T")
-# How a product's name begins, after NVIDIA's own: the brands that it may have, where NVML was not asked for it. What a
+# How a product's name begins, after NVIDIA's own: the brands that it may have, where NVML did not report it. What a
 # driver calls a data-centre GPU changed with its branch, whatever the name says: a Tesla T4 is of brand NVIDIA in the
 # nvidia-smi -q of nvidia-container-toolkit, issue 188 (read 2026-11-21). Names that are not known to be a data-centre
 # GPU's (T400, GB10, P106-100) have none: an assumption of either kind would decide too much.
@@ -43,7 +43,7 @@ MAINTAINER = "cudatools@nvidia.com"
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What the metadata tells of what is in an image; null is what they do not.
+    """What the metadata tells about an image's contents; null if they tell nothing.
 
     Attributes:
         cuda: the CUDA version.
@@ -80,7 +80,7 @@ class HostGpu:
         label: its name and compute capability.
         compute_capability: of its own.
         machines: what requirements are held against: one, or one for each brand that it may have.
-        brand_source: who told the brand.
+        brand_source: where the brand was read.
         listed: whether the driver itself lists it.
     """
 
@@ -92,7 +92,7 @@ class HostGpu:
 
     @property
     def brands(self) -> tuple[str, ...]:
-        """The brands that it may have; none where nobody could tell."""
+        """The brands that it may have; none if unknown."""
         return tuple(machine.brand for machine in self.machines if machine.brand is not None)
 
     @property
@@ -103,11 +103,11 @@ class HostGpu:
 
 @dataclass(frozen=True, slots=True)
 class RuleContext:
-    """What a rule may look at.
+    """What a rule examines.
 
     Attributes:
-        image: the image's own words.
-        contents: what they come to.
+        image: the image's metadata.
+        contents: what they say about its contents.
         snapshot: the machine.
         needs: the same as the resolver sees it.
         gpus: its GPUs: a container is given all of them, whatever this process sees.
@@ -164,7 +164,7 @@ def _machine(
 
 
 def brands_of(gpu: Gpu) -> tuple[tuple[str, ...], str]:
-    """The brands that a GPU may have, and who told: NVML, or where that was not asked the product's name."""
+    """The brands that a GPU may have, and their source: NVML, else the product's name."""
     if gpu.brand.value is not None:
         return (gpu.brand.value,), gpu.brand.source or ""
     bare = _VENDOR.sub("", gpu.name.value or "")
@@ -231,7 +231,7 @@ def _cuda(image: ImageFacts) -> tuple[CudaVersion | None, str]:
 
 
 def read(parse: Callable[[str], T], text: str | None) -> T | None:
-    """A version from somebody else's text; none where it is none."""
+    """Parses a version from foreign text; none if it is invalid."""
     try:
         return parse(text) if text else None
     except ValueError:

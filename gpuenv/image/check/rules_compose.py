@@ -1,4 +1,4 @@
-"""A compose file: whether its services are given the GPUs that they need. Pure."""
+"""A compose file: whether its services are given the GPUs that they need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 _CDI = "nvidia.com/gpu="
 # What Docker Engine takes for the capabilities of its driver nvidia, and what of it becomes NVIDIA_DRIVER_CAPABILITIES:
 # moby/moby, daemon/nvidia_linux.go, init and setNvidiaGPUs; daemon/internal/capabilities/caps.go, Match: every one that
-# is asked for must be among them (read 2026-11-21).
+# is requested must be among them (read 2026-11-21).
 _OF_LIBRARIES = ("compute", "compat32", "graphics", "utility", "video", "display")
 _OF_NVIDIA = ("gpu", "nvidia", *_OF_LIBRARIES)
 

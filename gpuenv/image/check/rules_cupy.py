@@ -1,4 +1,4 @@
-"""CuPy's own variables, as an image or a Dockerfile sets them. Pure."""
+"""CuPy's own variables, as an image or a Dockerfile sets them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Dockerfile: the driver, CuPy's line, its CUDA and its headers. Pure."""
+"""A Dockerfile: the driver, CuPy's line, its CUDA and its headers."""
 
 from __future__ import annotations
 

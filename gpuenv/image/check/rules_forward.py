@@ -1,4 +1,4 @@
-"""An image's forward-compatibility libraries on a machine. Pure."""
+"""An image's forward-compatibility libraries on a machine."""
 
 from __future__ import annotations
 
@@ -102,6 +102,6 @@ def _older_branch(ctx: RuleContext) -> bool:
     That is when a toolkit up to 1.19 puts them first: libnvidia-container, src/cli/compat_mode.c,
     filter_by_major_version; nvidia-container-toolkit, cmd/nvidia-cdi-hook/cudacompat/cudacompat.go,
     getContainerForwardCompatDir. Its CHANGELOG, v1.17.4: not at all; its release notes, v1.20.0: by the ELF header of
-    the image's libcuda (all read 2026-11-21). Which toolkit there is, nobody tells: the older ones are assumed.
+    the image's libcuda (all read 2026-11-21). Which toolkit there is, is not known: the older ones are assumed.
     """
     return _branches(ctx) < 0

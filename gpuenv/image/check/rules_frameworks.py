@@ -1,4 +1,4 @@
-"""The other frameworks that a Dockerfile installs, against the GPUs and the driver of a machine. Pure."""
+"""The other frameworks that a Dockerfile installs, against the GPUs and the driver of a machine."""
 
 from __future__ import annotations
 

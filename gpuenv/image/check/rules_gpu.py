@@ -1,4 +1,4 @@
-"""An image's CUDA and CuPy against the GPUs of a machine. Pure."""
+"""An image's CUDA and CuPy against the GPUs of a machine."""
 
 from __future__ import annotations
 

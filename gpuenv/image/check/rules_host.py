@@ -1,4 +1,4 @@
-"""What starts containers on a machine. Pure."""
+"""What starts containers on a machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An image on a machine: platform, its own conditions, CUDA against the driver. Pure."""
+"""An image on a machine: platform, its own conditions, CUDA against the driver."""
 
 from __future__ import annotations
 

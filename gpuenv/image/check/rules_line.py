@@ -1,4 +1,4 @@
-"""A wheel line of CuPy's in an image, where its release is not known: what holds for every release of it. Pure."""
+"""A wheel line of CuPy's in an image, where its release is not known: what holds for every release of it."""
 
 from __future__ import annotations
 

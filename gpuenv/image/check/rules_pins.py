@@ -1,4 +1,4 @@
-"""A Dockerfile: what is not pinned, and what nobody could look at. Pure."""
+"""A Dockerfile: what is not pinned, and what could not be examined."""
 
 from __future__ import annotations
 

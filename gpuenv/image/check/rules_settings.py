@@ -1,4 +1,4 @@
-"""A Dockerfile: paths, variables, what a build cannot do, base images that do not exist or do not fit. Pure."""
+"""A Dockerfile: paths, variables, what a build cannot do, base images that do not exist or do not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An image's variables, labels and history, on a machine. Pure."""
+"""An image's variables, labels and history, on a machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of a RUN, in whichever form it is written. Pure."""
+"""The commands of a RUN, in whichever form it is written."""
 
 from __future__ import annotations
 

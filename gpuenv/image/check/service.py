@@ -17,7 +17,7 @@ class ServiceKind:
 
     Attributes:
         noun: what it is called.
-        ask: how it asks for a GPU, as a cure.
+        ask: how it requests a GPU, as a fix.
     """
 
     noun: str
@@ -36,11 +36,11 @@ class BuildSource:
     Attributes:
         context: its build context, from the compose file's folder.
         dockerfile: the file, from the context.
-        beside: whether the file is told from the folder of what names it, as dev containers have it.
+        beside: whether the file's path starts at the folder of what names it, as in dev containers.
         named: whether the file is named at all, and not the one that is taken for want of a name.
         target: the stage.
         arguments: values for its ARGs.
-        line: where it is said.
+        line: of the build section.
         inline: the Dockerfile itself, where it stands in the compose file.
         inline_line: the line above its first one.
     """
@@ -61,10 +61,10 @@ class DeviceRequest:
     """An entry of deploy.resources.reservations.devices, or of gpus.
 
     Attributes:
-        driver: ``nvidia``, ``cdi``; null where not told.
-        capabilities: null where none are told.
-        count: as it is written; null where not told.
-        device_ids: likewise.
+        driver: ``nvidia``, ``cdi``; null if not given.
+        capabilities: null if none are given.
+        count: as it is written; null if not given.
+        device_ids: null if not given.
         line: where it begins.
     """
 
@@ -84,19 +84,19 @@ class Service:
         name: of the service.
         line: of its name.
         image: what it runs; null where it is built alone.
-        image_line: where that is said.
+        image_line: the line that names it.
         source: how it is built.
         environment: the variables that it sets.
         requests: the GPUs that it asks for.
         misplaced: lines at which devices stand where compose does not look for them, with the path.
         runtime: the container runtime.
-        runtime_line: where that is said.
+        runtime_line: the line that names it.
         devices: devices that are handed in, with their lines.
         swarm_gpus: whether it asks for generic resources.
         mounts_driver: whether the driver's libraries are mounted by hand, as nvidia-docker 1 had it.
         partly_elsewhere: whether it extends what could not be read.
         kind: what it is, and how such a thing asks for a GPU.
-        files: where it comes from several files, all of them: a line of the second is told with OF_A_FILE added.
+        files: if it comes from several files, all of them: a line of the second has OF_A_FILE added.
     """
 
     file: str

@@ -1,4 +1,4 @@
-"""The simple commands in a shell's text, with the place of every word. Pure.
+"""The simple commands in a shell's text, with the place of every word.
 
 Enough of a shell for the RUN instructions of Dockerfiles: quotes, variables, operators, redirections, comments and
 ``sh -c``; what a substitution would print is not known, and a word with one says so.
@@ -31,7 +31,7 @@ _MOVES = ("cd", "pushd", "popd")
 _SHELLS = ("sh", "bash", "dash", "zsh", "ash")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _DEEPEST = 3
-_MOST_VARIABLES = 200  # of a script; of further ones nobody knows
+_MOST_VARIABLES = 200  # of a script; further ones are unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class Command:
         words: the program and its arguments, without wrappers, assignments and redirections.
         guarded: whether its failure stops nothing, or it stands in a condition.
         perhaps: whether it may not be run at all: it stands in a condition, or after ``||``.
-        folder: where it is run, from the folder of its script; null where nobody knows.
+        folder: where it is run, from the folder of its script; null if unknown.
         piped: whether its output goes to another command, whose success is what counts.
-        variables: those that the script has set before it, and those set for it alone; null is what nobody knows.
+        variables: those that the script has set before it, and those set for it alone; null if unknown.
     """
 
     words: tuple[ShellWord, ...]
@@ -160,7 +160,7 @@ def _moved(command: Command, folder: str | None) -> str | None:
 
 
 def _assigned(words: list[ShellWord], blocks: list[str]) -> dict[str, str | None]:
-    """What an assignment sets that is no command's own; in a block it may be run or not, so that nobody knows."""
+    """What an assignment sets that is no command's own; in a block it may be run or not, so its value is unknown."""
     bare = [word for word in words if word.text not in _KEYWORDS]
     if bare and bare[0].text == "for":
         return {word.text: None for word in bare[1:2]}

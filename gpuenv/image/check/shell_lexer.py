@@ -1,4 +1,4 @@
-"""Where the parts of a shell's text end: words, quotations and parentheses. Pure."""
+"""Finds the ends of words, quotations and parentheses in shell text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a shell runs more than once or with words of its input: loops over words, and xargs. Pure.
+"""What a shell runs more than once or with words of its input: loops over words, and xargs.
 
 POSIX, Shell Command Language, 2.9.4.2 (The for Loop), and Utilities, xargs (IEEE Std 1003.1-2017); the options that GNU
 adds: findutils manual, "xargs options" (read 2026-11-22).
@@ -61,7 +61,7 @@ def _filled(text: str, given: Mapping[str, str]) -> str:
 
 
 def with_input(command: Command, sources: Sequence[Command]) -> Command:
-    """What xargs runs, with the words that it reads; another command, or one whose input nobody knows, as it is.
+    """What xargs runs, with the words that it reads; any other command, or one with unknown input, as it is.
 
     Args:
         command: the command, with xargs itself.
@@ -146,7 +146,7 @@ def _keeps_all(command: Command) -> bool:
 
 
 def _of_file(words: tuple[ShellWord, ...], file: ShellWord) -> tuple[ShellWord, ...]:
-    """A list of requirements, as pip is told of one; of what another program makes of it, nothing is known."""
+    """A list of requirements, as an option of pip; what another program makes of it is not known."""
     if not _PIP.fullmatch(words[0].text) or "install" not in [word.text for word in words]:
         return ()
     return replace(file, text="-r", known=True), file

@@ -1,4 +1,4 @@
-"""The stages of a Dockerfile, each step with the variables that are in force there. Pure.
+"""The stages of a Dockerfile, each step with the variables that are in force there.
 
 moby/buildkit, frontend/dockerfile/docs/reference.md (read 2026-11-21): Environment replacement; Understand how ARG and
 FROM interact; ARG, Scope: a stage inherits the arguments of the stage that it starts from.
@@ -17,7 +17,7 @@ from gpuenv.image.check.variables import is_known, replaced
 _FROM = re.compile(r"(\S+)(?:\s+[Aa][Ss]\s+(\S+))?\s*$")
 _PAIR = re.compile(r"([A-Za-z_][\w.-]*)=((?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\\.|[^\s\"'\\])*)\s*")
 _NAME = re.compile(r"([A-Za-z_][\w.-]*)(?:\s+|$)")
-# More than any Dockerfile needs that somebody has written: each stage may be built on every other one, and each setting
+# More than any written Dockerfile needs: each stage may be built on every other one, and each setting
 # is in force in all that follows.
 _MOST_STAGES, _MOST_SETTINGS = 500, 2000
 
@@ -41,7 +41,7 @@ class Step:
     workdir: str
 
     def lookup(self, name: str) -> str | None:
-        """The value of a variable; None for one that nobody knows."""
+        """The value of a variable; None if unknown."""
         if name in self.environment:
             return self.environment[name].value
         return self.arguments.get(name)
@@ -55,15 +55,15 @@ class Stage:
         number: from 0.
         name: after AS, in lower case.
         base: the image that it starts from; what is not known in it as it stands. Null for another stage.
-        platform: what its FROM builds it for; null where that is left to whoever builds.
+        platform: what its FROM builds it for; null if that is left to the builder.
         parent: the number of the stage that it starts from.
         takes: the numbers of the stages that it copies from.
         line: of its FROM.
-        end_line: likewise.
+        end_line: the last line of its FROM.
         steps: its instructions.
         environment: what is in force at its end.
-        arguments: likewise.
-        workdir: likewise.
+        arguments: the build arguments in force at its end.
+        workdir: the working directory at its end.
     """
 
     number: int
@@ -154,7 +154,7 @@ def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, st
 
 
 def _platform(text: str) -> str | None:
-    """As it is told; BUILDPLATFORM and its like are of whoever builds."""
+    """The platform of a FROM; BUILDPLATFORM and its like depend on the builder."""
     try:
         return str(parse_platform(text)) if is_known(text) else None
     except ValueError:

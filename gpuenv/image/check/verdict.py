@@ -1,4 +1,4 @@
-"""Whether an image runs on machines: every rule, the doctor's own word on each machine, and what it comes to."""
+"""Whether an image runs on machines: every rule, the doctor's findings on each machine, and the status."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ def judge_machine(
 
 
 def unfetched_verdict(name: str, reference: str, why: str, snapshot: Snapshot, matrix: Matrix) -> MachineVerdict:
-    """The verdict on an image of which nothing is known, since nobody could be asked.
+    """Verdict on an image that could not be fetched.
 
     Args:
         name: the machine's.
         reference: the image.
-        why: nobody could be.
+        why: the reason.
         snapshot: what was read of the machine.
         matrix: the compatibility matrix.
     """
-    return _verdict(name, context_of_rules(ImageFacts(reference, "nobody"), snapshot, matrix), (), (why,))
+    return _verdict(name, context_of_rules(ImageFacts(reference, "unknown"), snapshot, matrix), (), (why,))
 
 
 def _verdict(
