@@ -40,13 +40,13 @@ class Base:
 
     @property
     def pinned(self) -> str:
-        """The reference with the digest, where there is one and it is not in there already."""
+        """The reference, with the digest if one is known."""
         return f"{self.reference}@{self.digest}" if self.digest and "@" not in self.reference else self.reference
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What goes into an image, as the matrix has it.
+    """The contents of an image, chosen from the matrix.
 
     Attributes:
         kind: where CUDA comes from.
@@ -142,7 +142,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class BuiltImage:
-    """What became of one image.
+    """The result of building one image.
 
     Attributes:
         tag: the name that it was to have.

@@ -58,7 +58,7 @@ class BuildkitOptions:
 
 
 def find_cli(programs: Sequence[str], environment: Mapping[str, str], host: str) -> BuildkitCommand | None:
-    """The first of some ``docker`` programs that builds with BuildKit."""
+    """Finds the first of some ``docker`` programs that builds with BuildKit."""
     own = {
         **docker_environment(environment),
         "DOCKER_HOST": host,
@@ -79,7 +79,7 @@ def find_cli(programs: Sequence[str], environment: Mapping[str, str], host: str)
 
 
 def command(cli: BuildkitCommand, build: BuildkitOptions, folder: str, answer: str) -> tuple[str, ...]:
-    """The command: what is in it is seen by everybody on this machine, so that no secret's value is."""
+    """The command line; it contains no secret, since every user of the machine can see it."""
     words = [*cli.words, "--progress=plain", f"--{'metadata-file' if cli.is_plugin else 'iidfile'}={answer}"]
     words += [f"--label={name}={value}" for name, value in sorted(build.labels.items())]
     words += [f"--build-arg={name}" for name in sorted(build.arguments)]  # the values go through the environment
@@ -113,10 +113,10 @@ def build_with(
         words = [*command(cli, build, str(folder), str(answer))]
         group = ChildGroup()
         try:
-            done = run_child(words, {**cli.environment, **build.arguments}, deadline, group, progress.hear)
+            done = run_child(words, {**cli.environment, **build.arguments}, deadline, group, progress.feed)
         finally:
             group.close()
-        progress.hear("\n")
+        progress.feed("\n")
         if done.ending is Ending.TIMED_OUT:
             raise EngineError("building: no end in time", "Give it longer with --build-timeout SECONDS.")
         if done.ending is not Ending.EXITED or done.exit_code != 0:

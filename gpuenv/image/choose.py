@@ -66,7 +66,7 @@ class _Found:
 
 
 def choose(request: ImageRequest, machines: Mapping[str, Needs], matrix: Matrix) -> Choice:
-    """The best of what serves every machine.
+    """The best choice that serves every machine.
 
     Args:
         request: the requested image.
@@ -131,7 +131,7 @@ def _inside(needs: Needs, request: ImageRequest) -> Needs:
 
 
 def _wheels(request: ImageRequest, needs: Needs, matrix: Matrix, against: dict[str, None]) -> Iterator[WheelCandidate]:
-    """The wheels of the wish, the preferred one first; with the extra only where CUDA comes from wheels."""
+    """The wheels that fit the request, the preferred first; with the extra only if CUDA comes from wheels."""
     for wheel in by_preference(needs, matrix):
         named = request.line in (None, wheel.line.name) and request.cupy in (None, wheel.release.cupy)
         if not named or (request.cuda is not None and not wheel.line.serves(request.cuda)):
@@ -284,7 +284,7 @@ def _served(found: _Found, needs: Needs, matrix: Matrix) -> tuple[ComputeCapabil
 
 
 def _minimum_driver(found: _Found, stated: Sequence[ComputeCapability], matrix: Matrix) -> DriverVersion:
-    """By minor-version compatibility, by what NVIDIA's image admits, and by when the driver learnt of the GPUs."""
+    """The oldest driver: by minor-version compatibility, NVIDIA's image, and the first driver for the GPUs."""
     first = {row.branch: row.first or _branch(row.branch) for row in matrix.driver_branches}
     floor = next(row.linux for row in matrix.cuda_majors if row.major == found.minor.cuda.major)
     if found.image is not None:

@@ -19,8 +19,8 @@ from docker.types import DeviceRequest
 
 from gpuenv.image.build_records import Base
 from gpuenv.image.docker_contexts import ContextError, docker_environment
-from gpuenv.image.engine_answers import engine_facts, event_of, inspected
-from gpuenv.image.engine_records import ContainerEnd, EngineFacts, Inspected
+from gpuenv.image.engine_answers import engine_facts, engine_image, event_of
+from gpuenv.image.engine_records import ContainerEnd, EngineFacts, EngineImage
 from gpuenv.image.errors import EngineError, engine_error, error_from_text
 from gpuenv.image.progress import Progress
 from gpuenv.image.reference import split
@@ -81,13 +81,13 @@ def _connected(host: str, environment: Mapping[str, str], seconds: float) -> Eng
 
 
 class Engine:
-    """An engine that has answered."""
+    """A connected engine."""
 
     def __init__(self, client: Any, facts: EngineFacts) -> None:  # noqa: ANN401 - the SDK has no types
         self._client = client
         self.facts = facts
 
-    def inspect(self, reference: str) -> Inspected | None:
+    def inspect(self, reference: str) -> EngineImage | None:
         """An image that the engine has; None where it has none of that name.
 
         Raises:
@@ -95,7 +95,7 @@ class Engine:
         """
         with _engine_errors(f"looking at {reference}"):
             try:
-                return inspected(self._client.api.inspect_image(reference))
+                return engine_image(self._client.api.inspect_image(reference))
             except (ImageNotFound, NotFound):
                 return None
 
@@ -127,7 +127,7 @@ class Engine:
                 for event in map(event_of, stream):
                     if "error" in event:
                         raise error_from_text(f"{progress.log}\n{event['error']}", "the build failed")
-                    progress.hear(_text(event))
+                    progress.feed(_text(event))
                     found = _id_of(event) or found
         finally:
             if stream is not None:
@@ -166,7 +166,7 @@ class Engine:
             for event in map(event_of, self._client.api.push(name, tag or "latest", stream=True, decode=True)):
                 if "error" in event:
                     raise error_from_text(str(event["error"]), f"pushing {reference}")
-                progress.hear(_text(event))
+                progress.feed(_text(event))
                 aux = event.get("aux")
                 digest = (aux.get("Digest") if isinstance(aux, dict) else None) or digest
         return digest or self._pushed_digest(reference)

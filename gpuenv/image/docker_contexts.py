@@ -36,7 +36,7 @@ def engine_address(environment: Mapping[str, str]) -> str | None:
 
 
 def docker_environment(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """The same variables, with those of the context in their place: its address, and its own certificates alone.
+    """The variables with the context's address and certificates in place of the caller's.
 
     Raises:
         ContextError: where a context is named that is not there, or has no address.
@@ -77,7 +77,7 @@ def _digest(name: str) -> str:
 
 
 def _endpoint(folder: Path, name: str) -> tuple[str, bool]:
-    """The address, and whether its certificate is to be taken as it is."""
+    """The address, and whether its certificate is accepted without verification."""
     path = folder / "contexts/meta" / _digest(name) / "meta.json"
     try:
         value = json.loads(read_regular(path, _LARGEST))

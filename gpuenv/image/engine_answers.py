@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpuenv.image.engine_records import EngineFacts, Inspected
+from gpuenv.image.engine_records import EngineFacts, EngineImage
 
 _ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
 _BUILDKIT_API = (1, 39)  # Docker 18.09, the first with BuildKit
@@ -47,7 +47,7 @@ def _gpu_ways(info: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(way for way, there in (("cdi", cdi), ("gpus", named)) if there)
 
 
-def inspected(answer: object) -> Inspected:
+def engine_image(answer: object) -> EngineImage:
     """An image as an engine reports it.
 
     Raises:
@@ -59,7 +59,7 @@ def inspected(answer: object) -> Inspected:
     if not isinstance(name, str) or not isinstance(size, int):
         raise ValueError(f"it tells of an image with the id {name!r} and the size {size!r}")  # noqa: TRY004 - an answer
     digests = list_of(image.get("RepoDigests"), "an image's digests")
-    return Inspected(
+    return EngineImage(
         id=name,
         size=size,
         user=str(config.get("User") or ""),

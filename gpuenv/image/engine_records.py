@@ -35,7 +35,7 @@ class EngineFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Inspected:
+class EngineImage:
     """An image as the engine has it.
 
     Attributes:
@@ -55,7 +55,7 @@ class Inspected:
     digests: tuple[str, ...]
 
     def digest_of(self, reference: str) -> str | None:
-        """``sha256:...``, by which the registry of this very name knows it; None if the engine does not report it."""
+        """``sha256:...``, the digest in the registry of this name; None if the engine does not report it."""
         return digest_in(self.digests, reference)
 
 

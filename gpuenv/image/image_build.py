@@ -76,7 +76,7 @@ def build_image(plan: ImagePlan, files: Mapping[str, str], options: BuildOptions
     raw = _timed(state, "build", lambda: _build(state, options, {}, fresh=options.fresh))
     final = ""
     try:
-        _right_platform(raw, plan, options.engine)
+        _require_platform(raw, plan, options.engine)
         options.announce("proving it")
         proven = _timed(state, "prove", lambda: prove(options.engine, raw, plan.choice, options.gpu_ways))
         if not proven.passed:
@@ -127,8 +127,8 @@ def proxies(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: environment[name] for name in names if environment.get(name)}
 
 
-def _right_platform(image: str, plan: ImagePlan, engine: Engine) -> None:
-    """Some engines build from a base of another platform without a message.
+def _require_platform(image: str, plan: ImagePlan, engine: Engine) -> None:
+    """Checks the platform of an image, since some engines silently build from a base of another one.
 
     Raises:
         EngineError: when that has happened.

@@ -75,7 +75,7 @@ class Condition:
 Requirement = tuple[tuple[Condition, ...], ...]
 
 
-def switches_nothing_off(environment: Mapping[str, str]) -> str | None:
+def ineffective_disable_value(environment: Mapping[str, str]) -> str | None:
     """A value of NVIDIA_DISABLE_REQUIRE that looks true, and that the container toolkit does not take for true."""
     value = environment.get(_DISABLE, "")
     return value if value and value not in _TRUE and value not in _FALSE else None

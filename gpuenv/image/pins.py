@@ -31,7 +31,7 @@ def lock_image(caller: InstallerRun, requirements: Sequence[str], python: str, p
         NoWheelsError: when the index has none that fit together.
         InstallError: when the installer fails.
     """
-    _require_foresight(caller)
+    _require_cross_platform_pip(caller)
     image = TargetPlatform(python, _ARCH[platform], _GLIBC)
     words = image.uv_options if caller.installer.locks_as_toml else image.pip_options
     lock, why = make_lock(caller, requirements, (), words)
@@ -40,7 +40,7 @@ def lock_image(caller: InstallerRun, requirements: Sequence[str], python: str, p
     return tuple(sorted(lock.pins, key=lambda pin: pin.name))
 
 
-def _require_foresight(caller: InstallerRun) -> None:
+def _require_cross_platform_pip(caller: InstallerRun) -> None:
     installer = caller.installer
     if isinstance(installer, Pip) and Version(installer.version) < _FIRST_PIP:
         raise InstallError(

@@ -25,7 +25,7 @@ _SECONDS = 300.0  # for what needs no GPU: the first import reads gigabytes from
 
 @dataclass(frozen=True, slots=True)
 class ProofResult:
-    """What was shown in an image.
+    """The result of the proof of an image.
 
     Attributes:
         proofs: each thing.

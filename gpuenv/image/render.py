@@ -28,7 +28,7 @@ class RenderError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """How a plan is to be written down.
+    """Options for rendering a plan.
 
     Attributes:
         created: SOURCE_DATE_EPOCH.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpuenv.image.check.docker_parse import DockerfileError, parse, source_text
 from gpuenv.image.check.shell import commands
-from gpuenv.image.check.variables import replaced
+from gpuenv.image.check.variables import substitute
 
 
 def unknown(name: str) -> str | None:
@@ -158,4 +158,4 @@ def test_commands_are_told_apart(text: str, expected: list[list[str]]) -> None:
     ],
 )
 def test_variables_are_replaced_as_far_as_they_are_known(text: str, expected: str) -> None:
-    assert replaced(text, {"A": "1", "E": ""}.get) == expected
+    assert substitute(text, {"A": "1", "E": ""}.get) == expected

@@ -120,7 +120,7 @@ def test_a_gpu_that_is_newer_raises_the_driver() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "told"),
+    ("wanted", "told"),
     [
         (ImageRequest(cuda=CudaVersion.parse("12.7")), "CUDA 12.7"),
         (ImageRequest(cuda=CudaVersion.parse("11.8")), "from 14.0 on"),
@@ -138,9 +138,9 @@ def test_a_gpu_that_is_newer_raises_the_driver() -> None:
         (ImageRequest(cuda=CudaVersion.parse("13.0"), capabilities=(ComputeCapability.parse("7.0"),)), "7.0"),
     ],
 )
-def test_what_cannot_be_made_is_told_with_the_reason(request: ImageRequest, told: str) -> None:
+def test_what_cannot_be_made_is_told_with_the_reason(wanted: ImageRequest, told: str) -> None:
     with pytest.raises(NoImageError) as caught:
-        made(request)
+        made(wanted)
     assert told in str(caught.value)
 
 

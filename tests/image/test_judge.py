@@ -8,7 +8,7 @@ import pytest
 
 from gpuenv.image import labels
 from gpuenv.image.check.image_facts import ImageFacts
-from gpuenv.image.check.image_report import MachineVerdict, RequirementStatus
+from gpuenv.image.check.image_report import ImageRequirementStatus, MachineVerdict
 from gpuenv.image.check.rule_context import brands_of
 from gpuenv.image.check.rules import all_rules
 from gpuenv.image.check.verdict import judge_machine
@@ -207,7 +207,7 @@ def test_an_image_that_does_not_run(
 def test_each_gpu_is_held_against_the_requirement() -> None:
     machine = host("driver=535", "gpu=A100", "gpu=GeForce RTX 4090")
     found = verdict(image("12.9.1"), machine)
-    assert [entry.status for entry in found.requirements] == [RequirementStatus.MET, RequirementStatus.UNMET]
+    assert [entry.status for entry in found.requirements] == [ImageRequirementStatus.MET, ImageRequirementStatus.UNMET]
     assert any("only the GPUs that it allows: NVIDIA A100" in fix.text for fix in found.findings[0].fix)
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from gpuenv.data import data_path
 from gpuenv.image.buildkit import BuildkitCommand, BuildkitOptions, build_with, command
 from gpuenv.image.context_tar import pack
-from gpuenv.image.engine_answers import inspected
+from gpuenv.image.engine_answers import engine_image
 from gpuenv.image.errors import EngineError, engine_error, error_from_text
 from gpuenv.image.image_plan import LEFT_OUT
 from gpuenv.image.pip_index import pip_configuration
@@ -82,7 +82,7 @@ def test_a_digest_is_that_of_the_name_not_of_another_one(reference: str, digest:
         "Id": "sha256:0",
         "RepoDigests": [f"{name}@sha256:{letter * 64}" for name, letter in names.items()],
     }
-    assert inspected(answer).digest_of(reference) == (digest and f"sha256:{digest * 64}")
+    assert engine_image(answer).digest_of(reference) == (digest and f"sha256:{digest * 64}")
 
 
 CLASSIC = """Step 1/3 : FROM a AS build
@@ -114,7 +114,7 @@ def test_steps_are_told_once_however_the_output_is_cut(output: str, steps: int, 
         said: list[str] = []
         progress = Progress(said.append)
         for start in range(0, len(output), size):
-            progress.hear(output[start : start + size])
+            progress.feed(output[start : start + size])
         assert (progress.steps, progress.cached, len(said)) == (steps, cached, steps)
         assert "RUN b" in progress.log
 

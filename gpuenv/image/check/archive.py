@@ -171,7 +171,7 @@ def _tag_of(entry: dict[str, object]) -> str:
 
 
 def _refuse_several(digests: dict[str, str], what: str) -> None:
-    """One image of several would be judged without a word on which.
+    """Refuses an archive of several images, since it is not clear which one is meant.
 
     Raises:
         ImageError: where the names are of several images.

@@ -64,7 +64,7 @@ _PLAIN_FOLDERS = ("gcr.io/distroless/", "mcr.microsoft.com/devcontainers/", "mcr
 
 @dataclass(frozen=True, slots=True)
 class BaseImage:
-    """A base image; null is what its name does not tell.
+    """A base image, judged by its name; null if the name does not tell.
 
     Attributes:
         text: as it is written.
@@ -106,7 +106,7 @@ class BaseImage:
 
 
 def base_of(text: str, matrix: Matrix) -> BaseImage:
-    """What a base image's name tells."""
+    """The base image of a name."""
     name = _name(text) if is_known(text) else None
     if name is None:
         return BaseImage(text) if is_known(text) else _half_known(text, matrix)
@@ -141,7 +141,7 @@ def _name(text: str) -> ImageName | None:
 
 
 def _unmirrored(name: ImageName) -> ImageName:
-    """The name on Docker Hub of what a mirror or a proxy has under its own name and that one."""
+    """The name on Docker Hub of an image that a mirror or a proxy has under its own name plus that one."""
     found = None if name.registry == HUB else _MIRRORED.fullmatch(name.repository)
     return replace(name, registry=HUB, repository=found[1]) if found is not None else name
 
@@ -175,7 +175,7 @@ def _named_cuda(name: ImageName) -> CudaVersion | None:
 
 
 def _akin(cuda: CudaVersion | None, matrix: Matrix) -> Image | None:
-    """A row of nvidia/cuda with a CUDA: what such images demand of drivers is that of their minor."""
+    """A row of nvidia/cuda with the same CUDA, whose requirement on the driver derived images share."""
     rows = (row for row in matrix.images if row.cuda == cuda and row.line is None)
     return next((row for row in rows if row.reference.rsplit(":", 1)[0] in _NVIDIA_NAMES), None)
 

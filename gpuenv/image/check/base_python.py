@@ -27,7 +27,7 @@ _NAMED = re.compile(r"(?:mini|ana)conda|(?:mini|mamba)forge|python-?3?\.\d", re.
 
 
 def python_of(base: BaseImage, stages: Sequence[Stage], commands: Iterable[Command]) -> PythonVersion | None:
-    """The Python of a python image, or the system's of an Ubuntu where nothing brings another one.
+    """The Python of a python image, or the system's of an Ubuntu if no other is installed.
 
     Args:
         base: the image at the beginning.

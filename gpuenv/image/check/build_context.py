@@ -52,14 +52,14 @@ class BuildContext:
     _looks: int = 0
 
     def may_look(self) -> bool:
-        """Whether one more stage may be looked into: of copies of copies there may be more ways than can be gone."""
+        """Whether one more stage may be searched: copies between stages may have too many paths."""
         self._looks += 1
         if self._looks > _MOST_LOOKS:
             self.passed_over[_COPIES] = "there are too many ways to where something comes from"
         return self._looks <= _MOST_LOOKS
 
     def text(self, name: str, largest: int = _LARGEST) -> str | None:
-        """A file of the context of so many bytes at most; none where it has no such file, or it lies outside."""
+        """The text of a file in the context; none if it is missing, too large or outside."""
         root = self.folder.resolve()
         try:
             path = (self.folder / name).resolve()
@@ -97,14 +97,14 @@ class BuildContext:
         return self._listed[folder]
 
     def has(self, name: str) -> bool:
-        """Whether there is such a file, be it outside, of which ``text`` then says so."""
+        """Whether there is such a file, even outside, which ``text`` then reports."""
         try:
             return (self.folder / name).is_file()
         except (OSError, ValueError):
             return False
 
     def sends(self, name: str) -> bool:
-        """Whether a build is given such a file."""
+        """Whether a build receives such a file."""
         return self.has(name) and not is_ignored(name, self.ignored)
 
     def is_folder(self, name: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from gpuenv.image.check.install_requests import DependencyFile
-from gpuenv.image.check.stages import Stage, Step, joined
+from gpuenv.image.check.stages import Stage, Step, join_image_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class BuildPoint:
     def path(self, path: str) -> str | None:
         """A path of the image in full; none if unknown."""
         if path.startswith("/"):
-            return joined("/", path)
-        return None if self.folder is None else joined(self.folder, path)
+            return join_image_path("/", path)
+        return None if self.folder is None else join_image_path(self.folder, path)
 
 
 def at(stages: tuple[Stage, ...], stage: Stage, step: Step, folder: str | None, file: str) -> BuildPoint:
-    """The point of a command: its step, and the folder that it has gone to from the step's own."""
-    inside = None if folder is None else joined(step.workdir, folder)
+    """The point of a command: its step, and its folder, relative to the step's own."""
+    inside = None if folder is None else join_image_path(step.workdir, folder)
     return BuildPoint(stages, stage, stage.steps.index(step) + 1, inside, file, moved=folder != "")
 
 

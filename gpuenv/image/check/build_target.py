@@ -58,7 +58,7 @@ class BuildTarget:
         base: the image at their beginning.
         installs: what pip and conda put there, less what was removed.
         system: the packages of the system.
-        ran: every command, of the stages that it copies from too.
+        run_commands: every command, of the stages that it copies from too.
         environment: the variables at its end.
         matrix: the compatibility matrix.
         copied: the images that a folder of CUDA is copied from.
@@ -74,7 +74,7 @@ class BuildTarget:
     base: BaseImage
     installs: tuple[Install, ...]
     system: tuple[Install, ...]
-    ran: tuple[RunCommand, ...]
+    run_commands: tuple[RunCommand, ...]
     environment: Mapping[str, Setting]
     matrix: Matrix
     copied: tuple[BaseImage, ...] = ()
@@ -91,7 +91,7 @@ class BuildTarget:
 
     @property
     def cupy(self) -> tuple[Install, ...]:
-        """What is installed of CuPy by pip, be it under a name that is none of its lines."""
+        """The CuPy that pip installs, including names that are not one of its lines."""
         return tuple(filter(is_cupy_of_pip, self.installs))
 
 
@@ -110,13 +110,13 @@ def targets(stages: tuple[Stage, ...], wanted: Stage | None) -> tuple[Stage, ...
 
 
 def build(target: Stage, stages: tuple[Stage, ...], file: str, context: BuildContext, matrix: Matrix) -> BuildTarget:
-    """What a target comes to."""
+    """Evaluates a target."""
     chain = _chain(target, stages)
     behind = _behind(chain, stages)
     order = [*dict.fromkeys([*behind, *chain])]
-    ran = tuple(entry for stage in order for entry in _ran(stage, stages))
+    run_commands = tuple(entry for stage in order for entry in _commands_of_stage(stage, stages))
     copied = {stage.number for stage in behind if _gives_packages(stage, chain)}
-    inside = [entry for entry in ran if entry.stage in chain or entry.stage.number in copied]
+    inside = [entry for entry in run_commands if entry.stage in chain or entry.stage.number in copied]
     there = _installed(inside, file, context)
     base = base_of(chain[0].base or "", matrix)
     return BuildTarget(
@@ -126,17 +126,17 @@ def build(target: Stage, stages: tuple[Stage, ...], file: str, context: BuildCon
         installs=tuple(entry for entry in there if entry.manager is not Manager.SYSTEM),
         system=tuple(
             entry
-            for entry in _installed([e for e in ran if e.stage in chain], file, context)
+            for entry in _installed([e for e in run_commands if e.stage in chain], file, context)
             if entry.manager is Manager.SYSTEM
         ),
-        ran=ran,
+        run_commands=run_commands,
         environment=target.environment,
         matrix=matrix,
         copied=tuple(base_of(name, matrix) for name in _cuda_copied_from(chain, stages)),
         passed_over=dict(context.passed_over),
         kept_out=dict.fromkeys(context.kept_out, context.ignored_by),
         missing=tuple(dict.fromkeys(context.missing)),
-        python=python_of(base, chain, (entry.command for entry in ran)),
+        python=python_of(base, chain, (entry.command for entry in run_commands)),
     )
 
 
@@ -185,17 +185,17 @@ def _gives_packages(stage: Stage, chain: list[Stage]) -> bool:
     return not any(stage.number in each.takes for each in chain)
 
 
-def _ran(stage: Stage, stages: tuple[Stage, ...]) -> Iterator[RunCommand]:
+def _commands_of_stage(stage: Stage, stages: tuple[Stage, ...]) -> Iterator[RunCommand]:
     for step in stage.steps:
         if step.instruction.keyword == "RUN":
             for command in commands_of(step):
                 yield RunCommand(command, stage, step, stages)
 
 
-def _installed(ran: list[RunCommand], file: str, context: BuildContext) -> list[Install]:
-    """What is there in the end: each command adds, or removes."""
+def _installed(run_commands: list[RunCommand], file: str, context: BuildContext) -> list[Install]:
+    """What is installed after all commands, which add and remove."""
     there: list[Install] = []
-    for entry in ran:
+    for entry in run_commands:
         ask = install_request(entry.command, file, entry.step.instruction.end_line)
         if ask.removes:
             there = [install for install in there if install.name not in ask.removes]

@@ -12,11 +12,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gpuenv.image.check.compose_merge import Node, extended, joined, nodes_of, overridden, plain_of, relative_to
+from gpuenv.image.check.compose_merge import (
+    Node,
+    join_path,
+    nodes_of,
+    override_services,
+    plain_of,
+    relative_to,
+    resolve_extends,
+)
 from gpuenv.image.check.plain_data import at
 from gpuenv.image.check.service import OF_A_FILE, BuildSource, DeviceRequest, Service
 from gpuenv.image.check.stages import Setting
-from gpuenv.image.check.variables import replaced
+from gpuenv.image.check.variables import substitute
 
 if TYPE_CHECKING:
     from gpuenv.matrix.strict_yaml import Plain
@@ -68,7 +76,7 @@ def services_of(
         raise ComposeError(f"{files[0].name}: line 1: no compose file: expected services")
     services = services or {}
     for node in more:
-        services = overridden(services, _services(node) or {})
+        services = override_services(services, _services(node) or {})
     services = {**reading.included((first, *more)), **services}
     if len(services) > _MOST_SERVICES:  # each may extend a large one
         raise ComposeError(f"{files[0].name}: line 1: more than {_MOST_SERVICES} services; judge them in parts")
@@ -80,7 +88,7 @@ def services_of(
     found = []
     for name, body in meant:
         if isinstance(body.value, Mapping):
-            whole, known = extended(body, services, reading.others)
+            whole, known = resolve_extends(body, services, reading.others)
             service = _Reader(whole, variables).service(name, tuple(reading.names))
             found.append(service if known else replace(service, partly_elsewhere=True))
     return tuple(found)
@@ -95,7 +103,7 @@ class _Files:
         self._read: dict[str, Mapping[str, Node] | None] = {}
 
     def whole(self, file: ComposeText) -> Node:
-        """A file that is one of compose."""
+        """The root node of a compose file."""
         from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - only for such a file
 
         try:
@@ -134,16 +142,16 @@ class _Files:
         seen: set[tuple[str, ...]] = set()
         while left and len(seen) < _MOST_INCLUDED:
             folder, entry = left.pop(0)
-            paths = tuple(joined(folder, path) for path in _paths(entry))
+            paths = tuple(join_path(folder, path) for path in _paths(entry))
             if not paths or paths in seen:
                 continue
             seen.add(paths)
             wholes = [whole for path in paths if (whole := self._other(path)) is not None]
             named = entry.at("project_directory")
-            own = joined(folder, named.text) if named is not None and named.text else posixpath.dirname(paths[0])
+            own = join_path(folder, named.text) if named is not None and named.text else posixpath.dirname(paths[0])
             services: Mapping[str, Node] = {}
             for whole in wholes:
-                services = overridden(services, _services(whole) or {})
+                services = override_services(services, _services(whole) or {})
                 left += [(own, inner) for inner in _entries(whole.at("include"))]
             found = {**relative_to(services, own), **found}
         return found
@@ -168,7 +176,7 @@ def _services(whole: Node) -> Mapping[str, Node] | None:
 
 
 class _Reader:
-    """Reads a service, with all that it has from others."""
+    """Reads a service after merging."""
 
     def __init__(self, node: Node, variables: Mapping[str, str]) -> None:
         self._lines: dict[str, int] = {}
@@ -184,7 +192,7 @@ class _Reader:
 
     def text(self, value: Plain) -> str | None:
         """A text with its variables replaced."""
-        return replaced(value.replace("$$", "$"), self._variables.get) if isinstance(value, str) else None
+        return substitute(value.replace("$$", "$"), self._variables.get) if isinstance(value, str) else None
 
     def service(self, name: str, files: tuple[str, ...]) -> Service:
         """The service."""

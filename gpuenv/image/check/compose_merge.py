@@ -51,7 +51,7 @@ Loader = Callable[[str], "Mapping[str, Node] | None"]
 
 
 def nodes_of(document: Document, above: int) -> Node:
-    """A document, with so much added to its lines."""
+    """The nodes of a document, with an offset added to its lines."""
 
     def node(value: Plain, path: str, line: int) -> Node:
         line = document.lines.get(path, line)
@@ -93,29 +93,29 @@ def _moved(service: Node, folder: str) -> Node:
             continue
         path = node.at(inner)
         if path is not None and path.text is not None and isinstance(node.value, Mapping):
-            moved[key] = replace(node, value={**node.value, inner: replace(path, value=joined(folder, path.text))})
+            moved[key] = replace(node, value={**node.value, inner: replace(path, value=join_path(folder, path.text))})
         elif key == "build" and node.text is not None:
-            moved[key] = replace(node, value=joined(folder, node.text))
+            moved[key] = replace(node, value=join_path(folder, node.text))
     return replace(service, value=moved)
 
 
-def joined(folder: str, path: str) -> str:
+def join_path(folder: str, path: str) -> str:
     """A path from a folder; what begins with a variable, or is no path, stays."""
     elsewhere = "://" in path or path.startswith(("$", "git@"))
     return path if elsewhere else posixpath.normpath(posixpath.join(folder, path))
 
 
-def overridden(services: Mapping[str, Node], more: Mapping[str, Node]) -> Mapping[str, Node]:
-    """The services, with what a later file says of them; each stays where it stood."""
+def override_services(services: Mapping[str, Node], more: Mapping[str, Node]) -> Mapping[str, Node]:
+    """The services, overridden by a later file; each keeps its position."""
     both = {
-        name: replace(merged(services[name], own), line=services[name].line) if name in services else own
+        name: replace(merge_nodes(services[name], own), line=services[name].line) if name in services else own
         for name, own in more.items()
     }
     return {**services, **both}
 
 
-def extended(body: Node, services: Mapping[str, Node], load: Loader, depth: int = 0) -> tuple[Node, bool]:
-    """A service with what it extends, its own word first; and whether all of that could be read."""
+def resolve_extends(body: Node, services: Mapping[str, Node], load: Loader, depth: int = 0) -> tuple[Node, bool]:
+    """A service merged over the one that it extends, and whether all files could be read."""
     file, name = _extends(body)
     if name is None or depth > _DEEPEST:
         return body, True
@@ -123,8 +123,8 @@ def extended(body: Node, services: Mapping[str, Node], load: Loader, depth: int 
     other = others.get(name) if others is not None else None
     if others is None or other is None or not isinstance(other.value, Mapping):
         return body, False
-    former, whole = extended(other, others, load, depth + 1)
-    return merged(former, body), whole
+    former, whole = resolve_extends(other, others, load, depth + 1)
+    return merge_nodes(former, body), whole
 
 
 def _extends(body: Node) -> tuple[str | None, str | None]:
@@ -136,8 +136,8 @@ def _extends(body: Node) -> tuple[str | None, str | None]:
     return file.text if file is not None else None, name.text if name is not None else None
 
 
-def merged(former: Node, own: Node, key: str = "") -> Node:
-    """A value, and what a later word makes of it: a mapping is filled up, a sequence goes on, a text is replaced."""
+def merge_nodes(former: Node, own: Node, key: str = "") -> Node:
+    """Merges a later value over an earlier one: mappings are merged, sequences appended, texts replaced."""
     if own.tag in (_RESET, _OVERRIDE) or former.tag == _RESET:
         return own
     if own.value is None and key not in _REPLACED:
@@ -145,7 +145,9 @@ def merged(former: Node, own: Node, key: str = "") -> Node:
     before, after = _long(former, key), _long(own, key)
     if isinstance(before.value, Mapping) and isinstance(after.value, Mapping):
         known = before.value if key not in _NAMED else {}  # in these a name without a value is a word, too
-        both = {name: merged(known[name], each, name) if name in known else each for name, each in after.value.items()}
+        both = {
+            name: merge_nodes(known[name], each, name) if name in known else each for name, each in after.value.items()
+        }
         return replace(after, value={**before.value, **both})
     if isinstance(before.value, tuple) and isinstance(after.value, tuple) and key not in _REPLACED:
         targets = {_target(each) for each in after.value} if key == "volumes" else set()
@@ -155,7 +157,7 @@ def merged(former: Node, own: Node, key: str = "") -> Node:
 
 
 def _long(node: Node, key: str) -> Node:
-    """The long form of what may be written in a short one: a list of NAME=value, the context of a build alone."""
+    """The long form of a short one: of a list of NAME=value, or of a build that is only a context."""
     if key == "build" and node.text is not None:
         return replace(node, value={"context": replace(node, tag="")})
     if key not in _NAMED or not isinstance(node.value, tuple):

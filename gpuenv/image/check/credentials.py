@@ -43,7 +43,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class CredentialLookup:
-    """The credentials for a registry, and what went wrong on the way to them."""
+    """The credentials for a registry, and the first problem in finding them."""
 
     credentials: Credentials | None = None
     complaint: str | None = None

@@ -66,7 +66,7 @@ class CudaSources:
 
 
 def cuda_sources(target: BuildTarget) -> CudaSources:
-    """What a target has of CUDA."""
+    """Finds the CUDA of a target."""
     base = target.base
     packages = [entry.name for entry in target.system]
     conda = any(entry.manager is Manager.CONDA and _is_conda_cuda(entry.name) for entry in target.installs)
@@ -99,7 +99,7 @@ def cuda_sources(target: BuildTarget) -> CudaSources:
 
 
 def _tells_of_headers(target: BuildTarget, packages: Iterable[str]) -> bool:
-    """Of what is copied from another image, parts may be left out or renamed."""
+    """Whether base and packages tell if there are headers; copies from other images do not."""
     plain = target.base.plain and not target.copied and not any(map(_is_dev, packages))
     return plain or target.base.flavour in (Flavour.RUNTIME, Flavour.BASE)
 

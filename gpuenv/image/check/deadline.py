@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class _Work(threading.Thread, Generic[T]):
-    """A thread that is left behind where it does not end, and ends with the process."""
+    """A daemon thread, abandoned if it does not end in time."""
 
     def __init__(self, function: Callable[[], T]) -> None:
         super().__init__(daemon=True)
@@ -27,7 +27,7 @@ class _Work(threading.Thread, Generic[T]):
 
 
 def within(seconds: float, function: Callable[[], T]) -> T:
-    """What the function answers, within so many seconds.
+    """The result of the function, within a deadline.
 
     Raises:
         TimeoutError: where it has not ended in time; it is left to itself.

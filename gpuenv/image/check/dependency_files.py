@@ -26,7 +26,7 @@ from gpuenv.image.check.install_requests import (
     requirement,
 )
 from gpuenv.image.check.locks import LARGEST, versions_of
-from gpuenv.image.check.projects import EVERY, Selection, dependencies, is_left_to_others, of_pipfile, sources
+from gpuenv.image.check.projects import EVERY, Selection, dependencies, has_dynamic_dependencies, of_pipfile, sources
 from gpuenv.image.check.variables import is_known
 from gpuenv.model.versions import CudaVersion
 
@@ -81,7 +81,7 @@ def _states(name: str, context: BuildContext) -> bool:
 
 
 def _note(listed: DependencyFile, context: BuildContext) -> None:
-    """A list that is named and not there; a project may have its list elsewhere."""
+    """Records a list that is named and missing; a project may have its list elsewhere."""
     if listed.kind not in (FileKind.PROJECT, FileKind.CONSTRAINTS):
         context.missing.append((listed.place.file, listed.place.line, _file_of(listed)))
 
@@ -112,7 +112,7 @@ def _listing(text: str, name: str, above: int, context: BuildContext, depth: int
     for line, entry in _logical_lines(text):
         nested = _NESTED.match(entry)
         if nested:
-            inner = _requirements(posixpath.normpath(joined_in(name, nested[2])), context, depth + 1)
+            inner = _requirements(posixpath.normpath(path_from_file(name, nested[2])), context, depth + 1)
             (limits if "c" in nested[1][:3] else found).extend(inner)
         elif entry.startswith("-"):
             index = index_cuda(entry) if _INDEX.match(entry) else index
@@ -126,7 +126,7 @@ def _from_index(install: Install, index: CudaVersion | None) -> Install:
     return replace(install, index_cuda=index) if install.index_cuda is None else install
 
 
-def joined_in(name: str, other: str) -> str:
+def path_from_file(name: str, other: str) -> str:
     """A path that is named in a file, from that file's folder."""
     return posixpath.join(posixpath.dirname(name), other)
 
@@ -151,17 +151,17 @@ def _project(listed: DependencyFile, name: str, context: BuildContext) -> Iterat
         yield from _named(legacy_projects.dependencies_of(name, text, listed.selection), name, text, None)
         return
     data = _toml(name, text, context)
-    if is_left_to_others(data):
+    if has_dynamic_dependencies(data):
         yield from _beside(listed, name, context)
-    lock = next((path for path in (joined_in(name, lock) for lock in _LOCKS) if context.has(path)), None)
+    lock = next((path for path in (path_from_file(name, lock) for lock in _LOCKS) if context.has(path)), None)
     indexes = sources(data)
     for entry in _named(dependencies(data, listed.selection), name, text, _locked(lock, context)):
         yield replace(entry, index_cuda=indexes.get(entry.name, entry.index_cuda))
 
 
 def _beside(listed: DependencyFile, name: str, context: BuildContext) -> Iterator[Install]:
-    """Of a project whose pyproject.toml leaves them to setuptools: what stands in setup.cfg or setup.py beside it."""
-    for other in (joined_in(name, file) for file in legacy_projects.FILES):
+    """Requirements in setup.cfg or setup.py, for a pyproject.toml that leaves them to setuptools."""
+    for other in (path_from_file(name, file) for file in legacy_projects.FILES):
         text = context.text(other) if context.has(other) else None
         if text is not None:
             entries = legacy_projects.dependencies_of(other, text, listed.selection)
@@ -221,7 +221,7 @@ def _pixi(listed: DependencyFile, point: BuildPoint, context: BuildContext) -> I
         if manifest is None:
             continue
         own = dependencies({"project": data.get("project")}, Selection()) if manifest is not data else ()
-        locked = context.has(joined_in(name, "pixi.lock"))
+        locked = context.has(path_from_file(name, "pixi.lock"))
         listing = (*pixi.installs(manifest, listed.selection.extras, name, text), *_named(own, name, text, None))
         return InstallRequest(tuple(replace(entry, locked=locked) for entry in listing))
     return InstallRequest()
@@ -272,7 +272,7 @@ def _pip_part(
             continue
         nested = re.match(r"(?:-r|--requirement)[ =]?\s*(\S+)", entry)
         if nested:
-            yield from _requirements(posixpath.normpath(joined_in(name, nested[1])), context, 1)
+            yield from _requirements(posixpath.normpath(path_from_file(name, nested[1])), context, 1)
             continue
         found = requirement(entry, SourceLocation(name, lines.get(f"{path}[{position}]", 1)))
         if found is not None:

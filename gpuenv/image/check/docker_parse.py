@@ -35,7 +35,7 @@ class DockerfileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A text out of a file that may have left out some of its lines' ends.
+    """A part of a file with the numbers of its lines, some of whose ends may be removed.
 
     Attributes:
         text: what is left.
@@ -57,7 +57,7 @@ class SourceText:
 
 
 def source_text(text: str, first_line: int) -> SourceText:
-    """A text whose lines are all there."""
+    """The source text of unchanged lines."""
     offsets, position = [], 0
     for number, line in enumerate(text.splitlines(keepends=True)):
         offsets.append((position, first_line + number))
@@ -104,7 +104,7 @@ class Instruction:
 
     @property
     def exec_form(self) -> list[str] | None:
-        """The words of a form in JSON; none for one that a shell takes apart."""
+        """The arguments of the exec form (JSON); none for the shell form."""
         if not self.body.text.lstrip().startswith("["):
             return None
         try:

@@ -20,14 +20,14 @@ _SPECIAL = re.compile(r"\\(?P<escaped>.)|\[(?P<first>[\^!])")
 
 @dataclass(frozen=True, slots=True)
 class IgnorePattern:
-    """A line: the folders and the name that it matches, and whether that is in all the same."""
+    """A line of .dockerignore: the parts of its pattern, and whether it is an exception (``!``)."""
 
     parts: tuple[str, ...]
     kept: bool
 
 
 def patterns_of(text: str) -> tuple[IgnorePattern, ...]:
-    """The lines that say something."""
+    """The patterns of a .dockerignore."""
     lines = (line.strip() for line in text.removeprefix("\ufeff").splitlines()[:_MOST] if not line.startswith("#"))
     found = (_line(line) for line in lines if 0 < len(line) <= _LONGEST)
     return tuple(line for line in found if line is not None)
@@ -59,7 +59,7 @@ def _as_fnmatch(found: re.Match[str]) -> str:
 
 
 def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
-    """Whether it matches a path or a folder above it; all ways are gone at once, so that none is gone twice."""
+    """Whether it matches a path or a folder above it; all alternatives advance together, so that none repeats."""
     ways = _opened({0}, pattern)
     for part in parts:
         further = {at for at in ways if at < len(pattern) and pattern[at] == _ANY}
@@ -71,7 +71,7 @@ def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
 
 
 def _opened(ways: Iterable[int], pattern: Sequence[str]) -> set[int]:
-    """The same, and behind each ``**``, which may stand for no folder at all."""
+    """The same positions, and those behind each ``**``, which may match no folder at all."""
     found = set(ways)
     for at in range(len(pattern)):
         if at in found and pattern[at] == _ANY:

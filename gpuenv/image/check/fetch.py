@@ -45,7 +45,7 @@ class FetchOptions:
 
 
 def fetch(reference: str, wanted: ImagePlatform, options: FetchOptions) -> ImageFacts:
-    """The image that was named, for a platform where it has several.
+    """Fetches the facts of an image, for one platform.
 
     Raises:
         ImageError: where it cannot be had.
@@ -77,7 +77,7 @@ def fetch(reference: str, wanted: ImagePlatform, options: FetchOptions) -> Image
 
 
 def _is_path(reference: str) -> bool:
-    """Whether it is written as a path is, or as a file's name that no image has."""
+    """Whether it looks like a path, or a file name that no image has."""
     return reference.startswith(("/", "./", "../", "~")) or _OF_FILE.search(reference) is not None
 
 

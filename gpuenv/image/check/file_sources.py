@@ -12,12 +12,12 @@ from gpuenv.image.check.provenance import (
     OfContext,
     OfStage,
     PathSource,
-    copied,
+    copied_paths,
     files_of_mounts,
     files_of_stage,
-    mounted,
+    mounted_paths,
 )
-from gpuenv.image.check.stages import Stage, joined
+from gpuenv.image.check.stages import Stage, join_image_path
 
 
 def file_source(path: str, point: BuildPoint, context: BuildContext) -> FileSource | None:
@@ -40,7 +40,7 @@ def file_source(path: str, point: BuildPoint, context: BuildContext) -> FileSour
 def _first_copy(stage: Stage) -> int:
     """The number of the first step that copies or mounts anything; one more than there are, where none does."""
     steps = enumerate(stage.steps, 1)
-    bringing = (number for number, step in steps if any(True for _ in (*mounted(step), *copied(step))))
+    bringing = (number for number, step in steps if any(True for _ in (*mounted_paths(step), *copied_paths(step))))
     return next(bringing, len(stage.steps) + 1)
 
 
@@ -70,6 +70,6 @@ def _source(source: PathSource, wanted: str, point: BuildPoint, context: BuildCo
             context.held_back.append(name)
         return name if context.sends(name) else None
     if isinstance(what, OfStage):
-        inner = joined("/", source.behind(wanted, what.path))
+        inner = join_image_path("/", source.behind(wanted, what.path))
         return _stage_source(inner, end_of(point, what.number), context, depth + 1)
     return what

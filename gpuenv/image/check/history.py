@@ -43,8 +43,8 @@ class CupyInstall:
 
 
 def last_cupy(history: Iterable[str]) -> CupyInstall | None:
-    """The CuPy of the last command whose CuPy is there; none if conditions name several lines."""
-    there = [entry for lines in _there(history).values() for entry in lines.values()]
+    """The CuPy that was installed last and not removed; none if conditions name several lines."""
+    there = [entry for lines in _installed_lines(history).values() for entry in lines.values()]
     sure = [entry for entry in there if not entry.perhaps]
     if sure:
         return sure[-1]
@@ -53,15 +53,15 @@ def last_cupy(history: Iterable[str]) -> CupyInstall | None:
 
 def lines_together(history: Iterable[str]) -> tuple[str, ...]:
     """The lines that are left in one environment, where there are several in one."""
-    sure = (tuple(e.line for e in lines.values() if not e.perhaps) for lines in _there(history).values())
+    sure = (tuple(e.line for e in lines.values() if not e.perhaps) for lines in _installed_lines(history).values())
     return next((lines for lines in sure if len(lines) > 1), ())
 
 
-def _there(history: Iterable[str]) -> dict[_Where, dict[str, CupyInstall]]:
-    """What is there in the end, by its environment; what was installed last comes last."""
+def _installed_lines(history: Iterable[str]) -> dict[_Where, dict[str, CupyInstall]]:
+    """The lines installed in the end, by environment; the last install comes last."""
     there: dict[_Where, dict[str, CupyInstall]] = {}
-    for step in _looked_at(history):
-        for command, where in _placed(step):
+    for step in _relevant_steps(history):
+        for command, where in _commands_with_environment(step):
             ask = install_request(command, "history")
             for lines in there.values():
                 for name in ask.removes:
@@ -69,12 +69,12 @@ def _there(history: Iterable[str]) -> dict[_Where, dict[str, CupyInstall]]:
             for install in ask.installs:
                 if is_cupy(install.name) and install.name.startswith(_LINE):
                     lines = there.pop(where, {})
-                    entry = _after(lines.pop(install.name, None), install, command)
+                    entry = _install_over(lines.pop(install.name, None), install, command)
                     there[where] = {**lines, install.name: entry}
     return there
 
 
-def _after(before: CupyInstall | None, install: Install, command: Command) -> CupyInstall:
+def _install_over(before: CupyInstall | None, install: Install, command: Command) -> CupyInstall:
     """What is there after an install: an installed release stays if it satisfies the requirement."""
     perhaps = command.perhaps or install.perhaps
     found = CupyInstall(install.name, install.exact, "ctk" in install.extras, perhaps)
@@ -88,8 +88,8 @@ def _admits(install: Install, release: str | None) -> bool:
     return release is not None and install.specifier is not None and install.specifier.contains(release)
 
 
-def _looked_at(history: Iterable[str]) -> Iterator[str]:
-    """The steps that run something and name a line."""
+def _relevant_steps(history: Iterable[str]) -> Iterator[str]:
+    """The steps that run a command and name a line."""
     left = _MOST
     for step in history:
         if _LINE in step and not _WORDS_ALONE.match(step) and "#(nop)" not in step:
@@ -99,7 +99,7 @@ def _looked_at(history: Iterable[str]) -> Iterator[str]:
             yield step
 
 
-def _placed(step: str) -> Iterator[tuple[Command, _Where]]:
+def _commands_with_environment(step: str) -> Iterator[tuple[Command, _Where]]:
     """The commands of a step, each with what says into which environment it installs."""
     script, arguments = _script(step)
     active = ""

@@ -12,7 +12,7 @@ _LONGEST_LINE = 20_000
 
 
 class ImageError(Exception):
-    """An image that cannot be looked at.
+    """An image that cannot be examined.
 
     Attributes:
         remedy: what to do.
@@ -27,7 +27,7 @@ class ImageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ImagePlatform:
-    """What an image is built for, in the words of image specifications: ``linux``, ``amd64``, ``v8``."""
+    """The platform of an image, in the terms of the image specifications: ``linux``, ``amd64``, ``v8``."""
 
     os: str
     architecture: str

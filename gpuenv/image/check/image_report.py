@@ -38,7 +38,7 @@ def at_location(finding: Finding, **location: str | int | None) -> ImageFinding:
     return ImageFinding(**{**shared, **location})
 
 
-class RequirementStatus(str, Enum):
+class ImageRequirementStatus(str, Enum):
     """Whether a requirement of the image is met; ``invalid`` is what the container runtime refuses to read."""
 
     MET = "met"
@@ -60,7 +60,7 @@ class RequirementVerdict:
 
     variable: str
     gpu: str | None
-    status: RequirementStatus
+    status: ImageRequirementStatus
     failed: tuple[str, ...] = ()
 
 

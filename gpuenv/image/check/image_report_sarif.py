@@ -15,7 +15,7 @@ _USUAL = "Dockerfile"  # what has no file of its own is shown there: systems of 
 
 
 def sarif_text(report: ImageReport) -> str:
-    """The log."""
+    """The report as a SARIF log."""
     found = {finding.code for finding in report.findings}
     every: tuple[DocumentedCheck, ...] = (*all_checks(), *all_rules())
     run = {

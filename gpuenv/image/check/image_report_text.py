@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gpuenv.image.check.image_facts import ImageFacts
-from gpuenv.image.check.image_report import ImageFinding, ImageReport, MachineVerdict, RequirementStatus
+from gpuenv.image.check.image_report import ImageFinding, ImageReport, ImageRequirementStatus, MachineVerdict
 from gpuenv.model.finding import Severity
 from gpuenv.report.report import Status
 from gpuenv.report.text import finding_lines
@@ -81,7 +81,7 @@ def _machine_lines(machine: MachineVerdict, *, verbose: bool) -> Iterator[TextLi
     yield TextLine(f"  {'driver':<{_INDENT - 2}}{machine.driver or 'unknown'}{level}", hang=_INDENT)
     for text in _counted(machine.gpus) or ["none known"]:
         yield TextLine(f"  {'GPU':<{_INDENT - 2}}{text}", hang=_INDENT)
-    shown = [entry for entry in machine.requirements if verbose or entry.status is not RequirementStatus.MET]
+    shown = [entry for entry in machine.requirements if verbose or entry.status is not ImageRequirementStatus.MET]
     for entry in dict.fromkeys(shown):  # one of several GPUs that are the same
         of_gpu = f" for {entry.gpu}" if entry.gpu else ""
         yield TextLine(f"  {entry.variable}{of_gpu}: {entry.status.value}", Style.QUIET, 4)

@@ -137,7 +137,7 @@ def requirement(text: str, place: SourceLocation, *, known: bool = True) -> Inst
 
 
 def _by_address(address: str, place: SourceLocation, text: str) -> Install | None:
-    """What stands at an address or a path: a wheel says by its name what it is; of the rest CuPy's own is known."""
+    """The install from an address or a path: a wheel by its file name, else only CuPy's own repository."""
     wheel = _wheel(address)
     if wheel is not None:
         return Install(Manager.PIP, wheel[0], wheel[1], frozenset(), place, text)

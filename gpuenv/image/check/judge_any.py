@@ -15,7 +15,7 @@ from gpuenv.matrix.tables import Matrix
 
 
 def judge_any(paths: Sequence[Path], options: DockerfileOptions, matrix: Matrix) -> tuple[str, FileJudgement]:
-    """What kind of file it is, in a report's word, and everything found in it.
+    """The kind of a file, as in reports, and its result.
 
     Args:
         paths: the file; several of compose, in the order of its -f.

@@ -69,7 +69,7 @@ def judge_compose(
 
 
 def judge_services(services: Sequence[Service], path: Path, matrix: Matrix) -> FileJudgement:
-    """Every finding of what a file runs, and of the Dockerfiles that it builds from."""
+    """Every finding of the services of a file, and of the Dockerfiles that they build from."""
     context = BuildContext(path.parent)
     findings: list[ImageFinding] = []
     built: list[BuildTarget] = []
@@ -90,7 +90,7 @@ def judge_services(services: Sequence[Service], path: Path, matrix: Matrix) -> F
 
 
 def _of_image(ctx: ServiceContext, path: Path, context: BuildContext, matrix: Matrix) -> tuple[BuildTarget, ...]:
-    """A service's image that is for GPUs or is to be given one, as a Dockerfile would build it that adds nothing."""
+    """The image of a service with GPUs, as the target of a Dockerfile that adds nothing to it."""
     base, service = ctx.base, ctx.service
     if base is None or base.name is None:
         return ()
@@ -140,7 +140,7 @@ def _other(path: Path) -> ComposeText | None:
 
 
 def _override(path: Path) -> list[Path]:
-    """The file that compose takes unasked beside one of its default names."""
+    """The override file that compose takes by default for one of its default names."""
     if path.name not in _DEFAULT_NAMES:
         return []
     beside = (path.with_name(f"{path.stem}.override{suffix}") for suffix in (".yml", ".yaml"))

@@ -1,4 +1,4 @@
-"""A Dockerfile or a compose file, judged: the one place that reads them."""
+"""Reads and judges a Dockerfile."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def judge_dockerfile(path: Path, options: DockerfileOptions, matrix: Matrix) -> 
 
 
 def judge_text(text: str, path: Path, options: DockerfileOptions, matrix: Matrix) -> FileJudgement:
-    """The same for a text that stands in a file.
+    """Every finding of the text of a Dockerfile.
 
     Raises:
         ImageError: for what is no Dockerfile, with the line.
@@ -93,7 +93,7 @@ def judge_text(text: str, path: Path, options: DockerfileOptions, matrix: Matrix
         raise ImageError(f"{path}: {error}", remedy, is_input=True) from error
     wanted = _wanted(stages, options.target, path)
     built = tuple(build(target, stages, str(path), context, matrix) for target in targets(stages, wanted))
-    spots = [spot for each in built for spot in found_in(each)]
+    spots = [spot for each in built for spot in symptoms_in(each)]
     files = (str(path), *(_shown(name, context) for name in context.read))
     return FileJudgement(tuple(located_findings(spots, context)), built, files)
 
@@ -108,13 +108,13 @@ def _wanted(stages: tuple[Stage, ...], name: str | None, path: Path) -> Stage | 
     return found
 
 
-def found_in(target: BuildTarget) -> Iterable[tuple[str, LocatedSymptom]]:
+def symptoms_in(target: BuildTarget) -> Iterable[tuple[str, LocatedSymptom]]:
     """What every rule finds in a target, with the rule's code."""
     return [(rule.code, spot) for rule in all_rules("DKF") for spot in rule.run(target)]
 
 
 def located_findings(spots: Iterable[tuple[str, LocatedSymptom]], context: BuildContext) -> list[ImageFinding]:
-    """Findings, each place once: several targets share stages."""
+    """Findings with locations, each location once, since targets share stages."""
     rules = {rule.code: rule for rule in all_rules()}
     found: dict[tuple[str, str, int, str], ImageFinding] = {}
     for code, spot in spots:
@@ -130,14 +130,14 @@ def _shown(name: str, context: BuildContext) -> str:
     return str(context.folder / name) if str(context.folder) not in (".", "") else name
 
 
-def _place(finding: ImageFinding) -> tuple[bool, str, int]:
+def _sort_key(finding: ImageFinding) -> tuple[bool, str, int]:
     """Sort key of findings: the one to fix first, then by file and line."""
     return not finding.primary, finding.file or "", finding.line or 0
 
 
 def file_report(path: Path, kind: str, judged: FileJudgement, matrix: Matrix) -> ImageReport:
     """The report on a file."""
-    findings = tuple(sorted(ranked_findings(judged.findings), key=_place))
+    findings = tuple(sorted(ranked_findings(judged.findings), key=_sort_key))
     status = status_of(findings, unknown=False)
     return ImageReport(
         subject=str(path),

@@ -102,7 +102,7 @@ def load_json(data: bytes, what: str) -> Any:  # noqa: ANN401 - JSON
 
 
 def parse_manifest(data: bytes, what: str) -> Index | Manifest:
-    """Reads a manifest or an index, by its own word or by what it holds.
+    """Reads a manifest or an index, recognised by its content.
 
     Raises:
         ImageError: for anything else, with what it is.
@@ -129,7 +129,7 @@ def _bytes_of(layers: object) -> int:
 
 
 def _kind(value: dict[str, Any]) -> str | None:
-    """What a manifest is of, where it says that it is of no image: a chart, a signature, a list of parts."""
+    """The media type of a manifest that is not of an image: of a chart, a signature, a list of parts."""
     media_type = value["config"].get("mediaType")
     if not isinstance(media_type, str) or not media_type or media_type in CONFIGURATION_TYPES:
         return None

@@ -76,7 +76,7 @@ def _next(index: Index, wanted: ImagePlatform, what: str) -> Descriptor:
 
 
 def chosen_entry(index: Index, wanted: ImagePlatform, what: str) -> Entry:
-    """The image of an index for a platform, or one of the others: the judgement says that it is another one.
+    """The image of an index for a platform, else one for another platform, which the verdict reports.
 
     Raises:
         ImageError: for an index without images.

@@ -43,7 +43,7 @@ class Framework:
 
 
 def frameworks(target: BuildTarget) -> tuple[Framework, ...]:
-    """Torch and the like: by the index they come from, their pinned version, else the newest that the matrix has."""
+    """Frameworks such as torch, with their CUDA: by index, by pinned version, else by the matrix's newest release."""
     rows: dict[str, list[Companion]] = {}
     for row in target.matrix.companions:
         rows.setdefault(row.distribution, []).append(row)

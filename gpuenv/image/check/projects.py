@@ -66,7 +66,7 @@ def dependencies(data: Mapping[str, Any], selection: Selection) -> Iterator[str]
         yield from _of_poetry(_table(poetry, "dev-dependencies"), selection.extras)
 
 
-def is_left_to_others(data: Mapping[str, Any]) -> bool:
+def has_dynamic_dependencies(data: Mapping[str, Any]) -> bool:
     """Whether a pyproject.toml states no dependencies, and leaves them to the tool that builds the project."""
     project = _table(data, "project")
     return "dependencies" in _texts(project.get("dynamic")) or not (project or _table(data, "tool"))

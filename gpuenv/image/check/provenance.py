@@ -15,8 +15,8 @@ from gpuenv.image.check.build_context import BuildContext
 from gpuenv.image.check.build_point import BuildPoint, GeneratedSource, Inline, at, end_of
 from gpuenv.image.check.project_commands import generated_file
 from gpuenv.image.check.run_commands import commands_of
-from gpuenv.image.check.stages import Stage, Step, joined
-from gpuenv.image.check.variables import replaced
+from gpuenv.image.check.stages import Stage, Step, join_image_path
+from gpuenv.image.check.variables import substitute
 
 _GLOB = ("*", "?", "[")
 DEEPEST = 8  # stages behind each other
@@ -57,7 +57,7 @@ class PathSource:
     what: OfContext | OfStage | GeneratedSource | Inline
 
     def behind(self, wanted: str, origin: str) -> str:
-        """What stands at a path of the image, where the piece itself has come from somewhere."""
+        """The origin of a path of the image, given the origin of the whole source."""
         if not self.holds or self.place is None:
             return origin
         return posixpath.join(origin, posixpath.relpath(wanted, self.place))
@@ -82,19 +82,19 @@ class StageFiles:
     above: frozenset[str]
 
     def of(self, wanted: str, before: int = 1) -> list[PathSource]:
-        """What may be the file at a path, or have it inside, after so many steps; what came last comes first."""
+        """The sources that may have the file at a path, after some steps; the last first."""
         lists = self.lists if wanted.endswith(".txt") else ()
         found = (*self.files.get(wanted, ()), *self.over(wanted), *lists)
         return sorted((piece for piece in found if piece.step <= before), key=lambda piece: (-piece.step, piece.order))
 
     def over(self, path: str) -> Iterator[PathSource]:
         """The folders that a path may lie in."""
-        for folder in up_from(path):
+        for folder in path_and_parents(path):
             yield from self.folders.get(folder, ())
             yield from self.entries.get(folder, ())
 
 
-def up_from(path: str) -> Iterator[str]:
+def path_and_parents(path: str) -> Iterator[str]:
     """A path of the image, and every folder above it."""
     yield path
     while path not in ("", "/"):
@@ -108,20 +108,20 @@ def files_of_stage(stages: tuple[Stage, ...], stage: Stage, file: str, context: 
     own = _own_files(stages, stage, file, context)
     here = BuildPoint(stages, stage, len(stage.steps), stage.workdir, file)
     folders = {
-        place: [piece for piece in pieces if _is_worth_it(piece, here, context)]
+        place: [piece for piece in pieces if _may_hold_context(piece, here, context)]
         for place, pieces in own.folders.items()
     }
     return replace(own, folders=folders)
 
 
-def _is_worth_it(source: PathSource, point: BuildPoint, context: BuildContext) -> bool:
+def _may_hold_context(source: PathSource, point: BuildPoint, context: BuildContext) -> bool:
     if not isinstance(source.what, OfStage):
         return True
     return _may_hold(source.what.path, end_of(point, source.what.number), context, 0)
 
 
 def _may_hold(path: str, point: BuildPoint, context: BuildContext, depth: int) -> bool:
-    """Whether something that is known of may lie below a path at the end of a stage."""
+    """Whether a known source may lie below a path at the end of a stage."""
     own = _own_files(point.stages, point.stage, point.file, context)
     if depth > DEEPEST or own.lists or path in own.above or not context.may_look():
         return True
@@ -130,7 +130,7 @@ def _may_hold(path: str, point: BuildPoint, context: BuildContext, depth: int) -
         if isinstance(what, OfContext) and context.is_folder(piece.behind(path, what.name)):
             return True
         if isinstance(what, OfStage):
-            inner = joined("/", piece.behind(path, what.path))
+            inner = join_image_path("/", piece.behind(path, what.path))
             if _may_hold(inner, end_of(point, what.number), context, depth + 1):
                 return True
     parent = point.stage.parent
@@ -138,8 +138,8 @@ def _may_hold(path: str, point: BuildPoint, context: BuildContext, depth: int) -
 
 
 def files_of_mounts(step: Step, context: BuildContext) -> StageFiles:
-    """What of the context a RUN has mounted for its own commands."""
-    found = (each for source, target in mounted(step) for each in _of_context(source, target, context))
+    """The sources that a RUN has mounted from the context for its own commands."""
+    found = (each for source, target in mounted_paths(step) for each in _of_context(source, target, context))
     return _by_place((PathSource(1, order, *each) for order, each in enumerate(found)), context)
 
 
@@ -165,7 +165,7 @@ def _by_place(pieces: Iterable[PathSource], context: BuildContext) -> StageFiles
                 entries.setdefault(posixpath.join(piece.place, name), []).append(piece)
         else:
             folders.setdefault(piece.place, []).append(piece)
-    above = frozenset(up for place in (*files, *folders, *entries) for up in up_from(posixpath.dirname(place)))
+    above = frozenset(up for place in (*files, *folders, *entries) for up in path_and_parents(posixpath.dirname(place)))
     return StageFiles(files, folders, entries, lists, above)
 
 
@@ -204,14 +204,14 @@ def _by_copy(step: Step, names: Mapping[str, int], file: str, context: BuildCont
     for heredoc in step.instruction.heredocs:
         text = Inline(heredoc.body.text, heredoc.body.line_at(0) - 1, file)
         yield from ((place, False, text) for place in _written_to(heredoc.name, step))
-    for source, target in copied(step):
+    for source, target in copied_paths(step):
         yield from _of_context(source, target, context)
 
 
 def _by_copy_from(step: Step, number: int) -> Iterator[_PathEntry]:
     """What is copied from another stage may be a file or a folder."""
-    for source, target in copied(step):
-        what = OfStage(number, joined("/", source))
+    for source, target in copied_paths(step):
+        what = OfStage(number, join_image_path("/", source))
         yield from ((place, False, what) for place in _places(source, target))
         yield target.rstrip("/") or "/", True, what
 
@@ -235,29 +235,29 @@ def _places(source: str, target: str) -> tuple[str, ...]:
 
 def _written_to(name: str, step: Step) -> tuple[str, ...]:
     """Where a file may be put that stands in its instruction under a name."""
-    target = replaced(step.instruction.body.text.split()[-1], step.lookup).strip("\"'")
-    place = joined(step.workdir, target)
+    target = substitute(step.instruction.body.text.split()[-1], step.lookup).strip("\"'")
+    place = join_image_path(step.workdir, target)
     return (posixpath.join(place, name),) if target.endswith("/") else (place, posixpath.join(place, name))
 
 
-def copied(step: Step) -> Iterator[tuple[str, str]]:
+def copied_paths(step: Step) -> Iterator[tuple[str, str]]:
     """What a COPY puts where; a folder ends in /."""
     if step.instruction.keyword not in ("COPY", "ADD"):
         return
     words = step.instruction.exec_form or step.instruction.body.text.split()
-    *sources, target = [replaced(word, step.lookup).strip("\"'") for word in words] if len(words) > 1 else [""]
-    place = joined(step.workdir, target)
+    *sources, target = [substitute(word, step.lookup).strip("\"'") for word in words] if len(words) > 1 else [""]
+    place = join_image_path(step.workdir, target)
     folder = target.endswith("/") or len(sources) > 1 or target in (".", "./")
     for source in sources:
         if source and not source.startswith("<<"):
             yield source, place + ("/" if folder and place != "/" else "")
 
 
-def mounted(step: Step) -> Iterator[tuple[str, str]]:
+def mounted_paths(step: Step) -> Iterator[tuple[str, str]]:
     """What of the context a RUN has mounted where, for its own commands."""
     for mount in step.instruction.flags_of("mount"):
         parts = dict(part.partition("=")[::2] for part in mount.split(","))
         target = parts.get("target") or parts.get("dst") or parts.get("destination")
         if parts.get("type") == "bind" and "from" not in parts and target:
             source = parts.get("source") or parts.get("src") or "."
-            yield replaced(source, step.lookup), joined(step.workdir, replaced(target, step.lookup))
+            yield substitute(source, step.lookup), join_image_path(step.workdir, substitute(target, step.lookup))

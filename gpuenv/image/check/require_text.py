@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from gpuenv.image.check.rule_context import RuleContext
-from gpuenv.image.nvidia_require import Condition, Machine, Requirement, holds, switches_nothing_off
+from gpuenv.image.nvidia_require import Condition, Machine, Requirement, holds, ineffective_disable_value
 from gpuenv.matrix.products import branches_for
 from gpuenv.matrix.tables import DriverBranch
 from gpuenv.model.versions import CudaVersion, DriverVersion
@@ -26,7 +26,7 @@ def wants(requirement: Requirement) -> str:
     return f"{first} (or one of {more} alternatives)" if more > 0 else first
 
 
-def needed(requirement: Requirement) -> str:
+def requirement_text(requirement: Requirement) -> str:
     """All of it, with the windows of driver branches put together."""
     plain = [", ".join(map(str, entries)) for entries in requirement if _window(entries) is None]
     branches, brands = _branches(requirement), _brands(requirement)
@@ -61,7 +61,7 @@ def _listed(texts: list[str]) -> str:
 
 
 def changes(requirement: Requirement, ctx: RuleContext, refused: tuple[str | None, ...]) -> Iterator[str]:
-    """What would have the requirement met on this machine, the plainest first."""
+    """Changes that would meet the requirement on this machine, the simplest first."""
     for number, text in enumerate(_ways(requirement, ctx, refused)):
         alone = text.removeprefix("Or ")
         yield text if number else f"{alone[:1].upper()}{alone[1:]}"
@@ -84,7 +84,7 @@ def _ways(requirement: Requirement, ctx: RuleContext, refused: tuple[str | None,
             f"CUDA {cuda} itself runs on this driver (minor-version compatibility), so NVIDIA_DISABLE_REQUIRE=1 or CDI "
             "would do for programs that need nothing newer than the driver."
         )
-    meant = switches_nothing_off(ctx.image.environment)
+    meant = ineffective_disable_value(ctx.image.environment)
     if meant is not None:
         yield f"NVIDIA_DISABLE_REQUIRE={meant[:20]} of the image switches nothing off: 1 or true would."
 
@@ -101,7 +101,7 @@ def runs_by_minor(cuda: CudaVersion, ctx: RuleContext) -> bool:
     return oldest is not None and ctx.driver is not None and ctx.driver >= oldest
 
 
-def drives(branch: int, ctx: RuleContext) -> bool:
+def supports_gpus(branch: int, ctx: RuleContext) -> bool:
     """Whether a driver branch is one for every GPU of the machine, as far as the matrix says."""
     ranges = [branches_for(gpu.compute_capability, ctx.matrix) for gpu in ctx.gpus]
     return not any(each.wants(branch) for each in ranges if each is not None)
@@ -109,7 +109,7 @@ def drives(branch: int, ctx: RuleContext) -> bool:
 
 def _admits(requirement: Requirement, row: DriverBranch, ctx: RuleContext) -> bool:
     """Whether a newer driver branch would meet it with the GPUs that are there."""
-    if (ctx.driver is not None and row.branch <= ctx.driver.branch) or not drives(row.branch, ctx):
+    if (ctx.driver is not None and row.branch <= ctx.driver.branch) or not supports_gpus(row.branch, ctx):
         return False
     version = str(row.first or f"{row.branch}.0")
     machines = [machine for gpu in ctx.gpus for machine in gpu.machines] or [Machine()]

@@ -127,7 +127,7 @@ class RuleContext:
 
 
 def context_of_rules(image: ImageFacts, snapshot: Snapshot, matrix: Matrix) -> RuleContext:
-    """An image on a machine."""
+    """The context for an image on a machine."""
     needs = needs_of(snapshot, matrix)
     driver = snapshot.driver.version.value
     level = _level(snapshot, needs, matrix)
@@ -214,7 +214,7 @@ def _row(image: ImageFacts, matrix: Matrix) -> Image | None:
 
 
 def _cuda(image: ImageFacts) -> tuple[CudaVersion | None, str]:
-    """By gpuenv's own label, and by what the base sets, before a label that images carry along from another age.
+    """The CUDA of an image: by gpuenv's own label or the base's variables, before a label that may be outdated.
 
     Images of NGC with cuBLAS 13.3 have com.nvidia.cuda.version=9.0 (docker inspect in public, read November 2026).
     """

@@ -50,7 +50,7 @@ class LocatedSymptom:
 
 
 def of_image(name: str, value: str) -> Evidence:
-    """What the image itself says."""
+    """Evidence from the image itself."""
     return Evidence(name, value or "(empty)", "the image")
 
 

@@ -62,10 +62,10 @@ def driver_installed(target: BuildTarget) -> FileOutcome:
                 f"Install {instead} instead." if meta else "Leave it out: the container toolkit brings the host's.",
                 Evidence("package", entry.text, entry.place.file),
             )
-    for ran in target.ran:
-        found = runfile([word.text for word in ran.command.words])
+    for run in target.run_commands:
+        found = runfile([word.text for word in run.command.words])
         if found is not None:
-            place = SourceLocation(target.file, ran.command.words[0].line, ran.step.instruction.end_line)
+            place = SourceLocation(target.file, run.command.words[0].line, run.step.instruction.end_line)
             yield symptom_at(
                 place, f"{found} installs the driver in the image", "Leave it out, or pass --toolkit alone."
             )
@@ -100,7 +100,7 @@ def line_against_cuda(target: BuildTarget) -> FileOutcome:
                 f"Install the line of CUDA {has.cuda.major}{_or_extra(line)}.",
                 Evidence("CUDA", str(has.cuda), has.cuda_source),
                 Evidence("CuPy", install.text, install.place.file),
-                severity=_unless_perhaps(install),
+                severity=_severity(install),
             )
         for other in has.frameworks:
             if other.cuda_major != line.cuda_major:
@@ -112,7 +112,7 @@ def line_against_cuda(target: BuildTarget) -> FileOutcome:
                     f"Install the line of CUDA {other.cuda_major}, or a build of {other.name} for CUDA "
                     f"{line.cuda_major}.",
                     Evidence("CuPy", install.text, install.place.file),
-                    severity=Severity.WARNING if other.newest or other.perhaps else _unless_perhaps(install),
+                    severity=Severity.WARNING if other.newest or other.perhaps else _severity(install),
                 )
 
 
@@ -152,7 +152,7 @@ def headers_missing(target: BuildTarget) -> FileOutcome:
                 f"Install {extra}{_runtime_wheel(line, has)}{_dev_package(target, has)}; or use the devel image.",
                 Evidence("base image", target.base.text, f"line {target.first.line}"),
                 Evidence("CuPy", install.text, install.place.file),
-                severity=Severity.WARNING if own is None else _unless_perhaps(install),
+                severity=Severity.WARNING if own is None else _severity(install),
             )
 
 
@@ -194,7 +194,7 @@ def libraries_missing(target: BuildTarget) -> FileOutcome:
             f"{more}nstall {_with_own_cuda(target, line)}, or use an nvidia/cuda devel image.",
             Evidence("base image", target.base.text, f"line {target.first.line}"),
             Evidence("CuPy", install.text, install.place.file),
-            severity=_unless_perhaps(install),
+            severity=_severity(install),
         )
 
 
@@ -206,8 +206,8 @@ def _with_own_cuda(target: BuildTarget, line: WheelLine) -> str:
     return " or ".join(f'"{name}[ctk]"' for name in brings) + f" ({line.name} has no such extra)"
 
 
-def _unless_perhaps(install: Install) -> Severity:
-    """What stands in a condition may be meant for another base than this one."""
+def _severity(install: Install) -> Severity:
+    """A warning for a conditional install, which may be meant for another base; else an error."""
     return Severity.WARNING if install.perhaps else Severity.ERROR
 
 

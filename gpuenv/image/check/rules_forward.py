@@ -6,7 +6,7 @@ import re
 
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.registry import Symptom
-from gpuenv.image.check.image_report import RequirementStatus
+from gpuenv.image.check.image_report import ImageRequirementStatus
 from gpuenv.image.check.rule_context import HostGpu, RuleContext
 from gpuenv.image.check.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_image import requirement_verdicts
@@ -47,7 +47,7 @@ def forward_compatibility(ctx: RuleContext) -> ImageOutcome:
     if paths:
         yield _on_path(paths[0], forbidding, ctx)
     elif forbidding and ctx.contents.compat and not checks and _older_branch(ctx):
-        starts = all(entry.status is not RequirementStatus.UNMET for entry in requirement_verdicts(ctx))
+        starts = all(entry.status is not ImageRequirementStatus.UNMET for entry in requirement_verdicts(ctx))
         if starts:
             yield Symptom(
                 f"The container toolkit uses the image's forward-compatibility libraries, which "

@@ -63,11 +63,11 @@ def gpu_outside_cuda(ctx: RuleContext) -> ImageOutcome:
         yield from of_cupy
         return
     of_cuda = [*_of_cuda(ctx, contents.cuda)] if contents.cuda is not None else []
-    yield from of_cuda or map(_perhaps, of_cupy)
+    yield from of_cuda or map(_as_warning, of_cupy)
 
 
-def _perhaps(outcome: Symptom | NotKnown) -> Symptom | NotKnown:
-    """The same of what may not be in the image at all."""
+def _as_warning(outcome: Symptom | NotKnown) -> Symptom | NotKnown:
+    """A symptom as a warning, for what may not be in the image at all."""
     return outcome._replace(severity=Severity.WARNING) if isinstance(outcome, Symptom) else outcome
 
 

@@ -7,8 +7,15 @@ from collections.abc import Iterator
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.check.image_facts import ImagePlatform, parse_platform
-from gpuenv.image.check.image_report import RequirementStatus, RequirementVerdict
-from gpuenv.image.check.require_text import changes, drives, needed, oldest_driver, runs_by_minor, wants
+from gpuenv.image.check.image_report import ImageRequirementStatus, RequirementVerdict
+from gpuenv.image.check.require_text import (
+    changes,
+    oldest_driver,
+    requirement_text,
+    runs_by_minor,
+    supports_gpus,
+    wants,
+)
 from gpuenv.image.check.rule_context import RuleContext
 from gpuenv.image.check.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
 from gpuenv.image.nvidia_require import Machine, RequireError, Requirement, certain, parse, requirements, unmet
@@ -90,7 +97,7 @@ def _verdicts(ctx: RuleContext) -> Iterator[RequirementVerdict]:
         try:
             requirement = parse(text)
         except RequireError as error:
-            yield RequirementVerdict(variable, None, RequirementStatus.INVALID, (str(error),))
+            yield RequirementVerdict(variable, None, ImageRequirementStatus.INVALID, (str(error),))
             continue
         for label, possible in machines or [(None, (host,))]:
             yield _verdict(variable, label, requirement, possible)
@@ -99,13 +106,13 @@ def _verdicts(ctx: RuleContext) -> Iterator[RequirementVerdict]:
 def _verdict(
     variable: str, label: str | None, requirement: Requirement, possible: tuple[Machine, ...]
 ) -> RequirementVerdict:
-    """Met or unmet where it is so whatever is not known of the machine."""
+    """The verdict on a requirement: met or unmet only if unknown values do not matter."""
     failed = [unmet(requirement, machine) for machine in possible]
     if all(failed):
         conditions_failed = tuple(", ".join(map(str, conditions)) for conditions in failed[0])
-        return RequirementVerdict(variable, label, RequirementStatus.UNMET, conditions_failed)
+        return RequirementVerdict(variable, label, ImageRequirementStatus.UNMET, conditions_failed)
     met = all(certain(requirement, machine) for machine in possible)
-    return RequirementVerdict(variable, label, RequirementStatus.MET if met else RequirementStatus.UNKNOWN)
+    return RequirementVerdict(variable, label, ImageRequirementStatus.MET if met else ImageRequirementStatus.UNKNOWN)
 
 
 def _text(value: object) -> str | None:
@@ -129,11 +136,11 @@ def requirement_unmet(ctx: RuleContext) -> ImageOutcome:
         by_variable.setdefault(verdict.variable, []).append(verdict)
     for variable, verdicts in by_variable.items():
         statuses = {entry.status for entry in verdicts}
-        if RequirementStatus.INVALID in statuses:
+        if ImageRequirementStatus.INVALID in statuses:
             yield _invalid(variable, verdicts[0])
-        elif RequirementStatus.UNMET in statuses:
+        elif ImageRequirementStatus.UNMET in statuses:
             yield _unmet(ctx, variable, verdicts)
-        elif RequirementStatus.UNKNOWN in statuses:
+        elif ImageRequirementStatus.UNKNOWN in statuses:
             yield NotKnown(f"whether {variable} is met: {_lacking(ctx)} is not known")
 
 
@@ -153,10 +160,10 @@ def _invalid(variable: str, verdict: RequirementVerdict) -> Symptom:
 def _unmet(ctx: RuleContext, variable: str, verdicts: list[RequirementVerdict]) -> Symptom:
     environment = requirements(ctx.image.environment)
     requirement = parse(environment[variable])
-    refused = [entry.gpu for entry in verdicts if entry.status is RequirementStatus.UNMET]
+    refused = [entry.gpu for entry in verdicts if entry.status is ImageRequirementStatus.UNMET]
     gpus = [gpu for gpu in ctx.gpus if gpu.label in refused]
     evidence = (
-        of_image(variable, needed(requirement)),
+        of_image(variable, requirement_text(requirement)),
         *fact("driver.version", ctx.snapshot.driver.version),
         Evidence("driver.cuda", str(ctx.level or "unknown"), ctx.snapshot.driver.cuda.source or ""),
         *dict.fromkeys(Evidence("gpus[]", f"{gpu.label}, brand {gpu.brand}", gpu.brand_source) for gpu in gpus),
@@ -218,7 +225,7 @@ def driver_below_cuda(ctx: RuleContext) -> ImageOutcome:
 def _ways(ctx: RuleContext, oldest: DriverVersion | None, cuda: CudaVersion, level: CudaVersion) -> Iterator[str]:
     """An older image, and before that a newer driver, where there is one for the GPUs."""
     image = f"se an image of CUDA {level.major} (this driver's level is {level})."
-    if oldest is not None and not drives(oldest.branch, ctx):
+    if oldest is not None and not supports_gpus(oldest.branch, ctx):
         yield f"U{image}"
     else:
         yield f"Update the driver to {oldest or f'one of CUDA {cuda.major}'} or newer."
@@ -227,7 +234,7 @@ def _ways(ctx: RuleContext, oldest: DriverVersion | None, cuda: CudaVersion, lev
 
 def carried_forward(ctx: RuleContext) -> bool:
     """Whether forward compatibility carries it: the libraries are there, and every GPU allows them."""
-    met = all(entry.status is RequirementStatus.MET for entry in requirement_verdicts(ctx))
+    met = all(entry.status is ImageRequirementStatus.MET for entry in requirement_verdicts(ctx))
     allowed = bool(ctx.gpus) and all(set(gpu.brands) <= set(_FORWARD) for gpu in ctx.gpus)
     declared = "NVIDIA_REQUIRE_CUDA" in requirements(ctx.image.environment)
     return ctx.contents.compat is True and met and declared and allowed

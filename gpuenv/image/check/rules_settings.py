@@ -59,16 +59,16 @@ def compat_on_path(target: BuildTarget) -> FileOutcome:
                     "Use LIBRARY_PATH, which the linker reads and the loader does not.",
                     Evidence("LD_LIBRARY_PATH", setting.value[:160], target.file),
                 )
-    for ran in target.ran:
-        texts = [word.text for word in ran.command.words]
+    for run in target.run_commands:
+        texts = [word.text for word in run.command.words]
         if (
-            ran.stage in target.stages
-            and ran.command.program in ("echo", "printf")
+            run.stage in target.stages
+            and run.command.program in ("echo", "printf")
             and any(map(_LD_CONF.search, texts))
         ):
-            raw = ran.step.instruction.body.text
+            raw = run.step.instruction.body.text
             if "ld.so.conf" in raw:
-                place = SourceLocation(target.file, ran.command.words[0].line, ran.step.instruction.end_line)
+                place = SourceLocation(target.file, run.command.words[0].line, run.step.instruction.end_line)
                 yield symptom_at(
                     place,
                     "The loader is told to look into the compatibility folder first",
@@ -88,20 +88,20 @@ def gpu_at_build_time(target: BuildTarget) -> FileOutcome:
     What to do: move it to the program's start, or to a test that runs the image with --gpus.
     """
     # moby/buildkit, frontend/dockerfile/docs/reference.md, RUN --device (read 2026-11-21).
-    for ran in target.ran:
-        if ran.command.guarded or ran.step.instruction.flag("device") is not None:
+    for run in target.run_commands:
+        if run.command.guarded or run.step.instruction.flag("device") is not None:
             continue
-        what = _gpu_use(ran.command.program, ran.command.texts)
-        if what is None and PYTHON.fullmatch(ran.command.program):
-            scripts = [heredoc.body.text for heredoc in ran.step.instruction.heredocs]
+        what = _gpu_use(run.command.program, run.command.texts)
+        if what is None and PYTHON.fullmatch(run.command.program):
+            scripts = [heredoc.body.text for heredoc in run.step.instruction.heredocs]
             what = next((match[0] for text in scripts if (match := _GPU_CODE.search(text))), None)
         if what is not None:
-            place = SourceLocation(target.file, ran.command.words[0].line, ran.step.instruction.end_line)
+            place = SourceLocation(target.file, run.command.words[0].line, run.step.instruction.end_line)
             yield symptom_at(
                 place,
                 f"{what} needs a GPU, and a build has none",
                 "Do it when the container starts, or in a test with docker run --gpus all.",
-                severity=Severity.WARNING if ran.command.piped else Severity.ERROR,
+                severity=Severity.WARNING if run.command.piped else Severity.ERROR,
             )
 
 

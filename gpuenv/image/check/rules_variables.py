@@ -86,7 +86,7 @@ def gpus_hidden(ctx: RuleContext) -> ImageOutcome:
             (of_image(_CUDA_VISIBLE, shown),),
             (Fix(f"Leave {_CUDA_VISIBLE} out of the image."),),
         )
-    elif shown is not None and (names := _names_none(shown, ctx)):
+    elif shown is not None and (names := _missing_gpu_reason(shown, ctx)):
         yield Symptom(
             f"{_CUDA_VISIBLE}={shown[:80]} of the image hides every GPU: {names}",
             (of_image(_CUDA_VISIBLE, shown), Evidence("gpus[]", str(len(ctx.snapshot.gpus)), "")),
@@ -109,8 +109,8 @@ def gpus_hidden(ctx: RuleContext) -> ImageOutcome:
         )
 
 
-def _names_none(value: str, ctx: RuleContext) -> str | None:
-    """Why the list begins with a GPU that this machine has not; in a container of this process there may be fewer.
+def _missing_gpu_reason(value: str, ctx: RuleContext) -> str | None:
+    """Why the list begins with a missing GPU; none inside a container, which may see fewer.
 
     A UUID is not looked up: those of a recording may be pseudonyms.
     """

@@ -14,8 +14,8 @@ from itertools import chain, islice
 
 from gpuenv.image.check.docker_parse import SourceText, source_text
 from gpuenv.image.check.shell_lexer import plain_end, quote_end, word_end
-from gpuenv.image.check.shell_loops import loop_values, mark, unroll, with_input
-from gpuenv.image.check.variables import Lookup, is_known, replaced
+from gpuenv.image.check.shell_loops import expand_xargs, loop_marker, loop_values, unroll
+from gpuenv.image.check.variables import Lookup, is_known, substitute
 
 _OPERATOR = re.compile(r"\|\||&&|;;|[;|&\n()]")
 _REDIRECTION = re.compile(r"\d*(?:&>>?|>>?&?|<&?|<<<|<<-?)\s*")
@@ -89,7 +89,7 @@ def commands(piece: SourceText, lookup: Lookup, depth: int = 0, folder: str | No
 
 
 class _Shell:
-    """A shell on its way through its text.
+    """The state of a shell while its text is read.
 
     Attributes:
         found: the commands so far.
@@ -114,7 +114,7 @@ class _Shell:
         _follow_blocks(words, self._blocks)
         around = self._around(operator)
         ran = tuple(_command(tuple(words), around, lookup=self.known, depth=self._depth))
-        self.found += (each for entry in ran for each in unroll(with_input(entry, self._pipe), self._loops))
+        self.found += (each for entry in ran for each in unroll(expand_xargs(entry, self._pipe), self._loops))
         self._pipe = [*self._pipe, *ran[:1]] if operator == "|" else []
         if ran and ran[0].words[-1] is words[-1]:  # otherwise it is of a script, which has a folder of its own
             self._folders[-1] = _moved(ran[0], self._folders[-1])
@@ -123,7 +123,7 @@ class _Shell:
         self._before = operator
 
     def _around(self, operator: str) -> Command:
-        """Where a command stands."""
+        """The state around a command, as a command without words."""
         inside = any(block in _CONDITIONAL for block in self._blocks)
         return Command(
             (),
@@ -140,7 +140,7 @@ class _Shell:
         loop = loop_values([word for word in words if word.text not in _KEYWORDS])
         if loop is not None:
             self._loops[loop[0]] = loop[1]
-            assigned[loop[0]] = mark(loop[0])
+            assigned[loop[0]] = loop_marker(loop[0])
         if assigned:  # every command so far keeps those that it saw
             self._own = dict(islice({**self._own, **assigned}.items(), _MOST_VARIABLES))
 
@@ -290,7 +290,7 @@ def _word(raw: str, line: int, lookup: Lookup) -> ShellWord:
         else:
             end = quote_end(raw, position) if character == '"' else plain_end(raw, position)
             text = raw[position + 1 : end - 1].replace('\\"', '"') if character == '"' else raw[position:end]
-            value = replaced(text, lookup)
+            value = substitute(text, lookup)
             known = known and is_known(value)
             parts.append(value)
             position = end

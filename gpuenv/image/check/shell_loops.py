@@ -29,8 +29,8 @@ _SED = re.compile(rf"/{_COMMENT}/d|s/(?:\\s\*| \*)?#\.\*(?:\$)?//g?")
 _PIP = re.compile(r"(?:.*/)?(?:pip[\d.]*|python[\d.]*|uv)")
 
 
-def mark(name: str) -> str:
-    """What stands for a loop's variable until the commands of its body are known."""
+def loop_marker(name: str) -> str:
+    """The placeholder of a loop's variable until the commands of its body are known."""
     return f"\x00{name}\x00"
 
 
@@ -45,13 +45,13 @@ def loop_values(words: Sequence[ShellWord]) -> tuple[str, tuple[str, ...]] | Non
 
 def unroll(command: Command, loops: Mapping[str, Sequence[str]]) -> Iterator[Command]:
     """The command once for each value of the loops whose variables are in its words."""
-    named = {name for word in command.words for name in loops if mark(name) in word.text}
+    named = {name for word in command.words for name in loops if loop_marker(name) in word.text}
     if not named:
         yield command
         return
     every = itertools.product(*(loops[name] for name in sorted(named)))
     for values in itertools.islice(every, _MOST):
-        given = dict(zip((mark(name) for name in sorted(named)), values, strict=True))
+        given = dict(zip((loop_marker(name) for name in sorted(named)), values, strict=True))
         words = tuple(replace(word, text=_filled(word.text, given)) for word in command.words)
         yield replace(command, words=words)
 
@@ -60,7 +60,7 @@ def _filled(text: str, given: Mapping[str, str]) -> str:
     return _MARK.sub(lambda match: given.get(match[0], match[0]), text)
 
 
-def with_input(command: Command, sources: Sequence[Command]) -> Command:
+def expand_xargs(command: Command, sources: Sequence[Command]) -> Command:
     """What xargs runs, with the words that it reads; any other command, or one with unknown input, as it is.
 
     Args:

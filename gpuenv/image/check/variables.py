@@ -16,7 +16,7 @@ _DEEPEST = 4
 _LONGEST = 1000  # characters of a value that a pattern is tried on
 
 
-def replaced(text: str, lookup: Lookup, depth: int = 0) -> str:
+def substitute(text: str, lookup: Lookup, depth: int = 0) -> str:
     """The text with its variables replaced; an unknown one is left as it stands."""
     return _REFERENCE.sub(lambda match: _value(match, lookup, depth), text)
 
@@ -36,8 +36,8 @@ def _value(match: re.Match[str], lookup: Lookup, depth: int) -> str:
     if operator[0] in "%#/" or operator == ":":
         return match[0] if value is None else _cut(value, operator, word)
     if "+" in operator:
-        return replaced(word, lookup, depth + 1) if value else ""
-    return value or replaced(word, lookup, depth + 1)  # unknown: the default is meant
+        return substitute(word, lookup, depth + 1) if value else ""
+    return value or substitute(word, lookup, depth + 1)  # unknown: the default is meant
 
 
 def _cut(value: str, operator: str, word: str) -> str:

@@ -82,7 +82,7 @@ def _verdict(
 
 
 def _of_machine(ctx: RuleContext, clock: Callable[[], float]) -> tuple[list[Finding], list[str]]:
-    """What the doctor has against the machine itself, whatever the image; and what of it is not known."""
+    """The doctor's findings on the machine itself, whatever the image, and what is not known of it."""
     if ctx.contents.rocm and not ctx.contents.cuda:
         return [], []
     found, unknown = _machine_itself(ctx, clock)
@@ -114,7 +114,7 @@ def _machine_itself(ctx: RuleContext, clock: Callable[[], float]) -> tuple[list[
 
 
 def ranked_findings(findings: Iterable[ImageFinding]) -> tuple[ImageFinding, ...]:
-    """In the order of the rules; the first error is the one to cure first, and its consequences name it."""
+    """Findings in the order of the rules; the first error is the one to fix first, and its consequences name it."""
     follows = {rule.code: rule.follows for rule in all_rules("IMG")}
     return ranked(findings, lambda finding, primary: primary.code in follows.get(finding.code, ()))
 
@@ -130,7 +130,7 @@ def status_of(findings: Iterable[ImageFinding], *, unknown: bool) -> Status:
 
 
 def _changes(findings: Iterable[ImageFinding]) -> tuple[str, ...]:
-    """What would have to change: the first cure of every error."""
+    """What would have to change: the first fix of every error."""
     errors = (entry for entry in findings if entry.severity is Severity.ERROR and entry.follows_from is None)
     return tuple(dict.fromkeys(entry.fix[0].text for entry in errors if entry.fix))
 
