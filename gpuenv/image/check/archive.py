@@ -118,12 +118,12 @@ def _of_layout(read: Reader, data: bytes, what: str, wanted: ImagePlatform) -> I
     found = parse_manifest(data, what)
     if isinstance(found, Index):
         _refuse_several(dict(found.names), what)
-    pieces = ImageStore(
+    store = ImageStore(
         lambda descriptor: _piece(read, _blob(descriptor), descriptor, LARGEST_MANIFEST, what),
         lambda descriptor: _piece(read, _blob(descriptor), descriptor, LARGEST_CONFIGURATION, what),
         "folder",
     )
-    return image_of(data, None, wanted, what, pieces)
+    return image_of(data, None, wanted, what, store)
 
 
 def _blob(descriptor: Descriptor) -> str:
@@ -132,12 +132,12 @@ def _blob(descriptor: Descriptor) -> str:
 
 def _of_copy(read: Reader, data: bytes, what: str, wanted: ImagePlatform) -> ImageFacts:
     """What ``skopeo copy ... dir:FOLDER`` writes: pieces by their digests, those of an index with a suffix."""
-    pieces = ImageStore(
+    store = ImageStore(
         lambda descriptor: _piece(read, f"{_bare(descriptor)}.manifest.json", descriptor, LARGEST_MANIFEST, what),
         lambda descriptor: _piece(read, _bare(descriptor), descriptor, LARGEST_CONFIGURATION, what),
         "folder",
     )
-    return image_of(data, None, wanted, what, pieces)
+    return image_of(data, None, wanted, what, store)
 
 
 def _bare(descriptor: Descriptor) -> str:

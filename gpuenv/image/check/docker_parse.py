@@ -194,17 +194,17 @@ def _is_empty(line: str) -> bool:
     return not line.strip() or line.lstrip().startswith("#")
 
 
-def _head(piece: SourceText, line: int) -> tuple[str, tuple[str, ...], SourceText]:
-    match = _KEYWORD.match(piece.text)
+def _head(source: SourceText, line: int) -> tuple[str, tuple[str, ...], SourceText]:
+    match = _KEYWORD.match(source.text)
     if match is None or match[1].upper() not in _KEYWORDS:
-        word = (piece.text.split() or ["nothing"])[0]
+        word = (source.text.split() or ["nothing"])[0]
         raise DockerfileError(f"line {line}: {word[:40]!r} is no instruction of a Dockerfile")
     flags: list[str] = []
     position = match.end()
-    while (flag := _FLAG.match(piece.text, position)) is not None:
+    while (flag := _FLAG.match(source.text, position)) is not None:
         flags.append(flag[0].strip())
         position = flag.end()
-    return match[1].upper(), tuple(flags), piece.cut(position)
+    return match[1].upper(), tuple(flags), source.cut(position)
 
 
 def _heredoc(lines: list[str], position: int, match: re.Match[str], line: int) -> tuple[Heredoc, int]:

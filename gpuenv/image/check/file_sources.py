@@ -47,16 +47,16 @@ def _first_copy(stage: Stage) -> int:
 def _mounted_source(wanted: str, point: BuildPoint, context: BuildContext) -> FileSource | None:
     """The file of a bind mount, which is there for its own step alone."""
     step = point.stage.steps[point.before - 1]
-    pieces = files_of_mounts(step, context).of(wanted) if step.instruction.keyword == "RUN" else ()
-    found = (_source(piece, wanted, point, context, 0) for piece in pieces)
+    path_sources = files_of_mounts(step, context).of(wanted) if step.instruction.keyword == "RUN" else ()
+    found = (_source(path_source, wanted, point, context, 0) for path_source in path_sources)
     return next((source for source in found if source is not None), None)
 
 
 def _stage_source(wanted: str, point: BuildPoint, context: BuildContext, depth: int) -> FileSource | None:
     if depth > DEEPEST or not context.may_look():
         return None
-    for piece in files_of_stage(point.stages, point.stage, point.file, context).of(wanted, point.before):
-        if (found := _source(piece, wanted, point, context, depth)) is not None:
+    for path_source in files_of_stage(point.stages, point.stage, point.file, context).of(wanted, point.before):
+        if (found := _source(path_source, wanted, point, context, depth)) is not None:
             return found
     parent = point.stage.parent
     return None if parent is None else _stage_source(wanted, end_of(point, parent), context, depth + 1)

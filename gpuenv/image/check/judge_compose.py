@@ -77,13 +77,13 @@ def judge_services(services: Sequence[Service], path: Path, matrix: Matrix) -> F
     for service in services:
         judged = _source(service, service.source, path, matrix) if service.source else None
         base = base_of(service.image, matrix) if service.image and service.source is None else None
-        running = ServiceContext(service, base, judged.built if judged else (), _missing(service.source, path))
-        spots = [(rule.code, spot) for rule in all_rules("CMP") for spot in rule.run(running)]
-        findings += located_findings(spots, context)
+        ctx = ServiceContext(service, base, judged.built if judged else (), _missing(service.source, path))
+        symptoms = [(rule.code, symptom) for rule in all_rules("CMP") for symptom in rule.run(ctx)]
+        findings += located_findings(symptoms, context)
         if judged is not None:
             findings += judged.findings
             files += judged.files
-        of_service = judged.built if judged else _of_image(running, path, context, matrix)
+        of_service = judged.built if judged else _of_image(ctx, path, context, matrix)
         built += [replace(each, service=service.name) for each in of_service]
     unique = {(each.code, each.file, each.line, each.title): each for each in findings}
     return FileJudgement(tuple(unique.values()), tuple(built), tuple(dict.fromkeys(files)))

@@ -93,9 +93,9 @@ def judge_text(text: str, path: Path, options: DockerfileOptions, matrix: Matrix
         raise ImageError(f"{path}: {error}", remedy, is_input=True) from error
     wanted = _wanted(stages, options.target, path)
     built = tuple(build(target, stages, str(path), context, matrix) for target in targets(stages, wanted))
-    spots = [spot for each in built for spot in symptoms_in(each)]
+    symptoms = [located_symptom for each in built for located_symptom in symptoms_in(each)]
     files = (str(path), *(_shown(name, context) for name in context.read))
-    return FileJudgement(tuple(located_findings(spots, context)), built, files)
+    return FileJudgement(tuple(located_findings(symptoms, context)), built, files)
 
 
 def _wanted(stages: tuple[Stage, ...], name: str | None, path: Path) -> Stage | None:
@@ -110,18 +110,20 @@ def _wanted(stages: tuple[Stage, ...], name: str | None, path: Path) -> Stage | 
 
 def symptoms_in(target: BuildTarget) -> Iterable[tuple[str, LocatedSymptom]]:
     """What every rule finds in a target, with the rule's code."""
-    return [(rule.code, spot) for rule in all_rules("DKF") for spot in rule.run(target)]
+    return [(rule.code, located_symptom) for rule in all_rules("DKF") for located_symptom in rule.run(target)]
 
 
-def located_findings(spots: Iterable[tuple[str, LocatedSymptom]], context: BuildContext) -> list[ImageFinding]:
+def located_findings(symptoms: Iterable[tuple[str, LocatedSymptom]], context: BuildContext) -> list[ImageFinding]:
     """Findings with locations, each location once, since targets share stages."""
     rules = {rule.code: rule for rule in all_rules()}
     found: dict[tuple[str, str, int, str], ImageFinding] = {}
-    for code, spot in spots:
-        name = _shown(spot.file, context) if spot.file in context.read else spot.file
-        key = (code, name, spot.line, spot.symptom.title)
-        finding = to_finding(rules[code], spot.symptom)
-        found.setdefault(key, at_location(finding, file=name, line=spot.line, end_line=spot.end_line))
+    for code, located_symptom in symptoms:
+        name = _shown(located_symptom.file, context) if located_symptom.file in context.read else located_symptom.file
+        key = (code, name, located_symptom.line, located_symptom.symptom.title)
+        finding = to_finding(rules[code], located_symptom.symptom)
+        found.setdefault(
+            key, at_location(finding, file=name, line=located_symptom.line, end_line=located_symptom.end_line)
+        )
     return list(found.values())
 
 

@@ -30,7 +30,7 @@ class ImageStore:
     source: str
 
 
-def image_of(data: bytes, digest: str | None, wanted: ImagePlatform, what: str, pieces: ImageStore) -> ImageFacts:
+def image_of(data: bytes, digest: str | None, wanted: ImagePlatform, what: str, store: ImageStore) -> ImageFacts:
     """The image for a platform.
 
     Args:
@@ -38,7 +38,7 @@ def image_of(data: bytes, digest: str | None, wanted: ImagePlatform, what: str, 
         digest: of it, where it has one.
         wanted: the platform.
         what: the image, as it is shown.
-        pieces: where the rest is.
+        store: where the rest is.
 
     Raises:
         ImageError: where there is none.
@@ -47,18 +47,18 @@ def image_of(data: bytes, digest: str | None, wanted: ImagePlatform, what: str, 
     for _ in range(_DEEPEST):
         found = parse_manifest(data, what)
         if isinstance(found, Manifest):
-            facts = _facts_of(found, pieces, what)
+            facts = _facts_of(found, store, what)
             return replace(facts, digest=digest, offered=offered, size=found.size)
         offered = tuple(dict.fromkeys(str(entry.platform) for entry in found.entries)) or offered
         descriptor = _next(found, wanted, what)
-        digest, data = descriptor.digest, pieces.manifest(descriptor)
+        digest, data = descriptor.digest, store.manifest(descriptor)
     raise ImageError(f"{what}: indexes inside indexes, more than {_DEEPEST} of them")
 
 
-def _facts_of(found: Manifest, pieces: ImageStore, what: str) -> ImageFacts:
-    data = pieces.configuration(found.configuration)
+def _facts_of(found: Manifest, store: ImageStore, what: str) -> ImageFacts:
+    data = store.configuration(found.configuration)
     try:
-        return facts_from_configuration(load_json(data, what), what, pieces.source)
+        return facts_from_configuration(load_json(data, what), what, store.source)
     except ImageError as error:
         if found.other is None:
             raise

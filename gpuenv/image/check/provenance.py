@@ -85,7 +85,9 @@ class StageFiles:
         """The sources that may have the file at a path, after some steps; the last first."""
         lists = self.lists if wanted.endswith(".txt") else ()
         found = (*self.files.get(wanted, ()), *self.over(wanted), *lists)
-        return sorted((piece for piece in found if piece.step <= before), key=lambda piece: (-piece.step, piece.order))
+        return sorted(
+            (source for source in found if source.step <= before), key=lambda source: (-source.step, source.order)
+        )
 
     def over(self, path: str) -> Iterator[PathSource]:
         """The folders that a path may lie in."""
@@ -108,8 +110,8 @@ def files_of_stage(stages: tuple[Stage, ...], stage: Stage, file: str, context: 
     own = _own_files(stages, stage, file, context)
     here = BuildPoint(stages, stage, len(stage.steps), stage.workdir, file)
     folders = {
-        place: [piece for piece in pieces if _may_hold_context(piece, here, context)]
-        for place, pieces in own.folders.items()
+        place: [source for source in sources if _may_hold_context(source, here, context)]
+        for place, sources in own.folders.items()
     }
     return replace(own, folders=folders)
 
@@ -125,12 +127,12 @@ def _may_hold(path: str, point: BuildPoint, context: BuildContext, depth: int) -
     own = _own_files(point.stages, point.stage, point.file, context)
     if depth > DEEPEST or own.lists or path in own.above or not context.may_look():
         return True
-    for piece in own.over(path):
-        what = piece.what
-        if isinstance(what, OfContext) and context.is_folder(piece.behind(path, what.name)):
+    for source in own.over(path):
+        what = source.what
+        if isinstance(what, OfContext) and context.is_folder(source.behind(path, what.name)):
             return True
         if isinstance(what, OfStage):
-            inner = join_image_path("/", piece.behind(path, what.path))
+            inner = join_image_path("/", source.behind(path, what.path))
             if _may_hold(inner, end_of(point, what.number), context, depth + 1):
                 return True
     parent = point.stage.parent
@@ -150,21 +152,21 @@ def _own_files(stages: tuple[Stage, ...], stage: Stage, file: str, context: Buil
     return _by_place((PathSource(number, order, *each) for order, (number, each) in enumerate(found)), context)
 
 
-def _by_place(pieces: Iterable[PathSource], context: BuildContext) -> StageFiles:
+def _by_place(sources: Iterable[PathSource], context: BuildContext) -> StageFiles:
     files: dict[str, list[PathSource]] = {}
     folders: dict[str, list[PathSource]] = {}
     entries: dict[str, list[PathSource]] = {}
     lists: list[PathSource] = []
-    for piece in pieces:
-        if piece.place is None:
-            lists.append(piece)
-        elif not piece.holds:
-            files.setdefault(piece.place, []).append(piece)
-        elif isinstance(piece.what, OfContext) and len(names := context.entries(piece.what.name)) <= _FEW:
+    for source in sources:
+        if source.place is None:
+            lists.append(source)
+        elif not source.holds:
+            files.setdefault(source.place, []).append(source)
+        elif isinstance(source.what, OfContext) and len(names := context.entries(source.what.name)) <= _FEW:
             for name in names:
-                entries.setdefault(posixpath.join(piece.place, name), []).append(piece)
+                entries.setdefault(posixpath.join(source.place, name), []).append(source)
         else:
-            folders.setdefault(piece.place, []).append(piece)
+            folders.setdefault(source.place, []).append(source)
     above = frozenset(up for place in (*files, *folders, *entries) for up in path_and_parents(posixpath.dirname(place)))
     return StageFiles(files, folders, entries, lists, above)
 

@@ -54,12 +54,12 @@ class Registry:
             ImageError: where there is none, or it cannot be had.
         """
         digest, body = self._manifest(self.name.selector)
-        pieces = ImageStore(
+        store = ImageStore(
             lambda descriptor: self._manifest(descriptor.digest)[1],
             lambda descriptor: self._blob(descriptor.digest),
             "registry",
         )
-        return image_of(body, digest, wanted, str(self.name), pieces)
+        return image_of(body, digest, wanted, str(self.name), store)
 
     def _manifest(self, selector: str) -> tuple[str, bytes]:
         accept = ", ".join((*INDEX_TYPES, *MANIFEST_TYPES))

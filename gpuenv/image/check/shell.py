@@ -74,12 +74,12 @@ class Command:
         return tuple(word.text for word in self.words[1:])
 
 
-def commands(piece: SourceText, lookup: Lookup, depth: int = 0, folder: str | None = "") -> tuple[Command, ...]:
+def commands(source: SourceText, lookup: Lookup, depth: int = 0, folder: str | None = "") -> tuple[Command, ...]:
     """Every simple command of a shell's text, which is run in a folder."""
     shell = _Shell(lookup, depth, folder)
     words: list[ShellWord] = []
     # Token by token: what a word stands for depends on what was set before it.
-    for part in chain(_tokens(piece, shell.known), "\n"):
+    for part in chain(_tokens(source, shell.known), "\n"):
         if isinstance(part, ShellWord):
             words.append(part)
         else:
@@ -254,8 +254,8 @@ def _script(command: Command) -> ShellWord | None:
     return None
 
 
-def _tokens(piece: SourceText, lookup: Lookup) -> Iterator[ShellWord | str]:
-    text, position = piece.text, 0
+def _tokens(source: SourceText, lookup: Lookup) -> Iterator[ShellWord | str]:
+    text, position = source.text, 0
     while position < len(text):
         character = text[position]
         if character in " \t\r" or text.startswith("\\\n", position):
@@ -270,7 +270,7 @@ def _tokens(piece: SourceText, lookup: Lookup) -> Iterator[ShellWord | str]:
             position = match.end()
         else:
             end = word_end(text, position)
-            yield _word(text[position:end], piece.line_at(position), lookup)
+            yield _word(text[position:end], source.line_at(position), lookup)
             position = max(end, position + 1)
 
 

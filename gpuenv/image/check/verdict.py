@@ -38,17 +38,17 @@ def judge_machine(
         matrix: the compatibility matrix.
         clock: seconds.
     """
-    subject = context_of_rules(image, snapshot, matrix)
-    of_machine, open_questions = _of_machine(subject, clock)
+    ctx = context_of_rules(image, snapshot, matrix)
+    of_machine, open_questions = _of_machine(ctx, clock)
     findings = list(of_machine)
     for rule in sorted(all_rules("IMG"), key=lambda rule: rule.code not in OTHER_IMAGE):
-        for outcome in rule.run(subject):
+        for outcome in rule.run(ctx):
             if isinstance(outcome, NotKnown):
                 open_questions.append(outcome.reason)
             else:
                 findings.append(to_finding(rule, outcome))
     in_order = ranked_findings([at_location(entry, machine=name) for entry in findings])
-    return _verdict(name, subject, in_order, tuple(dict.fromkeys(open_questions)))
+    return _verdict(name, ctx, in_order, tuple(dict.fromkeys(open_questions)))
 
 
 def unfetched_verdict(name: str, reference: str, why: str, snapshot: Snapshot, matrix: Matrix) -> MachineVerdict:
