@@ -154,9 +154,11 @@ def _failed_proof(state: _BuildState, proven: ProofResult) -> BuiltImage:
     )
 
 
-def _built(state: _BuildState, proven: ProofResult, made: tuple[str, str | None], engine: Engine) -> BuiltImage:
+def _built(
+    state: _BuildState, proven: ProofResult, image_and_digest: tuple[str, str | None], engine: Engine
+) -> BuiltImage:
     """The image as the engine reports it."""
-    plan, (image, digest) = state.plan, made
+    plan, (image, digest) = state.plan, image_and_digest
     found = engine.inspect(plan.tag)
     if found is None:
         raise EngineError(f"{plan.tag} was built and is not there", "Look at the engine's log.")

@@ -50,7 +50,7 @@ class CredentialLookup:
 
 
 def credentials_for(
-    registry: str, environment: Mapping[str, str], repository: str = "", patience: float = HELPER_TIMEOUT
+    registry: str, environment: Mapping[str, str], repository: str = "", timeout: float = HELPER_TIMEOUT
 ) -> CredentialLookup:
     """The credentials in the user's own files for a registry, and a repository there; none if there are none.
 
@@ -58,10 +58,10 @@ def credentials_for(
         registry: its host.
         environment: the caller's variables.
         repository: the one that is meant.
-        patience: seconds that all helpers together may take.
+        timeout: seconds that all helpers together may take.
     """
     complaints = []
-    until = time.monotonic() + patience
+    until = time.monotonic() + timeout
     for path in _files(environment):
         config, complaint = _load(path)
         found = _from_config(config, (registry, repository), environment, until)

@@ -64,8 +64,8 @@ def fetch(reference: str, wanted: ImagePlatform, options: FetchOptions) -> Image
     if failed is not None and is_identity(reference):
         raise ImageError(f"{name}: {failed}", failed.remedy)
     if not options.registry:
-        why, cure = (failed, failed.remedy) if failed is not None else ("no engine here has it", "Pull it.")
-        raise ImageError(f"{name}: {why}, and the network may not be used", f"{cure or ''} {_LEAVE_OUT}".strip())
+        why, remedy = (failed, failed.remedy) if failed is not None else ("no engine here has it", "Pull it.")
+        raise ImageError(f"{name}: {why}, and the network may not be used", f"{remedy or ''} {_LEAVE_OUT}".strip())
     if failed is not None:
         options.announce(str(failed))
     try:
@@ -103,16 +103,16 @@ def _from_engines(reference: str, options: FetchOptions, until: float) -> tuple[
 
 
 def _from_engine(reference: str, address: str, options: FetchOptions, until: float) -> ImageFacts | None:
-    patience = max(0.5, min(_ENGINE_TIMEOUT, until - time.monotonic()))
+    timeout = max(0.5, min(_ENGINE_TIMEOUT, until - time.monotonic()))
     try:
-        return within(patience, lambda: local_image(reference, address, patience, options.environment))
+        return within(timeout, lambda: local_image(reference, address, timeout, options.environment))
     except TimeoutError as error:
-        raise ImageError(f"the engine at {address} does not answer within {patience:g} s", _HANGS) from error
+        raise ImageError(f"the engine at {address} does not answer within {timeout:g} s", _HANGS) from error
 
 
 def _from_registry(name: ImageName, wanted: ImagePlatform, options: FetchOptions, until: float) -> ImageFacts:
-    patience = min(HELPER_TIMEOUT, max(0.5, (until - time.monotonic()) / 2))  # the other half is the registry's
-    known = credentials_for(name.registry, options.environment, name.repository, patience)
+    helper_timeout = min(HELPER_TIMEOUT, max(0.5, (until - time.monotonic()) / 2))  # the other half is the registry's
+    known = credentials_for(name.registry, options.environment, name.repository, helper_timeout)
     if known.complaint:
         options.announce(known.complaint)
     left = max(0.5, until - time.monotonic())

@@ -157,11 +157,11 @@ def passed_over(target: BuildTarget) -> FileOutcome:
             places.append((name, "which files a pattern of the shell's names is not followed", line, "Check them."))
         else:
             places.append((name, "no COPY brings it from the build context", line, where))
-    for name, why, line, cure in places:
+    for name, why, line, fix in places:
         symptom = Symptom(
             f"{name} was not looked at: {why}",
             (Evidence("file", name, target.file),),
-            (Fix(cure),),
+            (Fix(fix),),
             Severity.NOTE,
         )
         yield LocatedSymptom(symptom, target.file, line)
