@@ -209,8 +209,8 @@ def _installed(run_commands: list[RunCommand], file: str, context: BuildContext)
 
 def _with_files(ask: InstallRequest, entry: RunCommand, file: str, context: BuildContext) -> list[Install]:
     named = (entry.lookup(name) or "" for name in _CONSTRAINTS)
-    place = SourceLocation(file, entry.command.words[0].line)
-    limiting = [DependencyFile(FileKind.CONSTRAINTS, path, place) for text in named for path in text.split()]
+    location = SourceLocation(file, entry.command.words[0].line)
+    limiting = [DependencyFile(FileKind.CONSTRAINTS, path, location) for text in named for path in text.split()]
     if not (ask.files or (ask.installs and limiting)):
         return list(ask.installs)
     where = at(entry.stages, entry.stage, entry.step, entry.command.folder, file)

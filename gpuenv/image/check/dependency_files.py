@@ -83,7 +83,7 @@ def _states(name: str, context: BuildContext) -> bool:
 def _note(listed: DependencyFile, context: BuildContext) -> None:
     """Records a list that is named and missing; a project may have its list elsewhere."""
     if listed.kind not in (FileKind.PROJECT, FileKind.CONSTRAINTS):
-        context.missing.append((listed.place.file, listed.place.line, _file_of(listed)))
+        context.missing.append((listed.location.file, listed.location.line, _file_of(listed)))
 
 
 def _read(listed: DependencyFile, name: str, context: BuildContext) -> Iterator[Install]:

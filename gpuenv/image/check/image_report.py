@@ -105,7 +105,7 @@ class ImageReport:
         runs_on: the machines that can run it.
         images: what was looked at, one a platform.
         machines: the verdict for each machine; empty if none was named.
-        findings: all of them, each with its machine or its place.
+        findings: all of them, each with its machine or its location.
         files: the files that were read.
         cuda: the CUDA that the image has, by platform; where it says so.
         duration: seconds.

@@ -11,7 +11,7 @@ from gpuenv.report.findings import fingerprint
 from gpuenv.report.report import Status
 from gpuenv.report.sarif import LEVELS, log_of, tool_of, uri_of
 
-_USUAL = "Dockerfile"  # what has no file of its own is shown there: systems of code review want a place for everything
+_USUAL = "Dockerfile"  # a finding without a file is shown there: systems of code review require a location
 
 
 def sarif_text(report: ImageReport) -> str:
@@ -46,15 +46,15 @@ def _result(finding: ImageFinding, report: ImageReport) -> dict[str, Any]:
     region: dict[str, int] = {"startLine": finding.line or 1}
     if finding.end_line is not None and finding.end_line > region["startLine"]:
         region["endLine"] = finding.end_line
-    place: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": uri_of(path)}, "region": region}}
+    location: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": uri_of(path)}, "region": region}}
     if finding.file is None:
-        place["logicalLocations"] = [{"fullyQualifiedName": report.subject, "kind": "image"}]
+        location["logicalLocations"] = [{"fullyQualifiedName": report.subject, "kind": "image"}]
     lines = [f"{finding.title}.", *(fix.text for fix in finding.fix)]
     return {
         "ruleId": finding.code,
         "level": LEVELS[finding.severity],
         "message": {"text": "\n".join(lines)},
-        "locations": [place],
+        "locations": [location],
         "partialFingerprints": {
             "gpuenv/1": fingerprint(f"{finding.code} {finding.file} {finding.machine} {finding.title}")
         },

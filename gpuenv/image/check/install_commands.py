@@ -86,13 +86,13 @@ def _pip(words: Sequence[ShellWord], file: str, end_line: int | None) -> Install
     files = [*_files(options, named if verb == "sync" else [], file, end_line, index)]
     installs = []
     for word in (*(named if verb == "install" else ()), *options.of("-e", "--editable")):
-        place = SourceLocation(file, word.line, end_line)
+        location = SourceLocation(file, word.line, end_line)
         if _is_folder(word.text):
             path, _, extras = word.text.partition("[")
             listed = frozenset(part.strip() for part in extras.rstrip("]").split(",") if part.strip())
-            files.append(DependencyFile(FileKind.PROJECT, path, place, Selection(listed), index))
+            files.append(DependencyFile(FileKind.PROJECT, path, location, Selection(listed), index))
             continue
-        found = requirement(word.text, place, known=word.known)
+        found = requirement(word.text, location, known=word.known)
         if found is not None:
             installs.append(_placed(found, source, index))
     return InstallRequest(tuple(installs), frozenset(), tuple(files))
@@ -104,12 +104,12 @@ def _files(
     """The files that a call of pip names: requirements, a project as such, constraints, groups of a project."""
     required = options.of("-r", "--requirement", "--requirements")
     for word in (*required, *synced):
-        place = SourceLocation(file, word.line, end_line)
+        location = SourceLocation(file, word.line, end_line)
         if word.text.endswith("pyproject.toml"):
             selection = project_commands.selection_of("uv", options, defaults=False)
-            yield DependencyFile(FileKind.PROJECT, word.text, place, selection, index)
+            yield DependencyFile(FileKind.PROJECT, word.text, location, selection, index)
         elif not word.text.startswith(("http://", "https://")):
-            yield DependencyFile(FileKind.REQUIREMENTS, word.text, place, index_cuda=index)
+            yield DependencyFile(FileKind.REQUIREMENTS, word.text, location, index_cuda=index)
     for word in options.of("-c", "--constraint", "--constraints"):
         yield DependencyFile(FileKind.CONSTRAINTS, word.text, SourceLocation(file, word.line, end_line))
     for word in options.of("--group"):
@@ -150,13 +150,13 @@ def _conda(command: Command, file: str, end_line: int | None) -> InstallRequest:
         return InstallRequest(removes=frozenset(canonicalize_name(word.text) for word in named))
     if not {"install", "create", "update"} & set(texts):
         return InstallRequest()
-    place = SourceLocation(file, command.words[0].line, end_line)
+    location = SourceLocation(file, command.words[0].line, end_line)
     files = tuple(
-        DependencyFile(_kind_of_conda(word.text), word.text, replace(place, line=word.line))
+        DependencyFile(_kind_of_conda(word.text), word.text, replace(location, line=word.line))
         for word in options.of("-f", "--file")
     )
     if not files and texts[:1] == ("env",):
-        files = (DependencyFile(FileKind.ENVIRONMENT, "environment.yml", place),)  # the default of conda env
+        files = (DependencyFile(FileKind.ENVIRONMENT, "environment.yml", location),)  # the default of conda env
     found = (conda_spec(word.text, SourceLocation(file, word.line, end_line)) for word in named)
     return InstallRequest(tuple(entry for entry in found if entry is not None), frozenset(), files)
 

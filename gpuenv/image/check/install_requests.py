@@ -28,7 +28,7 @@ class Manager(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
-    """A place in a file."""
+    """A location in a file."""
 
     file: str
     line: int
@@ -44,7 +44,7 @@ class Install:
         name: canonical.
         specifier: the versions; null where that is not known.
         extras: the requested extras.
-        place: where it is requested.
+        location: where it is requested.
         text: as it is written.
         from_source: whether it is built rather than taken as a wheel.
         index_cuda: the CUDA that the index is for; 0.0 for one without CUDA.
@@ -57,7 +57,7 @@ class Install:
     name: str
     specifier: SpecifierSet | None
     extras: frozenset[str]
-    place: SourceLocation
+    location: SourceLocation
     text: str
     from_source: bool = False
     index_cuda: CudaVersion | None = None
@@ -97,14 +97,14 @@ class DependencyFile:
     Attributes:
         kind: what it is.
         path: where it is in the image; of a project, its folder.
-        place: where it is requested.
+        location: where it is requested.
         selection: which parts of a project; of pixi, the environments stand for extras.
         index_cuda: as in an install, where the command names an index.
     """
 
     kind: FileKind
     path: str
-    place: SourceLocation
+    location: SourceLocation
     selection: Selection = Selection()
     index_cuda: CudaVersion | None = None
 
@@ -118,32 +118,32 @@ class InstallRequest:
     files: tuple[DependencyFile, ...] = ()
 
 
-def requirement(text: str, place: SourceLocation, *, known: bool = True) -> Install | None:
+def requirement(text: str, location: SourceLocation, *, known: bool = True) -> Install | None:
     """A requirement as pip reads it; none if it is invalid, or has a number without end."""
     if _ENDLESS.search(text):
         return None
     bare = text.split(" #", maxsplit=1)[0].split(" --", maxsplit=1)[0].strip().rstrip(";").rstrip()
     if re.match(r"(?:git\+|https?://|\S+\.whl$)", bare):
-        return _by_address(bare, place, text)
+        return _by_address(bare, location, text)
     try:
         read = Requirement(bare)
     except InvalidRequirement:
-        return None if known and is_known(bare) else _half_known(bare, place)
+        return None if known and is_known(bare) else _half_known(bare, location)
     name, extras = canonicalize_name(read.name), frozenset(read.extras)
     if read.url:
         wheel = _wheel(read.url)
-        return Install(Manager.PIP, name, wheel[1] if wheel else None, extras, place, text, wheel is None)
-    return Install(Manager.PIP, name, read.specifier, extras, place, text) if _holds_on_linux(read) else None
+        return Install(Manager.PIP, name, wheel[1] if wheel else None, extras, location, text, wheel is None)
+    return Install(Manager.PIP, name, read.specifier, extras, location, text) if _holds_on_linux(read) else None
 
 
-def _by_address(address: str, place: SourceLocation, text: str) -> Install | None:
+def _by_address(address: str, location: SourceLocation, text: str) -> Install | None:
     """The install from an address or a path: a wheel by its file name, else only CuPy's own repository."""
     wheel = _wheel(address)
     if wheel is not None:
-        return Install(Manager.PIP, wheel[0], wheel[1], frozenset(), place, text)
+        return Install(Manager.PIP, wheel[0], wheel[1], frozenset(), location, text)
     if "cupy/cupy" not in address:
         return None
-    return Install(Manager.PIP, "cupy", None, frozenset(), place, text, from_source=True)
+    return Install(Manager.PIP, "cupy", None, frozenset(), location, text, from_source=True)
 
 
 def _wheel(address: str) -> tuple[str, SpecifierSet] | None:
@@ -156,13 +156,13 @@ def _wheel(address: str) -> tuple[str, SpecifierSet] | None:
     return name, SpecifierSet(f"=={version}")
 
 
-def _half_known(text: str, place: SourceLocation) -> Install | None:
+def _half_known(text: str, location: SourceLocation) -> Install | None:
     """A requirement whose version is an unknown variable."""
     match = re.match(r"([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?", text)
     if match is None or text[match.end() :].startswith(("$", "`")):
         return None
     extras = frozenset(part.strip() for part in (match[2] or "").split(",") if part.strip())
-    return Install(Manager.PIP, canonicalize_name(match[1]), None, extras, place, text)
+    return Install(Manager.PIP, canonicalize_name(match[1]), None, extras, location, text)
 
 
 def _holds_on_linux(read: Requirement) -> bool:
@@ -174,7 +174,7 @@ def _holds_on_linux(read: Requirement) -> bool:
     return read.marker is None or read.marker.evaluate(dict(linux))
 
 
-def conda_spec(text: str, place: SourceLocation) -> Install | None:
+def conda_spec(text: str, location: SourceLocation) -> Install | None:
     """A package of conda: ``conda-forge::cupy=14.2``."""
     match = _CONDA_SPEC.fullmatch(text.strip().split(" ")[0])
     if match is None or _ENDLESS.search(text):
@@ -185,7 +185,7 @@ def conda_spec(text: str, place: SourceLocation) -> Install | None:
         specifier = SpecifierSet(_conda_version(match[2], version))
     except ValueError:
         specifier = None
-    return Install(Manager.CONDA, canonicalize_name(match[1]), specifier, frozenset(), place, text)
+    return Install(Manager.CONDA, canonicalize_name(match[1]), specifier, frozenset(), location, text)
 
 
 def _conda_version(operator: str | None, version: str) -> str:

@@ -108,7 +108,7 @@ def _source(service: Service, source: BuildSource, compose: Path, matrix: Matrix
     choice = DockerfileOptions(context if is_folder(context) else None, source.target, source.arguments)
     if source.inline is not None:
         # Empty lines above it, so that its lines are those of the compose file.
-        above = service.place(source.inline_line)
+        above = service.location(source.inline_line)
         return judge_text("\n" * above.line + source.inline, Path(above.file), choice, matrix)
     dockerfile = _dockerfile(source, compose)
     return judge_dockerfile(dockerfile, choice, matrix) if is_file(dockerfile) else None

@@ -46,7 +46,7 @@ _TABLES = (("dependencies", Manager.CONDA), ("pypi-dependencies", Manager.PIP))
 
 def install_request(command: Command, file: str, end_line: int | None = None) -> InstallRequest:
     """What a command of pixi installs."""
-    place = SourceLocation(file, command.words[0].line, end_line)
+    location = SourceLocation(file, command.words[0].line, end_line)
     options, rest = _read(command.words[1:], only_options=True)  # some may stand before the verb
     verb = rest[0].text if rest else ""
     more, positional = _read(rest[1:], only_options=verb in _RUNNING)
@@ -62,7 +62,7 @@ def install_request(command: Command, file: str, end_line: int | None = None) ->
     named = {*options.get("--environment", []), *options.get("-e", [])}
     every = {EVERY} if {"--all", "-a"} & options.keys() else set[str]()
     wanted = Selection(extras=frozenset(named | every or {_DEFAULT}))
-    return InstallRequest(files=(DependencyFile(FileKind.PIXI, path, place, wanted),))
+    return InstallRequest(files=(DependencyFile(FileKind.PIXI, path, location, wanted),))
 
 
 def _read(words: Sequence[ShellWord], *, only_options: bool) -> tuple[dict[str, list[str]], list[ShellWord]]:
@@ -140,19 +140,19 @@ def _features(manifest: Mapping[str, Any], environments: frozenset[str]) -> Iter
     yield from (_table(_table(manifest, "feature"), name) for name in named)
 
 
-def _install(manager: Manager, name: str, value: object, place: SourceLocation) -> Install | None:
+def _install(manager: Manager, name: str, value: object, location: SourceLocation) -> Install | None:
     table = value if isinstance(value, dict) else {"version": value}
     version = table.get("version")
     bare = version.strip() if isinstance(version, str) and version.strip() != "*" else ""
     if manager is Manager.CONDA:
-        return conda_spec(f"{name}{_with_operator(bare)}".replace(" ", ""), place)
+        return conda_spec(f"{name}{_with_operator(bare)}".replace(" ", ""), location)
     if {"git", "path", "url"} & table.keys():
         built = not str(table.get("url", table.get("path", ""))).partition("#")[0].endswith(".whl")
-        return Install(Manager.PIP, canonicalize_name(name), None, frozenset(), place, name, from_source=built)
+        return Install(Manager.PIP, canonicalize_name(name), None, frozenset(), location, name, from_source=built)
     extras = table.get("extras")
     listed = [entry for entry in extras if isinstance(entry, str)] if isinstance(extras, list) else []
     wanted = f"[{','.join(listed)}]" if listed else ""
-    return requirement(f"{name}{wanted}{_with_operator(bare)}", place)
+    return requirement(f"{name}{wanted}{_with_operator(bare)}", location)
 
 
 def _with_operator(version: str) -> str:

@@ -95,14 +95,14 @@ class GeneratedFile:
 
 def generated_file(command: Command, file: str, end_line: int | None) -> GeneratedFile | None:
     """What a command writes; none for one that writes no requirements."""
-    place = SourceLocation(file, command.words[0].line, end_line)
+    location = SourceLocation(file, command.words[0].line, end_line)
     if command.program == "pip-compile" or (command.program == "uv" and command.texts[:2] == ("pip", "compile")):
         options = read_options(command.words[1 if command.program == "pip-compile" else 3 :])
         names = [word.text for word in options.positional] or ["requirements.in"]
         unasked = f"{posixpath.splitext(names[0])[0]}.txt" if command.program == "pip-compile" else None
         kinds = ((name, FileKind.PROJECT if name.endswith(".toml") else FileKind.REQUIREMENTS) for name in names)
         return GeneratedFile(
-            _output(options) or unasked, tuple(DependencyFile(kind, name, place) for name, kind in kinds)
+            _output(options) or unasked, tuple(DependencyFile(kind, name, location) for name, kind in kinds)
         )
     if command.program in ("uv", "poetry", "pdm") and command.texts[:1] == ("export",):
         options = read_options(command.words[2:], _FLAGS.get(command.program, frozenset()))

@@ -140,9 +140,9 @@ def of_table(name: str, value: object) -> str:
     table = value if isinstance(value, dict) else {"version": value}
     extras = _texts(table.get("extras"))
     wanted = f"{name}[{','.join(extras)}]" if extras else name
-    place = next((table[key] for key in ("url", "git", "path", "file") if isinstance(table.get(key), str)), None)
-    if place is not None:
-        return f"{wanted} @ {'git+' if 'git' in table else ''}{place}"
+    address = next((table[key] for key in ("url", "git", "path", "file") if isinstance(table.get(key), str)), None)
+    if address is not None:
+        return f"{wanted} @ {'git+' if 'git' in table else ''}{address}"
     version = table.get("version")
     text = version.strip() if isinstance(version, str) else ""
     markers = table.get("markers") or (f"sys_platform == '{table['platform']}'" if "platform" in table else None)

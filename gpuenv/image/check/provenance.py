@@ -45,22 +45,22 @@ class PathSource:
     Attributes:
         step: its number, from 1.
         order: among all sources of the stage.
-        place: its path in the image; null for a list of any name.
-        holds: whether it is or may be a folder, for what lies below its place; else it is for its place alone.
+        path: its path in the image; null for a list of any name.
+        holds: whether it is or may be a folder, for what lies below its path; else it is for its path alone.
         what: the source itself.
     """
 
     step: int
     order: int
-    place: str | None
+    path: str | None
     holds: bool
     what: OfContext | OfStage | GeneratedSource | Inline
 
     def behind(self, wanted: str, origin: str) -> str:
         """The origin of a path of the image, given the origin of the whole source."""
-        if not self.holds or self.place is None:
+        if not self.holds or self.path is None:
             return origin
-        return posixpath.join(origin, posixpath.relpath(wanted, self.place))
+        return posixpath.join(origin, posixpath.relpath(wanted, self.path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,8 @@ def files_of_stage(stages: tuple[Stage, ...], stage: Stage, file: str, context: 
     own = _own_files(stages, stage, file, context)
     here = BuildPoint(stages, stage, len(stage.steps), stage.workdir, file)
     folders = {
-        place: [source for source in sources if _may_hold_context(source, here, context)]
-        for place, sources in own.folders.items()
+        path: [source for source in sources if _may_hold_context(source, here, context)]
+        for path, sources in own.folders.items()
     }
     return replace(own, folders=folders)
 
@@ -158,16 +158,16 @@ def _by_place(sources: Iterable[PathSource], context: BuildContext) -> StageFile
     entries: dict[str, list[PathSource]] = {}
     lists: list[PathSource] = []
     for source in sources:
-        if source.place is None:
+        if source.path is None:
             lists.append(source)
         elif not source.holds:
-            files.setdefault(source.place, []).append(source)
+            files.setdefault(source.path, []).append(source)
         elif isinstance(source.what, OfContext) and len(names := context.entries(source.what.name)) <= _FEW:
             for name in names:
-                entries.setdefault(posixpath.join(source.place, name), []).append(source)
+                entries.setdefault(posixpath.join(source.path, name), []).append(source)
         else:
-            folders.setdefault(source.place, []).append(source)
-    above = frozenset(up for place in (*files, *folders, *entries) for up in path_and_parents(posixpath.dirname(place)))
+            folders.setdefault(source.path, []).append(source)
+    above = frozenset(up for path in (*files, *folders, *entries) for up in path_and_parents(posixpath.dirname(path)))
     return StageFiles(files, folders, entries, lists, above)
 
 
@@ -188,13 +188,13 @@ def _path_entries(
 def _by_run(stages: tuple[Stage, ...], stage: Stage, step: Step, file: str) -> Iterator[_PathEntry]:
     """The files that commands write; printed output is taken to go to the requested file, if that is a .txt."""
     for command in commands_of(step):
-        made = generated_file(command, file, step.instruction.end_line)
-        if made is None:
+        generated = generated_file(command, file, step.instruction.end_line)
+        if generated is None:
             continue
         here = at(stages, stage, step, command.folder, file)
-        place = None if made.path is None else here.path(made.path)
-        if place is not None or made.path is None:
-            yield place, False, GeneratedSource(made.listed, here)
+        path = None if generated.path is None else here.path(generated.path)
+        if path is not None or generated.path is None:
+            yield path, False, GeneratedSource(generated.listed, here)
 
 
 def _by_copy(step: Step, names: Mapping[str, int], file: str, context: BuildContext) -> Iterator[_PathEntry]:
@@ -205,7 +205,7 @@ def _by_copy(step: Step, names: Mapping[str, int], file: str, context: BuildCont
         return
     for heredoc in step.instruction.heredocs:
         text = Inline(heredoc.body.text, heredoc.body.line_at(0) - 1, file)
-        yield from ((place, False, text) for place in _written_to(heredoc.name, step))
+        yield from ((path, False, text) for path in _written_to(heredoc.name, step))
     for source, target in copied_paths(step):
         yield from _of_context(source, target, context)
 
@@ -214,7 +214,7 @@ def _by_copy_from(step: Step, number: int) -> Iterator[_PathEntry]:
     """What is copied from another stage may be a file or a folder."""
     for source, target in copied_paths(step):
         what = OfStage(number, join_image_path("/", source))
-        yield from ((place, False, what) for place in _places(source, target))
+        yield from ((path, False, what) for path in _places(source, target))
         yield target.rstrip("/") or "/", True, what
 
 
@@ -225,7 +225,7 @@ def _of_context(source: str, target: str, context: BuildContext) -> Iterator[_Pa
         if context.is_folder(name):
             yield target.rstrip("/") or "/", True, OfContext(name)
         else:
-            yield from ((place, False, OfContext(name)) for place in _places(name, target))
+            yield from ((path, False, OfContext(name)) for path in _places(name, target))
 
 
 def _places(source: str, target: str) -> tuple[str, ...]:
@@ -238,8 +238,8 @@ def _places(source: str, target: str) -> tuple[str, ...]:
 def _written_to(name: str, step: Step) -> tuple[str, ...]:
     """Where a file may be put that stands in its instruction under a name."""
     target = substitute(step.instruction.body.text.split()[-1], step.lookup).strip("\"'")
-    place = join_image_path(step.workdir, target)
-    return (posixpath.join(place, name),) if target.endswith("/") else (place, posixpath.join(place, name))
+    path = join_image_path(step.workdir, target)
+    return (posixpath.join(path, name),) if target.endswith("/") else (path, posixpath.join(path, name))
 
 
 def copied_paths(step: Step) -> Iterator[tuple[str, str]]:
@@ -248,11 +248,11 @@ def copied_paths(step: Step) -> Iterator[tuple[str, str]]:
         return
     words = step.instruction.exec_form or step.instruction.body.text.split()
     *sources, target = [substitute(word, step.lookup).strip("\"'") for word in words] if len(words) > 1 else [""]
-    place = join_image_path(step.workdir, target)
+    path = join_image_path(step.workdir, target)
     folder = target.endswith("/") or len(sources) > 1 or target in (".", "./")
     for source in sources:
         if source and not source.startswith("<<"):
-            yield source, place + ("/" if folder and place != "/" else "")
+            yield source, path + ("/" if folder and path != "/" else "")
 
 
 def mounted_paths(step: Step) -> Iterator[tuple[str, str]]:

@@ -218,12 +218,12 @@ def _cuda(image: ImageFacts) -> tuple[CudaVersion | None, str]:
 
     Images of NGC with cuBLAS 13.3 have com.nvidia.cuda.version=9.0 (docker inspect in public, read November 2026).
     """
-    places = [(f"label {labels.CUDA}", image.labels.get(labels.CUDA))]
-    places += [("CUDA_VERSION", image.environment.get("CUDA_VERSION"))]
+    candidates = [(f"label {labels.CUDA}", image.labels.get(labels.CUDA))]
+    candidates += [("CUDA_VERSION", image.environment.get("CUDA_VERSION"))]
     carried = "CUDA" if image.source == "dockerfile" else f"label {_CUDA_LABEL}"
-    places += [(carried, image.labels.get(_CUDA_LABEL))]
-    places += [("NV_CUDA_CUDART_VERSION", image.environment.get("NV_CUDA_CUDART_VERSION", "").partition("-")[0])]
-    for name, text in places:
+    candidates += [(carried, image.labels.get(_CUDA_LABEL))]
+    candidates += [("NV_CUDA_CUDART_VERSION", image.environment.get("NV_CUDA_CUDART_VERSION", "").partition("-")[0])]
+    for name, text in candidates:
         found = read(CudaVersion.parse, text)
         if found is not None:
             return found, name

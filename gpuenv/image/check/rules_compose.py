@@ -36,9 +36,9 @@ class ServiceContext:
     missing: str | None = None
 
     @property
-    def place(self) -> SourceLocation:
+    def location(self) -> SourceLocation:
         """The line of the service."""
-        return self.service.place(self.service.line)
+        return self.service.location(self.service.line)
 
     @property
     def needs_gpu(self) -> str | None:
@@ -92,14 +92,14 @@ def gpu_not_requested(ctx: ServiceContext) -> FileOutcome:
     by_hand = [(device, line) for device, line in ctx.service.devices if device.startswith("/dev/nvidia")]
     if by_hand:
         yield symptom_at(
-            ctx.service.place(by_hand[0][1]),
+            ctx.service.location(by_hand[0][1]),
             f"{ctx.service.label} is given device nodes, but not the driver's libraries",
             f"{ctx.service.kind.ask} The container toolkit brings nodes and libraries that fit.",
-            Evidence("devices", by_hand[0][0], ctx.service.place(by_hand[0][1]).file),
+            Evidence("devices", by_hand[0][0], ctx.service.location(by_hand[0][1]).file),
         )
         return
     yield symptom_at(
-        ctx.place,
+        ctx.location,
         f"{ctx.service.label} uses a GPU ({what}), and asks for none",
         ctx.service.kind.ask,
         Evidence("needs a GPU", what, ctx.service.file),
@@ -120,7 +120,7 @@ def request_wrong(ctx: ServiceContext) -> FileOutcome:
     for path, line in service.misplaced:
         right = "resources.limits" if service.kind is POD else "deploy.resources.reservations.devices"
         yield symptom_at(
-            service.place(line),
+            service.location(line),
             f"{service.label}: {path} gives no GPU; it belongs below {right}",
             f"Move it to {right}.",
         )
@@ -128,8 +128,8 @@ def request_wrong(ctx: ServiceContext) -> FileOutcome:
         fault = _fault(request)
         if fault is not None:
             title, fix, severity = fault
-            place = service.place(request.line)
-            yield symptom_at(place, f"{service.label}: {title}", fix, severity=severity)
+            location = service.location(request.line)
+            yield symptom_at(location, f"{service.label}: {title}", fix, severity=severity)
 
 
 def _fault(request: DeviceRequest) -> tuple[str, str, Severity] | None:
@@ -178,7 +178,7 @@ def runtime_without_devices(ctx: ServiceContext) -> FileOutcome:
         return
     if ctx.sets_visible is False:
         yield symptom_at(
-            service.place(service.runtime_line),
+            service.location(service.runtime_line),
             f"{service.label}: the runtime nvidia gives no GPU, for {_VISIBLE} is not set",
             f"Set {_VISIBLE}=all. Or, in place of the runtime: {service.kind.ask}",
         )
@@ -198,10 +198,10 @@ def environment_hides(ctx: ServiceContext) -> FileOutcome:
         if fault is not None:
             title, severity = fault
             yield symptom_at(
-                ctx.service.place(setting.line),
+                ctx.service.location(setting.line),
                 f"{ctx.service.label}: {title}",
                 f"Leave {name} out, or set it right.",
-                Evidence(name, setting.value or "(empty)", ctx.service.place(setting.line).file),
+                Evidence(name, setting.value or "(empty)", ctx.service.location(setting.line).file),
                 severity=severity,
             )
 
@@ -238,13 +238,13 @@ def _pins(ctx: ServiceContext) -> Iterator[LocatedSymptom]:
         return
     if name.tag not in (None, "latest"):
         return
-    place = service.place(service.image_line)
+    location = service.location(service.image_line)
     if base.nvidia:
         yield symptom_at(
-            place, f"{base.text}: nvidia/cuda has no tag latest", "Name a tag, such as 13.0.2-base-ubuntu24.04."
+            location, f"{base.text}: nvidia/cuda has no tag latest", "Name a tag, such as 13.0.2-base-ubuntu24.04."
         )
     else:
-        yield symptom_at(place, f"The image {base.text} is not pinned", "Name a tag.", severity=Severity.WARNING)
+        yield symptom_at(location, f"The image {base.text} is not pinned", "Name a tag.", severity=Severity.WARNING)
 
 
 @rule("CMP926", _FAULT)
@@ -258,7 +258,7 @@ def dockerfile_missing(ctx: ServiceContext) -> FileOutcome:
     source = ctx.service.source
     if source is not None and ctx.missing is not None:
         yield symptom_at(
-            ctx.service.place(source.line),
+            ctx.service.location(source.line),
             f"{ctx.service.label}: its Dockerfile {ctx.missing} is not there, and was not judged",
             "Name it from the build context, or in a devcontainer.json from its own folder.",
             severity=Severity.WARNING,

@@ -21,10 +21,12 @@ OF_CONDA = ("cupy", "cupy-core")  # CuPy's packages on conda-forge
 
 
 def symptom_at(
-    place: SourceLocation, title: str, fix: str, *evidence: Evidence, severity: Severity = Severity.ERROR
+    location: SourceLocation, title: str, fix: str, *evidence: Evidence, severity: Severity = Severity.ERROR
 ) -> LocatedSymptom:
-    """A finding in a place."""
-    return LocatedSymptom(Symptom(title, evidence, (Fix(fix),), severity), place.file, place.line, place.end_line)
+    """A finding at a location."""
+    return LocatedSymptom(
+        Symptom(title, evidence, (Fix(fix),), severity), location.file, location.line, location.end_line
+    )
 
 
 def from_place(target: BuildTarget) -> SourceLocation:
@@ -46,36 +48,36 @@ def driver_installed(target: BuildTarget) -> FileOutcome:
     for entry in target.system:
         if brings_driver(entry.text):
             yield symptom_at(
-                entry.place,
+                entry.location,
                 f"{entry.text} of the distribution brings the driver's libraries along, as its dependencies",
                 "Use an nvidia/cuda devel image, or cuda-toolkit-X-Y of NVIDIA's repository, which bring none.",
-                Evidence("package", entry.text, entry.place.file),
+                Evidence("package", entry.text, entry.location.file),
                 severity=Severity.WARNING,
             )
         if is_driver_package(entry.text):
             meta = re.fullmatch(r"cuda(?:-runtime)?(?:-(\d{1,3})-(\d{1,3}))?", entry.name)
             instead = f"cuda-toolkit-{meta[1]}-{meta[2]}" if meta and meta[1] else "cuda-toolkit"
             yield symptom_at(
-                entry.place,
+                entry.location,
                 f"{entry.text} installs the driver in the image"
                 + (", as a metapackage that brings it along" if meta else ""),
                 f"Install {instead} instead." if meta else "Leave it out: the container toolkit brings the host's.",
-                Evidence("package", entry.text, entry.place.file),
+                Evidence("package", entry.text, entry.location.file),
             )
     for run in target.run_commands:
         found = runfile([word.text for word in run.command.words])
         if found is not None:
-            place = SourceLocation(target.file, run.command.words[0].line, run.step.instruction.end_line)
+            location = SourceLocation(target.file, run.command.words[0].line, run.step.instruction.end_line)
             yield symptom_at(
-                place, f"{found} installs the driver in the image", "Leave it out, or pass --toolkit alone."
+                location, f"{found} installs the driver in the image", "Leave it out, or pass --toolkit alone."
             )
     for stage in target.stages:
         for step in stage.steps:
             words = step.instruction.body.text.split() if step.instruction.keyword in ("COPY", "ADD") else []
             copied = next((word for word in words if is_driver_library(word)), None)
             if copied is not None:
-                place = SourceLocation(target.file, step.instruction.line, step.instruction.end_line)
-                yield symptom_at(place, f"{copied} is the driver's, and is copied into the image", "Leave it out.")
+                location = SourceLocation(target.file, step.instruction.line, step.instruction.end_line)
+                yield symptom_at(location, f"{copied} is the driver's, and is copied into the image", "Leave it out.")
 
 
 @rule("DKF902", _FAULT)
@@ -95,23 +97,23 @@ def line_against_cuda(target: BuildTarget) -> FileOutcome:
             continue
         if has.cuda is not None and not has.wheels_of(line.cuda_major) and not line.serves(has.cuda):
             yield symptom_at(
-                install.place,
+                install.location,
                 f"{install.name} is for CUDA {_range(line)}, and the image has CUDA {has.cuda}",
                 f"Install the line of CUDA {has.cuda.major}{_or_extra(line)}.",
                 Evidence("CUDA", str(has.cuda), has.cuda_source),
-                Evidence("CuPy", install.text, install.place.file),
+                Evidence("CuPy", install.text, install.location.file),
                 severity=_severity(install),
             )
         for other in has.frameworks:
             if other.cuda_major != line.cuda_major:
                 newest = " in its newest release" if other.newest else ""
                 yield symptom_at(
-                    install.place,
+                    install.location,
                     f"{install.name} shares its environment with {other.name}, which brings CUDA {other.cuda_major}"
                     f"{newest}",
                     f"Install the line of CUDA {other.cuda_major}, or a build of {other.name} for CUDA "
                     f"{line.cuda_major}.",
-                    Evidence("CuPy", install.text, install.place.file),
+                    Evidence("CuPy", install.text, install.location.file),
                     severity=Severity.WARNING if other.newest or other.perhaps else _severity(install),
                 )
 
@@ -147,11 +149,11 @@ def headers_missing(target: BuildTarget) -> FileOutcome:
         if has.headers_known and release is not None and own is not True:
             extra = f'"{install.name}[ctk]", or ' if "ctk" in release.extras else ""
             yield symptom_at(
-                install.place,
+                install.location,
                 f"CuPy {release.cupy} needs CUDA headers, and {target.base.text} has none",
                 f"Install {extra}{_runtime_wheel(line, has)}{_dev_package(target, has)}; or use the devel image.",
                 Evidence("base image", target.base.text, f"line {target.first.line}"),
-                Evidence("CuPy", install.text, install.place.file),
+                Evidence("CuPy", install.text, install.location.file),
                 severity=Severity.WARNING if own is None else _severity(install),
             )
 
@@ -189,11 +191,11 @@ def libraries_missing(target: BuildTarget) -> FileOutcome:
         what = f"no {', '.join(has.lacking)}" if has.lacking else "no CUDA libraries"
         more = "Install those packages too; or i" if has.lacking else "I"
         yield symptom_at(
-            install.place,
+            install.location,
             f"{install.name} finds {what} in {target.base.text}",
             f"{more}nstall {_with_own_cuda(target, line)}, or use an nvidia/cuda devel image.",
             Evidence("base image", target.base.text, f"line {target.first.line}"),
-            Evidence("CuPy", install.text, install.place.file),
+            Evidence("CuPy", install.text, install.location.file),
             severity=_severity(install),
         )
 
@@ -215,10 +217,10 @@ def _without_extra(target: BuildTarget, install: Install) -> LocatedSymptom:
     release = release_of(target, install)
     release_text = f"CuPy {release.cupy}" if release else install.text
     return symptom_at(
-        install.place,
+        install.location,
         f"{release_text} has no extra [ctk]: installers leave it out in silence, and no CUDA libraries come",
         f'Install "{install.name}[ctk]" in release 14 or newer, or use an nvidia/cuda devel image.',
-        Evidence("CuPy", install.text, install.place.file),
+        Evidence("CuPy", install.text, install.location.file),
         Evidence("base image", target.base.text, f"line {target.first.line}"),
     )
 
@@ -249,10 +251,10 @@ def two_lines(target: BuildTarget) -> FileOutcome:
         name, other = first
         sure = not (entry.perhaps or (other is not None and other.perhaps))
         yield symptom_at(
-            entry.place,
+            entry.location,
             f"{_label(entry)} is installed beside {name}" + ("" if sure else ", where its condition holds"),
             "Keep one of them; remove both and install one anew where they are there already.",
-            Evidence("CuPy", entry.text, entry.place.file),
+            Evidence("CuPy", entry.text, entry.location.file),
             severity=Severity.ERROR if sure else Severity.WARNING,
         )
 
@@ -263,7 +265,7 @@ def _alternatives(one: Install, other: Install | None) -> bool:
         return True
     if other is None or not (one.perhaps or other.perhaps):
         return False
-    return one.place.file == other.place.file and one.place.end_line == other.place.end_line
+    return one.location.file == other.location.file and one.location.end_line == other.location.end_line
 
 
 def _is_cupy(install: Install) -> bool:
@@ -294,7 +296,7 @@ def from_source(target: BuildTarget) -> FileOutcome:
         line = f"cupy-cuda{major}x" if major else "cupy-cuda12x or cupy-cuda13x"
         ending = "which takes long" if devel else "which fails without a CUDA toolkit"
         yield symptom_at(
-            install.place,
+            install.location,
             f"{install.text.split(' #', maxsplit=1)[0].strip()} builds CuPy from source, {ending}",
             f"Install {line} instead.",
             Evidence("base image", target.base.text, f"line {target.first.line}"),

@@ -35,7 +35,7 @@ def not_pinned(target: BuildTarget) -> FileOutcome:
             newest = release_of(target, install)
             pin = f"{install.name}{_extras(install)}=={newest.cupy}" if newest else f"{install.name}==VERSION"
             yield symptom_at(
-                install.place,
+                install.location,
                 f"{install.text.split(' #', maxsplit=1)[0].strip()} is not pinned",
                 f"Pin it: {pin}",
                 severity=Severity.WARNING,
@@ -43,7 +43,7 @@ def not_pinned(target: BuildTarget) -> FileOutcome:
     for install in target.installs:
         if _of_conda(install) and not install.pinned:
             yield symptom_at(
-                install.place,
+                install.location,
                 f"conda's {install.text} is not pinned",
                 f"Pin it: {install.name}={_newest(target)}",
                 severity=Severity.WARNING,
@@ -119,10 +119,10 @@ def no_such_line(target: BuildTarget) -> FileOutcome:
             digits = re.match(r"cupy-cuda-?(1\d)", install.name)
             major = int(digits[1]) if digits is not None and int(digits[1]) <= newest else newest
             yield symptom_at(
-                install.place,
+                install.location,
                 f"{install.name} is no distribution of CuPy's",
                 f"Install cupy-cuda{major}x, or the line of the CUDA that is meant.",
-                Evidence("CuPy", install.text, install.place.file),
+                Evidence("CuPy", install.text, install.location.file),
                 severity=Severity.WARNING if install.perhaps else Severity.ERROR,
             )
 
@@ -150,14 +150,14 @@ def passed_over(target: BuildTarget) -> FileOutcome:
         )
         yield LocatedSymptom(symptom, target.file, 1)
     alone = "Check it by itself."
-    places = [(name, why, 1, alone) for name, why in target.passed_over.items()]
+    entries = [(name, why, 1, alone) for name, why in target.passed_over.items()]
     where = f"Name that folder with --context; or c{alone[1:]}"
     for _, line, name in target.missing:
         if _PATTERN.search(name):
-            places.append((name, "which files a pattern of the shell's names is not followed", line, "Check them."))
+            entries.append((name, "which files a pattern of the shell's names is not followed", line, "Check them."))
         else:
-            places.append((name, "no COPY brings it from the build context", line, where))
-    for name, why, line, fix in places:
+            entries.append((name, "no COPY brings it from the build context", line, where))
+    for name, why, line, fix in entries:
         symptom = Symptom(
             f"{name} was not looked at: {why}",
             (Evidence("file", name, target.file),),

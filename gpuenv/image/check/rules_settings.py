@@ -43,18 +43,18 @@ def compat_on_path(target: BuildTarget) -> FileOutcome:
     """
     setting = target.environment.get("LD_LIBRARY_PATH")
     if setting is not None:
-        place = SourceLocation(target.file, setting.line, setting.end_line)
+        location = SourceLocation(target.file, setting.line, setting.end_line)
         for part in setting.value.split(":"):
             if COMPAT.search(part):
                 yield symptom_at(
-                    place,
+                    location,
                     f"LD_LIBRARY_PATH puts forward-compatibility libraries first: {part}",
                     "Leave it out: the container toolkit uses them where they are needed.",
                     Evidence("LD_LIBRARY_PATH", setting.value[:160], target.file),
                 )
             elif STUBS.search(part):
                 yield symptom_at(
-                    place,
+                    location,
                     f"LD_LIBRARY_PATH names the stub of libcuda: {part}",
                     "Use LIBRARY_PATH, which the linker reads and the loader does not.",
                     Evidence("LD_LIBRARY_PATH", setting.value[:160], target.file),
@@ -68,9 +68,9 @@ def compat_on_path(target: BuildTarget) -> FileOutcome:
         ):
             raw = run.step.instruction.body.text
             if "ld.so.conf" in raw:
-                place = SourceLocation(target.file, run.command.words[0].line, run.step.instruction.end_line)
+                location = SourceLocation(target.file, run.command.words[0].line, run.step.instruction.end_line)
                 yield symptom_at(
-                    place,
+                    location,
                     "The loader is told to look into the compatibility folder first",
                     "Leave it out: the container toolkit uses it where it is needed.",
                 )
@@ -96,9 +96,9 @@ def gpu_at_build_time(target: BuildTarget) -> FileOutcome:
             scripts = [heredoc.body.text for heredoc in run.step.instruction.heredocs]
             what = next((match[0] for text in scripts if (match := _GPU_CODE.search(text))), None)
         if what is not None:
-            place = SourceLocation(target.file, run.command.words[0].line, run.step.instruction.end_line)
+            location = SourceLocation(target.file, run.command.words[0].line, run.step.instruction.end_line)
             yield symptom_at(
-                place,
+                location,
                 f"{what} needs a GPU, and a build has none",
                 "Do it when the container starts, or in a test with docker run --gpus all.",
                 severity=Severity.WARNING if run.command.piped else Severity.ERROR,
@@ -126,15 +126,15 @@ def variables_hide(target: BuildTarget) -> FileOutcome:
     What to do: leave the first two out, and set the last to compute,utility.
     """
     for name, setting in target.environment.items():
-        place = SourceLocation(target.file, setting.line, setting.end_line)
+        location = SourceLocation(target.file, setting.line, setting.end_line)
         evidence = Evidence(name, setting.value or "(empty)", target.file)
         if name == "CUDA_VISIBLE_DEVICES" and hides_all(setting.value):
             yield symptom_at(
-                place, f"{name}={setting.value} hides every GPU", f"Leave {name} out of the image.", evidence
+                location, f"{name}={setting.value} hides every GPU", f"Leave {name} out of the image.", evidence
             )
         elif name == "NVIDIA_VISIBLE_DEVICES" and setting.value.strip() in ("", "void", "none"):
             yield symptom_at(
-                place,
+                location,
                 f"{name}={setting.value} asks for no GPU, unless the container is started with --gpus",
                 "Set it to all, or leave it out.",
                 evidence,
@@ -143,7 +143,9 @@ def variables_hide(target: BuildTarget) -> FileOutcome:
         elif name == "NVIDIA_DRIVER_CAPABILITIES" and "$" not in setting.value:
             fault = capabilities_fault(setting.value)
             if fault is not None:
-                yield symptom_at(place, f"{name} {fault[0]}", "Set it to compute,utility.", evidence, severity=fault[1])
+                yield symptom_at(
+                    location, f"{name} {fault[0]}", "Set it to compute,utility.", evidence, severity=fault[1]
+                )
 
 
 @rule("DKF914", _FAULT)
@@ -160,7 +162,7 @@ def no_wheel_for_base(target: BuildTarget) -> FileOutcome:
             continue
         if target.base.musl:
             yield symptom_at(
-                install.place,
+                install.location,
                 f"{install.name} has no wheel for musl, which {target.base.text} is made of",
                 "Use a base image with glibc, such as python:3.12-slim.",
                 Evidence("base image", target.base.text, f"line {target.first.line}"),
@@ -178,10 +180,10 @@ def _no_release(target: BuildTarget, install: Install) -> FileOutcome:
     if line.releases and known[0] <= version <= known[-1] and not version.is_prerelease:
         newest = max((row.cupy for row in line.releases), key=Version)
         yield symptom_at(
-            install.place,
+            install.location,
             f"{install.name} has no release {install.exact}",
             f"Pin one that there is: {install.name}=={newest} is its newest.",
-            Evidence("CuPy", install.text, install.place.file),
+            Evidence("CuPy", install.text, install.location.file),
         )
 
 
@@ -190,7 +192,7 @@ def _python(target: BuildTarget, install: Install) -> FileOutcome:
     if release is None or python is None or python.tag in release.pythons or install.exact is None:
         return
     yield symptom_at(
-        install.place,
+        install.location,
         f"{install.name} {release.cupy} has no wheel for Python {python}, which {target.base.text} has",
         f"Use a Python of {', '.join(map(_dotted, release.pythons))}, or another release.",
         Evidence("base image", target.base.text, f"line {target.first.line}"),

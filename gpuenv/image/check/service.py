@@ -117,8 +117,8 @@ class Service:
     kind: ServiceKind = COMPOSE
     files: tuple[str, ...] = ()
 
-    def place(self, line: int) -> SourceLocation:
-        """The place of one of its lines: where it comes from several files, each has lines of its own."""
+    def location(self, line: int) -> SourceLocation:
+        """The location of one of its lines; several files have lines of their own."""
         number, own = divmod(line, OF_A_FILE)
         return SourceLocation(self.files[number] if number < len(self.files) else self.file, own)
 

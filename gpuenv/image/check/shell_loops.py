@@ -69,29 +69,33 @@ def expand_xargs(command: Command, sources: Sequence[Command]) -> Command:
     """
     if command.program != "xargs":
         return command
-    words, file, place = _inner(command.words[1:])
+    words, file, placeholder = _inner(command.words[1:])
     if not words:
         return command
     inner = replace(command, words=words)
     read = _of_file(words, file) if file is not None else _read(words, sources)
-    return replace(inner, words=_placed(words, place, read))
+    return replace(inner, words=_placed(words, placeholder, read))
 
 
-def _placed(words: tuple[ShellWord, ...], place: str | None, read: tuple[ShellWord, ...]) -> tuple[ShellWord, ...]:
+def _placed(
+    words: tuple[ShellWord, ...], placeholder: str | None, read: tuple[ShellWord, ...]
+) -> tuple[ShellWord, ...]:
     """The words with what is read: at the end, or in the place that -I names; a list has none inside of a word."""
-    if place is None:
+    if placeholder is None:
         return (*words, *read)
     if not read:
         return words
     of_file = read[0].text == "-r"
-    if of_file and any(place in word.text and place != word.text for word in words):
+    if of_file and any(placeholder in word.text and placeholder != word.text for word in words):
         return words
     found: list[ShellWord] = []
     for word in words:
-        if place not in word.text:
+        if placeholder not in word.text:
             found.append(word)
         else:
-            found += read if of_file else (replace(word, text=word.text.replace(place, each.text)) for each in read)
+            found += (
+                read if of_file else (replace(word, text=word.text.replace(placeholder, each.text)) for each in read)
+            )
     return tuple(found)
 
 
@@ -107,15 +111,15 @@ def _place(option: str, words: tuple[ShellWord, ...]) -> str | None:
 
 def _inner(words: tuple[ShellWord, ...]) -> tuple[tuple[ShellWord, ...], ShellWord | None, str | None]:
     """The command of xargs without its options, the file that -a names, and what stands for what is read."""
-    file, place = None, None
+    file, placeholder = None, None
     while words and words[0].text.startswith("-"):
         option, equals, _ = words[0].text.partition("=")
-        place = _place(option, words) or place
+        placeholder = _place(option, words) or placeholder
         taken = 2 if option in (*_VALUED, *_OF_FILE) and not equals and len(words) > 1 else 1
         if option in _OF_FILE:
             file = replace(words[0], text=words[0].text.partition("=")[2]) if equals else words[taken - 1]
         words = words[taken:]
-    return words, file, place
+    return words, file, placeholder
 
 
 def _read(words: tuple[ShellWord, ...], sources: Sequence[Command]) -> tuple[ShellWord, ...]:
