@@ -59,9 +59,9 @@ THIRD_PARTY = {
     "rich": {"gpuenv.cli.output"},
     "pynvml": {f"{SCRIPTS}.nvml"},
     "cuda": {f"{SCRIPTS}.libraries"},
-    "docker": {"gpuenv.image.check.engine", "gpuenv.image.engine"},
-    "requests": {"gpuenv.image.check.engine"},
-    "urllib3": {"gpuenv.image.engine"},  # what the SDK lets through
+    "docker": {"gpuenv.image.check.local_images", "gpuenv.image.container_engine"},
+    "requests": {"gpuenv.image.check.local_images"},
+    "urllib3": {"gpuenv.image.container_engine"},  # what the SDK lets through
     "cyclonedx": {"gpuenv.image.sbom"},
     "packageurl": {"gpuenv.image.sbom"},
     "pytest": {"pytest_plugin"},

@@ -17,7 +17,7 @@ import pytest
 from gpuenv.files import NotRegularError, TooLargeError, open_regular, read_at_most, read_regular
 from gpuenv.image.check.credentials import credentials_for
 from gpuenv.image.check.judge_compose import judge_compose
-from gpuenv.image.check.judge_file import Choice
+from gpuenv.image.check.judge_file import DockerfileOptions
 from gpuenv.install.conda_environment import pixi_manifest, read_history, read_packages
 from gpuenv.install.environment import digest, read_installed, read_record
 from gpuenv.install.exceptions import TargetUnusable
@@ -136,7 +136,7 @@ def test_variables_beside_a_compose_file_that_are_a_fifo(tmp_path: Path) -> None
         "services:\n  a:\n    image: x\n  b:\n    extends: {file: base.yaml, service: b}\n", encoding="utf-8"
     )
     with nobody_waits():
-        assert judge_compose(path, Choice(), MATRIX).files == (str(path),)
+        assert judge_compose(path, DockerfileOptions(), MATRIX).files == (str(path),)
 
 
 def test_docker_s_configuration_that_is_a_fifo(tmp_path: Path) -> None:

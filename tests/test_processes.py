@@ -101,7 +101,7 @@ def test_the_driver_is_loaded_in_scripts_alone() -> None:
 
 def test_nothing_uses_the_network() -> None:
     """But for one question to a registry."""
-    asking = {"gpuenv.image.check.http": {"urllib", "http", "ssl"}, "gpuenv.image.check.registry": {"urllib"}}
+    asking = {"gpuenv.image.check.http": {"urllib", "http", "ssl"}, "gpuenv.image.check.registry_client": {"urllib"}}
 
     def used(module: Module) -> set[str]:
         names = {name.split(".")[0] for name in imports(module.tree)}
@@ -111,7 +111,9 @@ def test_nothing_uses_the_network() -> None:
             if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "socket"
         }
         network = {"urllib", "http", "ssl", "requests", "ftplib", "asyncio"} - asking.get(module.name, set())
-        known = {"requests"} if module.name == "gpuenv.image.check.engine" else set[str]()  # what Docker's SDK raises
+        known = (
+            {"requests"} if module.name == "gpuenv.image.check.local_images" else set[str]()
+        )  # what Docker's SDK raises
         return names & (network - known) | attributes - {"gethostname"}
 
     assert strangers(used) == {}

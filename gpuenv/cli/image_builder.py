@@ -18,15 +18,15 @@ from gpuenv.cli.install_steps import InstallerRequest, command_error, installer_
 from gpuenv.cli.output import Output, write_result
 from gpuenv.data import data_path
 from gpuenv.files import is_file
-from gpuenv.image.buildkit import Build, Cli, command, find_cli
+from gpuenv.image.build_records import BuildStatus, BuiltImage, Choice, ImageOutcome, ImagePlan, ImagePlans
+from gpuenv.image.build_text import outcome_lines, plan_lines
+from gpuenv.image.buildkit import BuildkitCommand, BuildkitOptions, command, find_cli
 from gpuenv.image.choose import NoImageError
 from gpuenv.image.errors import EngineError
-from gpuenv.image.index import pip_configuration
-from gpuenv.image.locking import NoWheelsError, lock_image
-from gpuenv.image.plan import Order, Templates, files_of, plan_image, tag_for
-from gpuenv.image.records import Built, BuiltImage, Choice, ImageOutcome, ImagePlan, ImagePlans
+from gpuenv.image.image_plan import PlanInputs, Templates, files_of, plan_image, tag_for
+from gpuenv.image.pins import NoWheelsError, lock_image
+from gpuenv.image.pip_index import pip_configuration
 from gpuenv.image.render import SECRETS, RenderError, Rendering
-from gpuenv.image.text import outcome_lines, plan_lines
 from gpuenv.install.environment import query_scheme
 from gpuenv.install.exceptions import InstallError
 from gpuenv.install.plan import Pin, PlannedCommand
@@ -35,8 +35,8 @@ from gpuenv.model.strings import parse_integer
 
 if TYPE_CHECKING:
     from gpuenv.cli.commands.build_image import BuildImageOptions
-    from gpuenv.image.building import Workshop
-    from gpuenv.image.engine import Engine
+    from gpuenv.image.container_engine import Engine
+    from gpuenv.image.image_build import BuildOptions
     from gpuenv.matrix.tables import Matrix
 
 _LAST_SECOND = 253402300799  # of the year 9999, the last that datetime supports
@@ -54,7 +54,7 @@ def outcome_on_failure(out: Output, *, building: bool) -> Iterator[None]:
     state = "nothing was built, and no name was changed" if building else ""
 
     def failure(error: CommandError) -> ImageOutcome:
-        return ImageOutcome(Built.FAILED, error.exit_code, error.message, (), None, error.remedy)
+        return ImageOutcome(BuildStatus.FAILED, error.exit_code, error.message, (), None, error.remedy)
 
     with failure_as_result(out, failure):
         try:
@@ -124,7 +124,7 @@ def build_all(
     """
     with ExitStack() as stack:
         session = _session(opts, stack)
-        from gpuenv.image.building import build_image
+        from gpuenv.image.image_build import build_image
 
         pinned = [replace(choice, base=session.engine.pinned(choice.base)) for choice in choices]
         build_context = _build_context(session, opts)
@@ -139,26 +139,26 @@ def build_all(
                 if not several:
                     raise
                 remedies |= {error.remedy: None} if isinstance(error, InstallError) and error.remedy else {}
-                done.append(BuiltImage(tag, Built.FAILED, str(error), base=choice.base.pinned))
+                done.append(BuiltImage(tag, BuildStatus.FAILED, str(error), base=choice.base.pinned))
                 continue
             try:
                 done.append(build_image(plan, files_of(plan, _templates(choice)), build_context))
             except EngineError as error:
                 remedies |= {error.remedy: None} if error.remedy else {}
-                done.append(BuiltImage(tag, Built.FAILED, error.message, base=choice.base.pinned))
+                done.append(BuiltImage(tag, BuildStatus.FAILED, error.message, base=choice.base.pinned))
             except KeyboardInterrupt:
                 announce(f"interrupted; the build was stopped, and {tag} is unchanged")
                 raise
-    built = sum(image.status is Built.BUILT for image in done)
+    built = sum(image.status is BuildStatus.BUILT for image in done)
     code = ExitCode.OK if built == len(done) else ExitCode.FAILED
-    status = max((image.status for image in done), key=list(Built).index)
+    status = max((image.status for image in done), key=list(BuildStatus).index)
     engine = session.engine.facts.label
     rest = "" if built == len(done) else "; no other name was changed"
     message = f"{built} of {len(done)} images built by {engine}{rest}"
     outcome = ImageOutcome(status, code, message, tuple(done), engine)
     out.emit(outcome, lambda: outcome_lines(outcome, verbose=out.verbose))
     for image in done:
-        if image.status is not Built.BUILT:
+        if image.status is not BuildStatus.BUILT:
             announce(image.message)
     for remedy in remedies:
         complain(wrapped(remedy))
@@ -206,18 +206,18 @@ def _plan(
     secrets = session.secrets if session else opts.secrets
     mounts = session.cli is not None if session else opts.builder.value == "buildkit" or bool(secrets)
     rendering = Rendering(_created(rows), mounts, tuple(name for name in SECRETS if name in secrets))
-    order = Order(tag_for(opts.tag, choice, several=several), pins, labels, rows.revision)
+    order = PlanInputs(tag_for(opts.tag, choice, several=several), pins, labels, rows.revision)
     return plan_image(choice, order, rendering, _templates(choice))
 
 
 def _with_commands(plan: ImagePlan, session: _EngineSession, opts: BuildImageOptions) -> ImagePlan:
     """The plan with the command line that would build it."""
-    from gpuenv.image.building import proxies
+    from gpuenv.image.image_build import proxies
 
     if session.cli is None:
         return replace(plan, builder="classic")
     arguments = {**proxies(os.environ), "SOURCE_DATE_EPOCH": str(plan.created)}
-    build = Build({}, arguments, session.secrets, None, opts.no_cache)
+    build = BuildkitOptions({}, arguments, session.secrets, None, opts.no_cache)
     argv = command(session.cli, build, "CONTEXT", "ID-FILE")
     return replace(plan, builder="buildkit", commands=(PlannedCommand("build", argv),))
 
@@ -226,7 +226,7 @@ class _EngineSession(NamedTuple):
     """The engine, its BuildKit (None for the classic builder), and the secrets of the builds."""
 
     engine: Engine
-    cli: Cli | None
+    cli: BuildkitCommand | None
     secrets: Mapping[str, Path]
 
 
@@ -237,7 +237,7 @@ def _session(opts: BuildImageOptions, stack: ExitStack) -> _EngineSession:
         EngineError: when there is no engine, or its builder lacks a required feature.
     """
     try:
-        from gpuenv.image.engine import connect
+        from gpuenv.image.container_engine import connect
     except ImportError as error:
         remedy = "python -m pip install 'gpuenv[image]'"
         raise EngineError(f"building needs the image extra of gpuenv: {error}", remedy) from error
@@ -273,13 +273,13 @@ def _session(opts: BuildImageOptions, stack: ExitStack) -> _EngineSession:
     return _EngineSession(engine, cli, secrets)
 
 
-def _build_context(session: _EngineSession, opts: BuildImageOptions) -> Workshop:
-    from gpuenv.image.building import Workshop
+def _build_context(session: _EngineSession, opts: BuildImageOptions) -> BuildOptions:
+    from gpuenv.image.image_build import BuildOptions
 
     # An engine may support GPUs without reporting it (a hook of the toolkit): try if this machine has GPUs.
     nodes = Path(opts.driver_root, "dev")
     has_gpus = (nodes / "nvidiactl").exists() or (nodes / "dxg").exists()
-    return Workshop(
+    return BuildOptions(
         engine=session.engine,
         cli=session.cli,
         secrets=session.secrets,

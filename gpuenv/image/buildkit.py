@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuenv.image.contexts import settled
-from gpuenv.image.errors import EngineError, told
+from gpuenv.image.docker_contexts import docker_environment
+from gpuenv.image.errors import EngineError, error_from_text
 from gpuenv.image.progress import Progress
 from gpuenv.probe.children import ChildGroup, Ending, run_child
 
@@ -21,7 +21,7 @@ _VERSION = re.compile(r"v?(\d{1,9})\.(\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True)
-class Cli:
+class BuildkitCommand:
     """A command line with BuildKit.
 
     Attributes:
@@ -34,12 +34,12 @@ class Cli:
 
     @property
     def is_plugin(self) -> bool:
-        """Whether it is buildx, which tells the name that the engine knows the image by in either of its stores."""
+        """Whether it is buildx, which reports the name that the engine knows the image by in either of its stores."""
         return "buildx" in self.words
 
 
 @dataclass(frozen=True, slots=True)
-class Build:
+class BuildkitOptions:
     """One build.
 
     Attributes:
@@ -57,10 +57,10 @@ class Build:
     fresh: bool = False
 
 
-def find_cli(programs: Sequence[str], environment: Mapping[str, str], host: str) -> Cli | None:
-    """The first of some ``docker`` programs that builds with BuildKit."""
+def find_cli(programs: Sequence[str], environment: Mapping[str, str], host: str) -> BuildkitCommand | None:
+    """Finds the first of some ``docker`` programs that builds with BuildKit."""
     own = {
-        **settled(environment),
+        **docker_environment(environment),
         "DOCKER_HOST": host,
         "DOCKER_BUILDKIT": "1",
         "DOCKER_CLI_HINTS": "false",
@@ -68,18 +68,18 @@ def find_cli(programs: Sequence[str], environment: Mapping[str, str], host: str)
     }
     own.pop("DOCKER_CONTEXT", None)
     for program in programs:
-        asked = run_child([program, "buildx", "version"], own, time.monotonic() + _QUICK)
-        if asked.ending is Ending.EXITED and asked.exit_code == 0:
-            return Cli((program, "buildx", "build", "--builder=default", "--provenance=false"), own)
+        buildx = run_child([program, "buildx", "version"], own, time.monotonic() + _QUICK)
+        if buildx.ending is Ending.EXITED and buildx.exit_code == 0:
+            return BuildkitCommand((program, "buildx", "build", "--builder=default", "--provenance=false"), own)
         version = run_child([program, "--version"], own, time.monotonic() + _QUICK)
         match = _VERSION.search(version.stdout)
         if match and int(match[1]) <= _LAST_WITH_BUILDKIT_INSIDE:
-            return Cli((program, "build"), own)
+            return BuildkitCommand((program, "build"), own)
     return None
 
 
-def command(cli: Cli, build: Build, folder: str, answer: str) -> tuple[str, ...]:
-    """The command: what is in it is seen by everybody on this machine, so that no secret's value is."""
+def command(cli: BuildkitCommand, build: BuildkitOptions, folder: str, answer: str) -> tuple[str, ...]:
+    """The command line; it contains no secret, since every user of the machine can see it."""
     words = [*cli.words, "--progress=plain", f"--{'metadata-file' if cli.is_plugin else 'iidfile'}={answer}"]
     words += [f"--label={name}={value}" for name, value in sorted(build.labels.items())]
     words += [f"--build-arg={name}" for name in sorted(build.arguments)]  # the values go through the environment
@@ -89,14 +89,16 @@ def command(cli: Cli, build: Build, folder: str, answer: str) -> tuple[str, ...]
     return (*words, folder)
 
 
-def build_with(cli: Cli, build: Build, files: Mapping[str, str], progress: Progress, deadline: float) -> str:
+def build_with(
+    cli: BuildkitCommand, build: BuildkitOptions, files: Mapping[str, str], progress: Progress, deadline: float
+) -> str:
     """Builds; answers the image's id.
 
     Args:
         cli: the program.
         build: what, with which arguments and secrets.
         files: the context, by name.
-        progress: is told how far it is.
+        progress: receives the output.
         deadline: reading of ``time.monotonic``.
 
     Raises:
@@ -111,26 +113,26 @@ def build_with(cli: Cli, build: Build, files: Mapping[str, str], progress: Progr
         words = [*command(cli, build, str(folder), str(answer))]
         group = ChildGroup()
         try:
-            done = run_child(words, {**cli.environment, **build.arguments}, deadline, group, progress.hear)
+            done = run_child(words, {**cli.environment, **build.arguments}, deadline, group, progress.feed)
         finally:
             group.close()
-        progress.hear("\n")
+        progress.feed("\n")
         if done.ending is Ending.TIMED_OUT:
             raise EngineError("building: no end in time", "Give it longer with --build-timeout SECONDS.")
         if done.ending is not Ending.EXITED or done.exit_code != 0:
-            raise told(progress.log or done.stderr or str(done.error), "the build failed")
+            raise error_from_text(progress.log or done.stderr or str(done.error), "the build failed")
         return _image_of(cli, answer)
 
 
-def _image_of(cli: Cli, answer: Path) -> str:
-    """The id that the command line has left.
+def _image_of(cli: BuildkitCommand, answer: Path) -> str:
+    """The image's id, which the command line has written to a file.
 
     Raises:
-        EngineError: where it is none.
+        EngineError: if it is missing.
     """
     try:
-        told_id = answer.read_text(encoding="utf-8").strip()
-        found = json.loads(told_id)["containerimage.digest"] if cli.is_plugin else told_id
+        text = answer.read_text(encoding="utf-8").strip()
+        found = json.loads(text)["containerimage.digest"] if cli.is_plugin else text
     except (OSError, ValueError, LookupError, TypeError):
         found = None
     if not isinstance(found, str) or not found:

@@ -1,4 +1,4 @@
-"""Which base, wheel line, CuPy and CUDA an image is made of: the same rows and constraints as the resolver's. Pure."""
+"""Which base, wheel line, CuPy and CUDA an image is made of: the same rows and constraints as the resolver's."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuenv.image.headers import has_own_headers
-from gpuenv.image.records import Base, Choice, Kind
+from gpuenv.image.build_records import Base, Choice, ImageKind
+from gpuenv.image.cuda_headers import has_own_headers
 from gpuenv.image.reference import split
 from gpuenv.matrix.alternatives import inside_container, refusals
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, by_preference, serving_minors
@@ -27,12 +27,12 @@ _HEADERS = {12: "nvidia-cuda-runtime-cu12=={cuda}.*", 13: "cuda-toolkit[cudart]=
 
 
 class NoImageError(ValueError):
-    """No image can be made of what is asked for; the message says what stands against it."""
+    """No image fits the request; the message lists the reasons."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What is asked for; null is left to the matrix.
+class ImageRequest:
+    """The requested image; null is left to the matrix.
 
     Attributes:
         kind: where CUDA comes from.
@@ -42,10 +42,10 @@ class Wish:
         python: major and minor.
         arch: ``x86_64`` or ``aarch64``.
         base: another base image.
-        capabilities: compute capabilities to be served beside those of the machines.
+        capabilities: compute capabilities to be served in addition to those of the machines.
     """
 
-    kind: Kind = Kind.WHEELS
+    kind: ImageKind = ImageKind.WHEELS
     cuda: CudaVersion | None = None
     line: str | None = None
     cupy: str | None = None
@@ -65,29 +65,31 @@ class _Found:
     python: PythonVersion
 
 
-def choose(wish: Wish, machines: Mapping[str, Needs], matrix: Matrix) -> Choice:
-    """The best of what serves every machine.
+def choose(request: ImageRequest, machines: Mapping[str, Needs], matrix: Matrix) -> Choice:
+    """The best choice that serves every machine.
 
     Args:
-        wish: what is asked for.
+        request: the requested image.
         machines: where the image is to run, by a name of each.
         matrix: the rows.
 
     Raises:
         NoImageError: when there is none.
     """
-    inside = {name: _inside(needs, wish) for name, needs in machines.items()}
+    inside = {name: _inside(needs, request) for name, needs in machines.items()}
     _refuse_other_platforms(inside)
     together = next(iter(inside.values()))._replace(gpus=tuple(gpu for needs in inside.values() for gpu in needs.gpus))
     against: dict[str, None] = {}
-    for wheel in _wheels(wish, together, matrix, against):
+    for wheel in _wheels(request, together, matrix, against):
         unfit = list(_unfit(wheel, inside, matrix))
         against.update(dict.fromkeys(unfit))
-        found = None if unfit else _completed(wheel, wish, (inside, together), matrix, against)
+        found = None if unfit else _completed(wheel, request, (inside, together), matrix, against)
         if found is not None:
-            return _choice(found, wish, together, matrix)
+            return _choice(found, request, together, matrix)
     reasons = list(against) or ["the matrix has no such wheel"]
-    raise NoImageError(f"no image of kind {wish.kind.value} can be made{_asked(wish)}: {'; '.join(reasons[:4])}")
+    raise NoImageError(
+        f"no image of kind {request.kind.value} can be made{_request_text(request)}: {'; '.join(reasons[:4])}"
+    )
 
 
 def _refuse_other_platforms(machines: Mapping[str, Needs]) -> None:
@@ -98,49 +100,49 @@ def _refuse_other_platforms(machines: Mapping[str, Needs]) -> None:
     """
     platforms = {str(needs.platform): name for name, needs in machines.items()}
     if len(platforms) > 1:
-        told = ", ".join(f"{platform} ({name})" for platform, name in platforms.items())
-        raise NoImageError(f"no one image is for machines of several architectures: {told}")
+        named = ", ".join(f"{platform} ({name})" for platform, name in platforms.items())
+        raise NoImageError(f"no one image is for machines of several architectures: {named}")
     if any(needs.tegra for needs in machines.values()):
         raise NoImageError("no image is for a GPU of the Tegra family: JetPack has images of its own")
     if not set(platforms) <= set(DOCKER_PLATFORMS):
         raise NoImageError(f"no image is for {', '.join(platforms)}: {' and '.join(DOCKER_PLATFORMS)} there are")
 
 
-def _asked(wish: Wish) -> str:
+def _request_text(request: ImageRequest) -> str:
     parts = [
-        f"CUDA {wish.cuda}" if wish.cuda else "",
-        f"CuPy {wish.cupy}" if wish.cupy else "",
-        f"Python {wish.python}" if wish.python else "",
+        f"CUDA {request.cuda}" if request.cuda else "",
+        f"CuPy {request.cupy}" if request.cupy else "",
+        f"Python {request.python}" if request.python else "",
     ]
-    told = ", ".join(part for part in parts if part)
-    return f" with {told}" if told else ""
+    text = ", ".join(part for part in parts if part)
+    return f" with {text}" if text else ""
 
 
-def _inside(needs: Needs, wish: Wish) -> Needs:
+def _inside(needs: Needs, request: ImageRequest) -> Needs:
     """A machine as it is in the container; one without a driver or GPU is where it is built, not run."""
     inner = inside_container(needs)
-    more = tuple(NeededGpu(f"compute capability {entry}", entry) for entry in wish.capabilities)
+    more = tuple(NeededGpu(f"compute capability {entry}", entry) for entry in request.capabilities)
     if needs.driver_absent or needs.gpus_not_there:
         inner = inner._replace(driver_absent=False, driver=None, driver_cuda=None, gpus=())
         inner = inner._replace(gpus_absent=False, gpus_not_there=False)
-    if wish.arch is not None:
-        inner = inner._replace(platform=f"linux-{wish.arch}")
+    if request.arch is not None:
+        inner = inner._replace(platform=f"linux-{request.arch}")
     return inner._replace(gpus=(*inner.gpus, *more))
 
 
-def _wheels(wish: Wish, needs: Needs, matrix: Matrix, against: dict[str, None]) -> Iterator[WheelCandidate]:
-    """The wheels of the wish, the preferred one first; with the extra only where CUDA comes from wheels."""
+def _wheels(request: ImageRequest, needs: Needs, matrix: Matrix, against: dict[str, None]) -> Iterator[WheelCandidate]:
+    """The wheels that fit the request, the preferred first; with the extra only if CUDA comes from wheels."""
     for wheel in by_preference(needs, matrix):
-        named = wish.line in (None, wheel.line.name) and wish.cupy in (None, wheel.release.cupy)
-        if not named or (wish.cuda is not None and not wheel.line.serves(wish.cuda)):
+        named = request.line in (None, wheel.line.name) and request.cupy in (None, wheel.release.cupy)
+        if not named or (request.cuda is not None and not wheel.line.serves(request.cuda)):
             continue
-        if wheel.line.last_cuda is not None and wish.line is None and wish.cuda is None:
+        if wheel.line.last_cuda is not None and request.line is None and request.cuda is None:
             continue
-        if wish.kind is Kind.WHEELS and _CTK not in wheel.release.extras:
+        if request.kind is ImageKind.WHEELS and _CTK not in wheel.release.extras:
             against[
                 "CuPy takes CUDA from wheels from 14.0 on, for CUDA 12 and newer; the other kinds take it from the base"
             ] = None
-        elif (wheel.extra == _CTK) == (wish.kind is Kind.WHEELS) and wheel.extra in (None, _CTK):
+        elif (wheel.extra == _CTK) == (request.kind is ImageKind.WHEELS) and wheel.extra in (None, _CTK):
             yield wheel
 
 
@@ -155,20 +157,20 @@ def _unfit(wheel: WheelCandidate, machines: Mapping[str, Needs], matrix: Matrix)
 
 def _completed(
     wheel: WheelCandidate,
-    wish: Wish,
+    request: ImageRequest,
     where: tuple[Mapping[str, Needs], Needs],
     matrix: Matrix,
     against: dict[str, None],
 ) -> _Found | None:
     """The newest CUDA that serves every GPU, and for NVIDIA's images one that every driver may start."""
     machines, together = where
-    serving = [row for row in serving_minors(wheel, together, matrix) if wish.cuda in (None, row.cuda)]
+    serving = [row for row in serving_minors(wheel, together, matrix) if request.cuda in (None, row.cuda)]
     if not serving:
-        against[f"{wheel.candidate.label}: no CUDA that serves these GPUs{_asked(wish)}"] = None
+        against[f"{wheel.candidate.label}: no CUDA that serves these GPUs{_request_text(request)}"] = None
     for minor in reversed(serving):
-        for image in _images(wish, minor, together, matrix, against):
+        for image in _images(request, minor, together, matrix, against):
             refused = list(_refused(image, machines, matrix)) if image else []
-            python = _python(wheel, wish, image, against)
+            python = _python(wheel, request, image, against)
             against.update(dict.fromkeys(refused))
             if python is not None and not refused:
                 return _Found(wheel, minor, image, python)
@@ -182,10 +184,10 @@ def _refused(image: Image, machines: Mapping[str, Needs], matrix: Matrix) -> Ite
 
 
 def _images(
-    wish: Wish, minor: CudaMinor, needs: Needs, matrix: Matrix, against: dict[str, None]
+    request: ImageRequest, minor: CudaMinor, needs: Needs, matrix: Matrix, against: dict[str, None]
 ) -> Iterator[Image | None]:
     """NVIDIA's images of one CUDA; a single None where none is needed."""
-    if wish.kind is Kind.WHEELS or wish.base is not None:
+    if request.kind is ImageKind.WHEELS or request.base is not None:
         yield None
         return
     rows = [row for row in matrix.images if row.line is None and row.cuda == minor.cuda]
@@ -195,21 +197,23 @@ def _images(
     yield from fitting
 
 
-def _python(wheel: WheelCandidate, wish: Wish, image: Image | None, against: dict[str, None]) -> PythonVersion | None:
-    """The Python asked for, the distribution's own, or the newest one that CuPy has a wheel for."""
-    name = (wish.base or (image.reference if image else "")).partition("@")[0]
+def _python(
+    wheel: WheelCandidate, request: ImageRequest, image: Image | None, against: dict[str, None]
+) -> PythonVersion | None:
+    """The requested Python, the distribution's own, or the newest one that CuPy has a wheel for."""
+    name = (request.base or (image.reference if image else "")).partition("@")[0]
     if "alpine" in name:
         against[f"{name} is made of musl, for which CuPy has no wheels: a base with glibc is needed"] = None
         return None
     own = _own_python(name)
-    if wish.base is not None and own is None and wish.python is None:
-        against[f"which Python {wish.base} has is not known here: name it with --python"] = None
+    if request.base is not None and own is None and request.python is None:
+        against[f"which Python {request.base} has is not known here: name it with --python"] = None
         return None
-    if own is not None and wish.python is not None and str(wish.python) != own:
+    if own is not None and request.python is not None and str(request.python) != own:
         against[f"{name} has Python {own}; the kind wheels takes any"] = None
         return None
     offered = [PythonVersion.parse(entry) for entry in wheel.release.pythons if not entry.endswith("t")]
-    wanted = wish.python or (PythonVersion.parse(own) if own else max(offered))
+    wanted = request.python or (PythonVersion.parse(own) if own else max(offered))
     if wanted in offered:
         return wanted
     against[f"{wheel.line.name} {wheel.release.cupy} has no wheel for Python {wanted}"] = None
@@ -224,42 +228,42 @@ def _own_python(name: str) -> str | None:
     return next((python for distribution, python in PYTHON_OF.items() if name.endswith(distribution)), None)
 
 
-def _choice(found: _Found, wish: Wish, needs: Needs, matrix: Matrix) -> Choice:
+def _choice(found: _Found, request: ImageRequest, needs: Needs, matrix: Matrix) -> Choice:
     wheel, minor = found.wheel, found.minor
     stated = tuple(sorted({gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability}))
     major = wheel.line.cuda_major
     return Choice(
-        kind=wish.kind,
-        base=_base(found, wish),
+        kind=request.kind,
+        base=_base(found, request),
         platform=DOCKER_PLATFORMS[needs.likely_platform],
         python=str(found.python),
         line=wheel.line.name,
         cupy=wheel.release.cupy,
         cuda=minor.cuda,
-        requirements=_requirements(found, wish),
+        requirements=_requirements(found, request),
         capabilities=_served(found, needs, matrix),
         stated=stated,
         minimum_driver=_minimum_driver(found, stated, matrix),
-        admits=f"cuda>={major}.0" if wish.kind is Kind.WHEELS else "",
+        admits=f"cuda>={major}.0" if request.kind is ImageKind.WHEELS else "",
     )
 
 
-def _base(found: _Found, wish: Wish) -> Base:
-    if wish.base is not None:
-        return Base(wish.base, split(wish.base)[2], given=True)
+def _base(found: _Found, request: ImageRequest) -> Base:
+    if request.base is not None:
+        return Base(request.base, split(request.base)[2], given=True)
     if found.image is None:
         return Base(_SLIM.format(python=found.python))
-    if wish.kind is Kind.DEVEL:
+    if request.kind is ImageKind.DEVEL:
         return Base(found.image.reference, found.image.digest)
     # Every devel image has a runtime image beside it, with the same condition (NVIDIA's image sources, 2025-12-15).
     return Base(found.image.reference.replace("-devel-", "-runtime-"))
 
 
-def _requirements(found: _Found, wish: Wish) -> tuple[str, ...]:
+def _requirements(found: _Found, request: ImageRequest) -> tuple[str, ...]:
     name, cupy, cuda = found.wheel.line.name, found.wheel.release.cupy, found.minor.cuda
-    if wish.kind is Kind.WHEELS:
+    if request.kind is ImageKind.WHEELS:
         return (f"{name}[{_CTK}]=={cupy}", f"cuda-toolkit=={cuda}.*")
-    if wish.kind is Kind.RUNTIME and has_own_headers(cupy, cuda) is not True and cuda.major in _HEADERS:
+    if request.kind is ImageKind.RUNTIME and has_own_headers(cupy, cuda) is not True and cuda.major in _HEADERS:
         return (f"{name}=={cupy}", _HEADERS[cuda.major].format(cuda=cuda))
     return (f"{name}=={cupy}",)
 
@@ -280,7 +284,7 @@ def _served(found: _Found, needs: Needs, matrix: Matrix) -> tuple[ComputeCapabil
 
 
 def _minimum_driver(found: _Found, stated: Sequence[ComputeCapability], matrix: Matrix) -> DriverVersion:
-    """By minor-version compatibility, by what NVIDIA's image admits, and by when the driver learnt of the GPUs."""
+    """The oldest driver: by minor-version compatibility, NVIDIA's image, and the first driver for the GPUs."""
     first = {row.branch: row.first or _branch(row.branch) for row in matrix.driver_branches}
     floor = next(row.linux for row in matrix.cuda_majors if row.major == found.minor.cuda.major)
     if found.image is not None:

@@ -1,11 +1,11 @@
-"""What an engine answers, as records: nothing in it is of the right kind before it was looked at. Pure."""
+"""Converts an engine's answers to records; every type in them is checked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from gpuenv.image.engine_records import EngineFacts, Inspected
+from gpuenv.image.engine_records import EngineFacts, EngineImage
 
 _ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
 _BUILDKIT_API = (1, 39)  # Docker 18.09, the first with BuildKit
@@ -13,7 +13,7 @@ _CDI = "nvidia.com/gpu"
 
 
 def engine_facts(version: object, info: object, host: str) -> EngineFacts:
-    """What an engine says of itself.
+    """What an engine reports about itself.
 
     Args:
         version: the answer to ``/version``.
@@ -23,14 +23,16 @@ def engine_facts(version: object, info: object, host: str) -> EngineFacts:
     Raises:
         ValueError: when an answer is none of an engine's.
     """
-    told, about = object_of(version, "its version"), object_of(info, "itself")
-    parts = {str(entry.get("Name")): entry.get("Version") for entry in _objects(told.get("Components"), "its parts")}
+    version_info, about = object_of(version, "its version"), object_of(info, "itself")
+    parts = {
+        str(entry.get("Name")): entry.get("Version") for entry in _objects(version_info.get("Components"), "its parts")
+    }
     podman = "Podman Engine" in parts
-    api = tuple(int(part) for part in str(told.get("ApiVersion", "0.0")).split("."))
+    api = tuple(int(part) for part in str(version_info.get("ApiVersion", "0.0")).split("."))
     arch = str(about.get("Architecture", ""))
     return EngineFacts(
         name="podman" if podman else "docker",
-        version=str(parts.get("Podman Engine") or told.get("Version")),
+        version=str(parts.get("Podman Engine") or version_info.get("Version")),
         host=host,
         platform=f"linux/{_ARCH.get(arch, arch)}",
         has_buildkit=not podman and api >= _BUILDKIT_API,
@@ -45,23 +47,23 @@ def _gpu_ways(info: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(way for way, there in (("cdi", cdi), ("gpus", named)) if there)
 
 
-def inspected(answer: object) -> Inspected:
-    """An image as an engine tells of it.
+def engine_image(answer: object) -> EngineImage:
+    """An image as an engine reports it.
 
     Raises:
         ValueError: when the answer is none of an engine's.
     """
-    told = object_of(answer, "an image")
-    config = object_of(told.get("Config"), "an image's configuration")
-    name, size = told.get("Id"), told.get("Size") or 0
+    image = object_of(answer, "an image")
+    config = object_of(image.get("Config"), "an image's configuration")
+    name, size = image.get("Id"), image.get("Size") or 0
     if not isinstance(name, str) or not isinstance(size, int):
         raise ValueError(f"it tells of an image with the id {name!r} and the size {size!r}")  # noqa: TRY004 - an answer
-    digests = list_of(told.get("RepoDigests"), "an image's digests")
-    return Inspected(
+    digests = list_of(image.get("RepoDigests"), "an image's digests")
+    return EngineImage(
         id=name,
         size=size,
         user=str(config.get("User") or ""),
-        platform=f"{told.get('Os')}/{told.get('Architecture')}",
+        platform=f"{image.get('Os')}/{image.get('Architecture')}",
         labels={str(key): str(value) for key, value in object_of(config.get("Labels"), "an image's labels").items()},
         digests=tuple(entry for entry in digests if isinstance(entry, str)),
     )

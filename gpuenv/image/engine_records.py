@@ -1,24 +1,24 @@
-"""What an engine says: of itself, of an image, and of how a container ended. Pure."""
+"""What an engine reports: about itself, an image, and how a container ended."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpuenv.image.check.names import digest_in
+from gpuenv.image.check.image_names import digest_in
 
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """What an engine says of itself.
+    """What an engine reports about itself.
 
     Attributes:
         name: ``docker`` or ``podman``.
         version: of the engine.
         host: its address.
         platform: ``linux/amd64`` and so on.
-        has_buildkit: whether it builds with BuildKit when it is asked through the command line.
-        gpu_ways: how it hands GPUs to a container: ``cdi``, ``gpus``; empty where it says of neither.
+        has_buildkit: whether it builds with BuildKit through the command line.
+        gpu_ways: how it hands GPUs to a container: ``cdi``, ``gpus``; empty if it reports neither.
     """
 
     name: str
@@ -35,7 +35,7 @@ class EngineFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Inspected:
+class EngineImage:
     """An image as the engine has it.
 
     Attributes:
@@ -55,7 +55,7 @@ class Inspected:
     digests: tuple[str, ...]
 
     def digest_of(self, reference: str) -> str | None:
-        """``sha256:...``, by which the registry of this very name knows it; None where the engine does not tell."""
+        """``sha256:...``, the digest in the registry of this name; None if the engine does not report it."""
         return digest_in(self.digests, reference)
 
 

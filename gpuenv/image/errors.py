@@ -1,4 +1,4 @@
-"""What an engine says when it fails, as a message and a remedy: told apart by cause, and by text where there is none.
+"""Maps the failures of an engine to a message and a remedy: by the exception's cause, else by the engine's text.
 
 The kinds of error are those that Docker 20.10, 26.1 and 28.5 and Podman 4.3 raised through the SDK when provoked.
 """
@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from gpuenv.model.secrets import hide_secrets
 
 _LONGEST = 1500
-# How Docker's two builders and Podman say that a command of the build failed: whoever says so is alive, has its base,
+# How Docker's two builders and Podman report that a command of the build failed: such an engine runs, has its base,
 # and a broken connection, a missing file or a refused login in that command's output is its own.
 _COMMAND_FAILED = re.compile(
     r"returned a non-zero code|did not complete successfully|while running runtime: exit status"
 )
 _OUTPUT = re.compile(r"(?:#\d+ )?\d+\.\d+ (.*\S.*)")
-# What the classic builder and Podman say between the words of the commands themselves.
+# What the classic builder and Podman print between the output of the commands themselves.
 _BUILDERS_OWN = re.compile(
     r"Step \d|STEP \d|--->|Removing intermediate container|The command '|# Executing \d+ build|Error: building at STEP"
     r"|building at STEP|time=\"|exit status \d"
@@ -141,28 +141,28 @@ def engine_error(error: BaseException, doing: str) -> EngineError:
         for kind, message, remedy in _CAUSES:
             if isinstance(root, kind):
                 return EngineError(f"{doing}: {message}", remedy)
-    return told(str(getattr(error, "explanation", None) or error), doing)
+    return error_from_text(str(getattr(error, "explanation", None) or error), doing)
 
 
-def told(text: str, doing: str) -> EngineError:
-    """What an engine's own words mean; the words themselves follow where they say more."""
+def error_from_text(text: str, doing: str) -> EngineError:
+    """The error that an engine's output describes; the output itself follows the message."""
     shown = tidy_text(text)
     whose = _OF_COMMAND if _COMMAND_FAILED.search(text) else _OF_ENGINE
     for pattern, message, remedy in (*_DISK_FULL, *whose, *_TEXTS):
         if re.search(pattern, text, re.IGNORECASE | re.MULTILINE):
             return EngineError(f"{doing}: {message}\n{shown}", remedy)
-    last = _last_words(shown) if _COMMAND_FAILED.search(text) else None
+    last = _last_line(shown) if _COMMAND_FAILED.search(text) else None
     return EngineError(f"{doing}: {last}\n{shown}" if last else f"{doing}: {shown}")
 
 
-def _last_words(log: str) -> str | None:
-    """What the command of a build that failed said last; none where it said nothing, or nobody can tell."""
+def _last_line(log: str) -> str | None:
+    """The last line that the failed command of a build printed; none if there is none, or it cannot be identified."""
     lines = [line.strip() for line in log.splitlines()]
     timed = [match[1] for line in lines if (match := _OUTPUT.fullmatch(line))]
-    if timed or any(line.startswith("#") for line in lines):  # BuildKit marks what commands say with seconds
+    if timed or any(line.startswith("#") for line in lines):  # BuildKit marks the output of commands with seconds
         return timed[-1] if timed else None
-    said = [line for line in lines if line and not (_BUILDERS_OWN.match(line) or _COMMAND_FAILED.search(line))]
-    return said[-1] if said else None
+    output = [line for line in lines if line and not (_BUILDERS_OWN.match(line) or _COMMAND_FAILED.search(line))]
+    return output[-1] if output else None
 
 
 def tidy_text(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The labels of gpuenv's own images: what a build writes, a check reads back. Pure.
+"""The labels of gpuenv's own images: what a build writes, a check reads back.
 
 Each value is a text: lists have a comma between their entries (``8.0,9.0``), a digest is written ``sha256:...``.
 """
@@ -15,6 +15,6 @@ MINIMUM_DRIVER = PREFIX + "minimum-driver"  # the oldest driver of Linux that st
 LOCK = PREFIX + "lock"  # the digest of the lock file that it was installed from
 # The files of the wheels that are not in it, by their kinds; /opt/cupy/left-out.txt has each.
 LEFT_OUT = PREFIX + "left-out"
-PROOF = PREFIX + "proof"  # what the smoke tests said in the built image
+PROOF = PREFIX + "proof"  # the result of the smoke tests in the built image
 
 ALL = (MATRIX, LINE, CUPY, CUDA, COMPUTE_CAPABILITIES, MINIMUM_DRIVER, LOCK, LEFT_OUT, PROOF)

@@ -18,7 +18,7 @@ _SHOWN = 100  # characters of a step
 
 
 class Progress:
-    """Reads a build's output line by line, and tells each step once.
+    """Reads a build's output line by line, and announces each step once.
 
     Attributes:
         steps: how many there are.
@@ -49,8 +49,8 @@ class Progress:
         """The last lines."""
         return "\n".join(self._log)
 
-    def hear(self, text: str) -> None:
-        """Takes in output as it comes, whole lines or not."""
+    def feed(self, text: str) -> None:
+        """Processes output as it comes, whole lines or not."""
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
             self._line(line.rstrip("\r"))

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpuenv.image.context import pack
-from gpuenv.image.engine import Engine
+from gpuenv.image.build_records import Choice
+from gpuenv.image.container_engine import Engine
+from gpuenv.image.context_tar import pack
 from gpuenv.image.engine_records import ContainerEnd
 from gpuenv.image.errors import EngineError, tidy_text
-from gpuenv.image.records import Choice
 from gpuenv.install.plan import Verification
 from gpuenv.model.smoke import TestStatus
 from gpuenv.model.smoke_level import SmokeLevel
@@ -24,8 +24,8 @@ _SECONDS = 300.0  # for what needs no GPU: the first import reads gigabytes from
 
 
 @dataclass(frozen=True, slots=True)
-class Proven:
-    """What was shown in an image.
+class ProofResult:
+    """The result of the proof of an image.
 
     Attributes:
         proofs: each thing.
@@ -50,7 +50,7 @@ class Proven:
         return f"{'passed' if self.passed else 'failed'}: {done} of {len(self.proofs)}, {where}"
 
 
-def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> Proven:
+def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> ProofResult:
     """Runs everything that the host allows in an image.
 
     Args:
@@ -76,13 +76,13 @@ def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> Pr
         devices = [entry for entry in numbered(census, "device") if isinstance(entry, dict)]
         if devices:
             more = _smoke(engine, (image, way, payload), len(devices))
-            return Proven((*proofs, *more), tuple(str(entry.get("name")) for entry in devices), tuple(notes))
+            return ProofResult((*proofs, *more), tuple(str(entry.get("name")) for entry in devices), tuple(notes))
         notes.append(f"no GPU by {way}: {census.get('error') or 'the container shows none'}")
-    return Proven(proofs, (), tuple(notes))
+    return ProofResult(proofs, (), tuple(notes))
 
 
 def groundwork_proofs(facts: Mapping[str, Any], end: ContainerEnd, choice: Choice) -> tuple[Verification, ...]:
-    """What the payload told without a GPU, held against what the image is said to hold."""
+    """The payload's results without a GPU, compared with what the image should contain."""
     proofs = [_ended(facts, end)]
     versions = facts.get("versions") if isinstance(facts.get("versions"), dict) else {}
     for name, wanted in (("cupy", choice.cupy), ("python", choice.python)):
@@ -109,8 +109,8 @@ def _where(value: Mapping[str, Any]) -> str:
     return " ".join(str(value[key]) for key in ("version", "path", "folder") if value.get(key))
 
 
-def _nvrtc(told: object, choice: Choice) -> Verification:
-    found = str(told.get("version")) if isinstance(told, dict) else "none"
+def _nvrtc(reported: object, choice: Choice) -> Verification:
+    found = str(reported.get("version")) if isinstance(reported, dict) else "none"
     return Verification("version.nvrtc", found == str(choice.cuda), found)
 
 
@@ -137,9 +137,11 @@ def _smoke(engine: Engine, where: tuple[str, str, bytes], count: int) -> tuple[V
     end = engine.run(
         image, _command("--several", {"tests": tests}), payload, way, DEADLINE[SmokeLevel.QUICK] * len(tests)
     )
-    told = [entry for entry in numbered(parse_facts(end.stdout), "test") if isinstance(entry, dict)]
-    missing = Verification("smoke", passed=len(told) == len(tests), detail=f"{len(told)} of {len(tests)} tests ended")
-    return (missing, *(_of_test(entry) for entry in told))
+    entries = [entry for entry in numbered(parse_facts(end.stdout), "test") if isinstance(entry, dict)]
+    missing = Verification(
+        "smoke", passed=len(entries) == len(tests), detail=f"{len(entries)} of {len(tests)} tests ended"
+    )
+    return (missing, *(_of_test(entry) for entry in entries))
 
 
 def _of_test(entry: Mapping[str, Any]) -> Verification:

@@ -1,4 +1,4 @@
-"""Names of images, as a registry reads them. Pure.
+"""Names of images, as a registry reads them.
 
 The grammar is that of distribution/reference (regexp.go, referencePat; reference.go, RepositoryNameTotalLengthMax; read
 2026-11-21): a domain with a port, a path of parts in lower case, a tag of up to 128 characters, a digest; of digests
@@ -44,12 +44,12 @@ def split(text: str) -> tuple[str, str | None, str | None]:
 
 
 def is_identity(text: str) -> bool:
-    """Whether it is the ID of an image, which the engine alone knows that has it."""
+    """Whether it is the ID of an image, which only the engine that has it knows."""
     return _IDENTITY.fullmatch(text) is not None
 
 
 def _why(text: str) -> str:
-    """What is wrong with it, as far as that is plain."""
+    """What is wrong with it, if that is clear."""
     if transport := _TRANSPORT.match(text):
         bare = text.removeprefix(transport[0])
         return f"{transport[0]} is how skopeo and Podman write it; here it is {bare[:80]}"

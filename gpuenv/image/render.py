@@ -1,4 +1,4 @@
-"""The Dockerfile of a plan, from the template of its kind. Pure."""
+"""The Dockerfile of a plan, from the template of its kind."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from string import Template
 
-from gpuenv.image.records import Choice
+from gpuenv.image.build_records import Choice
 
 SBOM = "sbom.cdx.json"
 _CACHE = "--mount=type=cache,target=/root/.cache/pip "
@@ -28,7 +28,7 @@ class RenderError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """How a plan is to be written down.
+    """Options for rendering a plan.
 
     Attributes:
         created: SOURCE_DATE_EPOCH.
@@ -54,7 +54,7 @@ def render(template: str, choice: Choice, labels: Mapping[str, str], how: Render
     return Template(template).substitute(
         title=f"CuPy {choice.cupy} ({choice.line}) with CUDA {choice.cuda}, written by gpuenv build-image",
         base=choice.base.pinned,
-        root="USER 0:0\n" if choice.base.given else "",  # whom somebody else's image runs as is not known
+        root="USER 0:0\n" if choice.base.given else "",  # the user of a custom base is not known
         python=choice.python,
         created=how.created,
         mounts=(_CACHE + mounts if how.mounts else "") + (f"export {certificate}&& " if certificate else ""),

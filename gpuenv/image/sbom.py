@@ -1,4 +1,4 @@
-"""The bill of materials of an image: every wheel with its digests, as CycloneDX. Pure."""
+"""The bill of materials of an image: every wheel with its digests, as CycloneDX."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
 from gpuenv import __version__
+from gpuenv.image.build_records import Choice
 from gpuenv.image.labels import LEFT_OUT
-from gpuenv.image.records import Choice
 from gpuenv.install.plan import Pin
 
 _SPACE = uuid.UUID("6d0c7a1e-6a0e-5b0c-9d8e-2f6d6a0b7c11")  # any; the bill's number follows from it and the lock
 
 
-def bill(choice: Choice, pins: Iterable[Pin], made: tuple[str, int], left_out: Iterable[str]) -> str:
+def bill(choice: Choice, pins: Iterable[Pin], lock_and_time: tuple[str, int], left_out: Iterable[str]) -> str:
     """The bill in JSON; the same for the same lock.
 
     Args:
         choice: what goes in.
         pins: the wheels.
-        made: the digest of the lock file, and the seconds since 1970 that the bill bears.
+        lock_and_time: the digest of the lock file, and the seconds since 1970 that the bill bears.
         left_out: what of the wheels' files is not in the image, by their kinds.
     """
-    lock, created = made
+    lock, created = lock_and_time
     image = Component(name=choice.name, type=ComponentType.CONTAINER, bom_ref="image", version=lock)
     image.properties.update(Property(name=LEFT_OUT, value=entry) for entry in left_out)
     bom = Bom(serial_number=uuid.uuid5(_SPACE, f"{choice.name}/{choice.platform}/{lock}"))

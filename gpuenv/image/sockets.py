@@ -1,4 +1,4 @@
-"""Where an engine listens: one list for whoever builds with it and whoever asks it for an image. Pure."""
+"""Sockets on which an engine may listen, for builds and for image checks."""
 
 from __future__ import annotations
 

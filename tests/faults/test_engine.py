@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.image.context import pack
-from gpuenv.image.engine import connect
+from gpuenv.image.build_records import Base
+from gpuenv.image.container_engine import connect
+from gpuenv.image.context_tar import pack
 from gpuenv.image.errors import EngineError
 from gpuenv.image.progress import Progress
-from gpuenv.image.records import Base
 from tests.cli.program import PROGRAM
 from tests.faults.cells import cell, cells
 from tests.faults.ground import idle

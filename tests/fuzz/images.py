@@ -13,13 +13,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gpuenv.image.check.facts import ImageError, of_configuration
+from gpuenv.image.check.image_facts import ImageError, facts_from_configuration
+from gpuenv.image.check.image_report import ImageReport
+from gpuenv.image.check.image_report_sarif import sarif_text
+from gpuenv.image.check.image_report_text import report_lines
 from gpuenv.image.check.judge_compose import judge_compose
-from gpuenv.image.check.judge_file import Choice, file_report, judge_dockerfile
-from gpuenv.image.check.records import ImageReport
-from gpuenv.image.check.sarif import sarif_text
-from gpuenv.image.check.supposed import with_machines
-from gpuenv.image.check.text import report_lines
+from gpuenv.image.check.judge_file import DockerfileOptions, file_report, judge_dockerfile
+from gpuenv.image.check.predicted_image import with_machines
 from gpuenv.image.check.verdict import image_report, judge_machine
 from gpuenv.model.codec import encode
 from tests.cli.recorded import EVERY
@@ -49,7 +49,7 @@ def check_dockerfile(text: str) -> None:
     file = context_folder() / "Dockerfile"
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
     try:
-        checked = judge_dockerfile(file, Choice(None, None, {}), shipped_matrix())
+        checked = judge_dockerfile(file, DockerfileOptions(None, None, {}), shipped_matrix())
     except ImageError as error:
         assert str(file) in str(error), "the file is named"
         return
@@ -68,7 +68,7 @@ def check_compose(text: str) -> None:
     file = context_folder() / "compose.yaml"
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
     try:
-        checked = judge_compose(file, Choice(None, None, {}), shipped_matrix())
+        checked = judge_compose(file, DockerfileOptions(None, None, {}), shipped_matrix())
     except ImageError as error:
         assert str(file.parent) in str(error), "the file is named: this one, or the Dockerfile of a service"
         return
@@ -110,7 +110,7 @@ CONFIGURATIONS = st.fixed_dictionaries(
 def check_configuration(data: Any) -> None:  # noqa: ANN401 - plain values
     """A configuration is rejected, or checked for every machine."""
     try:
-        image = of_configuration(data, "an/image:1", "registry")
+        image = facts_from_configuration(data, "an/image:1", "registry")
     except ImageError as error:
         assert "an/image:1" in str(error)
         return

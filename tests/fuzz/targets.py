@@ -14,7 +14,7 @@ from gpuenv.cli.commands.explain import with_stated
 from gpuenv.explain.explainer import explanation
 from gpuenv.explain.machine_evidence import machine_evidence
 from gpuenv.explain.scan import scan
-from gpuenv.image import require
+from gpuenv.image import nvidia_require
 from gpuenv.matrix import strict_yaml
 from gpuenv.matrix.assume import AssumeError, assume
 from gpuenv.matrix.load import parse
@@ -164,15 +164,15 @@ def check_assume(text: str) -> None:
 
 def check_image_requirement(text: str) -> None:
     """A requirement of an image is rejected, or evaluated for a known and an unknown machine."""
-    requirements = require.requirements({"NVIDIA_REQUIRE_CUDA": text, "CUDA_VERSION": text})
+    requirements = nvidia_require.requirements({"NVIDIA_REQUIRE_CUDA": text, "CUDA_VERSION": text})
     assert set(requirements) <= {"NVIDIA_REQUIRE_CUDA", "CUDA_VERSION"}
     try:
-        requirement = require.parse(text)
-    except require.RequireError as error:
+        requirement = nvidia_require.parse(text)
+    except nvidia_require.RequireError as error:
         assert str(error)
         return
-    require.holds(requirement, require.Machine("12.4", "550.54.15", "9.0", "tesla"))
-    assert require.holds(requirement, require.Machine()), "it fails for an unknown machine"
+    nvidia_require.holds(requirement, nvidia_require.Machine("12.4", "550.54.15", "9.0", "tesla"))
+    assert nvidia_require.holds(requirement, nvidia_require.Machine()), "it fails for an unknown machine"
 
 
 def check_smi(text: str) -> None:

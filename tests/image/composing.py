@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuenv.image.check.judge_compose import judge_compose
-from gpuenv.image.check.judge_file import Choice
+from gpuenv.image.check.judge_file import DockerfileOptions
 from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
@@ -36,5 +36,5 @@ def told(folder: Path, text: str, files: Mapping[str, str] | None = None) -> lis
     for name, content in (files or {}).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content)
-    found = judge_compose(path, Choice(), MATRIX)
+    found = judge_compose(path, DockerfileOptions(), MATRIX)
     return [(each.code, (each.file or "").rsplit("/", 1)[-1], each.line) for each in found.findings]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuenv.image.check.judge_file import Choice, Judged, judge_dockerfile
+from gpuenv.image.check.judge_file import DockerfileOptions, FileJudgement, judge_dockerfile
 from gpuenv.model.finding import Severity
 from tests.support.matrix import MATRIX
 
@@ -23,16 +23,16 @@ PARTS = (
 WHEEL = "RUN pip install cupy-cuda12x==14.2.0"
 
 
-def judged(folder: Path, text: str, files: Mapping[str, str] | None = None, **choice: object) -> Judged:
+def judged(folder: Path, text: str, files: Mapping[str, str] | None = None, **choice: object) -> FileJudgement:
     path = folder / "Dockerfile"
     path.write_text(text + "\n")
     for name, content in (files or {}).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content)
-    return judge_dockerfile(path, Choice(**choice), MATRIX)  # type: ignore[arg-type]
+    return judge_dockerfile(path, DockerfileOptions(**choice), MATRIX)  # type: ignore[arg-type]
 
 
-def told(found: Judged) -> list[tuple[str, str, int | None]]:
+def told(found: FileJudgement) -> list[tuple[str, str, int | None]]:
     """Code, the last part of the file's name, and line; notes are left out."""
     return [
         (each.code, (each.file or "").rsplit("/", 1)[-1], each.line)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.data import data_path
-from gpuenv.image.choose import NoImageError, Wish, choose
-from gpuenv.image.plan import Order, Templates, plan_image
-from gpuenv.image.records import Kind
+from gpuenv.image.build_records import ImageKind
+from gpuenv.image.choose import ImageRequest, NoImageError, choose
+from gpuenv.image.image_plan import PlanInputs, Templates, plan_image
 from gpuenv.image.render import Rendering
 from gpuenv.matrix.needs import needs_of
 from gpuenv.model.snapshot import Snapshot
@@ -22,7 +22,7 @@ from tests.support.matrix import MATRIX
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuenv.image.records import Choice, ImagePlan
+    from gpuenv.image.build_records import Choice, ImagePlan
 
 GOLDEN = Path(__file__).parent / "golden"
 CREATED = 1795219200
@@ -34,24 +34,24 @@ def choices() -> dict[tuple[str, str, str], Choice | str]:
     """Kind, architecture and CUDA: the choice, or why there is none."""
     needs = {"": needs_of(Snapshot(), MATRIX)}
     found: dict[tuple[str, str, str], Choice | str] = {}
-    for kind in Kind:
+    for kind in ImageKind:
         for arch in ARCHES:
             for row in MATRIX.cuda_minors:
                 key = (kind.value, arch, str(row.cuda))
                 try:
-                    found[key] = choose(Wish(kind=kind, cuda=row.cuda, arch=arch), needs, MATRIX)
+                    found[key] = choose(ImageRequest(kind=kind, cuda=row.cuda, arch=arch), needs, MATRIX)
                 except NoImageError as error:
                     found[key] = str(error)
     return found
 
 
-def templates(kind: Kind) -> Templates:
+def templates(kind: ImageKind) -> Templates:
     folder = data_path("images")
     return Templates((folder / f"{kind.value}.Dockerfile").read_text(), (folder / "tidy.py").read_text())
 
 
 def planned(choice: Choice, how: Rendering = Rendering(CREATED)) -> ImagePlan:  # noqa: B008 - a record that nothing changes
-    order = Order(f"gpuenv-cupy:{choice.name}", (), {}, MATRIX.revision)
+    order = PlanInputs(f"gpuenv-cupy:{choice.name}", (), {}, MATRIX.revision)
     return plan_image(choice, order, how, templates(choice.kind))
 
 
@@ -78,7 +78,7 @@ def table() -> str:
 def dockerfiles() -> str:
     """The whole text of the newest of each kind, without and with BuildKit and its secrets."""
     texts = []
-    for kind in Kind:
+    for kind in ImageKind:
         newest = [choice for key, choice in choices().items() if key[0] == kind.value and not isinstance(choice, str)]
         secret = Rendering(CREATED, mounts=True, secrets=("pip", "ca", "netrc"))
         texts += [planned(newest[-1], how).dockerfile for how in (Rendering(CREATED), secret)]

@@ -9,10 +9,10 @@ import pytest
 
 from gpuenv.cli.sources import MachineSource, get_snapshot
 from gpuenv.data import data_path
-from gpuenv.image.check.bases import base_of
+from gpuenv.image.check.base_images import base_of
 from gpuenv.image.check.judge_compose import judge_compose
-from gpuenv.image.check.judge_file import Choice, file_report, judge_dockerfile
-from gpuenv.image.check.supposed import with_machines
+from gpuenv.image.check.judge_file import DockerfileOptions, file_report, judge_dockerfile
+from gpuenv.image.check.predicted_image import with_machines
 from gpuenv.matrix.load import load
 from gpuenv.matrix.tables import Flavour
 from gpuenv.report.report import Status
@@ -20,7 +20,7 @@ from gpuenv.report.report import Status
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuenv.image.check.records import ImageReport
+    from gpuenv.image.check.image_report import ImageReport
 
 MATRIX = load(data_path("matrix.yaml"))
 A100 = ("driver=535.104.05", "gpu=A100")
@@ -33,7 +33,7 @@ def on_machine(folder: Path, text: str, machine: tuple[str, ...]) -> ImageReport
     path.write_text(text + "\n")
     given = (*machine, "os=linux", "arch=x86_64", "libc=glibc-2.36")
     snapshot = get_snapshot(MachineSource(None, None, given, True, 5, "/"), MATRIX)
-    judged = judge_dockerfile(path, Choice(), MATRIX)
+    judged = judge_dockerfile(path, DockerfileOptions(), MATRIX)
     report = file_report(path, "dockerfile", judged, MATRIX)
     return with_machines(report, judged.built, {"it": snapshot}, MATRIX, time.monotonic)
 
@@ -161,7 +161,7 @@ def test_services_with_an_image_are_held_against_the_machine_too(tmp_path: Path)
         "  model:\n    image: vllm/vllm-openai:v0.11.0\n    gpus: all\n  app:\n    build: .\n    gpus: all\n"
     )
     snapshot = get_snapshot(MachineSource(None, None, (*RTX_5090, "os=linux", "arch=x86_64"), True, 5, "/"), MATRIX)
-    judged = judge_compose(path, Choice(), MATRIX)
+    judged = judge_compose(path, DockerfileOptions(), MATRIX)
     report = with_machines(
         file_report(path, "compose", judged, MATRIX), judged.built, {"it": snapshot}, MATRIX, time.time
     )

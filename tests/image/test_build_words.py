@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gpuenv.image.errors import told
+from gpuenv.image.errors import error_from_text
 from tests.cli.program import gpuenv
 
 GIVEN = ("--no-probe", "--print", "--compute-capability", "9.0", "--python", "3.12")
@@ -90,16 +90,16 @@ building at STEP "RUN python3 -m venv /opt/cupy": while running runtime: exit st
 
 @pytest.mark.parametrize("log", [CLASSIC, BUILDKIT, PODMAN], ids=["classic", "buildkit", "podman"])
 def test_the_first_words_are_those_of_the_command_that_failed(log: str) -> None:
-    error = told(log, "the build failed")
+    error = error_from_text(log, "the build failed")
     assert error.message.splitlines()[0] == "the build failed: Error: [Errno 13] Permission denied: '/opt/cupy'"
     assert log.splitlines()[-1] in error.message
 
 
 def test_a_command_that_said_nothing_is_given_no_words() -> None:
     log = "#7 [build 3/3] RUN false\n#7 ERROR: process did not complete successfully: exit code: 1"
-    assert told(log, "the build failed").message.startswith("the build failed: #7")
+    assert error_from_text(log, "the build failed").message.startswith("the build failed: #7")
 
 
 def test_another_processor_is_named() -> None:
     log = f"{CLASSIC.replace('Error: [Errno 13] Permission denied:', 'exec /bin/sh: exec format error')}"
-    assert "another processor" in told(log, "the build failed").message.splitlines()[0]
+    assert "another processor" in error_from_text(log, "the build failed").message.splitlines()[0]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.facts import ImageError
+from gpuenv.image.check.image_facts import ImageError
 from gpuenv.image.check.judge_compose import judge_compose
-from gpuenv.image.check.judge_file import Choice
+from gpuenv.image.check.judge_file import DockerfileOptions
 from gpuenv.model.finding import Severity
 from tests.image.composing import BY_CDI, DOCKERFILE, IMAGE, RESERVED, SWARM, told
 from tests.support.matrix import MATRIX
@@ -79,7 +79,7 @@ def test_what_is_wrong_is_found_in_its_line(tmp_path: Path, body: str, expected:
 def test_how_bad_other_capabilities_are(tmp_path: Path, capabilities: str, severity: Severity) -> None:
     path = tmp_path / "compose.yaml"
     path.write_text(f"services:\n  a:\n{IMAGE}\n{RESERVED.replace('[gpu]', capabilities)}\n")
-    assert [each.severity for each in judge_compose(path, Choice(), MATRIX).findings] == [severity]
+    assert [each.severity for each in judge_compose(path, DockerfileOptions(), MATRIX).findings] == [severity]
 
 
 def test_an_extended_service_keeps_what_its_base_has_at_every_depth(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_an_included_service_is_judged_with_its_own_lines(tmp_path: Path) -> Non
 def test_every_file_that_was_read_is_told(tmp_path: Path) -> None:
     for name, text in {"compose.yaml": "include:\n- other.yaml", "other.yaml": f"services:\n  c:\n{IMAGE}"}.items():
         (tmp_path / name).write_text(text)
-    judged = judge_compose(tmp_path / "compose.yaml", Choice(), MATRIX)
+    judged = judge_compose(tmp_path / "compose.yaml", DockerfileOptions(), MATRIX)
     assert [file.rsplit("/", 1)[-1] for file in judged.files] == ["compose.yaml", "other.yaml"]
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.facts import ImageError
+from gpuenv.image.check.image_facts import ImageError
 from gpuenv.image.check.judge_compose import judge_compose
-from gpuenv.image.check.judge_file import Choice
+from gpuenv.image.check.judge_file import DockerfileOptions
 from tests.image.composing import IMAGE, RESERVED, told
 from tests.support.matrix import MATRIX
 
@@ -47,7 +47,7 @@ def test_files_are_merged_as_compose_does_it(
     asks = "    environment: [NVIDIA_VISIBLE_DEVICES=all]\n    devices: ['nvidia.com/gpu=all']\n"
     first.write_text(f"services:\n  a:\n    image: python:3.12-slim\n    runtime: nvidia\n{asks}")
     second.write_text(f"services:\n  a:\n    {more}\n")
-    judged = judge_compose(first, Choice(), MATRIX, [second])
+    judged = judge_compose(first, DockerfileOptions(), MATRIX, [second])
     assert [(each.code, (each.file or "").rsplit("/", 1)[-1], each.line) for each in judged.findings] == found
     assert judged.files == (str(first), str(second))
 
@@ -78,7 +78,7 @@ def test_a_second_file_that_is_no_compose_file_is_said(tmp_path: Path, text: str
     first.write_text(f"services:\n  a:\n{IMAGE}\n    gpus: all\n")
     second.write_text(text)
     with pytest.raises(ImageError, match=r"b\.yaml: line \d+: ") as caught:
-        judge_compose(first, Choice(), MATRIX, [second])
+        judge_compose(first, DockerfileOptions(), MATRIX, [second])
     assert caught.value.is_input
     second.write_text("volumes: {v: {}}\nx-more: 1\n")
-    assert judge_compose(first, Choice(), MATRIX, [second]).findings == ()
+    assert judge_compose(first, DockerfileOptions(), MATRIX, [second]).findings == ()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.ignored import is_ignored, lines_of
+from gpuenv.image.check.dockerignore import is_ignored, patterns_of
 from gpuenv.model.finding import Severity
 from tests.image.dockerfiles import SLIM, judged, told
 
@@ -126,7 +126,7 @@ def test_constraints_pin(tmp_path: Path) -> None:
     ],
 )
 def test_what_dockerignore_keeps_out(lines: str, path: str, out: bool) -> None:  # noqa: FBT001 - a table
-    assert is_ignored(path, lines_of(lines)) is out
+    assert is_ignored(path, patterns_of(lines)) is out
 
 
 @pytest.mark.parametrize("name", [".dockerignore", "Dockerfile.dockerignore"])
@@ -164,7 +164,7 @@ def test_the_file_of_the_dockerfile_goes_before_the_folders(tmp_path: Path) -> N
 
 def test_a_line_of_dockerignore_of_any_length_is_read_soon() -> None:
     begun = time.monotonic()
-    lines = lines_of("\n".join(["**/" * 160 + "x", "*" * 400 + "y", "*a" * 200 + "y", "[" * 400] * 30))
+    lines = patterns_of("\n".join(["**/" * 160 + "x", "*" * 400 + "y", "*a" * 200 + "y", "[" * 400] * 30))
     for path in ("a/" * 200 + "b", "a" * 4000):
         is_ignored(path, lines)
     assert time.monotonic() - begun < 5.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.contexts import ContextError, engine_address, settled
+from gpuenv.image.docker_contexts import ContextError, docker_environment, engine_address
 from tests.cli.program import gpuenv
 from tests.image.docker.program import build
 from tests.image.docker.tagged import of
@@ -80,14 +80,14 @@ def test_the_certificates_of_a_context_are_its_own(tmp_path: Path, unverified: b
     told["Endpoints"]["docker"]["SkipTLSVerify"] = unverified
     meta.write_text(json.dumps(told))
     variables = {"HOME": str(tmp_path), "DOCKER_CONTEXT": "mine", "DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": "/mine"}
-    assert settled(variables) == {"HOME": str(tmp_path), "DOCKER_HOST": "tcp://h:1"}
+    assert docker_environment(variables) == {"HOME": str(tmp_path), "DOCKER_HOST": "tcp://h:1"}
     certificates = tmp_path / ".docker/contexts/tls" / meta.parent.name / "docker"
     certificates.mkdir(parents=True)
-    found = settled(variables)
+    found = docker_environment(variables)
     assert found["DOCKER_CERT_PATH"] == str(certificates)
     assert found["DOCKER_TLS_VERIFY"] == ("" if unverified else "1")
-    assert settled({**variables, "DOCKER_HOST": "tcp://i:1"})["DOCKER_CERT_PATH"] == "/mine"
-    assert settled({**variables, "DOCKER_CONTEXT": "default"})["DOCKER_CERT_PATH"] == "/mine"
+    assert docker_environment({**variables, "DOCKER_HOST": "tcp://i:1"})["DOCKER_CERT_PATH"] == "/mine"
+    assert docker_environment({**variables, "DOCKER_CONTEXT": "default"})["DOCKER_CERT_PATH"] == "/mine"
 
 
 def test_both_commands_use_the_certificates_of_the_context(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuenv.image.check.docker_parse import DockerfileError, parse, whole
+from gpuenv.image.check.docker_parse import DockerfileError, parse, source_text
 from gpuenv.image.check.shell import commands
-from gpuenv.image.check.variables import replaced
+from gpuenv.image.check.variables import substitute
 
 
 def unknown(name: str) -> str | None:
@@ -118,7 +118,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 @given(st.text(alphabet="ab $(){}'\"\\`;&|<>\n#=", max_size=60))
 def test_any_shell_text_ends(text: str) -> None:
-    for command in commands(whole(text, 1), unknown):
+    for command in commands(source_text(text, 1), unknown):
         assert command.words
 
 
@@ -138,7 +138,7 @@ def test_any_shell_text_ends(text: str) -> None:
     ],
 )
 def test_commands_are_told_apart(text: str, expected: list[list[str]]) -> None:
-    found = commands(whole(text, 1), {"V": "1"}.get)
+    found = commands(source_text(text, 1), {"V": "1"}.get)
     assert [[word.text for word in command.words] for command in found] == expected
 
 
@@ -158,4 +158,4 @@ def test_commands_are_told_apart(text: str, expected: list[list[str]]) -> None:
     ],
 )
 def test_variables_are_replaced_as_far_as_they_are_known(text: str, expected: str) -> None:
-    assert replaced(text, {"A": "1", "E": ""}.get) == expected
+    assert substitute(text, {"A": "1", "E": ""}.get) == expected

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.facts import ImageError
-from gpuenv.image.check.judge_file import Choice, judge_dockerfile
+from gpuenv.image.check.image_facts import ImageError
+from gpuenv.image.check.judge_file import DockerfileOptions, judge_dockerfile
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
 from tests.image.dockerfiles import CTK, DEVEL, PARTS, RUNTIME, SLIM, WHEEL, at, judged, told
@@ -251,7 +251,7 @@ def test_a_dev_container_is_sent_to_the_file_behind_it(tmp_path: Path) -> None:
     path = tmp_path / "devcontainer.json"
     path.write_text('{"image": "nvidia/cuda:12.9.1-devel-ubuntu24.04"}')
     with pytest.raises(ImageError, match="line 1: ") as caught:
-        judge_dockerfile(path, Choice(), MATRIX)
+        judge_dockerfile(path, DockerfileOptions(), MATRIX)
     assert "Dockerfile or compose file" in (caught.value.remedy or "")
 
 

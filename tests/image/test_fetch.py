@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.image.check.credentials import credentials_for
-from gpuenv.image.check.facts import ImageError, ImageFacts, Platform
-from gpuenv.image.check.fetch import Fetching, fetch
+from gpuenv.image.check.fetch import FetchOptions, fetch
+from gpuenv.image.check.image_facts import ImageError, ImageFacts, ImagePlatform
 from gpuenv.image.check.manifest import LARGEST_MANIFEST
 from tests.image.layouts import Made, digest, manifest
 from tests.image.registry_server import Handler, Served, serving, silent, trickling, with_token
@@ -25,20 +25,22 @@ if TYPE_CHECKING:
 
 AMD = Made({"CUDA_VERSION": "12.9.1", "ARCH": "amd64"}, {"a": "b"}, ("RUN /bin/sh -c true",))
 ARM = Made({"CUDA_VERSION": "12.9.1", "ARCH": "arm64"}, architecture="arm64", variant="v8")
-LINUX = Platform("linux", "amd64")
+LINUX = ImagePlatform("linux", "amd64")
 
 
 def get(
     reference: str,
     home: Path,
-    wanted: Platform = LINUX,
+    wanted: ImagePlatform = LINUX,
     deadline: float = 8.0,
     said: list[str] | None = None,
     **variables: str,
 ) -> ImageFacts:
     environment = {"HOME": str(home), "PATH": os.environ["PATH"], **variables}
     told: list[str] = [] if said is None else said
-    return fetch(reference, wanted, Fetching(environment, deadline, engine=False, registry=True, announce=told.append))
+    return fetch(
+        reference, wanted, FetchOptions(environment, deadline, engine=False, registry=True, announce=told.append)
+    )
 
 
 def login(home: Path, served: Served, user: str = "ann", secret: str = "geheim") -> None:  # noqa: S107 - a test
@@ -50,7 +52,7 @@ def login(home: Path, served: Served, user: str = "ann", secret: str = "geheim")
 @pytest.mark.parametrize("docker", [False, True], ids=["oci", "docker"])
 def test_an_index_gives_the_image_of_the_platform(tmp_path: Path, docker: bool) -> None:  # noqa: FBT001 - a table
     with serving(AMD, ARM, docker=docker, attested=True) as served:
-        for wanted, arch in ((LINUX, "amd64"), (Platform("linux", "arm64"), "arm64")):
+        for wanted, arch in ((LINUX, "amd64"), (ImagePlatform("linux", "arm64"), "arm64")):
             image = get(served.name, tmp_path, wanted)
             assert image.environment["ARCH"] == arch
             assert image.digest == digest(manifest(AMD if arch == "amd64" else ARM, docker=docker))

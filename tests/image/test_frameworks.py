@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.judge_file import Choice, file_report, judge_dockerfile
-from gpuenv.image.check.supposed import with_machines
+from gpuenv.image.check.judge_file import DockerfileOptions, file_report, judge_dockerfile
+from gpuenv.image.check.predicted_image import with_machines
 from gpuenv.matrix.assume import assume
 from gpuenv.model.snapshot import Snapshot
 from tests.support.matrix import MATRIX
@@ -16,7 +16,7 @@ from tests.support.matrix import MATRIX
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuenv.image.check.records import ImageReport
+    from gpuenv.image.check.image_report import ImageReport
 
 ARCH = re.compile("arch=")
 CU = "--index-url https://download.pytorch.org/whl/"
@@ -28,7 +28,7 @@ def told(folder: Path, text: str, machine: tuple[str, ...]) -> tuple[ImageReport
     """The report on a machine, and of what it says of CUDA and its GPU the code, the cause and the severity."""
     file = folder / "Dockerfile"
     file.write_text(text)
-    judged = judge_dockerfile(file, Choice(), MATRIX)
+    judged = judge_dockerfile(file, DockerfileOptions(), MATRIX)
     host = ("os=linux", "libc=glibc-2.36", *(() if any(map(ARCH.match, machine)) else ("arch=x86_64",)))
     machines = {"m": assume(Snapshot(), [*host, *machine], MATRIX)}
     report = with_machines(file_report(file, "dockerfile", judged, MATRIX), judged.built, machines, MATRIX, lambda: 0.0)

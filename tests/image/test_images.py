@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.image.choose import NoImageError, Wish, choose
-from gpuenv.image.headers import has_own_headers
-from gpuenv.image.records import Choice, Kind
+from gpuenv.image.build_records import Choice, ImageKind
+from gpuenv.image.choose import ImageRequest, NoImageError, choose
+from gpuenv.image.cuda_headers import has_own_headers
 from gpuenv.image.render import RenderError, Rendering, render
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.candidates import TEGRA
@@ -28,9 +28,9 @@ def machine(*assumed: str) -> Needs:
     return needs_of(assume(Snapshot(), assumed, MATRIX), MATRIX)
 
 
-def made(wish: Wish, *machines: Needs) -> Choice:
+def made(request: ImageRequest, *machines: Needs) -> Choice:
     named = {str(number): entry for number, entry in enumerate(machines)} or {"": needs_of(Snapshot(), MATRIX)}
-    return choose(wish, named, MATRIX)
+    return choose(request, named, MATRIX)
 
 
 def test_the_whole_matrix_is_the_reviewed_one() -> None:
@@ -69,12 +69,12 @@ def test_every_image_keeps_to_the_rules() -> None:
 
 
 def test_a_volta_gets_cuda_12_although_its_driver_knows_13() -> None:
-    choice = made(Wish(), machine("driver=580.95.05", "gpu=V100"))
+    choice = made(ImageRequest(), machine("driver=580.95.05", "gpu=V100"))
     assert (choice.line, choice.cuda.major, [str(entry) for entry in choice.stated]) == ("cupy-cuda12x", 12, ["7.0"])
 
 
 def test_one_image_serves_machines_that_differ() -> None:
-    choice = made(Wish(), machine("driver=580.95.05", "gpu=V100"), machine("driver=535.104.05", "gpu=H100"))
+    choice = made(ImageRequest(), machine("driver=580.95.05", "gpu=V100"), machine("driver=535.104.05", "gpu=H100"))
     assert choice.line == "cupy-cuda12x"
     assert [str(entry) for entry in choice.stated] == ["7.0", "9.0"]
     assert str(choice.minimum_driver) == "525.60.13"
@@ -82,11 +82,11 @@ def test_one_image_serves_machines_that_differ() -> None:
 
 def test_machines_that_nothing_serves_together_are_told() -> None:
     with pytest.raises(NoImageError, match="needs"):
-        made(Wish(), machine("driver=470.57.02", "gpu=K80"), machine("driver=580.95.05", "gpu=B200"))
+        made(ImageRequest(), machine("driver=470.57.02", "gpu=K80"), machine("driver=580.95.05", "gpu=B200"))
 
 
 def test_a_machine_without_a_driver_is_where_images_are_built() -> None:
-    assert made(Wish(), machine("driver=none", "gpu=none")) == made(Wish())
+    assert made(ImageRequest(), machine("driver=none", "gpu=none")) == made(ImageRequest())
 
 
 @pytest.mark.parametrize(
@@ -108,49 +108,52 @@ def test_which_wheels_compile_with_headers_of_their_own(cupy: str, cuda: str | N
 
 
 def test_an_image_of_cupy_13_gets_the_headers_that_its_wheel_has_not() -> None:
-    choice = made(Wish(kind=Kind.RUNTIME, cuda=CudaVersion.parse("12.9"), cupy="13.6.0"))
+    choice = made(ImageRequest(kind=ImageKind.RUNTIME, cuda=CudaVersion.parse("12.9"), cupy="13.6.0"))
     assert choice.requirements == ("cupy-cuda12x==13.6.0", "nvidia-cuda-runtime-cu12==12.9.*")
 
 
 def test_a_gpu_that_is_newer_raises_the_driver() -> None:
-    wish = Wish(cuda=CudaVersion.parse("12.9"), capabilities=(ComputeCapability.parse("12.0"),))
+    wish = ImageRequest(cuda=CudaVersion.parse("12.9"), capabilities=(ComputeCapability.parse("12.0"),))
     choice = made(wish)
     assert choice.minimum_driver.branch == 570
     assert [str(entry) for entry in choice.stated] == ["12.0"]
 
 
 @pytest.mark.parametrize(
-    ("wish", "told"),
+    ("wanted", "told"),
     [
-        (Wish(cuda=CudaVersion.parse("12.7")), "CUDA 12.7"),
-        (Wish(cuda=CudaVersion.parse("11.8")), "from 14.0 on"),
-        (Wish(cupy="1.2.3"), "no such wheel"),
-        (Wish(base="own/base:1"), "name it with --python"),
-        (Wish(base="python:3.12-alpine"), "no wheels"),
-        (Wish(base="python:3.11-slim", python=PythonVersion.parse("3.12")), "has Python 3.11"),
-        (Wish(python=PythonVersion.parse("3.8")), "Python 3.8"),
-        (Wish(python=PythonVersion.parse("3.14t")), "3.14t"),
-        (Wish(kind=Kind.DEVEL, cuda=CudaVersion.parse("12.9"), python=PythonVersion.parse("3.11")), "has Python 3.12"),
-        (Wish(kind=Kind.RUNTIME, cuda=CudaVersion.parse("13.5")), "no image of NVIDIA's with CUDA 13.5"),
-        (Wish(cuda=CudaVersion.parse("13.0"), capabilities=(ComputeCapability.parse("7.0"),)), "7.0"),
+        (ImageRequest(cuda=CudaVersion.parse("12.7")), "CUDA 12.7"),
+        (ImageRequest(cuda=CudaVersion.parse("11.8")), "from 14.0 on"),
+        (ImageRequest(cupy="1.2.3"), "no such wheel"),
+        (ImageRequest(base="own/base:1"), "name it with --python"),
+        (ImageRequest(base="python:3.12-alpine"), "no wheels"),
+        (ImageRequest(base="python:3.11-slim", python=PythonVersion.parse("3.12")), "has Python 3.11"),
+        (ImageRequest(python=PythonVersion.parse("3.8")), "Python 3.8"),
+        (ImageRequest(python=PythonVersion.parse("3.14t")), "3.14t"),
+        (
+            ImageRequest(kind=ImageKind.DEVEL, cuda=CudaVersion.parse("12.9"), python=PythonVersion.parse("3.11")),
+            "has Python 3.12",
+        ),
+        (ImageRequest(kind=ImageKind.RUNTIME, cuda=CudaVersion.parse("13.5")), "no image of NVIDIA's with CUDA 13.5"),
+        (ImageRequest(cuda=CudaVersion.parse("13.0"), capabilities=(ComputeCapability.parse("7.0"),)), "7.0"),
     ],
 )
-def test_what_cannot_be_made_is_told_with_the_reason(wish: Wish, told: str) -> None:
+def test_what_cannot_be_made_is_told_with_the_reason(wanted: ImageRequest, told: str) -> None:
     with pytest.raises(NoImageError) as caught:
-        made(wish)
+        made(wanted)
     assert told in str(caught.value)
 
 
 def test_one_image_is_of_one_architecture() -> None:
     with pytest.raises(NoImageError, match="several architectures"):
-        made(Wish(), machine("arch=x86_64", "gpu=H100"), machine("arch=aarch64", "gpu=H100"))
-    assert made(Wish(arch="aarch64"), machine("gpu=H100")).platform == "linux/arm64"
+        made(ImageRequest(), machine("arch=x86_64", "gpu=H100"), machine("arch=aarch64", "gpu=H100"))
+    assert made(ImageRequest(arch="aarch64"), machine("gpu=H100")).platform == "linux/arm64"
 
 
 def test_a_base_of_ones_own_is_taken_as_it_is() -> None:
     digest = "sha256:" + "a" * 64
-    for kind in Kind:
-        wish = Wish(kind=kind, base=f"own/base@{digest}", python=PythonVersion.parse("3.11"))
+    for kind in ImageKind:
+        wish = ImageRequest(kind=kind, base=f"own/base@{digest}", python=PythonVersion.parse("3.11"))
         plan = planned(made(wish))
         assert f"FROM own/base@{digest}" in plan.dockerfile
         assert plan.labels["org.opencontainers.image.base.name"] == "own/base"
@@ -161,7 +164,7 @@ def test_a_base_of_ones_own_is_taken_as_it_is() -> None:
     ("name", "python"), [("nvidia/cuda:12.9.1-runtime-ubuntu24.04", "3.12"), ("python:3.11-slim", "3.11")]
 )
 def test_a_base_with_its_digest_has_the_python_of_its_tag(name: str, python: str) -> None:
-    assert made(Wish(kind=Kind.RUNTIME, base=f"{name}@sha256:{'a' * 64}")).python == python
+    assert made(ImageRequest(kind=ImageKind.RUNTIME, base=f"{name}@sha256:{'a' * 64}")).python == python
 
 
 def test_nothing_in_a_label_is_more_than_text() -> None:
@@ -184,5 +187,5 @@ def test_nothing_in_a_label_is_more_than_text() -> None:
 
 
 def test_the_plan_is_the_same_for_the_same_inputs() -> None:
-    choice = made(Wish())
+    choice = made(ImageRequest())
     assert planned(choice) == planned(replace(choice))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.variables import replaced
+from gpuenv.image.check.variables import substitute
 from tests.image.dockerfiles import DEVEL, judged, told
 from tests.image.test_lines import codes
 
@@ -93,7 +93,7 @@ def test_a_list_in_the_dockerfile_has_its_lines(tmp_path: Path) -> None:
     ],
 )
 def test_parts_of_variables(reference: str, expected: str) -> None:
-    assert replaced(reference, {"V": "12.4.1"}.get) == expected
+    assert substitute(reference, {"V": "12.4.1"}.get) == expected
 
 
 def test_a_part_of_a_variable_in_a_name(tmp_path: Path) -> None:

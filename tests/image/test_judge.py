@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from gpuenv.image import labels
-from gpuenv.image.check.facts import ImageFacts
-from gpuenv.image.check.records import MachineVerdict, Meeting
+from gpuenv.image.check.image_facts import ImageFacts
+from gpuenv.image.check.image_report import ImageRequirementStatus, MachineVerdict
+from gpuenv.image.check.rule_context import brands_of
 from gpuenv.image.check.rules import all_rules
-from gpuenv.image.check.subject import brands_of
 from gpuenv.image.check.verdict import judge_machine
 from gpuenv.matrix.assume import assume
 from gpuenv.model.finding import Severity
@@ -207,7 +207,7 @@ def test_an_image_that_does_not_run(
 def test_each_gpu_is_held_against_the_requirement() -> None:
     machine = host("driver=535", "gpu=A100", "gpu=GeForce RTX 4090")
     found = verdict(image("12.9.1"), machine)
-    assert [entry.status for entry in found.requirements] == [Meeting.MET, Meeting.UNMET]
+    assert [entry.status for entry in found.requirements] == [ImageRequirementStatus.MET, ImageRequirementStatus.UNMET]
     assert any("only the GPUs that it allows: NVIDIA A100" in fix.text for fix in found.findings[0].fix)
 
 

@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuenv.data import data_path
-from gpuenv.image.buildkit import Build, Cli, build_with, command
-from gpuenv.image.context import pack
-from gpuenv.image.engine_answers import inspected
-from gpuenv.image.errors import EngineError, engine_error, told
-from gpuenv.image.index import pip_configuration
-from gpuenv.image.plan import LEFT_OUT
+from gpuenv.image.buildkit import BuildkitCommand, BuildkitOptions, build_with, command
+from gpuenv.image.context_tar import pack
+from gpuenv.image.engine_answers import engine_image
+from gpuenv.image.errors import EngineError, engine_error, error_from_text
+from gpuenv.image.image_plan import LEFT_OUT
+from gpuenv.image.pip_index import pip_configuration
 from gpuenv.image.progress import Progress
 from gpuenv.image.reference import ImageNameError, split
 from gpuenv.image.sbom import bill
@@ -82,7 +82,7 @@ def test_a_digest_is_that_of_the_name_not_of_another_one(reference: str, digest:
         "Id": "sha256:0",
         "RepoDigests": [f"{name}@sha256:{letter * 64}" for name, letter in names.items()],
     }
-    assert inspected(answer).digest_of(reference) == (digest and f"sha256:{digest * 64}")
+    assert engine_image(answer).digest_of(reference) == (digest and f"sha256:{digest * 64}")
 
 
 CLASSIC = """Step 1/3 : FROM a AS build
@@ -114,7 +114,7 @@ def test_steps_are_told_once_however_the_output_is_cut(output: str, steps: int, 
         said: list[str] = []
         progress = Progress(said.append)
         for start in range(0, len(output), size):
-            progress.hear(output[start : start + size])
+            progress.feed(output[start : start + size])
         assert (progress.steps, progress.cached, len(said)) == (steps, cached, steps)
         assert "RUN b" in progress.log
 
@@ -152,23 +152,28 @@ def test_an_error_is_told_by_its_cause() -> None:
     ],
 )
 def test_an_engines_words_are_understood(text: str, word: str) -> None:
-    assert word in told(text, "building").message.splitlines()[0]
+    assert word in error_from_text(text, "building").message.splitlines()[0]
 
 
 def test_a_secret_in_an_engines_words_is_hidden() -> None:
-    assert "hunter2" not in told("fetching https://user:hunter2@index.invalid/simple failed", "building").message
+    assert (
+        "hunter2"
+        not in error_from_text("fetching https://user:hunter2@index.invalid/simple failed", "building").message
+    )
 
 
 @pytest.mark.parametrize("behind", range(1400, 1500, 7))
 def test_a_secret_is_hidden_wherever_the_words_are_cut(behind: int) -> None:
     """What is left of a long text may begin in the middle of an address."""
     words = f"https://user:{'hunter2' * 9}@index.invalid/simple {'x' * behind}"
-    assert "hunter2" not in told(words, "building").message
+    assert "hunter2" not in error_from_text(words, "building").message
 
 
 def test_no_value_of_an_argument_or_a_secret_is_in_a_command() -> None:
-    build = Build({"a": "b c"}, {"HTTP_PROXY": "http://u:hunter2@p"}, {"pip": Path("/x/pip.conf")}, None, fresh=True)
-    words = command(Cli(("docker", "build"), {}), build, "/context", "/answer")
+    build = BuildkitOptions(
+        {"a": "b c"}, {"HTTP_PROXY": "http://u:hunter2@p"}, {"pip": Path("/x/pip.conf")}, None, fresh=True
+    )
+    words = command(BuildkitCommand(("docker", "build"), {}), build, "/context", "/answer")
     assert "hunter2" not in " ".join(words)
     assert {"--build-arg=HTTP_PROXY", "--secret=id=pip,src=/x/pip.conf", "--label=a=b c", "--no-cache"} <= set(words)
     assert words[-1] == "/context"
@@ -185,8 +190,8 @@ def test_a_command_line_that_tells_no_image_is_an_error_of_the_build(tmp_path: P
     )
     program.write_text(f"#!/bin/sh\n{answer}\n")
     program.chmod(0o755)
-    cli = Cli((str(program), "buildx", "build"), {"PATH": "/usr/bin:/bin"})
-    build = Build({}, {}, {}, None)
+    cli = BuildkitCommand((str(program), "buildx", "build"), {"PATH": "/usr/bin:/bin"})
+    build = BuildkitOptions({}, {}, {}, None)
     with pytest.raises(EngineError, match="did not tell which image"):
         build_with(cli, build, {"Dockerfile": "FROM scratch\n"}, Progress(lambda _: None), time.monotonic() + 30)
 
@@ -250,8 +255,8 @@ def test_what_is_left_out_is_what_the_label_says(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     record.write_text("".join(f"{name},sha256=x,1\n" for name in (*gone, *STAYS)) + "all-1.0.dist-info/RECORD,,\n")
-    told = runpy.run_path(str(data_path("images") / "tidy.py"))["trim"](str(tmp_path))
-    assert sorted(told) == sorted(f"all-1.0 {name}\n" for name in gone)
+    error_from_text = runpy.run_path(str(data_path("images") / "tidy.py"))["trim"](str(tmp_path))
+    assert sorted(error_from_text) == sorted(f"all-1.0 {name}\n" for name in gone)
     assert [name for name in STAYS if not (tmp_path / name).exists()] == []
     assert [name for name in gone if (tmp_path / name).exists()] == []
     assert not (tmp_path / "numpy/linalg").exists()

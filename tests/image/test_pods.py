@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.facts import ImageError
+from gpuenv.image.check.image_facts import ImageError
 from gpuenv.image.check.judge_any import judge_any
-from gpuenv.image.check.judge_file import Choice
+from gpuenv.image.check.judge_file import DockerfileOptions
 from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def told(folder: Path, name: str, text: str, files: Mapping[str, str] | None = N
     for place, content in {name: text, **(files or {})}.items():
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
         (folder / place).write_text(content)
-    kind, found = judge_any([folder / name], Choice(), MATRIX)
+    kind, found = judge_any([folder / name], DockerfileOptions(), MATRIX)
     return kind, [(each.code, (each.file or "").rsplit("/", 1)[-1], each.line) for each in found.findings]
 
 
@@ -221,11 +221,11 @@ def test_several_compose_files_are_merged_in_their_order(tmp_path: Path) -> None
     (tmp_path / "a.yml").write_text(f"services:\n  x:\n    image: {CUDA}\n    gpus: all\n")
     (tmp_path / "b.yml").write_text("services:\n  x:\n    environment:\n      CUDA_VISIBLE_DEVICES: ''\n")
     paths = [tmp_path / "a.yml", tmp_path / "b.yml"]
-    kind, judged = judge_any(paths, Choice(), MATRIX)
+    kind, judged = judge_any(paths, DockerfileOptions(), MATRIX)
     assert (kind, [entry.code for entry in judged.findings]) == ("compose", ["CMP924"])
     assert judged.files == tuple(map(str, paths))
     with pytest.raises(ImageError, match="only compose files"):
-        judge_any([*paths, tmp_path / "Dockerfile"], Choice(), MATRIX)
+        judge_any([*paths, tmp_path / "Dockerfile"], DockerfileOptions(), MATRIX)
 
 
 def test_every_container_of_a_long_manifest_is_judged(tmp_path: Path) -> None:

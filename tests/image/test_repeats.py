@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.docker_parse import whole
-from gpuenv.image.check.judge_file import Choice, judge_dockerfile
+from gpuenv.image.check.docker_parse import source_text
+from gpuenv.image.check.judge_file import DockerfileOptions, judge_dockerfile
 from gpuenv.image.check.shell import commands
 from tests.support.matrix import MATRIX
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def ran(text: str) -> list[str]:
-    return [" ".join(word.text for word in entry.words) for entry in commands(whole(text, 1), {"LIST": "a b"}.get)]
+    return [
+        " ".join(word.text for word in entry.words) for entry in commands(source_text(text, 1), {"LIST": "a b"}.get)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ def test_a_line_that_does_not_fit_is_found_in_them(tmp_path: Path, run: str) -> 
     (tmp_path / "list.txt").write_text("# of another CUDA\ncupy-cuda13x==14.2.0\n")
     file = tmp_path / "Dockerfile"
     file.write_text(f"FROM nvidia/cuda:12.4.1-devel-ubuntu22.04\nCOPY list.txt .\nRUN {run}\n")
-    assert [entry.code for entry in judge_dockerfile(file, Choice(), MATRIX).findings] == ["DKF902"]
+    assert [entry.code for entry in judge_dockerfile(file, DockerfileOptions(), MATRIX).findings] == ["DKF902"]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,9 @@ def test_a_line_that_does_not_fit_is_found_in_them(tmp_path: Path, run: str) -> 
 def test_every_list_that_is_not_read_is_named(tmp_path: Path, loop: str, named: list[tuple[str, str]]) -> None:
     file = tmp_path / "Dockerfile"
     file.write_text(f"FROM python:3.12-slim\nWORKDIR /app\nCOPY . /app\nRUN {loop}\n")
-    titles = [entry.title for entry in judge_dockerfile(file, Choice(), MATRIX).findings if entry.code == "DKF917"]
+    titles = [
+        entry.title for entry in judge_dockerfile(file, DockerfileOptions(), MATRIX).findings if entry.code == "DKF917"
+    ]
     assert len(titles) == len(named)
     assert all(name in title and why in title for title, (name, why) in zip(titles, named, strict=True))
 
@@ -103,4 +107,6 @@ def test_every_list_that_is_not_read_is_named(tmp_path: Path, loop: str, named: 
 def test_a_folder_of_a_loop_ends_nothing(tmp_path: Path) -> None:
     file = tmp_path / "Dockerfile"
     file.write_text("FROM python:3.12-slim\nRUN for d in a b; do cd $d && pip install -r r.txt && cd ..; done\n")
-    assert [entry.code for entry in judge_dockerfile(file, Choice(), MATRIX).findings] == ["DKF917"]  # a note
+    assert [entry.code for entry in judge_dockerfile(file, DockerfileOptions(), MATRIX).findings] == [
+        "DKF917"
+    ]  # a note

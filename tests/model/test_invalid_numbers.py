@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.explain.machine_evidence import machine_evidence
-from gpuenv.image.check.lines import is_no_line
+from gpuenv.image.check.cupy_lines import is_no_line
 from gpuenv.install.environment import RecordEntry, read_installed, read_record
 from gpuenv.install.journal import Store
 from gpuenv.matrix.assume import AssumeError, assume

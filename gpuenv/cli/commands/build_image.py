@@ -16,8 +16,8 @@ from gpuenv.cli.sources import MachineSource, get_all, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.image.choose import Wish
-    from gpuenv.image.records import Choice
+    from gpuenv.image.build_records import Choice
+    from gpuenv.image.choose import ImageRequest
     from gpuenv.matrix.needs import Needs
     from gpuenv.matrix.tables import Matrix
 
@@ -144,7 +144,7 @@ def build_image(opts: BuildImageOptions) -> None:
     """
     from gpuenv.cli.image_builder import build_all, outcome_on_failure, plan_all, show_plans, write_contexts
     from gpuenv.cli.output import Output
-    from gpuenv.image.records import ImagePlans
+    from gpuenv.image.build_records import ImagePlans
 
     if not opts.build_timeout > 0:  # nan passes the minimum
         raise CommandError(ExitCode.USAGE, f"--build-timeout {opts.build_timeout}: expected seconds, such as 3600")
@@ -176,29 +176,31 @@ def build_image(opts: BuildImageOptions) -> None:
             show_plans(ImagePlans(tuple(plans), left_out, rows.revision), out, as_dockerfiles=opts.show)
 
 
-def _wishes(opts: BuildImageOptions) -> tuple[Wish, ...]:
+def _wishes(opts: BuildImageOptions) -> tuple[ImageRequest, ...]:
     """The requested images, one per kind.
 
     Raises:
         CommandError: for a value that is not understood.
     """
-    from gpuenv.image.choose import DOCKER_PLATFORMS, Wish
-    from gpuenv.image.cupy_words import line_and_release
-    from gpuenv.image.records import Kind
+    from gpuenv.image.build_records import ImageKind
+    from gpuenv.image.choose import DOCKER_PLATFORMS, ImageRequest
+    from gpuenv.image.cupy_spec import line_and_release
     from gpuenv.image.reference import split
     from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion
 
     arch = {"amd64": "x86_64", "arm64": "aarch64"}.get(opts.arch or "", opts.arch)
     if arch is not None and f"linux-{arch}" not in DOCKER_PLATFORMS:
         raise CommandError(ExitCode.USAGE, f"--arch {opts.arch}: expected x86_64 or aarch64")
-    kinds = [Kind(kind.value) for kind in opts.kind or ()] or (list(Kind) if opts.every else [Kind.WHEELS])
+    kinds = [ImageKind(kind.value) for kind in opts.kind or ()] or (
+        list(ImageKind) if opts.every else [ImageKind.WHEELS]
+    )
     line, cupy = _read("--cupy", opts.cupy or "", line_and_release)
     if opts.base is not None:
         _read("--base", opts.base, split)
     if opts.tag is not None and _read("--tag", opts.tag, split)[2] is not None:
         raise CommandError(ExitCode.USAGE, f"--tag {opts.tag}: a digest cannot be set, since the build produces it")
     python = _read("--python", opts.python, PythonVersion.parse) if opts.python else None
-    wish = Wish(
+    wish = ImageRequest(
         cuda=_read("--cuda", opts.cuda, CudaVersion.parse) if opts.cuda else None,
         line=line,
         cupy=cupy,
@@ -259,7 +261,7 @@ def _machines(opts: BuildImageOptions) -> tuple[dict[str, Needs], Matrix]:
 
 
 def _choices(
-    opts: BuildImageOptions, wishes: Sequence[Wish], machines: Mapping[str, Needs], rows: Matrix
+    opts: BuildImageOptions, wishes: Sequence[ImageRequest], machines: Mapping[str, Needs], rows: Matrix
 ) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
     """The images to build; with --all, also the reasons for those that cannot be built, instead of an error."""
     from gpuenv.image.choose import NoImageError, choose

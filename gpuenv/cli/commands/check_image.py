@@ -19,8 +19,8 @@ from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import OutputSpec
-    from gpuenv.image.check.facts import ImageFacts
-    from gpuenv.image.check.records import ImageReport
+    from gpuenv.image.check.image_facts import ImageFacts
+    from gpuenv.image.check.image_report import ImageReport
     from gpuenv.matrix.tables import Matrix
     from gpuenv.model.snapshot import Snapshot
 
@@ -126,12 +126,12 @@ def _emit(report: ImageReport, opts: CheckImageOptions, specs: Sequence[OutputSp
         if entry.form == "json":
             emit_json(report, entry.path, redacted=opts.redact)
         elif entry.form == "text":
-            from gpuenv.image.check.text import report_lines
+            from gpuenv.image.check.image_report_text import report_lines
 
             lines = report_lines(report, verbose=opts.verbose)
             emit_lines(lines, entry.path, color=not opts.no_color, redacted=opts.redact)
         else:
-            from gpuenv.image.check.sarif import sarif_text
+            from gpuenv.image.check.image_report_sarif import sarif_text
             from gpuenv.report.redact import redact_lines
 
             text = sarif_text(report)
@@ -141,10 +141,10 @@ def _emit(report: ImageReport, opts: CheckImageOptions, specs: Sequence[OutputSp
 
 
 def _check_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:
-    from gpuenv.image.check.facts import ImageError
+    from gpuenv.image.check.image_facts import ImageError
     from gpuenv.image.check.judge_any import judge_any
-    from gpuenv.image.check.judge_file import Choice, file_report, read_text
-    from gpuenv.image.check.supposed import with_machines
+    from gpuenv.image.check.judge_file import DockerfileOptions, file_report, read_text
+    from gpuenv.image.check.predicted_image import with_machines
 
     def read_files() -> None:
         for file in files:
@@ -158,7 +158,7 @@ def _check_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:
         pairs = [text.partition("=") for text in opts.build_arg or ()]
         values = {name: value if equals else os.environ.get(name) for name, equals, value in pairs}
         arguments = {name: value for name, value in values.items() if value is not None}
-        choice = Choice(opts.context, opts.target, arguments)
+        choice = DockerfileOptions(opts.context, opts.target, arguments)
         kind, judged = judge_any(files, choice, rows)
     except ImageError as error:
         raise CommandError(ExitCode.USAGE, str(error), error.remedy) from error
@@ -176,10 +176,10 @@ def _machines(opts: CheckImageOptions) -> tuple[dict[str, Snapshot], Matrix]:
 
 
 def _check_image(opts: CheckImageOptions, reference: str) -> ImageReport:
-    from gpuenv.image.check.facts import ImageError, parse_platform
-    from gpuenv.image.check.fetch import Fetching, fetch
+    from gpuenv.image.check.fetch import FetchOptions, fetch
+    from gpuenv.image.check.image_facts import ImageError, parse_platform
     from gpuenv.image.check.rules_image import wanted_platform
-    from gpuenv.image.check.verdict import image_report, judge_machine, untold
+    from gpuenv.image.check.verdict import image_report, judge_machine, unfetched_verdict
     from gpuenv.matrix.needs import needs_of
 
     try:
@@ -187,7 +187,7 @@ def _check_image(opts: CheckImageOptions, reference: str) -> ImageReport:
     except ValueError as error:
         raise CommandError(ExitCode.USAGE, f"--platform: {error}") from error
     machines, rows = _machines(opts)
-    fetching = Fetching(
+    fetching = FetchOptions(
         environment=dict(os.environ),
         deadline=opts.timeout,
         engine=opts.source is not ImageSource.REGISTRY,
@@ -208,7 +208,7 @@ def _check_image(opts: CheckImageOptions, reference: str) -> ImageReport:
                 answers[key] = error
         answer = answers[key]
         if isinstance(answer, ImageError):
-            verdicts.append(untold(name, reference, str(answer), facts, rows))
+            verdicts.append(unfetched_verdict(name, reference, str(answer), facts, rows))
         else:
             verdicts.append(judge_machine(name, answer, facts, rows, time.monotonic))
     images = {}

@@ -27,7 +27,7 @@ _RECORDS = {
     "why-not": ("gpuenv.model.documents", "WHY_NOT", "WhyNot"),
     "fleet": ("gpuenv.model.documents", "FLEET", "Fleet"),
     "matrix": ("gpuenv.matrix.tables", "SCHEMA", "Matrix"),
-    "image": ("gpuenv.image.check.records", "SCHEMA", "ImageReport"),
+    "image": ("gpuenv.image.check.image_report", "SCHEMA", "ImageReport"),
     "meaning": ("gpuenv.model.documents", "MEANING", "Meaning"),
     "checks": ("gpuenv.model.documents", "CHECKS", "Checks"),
     "tests": ("gpuenv.model.documents", "TESTS", "Tests"),
@@ -36,8 +36,8 @@ _RECORDS = {
 }
 # The other records of build-image with these names: module and record class.
 _IMAGE_RECORDS = {
-    "plan": ("gpuenv.image.records", "ImagePlans"),
-    "outcome": ("gpuenv.image.records", "ImageOutcome"),
+    "plan": ("gpuenv.image.build_records", "ImagePlans"),
+    "outcome": ("gpuenv.image.build_records", "ImageOutcome"),
 }
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
-from gpuenv.image.check.facts import ImageError, ImageFacts, Platform, of_configuration
 from gpuenv.image.check.file_kinds import kind_of
+from gpuenv.image.check.image_facts import ImageError, ImageFacts, ImagePlatform, facts_from_configuration
 from gpuenv.image.check.manifest import (
     LARGEST_CONFIGURATION,
     LARGEST_MANIFEST,
@@ -21,7 +21,7 @@ from gpuenv.image.check.manifest import (
     parse_manifest,
     verify,
 )
-from gpuenv.image.check.walk import Pieces, image_of
+from gpuenv.image.check.manifest_walk import ImageStore, image_of
 from gpuenv.model.strings import error_reason
 
 _MOST_MEMBERS = 100_000
@@ -37,7 +37,7 @@ def is_archive(text: str) -> bool:
     return os.path.exists(text)  # noqa: PTH110 - a name that is too long, or holds a null, is no file either
 
 
-def read_archive(path: Path, wanted: Platform) -> ImageFacts:
+def read_archive(path: Path, wanted: ImagePlatform) -> ImageFacts:
     """The image for a platform.
 
     Raises:
@@ -102,7 +102,7 @@ def _bounded(data: bytes, most: int, what: str) -> bytes:
     return data
 
 
-def _image(read: Reader, what: str, wanted: Platform) -> ImageFacts:
+def _image(read: Reader, what: str, wanted: ImagePlatform) -> ImageFacts:
     index = read("index.json", LARGEST_MANIFEST)
     if index is not None:
         return _of_layout(read, index, what, wanted)
@@ -113,31 +113,31 @@ def _image(read: Reader, what: str, wanted: Platform) -> ImageFacts:
     return _of_save(read, listed, what) if isinstance(listed, list) else _of_copy(read, listing, what, wanted)
 
 
-def _of_layout(read: Reader, data: bytes, what: str, wanted: Platform) -> ImageFacts:
+def _of_layout(read: Reader, data: bytes, what: str, wanted: ImagePlatform) -> ImageFacts:
     """OCI Image Layout 1.1: index.json lists what is there, by its names where it has several."""
     found = parse_manifest(data, what)
     if isinstance(found, Index):
         _refuse_several(dict(found.names), what)
-    pieces = Pieces(
+    store = ImageStore(
         lambda descriptor: _piece(read, _blob(descriptor), descriptor, LARGEST_MANIFEST, what),
         lambda descriptor: _piece(read, _blob(descriptor), descriptor, LARGEST_CONFIGURATION, what),
         "folder",
     )
-    return image_of(data, None, wanted, what, pieces)
+    return image_of(data, None, wanted, what, store)
 
 
 def _blob(descriptor: Descriptor) -> str:
     return f"blobs/{descriptor.digest.replace(':', '/')}"
 
 
-def _of_copy(read: Reader, data: bytes, what: str, wanted: Platform) -> ImageFacts:
+def _of_copy(read: Reader, data: bytes, what: str, wanted: ImagePlatform) -> ImageFacts:
     """What ``skopeo copy ... dir:FOLDER`` writes: pieces by their digests, those of an index with a suffix."""
-    pieces = Pieces(
+    store = ImageStore(
         lambda descriptor: _piece(read, f"{_bare(descriptor)}.manifest.json", descriptor, LARGEST_MANIFEST, what),
         lambda descriptor: _piece(read, _bare(descriptor), descriptor, LARGEST_CONFIGURATION, what),
         "folder",
     )
-    return image_of(data, None, wanted, what, pieces)
+    return image_of(data, None, wanted, what, store)
 
 
 def _bare(descriptor: Descriptor) -> str:
@@ -161,7 +161,7 @@ def _of_save(read: Reader, listed: list[object], what: str) -> ImageFacts:
     configuration = read(str(PurePosixPath(name)), LARGEST_CONFIGURATION)
     if configuration is None:
         raise ImageError(f"{what}: {name[:80]} is not in it")
-    return of_configuration(load_json(configuration, what), what, "archive")
+    return facts_from_configuration(load_json(configuration, what), what, "archive")
 
 
 def _tag_of(entry: dict[str, object]) -> str:
@@ -171,7 +171,7 @@ def _tag_of(entry: dict[str, object]) -> str:
 
 
 def _refuse_several(digests: dict[str, str], what: str) -> None:
-    """One image of several would be judged without a word on which.
+    """Refuses an archive of several images, since it is not clear which one is meant.
 
     Raises:
         ImageError: where the names are of several images.

@@ -1,4 +1,4 @@
-"""The services of a compose file, with the lines of what they say. Pure but for the files that it is given.
+"""The services of a compose file, with their lines.
 
 The Compose Specification (compose-spec/compose-spec, read 2026-11-21): 05-services.md, environment, gpus; deploy.md,
 devices; build.md, Build definition; 14-include.md.
@@ -12,11 +12,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gpuenv.image.check.compose_merging import Node, extended, joined, nodes_of, overridden, plain_of, told_from
-from gpuenv.image.check.plain import at
-from gpuenv.image.check.service import OF_A_FILE, DeviceRequest, Service, Source
+from gpuenv.image.check.compose_merge import (
+    Node,
+    join_path,
+    nodes_of,
+    override_services,
+    plain_of,
+    relative_to,
+    resolve_extends,
+)
+from gpuenv.image.check.plain_data import at
+from gpuenv.image.check.service import OF_A_FILE, BuildSource, DeviceRequest, Service
 from gpuenv.image.check.stages import Setting
-from gpuenv.image.check.variables import replaced
+from gpuenv.image.check.variables import substitute
 
 if TYPE_CHECKING:
     from gpuenv.matrix.strict_yaml import Plain
@@ -36,7 +44,7 @@ class ComposeError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class ComposeText:
     """A file's name, as it is shown, and what stands in it."""
 
     name: str
@@ -44,9 +52,9 @@ class Text:
 
 
 def services_of(
-    files: Sequence[Text],
+    files: Sequence[ComposeText],
     variables: Mapping[str, str],
-    load: Callable[[str], Text | None] = lambda _: None,
+    load: Callable[[str], ComposeText | None] = lambda _: None,
     only: Sequence[str] = (),
 ) -> tuple[Service, ...]:
     """Every service of compose files.
@@ -68,7 +76,7 @@ def services_of(
         raise ComposeError(f"{files[0].name}: line 1: no compose file: expected services")
     services = services or {}
     for node in more:
-        services = overridden(services, _services(node) or {})
+        services = override_services(services, _services(node) or {})
     services = {**reading.included((first, *more)), **services}
     if len(services) > _MOST_SERVICES:  # each may extend a large one
         raise ComposeError(f"{files[0].name}: line 1: more than {_MOST_SERVICES} services; judge them in parts")
@@ -80,7 +88,7 @@ def services_of(
     found = []
     for name, body in meant:
         if isinstance(body.value, Mapping):
-            whole, known = extended(body, services, reading.others)
+            whole, known = resolve_extends(body, services, reading.others)
             service = _Reader(whole, variables).service(name, tuple(reading.names))
             found.append(service if known else replace(service, partly_elsewhere=True))
     return tuple(found)
@@ -89,13 +97,13 @@ def services_of(
 class _Files:
     """Reads the files that come together, each with lines of its own."""
 
-    def __init__(self, load: Callable[[str], Text | None]) -> None:
+    def __init__(self, load: Callable[[str], ComposeText | None]) -> None:
         self.names: list[str] = []
         self._load = load
         self._read: dict[str, Mapping[str, Node] | None] = {}
 
-    def whole(self, file: Text) -> Node:
-        """A file that is one of compose."""
+    def whole(self, file: ComposeText) -> Node:
+        """The root node of a compose file."""
         from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - only for such a file
 
         try:
@@ -117,13 +125,13 @@ class _Files:
         if name not in self._read:
             whole = self._other(name)
             services = _services(whole) if whole is not None else None
-            self._read[name] = None if services is None else told_from(services, posixpath.dirname(name))
+            self._read[name] = None if services is None else relative_to(services, posixpath.dirname(name))
         return self._read[name]
 
     def _other(self, name: str) -> Node | None:
-        told = self._load(name)
+        file = self._load(name)
         try:
-            return self.whole(told) if told is not None else None
+            return self.whole(file) if file is not None else None
         except ComposeError:
             return None
 
@@ -134,18 +142,18 @@ class _Files:
         seen: set[tuple[str, ...]] = set()
         while left and len(seen) < _MOST_INCLUDED:
             folder, entry = left.pop(0)
-            paths = tuple(joined(folder, path) for path in _paths(entry))
+            paths = tuple(join_path(folder, path) for path in _paths(entry))
             if not paths or paths in seen:
                 continue
             seen.add(paths)
             wholes = [whole for path in paths if (whole := self._other(path)) is not None]
             named = entry.at("project_directory")
-            own = joined(folder, named.text) if named is not None and named.text else posixpath.dirname(paths[0])
+            own = join_path(folder, named.text) if named is not None and named.text else posixpath.dirname(paths[0])
             services: Mapping[str, Node] = {}
             for whole in wholes:
-                services = overridden(services, _services(whole) or {})
+                services = override_services(services, _services(whole) or {})
                 left += [(own, inner) for inner in _entries(whole.at("include"))]
-            found = {**told_from(services, own), **found}
+            found = {**relative_to(services, own), **found}
         return found
 
 
@@ -168,7 +176,7 @@ def _services(whole: Node) -> Mapping[str, Node] | None:
 
 
 class _Reader:
-    """Reads a service, with all that it has from others."""
+    """Reads a service after merging."""
 
     def __init__(self, node: Node, variables: Mapping[str, str]) -> None:
         self._lines: dict[str, int] = {}
@@ -184,7 +192,7 @@ class _Reader:
 
     def text(self, value: Plain) -> str | None:
         """A text with its variables replaced."""
-        return replaced(value.replace("$$", "$"), self._variables.get) if isinstance(value, str) else None
+        return substitute(value.replace("$$", "$"), self._variables.get) if isinstance(value, str) else None
 
     def service(self, name: str, files: tuple[str, ...]) -> Service:
         """The service."""
@@ -208,13 +216,13 @@ class _Reader:
             mounts_driver=any(map(_DRIVER_VOLUME.search, self._volumes(body.get("volumes")))),
         )
 
-    def _source(self, value: Plain) -> Source | None:
+    def _source(self, value: Plain) -> BuildSource | None:
         line = self.line("build")
         if isinstance(value, str):
-            return Source(self.text(value) or ".", "Dockerfile", None, {}, line)
+            return BuildSource(self.text(value) or ".", "Dockerfile", None, {}, line)
         if not isinstance(value, dict):
             return None
-        return Source(
+        return BuildSource(
             context=self.text(value.get("context")) or ".",
             dockerfile=self.text(value.get("dockerfile")) or "Dockerfile",
             target=self.text(value.get("target")),

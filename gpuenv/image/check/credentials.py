@@ -1,4 +1,4 @@
-"""Who the user is to a registry: Docker's and Podman's own files, and the helpers that these name.
+"""Credentials for a registry: from Docker's and Podman's own files, and the helpers that these name.
 
 A key of Podman's may be for one namespace of a registry alone (containers-auth.json(5), read 2026-11-22).
 The file is Docker's config.json (docs: docker login, Credential store), which Podman's auth.json shares. A helper is a
@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from gpuenv.files import home_folder, read_regular
-from gpuenv.image.contexts import docker_folder
+from gpuenv.image.docker_contexts import docker_folder
 from gpuenv.probe.children import Ending, run_child
 
 _HUB = ("https://index.docker.io/v1/", "index.docker.io", "docker.io", "registry-1.docker.io")
 _TOKEN_USER = "<token>"  # noqa: S105 - the name that stands for an identity token
 _HELPER = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _LARGEST = 1 << 20
-PATIENCE = 10.0  # seconds for a helper, which may ask a keychain
+HELPER_TIMEOUT = 10.0  # seconds for a helper, which may ask a keychain
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,33 +42,33 @@ class Credentials:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The credentials for a registry, and what went wrong on the way to them."""
+class CredentialLookup:
+    """The credentials for a registry, and the first problem in finding them."""
 
     credentials: Credentials | None = None
     complaint: str | None = None
 
 
 def credentials_for(
-    registry: str, environment: Mapping[str, str], repository: str = "", patience: float = PATIENCE
-) -> Found:
-    """What the user's own files say of a registry, and of a repository there; none where they say nothing.
+    registry: str, environment: Mapping[str, str], repository: str = "", timeout: float = HELPER_TIMEOUT
+) -> CredentialLookup:
+    """The credentials in the user's own files for a registry, and a repository there; none if there are none.
 
     Args:
         registry: its host.
         environment: the caller's variables.
         repository: the one that is meant.
-        patience: seconds that all helpers together may take.
+        timeout: seconds that all helpers together may take.
     """
     complaints = []
-    until = time.monotonic() + patience
+    until = time.monotonic() + timeout
     for path in _files(environment):
         config, complaint = _load(path)
         found = _from_config(config, (registry, repository), environment, until)
         if found.credentials is not None:
             return found
         complaints += [text for text in (complaint, found.complaint) if text]
-    return Found(None, complaints[0] if complaints else None)
+    return CredentialLookup(None, complaints[0] if complaints else None)
 
 
 def _files(environment: Mapping[str, str]) -> Iterator[Path]:
@@ -92,7 +92,7 @@ def _load(path: Path) -> tuple[dict[str, Any], str | None]:
 
 def _from_config(
     config: Mapping[str, Any], where: tuple[str, str], environment: Mapping[str, str], until: float
-) -> Found:
+) -> CredentialLookup:
     registry, repository = where
     names = _HUB if registry in _HUB else (registry,)
     helpers = config.get("credHelpers")
@@ -100,21 +100,21 @@ def _from_config(
     helper = next((name for key, name in entries if key in names or _host(key) in names), None)
     if helper is None and isinstance(config.get("credsStore"), str):
         helper = config["credsStore"]
-    asked = _ask_helper(helper, names[0], environment, until) if isinstance(helper, str) else Found()
-    if asked.credentials is not None:
-        return asked
+    from_helper = _ask_helper(helper, names[0], environment, until) if isinstance(helper, str) else CredentialLookup()
+    if from_helper.credentials is not None:
+        return from_helper
     written = config.get("auths")
     entries = written.items() if isinstance(written, dict) else ()
     meant = [(rank, entry) for key, entry in entries if (rank := _rank(key, names, repository)) is not None]
     for _, entry in sorted(meant, key=lambda pair: -pair[0]):
         found = _written(entry) if isinstance(entry, dict) else None
         if found is not None:
-            return Found(found)
-    return asked
+            return CredentialLookup(found)
+    return from_helper
 
 
 def _rank(key: str, names: Sequence[str], repository: str) -> int | None:
-    """How closely a key is for a repository: 0 where it is for its registry, None where it is for something else."""
+    """How closely a key matches a repository: 0 if it matches only the registry, None if not even that."""
     if key not in names and _host(key) not in names:
         return None
     namespace = "" if "://" in key or key in names else key.partition("/")[2].rstrip("/")
@@ -141,21 +141,21 @@ def _written(entry: Mapping[str, Any]) -> Credentials | None:
     return Credentials(user, secret.rstrip("\0")) if colon and user else None
 
 
-def _ask_helper(name: str, server: str, environment: Mapping[str, str], until: float) -> Found:
+def _ask_helper(name: str, server: str, environment: Mapping[str, str], until: float) -> CredentialLookup:
     if not _HELPER.fullmatch(name):
-        return Found(None, f"the credential helper {name[:60]!r} has a name that no program has")
+        return CredentialLookup(None, f"the credential helper {name[:60]!r} has a name that no program has")
     command = [f"docker-credential-{name}", "get"]
     result = run_child(command, environment, until, stdin=f"{server}\n")
     if result.ending is not Ending.EXITED or result.exit_code != 0:
         if "credentials not found" in result.stdout:
-            return Found()
+            return CredentialLookup()
         why = result.error or (result.stderr or result.stdout).strip().split("\n")[0][:120] or result.ending.value
-        return Found(None, f"docker-credential-{name} gave no credentials: {why}")
+        return CredentialLookup(None, f"docker-credential-{name} gave no credentials: {why}")
     try:
-        told = json.loads(result.stdout)
+        answer = json.loads(result.stdout)
     except (ValueError, RecursionError):
-        told = None
-    user, secret = (told.get("Username"), told.get("Secret")) if isinstance(told, dict) else (None, None)
+        answer = None
+    user, secret = (answer.get("Username"), answer.get("Secret")) if isinstance(answer, dict) else (None, None)
     if not isinstance(user, str) or not isinstance(secret, str) or not secret:
-        return Found(None, f"docker-credential-{name} gave what is no credentials")
-    return Found(Credentials(None if user == _TOKEN_USER else user, secret))
+        return CredentialLookup(None, f"docker-credential-{name} gave what is no credentials")
+    return CredentialLookup(Credentials(None if user == _TOKEN_USER else user, secret))

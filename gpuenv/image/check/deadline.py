@@ -1,4 +1,4 @@
-"""Work with a deadline that nobody else keeps: a name server or a peer that trickles may hold a thread for ever."""
+"""Runs a function with a deadline: a name server or a peer that trickles may hold a thread for ever."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class _Work(threading.Thread, Generic[T]):
-    """A thread that is left behind where it does not end, and ends with the process."""
+    """A daemon thread, abandoned if it does not end in time."""
 
     def __init__(self, function: Callable[[], T]) -> None:
         super().__init__(daemon=True)
@@ -19,7 +19,7 @@ class _Work(threading.Thread, Generic[T]):
         self.errors: list[BaseException] = []
 
     def run(self) -> None:
-        """Keeps the result, or what was raised, for the one who waits."""
+        """Keeps the result, or what was raised, for the waiting thread."""
         try:
             self.results.append(self._function())
         except BaseException as error:  # noqa: BLE001 - it is raised again where it is waited for
@@ -27,7 +27,7 @@ class _Work(threading.Thread, Generic[T]):
 
 
 def within(seconds: float, function: Callable[[], T]) -> T:
-    """What the function answers, within so many seconds.
+    """The result of the function, within a deadline.
 
     Raises:
         TimeoutError: where it has not ended in time; it is left to itself.

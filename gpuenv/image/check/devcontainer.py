@@ -1,4 +1,4 @@
-"""A dev container's devcontainer.json: what it runs, from an image, a Dockerfile or compose files. Pure.
+"""A dev container's devcontainer.json: what it runs, from an image, a Dockerfile or compose files.
 
 The Development Container Specification (devcontainers/spec, docs/specs/devcontainerjson-reference.md and
 devcontainer-reference.md, read 2026-11-22): image; build.dockerfile and build.context, from the file's own folder;
@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuenv.image.check.json_lines import JsonError, parse_json
-from gpuenv.image.check.plain import at, text_of
-from gpuenv.image.check.service import DEVCONTAINER, DeviceRequest, Service, Source
+from gpuenv.image.check.json_with_comments import JsonError, parse_json
+from gpuenv.image.check.plain_data import at, text_of
+from gpuenv.image.check.service import DEVCONTAINER, BuildSource, DeviceRequest, Service
 from gpuenv.image.check.stages import Setting
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ def _service(body: dict[str, Plain], lines: Mapping[str, int], file: str) -> Ser
     )
 
 
-def _source(body: dict[str, Plain], lines: Mapping[str, int]) -> Source | None:
-    """The Dockerfile and its context; both are told from the file's own folder."""
+def _source(body: dict[str, Plain], lines: Mapping[str, int]) -> BuildSource | None:
+    """The Dockerfile and its context; both paths start at the file's own folder."""
     dockerfile = text_of(at(body, "build", "dockerfile")) or text_of(body.get("dockerFile"))
     if dockerfile is None:
         return None
@@ -114,7 +114,7 @@ def _source(body: dict[str, Plain], lines: Mapping[str, int]) -> Source | None:
         text_of(at(body, "build", "context")) or text_of(body.get("context")) or posixpath.dirname(dockerfile) or "."
     )
     named = at(body, "build", "args")
-    return Source(
+    return BuildSource(
         context=context,
         dockerfile=dockerfile,
         target=text_of(at(body, "build", "target")),
@@ -136,16 +136,16 @@ def _environment(
             line = lines.get(f"containerEnv.{name}", 1)
             yield name, Setting(value, line, line)
     for option, value in arguments:
-        name, equals, told = value.partition("=")
+        name, equals, text = value.partition("=")
         if option in ("-e", "--env") and equals:
             line = lines.get("runArgs", 1)
-            yield name, Setting(told, line, line)
+            yield name, Setting(text, line, line)
 
 
 def _arguments(value: Plain) -> Iterator[tuple[str, str]]:
     """The options of docker run that matter here, each with its value."""
     words = [word for word in value if isinstance(word, str)] if isinstance(value, list) else []
     for word, following in zip(words, [*words[1:], ""], strict=False):
-        option, equals, told = word.partition("=")
+        option, equals, text = word.partition("=")
         if option in _VALUED:
-            yield option, told if equals else following
+            yield option, text if equals else following

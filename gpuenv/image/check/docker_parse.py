@@ -4,7 +4,7 @@ moby/buildkit, frontend/dockerfile/docs/reference.md, Format, Parser directives 
 
 Own code, because no kept parser fits: dockerfile-parse (2.0.1, tried 2026-11-21) takes the lines of a heredoc for
 instructions, and dockerfile (3.4.0) is BuildKit's own parser behind an extension module that some platforms have no
-wheel of. The tests hold this one against that one. Pure.
+wheel of. The tests hold this one against that one.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class DockerfileError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A text out of a file that may have left out some of its lines' ends.
+class SourceText:
+    """A part of a file with the numbers of its lines, some of whose ends may be removed.
 
     Attributes:
         text: what is left.
@@ -49,20 +49,20 @@ class Piece:
         """The line that a character came from."""
         return self.starts[max(0, bisect_right(self.starts, (offset, 1 << 60)) - 1)][1]
 
-    def cut(self, begin: int) -> Piece:
+    def cut(self, begin: int) -> SourceText:
         """The rest of it, from a character on."""
         first = (0, self.line_at(begin))
         rest = tuple((offset - begin, line) for offset, line in self.starts if offset > begin)
-        return Piece(self.text[begin:], (first, *rest))
+        return SourceText(self.text[begin:], (first, *rest))
 
 
-def whole(text: str, first_line: int) -> Piece:
-    """A text whose lines are all there."""
+def source_text(text: str, first_line: int) -> SourceText:
+    """The source text of unchanged lines."""
     offsets, position = [], 0
     for number, line in enumerate(text.splitlines(keepends=True)):
         offsets.append((position, first_line + number))
         position += len(line)
-    return Piece(text, tuple(offsets) or ((0, first_line),))
+    return SourceText(text, tuple(offsets) or ((0, first_line),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Heredoc:
     """A text inside an instruction, and the word that begins and ends it."""
 
     name: str
-    body: Piece
+    body: SourceText
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Instruction:
 
     keyword: str
     flags: tuple[str, ...]
-    body: Piece
+    body: SourceText
     heredocs: tuple[Heredoc, ...]
     line: int
     end_line: int
@@ -104,7 +104,7 @@ class Instruction:
 
     @property
     def exec_form(self) -> list[str] | None:
-        """The words of a form in JSON; none for one that a shell takes apart."""
+        """The arguments of the exec form (JSON); none for the shell form."""
         if not self.body.text.lstrip().startswith("["):
             return None
         try:
@@ -177,7 +177,7 @@ def _instructions(lines: list[str], escape: str) -> Iterator[Instruction]:
             starts.append((sum(map(len, parts)), position))
             parts.append(line.rstrip(" \t")[:-1] if more else line)
         last = position  # comments after a continued line belong to it
-        head = _head(Piece("".join(parts), tuple(starts)), first + 1)
+        head = _head(SourceText("".join(parts), tuple(starts)), first + 1)
         keyword, flags, body = head
         heredocs: list[Heredoc] = []
         if keyword in _WITH_HEREDOC:
@@ -194,17 +194,17 @@ def _is_empty(line: str) -> bool:
     return not line.strip() or line.lstrip().startswith("#")
 
 
-def _head(piece: Piece, line: int) -> tuple[str, tuple[str, ...], Piece]:
-    match = _KEYWORD.match(piece.text)
+def _head(source: SourceText, line: int) -> tuple[str, tuple[str, ...], SourceText]:
+    match = _KEYWORD.match(source.text)
     if match is None or match[1].upper() not in _KEYWORDS:
-        word = (piece.text.split() or ["nothing"])[0]
+        word = (source.text.split() or ["nothing"])[0]
         raise DockerfileError(f"line {line}: {word[:40]!r} is no instruction of a Dockerfile")
     flags: list[str] = []
     position = match.end()
-    while (flag := _FLAG.match(piece.text, position)) is not None:
+    while (flag := _FLAG.match(source.text, position)) is not None:
         flags.append(flag[0].strip())
         position = flag.end()
-    return match[1].upper(), tuple(flags), piece.cut(position)
+    return match[1].upper(), tuple(flags), source.cut(position)
 
 
 def _heredoc(lines: list[str], position: int, match: re.Match[str], line: int) -> tuple[Heredoc, int]:
@@ -216,6 +216,6 @@ def _heredoc(lines: list[str], position: int, match: re.Match[str], line: int) -
         text = lines[position].lstrip("\t") if strips else lines[position]
         position += 1
         if text == name:
-            return Heredoc(name, whole("".join(f"{entry}\n" for entry in found), begin + 1)), position
+            return Heredoc(name, source_text("".join(f"{entry}\n" for entry in found), begin + 1)), position
         found.append(text)
     raise DockerfileError(f"line {line}: the text <<{name} has no end")

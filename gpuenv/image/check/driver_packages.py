@@ -1,8 +1,8 @@
-"""Which packages, programs and files are a driver's, or bring one along. Pure.
+"""Which packages, programs and files are a driver's, or bring one along.
 
 NVIDIA, CUDA Installation Guide for Linux 13.0 (read 2026-11-21), 4.12.2 Meta Packages, table 4: ``cuda``, ``cuda-X-Y``
-and ``cuda-runtime-X-Y`` bring the driver, of ``cuda-toolkit*`` and ``cuda-libraries*`` no such thing is said; 6.3
-Advanced Options: what the installer puts in place, less what it is told to. The driver's packages, and what the others
+and ``cuda-runtime-X-Y`` bring the driver, of ``cuda-toolkit*`` and ``cuda-libraries*`` it does not say so; 6.3
+Advanced Options: what the installer puts in place without options. The driver's packages, and what the others
 depend on, are those of the package lists of Debian 12 and unstable and of Ubuntu 24.04 with its updates (2026-11-21).
 The names of RPMs (nvidia-driver-*, kmod-nvidia-*, akmod-nvidia, xorg-x11-drv-nvidia-*, nvidia-compute-G06), and the
 installer's --samples of CUDA 10, were seen in public scripts alone.
@@ -57,7 +57,7 @@ def is_driver_library(path: str) -> bool:
 
 
 def runfile(words: Sequence[str]) -> str | None:
-    """The installer that puts a driver in place: the driver's own, or CUDA's where it is told to or not told not to."""
+    """The installer that installs a driver: the driver's own, or CUDA's unless its options leave the driver out."""
     program = words[0].rsplit("/", 1)[-1] if words else ""
     if not (program.endswith(".run") or program in _SHELLS):
         return None  # what fetches it, or makes it executable, puts nothing in place

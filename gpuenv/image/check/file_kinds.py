@@ -10,7 +10,7 @@ _LONGEST = 64
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What stands at the beginning of such files, what they are, and what to do with one."""
+    """A kind of file: its magic number, a description and a remedy."""
 
     magic: bytes
     what: str
@@ -29,7 +29,7 @@ _KINDS = (
 
 
 def kind_of(path: Path) -> tuple[str, str] | None:
-    """What it is and what to do; none for what is not known.
+    """Description and remedy of a file; none if unknown.
 
     Args:
         path: a regular file.

@@ -1,4 +1,4 @@
-"""What the steps of an image's history install of CuPy, as builders write them down. Pure."""
+"""What the steps of an image's history install of CuPy, as builders write them down."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from gpuenv.image.check.docker_parse import whole
-from gpuenv.image.check.installers import asked, environment_of
-from gpuenv.image.check.installs import Install
-from gpuenv.image.check.options import read_options
+from gpuenv.image.check.docker_parse import source_text
+from gpuenv.image.check.install_commands import environment_of, install_request
+from gpuenv.image.check.install_requests import Install
+from gpuenv.image.check.installer_options import read_options
 from gpuenv.image.check.shell import Command, commands
 from gpuenv.model.cupy import is_cupy
 
@@ -26,7 +26,7 @@ _Where = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class CupyInstall:
     """A CuPy that a command installs.
 
     Attributes:
@@ -42,9 +42,9 @@ class Named:
     perhaps: bool
 
 
-def last_cupy(history: Iterable[str]) -> Named | None:
-    """The CuPy of the last command whose CuPy is there; of conditions that name several lines nobody knows which."""
-    there = [entry for lines in _there(history).values() for entry in lines.values()]
+def last_cupy(history: Iterable[str]) -> CupyInstall | None:
+    """The CuPy that was installed last and not removed; none if conditions name several lines."""
+    there = [entry for lines in _installed_lines(history).values() for entry in lines.values()]
     sure = [entry for entry in there if not entry.perhaps]
     if sure:
         return sure[-1]
@@ -53,31 +53,31 @@ def last_cupy(history: Iterable[str]) -> Named | None:
 
 def lines_together(history: Iterable[str]) -> tuple[str, ...]:
     """The lines that are left in one environment, where there are several in one."""
-    sure = (tuple(e.line for e in lines.values() if not e.perhaps) for lines in _there(history).values())
+    sure = (tuple(e.line for e in lines.values() if not e.perhaps) for lines in _installed_lines(history).values())
     return next((lines for lines in sure if len(lines) > 1), ())
 
 
-def _there(history: Iterable[str]) -> dict[_Where, dict[str, Named]]:
-    """What is there in the end, by its environment; what was installed last comes last."""
-    there: dict[_Where, dict[str, Named]] = {}
-    for step in _looked_at(history):
-        for command, where in _placed(step):
-            ask = asked(command, "history")
+def _installed_lines(history: Iterable[str]) -> dict[_Where, dict[str, CupyInstall]]:
+    """The lines installed in the end, by environment; the last install comes last."""
+    there: dict[_Where, dict[str, CupyInstall]] = {}
+    for step in _relevant_steps(history):
+        for command, where in _commands_with_environment(step):
+            ask = install_request(command, "history")
             for lines in there.values():
                 for name in ask.removes:
                     lines.pop(name, None)
             for install in ask.installs:
                 if is_cupy(install.name) and install.name.startswith(_LINE):
                     lines = there.pop(where, {})
-                    entry = _after(lines.pop(install.name, None), install, command)
+                    entry = _install_over(lines.pop(install.name, None), install, command)
                     there[where] = {**lines, install.name: entry}
     return there
 
 
-def _after(before: Named | None, install: Install, command: Command) -> Named:
-    """What is there after an install: what was there is let be where it is what is asked for."""
+def _install_over(before: CupyInstall | None, install: Install, command: Command) -> CupyInstall:
+    """What is there after an install: an installed release stays if it satisfies the requirement."""
     perhaps = command.perhaps or install.perhaps
-    found = Named(install.name, install.exact, "ctk" in install.extras, perhaps)
+    found = CupyInstall(install.name, install.exact, "ctk" in install.extras, perhaps)
     if before is None or before.perhaps:
         return found
     stays = before.release if not {*_ANEW} & {*command.texts} and _admits(install, before.release) else None
@@ -88,8 +88,8 @@ def _admits(install: Install, release: str | None) -> bool:
     return release is not None and install.specifier is not None and install.specifier.contains(release)
 
 
-def _looked_at(history: Iterable[str]) -> Iterator[str]:
-    """The steps that run something and name a line."""
+def _relevant_steps(history: Iterable[str]) -> Iterator[str]:
+    """The steps that run a command and name a line."""
     left = _MOST
     for step in history:
         if _LINE in step and not _WORDS_ALONE.match(step) and "#(nop)" not in step:
@@ -99,18 +99,18 @@ def _looked_at(history: Iterable[str]) -> Iterator[str]:
             yield step
 
 
-def _placed(step: str) -> Iterator[tuple[Command, _Where]]:
+def _commands_with_environment(step: str) -> Iterator[tuple[Command, _Where]]:
     """The commands of a step, each with what says into which environment it installs."""
     script, arguments = _script(step)
     active = ""
-    for command in commands(whole(script, 1), arguments.get):
+    for command in commands(source_text(script, 1), arguments.get):
         if command.program in (".", "source", "activate") or command.texts[:1] == ("activate",):
             active = command.texts[-1] if command.texts else ""
         options = read_options(command.words[1:])
         named = (f"{name} {word.text}" for name in _WHERE for word in options.of(name))
-        told = (environment_of(command), command.variables.get("VIRTUAL_ENV") or active)
+        prefix = (environment_of(command), command.variables.get("VIRTUAL_ENV") or active)
         user = ("--user",) if "--user" in options.values else ()
-        yield command, tuple(word for word in (*told, *named, *user) if word)
+        yield command, tuple(word for word in (*prefix, *named, *user) if word)
 
 
 def _script(step: str) -> tuple[str, Mapping[str, str]]:

@@ -1,4 +1,4 @@
-"""One question to a registry over HTTP: bounded in size and in time, and no secret follows a redirect elsewhere.
+"""One request to a registry over HTTP: bounded in size and in time, and no secret follows a redirect elsewhere.
 
 The standard library, not requests: gpuenv has that only with its extra for engines, and an image is to be judged
 without one. urllib honours the proxy variables and takes the system's certificates (SSL_CERT_FILE names others).
@@ -21,7 +21,7 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from gpuenv import __version__
-from gpuenv.image.check.facts import ImageError
+from gpuenv.image.check.image_facts import ImageError
 
 _AGENT = f"gpuenv/{__version__}"
 _MOST_REDIRECTS = 5
@@ -33,13 +33,13 @@ _NO_TLS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked.
+class RegistryRequest:
+    """A request.
 
     Attributes:
         url: where.
-        headers: beside the authorization.
-        authorization: goes to this very origin alone.
+        headers: without the authorization.
+        authorization: sent only to the origin of the URL.
         body: for a form that is posted.
         most: bytes of an answer, at most.
         timeout: seconds without a sign of life.
@@ -56,8 +56,8 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """What came back: any status; headers by their names in lower case."""
+class RegistryResponse:
+    """A response of any status; headers by their names in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -65,26 +65,26 @@ class Reply:
 
 
 class PlainHttpError(ImageError):
-    """The two sides do not speak the same: one of them TLS, the other none."""
+    """Only one of the two sides speaks TLS."""
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Redirects, of which urllib keeps every header: the authorization is none of those, and goes back home alone."""
+    """Follows redirects; urllib keeps every header, but the authorization is sent only to its own origin."""
 
     max_redirections = _MOST_REDIRECTS
 
-    def __init__(self, question: Question) -> None:
-        self._question = question
+    def __init__(self, request: RegistryRequest) -> None:
+        self._request = request
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> urllib.request.Request | None:
-        """The next question; never from TLS to none."""
+        """The next request; never from TLS to none."""
         if urlsplit(req.full_url).scheme == "https" and urlsplit(newurl).scheme != "https":
             raise ImageError(f"{_shown(req.full_url)} redirects to {_shown(newurl)}, which is not encrypted")
         made = super().redirect_request(req, fp, code, msg, headers, newurl)
-        if made is not None and _origin(newurl) == _origin(self._question.url) and self._question.authorization:
-            made.add_unredirected_header("Authorization", self._question.authorization)
+        if made is not None and _origin(newurl) == _origin(self._request.url) and self._request.authorization:
+            made.add_unredirected_header("Authorization", self._request.authorization)
         return made
 
 
@@ -94,37 +94,37 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 
 def _shown(url: str) -> str:
-    """A URL without what may be secret in it, and without its path: behind a word such as token nothing may be said."""
+    """A URL for messages, without secrets and without its path: what follows a word such as token is hidden."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
-def ask(question: Question) -> Reply:
-    """Asks once, following redirects.
+def send(request: RegistryRequest) -> RegistryResponse:
+    """Sends a request, following redirects.
 
     Raises:
-        PlainHttpError: where TLS was spoken to one who knows none.
-        ImageError: for every other way of having no answer.
+        PlainHttpError: if only one side speaks TLS.
+        ImageError: for every other failure.
     """
     try:
-        where = _shown(question.url)
-        request = urllib.request.Request(question.url, data=question.body, headers=dict(question.headers))  # noqa: S310 - http and https alone are made
+        where = _shown(request.url)
+        prepared = urllib.request.Request(request.url, data=request.body, headers=dict(request.headers))  # noqa: S310 - http and https alone are made
     except ValueError as error:  # a bracket that has no end, or no address in it
-        raise ImageError(f"{question.url[:80]!r} is no address: {error}") from error
-    request.add_header("User-Agent", _AGENT)
-    if question.authorization:
-        request.add_unredirected_header("Authorization", question.authorization)
+        raise ImageError(f"{request.url[:80]!r} is no address: {error}") from error
+    prepared.add_header("User-Agent", _AGENT)
+    if request.authorization:
+        prepared.add_unredirected_header("Authorization", request.authorization)
     try:
         opener = urllib.request.build_opener(
-            urllib.request.HTTPSHandler(context=_context(question.certificates)),
-            _Redirects(question),
-            *((urllib.request.ProxyHandler({}),) if is_loopback(urlsplit(question.url).netloc) else ()),
+            urllib.request.HTTPSHandler(context=_context(request.certificates)),
+            _Redirects(request),
+            *((urllib.request.ProxyHandler({}),) if is_loopback(urlsplit(request.url).netloc) else ()),
         )
-        with opener.open(request, timeout=question.timeout) as response:
-            return Reply(response.status, _lower(response.headers), _read(response, question, where))
+        with opener.open(prepared, timeout=request.timeout) as response:
+            return RegistryResponse(response.status, _lower(response.headers), _read(response, request, where))
     except urllib.error.HTTPError as error:
         with error:
-            return Reply(error.code, _lower(error.headers), _read(error, question, where))
+            return RegistryResponse(error.code, _lower(error.headers), _read(error, request, where))
     except urllib.error.URLError as error:
         raise _unreachable(error.reason, where) from error
     except (http.client.HTTPException, OSError, ValueError) as error:
@@ -155,13 +155,13 @@ def _lower(headers: Message) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-def _read(response: IO[bytes], question: Question, where: str) -> bytes:
+def _read(response: IO[bytes], request: RegistryRequest, where: str) -> bytes:
     """The body; one that is longer than it may be is refused before it is kept."""
     found = bytearray()
     while chunk := response.read(_CHUNK):
         found += chunk
-        if len(found) > question.most:
-            raise ImageError(f"{where}: the answer is larger than the {question.most} bytes that it may have")
+        if len(found) > request.most:
+            raise ImageError(f"{where}: the answer is larger than the {request.most} bytes that it may have")
     return bytes(found)
 
 

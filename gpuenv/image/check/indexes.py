@@ -1,4 +1,4 @@
-"""Which CUDA an index of wheels is for, by its address. Pure."""
+"""Which CUDA an index of wheels is for, by its address."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def index_cuda(text: str) -> CudaVersion | None:
 
 
 def backend_cuda(text: str) -> CudaVersion | None:
-    """Likewise of what uv's --torch-backend names: cu126, cpu; what it is to find out by itself tells nothing."""
+    """The CUDA that uv's --torch-backend names: cu126, cpu; none for one that uv detects itself."""
     return _cuda(_BACKEND.fullmatch(text))
 
 
 def environment_cuda(lookup: Lookup) -> CudaVersion | None:
-    """Likewise of what pip's and uv's variables name."""
+    """The CUDA of the index that pip's and uv's variables name."""
     named = [index_cuda(lookup(name) or "") for name in _VARIABLES]
     named.append(backend_cuda(lookup("UV_TORCH_BACKEND") or ""))
     return next((cuda for cuda in named if cuda is not None), None)

@@ -7,19 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.image.check.devcontainer import DevcontainerError, devcontainer_of, is_devcontainer
-from gpuenv.image.check.facts import ImageError
+from gpuenv.image.check.image_facts import ImageError
 from gpuenv.image.check.judge_compose import judge_compose, judge_services
-from gpuenv.image.check.judge_file import Choice, Judged, is_compose, judge_dockerfile, read_text
+from gpuenv.image.check.judge_file import DockerfileOptions, FileJudgement, is_compose, judge_dockerfile, read_text
 from gpuenv.image.check.pods import ManifestError, containers_of, is_manifest
 from gpuenv.matrix.tables import Matrix
 
 
-def judge_any(paths: Sequence[Path], choice: Choice, matrix: Matrix) -> tuple[str, Judged]:
-    """What kind of file it is, in a report's word, and everything found in it.
+def judge_any(paths: Sequence[Path], options: DockerfileOptions, matrix: Matrix) -> tuple[str, FileJudgement]:
+    """The kind of a file, as in reports, and its result.
 
     Args:
         paths: the file; several of compose, in the order of its -f.
-        choice: what of it is meant.
+        options: what of it is meant.
         matrix: the rows.
 
     Raises:
@@ -27,19 +27,19 @@ def judge_any(paths: Sequence[Path], choice: Choice, matrix: Matrix) -> tuple[st
     """
     path, *more = paths
     if is_devcontainer(path.name) and not more:
-        return "devcontainer", _devcontainer(path, choice, matrix)
+        return "devcontainer", _devcontainer(path, options, matrix)
     if not all(map(is_compose, paths)):
         if more:
-            told = "only compose files can be given together"
-            raise ImageError(f"{path}: {told}", "name one --dockerfile", is_input=True)
-        return "dockerfile", judge_dockerfile(path, choice, matrix)
+            message = "only compose files can be given together"
+            raise ImageError(f"{path}: {message}", "name one --dockerfile", is_input=True)
+        return "dockerfile", judge_dockerfile(path, options, matrix)
     text = read_text(path)
     if is_manifest(text) and not more:
         return "kubernetes", _manifest(text, path, matrix)
-    return "compose", judge_compose(path, choice, matrix, more or None)
+    return "compose", judge_compose(path, options, matrix, more or None)
 
 
-def _manifest(text: str, path: Path, matrix: Matrix) -> Judged:
+def _manifest(text: str, path: Path, matrix: Matrix) -> FileJudgement:
     try:
         containers = containers_of(text, str(path))
     except ManifestError as error:
@@ -47,7 +47,7 @@ def _manifest(text: str, path: Path, matrix: Matrix) -> Judged:
     return judge_services(containers, path, matrix)
 
 
-def _devcontainer(path: Path, choice: Choice, matrix: Matrix) -> Judged:
+def _devcontainer(path: Path, options: DockerfileOptions, matrix: Matrix) -> FileJudgement:
     try:
         found = devcontainer_of(read_text(path), str(path))
     except DevcontainerError as error:
@@ -57,5 +57,5 @@ def _devcontainer(path: Path, choice: Choice, matrix: Matrix) -> Judged:
     if not found.compose:
         raise ImageError(f"{path}: line 1: dockerComposeFile names no file", is_input=True)
     first, *more = (path.parent / name for name in found.compose)
-    judged = judge_compose(first, choice, matrix, more, found.services)
+    judged = judge_compose(first, options, matrix, more, found.services)
     return replace(judged, files=(str(path), *judged.files))

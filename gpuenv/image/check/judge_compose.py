@@ -8,17 +8,24 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuenv.files import is_file, is_folder, read_regular
-from gpuenv.image.check.bases import base_of
-from gpuenv.image.check.built import Built, build
-from gpuenv.image.check.compose import ComposeError, Text, services_of
-from gpuenv.image.check.context import Context
+from gpuenv.image.check.base_images import base_of
+from gpuenv.image.check.build_context import BuildContext
+from gpuenv.image.check.build_target import BuildTarget, build
+from gpuenv.image.check.compose import ComposeError, ComposeText, services_of
 from gpuenv.image.check.docker_parse import parse
-from gpuenv.image.check.facts import ImageError
-from gpuenv.image.check.judge_file import Choice, Judged, judge_dockerfile, judge_text, of_spots, read_text
-from gpuenv.image.check.records import ImageFinding
+from gpuenv.image.check.image_facts import ImageError
+from gpuenv.image.check.image_report import ImageFinding
+from gpuenv.image.check.judge_file import (
+    DockerfileOptions,
+    FileJudgement,
+    judge_dockerfile,
+    judge_text,
+    located_findings,
+    read_text,
+)
 from gpuenv.image.check.rules import all_rules
-from gpuenv.image.check.rules_compose import Running
-from gpuenv.image.check.service import Service, Source
+from gpuenv.image.check.rules_compose import ServiceContext
+from gpuenv.image.check.service import BuildSource, Service
 from gpuenv.image.check.stages import stages_of
 from gpuenv.matrix.tables import Matrix
 
@@ -32,18 +39,18 @@ _DEFAULT_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-c
 
 def judge_compose(
     path: Path,
-    choice: Choice,
+    options: DockerfileOptions,
     matrix: Matrix,
     more: Sequence[Path] | None = None,
     only: Sequence[str] = (),
-) -> Judged:
+) -> FileJudgement:
     """Every finding of a compose file, and of the Dockerfiles that it builds from.
 
     Args:
         path: the file.
-        choice: values for its variables.
+        options: values for its variables.
         matrix: the rows.
-        more: the files that compose is told to merge over it (-f), in their order; its override file, if not told.
+        more: the files that compose merges over it (-f), in their order; its override file, if not given.
         only: the services that are meant, if not all.
 
     Raises:
@@ -51,8 +58,8 @@ def judge_compose(
     """
     paths = [path, *(_override(path) if more is None else more)]
     try:
-        variables = {**_variables(path.parent), **choice.arguments}
-        files = [Text(str(file), read_text(file)) for file in paths]
+        variables = {**_variables(path.parent), **options.arguments}
+        files = [ComposeText(str(file), read_text(file)) for file in paths]
         services = services_of(files, variables, lambda name: _other(path.parent / name), only)
     except ComposeError as error:
         raise ImageError(str(error), is_input=True) from error
@@ -61,62 +68,62 @@ def judge_compose(
     return replace(judged, files=tuple(dict.fromkeys((*judged.files, *map(str, paths), *others))))
 
 
-def judge_services(services: Sequence[Service], path: Path, matrix: Matrix) -> Judged:
-    """Every finding of what a file runs, and of the Dockerfiles that it builds from."""
-    context = Context(path.parent)
+def judge_services(services: Sequence[Service], path: Path, matrix: Matrix) -> FileJudgement:
+    """Every finding of the services of a file, and of the Dockerfiles that they build from."""
+    context = BuildContext(path.parent)
     findings: list[ImageFinding] = []
-    built: list[Built] = []
+    built: list[BuildTarget] = []
     files = [str(path)]
     for service in services:
         judged = _source(service, service.source, path, matrix) if service.source else None
         base = base_of(service.image, matrix) if service.image and service.source is None else None
-        running = Running(service, base, judged.built if judged else (), _missing(service.source, path))
-        spots = [(rule.code, spot) for rule in all_rules("CMP") for spot in rule.run(running)]
-        findings += of_spots(spots, context)
+        ctx = ServiceContext(service, base, judged.built if judged else (), _missing(service.source, path))
+        symptoms = [(rule.code, symptom) for rule in all_rules("CMP") for symptom in rule.run(ctx)]
+        findings += located_findings(symptoms, context)
         if judged is not None:
             findings += judged.findings
             files += judged.files
-        of_service = judged.built if judged else _of_image(running, path, context, matrix)
+        of_service = judged.built if judged else _of_image(ctx, path, context, matrix)
         built += [replace(each, service=service.name) for each in of_service]
     unique = {(each.code, each.file, each.line, each.title): each for each in findings}
-    return Judged(tuple(unique.values()), tuple(built), tuple(dict.fromkeys(files)))
+    return FileJudgement(tuple(unique.values()), tuple(built), tuple(dict.fromkeys(files)))
 
 
-def _of_image(running: Running, path: Path, context: Context, matrix: Matrix) -> tuple[Built, ...]:
-    """A service's image that is for GPUs or is to be given one, as a Dockerfile would build it that adds nothing."""
-    base, service = running.base, running.service
+def _of_image(ctx: ServiceContext, path: Path, context: BuildContext, matrix: Matrix) -> tuple[BuildTarget, ...]:
+    """The image of a service with GPUs, as the target of a Dockerfile that adds nothing to it."""
+    base, service = ctx.base, ctx.service
     if base is None or base.name is None:
         return ()
-    if not (base.has_cuda or base.tegra or base.rocm or (base.unknown and running.asks)):
+    if not (base.has_cuda or base.tegra or base.rocm or (base.unknown and ctx.asks)):
         return ()
     stages = stages_of(parse(f"FROM {service.image}"), {})
     return (build(stages[0], stages, str(path), context, matrix),)
 
 
-def _source(service: Service, source: Source, compose: Path, matrix: Matrix) -> Judged | None:
+def _source(service: Service, source: BuildSource, compose: Path, matrix: Matrix) -> FileJudgement | None:
     """The Dockerfile behind a service; one that is elsewhere or is not there is left to the build."""
     if _is_elsewhere(source):
         return None
     context = compose.parent / source.context
-    choice = Choice(context if is_folder(context) else None, source.target, source.arguments)
+    choice = DockerfileOptions(context if is_folder(context) else None, source.target, source.arguments)
     if source.inline is not None:
         # Empty lines above it, so that its lines are those of the compose file.
-        above = service.place(source.inline_line)
+        above = service.location(source.inline_line)
         return judge_text("\n" * above.line + source.inline, Path(above.file), choice, matrix)
     dockerfile = _dockerfile(source, compose)
     return judge_dockerfile(dockerfile, choice, matrix) if is_file(dockerfile) else None
 
 
-def _is_elsewhere(source: Source) -> bool:
-    told = source.context + source.dockerfile
-    return "://" in source.context or source.context.startswith("git@") or "$" in told
+def _is_elsewhere(source: BuildSource) -> bool:
+    paths = source.context + source.dockerfile
+    return "://" in source.context or source.context.startswith("git@") or "$" in paths
 
 
-def _dockerfile(source: Source, file: Path) -> Path:
+def _dockerfile(source: BuildSource, file: Path) -> Path:
     return file.parent / source.dockerfile if source.beside else file.parent / source.context / source.dockerfile
 
 
-def _missing(source: Source | None, file: Path) -> str | None:
+def _missing(source: BuildSource | None, file: Path) -> str | None:
     """A Dockerfile that is named, and is not there."""
     if source is None or not source.named or source.inline is not None or _is_elsewhere(source):
         return None
@@ -124,16 +131,16 @@ def _missing(source: Source | None, file: Path) -> str | None:
     return None if is_file(path) else str(path)
 
 
-def _other(path: Path) -> Text | None:
+def _other(path: Path) -> ComposeText | None:
     """Another file, which a compose file names; none where it cannot be read, or is none."""
     try:
-        return Text(str(path), read_text(path)) if is_file(path) else None
+        return ComposeText(str(path), read_text(path)) if is_file(path) else None
     except ImageError:
         return None
 
 
 def _override(path: Path) -> list[Path]:
-    """The file that compose takes unasked beside one of its default names."""
+    """The override file that compose takes by default for one of its default names."""
     if path.name not in _DEFAULT_NAMES:
         return []
     beside = (path.with_name(f"{path.stem}.override{suffix}") for suffix in (".yml", ".yaml"))

@@ -1,4 +1,4 @@
-"""A Dockerfile or a compose file, judged: the one place that reads them."""
+"""Reads and judges a Dockerfile."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pathlib import Path
 from gpuenv import __version__
 from gpuenv.doctor.registry import to_finding
 from gpuenv.files import TooLargeError, is_folder, read_at_most
-from gpuenv.image.check.built import Built, build, targets
-from gpuenv.image.check.context import Context, context_of
+from gpuenv.image.check.build_context import BuildContext, context_of
+from gpuenv.image.check.build_target import BuildTarget, build, targets
 from gpuenv.image.check.docker_parse import LARGEST, DockerfileError, parse
-from gpuenv.image.check.facts import ImageError
-from gpuenv.image.check.records import ImageFinding, ImageReport, located
-from gpuenv.image.check.rules import Spot, all_rules
+from gpuenv.image.check.image_facts import ImageError
+from gpuenv.image.check.image_report import ImageFinding, ImageReport, at_location
+from gpuenv.image.check.rules import LocatedSymptom, all_rules
 from gpuenv.image.check.stages import Stage, stages_of
 from gpuenv.image.check.verdict import exit_code_of, ranked_findings, status_of
 from gpuenv.matrix.tables import Matrix
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """What of a Dockerfile is meant.
+class DockerfileOptions:
+    """Options for judging a Dockerfile.
 
     Attributes:
-        context: its build context; the file's own folder, if not told.
-        target: the stage to build; each last one, if not told.
+        context: its build context; the file's own folder, if not given.
+        target: the stage to build; each last one, if not given.
         arguments: values for its ARGs.
     """
 
@@ -36,11 +36,11 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """What a file says: its findings, what it would build, and the files that were read."""
+class FileJudgement:
+    """The result for a file: its findings, what it would build, and the files that were read."""
 
     findings: tuple[ImageFinding, ...]
-    built: tuple[Built, ...]
+    built: tuple[BuildTarget, ...]
     files: tuple[str, ...]
 
 
@@ -55,8 +55,8 @@ def read_text(path: Path) -> str:
             raise ImageError(f"{path}: is a folder; expected a Dockerfile or a compose file", is_input=True)
         return read_at_most(path, LARGEST).decode("utf-8-sig")
     except TooLargeError as error:
-        told = f"{path}: larger than the {LARGEST} bytes that such a file may have"
-        raise ImageError(told, is_input=True) from error
+        message = f"{path}: larger than the {LARGEST} bytes that such a file may have"
+        raise ImageError(message, is_input=True) from error
     except OSError as error:
         raise ImageError(f"{path}: {error.strerror or error}", is_input=True) from error
     except UnicodeDecodeError as error:
@@ -68,34 +68,34 @@ def is_compose(path: Path) -> bool:
     return path.suffix in (".yml", ".yaml") and not path.name.lower().startswith("dockerfile")
 
 
-def judge_dockerfile(path: Path, choice: Choice, matrix: Matrix) -> Judged:
+def judge_dockerfile(path: Path, options: DockerfileOptions, matrix: Matrix) -> FileJudgement:
     """Every finding of a Dockerfile.
 
     Raises:
         ImageError: for a file that cannot be read or is no Dockerfile, with the line.
     """
-    return judge_text(read_text(path), path, choice, matrix)
+    return judge_text(read_text(path), path, options, matrix)
 
 
-def judge_text(text: str, path: Path, choice: Choice, matrix: Matrix) -> Judged:
-    """The same for a text that stands in a file.
+def judge_text(text: str, path: Path, options: DockerfileOptions, matrix: Matrix) -> FileJudgement:
+    """Every finding of the text of a Dockerfile.
 
     Raises:
         ImageError: for what is no Dockerfile, with the line.
     """
-    context = context_of(choice.context or path.parent, path)
-    if choice.context is not None and not is_folder(choice.context):
-        raise ImageError(f"{choice.context}: is no folder", "name the build context with --context", is_input=True)
+    context = context_of(options.context or path.parent, path)
+    if options.context is not None and not is_folder(options.context):
+        raise ImageError(f"{options.context}: is no folder", "name the build context with --context", is_input=True)
     try:
-        stages = stages_of(parse(text), choice.arguments)
+        stages = stages_of(parse(text), options.arguments)
     except DockerfileError as error:
         remedy = "name the Dockerfile or compose file behind it" if path.suffix == ".json" else None
         raise ImageError(f"{path}: {error}", remedy, is_input=True) from error
-    wanted = _wanted(stages, choice.target, path)
+    wanted = _wanted(stages, options.target, path)
     built = tuple(build(target, stages, str(path), context, matrix) for target in targets(stages, wanted))
-    spots = [spot for each in built for spot in found_in(each)]
+    symptoms = [located_symptom for each in built for located_symptom in symptoms_in(each)]
     files = (str(path), *(_shown(name, context) for name in context.read))
-    return Judged(tuple(of_spots(spots, context)), built, files)
+    return FileJudgement(tuple(located_findings(symptoms, context)), built, files)
 
 
 def _wanted(stages: tuple[Stage, ...], name: str | None, path: Path) -> Stage | None:
@@ -108,36 +108,38 @@ def _wanted(stages: tuple[Stage, ...], name: str | None, path: Path) -> Stage | 
     return found
 
 
-def found_in(built: Built) -> Iterable[tuple[str, Spot]]:
+def symptoms_in(target: BuildTarget) -> Iterable[tuple[str, LocatedSymptom]]:
     """What every rule finds in a target, with the rule's code."""
-    return [(rule.code, spot) for rule in all_rules("DKF") for spot in rule.run(built)]
+    return [(rule.code, located_symptom) for rule in all_rules("DKF") for located_symptom in rule.run(target)]
 
 
-def of_spots(spots: Iterable[tuple[str, Spot]], context: Context) -> list[ImageFinding]:
-    """Findings, each place once: several targets share stages."""
+def located_findings(symptoms: Iterable[tuple[str, LocatedSymptom]], context: BuildContext) -> list[ImageFinding]:
+    """Findings with locations, each location once, since targets share stages."""
     rules = {rule.code: rule for rule in all_rules()}
     found: dict[tuple[str, str, int, str], ImageFinding] = {}
-    for code, spot in spots:
-        name = _shown(spot.file, context) if spot.file in context.read else spot.file
-        key = (code, name, spot.line, spot.symptom.title)
-        finding = to_finding(rules[code], spot.symptom)
-        found.setdefault(key, located(finding, file=name, line=spot.line, end_line=spot.end_line))
+    for code, located_symptom in symptoms:
+        name = _shown(located_symptom.file, context) if located_symptom.file in context.read else located_symptom.file
+        key = (code, name, located_symptom.line, located_symptom.symptom.title)
+        finding = to_finding(rules[code], located_symptom.symptom)
+        found.setdefault(
+            key, at_location(finding, file=name, line=located_symptom.line, end_line=located_symptom.end_line)
+        )
     return list(found.values())
 
 
-def _shown(name: str, context: Context) -> str:
+def _shown(name: str, context: BuildContext) -> str:
     """A file of the context, as it is named from where the user is."""
     return str(context.folder / name) if str(context.folder) not in (".", "") else name
 
 
-def _place(finding: ImageFinding) -> tuple[bool, str, int]:
-    """The order in which findings are told: the one to cure first, then by file and line."""
+def _sort_key(finding: ImageFinding) -> tuple[bool, str, int]:
+    """Sort key of findings: the one to fix first, then by file and line."""
     return not finding.primary, finding.file or "", finding.line or 0
 
 
-def file_report(path: Path, kind: str, judged: Judged, matrix: Matrix) -> ImageReport:
+def file_report(path: Path, kind: str, judged: FileJudgement, matrix: Matrix) -> ImageReport:
     """The report on a file."""
-    findings = tuple(sorted(ranked_findings(judged.findings), key=_place))
+    findings = tuple(sorted(ranked_findings(judged.findings), key=_sort_key))
     status = status_of(findings, unknown=False)
     return ImageReport(
         subject=str(path),

@@ -1,4 +1,4 @@
-"""What a project without tables in pyproject.toml asks for: setup.cfg, and what stands literally in setup.py. Pure.
+"""Requirements of a project without tables in pyproject.toml: from setup.cfg, and literals in setup.py.
 
 setuptools, "Configuring setuptools using setup.cfg files" and "Keywords": install_requires and extras_require (read
 2026-11-22). setup.py is a program: it is read, never run, and what it works out is not known.
@@ -44,7 +44,7 @@ def _lines(value: str) -> list[str]:
 def _of_py(text: str) -> Iterator[tuple[str | None, list[str]]]:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what is odd in somebody's setup.py is not told to whoever checks an image
+            warnings.simplefilter("ignore")  # warnings about a setup.py are not for the user of check-image
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return

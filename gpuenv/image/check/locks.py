@@ -1,4 +1,4 @@
-"""The versions that a lock file says: uv.lock, poetry.lock, pdm.lock, pylock.toml, Pipfile.lock. Pure.
+"""The versions in a lock file: uv.lock, poetry.lock, pdm.lock, pylock.toml, Pipfile.lock.
 
 A lock is much larger than what is looked for in it, so that it is searched, not parsed: in the TOML ones a package's
 name and version stand on neighbouring lines. Seen written, on 2026-11-22, for a project with cupy-cuda12x: uv.lock and
@@ -37,7 +37,7 @@ def _of_json(text: str) -> list[tuple[str, str]]:
     tables = [data.get(key) for key in ("default", "develop")] if isinstance(data, dict) else []
     entries = [entry for table in tables if isinstance(table, dict) for entry in table.items()]
     return [
-        (name, told["version"].removeprefix("=="))
-        for name, told in entries
-        if isinstance(told, dict) and isinstance(told.get("version"), str)
+        (name, table["version"].removeprefix("=="))
+        for name, table in entries
+        if isinstance(table, dict) and isinstance(table.get("version"), str)
     ]

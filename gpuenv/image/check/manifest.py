@@ -1,4 +1,4 @@
-"""Manifests and indexes of images, as registries and folders hold them. Pure.
+"""Manifests and indexes of images, as registries and folders hold them.
 
 OCI Image Format Specification 1.1 (Image Manifest, Image Index) and Docker's Image Manifest Version 2, Schema 2.
 """
@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from gpuenv.image.check.facts import ImageError, Platform
+from gpuenv.image.check.image_facts import ImageError, ImagePlatform
 
 INDEX_TYPES = (
     "application/vnd.oci.image.index.v1+json",
@@ -49,7 +49,7 @@ class Entry:
     """One image of an index."""
 
     descriptor: Descriptor
-    platform: Platform
+    platform: ImagePlatform
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Index:
     unnamed: tuple[Descriptor, ...] = ()
     names: tuple[tuple[str, str], ...] = ()
 
-    def choose(self, wanted: Platform) -> Entry | None:
+    def choose(self, wanted: ImagePlatform) -> Entry | None:
         """The image for a platform: the very variant first."""
         fitting = [entry for entry in self.entries if entry.platform.serves(wanted)]
         return next((entry for entry in fitting if entry.platform == wanted), fitting[0] if fitting else None)
@@ -88,7 +88,7 @@ class Manifest:
 
 
 def load_json(data: bytes, what: str) -> Any:  # noqa: ANN401 - JSON
-    """JSON from somebody else.
+    """Parses foreign JSON.
 
     Raises:
         ImageError: for what is none, or is nested without end.
@@ -102,7 +102,7 @@ def load_json(data: bytes, what: str) -> Any:  # noqa: ANN401 - JSON
 
 
 def parse_manifest(data: bytes, what: str) -> Index | Manifest:
-    """Reads a manifest or an index, by its own word or by what it holds.
+    """Reads a manifest or an index, recognised by its content.
 
     Raises:
         ImageError: for anything else, with what it is.
@@ -129,12 +129,12 @@ def _bytes_of(layers: object) -> int:
 
 
 def _kind(value: dict[str, Any]) -> str | None:
-    """What a manifest is of, where it says that it is of no image: a chart, a signature, a list of parts."""
-    told = value["config"].get("mediaType")
-    if not isinstance(told, str) or not told or told in CONFIGURATION_TYPES:
+    """The media type of a manifest that is not of an image: of a chart, a signature, a list of parts."""
+    media_type = value["config"].get("mediaType")
+    if not isinstance(media_type, str) or not media_type or media_type in CONFIGURATION_TYPES:
         return None
     artifact = value.get("artifactType")
-    return artifact if told == _NOTHING and isinstance(artifact, str) else told
+    return artifact if media_type == _NOTHING and isinstance(artifact, str) else media_type
 
 
 def _index(entries: list[Any], what: str) -> Index:
@@ -150,8 +150,8 @@ def _index(entries: list[Any], what: str) -> Index:
 def _name_of(entry: dict[str, Any]) -> str | None:
     """The name under which an archive has an image: containerd's and Docker's, or that of OCI's own specification."""
     annotations = entry.get("annotations")
-    told = [annotations.get(key) for key in _NAMES] if isinstance(annotations, dict) else []
-    return next((name for name in told if isinstance(name, str) and name), None)
+    names = [annotations.get(key) for key in _NAMES] if isinstance(annotations, dict) else []
+    return next((name for name in names if isinstance(name, str) and name), None)
 
 
 def _is_beside(entry: dict[str, Any]) -> bool:
@@ -161,13 +161,13 @@ def _is_beside(entry: dict[str, Any]) -> bool:
     return unknown or (isinstance(annotations, dict) and "vnd.docker.reference.type" in annotations)
 
 
-def _platform(entry: dict[str, Any]) -> Platform | None:
+def _platform(entry: dict[str, Any]) -> ImagePlatform | None:
     platform = entry.get("platform")
     named = platform if isinstance(platform, dict) else {}
     os, architecture, variant = (named.get(key) for key in ("os", "architecture", "variant"))
     if not isinstance(os, str) or not isinstance(architecture, str):
         return None
-    return Platform(os.lower(), architecture.lower(), variant if isinstance(variant, str) and variant else None)
+    return ImagePlatform(os.lower(), architecture.lower(), variant if isinstance(variant, str) and variant else None)
 
 
 def _descriptor(value: dict[str, Any], what: str) -> Descriptor:

@@ -2,7 +2,7 @@
 
 Read in pixi's own documentation (prefix-dev/pixi, docs/reference/pixi_manifest.md: "The dependencies table(s)",
 "pypi-dependencies", "The target table", "The feature and environments tables"; docs/reference/cli/pixi/install.md and
-add.md; 2026-11-22). ``pixi run`` and ``pixi shell-hook`` install the environment that they need. Pure.
+add.md; 2026-11-22). ``pixi run`` and ``pixi shell-hook`` install the environment that they need.
 """
 
 from __future__ import annotations
@@ -14,14 +14,23 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from gpuenv.image.check.installs import Asked, FileKind, Install, Listed, Manager, Place, conda_spec, requirement
+from gpuenv.image.check.install_requests import (
+    DependencyFile,
+    FileKind,
+    Install,
+    InstallRequest,
+    Manager,
+    SourceLocation,
+    conda_spec,
+    requirement,
+)
 from gpuenv.image.check.projects import EVERY, Selection
-from gpuenv.image.check.shell import Command, Word
+from gpuenv.image.check.shell import Command, ShellWord
 
 MANIFESTS = ("pixi.toml", "pyproject.toml")  # the first that is there
 _DEFAULT = "default"
 _INSTALLING = ("install", "i", "run", "r", "shell-hook", "reinstall")
-_RUNNING = ("run", "r")  # what follows their options is somebody else's command
+_RUNNING = ("run", "r")  # what follows their options is another command
 _WITH_VALUE = frozenset(
     (
         *("--environment", "-e", "--manifest-path", "-m", "--platform", "-p", "--skip", "--skip-with-deps", "--only"),
@@ -35,9 +44,9 @@ _TARGETS = ("unix", "linux", "linux-64")
 _TABLES = (("dependencies", Manager.CONDA), ("pypi-dependencies", Manager.PIP))
 
 
-def asked(command: Command, file: str, end_line: int | None = None) -> Asked:
+def install_request(command: Command, file: str, end_line: int | None = None) -> InstallRequest:
     """What a command of pixi installs."""
-    place = Place(file, command.words[0].line, end_line)
+    location = SourceLocation(file, command.words[0].line, end_line)
     options, rest = _read(command.words[1:], only_options=True)  # some may stand before the verb
     verb = rest[0].text if rest else ""
     more, positional = _read(rest[1:], only_options=verb in _RUNNING)
@@ -45,21 +54,21 @@ def asked(command: Command, file: str, end_line: int | None = None) -> Asked:
     path = next(iter(options.get("--manifest-path", options.get("-m", []))), ".")
     if verb == "add":
         read = requirement if "--pypi" in options else conda_spec
-        found = (read(word.text, Place(file, word.line, end_line)) for word in positional)
+        found = (read(word.text, SourceLocation(file, word.line, end_line)) for word in positional)
         elsewhere = bool({"--feature", "-f"} & options.keys())  # for environments that it does not name
-        return Asked(tuple(replace(entry, perhaps=elsewhere) for entry in found if entry is not None))
+        return InstallRequest(tuple(replace(entry, perhaps=elsewhere) for entry in found if entry is not None))
     if verb not in _INSTALLING:
-        return Asked()
+        return InstallRequest()
     named = {*options.get("--environment", []), *options.get("-e", [])}
     every = {EVERY} if {"--all", "-a"} & options.keys() else set[str]()
     wanted = Selection(extras=frozenset(named | every or {_DEFAULT}))
-    return Asked(files=(Listed(FileKind.PIXI, path, place, wanted),))
+    return InstallRequest(files=(DependencyFile(FileKind.PIXI, path, location, wanted),))
 
 
-def _read(words: Sequence[Word], *, only_options: bool) -> tuple[dict[str, list[str]], list[Word]]:
+def _read(words: Sequence[ShellWord], *, only_options: bool) -> tuple[dict[str, list[str]], list[ShellWord]]:
     """Options with their values, and the other words; with ``only_options``, all from the first of these on."""
     options: dict[str, list[str]] = {}
-    positional: list[Word] = []
+    positional: list[ShellWord] = []
     left = list(words)
     while left:
         word = left.pop(0)
@@ -104,7 +113,7 @@ def installs(manifest: Mapping[str, Any], environments: frozenset[str], file: st
             for target in _TARGETS:
                 merged.update(_table(_table(_table(feature, "target"), target), table))
             for name, value in merged.items():
-                found = _install(manager, name, value, Place(file, _line_of(name, text)))
+                found = _install(manager, name, value, SourceLocation(file, _line_of(name, text)))
                 if found is not None:
                     yield replace(found, perhaps=several)
 
@@ -131,19 +140,19 @@ def _features(manifest: Mapping[str, Any], environments: frozenset[str]) -> Iter
     yield from (_table(_table(manifest, "feature"), name) for name in named)
 
 
-def _install(manager: Manager, name: str, value: object, place: Place) -> Install | None:
-    told = value if isinstance(value, dict) else {"version": value}
-    version = told.get("version")
+def _install(manager: Manager, name: str, value: object, location: SourceLocation) -> Install | None:
+    table = value if isinstance(value, dict) else {"version": value}
+    version = table.get("version")
     bare = version.strip() if isinstance(version, str) and version.strip() != "*" else ""
     if manager is Manager.CONDA:
-        return conda_spec(f"{name}{_with_operator(bare)}".replace(" ", ""), place)
-    if {"git", "path", "url"} & told.keys():
-        built = not str(told.get("url", told.get("path", ""))).partition("#")[0].endswith(".whl")
-        return Install(Manager.PIP, canonicalize_name(name), None, frozenset(), place, name, from_source=built)
-    extras = told.get("extras")
+        return conda_spec(f"{name}{_with_operator(bare)}".replace(" ", ""), location)
+    if {"git", "path", "url"} & table.keys():
+        built = not str(table.get("url", table.get("path", ""))).partition("#")[0].endswith(".whl")
+        return Install(Manager.PIP, canonicalize_name(name), None, frozenset(), location, name, from_source=built)
+    extras = table.get("extras")
     listed = [entry for entry in extras if isinstance(entry, str)] if isinstance(extras, list) else []
     wanted = f"[{','.join(listed)}]" if listed else ""
-    return requirement(f"{name}{wanted}{_with_operator(bare)}", place)
+    return requirement(f"{name}{wanted}{_with_operator(bare)}", location)
 
 
 def _with_operator(version: str) -> str:

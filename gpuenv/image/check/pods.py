@@ -1,6 +1,6 @@
-"""The containers of Kubernetes manifests, with the lines of what they say. Pure.
+"""The containers of Kubernetes manifests, with the lines of what they say.
 
-Kubernetes, "Schedule GPUs" (read 2026-11-22): GPUs are asked for below limits; requests alone are not enough. "Runtime
+Kubernetes, "Schedule GPUs" (read 2026-11-22): GPUs are requested below limits; requests alone are not enough. "Runtime
 Class": runtimeClassName names the container runtime of a pod. A pod's specification is found wherever a manifest has
 one: in a Pod, in the template of a Deployment or a Job, in a list.
 """
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gpuenv.image.check.plain import text_of
+from gpuenv.image.check.plain_data import text_of
 from gpuenv.image.check.service import POD, DeviceRequest, Service
 from gpuenv.image.check.stages import Setting
 
@@ -56,9 +56,9 @@ def containers_of(text: str, file: str) -> tuple[Service, ...]:
         try:
             document = parse_shared(part)
         except YamlError as error:
-            said = _LINE.sub(lambda match: f"line {int(match[1]) + above}", str(error))  # noqa: B023 - called at once
-            told = ": it is a template; judge what helm template prints" if _TEMPLATE.search(part) else ""
-            raise ManifestError(f"{said}{told}") from error
+            message = _LINE.sub(lambda match: f"line {int(match[1]) + above}", str(error))  # noqa: B023 - called at once
+            hint = ": it is a template; judge what helm template prints" if _TEMPLATE.search(part) else ""
+            raise ManifestError(f"{message}{hint}") from error
         found += _of(document, above, file)
     return tuple(found)
 
@@ -113,7 +113,7 @@ class _Container:
         resources = body.get("resources")
         limits = _named(resources, "limits")
         requested = (name for name in _named(resources, "requests") if name.startswith(_GPU) and name not in limits)
-        asked = [(name, f"resources.requests.{name}") for name in requested]
+        misplaced = [(name, f"resources.requests.{name}") for name in requested]
         claims = resources.get("claims") if isinstance(resources, dict) else None
         runtime = pod.get("runtimeClassName")
         return Service(
@@ -129,7 +129,7 @@ class _Container:
                 for name, count in limits.items()
                 if _is_gpu(name)
             ),
-            misplaced=tuple((path, self.line(path)) for _, path in asked),
+            misplaced=tuple((path, self.line(path)) for _, path in misplaced),
             runtime="nvidia" if isinstance(runtime, str) and runtime.startswith("nvidia") else None,
             runtime_line=self.line(),
             devices=(),
@@ -140,10 +140,10 @@ class _Container:
     def _environment(self, value: Plain) -> Iterator[tuple[str, Setting]]:
         for number, entry in enumerate(value if isinstance(value, list) else ()):
             name = entry.get("name") if isinstance(entry, dict) else None
-            told = entry.get("value") if isinstance(entry, dict) else None
-            if isinstance(name, str) and isinstance(told, str):
+            value_text = entry.get("value") if isinstance(entry, dict) else None
+            if isinstance(name, str) and isinstance(value_text, str):
                 line = self.line(f"env[{number}]")
-                yield name, Setting(told, line, line)
+                yield name, Setting(value_text, line, line)
 
 
 def _is_gpu(name: str) -> bool:

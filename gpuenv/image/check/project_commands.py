@@ -1,7 +1,7 @@
-"""What uv, poetry, pdm and pipenv install of a project, and the requirements that they and others write. Pure.
+"""What uv, poetry, pdm and pipenv install of a project, and the requirements that they and others write.
 
 uv 0.13.9, uv sync, uv export and uv pip compile --help (run 2026-11-22); poetry-plugin-export, README, options of
-poetry export; jazzband/pip-tools, piptools/scripts/compile.py: the names of files unless they are told (both read
+poetry export; jazzband/pip-tools, piptools/scripts/compile.py: the default names of files (both read
 2026-11-22); poetry 2.5.1 and pdm 2.29.3, install --help (run 2026-11-22). Those of pipenv were not looked up.
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 import posixpath
 from dataclasses import dataclass
 
-from gpuenv.image.check.installs import Asked, FileKind, Listed, Place, requirement
-from gpuenv.image.check.options import Options, read_options
+from gpuenv.image.check.install_requests import DependencyFile, FileKind, InstallRequest, SourceLocation, requirement
+from gpuenv.image.check.installer_options import Options, read_options
 from gpuenv.image.check.projects import EVERY, Selection
 from gpuenv.image.check.shell import Command
 
@@ -27,25 +27,25 @@ _FLAGS = {"uv": frozenset(("-n",)), "poetry": frozenset(("-n",))}
 _OUTPUTS = ("-o", "--output", "--output-file")
 
 
-def asked(command: Command, file: str, end_line: int | None = None) -> Asked:
+def install_request(command: Command, file: str, end_line: int | None = None) -> InstallRequest:
     """What a command installs of a project: ``uv sync``, ``uv add`` and what others call them."""
     options = read_options(command.words[1:], _FLAGS.get(command.program, frozenset()))
     if command.program not in _PROGRAMS or not options.positional:
-        return Asked()
+        return InstallRequest()
     verb, named = options.positional[0].text, options.positional[1:]
     if verb == "add" or (command.program == "pipenv" and verb == "install" and named):
-        found = [requirement(w.text, Place(file, w.line, end_line), known=w.known) for w in named]
-        return Asked(tuple(entry for entry in found if entry is not None))
+        found = [requirement(w.text, SourceLocation(file, w.line, end_line), known=w.known) for w in named]
+        return InstallRequest(tuple(entry for entry in found if entry is not None))
     if verb not in _INSTALLING:
-        return Asked()
-    return Asked(files=(_project(command, options, file, end_line),))
+        return InstallRequest()
+    return InstallRequest(files=(_project(command, options, file, end_line),))
 
 
-def _project(command: Command, options: Options, file: str, end_line: int | None) -> Listed:
+def _project(command: Command, options: Options, file: str, end_line: int | None) -> DependencyFile:
     kind = FileKind.PIPFILE if command.program == "pipenv" else FileKind.PROJECT
     folder = next((word.text for word in options.of(*_FOLDERS.get(command.program, ()))), ".")
     selection = selection_of(command.program, options, defaults=True)
-    return Listed(kind, folder, Place(file, command.words[0].line, end_line), selection)
+    return DependencyFile(kind, folder, SourceLocation(file, command.words[0].line, end_line), selection)
 
 
 def selection_of(program: str, options: Options, *, defaults: bool) -> Selection:
@@ -81,7 +81,7 @@ def _words(options: Options, *names: str) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Generated:
+class GeneratedFile:
     """A file of requirements that a command writes.
 
     Attributes:
@@ -90,21 +90,23 @@ class Generated:
     """
 
     path: str | None
-    listed: tuple[Listed, ...]
+    listed: tuple[DependencyFile, ...]
 
 
-def generated(command: Command, file: str, end_line: int | None) -> Generated | None:
+def generated_file(command: Command, file: str, end_line: int | None) -> GeneratedFile | None:
     """What a command writes; none for one that writes no requirements."""
-    place = Place(file, command.words[0].line, end_line)
+    location = SourceLocation(file, command.words[0].line, end_line)
     if command.program == "pip-compile" or (command.program == "uv" and command.texts[:2] == ("pip", "compile")):
         options = read_options(command.words[1 if command.program == "pip-compile" else 3 :])
         names = [word.text for word in options.positional] or ["requirements.in"]
         unasked = f"{posixpath.splitext(names[0])[0]}.txt" if command.program == "pip-compile" else None
         kinds = ((name, FileKind.PROJECT if name.endswith(".toml") else FileKind.REQUIREMENTS) for name in names)
-        return Generated(_output(options) or unasked, tuple(Listed(kind, name, place) for name, kind in kinds))
+        return GeneratedFile(
+            _output(options) or unasked, tuple(DependencyFile(kind, name, location) for name, kind in kinds)
+        )
     if command.program in ("uv", "poetry", "pdm") and command.texts[:1] == ("export",):
         options = read_options(command.words[2:], _FLAGS.get(command.program, frozenset()))
-        return Generated(_output(options), (_project(command, options, file, end_line),))
+        return GeneratedFile(_output(options), (_project(command, options, file, end_line),))
     return None
 
 

@@ -1,4 +1,4 @@
-"""What a project asks for: the tables of pyproject.toml, poetry's among them, and of a Pipfile. Pure.
+"""Requirements of a project: the tables of pyproject.toml, poetry's among them, and of a Pipfile.
 
 Python Packaging User Guide, "pyproject.toml specification" and "Dependency Groups"; uv, "Dependencies", Development
 dependencies: the group dev is in by default (tool.uv.default-groups); poetry, "Managing dependencies", groups are in
@@ -29,7 +29,7 @@ class Selection:
 
     Attributes:
         extras: its extras; ``EVERY`` for all.
-        groups: its dependency groups, likewise.
+        groups: its dependency groups; ``EVERY`` for all.
         without: groups that are left out.
         defaults: whether the groups that its tool installs unasked are meant.
         project: whether the project's own dependencies are.
@@ -43,8 +43,8 @@ class Selection:
 
     def wants(self, group: str, *, unasked: bool) -> bool:
         """Whether a group is meant."""
-        asked = group in self.groups or EVERY in self.groups
-        return group not in self.without and (asked or (unasked and self.defaults and EVERY not in self.without))
+        named = group in self.groups or EVERY in self.groups
+        return group not in self.without and (named or (unasked and self.defaults and EVERY not in self.without))
 
 
 def dependencies(data: Mapping[str, Any], selection: Selection) -> Iterator[str]:
@@ -66,7 +66,7 @@ def dependencies(data: Mapping[str, Any], selection: Selection) -> Iterator[str]
         yield from _of_poetry(_table(poetry, "dev-dependencies"), selection.extras)
 
 
-def is_left_to_others(data: Mapping[str, Any]) -> bool:
+def has_dynamic_dependencies(data: Mapping[str, Any]) -> bool:
     """Whether a pyproject.toml states no dependencies, and leaves them to the tool that builds the project."""
     project = _table(data, "project")
     return "dependencies" in _texts(project.get("dynamic")) or not (project or _table(data, "tool"))
@@ -112,8 +112,8 @@ def sources(data: Mapping[str, Any]) -> dict[str, CudaVersion]:
     }
     found: dict[str, CudaVersion] = {}
     for name, value in _table(uv, "sources").items():
-        told = {named.get(str(entry.get("index")), NO_CUDA) for entry in _tables(value)}
-        found[canonicalize_name(name)] = max(told, default=NO_CUDA)
+        indexes = {named.get(str(entry.get("index")), NO_CUDA) for entry in _tables(value)}
+        found[canonicalize_name(name)] = max(indexes, default=NO_CUDA)
     groups = (_table(poetry, "group", name, "dependencies") for name in _table(poetry, "group"))
     for table in (_table(poetry, "dependencies"), *groups):
         for name, value in table.items():
@@ -137,15 +137,15 @@ def of_pipfile(data: Mapping[str, Any], *, development: bool) -> Iterator[str]:
 
 def of_table(name: str, value: object) -> str:
     """A requirement that stands in a table: ``cupy-cuda12x = {version = "^13", extras = ["ctk"]}``."""
-    told = value if isinstance(value, dict) else {"version": value}
-    extras = _texts(told.get("extras"))
+    table = value if isinstance(value, dict) else {"version": value}
+    extras = _texts(table.get("extras"))
     wanted = f"{name}[{','.join(extras)}]" if extras else name
-    place = next((told[key] for key in ("url", "git", "path", "file") if isinstance(told.get(key), str)), None)
-    if place is not None:
-        return f"{wanted} @ {'git+' if 'git' in told else ''}{place}"
-    version = told.get("version")
+    address = next((table[key] for key in ("url", "git", "path", "file") if isinstance(table.get(key), str)), None)
+    if address is not None:
+        return f"{wanted} @ {'git+' if 'git' in table else ''}{address}"
+    version = table.get("version")
     text = version.strip() if isinstance(version, str) else ""
-    markers = told.get("markers") or (f"sys_platform == '{told['platform']}'" if "platform" in told else None)
+    markers = table.get("markers") or (f"sys_platform == '{table['platform']}'" if "platform" in table else None)
     marker = f"; {markers}" if isinstance(markers, str) else ""
     return (
         wanted

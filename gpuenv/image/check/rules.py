@@ -40,7 +40,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class LocatedSymptom:
     """What a rule found in a file, and where."""
 
     symptom: Symptom
@@ -50,12 +50,12 @@ class Spot:
 
 
 def of_image(name: str, value: str) -> Evidence:
-    """What the image itself says."""
+    """Evidence from the image itself."""
     return Evidence(name, value or "(empty)", "the image")
 
 
 ImageOutcome = Iterator[Symptom | NotKnown]
-FileOutcome = Iterator[Spot]
+FileOutcome = Iterator[LocatedSymptom]
 # An image of another platform or for another kind of GPU: what it demands besides is no matter of this machine.
 OTHER_IMAGE = ("IMG901", "IMG906")
 _RULES: dict[str, Rule] = {}

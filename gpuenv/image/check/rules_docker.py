@@ -1,17 +1,17 @@
-"""A Dockerfile: the driver, CuPy's line, its CUDA and its headers. Pure."""
+"""A Dockerfile: the driver, CuPy's line, its CUDA and its headers."""
 
 from __future__ import annotations
 
 import re
 
 from gpuenv.doctor.registry import Symptom
-from gpuenv.image.check.built import Built, is_cupy_of_pip
+from gpuenv.image.check.build_target import BuildTarget, is_cupy_of_pip
+from gpuenv.image.check.cuda_sources import CudaSources, cuda_sources
+from gpuenv.image.check.cupy_lines import release_of, wheel_line
 from gpuenv.image.check.driver_packages import brings_driver, is_driver_library, is_driver_package, runfile
-from gpuenv.image.check.installs import Install, Manager, Place
-from gpuenv.image.check.lines import line_of, release_of
-from gpuenv.image.check.provided import Provided, provided
-from gpuenv.image.check.rules import FileOutcome, Spot, rule
-from gpuenv.image.headers import has_own_headers
+from gpuenv.image.check.install_requests import Install, Manager, SourceLocation
+from gpuenv.image.check.rules import FileOutcome, LocatedSymptom, rule
+from gpuenv.image.cuda_headers import has_own_headers
 from gpuenv.matrix.tables import Flavour, WheelLine
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -20,18 +20,22 @@ _FAULT = Cause.DOCKERFILE_FAULT
 OF_CONDA = ("cupy", "cupy-core")  # CuPy's packages on conda-forge
 
 
-def spot(place: Place, title: str, fix: str, *evidence: Evidence, severity: Severity = Severity.ERROR) -> Spot:
-    """A finding in a place."""
-    return Spot(Symptom(title, evidence, (Fix(fix),), severity), place.file, place.line, place.end_line)
+def symptom_at(
+    location: SourceLocation, title: str, fix: str, *evidence: Evidence, severity: Severity = Severity.ERROR
+) -> LocatedSymptom:
+    """A finding at a location."""
+    return LocatedSymptom(
+        Symptom(title, evidence, (Fix(fix),), severity), location.file, location.line, location.end_line
+    )
 
 
-def from_place(built: Built) -> Place:
+def from_place(target: BuildTarget) -> SourceLocation:
     """The line of the FROM that names the base image."""
-    return Place(built.file, built.first.line, built.first.end_line)
+    return SourceLocation(target.file, target.first.line, target.first.end_line)
 
 
 @rule("DKF901", _FAULT)
-def driver_installed(built: Built) -> FileOutcome:
+def driver_installed(target: BuildTarget) -> FileOutcome:
     """The driver is installed in the image.
 
     What it means: the driver's libraries must be those of the host's kernel module; the container toolkit mounts them.
@@ -41,41 +45,43 @@ def driver_installed(built: Built) -> FileOutcome:
     nvidia-cuda-toolkit, which depends on them.
     What to do: leave it out; install cuda-toolkit-X-Y where the toolkit is wanted.
     """
-    for entry in built.system:
+    for entry in target.system:
         if brings_driver(entry.text):
-            yield spot(
-                entry.place,
+            yield symptom_at(
+                entry.location,
                 f"{entry.text} of the distribution brings the driver's libraries along, as its dependencies",
                 "Use an nvidia/cuda devel image, or cuda-toolkit-X-Y of NVIDIA's repository, which bring none.",
-                Evidence("package", entry.text, entry.place.file),
+                Evidence("package", entry.text, entry.location.file),
                 severity=Severity.WARNING,
             )
         if is_driver_package(entry.text):
             meta = re.fullmatch(r"cuda(?:-runtime)?(?:-(\d{1,3})-(\d{1,3}))?", entry.name)
             instead = f"cuda-toolkit-{meta[1]}-{meta[2]}" if meta and meta[1] else "cuda-toolkit"
-            yield spot(
-                entry.place,
+            yield symptom_at(
+                entry.location,
                 f"{entry.text} installs the driver in the image"
                 + (", as a metapackage that brings it along" if meta else ""),
                 f"Install {instead} instead." if meta else "Leave it out: the container toolkit brings the host's.",
-                Evidence("package", entry.text, entry.place.file),
+                Evidence("package", entry.text, entry.location.file),
             )
-    for ran in built.ran:
-        found = runfile([word.text for word in ran.command.words])
+    for run in target.run_commands:
+        found = runfile([word.text for word in run.command.words])
         if found is not None:
-            place = Place(built.file, ran.command.words[0].line, ran.step.instruction.end_line)
-            yield spot(place, f"{found} installs the driver in the image", "Leave it out, or pass --toolkit alone.")
-    for stage in built.stages:
+            location = SourceLocation(target.file, run.command.words[0].line, run.step.instruction.end_line)
+            yield symptom_at(
+                location, f"{found} installs the driver in the image", "Leave it out, or pass --toolkit alone."
+            )
+    for stage in target.stages:
         for step in stage.steps:
             words = step.instruction.body.text.split() if step.instruction.keyword in ("COPY", "ADD") else []
             copied = next((word for word in words if is_driver_library(word)), None)
             if copied is not None:
-                place = Place(built.file, step.instruction.line, step.instruction.end_line)
-                yield spot(place, f"{copied} is the driver's, and is copied into the image", "Leave it out.")
+                location = SourceLocation(target.file, step.instruction.line, step.instruction.end_line)
+                yield symptom_at(location, f"{copied} is the driver's, and is copied into the image", "Leave it out.")
 
 
 @rule("DKF902", _FAULT)
-def line_against_cuda(built: Built) -> FileOutcome:
+def line_against_cuda(target: BuildTarget) -> FileOutcome:
     """CuPy's line is for another CUDA than the image has.
 
     What it means: cupy-cuda12x loads the libraries of CUDA 12, and finds none in an image of CUDA 11 or 13; import and
@@ -84,31 +90,31 @@ def line_against_cuda(built: Built) -> FileOutcome:
     same environment; CUDA from wheels of the line's own major will do.
     What to do: install the line of the image's CUDA, or let the extra [ctk] bring the line's own.
     """
-    has = provided(built)
-    for install in built.cupy:
-        line = line_of(install.name, built.matrix)
+    has = cuda_sources(target)
+    for install in target.cupy:
+        line = wheel_line(install.name, target.matrix)
         if line is None:
             continue
         if has.cuda is not None and not has.wheels_of(line.cuda_major) and not line.serves(has.cuda):
-            yield spot(
-                install.place,
+            yield symptom_at(
+                install.location,
                 f"{install.name} is for CUDA {_range(line)}, and the image has CUDA {has.cuda}",
                 f"Install the line of CUDA {has.cuda.major}{_or_extra(line)}.",
                 Evidence("CUDA", str(has.cuda), has.cuda_source),
-                Evidence("CuPy", install.text, install.place.file),
-                severity=_unless_perhaps(install),
+                Evidence("CuPy", install.text, install.location.file),
+                severity=_severity(install),
             )
         for other in has.frameworks:
             if other.cuda_major != line.cuda_major:
                 newest = " in its newest release" if other.newest else ""
-                yield spot(
-                    install.place,
+                yield symptom_at(
+                    install.location,
                     f"{install.name} shares its environment with {other.name}, which brings CUDA {other.cuda_major}"
                     f"{newest}",
                     f"Install the line of CUDA {other.cuda_major}, or a build of {other.name} for CUDA "
                     f"{line.cuda_major}.",
-                    Evidence("CuPy", install.text, install.place.file),
-                    severity=Severity.WARNING if other.newest or other.perhaps else _unless_perhaps(install),
+                    Evidence("CuPy", install.text, install.location.file),
+                    severity=Severity.WARNING if other.newest or other.perhaps else _severity(install),
                 )
 
 
@@ -122,7 +128,7 @@ def _range(line: WheelLine) -> str:
 
 
 @rule("DKF903", _FAULT)
-def headers_missing(built: Built) -> FileOutcome:
+def headers_missing(target: BuildTarget) -> FileOutcome:
     """CuPy finds no CUDA headers in the image.
 
     What it means: CuPy 14 needs the headers of the CUDA runtime to compile kernels, older releases from CUDA 12.2 on.
@@ -132,9 +138,9 @@ def headers_missing(built: Built) -> FileOutcome:
     How it is seen: the flavour in the base image's tag, and no package or wheel that brings headers.
     What to do: add the extra [ctk], the wheel nvidia-cuda-runtime of the image's CUDA, or use the devel image.
     """
-    has = provided(built)
-    for install in built.cupy:
-        line, release = line_of(install.name, built.matrix), release_of(built, install)
+    has = cuda_sources(target)
+    for install in target.cupy:
+        line, release = wheel_line(install.name, target.matrix), release_of(target, install)
         if line is None or has.headers or has.wheels_of(line.cuda_major) or not has.libraries:
             continue
         if has.cuda is not None and has.cuda.major != line.cuda_major:
@@ -142,28 +148,28 @@ def headers_missing(built: Built) -> FileOutcome:
         own = has_own_headers(release.cupy, has.cuda) if release else True
         if has.headers_known and release is not None and own is not True:
             extra = f'"{install.name}[ctk]", or ' if "ctk" in release.extras else ""
-            yield spot(
-                install.place,
-                f"CuPy {release.cupy} needs CUDA headers, and {built.base.text} has none",
-                f"Install {extra}{_runtime_wheel(line, has)}{_dev_package(built, has)}; or use the devel image.",
-                Evidence("base image", built.base.text, f"line {built.first.line}"),
-                Evidence("CuPy", install.text, install.place.file),
-                severity=Severity.WARNING if own is None else _unless_perhaps(install),
+            yield symptom_at(
+                install.location,
+                f"CuPy {release.cupy} needs CUDA headers, and {target.base.text} has none",
+                f"Install {extra}{_runtime_wheel(line, has)}{_dev_package(target, has)}; or use the devel image.",
+                Evidence("base image", target.base.text, f"line {target.first.line}"),
+                Evidence("CuPy", install.text, install.location.file),
+                severity=Severity.WARNING if own is None else _severity(install),
             )
 
 
-def _dev_package(built: Built, has: Provided) -> str:
+def _dev_package(target: BuildTarget, has: CudaSources) -> str:
     """NVIDIA's package with the headers, where the libraries are from such packages too."""
-    return f", or cuda-cudart-dev-{has.cuda.major}-{has.cuda.minor}" if built.base.plain and has.cuda else ""
+    return f", or cuda-cudart-dev-{has.cuda.major}-{has.cuda.minor}" if target.base.plain and has.cuda else ""
 
 
-def _runtime_wheel(line: WheelLine, has: Provided) -> str:
+def _runtime_wheel(line: WheelLine, has: CudaSources) -> str:
     name = "nvidia-cuda-runtime" if line.cuda_major > 12 else f"nvidia-cuda-runtime-cu{line.cuda_major}"  # noqa: PLR2004 - the wheels of CUDA 13 lost the suffix
     return f"{name}=={has.cuda}.*" if has.cuda else name
 
 
 @rule("DKF904", _FAULT)
-def libraries_missing(built: Built) -> FileOutcome:
+def libraries_missing(target: BuildTarget) -> FileOutcome:
     """The image has no CUDA libraries for CuPy.
 
     What it means: a wheel of CuPy has none of CUDA's libraries in it. Without NVRTC, cuBLAS and the others nothing but
@@ -172,55 +178,55 @@ def libraries_missing(built: Built) -> FileOutcome:
     packages that bring the libraries.
     What to do: install cupy-cudaXXx[ctk]; or use a base image that has them.
     """
-    has = provided(built)
-    for install in built.cupy if not built.base.musl else ():  # for musl there is no wheel at all: DKF914
-        line = line_of(install.name, built.matrix)
+    has = cuda_sources(target)
+    for install in target.cupy if not target.base.musl else ():  # for musl there is no wheel at all: DKF914
+        line = wheel_line(install.name, target.matrix)
         if line is None or has.libraries or has.wheels_of(line.cuda_major):
             continue
-        if not (built.base.plain or built.base.flavour is Flavour.BASE):
+        if not (target.base.plain or target.base.flavour is Flavour.BASE):
             continue
         if "ctk" in install.extras:
-            yield _without_extra(built, install)
+            yield _without_extra(target, install)
             continue
         what = f"no {', '.join(has.lacking)}" if has.lacking else "no CUDA libraries"
         more = "Install those packages too; or i" if has.lacking else "I"
-        yield spot(
-            install.place,
-            f"{install.name} finds {what} in {built.base.text}",
-            f"{more}nstall {_with_own_cuda(built, line)}, or use an nvidia/cuda devel image.",
-            Evidence("base image", built.base.text, f"line {built.first.line}"),
-            Evidence("CuPy", install.text, install.place.file),
-            severity=_unless_perhaps(install),
+        yield symptom_at(
+            install.location,
+            f"{install.name} finds {what} in {target.base.text}",
+            f"{more}nstall {_with_own_cuda(target, line)}, or use an nvidia/cuda devel image.",
+            Evidence("base image", target.base.text, f"line {target.first.line}"),
+            Evidence("CuPy", install.text, install.location.file),
+            severity=_severity(install),
         )
 
 
-def _with_own_cuda(built: Built, line: WheelLine) -> str:
+def _with_own_cuda(target: BuildTarget, line: WheelLine) -> str:
     """A line that brings CUDA along: this one where it can."""
-    brings = [row.name for row in built.matrix.wheel_lines if any("ctk" in each.extras for each in row.releases)]
+    brings = [row.name for row in target.matrix.wheel_lines if any("ctk" in each.extras for each in row.releases)]
     if line.name in brings:
         return f'"{line.name}[ctk]" (CuPy 14 or newer)'
     return " or ".join(f'"{name}[ctk]"' for name in brings) + f" ({line.name} has no such extra)"
 
 
-def _unless_perhaps(install: Install) -> Severity:
-    """What stands in a condition may be meant for another base than this one."""
+def _severity(install: Install) -> Severity:
+    """A warning for a conditional install, which may be meant for another base; else an error."""
     return Severity.WARNING if install.perhaps else Severity.ERROR
 
 
-def _without_extra(built: Built, install: Install) -> Spot:
-    release = release_of(built, install)
-    told = f"CuPy {release.cupy}" if release else install.text
-    return spot(
-        install.place,
-        f"{told} has no extra [ctk]: installers leave it out in silence, and no CUDA libraries come",
+def _without_extra(target: BuildTarget, install: Install) -> LocatedSymptom:
+    release = release_of(target, install)
+    release_text = f"CuPy {release.cupy}" if release else install.text
+    return symptom_at(
+        install.location,
+        f"{release_text} has no extra [ctk]: installers leave it out in silence, and no CUDA libraries come",
         f'Install "{install.name}[ctk]" in release 14 or newer, or use an nvidia/cuda devel image.',
-        Evidence("CuPy", install.text, install.place.file),
-        Evidence("base image", built.base.text, f"line {built.first.line}"),
+        Evidence("CuPy", install.text, install.location.file),
+        Evidence("base image", target.base.text, f"line {target.first.line}"),
     )
 
 
 @rule("DKF905", _FAULT)
-def two_lines(built: Built) -> FileOutcome:
+def two_lines(target: BuildTarget) -> FileOutcome:
     """Two distributions of CuPy are installed in one environment.
 
     What it means: the lines of CuPy own the same files. They install without a complaint; which one is imported is
@@ -229,8 +235,8 @@ def two_lines(built: Built) -> FileOutcome:
     removal between them.
     What to do: keep one.
     """
-    found = [entry for entry in built.installs if _is_cupy(entry)]
-    own = built.base.row.line if built.base.row else None
+    found = [entry for entry in target.installs if _is_cupy(entry)]
+    own = target.base.row.line if target.base.row else None
     there: dict[str, list[Install | None]] = {own: [None]} if own else {}
     for entry in found:
         label = _label(entry)
@@ -244,11 +250,11 @@ def two_lines(built: Built) -> FileOutcome:
             continue
         name, other = first
         sure = not (entry.perhaps or (other is not None and other.perhaps))
-        yield spot(
-            entry.place,
+        yield symptom_at(
+            entry.location,
             f"{_label(entry)} is installed beside {name}" + ("" if sure else ", where its condition holds"),
             "Keep one of them; remove both and install one anew where they are there already.",
-            Evidence("CuPy", entry.text, entry.place.file),
+            Evidence("CuPy", entry.text, entry.location.file),
             severity=Severity.ERROR if sure else Severity.WARNING,
         )
 
@@ -259,7 +265,7 @@ def _alternatives(one: Install, other: Install | None) -> bool:
         return True
     if other is None or not (one.perhaps or other.perhaps):
         return False
-    return one.place.file == other.place.file and one.place.end_line == other.place.end_line
+    return one.location.file == other.location.file and one.location.end_line == other.location.end_line
 
 
 def _is_cupy(install: Install) -> bool:
@@ -273,7 +279,7 @@ def _label(install: Install) -> str:
 
 
 @rule("DKF906", _FAULT)
-def from_source(built: Built) -> FileOutcome:
+def from_source(target: BuildTarget) -> FileOutcome:
     """CuPy is built from source.
 
     What it means: on the package index, the name cupy alone is a source distribution: it compiles for half an hour
@@ -281,18 +287,18 @@ def from_source(built: Built) -> FileOutcome:
     How it is seen: pip installs cupy, or a line with --no-binary or from a repository. conda's cupy is binary.
     What to do: install the wheel of the right line: cupy-cuda12x, cupy-cuda13x.
     """
-    for install in built.cupy:
+    for install in target.cupy:
         if install.name != "cupy" and not install.from_source:
             continue
-        devel = provided(built).headers
-        has = provided(built)
+        devel = cuda_sources(target).headers
+        has = cuda_sources(target)
         major = has.cuda.major if has.cuda else None
         line = f"cupy-cuda{major}x" if major else "cupy-cuda12x or cupy-cuda13x"
         ending = "which takes long" if devel else "which fails without a CUDA toolkit"
-        yield spot(
-            install.place,
+        yield symptom_at(
+            install.location,
             f"{install.text.split(' #', maxsplit=1)[0].strip()} builds CuPy from source, {ending}",
             f"Install {line} instead.",
-            Evidence("base image", built.base.text, f"line {built.first.line}"),
+            Evidence("base image", target.base.text, f"line {target.first.line}"),
             severity=Severity.WARNING if devel else Severity.ERROR,
         )

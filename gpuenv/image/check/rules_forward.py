@@ -1,4 +1,4 @@
-"""An image's forward-compatibility libraries on a machine. Pure."""
+"""An image's forward-compatibility libraries on a machine."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.registry import Symptom
-from gpuenv.image.check.records import Meeting
+from gpuenv.image.check.image_report import ImageRequirementStatus
+from gpuenv.image.check.rule_context import HostGpu, RuleContext
 from gpuenv.image.check.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_image import requirement_verdicts
-from gpuenv.image.check.subject import HostGpu, Subject
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 
@@ -26,7 +26,7 @@ _COMPAT = re.compile(r"/cuda[^/]*/compat(?:/lib(?:\.real)?)?/?$")
 
 
 @rule("IMG904", Cause.FORWARD_COMPAT_UNSUPPORTED, follows=OTHER_IMAGE)
-def forward_compatibility(subject: Subject) -> ImageOutcome:
+def forward_compatibility(ctx: RuleContext) -> ImageOutcome:
     """Forward-compatibility libraries would be used on a GPU that does not allow them.
 
     What it means: the package cuda-compat brings a newer libcuda for an older driver. It works on data-centre GPUs;
@@ -39,45 +39,45 @@ def forward_compatibility(subject: Subject) -> ImageOutcome:
     work on the GPU, as NGC's do, are left to it.
     What to do: leave the folder out of LD_LIBRARY_PATH, and update the driver or use an image of its CUDA.
     """
-    environment = subject.image.environment
+    environment = ctx.image.environment
     checks = environment.get(_OWN_CHECK)
     paths = [part for part in environment.get("LD_LIBRARY_PATH", "").split(":") if _COMPAT.search(part)]
     paths = [part for part in paths if not checks or part.rstrip("/") != f"{checks.rstrip('/')}/lib"]
-    forbidding = [gpu for gpu in subject.gpus if gpu.brands and set(gpu.brands) <= set(_NOT_FORWARD)]
+    forbidding = [gpu for gpu in ctx.gpus if gpu.brands and set(gpu.brands) <= set(_NOT_FORWARD)]
     if paths:
-        yield _on_path(paths[0], forbidding, subject)
-    elif forbidding and subject.contents.compat and not checks and _older_branch(subject):
-        starts = all(entry.status is not Meeting.UNMET for entry in requirement_verdicts(subject))
+        yield _on_path(paths[0], forbidding, ctx)
+    elif forbidding and ctx.contents.compat and not checks and _older_branch(ctx):
+        starts = all(entry.status is not ImageRequirementStatus.UNMET for entry in requirement_verdicts(ctx))
         if starts:
             yield Symptom(
                 f"The container toolkit uses the image's forward-compatibility libraries, which "
                 f"{forbidding[0].label} does not allow",
-                (*_forbidding(forbidding), *fact("driver.version", subject.snapshot.driver.version)),
+                (*_forbidding(forbidding), *fact("driver.version", ctx.snapshot.driver.version)),
                 (
-                    Fix(f"Update the driver to one of CUDA {subject.contents.cuda}."),
-                    Fix(f"Or use an image of CUDA {subject.level} or older."),
+                    Fix(f"Update the driver to one of CUDA {ctx.contents.cuda}."),
+                    Fix(f"Or use an image of CUDA {ctx.level} or older."),
                 ),
             )
 
 
-def _on_path(path: str, forbidding: list[HostGpu], subject: Subject) -> Symptom:
+def _on_path(path: str, forbidding: list[HostGpu], ctx: RuleContext) -> Symptom:
     """Fatal on a GPU that forbids it, and on a driver that is newer than the libraries, if they are there.
 
     The latter: nvidia-container-toolkit, pull request 1679; espressomd/espresso, pull request 4090 (read 2026-11-21).
     """
-    newer = subject.contents.compat is True and _branches(subject) > 0
+    newer = ctx.contents.compat is True and _branches(ctx) > 0
     severity = Severity.ERROR if forbidding or newer else Severity.WARNING
     which = ", whatever driver the host has"
     if forbidding:
         which = f": {forbidding[0].label} does not allow it"
     elif newer:
-        which = f": they are older than driver {subject.driver}, and fail with it"
+        which = f": they are older than driver {ctx.driver}, and fail with it"
     return Symptom(
         f"LD_LIBRARY_PATH of the image puts forward-compatibility libraries first{which}",
         (
             of_image("LD_LIBRARY_PATH", path),
             *_forbidding(forbidding),
-            *fact("driver.version", subject.snapshot.driver.version),
+            *fact("driver.version", ctx.snapshot.driver.version),
         ),
         (Fix(f"Leave {path} out of LD_LIBRARY_PATH: the container toolkit finds it where it is needed."),),
         severity,
@@ -85,23 +85,23 @@ def _on_path(path: str, forbidding: list[HostGpu], subject: Subject) -> Symptom:
 
 
 def _forbidding(gpus: list[HostGpu]) -> tuple[Evidence, ...]:
-    told = (Evidence("gpus[].brand", f"{gpu.brand} ({gpu.label})", gpu.brand_source) for gpu in gpus)
-    return tuple(dict.fromkeys(told))
+    entries = (Evidence("gpus[].brand", f"{gpu.brand} ({gpu.label})", gpu.brand_source) for gpu in gpus)
+    return tuple(dict.fromkeys(entries))
 
 
-def _branches(subject: Subject) -> int:
+def _branches(ctx: RuleContext) -> int:
     """How the branch of the host's driver compares with that of the libraries: -1, 0, 1; 0 where one is not known."""
-    cuda, driver = subject.contents.cuda, subject.driver
-    branch = next((row.branch for row in subject.matrix.driver_branches if row.cuda == cuda), None)
+    cuda, driver = ctx.contents.cuda, ctx.driver
+    branch = next((row.branch for row in ctx.matrix.driver_branches if row.cuda == cuda), None)
     return 0 if branch is None or driver is None else (driver.branch > branch) - (driver.branch < branch)
 
 
-def _older_branch(subject: Subject) -> bool:
+def _older_branch(ctx: RuleContext) -> bool:
     """Whether the host's driver is of an older branch than the libraries.
 
     That is when a toolkit up to 1.19 puts them first: libnvidia-container, src/cli/compat_mode.c,
     filter_by_major_version; nvidia-container-toolkit, cmd/nvidia-cdi-hook/cudacompat/cudacompat.go,
     getContainerForwardCompatDir. Its CHANGELOG, v1.17.4: not at all; its release notes, v1.20.0: by the ELF header of
-    the image's libcuda (all read 2026-11-21). Which toolkit there is, nobody tells: the older ones are assumed.
+    the image's libcuda (all read 2026-11-21). Which toolkit there is, is not known: the older ones are assumed.
     """
-    return _branches(subject) < 0
+    return _branches(ctx) < 0

@@ -1,14 +1,14 @@
-"""The other frameworks that a Dockerfile installs, against the GPUs and the driver of a machine. Pure."""
+"""The other frameworks that a Dockerfile installs, against the GPUs and the driver of a machine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from gpuenv.doctor.registry import NotKnown, Symptom
+from gpuenv.image.check.rule_context import RuleContext
 from gpuenv.image.check.rules import ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_gpu import outside_cuda
 from gpuenv.image.check.rules_image import carried_forward
-from gpuenv.image.check.subject import Subject
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.versions import CudaVersion
@@ -22,7 +22,7 @@ _MEASURED = "linux/amd64"  # the platform whose wheels the matrix's rows of fram
     Cause.GPU_REMOVED_FROM_TOOLKIT,
     Cause.DRIVER_TOO_OLD_FOR_CUDA,
 )
-def framework_outside(subject: Subject) -> ImageOutcome:
+def framework_outside(ctx: RuleContext) -> ImageOutcome:
     """The CUDA that another framework brings has no code for this GPU, or is beyond its driver.
 
     What it means: the wheels of PyTorch and the like hold code that their CUDA made, for the GPUs that it knew. On a
@@ -33,39 +33,39 @@ def framework_outside(subject: Subject) -> ImageOutcome:
     is a warning at most; which CUDA the wheels for other processors than x86_64 are of is not known.
     What to do: install a release whose CUDA knows every GPU of the machine and that its driver runs.
     """
-    for name, told in subject.image.frameworks.items():
-        for symptom in _of(subject, name, CudaVersion.parse(told)):
-            if not (subject.image.platform or _MEASURED).startswith(_MEASURED):
-                yield NotKnown(f"which CUDA the wheels of {name} for {subject.image.platform} are of")
+    for name, version in ctx.image.frameworks.items():
+        for symptom in _of(ctx, name, CudaVersion.parse(version)):
+            if not (ctx.image.platform or _MEASURED).startswith(_MEASURED):
+                yield NotKnown(f"which CUDA the wheels of {name} for {ctx.image.platform} are of")
             else:
-                perhaps = name in subject.image.perhaps
+                perhaps = name in ctx.image.perhaps
                 yield symptom._replace(severity=Severity.WARNING) if perhaps else symptom
 
 
-def _of(subject: Subject, name: str, cuda: CudaVersion) -> Iterator[Symptom]:
-    evidence = (of_image(name, f"CUDA {cuda}"), *(Evidence("gpus[]", gpu.label, "") for gpu in subject.gpus))
-    if subject.level is not None and subject.level.major < cuda.major and not _is_carried(subject, cuda):
+def _of(ctx: RuleContext, name: str, cuda: CudaVersion) -> Iterator[Symptom]:
+    evidence = (of_image(name, f"CUDA {cuda}"), *(Evidence("gpus[]", gpu.label, "") for gpu in ctx.gpus))
+    if ctx.level is not None and ctx.level.major < cuda.major and not _is_carried(ctx, cuda):
         yield Symptom(
-            f"{name} in the image is of CUDA {cuda}, and the driver runs up to CUDA {subject.level}",
-            (*evidence, Evidence("driver.cuda", str(subject.level), "")),
-            (Fix(f"Install a {name} of CUDA {subject.level.major}, or update the driver."),),
+            f"{name} in the image is of CUDA {cuda}, and the driver runs up to CUDA {ctx.level}",
+            (*evidence, Evidence("driver.cuda", str(ctx.level), "")),
+            (Fix(f"Install a {name} of CUDA {ctx.level.major}, or update the driver."),),
             cause=Cause.DRIVER_TOO_OLD_FOR_CUDA,
         )
         return
-    minor = next((row for row in subject.matrix.cuda_minors if row.cuda == cuda), None)
-    cause = outside_cuda(subject, minor) if minor is not None else None
+    minor = next((row for row in ctx.matrix.cuda_minors if row.cuda == cuda), None)
+    cause = outside_cuda(ctx, minor) if minor is not None else None
     if minor is None or cause is None:
         return
     new = cause is Cause.GPU_TOO_NEW_FOR_TOOLKIT
     yield Symptom(
         f"{name} in the image is of CUDA {cuda}, which {'does not know' if new else 'no longer supports'} a GPU here",
-        (*evidence, Evidence("known", f"CUDA {cuda}", subject.matrix.cite(minor.source))),
+        (*evidence, Evidence("known", f"CUDA {cuda}", ctx.matrix.cite(minor.source))),
         (Fix(f"Install a {name} whose wheels are of {'a newer' if new else 'an older'} CUDA."),),
         cause=cause,
     )
 
 
-def _is_carried(subject: Subject, cuda: CudaVersion) -> bool:
+def _is_carried(ctx: RuleContext, cuda: CudaVersion) -> bool:
     """Whether the libraries in the image are the driver's newer part, and of that major."""
-    own = subject.contents.cuda
-    return own is not None and own.major >= cuda.major and carried_forward(subject)
+    own = ctx.contents.cuda
+    return own is not None and own.major >= cuda.major and carried_forward(ctx)

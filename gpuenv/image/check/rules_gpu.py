@@ -1,12 +1,12 @@
-"""An image's CUDA and CuPy against the GPUs of a machine. Pure."""
+"""An image's CUDA and CuPy against the GPUs of a machine."""
 
 from __future__ import annotations
 
 from gpuenv.doctor.registry import NotKnown, Symptom
+from gpuenv.image.check.rule_context import HostGpu, RuleContext, read
 from gpuenv.image.check.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
 from gpuenv.image.check.rules_image import carried_forward
 from gpuenv.image.check.rules_line import of_line, other_major
-from gpuenv.image.check.subject import HostGpu, Subject, read
 from gpuenv.matrix.alternatives import inside_container
 from gpuenv.matrix.candidates import WheelCandidate, minors_of, serving_minors
 from gpuenv.matrix.constraints import (
@@ -46,7 +46,7 @@ _THOR = ComputeCapability(11, 0)
     Cause.PYTHON_UNSUPPORTED,
     follows=("IMG902", "IMG903", "IMG907", "GPU204", *OTHER_IMAGE),
 )
-def gpu_outside_cuda(subject: Subject) -> ImageOutcome:
+def gpu_outside_cuda(ctx: RuleContext) -> ImageOutcome:
     """The CUDA or the CuPy in the image makes no code for this GPU.
 
     What it means: NVRTC and nvcc of a CUDA version know a set of GPUs, and CuPy asks for no more than it knows itself.
@@ -55,27 +55,27 @@ def gpu_outside_cuda(subject: Subject) -> ImageOutcome:
     CuPy that a Dockerfile installs in a condition is a warning at most.
     What to do: use an image whose CUDA knows every GPU of the machine.
     """
-    contents = subject.contents
-    wheel = _wheel(subject)
+    contents = ctx.contents
+    wheel = _wheel(ctx)
     cuda = None if contents.bundled else contents.cuda
-    told = [*(_of_wheel(subject, wheel, cuda) if wheel is not None else of_line(subject, cuda))]
-    if not contents.perhaps and (wheel is not None or told):
-        yield from told
+    of_cupy = [*(_of_wheel(ctx, wheel, cuda) if wheel is not None else of_line(ctx, cuda))]
+    if not contents.perhaps and (wheel is not None or of_cupy):
+        yield from of_cupy
         return
-    of_cuda = [*_of_cuda(subject, contents.cuda)] if contents.cuda is not None else []
-    yield from of_cuda or map(_perhaps, told)
+    of_cuda = [*_of_cuda(ctx, contents.cuda)] if contents.cuda is not None else []
+    yield from of_cuda or map(_as_warning, of_cupy)
 
 
-def _perhaps(told: Symptom | NotKnown) -> Symptom | NotKnown:
-    """The same of what may not be in the image at all."""
-    return told._replace(severity=Severity.WARNING) if isinstance(told, Symptom) else told
+def _as_warning(outcome: Symptom | NotKnown) -> Symptom | NotKnown:
+    """A symptom as a warning, for what may not be in the image at all."""
+    return outcome._replace(severity=Severity.WARNING) if isinstance(outcome, Symptom) else outcome
 
 
-def _wheel(subject: Subject) -> WheelCandidate | None:
-    contents = subject.contents
+def _wheel(ctx: RuleContext) -> WheelCandidate | None:
+    contents = ctx.contents
     rows = (
         (line, row)
-        for line in subject.matrix.wheel_lines
+        for line in ctx.matrix.wheel_lines
         if line.name == contents.line
         for row in line.releases
         if row.cupy == contents.cupy
@@ -83,86 +83,86 @@ def _wheel(subject: Subject) -> WheelCandidate | None:
     return next((WheelCandidate(line, row, None) for line, row in rows), None)
 
 
-def _of_wheel(subject: Subject, wheel: WheelCandidate, cuda: CudaVersion | None) -> ImageOutcome:
+def _of_wheel(ctx: RuleContext, wheel: WheelCandidate, cuda: CudaVersion | None) -> ImageOutcome:
     """CuPy's own limits; without the CUDA of the image, those of any minor that its line can have."""
     name = f"{wheel.line.name} {wheel.release.cupy}"
     if cuda is not None and cuda.major != wheel.line.cuda_major:
-        yield other_major(subject, name, cuda, wheel.line.cuda_major)
+        yield other_major(ctx, name, cuda, wheel.line.cuda_major)
         return
-    inside = inside_container(subject.needs)._replace(
-        python=read(PythonVersion.parse, subject.image.environment.get("PYTHON_VERSION")),
+    inside = inside_container(ctx.needs)._replace(
+        python=read(PythonVersion.parse, ctx.image.environment.get("PYTHON_VERSION")),
     )
-    own = next((row for row in subject.matrix.cuda_minors if row.cuda == cuda), None)
-    if own is not None and own not in serving_minors(wheel, inside, subject.matrix):
-        cause = outside_cuda(subject, own) or Cause.CUPY_TOO_OLD_FOR_GPU
-        yield _outside_symptom(subject, f"{name} with CUDA {cuda}", cause, subject.matrix.cite(own.source))
+    own = next((row for row in ctx.matrix.cuda_minors if row.cuda == cuda), None)
+    if own is not None and own not in serving_minors(wheel, inside, ctx.matrix):
+        cause = outside_cuda(ctx, own) or Cause.CUPY_TOO_OLD_FOR_GPU
+        yield _outside_symptom(ctx, f"{name} with CUDA {cuda}", cause, ctx.matrix.cite(own.source))
         return
-    yield from _rejected(subject, wheel, inside, name)
+    yield from _rejected(ctx, wheel, inside, name)
 
 
-def _rejected(subject: Subject, wheel: WheelCandidate, inside: Needs, name: str) -> ImageOutcome:
-    own = subject.contents.cuda
-    forward = own is not None and own.major >= wheel.line.cuda_major and carried_forward(subject)
+def _rejected(ctx: RuleContext, wheel: WheelCandidate, inside: Needs, name: str) -> ImageOutcome:
+    own = ctx.contents.cuda
+    forward = own is not None and own.major >= wheel.line.cuda_major and carried_forward(ctx)
     for constraint, cause in _CONSTRAINTS:
         if constraint is driver_minimum and forward:
             continue  # the libraries in the image are the driver's newer part
-        verdict = constraint(wheel, inside, subject.matrix)
+        verdict = constraint(wheel, inside, ctx.matrix)
         if isinstance(verdict, Rejected):
             yield Symptom(
                 f"{name} in the image does not fit: needs {verdict.needed}, found {verdict.found}",
                 (of_image("CuPy", name), Evidence("needed", verdict.needed, verdict.source)),
                 (Fix("Use an image with a CuPy that fits this machine; gpuenv resolve names one."),),
-                cause=_of_line(subject, wheel) if constraint is nvrtc_compiles_for_gpu else cause,
+                cause=_of_line(ctx, wheel) if constraint is nvrtc_compiles_for_gpu else cause,
             )
             return
         if isinstance(verdict, Unknown) and constraint is driver_minimum:
             yield NotKnown(f"whether {name} runs: {verdict.fact} is not known")
 
 
-def _of_line(subject: Subject, wheel: WheelCandidate) -> Cause:
+def _of_line(ctx: RuleContext, wheel: WheelCandidate) -> Cause:
     """Whether a GPU is too old or too new for every CUDA of the line, or only this CuPy does not know it."""
-    supported = {known for row in minors_of(wheel, subject.matrix) for known in row.capabilities}
-    return outside(supported, [gpu.compute_capability for gpu in subject.gpus if gpu.compute_capability])
+    supported = {known for row in minors_of(wheel, ctx.matrix) for known in row.capabilities}
+    return outside(supported, [gpu.compute_capability for gpu in ctx.gpus if gpu.compute_capability])
 
 
 def _major_of(gpu: HostGpu) -> int:
     return gpu.compute_capability.major if gpu.compute_capability else 0
 
 
-def _of_cuda(subject: Subject, cuda: CudaVersion) -> ImageOutcome:
+def _of_cuda(ctx: RuleContext, cuda: CudaVersion) -> ImageOutcome:
     """Without CuPy's own limits: code runs on later GPUs of its own major, and on no other."""
-    own = next((row for row in subject.matrix.cuda_minors if row.cuda == cuda), None)
+    own = next((row for row in ctx.matrix.cuda_minors if row.cuda == cuda), None)
     if own is None:
-        oldest = min(subject.matrix.cuda_minors, key=lambda row: row.cuda)
-        if cuda < oldest.cuda and outside_cuda(subject, oldest) is Cause.GPU_TOO_NEW_FOR_TOOLKIT:
-            cited = subject.matrix.cite(oldest.source)  # what a later CUDA does not know yet, this one does not either
-            yield _outside_symptom(subject, f"CUDA {cuda}", Cause.GPU_TOO_NEW_FOR_TOOLKIT, cited)
+        oldest = min(ctx.matrix.cuda_minors, key=lambda row: row.cuda)
+        if cuda < oldest.cuda and outside_cuda(ctx, oldest) is Cause.GPU_TOO_NEW_FOR_TOOLKIT:
+            cited = ctx.matrix.cite(oldest.source)  # what a later CUDA does not know yet, this one does not either
+            yield _outside_symptom(ctx, f"CUDA {cuda}", Cause.GPU_TOO_NEW_FOR_TOOLKIT, cited)
             return
         newest = newest_of_old(cuda)
-        if newest is not None and any(_major_of(gpu) > newest for gpu in subject.gpus):
-            yield _outside_symptom(subject, f"CUDA {cuda}", Cause.GPU_TOO_NEW_FOR_TOOLKIT, OF_OLD)
+        if newest is not None and any(_major_of(gpu) > newest for gpu in ctx.gpus):
+            yield _outside_symptom(ctx, f"CUDA {cuda}", Cause.GPU_TOO_NEW_FOR_TOOLKIT, OF_OLD)
             return
         yield NotKnown(f"which GPUs CUDA {cuda} compiles for: the matrix has no such CUDA")
         return
-    cause = outside_cuda(subject, own)
+    cause = outside_cuda(ctx, own)
     if cause is None:
         return
-    base = subject.contents.flavour is Flavour.BASE
+    base = ctx.contents.flavour is Flavour.BASE
     severity = Severity.WARNING if base else Severity.ERROR
-    yield _outside_symptom(subject, f"CUDA {cuda}", cause, subject.matrix.cite(own.source))._replace(severity=severity)
+    yield _outside_symptom(ctx, f"CUDA {cuda}", cause, ctx.matrix.cite(own.source))._replace(severity=severity)
 
 
-def outside_cuda(subject: Subject, minor: CudaMinor) -> Cause | None:
+def outside_cuda(ctx: RuleContext, minor: CudaMinor) -> Cause | None:
     """Why a GPU of the machine is outside of what a CUDA makes code for; none where each is known."""
-    gpus = [gpu.compute_capability for gpu in subject.gpus if gpu.compute_capability]
+    gpus = [gpu.compute_capability for gpu in ctx.gpus if gpu.compute_capability]
     if any(gpu < min(minor.capabilities) for gpu in gpus):
         return Cause.GPU_REMOVED_FROM_TOOLKIT
     runs = {gpu for gpu in gpus for known in minor.capabilities if known.major == gpu.major and known <= gpu}
     return Cause.GPU_TOO_NEW_FOR_TOOLKIT if set(gpus) - runs else None
 
 
-def _outside_symptom(subject: Subject, what: str, cause: Cause, source: str) -> Symptom:
-    gpus = tuple(dict.fromkeys(Evidence("gpus[]", gpu.label, "") for gpu in subject.gpus))
+def _outside_symptom(ctx: RuleContext, what: str, cause: Cause, source: str) -> Symptom:
+    gpus = tuple(dict.fromkeys(Evidence("gpus[]", gpu.label, "") for gpu in ctx.gpus))
     words = {
         Cause.GPU_REMOVED_FROM_TOOLKIT: "no longer supports",
         Cause.GPU_TOO_NEW_FOR_TOOLKIT: "does not know yet",
@@ -171,38 +171,36 @@ def _outside_symptom(subject: Subject, what: str, cause: Cause, source: str) -> 
     older = "an older" if cause is Cause.GPU_REMOVED_FROM_TOOLKIT else "a newer"
     return Symptom(
         f"{what} in the image {words} a GPU of this machine",
-        (of_image(subject.contents.cuda_source, str(subject.contents.cuda)), *gpus, Evidence("known", what, source)),
+        (of_image(ctx.contents.cuda_source, str(ctx.contents.cuda)), *gpus, Evidence("known", what, source)),
         (Fix(f"Use an image of {older} CUDA; gpuenv resolve names one for this machine."),),
         cause=cause,
     )
 
 
 @rule("IMG906", Cause.JETSON_TEGRA, Cause.ROCM_MISMATCH)
-def other_kind_of_gpu(subject: Subject) -> ImageOutcome:
+def other_kind_of_gpu(ctx: RuleContext) -> ImageOutcome:
     """The image is for another kind of GPU: a server's, a Jetson's or AMD's.
 
     What it means: a Jetson runs images made for its JetPack, and no others; an image of ROCm runs on AMD GPUs alone.
     How it is seen: the variables that JetPack's and ROCm's images set, and the machine's GPU.
     What to do: use an image for this kind of machine.
     """
-    contents = subject.contents
-    if contents.rocm is not None and contents.cuda is None and (subject.driver or subject.gpus):
-        yield _kind("The image is made for AMD GPUs", Cause.ROCM_MISMATCH, contents.rocm, subject)
-    elif subject.needs.tegra and contents.cuda is not None and contents.tegra is None:
-        of_servers = CudaVersion(13, 0) <= contents.cuda and any(
-            gpu.compute_capability == _THOR for gpu in subject.gpus
-        )
+    contents = ctx.contents
+    if contents.rocm is not None and contents.cuda is None and (ctx.driver or ctx.gpus):
+        yield _kind("The image is made for AMD GPUs", Cause.ROCM_MISMATCH, contents.rocm, ctx)
+    elif ctx.needs.tegra and contents.cuda is not None and contents.tegra is None:
+        of_servers = CudaVersion(13, 0) <= contents.cuda and any(gpu.compute_capability == _THOR for gpu in ctx.gpus)
         if not of_servers:
-            yield _kind("The image is made for servers, not for a Jetson", Cause.JETSON_TEGRA, "CUDA_VERSION", subject)
-    elif contents.tegra is not None and not subject.needs.tegra and (subject.driver or subject.gpus):
-        yield _kind("The image is made for a Jetson", Cause.JETSON_TEGRA, contents.tegra, subject)
+            yield _kind("The image is made for servers, not for a Jetson", Cause.JETSON_TEGRA, "CUDA_VERSION", ctx)
+    elif contents.tegra is not None and not ctx.needs.tegra and (ctx.driver or ctx.gpus):
+        yield _kind("The image is made for a Jetson", Cause.JETSON_TEGRA, contents.tegra, ctx)
 
 
-def _kind(title: str, cause: Cause, variable: str, subject: Subject) -> Symptom:
-    gpus = tuple(dict.fromkeys(Evidence("gpus[]", gpu.label, "") for gpu in subject.gpus))
+def _kind(title: str, cause: Cause, variable: str, ctx: RuleContext) -> Symptom:
+    gpus = tuple(dict.fromkeys(Evidence("gpus[]", gpu.label, "") for gpu in ctx.gpus))
     return Symptom(
         title,
-        (of_image(variable, subject.image.environment.get(variable, "set")), *gpus),
+        (of_image(variable, ctx.image.environment.get(variable, "set")), *gpus),
         (Fix("Use an image that is made for this kind of GPU."),),
         cause=cause,
     )

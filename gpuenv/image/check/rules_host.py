@@ -1,4 +1,4 @@
-"""What starts containers on a machine. Pure."""
+"""What starts containers on a machine."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.fixes.containers import cannot_share_gpus
 from gpuenv.doctor.fixes.distributions import container_toolkit_fixes
 from gpuenv.doctor.registry import Symptom
+from gpuenv.image.check.rule_context import RuleContext
 from gpuenv.image.check.rules import ImageOutcome, rule
-from gpuenv.image.check.subject import Subject
 from gpuenv.model.causes import Cause
 from gpuenv.model.gpus import is_contained
 
 
 @rule("IMG920", Cause.CONTAINER_TOOLKIT_BROKEN)
-def no_container_toolkit(subject: Subject) -> ImageOutcome:
+def no_container_toolkit(ctx: RuleContext) -> ImageOutcome:
     """Docker on the machine cannot hand GPUs to containers.
 
     What it means: docker run --gpus ends with "could not select device driver", whatever the image. The NVIDIA
@@ -22,8 +22,8 @@ def no_container_toolkit(subject: Subject) -> ImageOutcome:
     configuration, and no file of the Container Device Interface.
     What to do: install the NVIDIA container toolkit, tell Docker of it, and restart Docker.
     """
-    snapshot, support = subject.snapshot, subject.snapshot.container_support
-    if not subject.contents.for_gpus or is_contained(snapshot) or not cannot_share_gpus(snapshot):
+    snapshot, support = ctx.snapshot, ctx.snapshot.container_support
+    if not ctx.contents.for_gpus or is_contained(snapshot) or not cannot_share_gpus(snapshot):
         return
     yield Symptom(
         "Docker on this machine cannot hand GPUs to containers: there is no NVIDIA container toolkit",

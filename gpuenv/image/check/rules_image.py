@@ -1,4 +1,4 @@
-"""An image on a machine: platform, its own conditions, CUDA against the driver. Pure."""
+"""An image on a machine: platform, its own conditions, CUDA against the driver."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ from collections.abc import Iterator
 
 from gpuenv.doctor.evidence import fact
 from gpuenv.doctor.registry import NotKnown, Symptom
-from gpuenv.image.check.facts import Platform, parse_platform
-from gpuenv.image.check.records import Meeting, RequirementVerdict
-from gpuenv.image.check.require_words import changes, drives, needed, oldest_driver, runs_by_minor, wants
+from gpuenv.image.check.image_facts import ImagePlatform, parse_platform
+from gpuenv.image.check.image_report import ImageRequirementStatus, RequirementVerdict
+from gpuenv.image.check.require_text import (
+    changes,
+    oldest_driver,
+    requirement_text,
+    runs_by_minor,
+    supports_gpus,
+    wants,
+)
+from gpuenv.image.check.rule_context import RuleContext
 from gpuenv.image.check.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
-from gpuenv.image.check.subject import Subject
-from gpuenv.image.require import Machine, RequireError, Requirement, certain, parse, requirements, unmet
+from gpuenv.image.nvidia_require import Machine, RequireError, Requirement, certain, parse, requirements, unmet
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.products import branch_of, branches_for
 from gpuenv.model.causes import Cause
@@ -28,84 +35,84 @@ _TOOLKIT = (
 )
 
 
-def wanted_platform(needs: Needs) -> Platform:
+def wanted_platform(needs: Needs) -> ImagePlatform:
     """The platform of images that a machine runs; containers with GPUs are those of Linux."""
     return parse_platform(needs.container_platform.replace("-", "/"))
 
 
 @rule("IMG901", Cause.IMAGE_REQUIRES_OTHER_DRIVER)
-def other_platform(subject: Subject) -> ImageOutcome:
+def other_platform(ctx: RuleContext) -> ImageOutcome:
     """The image is built for another processor or operating system.
 
     What it means: an image of linux/amd64 does not start on an ARM machine, and an emulation gives it no GPU.
     How it is seen: the platform in the image's configuration, or the list of platforms of a multi-platform image.
     What to do: use an image that has this machine's platform, or build it for that platform.
     """
-    if subject.image.platform is None:
+    if ctx.image.platform is None:
         yield NotKnown("the image does not say which platform it is for")
         return
-    wanted, own = wanted_platform(subject.needs), parse_platform(subject.image.platform)
+    wanted, own = wanted_platform(ctx.needs), parse_platform(ctx.image.platform)
     if own.serves(wanted):
         return
-    offered = ", ".join(subject.image.offered) or subject.image.platform
+    offered = ", ".join(ctx.image.offered) or ctx.image.platform
     yield Symptom(
         f"The image is for {offered}, and this machine runs {wanted}",
-        (of_image("platform", offered), *fact("host.arch", subject.snapshot.host.arch)),
+        (of_image("platform", offered), *fact("host.arch", ctx.snapshot.host.arch)),
         (Fix(f"Use or build an image for {wanted}.", ("docker", "buildx", "build", "--platform", str(wanted), ".")),),
     )
 
 
 @rule("IMG907", Cause.GPU_TOO_NEW_FOR_DRIVER, Cause.GPU_REMOVED_FROM_DRIVER, follows=("GPU204",))
-def gpu_outside_driver(subject: Subject) -> ImageOutcome:
+def gpu_outside_driver(ctx: RuleContext) -> ImageOutcome:
     """The driver's branch does not drive this GPU.
 
     What it means: no image helps where the driver itself does not know the GPU, or knows it no more.
     How it is seen: the driver's branch against those of the GPU's generation. A driver that lists the GPU is believed.
     What to do: install a driver of a branch that drives it.
     """
-    for gpu in subject.gpus if subject.driver is not None else ():
-        range_ = branches_for(gpu.compute_capability, subject.matrix)
-        branch = branch_of(subject.driver, subject.matrix) if subject.driver is not None else None
+    for gpu in ctx.gpus if ctx.driver is not None else ():
+        range_ = branches_for(gpu.compute_capability, ctx.matrix)
+        branch = branch_of(ctx.driver, ctx.matrix) if ctx.driver is not None else None
         if gpu.listed or range_ is None or branch is None or range_.wants(branch) is None:
             continue
         newer = range_.first is not None and branch < range_.first
         yield Symptom(
-            f"Driver {subject.driver} does not drive {gpu.label}: it needs {range_.wants(branch)}",
-            (Evidence("driver.version", str(subject.driver), ""), Evidence("needed", gpu.label, range_.source)),
+            f"Driver {ctx.driver} does not drive {gpu.label}: it needs {range_.wants(branch)}",
+            (Evidence("driver.version", str(ctx.driver), ""), Evidence("needed", gpu.label, range_.source)),
             (Fix(f"Install a driver of {range_.wants(branch)}."),),
             cause=Cause.GPU_TOO_NEW_FOR_DRIVER if newer else Cause.GPU_REMOVED_FROM_DRIVER,
         )
         return
 
 
-def requirement_verdicts(subject: Subject) -> tuple[RequirementVerdict, ...]:
+def requirement_verdicts(ctx: RuleContext) -> tuple[RequirementVerdict, ...]:
     """Every requirement of the image against every GPU, as libnvidia-container goes through them."""
-    return tuple(_verdicts(subject))
+    return tuple(_verdicts(ctx))
 
 
-def _verdicts(subject: Subject) -> Iterator[RequirementVerdict]:
-    host = Machine(_text(subject.level), _text(subject.driver))
-    machines: list[tuple[str | None, tuple[Machine, ...]]] = [(gpu.label, gpu.machines) for gpu in subject.gpus]
-    for variable, text in requirements(subject.image.environment).items():
+def _verdicts(ctx: RuleContext) -> Iterator[RequirementVerdict]:
+    host = Machine(_text(ctx.level), _text(ctx.driver))
+    machines: list[tuple[str | None, tuple[Machine, ...]]] = [(gpu.label, gpu.machines) for gpu in ctx.gpus]
+    for variable, text in requirements(ctx.image.environment).items():
         try:
             requirement = parse(text)
         except RequireError as error:
-            yield RequirementVerdict(variable, None, Meeting.INVALID, (str(error),))
+            yield RequirementVerdict(variable, None, ImageRequirementStatus.INVALID, (str(error),))
             continue
         for label, possible in machines or [(None, (host,))]:
-            yield _held(variable, label, requirement, possible)
+            yield _verdict(variable, label, requirement, possible)
 
 
-def _held(
+def _verdict(
     variable: str, label: str | None, requirement: Requirement, possible: tuple[Machine, ...]
 ) -> RequirementVerdict:
-    """Met or unmet where it is so whatever is not known of the machine."""
+    """The verdict on a requirement: met or unmet only if unknown values do not matter."""
     failed = [unmet(requirement, machine) for machine in possible]
     if all(failed):
-        told = tuple(", ".join(map(str, conditions)) for conditions in failed[0])
-        return RequirementVerdict(variable, label, Meeting.UNMET, told)
+        conditions_failed = tuple(", ".join(map(str, conditions)) for conditions in failed[0])
+        return RequirementVerdict(variable, label, ImageRequirementStatus.UNMET, conditions_failed)
     met = all(certain(requirement, machine) for machine in possible)
-    return RequirementVerdict(variable, label, Meeting.MET if met else Meeting.UNKNOWN)
+    return RequirementVerdict(variable, label, ImageRequirementStatus.MET if met else ImageRequirementStatus.UNKNOWN)
 
 
 def _text(value: object) -> str | None:
@@ -113,7 +120,7 @@ def _text(value: object) -> str | None:
 
 
 @rule("IMG902", Cause.IMAGE_REQUIRES_OTHER_DRIVER, follows=OTHER_IMAGE)
-def requirement_unmet(subject: Subject) -> ImageOutcome:
+def requirement_unmet(ctx: RuleContext) -> ImageOutcome:
     """The image demands another driver, CUDA level or GPU than this machine has.
 
     What it means: images state in NVIDIA_REQUIRE_* what they need: blanks stand between alternatives, commas between
@@ -125,20 +132,20 @@ def requirement_unmet(subject: Subject) -> ImageOutcome:
     What to do: update the driver, or use an image of a CUDA that this driver runs.
     """
     by_variable: dict[str, list[RequirementVerdict]] = {}
-    for verdict in requirement_verdicts(subject):
+    for verdict in requirement_verdicts(ctx):
         by_variable.setdefault(verdict.variable, []).append(verdict)
     for variable, verdicts in by_variable.items():
         statuses = {entry.status for entry in verdicts}
-        if Meeting.INVALID in statuses:
+        if ImageRequirementStatus.INVALID in statuses:
             yield _invalid(variable, verdicts[0])
-        elif Meeting.UNMET in statuses:
-            yield _unmet(subject, variable, verdicts)
-        elif Meeting.UNKNOWN in statuses:
-            yield NotKnown(f"whether {variable} is met: {_lacking(subject)} is not known")
+        elif ImageRequirementStatus.UNMET in statuses:
+            yield _unmet(ctx, variable, verdicts)
+        elif ImageRequirementStatus.UNKNOWN in statuses:
+            yield NotKnown(f"whether {variable} is met: {_lacking(ctx)} is not known")
 
 
-def _lacking(subject: Subject) -> str:
-    lacks = [name for name, value in (("the driver", subject.driver), ("its CUDA level", subject.level)) if not value]
+def _lacking(ctx: RuleContext) -> str:
+    lacks = [name for name, value in (("the driver", ctx.driver), ("its CUDA level", ctx.level)) if not value]
     return " and ".join(lacks) or "the GPU's brand or compute capability"
 
 
@@ -150,32 +157,32 @@ def _invalid(variable: str, verdict: RequirementVerdict) -> Symptom:
     )
 
 
-def _unmet(subject: Subject, variable: str, verdicts: list[RequirementVerdict]) -> Symptom:
-    environment = requirements(subject.image.environment)
+def _unmet(ctx: RuleContext, variable: str, verdicts: list[RequirementVerdict]) -> Symptom:
+    environment = requirements(ctx.image.environment)
     requirement = parse(environment[variable])
-    refused = [entry.gpu for entry in verdicts if entry.status is Meeting.UNMET]
-    gpus = [gpu for gpu in subject.gpus if gpu.label in refused]
+    refused = [entry.gpu for entry in verdicts if entry.status is ImageRequirementStatus.UNMET]
+    gpus = [gpu for gpu in ctx.gpus if gpu.label in refused]
     evidence = (
-        of_image(variable, needed(requirement)),
-        *fact("driver.version", subject.snapshot.driver.version),
-        Evidence("driver.cuda", str(subject.level or "unknown"), subject.snapshot.driver.cuda.source or ""),
+        of_image(variable, requirement_text(requirement)),
+        *fact("driver.version", ctx.snapshot.driver.version),
+        Evidence("driver.cuda", str(ctx.level or "unknown"), ctx.snapshot.driver.cuda.source or ""),
         *dict.fromkeys(Evidence("gpus[]", f"{gpu.label}, brand {gpu.brand}", gpu.brand_source) for gpu in gpus),
         Evidence("enforced", _TOOLKIT, ""),
     )
     return Symptom(
-        f"The image demands {wants(requirement)}, and this machine has {_has(subject)}",
+        f"The image demands {wants(requirement)}, and this machine has {_has(ctx)}",
         evidence,
-        tuple(Fix(text) for text in changes(requirement, subject, tuple(refused))),
+        tuple(Fix(text) for text in changes(requirement, ctx, tuple(refused))),
     )
 
 
-def _has(subject: Subject) -> str:
-    level = f" (CUDA {subject.level})" if subject.level else ""
-    return f"driver {subject.driver or 'unknown'}{level}"
+def _has(ctx: RuleContext) -> str:
+    level = f" (CUDA {ctx.level})" if ctx.level else ""
+    return f"driver {ctx.driver or 'unknown'}{level}"
 
 
 @rule("IMG903", Cause.DRIVER_TOO_OLD_FOR_CUDA, follows=("IMG902", *OTHER_IMAGE))
-def driver_below_cuda(subject: Subject) -> ImageOutcome:
+def driver_below_cuda(ctx: RuleContext) -> ImageOutcome:
     """The driver is older than the image's CUDA can run on.
 
     What it means: within a CUDA major, programs run on older drivers too (minor-version compatibility); below the
@@ -183,25 +190,25 @@ def driver_below_cuda(subject: Subject) -> ImageOutcome:
     How it is seen: CUDA_VERSION or a label of the image, and the driver's version and CUDA level.
     What to do: update the driver, or use an image of an older CUDA.
     """
-    cuda, driver, level = subject.contents.cuda, subject.driver, subject.level
+    cuda, driver, level = ctx.contents.cuda, ctx.driver, ctx.level
     if cuda is None:
         return
     if level is None:
         yield NotKnown(f"whether the driver runs CUDA {cuda}: its version is not known")
         return
-    if level.major >= cuda.major or runs_by_minor(cuda, subject):
+    if level.major >= cuda.major or runs_by_minor(cuda, ctx):
         return  # within a major the level's minor does not matter to a program's start
-    oldest = oldest_driver(cuda, subject)
+    oldest = oldest_driver(cuda, ctx)
     evidence = (
-        of_image(subject.contents.cuda_source, str(cuda)),
-        *fact("driver.version", subject.snapshot.driver.version),
+        of_image(ctx.contents.cuda_source, str(cuda)),
+        *fact("driver.version", ctx.snapshot.driver.version),
     )
-    if carried_forward(subject):
+    if carried_forward(ctx):
         yield Symptom(
             f"CUDA {cuda} runs on driver {driver} through the forward-compatibility libraries in the image alone",
             (
-                of_image(subject.contents.cuda_source, str(cuda)),
-                *fact("driver.version", subject.snapshot.driver.version),
+                of_image(ctx.contents.cuda_source, str(cuda)),
+                *fact("driver.version", ctx.snapshot.driver.version),
             ),
             (Fix(f"A driver of CUDA {cuda} needs them not."),),
             Severity.WARNING,
@@ -209,25 +216,25 @@ def driver_below_cuda(subject: Subject) -> ImageOutcome:
         return
     yield Symptom(
         f"CUDA {cuda} in the image needs driver {oldest or f'of CUDA {cuda.major}'} or newer: this machine has "
-        f"{_has(subject)}",
+        f"{_has(ctx)}",
         evidence,
-        tuple(map(Fix, _ways(subject, oldest, cuda, level))),
+        tuple(map(Fix, _ways(ctx, oldest, cuda, level))),
     )
 
 
-def _ways(subject: Subject, oldest: DriverVersion | None, cuda: CudaVersion, level: CudaVersion) -> Iterator[str]:
+def _ways(ctx: RuleContext, oldest: DriverVersion | None, cuda: CudaVersion, level: CudaVersion) -> Iterator[str]:
     """An older image, and before that a newer driver, where there is one for the GPUs."""
     image = f"se an image of CUDA {level.major} (this driver's level is {level})."
-    if oldest is not None and not drives(oldest.branch, subject):
+    if oldest is not None and not supports_gpus(oldest.branch, ctx):
         yield f"U{image}"
     else:
         yield f"Update the driver to {oldest or f'one of CUDA {cuda.major}'} or newer."
         yield f"Or u{image}"
 
 
-def carried_forward(subject: Subject) -> bool:
+def carried_forward(ctx: RuleContext) -> bool:
     """Whether forward compatibility carries it: the libraries are there, and every GPU allows them."""
-    met = all(entry.status is Meeting.MET for entry in requirement_verdicts(subject))
-    allowed = bool(subject.gpus) and all(set(gpu.brands) <= set(_FORWARD) for gpu in subject.gpus)
-    declared = "NVIDIA_REQUIRE_CUDA" in requirements(subject.image.environment)
-    return subject.contents.compat is True and met and declared and allowed
+    met = all(entry.status is ImageRequirementStatus.MET for entry in requirement_verdicts(ctx))
+    allowed = bool(ctx.gpus) and all(set(gpu.brands) <= set(_FORWARD) for gpu in ctx.gpus)
+    declared = "NVIDIA_REQUIRE_CUDA" in requirements(ctx.image.environment)
+    return ctx.contents.compat is True and met and declared and allowed

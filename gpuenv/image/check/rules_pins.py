@@ -1,4 +1,4 @@
-"""A Dockerfile: what is not pinned, and what nobody could look at. Pure."""
+"""A Dockerfile: what is not pinned, and what could not be examined."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from packaging.version import Version
 
 from gpuenv.doctor.registry import Symptom
-from gpuenv.image.check.built import Built
-from gpuenv.image.check.installs import Install, Manager
-from gpuenv.image.check.lines import is_no_line, release_of
-from gpuenv.image.check.rules import FileOutcome, Spot, rule
-from gpuenv.image.check.rules_docker import OF_CONDA, from_place, spot
+from gpuenv.image.check.build_target import BuildTarget
+from gpuenv.image.check.cupy_lines import is_no_line, release_of
+from gpuenv.image.check.install_requests import Install, Manager
+from gpuenv.image.check.rules import FileOutcome, LocatedSymptom, rule
+from gpuenv.image.check.rules_docker import OF_CONDA, from_place, symptom_at
 from gpuenv.image.check.variables import is_known
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -21,7 +21,7 @@ _FAULT = Cause.DOCKERFILE_FAULT
 
 
 @rule("DKF907", _FAULT)
-def not_pinned(built: Built) -> FileOutcome:
+def not_pinned(target: BuildTarget) -> FileOutcome:
     """A version is not pinned: another day, another image.
 
     What it means: without a version the newest CuPy that fits Python and NumPy is installed, which need not be the
@@ -29,35 +29,35 @@ def not_pinned(built: Built) -> FileOutcome:
     How it is seen: a requirement without an upper end, a base image without a tag or with latest.
     What to do: pin CuPy with ==, or by a lock or a file of constraints, and name the base image's tag.
     """
-    for install in built.cupy:
-        named = install.name != "cupy" and not is_no_line(install.name, built.matrix)
+    for install in target.cupy:
+        named = install.name != "cupy" and not is_no_line(install.name, target.matrix)
         if not install.pinned and not install.from_source and named:
-            newest = release_of(built, install)
+            newest = release_of(target, install)
             pin = f"{install.name}{_extras(install)}=={newest.cupy}" if newest else f"{install.name}==VERSION"
-            yield spot(
-                install.place,
+            yield symptom_at(
+                install.location,
                 f"{install.text.split(' #', maxsplit=1)[0].strip()} is not pinned",
                 f"Pin it: {pin}",
                 severity=Severity.WARNING,
             )
-    for install in built.installs:
+    for install in target.installs:
         if _of_conda(install) and not install.pinned:
-            yield spot(
-                install.place,
+            yield symptom_at(
+                install.location,
                 f"conda's {install.text} is not pinned",
-                f"Pin it: {install.name}={_newest(built)}",
+                f"Pin it: {install.name}={_newest(target)}",
                 severity=Severity.WARNING,
             )
-    yield from _base_not_pinned(built)
+    yield from _base_not_pinned(target)
 
 
 def _of_conda(install: Install) -> bool:
     return install.manager is Manager.CONDA and install.name in OF_CONDA
 
 
-def _newest(built: Built) -> str:
+def _newest(target: BuildTarget) -> str:
     """The newest release of CuPy that the matrix has."""
-    releases = (row.cupy for line in built.matrix.wheel_lines for row in line.releases if row.yanked is None)
+    releases = (row.cupy for line in target.matrix.wheel_lines for row in line.releases if row.yanked is None)
     return max(releases, key=Version)
 
 
@@ -65,27 +65,27 @@ def _extras(install: Install) -> str:
     return f"[{','.join(sorted(install.extras))}]" if install.extras else ""
 
 
-def _base_not_pinned(built: Built) -> Iterator[Spot]:
-    name = built.base.name
+def _base_not_pinned(target: BuildTarget) -> Iterator[LocatedSymptom]:
+    name = target.base.name
     if name is None or name.digest is not None or name.tag not in (None, "latest") or name.familiar == "scratch":
         return
-    if built.base.nvidia:
-        yield spot(
-            from_place(built),
-            f"{built.base.text}: nvidia/cuda has no tag latest, so the build fails",
+    if target.base.nvidia:
+        yield symptom_at(
+            from_place(target),
+            f"{target.base.text}: nvidia/cuda has no tag latest, so the build fails",
             "Name a tag, such as nvidia/cuda:13.0.2-base-ubuntu24.04.",
         )
-    elif built.cupy or built.base.has_cuda or any(_of_conda(install) for install in built.installs):
-        yield spot(
-            from_place(built),
-            f"The base image {built.base.text} is not pinned",
+    elif target.cupy or target.base.has_cuda or any(_of_conda(install) for install in target.installs):
+        yield symptom_at(
+            from_place(target),
+            f"The base image {target.base.text} is not pinned",
             "Name a tag, better with its digest.",
             severity=Severity.WARNING,
         )
 
 
 @rule("DKF918", _FAULT)
-def base_without_name(built: Built) -> FileOutcome:
+def base_without_name(target: BuildTarget) -> FileOutcome:
     """FROM names no image.
 
     What it means: the text is not of the form that Docker asks of a name, so that no build begins: "invalid reference
@@ -94,18 +94,18 @@ def base_without_name(built: Built) -> FileOutcome:
     digests by another method than sha256, are left alone.
     What to do: write it as name:tag, the name in lower case.
     """
-    base = built.base
+    base = target.base
     if base.text and base.name is None and is_known(base.text) and "@" not in base.text:
-        yield spot(
-            from_place(built),
+        yield symptom_at(
+            from_place(target),
             f"{base.text[:80]} is no name of an image, so the build fails",
             "Write it as name:tag, the name in lower case.",
-            Evidence("base image", base.text[:200], f"line {built.first.line}"),
+            Evidence("base image", base.text[:200], f"line {target.first.line}"),
         )
 
 
 @rule("DKF920", _FAULT)
-def no_such_line(built: Built) -> FileOutcome:
+def no_such_line(target: BuildTarget) -> FileOutcome:
     """A distribution is named as CuPy's lines are, and is none of them.
 
     What it means: from CUDA 11.2 on there is one line for each major (cupy-cuda11x, cupy-cuda12x, cupy-cuda13x); a name
@@ -113,16 +113,16 @@ def no_such_line(built: Built) -> FileOutcome:
     How it is seen: the name against CuPy's lines, those of old releases too.
     What to do: install the line of the CUDA major.
     """
-    newest = max(line.cuda_major for line in built.matrix.wheel_lines)
-    for install in built.cupy:
-        if is_no_line(install.name, built.matrix):
+    newest = max(line.cuda_major for line in target.matrix.wheel_lines)
+    for install in target.cupy:
+        if is_no_line(install.name, target.matrix):
             digits = re.match(r"cupy-cuda-?(1\d)", install.name)
             major = int(digits[1]) if digits is not None and int(digits[1]) <= newest else newest
-            yield spot(
-                install.place,
+            yield symptom_at(
+                install.location,
                 f"{install.name} is no distribution of CuPy's",
                 f"Install cupy-cuda{major}x, or the line of the CUDA that is meant.",
-                Evidence("CuPy", install.text, install.place.file),
+                Evidence("CuPy", install.text, install.location.file),
                 severity=Severity.WARNING if install.perhaps else Severity.ERROR,
             )
 
@@ -132,7 +132,7 @@ _LOCK = re.compile(r"\.lock$|(?:^|/)pylock\.")  # what an install may do without
 
 
 @rule("DKF917", _FAULT)
-def passed_over(built: Built) -> FileOutcome:
+def passed_over(target: BuildTarget) -> FileOutcome:
     """A file that the Dockerfile installs from was not looked at.
 
     What it means: what it installs is not known here, so nothing is said of it, neither good nor bad.
@@ -141,27 +141,27 @@ def passed_over(built: Built) -> FileOutcome:
     that .dockerignore keeps out is a warning: the step that copies it or installs from it fails.
     What to do: check it by itself; let a file that is needed into the build context.
     """
-    for name, said in built.kept_out.items():
+    for name, ignore_file in target.kept_out.items():
         symptom = Symptom(
             f"{name} is installed from, and .dockerignore keeps it out of the build context",
-            (Evidence("file", name, said),),
-            (Fix(f"Let it in, with a line !{name} at the end of {said}."),),
+            (Evidence("file", name, ignore_file),),
+            (Fix(f"Let it in, with a line !{name} at the end of {ignore_file}."),),
             Severity.NOTE if _LOCK.search(name) else Severity.WARNING,
         )
-        yield Spot(symptom, built.file, 1)
+        yield LocatedSymptom(symptom, target.file, 1)
     alone = "Check it by itself."
-    places = [(name, why, 1, alone) for name, why in built.passed_over.items()]
+    entries = [(name, why, 1, alone) for name, why in target.passed_over.items()]
     where = f"Name that folder with --context; or c{alone[1:]}"
-    for _, line, name in built.missing:
+    for _, line, name in target.missing:
         if _PATTERN.search(name):
-            places.append((name, "which files a pattern of the shell's names is not followed", line, "Check them."))
+            entries.append((name, "which files a pattern of the shell's names is not followed", line, "Check them."))
         else:
-            places.append((name, "no COPY brings it from the build context", line, where))
-    for name, why, line, cure in places:
+            entries.append((name, "no COPY brings it from the build context", line, where))
+    for name, why, line, fix in entries:
         symptom = Symptom(
             f"{name} was not looked at: {why}",
-            (Evidence("file", name, built.file),),
-            (Fix(cure),),
+            (Evidence("file", name, target.file),),
+            (Fix(fix),),
             Severity.NOTE,
         )
-        yield Spot(symptom, built.file, line)
+        yield LocatedSymptom(symptom, target.file, line)

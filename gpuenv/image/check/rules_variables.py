@@ -1,4 +1,4 @@
-"""An image's variables, labels and history, on a machine. Pure."""
+"""An image's variables, labels and history, on a machine."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 from gpuenv.doctor.registry import Symptom
 from gpuenv.image import labels
 from gpuenv.image.check.driver_packages import driver_in
+from gpuenv.image.check.rule_context import RuleContext, read
 from gpuenv.image.check.rules import ImageOutcome, of_image, rule
-from gpuenv.image.check.subject import Subject, read
-from gpuenv.image.require import Machine, RequireError, holds, parse, requirements
+from gpuenv.image.nvidia_require import Machine, RequireError, holds, parse, requirements
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import is_contained, parse_visible
@@ -25,7 +25,7 @@ STUBS = re.compile(r"/stubs/?$")  # a folder of them on a search path
 
 
 @rule("IMG911", Cause.CONTAINER_DRIVER_CAPABILITIES)
-def driver_capabilities(subject: Subject) -> ImageOutcome:
+def driver_capabilities(ctx: RuleContext) -> ImageOutcome:
     """The image asks for the driver without the compute or the utility capability.
 
     What it means: NVIDIA_DRIVER_CAPABILITIES says which of the driver's libraries the container toolkit mounts. Without
@@ -34,7 +34,7 @@ def driver_capabilities(subject: Subject) -> ImageOutcome:
     How it is seen: the variable in the image's configuration. Unset or empty it means utility and compute.
     What to do: set NVIDIA_DRIVER_CAPABILITIES=compute,utility, in the image or when the container is started.
     """
-    value = subject.image.environment.get(_CAPABILITIES)
+    value = ctx.image.environment.get(_CAPABILITIES)
     if not value:
         return
     found = capabilities_fault(value)
@@ -43,15 +43,15 @@ def driver_capabilities(subject: Subject) -> ImageOutcome:
         yield Symptom(
             f"{_CAPABILITIES} of the image {title}",
             (of_image(_CAPABILITIES, value),),
-            (Fix(f"Set {_CAPABILITIES}=compute,utility.", _with(f"{_CAPABILITIES}=compute,utility", subject)),),
+            (Fix(f"Set {_CAPABILITIES}=compute,utility.", _with(f"{_CAPABILITIES}=compute,utility", ctx)),),
             severity,
         )
 
 
-def _with(setting: str, subject: Subject) -> tuple[str, ...]:
+def _with(setting: str, ctx: RuleContext) -> tuple[str, ...]:
     """The command that starts the image with a variable set anew; a file or a Dockerfile has no name to start."""
-    named = subject.image.source in ("engine", "registry")
-    return "docker", "run", "--gpus", "all", "-e", setting, subject.image.reference if named else "IMAGE"
+    named = ctx.image.source in ("engine", "registry")
+    return "docker", "run", "--gpus", "all", "-e", setting, ctx.image.reference if named else "IMAGE"
 
 
 def capabilities_fault(value: str) -> tuple[str, Severity] | None:
@@ -70,7 +70,7 @@ def capabilities_fault(value: str) -> tuple[str, Severity] | None:
 
 
 @rule("IMG912", Cause.VISIBLE_DEVICES_HIDE_GPU)
-def gpus_hidden(subject: Subject) -> ImageOutcome:
+def gpus_hidden(ctx: RuleContext) -> ImageOutcome:
     """A variable of the image hides the GPUs.
 
     What it means: CUDA_VISIBLE_DEVICES in the image hides every GPU from CUDA, however the container is started.
@@ -78,7 +78,7 @@ def gpus_hidden(subject: Subject) -> ImageOutcome:
     How it is seen: the variables in the image's configuration, and how many GPUs the machine has.
     What to do: leave them out of the image; the engine sets NVIDIA_VISIBLE_DEVICES by itself.
     """
-    environment = subject.image.environment
+    environment = ctx.image.environment
     shown = environment.get(_CUDA_VISIBLE)
     if shown is not None and hides_all(shown):
         yield Symptom(
@@ -86,10 +86,10 @@ def gpus_hidden(subject: Subject) -> ImageOutcome:
             (of_image(_CUDA_VISIBLE, shown),),
             (Fix(f"Leave {_CUDA_VISIBLE} out of the image."),),
         )
-    elif shown is not None and (names := _names_none(shown, subject)):
+    elif shown is not None and (names := _missing_gpu_reason(shown, ctx)):
         yield Symptom(
             f"{_CUDA_VISIBLE}={shown[:80]} of the image hides every GPU: {names}",
-            (of_image(_CUDA_VISIBLE, shown), Evidence("gpus[]", str(len(subject.snapshot.gpus)), "")),
+            (of_image(_CUDA_VISIBLE, shown), Evidence("gpus[]", str(len(ctx.snapshot.gpus)), "")),
             (Fix(f"Leave {_CUDA_VISIBLE} out of the image."),),
         )
     given = environment.get(_VISIBLE)
@@ -100,7 +100,7 @@ def gpus_hidden(subject: Subject) -> ImageOutcome:
             (Fix(f"Set {_VISIBLE}=all, or start the container with --gpus all."),),
             Severity.WARNING,
         )
-    elif given is None and subject.contents.for_gpus and environment.get("NVIDIA_REQUIRE_CUDA"):
+    elif given is None and ctx.contents.for_gpus and environment.get("NVIDIA_REQUIRE_CUDA"):
         yield Symptom(
             f"{_VISIBLE} is not set in the image: without --gpus the NVIDIA runtime gives it no GPU",
             (of_image(_VISIBLE, "not set"),),
@@ -109,14 +109,14 @@ def gpus_hidden(subject: Subject) -> ImageOutcome:
         )
 
 
-def _names_none(value: str, subject: Subject) -> str | None:
-    """Why the list begins with a GPU that this machine has not; in a container of this process there may be fewer.
+def _missing_gpu_reason(value: str, ctx: RuleContext) -> str | None:
+    """Why the list begins with a missing GPU; none inside a container, which may see fewer.
 
     A UUID is not looked up: those of a recording may be pseudonyms.
     """
-    first, count = value.split(",", maxsplit=1)[0].strip(), len(subject.snapshot.gpus)
+    first, count = value.split(",", maxsplit=1)[0].strip(), len(ctx.snapshot.gpus)
     ordinal = first.isascii() and first.isdecimal()
-    if not ordinal or not count or is_contained(subject.snapshot) or parse_visible(first, count, ()).entries:
+    if not ordinal or not count or is_contained(ctx.snapshot) or parse_visible(first, count, ()).entries:
         return None
     return f"there is no GPU {first[:20]} on a machine with {count}"
 
@@ -130,14 +130,14 @@ def hides_all(value: str) -> bool:
 
 
 @rule("IMG913", Cause.LIBRARY_PATH_CONFLICT)
-def stubs_on_path(subject: Subject) -> ImageOutcome:
+def stubs_on_path(ctx: RuleContext) -> ImageOutcome:
     """LD_LIBRARY_PATH of the image names the toolkit's stub libraries.
 
     What it means: the stub libcuda is for linking alone; a program that loads it finds no GPU (error 34).
     How it is seen: a folder named stubs in LD_LIBRARY_PATH of the image.
     What to do: give the folder to the linker (LIBRARY_PATH), not to the loader.
     """
-    for part in subject.image.environment.get("LD_LIBRARY_PATH", "").split(":"):
+    for part in ctx.image.environment.get("LD_LIBRARY_PATH", "").split(":"):
         if STUBS.search(part):
             yield Symptom(
                 "LD_LIBRARY_PATH of the image names the stub of libcuda",
@@ -147,7 +147,7 @@ def stubs_on_path(subject: Subject) -> ImageOutcome:
 
 
 @rule("IMG914", Cause.DRIVER_LIBRARY_VERSION_MISMATCH)
-def driver_baked_in(subject: Subject) -> ImageOutcome:
+def driver_baked_in(ctx: RuleContext) -> ImageOutcome:
     """The image has the driver's own libraries in it.
 
     What it means: libcuda and NVML must be those of the host's kernel module; the container toolkit mounts them. Ones
@@ -156,16 +156,16 @@ def driver_baked_in(subject: Subject) -> ImageOutcome:
     looked at: an image without a history, or one that copies the files, may have them all the same.
     What to do: leave the driver out of the image.
     """
-    for step in subject.image.history:
+    for step in ctx.image.history:
         found = driver_in(step)
         if found is None:
             continue
         branch = re.search(r"(?<!\d)(\d{3})(?!\d)", found)
-        same = branch is not None and subject.driver is not None and int(branch[1]) == subject.driver.branch
-        newer = branch is not None and subject.driver is not None and int(branch[1]) > subject.driver.branch
+        same = branch is not None and ctx.driver is not None and int(branch[1]) == ctx.driver.branch
+        newer = branch is not None and ctx.driver is not None and int(branch[1]) > ctx.driver.branch
         yield Symptom(
             f"The image has a driver of its own: {found}",
-            (of_image("history", step[:160]), Evidence("driver.version", str(subject.driver or "unknown"), "")),
+            (of_image("history", step[:160]), Evidence("driver.version", str(ctx.driver or "unknown"), "")),
             (Fix("Leave the driver out of the image: the container toolkit brings the host's."),),
             Severity.ERROR if newer and not same else Severity.WARNING,
         )
@@ -173,7 +173,7 @@ def driver_baked_in(subject: Subject) -> ImageOutcome:
 
 
 @rule("IMG915", Cause.IMAGE_REQUIRES_OTHER_DRIVER)
-def switched_off(subject: Subject) -> ImageOutcome:
+def switched_off(ctx: RuleContext) -> ImageOutcome:
     """The image switches its own requirements off.
 
     What it means: with NVIDIA_DISABLE_REQUIRE=1 the container starts on any driver; whether CUDA then works is another
@@ -181,12 +181,12 @@ def switched_off(subject: Subject) -> ImageOutcome:
     How it is seen: the variable in the image's configuration, and what the other variables would have required.
     What to do: nothing, where CUDA runs on this driver.
     """
-    environment = subject.image.environment
+    environment = ctx.image.environment
     rest = {name: value for name, value in environment.items() if name != "NVIDIA_DISABLE_REQUIRE"}
     if requirements(environment) or not requirements(rest):
         return
-    host = Machine(*(None if value is None else str(value) for value in (subject.level, subject.driver)))
-    machines = [machine for gpu in subject.gpus for machine in gpu.machines] or [host]
+    host = Machine(*(None if value is None else str(value) for value in (ctx.level, ctx.driver)))
+    machines = [machine for gpu in ctx.gpus for machine in gpu.machines] or [host]
     try:
         met = all(holds(parse(text), machine) for text in requirements(rest).values() for machine in machines)
     except RequireError:
@@ -201,7 +201,7 @@ def switched_off(subject: Subject) -> ImageOutcome:
 
 
 @rule("IMG917", Cause.IMAGE_REQUIRES_OTHER_DRIVER)
-def says_nothing(subject: Subject) -> ImageOutcome:
+def says_nothing(ctx: RuleContext) -> ImageOutcome:
     """The image says nothing of CUDA.
 
     What it means: neither variables, labels nor history tell what is in it for GPUs. That is no fault: an image with
@@ -209,10 +209,10 @@ def says_nothing(subject: Subject) -> ImageOutcome:
     How it is seen: no variable, label or step of CUDA, NVIDIA, ROCm or CuPy.
     What to do: run the smoke tests in it; images of gpuenv build-image say by labels what is in them.
     """
-    if not subject.contents.for_gpus and subject.contents.rocm is None:
+    if not ctx.contents.for_gpus and ctx.contents.rocm is None:
         yield Symptom(
             "The image says nothing of CUDA; its layers were not looked at",
-            (of_image("labels", ", ".join(subject.image.labels) or "none"),),
+            (of_image("labels", ", ".join(ctx.image.labels) or "none"),),
             (Fix("Run gpuenv smoke in it, on a machine with a GPU."),),
             Severity.NOTE,
         )
@@ -225,7 +225,7 @@ def says_nothing(subject: Subject) -> ImageOutcome:
     Cause.IMAGE_REQUIRES_OTHER_DRIVER,
     follows=("IMG902", "IMG903", "IMG905"),
 )
-def own_labels(subject: Subject) -> ImageOutcome:
+def own_labels(ctx: RuleContext) -> ImageOutcome:
     """What gpuenv's own labels say of the image does not fit this machine.
 
     What it means: an image that gpuenv has built says for which GPUs it was made, which driver it needs at least, and
@@ -233,18 +233,18 @@ def own_labels(subject: Subject) -> ImageOutcome:
     How it is seen: the labels io.gpuenv.*.
     What to do: build an image for this machine: gpuenv build-image.
     """
-    told = subject.image.labels
-    oldest = read(DriverVersion.parse, told.get(labels.MINIMUM_DRIVER))
-    if oldest and subject.driver and not subject.needs.windows and subject.driver < oldest:
-        yield _label(labels.MINIMUM_DRIVER, str(oldest), f"driver {subject.driver}", Cause.DRIVER_TOO_OLD_FOR_CUDA)
-    texts = [text.strip() for text in told.get(labels.COMPUTE_CAPABILITIES, "").split(",") if text.strip()]
+    image_labels = ctx.image.labels
+    oldest = read(DriverVersion.parse, image_labels.get(labels.MINIMUM_DRIVER))
+    if oldest and ctx.driver and not ctx.needs.windows and ctx.driver < oldest:
+        yield _label(labels.MINIMUM_DRIVER, str(oldest), f"driver {ctx.driver}", Cause.DRIVER_TOO_OLD_FOR_CUDA)
+    texts = [text.strip() for text in image_labels.get(labels.COMPUTE_CAPABILITIES, "").split(",") if text.strip()]
     served = {capability for text in texts if (capability := read(ComputeCapability.parse, text))}
-    for gpu in subject.gpus if served else ():
+    for gpu in ctx.gpus if served else ():
         own = gpu.compute_capability
         if own is not None and not any(known.major == own.major and known <= own for known in served):
             yield _label(labels.COMPUTE_CAPABILITIES, ", ".join(texts), gpu.label, Cause.NO_KERNEL_IMAGE)
             break
-    proof = told.get(labels.PROOF, "")
+    proof = image_labels.get(labels.PROOF, "")
     if any(word in proof.lower() for word in _PROOF_FAILED):
         yield Symptom(
             "The image's own proof did not pass when it was built",

@@ -1,4 +1,4 @@
-"""The simple commands in a shell's text, with the place of every word. Pure.
+"""The simple commands in a shell's text, with the place of every word.
 
 Enough of a shell for the RUN instructions of Dockerfiles: quotes, variables, operators, redirections, comments and
 ``sh -c``; what a substitution would print is not known, and a word with one says so.
@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
-from gpuenv.image.check.docker_parse import Piece, whole
-from gpuenv.image.check.repeats import looped, mark, unrolled, with_input
-from gpuenv.image.check.shell_ends import plain_end, quote_end, word_end
-from gpuenv.image.check.variables import Lookup, is_known, replaced
+from gpuenv.image.check.docker_parse import SourceText, source_text
+from gpuenv.image.check.shell_lexer import plain_end, quote_end, word_end
+from gpuenv.image.check.shell_loops import expand_xargs, loop_marker, loop_values, unroll
+from gpuenv.image.check.variables import Lookup, is_known, substitute
 
 _OPERATOR = re.compile(r"\|\||&&|;;|[;|&\n()]")
 _REDIRECTION = re.compile(r"\d*(?:&>>?|>>?&?|<&?|<<<|<<-?)\s*")
@@ -31,11 +31,11 @@ _MOVES = ("cd", "pushd", "popd")
 _SHELLS = ("sh", "bash", "dash", "zsh", "ash")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _DEEPEST = 3
-_MOST_VARIABLES = 200  # of a script; of further ones nobody knows
+_MOST_VARIABLES = 200  # of a script; further ones are unknown
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ShellWord:
     """A word: its text, its line, and whether all of it is known."""
 
     text: str
@@ -51,12 +51,12 @@ class Command:
         words: the program and its arguments, without wrappers, assignments and redirections.
         guarded: whether its failure stops nothing, or it stands in a condition.
         perhaps: whether it may not be run at all: it stands in a condition, or after ``||``.
-        folder: where it is run, from the folder of its script; null where nobody knows.
+        folder: where it is run, from the folder of its script; null if unknown.
         piped: whether its output goes to another command, whose success is what counts.
-        variables: those that the script has set before it, and those set for it alone; null is what nobody knows.
+        variables: those that the script has set before it, and those set for it alone; null if unknown.
     """
 
-    words: tuple[Word, ...]
+    words: tuple[ShellWord, ...]
     guarded: bool = False
     perhaps: bool = False
     folder: str | None = ""
@@ -74,13 +74,13 @@ class Command:
         return tuple(word.text for word in self.words[1:])
 
 
-def commands(piece: Piece, lookup: Lookup, depth: int = 0, folder: str | None = "") -> tuple[Command, ...]:
+def commands(source: SourceText, lookup: Lookup, depth: int = 0, folder: str | None = "") -> tuple[Command, ...]:
     """Every simple command of a shell's text, which is run in a folder."""
     shell = _Shell(lookup, depth, folder)
-    words: list[Word] = []
+    words: list[ShellWord] = []
     # Token by token: what a word stands for depends on what was set before it.
-    for part in chain(_tokens(piece, shell.known), "\n"):
-        if isinstance(part, Word):
+    for part in chain(_tokens(source, shell.known), "\n"):
+        if isinstance(part, ShellWord):
             words.append(part)
         else:
             shell.end(words, part)
@@ -89,7 +89,7 @@ def commands(piece: Piece, lookup: Lookup, depth: int = 0, folder: str | None = 
 
 
 class _Shell:
-    """A shell on its way through its text.
+    """The state of a shell while its text is read.
 
     Attributes:
         found: the commands so far.
@@ -109,12 +109,12 @@ class _Shell:
         """What a variable stands for."""
         return self._own[name] if name in self._own else self._lookup(name)
 
-    def end(self, words: list[Word], operator: str) -> None:
+    def end(self, words: list[ShellWord], operator: str) -> None:
         """Runs the command of these words, which an operator ends."""
         _follow_blocks(words, self._blocks)
         around = self._around(operator)
         ran = tuple(_command(tuple(words), around, lookup=self.known, depth=self._depth))
-        self.found += (each for entry in ran for each in unrolled(with_input(entry, self._pipe), self._loops))
+        self.found += (each for entry in ran for each in unroll(expand_xargs(entry, self._pipe), self._loops))
         self._pipe = [*self._pipe, *ran[:1]] if operator == "|" else []
         if ran and ran[0].words[-1] is words[-1]:  # otherwise it is of a script, which has a folder of its own
             self._folders[-1] = _moved(ran[0], self._folders[-1])
@@ -123,7 +123,7 @@ class _Shell:
         self._before = operator
 
     def _around(self, operator: str) -> Command:
-        """Where a command stands."""
+        """The state around a command, as a command without words."""
         inside = any(block in _CONDITIONAL for block in self._blocks)
         return Command(
             (),
@@ -134,13 +134,13 @@ class _Shell:
             variables=self._own,
         )
 
-    def _set(self, words: list[Word]) -> None:
+    def _set(self, words: list[ShellWord]) -> None:
         """The variables that these words set."""
         assigned = _assigned(words, self._blocks)
-        loop = looped([word for word in words if word.text not in _KEYWORDS])
+        loop = loop_values([word for word in words if word.text not in _KEYWORDS])
         if loop is not None:
             self._loops[loop[0]] = loop[1]
-            assigned[loop[0]] = mark(loop[0])
+            assigned[loop[0]] = loop_marker(loop[0])
         if assigned:  # every command so far keeps those that it saw
             self._own = dict(islice({**self._own, **assigned}.items(), _MOST_VARIABLES))
 
@@ -159,8 +159,8 @@ def _moved(command: Command, folder: str | None) -> str | None:
     return None if folder is None else posixpath.join(folder, words[0].text)
 
 
-def _assigned(words: list[Word], blocks: list[str]) -> dict[str, str | None]:
-    """What an assignment sets that is no command's own; in a block it may be run or not, so that nobody knows."""
+def _assigned(words: list[ShellWord], blocks: list[str]) -> dict[str, str | None]:
+    """What an assignment sets that is no command's own; in a block it may be run or not, so its value is unknown."""
     bare = [word for word in words if word.text not in _KEYWORDS]
     if bare and bare[0].text == "for":
         return {word.text: None for word in bare[1:2]}
@@ -180,7 +180,7 @@ def _follow_subshells(operator: str, folders: list[str | None]) -> None:
         folders.pop()
 
 
-def _follow_blocks(words: list[Word], blocks: list[str]) -> None:
+def _follow_blocks(words: list[ShellWord], blocks: list[str]) -> None:
     """Keeps the blocks that are open: what stands inside a condition may never run."""
     first = next((word.text for word in words if word.text not in ("then", "else", "do", "{", "!")), "")
     if first in (*_CONDITIONAL, "for"):
@@ -189,7 +189,7 @@ def _follow_blocks(words: list[Word], blocks: list[str]) -> None:
         blocks.pop()
 
 
-def _command(words: tuple[Word, ...], around: Command, *, lookup: Lookup, depth: int) -> Iterator[Command]:
+def _command(words: tuple[ShellWord, ...], around: Command, *, lookup: Lookup, depth: int) -> Iterator[Command]:
     """The command of some words, or those of the script that it runs; ``around`` says where it stands."""
     guarded = around.guarded
     while words and words[0].text in _KEYWORDS:
@@ -206,20 +206,20 @@ def _command(words: tuple[Word, ...], around: Command, *, lookup: Lookup, depth:
     if script is None:
         yield command
         return
-    inner = commands(whole(script.text, script.line), lookup, depth + 1, around.folder)
+    inner = commands(source_text(script.text, script.line), lookup, depth + 1, around.folder)
     lines = max(1, script.text.count("\n"))
     for entry in inner:
         placed = tuple(replace(word, line=min(word.line, script.line + lines)) for word in entry.words)
         yield replace(entry, words=placed, guarded=entry.guarded or guarded, perhaps=entry.perhaps or around.perhaps)
 
 
-def _given(words: tuple[Word, ...]) -> tuple[Word, ...]:
+def _given(words: tuple[ShellWord, ...]) -> tuple[ShellWord, ...]:
     """The assignments that stand before a program, and are for it alone."""
     end = next((n for n, word in enumerate(words) if not _ASSIGNMENT.match(word.text) and word.text != "env"), 0)
     return tuple(word for word in words[:end] if word.text != "env" and word.known)
 
 
-def _unwrapped(words: tuple[Word, ...]) -> tuple[Word, ...]:
+def _unwrapped(words: tuple[ShellWord, ...]) -> tuple[ShellWord, ...]:
     """Without what stands before the program: assignments, sudo and the like with their options."""
     while words:
         name = words[0].text.rsplit("/", 1)[-1]
@@ -244,7 +244,7 @@ def _takes_a_word(wrapper: str, option: str) -> bool:
     return valued == len(option) - 1
 
 
-def _script(command: Command) -> Word | None:
+def _script(command: Command) -> ShellWord | None:
     """The text that a shell is given to run."""
     if command.program not in _SHELLS:
         return None
@@ -254,8 +254,8 @@ def _script(command: Command) -> Word | None:
     return None
 
 
-def _tokens(piece: Piece, lookup: Lookup) -> Iterator[Word | str]:
-    text, position = piece.text, 0
+def _tokens(source: SourceText, lookup: Lookup) -> Iterator[ShellWord | str]:
+    text, position = source.text, 0
     while position < len(text):
         character = text[position]
         if character in " \t\r" or text.startswith("\\\n", position):
@@ -270,11 +270,11 @@ def _tokens(piece: Piece, lookup: Lookup) -> Iterator[Word | str]:
             position = match.end()
         else:
             end = word_end(text, position)
-            yield _word(text[position:end], piece.line_at(position), lookup)
+            yield _word(text[position:end], source.line_at(position), lookup)
             position = max(end, position + 1)
 
 
-def _word(raw: str, line: int, lookup: Lookup) -> Word:
+def _word(raw: str, line: int, lookup: Lookup) -> ShellWord:
     """A word without its quotes, its variables replaced where they are known."""
     parts: list[str] = []
     known, position = True, 0
@@ -290,8 +290,8 @@ def _word(raw: str, line: int, lookup: Lookup) -> Word:
         else:
             end = quote_end(raw, position) if character == '"' else plain_end(raw, position)
             text = raw[position + 1 : end - 1].replace('\\"', '"') if character == '"' else raw[position:end]
-            value = replaced(text, lookup)
+            value = substitute(text, lookup)
             known = known and is_known(value)
             parts.append(value)
             position = end
-    return Word("".join(parts), line, known)
+    return ShellWord("".join(parts), line, known)

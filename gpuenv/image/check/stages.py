@@ -1,4 +1,4 @@
-"""The stages of a Dockerfile, each step with the variables that are in force there. Pure.
+"""The stages of a Dockerfile, each step with the variables that are in force there.
 
 moby/buildkit, frontend/dockerfile/docs/reference.md (read 2026-11-21): Environment replacement; Understand how ARG and
 FROM interact; ARG, Scope: a stage inherits the arguments of the stage that it starts from.
@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gpuenv.image.check.docker_parse import Dockerfile, DockerfileError, Instruction, Piece
-from gpuenv.image.check.facts import parse_platform
-from gpuenv.image.check.variables import is_known, replaced
+from gpuenv.image.check.docker_parse import Dockerfile, DockerfileError, Instruction, SourceText
+from gpuenv.image.check.image_facts import parse_platform
+from gpuenv.image.check.variables import is_known, substitute
 
 _FROM = re.compile(r"(\S+)(?:\s+[Aa][Ss]\s+(\S+))?\s*$")
 _PAIR = re.compile(r"([A-Za-z_][\w.-]*)=((?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\\.|[^\s\"'\\])*)\s*")
 _NAME = re.compile(r"([A-Za-z_][\w.-]*)(?:\s+|$)")
-# More than any Dockerfile needs that somebody has written: each stage may be built on every other one, and each setting
+# More than any written Dockerfile needs: each stage may be built on every other one, and each setting
 # is in force in all that follows.
 _MOST_STAGES, _MOST_SETTINGS = 500, 2000
 
@@ -41,7 +41,7 @@ class Step:
     workdir: str
 
     def lookup(self, name: str) -> str | None:
-        """The value of a variable; None for one that nobody knows."""
+        """The value of a variable; None if unknown."""
         if name in self.environment:
             return self.environment[name].value
         return self.arguments.get(name)
@@ -55,15 +55,15 @@ class Stage:
         number: from 0.
         name: after AS, in lower case.
         base: the image that it starts from; what is not known in it as it stands. Null for another stage.
-        platform: what its FROM builds it for; null where that is left to whoever builds.
+        platform: what its FROM builds it for; null if that is left to the builder.
         parent: the number of the stage that it starts from.
         takes: the numbers of the stages that it copies from.
         line: of its FROM.
-        end_line: likewise.
+        end_line: the last line of its FROM.
         steps: its instructions.
         environment: what is in force at its end.
-        arguments: likewise.
-        workdir: likewise.
+        arguments: the build arguments in force at its end.
+        workdir: the working directory at its end.
     """
 
     number: int
@@ -131,7 +131,7 @@ def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, st
     if match is None:
         raise DockerfileError(f"line {first.line}: FROM {first.body.text.strip()[:40]!r}: expected an image")
     lookup = {**outer, **given}.get
-    base = replaced(match[1].strip("\"'"), lookup)
+    base = substitute(match[1].strip("\"'"), lookup)
     names = {stage.name: stage.number for stage in before if stage.name}
     parent = names.get(base.lower())
     came = before[parent] if parent is not None else None
@@ -141,7 +141,7 @@ def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, st
         name=match[2].lower() if match[2] else None,
         base=None if came else base,
         # Of another stage it is what that stage was built for, whatever stands here.
-        platform=came.platform if came else _platform(replaced(first.flag("platform") or "", lookup)),
+        platform=came.platform if came else _platform(substitute(first.flag("platform") or "", lookup)),
         parent=parent,
         takes=tuple(dict.fromkeys(_takes(steps, names, len(before)))),
         line=first.line,
@@ -154,7 +154,7 @@ def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, st
 
 
 def _platform(text: str) -> str | None:
-    """As it is told; BUILDPLATFORM and its like are of whoever builds."""
+    """The platform of a FROM; BUILDPLATFORM and its like depend on the builder."""
     try:
         return str(parse_platform(text)) if is_known(text) else None
     except ValueError:
@@ -189,11 +189,11 @@ def _walk(
         elif instruction.keyword == "ENV":
             environment = {**environment, **_settings(step)}
         elif instruction.keyword == "WORKDIR":
-            workdir = joined(workdir, replaced(instruction.body.text.strip().strip("\"'"), step.lookup))
+            workdir = join_image_path(workdir, substitute(instruction.body.text.strip().strip("\"'"), step.lookup))
     return steps, environment, arguments, workdir
 
 
-def joined(folder: str, path: str) -> str:
+def join_image_path(folder: str, path: str) -> str:
     """A path in the image, from the folder that is in force."""
     import posixpath  # noqa: PLC0415 - the image's paths are those of Linux, wherever this runs
 
@@ -208,7 +208,7 @@ def _arguments(instruction: Instruction, given: Mapping[str, str], outer: Mappin
         name, equals, default = word.partition("=")
         value = given.get(name)
         if value is None:
-            value = replaced(unquoted(default), {**outer, **found}.get) if equals else outer.get(name)
+            value = substitute(unquote(default), {**outer, **found}.get) if equals else outer.get(name)
         if value is not None and is_known(value):
             found[name] = value
     return found
@@ -217,25 +217,25 @@ def _arguments(instruction: Instruction, given: Mapping[str, str], outer: Mappin
 def _settings(step: Step) -> dict[str, Setting]:
     """The variables of an ENV, in its form with an equals sign and in the old one."""
     return {
-        name: Setting(replaced(value, step.lookup), line, step.instruction.end_line)
+        name: Setting(substitute(value, step.lookup), line, step.instruction.end_line)
         for name, value, line in pairs(step.instruction.body)
     }
 
 
-def pairs(body: Piece) -> Iterator[tuple[str, str, int]]:
+def pairs(body: SourceText) -> Iterator[tuple[str, str, int]]:
     """Name, value and line of each pair in an ENV or a LABEL."""
     text = body.text
     position = len(text) - len(text.lstrip())
     if _PAIR.match(text, position) is None:
         match = _NAME.match(text, position)
         if match is not None:
-            yield match[1], unquoted(text[match.end() :].strip()), body.line_at(position)
+            yield match[1], unquote(text[match.end() :].strip()), body.line_at(position)
         return
     while (found := _PAIR.match(text, position)) is not None:
-        yield found[1], unquoted(found[2]), body.line_at(position)
+        yield found[1], unquote(found[2]), body.line_at(position)
         position = found.end()
 
 
-def unquoted(text: str) -> str:
+def unquote(text: str) -> str:
     """A value without the quotes around it or its parts."""
     return re.sub(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'", lambda match: match[1] or match[2] or "", text)

@@ -1,4 +1,4 @@
-"""``$NAME``, ``${NAME:-word}`` and ``${NAME%.*}``, as Dockerfiles, compose files and shells replace them. Pure."""
+"""``$NAME``, ``${NAME:-word}`` and ``${NAME%.*}``, as Dockerfiles, compose files and shells replace them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 
-# What stands for a name: its value, None for one that nobody knows.
+# The value of a variable; None if unknown.
 Lookup = Callable[[str], "str | None"]
 _REFERENCE = re.compile(
     r"\$(?:\{([A-Za-z_]\w*)(?:(:?[-+?]|%%?|\#\#?|//?|:(?=\d))((?:[^{}]|\$\{[^{}]*\})*))?\}|([A-Za-z_]\w*))"
@@ -16,13 +16,13 @@ _DEEPEST = 4
 _LONGEST = 1000  # characters of a value that a pattern is tried on
 
 
-def replaced(text: str, lookup: Lookup, depth: int = 0) -> str:
-    """The text with its variables replaced; one that nobody knows is left as it stands."""
+def substitute(text: str, lookup: Lookup, depth: int = 0) -> str:
+    """The text with its variables replaced; an unknown one is left as it stands."""
     return _REFERENCE.sub(lambda match: _value(match, lookup, depth), text)
 
 
 def is_known(text: str) -> bool:
-    """Whether nothing was left that nobody knows."""
+    """Whether no unknown variable was left."""
     return "$" not in text and "`" not in text
 
 
@@ -36,8 +36,8 @@ def _value(match: re.Match[str], lookup: Lookup, depth: int) -> str:
     if operator[0] in "%#/" or operator == ":":
         return match[0] if value is None else _cut(value, operator, word)
     if "+" in operator:
-        return replaced(word, lookup, depth + 1) if value else ""
-    return value or replaced(word, lookup, depth + 1)  # where nobody knows, the default is what is meant
+        return substitute(word, lookup, depth + 1) if value else ""
+    return value or substitute(word, lookup, depth + 1)  # unknown: the default is meant
 
 
 def _cut(value: str, operator: str, word: str) -> str:

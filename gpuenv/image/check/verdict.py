@@ -1,4 +1,4 @@
-"""Whether an image runs on machines: every rule, the doctor's own word on each machine, and what it comes to."""
+"""Whether an image runs on machines: every rule, the doctor's findings on each machine, and the status."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import replace
 from gpuenv import __version__
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.doctor.registry import NotKnown, all_checks, to_finding
-from gpuenv.image.check.facts import ImageFacts
-from gpuenv.image.check.records import ImageFinding, ImageReport, MachineVerdict, located
+from gpuenv.image.check.image_facts import ImageFacts
+from gpuenv.image.check.image_report import ImageFinding, ImageReport, MachineVerdict, at_location
+from gpuenv.image.check.rule_context import RuleContext, contents_of, context_of_rules
 from gpuenv.image.check.rules import OTHER_IMAGE, all_rules
 from gpuenv.image.check.rules_image import requirement_verdicts
-from gpuenv.image.check.subject import Subject, contents_of, subject_of
 from gpuenv.matrix.needs import driver_absent
 from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
@@ -38,64 +38,64 @@ def judge_machine(
         matrix: the compatibility matrix.
         clock: seconds.
     """
-    subject = subject_of(image, snapshot, matrix)
-    of_machine, open_questions = _of_machine(subject, clock)
+    ctx = context_of_rules(image, snapshot, matrix)
+    of_machine, open_questions = _of_machine(ctx, clock)
     findings = list(of_machine)
     for rule in sorted(all_rules("IMG"), key=lambda rule: rule.code not in OTHER_IMAGE):
-        for told in rule.run(subject):
-            if isinstance(told, NotKnown):
-                open_questions.append(told.reason)
+        for outcome in rule.run(ctx):
+            if isinstance(outcome, NotKnown):
+                open_questions.append(outcome.reason)
             else:
-                findings.append(to_finding(rule, told))
-    in_order = ranked_findings([located(entry, machine=name) for entry in findings])
-    return _verdict(name, subject, in_order, tuple(dict.fromkeys(open_questions)))
+                findings.append(to_finding(rule, outcome))
+    in_order = ranked_findings([at_location(entry, machine=name) for entry in findings])
+    return _verdict(name, ctx, in_order, tuple(dict.fromkeys(open_questions)))
 
 
-def untold(name: str, reference: str, why: str, snapshot: Snapshot, matrix: Matrix) -> MachineVerdict:
-    """The verdict on an image of which nothing is known, since nobody could be asked.
+def unfetched_verdict(name: str, reference: str, why: str, snapshot: Snapshot, matrix: Matrix) -> MachineVerdict:
+    """Verdict on an image that could not be fetched.
 
     Args:
         name: the machine's.
         reference: the image.
-        why: nobody could be.
+        why: the reason.
         snapshot: what was read of the machine.
         matrix: the compatibility matrix.
     """
-    return _verdict(name, subject_of(ImageFacts(reference, "nobody"), snapshot, matrix), (), (why,))
+    return _verdict(name, context_of_rules(ImageFacts(reference, "unknown"), snapshot, matrix), (), (why,))
 
 
 def _verdict(
-    name: str, subject: Subject, findings: tuple[ImageFinding, ...], unknown: tuple[str, ...]
+    name: str, ctx: RuleContext, findings: tuple[ImageFinding, ...], unknown: tuple[str, ...]
 ) -> MachineVerdict:
     return MachineVerdict(
         machine=name,
         status=status_of(findings, unknown=bool(unknown)),
-        driver=None if subject.driver is None else str(subject.driver),
-        driver_cuda=None if subject.level is None else str(subject.level),
-        gpus=tuple(gpu.label for gpu in subject.gpus),
-        platform=subject.image.platform,
-        requirements=requirement_verdicts(subject),
+        driver=None if ctx.driver is None else str(ctx.driver),
+        driver_cuda=None if ctx.level is None else str(ctx.level),
+        gpus=tuple(gpu.label for gpu in ctx.gpus),
+        platform=ctx.image.platform,
+        requirements=requirement_verdicts(ctx),
         findings=findings,
         changes=_changes(findings),
         unknown=unknown,
     )
 
 
-def _of_machine(subject: Subject, clock: Callable[[], float]) -> tuple[list[Finding], list[str]]:
-    """What the doctor has against the machine itself, whatever the image; and what of it is not known."""
-    if subject.contents.rocm and not subject.contents.cuda:
+def _of_machine(ctx: RuleContext, clock: Callable[[], float]) -> tuple[list[Finding], list[str]]:
+    """The doctor's findings on the machine itself, whatever the image, and what is not known of it."""
+    if ctx.contents.rocm and not ctx.contents.cuda:
         return [], []
-    found, unknown = _machine_itself(subject, clock)
-    if subject.contents.for_gpus or not (found or unknown):
+    found, unknown = _machine_itself(ctx, clock)
+    if ctx.contents.for_gpus or not (found or unknown):
         return found, unknown
     return [], ["whether the image needs a GPU, which this machine may not give: its metadata do not say"]
 
 
-def _machine_itself(subject: Subject, clock: Callable[[], float]) -> tuple[list[Finding], list[str]]:
-    snapshot = subject.snapshot
-    resolution = resolve(snapshot, subject.matrix)
+def _machine_itself(ctx: RuleContext, clock: Callable[[], float]) -> tuple[list[Finding], list[str]]:
+    snapshot = ctx.snapshot
+    resolution = resolve(snapshot, ctx.matrix)
     left_out = frozenset(check.code for check in all_checks() if check.of_process)
-    diagnosis = diagnose(snapshot, subject.matrix, resolution, clock, DiagnosisOptions(no_cupy=True, excluded=left_out))
+    diagnosis = diagnose(snapshot, ctx.matrix, resolution, clock, DiagnosisOptions(no_cupy=True, excluded=left_out))
     found = [
         entry
         for entry in diagnosis.findings
@@ -105,16 +105,16 @@ def _machine_itself(subject: Subject, clock: Callable[[], float]) -> tuple[list[
         return found, []
     crashed = [run.code for run in diagnosis.checks if run.status is CheckStatus.CRASHED]
     unknown = [f"what check {code} would have said: it crashed" for code in crashed]
-    if not subject.gpus:
+    if not ctx.gpus:
         unknown.append("which GPU the machine has")
-    if subject.driver is None and subject.level is None:
+    if ctx.driver is None and ctx.level is None:
         where = ", for gpuenv runs in a container here" if is_contained(snapshot) else ""
         unknown.append(f"{'no driver was found' if driver_absent(snapshot) else 'the driver'}{where}")
     return found, unknown
 
 
 def ranked_findings(findings: Iterable[ImageFinding]) -> tuple[ImageFinding, ...]:
-    """In the order of the rules; the first error is the one to cure first, and its consequences name it."""
+    """Findings in the order of the rules; the first error is the one to fix first, and its consequences name it."""
     follows = {rule.code: rule.follows for rule in all_rules("IMG")}
     return ranked(findings, lambda finding, primary: primary.code in follows.get(finding.code, ()))
 
@@ -130,7 +130,7 @@ def status_of(findings: Iterable[ImageFinding], *, unknown: bool) -> Status:
 
 
 def _changes(findings: Iterable[ImageFinding]) -> tuple[str, ...]:
-    """What would have to change: the first cure of every error."""
+    """What would have to change: the first fix of every error."""
     errors = (entry for entry in findings if entry.severity is Severity.ERROR and entry.follows_from is None)
     return tuple(dict.fromkeys(entry.fix[0].text for entry in errors if entry.fix))
 

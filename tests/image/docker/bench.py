@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuenv.image.records import Kind
+from gpuenv.image.build_records import ImageKind
 from tests.image.docker import bases
 from tests.image.docker.conftest import Given, client_of
 from tests.image.docker.dockerd import Dockerd, answers, missing
@@ -91,7 +91,7 @@ def _row(name: str, sizes: tuple[int, int, int], seconds: tuple[float, float | N
 
 
 def main() -> None:
-    kinds = sys.argv[1:] or [kind.value for kind in Kind]
+    kinds = sys.argv[1:] or [kind.value for kind in ImageKind]
     with ExitStack() as stack:
         started = engine(stack)
         client = client_of(started)

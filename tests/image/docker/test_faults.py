@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.image.context import pack
-from gpuenv.image.engine import connect
+from gpuenv.image.container_engine import connect
+from gpuenv.image.context_tar import pack
 from gpuenv.image.errors import EngineError
 from tests.image.docker import bases
 from tests.image.docker.conftest import client_of, load_stand_ins

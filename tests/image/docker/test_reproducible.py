@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.image.buildkit import Build, Cli, build_with, find_cli
-from gpuenv.image.context import pack
-from gpuenv.image.engine import connect
+from gpuenv.image.build_records import ImageKind
+from gpuenv.image.buildkit import BuildkitCommand, BuildkitOptions, build_with, find_cli
+from gpuenv.image.container_engine import connect
+from gpuenv.image.context_tar import pack
 from gpuenv.image.progress import Progress
-from gpuenv.image.records import Kind
 from gpuenv.image.render import Rendering
 from tests.image.docker import bases
 from tests.image.docker.conftest import client_of
@@ -67,7 +67,7 @@ def started(request: pytest.FixtureRequest) -> Iterator[tuple[Dockerd, str]]:
 
 def files() -> dict[str, str]:
     choice = next(
-        entry for key, entry in choices().items() if key[0] == Kind.WHEELS.value and not isinstance(entry, str)
+        entry for key, entry in choices().items() if key[0] == ImageKind.WHEELS.value and not isinstance(entry, str)
     )
     text = planned(choice).dockerfile.replace(choice.base.reference, "stand-in:same")
     return {"Dockerfile": text, "requirements.txt": "", "tidy.py": "", "sbom.cdx.json": ""}
@@ -89,7 +89,7 @@ def test_with_buildkit(started: tuple[Dockerd, str], tmp_path: Path) -> None:
     program = f"{folder}/usr/bin/docker" if folder else "/usr/bin/docker"
     cli = find_cli([program], variables, engine.host)
     assert cli is not None, "this engine's command line has BuildKit"
-    build = Build({}, {"SOURCE_DATE_EPOCH": str(CREATED)}, {}, None, fresh=True)
+    build = BuildkitOptions({}, {"SOURCE_DATE_EPOCH": str(CREATED)}, {}, None, fresh=True)
     found = []
     for _ in range(2):
         image = build_with(cli, build, files(), Progress(lambda _: None), time.monotonic() + 120)
@@ -114,7 +114,7 @@ def test_with_the_classic_builder(started: tuple[Dockerd, str], tmp_path: Path) 
     assert found[0] == found[1], "the same layers"
 
 
-def has_check(cli: Cli) -> bool:
+def has_check(cli: BuildkitCommand) -> bool:
     told = subprocess.run(
         [*cli.words, "--help"], env=dict(cli.environment), capture_output=True, text=True, check=False, timeout=60
     )
@@ -128,7 +128,7 @@ def test_the_engines_own_check_finds_nothing(started: tuple[Dockerd, str], tmp_p
     cli = find_cli([f"{folder}/usr/bin/docker"], variables, engine.host) if folder else None
     if cli is None or not cli.is_plugin or not has_check(cli):
         pytest.skip("this engine's BuildKit has no check: make test-docker-newer unpacks one that has")
-    for kind in Kind:
+    for kind in ImageKind:
         choice = next(entry for key, entry in choices().items() if key[0] == kind.value and not isinstance(entry, str))
         for how in (Rendering(CREATED), Rendering(CREATED, mounts=True, secrets=("pip", "ca", "netrc"))):
             text = planned(choice, how).dockerfile.replace(choice.base.reference, "stand-in:same")

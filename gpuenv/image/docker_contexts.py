@@ -1,0 +1,92 @@
+"""Which engine Docker's own command line talks to: DOCKER_HOST, else a context, else the usual socket.
+
+Docker, Docker contexts (docs, read November 2026): DOCKER_HOST goes before DOCKER_CONTEXT, and that before
+``currentContext`` of config.json; ``default`` is none. docker/cli, cli/context/store: a context's meta.json lies in
+contexts/meta below the folder of config.json, in a folder named by the SHA-256 of the context's name; the certificates
+for its engine in contexts/tls, in a folder of that name, below docker.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from gpuenv.files import home_folder, read_regular
+
+_LARGEST = 1 << 20
+_NONE = ("", "default")
+_OF_ENGINE = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CERT_PATH", "DOCKER_TLS", "DOCKER_TLS_VERIFY")
+
+
+class ContextError(ValueError):
+    """A context that is named and cannot be used; ``remedy`` says what to do."""
+
+    remedy = "docker context ls lists those that there are; docker context use default takes none."
+
+
+def engine_address(environment: Mapping[str, str]) -> str | None:
+    """The address that the caller has chosen; none for the usual ones.
+
+    Raises:
+        ContextError: where a context is named that is not there, or has no address.
+    """
+    return docker_environment(environment).get("DOCKER_HOST", "").strip() or None
+
+
+def docker_environment(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """The variables with the context's address and certificates in place of the caller's.
+
+    Raises:
+        ContextError: where a context is named that is not there, or has no address.
+    """
+    if environment.get("DOCKER_HOST", "").strip():
+        return environment
+    folder = docker_folder(environment)
+    name = environment.get("DOCKER_CONTEXT") or _current(folder)
+    if name in _NONE:
+        return environment
+    host, unverified = _endpoint(folder, name)
+    variables = {key: value for key, value in environment.items() if key not in _OF_ENGINE}
+    certificates = folder / "contexts/tls" / _digest(name) / "docker"
+    if certificates.is_dir():
+        variables |= {"DOCKER_CERT_PATH": str(certificates), "DOCKER_TLS": "1"}
+        variables |= {"DOCKER_TLS_VERIFY": "" if unverified else "1"}
+    return {**variables, "DOCKER_HOST": host}
+
+
+def docker_folder(environment: Mapping[str, str]) -> Path:
+    """The folder of Docker's command line, where config.json and the contexts lie; it need not exist."""
+    given = environment.get("DOCKER_CONFIG")
+    return Path(given) if given else home_folder(environment) / ".docker"
+
+
+def _current(folder: Path) -> str:
+    """The context of config.json; none if the file is unreadable, which reading its credentials reports."""
+    try:
+        value = json.loads(read_regular(folder / "config.json", _LARGEST))
+    except (OSError, ValueError, RecursionError):
+        return ""
+    name = value.get("currentContext") if isinstance(value, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def _endpoint(folder: Path, name: str) -> tuple[str, bool]:
+    """The address, and whether its certificate is accepted without verification."""
+    path = folder / "contexts/meta" / _digest(name) / "meta.json"
+    try:
+        value = json.loads(read_regular(path, _LARGEST))
+        endpoint = value["Endpoints"]["docker"]
+        host, unverified = endpoint["Host"], endpoint.get("SkipTLSVerify") is True
+    except FileNotFoundError as error:
+        raise ContextError(f"there is no Docker context {name[:80]!r}") from error
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ContextError(f"the Docker context {name[:80]!r} cannot be read: {path}") from error
+    if not isinstance(host, str) or not host:
+        raise ContextError(f"the Docker context {name[:80]!r} has no address of an engine")
+    return host, unverified

@@ -1,0 +1,158 @@
+"""``NVIDIA_REQUIRE_*``: an image's requirements on the machine, evaluated as the container runtime does.
+
+The grammar and its evaluation are those of NVIDIA/libnvidia-container, read 2026-11-21. src/cli/dsl.c, dsl_evaluate and
+evaluate_rule: a variable holds alternatives with blanks between them, of which one must hold; an alternative holds
+conditions with commas between them, all of which must hold. src/cli/configure.c, configure_command: every variable must
+hold for every GPU that the container is given; check_*: a condition on an unknown driver or device
+holds. src/driver.c, driver_get_device_brand_1_svc: a brand is NVML's, compared without regard to case. The runtime
+reads no further than the first alternative that holds; here the whole is read, and refused where a part is invalid.
+
+NVIDIA/nvidia-container-toolkit, internal/config/image/cuda_image.go, GetRequirements (read 2026-11-21): it takes every
+variable with the prefix but those of JetPack, adds ``cuda>=X.Y`` for an image that has ``CUDA_VERSION`` and no
+``NVIDIA_REQUIRE_CUDA``, and nothing at all where ``NVIDIA_DISABLE_REQUIRE`` is true.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+
+_PREFIX, _JETPACK = "NVIDIA_REQUIRE_", "NVIDIA_REQUIRE_JETPACK"
+_DISABLE, _CUDA, _CUDA_VERSION = "NVIDIA_DISABLE_REQUIRE", "NVIDIA_REQUIRE_CUDA", "CUDA_VERSION"
+_TRUE = {"1", "t", "T", "TRUE", "true", "True"}  # what Go's strconv.ParseBool takes for true
+_FALSE = {"0", "f", "F", "FALSE", "false", "False"}
+_CONDITION = re.compile(r"([^<>=!]+)([<>=!]+)(.+)", re.DOTALL)
+_VERSION = re.compile(r"[0-9.]+")
+
+Comparison = Callable[[int], bool]
+_COMPARISONS: Mapping[str, Comparison] = {
+    "=": lambda sign: sign == 0,
+    "!=": lambda sign: sign != 0,
+    "!": lambda sign: sign != 0,  # evaluate_rule takes the first operator that begins so
+    "<": lambda sign: sign < 0,
+    "<=": lambda sign: sign <= 0,
+    ">": lambda sign: sign > 0,
+    ">=": lambda sign: sign >= 0,
+}
+KEYS = ("cuda", "driver", "arch", "brand")
+
+
+class RequireError(ValueError):
+    """A requirement that the container runtime calls an invalid expression; the message names the condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a requirement is evaluated against, for one GPU; null is unknown, and holds.
+
+    Attributes:
+        cuda: the driver's CUDA level, ``12.4``.
+        driver: the driver's version, ``550.54.15``.
+        arch: the GPU's compute capability, ``9.0``.
+        brand: the GPU's brand as NVML names it, ``tesla``, ``geforce``.
+    """
+
+    cuda: str | None = None
+    driver: str | None = None
+    arch: str | None = None
+    brand: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """``driver>=535``."""
+
+    key: str
+    operator: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.key}{self.operator}{self.value}"
+
+
+Requirement = tuple[tuple[Condition, ...], ...]
+
+
+def ineffective_disable_value(environment: Mapping[str, str]) -> str | None:
+    """A value of NVIDIA_DISABLE_REQUIRE that looks true, and that the container toolkit does not take for true."""
+    value = environment.get(_DISABLE, "")
+    return value if value and value not in _TRUE and value not in _FALSE else None
+
+
+def requirements(environment: Mapping[str, str]) -> dict[str, str]:
+    """What the variables of an image demand, by the variable that says so; empty where it is switched off."""
+    if environment.get(_DISABLE) in _TRUE:
+        return {}
+    found = {
+        name: value for name, value in environment.items() if name.startswith(_PREFIX) and not name.startswith(_JETPACK)
+    }
+    minor = re.match(r"v?(\d+\.\d+)", environment.get(_CUDA_VERSION, ""))
+    if minor and not environment.get(_CUDA):
+        found[_CUDA_VERSION] = f"cuda>={minor[1]}"
+    return found
+
+
+def parse(text: str) -> Requirement:
+    """A requirement as alternatives of conditions.
+
+    Raises:
+        RequireError: for what the container runtime refuses to read.
+    """
+    alternatives = (filter(None, alternative.split(",")) for alternative in text.split(" ") if alternative)
+    return tuple(tuple(_condition(condition) for condition in alternative) for alternative in alternatives)
+
+
+def _condition(text: str) -> Condition:
+    match = _CONDITION.fullmatch(text)
+    if match is None or match[2] not in _COMPARISONS or match[1].lower() not in KEYS:
+        raise RequireError(f"{text!r} is no condition: expected one of {', '.join(KEYS)}, an operator and a value")
+    key, operator, value = match[1].lower(), match[2], match[3]
+    if key == "brand" and operator not in ("=", "!=", "!"):
+        raise RequireError(f"{text!r}: a brand is equal or not, it has no order")
+    if key != "brand" and not _VERSION.fullmatch(value):
+        raise RequireError(f"{text!r}: {value} is no version")
+    return Condition(key, operator, value)
+
+
+def holds(requirement: Requirement, machine: Machine) -> bool:
+    """Whether one of the alternatives holds; a requirement without any does."""
+    return not requirement or any(all(_holds(entry, machine) for entry in entries) for entries in requirement)
+
+
+def certain(requirement: Requirement, machine: Machine) -> bool:
+    """Whether it holds whatever the unknown values are."""
+    return not requirement or any(
+        all(getattr(machine, entry.key) is not None and _holds(entry, machine) for entry in entries)
+        for entries in requirement
+    )
+
+
+def unmet(requirement: Requirement, machine: Machine) -> tuple[tuple[Condition, ...], ...]:
+    """For every alternative the conditions that do not hold; empty where the requirement is met."""
+    if holds(requirement, machine):
+        return ()
+    return tuple(tuple(entry for entry in entries if not _holds(entry, machine)) for entries in requirement)
+
+
+def _holds(condition: Condition, machine: Machine) -> bool:
+    actual: str | None = getattr(machine, condition.key)
+    if actual is None:
+        return True
+    if condition.key == "brand":
+        return (actual.lower() == condition.value.lower()) == (condition.operator == "=")
+    return _COMPARISONS[condition.operator](_sign(actual, condition.value))
+
+
+def _sign(first: str, second: str) -> int:
+    """Compared part by part as numbers; a version that goes on is the greater one, unless only zeros follow."""
+    for one, other in zip_longest(_parts(first), _parts(second), fillvalue=_parts("0")[0]):
+        if one != other:
+            return 1 if one > other else -1
+    return 0
+
+
+def _parts(version: str) -> list[tuple[int, str]]:
+    """Numbers of any length, in their order: Python refuses to make a number of more than 4300 digits."""
+    return [(len(digits), digits) for part in version.split(".") if part for digits in [part.lstrip("0")]]
