@@ -23,7 +23,7 @@ from gpuenv.install.environment import digest, read_installed, read_record
 from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.probe.jupyter_kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError
-from tests.cli.program import called
+from tests.cli.program import run_gpuenv
 from tests.support.matrix import MATRIX
 from tests.support.syntax_trees import PACKAGE
 
@@ -180,7 +180,7 @@ def test_entry_points_that_are_a_fifo(tmp_path: Path) -> None:
     metadata(tmp_path, "headless", METADATA=None, **{"entry_points.txt": points.replace("101", "102")})
     os.mkfifo(tmp_path / "archive")
     paths = os.pathsep.join(str(path) for path in (tmp_path, tmp_path / "archive"))
-    done = called(["doctor", "--list", "--format", "json"], {**os.environ, "PYTHONPATH": paths}, LIMIT)
+    done = run_gpuenv(["doctor", "--list", "--format", "json"], {**os.environ, "PYTHONPATH": paths}, LIMIT)
     found = {check["code"]: check["package"] for check in json.loads(done.stdout)["checks"] if check["package"]}
     assert found == {"ACME101": "acme 1.0", "ACME102": "an unknown package"}
 

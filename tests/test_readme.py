@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gpuenv
-from tests.cli.program import MINIMAL, called
+from tests.cli.program import MINIMAL, run_gpuenv
 
 README = Path(__file__).parent.parent / "README.md"
 TEXT = README.read_text(encoding="utf-8")
@@ -61,7 +61,7 @@ def test_the_options_that_several_commands_share_are_shared() -> None:
     named = re.findall(r"`(--?[a-z-]+)", paragraph)
     assert len(named) > 10
     commands = ("doctor", "resolve", "install", "rollback", "lock", "probe")
-    helps = [called([command, "--help"], MINIMAL, 60).stdout for command in commands]
+    helps = [run_gpuenv([command, "--help"], MINIMAL, 60).stdout for command in commands]
     having = {
         name: sum(bool(re.search(rf"^  .*(?<![\w-]){name}(?![\w-])", text, re.MULTILINE)) for text in helps)
         for name in named
@@ -78,7 +78,7 @@ def test_the_number_of_texts_that_were_written_is_that_of_the_file() -> None:
 def test_what_it_shows_of_resolve_is_what_resolve_says() -> None:
     asked = ["driver=580.95.05", "gpu=V100", "python=3.12", "os=linux", "arch=x86_64", "libc=glibc-2.36"]
     options = [word for fact in asked for word in ("--assume", fact)]
-    done = called(["resolve", "--no-probe", *options], MINIMAL, 60)
+    done = run_gpuenv(["resolve", "--no-probe", *options], MINIMAL, 60)
     assert one_line(done.stdout) == shown("--assume python=3.12 --assume os=linux")
 
 
@@ -87,7 +87,7 @@ def test_what_it_shows_of_explain_is_what_explain_says(tmp_path: Path) -> None:
     (command,) = re.findall(r"gpuenv explain (--assume .*) -$", TEXT, re.MULTILINE)
     error = tmp_path / "error.txt"
     error.write_text("nvrtc: error: invalid value for --gpu-architecture (-arch)\n", encoding="utf-8")
-    said = one_line(called(["explain", *command.split(), error], MINIMAL, 60).stdout)
+    said = one_line(run_gpuenv(["explain", *command.split(), error], MINIMAL, 60).stdout)
     example = shown("gpuenv explain --assume gpu=V100").partition(" ...")[0]
     number = re.compile(r"\([a-z ]+, \d+%\)")
     assert number.search(example)

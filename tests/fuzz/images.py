@@ -22,7 +22,7 @@ from gpuenv.image.check.supposed import with_machines
 from gpuenv.image.check.text import report_lines
 from gpuenv.image.check.verdict import image_report, judge_machine
 from gpuenv.model.codec import encode
-from tests.cli.recorded import EVERY
+from tests.cli.snapshots import SNAPSHOTS
 from tests.fuzz.judged import shipped
 from tests.fuzz.records import TEXTS, WRONG
 
@@ -54,7 +54,7 @@ def check_dockerfile(text: str) -> None:
         assert str(file) in str(error), "the file is named"
         return
     report = with_machines(
-        file_report(file, "dockerfile", judged, shipped()), judged.built, dict(EVERY), shipped(), time.monotonic
+        file_report(file, "dockerfile", judged, shipped()), judged.built, dict(SNAPSHOTS), shipped(), time.monotonic
     )
     _tell(report)
 
@@ -108,7 +108,9 @@ def check_configuration(data: Any) -> None:  # noqa: ANN401 - plain values
     except ImageError as error:
         assert "an/image:1" in str(error)
         return
-    verdicts = tuple(judge_machine(name, image, machine, shipped(), time.monotonic) for name, machine in EVERY.items())
+    verdicts = tuple(
+        judge_machine(name, image, machine, shipped(), time.monotonic) for name, machine in SNAPSHOTS.items()
+    )
     _tell(image_report("an/image:1", {"linux/amd64": image}, verdicts, shipped()))
 
 

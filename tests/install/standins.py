@@ -22,7 +22,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.cli.program import called
+from tests.cli.program import run_gpuenv
 from tests.install.wheels import SET, Package, make_wheel
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Ground:
 
     def gpuenv(self, *arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
         """One call of the program; no traceback reaches the user."""
-        done = called(arguments, self.environment(**more), LIMIT, python=self.python)
+        done = run_gpuenv(arguments, self.environment(**more), LIMIT, python=self.python)
         assert done.returncode != 70, done.stderr
         return done
 

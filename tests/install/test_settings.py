@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.program import called
+from tests.cli.program import run_gpuenv
 from tests.install.standins import LIMIT, MACHINE, contents, versions
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def test_the_nearest_project_s_settings_are_those_that_uv_reads(ground: Ground, 
     (project / "pyproject.toml").write_text(table, encoding="utf-8")
     (project / "part/pyproject.toml").write_text('[project]\nname = "part"\n', encoding="utf-8")
     options = ("--python", ground.target("near"), "--yes", "--installer", "uv", *MACHINE)
-    done = called(("install", *options), ground.environment(UV_NO_CONFIG="0"), LIMIT, project / "part")
+    done = run_gpuenv(("install", *options), ground.environment(UV_NO_CONFIG="0"), LIMIT, project / "part")
     assert done.returncode == 3, done.stderr
     assert f"constraint-dependencies in {project}/pyproject.toml" in done.stderr
 

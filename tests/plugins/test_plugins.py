@@ -18,7 +18,7 @@ import gpuenv
 from gpuenv.doctor.registry import NotKnown
 from gpuenv.model.reading import known, missing
 from gpuenv.plugins.check_result import run_check
-from tests.cli.recorded import FIT, UNFIT, record
+from tests.cli.snapshots import FIT, UNFIT, write_snapshot
 from tests.support.target import metadata_wheel
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Home:
         return done
 
     def doctor(self, machine: Snapshot, *options: object) -> tuple[int, Any]:
-        recording = record(machine, self.folder / "machine.json")
+        recording = write_snapshot(machine, self.folder / "machine.json")
         done = self.gpuenv("doctor", "--snapshot", recording, "--format", "json", *options)
         assert done.stdout, done.stderr
         return done.returncode, json.loads(done.stdout)

@@ -18,13 +18,13 @@ from gpuenv.model.snapshot import Snapshot
 from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import load
 from tests.cli.program import gpuenv
-from tests.cli.recorded import FIT, UNFIT, WITHOUT_GPU, changed, record
+from tests.cli.snapshots import FIT, UNFIT, WITHOUT_GPU, replace_facts, write_snapshot
 
 if TYPE_CHECKING:
     from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
-WITHOUT_CUPY = changed(WITHOUT_GPU, target=WITHOUT_GPU.target._replace(cupy=()))
+WITHOUT_CUPY = replace_facts(WITHOUT_GPU, target=WITHOUT_GPU.target._replace(cupy=()))
 EVERY = {"fit": FIT, "unfit": UNFIT, "without-gpu": WITHOUT_GPU, "bare": WITHOUT_CUPY, "empty": Snapshot()}
 MACHINES = Path(__file__).parents[1] / "machines"
 
@@ -32,7 +32,7 @@ MACHINES = Path(__file__).parents[1] / "machines"
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("recordings")
-    return {name: record(snapshot, folder / f"{name}.json") for name, snapshot in EVERY.items()}
+    return {name: write_snapshot(snapshot, folder / f"{name}.json") for name, snapshot in EVERY.items()}
 
 
 def run_json(*arguments: str | Path, cwd: Path | None = None) -> tuple[int, Any]:
@@ -153,12 +153,12 @@ def test_the_grammar_is_printed_with_every_key() -> None:
 
 def busy(free: int) -> Snapshot:
     gpu = FIT.gpus[0]._replace(memory_free=known(free, "nvml"), processes=known(1, "nvml"))
-    return changed(FIT, gpus=(gpu,))
+    return replace_facts(FIT, gpus=(gpu,))
 
 
 @pytest.mark.parametrize("text", ["free-memory>=40GiB", "no-other-processes"])
 def test_a_busy_host_is_a_reason_to_retry_elsewhere(tmp_path: Path, text: str) -> None:
-    recording = record(busy(2**30), tmp_path / "busy.json")
+    recording = write_snapshot(busy(2**30), tmp_path / "busy.json")
     code, report = run_json("--no-config", "--snapshot", recording, "--require", text, "--retry-elsewhere")
     assert (code, report["retry_elsewhere"]) == (75, f"{text}: another host may meet it")
 
@@ -167,9 +167,11 @@ def test_a_variable_that_hides_the_gpu_is_no_reason_to_retry_elsewhere(tmp_path:
     hidden = FIT.gpus[0]._replace(ordinal=missing("hidden"))
     driver = FIT.driver._replace(cuda_init=known(100, "libcuda"))
     environment = {"CUDA_VISIBLE_DEVICES": "-1"}
-    snapshot = changed(FIT, gpus=(hidden,), visible_count=known(0, "libcuda"), driver=driver, environment=environment)
+    snapshot = replace_facts(
+        FIT, gpus=(hidden,), visible_count=known(0, "libcuda"), driver=driver, environment=environment
+    )
     code, report = run_json(
-        "--no-config", "--snapshot", record(snapshot, tmp_path / "hidden.json"), "--retry-elsewhere"
+        "--no-config", "--snapshot", write_snapshot(snapshot, tmp_path / "hidden.json"), "--retry-elsewhere"
     )
     assert [finding["cause"] for finding in report["findings"]] == ["visible-devices-hide-gpu"]
     assert code == 1

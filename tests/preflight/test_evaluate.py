@@ -8,8 +8,8 @@ from gpuenv.model.finding import RequirementStatus
 from gpuenv.model.reading import known, missing
 from gpuenv.model.snapshot import Gpu, GpuHealth, MigInstance, NvLink, PeerAccess, Snapshot, Source, SourceState
 from gpuenv.preflight.requirements import KEYS
-from tests.cli.recorded import FIT as A100
-from tests.cli.recorded import WITHOUT_GPU, changed
+from tests.cli.snapshots import FIT as A100
+from tests.cli.snapshots import WITHOUT_GPU, replace_facts
 from tests.preflight.machines import FIT, held, machine
 
 GIB = 2**30
@@ -84,7 +84,7 @@ def test_no_gpu_is_met_without_one() -> None:
 @pytest.mark.parametrize(("code", "status"), [(100, VIOLATED), (803, VIOLATED), (999, VIOLATED)])
 def test_a_cuda_that_cannot_initialise_shows_no_gpu(code: int, status: RequirementStatus) -> None:
     driver = A100.driver._replace(cuda_init=known(code, "libcuda"))
-    result = held("gpu>=1", changed(A100, visible_count=missing("CUDA_ERROR"), driver=driver))
+    result = held("gpu>=1", replace_facts(A100, visible_count=missing("CUDA_ERROR"), driver=driver))
     assert (result.status, result.found) == (status, "0")
     assert result.evidence[0].source == f"cuInit returned {code}"
 
@@ -92,12 +92,14 @@ def test_a_cuda_that_cannot_initialise_shows_no_gpu(code: int, status: Requireme
 def test_with_a_hanging_libcuda_the_number_is_unknown() -> None:
     sources = tuple(s._replace(state=SourceState.TIMED_OUT) if s.name == "libcuda" else s for s in A100.sources)
     driver = A100.driver._replace(cuda_init=missing("no answer in time"))
-    result = held("gpu==0", changed(A100, visible_count=missing("no answer in time"), driver=driver, sources=sources))
+    result = held(
+        "gpu==0", replace_facts(A100, visible_count=missing("no answer in time"), driver=driver, sources=sources)
+    )
     assert (result.status, result.missing) == (UNKNOWN, "visible_count (no answer in time)")
 
 
 def with_gpus(*gpus: Gpu) -> Snapshot:
-    return changed(A100, gpus=gpus, visible_count=known(len(gpus), "libcuda"))
+    return replace_facts(A100, gpus=gpus, visible_count=known(len(gpus), "libcuda"))
 
 
 def gpu(number: int, **fields: object) -> Gpu:
@@ -196,12 +198,12 @@ def test_peers(reads: tuple[str | None, str | None], status: RequirementStatus) 
 
 
 def test_a_missing_cupy_is_known_if_the_target_was_probed() -> None:
-    bare = changed(A100, target=A100.target._replace(cupy=()))
+    bare = replace_facts(A100, target=A100.target._replace(cupy=()))
     assert held("cupy>=14", bare).found == "not installed"
     assert held("cupy>=14", bare).status is VIOLATED
     assert held("cupy==none", bare).status is MET
     assert held("line==cupy-cuda12x", bare).status is VIOLATED
-    broken = changed(bare, sources=(Source("target", SourceState.FAILED, "exit code 1"),))
+    broken = replace_facts(bare, sources=(Source("target", SourceState.FAILED, "exit code 1"),))
     assert held("cupy==none", broken).missing == "target.cupy (exit code 1)"
 
 

@@ -7,7 +7,7 @@ import pytest
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Finding, Severity
 from gpuenv.preflight.evaluate import reason_to_retry
-from tests.cli.program import LIMIT, MINIMAL, PROGRAM, called
+from tests.cli.program import LIMIT, MINIMAL, PROGRAM, run_gpuenv
 from tests.preflight.machines import FIT, held, machine
 
 OF_THE_JOB = {
@@ -65,6 +65,6 @@ def test_a_violation_caused_by_the_job_is_no_reason_to_retry_elsewhere(cause: Ca
 
 def test_a_hidden_gpu_exits_with_1_even_with_a_requirement() -> None:
     machine = ("simulate", "hidden-by-visible-devices", "--", *PROGRAM, "preflight", "--no-config", "--retry-elsewhere")
-    done = called((*machine, "--require", "gpu>=1"), MINIMAL, LIMIT)
+    done = run_gpuenv((*machine, "--require", "gpu>=1"), MINIMAL, LIMIT)
     assert done.returncode == 1, done.stderr
     assert "NOT MET gpu>=1" in done.stdout

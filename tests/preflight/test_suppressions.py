@@ -11,7 +11,7 @@ import pytest
 from gpuenv.model.finding import Suppression
 from gpuenv.preflight.config import ConfigError, load_config
 from tests.cli.program import gpuenv
-from tests.cli.recorded import FIT, UNFIT, WITHOUT_GPU, record
+from tests.cli.snapshots import FIT, UNFIT, WITHOUT_GPU, write_snapshot
 
 REASON = "the old driver goes in May"
 ALLOW = f'[[allow]]\ncode = "WHL504"\nreason = "{REASON}"\nexpires = 2999-05-31\n'
@@ -77,7 +77,7 @@ def test_a_fault_is_reported_with_its_line(tmp_path: Path, text: str, line: int,
 
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
 def test_an_allowed_finding_is_a_note_and_makes_nothing_unfit(tmp_path: Path, command: str) -> None:
-    record(UNFIT, tmp_path / "machine.json")
+    write_snapshot(UNFIT, tmp_path / "machine.json")
     assert doctor(tmp_path, command=command)[0] == 1
     written(tmp_path, ALLOW)
     code, report = doctor(tmp_path, command=command)
@@ -91,7 +91,7 @@ def test_an_allowed_finding_is_a_note_and_makes_nothing_unfit(tmp_path: Path, co
 
 
 def test_an_expired_suppression_is_reported_and_has_no_effect(tmp_path: Path) -> None:
-    record(UNFIT, tmp_path / "machine.json")
+    write_snapshot(UNFIT, tmp_path / "machine.json")
     config = written(tmp_path, OVER, "elsewhere.toml")
     done = gpuenv("doctor", "--snapshot", "machine.json", "--config", config, cwd=tmp_path)
     assert done.returncode == 1
@@ -105,7 +105,7 @@ def test_an_expired_suppression_is_reported_and_has_no_effect(tmp_path: Path) ->
 
 
 def test_a_newer_suppression_of_the_same_code_is_used(tmp_path: Path) -> None:
-    record(UNFIT, tmp_path / "machine.json")
+    write_snapshot(UNFIT, tmp_path / "machine.json")
     written(tmp_path, OVER + ALLOW)
     code, report = doctor(tmp_path)
     assert code == 0
@@ -113,7 +113,7 @@ def test_a_newer_suppression_of_the_same_code_is_used(tmp_path: Path) -> None:
 
 
 def test_an_unused_suppression_is_reported(tmp_path: Path) -> None:
-    record(FIT, tmp_path / "machine.json")
+    write_snapshot(FIT, tmp_path / "machine.json")
     written(tmp_path, ALLOW)
     code, report = doctor(tmp_path)
     assert (code, report["findings"]) == (0, [])
@@ -122,7 +122,7 @@ def test_an_unused_suppression_is_reported(tmp_path: Path) -> None:
 
 def test_suppressed_findings_of_the_machine_do_not_make_it_fit(tmp_path: Path) -> None:
     """With the root cause allowed, its consequences are no errors either, but no GPU is proven."""
-    record(WITHOUT_GPU, tmp_path / "machine.json")
+    write_snapshot(WITHOUT_GPU, tmp_path / "machine.json")
     _, before = doctor(tmp_path)
     (primary,) = [finding["code"] for finding in before["findings"] if finding["primary"]]
     written(tmp_path, ALLOW.replace("WHL504", primary))
@@ -134,7 +134,7 @@ def test_suppressed_findings_of_the_machine_do_not_make_it_fit(tmp_path: Path) -
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
 @pytest.mark.parametrize(("code", "near"), [("GPU260", "GPU206"), ("WHL5040", "WHL504")])
 def test_an_unknown_code_is_reported_with_the_nearest_one(tmp_path: Path, command: str, code: str, near: str) -> None:
-    record(FIT, tmp_path / "machine.json")
+    write_snapshot(FIT, tmp_path / "machine.json")
     written(tmp_path, ALLOW.replace("WHL504", code))
     done = gpuenv(command, "--snapshot", "machine.json", cwd=tmp_path)
     assert done.returncode == 2
@@ -142,7 +142,7 @@ def test_an_unknown_code_is_reported_with_the_nearest_one(tmp_path: Path, comman
 
 
 def test_every_format_shows_used_and_expired_suppressions(tmp_path: Path) -> None:
-    record(UNFIT, tmp_path / "machine.json")
+    write_snapshot(UNFIT, tmp_path / "machine.json")
     written(tmp_path, ALLOW + OVER.replace("WHL504", "GPU206").replace(REASON, "it was replaced"))
     files = [f"{form}={form}.out" for form in FORMS if form != "text"]
     options = [word for file in files for word in ("--format", file)]

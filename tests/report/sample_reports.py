@@ -19,7 +19,7 @@ from gpuenv.model.smoke import (
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.report.redact import sanitize_report
 from gpuenv.report.report import make_report
-from tests.cli.recorded import UUID
+from tests.cli.snapshots import UUID
 from tests.preflight.machines import held
 from tests.support.matrix import MATRIX
 
