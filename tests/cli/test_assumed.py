@@ -100,9 +100,9 @@ def test_a_rejection_by_libcuda_names_libcuda_instead_of_the_driver() -> None:
     code, resolution = answer("resolve", "--no-probe", *assume(*assumptions))
     assert (code, resolution["wheel"]["distribution"]) == (0, "cupy-cuda12x")
     minimum = [entry for entry in resolution["rejected"] if entry["constraint"] == "driver-minimum"]
-    assert {
-        (entry["needed"], entry["finding"]) for entry in minimum if entry["candidate"]["name"] == "cupy-cuda13x"
-    } == {("libcuda of CUDA >= 13.0", "CUDA 12.2 (driver 580.65.06)")}
+    assert {(entry["needed"], entry["found"]) for entry in minimum if entry["candidate"]["name"] == "cupy-cuda13x"} == {
+        ("libcuda of CUDA >= 13.0", "CUDA 12.2 (driver 580.65.06)")
+    }
     _, report = answer("doctor", "--no-probe", *assume(*assumptions, "gpu=H100", "cupy=cupy-cuda13x==14.2.0"))
     (finding,) = [entry for entry in report["findings"] if entry["primary"]]
     assert finding["title"].startswith("The libcuda in use is too old for cupy-cuda13x: needs libcuda of CUDA >= 13.0")

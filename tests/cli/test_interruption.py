@@ -30,7 +30,7 @@ def hanging_interpreter(tmp_path: Path) -> Path:
 
 
 def started_processes(folder: Path) -> list[int]:
-    file = folder / "started_processes"
+    file = folder / "started"
     return [int(line) for line in file.read_text(encoding="utf-8").split()] if file.exists() else []
 
 
