@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.support.memory import peak
+from tests.support.memory import peak_memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,7 +55,9 @@ def measure(commands: Sequence[Command], rounds: int) -> dict[str, Measured]:
             if number:
                 taken[command.name].append(seconds)
     return {
-        command.name: Measured(tuple(taken[command.name]), peak(command.argv, command.environment, command.folder))
+        command.name: Measured(
+            tuple(taken[command.name]), peak_memory(command.argv, command.environment, command.folder)
+        )
         for command in commands
     }
 

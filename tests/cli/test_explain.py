@@ -16,7 +16,7 @@ from gpuenv.image.check.rules import all_rules
 from gpuenv.model.causes import Cause
 from gpuenv.report.catalogue import cause_lines
 from tests.cli.program import MINIMAL, PROGRAM, gpuenv
-from tests.support.memory import peak
+from tests.support.memory import peak_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -171,8 +171,8 @@ def _explain_log(path: Path, mib: int) -> tuple[int, Any]:
             if number == mib // 2:
                 file.write(NO_DEVICE.encode() + b"\n")
     with (path.parent / "answer.json").open("wb") as answer:
-        peak_memory = peak([*PROGRAM, "explain", "--format", "json", path], MINIMAL, output=answer)
-    return peak_memory // 1024, json.loads((path.parent / "answer.json").read_text(encoding="utf-8"))
+        used = peak_memory([*PROGRAM, "explain", "--format", "json", path], MINIMAL, output=answer)
+    return used // 1024, json.loads((path.parent / "answer.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.long
@@ -185,10 +185,10 @@ def test_a_large_log_takes_bounded_memory(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_log_of_200_megabytes_takes_bounded_memory(tmp_path: Path) -> None:
-    peak_memory, answer = _explain_log(tmp_path / "huge.log", 200)
+    used, answer = _explain_log(tmp_path / "huge.log", 200)
     assert answer["causes"][0]["lines"][0]["text"] == NO_DEVICE
     assert answer["lines_read"] > 1_000_000
-    assert peak_memory < 200 * 1024
+    assert used < 200 * 1024
 
 
 def test_an_error_message_is_not_also_a_fact() -> None:
