@@ -124,8 +124,8 @@ def test_metadata_that_is_a_fifo_is_not_read(tmp_path: Path, name: str) -> None:
     metadata(tmp_path, "sound", INSTALLER="pip\n")
     metadata(tmp_path, "odd", **{name: None})
     with time_limit():
-        found = {entry.name: entry.installer for entry in read_installed([str(tmp_path)])}
-    assert found == {"sound": "pip"} | ({"odd": None} if name == "INSTALLER" else {})
+        installers = {entry.name: entry.installer for entry in read_installed([str(tmp_path)])}
+    assert installers == {"sound": "pip"} | ({"odd": None} if name == "INSTALLER" else {})
 
 
 def test_an_env_file_of_compose_that_is_a_fifo_is_not_read(tmp_path: Path) -> None:
@@ -142,8 +142,8 @@ def test_an_env_file_of_compose_that_is_a_fifo_is_not_read(tmp_path: Path) -> No
 def test_a_docker_configuration_that_is_a_fifo_is_reported(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "config.json")
     with time_limit():
-        found = credentials_for("ghcr.io", {"HOME": str(tmp_path), "DOCKER_CONFIG": str(tmp_path)})
-    assert (found.credentials, found.complaint) == (
+        result = credentials_for("ghcr.io", {"HOME": str(tmp_path), "DOCKER_CONFIG": str(tmp_path)})
+    assert (result.credentials, result.complaint) == (
         None,
         f"{tmp_path}/config.json: cannot be read: not a regular file",
     )
@@ -181,8 +181,8 @@ def test_entry_points_that_are_a_fifo_are_ignored(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "archive")
     paths = os.pathsep.join(str(path) for path in (tmp_path, tmp_path / "archive"))
     result = run_gpuenv(["doctor", "--list", "--format", "json"], {**os.environ, "PYTHONPATH": paths}, LIMIT)
-    found = {check["code"]: check["package"] for check in json.loads(result.stdout)["checks"] if check["package"]}
-    assert found == {"ACME101": "acme 1.0", "ACME102": "an unknown package"}
+    packages = {check["code"]: check["package"] for check in json.loads(result.stdout)["checks"] if check["package"]}
+    assert packages == {"ACME101": "acme 1.0", "ACME102": "an unknown package"}
 
 
 @pytest.mark.parametrize("name", ["cublas.so", "cuda_runtime_api.h"])

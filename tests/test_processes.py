@@ -89,14 +89,14 @@ def test_processes_are_started_only_with_subprocess() -> None:
         "execvpe",
         "spawnv",
     }
-    found = {
+    callers = {
         (module.name, node.func.attr)
         for module in modules()
         for node in nodes(module.tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in functions_of_os
         if getattr(node.func.value, "id", "") == "os"
     }
-    outside_smoke = {entry for entry in found if not entry[0].startswith("gpuenv.smoke.")}
+    outside_smoke = {entry for entry in callers if not entry[0].startswith("gpuenv.smoke.")}
     assert outside_smoke == set()
 
 

@@ -27,10 +27,10 @@ def imports_of(script: str) -> set[str]:
 
 def scripts_for_old_pythons() -> list[str]:
     """The scripts that run in a target, and the scripts that they import."""
-    found = list(RUN_IN_A_TARGET)
-    for script in found:
-        found += sorted((imports_of(script) & set(SCRIPT_FILES)) - {*found, *LIBRARIES.get(script, ())})
-    return found
+    scripts = list(RUN_IN_A_TARGET)
+    for script in scripts:
+        scripts += sorted((imports_of(script) & set(SCRIPT_FILES)) - {*scripts, *LIBRARIES.get(script, ())})
+    return scripts
 
 
 def test_scripts_import_only_the_standard_library_and_other_scripts() -> None:
@@ -68,12 +68,12 @@ def test_the_payload_is_written_in_the_syntax_of_python_3_8() -> None:
 def test_a_script_for_a_target_is_written_in_the_syntax_of_old_pythons() -> None:
     """Another test runs the scripts with old interpreters, if some are installed."""
     modern = (ast.JoinedStr, ast.AnnAssign, ast.AsyncFunctionDef, ast.NamedExpr, ast.Starred, ast.Nonlocal)
-    found = []
+    modern_nodes = []
     for script in scripts_for_old_pythons():
         tree = ast.parse(SCRIPT_FILES[script].read_text(encoding="ascii"), f"{script}.py", feature_version=(3, 4))
         for node in ast.walk(tree):
             new_arguments = isinstance(node, ast.arguments) and (node.kwonlyargs or node.posonlyargs)
             annotated = isinstance(node, ast.arg) and node.annotation is not None
             if isinstance(node, modern) or new_arguments or annotated:
-                found.append((script, type(node).__name__, getattr(node, "lineno", None)))
-    assert found == []
+                modern_nodes.append((script, type(node).__name__, getattr(node, "lineno", None)))
+    assert modern_nodes == []

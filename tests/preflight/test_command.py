@@ -88,8 +88,8 @@ def test_every_violation_is_a_finding_with_value_and_origin(snapshot_files: dict
         ("memory>=200GiB", "violated", "pyproject.toml: line 5"),
         ("driver>=600", "violated", "--require"),
     ]
-    found = [(f["code"], f["cause"], f["title"]) for f in report["findings"]]
-    assert found == [
+    findings = [(f["code"], f["cause"], f["title"]) for f in report["findings"]]
+    assert findings == [
         ("REQ801", "requirement-not-met", "gpu>=2 is required, found 1"),
         ("REQ801", "requirement-not-met", "memory>=200GiB is required, found GPU 0: 80.0 GiB"),
         ("REQ801", "requirement-not-met", "driver>=600 is required, found 550.54.15"),

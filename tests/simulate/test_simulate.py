@@ -54,8 +54,8 @@ def test_programs_on_the_caller_s_path_come_before_those_of_the_system(cache: Pa
     path = f"{tmp_path}:{os.environ['PATH']}"
     for name in ("python3", "pytest", "cat"):
         assert simulate("h200-580", name, cache=cache, PATH=path).stdout == "mine\n"
-        found = simulate("h200-580", sys.executable, "-c", WHICH.format(name), cache=cache, PATH=path)
-        assert found.stdout == f"{tmp_path / name}\n"
+        which = simulate("h200-580", sys.executable, "-c", WHICH.format(name), cache=cache, PATH=path)
+        assert which.stdout == f"{tmp_path / name}\n"
 
 
 def test_the_simulated_nvidia_smi_works_with_any_path(cache: Path, tmp_path: Path) -> None:

@@ -100,8 +100,8 @@ def run_tests(row: Row) -> tuple[bool, str]:
 def _interpreter(python: str) -> str:
     """An interpreter of pyenv, which its shims may hide, or else the one that uv finds."""
     versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    found = sorted(versions.glob(f"{python}.*/bin/python"))
-    return str(found[-1]) if found else python
+    interpreters = sorted(versions.glob(f"{python}.*/bin/python"))
+    return str(interpreters[-1]) if interpreters else python
 
 
 def resolve(python: str) -> tuple[bool, str]:
