@@ -194,7 +194,7 @@ def test_preflight_waits_for_a_busy_gpu_until_the_deadline(
     started = time.monotonic()
     result = run(arguments, "--wait", "2", environment=machine.environment)
     assert result.returncode == 1
-    assert "the GPU is busy; looking again" in result.stderr
+    assert "the GPU is busy; trying again" in result.stderr
     assert "NOT MET free-memory>=40GiB: found GPU 0: 1.0 GiB" in result.stdout
     assert time.monotonic() - started >= 2
 

@@ -68,9 +68,9 @@ def main(arguments: Sequence[str]) -> int:
                     log.unlink(missing_ok=True)
                     started = time.monotonic()
                     code = run(system, ["make", "--no-print-directory", "-C", checkout, target], log, user)
-                    duration = time.monotonic() - started
+                    seconds = time.monotonic() - started
                     report(
-                        f"{suite:<9}{user:<7}{checkout:<29}make {target:<7}exit {code}{duration:5.0f} s  {outcome(log)}"
+                        f"{suite:<9}{user:<7}{checkout:<29}make {target:<7}exit {code}{seconds:5.0f} s  {outcome(log)}"
                     )
                     failed = failed or code != 0
     return 1 if failed else 0
