@@ -66,7 +66,7 @@ def test_a_usage_error_imports_no_heavy_module() -> None:
 
 
 def test_probing_to_json_imports_neither_yaml_nor_rich(tmp_path: Path) -> None:
-    """Nor pynvml: NVML is called in a child process."""
+    """NVML is called in a child process, so pynvml is not imported either."""
     arguments = ["probe", "--format", "json", "--timeout", "5", "--driver-root", str(tmp_path)]
     assert imported_modules(arguments, {0}) & HEAVY == set()
 

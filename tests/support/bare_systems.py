@@ -27,7 +27,7 @@ SUITES = {"bookworm": "gpuenv", "trixie": "a folder/gpuenv"}  # Debian 12 and 13
 HOMES = {"root": "/root", "tester": "/home/tester"}
 SECONDS = 1800.0  # for one command
 AUTHORITIES = "etc/ssl/certs/ca-certificates.crt"
-# What leads to a package index from this machine: proxies, mirrors and certificate authorities.
+# Variables that lead to a package index: proxies, mirrors and certificate authorities.
 _NETWORK = re.compile(
     r"(?i:https?|no|all)_(?i:proxy)|PIP_(INDEX_URL|EXTRA_INDEX_URL|CERT|DEFAULT_TIMEOUT)|SSL_CERT_FILE"
 )
