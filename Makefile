@@ -72,16 +72,16 @@ audit: $(VENV)/installed-dev ## Check the dependencies for known vulnerabilities
 
 # Needs no .venv, so it runs in any checkout.
 test-fresh: ## Run doctor and test on bare Debian 12 and 13; needs root and debootstrap.
-	$(PYTHON) -m tests.support.fresh
+	$(PYTHON) -m tests.support.bare_systems
 
 test-pythons: $(VENV)/installed-dev ## Run the core tests under Python 3.10 to 3.13.
-	@$(BIN)/python -m tests.support.across pythons
+	@$(BIN)/python -m tests.support.python_versions pythons
 
 test-lowest: $(VENV)/installed-dev ## Run the tests with the lowest allowed dependencies.
-	@$(BIN)/python -m tests.support.across lowest
+	@$(BIN)/python -m tests.support.python_versions lowest
 
 test-newest: $(VENV)/installed-dev ## Run the tests with the newest dependencies.
-	@$(BIN)/python -m tests.support.across newest
+	@$(BIN)/python -m tests.support.python_versions newest
 
 # GPU_PYTHON needs CuPy, NumPy, pytest and the dependencies of gpuenv; nothing is installed.
 GPU_PYTHON ?= $(PYTHON)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.faults.cells import grid
-from tests.support.fault_table import fault_table, faults_of, told_of, told_table
+from tests.support.fault_table import answer_table, answers_of, fault_table, faults_of
 from tests.support.fixtures import cuda_libraries, stub_driver, targets
 
 if TYPE_CHECKING:
@@ -19,27 +19,27 @@ __all__ = ["cuda_libraries", "stub_driver", "targets"]
 
 
 def pytest_configure() -> None:
-    """What a shell runs in the background ignores SIGINT, and what nohup runs SIGHUP: so would all that tests begin."""
-    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    """Restores SIGINT and SIGHUP, which a background shell or nohup ignores, for the processes that tests start."""
+    for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
-            signal.signal(number, usual)
+            signal.signal(number, default)
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
-    """Prints the tables where faults were injected."""
+    """Prints the tables of injected faults."""
     faults = faults_of(report for reports in terminalreporter.stats.values() for report in reports)
     if faults:
-        terminalreporter.section("injected faults: how the asking ended, by function")
+        terminalreporter.section("injected faults: outcomes by function")
         for line in fault_table(faults):
             terminalreporter.line(line)
-    told = told_of(report for reports in terminalreporter.stats.values() for report in reports)
-    if told:
-        terminalreporter.section("spoilt things: what the program answered, by thing and fault")
-        for line in (*told_table(told), "", *grid(told)):
+    answers = answers_of(report for reports in terminalreporter.stats.values() for report in reports)
+    if answers:
+        terminalreporter.section("faulty external things: outcomes by thing and fault")
+        for line in (*answer_table(answers), "", *grid(answers)):
             terminalreporter.line(line)
 
 
-# What runs whole programs so often that make test would take too long: make test-long runs them.
+# Tests that run many whole programs: make test-long runs them, make test does not.
 LONG = (
     "audit/",
     "eval/test_learn.py",
@@ -71,7 +71,7 @@ LONG = (
     "report/test_formats.py",
     "report/test_table.py",
     "simulate/",
-    "test_difference.py",
+    "test_diff_of_machines.py",
     "smoke/test_cli",
     "smoke/test_run",
     "cli/test_network.py",

@@ -1,4 +1,4 @@
-"""How the house is built, held by its syntax trees: who imports whom, what is pure, and what nobody may do."""
+"""The architecture of the package, checked on syntax trees: imports, pure parts and forbidden constructs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tests.support.syntax_trees import (
     PAYLOAD,
     SCRIPTS,
     Module,
-    called,
+    call_name,
     functions,
     imports,
     modules,
     nodes,
-    strangers,
+    violations,
 )
 
-# What the modules of each part of the package may import of the others, besides gpuenv itself for its version.
+# The parts that each part of the package may import; gpuenv itself, for its version, is always allowed.
 MAY_IMPORT = {
     "model": set[str](),
     "matrix": {"model", "files"},
@@ -49,7 +49,7 @@ MAY_IMPORT = {
     "__main__": {"cli", "interrupt"},
     "__init__": set[str](),
 }
-# Libraries of others, and the one place that may import each.
+# Third-party libraries, and the parts or modules that may import each.
 THIRD_PARTY = {
     "packaging": {"model", "matrix", "doctor", "probe", "preflight", "install", "refresh", "image", "paste"},
     "elftools": {"gpuenv.refresh.binaries"},
@@ -61,14 +61,14 @@ THIRD_PARTY = {
     "cuda": {f"{SCRIPTS}.libraries"},
     "docker": {"gpuenv.image.check.local_images", "gpuenv.image.container_engine"},
     "requests": {"gpuenv.image.check.local_images"},
-    "urllib3": {"gpuenv.image.container_engine"},  # what the SDK lets through
+    "urllib3": {"gpuenv.image.container_engine"},  # exceptions of the SDK
     "cyclonedx": {"gpuenv.image.sbom"},
     "packageurl": {"gpuenv.image.sbom"},
     "pytest": {"pytest_plugin"},
-    # What runs in the target environment.
+    # These run in the target environment.
     **{name: {"payload"} for name in ("numpy", "cupy", "cupyx", "torch", "numba", "jax", "ml_dtypes")},
 }
-# Parts without a touch of the world outside, and the modules in them that are its edge.
+# Parts without side effects, and the modules in them that read files.
 PURE = ("model", "matrix", "doctor", "explain", "paste", "preflight", "report")
 EDGES = {"gpuenv.explain.classifier_weights", "gpuenv.matrix.load", "gpuenv.preflight.config"}
 IMPURE_MODULES = {
@@ -90,12 +90,12 @@ IMPURE_ATTRIBUTES = {
     *("unlink", "exists", "is_file", "is_dir", "expanduser", "now", "today", "utcnow", "monotonic", "perf_counter"),
     *("stdout", "stderr", "stdin", "argv", "system", "popen"),
 }
-# The handlers that catch everything.
+# Handlers that catch every exception.
 BROAD_KINDS = ("Exception", "BaseException")
 BROAD = [
     ("gpuenv.doctor.diagnose", "_run"),  # a crashed check is reported as such
-    ("gpuenv.image.check.deadline", "run"),  # raised again where it is waited for
-    ("gpuenv.cli.main", "run"),  # the last handler turns a fault of ours into a message
+    ("gpuenv.image.check.deadline", "run"),  # raised again by the waiting caller
+    ("gpuenv.cli.main", "run"),  # the last handler turns an internal error into a message
     ("gpuenv.probe.session", "_work"),  # raised again by the main thread
     (f"{SCRIPTS}.target_shared", "emit"),  # a foreign stream
     (f"{SCRIPTS}.module_import", "main"),  # someone else's module
@@ -106,80 +106,82 @@ BROAD = [
     (f"{SCRIPTS}.libraries", "optional_library"),  # CuPy's own module
     (f"{SCRIPTS}.libraries", "emit_settings"),  # CuPy's own module
     (f"{PAYLOAD}.harness", "list_devices"),  # someone else's environment
-    (f"{PAYLOAD}.harness", "run_test"),  # a test may raise anything: that is its answer
-    (f"{PAYLOAD}.harness", "_run"),  # likewise
+    (f"{PAYLOAD}.harness", "run_test"),  # a test may raise anything, which is its result
+    (f"{PAYLOAD}.harness", "_run"),  # a test may raise anything, which is its result
     (f"{PAYLOAD}.groundwork", "_compiled"),  # someone else's package
-    (f"{PAYLOAD}.groundwork", "_library"),  # likewise
-    (f"{PAYLOAD}.groundwork", "groundwork"),  # likewise
+    (f"{PAYLOAD}.groundwork", "_library"),  # someone else's package
+    (f"{PAYLOAD}.groundwork", "groundwork"),  # someone else's package
 ]
 
 
-def test_the_whole_package_is_looked_at() -> None:
+def test_every_part_of_the_package_is_in_the_table() -> None:
     assert {module.part for module in modules()} == set(MAY_IMPORT)
     assert len(modules()) > 50
 
 
-def test_a_part_imports_only_those_below_it() -> None:
-    def too_high(module: Module) -> set[str]:
-        told = {name.split(".")[1] for name in imports(module.tree) if name.startswith("gpuenv.")}
-        return told - MAY_IMPORT[module.part] - {module.part, "__version__"}
+def test_a_part_imports_only_the_parts_below_it() -> None:
+    def forbidden_imports(module: Module) -> set[str]:
+        imported = {name.split(".")[1] for name in imports(module.tree) if name.startswith("gpuenv.")}
+        return imported - MAY_IMPORT[module.part] - {module.part, "__version__"}
 
-    assert strangers(too_high) == {}
-
-
-def test_a_part_may_import_no_more_than_it_does() -> None:
-    told = {(module.part, name.split(".")[1]) for module in modules() for name in imports(module.tree) if "." in name}
-    assert {(part, other) for part, others in MAY_IMPORT.items() for other in others} <= told
+    assert violations(forbidden_imports) == {}
 
 
-def test_a_library_of_others_is_imported_in_its_one_place() -> None:
-    def out_of_place(module: Module) -> set[str]:
-        ours = {"shared", "target_shared"} if module.name.startswith(f"{SCRIPTS}.") else set()
+def test_every_allowed_import_is_used() -> None:
+    imported = {
+        (module.part, name.split(".")[1]) for module in modules() for name in imports(module.tree) if "." in name
+    }
+    assert {(part, other) for part, others in MAY_IMPORT.items() for other in others} <= imported
+
+
+def test_third_party_libraries_are_imported_only_in_their_modules() -> None:
+    def misplaced_libraries(module: Module) -> set[str]:
+        script_modules = {"shared", "target_shared"} if module.name.startswith(f"{SCRIPTS}.") else set()
         names = {name.split(".")[0] for name in imports(module.tree)} - {
             "gpuenv",
             "imp",
             *sys.stdlib_module_names,
-            *ours,
-        }  # imp: Python 3.12 has none
-        here = {"payload"} if module.is_payload else {module.part, module.name}
-        return {name for name in names if not THIRD_PARTY.get(name, set()) & here}
+            *script_modules,
+        }  # imp: removed in Python 3.12
+        places = {"payload"} if module.is_payload else {module.part, module.name}
+        return {name for name in names if not THIRD_PARTY.get(name, set()) & places}
 
-    assert strangers(out_of_place) == {}
+    assert violations(misplaced_libraries) == {}
 
 
-def test_a_module_of_a_pure_part_touches_nothing_outside() -> None:
-    def outside(module: Module) -> set[str]:
+def test_pure_parts_have_no_side_effects() -> None:
+    def side_effects(module: Module) -> set[str]:
         if module.part not in PURE or module.name in EDGES:
             return set()
         names = {name.split(".")[0] for name in imports(module.tree)}
-        calls = {called(node) for node in nodes(module.tree) if isinstance(node, ast.Call)}
+        calls = {call_name(node) for node in nodes(module.tree) if isinstance(node, ast.Call)}
         attributes = {node.attr for node in nodes(module.tree) if isinstance(node, ast.Attribute)}
         return names & IMPURE_MODULES | calls & IMPURE_CALLS | attributes & IMPURE_ATTRIBUTES
 
-    assert strangers(outside) == {}
+    assert violations(side_effects) == {}
 
 
-def test_the_edges_of_the_pure_parts_are_where_they_are_said_to_be() -> None:
-    def reads(module: Module) -> bool:
+def test_only_listed_modules_of_pure_parts_read_files() -> None:
+    def reads_files(module: Module) -> bool:
         return "read_text" in ast.dump(module.tree) or any(
             name.startswith("gpuenv.files.") for name in imports(module.tree)
         )
 
-    assert {module.name for module in modules() if module.part in PURE and reads(module)} == EDGES
+    assert {module.name for module in modules() if module.part in PURE and reads_files(module)} == EDGES
 
 
-def test_broad_handlers_are_the_known_ones() -> None:
-    """One that raises again catches nothing."""
-    found = [
+def test_broad_exception_handlers_are_listed() -> None:
+    """A handler that raises again is not broad."""
+    broad_handlers = [
         (module.name, function.name)
         for module in modules()
         for function in functions(module.tree)
         for node in nodes(function)
         if isinstance(node, ast.ExceptHandler) and _is_broad(node) and not _raises_again(node)
     ]
-    assert sorted(found) == sorted(BROAD)
-    outside = [node for module in modules() for node in module.tree.body if isinstance(node, ast.Try)]
-    assert outside == [], "every handler is in a function"
+    assert sorted(broad_handlers) == sorted(BROAD)
+    handlers_at_module_level = [node for module in modules() for node in module.tree.body if isinstance(node, ast.Try)]
+    assert handlers_at_module_level == [], "every handler is in a function"
 
 
 def _is_broad(handler: ast.ExceptHandler) -> bool:
@@ -193,19 +195,19 @@ def _raises_again(handler: ast.ExceptHandler) -> bool:
 
 
 def test_nothing_suppresses_every_exception() -> None:
-    def suppressed(module: Module) -> set[str]:
-        calls = (node for node in nodes(module.tree) if isinstance(node, ast.Call) and called(node) == "suppress")
+    def broad_suppressions(module: Module) -> set[str]:
+        calls = (node for node in nodes(module.tree) if isinstance(node, ast.Call) and call_name(node) == "suppress")
         return {getattr(kind, "id", "") for call in calls for kind in call.args} & set(BROAD_KINDS)
 
-    assert strangers(suppressed) == {}
+    assert violations(broad_suppressions) == {}
 
 
-def test_every_module_says_what_it_is() -> None:
+def test_every_module_has_a_docstring() -> None:
     assert [module.name for module in modules() if not ast.get_docstring(module.tree)] == []
 
 
-def test_no_function_is_a_copy_of_another() -> None:
-    """Two statements or more that differ in nothing but the names of variables."""
+def test_no_function_is_a_copy_of_another_function() -> None:
+    """Two or more statements that differ only in the names of variables are a copy."""
     copies: defaultdict[str, list[str]] = defaultdict(list)
     for module in modules():
         for function in functions(module.tree):
@@ -216,13 +218,13 @@ def test_no_function_is_a_copy_of_another() -> None:
 
 
 def _with_numbered_variables(function: ast.AST, body: list[ast.stmt]) -> str:
-    """The body of a function as a text; its parameters and variables are numbered as they come."""
+    """The body of a function as text, with its parameters and variables numbered in order of appearance."""
     variables = {node.arg for node in nodes(function) if isinstance(node, ast.arg)}
     variables |= {node.id for node in nodes(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     numbers: dict[str, int] = {}
 
-    def numbered(match: re.Match[str]) -> str:
+    def number_of(match: re.Match[str]) -> str:
         name = match[1]
         return f"variable {numbers.setdefault(name, len(numbers))}" if name in variables else name
 
-    return re.sub(r"\b(?:Name\(id|arg\(arg)='(\w+)'", numbered, "".join(map(ast.dump, body)))
+    return re.sub(r"\b(?:Name\(id|arg\(arg)='(\w+)'", number_of, "".join(map(ast.dump, body)))

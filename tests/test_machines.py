@@ -1,4 +1,4 @@
-"""Every profile of ``machines`` as a whole process: what doctor and resolve say of it is what is right to say."""
+"""Every profile of ``machines``: doctor and resolve, run as processes, give the expected results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gpuenv.report.report import Report
 from gpuenv.simulate.layout import SimulatedMachine, counted, materialise
 from gpuenv.simulate.profile import PciVisibility, Profile, ProfileError, load
 from tests.scenarios.expected_checks import expected_checks
-from tests.support.processes import timed
+from tests.support.processes import run_timed
 from tests.support.trust import rank
 from tools.fact_sources import sources_of
 
@@ -34,53 +34,53 @@ if TYPE_CHECKING:
     from tests.support.target import CudaLibraries, Targets
 
 PROFILES = tuple(load(path) for path in sorted((Path(__file__).parent / "machines").glob("*.yaml")))
-EVERY = pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+each_profile = pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
 NOTHING_FITS = 3
-WITH_PYTHON = ("--assume", "python=3.12")  # whatever Python runs the tests
-OVER = 1.0  # seconds beyond --timeout: starting Python, burying the killed, printing
+WITH_PYTHON = ("--assume", "python=3.12")  # the tests may run with another Python
+OVERHEAD = 1.0  # seconds beyond --timeout: starting Python, waiting for killed processes, printing
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
-    """A machine and the target environment on it."""
+class MachineRunner:
+    """Runs commands on a machine with a target environment."""
 
     profile: Profile
     machine: SimulatedMachine
     interpreter: Path
 
     def run(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command of the program; a traceback or a fault of its own is never right."""
+        """Runs a command of the program; a traceback or an internal error fails the test."""
         timeout = self.profile.timeout
         limit = [] if timeout is None else ["--timeout", str(timeout)]
-        done, took = self._timed(command, "--python", str(self.interpreter), *WITH_PYTHON, *limit, *options)
-        assert "Traceback" not in done.stderr, done.stderr
-        assert done.returncode != 70, done.stderr
-        if timeout is not None and took >= timeout + OVER:
-            _, asking_nothing = self._timed(command, "--no-probe", *WITH_PYTHON)  # what a busy host makes of it
-            assert took < timeout + OVER + asking_nothing, f"took {took:.1f} s"
-        return done
+        result, duration = self._timed(command, "--python", str(self.interpreter), *WITH_PYTHON, *limit, *options)
+        assert "Traceback" not in result.stderr, result.stderr
+        assert result.returncode != 70, result.stderr
+        if timeout is not None and duration >= timeout + OVERHEAD:
+            _, startup = self._timed(command, "--no-probe", *WITH_PYTHON)  # the start-up time on a busy host
+            assert duration < timeout + OVERHEAD + startup, f"took {duration:.1f} s"
+        return result
 
     def _timed(self, *arguments: str) -> tuple[subprocess.CompletedProcess[str], float]:
-        return timed([sys.executable, "-m", "gpuenv", *arguments], self.machine)
+        return run_timed([sys.executable, "-m", "gpuenv", *arguments], self.machine)
 
-    def ask(self, command: str) -> tuple[int, Any]:
-        """Exit code and JSON object of a command."""
-        done = self.run(command, "--format", "json")
-        return done.returncode, json.loads(done.stdout)
+    def run_json(self, command: str) -> tuple[int, Any]:
+        """The exit code and JSON object of a command."""
+        result = self.run(command, "--format", "json")
+        return result.returncode, json.loads(result.stdout)
 
 
 @pytest.fixture
-def bench(
+def runner(
     profile: Profile, tmp_path: Path, stub_driver: StubDriver, cuda_libraries: CudaLibraries, targets: Targets
-) -> Bench:
-    if lacking := found_on_this_host(profile):
-        pytest.skip(f"this host has what {profile.name} lacks: {lacking}")
+) -> MachineRunner:
+    if present := present_on_this_host(profile):
+        pytest.skip(f"this host has what {profile.name} lacks: {present}")
     machine = materialise(profile, tmp_path, stub_driver, cuda_libraries.of)
-    return Bench(profile, machine, targets.interpreter(profile.target))
+    return MachineRunner(profile, machine, targets.interpreter(profile.target))
 
 
-def found_on_this_host(profile: Profile) -> str | None:
-    """A library or program of this very host that the loader or PATH would find in place of the one left out."""
+def present_on_this_host(profile: Profile) -> str | None:
+    """Libraries and programs of this host that the loader or PATH would find although the profile lacks them."""
     driver = profile.driver
     parts = {
         "NVML": not driver.nvml and ctypes.util.find_library("nvidia-ml"),
@@ -88,18 +88,18 @@ def found_on_this_host(profile: Profile) -> str | None:
         "nvidia-smi": not driver.smi and shutil.which("nvidia-smi", path="/usr/bin:/bin:/usr/lib/wsl/lib"),
         "CUDA libraries": profile.toolkit is None and ctypes.util.find_library("nvrtc"),
     }
-    return ", ".join(name for name, there in parts.items() if there) or None
+    return ", ".join(name for name, present in parts.items() if present) or None
 
 
-@EVERY
-def test_doctor_says_what_is_right(bench: Bench, tmp_path: Path) -> None:
-    written = tmp_path / "report.json"
-    done = bench.run("doctor", "--format", "text", "--format", f"json={written}")
-    code = done.returncode
-    report = json.loads(written.read_text(encoding="utf-8"))
-    expect = bench.profile.expect
+@each_profile
+def test_the_doctor_reports_the_expected_findings(runner: MachineRunner, tmp_path: Path) -> None:
+    report_file = tmp_path / "report.json"
+    result = runner.run("doctor", "--format", "text", "--format", f"json={report_file}")
+    code = result.returncode
+    report = json.loads(report_file.read_text(encoding="utf-8"))
+    expect = runner.profile.expect
     findings = [finding for finding in report["findings"] if finding["severity"] != "note"]
-    said = {
+    actual = {
         "exit_code": code,
         "status": report["status"],
         "primary": next((finding["cause"] for finding in findings if finding["primary"]), None),
@@ -107,7 +107,7 @@ def test_doctor_says_what_is_right(bench: Bench, tmp_path: Path) -> None:
         "wheel": report["resolution"]["wheel"] and report["resolution"]["wheel"]["distribution"],
         "crashed": [run["code"] for run in report["checks"] if run["status"] == "crashed"],
     }
-    assert said == {
+    assert actual == {
         "exit_code": expect.exit_code,
         "status": expect.status,
         "primary": expect.primary,
@@ -115,42 +115,42 @@ def test_doctor_says_what_is_right(bench: Bench, tmp_path: Path) -> None:
         "wheel": expect.wheel,
         "crashed": [],
     }, json.dumps(findings, indent=1)
-    assert expected_checks(bench.profile.name) <= {finding["code"] for finding in report["findings"]}
+    assert expected_checks(runner.profile.name) <= {finding["code"] for finding in report["findings"]}
     assert report["exit_code"] == code
     validator().validate(report)
-    assert_sources_stand_in_the_table(report["snapshot"])
+    assert_sources_are_in_the_table(report["snapshot"])
     assert not {entry["value"] for finding in findings for entry in finding["evidence"]} & {"True", "False", "None"}
     if not expect.causes:
         assert report["findings"] == []
     if expect.status == "fit":
-        assert_is_read_right(report["snapshot"], bench.profile)
+        assert_facts_match_the_profile(report["snapshot"], runner.profile)
     assert {path: fact_at(report["snapshot"], path) for path in expect.facts} == dict(expect.facts)
     if expect.primary:
-        assert_text_names_the_same_cause(done.stdout, findings)
+        assert_text_names_the_same_cause(result.stdout, findings)
 
 
 @cache
 def validator() -> Draft202012Validator:
-    """Of what ``gpuenv schema report`` prints."""
+    """The validator of the schema that ``gpuenv schema report`` prints."""
     return Draft202012Validator(json_schema(Report, "gpuenv.report/1"))
 
 
 def fact_at(snapshot: Any, path: str) -> str:  # noqa: ANN401 - JSON
-    """The value at a path, as text: of a list its entries, of a reading the value settled on."""
-    found = snapshot
+    """The value at a path, as text: the entries of a list, the value of a reading."""
+    value = snapshot
     for part in path.split("."):
-        found = found[int(part)] if isinstance(found, list) else found[part]
-    if isinstance(found, dict) and "value" in found:
-        found = found["value"]
-    if isinstance(found, list):
-        return ", ".join(map(str, found))
-    if isinstance(found, bool):
-        return "yes" if found else "no"
-    return "none" if found is None else str(found)
+        value = value[int(part)] if isinstance(value, list) else value[part]
+    if isinstance(value, dict) and "value" in value:
+        value = value["value"]
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
 
 
-def assert_sources_stand_in_the_table(snapshot: Any) -> None:  # noqa: ANN401 - JSON
-    """Whoever told a fact is in its row, and the answers stand in the order of trust."""
+def assert_sources_are_in_the_table(snapshot: Any) -> None:  # noqa: ANN401 - JSON
+    """Asserts that the sources of each fact are in its row, in the order of trust."""
     for path, reading in readings(snapshot, ""):
         row = sources_of(path)
         assert row is not None, path
@@ -172,7 +172,7 @@ def readings(value: Any, path: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN40
             yield from readings(entry, f"{path}[]")
 
 
-def assert_is_read_right(snapshot: Any, profile: Profile) -> None:  # noqa: ANN401 - JSON
+def assert_facts_match_the_profile(snapshot: Any, profile: Profile) -> None:  # noqa: ANN401 - JSON
     assert snapshot["driver"]["version"]["value"] == profile.driver.version
     read = [(gpu["name"]["value"], gpu["compute_capability"]["value"]) for gpu in snapshot["gpus"]]
     opened = [(gpu, gpu.shown is PciVisibility.NVML) for gpu in counted(profile)]
@@ -186,25 +186,25 @@ def assert_text_names_the_same_cause(text: str, findings: list[Any]) -> None:
     assert text.startswith("UNFIT: ")
 
 
-@EVERY
+@each_profile
 @pytest.mark.long
-def test_resolve_names_the_right_wheel(bench: Bench) -> None:
-    code, resolution = bench.ask("resolve")
+def test_resolve_names_the_expected_wheel(runner: MachineRunner) -> None:
+    code, resolution = runner.run_json("resolve")
     wheel = resolution["wheel"] and resolution["wheel"]["distribution"]
-    assert wheel == bench.profile.expect.wheel, resolution["explanation"]
+    assert wheel == runner.profile.expect.wheel, resolution["explanation"]
     assert code == (0 if wheel else NOTHING_FITS)
 
 
-def test_a_machine_of_ours_says_where_its_facts_come_from_and_what_is_right() -> None:
-    def lacks_something(profile: Profile) -> bool:
-        written = parse((Path(__file__).parent / f"machines/{profile.name}.yaml").read_text(encoding="utf-8")).value
-        return not isinstance(written, dict) or not {"about", "source", "expect"} <= set(written) or not profile.source
+def test_every_profile_names_its_source_and_its_expected_results() -> None:
+    def is_incomplete(profile: Profile) -> bool:
+        content = parse((Path(__file__).parent / f"machines/{profile.name}.yaml").read_text(encoding="utf-8")).value
+        return not isinstance(content, dict) or not {"about", "source", "expect"} <= set(content) or not profile.source
 
-    assert [profile.name for profile in PROFILES if lacks_something(profile)] == []
+    assert [profile.name for profile in PROFILES if is_incomplete(profile)] == []
 
 
 @pytest.mark.parametrize(
-    ("written", "misspelt", "named"),
+    ("original", "misspelled", "named"),
     [
         ("about:", "abuot:", "abuot"),
         ("module: open", "module: opne", "driver: module"),
@@ -224,11 +224,11 @@ def test_a_machine_of_ours_says_where_its_facts_come_from_and_what_is_right() ->
         ("status: fit", "status: fit, facts: {driver.branch: [580]}", "expect: facts"),
     ],
 )
-def test_a_slip_in_a_profile_is_named(tmp_path: Path, written: str, misspelt: str, named: str) -> None:
+def test_an_error_in_a_profile_is_named(tmp_path: Path, original: str, misspelled: str, named: str) -> None:
     text = (Path(__file__).parent / "machines/h200-580.yaml").read_text(encoding="utf-8")
-    assert written in text
+    assert original in text
     broken = tmp_path / "broken.yaml"
-    broken.write_text(text.replace(written, misspelt), encoding="utf-8")
-    with pytest.raises(ProfileError, match=re.escape(named)) as told:
+    broken.write_text(text.replace(original, misspelled), encoding="utf-8")
+    with pytest.raises(ProfileError, match=re.escape(named)) as raised:
         load(broken)
-    assert str(told.value).startswith("broken.yaml: ")
+    assert str(raised.value).startswith("broken.yaml: ")

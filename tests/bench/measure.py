@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.support.memory import peak
+from tests.support.memory import peak_memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ def measure(commands: Sequence[Command], rounds: int) -> dict[str, Measured]:
                 rounds_by_name[command.name].append(seconds)
     return {
         command.name: Measured(
-            tuple(rounds_by_name[command.name]), peak(command.argv, command.environment, command.folder)
+            tuple(rounds_by_name[command.name]), peak_memory(command.argv, command.environment, command.folder)
         )
         for command in commands
     }

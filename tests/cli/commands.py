@@ -1,4 +1,4 @@
-"""Every command with arguments under which it does its whole work offline, and the exit codes that are right then."""
+"""Calls of every command that works offline, with their expected exit codes."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.cli.recorded import FIT, UNFIT, record
+from tests.cli.snapshots import FIT, UNFIT, write_snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 LOG = "Traceback (most recent call last):\nRuntimeError: CUDA error: no kernel image is available for execution\n"
-# They download: tests/install tries them against an index of the tests' own.
-ON_THE_NETWORK = {"install", "lock", "bundle", "build-image", "check-image"}
+# These download; tests/install runs them against an index of its own.
+NETWORK_COMMANDS = {"install", "lock", "bundle", "build-image", "check-image"}
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of the program, with a name for the table."""
+    """One call of the program; the name identifies it in messages of a failed test."""
 
     name: str
     arguments: tuple[str, ...]
@@ -27,22 +27,22 @@ class Call:
 
 
 def calls(folder: Path) -> tuple[Call, ...]:
-    """One or more calls of each command that needs no network; what they read is laid out below a folder."""
-    fit, unfit = str(record(FIT, folder / "fit.json")), str(record(UNFIT, folder / "unfit.json"))
+    """One or more calls of each offline command; their input files are written to the folder."""
+    fit, unfit = str(write_snapshot(FIT, folder / "fit.json")), str(write_snapshot(UNFIT, folder / "unfit.json"))
     log = folder / "log.txt"
     log.write_text(LOG, encoding="utf-8")
     (folder / "root").mkdir(exist_ok=True)
     venv = folder / "venv"
     if not venv.is_dir():
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
-    here = ("--driver-root", str(folder / "root"), "--timeout", "20")
+    this_machine = ("--driver-root", str(folder / "root"), "--timeout", "20")
     return (
         Call("doctor", ("doctor", "--snapshot", unfit), 1),
-        Call("doctor here", ("doctor", *here), 1),
+        Call("doctor here", ("doctor", *this_machine), 1),
         Call("preflight", ("preflight", "--snapshot", fit, "--require", "gpu>=1")),
         Call("resolve", ("resolve", "-v", "--snapshot", unfit)),
         Call("probe", ("probe", "--snapshot", fit)),
-        Call("probe here", ("probe", *here)),
+        Call("probe here", ("probe", *this_machine)),
         Call("explain", ("explain", "no-driver")),
         Call("explain log", ("explain", str(log))),
         Call("run", ("run", "--", "true")),

@@ -1,4 +1,4 @@
-"""What the tests of the command line share."""
+"""Fixtures of the command-line tests."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.planted import machine, recording
-from tests.cli.recorded import EVERY, record
+from tests.cli.identities import machine, snapshot_file
+from tests.cli.snapshots import SNAPSHOTS, write_snapshot
 
-__all__ = ["machine", "recording"]
+__all__ = ["machine", "snapshot_file"]
 
 
 @pytest.fixture(scope="session")
-def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("recordings")
-    return {name: record(snapshot, folder / f"{name}.json") for name, snapshot in EVERY.items()}
+def snapshot_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("snapshots")
+    return {name: write_snapshot(snapshot, folder / f"{name}.json") for name, snapshot in SNAPSHOTS.items()}

@@ -1,4 +1,4 @@
-"""Runs the program as its users do: a process of its own, an environment that the test gives, streams and a code."""
+"""Runs the program as a process, in an environment that the test defines."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ MINIMAL = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "HOME": "/nonexistent"}
 LIMIT = 30.0
 
 
-def called(
+def run_gpuenv(
     arguments: Iterable[str | Path],
     environment: Mapping[str, str],
     limit: float,
     cwd: Path | None = None,
     python: str | Path = sys.executable,
 ) -> subprocess.CompletedProcess[str]:
-    """One call of the program in just this environment; whatever it is given, no traceback reaches the user."""
-    done = subprocess.run(
+    """Runs the program in exactly this environment; a traceback on standard error fails the test."""
+    result = subprocess.run(
         [str(python), "-m", "gpuenv", *map(str, arguments)],
         env=dict(environment),
         cwd=cwd,
@@ -36,28 +36,28 @@ def called(
         check=False,
         timeout=limit,
     )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
+    assert "Traceback" not in result.stderr, result.stderr
+    return result
 
 
 def gpuenv(
     *arguments: str | Path, environment: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """One call in an environment of next to nothing."""
-    return called(arguments, {**MINIMAL, **(environment or {})}, LIMIT, cwd)
+    """Runs the program in a minimal environment."""
+    return run_gpuenv(arguments, {**MINIMAL, **(environment or {})}, LIMIT, cwd)
 
 
 def full_answer(
     arguments: Iterable[str | Path], environment: Mapping[str, str], limit: float, cwd: Path | None = None
 ) -> tuple[int, Any]:
-    """Exit code and the one JSON object on standard output, with every name in it."""
-    done = called([*arguments, "--format", "json", "--no-redact"], environment, limit, cwd)
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)
+    """The exit code and the unredacted JSON object on standard output."""
+    result = run_gpuenv([*arguments, "--format", "json", "--no-redact"], environment, limit, cwd)
+    assert result.stdout, result.stderr
+    return result.returncode, json.loads(result.stdout)
 
 
 def answer(*arguments: str | Path, environment: Mapping[str, str] | None = None) -> tuple[int, Any]:
-    """Exit code and the one JSON object on standard output."""
-    done = gpuenv(*arguments, "--format", "json", environment=environment)
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)
+    """The exit code and the JSON object on standard output."""
+    result = gpuenv(*arguments, "--format", "json", environment=environment)
+    assert result.stdout, result.stderr
+    return result.returncode, json.loads(result.stdout)

@@ -7,16 +7,16 @@ from datetime import datetime, timedelta, timezone
 from gpuenv.cli.clock import now, today
 
 
-def test_it_is_what_the_standard_library_says() -> None:
+def test_now_agrees_with_the_standard_library() -> None:
     before = datetime.now(timezone.utc).replace(microsecond=0)
-    told = now()
-    assert before <= datetime.fromisoformat(told) <= datetime.now(timezone.utc)
-    assert datetime.fromisoformat(told).isoformat(timespec="seconds") == told
+    moment = now()
+    assert before <= datetime.fromisoformat(moment) <= datetime.now(timezone.utc)
+    assert datetime.fromisoformat(moment).isoformat(timespec="seconds") == moment
 
 
-def test_days_are_counted_back() -> None:
+def test_today_subtracts_days() -> None:
     for days in (0, 1, 120, 4000):
         before = datetime.now(timezone.utc)
-        told = today(days_ago=days)
+        date = today(days_ago=days)
         after = datetime.now(timezone.utc)
-        assert told in {(moment - timedelta(days=days)).date().isoformat() for moment in (before, after)}
+        assert date in {(moment - timedelta(days=days)).date().isoformat() for moment in (before, after)}

@@ -8,49 +8,49 @@ from pathlib import Path
 import jsonschema
 
 from tests.cli.program import answer, gpuenv
-from tests.cli.recorded import FIT, record
+from tests.cli.snapshots import FIT, write_snapshot
 
 
-def two(folder: Path) -> tuple[Path, Path]:
-    here = FIT._replace(environment={"CUDA_VISIBLE_DEVICES": "7"})
-    return record(FIT, folder / "there.json"), record(here, folder / "here.json")
+def two_snapshots(folder: Path) -> tuple[Path, Path]:
+    this_machine = FIT._replace(environment={"CUDA_VISIBLE_DEVICES": "7"})
+    return write_snapshot(FIT, folder / "there.json"), write_snapshot(this_machine, folder / "here.json")
 
 
-def test_text_and_json_say_the_same(tmp_path: Path) -> None:
-    there, here = two(tmp_path)
-    code, told = answer("diff", there, here)
+def test_text_and_json_contain_the_same_differences(tmp_path: Path) -> None:
+    other_machine, this_machine = two_snapshots(tmp_path)
+    code, diff = answer("diff", other_machine, this_machine)
     assert code == 0
-    assert told["schema"] == "gpuenv.diff/1"
-    done = gpuenv("diff", there, here)
-    assert done.returncode == 0
-    lines = done.stdout.splitlines()
+    assert diff["schema"] == "gpuenv.diff/1"
+    result = gpuenv("diff", other_machine, this_machine)
+    assert result.returncode == 0
+    lines = result.stdout.splitlines()
     assert "Try this first" in lines
-    for difference in told["differences"]:
+    for difference in diff["differences"]:
         assert any(line.startswith(f"  {difference['fact']}: ") for line in lines)
-    for finding in told["findings"]:
+    for finding in diff["findings"]:
         assert any(line.startswith(f"  {finding['code']} {finding['cause']}: ") for line in lines)
-    assert told["differences"][0]["fact"] == "environment.CUDA_VISIBLE_DEVICES"
-    assert "there: not there" in done.stdout
+    assert diff["differences"][0]["fact"] == "environment.CUDA_VISIBLE_DEVICES"
+    assert "there: not there" in result.stdout
 
 
-def test_the_schema_holds(tmp_path: Path) -> None:
-    _, told = answer("diff", *two(tmp_path))
-    jsonschema.validate(told, json.loads(gpuenv("schema", "diff").stdout))
+def test_the_json_conforms_to_its_schema(tmp_path: Path) -> None:
+    _, diff = answer("diff", *two_snapshots(tmp_path))
+    jsonschema.validate(diff, json.loads(gpuenv("schema", "diff").stdout))
 
 
-def test_equal_machines(tmp_path: Path) -> None:
-    there, _ = two(tmp_path)
-    done = gpuenv("diff", there, there)
-    assert done.returncode == 0
-    assert done.stdout.startswith("No difference in ")
+def test_equal_machines_have_no_difference(tmp_path: Path) -> None:
+    other_machine, _ = two_snapshots(tmp_path)
+    result = gpuenv("diff", other_machine, other_machine)
+    assert result.returncode == 0
+    assert result.stdout.startswith("No difference in ")
 
 
-def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
-    there, _ = two(tmp_path)
+def test_an_unreadable_snapshot_is_named(tmp_path: Path) -> None:
+    other_machine, _ = two_snapshots(tmp_path)
     broken = tmp_path / "broken.json"
     broken.write_text("{", encoding="utf-8")
-    for pair in ((there, broken), (broken, there), (there, tmp_path / "none.json")):
-        done = gpuenv("diff", *pair)
-        assert done.returncode == 2
-        assert "broken.json" in done.stderr or "none.json" in done.stderr
-        assert done.stdout == ""
+    for pair in ((other_machine, broken), (broken, other_machine), (other_machine, tmp_path / "none.json")):
+        result = gpuenv("diff", *pair)
+        assert result.returncode == 2
+        assert "broken.json" in result.stderr or "none.json" in result.stderr
+        assert result.stdout == ""

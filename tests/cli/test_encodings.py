@@ -1,4 +1,4 @@
-"""Encodings of editors and PowerShell: byte order marks, UTF-16, and CRLF."""
+"""Input files in encodings of editors and PowerShell: byte order marks, UTF-16 and CRLF."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ READERS: dict[str, tuple[Callable[[], str], Callable[[Path], object]]] = {
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 @pytest.mark.parametrize("name", list(READERS))
-def test_a_text_is_the_same_in_each(tmp_path: Path, name: str, encoding: str) -> None:
+def test_a_file_is_read_identically_in_every_encoding(tmp_path: Path, name: str, encoding: str) -> None:
     text, read = READERS[name]
     path = tmp_path / name
     path.write_bytes(text().encode())
-    plain = read(path)
+    expected = read(path)
     path.write_bytes(text().replace("\n", "\r\n").encode(encoding))
-    assert read(path) == plain
+    assert read(path) == expected

@@ -18,52 +18,54 @@ ROWS = dict(
         re.MULTILINE,
     )
 )
-OF_EVERY_COMMAND = {ExitCode.OK, ExitCode.USAGE, ExitCode.MATRIX_INVALID}
+COMMON_CODES = {ExitCode.OK, ExitCode.USAGE, ExitCode.MATRIX_INVALID}
 COMMANDS = sorted({name.removesuffix(" --fix") for names in ENDS_IN.values() for name in names})
 
 
-def test_readme_has_every_code() -> None:
+def test_the_readme_has_every_code() -> None:
     assert {int(code) for code in ROWS} == set(ExitCode)
 
 
 @pytest.mark.parametrize("code", ENDS_IN, ids=lambda code: code.name)
-def test_readme_names_the_commands(code: ExitCode) -> None:
-    named = {name.removesuffix(" --retry-elsewhere") for name in re.findall(r"`([a-z][\w -]*)`", ROWS[str(int(code))])}
-    assert named == set(ENDS_IN[code])
+def test_the_readme_names_the_commands_of_each_code(code: ExitCode) -> None:
+    named_codes = {
+        name.removesuffix(" --retry-elsewhere") for name in re.findall(r"`([a-z][\w -]*)`", ROWS[str(int(code))])
+    }
+    assert named_codes == set(ENDS_IN[code])
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_names_the_codes(command: str) -> None:
-    told = gpuenv(*command.split(), "--help").stdout
-    passage = told.partition("Exit code:")[2].partition("\n\n")[0]
-    named = {int(code) for code in re.findall(r"(?<![\w-])(\d+)(?= \w)", passage)}
-    ends = {code for code, names in ENDS_IN.items() if command in names or f"{command} --fix" in names}
-    assert named - OF_EVERY_COMMAND == ends, passage
-    assert 0 in named
+def test_help_names_the_codes_of_the_command(command: str) -> None:
+    help_text = gpuenv(*command.split(), "--help").stdout
+    passage = help_text.partition("Exit code:")[2].partition("\n\n")[0]
+    named_codes = {int(code) for code in re.findall(r"(?<![\w-])(\d+)(?= \w)", passage)}
+    expected_codes = {code for code, names in ENDS_IN.items() if command in names or f"{command} --fix" in names}
+    assert named_codes - COMMON_CODES == expected_codes, passage
+    assert 0 in named_codes
 
 
 @pytest.mark.parametrize("command", ["run", "simulate"])
-def test_what_is_run_ends_as_in_a_shell_and_that_is_told(command: str) -> None:
-    told = " ".join(gpuenv(command, "--help").stdout.split()).partition("Exit code: ")[2]
-    said = "as in a shell: 127 if it is not found, 126 if it cannot be run"
-    assert said in told
+def test_run_and_simulate_end_in_the_code_of_their_command(command: str) -> None:
+    help_text = " ".join(gpuenv(command, "--help").stdout.split()).partition("Exit code: ")[2]
+    sentence = "as in a shell: 127 if it is not found, 126 if it cannot be run"
+    assert sentence in help_text
     text = " ".join(README.read_text(encoding="utf-8").split())
-    assert f"`run` and `simulate` end in the code of their command, {said}, 128 and the number" in text
+    assert f"`run` and `simulate` end in the code of their command, {sentence}, 128 and the number" in text
     machine = ["no-gpu"] if command == "simulate" else []
     assert gpuenv(command, *machine, "--", "no-such-command").returncode == 127
     assert gpuenv(command, *machine, "--", "/etc/passwd").returncode == 126
     assert gpuenv(command, *machine, "--", "sh", "-c", "kill -9 $$").returncode in (128 + 9, -9)
 
 
-@pytest.mark.parametrize("words", ["install --yes", "rollback", "rollback --list", "lock", "bundle -o b.tar", "smoke"])
-def test_a_target_that_cannot_be_used_is_told_apart(words: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("call", ["install --yes", "rollback", "rollback --list", "lock", "bundle -o b.tar", "smoke"])
+def test_an_unusable_target_has_its_own_exit_code(call: str, tmp_path: Path) -> None:
     python = tmp_path / "env" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text("#!/bin/sh\nexit 3\n", encoding="utf-8")
     python.chmod(0o755)
-    command, *more = words.split()
+    command, *options = call.split()
     assert command in ENDS_IN[ExitCode.TARGET_UNUSABLE]
-    more = [str(tmp_path / word) if word.endswith(".tar") else word for word in more]
-    done = gpuenv(command, "--python", python, *more)
-    assert done.returncode == ExitCode.TARGET_UNUSABLE, done.stderr
-    assert str(python) in done.stderr.replace("\n", "")
+    options = [str(tmp_path / word) if word.endswith(".tar") else word for word in options]
+    result = gpuenv(command, "--python", python, *options)
+    assert result.returncode == ExitCode.TARGET_UNUSABLE, result.stderr
+    assert str(python) in result.stderr.replace("\n", "")

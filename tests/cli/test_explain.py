@@ -16,7 +16,7 @@ from gpuenv.image.check.rules import all_rules
 from gpuenv.model.causes import Cause
 from gpuenv.report.catalogue import cause_lines
 from tests.cli.program import MINIMAL, PROGRAM, gpuenv
-from tests.support.memory import peak
+from tests.support.memory import peak_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,57 +27,57 @@ NO_DEVICE = "CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected"
 MIB = 1 << 20
 
 
-def asked(text: str | bytes, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """What the program says of a text on standard input."""
+def explain(text: str | bytes, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Explains a text on standard input."""
     data = text.encode() if isinstance(text, str) else text
     command = [*PROGRAM, "explain", *map(str, arguments), "-"]
-    done = subprocess.run(command, input=data, capture_output=True, check=False, env=MINIMAL, timeout=60)
-    return subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(), done.stderr.decode())
+    result = subprocess.run(command, input=data, capture_output=True, check=False, env=MINIMAL, timeout=60)
+    return subprocess.CompletedProcess(command, result.returncode, result.stdout.decode(), result.stderr.decode())
 
 
-def said(text: str | bytes, *arguments: str | Path) -> Any:  # noqa: ANN401 - JSON
-    done = asked(text, "--format", "json", *arguments)
-    assert done.returncode in (0, 1), done.stderr
-    return json.loads(done.stdout)
+def explain_json(text: str | bytes, *arguments: str | Path) -> Any:  # noqa: ANN401 - JSON
+    result = explain(text, "--format", "json", *arguments)
+    assert result.returncode in (0, 1), result.stderr
+    return json.loads(result.stdout)
 
 
-def test_a_known_cause_ends_in_0_and_none_in_1() -> None:
-    done = asked(MISMATCH)
-    assert done.returncode == 0
-    assert done.stdout.startswith("driver-library-version-mismatch (almost certainly, ")
-    assert "$ sudo reboot" in done.stdout
-    assert done.stderr == ""
-    done = asked("ValueError: operands could not be broadcast together")
-    assert done.returncode == 1
-    assert done.stdout.startswith("No known cause")
+def test_a_known_cause_ends_in_0_and_an_unknown_one_in_1() -> None:
+    result = explain(MISMATCH)
+    assert result.returncode == 0
+    assert result.stdout.startswith("driver-library-version-mismatch (almost certainly, ")
+    assert "$ sudo reboot" in result.stdout
+    assert result.stderr == ""
+    result = explain("ValueError: operands could not be broadcast together")
+    assert result.returncode == 1
+    assert result.stdout.startswith("No known cause")
 
 
-def test_the_json_has_the_form_of_its_schema() -> None:
+def test_the_json_conforms_to_its_schema() -> None:
     schema = json.loads(gpuenv("schema", "explanation").stdout)
     Draft202012Validator.check_schema(schema)
     assert schema["properties"]["schema"] == {"const": "gpuenv.explanation/1"}
     for text in (MISMATCH, NO_DEVICE, "nothing", ""):
-        Draft202012Validator(schema).validate(said(text))
-    first = said(f"one\ntwo\n{NO_DEVICE}")["causes"][0]
+        Draft202012Validator(schema).validate(explain_json(text))
+    first = explain_json(f"one\ntwo\n{NO_DEVICE}")["causes"][0]
     assert set(first) >= {"cause", "code", "confidence", "lines", "title", "fix", "would_decide"}
     assert first["lines"] == [{"number": 3, "text": NO_DEVICE}]
     assert 0 < first["confidence"] < 0.8
     assert first["would_decide"]
-    assert said("nothing")["causes"] == []
+    assert explain_json("nothing")["causes"] == []
 
 
-def test_a_file_is_read_as_standard_input_is(tmp_path: Path) -> None:
+def test_a_file_is_explained_as_standard_input_is(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     log.write_text(NO_DEVICE, encoding="utf-8")
-    done = gpuenv("explain", log, "--format", "json", "--assume", "wsl=yes")
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["causes"][0]["cause"] == "wsl-libcuda"
-    assert json.loads(done.stdout) == said(NO_DEVICE, "--assume", "wsl=yes")
+    result = gpuenv("explain", log, "--format", "json", "--assume", "wsl=yes")
+    assert result.returncode == 0
+    assert json.loads(result.stdout)["causes"][0]["cause"] == "wsl-libcuda"
+    assert json.loads(result.stdout) == explain_json(NO_DEVICE, "--assume", "wsl=yes")
 
 
 def test_the_result_can_be_written_to_a_file(tmp_path: Path) -> None:
-    done = asked(MISMATCH, "--format", "json", "-o", tmp_path / "answer.json")
-    assert (done.returncode, done.stdout) == (0, "")
+    result = explain(MISMATCH, "--format", "json", "-o", tmp_path / "answer.json")
+    assert (result.returncode, result.stdout) == (0, "")
     assert json.loads((tmp_path / "answer.json").read_text(encoding="utf-8"))["causes"]
 
 
@@ -92,11 +92,11 @@ def test_the_result_can_be_written_to_a_file(tmp_path: Path) -> None:
         (["x" * 5000], "is not a code"),
     ],
 )
-def test_what_cannot_be_read_ends_in_2(arguments: list[str], message: str) -> None:
-    done = gpuenv("explain", *arguments)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert done.stdout == ""
+def test_an_unknown_subject_or_unreadable_file_ends_in_2(arguments: list[str], message: str) -> None:
+    result = gpuenv("explain", *arguments)
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert result.stdout == ""
 
 
 def test_a_file_without_permission_ends_in_2(tmp_path: Path) -> None:
@@ -108,49 +108,51 @@ def test_a_file_without_permission_ends_in_2(tmp_path: Path) -> None:
     assert gpuenv("explain", secret).returncode == 2
 
 
-def test_a_code_a_cause_and_a_signature_are_explained() -> None:
+def test_codes_causes_and_messages_are_explained() -> None:
     assert gpuenv("explain", "DRV106").stdout.startswith("DRV106: ")
     assert gpuenv("explain", "no-driver").stdout.startswith("no-driver: ")
     assert "source: " in gpuenv("explain", "nvml.version-mismatch").stdout
 
 
-def test_a_cause_that_no_check_looks_for_comes_with_its_cure() -> None:
-    found = [check.causes for check in all_checks()] + [rule.causes for rule in all_rules()]
-    alone = [cause for cause in Cause if not any(cause in causes for causes in found)]
-    assert Cause.STREAM_RACE in alone
-    for cause in alone:
+def test_a_cause_without_a_check_is_explained_with_its_fix() -> None:
+    checked = [check.causes for check in all_checks()] + [rule.causes for rule in all_rules()]
+    unchecked = [cause for cause in Cause if not any(cause in causes for causes in checked)]
+    assert Cause.STREAM_RACE in unchecked
+    for cause in unchecked:
         lines = [line.text for line in cause_lines(cause, (*all_checks(), *all_rules()))]
         assert any(line.startswith("  > ") for line in lines), cause
 
 
-def test_the_machine_is_asked_only_when_told(tmp_path: Path) -> None:
-    """A driver that hangs would be waited for: the kernel's folders of a made-up root are empty instead."""
+def test_the_machine_is_probed_only_with_the_probe_option(tmp_path: Path) -> None:
+    """The driver root is an empty folder, since a hanging driver would delay the test."""
     (tmp_path / "proc").mkdir()
-    assert said(NO_DEVICE)["causes"] == said(NO_DEVICE, "--no-probe")["causes"]
-    probed = said(NO_DEVICE, "--probe", "--driver-root", tmp_path, "--timeout", "20")
+    assert explain_json(NO_DEVICE)["causes"] == explain_json(NO_DEVICE, "--no-probe")["causes"]
+    probed = explain_json(NO_DEVICE, "--probe", "--driver-root", tmp_path, "--timeout", "20")
     assert probed["causes"]
 
 
-def test_a_recorded_machine_decides(tmp_path: Path) -> None:
-    recorded = gpuenv("probe", "--no-probe", "--assume", "driver=none", "-o", tmp_path / "machine.json")
-    assert recorded.returncode == 0, recorded.stderr
-    causes = said(NO_DEVICE, "--snapshot", tmp_path / "machine.json")["causes"]
+def test_the_facts_of_a_snapshot_decide(tmp_path: Path) -> None:
+    probed = gpuenv("probe", "--no-probe", "--assume", "driver=none", "-o", tmp_path / "machine.json")
+    assert probed.returncode == 0, probed.stderr
+    causes = explain_json(NO_DEVICE, "--snapshot", tmp_path / "machine.json")["causes"]
     assert causes[0]["cause"] == "no-driver"
     assert causes[0]["supported_by"]
 
 
-def test_what_is_quoted_is_redacted_and_commands_no_terminal() -> None:
-    done = asked(f"\x1b]0;evil\x07 from https://me:hunter2@host/x?token=abcdef {MISMATCH}\x07")
-    assert "\x1b" not in done.stdout
-    assert "hunter2" not in done.stdout
-    assert "abcdef" not in done.stdout
+def test_quoted_text_is_redacted_and_without_control_characters() -> None:
+    result = explain(f"\x1b]0;evil\x07 from https://me:hunter2@host/x?token=abcdef {MISMATCH}\x07")
+    assert "\x1b" not in result.stdout
+    assert "hunter2" not in result.stdout
+    assert "abcdef" not in result.stdout
 
 
-def test_explaining_a_text_reads_no_matrix_where_nothing_is_known_of_the_machine() -> None:
+def test_explaining_a_text_without_facts_imports_no_matrix() -> None:
     command = [sys.executable, "-X", "importtime", "-m", "gpuenv", "explain", "-"]
-    done = subprocess.run(command, input=MISMATCH, capture_output=True, text=True, check=False, env=MINIMAL, timeout=60)
-    assert done.returncode == 0
-    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    result = subprocess.run(
+        command, input=MISMATCH, capture_output=True, text=True, check=False, env=MINIMAL, timeout=60
+    )
+    assert result.returncode == 0
+    loaded = {line.rpartition("|")[2].strip() for line in result.stderr.splitlines()}
     assert not loaded & {"yaml", "rich", "rich.console", "pynvml", "gpuenv.matrix.load"}
 
 
@@ -161,37 +163,37 @@ def _log(mib: int) -> Iterator[bytes]:
         yield block.encode()[:MIB].rpartition(b"\n")[0] + b"\n"
 
 
-def _measured(path: Path, mib: int) -> tuple[int, Any]:
-    """Peak memory in KiB and the answer to a log with one error in its midst."""
+def _explain_log(path: Path, mib: int) -> tuple[int, Any]:
+    """The peak memory in KiB, and the explanation of a log with one error in the middle."""
     with path.open("wb") as file:
         for number, block in enumerate(_log(mib)):
             file.write(block)
             if number == mib // 2:
                 file.write(NO_DEVICE.encode() + b"\n")
     with (path.parent / "answer.json").open("wb") as answer:
-        used = peak([*PROGRAM, "explain", "--format", "json", path], MINIMAL, output=answer)
+        used = peak_memory([*PROGRAM, "explain", "--format", "json", path], MINIMAL, output=answer)
     return used // 1024, json.loads((path.parent / "answer.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.long
 def test_a_large_log_takes_bounded_memory(tmp_path: Path) -> None:
-    small, _ = _measured(tmp_path / "small.log", 2)
-    large, answer = _measured(tmp_path / "large.log", 24)
+    small, _ = _explain_log(tmp_path / "small.log", 2)
+    large, answer = _explain_log(tmp_path / "large.log", 24)
     assert [entry["lines"][0]["text"] for entry in answer["causes"]][:1] == [NO_DEVICE]
     assert large < small + 40 * 1024
 
 
 @pytest.mark.slow
 def test_a_log_of_200_megabytes_takes_bounded_memory(tmp_path: Path) -> None:
-    used, answer = _measured(tmp_path / "huge.log", 200)
+    used, answer = _explain_log(tmp_path / "huge.log", 200)
     assert answer["causes"][0]["lines"][0]["text"] == NO_DEVICE
     assert answer["lines_read"] > 1_000_000
     assert used < 200 * 1024
 
 
-def test_a_complaint_counts_once() -> None:
-    """What nvidia-smi says is the error here, and no fact of the machine that would bear it out."""
+def test_an_error_message_is_not_also_a_fact() -> None:
+    """The message of nvidia-smi is the error itself, so it does not support the cause as a fact."""
     text = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
-    (first, *_) = said(text)["causes"]
+    (first, *_) = explain_json(text)["causes"]
     assert (first["cause"], first["supported_by"]) == ("driver-module-not-loaded", [])
     assert first["confidence"] < 0.8

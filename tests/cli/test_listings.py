@@ -1,4 +1,4 @@
-"""Meanings and lists: one JSON object each with ``--format json``."""
+"""Explanations of codes and lists of checks, tests and requirements: one JSON object each."""
 
 from __future__ import annotations
 
@@ -31,62 +31,64 @@ LISTINGS = (
 )
 
 
-def told(name: str, *arguments: str) -> Any:  # noqa: ANN401 - JSON
-    """The one object that is printed, as its schema says, which is what a file gets too."""
-    done = gpuenv(*arguments, "--format", "json")
-    assert (done.returncode, done.stderr) == (0, "")
-    found = json.loads(done.stdout)
-    assert found["schema"] == f"gpuenv.{name}/1"
-    jsonschema.Draft202012Validator(json.loads(gpuenv("schema", name).stdout)).validate(found)
-    return found
+def listing(name: str, *arguments: str) -> Any:  # noqa: ANN401 - JSON
+    """The printed JSON object, validated against its schema."""
+    result = gpuenv(*arguments, "--format", "json")
+    assert (result.returncode, result.stderr) == (0, "")
+    output = json.loads(result.stdout)
+    assert output["schema"] == f"gpuenv.{name}/1"
+    jsonschema.Draft202012Validator(json.loads(gpuenv("schema", name).stdout)).validate(output)
+    return output
 
 
 @pytest.mark.parametrize(("arguments", "name"), LISTINGS, ids=[" ".join(words) for words, _ in LISTINGS])
-def test_json_is_one_object_with_a_schema_of_its_own(tmp_path: Path, arguments: tuple[str, ...], name: str) -> None:
-    found = told(name, *arguments)
+def test_json_is_one_object_that_conforms_to_its_schema(tmp_path: Path, arguments: tuple[str, ...], name: str) -> None:
+    output = listing(name, *arguments)
     for form in ("json", "text"):
-        done = gpuenv(*arguments, "--format", form, "-o", tmp_path / form)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert json.loads((tmp_path / "json").read_text(encoding="utf-8")) == found
+        result = gpuenv(*arguments, "--format", form, "-o", tmp_path / form)
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    assert json.loads((tmp_path / "json").read_text(encoding="utf-8")) == output
     assert (tmp_path / "text").read_text(encoding="utf-8") == gpuenv(*arguments).stdout
 
 
-def test_a_listing_has_all_that_there_is() -> None:
-    assert [entry["code"] for entry in told("checks", "doctor", "--list")["checks"]] == [
+def test_listings_are_complete() -> None:
+    assert [entry["code"] for entry in listing("checks", "doctor", "--list")["checks"]] == [
         check.code for check in all_checks()
     ]
-    assert [entry["name"] for entry in told("tests", "smoke", "--list")["tests"]] == [test.name for test in all_tests()]
-    found = told("requirements", "preflight", "--list-requirements", "--no-config")
-    assert [entry["name"] for entry in found["keys"]] == list(KEYS)
-    assert found["grammar"]
+    assert [entry["name"] for entry in listing("tests", "smoke", "--list")["tests"]] == [
+        test.name for test in all_tests()
+    ]
+    output = listing("requirements", "preflight", "--list-requirements", "--no-config")
+    assert [entry["name"] for entry in output["keys"]] == list(KEYS)
+    assert output["grammar"]
 
 
-def test_a_meaning_says_what_the_text_says() -> None:
-    code = told("meaning", "explain", "DRV106")
+def test_explanations_contain_what_the_text_contains() -> None:
+    code = listing("meaning", "explain", "DRV106")
     (check,) = code["checks"]
     assert (code["subject"], code["kind"], check["code"]) == ("DRV106", "code", "DRV106")
     assert set(check["sections"]) == {"What it means", "How it is seen", "What to do"}
-    cause = told("meaning", "explain", "no-driver")
+    cause = listing("meaning", "explain", "no-driver")
     assert (cause["kind"], cause["title"], cause["fix"]) == ("cause", Cause.NO_DRIVER.sentence, [])
     assert "DRV106" in [entry["code"] for entry in cause["checks"]]
-    assert told("meaning", "explain", "stream-race")["demonstration"] is None
-    unseen = next(cause for cause in Cause if not any(cause in check.causes for check in all_checks()))
-    lone = told("meaning", "explain", unseen.value)
-    assert lone["fix"] or lone["checks"]
-    assert told("meaning", "explain", "nvml.version-mismatch")["kind"] == "message"
+    assert listing("meaning", "explain", "stream-race")["demonstration"] is None
+    unchecked = next(cause for cause in Cause if not any(cause in check.causes for check in all_checks()))
+    explanation = listing("meaning", "explain", unchecked.value)
+    assert explanation["fix"] or explanation["checks"]
+    assert listing("meaning", "explain", "nvml.version-mismatch")["kind"] == "message"
 
 
 @pytest.mark.parametrize(
     "arguments", [("doctor", "--list"), ("smoke", "--list"), ("preflight", "--list-requirements")], ids=" ".join
 )
-def test_a_listing_has_no_other_form(arguments: tuple[str, ...]) -> None:
-    done = gpuenv(*arguments, "--format", "junit")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "one of text, json" in done.stderr
+def test_a_listing_has_only_text_and_json(arguments: tuple[str, ...]) -> None:
+    result = gpuenv(*arguments, "--format", "junit")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "one of text, json" in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("arguments", "named"),
+    ("arguments", "message"),
     [
         (("doctor", "--list", "--snapshot", "nope.json"), "nope.json"),
         (("doctor", "--list", "--only", "DRV1O2"), "DRV1O2"),
@@ -99,7 +101,7 @@ def test_a_listing_has_no_other_form(arguments: tuple[str, ...]) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_a_listing_does_without_is_read_all_the_same(arguments: tuple[str, ...], named: str) -> None:
-    done = gpuenv(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert named in done.stderr
+def test_options_that_a_listing_ignores_are_validated(arguments: tuple[str, ...], message: str) -> None:
+    result = gpuenv(*arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert message in result.stderr

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.program import MINIMAL
-from tests.cli.recorded import FIT, record
+from tests.cli.snapshots import FIT, write_snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 HEAVY = {"yaml", "rich", "pynvml", "docker", "pydantic", "requests", "numpy", "cupy"}
 
 
-def imported(
+def imported_modules(
     arguments: list[str], codes: set[int], environment: dict[str, str] | None = None, folder: Path | None = None
 ) -> set[str]:
     """The top-level modules and packages that a call of the program imports."""
     command = [sys.executable, "-X", "importtime", "-m", "gpuenv", *arguments]
-    done = subprocess.run(
+    result = subprocess.run(
         command,
         cwd=folder,
         capture_output=True,
@@ -32,14 +32,14 @@ def imported(
         timeout=30,
         env={**MINIMAL, **(environment or {})},
     )
-    assert done.returncode in codes, done.stderr[-2000:]
-    modules = re.findall(r"^import time:\s+\d+ \|\s+\d+ \|\s*(\S+)$", done.stderr, re.MULTILINE)
-    assert "sys" in modules or "site" in modules, "the interpreter tells its imports"
+    assert result.returncode in codes, result.stderr[-2000:]
+    modules = re.findall(r"^import time:\s+\d+ \|\s+\d+ \|\s*(\S+)$", result.stderr, re.MULTILINE)
+    assert "sys" in modules or "site" in modules, "the interpreter prints its imports"
     return {module.partition(".")[0] for module in modules}
 
 
-def test_the_version_is_told_without_the_application() -> None:
-    assert imported(["--version"], {0}) & {*HEAVY, "typer", "click", "json", "packaging"} == set()
+def test_version_imports_no_application() -> None:
+    assert imported_modules(["--version"], {0}) & {*HEAVY, "typer", "click", "json", "packaging"} == set()
 
 
 @pytest.mark.parametrize(
@@ -55,31 +55,38 @@ def test_the_version_is_told_without_the_application() -> None:
     ],
     ids=" ".join,
 )
-def test_help_is_told_without_the_work(arguments: list[str]) -> None:
-    assert imported(arguments, {0}) & {*HEAVY, "packaging"} == set()
+def test_help_imports_no_heavy_module(arguments: list[str]) -> None:
+    assert imported_modules(arguments, {0}) & {*HEAVY, "packaging"} == set()
 
 
-def test_a_usage_error_is_told_without_the_work() -> None:
-    """Of the commands that ask this machine, the asking has begun by then."""
-    assert imported(["rollback", "--no-such-option"], {2}) & {*HEAVY, "packaging"} == set()
-    assert imported(["doctor", "--no-such-option"], {2}) & HEAVY == set()
+def test_a_usage_error_imports_no_heavy_module() -> None:
+    """Commands that probe have started their probes before the command line is parsed."""
+    assert imported_modules(["rollback", "--no-such-option"], {2}) & {*HEAVY, "packaging"} == set()
+    assert imported_modules(["doctor", "--no-such-option"], {2}) & HEAVY == set()
 
 
-def test_the_raw_facts_need_neither_the_matrix_nor_a_terminal(tmp_path: Path) -> None:
-    """NVML is asked in a child: this process has no pynvml either."""
+def test_probing_to_json_imports_neither_yaml_nor_rich(tmp_path: Path) -> None:
+    """NVML is called in a child process, so pynvml is not imported either."""
     arguments = ["probe", "--format", "json", "--timeout", "5", "--driver-root", str(tmp_path)]
-    assert imported(arguments, {0}) & HEAVY == set()
+    assert imported_modules(arguments, {0}) & HEAVY == set()
 
 
 @pytest.mark.parametrize(
-    ("command", "form"),
-    [(command, form) for command in ("doctor", "resolve", "preflight") for form in ("json", "text")]
-    + [("preflight", form) for form in ("junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")],
+    ("command", "output_format"),
+    [(command, output_format) for command in ("doctor", "resolve", "preflight") for output_format in ("json", "text")]
+    + [
+        ("preflight", output_format)
+        for output_format in ("junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
+    ],
 )
-def test_what_is_not_printed_on_a_terminal_needs_no_rich(tmp_path: Path, command: str, form: str) -> None:
-    recording = record(FIT, tmp_path / "fit.json")
-    assert imported([command, "--snapshot", str(recording), "--format", form], {0}) & (HEAVY - {"yaml"}) == set()
+def test_output_in_a_pipe_imports_no_rich(tmp_path: Path, command: str, output_format: str) -> None:
+    snapshot_file = write_snapshot(FIT, tmp_path / "fit.json")
+    assert (
+        imported_modules([command, "--snapshot", str(snapshot_file), "--format", output_format], {0})
+        & (HEAVY - {"yaml"})
+        == set()
+    )
 
 
-def test_explaining_needs_no_matrix() -> None:
-    assert imported(["explain", "DRV106"], {0}) & HEAVY == set()
+def test_explaining_a_code_imports_no_yaml() -> None:
+    assert imported_modules(["explain", "DRV106"], {0}) & HEAVY == set()

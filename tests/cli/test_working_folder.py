@@ -1,4 +1,4 @@
-"""Code in the working folder is run neither by the program nor by its children."""
+"""Neither the program nor its child processes run code in the working directory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.cli.program import LIMIT, MINIMAL
 
 PROGRAM = Path(sysconfig.get_path("scripts")) / "gpuenv"
-# What the program, its children and their interpreters import: of the standard library, of the dependencies, of CuPy.
+# Modules that the program and its children import: of the standard library, the dependencies and CuPy.
 NAMES = (
     *(
         "sitecustomize",
@@ -30,8 +30,8 @@ NAMES = (
 
 
 @pytest.fixture
-def planted(tmp_path: Path) -> Path:
-    """A folder with a module for each of these names, which notes that it was run."""
+def malicious_folder(tmp_path: Path) -> Path:
+    """A folder with a module for each of these names; each module writes a file when it is run."""
     folder = tmp_path / "work"
     folder.mkdir()
     for name in NAMES:
@@ -40,18 +40,20 @@ def planted(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_planted_module_is_noticed_where_it_is_run(planted: Path) -> None:
-    assert subprocess.run([sys.executable, "-m", "numpy"], cwd=planted, env=MINIMAL, check=False).returncode == 99
-    assert (planted.parent / "run").read_text(encoding="utf-8") == "numpy "
+def test_a_module_that_runs_writes_its_name(malicious_folder: Path) -> None:
+    assert (
+        subprocess.run([sys.executable, "-m", "numpy"], cwd=malicious_folder, env=MINIMAL, check=False).returncode == 99
+    )
+    assert (malicious_folder.parent / "run").read_text(encoding="utf-8") == "numpy "
 
 
 @pytest.mark.parametrize("command", ["doctor", "probe", "preflight"])
-def test_code_in_the_working_folder_is_not_run(planted: Path, command: str) -> None:
+def test_code_in_the_working_directory_is_not_run(malicious_folder: Path, command: str) -> None:
     options = ("--python", sys.executable, "--deep") if command != "preflight" else ("--python", sys.executable)
-    done = subprocess.run(
+    result = subprocess.run(
         [PROGRAM, command, *options, "--format", "json"],
-        cwd=planted, env=MINIMAL, capture_output=True, text=True, check=False, timeout=LIMIT,
+        cwd=malicious_folder, env=MINIMAL, capture_output=True, text=True, check=False, timeout=LIMIT,
     )  # fmt: skip
-    assert done.returncode in (0, 1, 8), done.stderr
-    assert done.stdout.startswith("{")
-    assert not (planted.parent / "run").exists(), (planted.parent / "run").read_text(encoding="utf-8")
+    assert result.returncode in (0, 1, 8), result.stderr
+    assert result.stdout.startswith("{")
+    assert not (malicious_folder.parent / "run").exists(), (malicious_folder.parent / "run").read_text(encoding="utf-8")

@@ -23,7 +23,7 @@ from gpuenv.model.finding import Finding, Fix
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import CupyInstallation, Snapshot, Target
 from tests.cli.program import answer
-from tests.cli.recorded import FIT, UNFIT, WITHOUT_GPU, record
+from tests.cli.snapshots import FIT, UNFIT, WITHOUT_GPU, write_snapshot
 from tests.doctor.installed_target import findings_by_code, healthy, with_target
 from tests.support.matrix import MATRIX
 
@@ -276,7 +276,7 @@ def test_the_doctor_names_its_target_in_the_commands_of_a_fix(tmp_path: Path) ->
         _, result = answer(command, "--python", venv, "--no-probe", "--no-redact", *hidden)
         (finding,) = [entry for entry in result["findings"] if entry["code"] == "GPU202"]
         assert command_with_target in [fix["command"] for fix in finding["fix"]]
-    recorded = record(HIDDEN, tmp_path / "recorded.json")
+    recorded = write_snapshot(HIDDEN, tmp_path / "recorded.json")
     _, result = answer("doctor", "--python", venv, "--snapshot", recorded)
     assert "GPU202" in {entry["code"] for entry in result["findings"]}
     assert str(venv) not in str(result["findings"])

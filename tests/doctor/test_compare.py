@@ -20,7 +20,7 @@ from gpuenv.model.snapshot import DeviceNode, Gpu, Snapshot, Toolkit
 from gpuenv.model.versions import CudaVersion
 from gpuenv.paste.partial_snapshot import to_snapshot
 from gpuenv.paste.reader import read_paste
-from tests.cli.recorded import FIT, WITHOUT_GPU
+from tests.cli.snapshots import FIT, WITHOUT_GPU
 from tests.support.matrix import MATRIX
 
 OLDER = known(CudaVersion.parse("12.4"), "version.json")

@@ -14,7 +14,7 @@ from gpuenv.model.smoke import Compared, SmokeResult, TestResult, TestStatus, Tr
 from gpuenv.model.snapshot import GpuHealth, MigInstance, PcieLink
 from gpuenv.report.prometheus import render as metrics_text
 from gpuenv.report.report import Status
-from tests.cli.recorded import FIT, UNFIT, UUID, WITHOUT_GPU
+from tests.cli.snapshots import FIT, UNFIT, UUID, WITHOUT_GPU
 from tests.report.sample_reports import LEFT, PASSED, WRONG, report, smoke
 
 if TYPE_CHECKING:

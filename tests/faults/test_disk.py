@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import MINIMAL, PROGRAM
-from tests.cli.recorded import UNFIT, record
+from tests.cli.snapshots import UNFIT, write_snapshot
 from tests.faults.cells import cells
 from tests.faults.ground import compiled
 from tests.faults.spoiling import AS_NOBODY_SPECIAL, as_opened
@@ -83,7 +83,7 @@ FAULTS = (
 
 @cells("disk", FAULTS)
 def test_a_disk(tmp_path: Path, fault: str, record_property: Callable[[str, object], None]) -> None:
-    recording = record(UNFIT, tmp_path / "unfit.json")
+    recording = write_snapshot(UNFIT, tmp_path / "unfit.json")
     opened = {"dying: full in the middle": "full"}.get(fault, fault)
     codes = []
     made = {"empty: full": full, "unreadable: read-only": fixed}.get(fault)

@@ -22,7 +22,7 @@ from gpuenv.image.check.judge_file import DockerfileOptions, file_report, judge_
 from gpuenv.image.check.predicted_image import with_machines
 from gpuenv.image.check.verdict import image_report, judge_machine
 from gpuenv.model.codec import encode
-from tests.cli.recorded import EVERY
+from tests.cli.snapshots import SNAPSHOTS
 from tests.fuzz.records import TEXTS, WRONG_VALUES
 from tests.fuzz.report_checks import shipped_matrix
 
@@ -56,7 +56,7 @@ def check_dockerfile(text: str) -> None:
     report = with_machines(
         file_report(file, "dockerfile", checked, shipped_matrix()),
         checked.built,
-        dict(EVERY),
+        dict(SNAPSHOTS),
         shipped_matrix(),
         time.monotonic,
     )
@@ -115,7 +115,7 @@ def check_configuration(data: Any) -> None:  # noqa: ANN401 - plain values
         assert "an/image:1" in str(error)
         return
     verdicts = tuple(
-        judge_machine(name, image, machine, shipped_matrix(), time.monotonic) for name, machine in EVERY.items()
+        judge_machine(name, image, machine, shipped_matrix(), time.monotonic) for name, machine in SNAPSHOTS.items()
     )
     _check_formats(image_report("an/image:1", {"linux/amd64": image}, verdicts, shipped_matrix()))
 

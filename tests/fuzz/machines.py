@@ -30,7 +30,7 @@ from gpuenv.probe.driver_probes import cuda_facts, kernel_facts, nvml_facts
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw import Raw, RawFacts
 from gpuenv.probe.target_probes import target_facts
-from tests.cli.recorded import EVERY, FIT
+from tests.cli.snapshots import FIT, SNAPSHOTS
 from tests.fuzz.records import TEXTS, inputs_of
 from tests.fuzz.report_checks import check_machine
 
@@ -38,7 +38,7 @@ from tests.fuzz.report_checks import check_machine
 @st.composite
 def snapshot_data(draw: st.DrawFn) -> Any:  # noqa: ANN401 - plain values
     """A Snapshot's data with some parts replaced."""
-    data = encode(draw(st.sampled_from(list(EVERY.values()))))
+    data = encode(draw(st.sampled_from(list(SNAPSHOTS.values()))))
     parts = draw(inputs_of(Snapshot, valid=draw(st.booleans())))
     if isinstance(parts, dict):
         data |= {name: value for name, value in parts.items() if draw(st.booleans())}

@@ -29,7 +29,7 @@ from gpuenv.probe import nvidia_smi, nvidia_smi_xml
 from gpuenv.probe.assembly import assemble
 from gpuenv.probe.raw import RawFacts, SmiFacts
 from gpuenv.report.explanation import explanation_text
-from tests.cli.recorded import EVERY, FIT
+from tests.cli.snapshots import FIT, SNAPSHOTS
 from tests.fuzz import images, pastes
 from tests.fuzz.machines import check_children, check_snapshot, child_outputs, snapshot_data
 from tests.fuzz.mutations import mutated_lines, mutated_text
@@ -115,7 +115,7 @@ def check_matrix(text: str) -> None:
         assert all(fault.startswith("m.yaml: ") for fault in error.faults)
         assert max(map(len, error.faults)) < 2000
         return
-    for machine in EVERY.values():
+    for machine in SNAPSHOTS.values():
         resolve(machine, matrix)
 
 
@@ -137,7 +137,7 @@ def check_requirement(text: str) -> None:
         assert str(error).isprintable(), str(error)
         return
     assert parse_requirement(requirement.text).clauses == requirement.clauses
-    for machine in EVERY.values():
+    for machine in SNAPSHOTS.values():
         (result,) = evaluate([requirement], machine)
         assert result.found or result.missing
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpuenv.model.codec import encode
-from tests.cli.recorded import FIT
+from tests.cli.snapshots import FIT
 from tests.fuzz.targets import TARGETS
 
 

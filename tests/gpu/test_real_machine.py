@@ -15,7 +15,7 @@ import pytest
 from gpuenv.model.codec import decode
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.simulate.stub_driver import build, lay_out
-from tests.support.stub_profile import lasting, replay_environment, stub_of
+from tests.support.stub_profile import replay_environment, stable_facts, stub_profile
 
 pytestmark = pytest.mark.gpu
 
@@ -97,7 +97,7 @@ def test_a_recorded_machine_is_the_same_when_the_stub_replays_it(tmp_path: Path)
     if shutil.which(os.environ.get("CC", "cc")) is None:
         pytest.skip("no C compiler to build the stub driver with")
     recorded = _asked(dict(os.environ))
-    table = stub_of(recorded)
+    table = stub_profile(recorded)
     _keep("stub.txt", "".join(f"{key}={value}\n" for key, value in table.items()))
     profile = tmp_path / "stub.txt"
     profile.write_text("".join(f"{key}={value}\n" for key, value in table.items()), encoding="utf-8")
@@ -110,9 +110,9 @@ def test_a_recorded_machine_is_the_same_when_the_stub_replays_it(tmp_path: Path)
         "PATH": f"{library}:{os.environ['PATH']}",
     }
     again = _asked(environment)
-    _keep("replayed.json", json.dumps(lasting(again), indent=1))
-    _keep("recorded.json", json.dumps(lasting(recorded), indent=1))
-    assert lasting(again) == lasting(recorded)
+    _keep("replayed.json", json.dumps(stable_facts(again), indent=1))
+    _keep("recorded.json", json.dumps(stable_facts(recorded), indent=1))
+    assert stable_facts(again) == stable_facts(recorded)
 
 
 def test_the_gpus_say_what_a_data_centre_gpu_can_say(report: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from gpuenv.matrix.assume import assume
 from gpuenv.matrix.load import load
 from gpuenv.model.snapshot import Snapshot
 from tests.cli.program import answer, gpuenv
-from tests.cli.recorded import record
+from tests.cli.snapshots import write_snapshot
 from tests.image.admission import rows
 from tests.image.layouts import Made, layout
 from tests.image.registry_server import serving
@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def recorded(path: Path, *assumptions: str) -> Path:
-    return record(assume(Snapshot(), assumptions, load(data_path("matrix.yaml"))), path)
+    return write_snapshot(assume(Snapshot(), assumptions, load(data_path("matrix.yaml"))), path)
 
 
 def test_the_exit_code_is_the_verdict(folder: Path) -> None:

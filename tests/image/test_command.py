@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from tests.cli.program import answer, gpuenv
-from tests.cli.recorded import FIT, record
+from tests.cli.snapshots import FIT, write_snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +59,7 @@ def test_names_and_files_are_exact_in_an_object_too() -> None:
 
 
 def test_the_image_is_for_the_machine_that_was_recorded(tmp_path: Path) -> None:
-    recording = record(FIT, tmp_path / "fit.json")
+    recording = write_snapshot(FIT, tmp_path / "fit.json")
     code, told = answer("build-image", "--print", "--snapshot", recording)
     assert code == 0
     assert told["images"][0]["choice"]["stated"]

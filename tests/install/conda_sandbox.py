@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rattler.index import index_fs
 
-from tests.cli.program import called
+from tests.cli.program import run_gpuenv
 from tests.install.sandbox import LIMIT, MACHINE, contents
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Conda:
         }
 
     def gpuenv(self, *arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
-        return called(arguments, self.environment(**more), LIMIT)
+        return run_gpuenv(arguments, self.environment(**more), LIMIT)
 
     def install(self, *options: str, **more: str) -> tuple[int, Any]:
         result = self.gpuenv(

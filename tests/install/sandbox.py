@@ -22,7 +22,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.cli.program import called
+from tests.cli.program import run_gpuenv
 from tests.install.wheels import SET, Package, make_wheel
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class Sandbox:
 
     def gpuenv(self, *arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
         """Runs gpuenv, which must not crash."""
-        result = called(arguments, self.environment(**more), LIMIT, python=self.python)
+        result = run_gpuenv(arguments, self.environment(**more), LIMIT, python=self.python)
         assert result.returncode != 70, result.stderr
         return result
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.program import called
+from tests.cli.program import run_gpuenv
 from tests.install.sandbox import LIMIT, MACHINE, contents, versions
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def test_settings_are_read_from_the_nearest_project_with_a_uv_table(sandbox: San
     (project / "pyproject.toml").write_text(table, encoding="utf-8")
     (project / "part/pyproject.toml").write_text('[project]\nname = "part"\n', encoding="utf-8")
     options = ("--python", sandbox.target("near"), "--yes", "--installer", "uv", *MACHINE)
-    result = called(("install", *options), sandbox.environment(UV_NO_CONFIG="0"), LIMIT, project / "part")
+    result = run_gpuenv(("install", *options), sandbox.environment(UV_NO_CONFIG="0"), LIMIT, project / "part")
     assert result.returncode == 3, result.stderr
     assert f"constraint-dependencies in {project}/pyproject.toml" in result.stderr
 

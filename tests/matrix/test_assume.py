@@ -8,7 +8,7 @@ from gpuenv.matrix.assume import AssumeError, assume
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import Container, Snapshot
-from tests.cli.recorded import FIT
+from tests.cli.snapshots import FIT
 
 
 def _assume(matrix: Matrix, *facts: str) -> Snapshot:

@@ -21,9 +21,9 @@ from gpuenv.probe.assembly import find_grant, parse_device_list
 from gpuenv.probe.nvidia_smi import parse_gpus
 from gpuenv.smoke.device_selection import Device, select_devices
 from gpuenv.smoke.gpu_health import xid_numbers
+from tests.cli.assertions import assert_refused
 from tests.cli.program import gpuenv
-from tests.cli.recorded import FIT, record
-from tests.cli.refusals import assert_refused
+from tests.cli.snapshots import FIT, write_snapshot
 from tests.probe.raw_facts import KernelFacts
 from tests.support.matrix import MATRIX
 
@@ -152,7 +152,7 @@ def test_an_endless_release_does_not_end_a_command(command: str, owner: str, tmp
         if owner == "cupy"
         else target._replace(packages={**target.packages, **dict.fromkeys(names, endless)})
     )
-    snapshot = record(FIT._replace(target=changed_target), tmp_path / "machine.json")
+    snapshot = write_snapshot(FIT._replace(target=changed_target), tmp_path / "machine.json")
     done = gpuenv(command, "--snapshot", snapshot, *(("--require", "cupy>=13") if command == "preflight" else ()))
     assert done.returncode in (ExitCode.OK, ExitCode.UNFIT, ExitCode.COULD_NOT_CHECK), done.stderr
     assert done.stdout

@@ -1,4 +1,4 @@
-"""Interpreters with CuPy's metadata, pytest and this package, and machines to run them on."""
+"""Interpreters with pytest, gpuenv and the metadata of CuPy, on simulated machines."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ class Lab:
     folder: Path
 
     def pytest(
-        self, text: str, *arguments: str, ini: str = "", more: Mapping[str, str] | None = None
+        self, text: str, *arguments: str, ini: str = "", variables: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Runs a test file as a user would; MORE adds variables."""
+        """Runs pytest on a test file; VARIABLES are added to the environment."""
         (self.folder / "test_them.py").write_text(text, encoding="utf-8")
         (self.folder / "pytest.ini").write_text(f"[pytest]\n{ini}", encoding="utf-8")
         return subprocess.run(
             [str(self.interpreter), "-m", "pytest", "-ra", "-p", "no:cacheprovider", *arguments, "test_them.py"],
             cwd=self.folder,
-            env={**self.machine.environment, **(more or {})},
+            env={**self.machine.environment, **(variables or {})},
             capture_output=True,
             text=True,
             check=False,
             timeout=120,
         )
 
-    def askings(self) -> int:
-        """How often the machine was probed, by the calls of nvidia-smi."""
-        log = self.folder / "askings"
+    def probe_count(self) -> int:
+        """The number of probes of the machine, by the calls of nvidia-smi."""
+        log = self.folder / "nvidia-smi-calls"
         counts = Counter(log.read_text(encoding="utf-8").splitlines()) if log.exists() else Counter[str]()
         return max(counts.values(), default=0)
 
@@ -76,10 +76,10 @@ def interpreters(
     tmp_path_factory: pytest.TempPathFactory, search_path: tuple[str, ...]
 ) -> Callable[[TargetSpec], Path]:
     """Target environments that can import the packages of these tests."""
-    made = Targets(tmp_path_factory.mktemp("plugin-targets"))
+    plugin_targets = Targets(tmp_path_factory.mktemp("plugin-targets"))
 
     def interpreter(target: TargetSpec) -> Path:
-        path = made.interpreter(target)
+        path = plugin_targets.interpreter(target)
         (site,) = path.parents[1].glob("lib/python*/site-packages")
         # All: a path file's own lines are not searched for further path files.
         (site / "tests.pth").write_text("\n".join([str(CHECKOUT), *search_path, ""]), encoding="utf-8")
@@ -102,7 +102,9 @@ def lab(
         smi = machine.root / "usr/bin/nvidia-smi"
         if smi.exists():
             smi.rename(smi.with_name("nvidia-smi.real"))
-            smi.write_text(f'#!/bin/sh\necho "$*" >> {folder}/askings\nexec {smi}.real "$@"\n', encoding="utf-8")
+            smi.write_text(
+                f'#!/bin/sh\necho "$*" >> {folder}/nvidia-smi-calls\nexec {smi}.real "$@"\n', encoding="utf-8"
+            )
             smi.chmod(0o755)
         return Lab(machine, interpreters(profile.target), folder)
 

@@ -52,10 +52,10 @@ def test_the_outcome_is_the_same_with_gpuenv_and_without(
     results = []
     for plugin in ([], ["-p", "no:gpuenv"]):
         command = [python, "-m", "pytest", "-p", "no:cacheprovider", *plugin, *options]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
-        lines = [re.sub(r" in [\d.]+s|^plugins: .*", "", line) for line in done.stdout.splitlines()]
-        results.append((done.returncode, [line for line in lines if line], done.stderr))
-    with_gpuenv, without = results
-    assert with_gpuenv == without
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+        lines = [re.sub(r" in [\d.]+s|^plugins: .*", "", line) for line in result.stdout.splitlines()]
+        results.append((result.returncode, [line for line in lines if line], result.stderr))
+    with_gpuenv, without_gpuenv = results
+    assert with_gpuenv == without_gpuenv
     assert with_gpuenv[0] == code
     assert outcome in with_gpuenv[1][-1]

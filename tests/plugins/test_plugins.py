@@ -18,7 +18,7 @@ import gpuenv
 from gpuenv.doctor.registry import NotKnown
 from gpuenv.model.reading import known, missing
 from gpuenv.plugins.check_result import run_check
-from tests.cli.recorded import FIT, UNFIT, record
+from tests.cli.snapshots import FIT, UNFIT, write_snapshot
 from tests.support.target import metadata_wheel
 
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 EXAMPLE = Path(__file__).parent / "example"
 CHECKOUT = Path(gpuenv.__file__).parents[1]
 GIB = 1024**3
-PATIENCE = 2.0  # seconds that a check is given where it does not end
+TIMEOUT = 2.0  # seconds until a check that does not end is killed
 BAD = {
     "BAD101": ("def check(snapshot):\n    raise RuntimeError('it broke')\n", "it broke"),
     "BAD102": ("import time\ndef check(snapshot):\n    time.sleep(600)\n", "did not end within 2 s, while it ran"),
     "BAD103": ("import os\ndef check(snapshot):\n    os.abort()\n", "ended by SIGABRT, while it ran"),
     "BAD104": ("def check(snapshot):\n    return 42\n", "yields Symptom and NotKnown; found int"),
     "BAD105": ("import no_such_module\n", "No module named 'no_such_module'"),
-    "BAD106": ("def check(snapshot):\n    yield 'rubbish'\n", "yields Symptom and NotKnown; found str"),
+    "BAD106": ("def check(snapshot):\n    yield 'text'\n", "yields Symptom and NotKnown; found str"),
     "BAD107": ("check = 7\n", "found int"),
     "BAD108": ("def another(snapshot):\n    return ()\n", "has no attribute 'check'"),
     "BAD109": ("import os\ndef check(snapshot):\n    os._exit(0)\n", "ended while it ran, without a result"),
@@ -80,36 +80,36 @@ class Home:
         run([sys.executable, "-m", "uv", "pip", "install", "--quiet", *options, wheel])
 
     def plugin(self, code: str, source: str, package: str | None = None) -> None:
-        """A package with one check."""
+        """Installs a package with one check."""
         name = package or f"plugin-{code.lower()}"
         module = name.replace("-", "_")
         entry = f"{module}-1.0.dist-info/entry_points.txt"
         content = {f"{module}.py": source.encode(), entry: f"[gpuenv.checks]\n{code} = {module}:check\n".encode()}
         self.install(metadata_wheel(self.folder, f"{name}==1.0", content))
 
-    def gpuenv(self, *arguments: object, **more: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
+    def gpuenv(self, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+        result = subprocess.run(
             [str(self.interpreter), "-m", "gpuenv", *map(str, arguments)],
             cwd=self.folder,
-            env={"PATH": os.defpath, "LC_ALL": "C.UTF-8", "HOME": str(self.folder), **more},
+            env={"PATH": os.defpath, "LC_ALL": "C.UTF-8", "HOME": str(self.folder), **variables},
             capture_output=True,
             text=True,
             check=False,
             timeout=60,
         )
-        assert "Traceback" not in done.stderr, done.stderr
-        return done
+        assert "Traceback" not in result.stderr, result.stderr
+        return result
 
     def doctor(self, machine: Snapshot, *options: object) -> tuple[int, Any]:
-        recording = record(machine, self.folder / "machine.json")
-        done = self.gpuenv("doctor", "--snapshot", recording, "--format", "json", *options)
-        assert done.stdout, done.stderr
-        return done.returncode, json.loads(done.stdout)
+        snapshot_file = write_snapshot(machine, self.folder / "machine.json")
+        result = self.gpuenv("doctor", "--snapshot", snapshot_file, "--format", "json", *options)
+        assert result.stdout, result.stderr
+        return result.returncode, json.loads(result.stdout)
 
 
 def run(command: list[Any], cwd: Path | None = None) -> None:
-    done = subprocess.run([*map(str, command)], cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = subprocess.run([*map(str, command)], cwd=cwd, capture_output=True, text=True, check=False, timeout=60)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.fixture
@@ -130,12 +130,12 @@ def example(home: Home) -> Home:
 
 
 def status(report: Mapping[str, Any], code: str) -> tuple[str, str]:
-    (found,) = [(run["status"], run["reason"] or "") for run in report["checks"] if run["code"] == code]
-    return found
+    (statuses,) = [(run["status"], run["reason"] or "") for run in report["checks"] if run["code"] == code]
+    return statuses
 
 
 SMALL = FIT._replace(gpus=(FIT.gpus[0]._replace(memory_total=known(24 * GIB, "nvml")),))
-UNKNOWN_MEMORY = FIT._replace(gpus=(FIT.gpus[0]._replace(memory_total=missing("not told")),))
+UNKNOWN_MEMORY = FIT._replace(gpus=(FIT.gpus[0]._replace(memory_total=missing("not reported")),))
 
 
 def test_the_example_reports_only_its_own_finding(example: Home) -> None:
@@ -152,7 +152,7 @@ def test_the_example_reports_only_its_own_finding(example: Home) -> None:
     assert status(report, "ACME101") == ("skipped", "unknown: the memory of GPU 0 is not known")
 
 
-def test_a_plug_in_is_listed_skipped_selected_and_suppressed_as_any_check(example: Home) -> None:
+def test_a_plug_in_is_listed_skipped_selected_and_suppressed_like_a_check(example: Home) -> None:
     listed = example.gpuenv("doctor", "--list").stdout
     assert "ACME101  from acme-gpu-checks 1.2 (acme_gpu_checks:enough_memory)" in listed
     _, report = example.doctor(SMALL, "--skip", "acme101")
@@ -164,38 +164,38 @@ def test_a_plug_in_is_listed_skipped_selected_and_suppressed_as_any_check(exampl
     _, report = example.doctor(SMALL)
     assert report["status"] == "fit"
     assert report["findings"][0]["allowed"]["reason"] == "small models alone"
-    done = example.gpuenv("preflight", "--snapshot", example.folder / "machine.json", "--no-config")
-    assert "ACME101 out-of-memory" in done.stdout
+    result = example.gpuenv("preflight", "--snapshot", example.folder / "machine.json", "--no-config")
+    assert "ACME101 out-of-memory" in result.stdout
 
 
-def test_a_broken_check_is_reported_and_does_not_affect_the_others(example: Home) -> None:
-    """All at once: each is reported with its own error, and the other checks' findings are unchanged."""
-    _, alone = example.doctor(UNFIT)
+def test_a_broken_check_is_reported_and_does_not_affect_other_checks(example: Home) -> None:
+    """Each of many broken checks is reported with its own error; the findings of other checks are unchanged."""
+    _, without_broken = example.doctor(UNFIT)
     for code, (source, _) in BAD.items():
         example.plugin(code, source)
     example.plugin("GOOD101", GOOD)
     started = time.monotonic()
-    ended, report = example.doctor(UNFIT, "--timeout", PATIENCE)
-    took = time.monotonic() - started
-    for name, (_, complaint) in BAD.items():
-        how, why = status(report, name)
-        assert how == "crashed"
-        assert why.startswith(f"plug-in of plugin-{name.lower()} 1.0: ")
-        assert complaint in why
+    exit_code, report = example.doctor(UNFIT, "--timeout", TIMEOUT)
+    duration = time.monotonic() - started
+    for name, (_, message) in BAD.items():
+        state, reason = status(report, name)
+        assert state == "crashed"
+        assert reason.startswith(f"plug-in of plugin-{name.lower()} 1.0: ")
+        assert message in reason
     assert status(report, "GOOD101") == ("clean", "")
     assert status(report, "ACME101") == ("clean", "")
-    assert (ended, report["findings"]) == (1, alone["findings"])
-    ours = [run["code"] for run in report["checks"] if not run["code"].startswith(("BAD", "GOOD", "lower", "GPU999"))]
-    assert ours == [run["code"] for run in alone["checks"]]
-    assert took < 2 * PATIENCE + len(BAD), "they run side by side, each until its deadline"
+    assert (exit_code, report["findings"]) == (1, without_broken["findings"])
+    codes = [run["code"] for run in report["checks"] if not run["code"].startswith(("BAD", "GOOD", "lower", "GPU999"))]
+    assert codes == [run["code"] for run in without_broken["checks"]]
+    assert duration < 2 * TIMEOUT + len(BAD), "the checks run in parallel, each until its deadline"
 
 
-def test_a_machine_is_not_called_fit_if_a_check_crashed(home: Home) -> None:
+def test_a_machine_is_not_fit_if_a_check_crashed(home: Home) -> None:
     home.plugin("BAD101", BAD["BAD101"][0])
     code, report = home.doctor(FIT)
     assert (code, report["status"]) == (8, "unknown")
-    done = home.gpuenv("doctor", "--snapshot", home.folder / "machine.json")
-    output = " ".join(done.stdout.split())
+    result = home.gpuenv("doctor", "--snapshot", home.folder / "machine.json")
+    output = " ".join(result.stdout.split())
     assert "Check BAD101 crashed: plug-in of plugin-bad101 1.0: failed while it ran" in output
     assert home.doctor(FIT, "--skip", "BAD101")[0] == 0
 
@@ -203,17 +203,17 @@ def test_a_machine_is_not_called_fit_if_a_check_crashed(home: Home) -> None:
 def test_malformed_entry_points_of_a_package_do_not_affect_others(home: Home) -> None:
     home.plugin("GOOD101", GOOD)
     (site,) = home.interpreter.parents[1].glob("lib/python*/site-packages")
-    broken = site / "broken-1.0.dist-info"  # as setuptools of long ago, or a hand, has left it: uv installs none such
+    broken = site / "broken-1.0.dist-info"  # as an old setuptools leaves it; uv installs no such file
     broken.mkdir()
     (broken / "entry_points.txt").write_text("[console_scripts]\na line without an equals sign\n", encoding="utf-8")
     code, report = home.doctor(FIT)
     assert (code, status(report, "GOOD101")) == (0, ("clean", ""))
 
 
-def test_an_endless_check_is_cut_off() -> None:
+def test_an_endless_check_is_limited_to_50_results() -> None:
     def endless(_: Snapshot) -> Iterator[NotKnown]:
         yield from (NotKnown("not yet") for _ in range(10_000))
-        pytest.fail("it was asked for more than anybody reads")
+        pytest.fail("more results were requested than are read")
 
     assert len(run_check(endless, FIT).unknown) == 50
 
@@ -225,7 +225,7 @@ def test_two_packages_with_the_same_code_are_reported(home: Home) -> None:
     assert "has the same code in plugin-one 1.0 and plugin-two 1.0" in status(report, "SAME101")[1]
 
 
-def test_a_cure_of_a_plug_in_is_never_for_gpuenv_to_run(home: Home) -> None:
+def test_a_fix_of_a_plug_in_is_never_run_by_gpuenv(home: Home) -> None:
     source = (
         "from gpuenv.doctor.registry import Symptom\nfrom gpuenv.model.causes import Cause\n"
         "from gpuenv.model.finding import Fix\ndef check(snapshot):\n"
@@ -237,10 +237,10 @@ def test_a_cure_of_a_plug_in_is_never_for_gpuenv_to_run(home: Home) -> None:
     assert report["findings"][0]["fix"] == [{"text": "run it", "command": ["rm", "-r", "x"], "safe": False}]
 
 
-def test_its_code_is_explained_in_its_own_words(example: Home) -> None:
-    done = example.gpuenv("explain", "acme101")
-    output = " ".join(done.stdout.split())
-    assert done.returncode == 0
+def test_the_code_of_a_plug_in_is_explained_by_its_docstring(example: Home) -> None:
+    result = example.gpuenv("explain", "acme101")
+    output = " ".join(result.stdout.split())
+    assert result.returncode == 0
     assert "ACME101: A GPU has less memory than our smallest model takes." in output
     assert "provided by acme-gpu-checks 1.2 (acme_gpu_checks:enough_memory)" in output
     assert "What to do: take a machine with larger GPUs." in output
@@ -250,14 +250,14 @@ def test_its_code_is_explained_in_its_own_words(example: Home) -> None:
 def test_explain_reports_a_check_that_cannot_be_loaded(home: Home) -> None:
     for code in ("BAD105", "BAD108", "BAD110", "GPU999"):
         home.plugin(code, BAD[code][0])
-    for code, why in (
+    for code, reason in (
         ("BAD105", "No module named"),
         ("BAD108", "no attribute"),
         ("BAD110", "did not end"),
         ("GPU999", "reserved for gpuenv"),
     ):
-        done = home.gpuenv("explain", code, "--timeout", PATIENCE)
-        output = " ".join(done.stdout.split())
-        assert done.returncode == 0
+        result = home.gpuenv("explain", code, "--timeout", TIMEOUT)
+        output = " ".join(result.stdout.split())
+        assert result.returncode == 0
         assert f"provided by plugin-{code.lower()} 1.0" in output
-        assert why in output, output
+        assert reason in output, output

@@ -1,4 +1,4 @@
-"""Machines to evaluate requirements on, made of assumptions and of recorded ones."""
+"""Machines made of assumptions, on which requirements are evaluated."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def machine(*assumptions: str) -> Snapshot:
     return assume(Snapshot(), assumptions, MATRIX)
 
 
-def held(text: str, snapshot: Snapshot) -> RequirementResult:
+def evaluate_text(text: str, snapshot: Snapshot) -> RequirementResult:
     (result,) = evaluate([parse_requirement(text)], snapshot)
     return result

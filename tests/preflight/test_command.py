@@ -18,27 +18,27 @@ from gpuenv.model.snapshot import Snapshot
 from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import load
 from tests.cli.program import gpuenv
-from tests.cli.recorded import FIT, UNFIT, WITHOUT_GPU, changed, record
+from tests.cli.snapshots import FIT, UNFIT, WITHOUT_GPU, replace_facts, write_snapshot
 
 if TYPE_CHECKING:
     from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
-WITHOUT_CUPY = changed(WITHOUT_GPU, target=WITHOUT_GPU.target._replace(cupy=()))
-EVERY = {"fit": FIT, "unfit": UNFIT, "without-gpu": WITHOUT_GPU, "bare": WITHOUT_CUPY, "empty": Snapshot()}
+WITHOUT_CUPY = replace_facts(WITHOUT_GPU, target=WITHOUT_GPU.target._replace(cupy=()))
+SNAPSHOTS = {"fit": FIT, "unfit": UNFIT, "without-gpu": WITHOUT_GPU, "bare": WITHOUT_CUPY, "empty": Snapshot()}
 MACHINES = Path(__file__).parents[1] / "machines"
 
 
 @pytest.fixture(scope="module")
-def recordings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("recordings")
-    return {name: record(snapshot, folder / f"{name}.json") for name, snapshot in EVERY.items()}
+def snapshot_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("snapshots")
+    return {name: write_snapshot(snapshot, folder / f"{name}.json") for name, snapshot in SNAPSHOTS.items()}
 
 
 def run_json(*arguments: str | Path, cwd: Path | None = None) -> tuple[int, Any]:
-    done = gpuenv("preflight", *arguments, "--format", "json", cwd=cwd)
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)
+    result = gpuenv("preflight", *arguments, "--format", "json", cwd=cwd)
+    assert result.stdout, result.stderr
+    return result.returncode, json.loads(result.stdout)
 
 
 @pytest.mark.parametrize(
@@ -69,18 +69,18 @@ def run_json(*arguments: str | Path, cwd: Path | None = None) -> tuple[int, Any]
     ],
 )
 def test_the_exit_code_is_the_verdict(
-    recordings: dict[str, Path], machine: str, options: list[str], code: int, status: str
+    snapshot_files: dict[str, Path], machine: str, options: list[str], code: int, status: str
 ) -> None:
-    returned, report = run_json("--no-config", "--snapshot", recordings[machine], *options)
-    assert (returned, report["exit_code"], report["status"]) == (code, code, status), report["findings"]
+    exit_code, report = run_json("--no-config", "--snapshot", snapshot_files[machine], *options)
+    assert (exit_code, report["exit_code"], report["status"]) == (code, code, status), report["findings"]
     assert (report["retry_elsewhere"] is not None) == (code == 75)
     assert sum(finding["primary"] for finding in report["findings"]) == (status == "unfit")
 
 
-def test_every_violation_is_a_finding_with_value_and_origin(recordings: dict[str, Path], tmp_path: Path) -> None:
+def test_every_violation_is_a_finding_with_value_and_origin(snapshot_files: dict[str, Path], tmp_path: Path) -> None:
     project = '[tool.gpuenv]\nrequire = [\n  "gpu>=2",\n  "cc>=8.0",\n  "memory>=200GiB",\n]\n'
     (tmp_path / "pyproject.toml").write_text(project, encoding="utf-8")
-    code, report = run_json("--snapshot", recordings["fit"], "--require", "driver>=600", cwd=tmp_path)
+    code, report = run_json("--snapshot", snapshot_files["fit"], "--require", "driver>=600", cwd=tmp_path)
     assert code == 1
     assert [(r["text"], r["status"], r["source"]) for r in report["requirements"]] == [
         ("gpu>=2", "violated", "pyproject.toml: line 3"),
@@ -88,28 +88,28 @@ def test_every_violation_is_a_finding_with_value_and_origin(recordings: dict[str
         ("memory>=200GiB", "violated", "pyproject.toml: line 5"),
         ("driver>=600", "violated", "--require"),
     ]
-    found = [(f["code"], f["cause"], f["title"]) for f in report["findings"]]
-    assert found == [
+    findings = [(f["code"], f["cause"], f["title"]) for f in report["findings"]]
+    assert findings == [
         ("REQ801", "requirement-not-met", "gpu>=2 is required, found 1"),
         ("REQ801", "requirement-not-met", "memory>=200GiB is required, found GPU 0: 80.0 GiB"),
         ("REQ801", "requirement-not-met", "driver>=600 is required, found 550.54.15"),
     ]
-    text = gpuenv("preflight", "--snapshot", recordings["fit"], cwd=tmp_path).stdout
+    text = gpuenv("preflight", "--snapshot", snapshot_files["fit"], cwd=tmp_path).stdout
     assert text.startswith("UNFIT: gpu>=2 is required, found 1.")
     assert "  NOT MET gpu>=2: found 1 [pyproject.toml: line 3]" in text
     assert "  met     cc>=8.0: found GPU 0: 8.0 [pyproject.toml: line 4]" in text
 
 
-def test_an_error_of_the_doctor_goes_first(recordings: dict[str, Path]) -> None:
-    _, report = run_json("--no-config", "--snapshot", recordings["without-gpu"], "--require", "gpu>=1")
+def test_a_violation_follows_from_an_error_of_the_doctor(snapshot_files: dict[str, Path]) -> None:
+    _, report = run_json("--no-config", "--snapshot", snapshot_files["without-gpu"], "--require", "gpu>=1")
     assert [(f["cause"], f["primary"], f["follows_from"]) for f in report["findings"]] == [
         ("no-nvidia-gpu", True, None),
         ("requirement-not-met", False, "GPU201"),
     ]
 
 
-def test_an_unknown_fact_is_named(recordings: dict[str, Path]) -> None:
-    text = gpuenv("preflight", "--no-config", "--snapshot", recordings["fit"], "--require", "nvlink").stdout
+def test_an_unknown_fact_is_named(snapshot_files: dict[str, Path]) -> None:
+    text = gpuenv("preflight", "--no-config", "--snapshot", snapshot_files["fit"], "--require", "nvlink").stdout
     assert text.startswith("UNKNOWN: Whether the machine meets nvlink is undetermined.")
     assert "  unknown nvlink: undetermined: gpus[0].nvlinks (no source reports it) [--require]" in text
     assert "Undetermined" in text
@@ -130,55 +130,57 @@ def test_an_unknown_fact_is_named(recordings: dict[str, Path]) -> None:
     ],
 )
 def test_an_invalid_call_exits_with_2(tmp_path: Path, arguments: list[str], messages: list[str]) -> None:
-    done = gpuenv("preflight", "--no-probe", *arguments, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert [text for text in messages if text not in done.stderr] == [], done.stderr
+    result = gpuenv("preflight", "--no-probe", *arguments, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert [text for text in messages if text not in result.stderr] == [], result.stderr
 
 
 def test_a_fault_in_a_file_is_reported_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "gpuenv.toml").write_text('require = [\n  "gpu>=1",\n  "memroy>=4GiB",\n]\n', encoding="utf-8")
-    done = gpuenv("preflight", "--no-probe", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "gpuenv.toml: line 3: memroy>=4GiB: unknown key 'memroy'; did you mean memory," in done.stderr
+    result = gpuenv("preflight", "--no-probe", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "gpuenv.toml: line 3: memroy>=4GiB: unknown key 'memroy'; did you mean memory," in result.stderr
 
 
-def test_the_grammar_is_printed_with_every_key() -> None:
-    done = gpuenv("preflight", "--list-requirements")
-    assert (done.returncode, done.stderr) == (0, "")
+def test_list_requirements_prints_the_grammar() -> None:
+    result = gpuenv("preflight", "--list-requirements")
+    assert (result.returncode, result.stderr) == (0, "")
     for word in ("gpu>=1", "name~=H100|H200", "no-other-processes", "[tool.gpuenv]", "exit code 8"):
-        assert word in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 100
-    assert done.stdout.isascii()
+        assert word in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 100
+    assert result.stdout.isascii()
 
 
 def busy(free: int) -> Snapshot:
     gpu = FIT.gpus[0]._replace(memory_free=known(free, "nvml"), processes=known(1, "nvml"))
-    return changed(FIT, gpus=(gpu,))
+    return replace_facts(FIT, gpus=(gpu,))
 
 
 @pytest.mark.parametrize("text", ["free-memory>=40GiB", "no-other-processes"])
 def test_a_busy_host_is_a_reason_to_retry_elsewhere(tmp_path: Path, text: str) -> None:
-    recording = record(busy(2**30), tmp_path / "busy.json")
-    code, report = run_json("--no-config", "--snapshot", recording, "--require", text, "--retry-elsewhere")
+    snapshot_file = write_snapshot(busy(2**30), tmp_path / "busy.json")
+    code, report = run_json("--no-config", "--snapshot", snapshot_file, "--require", text, "--retry-elsewhere")
     assert (code, report["retry_elsewhere"]) == (75, f"{text}: another host may meet it")
 
 
-def test_a_variable_that_hides_the_gpu_is_no_reason_to_retry_elsewhere(tmp_path: Path) -> None:
+def test_a_variable_that_hides_the_gpu_is_not_a_reason_to_retry_elsewhere(tmp_path: Path) -> None:
     hidden = FIT.gpus[0]._replace(ordinal=missing("hidden"))
     driver = FIT.driver._replace(cuda_init=known(100, "libcuda"))
     environment = {"CUDA_VISIBLE_DEVICES": "-1"}
-    snapshot = changed(FIT, gpus=(hidden,), visible_count=known(0, "libcuda"), driver=driver, environment=environment)
+    snapshot = replace_facts(
+        FIT, gpus=(hidden,), visible_count=known(0, "libcuda"), driver=driver, environment=environment
+    )
     code, report = run_json(
-        "--no-config", "--snapshot", record(snapshot, tmp_path / "hidden.json"), "--retry-elsewhere"
+        "--no-config", "--snapshot", write_snapshot(snapshot, tmp_path / "hidden.json"), "--retry-elsewhere"
     )
     assert [finding["cause"] for finding in report["findings"]] == ["visible-devices-hide-gpu"]
     assert code == 1
 
 
-# Waiting, on a machine whose GPU becomes free while it is watched.
+# Waiting for a GPU that becomes free.
 
 
-def test_it_waits_for_a_busy_gpu_and_not_longer(
+def test_preflight_waits_for_a_busy_gpu_until_the_deadline(
     tmp_path: Path, stub_driver: StubDriver, cuda_libraries: CudaLibraries, targets: Targets
 ) -> None:
     profile = load(MACHINES / "h200-580.yaml")
@@ -187,31 +189,31 @@ def test_it_waits_for_a_busy_gpu_and_not_longer(
     arguments = ["--no-config", "--python", str(targets.interpreter(profile.target)), "--assume", "python=3.12"]
     arguments += ["--require", "free-memory>=40GiB"]
     table = tmp_path / "stub.txt"
-    occupied = table.read_text(encoding="utf-8")
+    busy_table = table.read_text(encoding="utf-8")
 
     started = time.monotonic()
-    done = run(arguments, "--wait", "2", environment=machine.environment)
-    assert done.returncode == 1
-    assert "the GPU is busy; trying again" in done.stderr
-    assert "NOT MET free-memory>=40GiB: found GPU 0: 1.0 GiB" in done.stdout
+    result = run(arguments, "--wait", "2", environment=machine.environment)
+    assert result.returncode == 1
+    assert "the GPU is busy; trying again" in result.stderr
+    assert "NOT MET free-memory>=40GiB: found GPU 0: 1.0 GiB" in result.stdout
     assert time.monotonic() - started >= 2
 
-    waiting = subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-m", "gpuenv", "preflight", *arguments, "--wait", "120"],
         env=dict(machine.environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert waiting.stderr is not None
-    assert "busy" in waiting.stderr.readline()
+    assert process.stderr is not None
+    assert "busy" in process.stderr.readline()
     replacement = tmp_path / "free.txt"
-    replacement.write_text(occupied.replace(f"memory.free={2**30}", f"memory.free={60 * 2**30}"), encoding="utf-8")
-    os.replace(replacement, table)  # noqa: PTH105 - whole at once
-    out, err = waiting.communicate(timeout=120)
-    assert waiting.returncode == 0, out + err
+    replacement.write_text(busy_table.replace(f"memory.free={2**30}", f"memory.free={60 * 2**30}"), encoding="utf-8")
+    os.replace(replacement, table)  # noqa: PTH105 - atomic
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, out + err
     assert "met     free-memory>=40GiB: found GPU 0: 60.0 GiB" in out
 
 
-def run(arguments: list[str], *more: str, environment: Any) -> subprocess.CompletedProcess[str]:  # noqa: ANN401 - a mapping
+def run(arguments: list[str], *options: str, environment: Any) -> subprocess.CompletedProcess[str]:  # noqa: ANN401 - a mapping
     return subprocess.run(
-        [sys.executable, "-m", "gpuenv", "preflight", *arguments, *more],
+        [sys.executable, "-m", "gpuenv", "preflight", *arguments, *options],
         env=dict(environment), capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip

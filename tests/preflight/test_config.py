@@ -14,7 +14,7 @@ from gpuenv.preflight.config import Config, ConfigError, find_config, load_confi
 from gpuenv.preflight.requirements import KEYS, RequirementError, parse_requirement
 
 
-def written(folder: Path, text: str, name: str = "gpuenv.toml") -> Path:
+def write_config(folder: Path, text: str, name: str = "gpuenv.toml") -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     path.write_text(text, encoding="utf-8")
@@ -36,7 +36,7 @@ retry-elsewhere = true
 
 
 def test_a_table_of_pyproject_is_read(tmp_path: Path) -> None:
-    config = load_config(written(tmp_path, PROJECT, "pyproject.toml"), "pyproject.toml")
+    config = load_config(write_config(tmp_path, PROJECT, "pyproject.toml"), "pyproject.toml")
     assert [(r.text, r.origin.text) for r in config.requirements] == [
         ("gpu>=1", "pyproject.toml: line 6"),
         ("cc>=8.0", "pyproject.toml: line 7"),
@@ -45,7 +45,7 @@ def test_a_table_of_pyproject_is_read(tmp_path: Path) -> None:
 
 
 def test_gpuenv_toml_has_the_keys_at_its_top_level(tmp_path: Path) -> None:
-    config = load_config(written(tmp_path, PROJECT.split("[tool.gpuenv]\n")[1]))
+    config = load_config(write_config(tmp_path, PROJECT.split("[tool.gpuenv]\n")[1]))
     assert [r.origin.line for r in config.requirements] == [2, 3]
 
 
@@ -60,29 +60,29 @@ def test_gpuenv_toml_has_the_keys_at_its_top_level(tmp_path: Path) -> None:
 )
 def test_a_common_mistake_is_reported_with_its_correction(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        load_config(written(tmp_path, text), "gpuenv.toml")
+        load_config(write_config(tmp_path, text), "gpuenv.toml")
     assert caught.value.faults == (f"gpuenv.toml: {expected}",)
 
 
 def test_the_nearest_file_is_used_and_gpuenv_toml_goes_first(tmp_path: Path) -> None:
     inner = tmp_path / "a/b/c"
     inner.mkdir(parents=True)
-    outer = written(tmp_path, PROJECT, "pyproject.toml")
+    outer = write_config(tmp_path, PROJECT, "pyproject.toml")
     assert find_config(inner) == outer
-    written(tmp_path / "a/b", '[project]\nname = "gpuenv-user"\n', "pyproject.toml")
-    assert find_config(inner) == outer, "a project without the table is passed over"
-    middle = written(tmp_path / "a/b", PROJECT, "pyproject.toml")
+    write_config(tmp_path / "a/b", '[project]\nname = "gpuenv-user"\n', "pyproject.toml")
+    assert find_config(inner) == outer, "a project without the table is ignored"
+    middle = write_config(tmp_path / "a/b", PROJECT, "pyproject.toml")
     assert find_config(inner) == middle
-    own = written(tmp_path / "a/b", "")
-    assert find_config(inner) == own
-    assert load_config(own) == Config(file=str(own))
+    gpuenv_toml = write_config(tmp_path / "a/b", "")
+    assert find_config(inner) == gpuenv_toml
+    assert load_config(gpuenv_toml) == Config(file=str(gpuenv_toml))
 
 
 def test_a_project_file_without_gpuenv_may_have_any_encoding(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     project = tmp_path / "a/pyproject.toml"
     project.write_bytes(b'[project]\ndescription = "caf\xe9"\n')
-    outer = written(tmp_path, PROJECT, "pyproject.toml")
+    outer = write_config(tmp_path, PROJECT, "pyproject.toml")
     assert find_config(tmp_path / "a") == outer
     project.write_bytes(b'[project]\ndescription = "caf\xe9"\n[tool.gpuenv]\n')
     with pytest.raises(ConfigError, match=r"a/pyproject.toml: not a text in UTF-8"):
@@ -98,12 +98,12 @@ def test_an_unreadable_parent_folder_has_no_configuration(tmp_path: Path) -> Non
         "os.geteuid() or os.setreuid(65534, 65534)\nprint(find_config(pathlib.Path(sys.argv[1])))"
     )
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", program, inner], capture_output=True, text=True, check=False, timeout=60
         )
     finally:
         inner.parent.chmod(0o700)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "None\n", "")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "None\n", "")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_an_unreadable_parent_folder_has_no_configuration(tmp_path: Path) -> Non
     ],
 )
 def test_a_fault_is_reported_with_its_line(tmp_path: Path, text: str, line: int, expected: str) -> None:
-    path = written(tmp_path, text)
+    path = write_config(tmp_path, text)
     with pytest.raises(ConfigError) as error:
         load_config(path, "gpuenv.toml")
     assert error.value.faults[0].startswith(f"gpuenv.toml: line {line}: "), error.value.faults
@@ -136,14 +136,14 @@ def test_a_fault_is_reported_with_its_line(tmp_path: Path, text: str, line: int,
 
 
 def test_all_faults_are_reported_at_once(tmp_path: Path) -> None:
-    path = written(tmp_path, 'require = ["gpus>=1", "cc>=x", "gpu>=1"]\ntimeout = "soon"\nwiat = 3\n')
+    path = write_config(tmp_path, 'require = ["gpus>=1", "cc>=x", "gpu>=1"]\ntimeout = "soon"\nwiat = 3\n')
     with pytest.raises(ConfigError) as error:
         load_config(path)
     assert len(error.value.faults) == 4
 
 
 def test_a_value_instead_of_the_table_is_reported(tmp_path: Path) -> None:
-    path = written(tmp_path, "[tool]\ngpuenv = 3\n", "pyproject.toml")
+    path = write_config(tmp_path, "[tool]\ngpuenv = 3\n", "pyproject.toml")
     with pytest.raises(ConfigError, match="expected a table"):
         load_config(path)
 
@@ -161,7 +161,7 @@ def test_a_missing_file_is_reported(tmp_path: Path) -> None:
         load_config(tmp_path / "gpuenv.toml")
 
 
-# Hostile input: it is read, or refused with a message that can be printed; nothing else.
+# Hostile input is read, or refused with a printable message.
 
 _WORDS = st.sampled_from(
     [*KEYS, "gpus", "mem", ">=", "==", "~=", ",", "|", "=", "1", "8.0", "40GiB", "none", " ", "\n"]
@@ -169,17 +169,17 @@ _WORDS = st.sampled_from(
 
 
 @given(st.one_of(st.text(max_size=300), st.lists(_WORDS, max_size=8).map("".join)))
-def test_any_text_is_a_requirement_or_rejected(text: str) -> None:
-    refused = refusal(text)
-    if refused is None:
-        read = parse_requirement(text)
-        assert parse_requirement(read.text).clauses == read.clauses
+def test_every_text_is_a_requirement_or_is_rejected(text: str) -> None:
+    message = error_message(text)
+    if message is None:
+        requirement = parse_requirement(text)
+        assert parse_requirement(requirement.text).clauses == requirement.clauses
     else:
-        assert refused.startswith("--require: ")
-        assert refused.isprintable()
+        assert message.startswith("--require: ")
+        assert message.isprintable()
 
 
-def refusal(text: str) -> str | None:
+def error_message(text: str) -> str | None:
     try:
         parse_requirement(text)
     except RequirementError as error:
@@ -197,23 +197,25 @@ def faults(path: Path) -> tuple[str, ...]:
 
 @given(st.sampled_from(list(KEYS)), st.data())
 def test_a_misspelled_key_is_reported_with_the_right_one(key: str, data: st.DataObject) -> None:
-    place = data.draw(st.integers(0, len(key) - 1))
-    slip = data.draw(
-        st.sampled_from([key[:place] + "x" + key[place:], key[:place] + key[place] * 2 + key[place + 1 :]])
+    position = data.draw(st.integers(0, len(key) - 1))
+    misspelling = data.draw(
+        st.sampled_from(
+            [key[:position] + "x" + key[position:], key[:position] + key[position] * 2 + key[position + 1 :]]
+        )
     )
-    if slip in KEYS or len(key) < 4:
+    if misspelling in KEYS or len(key) < 4:
         return
     with pytest.raises(RequirementError) as error:
-        parse_requirement(f"{slip}>=1")
+        parse_requirement(f"{misspelling}>=1")
     assert f"did you mean {key}," in str(error.value)
 
 
 @given(
     st.one_of(st.text(max_size=400), st.lists(_WORDS, max_size=6).map(lambda words: f"require = ['{''.join(words)}']"))
 )
-def test_any_file_is_read_or_rejected(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+def test_every_file_is_read_or_rejected(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "gpuenv.toml"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
-    found = faults(path)
-    assert all(fault.startswith("gpuenv.toml: ") for fault in found)
-    assert all(fault.isprintable() for fault in found)
+    reported = faults(path)
+    assert all(fault.startswith("gpuenv.toml: ") for fault in reported)
+    assert all(fault.isprintable() for fault in reported)

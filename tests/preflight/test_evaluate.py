@@ -1,4 +1,4 @@
-"""Requirements evaluated on machines: met, violated, or unknown with the missing fact."""
+"""Requirements evaluated on machines: met, violated or unknown, with the missing fact."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from gpuenv.model.finding import RequirementStatus
 from gpuenv.model.reading import known, missing
 from gpuenv.model.snapshot import Gpu, GpuHealth, MigInstance, NvLink, PeerAccess, Snapshot, Source, SourceState
 from gpuenv.preflight.requirements import KEYS
-from tests.cli.recorded import FIT as A100
-from tests.cli.recorded import WITHOUT_GPU, changed
-from tests.preflight.machines import FIT, held, machine
+from tests.cli.snapshots import FIT as A100
+from tests.cli.snapshots import WITHOUT_GPU, replace_facts
+from tests.preflight.machines import FIT, evaluate_text, machine
 
 GIB = 2**30
 MET, VIOLATED, UNKNOWN = RequirementStatus.MET, RequirementStatus.VIOLATED, RequirementStatus.UNKNOWN
@@ -43,8 +43,8 @@ MET, VIOLATED, UNKNOWN = RequirementStatus.MET, RequirementStatus.VIOLATED, Requ
         ("no-other-processes", UNKNOWN), ("toolkit>=12.4", UNKNOWN),
     ],
 )  # fmt: skip
-def test_on_two_h100(text: str, status: RequirementStatus) -> None:
-    result = held(text, machine(*FIT))
+def test_requirements_are_evaluated_on_two_h100(text: str, status: RequirementStatus) -> None:
+    result = evaluate_text(text, machine(*FIT))
     assert result.status is status, result
     assert (result.missing is not None) == (status is UNKNOWN)
     assert result.found
@@ -54,7 +54,7 @@ def test_on_two_h100(text: str, status: RequirementStatus) -> None:
 @pytest.mark.parametrize("key", KEYS.values(), ids=lambda key: key.name)
 def test_every_requirement_is_unknown_on_an_unprobed_machine(key: object) -> None:
     example = KEYS[getattr(key, "name", "")].example
-    result = held(example, Snapshot())
+    result = evaluate_text(example, Snapshot())
     assert result.status is UNKNOWN
     assert result.missing
 
@@ -62,7 +62,7 @@ def test_every_requirement_is_unknown_on_an_unprobed_machine(key: object) -> Non
 @pytest.mark.parametrize("key", KEYS.values(), ids=lambda key: key.name)
 def test_requirements_on_gpus_are_violated_without_one(key: object) -> None:
     known_key = KEYS[getattr(key, "name", "")]
-    result = held(known_key.example, WITHOUT_GPU)
+    result = evaluate_text(known_key.example, WITHOUT_GPU)
     others = ("os", "arch", "libc", "container", "toolkit", "python", "cupy", "line", "numpy")
     expected = {"container": VIOLATED, "toolkit": VIOLATED, "container==no": MET}
     if known_key.name not in others:
@@ -75,29 +75,31 @@ def test_requirements_on_gpus_are_violated_without_one(key: object) -> None:
         assert result.status is MET, result
 
 
-def test_no_gpu_is_met_without_one() -> None:
-    assert held("gpu==0", WITHOUT_GPU).status is MET
-    assert held("gpu==0", machine("gpu=none")).status is MET
-    assert held("gpu==0", Snapshot()).status is UNKNOWN
+def test_gpu_0_is_met_without_a_gpu() -> None:
+    assert evaluate_text("gpu==0", WITHOUT_GPU).status is MET
+    assert evaluate_text("gpu==0", machine("gpu=none")).status is MET
+    assert evaluate_text("gpu==0", Snapshot()).status is UNKNOWN
 
 
 @pytest.mark.parametrize(("code", "status"), [(100, VIOLATED), (803, VIOLATED), (999, VIOLATED)])
 def test_a_cuda_that_cannot_initialise_shows_no_gpu(code: int, status: RequirementStatus) -> None:
     driver = A100.driver._replace(cuda_init=known(code, "libcuda"))
-    result = held("gpu>=1", changed(A100, visible_count=missing("CUDA_ERROR"), driver=driver))
+    result = evaluate_text("gpu>=1", replace_facts(A100, visible_count=missing("CUDA_ERROR"), driver=driver))
     assert (result.status, result.found) == (status, "0")
     assert result.evidence[0].source == f"cuInit returned {code}"
 
 
-def test_with_a_hanging_libcuda_the_number_is_unknown() -> None:
+def test_a_hanging_libcuda_leaves_the_number_of_gpus_unknown() -> None:
     sources = tuple(s._replace(state=SourceState.TIMED_OUT) if s.name == "libcuda" else s for s in A100.sources)
     driver = A100.driver._replace(cuda_init=missing("no answer in time"))
-    result = held("gpu==0", changed(A100, visible_count=missing("no answer in time"), driver=driver, sources=sources))
+    result = evaluate_text(
+        "gpu==0", replace_facts(A100, visible_count=missing("no answer in time"), driver=driver, sources=sources)
+    )
     assert (result.status, result.missing) == (UNKNOWN, "visible_count (no answer in time)")
 
 
 def with_gpus(*gpus: Gpu) -> Snapshot:
-    return changed(A100, gpus=gpus, visible_count=known(len(gpus), "libcuda"))
+    return replace_facts(A100, gpus=gpus, visible_count=known(len(gpus), "libcuda"))
 
 
 def gpu(number: int, **fields: object) -> Gpu:
@@ -106,48 +108,48 @@ def gpu(number: int, **fields: object) -> Gpu:
 
 
 def test_every_gpu_must_meet_a_requirement() -> None:
-    result = held("memory>=60GiB", with_gpus(gpu(0), gpu(1, memory_total=known(24 * GIB, "nvml"))))
+    result = evaluate_text("memory>=60GiB", with_gpus(gpu(0), gpu(1, memory_total=known(24 * GIB, "nvml"))))
     assert (result.status, result.found) == (VIOLATED, "GPU 1: 24.0 GiB")
     assert [entry.fact for entry in result.evidence] == ["gpus[1].memory_total"]
 
 
 def test_a_violation_outranks_an_unknown_value() -> None:
     both = with_gpus(gpu(0, memory_total=known(24 * GIB, "nvml")), gpu(1, memory_total=missing("NVML refused")))
-    assert held("memory>=60GiB", both).status is VIOLATED
-    result = held("memory>=20GiB", both)
+    assert evaluate_text("memory>=60GiB", both).status is VIOLATED
+    result = evaluate_text("memory>=20GiB", both)
     assert (result.status, result.missing) == (UNKNOWN, "gpus[1].memory_total (NVML refused)")
-    assert held("total-memory>=20GiB", both).status is UNKNOWN
+    assert evaluate_text("total-memory>=20GiB", both).status is UNKNOWN
 
 
 def test_a_gpu_that_is_hidden_from_this_process_does_not_count() -> None:
     hidden = gpu(1, ordinal=missing("hidden"), memory_total=known(GIB, "nvml"))
-    assert held("memory>=60GiB", with_gpus(gpu(0), hidden)).status is MET
+    assert evaluate_text("memory>=60GiB", with_gpus(gpu(0), hidden)).status is MET
 
 
-def test_with_mig_the_memory_is_that_of_an_instance() -> None:
+def test_the_memory_of_a_gpu_with_mig_is_that_of_an_instance() -> None:
     instances = tuple(MigInstance(f"MIG-{number}", "1g.10gb", 10 * GIB) for number in range(2))
     split = with_gpus(gpu(0, mig=known(value=True, source="nvml"), mig_instances=instances))
-    result = held("memory>=40GiB", split)
+    result = evaluate_text("memory>=40GiB", split)
     assert (result.status, result.found) == (
         VIOLATED,
         "GPU 0, MIG instance 0 and GPU 0, MIG instance 1: 10.0 GiB",
     )
-    assert held("memory>=8GiB", split).status is MET
-    assert held("total-memory>=20GiB", split).status is MET
-    assert held("mig==off", split).status is VIOLATED
-    assert held("mig", split).status is MET
+    assert evaluate_text("memory>=8GiB", split).status is MET
+    assert evaluate_text("total-memory>=20GiB", split).status is MET
+    assert evaluate_text("mig==off", split).status is VIOLATED
+    assert evaluate_text("mig", split).status is MET
 
 
-def test_with_mig_and_no_listed_instance_the_memory_is_unknown() -> None:
+def test_the_memory_of_a_gpu_with_mig_but_no_instance_is_unknown() -> None:
     without = with_gpus(gpu(0, mig=known(value=True, source="nvml"), mig_instances=()), gpu(1))
     for text in ("memory>=1GiB", "total-memory>=1GiB"):
-        result = held(text, without)
+        result = evaluate_text(text, without)
         assert (result.status, result.found) == (UNKNOWN, "GPU 0: unknown")
         assert result.missing == "gpus[0].mig_instances (MIG is on, and no instance is listed)"
 
 
 @pytest.mark.parametrize(
-    ("small", "found"),
+    ("small_gpus", "found"),
     [
         ((0, 1, 2, 3), "GPU 0 to GPU 3: 24.0 GiB"),
         ((1, 2, 3), "GPU 1 to GPU 3: 24.0 GiB"),
@@ -155,13 +157,15 @@ def test_with_mig_and_no_listed_instance_the_memory_is_unknown() -> None:
         ((0, 3), "GPU 0 and GPU 3: 24.0 GiB"),
     ],
 )
-def test_a_range_of_gpus_has_no_gaps(small: tuple[int, ...], found: str) -> None:
-    gpus = [gpu(n, memory_total=known(24 * GIB, "nvml")) if n in small else gpu(n) for n in range(4)]
-    assert held("memory>=60GiB", with_gpus(*gpus)).found == found
+def test_a_range_of_gpus_has_no_gaps(small_gpus: tuple[int, ...], found: str) -> None:
+    gpus = [gpu(n, memory_total=known(24 * GIB, "nvml")) if n in small_gpus else gpu(n) for n in range(4)]
+    assert evaluate_text("memory>=60GiB", with_gpus(*gpus)).found == found
 
 
-def test_a_gpu_without_a_mig_mode_has_it_off() -> None:
-    assert held("mig==off", with_gpus(gpu(0, mig=missing("the GPU or its driver has no MIG mode")))).status is MET
+def test_a_gpu_without_a_mig_mode_meets_mig_off() -> None:
+    assert (
+        evaluate_text("mig==off", with_gpus(gpu(0, mig=missing("the GPU or its driver has no MIG mode")))).status is MET
+    )
 
 
 @pytest.mark.parametrize(
@@ -180,8 +184,8 @@ def test_a_gpu_without_a_mig_mode_has_it_off() -> None:
         ("nvlink", {"nvlink_count": missing("nvmlDeviceGetNvLinkState returned code 999")}, UNKNOWN),
     ],
 )
-def test_switches(text: str, fields: dict[str, object], status: RequirementStatus) -> None:
-    assert held(text, with_gpus(gpu(0, **fields))).status is status
+def test_switches_are_evaluated(text: str, fields: dict[str, object], status: RequirementStatus) -> None:
+    assert evaluate_text(text, with_gpus(gpu(0, **fields))).status is status
 
 
 @pytest.mark.parametrize(
@@ -189,25 +193,25 @@ def test_switches(text: str, fields: dict[str, object], status: RequirementStatu
     [(("ok", "ok"), MET), (("ok", "not-supported"), VIOLATED), ((None, "ok"), UNKNOWN), ((None, "no"), VIOLATED)]
     + [(("unknown", "ok"), UNKNOWN)],
 )
-def test_peers(reads: tuple[str | None, str | None], status: RequirementStatus) -> None:
+def test_peer_access_is_evaluated(reads: tuple[str | None, str | None], status: RequirementStatus) -> None:
     pair = with_gpus(*(gpu(number, peers=(PeerAccess(1 - number, "node", read),)) for number, read in enumerate(reads)))
-    assert held("p2p", pair).status is status
-    assert held("p2p", with_gpus(gpu(0))).status is VIOLATED
+    assert evaluate_text("p2p", pair).status is status
+    assert evaluate_text("p2p", with_gpus(gpu(0))).status is VIOLATED
 
 
 def test_a_missing_cupy_is_known_if_the_target_was_probed() -> None:
-    bare = changed(A100, target=A100.target._replace(cupy=()))
-    assert held("cupy>=14", bare).found == "not installed"
-    assert held("cupy>=14", bare).status is VIOLATED
-    assert held("cupy==none", bare).status is MET
-    assert held("line==cupy-cuda12x", bare).status is VIOLATED
-    broken = changed(bare, sources=(Source("target", SourceState.FAILED, "exit code 1"),))
-    assert held("cupy==none", broken).missing == "target.cupy (exit code 1)"
+    without_cupy = replace_facts(A100, target=A100.target._replace(cupy=()))
+    assert evaluate_text("cupy>=14", without_cupy).found == "not installed"
+    assert evaluate_text("cupy>=14", without_cupy).status is VIOLATED
+    assert evaluate_text("cupy==none", without_cupy).status is MET
+    assert evaluate_text("line==cupy-cuda12x", without_cupy).status is VIOLATED
+    broken = replace_facts(without_cupy, sources=(Source("target", SourceState.FAILED, "exit code 1"),))
+    assert evaluate_text("cupy==none", broken).missing == "target.cupy (exit code 1)"
 
 
-def test_a_toolkit_counts_by_its_version() -> None:
-    assert held("toolkit>=12.4", machine("toolkit=12.6")).status is MET
-    assert held("toolkit>=12.8", machine("toolkit=12.6")).status is VIOLATED
+def test_a_toolkit_is_compared_by_its_version() -> None:
+    assert evaluate_text("toolkit>=12.4", machine("toolkit=12.6")).status is MET
+    assert evaluate_text("toolkit>=12.8", machine("toolkit=12.6")).status is VIOLATED
 
 
 @pytest.mark.parametrize(
@@ -219,9 +223,13 @@ def test_a_toolkit_counts_by_its_version() -> None:
     ],
 )  # fmt: skip
 def test_only_too_few_gpus_may_be_due_to_absence(text: str, by_absence: object) -> None:
-    result = held(text, machine(*FIT))
+    result = evaluate_text(text, machine(*FIT))
     assert (result.status, result.by_absence) == (VIOLATED, by_absence)
 
 
-def test_without_a_gpu_every_requirement_on_one_is_due_to_absence() -> None:
-    assert [held(text, WITHOUT_GPU).by_absence for text in ("gpu>=1", "cc>=8", "memory>=1GiB")] == [True, True, True]
+def test_every_requirement_on_gpus_is_due_to_absence_without_a_gpu() -> None:
+    assert [evaluate_text(text, WITHOUT_GPU).by_absence for text in ("gpu>=1", "cc>=8", "memory>=1GiB")] == [
+        True,
+        True,
+        True,
+    ]

@@ -11,9 +11,9 @@ from gpuenv.preflight.requirements import KEYS, Clause, Origin, RequirementError
 
 @pytest.mark.parametrize("key", KEYS.values(), ids=lambda key: key.name)
 def test_every_key_has_a_valid_example(key: object) -> None:
-    known = KEYS[getattr(key, "name", "")]
-    assert parse_requirement(known.example).key == known.name
-    assert len(known.meaning) > 10
+    requirement_key = KEYS[getattr(key, "name", "")]
+    assert parse_requirement(requirement_key.example).key == requirement_key.name
+    assert len(requirement_key.meaning) > 10
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,11 @@ def test_every_key_has_a_valid_example(key: object) -> None:
         ("line!=cupy-rocm-5-0", "line", [("!=", "cupy-rocm-5-0")]),
     ],
 )
-def test_a_requirement_is_a_key_and_comparisons(text: str, key: str, clauses: list[tuple[str, str]]) -> None:
-    read = parse_requirement(text)
-    assert (read.key, read.clauses) == (key, tuple(Clause(*clause) for clause in clauses))
+def test_a_requirement_is_parsed_into_a_key_and_comparisons(
+    text: str, key: str, clauses: list[tuple[str, str]]
+) -> None:
+    requirement = parse_requirement(text)
+    assert (requirement.key, requirement.clauses) == (key, tuple(Clause(*clause) for clause in clauses))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which causes are a reason to retry a job on another host."""
+"""Causes that are a reason to retry a job on another host."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pytest
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Finding, Severity
 from gpuenv.preflight.evaluate import reason_to_retry
-from tests.cli.program import LIMIT, MINIMAL, PROGRAM, called
-from tests.preflight.machines import FIT, held, machine
+from tests.cli.program import LIMIT, MINIMAL, PROGRAM, run_gpuenv
+from tests.preflight.machines import FIT, evaluate_text, machine
 
-OF_THE_JOB = {
+JOB_CAUSES = {
     Cause.DRIVER_TOO_OLD_FOR_CUDA,  # another wheel line fits this very driver
     Cause.CONTAINER_WITHOUT_GPU,  # the job's own way of starting the container
     Cause.CONTAINER_DRIVER_CAPABILITIES,
@@ -34,8 +34,8 @@ def test_a_fault_of_the_host_is_a_reason_to_retry_elsewhere(cause: Cause) -> Non
     assert reason_to_retry([finding(cause, Severity.WARNING)], []) is None
 
 
-@pytest.mark.parametrize("cause", sorted(OF_THE_JOB, key=str), ids=str)
-def test_a_fault_of_the_job_is_no_reason_to_retry_elsewhere(cause: Cause) -> None:
+@pytest.mark.parametrize("cause", sorted(JOB_CAUSES, key=str), ids=str)
+def test_a_fault_of_the_job_is_not_a_reason_to_retry_elsewhere(cause: Cause) -> None:
     assert cause.other_host is None
     assert reason_to_retry([finding(cause)], []) is None
 
@@ -49,22 +49,22 @@ def test_transient_causes_concern_the_host() -> None:
     [("gpu==8", True), ("memory>=100GiB", True), ("driver>=600", True), ("cupy<14", False), ("python<3.12", False)],
 )
 def test_a_requirement_says_whether_another_host_could_meet_it(text: str, *, elsewhere: bool) -> None:
-    result = held(text, machine(*FIT))
+    result = evaluate_text(text, machine(*FIT))
     assert (reason_to_retry([finding(Cause.REQUIREMENT_NOT_MET)], [result]) is not None) is elsewhere
 
 
 @pytest.mark.parametrize(
     ("cause", "elsewhere"), [(Cause.VISIBLE_DEVICES_HIDE_GPU, False), (Cause.CONTAINER_CGROUP_LOST_GPU, True)]
 )
-def test_a_violation_caused_by_the_job_is_no_reason_to_retry_elsewhere(cause: Cause, *, elsewhere: bool) -> None:
-    result = held("gpu==8", machine(*FIT))
+def test_a_violation_caused_by_the_job_is_not_a_reason_to_retry_elsewhere(cause: Cause, *, elsewhere: bool) -> None:
+    result = evaluate_text("gpu==8", machine(*FIT))
     evidence = (Evidence("required", "gpu==8", "--require"),)
-    follows = Finding("REQ801", Cause.REQUIREMENT_NOT_MET, Severity.ERROR, False, "XXX100", "", evidence, (), "")
-    assert (reason_to_retry([finding(cause), follows], [result]) is not None) is elsewhere
+    consequence = Finding("REQ801", Cause.REQUIREMENT_NOT_MET, Severity.ERROR, False, "XXX100", "", evidence, (), "")
+    assert (reason_to_retry([finding(cause), consequence], [result]) is not None) is elsewhere
 
 
 def test_a_hidden_gpu_exits_with_1_even_with_a_requirement() -> None:
     machine = ("simulate", "hidden-by-visible-devices", "--", *PROGRAM, "preflight", "--no-config", "--retry-elsewhere")
-    done = called((*machine, "--require", "gpu>=1"), MINIMAL, LIMIT)
-    assert done.returncode == 1, done.stderr
-    assert "NOT MET gpu>=1" in done.stdout
+    result = run_gpuenv((*machine, "--require", "gpu>=1"), MINIMAL, LIMIT)
+    assert result.returncode == 1, result.stderr
+    assert "NOT MET gpu>=1" in result.stdout

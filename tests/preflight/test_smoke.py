@@ -48,15 +48,15 @@ def machine(
 
 def run_json(command: str, *arguments: str | Path, **variables: str) -> tuple[int, Any]:
     options = ["--no-config"] if command == "preflight" else []
-    done = gpuenv(command, *options, *arguments, "--format", "json", "--no-redact", environment=variables)
-    assert done.stdout, done.stderr
-    data = json.loads(done.stdout)
+    result = gpuenv(command, *options, *arguments, "--format", "json", "--no-redact", environment=variables)
+    assert result.stdout, result.stderr
+    data = json.loads(result.stdout)
     Draft202012Validator(json_schema(Report, "gpuenv.report/1")).validate(data)
-    return done.returncode, data
+    return result.returncode, data
 
 
 @pytest.mark.parametrize(
-    ("arguments", "read"),
+    ("arguments", "expected"),
     [
         (["doctor", "--smoke"], ["doctor", "--smoke=quick"]),
         (["doctor", "--smoke", "--offline"], ["doctor", "--smoke=quick", "--offline"]),
@@ -66,38 +66,38 @@ def run_json(command: str, *arguments: str | Path, **variables: str) -> tuple[in
     ],
     ids=" ".join,
 )
-def test_the_level_is_optional(arguments: list[str], read: list[str]) -> None:
-    assert with_level(arguments) == read
+def test_the_smoke_level_is_optional(arguments: list[str], expected: list[str]) -> None:
+    assert with_level(arguments) == expected
 
 
 @pytest.mark.parametrize(
-    ("words", "cause"),
+    ("message", "cause"),
     [
         ("the CUDA context is lost: CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure", None),
         ("CUSOLVERError: CUSOLVER_STATUS_NOT_INITIALIZED", Cause.LIBRARY_NOT_INITIALIZED),
     ],
 )
-def test_a_failure_of_a_smoke_test_is_not_explained_as_a_mistake_of_a_program(words: str, cause: Cause | None) -> None:
-    assert cause_of(words) is cause
+def test_a_failed_smoke_test_is_not_explained_as_a_programming_error(message: str, cause: Cause | None) -> None:
+    assert cause_of(message) is cause
 
 
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
 def test_an_unwritable_report_is_reported_before_the_tests_run(command: str, tmp_path: Path) -> None:
     page = tmp_path / "nowhere/report.html"
-    done = gpuenv(command, "--smoke", "deep", "--format", f"html={page}")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"{page}: cannot be written: there is no folder {page.parent}" in done.stderr
+    result = gpuenv(command, "--smoke", "deep", "--format", f"html={page}")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert f"{page}: cannot be written: there is no folder {page.parent}" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
 def test_an_unknown_level_is_reported(command: str) -> None:
-    done = gpuenv(command, "--smoke", "thorough")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "quick" in done.stderr
+    result = gpuenv(command, "--smoke", "thorough")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "quick" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
-def test_a_planted_fault_is_reported(command: str, target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
+def test_an_injected_fault_is_reported(command: str, target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
     page = tmp_path / "report.md"
     environment = {**machine.environment, "GPUENV_SMOKE_FAULT": "no-order"}
     code, data = run_json(command, "--smoke", "--python", target, "--format", f"markdown={page}", **environment)
@@ -106,9 +106,9 @@ def test_a_planted_fault_is_reported(command: str, target: Path, machine: Simula
     options = ["--no-config"] if command == "preflight" else []
     text = gpuenv(command, *options, "--smoke", "--python", target, environment=environment).stdout
     assert "A fault was planted on purpose: no-order." in text
-    done = gpuenv(command, "--smoke", environment={"GPUENV_SMOKE_FAULT": "flip-elements"})
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "did you mean flip-element?" in done.stderr
+    result = gpuenv(command, "--smoke", environment={"GPUENV_SMOKE_FAULT": "flip-elements"})
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "did you mean flip-element?" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_a_planted_fault_is_reported(command: str, target: Path, machine: Simula
     ids=" ".join,
 )
 def test_another_machine_cannot_be_tested(options: list[str]) -> None:
-    done = gpuenv("doctor", "--smoke", *options)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"--smoke and {options[0]} exclude each other" in done.stderr
+    result = gpuenv("doctor", "--smoke", *options)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert f"--smoke and {options[0]} exclude each other" in result.stderr
 
 
 @pytest.mark.parametrize("options", [["--no-probe"], ["--assume", "gpu=H100"], ["--snapshot", "a.json"]])
@@ -127,16 +127,16 @@ def test_the_origin_of_a_request_to_test_another_machine_is_named(options: list[
     """The configuration file if it has the setting, not the option."""
     config = tmp_path / "gpuenv.toml"
     config.write_text('smoke = "quick"\n', encoding="utf-8")
-    done = gpuenv("preflight", "--config", config, *options)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"{config}: smoke and {options[0]} exclude each other" in done.stderr
-    assert "--no-config" in done.stderr
+    result = gpuenv("preflight", "--config", config, *options)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert f"{config}: smoke and {options[0]} exclude each other" in result.stderr
+    assert "--no-config" in result.stderr
     by_option = gpuenv("preflight", "--config", config, "--smoke", *options)
     assert f"gpuenv: --smoke and {options[0]} exclude each other" in by_option.stderr
 
 
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
-def test_without_a_gpu_the_tests_are_skipped_for_the_doctor_s_reason(
+def test_smoke_tests_without_a_gpu_are_skipped_for_the_doctor_s_reason(
     command: str, target: Path, tmp_path: Path
 ) -> None:
     code, data = run_json(command, "--smoke", "--python", target, GPUENV_DRIVER_ROOT=str(tmp_path))
@@ -146,7 +146,7 @@ def test_without_a_gpu_the_tests_are_skipped_for_the_doctor_s_reason(
     assert not [finding for finding in data["findings"] if finding["code"].startswith("SMK")]
 
 
-def test_without_an_expected_gpu_no_test_runs_and_none_is_missing(targets: Targets, tmp_path: Path) -> None:
+def test_smoke_tests_are_skipped_if_no_gpu_is_expected(targets: Targets, tmp_path: Path) -> None:
     bare = targets.interpreter(TargetSpec(packages=()))
     expected = ("--require", "gpu==0", "--require", "cupy==none")
     code, data = run_json("preflight", "--smoke", *expected, "--python", bare, GPUENV_DRIVER_ROOT=str(tmp_path))
@@ -154,7 +154,9 @@ def test_without_an_expected_gpu_no_test_runs_and_none_is_missing(targets: Targe
     assert {test["detail"] for test in data["smoke"]["tests"]} == {"no GPU is expected here"}
 
 
-def test_without_a_cupy_the_finding_is_the_doctor_s(targets: Targets, machine: SimulatedMachine) -> None:
+def test_smoke_tests_without_cupy_are_skipped_for_the_doctor_s_reason(
+    targets: Targets, machine: SimulatedMachine
+) -> None:
     code, data = run_json(
         "preflight", "--smoke", "--python", targets.interpreter(TargetSpec(packages=())), **machine.environment
     )
@@ -168,58 +170,60 @@ def test_a_failed_test_is_a_finding_in_every_format(target: Path, machine: Simul
     names = [name for name in READERS if name != "text"]
     formats = [part for name in names for part in ("--format", f"{name}={tmp_path / name}")]
     arguments: list[str | Path] = ["--no-config", "--smoke", "--python", target, *formats, "-o", tmp_path / "text"]
-    done = gpuenv("preflight", *arguments, environment=machine.environment)
-    assert done.returncode == 1, done.stderr
+    result = gpuenv("preflight", *arguments, environment=machine.environment)
+    assert result.returncode == 1, result.stderr
     reports = {name: READERS[name](tmp_path / name) for name in READERS}
-    right = reports["json"]
-    assert "SMK902" in {code for code, _ in right.findings}
+    expected = reports["json"]
+    assert "SMK902" in {code for code, _ in expected.findings}
     for form, parsed in reports.items():
-        assert parsed.findings == right.findings, form
+        assert parsed.findings == expected.findings, form
         assert parsed.exit_code in (None, 1), form
         assert "No module named" in parsed.text or form == "prometheus", form
 
 
 def test_a_level_of_the_configuration_file_is_used(target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
     (tmp_path / "gpuenv.toml").write_text('smoke = "quick"\n', encoding="utf-8")
-    done = gpuenv("preflight", "--python", target, "--format", "json", environment=machine.environment, cwd=tmp_path)
-    assert json.loads(done.stdout)["smoke"]["level"] == "quick"
+    result = gpuenv("preflight", "--python", target, "--format", "json", environment=machine.environment, cwd=tmp_path)
+    assert json.loads(result.stdout)["smoke"]["level"] == "quick"
     (tmp_path / "gpuenv.toml").write_text('require = []\nsmoke = "quik"\n', encoding="utf-8")
-    done = gpuenv("preflight", environment=machine.environment, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "gpuenv.toml: line 2: smoke: " in done.stderr
-    assert "did you mean quick?" in done.stderr
+    result = gpuenv("preflight", environment=machine.environment, cwd=tmp_path)
+    assert result.returncode == 2
+    assert "gpuenv.toml: line 2: smoke: " in result.stderr
+    assert "did you mean quick?" in result.stderr
 
 
-def test_the_command_stays_within_its_budget(target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
-    """Importing NumPy hangs: the tests end with the budget, and report nothing that they did not test."""
+def test_smoke_tests_end_within_the_timeout(target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
+    """Importing NumPy hangs: the tests end with the timeout, and report only what they tested."""
     (tmp_path / "numpy").mkdir()
     (tmp_path / "numpy/__init__.py").write_text(HANGS, encoding="utf-8")
-    (tmp_path / "numpy/version.py").write_text("", encoding="utf-8")  # or the doctor would call it no NumPy
+    (tmp_path / "numpy/version.py").write_text("", encoding="utf-8")  # or the doctor would not recognize it as NumPy
     launcher = Path(__file__).parents[1] / "smoke/launcher.py"
     environment = {**machine.environment, "CHILD_PYTHONPATH": str(tmp_path), "PATH": os.defpath}
-    began = time.monotonic()
-    done = _launched(launcher, environment, "preflight", "--no-config", "--smoke", "--timeout", "9", "--python", target)
-    took = time.monotonic() - began
-    data = json.loads(done)
+    started = time.monotonic()
+    result = _launch(launcher, environment, "preflight", "--no-config", "--smoke", "--timeout", "9", "--python", target)
+    duration = time.monotonic() - started
+    data = json.loads(result)
     assert data["smoke"]["status"] == "skipped"
     assert {test["trouble"] for test in data["smoke"]["tests"]} <= {"no-time", "not-applicable"}
     assert data["exit_code"] == 8
-    assert took < 9 + 6, took
+    assert duration < 9 + 6, duration
 
 
-def _launched(launcher: Path, environment: dict[str, str], *arguments: str | Path) -> str:
+def _launch(launcher: Path, environment: dict[str, str], *arguments: str | Path) -> str:
     command = [sys.executable, str(launcher), *map(str, arguments), "--format", "json"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.stdout
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert "Traceback" not in result.stderr, result.stderr
+    return result.stdout
 
 
 def test_the_smoke_command_has_the_formats_of_a_report(target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
     formats = [
         part for name in ("junit", "markdown", "html", "gitlab") for part in ("--format", f"{name}={tmp_path / name}")
     ]
-    done = gpuenv("smoke", "kernels", "--python", target, *formats, "--format", "json", environment=machine.environment)
-    assert (done.returncode, json.loads(done.stdout)["schema"]) == (5, "gpuenv.smoke/1")
+    result = gpuenv(
+        "smoke", "kernels", "--python", target, *formats, "--format", "json", environment=machine.environment
+    )
+    assert (result.returncode, json.loads(result.stdout)["schema"]) == (5, "gpuenv.smoke/1")
     for name in ("junit", "markdown", "html", "gitlab"):
         parsed = READERS[name](tmp_path / name)
         assert {code for code, _ in parsed.findings} == {"SMK902"}, name

@@ -1,4 +1,4 @@
-"""Suppressions: findings that the configuration allows until a day are shown as notes."""
+"""Suppressions: findings that the configuration allows until a date are shown as notes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from gpuenv.model.finding import Suppression
 from gpuenv.preflight.config import ConfigError, load_config
 from tests.cli.program import gpuenv
-from tests.cli.recorded import FIT, UNFIT, WITHOUT_GPU, record
+from tests.cli.snapshots import FIT, UNFIT, WITHOUT_GPU, write_snapshot
 
 REASON = "the old driver goes in May"
 ALLOW = f'[[allow]]\ncode = "WHL504"\nreason = "{REASON}"\nexpires = 2999-05-31\n'
-OVER = ALLOW.replace("2999", "2020")
+EXPIRED = ALLOW.replace("2999", "2020")
 PROJECT = f"""[project]
 name = "x"
 
@@ -28,26 +28,26 @@ allow = [
 FORMS = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
 
 
-def written(folder: Path, text: str, name: str = "gpuenv.toml") -> Path:
+def write_config(folder: Path, text: str, name: str = "gpuenv.toml") -> Path:
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
 
 
 def doctor(folder: Path, *options: str | Path, command: str = "doctor") -> tuple[int, Any]:
-    done = gpuenv(command, "--snapshot", "machine.json", "--format", "json", *options, cwd=folder)
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)
+    result = gpuenv(command, "--snapshot", "machine.json", "--format", "json", *options, cwd=folder)
+    assert result.stdout, result.stderr
+    return result.returncode, json.loads(result.stdout)
 
 
 def test_entries_are_read_with_their_lines(tmp_path: Path) -> None:
-    project = load_config(written(tmp_path, PROJECT, "pyproject.toml"), "pyproject.toml")
+    project = load_config(write_config(tmp_path, PROJECT, "pyproject.toml"), "pyproject.toml")
     first, second = project.suppressions
-    place = "pyproject.toml"
-    assert first == Suppression("WHL504", REASON, "2999-05-31", f"{place}: line 6", place, 6)
+    name = "pyproject.toml"
+    assert first == Suppression("WHL504", REASON, "2999-05-31", f"{name}: line 6", name, 6)
     assert (second.code, second.expires, second.line) == ("GPU206", "2999-06-30", 7)
-    twice = load_config(written(tmp_path, ALLOW + ALLOW), "gpuenv.toml")
-    assert [entry.line for entry in twice.suppressions] == [2, 6]
+    duplicate = load_config(write_config(tmp_path, ALLOW + ALLOW), "gpuenv.toml")
+    assert [entry.line for entry in duplicate.suppressions] == [2, 6]
 
 
 @pytest.mark.parametrize(
@@ -70,16 +70,16 @@ def test_entries_are_read_with_their_lines(tmp_path: Path) -> None:
 )
 def test_a_fault_is_reported_with_its_line(tmp_path: Path, text: str, line: int, expected: str) -> None:
     with pytest.raises(ConfigError) as error:
-        load_config(written(tmp_path, text), "gpuenv.toml")
+        load_config(write_config(tmp_path, text), "gpuenv.toml")
     assert error.value.faults[0].startswith(f"gpuenv.toml: line {line}: "), error.value.faults
     assert expected in str(error.value)
 
 
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
-def test_an_allowed_finding_is_a_note_and_makes_nothing_unfit(tmp_path: Path, command: str) -> None:
-    record(UNFIT, tmp_path / "machine.json")
+def test_a_suppressed_finding_is_a_note_and_does_not_make_a_machine_unfit(tmp_path: Path, command: str) -> None:
+    write_snapshot(UNFIT, tmp_path / "machine.json")
     assert doctor(tmp_path, command=command)[0] == 1
-    written(tmp_path, ALLOW)
+    write_config(tmp_path, ALLOW)
     code, report = doctor(tmp_path, command=command)
     assert (code, report["status"]) == (0, "fit")
     (finding,) = report["findings"]
@@ -91,12 +91,12 @@ def test_an_allowed_finding_is_a_note_and_makes_nothing_unfit(tmp_path: Path, co
 
 
 def test_an_expired_suppression_is_reported_and_has_no_effect(tmp_path: Path) -> None:
-    record(UNFIT, tmp_path / "machine.json")
-    config = written(tmp_path, OVER, "elsewhere.toml")
-    done = gpuenv("doctor", "--snapshot", "machine.json", "--config", config, cwd=tmp_path)
-    assert done.returncode == 1
-    assert "the suppression of WHL504 expired on 2020-05-31 and is ignored" in done.stderr
-    text = " ".join(done.stdout.split())
+    write_snapshot(UNFIT, tmp_path / "machine.json")
+    config = write_config(tmp_path, EXPIRED, "elsewhere.toml")
+    result = gpuenv("doctor", "--snapshot", "machine.json", "--config", config, cwd=tmp_path)
+    assert result.returncode == 1
+    assert "the suppression of WHL504 expired on 2020-05-31 and is ignored" in result.stderr
+    text = " ".join(result.stdout.split())
     assert f"no longer allowed: expired on 2020-05-31: {REASON}" in text
     assert f"Allowed expired WHL504 until 2020-05-31: {REASON}" in text
     _, report = doctor(tmp_path, "--config", config)
@@ -105,16 +105,16 @@ def test_an_expired_suppression_is_reported_and_has_no_effect(tmp_path: Path) ->
 
 
 def test_a_newer_suppression_of_the_same_code_is_used(tmp_path: Path) -> None:
-    record(UNFIT, tmp_path / "machine.json")
-    written(tmp_path, OVER + ALLOW)
+    write_snapshot(UNFIT, tmp_path / "machine.json")
+    write_config(tmp_path, EXPIRED + ALLOW)
     code, report = doctor(tmp_path)
     assert code == 0
     assert [entry["state"] for entry in report["allow_list"]] == ["expired", "used"]
 
 
 def test_an_unused_suppression_is_reported(tmp_path: Path) -> None:
-    record(FIT, tmp_path / "machine.json")
-    written(tmp_path, ALLOW)
+    write_snapshot(FIT, tmp_path / "machine.json")
+    write_config(tmp_path, ALLOW)
     code, report = doctor(tmp_path)
     assert (code, report["findings"]) == (0, [])
     assert [entry["state"] for entry in report["allow_list"]] == ["unused"]
@@ -122,34 +122,36 @@ def test_an_unused_suppression_is_reported(tmp_path: Path) -> None:
 
 def test_suppressed_findings_of_the_machine_do_not_make_it_fit(tmp_path: Path) -> None:
     """With the root cause allowed, its consequences are no errors either, but no GPU is proven."""
-    record(WITHOUT_GPU, tmp_path / "machine.json")
+    write_snapshot(WITHOUT_GPU, tmp_path / "machine.json")
     _, before = doctor(tmp_path)
     (primary,) = [finding["code"] for finding in before["findings"] if finding["primary"]]
-    written(tmp_path, ALLOW.replace("WHL504", primary))
+    write_config(tmp_path, ALLOW.replace("WHL504", primary))
     code, report = doctor(tmp_path)
     assert (code, report["status"]) == (8, "unknown")
     assert [finding["severity"] for finding in report["findings"] if finding["code"] == primary] == ["note"]
 
 
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
-@pytest.mark.parametrize(("code", "near"), [("GPU260", "GPU206"), ("WHL5040", "WHL504")])
-def test_an_unknown_code_is_reported_with_the_nearest_one(tmp_path: Path, command: str, code: str, near: str) -> None:
-    record(FIT, tmp_path / "machine.json")
-    written(tmp_path, ALLOW.replace("WHL504", code))
-    done = gpuenv(command, "--snapshot", "machine.json", cwd=tmp_path)
-    assert done.returncode == 2
-    assert f"gpuenv.toml: line 2: allow: there is no check {code}; did you mean {near}?" in done.stderr
+@pytest.mark.parametrize(("code", "suggestion"), [("GPU260", "GPU206"), ("WHL5040", "WHL504")])
+def test_an_unknown_code_is_reported_with_the_nearest_one(
+    tmp_path: Path, command: str, code: str, suggestion: str
+) -> None:
+    write_snapshot(FIT, tmp_path / "machine.json")
+    write_config(tmp_path, ALLOW.replace("WHL504", code))
+    result = gpuenv(command, "--snapshot", "machine.json", cwd=tmp_path)
+    assert result.returncode == 2
+    assert f"gpuenv.toml: line 2: allow: there is no check {code}; did you mean {suggestion}?" in result.stderr
 
 
 def test_every_format_shows_used_and_expired_suppressions(tmp_path: Path) -> None:
-    record(UNFIT, tmp_path / "machine.json")
-    written(tmp_path, ALLOW + OVER.replace("WHL504", "GPU206").replace(REASON, "it was replaced"))
+    write_snapshot(UNFIT, tmp_path / "machine.json")
+    write_config(tmp_path, ALLOW + EXPIRED.replace("WHL504", "GPU206").replace(REASON, "it was replaced"))
     files = [f"{form}={form}.out" for form in FORMS if form != "text"]
     options = [word for file in files for word in ("--format", file)]
-    done = gpuenv("doctor", "--snapshot", "machine.json", *options, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    result = gpuenv("doctor", "--snapshot", "machine.json", *options, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
     texts = {form: (tmp_path / f"{form}.out").read_text(encoding="utf-8") for form in FORMS if form != "text"}
-    texts["text"] = done.stdout
+    texts["text"] = result.stdout
     reasons = {form for form, text in texts.items() if REASON in text}
     assert reasons == {*FORMS} - {"prometheus"}, "labels that repeat a sentence make a metric costly"
     assert {form for form, text in texts.items() if "GPU206" in text and "expired" in text} == {*FORMS}

@@ -19,7 +19,7 @@ from gpuenv.simulate.profile import load
 from gpuenv.simulate.stub_driver import StubDriver, lay_out
 from tests.probe.nvidia import MACHINE, PAIR, STATE
 from tests.probe.probe_runs import probe_cuda, probe_nvml, probe_smi
-from tests.support.stub_profile import lasting, replay_environment, stub_of
+from tests.support.stub_profile import replay_environment, stable_facts, stub_profile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +64,7 @@ def probe_machine(stub: StubDriver, folder: Path, table: Mapping[str, str], envi
 
 
 def replay(stub: StubDriver, folder: Path, first: Snapshot) -> Snapshot:
-    return probe_machine(stub, folder, stub_of(first), replay_environment(first))
+    return probe_machine(stub, folder, stub_profile(first), replay_environment(first))
 
 
 @pytest.mark.parametrize("name", REPLAYED)
@@ -73,7 +73,7 @@ def test_a_replayed_machine_is_equal(name: str, stub_driver: StubDriver, tmp_pat
     first = probe_machine(stub_driver, tmp_path / "first", stub_table(profile), profile.environment)
     assert first.gpus
     again = replay(stub_driver, tmp_path / "again", first)
-    assert lasting(again) == lasting(first)
+    assert stable_facts(again) == stable_facts(first)
 
 
 def test_every_quantity_of_a_replayed_machine_is_equal(stub_driver: StubDriver, tmp_path: Path) -> None:
@@ -95,8 +95,8 @@ def test_a_changed_quantity_is_a_difference(stub_driver: StubDriver, tmp_path: P
             ("nvml.return.nvmlDeviceGetRetiredPages@0", "999"),
         )
     ):
-        other = probe_machine(stub_driver, tmp_path / f"other{number}", {**stub_of(first), key: value}, {})
-        assert lasting(other) != lasting(first), key
+        other = probe_machine(stub_driver, tmp_path / f"other{number}", {**stub_profile(first), key: value}, {})
+        assert stable_facts(other) != stable_facts(first), key
 
 
 def test_volatile_quantities_are_not_differences(stub_driver: StubDriver, tmp_path: Path) -> None:
@@ -110,5 +110,5 @@ def test_volatile_quantities_are_not_differences(stub_driver: StubDriver, tmp_pa
         "gpu.0.processes": "",
         "gpu.0.clock.reasons": "4",
     }
-    other = probe_machine(stub_driver, tmp_path / "other", {**stub_of(first), **changed}, {})
-    assert lasting(other) == lasting(first)
+    other = probe_machine(stub_driver, tmp_path / "other", {**stub_profile(first), **changed}, {})
+    assert stable_facts(other) == stable_facts(first)

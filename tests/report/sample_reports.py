@@ -19,8 +19,8 @@ from gpuenv.model.smoke import (
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.report.redact import sanitize_report
 from gpuenv.report.report import make_report
-from tests.cli.recorded import UUID
-from tests.preflight.machines import held
+from tests.cli.snapshots import UUID
+from tests.preflight.machines import evaluate_text
 from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
@@ -85,6 +85,6 @@ FAULTY = smoke(PASSED, AGAIN, WRONG, HUNG, LEFT, compared=(GOOD, SLOW))
 
 def report(snapshot: Snapshot, *required: str, tests: SmokeResult | None = None) -> Report:
     resolution = resolve(snapshot, MATRIX)
-    terms = DiagnosisOptions(requirements=tuple(held(text, snapshot) for text in required))
+    terms = DiagnosisOptions(requirements=tuple(evaluate_text(text, snapshot) for text in required))
     diagnosis = diagnose(snapshot, MATRIX, resolution, lambda: 0.0, terms, tests)
     return sanitize_report(make_report(diagnosis, resolution, snapshot, 0.5, terms, tests), None)

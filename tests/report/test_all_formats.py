@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.recorded import EVERY
+from tests.cli.snapshots import SNAPSHOTS
 from tests.report.table import assert_all_say_the_same, row
 from tests.report.table import machine as of
 
@@ -18,4 +18,4 @@ if TYPE_CHECKING:
     ("machine", "name"), [("fit", "links"), ("unfit", "packages"), ("without-gpu", "absent"), ("empty", "usual")]
 )
 def test_all_say_the_same(machine: str, name: str, tmp_path: Path) -> None:
-    assert_all_say_the_same(row(of(EVERY[machine]), name, tmp_path))
+    assert_all_say_the_same(row(of(SNAPSHOTS[machine]), name, tmp_path))

@@ -16,7 +16,7 @@ from gpuenv.model.snapshot import Snapshot
 from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import load
 from tests.cli.program import gpuenv
-from tests.cli.recorded import FIT, changed, record
+from tests.cli.snapshots import FIT, replace_facts, write_snapshot
 from tests.report.readers import READERS, ParsedReport, commands
 from tests.report.table import assert_the_machine_is_named, required
 
@@ -77,7 +77,7 @@ def test_the_formats_of_a_command_agree(recorded: Path, tmp_path: Path) -> None:
 
 
 def test_the_reason_for_another_host_is_in_every_format(tmp_path: Path) -> None:
-    machine = record(FIT, tmp_path / "fit.json")
+    machine = write_snapshot(FIT, tmp_path / "fit.json")
     code, forms = every_format(tmp_path, machine, "--require", "gpu>=8", "--retry-elsewhere")
     assert code == 75
     for form, parsed in forms.items():
@@ -96,11 +96,11 @@ EVIL = (
 def hostile() -> Snapshot:
     gpu = FIT.gpus[0]._replace(name=known(EVIL, "nvml"))
     host = FIT.host._replace(distribution=known(EVIL, "/etc/os-release"))
-    return changed(FIT, gpus=(gpu,), host=host)
+    return replace_facts(FIT, gpus=(gpu,), host=host)
 
 
 def test_a_hostile_name_injects_nothing(tmp_path: Path) -> None:
-    machine = record(hostile(), tmp_path / "evil.json")
+    machine = write_snapshot(hostile(), tmp_path / "evil.json")
     code, forms = every_format(tmp_path, machine, "--require", "name~=H100", "--require", "gpu>=1")
     assert code == 1
     for form, parsed in forms.items():
@@ -119,7 +119,7 @@ def test_a_hostile_name_injects_nothing(tmp_path: Path) -> None:
 
 def test_identities_are_hidden_unless_requested(tmp_path: Path) -> None:
     target = FIT.target._replace(executable=known("/home/alice/venv/bin/python3", "the target's interpreter"))
-    machine = record(changed(FIT, target=target), tmp_path / "alice.json")
+    machine = write_snapshot(replace_facts(FIT, target=target), tmp_path / "alice.json")
     every_format(tmp_path, machine, "--require", "gpu>=2")
     names = [*FORMATS, "summary.md"]
     assert [name for name in names if "alice" in (tmp_path / name).read_text(encoding="utf-8")] == []
@@ -138,14 +138,14 @@ def test_identities_are_hidden_unless_requested(tmp_path: Path) -> None:
 
 
 def test_text_goes_to_standard_output_next_to_files(tmp_path: Path) -> None:
-    machine = record(FIT, tmp_path / "fit.json")
+    machine = write_snapshot(FIT, tmp_path / "fit.json")
     done = gpuenv("doctor", "--snapshot", machine, "--format", f"junit={tmp_path / 'j.xml'}")
     assert done.stdout.startswith("FIT: ")
     assert READERS["junit"](tmp_path / "j.xml").status == "fit"
 
 
 def test_an_unwritable_file_does_not_prevent_the_others(tmp_path: Path) -> None:
-    machine = record(FIT, tmp_path / "fit.json")
+    machine = write_snapshot(FIT, tmp_path / "fit.json")
     formats = ("--format", f"junit={tmp_path / 'missing/j.xml'}", "--format", f"sarif={tmp_path / 's.json'}")
     done = gpuenv("preflight", "--no-config", "--snapshot", machine, *formats)
     assert done.returncode == 2
@@ -154,7 +154,7 @@ def test_an_unwritable_file_does_not_prevent_the_others(tmp_path: Path) -> None:
 
 
 def test_the_job_summary_is_appended_to(tmp_path: Path) -> None:
-    machine = record(FIT, tmp_path / "fit.json")
+    machine = write_snapshot(FIT, tmp_path / "fit.json")
     summary = tmp_path / "summary.md"
     summary.write_text("# Another step\n", encoding="utf-8")
     gpuenv("doctor", "--snapshot", machine, "--format", "github", environment={"GITHUB_STEP_SUMMARY": str(summary)})
@@ -163,7 +163,7 @@ def test_the_job_summary_is_appended_to(tmp_path: Path) -> None:
 
 def test_an_unwritable_job_summary_changes_no_verdict(tmp_path: Path) -> None:
     """As in a container that the runner's folder is not mounted into."""
-    machine = record(FIT, tmp_path / "fit.json")
+    machine = write_snapshot(FIT, tmp_path / "fit.json")
     place = {"GITHUB_STEP_SUMMARY": str(tmp_path / "not/mounted/summary.md")}
     done = gpuenv("doctor", "--snapshot", machine, "--format", "github", environment=place)
     assert (done.returncode, done.stdout[:2]) == (0, "::")
@@ -175,8 +175,8 @@ def test_a_page_shows_earlier_runs(tmp_path: Path) -> None:
     history.mkdir()
     machine = tmp_path / "m.json"
     for number, options in enumerate((["--require", "gpu>=8"], [], ["--require", "nvlink"])):
-        taken = changed(FIT, taken_at=f"2026-11-2{number}T12:00:00+00:00")
-        record(taken, machine)
+        taken = replace_facts(FIT, taken_at=f"2026-11-2{number}T12:00:00+00:00")
+        write_snapshot(taken, machine)
         gpuenv(
             "preflight",
             "--no-config",

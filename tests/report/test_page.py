@@ -8,7 +8,7 @@ import pytest
 
 from gpuenv.report.html import EarlierRun, html_text
 from gpuenv.report.report import Status
-from tests.cli.recorded import FIT, UNFIT
+from tests.cli.snapshots import FIT, UNFIT
 from tests.report.browser import PROGRAM, browser
 from tests.report.sample_reports import FAULTY, report
 

@@ -24,7 +24,7 @@ from gpuenv.report.redact import Identity, redact
 from gpuenv.report.sarif import render as sarif_text
 from gpuenv.report.smoke_text import measured_texts, smoke_series
 from gpuenv.report.text import report_lines
-from tests.cli.recorded import FIT, UUID
+from tests.cli.snapshots import FIT, UUID
 from tests.report.readers import commands
 from tests.report.sample_reports import AGAIN, FAULTY, PASSED, report, smoke
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.program import PROGRAM
-from tests.simulate.commands import on
+from tests.simulate.commands import simulate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,10 +34,10 @@ def test_the_host_s_driver_is_not_found_on_a_machine_without_one(cache: Path, st
     (stub_driver.folder / "libcuda.so").symlink_to("libcuda.so.1")
     names = ("libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1", str(stub_driver.cuda))
     host = {"LD_LIBRARY_PATH": str(stub_driver.folder)}
-    lines = on("no-gpu", sys.executable, "-c", LOAD, *names, cache=cache, **host).stdout.splitlines()
+    lines = simulate("no-gpu", sys.executable, "-c", LOAD, *names, cache=cache, **host).stdout.splitlines()
     assert len(lines) == len(names)
     assert all("cannot open shared object file" in line for line in lines), lines
-    probed = json.loads(on("no-gpu", *PROGRAM, "probe", "--format", "json", cache=cache, **host).stdout)
+    probed = json.loads(simulate("no-gpu", *PROGRAM, "probe", "--format", "json", cache=cache, **host).stdout)
     assert [probed["driver"][name]["value"] for name in ("nvml_library", "cuda_library", "library_version")] == [
         None
     ] * 3
@@ -46,15 +46,17 @@ def test_the_host_s_driver_is_not_found_on_a_machine_without_one(cache: Path, st
 def test_a_machine_s_driver_is_found_and_the_host_s_is_not(cache: Path, stub_driver: StubDriver) -> None:
     host = {"LD_LIBRARY_PATH": str(stub_driver.folder)}
     names = (str(stub_driver.cuda), "libcuda.so.1")
-    refused, loaded = on("h200-580", sys.executable, "-c", LOAD, *names, cache=cache, **host).stdout.splitlines()
-    assert "cannot open shared object file" in refused
+    host_error, loaded = simulate(
+        "h200-580", sys.executable, "-c", LOAD, *names, cache=cache, **host
+    ).stdout.splitlines()
+    assert "cannot open shared object file" in host_error
     assert loaded.startswith("loaded ")
     assert "/machine/root/" in loaded
 
 
-def test_the_caller_s_own_auditing_of_the_loader_goes_on(cache: Path) -> None:
-    done = on("h200-580", "env", cache=cache, LD_AUDIT="/nowhere/mine.so")
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("LD_AUDIT=")]
+def test_ld_audit_of_the_caller_is_kept(cache: Path) -> None:
+    result = simulate("h200-580", "env", cache=cache, LD_AUDIT="/nowhere/mine.so")
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("LD_AUDIT=")]
     assert line.endswith("/libgpuenv-audit.so:/nowhere/mine.so")
 
 
@@ -66,8 +68,8 @@ def test_the_caller_s_own_auditing_of_the_loader_goes_on(cache: Path) -> None:
         {"HIP_VISIBLE_DEVICES": "3"}, {"CUDA_MPS_PIPE_DIRECTORY": "/nowhere"},
     ],
 )  # fmt: skip
-def test_neither_the_caller_s_job_nor_its_container_is_the_machine_s(cache: Path, variables: dict[str, str]) -> None:
-    probed = json.loads(on("h200-580", *PROGRAM, "probe", "--format", "json", cache=cache, **variables).stdout)
+def test_the_caller_s_job_and_container_are_not_seen_on_the_machine(cache: Path, variables: dict[str, str]) -> None:
+    probed = json.loads(simulate("h200-580", *PROGRAM, "probe", "--format", "json", cache=cache, **variables).stdout)
     assert probed["host"]["container"]["value"] == "none"
     assert probed["grant"]["gpus"]["value"] is None
     assert probed["mps"]["pipe_directory"]["value"] == "/tmp/nvidia-mps"  # noqa: S108 - the documented place
@@ -75,18 +77,18 @@ def test_neither_the_caller_s_job_nor_its_container_is_the_machine_s(cache: Path
 
 
 def test_an_unreadable_folder_on_path_does_not_prevent_a_run(cache: Path, tmp_path: Path) -> None:
-    """As with another user's PATH; root may read every folder, so a name that is too long stands for one."""
-    bare = tmp_path / "bare.yaml"
-    bare.write_text("driver: {module: none}\n", encoding="utf-8")
-    on(str(bare), "true", cache=cache)  # compiled by now
-    done = on(str(bare), "true", cache=cache, PATH=f"{tmp_path / ('x' * 256)}:{os.environ['PATH']}")
-    assert (done.returncode, done.stderr) == (0, "")
+    """As with another user's PATH. Root can read every folder, so the test uses a name that is too long."""
+    profile = tmp_path / "without-driver.yaml"
+    profile.write_text("driver: {module: none}\n", encoding="utf-8")
+    simulate(str(profile), "true", cache=cache)  # compiled by now
+    result = simulate(str(profile), "true", cache=cache, PATH=f"{tmp_path / ('x' * 256)}:{os.environ['PATH']}")
+    assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_a_stub_driver_of_which_a_part_was_removed_is_compiled_again(tmp_path: Path) -> None:
-    on("h200-580", "true", cache=tmp_path)
-    (kept,) = (tmp_path / "gpuenv").iterdir()
-    (kept / "nvidia-smi").unlink()
-    again = on("h200-580", "nvidia-smi", "-L", cache=tmp_path)
-    assert (again.returncode, again.stderr) == (0, "gpuenv: compiling the stub driver, once\n")
-    assert on("h200-580", "nvidia-smi", "-L", cache=tmp_path).stderr == ""
+def test_an_incomplete_stub_driver_is_recompiled(tmp_path: Path) -> None:
+    simulate("h200-580", "true", cache=tmp_path)
+    (cached,) = (tmp_path / "gpuenv").iterdir()
+    (cached / "nvidia-smi").unlink()
+    recompiled = simulate("h200-580", "nvidia-smi", "-L", cache=tmp_path)
+    assert (recompiled.returncode, recompiled.stderr) == (0, "gpuenv: compiling the stub driver, once\n")
+    assert simulate("h200-580", "nvidia-smi", "-L", cache=tmp_path).stderr == ""

@@ -1,4 +1,4 @@
-"""A profile writes only below its machine's root, and one that cannot be laid out is reported."""
+"""A profile writes only below its machine's root; an invalid layout is reported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.program import gpuenv
-from tests.simulate.commands import on
+from tests.simulate.commands import simulate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,16 +42,16 @@ def test_files_are_written_only_inside_the_machine(
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
-    mine = tmp_path / "mine.yaml"
-    mine.write_text(profile.format(d=DRIVER, out=outside) + "\n", encoding="utf-8")
-    done = on(str(mine), "true", cache=cache)
-    assert (done.returncode, done.stdout, list(outside.iterdir())) == (2, "", [])
-    assert expected in done.stderr
-    assert line is None or f"mine.yaml: line {line}: " in done.stderr
+    profile_file = tmp_path / "mine.yaml"
+    profile_file.write_text(profile.format(d=DRIVER, out=outside) + "\n", encoding="utf-8")
+    result = simulate(str(profile_file), "true", cache=cache)
+    assert (result.returncode, result.stdout, list(outside.iterdir())) == (2, "", [])
+    assert expected in result.stderr
+    assert line is None or f"mine.yaml: line {line}: " in result.stderr
 
 
 @pytest.mark.parametrize(
-    ("more", "expected"),
+    ("lines", "expected"),
     [
         ("toolkit: 10.2", "line 2: toolkit: expected a CUDA version such as 12.4, of major 11, 12, 13; found '10.2'"),
         ("toolkit: newest", "toolkit: expected a CUDA version such as 12.4"),
@@ -65,15 +65,15 @@ def test_files_are_written_only_inside_the_machine(
         ),
     ],
 )
-def test_a_profile_that_cannot_be_laid_out_is_reported(tmp_path: Path, cache: Path, more: str, expected: str) -> None:
-    mine = tmp_path / "mine.yaml"
-    mine.write_text(f"{DRIVER}}}\n{more}\n", encoding="utf-8")
-    done = on(str(mine), "true", cache=cache)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert expected in done.stderr
+def test_an_invalid_layout_is_reported(tmp_path: Path, cache: Path, lines: str, expected: str) -> None:
+    profile_file = tmp_path / "mine.yaml"
+    profile_file.write_text(f"{DRIVER}}}\n{lines}\n", encoding="utf-8")
+    result = simulate(str(profile_file), "true", cache=cache)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert expected in result.stderr
 
 
 def test_a_name_that_is_too_long_is_reported() -> None:
-    done = gpuenv("simulate", f"/{'x' * 5000}.yaml", "--", "true")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "File name too long" in done.stderr
+    result = gpuenv("simulate", f"/{'x' * 5000}.yaml", "--", "true")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "File name too long" in result.stderr

@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 from gpuenv.data import data_path
 from gpuenv.simulate.profile import ProfileError, load
 from tests.cli.program import PROGRAM, gpuenv
-from tests.simulate.commands import on
+from tests.simulate.commands import simulate
 
 NAMES = sorted(path.stem for path in data_path("machines").glob("*.yaml"))
 
 
 def test_every_machine_is_listed() -> None:
-    done = gpuenv("simulate", "--list")
-    assert done.returncode == 0
-    assert [line.split(" ")[0] for line in done.stdout.splitlines()] == NAMES
+    result = gpuenv("simulate", "--list")
+    assert result.returncode == 0
+    assert [line.split(" ")[0] for line in result.stdout.splitlines()] == NAMES
 
 
-def test_a_profile_about_its_environment_is_marked() -> None:
-    """Its commands see the caller's environment instead."""
+def test_profiles_whose_environment_is_not_simulated_are_marked() -> None:
+    """Commands see the caller's environment instead."""
     lines = {line.split(" ")[0]: line for line in gpuenv("simulate", "--list").stdout.splitlines()}
     marked = {name for name, line in lines.items() if line.endswith("(Its environment is not simulated.)")}
     assert marked >= {
@@ -39,35 +39,35 @@ def test_a_profile_about_its_environment_is_marked() -> None:
 
 
 @pytest.mark.parametrize("name", ["no-gpu", "two-cupy"])
-def test_a_profile_can_be_printed_and_be_a_machine_again(cache: Path, tmp_path: Path, name: str) -> None:
+def test_a_printed_profile_can_be_simulated(cache: Path, tmp_path: Path, name: str) -> None:
     printed = gpuenv("simulate", "--print", name)
     assert printed.returncode == 0
     assert printed.stdout == (data_path("machines") / f"{name}.yaml").read_text(encoding="utf-8")
     (tmp_path / "mine.yaml").write_text(printed.stdout, encoding="utf-8")
-    assert on(str(tmp_path / "mine.yaml"), "true", cache=cache).returncode == 0
+    assert simulate(str(tmp_path / "mine.yaml"), "true", cache=cache).returncode == 0
     missing = gpuenv("simulate", "--print", "no-gup")
     assert (missing.returncode, missing.stdout) == (2, "")
     assert "did you mean no-gpu" in missing.stderr
 
 
-def test_the_smallest_machine_of_the_readme_is_one(cache: Path, tmp_path: Path) -> None:
+def test_the_example_profile_of_the_readme_is_valid(cache: Path, tmp_path: Path) -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"^A machine of your own .*?```yaml\n(.*?)```", readme, re.MULTILINE | re.DOTALL)
-    mine = tmp_path / "mine.yaml"
-    mine.write_text(text, encoding="utf-8")
-    assert "GPU 0: NVIDIA L4 (UUID: GPU-" in on(str(mine), "nvidia-smi", "-L", cache=cache).stdout
-    probed = json.loads(on(str(mine), *PROGRAM, "probe", "--format", "json", cache=cache).stdout)
+    profile_file = tmp_path / "mine.yaml"
+    profile_file.write_text(text, encoding="utf-8")
+    assert "GPU 0: NVIDIA L4 (UUID: GPU-" in simulate(str(profile_file), "nvidia-smi", "-L", cache=cache).stdout
+    probed = json.loads(simulate(str(profile_file), *PROGRAM, "probe", "--format", "json", cache=cache).stdout)
     assert probed["driver"]["version"]["value"] == "550.163.01"
     assert [gpu["compute_capability"]["value"] for gpu in probed["gpus"]] == ["8.9"]
-    report = json.loads(on(str(mine), *PROGRAM, "doctor", "--format", "json", cache=cache).stdout)
+    report = json.loads(simulate(str(profile_file), *PROGRAM, "doctor", "--format", "json", cache=cache).stdout)
     assert [f["code"] for f in report["findings"] if f["code"].startswith(("DRV", "GPU", "CTR"))] == []
 
 
-GOOD = (data_path("machines") / "h200-580.yaml").read_text(encoding="utf-8")
+VALID = (data_path("machines") / "h200-580.yaml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("written", "misspelt", "line", "expected"),
+    ("original", "misspelled", "line", "expected"),
     [
         ("about:", "abuot:", 1, "abuot: unknown key; did you mean about?"),
         ("  version: 580", "  verison: 580", 8, "verison: unknown key; did you mean version?"),
@@ -78,21 +78,21 @@ GOOD = (data_path("machines") / "h200-580.yaml").read_text(encoding="utf-8")
     ],
 )
 def test_an_error_in_a_profile_is_reported_with_its_line(
-    tmp_path: Path, written: str, misspelt: str, line: int, expected: str
+    tmp_path: Path, original: str, misspelled: str, line: int, expected: str
 ) -> None:
     path = tmp_path / "mine.yaml"
-    assert GOOD.count(written) == 1
-    path.write_text(GOOD.replace(written, misspelt), encoding="utf-8")
-    done = gpuenv("simulate", path, "--", "true")
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"gpuenv: mine.yaml: line {line}: "), done.stderr
-    assert expected in done.stderr
+    assert VALID.count(original) == 1
+    path.write_text(VALID.replace(original, misspelled), encoding="utf-8")
+    result = gpuenv("simulate", path, "--", "true")
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"gpuenv: mine.yaml: line {line}: "), result.stderr
+    assert expected in result.stderr
 
 
 @settings(max_examples=150)
 @given(st.data())
-def test_any_file_is_a_profile_or_is_refused(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    lines = GOOD.splitlines()
+def test_every_text_is_a_profile_or_is_refused(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    lines = VALID.splitlines()
     number = data.draw(st.integers(0, len(lines) - 1))
     change = data.draw(
         st.one_of(st.text(max_size=60), st.sampled_from(["", "- x", "{", "a: [", "gpus: 3", "\t", lines[number][::-1]]))

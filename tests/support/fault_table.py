@@ -1,4 +1,4 @@
-"""The table at the end of ``make test-faults``: of each function how often which fault ended how."""
+"""The tables at the end of ``make test-faults``: the outcomes of injected faults."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 
 def fault_table(rows: Iterable[tuple[str, str, dict[str, int]]]) -> Iterator[str]:
-    """One line a function, one column an outcome, and the sums."""
-    found = sorted(rows)
-    columns = sorted({name for _, _, outcomes in found for name in outcomes})
-    width = max((len(f"{api} {symbol}") for api, symbol, _ in found), default=0)
+    """One row per function, one column per outcome, and the sums."""
+    ordered = sorted(rows)
+    columns = sorted({name for _, _, outcomes in ordered for name in outcomes})
+    width = max((len(f"{api} {symbol}") for api, symbol, _ in ordered), default=0)
     sums: Counter[str] = Counter()
     yield " " * width + "".join(f"  {name}" for name in columns)
-    for api, symbol, outcomes in found:
+    for api, symbol, outcomes in ordered:
         sums.update(outcomes)
         yield f"{api} {symbol}".ljust(width) + _cells(columns, outcomes)
     yield "all".ljust(width) + _cells(columns, sums)
@@ -25,7 +25,7 @@ def _cells(columns: list[str], outcomes: dict[str, int]) -> str:
 
 
 def faults_of(reports: Iterable[Any]) -> list[tuple[str, str, dict[str, int]]]:
-    """What the tests recorded, of every report of pytest's."""
+    """The faults of functions that the tests recorded in pytest's reports."""
     return [
         (api, symbol, outcomes)
         for report in reports
@@ -36,8 +36,8 @@ def faults_of(reports: Iterable[Any]) -> list[tuple[str, str, dict[str, int]]]:
     ]
 
 
-def told_of(reports: Iterable[Any]) -> list[tuple[str, str, str]]:
-    """What the tests recorded of whole answers: the thing, the fault, and what came of it."""
+def answers_of(reports: Iterable[Any]) -> list[tuple[str, str, str]]:
+    """The faults of external things that the tests recorded: thing, fault and outcome."""
     return [
         (thing, fault, outcome)
         for report in reports
@@ -48,12 +48,12 @@ def told_of(reports: Iterable[Any]) -> list[tuple[str, str, str]]:
     ]
 
 
-def told_table(rows: Iterable[tuple[str, str, str]]) -> Iterator[str]:
-    """One line a thing and fault."""
-    found = sorted(rows)
-    things = max((len(thing) for thing, _, _ in found), default=0)
-    faults = max((len(fault) for _, fault, _ in found), default=0)
-    last = ""
-    for thing, fault, outcome in found:
-        yield f"{'' if thing == last else thing:<{things}}  {fault:<{faults}}  {outcome}"
-        last = thing
+def answer_table(rows: Iterable[tuple[str, str, str]]) -> Iterator[str]:
+    """One row per thing and fault."""
+    ordered = sorted(rows)
+    things = max((len(thing) for thing, _, _ in ordered), default=0)
+    faults = max((len(fault) for _, fault, _ in ordered), default=0)
+    previous = ""
+    for thing, fault, outcome in ordered:
+        yield f"{'' if thing == previous else thing:<{things}}  {fault:<{faults}}  {outcome}"
+        previous = thing

@@ -1,4 +1,4 @@
-"""What every test on a simulated machine needs, made once a test run (once a worker, under xdist)."""
+"""Session fixtures of tests on simulated machines."""
 
 from __future__ import annotations
 

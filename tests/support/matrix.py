@@ -1,4 +1,4 @@
-"""The shipped matrix, read once a test run: that takes a quarter of a second."""
+"""The shipped matrix, loaded once per test run."""
 
 from __future__ import annotations
 

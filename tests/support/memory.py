@@ -18,13 +18,13 @@ _SMALL = (
 )
 
 
-def peak(
+def peak_memory(
     argv: Sequence[str | Path],
     environment: Mapping[str, str],
     folder: Path | None = None,
     output: int | IO[bytes] = subprocess.DEVNULL,
 ) -> int:
-    """Runs a program and answers its peak, in bytes.
+    """Runs a program and returns its peak memory in bytes.
 
     Args:
         argv: the program, by its path, and its arguments.
@@ -32,7 +32,7 @@ def peak(
         folder: where it runs.
         output: where its standard output goes.
     """
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _SMALL, *argv],
         env=dict(environment),
         cwd=folder,
@@ -41,4 +41,4 @@ def peak(
         stderr=subprocess.PIPE,
         check=True,
     )
-    return int(done.stderr.splitlines()[-1]) * 1024
+    return int(result.stderr.splitlines()[-1]) * 1024

@@ -1,4 +1,4 @@
-"""Processes that a test has started, or what it has started may have left."""
+"""Processes that a test started directly or indirectly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process exists and is no zombie."""
+    """Whether a process exists and is not a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:
@@ -20,10 +20,10 @@ def is_running(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
-def timed(command: list[str], machine: SimulatedMachine) -> tuple[subprocess.CompletedProcess[str], float]:
-    """A program on a simulated machine, and the seconds that it took."""
+def run_timed(command: list[str], machine: SimulatedMachine) -> tuple[subprocess.CompletedProcess[str], float]:
+    """Runs a program on a simulated machine; returns its result and duration in seconds."""
     started = time.monotonic()
-    done = subprocess.run(
+    result = subprocess.run(
         command,
         env=machine.environment,
         cwd=machine.root,
@@ -32,4 +32,4 @@ def timed(command: list[str], machine: SimulatedMachine) -> tuple[subprocess.Com
         check=False,
         timeout=60,
     )
-    return done, time.monotonic() - started
+    return result, time.monotonic() - started

@@ -1,7 +1,7 @@
-"""A Snapshot's GPUs as a table for the stub driver, so that a machine with GPUs can be replayed where there are none.
+"""The GPUs of a snapshot as a table for the stub driver, to replay the machine on a host without GPUs.
 
-What a Snapshot does not hold is left to the stub: serial numbers, minor numbers, how many retired pages had which
-cause. What changes from one moment to the next is replayed too, and left out of a comparison by ``lasting``.
+The stub chooses the facts that a snapshot does not hold: serial numbers, minor numbers, the causes of retired pages.
+Values that change over time are replayed too; ``stable_facts`` leaves them out of a comparison.
 """
 
 from __future__ import annotations
@@ -32,24 +32,27 @@ _ALWAYS = (
     "nvmlDeviceGetArchitecture", "nvmlDeviceGetComputeMode", "nvmlDeviceGetComputeRunningProcesses",
     "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetTotalEccErrors",
 )  # fmt: skip
-# What another moment may tell differently.
+# Values that change over time.
 _VOLATILE = (
     "memory_free", "processes", "users", "health.temperature", "health.power", "health.clock",
     "health.throttle_reasons", "pcie.generation", "pcie.width",
 )  # fmt: skip
-_OF_THE_DRIVER = ("nvml", "libcuda", "nvidia-smi", "libcuda's compute capability", "nvml's compute capability")
+_DRIVER_SOURCES = ("nvml", "libcuda", "nvidia-smi", "libcuda's compute capability", "nvml's compute capability")
 
 
-def stub_of(snapshot: Snapshot) -> dict[str, str]:
-    """The stub's table for the driver and the GPUs of a machine."""
+def stub_profile(snapshot: Snapshot) -> dict[str, str]:
+    """The table of the stub driver for the driver and the GPUs of a machine."""
     driver = snapshot.driver
-    listed = [gpu for gpu in snapshot.gpus if _by(gpu.index, "nvml") is not None]
-    table = {"gpu.count": str(len(listed)), "driver.version": str(_by(driver.version, "nvml") or driver.version.value)}
-    nvml_level, cuda_level = _by(driver.cuda, "nvml"), _by(driver.cuda, "libcuda")
-    table |= _given("driver.cuda", _number(nvml_level or cuda_level))
-    table |= _given("cuda.driver", _number(cuda_level))
-    smi_version, smi_level = _by(driver.version, "nvidia-smi"), _by(driver.cuda, "nvidia-smi")
-    table |= _given("smi.driver", smi_version) | _given("smi.cuda", smi_level) | _complaint(snapshot)
+    listed = [gpu for gpu in snapshot.gpus if _value_from(gpu.index, "nvml") is not None]
+    table = {
+        "gpu.count": str(len(listed)),
+        "driver.version": str(_value_from(driver.version, "nvml") or driver.version.value),
+    }
+    nvml_level, cuda_level = _value_from(driver.cuda, "nvml"), _value_from(driver.cuda, "libcuda")
+    table |= _entry("driver.cuda", _number(nvml_level or cuda_level))
+    table |= _entry("cuda.driver", _number(cuda_level))
+    smi_version, smi_level = _value_from(driver.version, "nvidia-smi"), _value_from(driver.cuda, "nvidia-smi")
+    table |= _entry("smi.driver", smi_version) | _entry("smi.cuda", smi_level) | _smi_failure(snapshot)
     if driver.nvml_init.value:
         table |= {f"nvml.return.{name}": str(driver.nvml_init.value) for name in ("nvmlInitWithFlags", "nvmlInit_v2")}
     if driver.cuda_init.value:
@@ -62,55 +65,55 @@ def stub_of(snapshot: Snapshot) -> dict[str, str]:
     return table
 
 
-def _complaint(snapshot: Snapshot) -> dict[str, str]:
-    """What nvidia-smi says in place of an answer; one that is not there cannot be told from one that fails."""
+def _smi_failure(snapshot: Snapshot) -> dict[str, str]:
+    """The exit code and message of a failing nvidia-smi; a missing one is replayed as failing."""
     source = snapshot.source("nvidia-smi")
     if source.state is SourceState.ANSWERED:
         return {}
-    code, words = _EXIT.match(source.detail or ""), (source.detail or "it said nothing").partition(": ")[2]
-    return {"smi.exit": code[1] if code else "1", "smi.text": words or "it said nothing"}
+    code, message = _EXIT.match(source.detail or ""), (source.detail or "it said nothing").partition(": ")[2]
+    return {"smi.exit": code[1] if code else "1", "smi.text": message or "it said nothing"}
 
 
 def replay_environment(snapshot: Snapshot) -> dict[str, str]:
     """The variables that decide which GPUs are seen."""
-    wanted = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
-    return {name: value for name, value in snapshot.environment.items() if name in wanted}
+    names = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
+    return {name: value for name, value in snapshot.environment.items() if name in names}
 
 
-def lasting(snapshot: Snapshot) -> dict[str, Any]:
-    """What must be the same in a replay: what the driver's own interfaces say of the GPUs, but for what changes."""
-    gpus = [_lasting(encode(gpu)) for gpu in snapshot.gpus]
+def stable_facts(snapshot: Snapshot) -> dict[str, Any]:
+    """The facts that a replay must reproduce: those of the driver's own interfaces that do not change over time."""
+    gpus = [_stable(encode(gpu)) for gpu in snapshot.gpus]
     driver = snapshot.driver
     return {
         "gpus": gpus,
         "visible_count": snapshot.visible_count.value,
-        "gpu_count": _by(snapshot.gpu_count, "nvml"),
-        "driver.version": str(_by(driver.version, "nvml")),
-        "driver.cuda": [str(_by(driver.cuda, source)) for source in ("nvml", "libcuda", "nvidia-smi")],
+        "gpu_count": _value_from(snapshot.gpu_count, "nvml"),
+        "driver.version": str(_value_from(driver.version, "nvml")),
+        "driver.cuda": [str(_value_from(driver.cuda, source)) for source in ("nvml", "libcuda", "nvidia-smi")],
         "init": (driver.nvml_init.value, driver.cuda_init.value),
     }
 
 
-def _lasting(value: Any, path: str = "") -> Any:  # noqa: ANN401 - JSON
+def _stable(value: Any, path: str = "") -> Any:  # noqa: ANN401 - JSON
     if isinstance(value, Mapping) and set(value) == {"value", "source", "others", "reason"}:
         answers = [(value["source"], value["value"])] if value["source"] else []
         answers += [(other["source"], other["value"]) for other in value["others"]]
-        kept = [answer for answer in answers if answer[0] in _OF_THE_DRIVER or path == "hidden_by"]
-        return {"answers": kept, "reason": value["reason"]}
+        driver_answers = [answer for answer in answers if answer[0] in _DRIVER_SOURCES or path == "hidden_by"]
+        return {"answers": driver_answers, "reason": value["reason"]}
     if isinstance(value, Mapping):
         inner = {name: (f"{path}.{name}".lstrip("."), entry) for name, entry in value.items()}
-        return {name: _lasting(entry, below) for name, (below, entry) in inner.items() if below not in _VOLATILE}
-    return [_lasting(entry, path) for entry in value] if isinstance(value, list) else value
+        return {name: _stable(entry, below) for name, (below, entry) in inner.items() if below not in _VOLATILE}
+    return [_stable(entry, path) for entry in value] if isinstance(value, list) else value
 
 
-def _by(reading: Reading[T], source: str) -> T | None:
-    """What one source said."""
+def _value_from(reading: Reading[T], source: str) -> T | None:
+    """The value that one source reported."""
     if reading.source == source:
         return reading.value
     return next((answer.value for answer in reading.others if answer.source == source), None)
 
 
-def _given(key: str, value: object) -> dict[str, str]:
+def _entry(key: str, value: object) -> dict[str, str]:
     return {} if value is None else {key: str(value)}
 
 
@@ -135,25 +138,25 @@ def _gpu(gpu: Gpu) -> Iterator[tuple[str, str]]:
 
 def _quantities(gpu: Gpu) -> Iterator[tuple[str, object]]:
     health, pcie = gpu.health, gpu.pcie
-    architecture = _by(gpu.architecture, "nvml")
-    total = _by(gpu.memory_total, "nvml")
+    architecture = _value_from(gpu.architecture, "nvml")
+    total = _value_from(gpu.memory_total, "nvml")
     yield from (
         ("name", gpu.name.value),
         ("uuid", gpu.uuid.value),
         ("pci", _long_address(gpu.pci.value)),
         ("cc", gpu.compute_capability.value),
         ("architecture", _NUMBERS[architecture] if architecture else None),
-        ("brand", _place(BRANDS, gpu.brand.value)),
+        ("brand", _position(BRANDS, gpu.brand.value)),
         ("memory.total", "none" if total is None else total),
         ("memory.free", gpu.memory_free.value),
-        ("memory.cuda", _by(gpu.memory_total, "libcuda")),
+        ("memory.cuda", _value_from(gpu.memory_total, "libcuda")),
         ("mig", gpu.mig.value),
         ("mig.count", len(gpu.mig_instances) if gpu.mig.value else None),
-        ("compute_mode", _place(tuple(ComputeMode), gpu.compute_mode.value)),
+        ("compute_mode", _position(tuple(ComputeMode), gpu.compute_mode.value)),
         ("persistence", gpu.persistence.value),
-        ("virtualization", _place(tuple(Virtualization), gpu.virtualization.value)),
+        ("virtualization", _position(tuple(Virtualization), gpu.virtualization.value)),
         ("processes", _processes(gpu)),
-        ("fabric.state", _place(STATES, gpu.fabric.state.value)),
+        ("fabric.state", _position(STATES, gpu.fabric.state.value)),
         ("fabric.status", gpu.fabric.status.value),
         ("ecc", health.ecc.value),
         ("ecc.pending", health.ecc_pending.value),
@@ -181,7 +184,7 @@ def _quantities(gpu: Gpu) -> Iterator[tuple[str, object]]:
     )
 
 
-def _place(names: tuple[Any, ...], value: object) -> int | None:
+def _position(names: tuple[Any, ...], value: object) -> int | None:
     return None if value is None else names.index(value)
 
 
@@ -212,12 +215,12 @@ def _processes(gpu: Gpu) -> str | None:
 
 
 def _faults(gpu: Gpu, index: int) -> dict[str, str]:
-    """The return codes with which NVML gave no answer; where the profile is silent, the stub gives 3 by itself."""
-    found = {}
+    """The return codes of failed NVML calls; without an entry the stub returns 3."""
+    table = {}
     for reason in _reasons(encode(gpu)):
         match = _CODE.match(reason)
         if match and (match[2] != _NOT_SUPPORTED or match[1] in _ALWAYS):
-            found[f"nvml.return.{_SYMBOLS.get(match[1], match[1])}@{index}"] = match[2]
+            table[f"nvml.return.{_SYMBOLS.get(match[1], match[1])}@{index}"] = match[2]
     identity: tuple[tuple[Reading[Any], str], ...] = (
         (gpu.name, "nvmlDeviceGetName"),
         (gpu.uuid, "nvmlDeviceGetUUID"),
@@ -225,19 +228,19 @@ def _faults(gpu: Gpu, index: int) -> dict[str, str]:
         (gpu.compute_capability, "nvmlDeviceGetCudaComputeCapability"),
     )
     for reading, symbol in identity:
-        # With which code is not kept where another source has told.
-        if gpu.fault.value is None and _silent(reading):
-            found[f"nvml.return.{symbol}@{index}"] = _NOT_SUPPORTED
+        # The code is not in the snapshot if another source answered.
+        if gpu.fault.value is None and _unanswered(reading):
+            table[f"nvml.return.{symbol}@{index}"] = _NOT_SUPPORTED
     opening = f"nvml.return.nvmlDeviceGetHandleByIndex_v2@{index}"
     if gpu.fault.value is not None:
-        found[opening] = str(gpu.fault.value)
+        table[opening] = str(gpu.fault.value)
     elif (gpu.hidden_by.value or "").startswith("control group"):
-        found[opening] = "4"
-    return found
+        table[opening] = "4"
+    return table
 
 
-def _silent(reading: Reading[Any]) -> bool:
-    return reading.known and _by(reading, "nvml") is None
+def _unanswered(reading: Reading[Any]) -> bool:
+    return reading.known and _value_from(reading, "nvml") is None
 
 
 def _reasons(value: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
@@ -249,10 +252,10 @@ def _reasons(value: Any) -> Iterator[str]:  # noqa: ANN401 - JSON
 
 
 def _links(gpu: Gpu, index: int) -> dict[str, str]:
-    found = {}
+    table = {}
     for peer in gpu.peers:
         if peer.connection is not None:
-            found[f"topology.{index}.{peer.index}"] = str(_LEVELS[peer.connection])
+            table[f"topology.{index}.{peer.index}"] = str(_LEVELS[peer.connection])
         if peer.read is not None:
-            found[f"p2p.{index}.{peer.index}"] = str(READS.index(peer.read))
-    return found
+            table[f"p2p.{index}.{peer.index}"] = str(READS.index(peer.read))
+    return table

@@ -59,27 +59,27 @@ def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
 
 @cache
 def imports(tree: ast.AST) -> tuple[str, ...]:
-    """The full names that a module imports, wherever in it."""
-    found: list[str] = []
+    """The full names that a module imports, at any level."""
+    names: list[str] = []
     for node in nodes(tree):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
-            found += [f"{node.module}.{alias.name}" for alias in node.names]
-    return tuple(found)
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return tuple(names)
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Every function, those inside of others too."""
+    """Every function, including nested ones."""
     return (node for node in nodes(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
-def called(node: ast.Call) -> str:
+def call_name(node: ast.Call) -> str:
     """``run`` of ``subprocess.run(...)``."""
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
-def strangers(rule: Callable[[Module], set[str]]) -> dict[str, set[str]]:
+def violations(rule: Callable[[Module], set[str]]) -> dict[str, set[str]]:
     """The modules that break a rule, each with what breaks it."""
-    return {module.name: found for module in modules() if (found := rule(module))}
+    return {module.name: broken for module in modules() if (broken := rule(module))}

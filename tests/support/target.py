@@ -39,27 +39,27 @@ class Targets:
     """Makes target environments below a folder, each once."""
 
     folder: Path
-    made: dict[TargetSpec, Path] = field(default_factory=dict)
+    interpreters: dict[TargetSpec, Path] = field(default_factory=dict)
 
     def interpreter(self, target: TargetSpec) -> Path:
         """The interpreter of an environment with exactly these packages."""
-        if target not in self.made:
-            self.made[target] = self._make(target, self.folder / str(len(self.made)))
-        return self.made[target]
+        if target not in self.interpreters:
+            self.interpreters[target] = self._make(target, self.folder / str(len(self.interpreters)))
+        return self.interpreters[target]
 
     def _make(self, target: TargetSpec, folder: Path) -> Path:
         _run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")])
         interpreter = folder / "venv/bin/python"
         _install(target.packages, folder, "--python", str(interpreter))
         _install(target.elsewhere, folder, "--python", str(interpreter), "--target", str(folder / "elsewhere"))
-        further = [str(folder / "elsewhere")] if target.elsewhere else []
+        paths = [str(folder / "elsewhere")] if target.elsewhere else []
         (site,) = (folder / "venv/lib").glob("python*/site-packages")
         if target.lib64:
-            further.append(str(folder / "venv/lib64" / site.relative_to(folder / "venv/lib")))
+            paths.append(str(folder / "venv/lib64" / site.relative_to(folder / "venv/lib")))
             if not (folder / "venv/lib64").exists():
                 (folder / "venv/lib64").symlink_to("lib")
-        if further:
-            (site / "further.pth").write_text("".join(f"{path}\n" for path in further), encoding="utf-8")
+        if paths:
+            (site / "further.pth").write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
         return interpreter
 
 
@@ -74,11 +74,11 @@ class CudaLibraries:
         return compile_toolkit(release, self.folder)
 
 
-def _install(packages: tuple[str, ...], folder: Path, *where: str) -> None:
+def _install(packages: tuple[str, ...], folder: Path, *target: str) -> None:
     wheels = [str(metadata_wheel(folder, package)) for package in packages]
     if wheels:
         options = ["--no-config", "--no-cache", "--offline", "--no-index", "--no-deps"]
-        _run([sys.executable, "-m", "uv", "pip", "install", *options, *where, *wheels])
+        _run([sys.executable, "-m", "uv", "pip", "install", *options, *target, *wheels])
 
 
 def metadata_wheel(folder: Path, package: str, content: Mapping[str, bytes] = NOTHING) -> Path:
@@ -109,6 +109,6 @@ def _digest(data: bytes) -> str:
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} failed with exit code {done.returncode}:\n{done.stderr}")
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} failed with exit code {result.returncode}:\n{result.stderr}")

@@ -1,4 +1,4 @@
-"""How far a source of a fact is trusted, by the table."""
+"""The rank of a source in the table of fact sources."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ if TYPE_CHECKING:
 
 
 def rank(sources: Sources, name: str) -> int | None:
-    """How far down the order of trust a source stands; None where the row does not know it."""
+    """The position of a source in the order of trust; None if the row does not name it."""
     return next((number for number, pattern in enumerate(sources.trust) if fnmatchcase(name, pattern)), None)

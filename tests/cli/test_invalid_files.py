@@ -17,13 +17,13 @@ from gpuenv.install.bundle import open_bundle
 from gpuenv.install.exceptions import Unreadable
 from gpuenv.simulate.profile import ProfileError
 from gpuenv.simulate.profile import load as load_profile
-from tests.cli.program import MINIMAL, PROGRAM, called, gpuenv
+from tests.cli.program import MINIMAL, PROGRAM, gpuenv, run_gpuenv
 
-RUBBISH = bytes(range(128, 256)) * 4
+BINARY_DATA = bytes(range(128, 256)) * 4
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["doctor", "--snapshot"], "not a snapshot in JSON: not a text in UTF-8"),
         (["resolve", "--no-probe", "--matrix"], "the matrix cannot be read: not a text in UTF-8"),
@@ -35,83 +35,83 @@ RUBBISH = bytes(range(128, 256)) * 4
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_rubbish_is_called_by_its_name(tmp_path: Path, arguments: list[str], said: str) -> None:
-    file = tmp_path / "rubbish"
-    file.write_bytes(RUBBISH)
+def test_a_binary_file_is_reported_by_what_was_expected(tmp_path: Path, arguments: list[str], message: str) -> None:
+    file = tmp_path / "binary"
+    file.write_bytes(BINARY_DATA)
     command = ["--", "true"] if arguments == ["simulate"] else []
-    done = gpuenv(*arguments, file, *command)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("gpuenv: ")
-    assert f"rubbish: {said}" in done.stderr
-    assert "--list-requirements" not in done.stderr, "no grammar helps with a file that is no text"
+    result = gpuenv(*arguments, file, *command)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("gpuenv: ")
+    assert f"binary: {message}" in result.stderr
+    assert "--list-requirements" not in result.stderr, "a binary file is not a grammar problem"
 
 
 @pytest.mark.parametrize(
     "option", [["doctor", "--snapshot"], ["smoke", "--compare"], ["doctor", "--config"]], ids=" ".join
 )
-def test_a_file_without_end_is_not_read_to_its_end(option: list[str]) -> None:
-    done = gpuenv(*option, "/dev/zero")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "/dev/zero: too large for a " in done.stderr
+def test_an_endless_file_is_refused_as_too_large(option: list[str]) -> None:
+    result = gpuenv(*option, "/dev/zero")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "/dev/zero: too large for a " in result.stderr
 
 
 @pytest.mark.parametrize("command", [["matrix", "check", "--matrix"], ["doctor", "--no-probe", "--matrix"]])
-def test_a_matrix_without_end_is_not_read_to_its_end(command: list[str], tmp_path: Path) -> None:
+def test_an_endless_matrix_is_refused_as_too_large(command: list[str], tmp_path: Path) -> None:
     """With a cache and without one."""
     for cache in ("", str(tmp_path)):
-        done = gpuenv(*command, "/dev/zero", environment={"XDG_CACHE_HOME": cache})
-        assert (done.returncode, done.stdout) == (6, "")
-        assert "/dev/zero: line 1: larger than 8388608 bytes, the limit of a matrix" in done.stderr
+        result = gpuenv(*command, "/dev/zero", environment={"XDG_CACHE_HOME": cache})
+        assert (result.returncode, result.stdout) == (6, "")
+        assert "/dev/zero: line 1: larger than 8388608 bytes, the limit of a matrix" in result.stderr
 
 
-def test_a_profile_without_end_is_not_read_to_its_end() -> None:
+def test_an_endless_profile_is_refused_as_too_large() -> None:
     with pytest.raises(ProfileError, match="zero: larger than 8388608 bytes"):
         load_profile(Path("/dev/zero"))
 
 
-def test_a_matrix_may_come_through_a_pipe(tmp_path: Path) -> None:
-    """As the shell's <(...) names one: it gives its bytes once, to whoever asks first."""
+def test_a_matrix_can_be_read_from_a_pipe(tmp_path: Path) -> None:
+    """As from <(...) of a shell: a pipe can be read only once."""
     text = data_path("matrix.yaml").read_bytes()
     command = [*PROGRAM, "resolve", "--no-probe", "--assume", "driver=580.95.05", "--matrix", "/dev/stdin"]
     for home in (tmp_path, tmp_path / "none"):
-        done = subprocess.run(
+        result = subprocess.run(
             command, input=text, capture_output=True, check=False, env={**MINIMAL, "HOME": str(home)}, timeout=60
         )
-        assert b"cannot be read" not in done.stderr
-        assert b"is invalid" not in done.stderr
-        assert done.stdout.startswith(b"cupy-cuda")
+        assert b"cannot be read" not in result.stderr
+        assert b"is invalid" not in result.stderr
+        assert result.stdout.startswith(b"cupy-cuda")
 
 
-def test_a_lock_without_end_is_not_read_to_its_end() -> None:
+def test_an_endless_lock_is_refused_as_too_large() -> None:
     with pytest.raises(CommandError, match="too large for a lock file"):
         read_lock(Path("/dev/zero"))
 
 
-@pytest.mark.parametrize(("there", "said"), [(False, "No such file"), (True, "not a tar file; expected a bundle")])
-def test_a_bundle_that_is_none_is_wrong_usage(tmp_path: Path, *, there: bool, said: str) -> None:
+@pytest.mark.parametrize(("exists", "message"), [(False, "No such file"), (True, "not a tar file; expected a bundle")])
+def test_a_file_that_is_not_a_bundle_is_a_usage_error(tmp_path: Path, *, exists: bool, message: str) -> None:
     file = tmp_path / "bundle.tar"
-    if there:
-        file.write_bytes(RUBBISH)
-    with pytest.raises(Unreadable) as refused:
+    if exists:
+        file.write_bytes(BINARY_DATA)
+    with pytest.raises(Unreadable) as raised:
         open_bundle(file, tmp_path)
-    error = command_error(refused.value)
-    assert (error.exit_code, error.message.startswith(f"{file}: {said}")) == (2, True), error.message
+    error = command_error(raised.value)
+    assert (error.exit_code, error.message.startswith(f"{file}: {message}")) == (2, True), error.message
 
 
 @pytest.mark.parametrize(
     ("major", "is_newer"), [("2", True), ("10", True), ("0", False), ("x", False), ("9" * 40, False)]
 )
-def test_a_recording_of_a_newer_program_says_what_helps(tmp_path: Path, major: str, *, is_newer: bool) -> None:
+def test_a_snapshot_of_a_newer_release_suggests_an_upgrade(tmp_path: Path, major: str, *, is_newer: bool) -> None:
     file = tmp_path / "newer.json"
     file.write_text(json.dumps({"schema": f"gpuenv.snapshot/{major}"}), encoding="utf-8")
-    done = gpuenv("doctor", "--snapshot", file)
-    assert done.returncode == 2
-    assert "expected an object with schema gpuenv.snapshot/1" in done.stderr
-    assert ("upgrade gpuenv" in done.stderr) is is_newer
+    result = gpuenv("doctor", "--snapshot", file)
+    assert result.returncode == 2
+    assert "expected an object with schema gpuenv.snapshot/1" in result.stderr
+    assert ("upgrade gpuenv" in result.stderr) is is_newer
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["smoke", "--only", "blas.matmull"], "did you mean blas.matmul"),
         (["smoke", "--only", "nothing"], "gpuenv smoke --list names them"),
@@ -122,43 +122,43 @@ def test_a_recording_of_a_newer_program_says_what_helps(tmp_path: Path, major: s
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_name_that_nothing_has_says_which_there_are(arguments: list[str], said: str) -> None:
-    done = gpuenv(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
+def test_an_unknown_name_is_reported_with_suggestions(arguments: list[str], message: str) -> None:
+    result = gpuenv(*arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert message in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [[], ["matrix"]], ids=["gpuenv", "gpuenv matrix"])
-def test_no_line_of_the_list_of_commands_is_cut_off(arguments: list[str]) -> None:
+def test_the_descriptions_of_commands_are_not_truncated(arguments: list[str]) -> None:
     listed = gpuenv(*arguments, "--help").stdout.partition("\nCommands:\n")[2].splitlines()
     assert len(listed) >= 3
     assert [line for line in listed if not re.fullmatch(r"  [\w-]+ +\S.*[^.]\.", line)] == []
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["resolve", "-h"], ["--show-completion", "bash"]], ids=" ".join)
-def test_help_that_cannot_be_written_is_no_fault_of_ours(arguments: list[str]) -> None:
-    """The shell is named: this may run under none."""
+def test_unwritable_help_is_not_an_internal_error(arguments: list[str]) -> None:
+    """The shell is given, since the tests may not run under one."""
     environment = {**MINIMAL, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     command = [*PROGRAM, *arguments]
     with Path("/dev/full").open("w", encoding="utf-8") as full:
-        done = subprocess.run(
+        result = subprocess.run(
             command, env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60
         )
-    assert done.returncode == 2
-    assert "standard output cannot be written: No space left" in done.stderr
+    assert result.returncode == 2
+    assert "standard output cannot be written: No space left" in result.stderr
 
 
-def test_a_shell_s_file_that_cannot_be_changed_is_left_alone(tmp_path: Path) -> None:
+def test_an_unreadable_startup_file_of_the_shell_is_unchanged(tmp_path: Path) -> None:
     settings = tmp_path / ".bashrc"
-    settings.write_bytes(RUBBISH)
-    done = called(
+    settings.write_bytes(BINARY_DATA)
+    result = run_gpuenv(
         ["--install-completion", "bash"],
         {**MINIMAL, "HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
         30,
     )
-    assert done.returncode == 2
-    assert "cannot edit the startup files of your shell: not a text in UTF-8" in done.stderr
-    assert settings.read_bytes() == RUBBISH
+    assert result.returncode == 2
+    assert "cannot edit the startup files of your shell: not a text in UTF-8" in result.stderr
+    assert settings.read_bytes() == BINARY_DATA
 
 
 @pytest.mark.parametrize(
@@ -169,24 +169,24 @@ def test_a_shell_s_file_that_cannot_be_changed_is_left_alone(tmp_path: Path) -> 
         ("fish", {"_TYPER_COMPLETE_ARGS": "gpuenv resolve --why", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}),
     ],
 )
-def test_shells_complete_commands_and_options(shell: str, words: dict[str, str]) -> None:
-    done = called([], {**MINIMAL, "_GPUENV_COMPLETE": f"complete_{shell}", **words}, 30)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "--why-not" in done.stdout
+def test_shells_complete_options(shell: str, words: dict[str, str]) -> None:
+    result = run_gpuenv([], {**MINIMAL, "_GPUENV_COMPLETE": f"complete_{shell}", **words}, 30)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "--why-not" in result.stdout
 
 
-@pytest.mark.parametrize(("written", "taken"), [("Windows", "windows"), ("macOS", "darwin"), ("Linux", "linux")])
-def test_an_operating_system_is_known_however_it_is_written(tmp_path: Path, written: str, taken: str) -> None:
-    """In a recording that was made by hand; as ``platform.system()`` spells it, for one."""
+@pytest.mark.parametrize(("spelling", "expected"), [("Windows", "windows"), ("macOS", "darwin"), ("Linux", "linux")])
+def test_operating_systems_are_recognized_in_other_spellings(tmp_path: Path, spelling: str, expected: str) -> None:
+    """In a snapshot written by hand, for example as ``platform.system()`` spells it."""
     path = tmp_path / "by-hand.json"
-    host = {"os": {"value": written, "source": "by hand"}}
+    host = {"os": {"value": spelling, "source": "by hand"}}
     path.write_text(json.dumps({"schema": "gpuenv.snapshot/1", "host": host}), encoding="utf-8")
     snapshot = read_snapshot(path)
-    assert (snapshot.host.os.value, snapshot.host.os.source) == (taken, "by hand")
+    assert (snapshot.host.os.value, snapshot.host.os.source) == (expected, "by hand")
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "message"),
     [
         ({"host": 3}, "line 3: host: expected an object, found 3"),
         ({"gpus": [{}, {"index": {"value": "x"}}]}, "line 7: gpus[1].index.value: expected a whole number, found 'x'"),
@@ -194,21 +194,23 @@ def test_an_operating_system_is_known_however_it_is_written(tmp_path: Path, writ
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_a_value_of_another_kind_is_told_with_its_line(tmp_path: Path, fault: dict[str, object], said: str) -> None:
+def test_a_value_of_the_wrong_type_is_reported_with_its_line(
+    tmp_path: Path, fault: dict[str, object], message: str
+) -> None:
     file = tmp_path / "odd.json"
     file.write_text(json.dumps({"schema": "gpuenv.snapshot/1", **fault}, indent=1), encoding="utf-8")
-    done = gpuenv("doctor", "--snapshot", file)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"odd.json: {said}" in done.stderr
+    result = gpuenv("doctor", "--snapshot", file)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert f"odd.json: {message}" in result.stderr
 
 
-def test_a_key_of_a_recording_commands_no_terminal_and_forges_no_line(tmp_path: Path) -> None:
+def test_control_characters_in_a_key_of_a_snapshot_are_escaped(tmp_path: Path) -> None:
     file = tmp_path / "odd.json"
-    odd = "\x1b[31mA\ngpuenv: all is well\u202e"
-    file.write_text(json.dumps({"schema": "gpuenv.snapshot/1", "environment": {odd: 5}}), encoding="utf-8")
-    told = gpuenv("doctor", "--snapshot", file).stderr
-    assert "environment.\\x1b[31mA\\x0agpuenv: all is well\\u202e: expected text, found 5" in told
-    assert len(told.splitlines()) == 1
+    hostile_key = "\x1b[31mA\ngpuenv: all is well\u202e"
+    file.write_text(json.dumps({"schema": "gpuenv.snapshot/1", "environment": {hostile_key: 5}}), encoding="utf-8")
+    stderr = gpuenv("doctor", "--snapshot", file).stderr
+    assert "environment.\\x1b[31mA\\x0agpuenv: all is well\\u202e: expected text, found 5" in stderr
+    assert len(stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -219,27 +221,27 @@ def test_a_key_of_a_recording_commands_no_terminal_and_forges_no_line(tmp_path: 
     ],
     ids=["profile", "configuration"],
 )
-def test_what_a_message_quotes_commands_no_terminal(tmp_path: Path, text: str, arguments: list[str]) -> None:
+def test_control_characters_quoted_in_a_message_are_escaped(tmp_path: Path, text: str, arguments: list[str]) -> None:
     (tmp_path / "others").write_text(text, encoding="utf-8")
-    done = gpuenv(*arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "\\x1b[31" in done.stderr
-    assert "\x1b" not in done.stderr
+    result = gpuenv(*arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert "\\x1b[31" in result.stderr
+    assert "\x1b" not in result.stderr
 
 
-def test_a_report_tells_the_line_of_its_snapshot_too(tmp_path: Path) -> None:
+def test_an_invalid_snapshot_in_a_report_is_reported_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     text = json.dumps({"host": 1, "snapshot": {"schema": "gpuenv.snapshot/1", "host": 3}}, indent=1)
     file.write_text(text, encoding="utf-8")
     assert "report.json: line 5: host: expected an object" in gpuenv("doctor", "--snapshot", file).stderr
 
 
-def test_a_baseline_is_told_with_its_line(tmp_path: Path) -> None:
+def test_an_invalid_baseline_is_reported_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "baseline.json"
     file.write_text(json.dumps({"schema": "gpuenv.smoke/1", "tests": 3}, indent=1), encoding="utf-8")
-    done = gpuenv("smoke", "--compare", file)
-    assert done.returncode == 2
-    assert "baseline.json: line 3: tests: expected a list" in done.stderr
+    result = gpuenv("smoke", "--compare", file)
+    assert result.returncode == 2
+    assert "baseline.json: line 3: tests: expected a list" in result.stderr
 
 
 TOO_LONG = "a" * 300  # for a name in any file system
@@ -264,32 +266,32 @@ TOO_LONG = "a" * 300  # for a name in any file system
     ],
     ids=lambda arguments: " ".join(word for word in arguments if TOO_LONG not in word),
 )
-def test_a_name_that_nothing_can_have_is_no_fault_of_ours(tmp_path: Path, arguments: list[str]) -> None:
-    """Nor is a folder that this user may not enter: to look for a file in there fails in the same way."""
+def test_a_file_name_that_is_too_long_is_a_usage_error(tmp_path: Path, arguments: list[str]) -> None:
+    """A file in a folder without permission fails in the same way."""
     (tmp_path / "Dockerfile").write_text("FROM python:3.12\n", encoding="utf-8")
-    done = gpuenv(*arguments, cwd=tmp_path)
-    assert done.returncode == 2, done.stderr
-    assert TOO_LONG in done.stderr
+    result = gpuenv(*arguments, cwd=tmp_path)
+    assert result.returncode == 2, result.stderr
+    assert TOO_LONG in result.stderr
 
 
-def test_nor_is_one_in_a_compose_file(tmp_path: Path) -> None:
+def test_a_file_name_that_is_too_long_in_a_compose_file_is_ignored(tmp_path: Path) -> None:
     file = tmp_path / "compose.yaml"
     text = f"services: {{a: {{build: {{context: ./{TOO_LONG}, dockerfile: {TOO_LONG}}}}}}}\n"
     file.write_text(text, encoding="utf-8")
     assert gpuenv("check-image", "--dockerfile", file).returncode == 0
 
 
-def test_a_bundle_of_a_name_that_nothing_can_have_is_unreadable(tmp_path: Path) -> None:
+def test_a_bundle_with_too_long_a_name_is_unreadable(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match="too long"):
         open_bundle(Path(TOO_LONG), tmp_path)
 
 
 @pytest.mark.parametrize(("variables", "code"), [({}, 1), ({"BASE": "nvidia/cuda:12.9.1-devel-ubuntu24.04"}, 0)])
-def test_a_build_argument_without_a_value_is_the_variable_if_there_is_one(
+def test_a_build_argument_without_a_value_is_read_from_the_environment(
     tmp_path: Path, variables: dict[str, str], code: int
 ) -> None:
     file = tmp_path / "Dockerfile"
     text = "ARG BASE=nvidia/cuda:11.8.0-devel-ubuntu22.04\nFROM $BASE\nRUN pip install cupy-cuda12x==14.2.0\n"
     file.write_text(text, encoding="utf-8")
-    done = gpuenv("check-image", "--dockerfile", file, "--build-arg", "BASE", environment=variables)
-    assert done.returncode == code, done.stdout
+    result = gpuenv("check-image", "--dockerfile", file, "--build-arg", "BASE", environment=variables)
+    assert result.returncode == code, result.stdout

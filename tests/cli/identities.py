@@ -1,4 +1,4 @@
-"""Who works on a machine, what names and secrets are planted in its facts, and how they are looked for."""
+"""A user name and secrets placed in the facts of a machine, for the tests of redaction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpuenv.model.reading import known
 from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, JupyterKernel, Library, MigInstance, Toolkit
 from gpuenv.model.versions import CudaVersion
 from gpuenv.simulate.stub_driver import StubDriver, lay_out
-from tests.cli.recorded import UNFIT, UUID, changed, record
+from tests.cli.snapshots import UNFIT, UUID, replace_facts, write_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,10 +23,10 @@ USER = "jorinde-weber"
 HOME = f"/srv/people/{USER}"
 HOST = "hexe-gpu-17"
 MIG = "MIG-3d4db13e-c42d-5555-98f4-8b50389791bc"
-OTHER = "GPU-48aeb943-9458-4282-da24-e5f49e0db44b"
-WHO = {"HOME": HOME, "USER": USER, "LOGNAME": USER, "LNAME": USER, "USERNAME": USER}
-# Variable, value, and the part of it that nobody may see.
-PLANTED = [
+OTHER_UUID = "GPU-48aeb943-9458-4282-da24-e5f49e0db44b"
+USER_ENVIRONMENT = {"HOME": HOME, "USER": USER, "LOGNAME": USER, "LNAME": USER, "USERNAME": USER}
+# Variable, value, and the part of the value that must be hidden.
+SECRETS = [
     ("CUDA_PATH", f"{HOME}/cuda-12.4", USER),
     ("CUDA_HOME", "/home/nobody-else/cuda", "nobody-else"),
     ("CUPY_CACHE_DIR", f"/scratch/{USER}/cupy", USER),
@@ -42,15 +42,15 @@ PLANTED = [
 ]
 
 
-def in_all(data: Any, wanted: str) -> list[str]:  # noqa: ANN401 - JSON
-    """Every text of an output in which something stands."""
+def texts_containing(data: Any, part: str) -> list[str]:  # noqa: ANN401 - JSON
+    """The strings of a JSON value that contain a text."""
     texts = re.findall(r'"((?:[^"\\]|\\.)*)"', json.dumps(data, ensure_ascii=False))
-    return [text for text in texts if wanted in text]
+    return [text for text in texts if part in text]
 
 
 @pytest.fixture
 def machine(tmp_path: Path, stub_driver: StubDriver) -> Mapping[str, str]:
-    """The environment of a machine with two GPUs, on which this user works."""
+    """The environment variables of a machine with two GPUs and this user."""
     lay_out(stub_driver, tmp_path / "driver", "550.54.15", with_smi=True)
     (tmp_path / "root").mkdir()
     profile = {
@@ -58,7 +58,7 @@ def machine(tmp_path: Path, stub_driver: StubDriver) -> Mapping[str, str]:
         "driver.cuda": "12040",
         "gpu.count": "2",
         "gpu.0.uuid": UUID,
-        "gpu.1.uuid": OTHER,
+        "gpu.1.uuid": OTHER_UUID,
         "gpu.1.mig": "1",
         "gpu.1.mig.count": "1",
         "gpu.1.mig.0.uuid": MIG,
@@ -66,7 +66,7 @@ def machine(tmp_path: Path, stub_driver: StubDriver) -> Mapping[str, str]:
     table = tmp_path / "stub.txt"
     table.write_text("".join(f"{key}={value}\n" for key, value in profile.items()), encoding="utf-8")
     return {
-        **WHO,
+        **USER_ENVIRONMENT,
         "PATH": f"{tmp_path}/driver:{os.defpath}",
         "LD_LIBRARY_PATH": str(tmp_path / "driver"),
         "GPUENV_STUB": str(table),
@@ -75,8 +75,8 @@ def machine(tmp_path: Path, stub_driver: StubDriver) -> Mapping[str, str]:
 
 
 @pytest.fixture
-def recording(tmp_path: Path) -> Path:
-    """A machine with somebody's folders, variables and GPUs in each of its facts."""
+def snapshot_file(tmp_path: Path) -> Path:
+    """A snapshot with the user's name, folders and GPU UUIDs in all its facts."""
     target = UNFIT.target._replace(
         executable=known(f"{HOME}/envs/cupy/bin/python3", "the target's interpreter"),
         prefix=known(f"{HOME}/envs/cupy", "the target's interpreter"),
@@ -95,11 +95,11 @@ def recording(tmp_path: Path) -> Path:
         kernels=(JupyterKernel("python3", f"{HOME}/envs/cupy/bin/python"),),
     )
     gpu = UNFIT.gpus[0]._replace(mig_instances=(MigInstance(MIG, "MIG 1g.10gb"),))
-    facts = changed(
+    facts = replace_facts(
         UNFIT,
         target=target,
         gpus=(gpu,),
         toolkits=(Toolkit(f"{HOME}/cuda-12.4", "CUDA_PATH"),),
-        environment={name: value for name, value, _ in PLANTED} | {"CUDA_VISIBLE_DEVICES": f"{UUID},{MIG}"},
+        environment={name: value for name, value, _ in SECRETS} | {"CUDA_VISIBLE_DEVICES": f"{UUID},{MIG}"},
     )
-    return record(facts, tmp_path / "recording.json")
+    return write_snapshot(facts, tmp_path / "snapshot.json")

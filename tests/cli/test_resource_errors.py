@@ -1,4 +1,4 @@
-"""A lack of processes, threads, files or memory is reported with a remedy, and is no internal error."""
+"""A lack of processes, threads, files or memory is reported with a fix instead of as an internal error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.cli.program import MINIMAL
 if TYPE_CHECKING:
     from pathlib import Path
 
-REFUSED = [
+RESOURCE_ERRORS = [
     (BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)), "no more processes"),
     (RuntimeError("can't start new thread"), "no more processes"),
     (OSError(errno.EMFILE, os.strerror(errno.EMFILE), "/proc/self/status"), "no more files"),
@@ -25,8 +25,8 @@ REFUSED = [
     (OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)), "out of memory"),
     (ImportError("_ssl.so: failed to map segment from shared object"), "out of memory"),
 ]
-# A reader that is slow, and faults of programs.
-OTHERS = (
+# A slow reader, and ordinary errors.
+OTHER_ERRORS = (
     BlockingIOError(errno.EAGAIN, "write could not complete without blocking", 17),
     RuntimeError("dictionary changed size during iteration"),
     ImportError("No module named 'pynvml'"),
@@ -35,30 +35,30 @@ OTHERS = (
 )
 
 
-@pytest.mark.parametrize(("error", "what"), REFUSED)
-def test_a_lack_of_resources_is_reported_with_its_remedy(error: Exception, what: str) -> None:
+@pytest.mark.parametrize(("error", "message"), RESOURCE_ERRORS)
+def test_a_lack_of_resources_is_reported_with_a_fix(error: Exception, message: str) -> None:
     command_error = resource_error(error)
     assert command_error is not None
     assert command_error.exit_code == ExitCode.COULD_NOT_CHECK
     assert command_error.remedy
-    assert what in command_error.message
+    assert message in command_error.message
     assert command_error.message.endswith(str(error) or "gpuenv cannot run")
 
 
-@pytest.mark.parametrize("error", OTHERS, ids=lambda error: type(error).__name__)
-def test_other_errors_are_no_lack_of_resources(error: Exception) -> None:
+@pytest.mark.parametrize("error", OTHER_ERRORS, ids=lambda error: type(error).__name__)
+def test_other_errors_are_not_resource_errors(error: Exception) -> None:
     assert resource_error(error) is None
 
 
 @pytest.mark.parametrize("command", ["doctor", "probe", "smoke", "preflight", "install --yes --offline"])
-def test_a_command_without_threads_could_not_check(command: str, tmp_path: Path) -> None:
+def test_a_command_without_threads_ends_in_could_not_check(command: str, tmp_path: Path) -> None:
     program = (
         "import sys, threading\n"
         "from gpuenv.cli.main import run\n"
-        "threading.stack_size(1 << 46)\n"  # more than there is room for
+        "threading.stack_size(1 << 46)\n"  # more than the address space
         "sys.exit(run(sys.argv[1:]))\n"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program, *command.split(), "--python", sys.executable],
         capture_output=True,
         text=True,
@@ -67,7 +67,7 @@ def test_a_command_without_threads_could_not_check(command: str, tmp_path: Path)
         env=MINIMAL,
         timeout=60,
     )
-    assert done.returncode == ExitCode.COULD_NOT_CHECK, done.stderr
-    assert done.stdout == ""
-    assert "no more processes or threads can be started" in done.stderr
-    assert "internal error" not in done.stderr
+    assert result.returncode == ExitCode.COULD_NOT_CHECK, result.stderr
+    assert result.stdout == ""
+    assert "no more processes or threads can be started" in result.stderr
+    assert "internal error" not in result.stderr

@@ -1,4 +1,4 @@
-"""Recorded machines, as ``gpuenv probe -o`` writes them: made of the records themselves, and plausible throughout."""
+"""Plausible snapshots of machines, as ``gpuenv probe -o`` writes them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ FIT = Snapshot(
         for name in ("kernel", "nvml", "libcuda", "nvidia-smi", "target", "libraries")
     ),
 )
-"""Everything is as it should be."""
+"""A machine without a problem."""
 
 UNFIT = FIT._replace(driver=_driver("470.161.03", "11.4"))
 """The driver is older than the wheel's CUDA."""
@@ -116,17 +116,17 @@ WITHOUT_GPU = FIT._replace(
         for source in FIT.sources
     ),
 )
-"""A machine without a GPU of NVIDIA's and without a driver."""
+"""A machine without an NVIDIA GPU and without a driver."""
 
-EVERY = {"fit": FIT, "unfit": UNFIT, "without-gpu": WITHOUT_GPU, "empty": Snapshot()}
+SNAPSHOTS = {"fit": FIT, "unfit": UNFIT, "without-gpu": WITHOUT_GPU, "empty": Snapshot()}
 
 
-def record(snapshot: Snapshot, path: Path) -> Path:
-    """Writes a recording; answers its path."""
+def write_snapshot(snapshot: Snapshot, path: Path) -> Path:
+    """Writes a snapshot as JSON; returns the path."""
     path.write_text(json.dumps(encode(snapshot)), encoding="utf-8")
     return path
 
 
-def changed(snapshot: Snapshot, **fields: Any) -> Snapshot:  # noqa: ANN401 - fields of Snapshot
-    """The same machine with some facts replaced."""
+def replace_facts(snapshot: Snapshot, **fields: Any) -> Snapshot:  # noqa: ANN401 - fields of Snapshot
+    """A copy of a snapshot with some facts replaced."""
     return snapshot._replace(**fields)

@@ -27,7 +27,7 @@ SUITES = {"bookworm": "gpuenv", "trixie": "a folder/gpuenv"}  # Debian 12 and 13
 HOMES = {"root": "/root", "tester": "/home/tester"}
 SECONDS = 1800.0  # for one command
 AUTHORITIES = "etc/ssl/certs/ca-certificates.crt"
-# What leads to a package index from this machine: proxies, mirrors and certificate authorities.
+# Variables that lead to a package index: proxies, mirrors and certificate authorities.
 _NETWORK = re.compile(
     r"(?i:https?|no|all)_(?i:proxy)|PIP_(INDEX_URL|EXTRA_INDEX_URL|CERT|DEFAULT_TIMEOUT)|SSL_CERT_FILE"
 )
@@ -68,26 +68,28 @@ def main(arguments: Sequence[str]) -> int:
                     log.unlink(missing_ok=True)
                     started = time.monotonic()
                     code = run(system, ["make", "--no-print-directory", "-C", checkout, target], log, user)
-                    took = time.monotonic() - started
-                    report(f"{suite:<9}{user:<7}{checkout:<29}make {target:<7}exit {code}{took:5.0f} s  {outcome(log)}")
+                    seconds = time.monotonic() - started
+                    report(
+                        f"{suite:<9}{user:<7}{checkout:<29}make {target:<7}exit {code}{seconds:5.0f} s  {outcome(log)}"
+                    )
                     failed = failed or code != 0
     return 1 if failed else 0
 
 
 def readme_packages() -> list[str]:
     """The packages of the first ``apt install`` line in the README."""
-    found = re.search(r"apt install ([a-z0-9 .+-]+)", (CHECKOUT / "README.md").read_text(encoding="utf-8"))
-    if found is None:
+    match = re.search(r"apt install ([a-z0-9 .+-]+)", (CHECKOUT / "README.md").read_text(encoding="utf-8"))
+    if match is None:
         raise SystemExit("README.md: expected a line 'apt install PACKAGE...', found none")
-    return found[1].split()
+    return match[1].split()
 
 
 def make_system(suite: str, system: Path, log: Path) -> None:
     """Makes a minimal Debian with the README's packages, an ordinary user and the network of this machine."""
     with log.open("wb") as output:
         command = ["debootstrap", "--variant=minbase", suite, str(system)]
-        made = subprocess.run(command, stdout=output, stderr=output, check=False)
-    if made.returncode != 0:
+        result = subprocess.run(command, stdout=output, stderr=output, check=False)
+    if result.returncode != 0:
         raise SystemExit(f"debootstrap {suite} failed: see {log}")
     shutil.copy("/etc/resolv.conf", system / "etc/resolv.conf")
     for command in (

@@ -1,4 +1,4 @@
-"""Pairs of machines, one on which CuPy works and one on which it does not: what is ranked first leads to the cause."""
+"""``gpuenv diff`` on pairs of a working and a broken machine: the first difference leads to the cause."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import load
 from tests.cli.program import answer
-from tests.test_machines import Bench, found_on_this_host
+from tests.test_machines import MachineRunner, present_on_this_host
 
 if TYPE_CHECKING:
     from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 MACHINES = Path(__file__).parent / "machines"
-# There, here, the finding that is here alone, and the facts of which one must stand first.
+# The working machine, the broken machine, its cause, and the facts of which one must be ranked first.
 PAIRS = (
     ("l4-550", "hidden-by-visible-devices", "visible-devices-hide-gpu", {"environment.CUDA_VISIBLE_DEVICES"}),
     (
@@ -32,7 +32,7 @@ PAIRS = (
     ("l4-550", "rocm-on-nvidia", "rocm-mismatch", {"target.cupy"}),
     ("l4-550", "numpy1-cupy14", "numpy-incompatible", {"target.packages.numpy"}),
     ("l4-550", "driver-too-old-wheel", "driver-too-old-for-cuda", {"target.cupy", "driver.version", "driver.cuda"}),
-    # What leads to the libraries stands before them: there the toolkit's folder is searched.
+    # The search path precedes the libraries: on the working machine it contains the toolkit's folder.
     ("l4-550", "library-missing", "cuda-library-missing", {"environment.LD_LIBRARY_PATH"}),
     ("l4-550", "container-utility-only", "container-driver-capabilities", {"environment.NVIDIA_DRIVER_CAPABILITIES"}),
     ("v100-580", "v100-cuda13x-580", "gpu-removed-from-toolkit", {"target.cupy"}),
@@ -46,50 +46,50 @@ PAIRS = (
 
 
 @pytest.fixture(scope="module")
-def recorded(
+def snapshot_files(
     tmp_path_factory: pytest.TempPathFactory,
     stub_driver: StubDriver,
     cuda_libraries: CudaLibraries,
     targets: Targets,
-) -> Recorded:
-    return Recorded(tmp_path_factory, stub_driver, cuda_libraries, targets)
+) -> SnapshotFiles:
+    return SnapshotFiles(tmp_path_factory, stub_driver, cuda_libraries, targets)
 
 
-class Recorded:
-    """Machines as ``gpuenv probe`` records them, each probed once."""
+class SnapshotFiles:
+    """Snapshots of machines written by ``gpuenv probe``; each machine is probed once."""
 
     def __init__(
         self, folders: pytest.TempPathFactory, driver: StubDriver, libraries: CudaLibraries, targets: Targets
     ) -> None:
         self._folders, self._driver, self._libraries, self._targets = folders, driver, libraries, targets
-        self._known: dict[str, Path] = {}
+        self._paths: dict[str, Path] = {}
 
     def of(self, name: str) -> Path:
-        if name not in self._known:
+        if name not in self._paths:
             profile = load(MACHINES / f"{name}.yaml")
-            if lacking := found_on_this_host(profile):
-                pytest.skip(f"this host has what {name} lacks: {lacking}")
+            if present := present_on_this_host(profile):
+                pytest.skip(f"this host has what {name} lacks: {present}")
             folder = self._folders.mktemp(name)
             machine = materialise(profile, folder, self._driver, self._libraries.of)
             path = folder / "snapshot.json"
-            Bench(profile, machine, self._targets.interpreter(profile.target)).run("probe", "-o", str(path))
-            self._known[name] = path
-        return self._known[name]
+            MachineRunner(profile, machine, self._targets.interpreter(profile.target)).run("probe", "-o", str(path))
+            self._paths[name] = path
+        return self._paths[name]
 
 
-@pytest.mark.parametrize(("there", "here", "cause", "first"), PAIRS, ids=[f"{pair[0]}-{pair[1]}" for pair in PAIRS])
-def test_what_stands_first_leads_to_the_cause(
-    there: str, here: str, cause: str, first: set[str], recorded: Recorded
+@pytest.mark.parametrize(("working", "broken", "cause", "first"), PAIRS, ids=[f"{pair[0]}-{pair[1]}" for pair in PAIRS])
+def test_the_first_difference_leads_to_the_cause(
+    working: str, broken: str, cause: str, first: set[str], snapshot_files: SnapshotFiles
 ) -> None:
-    code, told = answer("diff", recorded.of(there), recorded.of(here))
+    code, diff = answer("diff", snapshot_files.of(working), snapshot_files.of(broken))
     assert code == 0
-    assert cause in [finding["cause"] for finding in told["findings"]]
-    assert told["differences"][0]["fact"] in first, json.dumps(told["differences"][:4], indent=1)
-    assert told["try_first"]
+    assert cause in [finding["cause"] for finding in diff["findings"]]
+    assert diff["differences"][0]["fact"] in first, json.dumps(diff["differences"][:4], indent=1)
+    assert diff["try_first"]
 
 
 @pytest.mark.parametrize("name", ["l4-550", "h100x8-550"])
-def test_two_recordings_of_one_kind_of_machine_do_not_differ(name: str, recorded: Recorded) -> None:
-    code, told = answer("diff", recorded.of(name), recorded.of(name))
+def test_identical_snapshots_have_no_difference(name: str, snapshot_files: SnapshotFiles) -> None:
+    code, diff = answer("diff", snapshot_files.of(name), snapshot_files.of(name))
     assert code == 0
-    assert told["differences"] == told["findings"] == told["try_first"] == []
+    assert diff["differences"] == diff["findings"] == diff["try_first"] == []

@@ -1,4 +1,4 @@
-"""An interrupted command ends at once, whatever it waits for, and leaves no child process behind."""
+"""An interrupted command ends at once and leaves no child process."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import pytest
 from tests.cli.program import MINIMAL
 
 PROGRAM = Path(sys.executable).with_name("gpuenv")
-AT_ONCE = 10.0  # seconds, of a busy machine; the deadline of what hangs is thirty
+MAX_SECONDS = 10.0  # of a busy machine; the deadline of the hanging target is 30 seconds
 
 
 @pytest.fixture
-def hanging(tmp_path: Path) -> Path:
-    """An interpreter that says nothing and does not end; it notes each of its processes."""
+def hanging_interpreter(tmp_path: Path) -> Path:
+    """An interpreter that prints nothing and does not end; it appends its process id to a file."""
     interpreter = tmp_path / "hanging/bin/python"
     interpreter.parent.mkdir(parents=True)
     interpreter.write_text(f"#!/bin/sh\necho $$ >> {tmp_path}/started\nexec sleep 600\n", encoding="utf-8")
@@ -29,12 +29,12 @@ def hanging(tmp_path: Path) -> Path:
     return interpreter
 
 
-def started(folder: Path) -> list[int]:
+def started_processes(folder: Path) -> list[int]:
     file = folder / "started"
     return [int(line) for line in file.read_text(encoding="utf-8").split()] if file.exists() else []
 
 
-def is_there(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
     except OSError:
@@ -47,11 +47,11 @@ def is_there(pid: int) -> bool:
 @pytest.mark.parametrize(
     "command", [["doctor"], ["install", "--dry-run"], ["install", "--yes"], ["resolve"], ["preflight"], ["lock"]]
 )
-def test_nobody_waits_for_a_target_that_hangs(
-    hanging: Path, tmp_path: Path, command: list[str], number: signal.Signals
+def test_an_interrupted_command_does_not_wait_for_a_hanging_target(
+    hanging_interpreter: Path, tmp_path: Path, command: list[str], number: signal.Signals
 ) -> None:
     process = subprocess.Popen(
-        [PROGRAM, *command, "--python", str(hanging)],
+        [PROGRAM, *command, "--python", str(hanging_interpreter)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "HOME": str(tmp_path)},
@@ -59,18 +59,18 @@ def test_nobody_waits_for_a_target_that_hangs(
         # A shell in the background ignores these for its children.
         preexec_fn=lambda: [signal.signal(each, signal.SIG_DFL) for each in (signal.SIGINT, signal.SIGHUP)],  # noqa: PLW1509
     )
-    until = time.monotonic() + 20
-    while not started(tmp_path) and time.monotonic() < until:
+    deadline = time.monotonic() + 20
+    while not started_processes(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.02)
-    time.sleep(0.5)  # so that it has come to where it waits
+    time.sleep(0.5)  # until it waits for the target
     process.send_signal(number)
-    began = time.monotonic()
-    said, complained = process.communicate(timeout=60)
-    assert time.monotonic() - began < AT_ONCE
-    assert (process.returncode, said) == (130, b"")
-    assert complained.decode().endswith("gpuenv: interrupted\n")
-    assert started(tmp_path)
-    assert [pid for pid in started(tmp_path) if is_there(pid)] == []
+    interrupted_at = time.monotonic()
+    stdout, stderr = process.communicate(timeout=60)
+    assert time.monotonic() - interrupted_at < MAX_SECONDS
+    assert (process.returncode, stdout) == (130, b"")
+    assert stderr.decode().endswith("gpuenv: interrupted\n")
+    assert started_processes(tmp_path)
+    assert [pid for pid in started_processes(tmp_path) if is_running(pid)] == []
 
 
 EARLY = """
@@ -82,32 +82,32 @@ sys.addaudithook(hook)
 """
 
 
-def test_whoever_interrupts_before_it_has_begun_is_told_too(tmp_path: Path) -> None:
+def test_an_interrupted_start_is_reported(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(EARLY, encoding="utf-8")
-    done = subprocess.run(
+    result = subprocess.run(
         [PROGRAM, "doctor"],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
         capture_output=True,
         timeout=30,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"gpuenv: interrupted\n")
+    assert (result.returncode, result.stdout, result.stderr) == (130, b"", b"gpuenv: interrupted\n")
 
 
-def test_a_caller_that_ignores_how_its_children_end_keeps_nobody_waiting() -> None:
-    """As a supervisor may leave it: a program inherits that, and then nobody is told how a child has ended."""
+def test_a_caller_that_ignores_sigchld_does_not_block_the_program() -> None:
+    """The program inherits SIG_IGN, as from some supervisors, and gets no exit status of its children."""
     ignoring = (
         "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
     )
     command = [sys.executable, "-c", ignoring, str(PROGRAM), "probe", "--format", "json", "--python", sys.executable]
-    done = subprocess.run(command, env=MINIMAL, capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
-    states = {source["name"]: source["state"] for source in json.loads(done.stdout)["sources"]}
+    result = subprocess.run(command, env=MINIMAL, capture_output=True, text=True, check=False, timeout=60)
+    assert (result.returncode, result.stderr) == (0, "")
+    states = {source["name"]: source["state"] for source in json.loads(result.stdout)["sources"]}
     assert (states["target"], states["files"], states["kernel"]) == ("answered", "answered", "answered")
 
 
-def test_an_interruption_amid_an_import_waits_for_its_end() -> None:
-    """Else the lock of all imports may stay taken, and the program would hang: here one comes as often as it can."""
+def test_an_interruption_during_an_import_waits_for_the_import() -> None:
+    """Otherwise the import lock may stay locked and the program would hang."""
     program = (
         "import os, signal, sys, threading, time\n"
         "from gpuenv.interrupt import install_signal_handlers\n"
@@ -124,5 +124,5 @@ def test_an_interruption_amid_an_import_waits_for_its_end() -> None:
         "    sys.exit(3 if hasattr(sys.modules.get('slow'), 'done') else 4)\n"
     )
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([sys.executable, "-c", program, folder], check=False, timeout=60)
-    assert done.returncode == 3
+        result = subprocess.run([sys.executable, "-c", program, folder], check=False, timeout=60)
+    assert result.returncode == 3

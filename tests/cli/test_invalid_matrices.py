@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from gpuenv.data import data_path
-from tests.cli.refusals import assert_refused
+from tests.cli.assertions import assert_refused
 
 
-def test_a_fault_in_a_matrix_is_told_with_its_line(tmp_path: Path) -> None:
+def test_an_invalid_row_is_reported_with_its_line(tmp_path: Path) -> None:
     lines = data_path("matrix.yaml").read_text(encoding="utf-8").splitlines()
     (number,) = [n for n, line in enumerate(lines, 1) if line.startswith("  - {branch: 535,")]
     lines[number - 1] = lines[number - 1].replace("cuda: 12.2", "cuda: banana")
@@ -32,18 +32,18 @@ def test_a_fault_in_a_matrix_is_told_with_its_line(tmp_path: Path) -> None:
         ("schema: gpuenv.matrix/1\nrevision: !!python/name:os.system x\n", 2),
     ],
 )
-def test_a_file_that_is_no_matrix_is_told_with_its_line(tmp_path: Path, text: str, line: int) -> None:
+def test_a_file_that_is_not_a_matrix_is_reported_with_the_line(tmp_path: Path, text: str, line: int) -> None:
     matrix = tmp_path / "matrix.yaml"
     matrix.write_text(text, encoding="utf-8")
     assert_refused("matrix", "check", "--matrix", matrix, names=[f"{matrix}: line {line}: "], code=6)
 
 
 @pytest.mark.parametrize("command", [["matrix", "check"], ["resolve", "--no-probe"], ["doctor", "--no-probe"]])
-def test_a_matrix_that_is_not_there_is_input_that_cannot_be_read(tmp_path: Path, command: list[str]) -> None:
+def test_a_missing_matrix_ends_in_2(tmp_path: Path, command: list[str]) -> None:
     assert_refused(*command, "--matrix", tmp_path / "missing.yaml", names=[f"{tmp_path}/missing.yaml: "])
 
 
-def test_a_fault_of_usage_goes_before_one_of_the_matrix(tmp_path: Path) -> None:
+def test_an_invalid_snapshot_takes_precedence_over_an_invalid_matrix(tmp_path: Path) -> None:
     (tmp_path / "matrix.yaml").write_text("", encoding="utf-8")
     (tmp_path / "broken.json").write_text("{", encoding="utf-8")
     files = ("--matrix", tmp_path / "matrix.yaml", "--snapshot", tmp_path / "broken.json")
@@ -51,7 +51,7 @@ def test_a_fault_of_usage_goes_before_one_of_the_matrix(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def invalid(tmp_path: Path) -> Path:
+def invalid_matrix(tmp_path: Path) -> Path:
     path = tmp_path / "invalid.yaml"
     path.write_text("schema: none\n", encoding="utf-8")
     return path
@@ -60,13 +60,13 @@ def invalid(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "arguments", [["explain", "DRV106"], ["explain", "no-driver"], ["run"], ["resolve", "--no-probe"]], ids=" ".join
 )
-def test_an_invalid_matrix_is_6_wherever_it_is_named(invalid: Path, arguments: list[str]) -> None:
+def test_an_invalid_matrix_ends_in_6_for_every_command(invalid_matrix: Path, arguments: list[str]) -> None:
     command = ["--", "true"] if arguments == ["run"] else []
-    assert_refused(*arguments, "--matrix", invalid, *command, names=["the matrix is invalid"], code=6)
+    assert_refused(*arguments, "--matrix", invalid_matrix, *command, names=["the matrix is invalid"], code=6)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["resolve", "--no-probe", "--assume", "drivr=580"], "did you mean driver?"),
         (["resolve", "--no-probe", "--assume", "driver"], "KEY=VALUE"),
@@ -91,5 +91,7 @@ def test_an_invalid_matrix_is_6_wherever_it_is_named(invalid: Path, arguments: l
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_usage_goes_before_an_invalid_matrix(invalid: Path, arguments: list[str], told: str) -> None:
-    assert_refused(*arguments, "--matrix", invalid, names=[told])
+def test_a_usage_error_takes_precedence_over_an_invalid_matrix(
+    invalid_matrix: Path, arguments: list[str], message: str
+) -> None:
+    assert_refused(*arguments, "--matrix", invalid_matrix, names=[message])
