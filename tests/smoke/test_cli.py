@@ -28,7 +28,7 @@ def test_without_a_gpu_every_test_is_skipped_with_the_doctor_s_reason(target: Pa
     assert [test["name"] for test in result["tests"]] == [test.name for test in select_tests((), (), SmokeLevel.QUICK)]
     assert {test["status"] for test in result["tests"]} == {"skipped"}
     assert all(test["detail"][:3] in ("GPU", "DRV", "CTR") for test in result["tests"])
-    assert all("CuPy says: No module named 'cupy'" in test["detail"] for test in result["tests"])
+    assert all("CuPy reports: No module named 'cupy'" in test["detail"] for test in result["tests"])
     Draft202012Validator(json_schema(SmokeResult, "gpuenv.smoke/1")).validate(result)
 
 

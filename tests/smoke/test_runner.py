@@ -113,9 +113,9 @@ def test_a_missing_interpreter_is_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("program", "message"),
     [
-        ("exec sleep 30", "nothing (no answer within 1 s)"),
-        ("echo out of paper >&2; exit 3", "nothing (ended with exit code 3: out of paper)"),
-        ("kill -SEGV $$", "nothing (ended by SIGSEGV)"),
+        ("exec sleep 30", "no device list (no answer within 1 s)"),
+        ("echo out of paper >&2; exit 3", "no device list (ended with exit code 3: out of paper)"),
+        ("kill -SEGV $$", "no device list (ended by SIGSEGV)"),
     ],
 )
 def test_a_failure_to_list_devices_has_a_reason(tmp_path: Path, program: str, message: str) -> None:
