@@ -19,14 +19,14 @@ ON_OPEN = ("unreadable", "slow", "hung", "dying")
 
 
 def _rename_intact(path: Path) -> Path:
-    """Rename the intact file to ``NAME.sound`` in its folder."""
-    intact = path.with_name(f"{path.name}.sound")
+    """Rename the intact file to ``NAME.intact`` in its folder."""
+    intact = path.with_name(f"{path.name}.intact")
     path.rename(intact)
     return intact
 
 
 def _program(text: str) -> Fault:
-    """A shell script that replaces a program; the intact program is $sound."""
+    """A shell script that replaces a program; the intact program is $intact."""
 
     def replace(path: Path) -> None:
         intact = _rename_intact(path)
@@ -106,10 +106,10 @@ PROGRAM_FAULTS: dict[str, Fault] = {
     "empty: no answer": _program("exit 0"),
     "rubbish: as output": _program("head -c 100000 /dev/urandom"),
     "huge": _program("while :; do head -c 1000000 /dev/zero | tr '\\0' x; done"),
-    "slow": _program('sleep 0.5; exec "$sound" "$@"'),
+    "slow": _program('sleep 0.5; exec "$intact" "$@"'),
     "hung": _program("exec sleep 600"),
     "hung: with a child": _program("sleep 600 & sleep 600"),
-    "dying": _program('"$sound" "$@" | head -c 200; kill -SEGV $$'),
+    "dying": _program('"$intact" "$@" | head -c 200; kill -SEGV $$'),
     "dying: fails": _program("echo it went wrong >&2; exit 3"),
 }
 

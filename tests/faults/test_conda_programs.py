@@ -29,9 +29,9 @@ FALSE_CLAIMS = {
     "lying: claims that nothing is to do": """echo '{"success": true, "message": "All is there already."}'""",
     "lying: claims success": f"echo '{_PLANNED}'",
     "lying: plans correctly and does nothing": (
-        f"""case " $* " in *" --dry-run "*|*" list "*|*" info "*) exec "$sound" "$@";; esac\necho '{_PLANNED}'"""
+        f"""case " $* " in *" --dry-run "*|*" list "*|*" info "*) exec "$intact" "$@";; esac\necho '{_PLANNED}'"""
     ),
-    "lying: succeeds and claims failure": '"$sound" "$@"; exit 1',
+    "lying: succeeds and claims failure": '"$intact" "$@"; exit 1',
     "lying: answers of other kinds": """echo '{"success": 1, "actions": [{"LINK": 4}], "error": []}'""",
 }
 
@@ -39,9 +39,9 @@ FALSE_CLAIMS = {
 def inject_fault(program: Path, fault: str) -> None:
     """Inject a fault; the intact conda keeps its name, which tells it apart from mamba."""
     PROGRAM_FAULTS[fault](program)
-    intact = program.with_name(f"{program.name}.sound")
+    intact = program.with_name(f"{program.name}.intact")
     if intact.exists():
-        folder = program.with_name("sound")
+        folder = program.with_name("intact")
         folder.mkdir()
         intact.rename(folder / program.name)
         text = program.read_text(encoding="utf-8")
@@ -51,7 +51,7 @@ def inject_fault(program: Path, fault: str) -> None:
 def answer_version(program: Path) -> None:
     """Make a faulty program print the correct version."""
     first, second, rest = program.read_text(encoding="utf-8").split("\n", 2)
-    answer = 'case "$1" in --version) exec "$sound" "$@";; esac'
+    answer = 'case "$1" in --version) exec "$intact" "$@";; esac'
     program.write_text(f"{first}\n{second}\n{answer}\n{rest}", encoding="utf-8")
 
 
@@ -97,7 +97,7 @@ def test_a_false_claim_of_conda_is_detected(
     conda: Conda, fault: str, record_property: Callable[[str, object], None]
 ) -> None:
     program = conda.folder / "conda/conda"
-    folder = program.with_name("sound.conda")
+    folder = program.with_name("intact.conda")
     folder.mkdir()
     program.rename(folder / "conda")  # it keeps its name
     program.write_text(f"#!/bin/sh\nsound={folder}/conda\n{FALSE_CLAIMS[fault]}\n", encoding="utf-8")

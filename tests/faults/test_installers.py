@@ -81,7 +81,7 @@ def test_an_install_fails_if_uv_fails_once_selected(
     program = link_uv(tmp_path)
     PROGRAM_FAULTS[ONCE_SELECTED[fault]](program)
     lines = program.read_text(encoding="utf-8").split("\n", 2)
-    answer = 'case "$1 $2" in --version*|"python find") exec "$sound" "$@";; esac'
+    answer = 'case "$1 $2" in --version*|"python find") exec "$intact" "$@";; esac'
     program.write_text("\n".join([*lines[:2], answer, lines[2]]), encoding="utf-8")
     code = install_and_check(ground, target, record_property, "uv", fault, PATH=f"{program.parent}:{os.defpath}")
     assert code == (0 if fault.startswith("slow") else 4)
@@ -107,7 +107,7 @@ def test_a_false_claim_of_uv_is_detected(
 ) -> None:
     target = ground.target("target", "cupy-cuda11x==13.6.0")
     program = link_uv(tmp_path)
-    intact = program.rename(program.with_name("sound"))
+    intact = program.rename(program.with_name("intact"))
     program.write_text(f'#!/bin/sh\n{FALSE_CLAIMS[fault]}\nexec {intact} "$@"\n', encoding="utf-8")
     program.chmod(0o755)
     code = install_and_check(ground, target, record_property, "uv", fault, PATH=f"{program.parent}:{os.defpath}")

@@ -1,4 +1,4 @@
-"""``gpuenv smoke`` as a process of its own."""
+"""Runs of ``gpuenv smoke`` in a separate process."""
 
 from __future__ import annotations
 

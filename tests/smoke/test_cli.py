@@ -22,7 +22,7 @@ from tests.support.target import Targets
 # Without a GPU.
 
 
-def test_without_a_gpu_every_test_is_skipped_with_the_doctor_s_reason(target: Path, tmp_path: Path) -> None:
+def test_without_a_gpu_every_test_is_skipped_with_the_doctors_reason(target: Path, tmp_path: Path) -> None:
     code, result = smoke("--python", target, GPUENV_DRIVER_ROOT=str(tmp_path))
     assert (code, result["exit_code"], result["status"]) == (5, 5, "skipped")
     assert [test["name"] for test in result["tests"]] == [test.name for test in select_tests((), (), SmokeLevel.QUICK)]

@@ -140,7 +140,7 @@ def test_a_memory_error_of_another_library_is_recognised(kind: str, text: str) -
 
 
 class CUBLASError(CUDARuntimeError):
-    """The class of a library with error numbers of its own."""
+    """The class of a library with its own error numbers."""
 
 
 def test_an_error_number_of_a_library_is_not_a_cuda_status() -> None:

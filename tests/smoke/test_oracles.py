@@ -1,4 +1,4 @@
-"""The oracles: the correct answer passes, and every planted error is caught in every answer of every test."""
+"""The oracles: the correct answer passes, and every injected error is caught in every answer of every test."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def single_precision(answer: ExpectedArray, correct: Any) -> Iterator[Any]:  # n
         yield single
 
 
-PLANTED = {
+INJECTED = {
     "one wrong element": one_wrong_element,
     "zeros": zeros,
     "swapped axes": swapped_axes,
@@ -85,14 +85,14 @@ def test_the_correct_answer_passes(which: str) -> None:
 
 
 @pytest.mark.parametrize("which", NAMES)
-def test_a_planted_error_is_caught_in_every_answer(which: str) -> None:
+def test_an_injected_error_is_caught_in_every_answer(which: str) -> None:
     expected = example(which).expected
-    for (name, answer), kind in product(expected.items(), PLANTED):
+    for (name, answer), kind in product(expected.items(), INJECTED):
         if (kind == "single precision" and (which, name) in LOOSE) or (
             kind == "swapped axes" and (which, name) in SYMMETRIC
         ):
             continue
-        for wrong in PLANTED[kind](answer, correct_answers(expected)[name]):
+        for wrong in INJECTED[kind](answer, correct_answers(expected)[name]):
             errors = find_wrong(expected, {**correct_answers(expected), name: wrong})
             assert len(errors) == 1, f"{kind} in {name} passes"
             assert errors[0].startswith(f"{name}: ")
