@@ -30,7 +30,7 @@ def _program(text: str) -> Fault:
 
     def replace(path: Path) -> None:
         intact = _rename_intact(path)
-        path.write_text(f"#!/bin/sh\nsound={shlex.quote(str(intact))}\n{text}\n", encoding="utf-8")
+        path.write_text(f"#!/bin/sh\nintact={shlex.quote(str(intact))}\n{text}\n", encoding="utf-8")
         path.chmod(0o755)
 
     return replace

@@ -100,7 +100,7 @@ def test_a_false_claim_of_conda_is_detected(
     folder = program.with_name("intact.conda")
     folder.mkdir()
     program.rename(folder / "conda")  # it keeps its name
-    program.write_text(f"#!/bin/sh\nsound={folder}/conda\n{FALSE_CLAIMS[fault]}\n", encoding="utf-8")
+    program.write_text(f"#!/bin/sh\nintact={folder}/conda\n{FALSE_CLAIMS[fault]}\n", encoding="utf-8")
     program.chmod(0o755)
     answer_version(program)
     install_and_check(conda, fault, record_property)
