@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.cells import grid
+from tests.faults.fault_matrix import grid
 from tests.support.fault_table import answer_table, answers_of, fault_table, faults_of
 from tests.support.fixtures import cuda_libraries, stub_driver, targets
 

@@ -1,4 +1,4 @@
-"""A sound machine for each test that spoils one."""
+"""A healthy machine for each test that injects a fault."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.ground import Sound, lay_out
+from tests.faults.healthy_machine import HealthyMachine, make_healthy_machine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +16,6 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def sound(tmp_path: Path, stub_driver: StubDriver, cuda_libraries: CudaLibraries, targets: Targets) -> Sound:
-    """A machine on which nothing is wrong yet."""
-    return lay_out(tmp_path, stub_driver, cuda_libraries, targets)
+def machine(tmp_path: Path, stub_driver: StubDriver, cuda_libraries: CudaLibraries, targets: Targets) -> HealthyMachine:
+    """A machine without faults."""
+    return make_healthy_machine(tmp_path, stub_driver, cuda_libraries, targets)

@@ -1,4 +1,4 @@
-"""conda spoilt in each way: an install succeeds, or the environment is as it was and it is said why."""
+"""Faulty conda programs: an install succeeds, or leaves the environment unchanged and reports why."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.cells import cells
-from tests.faults.spoiling import PROGRAM
+from tests.faults.fault_matrix import parametrize_faults
+from tests.faults.file_faults import PROGRAM_FAULTS
 from tests.install.conda_sandbox import FORMER, conda
 from tests.install.sandbox import MACHINE
 
@@ -21,88 +21,92 @@ if TYPE_CHECKING:
 
 __all__ = ["conda"]
 pytestmark = pytest.mark.slow
-TIMEOUT, OVER = 10.0, 50.0  # seconds: for the machine or the installer to answer, and for a busy host
+TIMEOUT, GRACE = 10.0, 50.0  # seconds: for the machine or the installer to answer, and for a busy host
 NO_VERSION = ("absent", "unreadable", "empty", "rubbish", "unreadable: a folder")
-CHOSEN = {f"{fault}, once chosen": fault for fault in PROGRAM if fault not in NO_VERSION}
+ONCE_SELECTED = {f"{fault}, once selected": fault for fault in PROGRAM_FAULTS if fault not in NO_VERSION}
 _PLANNED = '{"success": true, "actions": {"LINK": [{"name": "cupy", "version": "14.1.1", "build_string": "0"}]}}'
-LIES = {
-    "lying: says that there is nothing to do": """echo '{"success": true, "message": "All is there already."}'""",
-    "lying: says that all was done": f"echo '{_PLANNED}'",
-    "lying: plans as it should, and then does nothing": (
-        f"""case " $* " in *" --dry-run "*|*" list "*|*" info "*) exec "$sound" "$@";; esac\necho '{_PLANNED}'"""
+FALSE_CLAIMS = {
+    "lying: claims that nothing is to do": """echo '{"success": true, "message": "All is there already."}'""",
+    "lying: claims success": f"echo '{_PLANNED}'",
+    "lying: plans correctly and does nothing": (
+        f"""case " $* " in *" --dry-run "*|*" list "*|*" info "*) exec "$intact" "$@";; esac\necho '{_PLANNED}'"""
     ),
-    "lying: does as it says, and says that it failed": '"$sound" "$@"; exit 1',
+    "lying: succeeds and claims failure": '"$intact" "$@"; exit 1',
     "lying: answers of other kinds": """echo '{"success": 1, "actions": [{"LINK": 4}], "error": []}'""",
 }
 
 
-def spoil(program: Path, fault: str) -> None:
-    """By its fault; the sound one goes by its own name, whose family it knows by it."""
-    PROGRAM[fault](program)
-    kept = program.with_name(f"{program.name}.sound")
-    if kept.exists():
-        folder = program.with_name("sound")
+def inject_fault(program: Path, fault: str) -> None:
+    """Inject a fault; the intact conda keeps its name, which tells it apart from mamba."""
+    PROGRAM_FAULTS[fault](program)
+    intact = program.with_name(f"{program.name}.intact")
+    if intact.exists():
+        folder = program.with_name("intact")
         folder.mkdir()
-        kept.rename(folder / program.name)
+        intact.rename(folder / program.name)
         text = program.read_text(encoding="utf-8")
-        program.write_text(text.replace(str(kept), str(folder / program.name)), encoding="utf-8")
+        program.write_text(text.replace(str(intact), str(folder / program.name)), encoding="utf-8")
 
 
-def choosing(program: Path) -> None:
-    """Lets a spoilt program tell its version rightly."""
+def answer_version(program: Path) -> None:
+    """Make a faulty program print the correct version."""
     first, second, rest = program.read_text(encoding="utf-8").split("\n", 2)
-    answer = 'case "$1" in --version) exec "$sound" "$@";; esac'
+    answer = 'case "$1" in --version) exec "$intact" "$@";; esac'
     program.write_text(f"{first}\n{second}\n{answer}\n{rest}", encoding="utf-8")
 
 
-def tried(conda: Conda, fault: str, record: Callable[[str, object], None]) -> int:
-    """Installs; the exit code."""
+def install_and_check(conda: Conda, fault: str, record: Callable[[str, object], None]) -> int:
+    """Install, check the invariants of the result, and return the exit code."""
     before = conda.files()
     started = time.monotonic()
     options = ("--installer", "conda", "--timeout", str(TIMEOUT), "--install-timeout", str(TIMEOUT))
-    done = conda.gpuenv("install", "--python", conda.prefix, "--yes", *MACHINE, *options)
-    took = time.monotonic() - started
-    assert took < TIMEOUT + OVER, f"took {took:.0f} s: {done.stderr}"
-    assert done.returncode in (0, 3, 4, 7), done.stderr
-    if done.returncode == 0:
+    process = conda.gpuenv("install", "--python", conda.prefix, "--yes", *MACHINE, *options)
+    duration = time.monotonic() - started
+    assert duration < TIMEOUT + GRACE, f"took {duration:.0f} s: {process.stderr}"
+    assert process.returncode in (0, 3, 4, 7), process.stderr
+    if process.returncode == 0:
         assert conda.packages()["cupy"] == "14.1.1"
     else:
-        assert conda.packages() == FORMER, done.stderr
+        assert conda.packages() == FORMER, process.stderr
         assert conda.files() == before
-    assert done.returncode == 0 or done.stderr.strip(), "it is said why"
-    record("told", ["conda", fault, f"exit code {done.returncode}"])
-    return done.returncode
+    assert process.returncode == 0 or process.stderr.strip(), "the reason is reported"
+    record("outcome", ["conda", fault, f"exit code {process.returncode}"])
+    return process.returncode
 
 
-@cells("conda", PROGRAM)
-def test_conda(conda: Conda, fault: str, record_property: Callable[[str, object], None]) -> None:
-    spoil(conda.folder / "conda/conda", fault)
-    assert (tried(conda, fault, record_property) == 0) == (fault == "slow")
+@parametrize_faults("conda", PROGRAM_FAULTS)
+def test_an_install_fails_with_a_faulty_conda(
+    conda: Conda, fault: str, record_property: Callable[[str, object], None]
+) -> None:
+    inject_fault(conda.folder / "conda/conda", fault)
+    assert (install_and_check(conda, fault, record_property) == 0) == (fault == "slow")
 
 
-@cells("conda", CHOSEN)
-def test_conda_that_spoils_after_it_was_chosen(
+@parametrize_faults("conda", ONCE_SELECTED)
+def test_an_install_fails_if_conda_fails_once_selected(
     conda: Conda, fault: str, record_property: Callable[[str, object], None]
 ) -> None:
     program = conda.folder / "conda/conda"
-    spoil(program, CHOSEN[fault])
-    choosing(program)
-    assert (tried(conda, fault, record_property) == 0) == fault.startswith("slow")
+    inject_fault(program, ONCE_SELECTED[fault])
+    answer_version(program)
+    assert (install_and_check(conda, fault, record_property) == 0) == fault.startswith("slow")
 
 
-@cells("conda", LIES)
-def test_conda_lies(conda: Conda, fault: str, record_property: Callable[[str, object], None]) -> None:
+@parametrize_faults("conda", FALSE_CLAIMS)
+def test_a_false_claim_of_conda_is_detected(
+    conda: Conda, fault: str, record_property: Callable[[str, object], None]
+) -> None:
     program = conda.folder / "conda/conda"
-    sound = program.with_name("sound.conda")
-    sound.mkdir()
-    program.rename(sound / "conda")  # it goes by its own name
-    program.write_text(f"#!/bin/sh\nsound={sound}/conda\n{LIES[fault]}\n", encoding="utf-8")
+    folder = program.with_name("intact.conda")
+    folder.mkdir()
+    program.rename(folder / "conda")  # it keeps its name
+    program.write_text(f"#!/bin/sh\nintact={folder}/conda\n{FALSE_CLAIMS[fault]}\n", encoding="utf-8")
     program.chmod(0o755)
-    choosing(program)
-    tried(conda, fault, record_property)
+    answer_version(program)
+    install_and_check(conda, fault, record_property)
 
 
-def test_without_conda_it_is_said_where_it_is_looked_for(conda: Conda) -> None:
-    done = conda.gpuenv("install", "--python", conda.prefix, "--yes", *MACHINE, PATH=os.defpath)
-    assert done.returncode == 7
-    assert "CONDA_EXE" in done.stderr
+def test_the_error_without_conda_names_conda_exe(conda: Conda) -> None:
+    process = conda.gpuenv("install", "--python", conda.prefix, "--yes", *MACHINE, PATH=os.defpath)
+    assert process.returncode == 7
+    assert "CONDA_EXE" in process.stderr

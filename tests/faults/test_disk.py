@@ -1,4 +1,4 @@
-"""The disk that is written to, spoilt in each way: what was there stays whole, or is replaced by what is whole."""
+"""Faults of the disk: a file keeps its former content or gets its complete new content."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 
 from tests.cli.program import MINIMAL, PROGRAM
 from tests.cli.snapshots import UNFIT, write_snapshot
-from tests.faults.cells import cells
-from tests.faults.ground import compiled
-from tests.faults.spoiling import AS_NOBODY_SPECIAL, as_opened
+from tests.faults.fault_matrix import parametrize_faults
+from tests.faults.file_faults import WITHOUT_CAPABILITIES, faults_on_open
+from tests.faults.healthy_machine import compile_library
 from tests.install.conftest import sandbox
 from tests.install.mounts import mounted
 from tests.install.sandbox import Sandbox, contents, run, versions
@@ -24,8 +24,8 @@ from tests.install.sandbox import Sandbox, contents, run, versions
 __all__ = ["sandbox"]
 pytestmark = pytest.mark.slow
 LIMIT = 60.0  # seconds
-FORMER = "the former report\n"
-# Each writes its result, which a machine or a person reads later.
+FORMER_REPORT = "the former report\n"
+# Commands that write a result to a file, and their exit codes.
 WRITERS: dict[str, tuple[tuple[str, ...], int]] = {
     "doctor": (("doctor", "--format", "json"), 1),
     "doctor html": (("doctor", "--format", "html"), 1),
@@ -35,113 +35,119 @@ WRITERS: dict[str, tuple[tuple[str, ...], int]] = {
 
 
 @contextmanager
-def full(folder: Path) -> Iterator[Path]:
-    """Room for the former report alone."""
+def full_disk(folder: Path) -> Iterator[Path]:
+    """A disk with space for the former report only."""
     with mounted(folder / "full", "-t", "tmpfs", "-o", "size=8k", "tmpfs") as disk:
-        (disk / "out").write_text(FORMER, encoding="utf-8")
+        (disk / "out").write_text(FORMER_REPORT, encoding="utf-8")
         (disk / "filling").write_bytes(b"x" * 4096)
         yield disk / "out"
 
 
 @contextmanager
-def fixed(folder: Path) -> Iterator[Path]:
+def read_only_disk(folder: Path) -> Iterator[Path]:
     with mounted(folder / "fixed", "-t", "tmpfs", "tmpfs") as disk:
-        (disk / "out").write_text(FORMER, encoding="utf-8")
+        (disk / "out").write_text(FORMER_REPORT, encoding="utf-8")
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
         yield disk / "out"
 
 
-def laid(folder: Path, fault: str) -> Path:
-    """Where the result goes."""
-    place = folder / "disk" / "out"
-    place.parent.mkdir()
+def result_path(folder: Path, fault: str) -> Path:
+    """The path for the result."""
+    path = folder / "disk" / "out"
+    path.parent.mkdir()
     if fault.startswith("absent"):
-        return place.parent / "nowhere/out"
-    if fault == "huge: a name beyond all measure":
-        return place.with_name("x" * 300)
+        return path.parent / "nowhere/out"
+    if fault == "huge: a very long name":
+        return path.with_name("x" * 300)
     if fault == "rubbish: a folder in its place":
-        place.mkdir()
-        return place
-    place.write_text(FORMER, encoding="utf-8")
+        path.mkdir()
+        return path
+    path.write_text(FORMER_REPORT, encoding="utf-8")
     if fault == "unreadable":
-        place.parent.chmod(0)
-    return place
+        path.parent.chmod(0)
+    return path
 
 
 FAULTS = (
     *("absent", "unreadable", "unreadable: read-only", "empty: full", "empty: /dev/full"),
     *(
         "rubbish: a folder in its place",
-        "huge: a name beyond all measure",
+        "huge: a very long name",
         "slow",
         "dying",
-        "dying: full in the middle",
+        "dying: full while writing",
     ),
     "lying",
 )
 
 
-@cells("disk", FAULTS)
-def test_a_disk(tmp_path: Path, fault: str, record_property: Callable[[str, object], None]) -> None:
-    recording = write_snapshot(UNFIT, tmp_path / "unfit.json")
-    opened = {"dying: full in the middle": "full"}.get(fault, fault)
+@parametrize_faults("disk", FAULTS)
+def test_a_report_on_a_faulty_disk_is_complete_or_an_error(
+    tmp_path: Path, fault: str, record_property: Callable[[str, object], None]
+) -> None:
+    snapshot = write_snapshot(UNFIT, tmp_path / "unfit.json")
+    injected = {"dying: full while writing": "full"}.get(fault, fault)
     codes = []
-    made = {"empty: full": full, "unreadable: read-only": fixed}.get(fault)
-    with made(tmp_path) if made else nullcontext(laid(tmp_path, fault)) as place:
-        out = Path("/dev/full") if fault == "empty: /dev/full" else place
+    mount = {"empty: full": full_disk, "unreadable: read-only": read_only_disk}.get(fault)
+    with mount(tmp_path) if mount else nullcontext(result_path(tmp_path, fault)) as path:
+        out = Path("/dev/full") if fault == "empty: /dev/full" else path
         environment = dict(MINIMAL)
-        if opened in ("slow", "dying", "full", "lying"):
-            environment |= as_opened(compiled("files.c", tmp_path), place.parent, opened, environment)
+        if injected in ("slow", "dying", "full", "lying"):
+            environment |= faults_on_open(compile_library("files.c", tmp_path), path.parent, injected, environment)
         for arguments, code in WRITERS.values():
-            prefix = AS_NOBODY_SPECIAL if fault == "unreadable" and os.geteuid() == 0 else ()
-            done = subprocess.run(
-                [*prefix, *PROGRAM, *arguments, "--snapshot", str(recording), "-o", str(out)],
+            prefix = WITHOUT_CAPABILITIES if fault == "unreadable" and os.geteuid() == 0 else ()
+            process = subprocess.run(
+                [*prefix, *PROGRAM, *arguments, "--snapshot", str(snapshot), "-o", str(out)],
                 env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=LIMIT,
             )  # fmt: skip
-            assert "Traceback" not in done.stderr, done.stderr
-            well = opened in ("slow", "lying")
-            assert done.returncode == (code if well else 2), done.stderr
-            assert well or str(out) in done.stderr.replace("\n", ""), done.stderr
-            codes.append(str(done.returncode))
+            assert "Traceback" not in process.stderr, process.stderr
+            succeeds = injected in ("slow", "lying")
+            assert process.returncode == (code if succeeds else 2), process.stderr
+            assert succeeds or str(out) in process.stderr.replace("\n", ""), process.stderr
+            codes.append(str(process.returncode))
             if fault == "unreadable":
-                place.parent.chmod(0o700)
-            if well:
-                assert place.read_text(encoding="utf-8").rstrip()[-1] in "}>"
-            elif os.path.isfile(place):  # noqa: PTH113 - no error where the name is too long
-                assert place.read_text(encoding="utf-8") == FORMER, "what was there is whole"
+                path.parent.chmod(0o700)
+            if succeeds:
+                assert path.read_text(encoding="utf-8").rstrip()[-1] in "}>"
+            elif os.path.isfile(path):  # noqa: PTH113 - no error for a name that is too long
+                assert path.read_text(encoding="utf-8") == FORMER_REPORT, "the former report is unchanged"
             if fault == "unreadable":
-                place.parent.chmod(0)
+                path.parent.chmod(0)
     if fault == "unreadable":
-        place.parent.chmod(0o700)
-    record_property("told", ["disk", f"{fault}, for reports", f"exit codes {' '.join(codes)}"])
+        path.parent.chmod(0o700)
+    record_property("outcome", ["disk", f"{fault}, for reports", f"exit codes {' '.join(codes)}"])
 
 
 INSTALLS = ("slow", "dying", "empty: full", "lying")
 
 
-@cells("disk", [f"{fault}, for an install" for fault in INSTALLS])
-def test_a_disk_below_a_target(
+@parametrize_faults("disk", [f"{fault}, for an install" for fault in INSTALLS])
+def test_an_install_on_a_faulty_disk_succeeds_or_changes_nothing(
     sandbox: Sandbox, tmp_path: Path, fault: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """What is opened there is spoilt, in gpuenv and in the installer."""
-    how = {"empty: full": "full"}.get(word := fault.partition(",")[0], word)
-    disk = mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=330k", "tmpfs") if how == "lying" else nullcontext()
+    """The fault applies to files opened by gpuenv and by the installer."""
+    disk_fault = {"empty: full": "full"}.get(word := fault.partition(",")[0], word)
+    disk = (
+        mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=330k", "tmpfs")
+        if disk_fault == "lying"
+        else nullcontext()
+    )
     with disk as small:
         target = small / "target" if small else sandbox.folder / "target"
         run([sys.executable, "-m", "venv", "--without-pip", str(target)], sandbox.environment())
         sandbox.add(target, "cupy-cuda11x==13.6.0")
         before = contents(target)
-        spoilt = next(target.glob("lib/python*/site-packages")) if how == "dying" else target
-        variables = as_opened(compiled("files.c", tmp_path), spoilt, how, {})
+        folder = next(target.glob("lib/python*/site-packages")) if disk_fault == "dying" else target
+        variables = faults_on_open(compile_library("files.c", tmp_path), folder, disk_fault, {})
         started = time.monotonic()
-        done = sandbox.install(target, **variables)
-        took = time.monotonic() - started
-        assert took < LIMIT, f"{took:.0f} s"
-        assert done.returncode in ((0,) if how == "slow" else (4, 7)), done.stderr
-        following = sandbox.gpuenv("rollback", "--python", target, "--list")
-        assert following.returncode == 0, following.stderr
-        if done.returncode == 0:
+        process = sandbox.install(target, **variables)
+        duration = time.monotonic() - started
+        assert duration < LIMIT, f"{duration:.0f} s"
+        assert process.returncode in ((0,) if disk_fault == "slow" else (4, 7)), process.stderr
+        listing = sandbox.gpuenv("rollback", "--python", target, "--list")
+        assert listing.returncode == 0, listing.stderr
+        if process.returncode == 0:
             assert versions(target)["cupy-cuda12x"] == "14.2.0"
         else:
-            assert contents(target) == before, done.stderr
-    record_property("told", ["disk", fault, f"exit code {done.returncode}"])
+            assert contents(target) == before, process.stderr
+    record_property("outcome", ["disk", fault, f"exit code {process.returncode}"])

@@ -1,4 +1,4 @@
-"""A package index spoilt in each way: an install succeeds all the same, or changes nothing and says why."""
+"""Faulty package indexes: an install succeeds anyway, or changes nothing and reports why."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.cells import cell
-from tests.faults.servers import Ended, serving, sound, spoilt
-from tests.faults.test_installers import tried
+from tests.faults.fault_matrix import case_id
+from tests.faults.faulty_servers import Stopped, faulty_answers, forward, serving
+from tests.faults.test_installers import install_and_check
 from tests.install.conftest import sandbox
 
 if TYPE_CHECKING:
@@ -22,41 +22,49 @@ FAULTS = (
     *(
         "absent",
         "unreadable",
-        "empty: says nothing",
-        "empty: nothing is there",
+        "empty: no answer",
+        "empty: not found",
         "empty: an empty page",
         "rubbish",
         "rubbish: as a page",
     ),
     *("huge", "slow", "hung", "hung: in the middle", "dying", "lying"),
 )
-# Exit codes other than 4. An index that answers and has no such release is told apart from one that does not answer;
-# of a page that ends in the middle pip reads what came, and uv is content with a page without links.
-ENDS = {
+# Exit codes other than 4. An index without the release differs from one that does not answer; pip reads an incomplete
+# page as far as it goes, and uv accepts a page without links.
+EXIT_CODES = {
     **{(installer, "slow"): 0 for installer in ("uv", "pip")},
-    **{("uv", fault): 3 for fault in ("unreadable", "empty: nothing is there", "empty: an empty page")},
+    **{("uv", fault): 3 for fault in ("unreadable", "empty: not found", "empty: an empty page")},
     ("uv", "rubbish: as a page"): 3,
     ("pip", "dying"): 3,
 }
-PATIENCE = ("--install-timeout", "100")  # so that slowness alone decides nothing
-EVERY = [(installer, fault) for installer in ("uv", "pip") for fault in FAULTS]
+PATIENCE = ("--install-timeout", "100")  # so that a slow index has time to answer
+CASES = [(installer, fault) for installer in ("uv", "pip") for fault in FAULTS]
 
 
-@pytest.mark.parametrize(("installer", "fault"), EVERY, ids=[f"{by} of {cell('index', fault)}" for by, fault in EVERY])
-def test_an_index(sandbox: Sandbox, installer: str, fault: str, record_property: Callable[[str, object], None]) -> None:
+@pytest.mark.parametrize(
+    ("installer", "fault"), CASES, ids=[f"{name} of {case_id('index', fault)}" for name, fault in CASES]
+)
+def test_an_install_from_a_faulty_index_succeeds_or_changes_nothing(
+    sandbox: Sandbox, installer: str, fault: str, record_property: Callable[[str, object], None]
+) -> None:
     target = sandbox.target("target", "cupy-cuda11x==13.6.0", pip=installer == "pip")
     host, _, port = sandbox.index.address.partition("/")[0].partition(":")
-    ended = Ended()
+    stopped = Stopped()
 
     def answer(request: bytes) -> bytes:
-        told = sound((host, int(port)), request)
-        # Of another wheel: as long, and with the digits of another.
-        return told.replace(b"sha256=", b"sha256=0000")[: len(told)] if fault == "lying" else told
+        content = forward((host, int(port)), request)
+        # Other digests in an answer of the same length.
+        return content.replace(b"sha256=", b"sha256=0000")[: len(content)] if fault == "lying" else content
 
-    how = "sound" if fault == "lying" else fault
-    with serving(spoilt(how if how != "absent" else "hung", ended, answer), ended) as address:
-        place = "http://127.0.0.1:9/simple" if fault == "absent" else f"http://{address}/simple"
-        variables = {"UV_DEFAULT_INDEX": place, "PIP_INDEX_URL": place}
-        words = ("--installer", installer, *(PATIENCE if fault == "slow" else ()))
-        code = tried(sandbox, target, record_property, "index", f"{fault}, by {installer}", *words, **variables)
-    assert code == ENDS.get((installer, fault), 4)
+    server_fault = "healthy" if fault == "lying" else fault
+    with serving(
+        faulty_answers(server_fault if server_fault != "absent" else "hung", stopped, answer), stopped
+    ) as address:
+        url = "http://127.0.0.1:9/simple" if fault == "absent" else f"http://{address}/simple"
+        variables = {"UV_DEFAULT_INDEX": url, "PIP_INDEX_URL": url}
+        options = ("--installer", installer, *(PATIENCE if fault == "slow" else ()))
+        code = install_and_check(
+            sandbox, target, record_property, "index", f"{fault}, by {installer}", *options, **variables
+        )
+    assert code == EXIT_CODES.get((installer, fault), 4)

@@ -1,7 +1,7 @@
 /* Files below a folder that are slow, hung, closed to everybody, or end in the middle: for LD_PRELOAD.
  *
- * GPUENV_SPOILT=FOLDER: which files. GPUENV_SPOILT_HOW: unreadable (EACCES, for root too), slow (0.05 s for each file that
- * is opened), hung (an open never returns, as on a network's file system whose server is gone), dying (half of a file,
+ * GPUENV_FAULTY_FOLDER=FOLDER: which files. GPUENV_FILE_FAULT: unreadable (EACCES, for root too), slow (0.05 s for each
+ * file that is opened), hung (an open never returns, as on a network's file system whose server is gone), dying (half of a file,
  * or one write, and then EIO), full (every write ends with ENOSPC), lying (no byte is ever missing room, and nothing
  * that was synced was). What the loader itself opens, it opens by other means.
  */
@@ -28,12 +28,12 @@
 static atomic_int touched[MOST]; /* by descriptor: 0 not ours, 1 opened, 2 used once */
 
 static int is(const char *how) {
-    const char *told = getenv("GPUENV_SPOILT_HOW");
+    const char *told = getenv("GPUENV_FILE_FAULT");
     return told && strcmp(told, how) == 0;
 }
 
 static int below(const char *path) {
-    const char *folder = getenv("GPUENV_SPOILT");
+    const char *folder = getenv("GPUENV_FAULTY_FOLDER");
     size_t length = folder ? strlen(folder) : 0;
     return length && path && strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == 0);
 }

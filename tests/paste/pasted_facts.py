@@ -26,8 +26,8 @@ def snapshot_of(text: str) -> Snapshot:
 def primary(text: str) -> str | None:
     """The cause of the primary finding; None without one."""
     snapshot = snapshot_of(text)
-    found = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
-    return next((finding.cause.value for finding in found if finding.primary), None)
+    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    return next((finding.cause.value for finding in findings if finding.primary), None)
 
 
 def fact(snapshot: Snapshot, path: str) -> str | None:

@@ -29,7 +29,7 @@ def config(**lines: str) -> str:
         ("8.0.0", "0", ""),
     ],
 )
-def test_the_wheel_line_of_each_release(release: str, cuda: str, line: str) -> None:
+def test_the_wheel_line_follows_from_release_and_cuda_version(release: str, cuda: str, line: str) -> None:
     assert wrong(config(CuPy_Version=release, CUDA_Build_Version=cuda), {"cupy": line}) == {}
 
 
@@ -45,7 +45,7 @@ def test_the_wheel_line_of_each_release(release: str, cuda: str, line: str) -> N
         ("macOS-14.5-arm64-arm-64bit", "3.12.0", ("darwin", None, None)),
     ],
 )
-def test_the_platform_as_each_python_writes_it(
+def test_the_platform_of_every_python_is_read(
     platform: str, python: str | None, expected: tuple[str, str | None, str | None]
 ) -> None:
     """Up to 3.8 the number is that of the C library which the interpreter was linked with: a machine may have more."""
@@ -53,7 +53,7 @@ def test_the_platform_as_each_python_writes_it(
     assert wrong(text, dict(zip(("host.os", "host.arch", "host.libc"), expected, strict=True))) == {}
 
 
-def test_on_windows_no_command_of_linux_is_suggested() -> None:
+def test_no_linux_command_is_suggested_on_windows() -> None:
     pasted = read_paste(config(OS="Windows-10-10.0.19045-SP0", CuPy_Version="12.0.0"))
     commands = {gap.ask for gap in gaps(pasted, snapshot_of(config(OS="Windows-10-10.0.19045-SP0")))}
     assert "python -VV" in commands
@@ -62,7 +62,7 @@ def test_on_windows_no_command_of_linux_is_suggested() -> None:
     assert wrong(line, {"host.os": "windows", "host.arch": "x86_64", "target.python": "3.11.4"}) == {}
 
 
-def test_cuda_without_a_device() -> None:
+def test_a_missing_device_is_read_from_the_runtime_error() -> None:
     text = config(
         CuPy_Version="10.0.0",
         CUDA_Driver_Version="11040",
@@ -72,8 +72,8 @@ def test_cuda_without_a_device() -> None:
     refused = text.replace("cudaErrorNoDevice", "cudaErrorCompatNotSupportedOnDevice")
     snapshot = snapshot_of(refused)
     assert snapshot.driver.cuda_init.value == 804
-    found = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
-    assert Cause.FORWARD_COMPAT_UNSUPPORTED in {finding.cause for finding in found}
+    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    assert Cause.FORWARD_COMPAT_UNSUPPORTED in {finding.cause for finding in findings}
     late = text.replace("cudaErrorNoDevice", "cudaErrorMemoryAllocation")
     assert wrong(late, {"visible_count": None, "driver.cuda_init": None}) == {}
 
@@ -87,8 +87,8 @@ def test_a_build_for_rocm_lists_no_nvidia_gpus() -> None:
     assert [gpu.name for gpu in snapshot_of(old).amd_gpus] == ["Vega 20"]
     assert wrong(old, {"gpus": "", "cupy": ""}) == {}
     mixed = snapshot_of(new + "cupy-cuda12x==13.6.0\n")
-    found = diagnose(mixed, MATRIX, resolve(mixed, MATRIX), lambda: 0.0).findings
-    assert [finding.cause for finding in found if finding.primary] == [Cause.ROCM_MISMATCH]
+    findings = diagnose(mixed, MATRIX, resolve(mixed, MATRIX), lambda: 0.0).findings
+    assert [finding.cause for finding in findings if finding.primary] == [Cause.ROCM_MISMATCH]
 
 
 def test_a_jetson_is_known_by_its_kernel() -> None:
@@ -97,9 +97,9 @@ def test_a_jetson_is_known_by_its_kernel() -> None:
 
 
 def test_the_runtime_that_cupy_found_is_that_of_its_toolkit() -> None:
-    found = config(
+    text = config(
         CUDA_Root="/usr/local/cuda", CUDA_Runtime_Version="12090 (linked to CuPy) / 12000 (locally installed)"
     )
-    (toolkit,) = snapshot_of(found).toolkits
+    (toolkit,) = snapshot_of(text).toolkits
     assert (str(toolkit.toolkit.value), toolkit.path, toolkit.has_nvrtc) == ("12.0", "/usr/local/cuda", False)
-    assert snapshot_of(found.replace("/usr/local/cuda", "None")).toolkits == ()  # it is that of a wheel
+    assert snapshot_of(text.replace("/usr/local/cuda", "None")).toolkits == ()  # it is that of a wheel

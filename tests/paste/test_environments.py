@@ -50,7 +50,7 @@ def cupy(text: str) -> list[str]:
         ("cupy-cuda11x==13.6.0\nnumpy==1.26.4\n\ncupy-cuda13x==14.2.0\nnumpy==2.3.4\n", "cupy-cuda11x"),
     ],
 )  # fmt: skip
-def test_the_environment_that_the_error_names_or_is_below_is_used_else_the_first(text: str, used: str) -> None:
+def test_the_environment_of_the_error_is_used_or_else_the_first(text: str, used: str) -> None:
     selection = select_environment(text)
     assert cupy(selection.text) == [used]
     assert selection.note is not None

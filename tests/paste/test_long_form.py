@@ -21,7 +21,7 @@ SAMPLES = Path(__file__).parents[1] / "probe" / "samples"
 XML = {path.stem: path.read_text(encoding="utf-8") for place in (OUTPUTS, SAMPLES) for path in place.glob("*.xml")}
 T4, MIG, PRO = XML["xml-r515-t4"], XML["xml-r535-a100-mig"], XML["xml-r590-rtx-pro-6000"]
 H200 = (OUTPUTS / "smi-q-r610-h200-mig.txt").read_text(encoding="utf-8")
-SAID = {
+EXPECTED = {
     "xml-r340-8800gt": ("340.102", None, "GeForce 8800 GT"),
     "xml-r430-gtx1080": ("430.26", "10.2", "GeForce GTX 1080"),
     "xml-r460-gtx950": ("460.56", "11.2", "GeForce GTX 950"),
@@ -41,17 +41,17 @@ def test_every_output_has_its_source() -> None:
     assert sorted(re.findall(r"^\| `([\w.-]+)`", sources, re.MULTILINE)) == sorted(names)
 
 
-@pytest.mark.parametrize("name", SAID)
-def test_the_document_of_each_release(name: str) -> None:
-    assert set(XML) == set(SAID)
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_document_of_each_release_is_read(name: str) -> None:
+    assert set(XML) == set(EXPECTED)
     (gpu,) = snapshot_of(XML[name]).gpus
-    driver, cuda, product = SAID[name]
+    driver, cuda, product = EXPECTED[name]
     assert gpu.name.value == product
     assert wrong(XML[name], {"driver.version": driver, "driver.cuda": cuda or None}) == {} or cuda is None
     assert primary(XML[name]) == TOO_OLD.get(name)
 
 
-def test_the_facts_of_a_gpu_in_a_document() -> None:
+def test_all_facts_of_a_gpu_are_read_from_a_document() -> None:
     (gpu,) = snapshot_of(T4).gpus
     assert (gpu.uuid.value, gpu.pci.value) == ("GPU-00000000-0000-0000-0000-000000000515", "00000000:00:1E.0")
     assert (gpu.memory_total.value, gpu.memory_free.value) == (15360 * MIB, (15360 - 1032) * MIB)
@@ -73,7 +73,7 @@ def test_memory_without_error_correction_has_no_error_count() -> None:
 @pytest.mark.parametrize(
     ("text", "memory", "count"), [pytest.param(MIG, 80, 4, id="XML"), pytest.param(H200, 140, 1, id="at length")]
 )
-def test_instances_are_no_gpus(text: str, memory: int, count: int) -> None:
+def test_mig_instances_are_not_gpus(text: str, memory: int, count: int) -> None:
     snapshot = snapshot_of(text)
     (gpu,) = snapshot.gpus
     assert round((gpu.memory_total.value or 0) / 2**30) == memory
@@ -84,10 +84,10 @@ def test_instances_are_no_gpus(text: str, memory: int, count: int) -> None:
     assert primary(text) is None
 
 
-def test_mode_without_an_instance() -> None:
-    whole = re.sub(r"(?s)<mig_devices>.*</mig_devices>", "<mig_devices>\nNone\n</mig_devices>", MIG)
-    assert primary(whole) == "mig-misconfigured"
-    two_gpus = whole.replace("</nvidia_smi_log>", MIG[MIG.index("    <gpu id") :].replace(":01:00.0", ":02:00.0"))
+def test_mig_mode_without_an_instance_is_misconfigured() -> None:
+    complete = re.sub(r"(?s)<mig_devices>.*</mig_devices>", "<mig_devices>\nNone\n</mig_devices>", MIG)
+    assert primary(complete) == "mig-misconfigured"
+    two_gpus = complete.replace("</nvidia_smi_log>", MIG[MIG.index("    <gpu id") :].replace(":01:00.0", ":02:00.0"))
     assert primary(two_gpus) is None
 
 
@@ -163,8 +163,8 @@ GPU 00000000:06:00.0
 def test_the_reported_health_is_judged(text: str, errors: int | None, code: str | None) -> None:
     snapshot = snapshot_of(text)
     assert snapshot.gpus[0].health.ecc_uncorrected.value == errors
-    found = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
-    of_the_gpu = {finding.code for finding in found} & {"GPU205", "GPU206", "GPU210"}
+    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    of_the_gpu = {finding.code for finding in findings} & {"GPU205", "GPU206", "GPU210"}
     assert of_the_gpu == ({code} if code else set())
 
 
@@ -172,7 +172,7 @@ def test_graphics_processes_are_not_compute_processes() -> None:
     process = "    Processes\n        GPU instance ID                   : N/A\n        Process ID : 1200\n            Type                          : {}\n            Name                          : {}\n            Used GPU Memory               : 61 MiB\n"
     begin = H200 + process.format("G", "/usr/lib/xorg/Xorg")
     assert snapshot_of(begin).gpus[0].users == ()
-    (user,) = snapshot_of(begin + process.format("C+G", r"C:\Users\Somebody\My Tools\python.exe")).gpus[0].users
+    (user,) = snapshot_of(begin + process.format("C+G", r"C:\Users\Alice\My Tools\python.exe")).gpus[0].users
     assert user == GpuUser(1200, "python.exe", 61 * MIB)
     assert snapshot_of(H200).gpus[0].processes.value is None, "their absence is not reported"
     assert snapshot_of(H200 + "    Processes                             : None\n").gpus[0].processes.value == 0
@@ -190,7 +190,7 @@ def test_graphics_processes_are_not_compute_processes() -> None:
         pytest.param(f"<pre><code>{escape(T4)}</code></pre>", id="pre"),
         pytest.param(T4[T4.index("<driver") :].replace("<driver", "<nvidia_smi_log><driver"), id="without its head"),
         pytest.param(T4.replace("\n", "\r\n"), id="Windows"),
-        pytest.param(T4.replace("ffmpeg", "a & b < c \ufffe"), id="a name that is no XML"),
+        pytest.param(T4.replace("ffmpeg", "a & b < c \ufffe"), id="a name that is not XML"),
         pytest.param(T4.replace('v11.dtd">', 'v11.dtd" [\n<!ENTITY a "b">\n<!ELEMENT gpu ANY>\n]>'), id="--dtd"),
     ],
 )
@@ -201,10 +201,10 @@ def test_text_around_a_document_changes_no_fact(text: str) -> None:
 
 
 def test_a_document_truncated_anywhere_has_fewer_facts_and_no_others() -> None:
-    whole = snapshot_of(T4)
+    complete = snapshot_of(T4)
     for end in range(0, len(T4), 97):
         cut = snapshot_of(T4[:end])
-        assert cut.driver.version.value in (None, whole.driver.version.value)
+        assert cut.driver.version.value in (None, complete.driver.version.value)
         for gpu in cut.gpus:
             assert gpu.name.value in (None, "Tesla T4")
             assert gpu.memory_total.value in (None, 15360 * MIB)
@@ -277,7 +277,9 @@ def test_a_list_of_some_gpus_completes_the_list_of_all() -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe"])
-def test_gpus_that_wait_for_their_fabric(states: tuple[str, str], cause: str | None, name: str) -> None:
+def test_gpus_that_wait_for_their_fabric_lack_the_fabric_manager(
+    states: tuple[str, str], cause: str | None, name: str
+) -> None:
     at_length = "Driver Version                : 580.95.05\nCUDA Version                  : 13.0\n"
     gpu = (
         "GPU 00000000:0{0}:00.0\n    Product Name              : {1}\n    Fabric\n        State                 : {2}\n"
@@ -290,7 +292,7 @@ def test_gpus_that_wait_for_their_fabric(states: tuple[str, str], cause: str | N
 
 
 @pytest.mark.parametrize("number", ["0", "card0", ""])
-def test_an_element_of_another_program_is_no_gpu(number: str) -> None:
+def test_an_element_of_another_program_is_not_a_gpu(number: str) -> None:
     other = f'<gpus>\n<gpu id="{number}"><name>AMD Radeon RX 7900 XTX</name></gpu>\n</gpus>\n'
     assert snapshot_of(other).gpus == ()
     assert [gpu.name.value for gpu in snapshot_of(T4 + other).gpus] == ["Tesla T4"]

@@ -30,7 +30,7 @@ NO_INSTANCE = "|  No MIG devices found                                          
         ),
     ],
 )
-def test_mig_without_an_instance(text: str, cause: str | None) -> None:
+def test_mig_mode_without_an_instance_is_misconfigured(text: str, cause: str | None) -> None:
     assert primary(text) == cause
 
 
@@ -41,5 +41,5 @@ def test_a_wrapped_table_keeps_the_row_of_the_mig_mode(fold: str, row: str) -> N
     folded = fold.join(table.splitlines())
     assert [gpu.mig.value for gpu in snapshot_of(folded).gpus] == [True, None][: 1 + bool(row)]
     assert primary(folded) == primary(table) == (None if row else "mig-misconfigured")
-    spoilt = " ".join(folded.split())
-    assert primary(spoilt) == primary(table)
+    collapsed = " ".join(folded.split())
+    assert primary(collapsed) == primary(table)

@@ -1,4 +1,4 @@
-"""What keeps the driver's module from its GPU: lspci -k and the kernel's log; and spoilt lists.
+"""What keeps the driver's module from its GPU: lspci -k and the kernel's log; and damaged lists.
 
 The outputs are of public reports, shortened, with other addresses.
 """
@@ -39,7 +39,7 @@ LOG = (
         (HELD.format("\tKernel driver in use: nvidia\n", "nvidiafb, nouveau, nvidia_drm, nvidia"), None),
     ],
 )  # fmt: skip
-def test_the_reason_why_the_module_does_not_use_its_gpu(text: str, cause: str | None) -> None:
+def test_a_module_that_does_not_use_its_gpu_has_a_cause(text: str, cause: str | None) -> None:
     assert primary(text) == cause
 
 
@@ -74,11 +74,11 @@ def test_a_mismatch_in_the_log_is_over_if_a_program_listed_gpus() -> None:
         ),
     ],
 )  # fmt: skip
-def test_lines_of_the_kernels_log(log: str, code: str, cause: str | None) -> None:
+def test_lines_of_the_kernel_log_lead_to_their_cause(log: str, code: str, cause: str | None) -> None:
     snapshot = snapshot_of(log)
     assert snapshot.kernel_log.source == "pasted dmesg"
-    found = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
-    assert [entry.cause.value for entry in found if entry.code == code] == ([cause] if cause else [])
+    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    assert [entry.cause.value for entry in findings if entry.code == code] == ([cause] if cause else [])
 
 
 def test_damaged_lists_are_read_as_far_as_possible() -> None:

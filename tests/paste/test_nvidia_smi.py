@@ -30,14 +30,14 @@ from tests.paste.pasted_facts import MATRIX, primary, snapshot_of, wrong
         ("|   0  Orin (nvgpu)                  N/A  | N/A              N/A |", "Not Supported", "Orin (nvgpu) 8.7 ?"),
     ],
 )
-def test_a_row_of_the_table(row: str, memory: str, expected: str) -> None:
+def test_a_row_of_the_table_is_read_as_a_gpu(row: str, memory: str, expected: str) -> None:
     assert (
         wrong(f"{row}   0 |\n| N/A   28C    P0    72W / 235W | {memory} |     30%      Default |\n", {"gpus": expected})
         == {}
     )
 
 
-def test_mig_instances_are_no_gpus_and_change_none() -> None:
+def test_mig_instances_are_not_gpus() -> None:
     table = (
         "|   0  NVIDIA A100-SXM4-80GB          Off |   00000000:01:00.0 Off |                   On |\n"
         "| N/A   44C    P0            174W /  500W |   10129MiB /  81920MiB |     N/A      Default |\n"
@@ -46,11 +46,11 @@ def test_mig_instances_are_no_gpus_and_change_none() -> None:
         "|  0    1   0   0  |            5044MiB / 40192MiB    | 42      0 |  3   0    2    0    0 |\n"
     )
     assert wrong(table, {"gpus": "NVIDIA A100-SXM4-80GB 8.0 80"}) == {}
-    listed = (
+    listing = (
         "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77)\n"
         "  MIG 1g.10gb     Device  0: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f)\n"
     )
-    (gpu,) = snapshot_of(table + listed).gpus
+    (gpu,) = snapshot_of(table + listing).gpus
     assert [instance.name for instance in gpu.mig_instances] == ["1g.10gb"]
     assert gpu.mig.value is True
 
@@ -93,7 +93,7 @@ def test_an_unlisted_gpu_is_not_reported_as_absent() -> None:
     assert primary("No devices were found\n") is None
 
 
-def test_a_variable_that_hides_every_gpu_of_the_table() -> None:
+def test_a_variable_that_hides_every_gpu_is_the_cause() -> None:
     table = (
         "| NVIDIA-SMI 550.90.07  Driver Version: 550.90.07   CUDA Version: 12.4 |\n"
         "|   0  Tesla T4     Off |   00000000:00:04.0 Off | 0 |\n"
@@ -102,7 +102,7 @@ def test_a_variable_that_hides_every_gpu_of_the_table() -> None:
     assert primary(table + "CUDA_VISIBLE_DEVICES=0\n") is None
 
 
-def test_the_long_form_of_every_release() -> None:
+def test_the_long_form_of_every_release_is_read() -> None:
     old = (
         "Driver Version                      : 375.82\n\nGPU 0000:01:00.0\n    Product Name                    : Quadro M1000M\n"
         "    FB Memory Usage\n        Total                       : 2002 MiB\n"
@@ -142,7 +142,7 @@ def test_the_long_form_of_every_release() -> None:
         ),
     ],
 )
-def test_the_versions_alone(text: str, driver: str, cuda: str) -> None:
+def test_the_output_of_version_is_read(text: str, driver: str, cuda: str) -> None:
     assert wrong(f"$ nvidia-smi --version\n{text}", {"driver.version": driver, "driver.cuda": cuda}) == {}
 
 
@@ -166,14 +166,14 @@ def test_the_long_form_names_a_licence_too(licence: str) -> None:
         ("| KMD Version :", "610.43.02", "CUDA UMD Version :", "13.3"),
     ],
 )
-def test_the_line_without_the_name_of_the_program(
+def test_a_line_without_the_name_of_the_program_is_read(
     first: str, driver: str, second: str, cuda: str, between: str
 ) -> None:
     text = f"{first} {driver}{between}{second} {cuda}"
     assert wrong(text, {"driver.version": driver, "driver.cuda": cuda}) == {}
 
 
-def test_a_table_without_line_ends() -> None:
+def test_a_table_without_line_ends_is_read() -> None:
     """As a forum shows it without a code fence: line ends and runs of spaces become one space."""
     table = (
         "+-----------------------------------------------------------------------------+\n"
@@ -198,7 +198,7 @@ def test_a_table_without_line_ends() -> None:
     assert wrong(" ".join(table.split()), expected) == {}
 
 
-def test_the_answer_to_a_query() -> None:
+def test_the_answer_to_a_query_is_read() -> None:
     text = (
         "index, name, driver_version, memory.total [MiB], compute_cap\n"
         "0, NVIDIA GeForce RTX 3090, 535.129.03, 24576 MiB, 8.6\n1, NVIDIA GeForce RTX 5070, 535.129.03, [N/A], 12.0\n\n"
@@ -254,5 +254,5 @@ def test_the_table_counts_memory_errors(cell: str, errors: int | None, cause: st
         f"|   0  Tesla V100S-PCI...  Off  | 00000000:00:07.0 Off |   {cell:>18} |\n"
     )
     assert snapshot.gpus[0].health.ecc_uncorrected.value == errors
-    found = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
-    assert [entry.cause.value for entry in found if entry.code == "GPU206"] == ([cause] if cause else [])
+    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    assert [entry.cause.value for entry in findings if entry.code == "GPU206"] == ([cause] if cause else [])

@@ -1,4 +1,4 @@
-"""GPUs that cannot be used: one that nvidia-smi could not open, one with a compute mode that prohibits it."""
+"""Unusable GPUs: one that nvidia-smi could not open, one with a prohibiting compute mode."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ SECOND = """\
         "Unable to determine the device handle for GPU0: 0000:01:00.0: Unknown Error\nNo devices were found",
     ],
 )
-def test_a_gpu_that_cannot_be_opened_is_the_fault(line: str) -> None:
-    found = primary(f"$ nvidia-smi\n{line}\n{PACKAGES}")
-    assert found is not None
-    assert found.cause.value == "gpu-hardware-fault"
-    assert any("0000:01:00.0" in evidence.fact for evidence in found.evidence)
+def test_a_gpu_that_cannot_be_opened_is_a_hardware_fault(line: str) -> None:
+    finding = primary(f"$ nvidia-smi\n{line}\n{PACKAGES}")
+    assert finding is not None
+    assert finding.cause.value == "gpu-hardware-fault"
+    assert any("0000:01:00.0" in evidence.fact for evidence in finding.evidence)
 
 
-def test_an_index_without_a_gpu_is_no_fault() -> None:
+def test_an_index_without_a_gpu_is_not_a_fault() -> None:
     assert primary(f"$ nvidia-smi -i 7\nUnable to determine the device handle for GPU 7: Not Found\n{PACKAGES}") is None
 
 
 def test_a_prohibiting_compute_mode_is_the_cause() -> None:
-    found = primary(TABLE.replace("   Default", "Prohibited") + PACKAGES)
-    assert found is not None
-    assert found.cause.value == "compute-mode-exclusive"
+    finding = primary(TABLE.replace("   Default", "Prohibited") + PACKAGES)
+    assert finding is not None
+    assert finding.cause.value == "compute-mode-exclusive"
 
 
 @pytest.mark.parametrize(
     "table", [TABLE, TABLE.replace("   Default", "E. Process"), TABLE.replace("   Default", "Prohibited") + SECOND]
 )
-def test_without_a_prohibited_gpu_or_with_another_one_there_is_no_error(table: str) -> None:
+def test_a_usable_gpu_is_not_an_error(table: str) -> None:
     assert primary(table + PACKAGES) is None

@@ -29,7 +29,7 @@ _PYTHON = "python               3.12.11     h9e4cc4f_0_cpython    conda-forge\n"
         pytest.param("cupy 13 is broken for me\n", "", id="prose"),
     ],
 )  # fmt: skip
-def test_cupy_in_a_list_of_each_kind(text: str, cupy: str) -> None:
+def test_cupy_is_read_from_every_kind_of_list(text: str, cupy: str) -> None:
     assert wrong(text, {"cupy": cupy}) == {}
 
 
@@ -83,7 +83,7 @@ def test_other_lists_are_not_taken_for_lists_of_python_packages(text: str) -> No
         ("Python 3.10.6, Ubuntu 22.04", None),
     ],
 )
-def test_the_python_of_an_environment(line: str, python: str | None) -> None:
+def test_the_python_of_an_environment_is_read(line: str, python: str | None) -> None:
     assert wrong(line, {"target.python": python}) == {}
 
 

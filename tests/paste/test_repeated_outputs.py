@@ -1,4 +1,4 @@
-"""``nvidia-smi -q`` that is pasted more than once, before and after or as text and as XML: nothing counts twice."""
+"""``nvidia-smi -q`` pasted more than once, also as text and as XML: nothing counts twice."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def test_instances_listed_twice_count_once() -> None:
 def test_time_per_entry_does_not_grow_with_their_number(lines: str) -> None:
     """A megabyte of reasons took eleven seconds, each as long as those before it together."""
 
-    def taken(size: int) -> float:
+    def parse_time(size: int) -> float:
         begin = time.process_time()
         read_paste("GPU 00000000:01:00.0\nClocks Event Reasons\n" + lines * (size // len(lines)))
         return time.process_time() - begin
 
-    assert taken(1 << 20) < 8 * taken(1 << 18)
+    assert parse_time(1 << 20) < 8 * parse_time(1 << 18)

@@ -1,6 +1,6 @@
 """Pastes made from public reports: the doctor finds the cause that the thread found.
 
-A file is named after the cause and the report; the outputs are put together from what the report tells.
+A file is named after the cause and the report; its outputs are assembled from the report.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def primary(text: str) -> Finding | None:
 
 @pytest.mark.parametrize("name", sorted(REPORTED))
 def test_a_paste_leads_to_the_cause_of_its_report(name: str) -> None:
-    found = primary(REPORTED[name])
-    assert (found and found.cause.value) == name.partition("--")[0]
+    finding = primary(REPORTED[name])
+    assert (finding and finding.cause.value) == name.partition("--")[0]
 
 
-# Outputs of public reports and documents too; of two machines they are put together from several.
+# Also outputs of public reports and documents; those of two machines are combined from several.
 HEALTHY = {path.stem: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "healthy").glob("*.txt")}
 
 
@@ -46,10 +46,10 @@ def test_a_healthy_machine_has_no_error(name: str) -> None:
 
 
 def test_without_evidence_of_a_container_its_fix_is_listed_too() -> None:
-    found = primary(TABLE.replace("NVIDIA_VISIBLE_DEVICES=all", ""))
-    assert found is not None
-    assert found.code == "DRV108"
-    assert any("NVIDIA_DRIVER_CAPABILITIES" in fix.text for fix in found.fix)
+    finding = primary(TABLE.replace("NVIDIA_VISIBLE_DEVICES=all", ""))
+    assert finding is not None
+    assert finding.code == "DRV108"
+    assert any("NVIDIA_DRIVER_CAPABILITIES" in fix.text for fix in finding.fix)
 
 
 @pytest.mark.parametrize("level", ["12.4", ""])

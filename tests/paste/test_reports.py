@@ -53,11 +53,11 @@ Facts = dict[str, str | None]
         ),
     ],
 )  # fmt: skip
-def test_a_report(text: str, expected: Facts) -> None:
+def test_a_report_is_read(text: str, expected: Facts) -> None:
     assert wrong(text, expected) == {}
 
 
-def test_the_gpu_of_a_build_of_torch_for_rocm_is_amds() -> None:
+def test_a_gpu_of_torch_for_rocm_is_from_amd() -> None:
     snapshot = snapshot_of("GPU models and configuration: AMD Instinct MI210 (gfx90a:sramecc+:xnack-)\n")
     assert snapshot.gpus == ()
     assert [gpu.name for gpu in snapshot.amd_gpus] == ["AMD Instinct MI210 (gfx90a:sramecc+:xnack-)"]
@@ -76,11 +76,11 @@ def test_the_gpu_of_a_build_of_torch_for_rocm_is_amds() -> None:
         ("LD_LIBRARY_PATH                 :", "LD_LIBRARY_PATH", None),
     ],
 )  # fmt: skip
-def test_a_variable(line: str, name: str, value: str | None) -> None:
+def test_a_variable_is_read(line: str, name: str, value: str | None) -> None:
     assert wrong(line, {f"environment.{name}": value, "host.os": "windows" if "C:\\" in line else None}) == {}
 
 
-def test_devices_of_lspci() -> None:
+def test_devices_of_lspci_are_read() -> None:
     text = (
         "01:00.0 VGA compatible controller [0300]: NVIDIA Corporation GP102 [GeForce GTX 1080 Ti] [10de:1b06] (rev a1)\n"
         "\tKernel driver in use: nouveau\n01:00.1 Audio device: NVIDIA Corporation GP102 HDMI Audio (rev a1)\n"

@@ -30,7 +30,7 @@ def machine(name: str) -> tuple[PasteContent, Snapshot]:
     return content, to_snapshot(content, MATRIX)
 
 
-def wanted(content: PasteContent, snapshot: Snapshot) -> list[str]:
+def suggested_commands(content: PasteContent, snapshot: Snapshot) -> list[str]:
     return [gap.ask for gap in gaps(content, snapshot)]
 
 
@@ -38,7 +38,7 @@ def value_text(reading: Reading[T]) -> str | None:
     return None if reading.value is None else str(reading.value)
 
 
-def test_show_config_and_the_table_of_nvidia_smi() -> None:
+def test_show_config_and_the_table_of_nvidia_smi_are_merged() -> None:
     content, snapshot = machine("show_config_and_smi")
     assert content.outputs == ("cupy.show_config()", "nvidia-smi")
     assert value_text(snapshot.driver.version) == "535.183.01"
@@ -57,7 +57,7 @@ def test_show_config_and_the_table_of_nvidia_smi() -> None:
     assert (second.compute_mode.value, second.mig.value) == (ComputeMode.EXCLUSIVE_PROCESS, None)
     assert snapshot.driver.version.source == "pasted nvidia-smi, line 38"
     assert not conflicts(content)
-    assert wanted(content, snapshot) == ["nvidia-smi -L", "python -m pip list"]
+    assert suggested_commands(content, snapshot) == ["nvidia-smi -L", "python -m pip list"]
     assert snapshot.sources == ()
 
 
@@ -69,7 +69,7 @@ def test_the_nvrtc_of_cupy_is_a_library_of_the_target() -> None:
     assert snapshot.assumed == ()
 
 
-def test_libraries_and_a_driver_that_cupy_reports_as_missing() -> None:
+def test_missing_libraries_and_a_missing_driver_are_read() -> None:
     """As CuPy 14.2.0 printed it on a machine without a driver and with a toolkit of another major version."""
     _, snapshot = machine("show_config_without_libraries")
     assert [(entry.name, entry.path) for entry in snapshot.target.libraries] == [
@@ -79,10 +79,10 @@ def test_libraries_and_a_driver_that_cupy_reports_as_missing() -> None:
     ]
     assert "libnvJitLink" in (snapshot.target.libraries[2].error or "")
     assert driver_absent(snapshot)
-    listed = (
+    text = (
         TEXTS["show_config_without_libraries"] + "GPU 0: NVIDIA L4 (UUID: GPU-0e4b1c1a-0000-0000-0000-000000000001)\n"
     )
-    assert not driver_absent(to_snapshot(read_paste(listed), MATRIX))  # it is only libcuda that cannot be used
+    assert not driver_absent(to_snapshot(read_paste(text), MATRIX))  # it is only libcuda that cannot be used
     known = TEXTS["show_config_and_smi"] + TEXTS["show_config_without_libraries"]
     assert not driver_absent(to_snapshot(read_paste(known), MATRIX))
 
@@ -104,7 +104,7 @@ def test_a_status_of_a_library_is_not_its_absence(status: str, missing: int) -> 
     assert len(to_snapshot(read_paste(text), MATRIX).target.libraries) == missing
 
 
-def test_collect_env_in_a_quotation_and_pip_list() -> None:
+def test_a_quoted_collect_env_and_pip_list_are_merged() -> None:
     content, snapshot = machine("collect_env_and_pip_list")
     assert snapshot.host.distribution.value == "Ubuntu 22.04.4 LTS"
     assert snapshot.host.wsl.value is True
@@ -113,10 +113,10 @@ def test_collect_env_in_a_quotation_and_pip_list() -> None:
     assert [value_text(kit.toolkit) for kit in snapshot.toolkits] == ["11.8"]
     assert snapshot.target.packages["torch"] == "2.4.0+cu121"
     assert [entry.distribution for entry in snapshot.target.cupy] == ["cupy-cuda11x", "cupy-cuda12x"]
-    assert not wanted(content, snapshot)
+    assert not suggested_commands(content, snapshot)
 
 
-def test_conda_list_and_the_long_form_of_nvidia_smi() -> None:
+def test_conda_list_and_the_long_form_of_nvidia_smi_are_merged() -> None:
     content, snapshot = machine("conda_list_and_smi_q")
     assert (value_text(snapshot.driver.version), value_text(snapshot.driver.cuda)) == ("470.256.02", "11.4")
     (gpu,) = snapshot.gpus
@@ -129,25 +129,25 @@ def test_conda_list_and_the_long_form_of_nvidia_smi() -> None:
     assert value_text(snapshot.target.python) == "3.11.9"
     assert (snapshot.host.distribution.value, value_text(snapshot.host.libc)) == ("rocky 8.10", "glibc-2.28")
     assert value_text(snapshot.host.kernel) == "4.18.0-553.el8_10.x86_64"
-    assert not wanted(content, snapshot)
+    assert not suggested_commands(content, snapshot)
 
 
-def test_pip_freeze_musl_and_variables() -> None:
+def test_pip_freeze_musl_and_variables_are_merged() -> None:
     content, snapshot = machine("freeze_smi_l_musl")
     assert snapshot.target.packages["nvidia-nvrtc-cu12"] == "12.1.105"
     assert value_text(snapshot.host.libc) == "musl-1.2"
     assert snapshot.environment == {"CUDA_VISIBLE_DEVICES": "3", "LD_LIBRARY_PATH": "/usr/local/cuda/lib64"}
     assert [gpu.name.value for gpu in snapshot.gpus] == ["Quadro P4000", "Tesla V100-SXM2-16GB"]
-    assert wanted(content, snapshot) == ["nvidia-smi", "python --version", "uname -a"]
+    assert suggested_commands(content, snapshot) == ["nvidia-smi", "python --version", "uname -a"]
 
 
 def test_contradictions_are_reported_and_the_first_value_is_used() -> None:
     content, snapshot = machine("contradicting")
-    found = {entry.fact: [reported.value for reported in entry.values] for entry in conflicts(content)}
-    assert found["driver"] == ["610.10.01", "550.54.15"]
-    assert found["driver-cuda"] == ["13.3", "12.4"]
-    assert found["python"] == ["3.12.4", "3.10.12"]
-    assert len(found["GPUs"]) == 2
+    contradictions = {entry.fact: [reported.value for reported in entry.values] for entry in conflicts(content)}
+    assert contradictions["driver"] == ["610.10.01", "550.54.15"]
+    assert contradictions["driver-cuda"] == ["13.3", "12.4"]
+    assert contradictions["python"] == ["3.12.4", "3.10.12"]
+    assert len(contradictions["GPUs"]) == 2
     assert value_text(snapshot.driver.version) == "610.10.01"
     assert [str(answer.value) for answer in snapshot.driver.version.dissent] == ["550.54.15"]
     assert snapshot.environment == {"CUDA_VISIBLE_DEVICES": "0,1"}

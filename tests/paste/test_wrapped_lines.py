@@ -61,7 +61,7 @@ def each_line(before: str, after: str = "") -> str:
         pytest.param(TEXT.replace("|", "\u00a6"), id="the broken bars of another code page"),
     ],
 )
-def test_text_around_it_changes_no_fact(text: str) -> None:
+def test_markup_around_an_output_changes_no_fact(text: str) -> None:
     assert wrong(text, EXPECTED) == {}
 
 

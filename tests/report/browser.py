@@ -1,4 +1,4 @@
-"""A headless Chromium, spoken to over a pipe: Chrome DevTools Protocol, --remote-debugging-pipe; no library between."""
+"""A headless Chromium, controlled with the Chrome DevTools Protocol over a pipe (--remote-debugging-pipe)."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 @dataclass(slots=True)
 class Browser:
-    """One page; ``complaints`` are errors of its console and what it was refused."""
+    """One page; ``errors`` are those of its console and its refused requests."""
 
     to: int
     back: int
     session: str = ""
     number: int = 0
-    kept: bytes = b""
-    complaints: list[str] = field(default_factory=list)
+    buffer: bytes = b""
+    errors: list[str] = field(default_factory=list)
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
         self.number += 1
@@ -53,11 +53,11 @@ class Browser:
                 return dict(answer["result"])
 
     def _read(self) -> dict[str, Any]:
-        while b"\0" not in self.kept:
+        while b"\0" not in self.buffer:
             chunk = os.read(self.back, 1 << 20)
             assert chunk, "the browser has gone"
-            self.kept += chunk
-        raw, _, self.kept = self.kept.partition(b"\0")
+            self.buffer += chunk
+        raw, _, self.buffer = self.buffer.partition(b"\0")
         message = dict(json.loads(raw))
         self._listen(message)
         return message
@@ -65,27 +65,27 @@ class Browser:
     def _listen(self, message: dict[str, Any]) -> None:
         params = message.get("params", {})
         if message.get("method") == "Runtime.exceptionThrown":
-            self.complaints.append(str(params["exceptionDetails"]["text"]))
+            self.errors.append(str(params["exceptionDetails"]["text"]))
         if message.get("method") == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
-            self.complaints.append(str(params["entry"]["text"]))
+            self.errors.append(str(params["entry"]["text"]))
         if message.get("method") == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
-            self.complaints.append(str(params["args"]))
+            self.errors.append(str(params["args"]))
 
-    def tell(self, expression: str) -> Any:  # noqa: ANN401 - JSON
-        """What an expression of JavaScript comes to in the page."""
+    def evaluate(self, expression: str) -> Any:  # noqa: ANN401 - JSON
+        """The value of a JavaScript expression in the page."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
     def open(self, path: Path) -> None:
-        """Opens a page and waits until it is there whole; until then the former one may still answer."""
+        """Open a page and wait until it is complete; until then the former page may still answer."""
         address = path.as_uri()
         self.call("Page.navigate", url=address)
-        while self.tell("[location.href, document.readyState].join()") != f"{address},complete":
+        while self.evaluate("[location.href, document.readyState].join()") != f"{address},complete":
             pass
 
-    def look(self, **features: str) -> None:
-        """Shows the page as on paper or on screen, light or dark."""
+    def emulate(self, **features: str) -> None:
+        """Emulate paper or screen, light or dark."""
         media = features.pop("media", "screen")
         self.call(
             "Emulation.setEmulatedMedia",
@@ -102,14 +102,14 @@ class Browser:
         answer = self.call("Page.captureScreenshot", captureBeyondViewport=True)
         path.write_bytes(base64.b64decode(answer["data"]))
 
-    def paper(self) -> bytes:
+    def print_to_pdf(self) -> bytes:
         """The page as PDF."""
         return base64.b64decode(self.call("Page.printToPDF")["data"])
 
 
 @contextlib.contextmanager
 def browser(folder: Path) -> Iterator[Browser]:
-    """A browser without a network, with a profile of its own."""
+    """A browser without a network, with a fresh profile."""
     assert PROGRAM is not None
     reads, writes = os.pipe(), os.pipe()
     command = [
@@ -123,15 +123,15 @@ def browser(folder: Path) -> Iterator[Browser]:
     )
     os.close(reads[0])
     os.close(writes[1])
-    one = Browser(reads[1], writes[0])
+    page = Browser(reads[1], writes[0])
     try:
-        target = one.call("Target.createTarget", url="about:blank")["targetId"]
-        one.session = one.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        target = page.call("Target.createTarget", url="about:blank")["targetId"]
+        page.session = page.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
-            one.call(f"{domain}.enable")
-        yield one
+            page.call(f"{domain}.enable")
+        yield page
     finally:
         process.kill()
         process.wait(10)
-        os.close(one.to)
-        os.close(one.back)
+        os.close(page.to)
+        os.close(page.back)

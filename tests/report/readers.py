@@ -1,4 +1,4 @@
-"""Parses every format of a report, with an independent parser if there is one."""
+"""Parsers of every report format, independent of gpuenv where possible."""
 
 from __future__ import annotations
 
@@ -95,40 +95,45 @@ def from_junit(path: Path) -> ParsedReport:
         for case in suite
         if case.classname == "gpuenv.requirement"
     }
-    found = set(re.findall(r"^([A-Z]{3}\d{3}) ([a-z0-9-]+) \((?:error|warning|note)\): ", texts, re.MULTILINE))
+    findings = set(re.findall(r"^([A-Z]{3}\d{3}) ([a-z0-9-]+) \((?:error|warning|note)\): ", texts, re.MULTILINE))
     if any(status == "violated" for _, status in required):
-        found.add(("REQ801", "requirement-not-met"))
+        findings.add(("REQ801", "requirement-not-met"))
     return ParsedReport(
-        properties["status"], int(properties["exit_code"]), frozenset(found), None, frozenset(required), unescape(text)
+        properties["status"],
+        int(properties["exit_code"]),
+        frozenset(findings),
+        None,
+        frozenset(required),
+        unescape(text),
     )
 
 
 def commands(text: str) -> list[tuple[str, dict[str, str], str]]:
     """Workflow commands as the runner parses them; every line must be one."""
-    read = []
+    parsed = []
     for line in text.splitlines():
         match = re.fullmatch(r"::(error|warning|notice) (.*?)::(.*)", line)
         assert match, f"no workflow command: {line[:80]!r}"
         pairs = dict(part.split("=", 1) for part in match[2].split(","))
-        read.append((match[1], {k: unquote(v) for k, v in pairs.items()}, unquote(match[3])))
-    return read
+        parsed.append((match[1], {k: unquote(v) for k, v in pairs.items()}, unquote(match[3])))
+    return parsed
 
 
 def from_github(path: Path) -> ParsedReport:
-    read = commands(path.read_text(encoding="utf-8"))
-    title = read[-1][1]["title"]
+    parsed = commands(path.read_text(encoding="utf-8"))
+    title = parsed[-1][1]["title"]
     match = re.fullmatch(r"gpuenv: (.*) \(exit code (\d+)\)", title)
     assert match
-    found = [(p["title"], body) for _, p, body in read if re.fullmatch(r"[A-Z]{3}\d{3} [a-z0-9-]+", p["title"])]
-    first = next((name.split()[0] for name, body in found if body.startswith("Fix this first: ")), None)
-    required = re.findall(r"^(met|not met|unknown): (.*?): (?:found|undetermined:) ", read[-1][2], re.MULTILINE)
+    findings = [(p["title"], body) for _, p, body in parsed if re.fullmatch(r"[A-Z]{3}\d{3} [a-z0-9-]+", p["title"])]
+    first = next((name.split()[0] for name, body in findings if body.startswith("Fix this first: ")), None)
+    required = re.findall(r"^(met|not met|unknown): (.*?): (?:found|undetermined:) ", parsed[-1][2], re.MULTILINE)
     return ParsedReport(
         status=_WORDS[match[1]],
         exit_code=int(match[2]),
-        findings=frozenset((name.split()[0], name.split()[1]) for name, _ in found),
+        findings=frozenset((name.split()[0], name.split()[1]) for name, _ in findings),
         primary=first,
         requirements=frozenset((name, _REQUIRED[word]) for word, name in required),
-        text="\n".join(body for _, _, body in read),
+        text="\n".join(body for _, _, body in parsed),
     )
 
 
@@ -140,10 +145,10 @@ def from_gitlab(path: Path) -> ParsedReport:
         assert issue["description"]
         assert not issue["location"]["path"].startswith(("/", "."))
         assert issue["location"]["lines"]["begin"] >= 1
-    named = [(issue["check_name"].split(" "), issue["severity"]) for issue in issues]
-    found = frozenset((parts[0], parts[1]) for parts, _ in named if len(parts) == 2)
-    first = next((parts[0] for parts, severity in named if severity == "blocker"), None)
-    return ParsedReport(None, None, found, first, None, json.dumps(issues, ensure_ascii=False))
+    names = [(issue["check_name"].split(" "), issue["severity"]) for issue in issues]
+    findings = frozenset((parts[0], parts[1]) for parts, _ in names if len(parts) == 2)
+    first = next((parts[0] for parts, severity in names if severity == "blocker"), None)
+    return ParsedReport(None, None, findings, first, None, json.dumps(issues, ensure_ascii=False))
 
 
 @cache
@@ -179,15 +184,15 @@ def from_prometheus(path: Path) -> ParsedReport:
     families = list(prometheus_client.parser.text_string_to_metric_families(text))
     samples: dict[str, list[Any]] = {family.name: family.samples for family in families}
     assert len(samples) == len(families)
-    holds = [s.labels["status"] for s in samples["gpuenv_status"] if s.value == 1]
-    found = samples.get("gpuenv_finding_info", [])
+    statuses = [s.labels["status"] for s in samples["gpuenv_status"] if s.value == 1]
+    findings = samples.get("gpuenv_finding_info", [])
     required = samples.get("gpuenv_requirement_status", [])
     labels = "\n".join(value for family in families for s in family.samples for value in s.labels.values())
     return ParsedReport(
-        status=holds[0],
+        status=statuses[0],
         exit_code=int(samples["gpuenv_exit_code"][0].value),
-        findings=frozenset((s.labels["code"], s.labels["cause"]) for s in found),
-        primary=next((s.labels["code"] for s in found if s.labels["primary"] == "true"), None),
+        findings=frozenset((s.labels["code"], s.labels["cause"]) for s in findings),
+        primary=next((s.labels["code"] for s in findings if s.labels["primary"] == "true"), None),
         requirements=frozenset((s.labels["requirement"], s.labels["status"]) for s in required if s.value == 1),
         text=labels,
     )
@@ -201,7 +206,7 @@ def from_markdown(path: Path) -> ParsedReport:
     children = [child for token in inline for child in token.children or ()]
     assert {child.type for child in children} & {"html_inline", "image", "link_open"} == set()
     plain = ["".join(child.content for child in token.children or ()) for token in inline]
-    found = [re.match(r"([A-Z]{3}\d{3}) ([a-z0-9-]+) \((.*?)\): ", line) for line in plain]
+    findings = [re.match(r"([A-Z]{3}\d{3}) ([a-z0-9-]+) \((.*?)\): ", line) for line in plain]
     code = next(int(match[1]) for line in plain if (match := re.search(r"Exit code (\d+)\.", line)))
     required = []
     section = plain.index("Requirements") if "Requirements" in plain else len(plain)
@@ -211,8 +216,8 @@ def from_markdown(path: Path) -> ParsedReport:
     return ParsedReport(
         status=_WORDS[plain[0].removeprefix("gpuenv: ")],
         exit_code=code,
-        findings=frozenset((match[1], match[2]) for match in found if match),
-        primary=next((match[1] for match in found if match and "fix this first" in match[3]), None),
+        findings=frozenset((match[1], match[2]) for match in findings if match),
+        primary=next((match[1] for match in findings if match and "fix this first" in match[3]), None),
         requirements=frozenset(required),
         text="\n".join(plain).replace("\u200b", ""),
     )
@@ -255,22 +260,22 @@ def from_html(path: Path) -> ParsedReport:
     assert page.forbidden == []
     heading = next(text for section, tag, text in page.cells if tag == "h1")
     code = next(int(m[1]) for _, _, text in page.cells if (m := re.search(r"exit code (\d+)", text)))
-    found = [text for section, _, text in page.cells if section == "findings"]
-    pairs = [(a, b) for a, b in zip(found, found[1:] + [""], strict=True)]
+    findings = [text for section, _, text in page.cells if section == "findings"]
+    pairs = [(a, b) for a, b in zip(findings, findings[1:] + [""], strict=True)]
     codes = {
         (a, c)
-        for (a, b), c in zip(pairs, [*found[2:], "", ""], strict=True)
+        for (a, b), c in zip(pairs, [*findings[2:], "", ""], strict=True)
         if re.fullmatch(r"[A-Z]{3}\d{3}", a) and b == " "
     }
-    first = next((found[n + 2] for n, text in enumerate(found) if text == "fix this first"), None)
+    first = next((findings[n + 2] for n, text in enumerate(findings) if text == "fix this first"), None)
     required = [text for section, _, text in page.cells if section == "requirements"]
-    read = [(required[n + 1], _REQUIRED[text]) for n, text in enumerate(required[:-1]) if text in _REQUIRED]
+    parsed = [(required[n + 1], _REQUIRED[text]) for n, text in enumerate(required[:-1]) if text in _REQUIRED]
     return ParsedReport(
         status=_WORDS[heading],
         exit_code=code,
         findings=frozenset(codes),
         primary=first,
-        requirements=frozenset(read),
+        requirements=frozenset(parsed),
         text="\n".join(text for _, _, text in page.cells),
     )
 

@@ -1,4 +1,4 @@
-"""Reports made here, and results of GPU tests to go with them."""
+"""Sample reports, and sample results of GPU tests for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table of machines and sets of requirements, and what the report must say in every format."""
+"""Sets of requirements, and checks that the report of a machine agrees in every format."""
 
 from __future__ import annotations
 
@@ -49,23 +49,23 @@ class Machine:
     resolution: Resolution
 
 
-def machine(snapshot: Snapshot) -> Machine:
+def resolve_machine(snapshot: Snapshot) -> Machine:
     return Machine(snapshot, resolve(snapshot, MATRIX))
 
 
-def row(of: Machine, name: str, folder: Path, *, retry: bool = False) -> Row:
+def run_preflight(machine: Machine, name: str, folder: Path, *, retry: bool = False) -> Row:
     """Runs preflight on a machine, writes every format and parses it."""
     requirements = tuple(parse_requirement(text) for text in REQUIRED[name])
     terms = DiagnosisOptions(
-        requirements=evaluate(requirements, of.snapshot),
+        requirements=evaluate(requirements, machine.snapshot),
         no_gpu=no_gpu_expected(requirements),
         no_cupy=no_cupy_expected(requirements),
     )
-    diagnosis = diagnose(of.snapshot, MATRIX, of.resolution, lambda: 0.0, terms)
-    report = make_report(diagnosis, of.resolution, of.snapshot, 0.5, terms)
+    diagnosis = diagnose(machine.snapshot, MATRIX, machine.resolution, lambda: 0.0, terms)
+    report = make_report(diagnosis, machine.resolution, machine.snapshot, 0.5, terms)
     report = with_retry_code(report) if retry else report
-    wanted = [OutputSpec(form, folder / form) for form in FORMATS]
-    emit_report(report, wanted, RenderOptions(verbose=False, color=False, redact=True))
+    outputs = [OutputSpec(form, folder / form) for form in FORMATS]
+    emit_report(report, outputs, RenderOptions(verbose=False, color=False, redact=True))
     forms = {form: READERS[form](folder / form) for form in FORMATS}
     return Row(report.exit_code, json.loads((folder / "json").read_text(encoding="utf-8")), forms)
 
@@ -75,17 +75,17 @@ def required(name: str) -> list[str]:
     return [part for text in REQUIRED[name] for part in ("--require", text)]
 
 
-def assert_all_say_the_same(found: Row) -> None:
+def assert_formats_agree(row: Row) -> None:
     """Verdict, findings, requirements and machine are the same in every format, and the exit code matches them."""
-    right, report = found.forms["json"], found.report
-    assert found.code == report["exit_code"]
-    assert right.status in STATUS_OF[found.code]
-    for form, parsed in found.forms.items():
-        assert parsed.findings == right.findings, form
-        assert parsed.status in (None, right.status), form
-        assert parsed.exit_code in (None, found.code), form
-        assert parsed.primary in (None, right.primary), form
-        assert parsed.requirements in (None, right.requirements), form
+    expected, report = row.forms["json"], row.report
+    assert row.code == report["exit_code"]
+    assert expected.status in STATUS_OF[row.code]
+    for form, parsed in row.forms.items():
+        assert parsed.findings == expected.findings, form
+        assert parsed.status in (None, expected.status), form
+        assert parsed.exit_code in (None, row.code), form
+        assert parsed.primary in (None, expected.primary), form
+        assert parsed.requirements in (None, expected.requirements), form
         if form != "gitlab":
             assert_the_machine_is_named(parsed, report["snapshot"], form)
     assert_the_code_follows(report)

@@ -1,4 +1,4 @@
-"""A few rows of the table of test_table.py, machines and requirements: one exit code, and the same facts in each."""
+"""A few machines and requirements of test_table.py: all formats agree."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cli.snapshots import SNAPSHOTS
-from tests.report.table import assert_all_say_the_same, row
-from tests.report.table import machine as of
+from tests.report.table import assert_formats_agree, resolve_machine, run_preflight
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,5 +16,5 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("machine", "name"), [("fit", "links"), ("unfit", "packages"), ("without-gpu", "absent"), ("empty", "usual")]
 )
-def test_all_say_the_same(machine: str, name: str, tmp_path: Path) -> None:
-    assert_all_say_the_same(row(of(SNAPSHOTS[machine]), name, tmp_path))
+def test_all_formats_agree(machine: str, name: str, tmp_path: Path) -> None:
+    assert_formats_agree(run_preflight(resolve_machine(SNAPSHOTS[machine]), name, tmp_path))

@@ -26,52 +26,52 @@ if TYPE_CHECKING:
 
 MACHINES = Path(__file__).parents[1] / "machines"
 PROFILES = ("h100x8-550", "mismatch-535", "container-without-gpu")
-FIRST_OF = {"unfit": 1, "unknown": 8, "fit": 0, "degraded": 0}
+EXIT_CODES = {"unfit": 1, "unknown": 8, "fit": 0, "degraded": 0}
 
 
 @pytest.fixture(scope="module", params=PROFILES)
-def recorded(
+def snapshot_file(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, stub_driver: StubDriver,
     cuda_libraries: CudaLibraries, targets: Targets,
 ) -> Path:  # fmt: skip
-    """What the probe reads of a simulated machine."""
+    """The snapshot of a simulated machine."""
     profile = load(MACHINES / f"{request.param}.yaml")
     folder = tmp_path_factory.mktemp(request.param)
     machine = materialise(profile, folder, stub_driver, cuda_libraries.of)
     command = [sys.executable, "-m", "gpuenv", "probe", "-o", str(folder / "machine.json"), "--assume", "python=3.12"]
     command += ["--python", str(targets.interpreter(profile.target))]
-    done = subprocess.run(
+    process = subprocess.run(
         command, env=dict(machine.environment), capture_output=True, text=True, check=False, timeout=60
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     return folder / "machine.json"
 
 
 def every_format(folder: Path, snapshot: Path, *options: str) -> tuple[int, dict[str, ParsedReport]]:
-    """One run that writes all; each read back."""
+    """Run preflight once with all formats, and parse each."""
     formats = [part for name in FORMATS for part in ("--format", f"{name}={folder / name}")]
     formats = [part.replace(f"text={folder / 'text'}", "text") for part in formats]
     environment = {"GITHUB_STEP_SUMMARY": str(folder / "summary.md")}
     arguments: list[str | Path] = ["--no-config", "--snapshot", snapshot, *options, *formats, "-o", folder / "text"]
-    done = gpuenv("preflight", *arguments, environment=environment)
-    assert (done.stdout, done.stderr) == ("", "")
+    process = gpuenv("preflight", *arguments, environment=environment)
+    assert (process.stdout, process.stderr) == ("", "")
     assert (folder / "summary.md").read_text(encoding="utf-8") == (folder / "markdown").read_text(encoding="utf-8")
-    return done.returncode, {name: READERS[name](folder / name) for name in FORMATS}
+    return process.returncode, {name: READERS[name](folder / name) for name in FORMATS}
 
 
-def test_the_formats_of_a_command_agree(recorded: Path, tmp_path: Path) -> None:
+def test_the_formats_of_a_command_agree(snapshot_file: Path, tmp_path: Path) -> None:
     """test_table.py covers the rest of the table within one process."""
-    code, forms = every_format(tmp_path, recorded, *required("usual"))
-    right = forms["json"]
-    assert right.status is not None
-    assert (code, right.exit_code) == (FIRST_OF[right.status], code)
+    code, forms = every_format(tmp_path, snapshot_file, *required("usual"))
+    expected = forms["json"]
+    assert expected.status is not None
+    assert (code, expected.exit_code) == (EXIT_CODES[expected.status], code)
     data = json.loads((tmp_path / "json").read_text(encoding="utf-8"))
     for form, parsed in forms.items():
-        assert parsed.findings == right.findings, form
-        assert parsed.status in (None, right.status), form
+        assert parsed.findings == expected.findings, form
+        assert parsed.status in (None, expected.status), form
         assert parsed.exit_code in (None, code), form
-        assert parsed.primary in (None, right.primary), form
-        assert parsed.requirements in (None, right.requirements), form
+        assert parsed.primary in (None, expected.primary), form
+        assert parsed.requirements in (None, expected.requirements), form
         if form != "gitlab":
             assert_the_machine_is_named(parsed, data["snapshot"], form)
 
@@ -139,17 +139,17 @@ def test_identities_are_hidden_unless_requested(tmp_path: Path) -> None:
 
 def test_text_goes_to_standard_output_next_to_files(tmp_path: Path) -> None:
     machine = write_snapshot(FIT, tmp_path / "fit.json")
-    done = gpuenv("doctor", "--snapshot", machine, "--format", f"junit={tmp_path / 'j.xml'}")
-    assert done.stdout.startswith("FIT: ")
+    process = gpuenv("doctor", "--snapshot", machine, "--format", f"junit={tmp_path / 'j.xml'}")
+    assert process.stdout.startswith("FIT: ")
     assert READERS["junit"](tmp_path / "j.xml").status == "fit"
 
 
 def test_an_unwritable_file_does_not_prevent_the_others(tmp_path: Path) -> None:
     machine = write_snapshot(FIT, tmp_path / "fit.json")
     formats = ("--format", f"junit={tmp_path / 'missing/j.xml'}", "--format", f"sarif={tmp_path / 's.json'}")
-    done = gpuenv("preflight", "--no-config", "--snapshot", machine, *formats)
-    assert done.returncode == 2
-    assert "missing/j.xml" in done.stderr
+    process = gpuenv("preflight", "--no-config", "--snapshot", machine, *formats)
+    assert process.returncode == 2
+    assert "missing/j.xml" in process.stderr
     assert READERS["sarif"](tmp_path / "s.json").status == "fit"
 
 
@@ -162,12 +162,12 @@ def test_the_job_summary_is_appended_to(tmp_path: Path) -> None:
 
 
 def test_an_unwritable_job_summary_changes_no_verdict(tmp_path: Path) -> None:
-    """As in a container that the runner's folder is not mounted into."""
+    """As in a container without the runner's folder."""
     machine = write_snapshot(FIT, tmp_path / "fit.json")
-    place = {"GITHUB_STEP_SUMMARY": str(tmp_path / "not/mounted/summary.md")}
-    done = gpuenv("doctor", "--snapshot", machine, "--format", "github", environment=place)
-    assert (done.returncode, done.stdout[:2]) == (0, "::")
-    assert "not/mounted/summary.md: cannot be written" in done.stderr
+    environment = {"GITHUB_STEP_SUMMARY": str(tmp_path / "not/mounted/summary.md")}
+    process = gpuenv("doctor", "--snapshot", machine, "--format", "github", environment=environment)
+    assert (process.returncode, process.stdout[:2]) == (0, "::")
+    assert "not/mounted/summary.md: cannot be written" in process.stderr
 
 
 def test_a_page_shows_earlier_runs(tmp_path: Path) -> None:
@@ -175,8 +175,8 @@ def test_a_page_shows_earlier_runs(tmp_path: Path) -> None:
     history.mkdir()
     machine = tmp_path / "m.json"
     for number, options in enumerate((["--require", "gpu>=8"], [], ["--require", "nvlink"])):
-        taken = replace_facts(FIT, taken_at=f"2026-11-2{number}T12:00:00+00:00")
-        write_snapshot(taken, machine)
+        snapshot = replace_facts(FIT, taken_at=f"2026-11-2{number}T12:00:00+00:00")
+        write_snapshot(snapshot, machine)
         gpuenv(
             "preflight",
             "--no-config",
@@ -194,8 +194,10 @@ def test_a_page_shows_earlier_runs(tmp_path: Path) -> None:
     endless |= {"findings": [], "snapshot": {"taken_at": None}}
     (history / "endless.json").write_text(json.dumps(endless), encoding="utf-8")
     page = tmp_path / "page.html"
-    done = gpuenv("preflight", "--no-config", "--snapshot", machine, "--history", history, "--format", f"html={page}")
-    assert done.returncode == 0, done.stderr
+    process = gpuenv(
+        "preflight", "--no-config", "--snapshot", machine, "--history", history, "--format", f"html={page}"
+    )
+    assert process.returncode == 0, process.stderr
     text = page.read_text(encoding="utf-8")
     section = text[text.index('id="history"') : text.index('id="checks"')]
     assert section.count("<rect") == 3

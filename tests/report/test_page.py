@@ -1,4 +1,4 @@
-"""The page in a real browser: no complaint of its console, light and dark, by keyboard alone, and on paper."""
+"""The page in a real browser: console, color schemes, keyboard and print."""
 
 from __future__ import annotations
 
@@ -35,41 +35,41 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def shown(page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("browser")) as one:
-        one.open(page)
-        yield one
+def browser_page(page: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with browser(tmp_path_factory.mktemp("browser")) as opened:
+        opened.open(page)
+        yield opened
 
 
-def test_the_page_says_everything_and_its_console_nothing(shown: Browser) -> None:
-    titles = shown.tell("[...document.querySelectorAll('h2')].map(e => e.textContent)")
+def test_the_page_has_every_section_and_no_console_error(browser_page: Browser) -> None:
+    titles = browser_page.evaluate("[...document.querySelectorAll('h2')].map(e => e.textContent)")
     assert titles == [
         "Machine", "Requirements", "Findings", "The right wheel, and why not the others", "GPU tests", "Earlier runs",
         "Checks",
     ]  # fmt: skip
-    assert shown.tell("document.querySelector('h1').textContent") == "UNFIT"
-    assert shown.tell("document.querySelectorAll('#smoke svg').length") == 4
-    assert shown.tell("document.querySelectorAll('#history rect').length") == 12
-    assert shown.tell("document.querySelectorAll('#smoke .badge.bad').length") == 2
-    assert shown.complaints == []
+    assert browser_page.evaluate("document.querySelector('h1').textContent") == "UNFIT"
+    assert browser_page.evaluate("document.querySelectorAll('#smoke svg').length") == 4
+    assert browser_page.evaluate("document.querySelectorAll('#history rect').length") == 12
+    assert browser_page.evaluate("document.querySelectorAll('#smoke .badge.bad').length") == 2
+    assert browser_page.errors == []
 
 
-def test_it_is_light_or_dark_as_the_reader_has_it(shown: Browser, tmp_path: Path) -> None:
-    seen = {}
+def test_the_page_follows_the_preferred_color_scheme(browser_page: Browser, tmp_path: Path) -> None:
+    backgrounds = {}
     for scheme in ("light", "dark"):
-        shown.look(prefers_color_scheme=scheme)
-        seen[scheme] = shown.tell("getComputedStyle(document.body).backgroundColor")
-        assert contrast(shown, "body") > 7
+        browser_page.emulate(prefers_color_scheme=scheme)
+        backgrounds[scheme] = browser_page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert contrast(browser_page, "body") > 7
         for tone in ("header h1", ".badge.good", ".badge.bad", ".quiet"):
-            assert contrast(shown, tone) > 4.5, (scheme, tone)
-        shown.screenshot(tmp_path / f"{scheme}.png")
-    assert seen == {"light": "rgb(255, 255, 255)", "dark": "rgb(13, 17, 23)"}
+            assert contrast(browser_page, tone) > 4.5, (scheme, tone)
+        browser_page.screenshot(tmp_path / f"{scheme}.png")
+    assert backgrounds == {"light": "rgb(255, 255, 255)", "dark": "rgb(13, 17, 23)"}
 
 
-def contrast(shown: Browser, selector: str) -> float:
-    """Of a text with what is behind it (WCAG 2.2, contrast ratio)."""
+def contrast(browser_page: Browser, selector: str) -> float:
+    """The contrast ratio of a text and its background (WCAG 2.2)."""
     return float(
-        shown.tell(f"""(() => {{
+        browser_page.evaluate(f"""(() => {{
       const light = rgb => {{ const [r, g, b] = rgb.match(/[\\d.]+/g).slice(0, 3).map(v => v / 255)
         .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126*r + 0.7152*g + 0.0722*b; }};
       const element = document.querySelector('{selector}');
@@ -80,47 +80,49 @@ def contrast(shown: Browser, selector: str) -> float:
     )
 
 
-def test_everything_that_opens_or_scrolls_is_reached_with_the_keyboard(shown: Browser) -> None:
-    shown.tell("document.activeElement.blur(); scrollTo(0, 0)")
-    wanted = shown.tell(
+def test_every_interactive_element_is_reached_with_the_keyboard(browser_page: Browser) -> None:
+    browser_page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+    count = browser_page.evaluate(
         "[...document.querySelectorAll('a, summary, .scroll, pre')].filter(e => e.checkVisibility()).length"
     )
     reached = []
-    for _ in range(wanted):
-        shown.press("Tab", TAB)
-        reached.append(shown.tell("document.activeElement.outerHTML.slice(0, 60)"))
-        assert shown.tell("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    for _ in range(count):
+        browser_page.press("Tab", TAB)
+        reached.append(browser_page.evaluate("document.activeElement.outerHTML.slice(0, 60)"))
+        assert browser_page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     assert reached[0].startswith('<a class="skip"')
-    assert sum(entry.startswith("<summary") for entry in reached) == shown.tell(
+    assert sum(entry.startswith("<summary") for entry in reached) == browser_page.evaluate(
         "document.querySelectorAll('summary').length"
     )
-    shown.tell("document.querySelector('summary').focus()")
-    shown.press("Enter", ENTER)
-    assert shown.tell("document.querySelector('details').open") is True
-    shown.tell("document.querySelector('details').open = false")
+    browser_page.evaluate("document.querySelector('summary').focus()")
+    browser_page.press("Enter", ENTER)
+    assert browser_page.evaluate("document.querySelector('details').open") is True
+    browser_page.evaluate("document.querySelector('details').open = false")
 
 
-def test_on_paper_everything_is_open(shown: Browser) -> None:
-    hidden = "[...document.querySelectorAll('details ul, details table')].filter(e => !e.checkVisibility()).length"
-    shown.look(media="screen")
-    assert shown.tell(hidden) > 0
-    shown.look(media="print", prefers_color_scheme="dark")
-    assert shown.tell(hidden.replace("checkVisibility()", "getBoundingClientRect().height")) == 0
-    assert shown.tell("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert shown.paper().startswith(b"%PDF-")
-    shown.look(media="screen")
+def test_a_printed_page_shows_all_details(browser_page: Browser) -> None:
+    hidden_count = (
+        "[...document.querySelectorAll('details ul, details table')].filter(e => !e.checkVisibility()).length"
+    )
+    browser_page.emulate(media="screen")
+    assert browser_page.evaluate(hidden_count) > 0
+    browser_page.emulate(media="print", prefers_color_scheme="dark")
+    assert browser_page.evaluate(hidden_count.replace("checkVisibility()", "getBoundingClientRect().height")) == 0
+    assert browser_page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert browser_page.print_to_pdf().startswith(b"%PDF-")
+    browser_page.emulate(media="screen")
 
 
-def test_a_narrow_screen_scrolls_nothing_sideways(shown: Browser) -> None:
-    shown.call("Emulation.setDeviceMetricsOverride", width=360, height=800, deviceScaleFactor=1, mobile=True)
-    assert shown.tell("document.documentElement.scrollWidth") <= 360
-    shown.call("Emulation.clearDeviceMetricsOverride")
+def test_a_narrow_screen_does_not_scroll_sideways(browser_page: Browser) -> None:
+    browser_page.call("Emulation.setDeviceMetricsOverride", width=360, height=800, deviceScaleFactor=1, mobile=True)
+    assert browser_page.evaluate("document.documentElement.scrollWidth") <= 360
+    browser_page.call("Emulation.clearDeviceMetricsOverride")
 
 
-def test_a_fit_machine_has_a_page_too(shown: Browser, tmp_path: Path) -> None:
+def test_a_fit_machine_has_a_page_without_findings(browser_page: Browser, tmp_path: Path) -> None:
     path = tmp_path / "fit.html"
     path.write_text(html_text(report(FIT)), encoding="utf-8")
-    shown.open(path)
-    assert shown.tell("document.querySelector('h1').textContent") == "FIT"
-    assert shown.tell("document.querySelector('#findings p').textContent") == "None."
-    assert shown.complaints == []
+    browser_page.open(path)
+    assert browser_page.evaluate("document.querySelector('h1').textContent") == "FIT"
+    assert browser_page.evaluate("document.querySelector('#findings p').textContent") == "None."
+    assert browser_page.errors == []

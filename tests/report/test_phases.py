@@ -1,4 +1,4 @@
-"""Where the time of a probing went."""
+"""The timeline of the sources of a probe."""
 
 from __future__ import annotations
 

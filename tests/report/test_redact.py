@@ -1,4 +1,4 @@
-"""What lines of logs give away is hidden, and what they tell of a machine stays."""
+"""Redaction of log lines: identities are hidden, facts of the machine stay."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import pytest
 
 from gpuenv.report.redact import Identity, redact, redact_lines
 
-NOBODY = Identity("", "", "")
+NO_IDENTITY = Identity("", "", "")
 
 
 @pytest.mark.parametrize(
-    ("line", "left"),
+    ("line", "expected"),
     [
         (r"C:\Users\Jane Doe\AppData\cupy", r"C:\Users/(redacted)\AppData\cupy"),
         ("/mnt/c/Users/Jane Doe/cupy", "/mnt/c/Users/(redacted)/cupy"),
         ("/home/jane see docs/cupy", "/home/(redacted) see docs/cupy"),
     ],
 )
-def test_a_user_name_on_windows_may_contain_spaces(line: str, left: str) -> None:
-    assert redact_lines([line], NOBODY) == [left]
+def test_a_user_name_on_windows_may_contain_spaces(line: str, expected: str) -> None:
+    assert redact_lines([line], NO_IDENTITY) == [expected]
 
 
 @pytest.mark.parametrize("name", ["nvidia", "cupy", "docker", "localhost", "Ubuntu"])
@@ -34,16 +34,23 @@ def test_a_user_or_a_host_named_like_software_changes_no_path(name: str) -> None
     "unit", ["password", "token_", "a.b-", "api_key ", "Bearer ", "/home/a ", "C:\\Users\\a b ", "a@"]
 )
 def test_a_long_line_is_redacted_quickly(unit: str) -> None:
-    begun = time.process_time()
-    redact_lines([(unit * 100_000)[:100_000]], Identity("/home/somebody", "somebody", "node17"))
-    assert time.process_time() - begun < 2
+    started = time.process_time()
+    redact_lines([(unit * 100_000)[:100_000]], Identity("/home/alice", "alice", "node17"))
+    assert time.process_time() - started < 2
 
 
 def test_references_to_build_and_pull_lose_only_their_secrets() -> None:
-    own = "10.1.2.3:5000/own/image:1"
-    image = {"tag": own, "dockerfile": f"FROM {own}\nWORKDIR /home/cupy\n", "labels": {"base.name": own}}
-    hidden = {**image, "labels": {"base.name": "(redacted):5000/own/image:1"}}
-    assert redact({**image, "notes": [own]}, NOBODY) == {**hidden, "notes": ["(redacted):5000/own/image:1"]}
-    dockerfile = redact({"dockerfile": "RUN fetch https://somebody:geheim@example.org/x"}, NOBODY)["dockerfile"]
+    reference = "10.1.2.3:5000/own/image:1"
+    image = {
+        "tag": reference,
+        "dockerfile": f"FROM {reference}\nWORKDIR /home/cupy\n",
+        "labels": {"base.name": reference},
+    }
+    redacted = {**image, "labels": {"base.name": "(redacted):5000/own/image:1"}}
+    assert redact({**image, "notes": [reference]}, NO_IDENTITY) == {
+        **redacted,
+        "notes": ["(redacted):5000/own/image:1"],
+    }
+    dockerfile = redact({"dockerfile": "RUN fetch https://alice:geheim@example.org/x"}, NO_IDENTITY)["dockerfile"]
     assert "geheim" not in dockerfile
     assert "example.org/x" in dockerfile

@@ -1,4 +1,4 @@
-"""What a diagnosis comes to, and that the text says what the record says."""
+"""The status of a diagnosis, and the agreement of text and report."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _report(*assumptions: str) -> Report:
         ((*HEALTHY, "cupy=cupy-cuda13x==14.2.0", "env.CUDA_VISIBLE_DEVICES=-1"), Status.UNFIT, 1),
     ],
 )
-def test_status_and_exit_code(assumptions: tuple[str, ...], status: Status, exit_code: int) -> None:
+def test_the_facts_determine_status_and_exit_code(assumptions: tuple[str, ...], status: Status, exit_code: int) -> None:
     report = _report(*assumptions)
     assert (report.status, report.exit_code) == (status, exit_code)
 
@@ -63,20 +63,20 @@ def test_an_assumed_toolkit_must_support_the_gpu() -> None:
 
 
 def test_without_an_observed_gpu_the_status_is_not_fit() -> None:
-    """No finding is not yet a proof: CUDA must have shown a device to this process."""
-    nothing = Diagnosis((), ())
-    seen = Snapshot()._replace(
+    """A diagnosis without findings proves nothing until CUDA has shown a device to this process."""
+    no_findings = Diagnosis((), ())
+    with_gpu = Snapshot()._replace(
         visible_count=known(1, "libcuda"), driver=Snapshot().driver._replace(cuda_init=known(0, "libcuda"))
     )
-    with_cupy = seen._replace(target=seen.target._replace(cupy=(CupyInstallation("cupy-cuda13x", "14.2.0"),)))
-    assert judge(nothing, Snapshot()) is Status.UNKNOWN
-    assert judge(nothing, seen) is Status.UNKNOWN
-    assert judge(nothing, with_cupy) is Status.FIT
+    with_cupy = with_gpu._replace(target=with_gpu.target._replace(cupy=(CupyInstallation("cupy-cuda13x", "14.2.0"),)))
+    assert judge(no_findings, Snapshot()) is Status.UNKNOWN
+    assert judge(no_findings, with_gpu) is Status.UNKNOWN
+    assert judge(no_findings, with_cupy) is Status.FIT
     unjudged = Diagnosis(
         (), (CheckRun("WHL504", CheckStatus.SKIPPED, f"{UNKNOWN}not in the matrix", 0.0, undecided=True),)
     )
     assert judge(unjudged, with_cupy) is Status.UNKNOWN
-    assert judge(nothing, Snapshot(), DiagnosisOptions(no_gpu=True)) is Status.FIT
+    assert judge(no_findings, Snapshot(), DiagnosisOptions(no_gpu=True)) is Status.FIT
 
 
 def test_a_crashed_check_is_never_fit() -> None:
@@ -125,11 +125,11 @@ def test_no_fact_is_printed_in_python_notation() -> None:
     ("by", "denied"), [("slurm", "not allocated to this job"), (None, "not accessible to this process")]
 )
 def test_a_gpu_that_a_control_group_denies_is_listed_as_such(by: str | None, denied: str) -> None:
-    kept = Gpu(index=known(0, "nvml"), hidden_by=known("control group: NVML counts the GPU", "nvml"))
-    named = kept._replace(name=known("NVIDIA L4", "nvml"))
+    denied_gpu = Gpu(index=known(0, "nvml"), hidden_by=known("control group: NVML counts the GPU", "nvml"))
+    named = denied_gpu._replace(name=known("NVIDIA L4", "nvml"))
     accessible = Gpu(ordinal=known(0, "libcuda"), name=known("NVIDIA H100", "nvml"))
     grant = Grant(by=known(by, "SLURM_JOB_ID")) if by else Grant()
-    texts = gpu_texts(Snapshot(gpus=(kept, kept, accessible, kept, named, Gpu()), grant=grant))
+    texts = gpu_texts(Snapshot(gpus=(denied_gpu, denied_gpu, accessible, denied_gpu, named, Gpu()), grant=grant))
     assert texts == ["NVIDIA H100", "NVIDIA L4", "unknown", f"3 x {denied}"]
 
 

@@ -1,4 +1,4 @@
-"""What is printed as JSON is what the printed schema describes."""
+"""Printed JSON matches the printed schema."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def test_readings_of_different_lists_have_separate_schemas() -> None:
 def test_a_preflight_report_matches_the_schema() -> None:
     snapshot = assume(Snapshot(), ("driver=580.95.05", "gpu=V100", "python=3.12"), MATRIX)
     resolution = resolve(snapshot, MATRIX)
-    wanted = [parse_requirement(text) for text in ("gpu>=1", "cc>=8.0", "nvlink")]
-    results = evaluate(wanted, snapshot)
+    requirements = [parse_requirement(text) for text in ("gpu>=1", "cc>=8.0", "nvlink")]
+    results = evaluate(requirements, snapshot)
     diagnosis = diagnose(snapshot, MATRIX, resolution, lambda: 0.0, DiagnosisOptions(requirements=results))
     report = make_report(diagnosis, resolution, snapshot, 0.5, DiagnosisOptions(requirements=results))
     data = json.loads(json.dumps(encode(report)))

@@ -1,4 +1,4 @@
-"""Results of GPU tests in every form that has a place for them, and what they make of a verdict."""
+"""Results of GPU tests in the formats of a report and in its verdict."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_measurements_are_listed_with_their_references(tested: Report) -> None:
     assert [entry.worse for entry in second.comparisons] == [True]
     page = html_text(tested)
     assert "6% of the data sheet" in page
-    assert page.count('<rect class="bad"') == 2  # the rate, and the part that it is of the data sheet
+    assert page.count('<rect class="bad"') == 2  # the rate, and its share of the data sheet's
 
 
 def test_repetitions_are_a_series() -> None:
@@ -80,14 +80,19 @@ def test_a_saved_baseline_matches_the_same_gpu_by_its_pseudonym() -> None:
     now, earlier = smoke(AGAIN), smoke(replace(AGAIN, measured={"device_copy": Quantity(2e12, "B/s")}))
     saved = decode(SmokeResult, redact(encode(earlier), Identity("", "", "")))
     assert {test.gpu for test in saved.tests} != {UUID}
-    (found,) = compared(now, saved).compared
-    assert (found.name, found.gpu, found.against, found.ratio) == ("transfer.device_copy", UUID, "baseline", 0.855)
-    assert compared(now, earlier).compared == (found,)
+    (comparison,) = compared(now, saved).compared
+    assert (comparison.name, comparison.gpu, comparison.against, comparison.ratio) == (
+        "transfer.device_copy",
+        UUID,
+        "baseline",
+        0.855,
+    )
+    assert compared(now, earlier).compared == (comparison,)
 
 
 def test_a_failed_test_makes_a_finding(tested: Report) -> None:
-    found = {(f.code, f.cause.value, f.severity) for f in tested.findings}
-    assert found == {
+    findings = {(f.code, f.cause.value, f.severity) for f in tested.findings}
+    assert findings == {
         ("SMK902", "gpu-test-failed", Severity.ERROR),
         ("SMK902", "driver-unresponsive", Severity.ERROR),
         ("SMK904", "gpu-throttled", Severity.WARNING),
@@ -96,16 +101,16 @@ def test_a_failed_test_makes_a_finding(tested: Report) -> None:
 
 
 def test_a_passed_run_proves_the_machine_fit() -> None:
-    made = report(FIT, tests=smoke(PASSED))
-    assert (made.status.value, made.exit_code, made.findings) == ("fit", 0, ())
+    fit_report = report(FIT, tests=smoke(PASSED))
+    assert (fit_report.status.value, fit_report.exit_code, fit_report.findings) == ("fit", 0, ())
 
 
 def test_junit_has_a_case_for_each_test(tested: Report) -> None:
     (suite,) = list(JUnitXml.fromstring(junit_text(tested).encode()))
     cases = {case.name: case.result for case in suite if case.classname.startswith("gpuenv.smoke.")}
-    kinds = {name: [type(result).__name__ for result in results] for name, results in cases.items()}
+    result_types = {name: [type(result).__name__ for result in results] for name, results in cases.items()}
     where = f" on {UUID}"
-    assert kinds == {
+    assert result_types == {
         f"blas.rates{where}": [],
         f"transfer.rates{where}": [],
         f"kernels.atomics{where}": ["Failure"],

@@ -1,4 +1,4 @@
-"""Every profile of ``machines``, every set of requirements, every form: exit code, and the same facts in each."""
+"""Every profile of ``machines`` and every set of requirements: all formats agree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpuenv.probe.request import DEFAULT_TIMEOUT, ProbeRequest
 from gpuenv.probe.session import take_snapshot
 from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import Profile, load
-from tests.report.table import REQUIRED, assert_all_say_the_same, machine, row
+from tests.report.table import REQUIRED, assert_formats_agree, resolve_machine, run_preflight
 from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
@@ -25,25 +25,25 @@ TAKEN = "2026-11-21T12:00:00+00:00"
 
 
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
-def test_all_say_the_same(
+def test_all_formats_agree_for_every_profile(
     profile: Profile, tmp_path: Path, stub_driver: StubDriver, cuda_libraries: CudaLibraries, targets: Targets
 ) -> None:
     simulated = materialise(profile, tmp_path, stub_driver, cuda_libraries.of)
-    here = machine(_seen(profile, dict(simulated.environment), targets))
+    resolved = resolve_machine(_snapshot(profile, dict(simulated.environment), targets))
     codes = {}
     for name in REQUIRED:
-        found = row(here, name, tmp_path)
-        assert_all_say_the_same(found)
-        codes[name] = found.code
+        parsed = run_preflight(resolved, name, tmp_path)
+        assert_formats_agree(parsed)
+        codes[name] = parsed.code
     assert codes["none"] == profile.expect.exit_code
-    elsewhere = row(here, "usual", tmp_path, retry=True)
-    assert_all_say_the_same(elsewhere)
+    elsewhere = run_preflight(resolved, "usual", tmp_path, retry=True)
+    assert_formats_agree(elsewhere)
     assert elsewhere.code in (codes["usual"], 75)
     assert bool(elsewhere.report["retry_elsewhere"]) == (elsewhere.code == 75)
 
 
-def _seen(profile: Profile, environment: dict[str, str], targets: Targets) -> Snapshot:
-    """What the probe reads of the machine, whatever Python runs the tests."""
+def _snapshot(profile: Profile, environment: dict[str, str], targets: Targets) -> Snapshot:
+    """The snapshot of the machine, independent of the Python that runs the tests."""
     request = ProbeRequest(
         environment=environment,
         python=str(targets.interpreter(profile.target)),

@@ -21,13 +21,13 @@ WITH_CUPY = TargetSpec(packages=("cupy-cuda12x==14.2.0", "numpy==2.3.4"))
 
 @pytest.fixture(scope="module")
 def target(targets: Targets) -> Path:
-    """An environment in which CuPy's metadata is, and no module of it."""
+    """An environment with the metadata of CuPy and none of its modules."""
     return targets.interpreter(WITH_CUPY)
 
 
 @pytest.fixture
 def machine(tmp_path: Path, stub_driver: StubDriver, cuda_libraries: CudaLibraries) -> SimulatedMachine:
-    """Eight H100."""
+    """A simulated machine with eight H100 GPUs."""
     folder = tmp_path / "machine"
     folder.mkdir()
     return materialise(load_profile(MACHINES / "h100x8-550.yaml"), folder, stub_driver, cuda_libraries.of)

@@ -1,4 +1,4 @@
-"""Devices, tests and results, made up for the tests."""
+"""Synthetic devices, GPU tests and results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ M1, M2 = "MIG-cccccccc-3333-3333-3333-333333333333", "MIG-dddddddd-4444-4444-444
 GIB = 1 << 30
 
 
-def gpu(uuid: str, index: int, *, ordinal: int | None = 0, **more: object) -> Gpu:
+def gpu(uuid: str, index: int, *, ordinal: int | None = 0, **fields: object) -> Gpu:
     base = Gpu(
         index=known(index, "nvml"),
         ordinal=known(ordinal, "libcuda") if ordinal is not None else missing("this process does not see the GPU"),
@@ -37,28 +37,25 @@ def gpu(uuid: str, index: int, *, ordinal: int | None = 0, **more: object) -> Gp
         compute_capability=known(ComputeCapability(9, 0), "nvml"),
         memory_total=known(80 * GIB, "nvml"),
     )
-    return base._replace(**more)  # type: ignore[arg-type]
+    return base._replace(**fields)  # type: ignore[arg-type]
 
 
-def device(uuid: str, **more: object) -> Device:
-    return replace(Device(uuid, uuid, "NVIDIA H100", "9.0", 80 * GIB, 0), **more)  # type: ignore[arg-type]
-
-
-# Comparisons.
+def device(uuid: str, **fields: object) -> Device:
+    return replace(Device(uuid, uuid, "NVIDIA H100", "9.0", 80 * GIB, 0), **fields)  # type: ignore[arg-type]
 
 
 def test(name: str, uuid: str, **measured: float) -> TestResult:
-    group, _, unit = name.partition(".")
-    found = {key: Quantity(value, {"time": "s", "share": "1"}.get(key, "B/s")) for key, value in measured.items()}
-    return TestResult(f"{group}.{unit}", group, uuid, TestStatus.PASSED, 1.0, measured=found)
+    group, _, name_in_group = name.partition(".")
+    quantities = {key: Quantity(value, {"time": "s", "share": "1"}.get(key, "B/s")) for key, value in measured.items()}
+    return TestResult(f"{group}.{name_in_group}", group, uuid, TestStatus.PASSED, 1.0, measured=quantities)
 
 
-test.__test__ = False  # type: ignore[attr-defined]  # no test of pytest's
+test.__test__ = False  # type: ignore[attr-defined]  # not collected by pytest
 
 
-def result(*tests: TestResult, **more: object) -> SmokeResult:
+def result(*tests: TestResult, **fields: object) -> SmokeResult:
     gpus = tuple(
         TestedGpu(uuid, "NVIDIA H100", "9.0", 80 * GIB) for uuid in dict.fromkeys(t.gpu for t in tests) if uuid
     )
     base = SmokeResult(overall(tests), 0, SmokeLevel.NORMAL, 1, gpus, tests, 12.0, 60.0)
-    return base._replace(**more)  # type: ignore[arg-type]
+    return base._replace(**fields)  # type: ignore[arg-type]

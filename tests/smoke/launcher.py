@@ -1,4 +1,4 @@
-"""Starts the program with a PYTHONPATH that its children see and this interpreter does not."""
+"""Start the program with a PYTHONPATH that only its children use."""
 
 from __future__ import annotations
 

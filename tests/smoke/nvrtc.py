@@ -1,6 +1,6 @@
-"""Compiles sources with one NVRTC library, without a driver: run in a child, ``nvrtc.py LIBRARY SOURCES.json``.
+"""Compile sources with one NVRTC library, without a driver, in a child: ``nvrtc.py LIBRARY SOURCES.json``.
 
-Prints one JSON object: the library's version, the architectures that it compiles for, and what failed.
+Prints one JSON object: the library's version, its architectures, and the sources that failed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def compile_one(nvrtc: ctypes.CDLL, entry: dict[str, object], architecture: int) -> str | None:
-    """The compiler's complaint, or None."""
+    """The compiler's log on failure, else None."""
     program = ctypes.c_void_p()
     source, name = str(entry["source"]).encode(), str(entry["name"]).encode()
     assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, name, 0, None, None) == 0

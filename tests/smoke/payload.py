@@ -1,4 +1,4 @@
-"""The GPU tests as this process sees them: imported without CuPy, given their smallest input."""
+"""The GPU tests of the payload, imported without CuPy, with their smallest inputs."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def gpu_test(which: str) -> Any:  # noqa: ANN401 - without types
 class Example:
     """An input and its expected answers."""
 
-    given: Any
+    inputs: Any
     expected: Any
 
 
 @cache
 def example(which: str, seed: int = 7) -> Example:
-    """The test's smallest level."""
+    """The input and answers of the test's smallest level."""
     test = gpu_test(which)
     size = next(test.LEVELS[level] for level in LEVELS if level in test.LEVELS)
     if which in SMALLER:
         size = {**size, **SMALLER[which]}
-    given = test.inputs(np.random.default_rng(seed), size)
-    return Example(given, test.expect(given))
+    inputs = test.inputs(np.random.default_rng(seed), size)
+    return Example(inputs, test.expect(inputs))
 
 
-# Tests that measure take sizes that a processor works long on; what is expected of them does not depend on the size.
+# Sizes for tests whose own sizes take a processor too long; the expected answers do not depend on the size.
 SMALLER: dict[str, dict[str, int]] = {
     "blas.rates": {"n": 300, "host": 64},
     "health.sustained": {"n": 300},
@@ -54,7 +54,7 @@ SMALLER: dict[str, dict[str, int]] = {
 
 
 class CUDARuntimeError(RuntimeError):
-    """As CuPy's, by name and attribute."""
+    """Has the name and the attribute of CuPy's class."""
 
     def __init__(self, status: int) -> None:
         super().__init__("words")

@@ -1,4 +1,4 @@
-"""``gpuenv smoke`` as its users run it, on machines with and without a GPU, real processes throughout."""
+"""The command ``gpuenv smoke`` in real processes, on machines with and without a GPU."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from gpuenv.simulate.layout import SimulatedMachine
 from gpuenv.simulate.profile import TargetSpec
 from gpuenv.smoke.tasks import all_tests, select_tests
 from tests.cli.program import gpuenv
-from tests.smoke.calling import of_kernels, run, smoke
+from tests.smoke.smoke_command import kernel_tests, run, smoke
 from tests.support.target import Targets
 
 # Without a GPU.
 
 
-def test_without_a_gpu_every_test_is_skipped_with_the_doctor_s_reason(target: Path, tmp_path: Path) -> None:
+def test_without_a_gpu_every_test_is_skipped_with_the_doctors_reason(target: Path, tmp_path: Path) -> None:
     code, result = smoke("--python", target, GPUENV_DRIVER_ROOT=str(tmp_path))
     assert (code, result["exit_code"], result["status"]) == (5, 5, "skipped")
     assert [test["name"] for test in result["tests"]] == [test.name for test in select_tests((), (), SmokeLevel.QUICK)]
@@ -32,67 +32,67 @@ def test_without_a_gpu_every_test_is_skipped_with_the_doctor_s_reason(target: Pa
     Draft202012Validator(json_schema(SmokeResult, "gpuenv.smoke/1")).validate(result)
 
 
-def test_text_says_what_json_says(target: Path, tmp_path: Path) -> None:
-    done = run("--python", target, GPUENV_DRIVER_ROOT=str(tmp_path))
-    assert done.returncode == 5
-    assert done.stdout.startswith("SKIPPED: no test ran.\n")
-    assert "13 skipped" in done.stdout
-    assert "exit code 5" in done.stdout
+def test_the_text_has_the_verdict_and_the_exit_code(target: Path, tmp_path: Path) -> None:
+    process = run("--python", target, GPUENV_DRIVER_ROOT=str(tmp_path))
+    assert process.returncode == 5
+    assert process.stdout.startswith("SKIPPED: no test ran.\n")
+    assert "13 skipped" in process.stdout
+    assert "exit code 5" in process.stdout
 
 
-def test_without_cupy_the_target_is_unusable(targets: Targets, tmp_path: Path) -> None:
-    done = run("--python", targets.interpreter(TargetSpec(packages=())), GPUENV_DRIVER_ROOT=str(tmp_path))
-    assert (done.returncode, done.stdout) == (7, "")
-    assert "CuPy is not in the target environment" in done.stderr
+def test_a_target_without_cupy_is_unusable(targets: Targets, tmp_path: Path) -> None:
+    process = run("--python", targets.interpreter(TargetSpec(packages=())), GPUENV_DRIVER_ROOT=str(tmp_path))
+    assert (process.returncode, process.stdout) == (7, "")
+    assert "CuPy is not in the target environment" in process.stderr
 
 
 @pytest.mark.parametrize("broken", [False, True], ids=["without CuPy", "broken"])
-def test_an_unusable_target_is_told_in_every_form(targets: Targets, tmp_path: Path, *, broken: bool) -> None:
+def test_an_unusable_target_is_reported_in_every_format(targets: Targets, tmp_path: Path, *, broken: bool) -> None:
     interpreter = tmp_path / "python"
     interpreter.write_text("#!/nowhere/python\n", encoding="utf-8")
     interpreter.chmod(0o755)
-    named = interpreter if broken else targets.interpreter(TargetSpec(packages=()))
+    python = interpreter if broken else targets.interpreter(TargetSpec(packages=()))
     page = tmp_path / "junit.xml"
-    done = run("--python", named, "--format", "json", "--format", f"junit={page}", GPUENV_DRIVER_ROOT=str(tmp_path))
-    result = json.loads(done.stdout)
-    assert (done.returncode, result["exit_code"], result["status"]) == (7, 7, "skipped")
+    process = run("--python", python, "--format", "json", "--format", f"junit={page}", GPUENV_DRIVER_ROOT=str(tmp_path))
+    result = json.loads(process.stdout)
+    assert (process.returncode, result["exit_code"], result["status"]) == (7, 7, "skipped")
     assert {test["status"] for test in result["tests"]} == {"skipped"}
     (reason,) = {test["detail"] for test in result["tests"]}
     assert ("cannot be used" if broken else "CuPy is not in the target environment") in reason
-    assert done.stderr.startswith("gpuenv: ")
+    assert process.stderr.startswith("gpuenv: ")
     assert 'errors="1"' in page.read_text(encoding="utf-8")
     Draft202012Validator(json_schema(SmokeResult, "gpuenv.smoke/1")).validate(result)
 
 
-def test_without_any_python_the_result_is_there_too(tmp_path: Path) -> None:
-    done = run("--format", "json", GPUENV_DRIVER_ROOT=str(tmp_path), PATH=str(tmp_path))
-    assert (done.returncode, json.loads(done.stdout)["exit_code"]) == (7, 7)
-    assert "pass another one with --python PATH" in done.stderr
+def test_a_result_is_printed_even_without_any_python(tmp_path: Path) -> None:
+    process = run("--format", "json", GPUENV_DRIVER_ROOT=str(tmp_path), PATH=str(tmp_path))
+    assert (process.returncode, json.loads(process.stdout)["exit_code"]) == (7, 7)
+    assert "pass another one with --python PATH" in process.stderr
 
 
 def test_a_target_that_cannot_start_is_unusable(tmp_path: Path) -> None:
     broken = tmp_path / "python"
     broken.write_text("#!/nowhere/python\n", encoding="utf-8")
     broken.chmod(0o755)
-    done = run("--python", broken, GPUENV_DRIVER_ROOT=str(tmp_path))
-    assert (done.returncode, done.stdout) == (7, "")
-    assert str(broken) in done.stderr
+    process = run("--python", broken, GPUENV_DRIVER_ROOT=str(tmp_path))
+    assert (process.returncode, process.stdout) == (7, "")
+    assert str(broken) in process.stderr
 
 
 @pytest.mark.parametrize("has_cupy", [True, False])
-def test_where_nothing_was_measured_an_earlier_baseline_stays(target: Path, tmp_path: Path, has_cupy: bool) -> None:  # noqa: FBT001 - one argument
-    """A job that comes to a broken host must not take away what its later runs are held against."""
+def test_a_baseline_is_not_overwritten_if_nothing_was_measured(target: Path, tmp_path: Path, has_cupy: bool) -> None:  # noqa: FBT001 - a case
+    """A job on a broken host must keep the baseline of its later runs."""
     baseline = tmp_path / "baseline.json"
-    baseline.write_text("of a good day", encoding="utf-8")
+    baseline.write_text("an earlier baseline", encoding="utf-8")
     python = target if has_cupy else Path(sys.executable)
-    done = run("--python", python, "--save-baseline", baseline, GPUENV_DRIVER_ROOT=str(tmp_path))
-    assert done.returncode == (5 if has_cupy else 7)
-    assert baseline.read_text(encoding="utf-8") == "of a good day"
-    assert f"{baseline} is not written: nothing was measured" in " ".join(done.stderr.split())
+    process = run("--python", python, "--save-baseline", baseline, GPUENV_DRIVER_ROOT=str(tmp_path))
+    assert process.returncode == (5 if has_cupy else 7)
+    assert baseline.read_text(encoding="utf-8") == "an earlier baseline"
+    assert f"{baseline} is not written: nothing was measured" in " ".join(process.stderr.split())
 
 
 @pytest.mark.parametrize(
-    ("arguments", "word"),
+    ("arguments", "quoted"),
     [
         (["kernel"], "kernels"),
         (["--only", "blas.matmul_f33"], "blas.matmul_f32"),
@@ -106,70 +106,70 @@ def test_where_nothing_was_measured_an_earlier_baseline_stays(target: Path, tmp_
     ],
     ids=" ".join,
 )
-def test_usage_is_told_with_what_would_be_right(arguments: list[str], word: str) -> None:
-    done = run(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert word in done.stderr
+def test_a_usage_error_names_the_wrong_value_or_a_correct_one(arguments: list[str], quoted: str) -> None:
+    process = run(*arguments)
+    assert (process.returncode, process.stdout) == (2, "")
+    assert quoted in process.stderr
 
 
-def test_an_unknown_fault_is_usage() -> None:
-    done = run(GPUENV_SMOKE_FAULT="flip-elements")
-    assert done.returncode == 2
-    assert "flip-element" in done.stderr
+def test_an_unknown_fault_is_a_usage_error() -> None:
+    process = run(GPUENV_SMOKE_FAULT="flip-elements")
+    assert process.returncode == 2
+    assert "flip-element" in process.stderr
 
 
-def test_a_file_that_is_no_baseline_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_baseline_is_a_usage_error(tmp_path: Path) -> None:
     path = tmp_path / "baseline.json"
     for text in ("{", "[]", '{"schema": "gpuenv.report/1"}', '{"schema": "gpuenv.smoke/1"}'):
         path.write_text(text, encoding="utf-8")
-        done = run("--compare", path)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert str(path) in done.stderr
+        process = run("--compare", path)
+        assert (process.returncode, process.stdout) == (2, "")
+        assert str(path) in process.stderr
 
 
 def test_the_list_has_every_test() -> None:
-    done = gpuenv("smoke", "--list")
-    assert (done.returncode, done.stderr) == (0, "")
+    process = gpuenv("smoke", "--list")
+    assert (process.returncode, process.stderr) == (0, "")
     for test in all_tests():
-        assert f"  {test.name} " in done.stdout
-    one = gpuenv("smoke", "--list", "--only", "blas.matmul_tf32").stdout
-    assert "tolerance: " in one
-    assert "needs capability:8.0" in one
+        assert f"  {test.name} " in process.stdout
+    details = gpuenv("smoke", "--list", "--only", "blas.matmul_tf32").stdout
+    assert "tolerance: " in details
+    assert "needs capability:8.0" in details
 
 
-# With a GPU that the stub driver shows.
+# With the GPUs of the stub driver.
 
 
-def test_each_test_runs_on_each_gpu_in_a_child_that_sees_it_alone(target: Path, machine: SimulatedMachine) -> None:
+def test_each_test_runs_on_each_gpu_in_a_child_that_sees_no_other(target: Path, machine: SimulatedMachine) -> None:
     code, result = smoke("kernels", "multi", "--python", target, **machine.environment)
     uuids = [gpu["uuid"] for gpu in result["gpus"]]
     assert len(set(uuids)) == 8
     tests = [test for test in result["tests"] if test["name"] == "kernels.raw_kernel"]
     assert [test["gpu"] for test in tests] == uuids
-    # The modules are not really there: each test fails, none passes.
-    run = [test for test in result["tests"] if test["group"] != "health"]
-    assert {test["status"] for test in run} == {"failed"}
-    assert {test["detail"] for test in run} == {"ModuleNotFoundError: No module named 'numpy'"}
+    # The target has only the metadata of its packages: each test fails.
+    outside_health = [test for test in result["tests"] if test["group"] != "health"]
+    assert {test["status"] for test in outside_health} == {"failed"}
+    assert {test["detail"] for test in outside_health} == {"ModuleNotFoundError: No module named 'numpy'"}
     assert {test["status"] for test in result["tests"] if test["group"] == "health"} <= {"skipped", "passed"}
     (each,) = [test for test in result["tests"] if test["name"] == "multi.each"]
     assert each["gpu"] is None
     assert (code, result["status"]) == (5, "failed")
 
 
-def test_a_gpu_is_named_by_uuid_or_index(target: Path, machine: SimulatedMachine) -> None:
+def test_a_gpu_is_selected_by_uuid_or_index(target: Path, machine: SimulatedMachine) -> None:
     _, result = smoke("kernels", "--gpu", "3", "--repeat", "2", "--python", target, **machine.environment)
     (gpu,) = result["gpus"]
-    assert [test["repeat"] for test in of_kernels(result)] == [0, 1]
-    assert len({test["seed"] for test in of_kernels(result)}) == 2
+    assert [test["repeat"] for test in kernel_tests(result)] == [0, 1]
+    assert len({test["seed"] for test in kernel_tests(result)}) == 2
     _, again = smoke(
         "kernels", "--gpu", gpu["uuid"].upper(), "--repeat", "2", "--python", target, **machine.environment
     )
     assert again["gpus"] == result["gpus"]
     assert [test["seed"] for test in again["tests"]] == [test["seed"] for test in result["tests"]]
-    for name, words in (("9", "--gpu 9 matches none of"), (gpu["uuid"][:7], "matches several GPUs")):
-        done = run("--gpu", name, "--python", target, **machine.environment)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert words in done.stderr
+    for name, message in (("9", "--gpu 9 matches none of"), (gpu["uuid"][:7], "matches several GPUs")):
+        process = run("--gpu", name, "--python", target, **machine.environment)
+        assert (process.returncode, process.stdout) == (2, "")
+        assert message in process.stderr
 
 
 def test_a_seed_changes_every_input(target: Path, machine: SimulatedMachine) -> None:
@@ -180,14 +180,14 @@ def test_a_seed_changes_every_input(target: Path, machine: SimulatedMachine) -> 
     assert seeds[0] == seeds[1] != seeds[2]
 
 
-def test_uuids_are_hidden_unless_told_otherwise(target: Path, machine: SimulatedMachine) -> None:
+def test_uuids_are_hidden_unless_requested(target: Path, machine: SimulatedMachine) -> None:
     arguments = ("kernels", "--gpu", "0", "--python", target, "--format", "json")
     hidden, shown = run(*arguments, **machine.environment), run(*arguments, "--no-redact", **machine.environment)
     (uuid,) = {gpu["uuid"] for gpu in json.loads(shown.stdout)["gpus"]}
     assert uuid not in hidden.stdout
 
 
-def test_the_schema_describes_what_is_printed(target: Path, machine: SimulatedMachine) -> None:
+def test_the_printed_result_matches_the_printed_schema(target: Path, machine: SimulatedMachine) -> None:
     _, result = smoke("kernels", "--gpu", "0", "--python", target, **machine.environment)
     printed = json.loads(gpuenv("schema", "smoke").stdout)
     Draft202012Validator(printed).validate(result)

@@ -1,4 +1,4 @@
-"""The example programs: each shows one cause, and needs NumPy and CuPy alone."""
+"""The example programs: each shows one cause and needs only NumPy and CuPy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXAMPLES = tuple(sorted((Path(__file__).parents[2] / "examples").glob("*.py")))
 
 
 def sources(path: Path) -> dict[str, str]:
-    """The CUDA C++ of an example, by the names that it has there."""
+    """The CUDA C++ sources of an example by variable name."""
     return {
         node.targets[0].id: node.value.value
         for node in ast.parse(path.read_text(encoding="utf-8")).body
@@ -24,20 +24,20 @@ def sources(path: Path) -> dict[str, str]:
     }
 
 
-def test_there_are_examples() -> None:
+def test_five_of_the_thirteen_examples_have_cuda_sources() -> None:
     assert len(EXAMPLES) == 13
     assert sum(bool(sources(path)) for path in EXAMPLES) == 5
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_shows_a_cause_and_how_it_is_run(path: Path) -> None:
+def test_an_example_is_named_after_a_cause_and_shows_its_command(path: Path) -> None:
     assert path.stem.replace("_", "-") in {cause.value for cause in Cause}
     tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 10))
     assert f"    python examples/{path.name}\n" in f"{ast.get_docstring(tree)}\n"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_imports_numpy_and_cupy_alone(path: Path) -> None:
+def test_an_example_imports_only_numpy_and_cupy(path: Path) -> None:
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     names |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}

@@ -1,4 +1,4 @@
-"""What the payload shows without a GPU, and several tests in a row, in an environment that has no CuPy."""
+"""The payload without a GPU or CuPy: its checks of the environment, and several tests in one process."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.image.matrix import choices
 
 def payload(name: str, order: dict[str, Any]) -> tuple[dict[str, Any], ContainerEnd]:
     command = [sys.executable, "-B", str(PAYLOAD / "main.py"), name, json.dumps(order)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    return parse_facts(done.stdout), ContainerEnd(done.returncode, done.stdout, done.stderr)
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return parse_facts(process.stdout), ContainerEnd(process.returncode, process.stdout, process.stderr)
 
 
-def test_without_cupy_everything_fails_and_says_why() -> None:
+def test_every_check_fails_with_a_reason_without_cupy() -> None:
     facts, end = payload("--groundwork", {"capabilities": ["9.0"]})
     assert facts["done"] is True
     assert "cupy" in facts["import.cupy"]
@@ -32,7 +32,7 @@ def test_without_cupy_everything_fails_and_says_why() -> None:
     assert not any(proofs[name] for name in ("version.cupy", "version.nvrtc", "import.cupy", "compiled.9.0"))
 
 
-def test_a_payload_that_dies_proves_nothing() -> None:
+def test_a_crashed_payload_proves_nothing() -> None:
     choice = next(entry for entry in choices().values() if not isinstance(entry, str))
     for end in (ContainerEnd(139, "", "Segmentation fault"), ContainerEnd(None, "", "")):
         proofs = groundwork_proofs({}, end, choice)
@@ -44,13 +44,13 @@ def test_each_of_several_tests_has_its_verdict() -> None:
     order = {"level": "quick", "seed": 1, "size": {}, "fault": None, "uuid": None}
     tests = [{"name": name, "order": order, "visible": "0", "deadline": 60} for name in ("blas.vectors", "no.such")]
     facts, _ = payload("--several", {"tests": tests})
-    told = [facts["test.0"], facts["test.1"]]
-    assert [entry["name"] for entry in told] == ["blas.vectors", "no.such"]
-    assert [entry["status"] for entry in told] == ["failed", "failed"]
-    assert all(entry["duration"] > 0 for entry in told)
+    results = [facts["test.0"], facts["test.1"]]
+    assert [entry["name"] for entry in results] == ["blas.vectors", "no.such"]
+    assert [entry["status"] for entry in results] == ["failed", "failed"]
+    assert all(entry["duration"] > 0 for entry in results)
 
 
-def test_a_test_that_does_not_end_is_told_as_such() -> None:
+def test_a_test_that_does_not_end_has_timed_out() -> None:
     tests = [{"name": "blas.vectors", "order": {}, "visible": "0", "deadline": 0.001}]
     facts, _ = payload("--several", {"tests": tests})
     assert facts["test.0"]["status"] == "timed-out"

@@ -1,4 +1,4 @@
-"""Devices and plans: which test runs where, with which deadline."""
+"""Devices and plans: which test runs on which device, with which deadline."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ QUICK = select_tests((), (), SmokeLevel.QUICK)
 # Devices.
 
 
-def test_the_gpus_that_a_program_sees_are_tested() -> None:
+def test_only_visible_gpus_are_tested() -> None:
     snapshot = Snapshot(gpus=(gpu(A, 0), gpu(B, 1, ordinal=None)))
     (only,) = visible_devices(snapshot, {})
     assert (only.visible, only.uuid, only.index, only.memory_total) == (A, A, 0, 80 * GIB)
     assert not only.exclusive
 
 
-def test_an_exclusive_gpu_is_known_as_such() -> None:
-    alone = gpu(A, 0, compute_mode=known(ComputeMode.EXCLUSIVE_PROCESS, "nvml"))
-    (only,) = visible_devices(Snapshot(gpus=(alone,)), {})
+def test_an_exclusive_gpu_runs_one_test_at_a_time() -> None:
+    exclusive = gpu(A, 0, compute_mode=known(ComputeMode.EXCLUSIVE_PROCESS, "nvml"))
+    (only,) = visible_devices(Snapshot(gpus=(exclusive,)), {})
     assert only.exclusive
     assert worker_count([only], SmokeLevel.QUICK, 16) == 1
 
 
-def test_mig_instances_are_devices_of_their_own() -> None:
+def test_each_mig_instance_is_a_device() -> None:
     split = gpu(A, 0, mig=known(value=True, source="nvml"))
     split = split._replace(mig_instances=(MigInstance(M1, "3g.40gb", 40 * GIB), MigInstance(M2, "1g.10gb", 10 * GIB)))
     both = visible_devices(Snapshot(gpus=(split,)), {})
@@ -59,40 +59,40 @@ def test_mig_instances_are_devices_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "hidden",
+    "reason",
     [known("CUDA_VISIBLE_DEVICES=-1 ends at -1", "CUDA_VISIBLE_DEVICES"), known(f"{DEVICE_NODE}: gone", "/dev")],
 )
-def test_instances_of_a_gpu_that_is_kept_away_are_not_tested(hidden: Reading[str]) -> None:
-    split = gpu(A, 0, ordinal=None, mig=known(value=True, source="nvml"), hidden_by=hidden)
+def test_mig_instances_of_a_hidden_gpu_are_not_tested(reason: Reading[str]) -> None:
+    split = gpu(A, 0, ordinal=None, mig=known(value=True, source="nvml"), hidden_by=reason)
     split = split._replace(mig_instances=(MigInstance(M1, "3g.40gb", 40 * GIB),))
     assert visible_devices(Snapshot(gpus=(split,)), {"CUDA_VISIBLE_DEVICES": "-1"}) == ()
-    beside = split._replace(hidden_by=known("MIG mode: a process sees one instance alone", "libcuda"))
-    assert [entry.visible for entry in visible_devices(Snapshot(gpus=(beside,)), {})] == [M1]
+    hidden_by_mig = split._replace(hidden_by=known("MIG mode: a process sees one instance alone", "libcuda"))
+    assert [entry.visible for entry in visible_devices(Snapshot(gpus=(hidden_by_mig,)), {})] == [M1]
 
 
-def test_gpus_without_persistence_are_taken_down_when_nobody_is_left() -> None:
+def test_gpus_without_persistence_mode_power_down_between_tests() -> None:
     off, on = known(value=False, source="nvml"), known(value=True, source="nvml")
     snapshot = Snapshot(gpus=(gpu(A, 0, persistence=off), gpu(B, 1, ordinal=1, persistence=off)))
     both = visible_devices(snapshot, {})
     assert powered_down_gpus(snapshot, both) == (A, B)
-    assert powered_down_gpus(snapshot, both[:1]) == (A,), "one that no test runs on is left alone"
+    assert powered_down_gpus(snapshot, both[:1]) == (A,), "a GPU without tests is not listed"
     assert powered_down_gpus(Snapshot(gpus=(gpu(A, 0, persistence=on),)), both) == ()
-    assert powered_down_gpus(Snapshot(gpus=(gpu(A, 0),)), both) == (), "nobody knows"
+    assert powered_down_gpus(Snapshot(gpus=(gpu(A, 0),)), both) == (), "the persistence mode is unknown"
 
 
-def test_the_gpu_of_a_jetson_goes_by_its_number() -> None:
-    """Under its UUID its own NVML does not find it, and each test would have been shown no GPU."""
+def test_the_gpu_of_a_jetson_is_selected_by_its_index() -> None:
+    """NVML on a Jetson does not find the GPU by its UUID, so every test would have seen no GPU."""
     orin = gpu(A, 0, name=known("Orin (nvgpu)", "nvml"))
     (only,) = visible_devices(Snapshot(gpus=(orin,)), {})
     assert (only.visible, only.uuid) == ("0", A)
-    (named,) = visible_devices(Snapshot(gpus=(orin,)), {"CUDA_VISIBLE_DEVICES": "GPU-aaaa"})
-    assert named.visible == "GPU-aaaa", "what the caller's own programs go by"
+    (by_variable,) = visible_devices(Snapshot(gpus=(orin,)), {"CUDA_VISIBLE_DEVICES": "GPU-aaaa"})
+    assert by_variable.visible == "GPU-aaaa", "the value of the caller's variable"
     (task,) = plan_tasks(select_tests((), ("kernels.raw_kernel",), SmokeLevel.QUICK), [only], SmokeOptions())
     assert payload_arguments(task, None)["uuid"] is None
     assert payload_arguments(replace(task, devices=(device(A),)), None)["uuid"] == A
 
 
-def test_devices_that_cupy_alone_sees_are_named_by_their_numbers() -> None:
+def test_devices_listed_only_by_cupy_are_selected_by_index() -> None:
     facts: list[dict[str, object]] = [
         {"uuid": A, "name": "X", "capability": "9.0", "memory_total": 5},
         {"uuid": None, "name": "Y"},
@@ -101,25 +101,25 @@ def test_devices_that_cupy_alone_sees_are_named_by_their_numbers() -> None:
     assert (first.visible, first.uuid, first.memory_total) == ("0", A, 5)
     (task,) = plan_tasks(select_tests((), ("kernels.raw_kernel",), SmokeLevel.QUICK), [first], SmokeOptions())
     assert payload_arguments(task, None)["uuid"] == A, (
-        "numbers move up where a GPU goes, and the next would pass for it"
+        "indices shift if a GPU is lost, and the next GPU would be tested in its place"
     )
     assert (second.visible, second.uuid) == ("1", None)
     (only,) = devices_from_cupy(facts[:1], {})
-    assert payload_arguments(replace(task, devices=(only,)), None)["uuid"] is None, "there is none to be mixed up with"
-    (hidden,) = devices_from_cupy(facts[1:], {"CUDA_VISIBLE_DEVICES": "3"})
-    assert hidden.visible == "3", "the caller's own numbers count"
+    assert payload_arguments(replace(task, devices=(only,)), None)["uuid"] is None, "a single device cannot be confused"
+    (second_gpu,) = devices_from_cupy(facts[1:], {"CUDA_VISIBLE_DEVICES": "3"})
+    assert second_gpu.visible == "3", "the caller's indices are used"
     (instance,) = devices_from_cupy(facts[:1], {"CUDA_VISIBLE_DEVICES": M1})
     assert (instance.visible, instance.instance) == (M1, True)
 
 
-def test_a_gpu_is_picked_by_uuid_its_beginning_or_its_index() -> None:
-    there = (device(A, index=0), device(B, index=1))
+def test_a_gpu_is_selected_by_uuid_uuid_prefix_or_index() -> None:
+    devices = (device(A, index=0), device(B, index=1))
     for name in (B, B.lower(), "GPU-bbbb", "1"):
-        assert select_devices(there, [name]) == (there[1],)
-    assert select_devices(there, []) == there
-    assert select_devices(there, ["0", A]) == (there[0],)
+        assert select_devices(devices, [name]) == (devices[1],)
+    assert select_devices(devices, []) == devices
+    assert select_devices(devices, ["0", A]) == (devices[0],)
     with pytest.raises(ValueError, match=r"--gpu 7 matches none of the visible GPUs .*0: GPU-aaaa"):
-        select_devices(there, ["7"])
+        select_devices(devices, ["7"])
     with pytest.raises(ValueError, match="matches several"):
         select_devices((device(A), device(A[:-1] + "2")), ["GPU-aaaa"])
 
@@ -127,7 +127,7 @@ def test_a_gpu_is_picked_by_uuid_its_beginning_or_its_index() -> None:
 # Plans.
 
 
-def test_each_test_runs_once_on_each_gpu_and_those_of_several_gpus_once() -> None:
+def test_each_test_runs_once_per_gpu_and_multi_gpu_tests_once() -> None:
     tasks = plan_tasks(QUICK, [device(A), device(B)], SmokeOptions())
     assert len(tasks) == 2 * (len(GROUPS) - 1) + 1
     (both,) = [task for task in tasks if task.test.group == "multi"]
@@ -135,41 +135,41 @@ def test_each_test_runs_once_on_each_gpu_and_those_of_several_gpus_once() -> Non
     assert both.gpu is None
 
 
-def test_a_test_that_is_asked_for_by_name_has_the_deadline_of_its_sizes_and_runs_alone_as_with_them() -> None:
-    """Else two rates would be taken at once, and thirty seconds of load be given thirty seconds."""
-    named = select_tests((), ("blas.rates", "health.sustained", "dtype.casting", "blas.matmul_f32"), SmokeLevel.QUICK)
-    tasks = {task.test.name: task for task in plan_tasks(named, [device(A)], SmokeOptions())}
+def test_a_test_selected_by_name_keeps_the_deadline_of_its_level() -> None:
+    """Otherwise rates would be measured in parallel, and 30 seconds of load would have a deadline of 30 seconds."""
+    tests = select_tests((), ("blas.rates", "health.sustained", "dtype.casting", "blas.matmul_f32"), SmokeLevel.QUICK)
+    tasks = {task.test.name: task for task in plan_tasks(tests, [device(A)], SmokeOptions())}
     assert {name: (task.level, task.deadline, task.alone) for name, task in tasks.items()} == {
         "blas.rates": (SmokeLevel.NORMAL, DEADLINE[SmokeLevel.NORMAL], True),
         "health.sustained": (SmokeLevel.DEEP, DEADLINE[SmokeLevel.DEEP], True),
         "dtype.casting": (SmokeLevel.NORMAL, 120, False),
         "blas.matmul_f32": (SmokeLevel.QUICK, DEADLINE[SmokeLevel.QUICK], False),
     }
-    assert all(task.deadline == 12 for task in plan_tasks(named, [device(A)], SmokeOptions(timeout=12)))
+    assert all(task.deadline == 12 for task in plan_tasks(tests, [device(A)], SmokeOptions(timeout=12)))
 
 
-def test_what_needs_more_gpus_than_there_are_is_told() -> None:
+def test_a_test_that_needs_more_gpus_is_skipped_with_a_reason() -> None:
     tasks = plan_tasks(QUICK, [device(A)], SmokeOptions())
     assert "multi" not in {task.test.group for task in tasks}
-    (lacking,) = skip_for_few_gpus(QUICK, [device(A)], SmokeOptions())
-    assert (lacking.name, lacking.status, lacking.trouble) == (
+    (skipped,) = skip_for_few_gpus(QUICK, [device(A)], SmokeOptions())
+    assert (skipped.name, skipped.status, skipped.trouble) == (
         "multi.each", TestStatus.SKIPPED, Trouble.NOT_APPLICABLE,
     )  # fmt: skip
-    assert lacking.detail == "needs 2 GPUs; visible: 1"
+    assert skipped.detail == "needs 2 GPUs; visible: 1"
     assert skip_for_few_gpus(QUICK, [device(A), device(B)], SmokeOptions()) == ()
     assert len(skip_for_few_gpus(QUICK, [device(M1, instance=True), device(M2, instance=True)], SmokeOptions())) == 1
 
 
-def test_a_plan_is_the_same_for_the_same_order() -> None:
-    order = SmokeOptions(seed=5, repeat=2)
-    once, again = plan_tasks(QUICK, [device(A)], order), plan_tasks(QUICK, [device(A)], order)
-    assert once == again
-    assert len({task.seed for task in once}) == len(once)
-    assert plan_tasks(QUICK[:3], [device(A)], order)[:3] == once[:3], "whatever else is run beside"
+def test_equal_options_give_equal_plans() -> None:
+    options = SmokeOptions(seed=5, repeat=2)
+    first, again = plan_tasks(QUICK, [device(A)], options), plan_tasks(QUICK, [device(A)], options)
+    assert first == again
+    assert len({task.seed for task in first}) == len(first)
+    assert plan_tasks(QUICK[:3], [device(A)], options)[:3] == first[:3], "whatever else is planned"
     assert derive_seed(5, "a.b", 0) != derive_seed(6, "a.b", 0)
 
 
-def test_a_deadline_is_the_level_s_the_test_s_or_the_caller_s() -> None:
+def test_the_deadline_is_that_of_the_level_the_test_or_the_options() -> None:
     deep = {
         task.test.name: task
         for task in plan_tasks(select_tests((), (), SmokeLevel.DEEP), [device(A)], SmokeOptions(level=SmokeLevel.DEEP))
@@ -179,16 +179,16 @@ def test_a_deadline_is_the_level_s_the_test_s_or_the_caller_s() -> None:
     assert {task.deadline for task in plan_tasks(QUICK, [device(A)], SmokeOptions(timeout=3.5))} == {3.5}
 
 
-def test_a_level_without_sizes_of_its_own_takes_those_of_the_one_before() -> None:
+def test_a_level_without_sizes_takes_those_of_the_level_below() -> None:
     (raw,) = select_tests((), ("kernels.raw_kernel",), SmokeLevel.QUICK)
     assert raw.size(SmokeLevel.DEEP) == raw.size(SmokeLevel.NORMAL) != raw.size(SmokeLevel.QUICK)
     (sustained,) = select_tests((), ("health.sustained",), SmokeLevel.QUICK)
     assert sustained.size(SmokeLevel.NORMAL) is None
     (task,) = plan_tasks([sustained], [device(A)], SmokeOptions())
-    assert task.size == sustained.sizes["deep"], "a test that is named runs at any level"
+    assert task.size == sustained.sizes["deep"], "a test selected by name runs at any level"
 
 
-def test_no_more_tests_run_at_once_than_the_memory_and_the_processors_bear() -> None:
+def test_memory_and_processors_limit_the_number_of_workers() -> None:
     assert worker_count([device(A)], SmokeLevel.QUICK, 16) == 12
     assert worker_count([device(A)], SmokeLevel.QUICK, 2) == 2
     assert worker_count([device(A, memory_total=4 * GIB)], SmokeLevel.QUICK, 16) == 2
@@ -196,14 +196,14 @@ def test_no_more_tests_run_at_once_than_the_memory_and_the_processors_bear() -> 
     assert worker_count([device(A, memory_total=None)], SmokeLevel.QUICK, 16) == 12
 
 
-def test_several_gpus_bear_more_tests_at_once() -> None:
+def test_several_gpus_allow_more_workers() -> None:
     assert worker_count([device(A), device(B)], SmokeLevel.QUICK, 64) == 24
     assert worker_count([device(A), device(B)], SmokeLevel.QUICK, 16) == 16
     assert worker_count([device(A, memory_total=4 * GIB), device(B)], SmokeLevel.QUICK, 64) == 4, (
-        "each what the smallest bears"
+        "the smallest GPU limits all"
     )
 
 
-def test_the_whole_quick_level_runs_side_by_side_where_there_are_processors_enough() -> None:
+def test_the_quick_level_runs_in_parallel_with_enough_processors() -> None:
     tasks = plan_tasks(QUICK, [device(A)], SmokeOptions())
     assert len(tasks) <= worker_count([device(A)], SmokeLevel.QUICK, 16)

@@ -33,16 +33,16 @@ COMPILER = Path(__file__).with_name("nvrtc.py")
 
 
 def kernels() -> list[dict[str, Any]]:
-    """Every source once, with the names to instantiate and the options that it is compiled with.
+    """Every source once, with the names to instantiate and its compiler options.
 
-    A source with empty bodies, as the fault of the payload makes it, is compiled for one architecture only.
+    A source with empty bodies, as the injected fault makes it, is compiled for one architecture only.
     """
-    found: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
+    entries: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
 
     def add(name: str, source: str, expressions: tuple[str, ...] = (), *, everywhere: bool = True) -> None:
         options = ["-std=c++11"] if expressions else []
         entry = {"name": name, "source": source, "expressions": expressions, "options": options}
-        found.setdefault((source, expressions), {**entry, "everywhere": everywhere})
+        entries.setdefault((source, expressions), {**entry, "everywhere": everywhere})
 
     for which in NAMES:
         for name, source in gpu_test(which).KERNELS.items():
@@ -54,55 +54,57 @@ def kernels() -> list[dict[str, Any]]:
     for path in EXAMPLES:
         for name, text in sources(path).items():
             add(f"examples.{path.stem}.{name}", text)
-    return list(found.values())
+    return list(entries.values())
 
 
-def test_there_is_something_to_compile() -> None:
+def test_the_sources_include_payload_faults_and_examples() -> None:
     names = [entry["name"] for entry in kernels()]
     assert len(names) > 25
     assert {"fault.gpuenv_endless", "streams.default.gpuenv_delayed_fill", "examples.stream_race.SOURCE"} <= set(names)
 
 
 @pytest.fixture(scope="module")
-def listed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sources as the compiling child reads them."""
+def sources_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of sources for the compiling child."""
     path = tmp_path_factory.mktemp("sources") / "sources.json"
     path.write_text(json.dumps(kernels()), encoding="utf-8")
     return path
 
 
 @cache
-def compiled(wheel: str, listed: Path) -> Any:  # noqa: ANN401 - JSON
-    """What one library made of the sources."""
-    target = listed.parent / wheel
+def compile_sources(wheel: str, sources_file: Path) -> Any:  # noqa: ANN401 - JSON
+    """The answer of one library for all sources."""
+    target = sources_file.parent / wheel
     command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--target", str(target), "--no-deps", wheel]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    assert process.returncode == 0, process.stderr
     (library,) = [path for path in target.rglob("libnvrtc.so.*") if "alt" not in path.name]
-    # Its builtins lie beside it, and not every release looks there by itself.
+    # Its builtins are in the same folder, which not every release searches by itself.
     environment = {**os.environ, "LD_LIBRARY_PATH": str(library.parent)}
-    command = [sys.executable, str(COMPILER), str(library), str(listed)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900, env=environment)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    command = [sys.executable, str(COMPILER), str(library), str(sources_file)]
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900, env=environment)
+    assert process.returncode == 0, process.stderr
+    return json.loads(process.stdout)
 
 
 @pytest.mark.parametrize("wheel", WHEELS)
-def test_every_kernel_compiles_for_everything_that_this_nvrtc_knows(listed: Path, wheel: str) -> None:
-    answer = compiled(wheel, listed)
+def test_every_kernel_compiles_for_every_architecture_of_this_nvrtc(sources_file: Path, wheel: str) -> None:
+    answer = compile_sources(wheel, sources_file)
     assert answer["failed"] == []
     everywhere = sum(entry["everywhere"] for entry in kernels())
     assert answer["compiled"] == everywhere * len(answer["architectures"]) + len(kernels()) - everywhere
 
 
-def test_every_compute_capability_of_the_matrix_was_compiled_for(listed: Path) -> None:
-    """Each that an NVRTC was measured for: of minors that a document alone tells of, no library is to be had."""
+def test_every_compute_capability_of_the_matrix_is_compiled_for(sources_file: Path) -> None:
+    """Those measured with an NVRTC: minors known only from a document have no library yet."""
     matrix = load(data_path("matrix.yaml"))
-    wanted = {
+    expected = {
         f"{capability.major}{capability.minor}"
         for row in matrix.cuda_minors
         if matrix.sources[row.source].kind is SourceKind.BINARY
         for capability in row.capabilities
     }
-    found = {str(architecture) for wheel in WHEELS for architecture in compiled(wheel, listed)["architectures"]}
-    assert wanted - found == set()
+    compiled_for = {
+        str(architecture) for wheel in WHEELS for architecture in compile_sources(wheel, sources_file)["architectures"]
+    }
+    assert expected - compiled_for == set()

@@ -1,4 +1,4 @@
-"""The real CuPy without a driver: every test is skipped with a reason; and what the payload asks of CuPy is there."""
+"""The real CuPy without a driver: every test is skipped with a reason, and every name in the payload exists."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @cache
 def target(release: str, folder: Path) -> Path:
     """An environment with CuPy, NumPy and SciPy."""
-    place = folder / release
-    uv("venv", "--python", sys.executable, str(place))
-    uv("pip", "install", "--python", str(place / "bin/python"), f"cupy-cuda12x=={release}", "numpy", "scipy")
-    return place
+    venv = folder / release
+    uv("venv", "--python", sys.executable, str(venv))
+    uv("pip", "install", "--python", str(venv / "bin/python"), f"cupy-cuda12x=={release}", "numpy", "scipy")
+    return venv
 
 
 def uv(*arguments: str) -> None:
     command = [sys.executable, "-m", "uv", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    assert process.returncode == 0, process.stderr
 
 
-def smoke(place: Path, *options: str, **variables: str) -> tuple[int, Any]:
-    command = [sys.executable, "-m", "gpuenv", "smoke", "--python", str(place), "--format", "json", *options]
+def smoke(venv: Path, *options: str, **variables: str) -> tuple[int, Any]:
+    command = [sys.executable, "-m", "gpuenv", "smoke", "--python", str(venv), "--format", "json", *options]
     environment = {**ENVIRONMENT, **variables}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
-    assert "Traceback" not in done.stderr
-    return done.returncode, json.loads(done.stdout)
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert "Traceback" not in process.stderr
+    return process.returncode, json.loads(process.stdout)
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -65,24 +65,23 @@ def test_without_a_driver_every_test_is_skipped_with_a_reason(release: str, fold
         assert test["detail"].startswith(("GPU", "DRV", "CTR")), "the doctor's own reason"
 
 
-REDUCED = "from cupy._core import _accelerator; print(_accelerator.get_reduction_accelerators())"
+PRINT_ACCELERATORS = "from cupy._core import _accelerator; print(_accelerator.get_reduction_accelerators())"
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_reductions_that_take_long_to_compile_can_be_kept_away(release: str, folder: Path) -> None:
-    command = [str(target(release, folder) / "bin/python"), "-c", REDUCED]
-    told = [
-        subprocess.run(command, env={**ENVIRONMENT, **asked}, capture_output=True, text=True, check=True).stdout.strip()
-        for asked in ({}, PLAIN_REDUCTIONS)
+def test_cub_reductions_can_be_disabled(release: str, folder: Path) -> None:
+    command = [str(target(release, folder) / "bin/python"), "-c", PRINT_ACCELERATORS]
+    accelerators = [
+        subprocess.run(
+            command, env={**ENVIRONMENT, **variables}, capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for variables in ({}, PLAIN_REDUCTIONS)
     ]
-    assert told[0] not in ("", "[]"), "CuPy's default is CUB"
-    assert told[1] == "[]"
+    assert accelerators[0] not in ("", "[]"), "CuPy's default is CUB"
+    assert accelerators[1] == "[]"
 
 
-# What the payload asks of CuPy is there, under that name: what can be told without a GPU.
-
-
-# What it asks of objects, which no name tells.
+# Attributes of objects, which the payload does not use by a full name.
 METHODS = {
     "cp.ndarray": "astype conj copy data device dtype fill flags get itemsize max nbytes reshape set shape size sum",
     "cp.RawKernel": "compile max_dynamic_shared_size_bytes",
@@ -106,38 +105,38 @@ METHODS = {
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_every_name_that_the_payload_uses_is_in_cupy(release: str, folder: Path) -> None:
+def test_every_name_used_by_the_payload_exists_in_cupy(release: str, folder: Path) -> None:
     names = sorted({*_names(), *(f"{kind}.{name}" for kind, listed in METHODS.items() for name in listed.split())})
     assert len(names) > 140
     interpreter = str(target(release, folder) / "bin/python")
-    program = LOOK.format(names=names)
-    done = subprocess.run([interpreter, "-c", program], capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == []
+    program = FIND_MISSING.format(names=names)
+    process = subprocess.run([interpreter, "-c", program], capture_output=True, text=True, check=False, timeout=120)
+    assert process.returncode == 0, process.stderr
+    assert json.loads(process.stdout) == []
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_the_errors_of_the_libraries_have_the_names_that_the_payload_knows(release: str, folder: Path) -> None:
-    """In the compiled modules, for to import them takes the libraries."""
-    place = target(release, folder)
-    compiled = [*place.rglob("cupy_backends/cuda/libs/*.so"), *place.rglob("cupy/cuda/cufft*.so")]
-    found = b"\0".join(path.read_bytes() for path in compiled)
-    assert [name for name in LIBRARY_ERRORS if name.encode() not in found] == []
+def test_the_error_classes_of_the_libraries_exist_in_cupy(release: str, folder: Path) -> None:
+    """In the compiled modules, since importing them requires the libraries."""
+    venv = target(release, folder)
+    compiled = [*venv.rglob("cupy_backends/cuda/libs/*.so"), *venv.rglob("cupy/cuda/cufft*.so")]
+    binaries = b"\0".join(path.read_bytes() for path in compiled)
+    assert [name for name in LIBRARY_ERRORS if name.encode() not in binaries] == []
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_cupy_takes_every_kernel_that_it_is_to_write_itself(release: str, folder: Path) -> None:
-    """It looks at the names and types when such a kernel is made, which takes no device."""
+def test_cupy_accepts_every_kernel_that_it_generates(release: str, folder: Path) -> None:
+    """CuPy checks names and types when such a kernel is created, which needs no device."""
     calls = list(_generated())
     assert {kind for kind, _ in calls} == GENERATED
     interpreter = str(target(release, folder) / "bin/python")
-    command = [interpreter, "-c", MAKE, json.dumps(calls)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
+    command = [interpreter, "-c", CREATE_KERNELS, json.dumps(calls)]
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert process.returncode == 0, process.stderr
 
 
 GENERATED = {"ElementwiseKernel", "ReductionKernel"}
-MAKE = """
+CREATE_KERNELS = """
 import json, sys, cupy
 for kind, arguments in json.loads(sys.argv[1]):
     getattr(cupy, kind)(*arguments)
@@ -145,7 +144,7 @@ for kind, arguments in json.loads(sys.argv[1]):
 
 
 def _generated() -> Iterator[tuple[str, list[str]]]:
-    """The kernels that CuPy generates from a formula, as the payload asks for them."""
+    """The kernels of the payload that CuPy generates from a formula."""
     for path in PAYLOAD.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             kind = getattr(node.func, "attr", "") if isinstance(node, ast.Call) else ""
@@ -154,20 +153,20 @@ def _generated() -> Iterator[tuple[str, list[str]]]:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_a_caller_s_default_stream_is_not_that_of_the_test_of_default_streams(release: str, folder: Path) -> None:
+def test_the_test_of_default_streams_overrides_the_callers_default(release: str, folder: Path) -> None:
     """1 is the legacy stream, 2 the one of the thread (cudaStreamLegacy and cudaStreamPerThread, driver_types.h)."""
-    command = [str(target(release, folder) / "bin/python"), "-c", DEFAULT]
+    command = [str(target(release, folder) / "bin/python"), "-c", PRINT_STREAM]
     environment = {**ENVIRONMENT, "PYTHONPATH": str(PAYLOAD.parents[2]), "CUPY_CUDA_PER_THREAD_DEFAULT_STREAM": "1"}
-    found = []
+    pointers = []
     for setting in ("", "os.environ.update(Default.ENVIRONMENT)"):
-        done = subprocess.run(
+        process = subprocess.run(
             [*command, setting], capture_output=True, text=True, check=False, timeout=120, env=environment
         )
-        found.append(done.stdout or done.stderr)
-    assert found == ["2\n", "1\n"]
+        pointers.append(process.stdout or process.stderr)
+    assert pointers == ["2\n", "1\n"]
 
 
-DEFAULT = """
+PRINT_STREAM = """
 import os, sys
 from gpuenv.smoke.payload.tests.streams import Default
 exec(sys.argv[1])
@@ -177,8 +176,8 @@ print(stream.get_default_stream_ptr())
 """
 
 
-# Parts of cupyx load cuBLAS when they are imported, which is not here: their sources tell what they have.
-LOOK = """
+# Parts of cupyx load cuBLAS on import, which is not installed: their sources are searched instead.
+FIND_MISSING = """
 import importlib.util, json, pathlib
 import cupy, cupyx
 missing = []
@@ -200,7 +199,7 @@ print(json.dumps(missing))
 
 
 def _names() -> Iterator[str]:
-    """``cp.cuda.Stream`` and so on, wherever the payload has them; of cupyx what is imported from it."""
+    """Names such as ``cp.cuda.Stream`` in the payload, and those imported from cupyx."""
     for path in PAYLOAD.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute):

@@ -1,4 +1,4 @@
-"""The printed result, and the result as it is written and read again."""
+"""The printed result, and a written result read back."""
 
 from __future__ import annotations
 
@@ -18,18 +18,16 @@ from gpuenv.model.strings import format_share
 from gpuenv.report.smoke_text import section_lines, smoke_lines
 from tests.smoke.devices import A, result, test
 
-# The printed result.
+
+def text(outcome: SmokeResult, *, verbose: bool = False) -> str:
+    return "\n".join(line.text for line in smoke_lines(outcome, verbose=verbose))
 
 
-def text(shown: SmokeResult, *, verbose: bool = False) -> str:
-    return "\n".join(line.text for line in smoke_lines(shown, verbose=verbose))
+def section(outcome: SmokeResult) -> str:
+    return "\n".join(line.text for line in section_lines(outcome))
 
 
-def section(shown: SmokeResult) -> str:
-    return "\n".join(line.text for line in section_lines(shown))
-
-
-def test_a_passed_run_is_short_and_has_its_numbers() -> None:
+def test_a_passed_run_lists_its_measurements() -> None:
     printed = text(result(test("transfer.rates", A, h2d=24.1e9), test("kernels.x", A, time=3.2e-6)))
     assert printed.startswith("PASSED: ")
     assert "2 tests passed" in printed
@@ -38,23 +36,23 @@ def test_a_passed_run_is_short_and_has_its_numbers() -> None:
     assert "exit code 0" in printed
 
 
-def test_a_part_is_not_called_the_whole() -> None:
-    tried = test("transfer.rates", A, h2d=24.1e9)
-    wanting = replace(test("kernels.x", A), status=TestStatus.SKIPPED, trouble=Trouble.INTERRUPTED, detail="not now")
-    for printed in (text(result(tried, wanting)), section(result(tried, wanting))):
+def test_an_interrupted_run_is_unfinished() -> None:
+    passed = test("transfer.rates", A, h2d=24.1e9)
+    unfinished = replace(test("kernels.x", A), status=TestStatus.SKIPPED, trouble=Trouble.INTERRUPTED, detail="not now")
+    for printed in (text(result(passed, unfinished)), section(result(passed, unfinished))):
         assert "UNFINISHED: not every test ran" in printed
         assert "not now" in printed
-    assert text(result(wanting)).startswith("SKIPPED: no test ran")
+    assert text(result(unfinished)).startswith("SKIPPED: no test ran")
 
 
-@pytest.mark.parametrize(("ratio", "told"), [(1.04, "104%"), (0.956, "96%"), (0.01, "1%"), (0.0031, "0.31%")])
-def test_little_is_not_called_nothing(ratio: float, told: str) -> None:
-    assert format_share(ratio) == told
+@pytest.mark.parametrize(("ratio", "expected"), [(1.04, "104%"), (0.956, "96%"), (0.01, "1%"), (0.0031, "0.31%")])
+def test_a_small_share_is_not_rounded_to_zero(ratio: float, expected: str) -> None:
+    assert format_share(ratio) == expected
 
 
-def test_repetitions_are_told_apart_and_skipped_for_one_reason() -> None:
-    rates, left = test("transfer.rates", A, h2d=24.1e9), replace(test("multi.each", A), status=TestStatus.SKIPPED)
-    printed = text(result(rates, left, replace(rates, repeat=1), replace(left, repeat=1)))
+def test_repetitions_are_numbered_and_skipped_tests_grouped() -> None:
+    rates, skipped = test("transfer.rates", A, h2d=24.1e9), replace(test("multi.each", A), status=TestStatus.SKIPPED)
+    printed = text(result(rates, skipped, replace(rates, repeat=1), replace(skipped, repeat=1)))
     assert [line.split()[:2] for line in printed.splitlines() if "GB/s" in line] == [
         ["transfer.h2d", "24.1"],
         ["transfer.h2d", "#2"],
@@ -62,18 +60,18 @@ def test_repetitions_are_told_apart_and_skipped_for_one_reason() -> None:
     assert "skipped: multi.each\n" in printed
 
 
-def test_a_cause_is_pointed_to_once_and_not_after_every_test() -> None:
+def test_the_explanation_of_a_cause_is_suggested_once() -> None:
     lost = replace(
         test("kernels.x", A), status=TestStatus.CRASHED, trouble=Trouble.CONTEXT_LOST, cause=Cause.ILLEGAL_MEMORY_ACCESS
     )
-    left = replace(lost, name="kernels.z", status=TestStatus.SKIPPED, trouble=Trouble.NOT_APPLICABLE)
-    lines = text(result(lost, replace(lost, name="kernels.y"), left, exit_code=5)).splitlines()
+    skipped = replace(lost, name="kernels.z", status=TestStatus.SKIPPED, trouble=Trouble.NOT_APPLICABLE)
+    lines = text(result(lost, replace(lost, name="kernels.y"), skipped, exit_code=5)).splitlines()
     assert [number for number, line in enumerate(lines) if "gpuenv explain" in line] == [
         next(number for number, line in enumerate(lines) if "kernels.y" in line) + 1
     ]
 
 
-def test_what_did_not_pass_is_named_with_its_reason_and_cause() -> None:
+def test_a_failed_test_is_listed_with_its_reason_and_cause() -> None:
     lost = TestResult(
         "kernels.x", "kernels", A, TestStatus.CRASHED, 2.0, "the CUDA context is lost", trouble=Trouble.CONTEXT_LOST,
         cause=Cause.ILLEGAL_MEMORY_ACCESS,
@@ -85,29 +83,31 @@ def test_what_did_not_pass_is_named_with_its_reason_and_cause() -> None:
     assert "planted on purpose: illegal-access" in printed
 
 
-def test_every_test_is_listed_on_demand_and_a_budget_that_was_missed_is_told() -> None:
-    shown = result(test("a.b", A), duration=99.0)
-    assert "passed    a.b" in text(shown, verbose=True)
-    assert "over the budget of 60 s" in text(shown)
+def test_verbose_output_lists_every_test_and_a_missed_budget() -> None:
+    outcome = result(test("a.b", A), duration=99.0)
+    assert "passed    a.b" in text(outcome, verbose=True)
+    assert "over the budget of 60 s" in text(outcome)
 
 
-def test_lines_are_short_and_in_ascii() -> None:
+def test_lines_are_ascii_and_at_most_100_characters() -> None:
     for line in text(result(test("a.b", A, rate=1.0)), verbose=True).splitlines():
         line.encode("ascii")
         assert len(line) <= 100
 
 
-def test_a_result_is_read_again_as_it_was_written() -> None:
-    whole = result(test("a.b", A, rate=1.5), versions={"cupy": "14.2.0"})
-    assert decode(SmokeResult, encode(whole)) == whole
+def test_a_written_result_is_read_back_unchanged() -> None:
+    original = result(test("a.b", A, rate=1.5), versions={"cupy": "14.2.0"})
+    assert decode(SmokeResult, encode(original)) == original
 
 
-def test_a_report_tells_once_why_nothing_was_proven() -> None:
-    why = "GPU201 no-nvidia-gpu: This machine has no NVIDIA GPU"
-    left = [replace(test(name, A), status=TestStatus.SKIPPED, detail=why) for name in ("a.b", "c.d", "e.f", "g.h")]
-    for shown in (section_lines, smoke_lines):
-        printed = "\n".join(line.text for line in shown(result(*left, status=TestStatus.SKIPPED)))
-        assert printed.count(why) == 1
+def test_a_report_gives_the_common_reason_of_skipped_tests_once() -> None:
+    reason = "GPU201 no-nvidia-gpu: This machine has no NVIDIA GPU"
+    skipped = [
+        replace(test(name, A), status=TestStatus.SKIPPED, detail=reason) for name in ("a.b", "c.d", "e.f", "g.h")
+    ]
+    for render in (section_lines, smoke_lines):
+        printed = "\n".join(line.text for line in render(result(*skipped, status=TestStatus.SKIPPED)))
+        assert printed.count(reason) == 1
         assert "skipped: 4 tests" in printed
-    passed = "\n".join(line.text for line in section_lines(result(test("a.b", A), left[0])))
-    assert why not in passed, "what was proven needs no such word"
+    passed = "\n".join(line.text for line in section_lines(result(test("a.b", A), skipped[0])))
+    assert reason not in passed, "a passed run does not need the reason"

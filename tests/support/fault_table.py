@@ -43,7 +43,7 @@ def answers_of(reports: Iterable[Any]) -> list[tuple[str, str, str]]:
         for report in reports
         if getattr(report, "when", None) == "call"
         for name, value in report.user_properties
-        if name == "told"
+        if name == "outcome"
         for thing, fault, outcome in [value]
     ]
 

@@ -1,4 +1,4 @@
-"""``gpuenv smoke`` as a process of its own."""
+"""Runs of ``gpuenv smoke`` in a separate process."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ LAUNCHER = Path(__file__).with_name("launcher.py")
 
 
 def smoke(*arguments: str | Path, **variables: str) -> tuple[int, Any]:
-    done = run(*arguments, "--format", "json", "--no-redact", **variables)
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)
+    process = run(*arguments, "--format", "json", "--no-redact", **variables)
+    assert process.stdout, process.stderr
+    return process.returncode, json.loads(process.stdout)
 
 
 def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [*PROGRAM, "smoke", *map(str, arguments)]
-    done = subprocess.run(
+    process = subprocess.run(
         command, env={**MINIMAL, **variables}, capture_output=True, text=True, check=False, timeout=120
     )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
+    assert "Traceback" not in process.stderr, process.stderr
+    return process
 
 
-def started_in(folder: Path, *arguments: str | Path, **variables: str) -> Any:  # noqa: ANN401 - JSON
-    """The one test of a run in a working folder; CHILD_PYTHONPATH is what its children have as PYTHONPATH."""
+def run_in_folder(folder: Path, *arguments: str | Path, **variables: str) -> Any:  # noqa: ANN401 - JSON
+    """The only test of a run in a working folder; its children get CHILD_PYTHONPATH as PYTHONPATH."""
     command = [sys.executable, str(LAUNCHER), "smoke", "kernels", "--gpu", "0", "--format", "json"]
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, *map(str, arguments)],
         env={**MINIMAL, **variables},
         cwd=folder,
@@ -40,10 +40,10 @@ def started_in(folder: Path, *arguments: str | Path, **variables: str) -> Any:  
         check=False,
         timeout=120,
     )
-    (test,) = of_kernels(json.loads(done.stdout))
+    (test,) = kernel_tests(json.loads(process.stdout))
     return test
 
 
-def of_kernels(result: Any) -> list[Any]:  # noqa: ANN401 - JSON
-    """Without the look at the GPUs' health that follows a failure."""
+def kernel_tests(result: Any) -> list[Any]:  # noqa: ANN401 - JSON
+    """The tests of kernels, without the check of GPU health that follows a failure."""
     return [test for test in result["tests"] if test["group"] == "kernels"]

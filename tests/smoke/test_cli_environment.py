@@ -1,4 +1,4 @@
-"""What is beside the caller of ``gpuenv smoke`` is not what is proven, and nothing is left there."""
+"""The caller's folder and variables during ``gpuenv smoke``: nothing is imported from there or left behind."""
 
 from __future__ import annotations
 
@@ -13,37 +13,35 @@ import pytest
 
 from gpuenv.simulate.layout import SimulatedMachine
 from tests.cli.program import MINIMAL
-from tests.smoke.calling import LAUNCHER, smoke, started_in
+from tests.smoke.smoke_command import LAUNCHER, run_in_folder, smoke
 
 MARK = "import os\nopen(os.environ['MARK'], 'a').write(__name__ + '\\n')\nraise ImportError('from ' + __file__)\n"
 SHADOWS = ("cupy", "numpy", "random", "tempfile", "importlib", "types", "harness", "answers")
 
 
 @pytest.mark.parametrize("path", [None, ""])
-def test_files_of_the_working_folder_are_never_picked_up(
+def test_files_of_the_working_folder_are_not_imported(
     target: Path, machine: SimulatedMachine, tmp_path: Path, path: str | None
 ) -> None:
-    here = tmp_path / "here"
-    here.mkdir()
+    folder = tmp_path / "here"
+    folder.mkdir()
     for name in SHADOWS:
-        (here / f"{name}.py").write_text(MARK, encoding="utf-8")
+        (folder / f"{name}.py").write_text(MARK, encoding="utf-8")
     environment = {**machine.environment, "MARK": str(tmp_path / "mark")}
     environment |= {} if path is None else {"CHILD_PYTHONPATH": path}
-    test = started_in(here, "--python", target, **environment)
+    test = run_in_folder(folder, "--python", target, **environment)
     assert test["detail"] == "ModuleNotFoundError: No module named 'numpy'"
-    marked = tmp_path / "mark"
-    assert not marked.exists()
+    mark = tmp_path / "mark"
+    assert not mark.exists()
 
 
-def test_the_caller_s_own_path_is_part_of_what_is_proven(
-    target: Path, machine: SimulatedMachine, tmp_path: Path
-) -> None:
-    elsewhere = tmp_path / "work/lib"
-    elsewhere.mkdir(parents=True)
-    (elsewhere / "numpy.py").write_text("raise ImportError('from PYTHONPATH')\n", encoding="utf-8")
-    for path in (str(elsewhere), "lib"):
+def test_pythonpath_applies_to_the_tests(target: Path, machine: SimulatedMachine, tmp_path: Path) -> None:
+    library = tmp_path / "work/lib"
+    library.mkdir(parents=True)
+    (library / "numpy.py").write_text("raise ImportError('from PYTHONPATH')\n", encoding="utf-8")
+    for path in (str(library), "lib"):
         environment = {**machine.environment, "CHILD_PYTHONPATH": path}
-        test = started_in(tmp_path / "work", "--python", target, **environment)
+        test = run_in_folder(tmp_path / "work", "--python", target, **environment)
         assert test["detail"] == "ImportError: from PYTHONPATH"
 
 
@@ -66,10 +64,10 @@ raise ImportError("no NumPy for the first")
 """
 
 
-def test_an_interrupted_run_ends_at_once_tells_what_it_found_and_leaves_nothing(
+def test_an_interrupted_run_reports_its_results_and_leaves_nothing(
     target: Path, machine: SimulatedMachine, tmp_path: Path
 ) -> None:
-    """NumPy, as it is met first on the path, is not there for one test and never comes to an end for the others."""
+    """A NumPy first on the path fails to import in one test and hangs in the others."""
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib/numpy.py").write_text(SLEEPER, encoding="utf-8")
     marks = tmp_path / "marks"
@@ -81,15 +79,15 @@ def test_an_interrupted_run_ends_at_once_tells_what_it_found_and_leaves_nothing(
     environment = {**MINIMAL, **machine.environment, **variables}
     command = [sys.executable, str(LAUNCHER), "smoke", "--python", str(target), "--format", "json", "--no-redact"]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    until = time.monotonic() + 40
-    while not list(marks.iterdir()) and time.monotonic() < until:
+    deadline = time.monotonic() + 40
+    while not list(marks.iterdir()) and time.monotonic() < deadline:
         time.sleep(0.05)
-    time.sleep(1)  # in which the first is done
+    time.sleep(1)  # for the first to end
     process.send_signal(signal.SIGINT)
-    said, complained = process.communicate(timeout=20)
+    stdout, stderr = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert complained.endswith("gpuenv: interrupted\n")
-    result = json.loads(said)
+    assert stderr.endswith("gpuenv: interrupted\n")
+    result = json.loads(stdout)
     assert (result["exit_code"], result["status"]) == (130, "failed")
     (failed,) = [test for test in result["tests"] if test["status"] == "failed"]
     assert "no NumPy for the first" in failed["detail"]
@@ -101,30 +99,32 @@ def test_an_interrupted_run_ends_at_once_tells_what_it_found_and_leaves_nothing(
     assert [path.name for path in marks.iterdir() if Path("/proc", path.name, "stat").exists()] == []
 
 
-OF_TESTS = "import sys\nif not any(word.endswith('main.py') for word in sys.argv):\n    raise ImportError('none')\n"
+OUTSIDE_TESTS = (
+    "import sys\nif not any(word.endswith('main.py') for word in sys.argv):\n    raise ImportError('none')\n"
+)
 
 
 @pytest.mark.parametrize("command", ["doctor", "preflight"])
-def test_a_report_that_is_interrupted_amid_its_gpu_tests_tells_nothing_and_leaves_nothing(
+def test_a_report_interrupted_during_its_tests_leaves_nothing(
     target: Path, machine: SimulatedMachine, tmp_path: Path, command: str
 ) -> None:
     folders = {name: tmp_path / name for name in ("lib", "MARK", "TMPDIR")}
     for folder in folders.values():
         folder.mkdir()
-    (folders["lib"] / "numpy.py").write_text(OF_TESTS + SLEEPER, encoding="utf-8")
+    (folders["lib"] / "numpy.py").write_text(OUTSIDE_TESTS + SLEEPER, encoding="utf-8")
     variables = {"CHILD_PYTHONPATH": str(folders.pop("lib")), "FIRST": str(tmp_path / "first")}
     environment = {**MINIMAL, **machine.environment, **variables, **{name: str(at) for name, at in folders.items()}}
     words = [sys.executable, str(LAUNCHER), command, "--smoke", "--python", str(target), "--format", "json"]
     process = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    until = time.monotonic() + 60
-    while not list(folders["MARK"].iterdir()) and time.monotonic() < until:
+    deadline = time.monotonic() + 60
+    while not list(folders["MARK"].iterdir()) and time.monotonic() < deadline:
         time.sleep(0.05)
     marks = list(folders["MARK"].iterdir())
     process.send_signal(signal.SIGINT)
-    said, complained = process.communicate(timeout=20)
+    stdout, stderr = process.communicate(timeout=20)
     assert marks
-    assert (process.returncode, said) == (130, "")
-    assert complained.endswith("gpuenv: interrupted\n")
+    assert (process.returncode, stdout) == (130, "")
+    assert stderr.endswith("gpuenv: interrupted\n")
     assert list(folders["TMPDIR"].iterdir()) == []
     time.sleep(0.2)
     assert [mark.name for mark in folders["MARK"].iterdir() if Path("/proc", mark.name, "stat").exists()] == []

@@ -1,6 +1,6 @@
-"""A payload of bad habits: started as the real one is, with the real one's channel, and without CuPy.
+"""A payload that misbehaves as its argument names: started like the real one, with its channel, without CuPy.
 
-``habits.py HABIT JSON``; what it leaves behind writes its process id into the folder that ``HABITS_FOLDER`` names.
+``misbehaving_payload.py BEHAVIOUR JSON``; processes left behind write their id into the folder ``BEHAVIOUR_FOLDER``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 MAIN = Path(__file__).parents[2] / "gpuenv/smoke/payload/main.py"
-RIGHT = {"status": "passed", "trouble": None, "detail": None, "cause": None}
+PASSED = {"status": "passed", "trouble": None, "detail": None, "cause": None}
 
 
 def load_main() -> Any:  # noqa: ANN401 - a module
@@ -31,31 +31,31 @@ def load_main() -> Any:  # noqa: ANN401 - a module
 CHANNEL = load_main().open_channel()
 
 
-def tell(key: str, value: object) -> None:
+def send(key: str, value: object) -> None:
     CHANNEL.write("gpuenv:" + json.dumps({key: value}) + "\n")
     CHANNEL.flush()
 
 
-def note(name: str) -> None:
-    """Leaves this process's id where the test finds it."""
-    path = Path(os.environ["HABITS_FOLDER"]) / f"{name}.{os.getpid()}"
+def write_marker(name: str) -> None:
+    """Write this process's id where the test finds it."""
+    path = Path(os.environ["BEHAVIOUR_FOLDER"]) / f"{name}.{os.getpid()}"
     path.write_text("", encoding="utf-8")
 
 
-def stay(name: str) -> None:
-    """Stays for a minute, deaf to all polite signals."""
-    for polite in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(polite, signal.SIG_IGN)
-    note(name)
+def hang_as(name: str) -> None:
+    """Stay for a minute, ignoring all polite signals."""
+    for ignored in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    write_marker(name)
     time.sleep(60)
     os._exit(0)
 
 
 def passes() -> None:
-    tell("versions", {"cupy": "99.0", "numpy": "99.1"})
+    send("versions", {"cupy": "99.0", "numpy": "99.1"})
     odd = {"nonsense": {"value": "fast"}, "endless": {"value": 10**400}, "none": {"value": float("nan")}}
-    tell("measured", {"rate": {"value": 2.5e9, "unit": "B/s"}, **odd})
-    tell("work_seconds", 0.25)
+    send("measured", {"rate": {"value": 2.5e9, "unit": "B/s"}, **odd})
+    send("work_seconds", 0.25)
 
 
 def fails() -> dict[str, object]:
@@ -66,27 +66,27 @@ def busy() -> dict[str, object]:
     return {"status": "busy", "trouble": "memory-held-by-others", "detail": "others hold it", "cause": "gpu-busy"}
 
 
-def busy_at_first() -> dict[str, object] | None:
-    """Busy the first time, and right when it is asked again."""
-    mark = Path(os.environ["HABITS_FOLDER"]) / "asked"
+def busy_once() -> dict[str, object] | None:
+    """Busy in the first run, correct in the next."""
+    mark = Path(os.environ["BEHAVIOUR_FOLDER"]) / "first-run"
     if mark.exists():
         return None
     mark.write_text("", encoding="utf-8")
     return busy()
 
 
-def crowded_at_first() -> dict[str, object] | None:
-    """Left without the host's memory by those beside it, and right when it is asked again."""
-    mark = Path(os.environ["HABITS_FOLDER"]) / "asked"
+def short_of_host_memory_once() -> dict[str, object] | None:
+    """Short of host memory in the first run, correct in the next."""
+    mark = Path(os.environ["BEHAVIOUR_FOLDER"]) / "first-run"
     if mark.exists():
         return None
     mark.write_text("", encoding="utf-8")
     return {"status": "skipped", "trouble": "host-memory", "detail": "too little is left", "cause": None}
 
 
-def killed_at_first() -> None:
-    """Killed the first time, as by a kernel that is short of memory, and right when it is asked again."""
-    mark = Path(os.environ["HABITS_FOLDER"]) / "asked"
+def killed_once() -> None:
+    """Killed in the first run, as by a kernel short of memory, correct in the next."""
+    mark = Path(os.environ["BEHAVIOUR_FOLDER"]) / "first-run"
     if not mark.exists():
         mark.write_text("", encoding="utf-8")
         os.kill(os.getpid(), signal.SIGKILL)
@@ -110,35 +110,35 @@ def loses_context() -> dict[str, object]:
 
 
 def segfaults() -> None:
-    tell("stage", "the GPU's answers")
+    send("stage", "the GPU's answers")
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
 def aborts_after_the_verdict() -> None:
-    tell("verdict", RIGHT)
+    send("verdict", PASSED)
     os.abort()
 
 
 def hangs() -> None:
-    tell("stage", "the GPU's answers")
-    stay("hangs")
+    send("stage", "the GPU's answers")
+    hang_as("hangs")
 
 
 def hangs_at_the_end() -> None:
-    tell("verdict", RIGHT)
-    stay("hangs")
+    send("verdict", PASSED)
+    hang_as("hangs")
 
 
 def forks_and_hangs() -> None:
     for _ in range(3):
         if os.fork() == 0:
-            stay("child")
-    stay("parent")
+            hang_as("child")
+    hang_as("parent")
 
 
 def leaves_a_grandchild() -> None:
     if os.fork() == 0:
-        stay("grandchild")
+        hang_as("grandchild")
     wait_for("grandchild")
 
 
@@ -147,7 +147,7 @@ def leaves_a_daemon() -> None:
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            stay("daemon")
+            hang_as("daemon")
         os._exit(0)
     os.wait()
     wait_for("daemon")
@@ -155,27 +155,27 @@ def leaves_a_daemon() -> None:
 
 def hangs_with_a_daemon() -> None:
     leaves_a_daemon()
-    stay("hangs")
+    hang_as("hangs")
 
 
 def kills_its_group() -> None:
     if os.fork() == 0:
         os.setsid()
-        stay("daemon")
+        hang_as("daemon")
     wait_for("daemon")
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 def wait_for(name: str) -> None:
-    while not any(Path(os.environ["HABITS_FOLDER"]).glob(f"{name}.*")):
+    while not any(Path(os.environ["BEHAVIOUR_FOLDER"]).glob(f"{name}.*")):
         time.sleep(0.01)
 
 
-def prints_rubbish() -> None:
+def prints_garbage() -> None:
     sys.stdout.write("gpuenv:{not json\ngpuenv:[1]\n\x00\xff gpuenv:null\n")
     sys.stdout.flush()
     os.write(1, b'\xff\xfe gpuenv:{"verdict": {"status": "failed"}}\n')
-    CHANNEL.write("rubbish before a fact gpuenv:" + json.dumps({"work_seconds": 0.5}) + "\ngpuenv:{cut sho\n")
+    CHANNEL.write("garbage before a fact gpuenv:" + json.dumps({"work_seconds": 0.5}) + "\ngpuenv:{cut sho\n")
     CHANNEL.flush()
 
 
@@ -200,7 +200,7 @@ def exits_early_with_success() -> None:
     os._exit(0)
 
 
-def says_nothing_of_sense() -> dict[str, object]:
+def sends_a_malformed_verdict() -> dict[str, object]:
     return {"status": "splendid"}
 
 
@@ -209,26 +209,31 @@ def closes_its_channel() -> None:
     os._exit(0)
 
 
-def deadline_code() -> None:
+def exits_with_the_deadline_code() -> None:
     """The code that the supervisor uses for a program that it killed."""
     os._exit(124)
 
 
-def where_it_runs() -> dict[str, object]:
-    """What the process may see, and from where."""
-    shown = {"folder": os.getcwd(), "entries": os.listdir(), "visible": os.environ.get("CUDA_VISIBLE_DEVICES")}  # noqa: PTH109, PTH208
-    return {"status": "failed", "trouble": "error", "detail": json.dumps({**shown, "order": ORDER}), "cause": None}
+def reports_its_environment() -> dict[str, object]:
+    """Report the folder, its entries, the visible GPU and the order."""
+    environment = {"folder": os.getcwd(), "entries": os.listdir(), "visible": os.environ.get("CUDA_VISIBLE_DEVICES")}  # noqa: PTH109, PTH208
+    return {
+        "status": "failed",
+        "trouble": "error",
+        "detail": json.dumps({**environment, "order": ORDER}),
+        "cause": None,
+    }
 
 
 ORDER = json.loads(sys.argv[2])
 
 
 def main() -> None:
-    tell("started", value=True)
+    send("started", value=True)
     name = sys.argv[1].partition(".")[2]
     verdict = globals()[name]()
-    tell("verdict", verdict or RIGHT)
-    tell("done", value=True)
+    send("verdict", verdict or PASSED)
+    send("done", value=True)
     os._exit(0)
 
 
