@@ -103,9 +103,9 @@ def _refuse_other_platforms(machines: Mapping[str, Needs]) -> None:
         named = ", ".join(f"{platform} ({name})" for platform, name in platforms.items())
         raise NoImageError(f"no one image is for machines of several architectures: {named}")
     if any(needs.tegra for needs in machines.values()):
-        raise NoImageError("no image is for a GPU of the Tegra family: JetPack has images of its own")
+        raise NoImageError("there are no images for Tegra GPUs: use those of JetPack")
     if not set(platforms) <= set(DOCKER_PLATFORMS):
-        raise NoImageError(f"no image is for {', '.join(platforms)}: {' and '.join(DOCKER_PLATFORMS)} there are")
+        raise NoImageError(f"there are no images for {', '.join(platforms)}, only for {' and '.join(DOCKER_PLATFORMS)}")
 
 
 def _request_text(request: ImageRequest) -> str:

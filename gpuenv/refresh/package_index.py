@@ -332,7 +332,7 @@ class PipIndex:
             raise index_error(name, done)
 
     def files(self, name: str, version: str) -> Listing:
-        """As with uv; queries pip once per Python and platform."""
+        """The files of a release; queries pip once per Python and platform."""
         found: dict[str, IndexFile] = {}
         reason, pythons = None, SpecifierSet()
         for platforms in (_linux("x86_64"), _linux("aarch64"), *_OTHERS.values()):

@@ -184,7 +184,7 @@ SIGNATURES = (
         ((Cause.DEVICE_NODE_MISSING, 0.8), (Cause.DRIVER_MODULE_NOT_LOADED, 0.12)),
         "slurm 22.05, gres.c",
         pattern=r"can(?:'t| not) stat gres\.conf file \(?/dev/nvidia",
-        title="A device node that gres.conf names is not there",
+        title="A device node that gres.conf names does not exist",
     ),
     Signature(
         "slurm.gres-count",

@@ -64,7 +64,7 @@ _PLAIN_FOLDERS = ("gcr.io/distroless/", "mcr.microsoft.com/devcontainers/", "mcr
 
 @dataclass(frozen=True, slots=True)
 class BaseImage:
-    """A base image, judged by its name; null if the name does not tell.
+    """A base image, judged by its name; fields are null where the name says nothing.
 
     Attributes:
         text: as it is written.

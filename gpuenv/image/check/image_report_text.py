@@ -46,7 +46,7 @@ def _headline(report: ImageReport) -> str:
 
 
 def _counted_findings(report: ImageReport) -> str:
-    """Those of the file itself, in words."""
+    """The number of findings about the file itself, as text."""
     own = [entry for entry in report.findings if entry.file is not None]
     errors = sum(entry.severity is Severity.ERROR for entry in own)
     rest = len(own) - errors

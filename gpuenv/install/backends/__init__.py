@@ -1,1 +1,1 @@
-"""The installers that are driven, one module each: command lines, and how to read what they print."""
+"""The supported installers, one module each: command lines, and how to read what they print."""
