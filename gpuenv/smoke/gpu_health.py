@@ -7,9 +7,10 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.model.causes import Cause
-from gpuenv.model.nvidia import HARDWARE_XIDS, PROGRAM_XIDS, pci_key, xid_event
+from gpuenv.model.nvidia import pci_key
 from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble
 from gpuenv.model.snapshot import SEVERE_THROTTLE_REASONS, Gpu, GpuHealth, Snapshot, SourceState
+from gpuenv.model.xids import HARDWARE_XIDS, PROGRAM_XIDS, xid_event
 from gpuenv.probe.scripts.shared import records
 from gpuenv.smoke.device_selection import Device
 

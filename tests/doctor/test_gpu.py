@@ -12,7 +12,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
-from gpuenv.model.nvidia import HARDWARE_XIDS, Nvml
+from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import Reading, known, missing
 from gpuenv.model.snapshot import (
     ComputeMode,
@@ -27,6 +27,7 @@ from gpuenv.model.snapshot import (
     Source,
     SourceState,
 )
+from gpuenv.model.xids import HARDWARE_XIDS
 from tests.doctor.kernel_hosts import findings, log, working
 
 GIB = 1 << 30
