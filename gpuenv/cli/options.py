@@ -10,6 +10,7 @@ from typing import Annotated, Any, Optional, TypeVar, get_type_hints
 
 import typer
 
+from gpuenv.cli.output import FORMATS
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.probe.request import DEFAULT_TIMEOUT, LONGEST_TIMEOUT, SHORTEST_TIMEOUT
 
@@ -115,7 +116,7 @@ Formats = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT[=FILE]",
-        help="text, json, junit, github, gitlab, sarif, prometheus, markdown or html. Repeatable with files.",
+        help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}. Repeatable with files.",
     ),
 ]
 History = Annotated[

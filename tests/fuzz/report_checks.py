@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import time
 import zlib
@@ -9,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+from gpuenv.cli.output import FORMATS, RECORD_FORMATS
 from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import DEFAULT_OPTIONS, DiagnosisOptions, diagnose
 from gpuenv.matrix.load import load
@@ -16,16 +18,10 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.finding import CheckStatus
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.report.github import render as annotations_text
-from gpuenv.report.gitlab import render as code_quality_text
 from gpuenv.report.html import html_text
-from gpuenv.report.junit import render as junit_text
-from gpuenv.report.markdown import render as markdown_text
-from gpuenv.report.prometheus import render as metrics_text
 from gpuenv.report.redact import Identity, redact, sanitize_report
 from gpuenv.report.report import Report, Status, make_report, verdict
 from gpuenv.report.resolution_text import explanation_lines
-from gpuenv.report.sarif import render as sarif_text
 from gpuenv.report.snapshot_text import fact_lines
 from gpuenv.report.text import report_lines
 
@@ -42,14 +38,10 @@ WORDS = {
     Status.UNFIT: "UNFIT",
     Status.UNKNOWN: "UNKNOWN",
 }
-_FORMATS: dict[str, Callable[[Report], str]] = {
-    "github": annotations_text,
-    "gitlab": code_quality_text,
-    "html": html_text,
-    "junit": junit_text,
-    "markdown": markdown_text,
-    "prometheus": metrics_text,
-    "sarif": sarif_text,
+_RENDERERS: dict[str, Callable[[Report], str]] = {
+    name: html_text if name == "html" else importlib.import_module(f"gpuenv.report.{name}").render
+    for name in FORMATS
+    if name not in RECORD_FORMATS
 }
 
 
@@ -92,7 +84,7 @@ def check_other_formats(report: Report) -> None:
     hidden = redact(encode(report), IDENTITY)
     assert (hidden["status"], hidden["exit_code"]) == (report.status.value, report.exit_code)
     clean = sanitize_report(report, IDENTITY)
-    for name, render in _FORMATS.items():
+    for name, render in _RENDERERS.items():
         text = render(clean)
         text.encode("utf-8", "backslashreplace")
         if name in ("gitlab", "sarif"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gpuenv.cli.output import FORMATS
 from gpuenv.model.finding import Suppression
 from gpuenv.preflight.config import ConfigError, load_config
 from tests.cli.program import gpuenv
@@ -25,7 +26,6 @@ allow = [
     {{code = "GPU206", reason = "row 17", expires = "2999-06-30"}},
 ]
 """
-FORMS = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
 
 
 def write_config(folder: Path, text: str, name: str = "gpuenv.toml") -> Path:
@@ -146,15 +146,15 @@ def test_an_unknown_code_is_reported_with_the_nearest_one(
 def test_every_format_shows_used_and_expired_suppressions(tmp_path: Path) -> None:
     write_snapshot(UNFIT, tmp_path / "machine.json")
     write_config(tmp_path, ALLOW + EXPIRED.replace("WHL504", "GPU206").replace(REASON, "it was replaced"))
-    files = [f"{form}={form}.out" for form in FORMS if form != "text"]
+    files = [f"{form}={form}.out" for form in FORMATS if form != "text"]
     options = [word for file in files for word in ("--format", file)]
     result = gpuenv("doctor", "--snapshot", "machine.json", *options, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    texts = {form: (tmp_path / f"{form}.out").read_text(encoding="utf-8") for form in FORMS if form != "text"}
+    texts = {form: (tmp_path / f"{form}.out").read_text(encoding="utf-8") for form in FORMATS if form != "text"}
     texts["text"] = result.stdout
     reasons = {form for form, text in texts.items() if REASON in text}
-    assert reasons == {*FORMS} - {"prometheus"}, "labels that repeat a sentence make a metric costly"
-    assert {form for form, text in texts.items() if "GPU206" in text and "expired" in text} == {*FORMS}
+    assert reasons == {*FORMATS} - {"prometheus"}, "labels that repeat a sentence make a metric costly"
+    assert {form for form, text in texts.items() if "GPU206" in text and "expired" in text} == {*FORMATS}
     assert 'code="WHL504",state="used"' in texts["prometheus"]
     (suppression,) = json.loads(texts["sarif"])["runs"][0]["results"][0]["suppressions"]
     assert suppression["kind"] == "external"
