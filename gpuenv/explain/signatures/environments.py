@@ -16,7 +16,7 @@ SIGNATURES = (
         "torchvision/extension.py: _check_cuda_version; torchaudio/_extension/utils.py",
         pattern=r"(?:PyTorch and (?:torchvision|TorchAudio)|torchvision and PyTorch) were compiled with different CUDA|PyTorch has CUDA Version=\S+ and \w+ has CUDA",
         title="torch and what came with it are of two builds: two installers, or two indexes, brought them",
-        decisive_fact="who brought each of the two: conda list, pip show",
+        decisive_fact="which installer installed each of the two: conda list, pip show",
     ),
     Signature(
         "files.two-owners",

@@ -69,7 +69,7 @@ SIGNATURES = (
         unless=rf"{ADVICE}|\bapt\b|\bdownload|\bcompil|\bso that an? hang|\b(?:could|can|would|will) never (?:block|hang)|\bin case (?:\S+ ){{1,3}}hangs",
         title="A call into the driver does not come back",
         modifiers=(Modifier("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 12),),
-        decisive_fact="whether dmesg tells of a task that is blocked, or of an Xid",
+        decisive_fact="whether dmesg reports a blocked task or an Xid",
     ),
     Signature(
         "ps.stuck-in-driver",
@@ -79,7 +79,7 @@ SIGNATURES = (
         "procps, ps: state D waits in the kernel and cannot be killed",
         pattern=r"^\S+ +\d+ (?:[\d.]+ +){2}\d+ +\d+ \S+ +D[sl<+NL]{0,3} +\S+ +\d+:\d\d \S{0,40}nvidia\S*",
         title="A program of the driver's waits in the kernel and cannot be ended",
-        decisive_fact="whether it stays in state D, and what dmesg tells of it",
+        decisive_fact="whether it stays in state D, and what dmesg reports about it",
     ),
     Signature(
         "told.key-refused",
