@@ -68,7 +68,7 @@ ALWAYS = (
     Reassignment("graphics-of-another", (Cause.CONTAINER_TOOLKIT_BROKEN, Cause.NO_DRIVER), Cause.NO_NVIDIA_GPU, 0.6),
     # Docker asks for the toolkit on a machine without any NVIDIA GPU too; what was given is not what lacks.
     Reassignment(
-        "said-without-nvidia",
+        "reported-without-nvidia",
         (Cause.CONTAINER_TOOLKIT_BROKEN, Cause.CONTAINER_WITHOUT_GPU, Cause.NO_DRIVER),
         Cause.NO_NVIDIA_GPU,
         0.65,
@@ -87,7 +87,7 @@ ALWAYS = (
     Reassignment("stubs-in-image", (Cause.LIBRARY_PATH_CONFLICT,), Cause.DOCKERFILE_FAULT, 0.6),
     Reassignment("building-image", (Cause.CUDA_PATH_WRONG, Cause.PLATFORM_WHEEL_MISSING), Cause.DOCKERFILE_FAULT, 0.4),
     Reassignment("building-image", (Cause.CUPY_SDIST_BUILD_FAILURE,), Cause.DOCKERFILE_FAULT, 0.3),
-    Reassignment("said-not-loaded", (Cause.DEVICE_NODE_MISSING,), Cause.DRIVER_MODULE_NOT_LOADED, 0.6),
+    Reassignment("reported-not-loaded", (Cause.DEVICE_NODE_MISSING,), Cause.DRIVER_MODULE_NOT_LOADED, 0.6),
     # One further fact decides: what cured it, whose memory or library it is, where alone it comes.
     Reassignment("path-cleared-helps", (*_OF_LIBRARIES, *_NO_GPU_SEEN), Cause.LIBRARY_PATH_CONFLICT, 0.75),
     Reassignment("other-copy-first", (*_OF_LIBRARIES, *_NO_GPU_SEEN), Cause.LIBRARY_PATH_CONFLICT, 0.65),
@@ -143,7 +143,7 @@ ALWAYS = (
         0.65,
     ),
     Reassignment(
-        "dockerfile-said",
+        "dockerfile-mentioned",
         (
             *(Cause.CUDA_HEADERS_MISSING, Cause.CUDA_LIBRARY_MISSING, Cause.CPU_ONLY_FRAMEWORK),
             *(Cause.LIBRARY_PATH_CONFLICT, Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR),
@@ -164,7 +164,7 @@ ALWAYS = (
         0.5,
     ),
     Reassignment("pool-holds-it", (Cause.OUT_OF_MEMORY, Cause.GPU_BUSY), Cause.MEMORY_POOL_RETENTION, 0.7),
-    Reassignment("room-said", (Cause.OUT_OF_MEMORY,), Cause.MEMORY_POOL_RETENTION, 0.35),
+    Reassignment("room-reported", (Cause.OUT_OF_MEMORY,), Cause.MEMORY_POOL_RETENTION, 0.35),
     Reassignment(
         "preforked",
         (Cause.LIBRARY_NOT_INITIALIZED, Cause.CUDA_INITIALIZATION_FAILED),
@@ -182,7 +182,7 @@ ALWAYS = (
     Reassignment("rerun-ok", (Cause.KERNEL_CACHE_UNWRITABLE,), Cause.KERNEL_CACHE_RACE, 0.6),
     Reassignment("single-process", (Cause.KERNEL_CACHE_RACE,), Cause.KERNEL_CACHE_UNWRITABLE, 0.6),
     # It is there, and the loader does not look where it is: the library is installed.
-    Reassignment("said-there", (Cause.OPTIONAL_LIBRARY_MISSING,), Cause.CUDA_LIBRARY_MISSING, 0.6),
+    Reassignment("reported-present", (Cause.OPTIONAL_LIBRARY_MISSING,), Cause.CUDA_LIBRARY_MISSING, 0.6),
     Reassignment("library-there", (Cause.OPTIONAL_LIBRARY_MISSING,), Cause.CUDA_LIBRARY_MISSING, 0.6),
     Reassignment("ended-well", (Cause.OPTIONAL_LIBRARY_MISSING,), Cause.OPTIONAL_LIBRARY_PROBE_MISREAD, 0.75),
     Reassignment("exclusive", (Cause.INVALID_DEVICE_ORDINAL,), Cause.COMPUTE_MODE_EXCLUSIVE, 0.6),
@@ -214,17 +214,20 @@ IF_UNDECIDED = (
     Reassignment("not-suspended", (Cause.SUSPEND_RESUME_LOST_GPU,), Cause.CUDA_INITIALIZATION_FAILED, 0.8),
     Reassignment("does-not-fork", (Cause.FORK_AFTER_CUDA_INIT,), Cause.CUDA_INITIALIZATION_FAILED, 0.8),
     Reassignment(
-        "smi-said-to-work",
+        "smi-reported-working",
         (Cause.SUSPEND_RESUME_LOST_GPU, Cause.FORK_AFTER_CUDA_INIT),
         Cause.CUDA_INITIALIZATION_FAILED,
         0.35,
     ),
     Reassignment(
-        "smi-said-to-work", (Cause.NO_NVIDIA_GPU, Cause.DRIVER_MODULE_NOT_LOADED), Cause.CUDA_INITIALIZATION_FAILED, 0.6
+        "smi-reported-working",
+        (Cause.NO_NVIDIA_GPU, Cause.DRIVER_MODULE_NOT_LOADED),
+        Cause.CUDA_INITIALIZATION_FAILED,
+        0.6,
     ),
     Reassignment("jetson", _ON_TEGRA, Cause.JETSON_TEGRA, 0.4),
     Reassignment("wsl", _OPEN, Cause.WSL_LIBCUDA, 0.35),
-    Reassignment("said-not-loaded", _NOT_LOADED, Cause.DRIVER_MODULE_NOT_LOADED, 0.6),
+    Reassignment("reported-not-loaded", _NOT_LOADED, Cause.DRIVER_MODULE_NOT_LOADED, 0.6),
     Reassignment("driver-half-there", _OPEN, Cause.DRIVER_INSTALL_BROKEN, 0.6),
     Reassignment("pci-without-nvidia", (*_DEVICES, Cause.DRIVER_TOO_OLD_FOR_CUDA), Cause.NO_NVIDIA_GPU, 0.65),
     # A runtime of Colab without an accelerator is what it starts with.

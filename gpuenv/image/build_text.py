@@ -36,7 +36,7 @@ def _plan(plan: ImagePlan, *, verbose: bool) -> Iterator[TextLine]:
         pins = [f"{pin.name} {pin.release}" for pin in plan.pins]
         shown = pins if verbose or len(pins) <= _SHOWN else [*pins[:_SHOWN], f"and {len(pins) - _SHOWN} more"]
         yield TextLine(f"  wheels     {', '.join(shown)}; lock {plan.lock[:19]}", hang=13)
-    yield TextLine(f"  builder    {plan.builder or 'no engine was asked'}", hang=13)
+    yield TextLine(f"  builder    {plan.builder or 'no engine was queried'}", hang=13)
     if plan.secrets:
         yield TextLine(f"  secrets    {', '.join(plan.secrets)}: shown to the installer, not kept", hang=13)
     for command in plan.commands:

@@ -62,7 +62,7 @@ SIGNATURES = (
         ((Cause.SUSPEND_RESUME_LOST_GPU, 0.88),),
         "NVIDIA driver's README, Configuring Power Management Support; Linux, drivers/base/power",
         pattern=r"attempted without driver procfs suspend interface|nv_pmops_(?:suspend|resume|freeze|thaw|restore)\S*(?: \[nvidia\])? returns -\d",
-        title="The system slept without the driver having been told, and the GPU's memory was lost",
+        title="The system slept without notice to the driver, and the GPU's memory was lost",
         evidence="suspend",
     ),
     Signature(

@@ -43,7 +43,7 @@ SIGNATURES = (
             Modifier("cuda-13", Cause.GPU_REMOVED_FROM_TOOLKIT, 5),
             # No CUDA that an older CuPy can be built with has dropped more than Fermi and the first Kepler.
             Modifier("old-cupy", Cause.GPU_REMOVED_FROM_TOOLKIT, 0.3),
-            Modifier("asked-fermi-kepler", Cause.GPU_REMOVED_FROM_TOOLKIT, 8),
+            Modifier("requested-fermi-kepler", Cause.GPU_REMOVED_FROM_TOOLKIT, 8),
             Modifier("torch-error", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 2.5),
             Modifier("torch-gpu-newer", Cause.GPU_TOO_NEW_FOR_TOOLKIT, 15),
         ),
@@ -64,7 +64,7 @@ SIGNATURES = (
             r"(?:Unsupported gpu architecture '|Value ')(?:compute|sm|lto)_(?P<number>\d{2,3})[af]?'"
             r"|Unknown CUDA arch \((?P<dotted>\d{1,2}\.\d)\)"
         ),
-        title="The compiler does not know an architecture that it is asked for",
+        title="The compiler does not know the requested architecture",
         weights_fn=lambda values: _architecture_weights(
             values if "number" in values else {"number": values["dotted"].replace(".", "")}
         ),

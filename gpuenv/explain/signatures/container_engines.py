@@ -170,7 +170,7 @@ SIGNATURES = (
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.82),),
         "libpod, specgen: a Podman before 4.1 takes the name of a CDI device for a path",
         pattern=r"(?:stat|lstat) nvidia\.com/gpu\S*: no such file|error (?:gathering device information|adding device).{0,40}nvidia\.com/gpu",
-        title="The engine is too old for CDI devices, or was not told to look for them",
+        title="The engine is too old for CDI devices, or not configured to look for them",
         evidence="container",
     ),
     Signature(
@@ -180,7 +180,7 @@ SIGNATURES = (
         ((Cause.CONTAINER_TOOLKIT_BROKEN, 0.84),),
         "libnvidia-container, src/nvc.c: the setting root of /etc/nvidia-container-runtime/config.toml",
         pattern=r"failed to change root directory|(?:no such file|not found|does not exist).{0,40}/run/nvidia/driver|/run/nvidia/driver\S*: (?:no such|not found)",
-        title="The container toolkit is told to look for the driver where no driver container put one",
+        title="The container toolkit is configured to look for the driver where no driver container put one",
         evidence="container",
         requires=("container", "cuda"),
     ),

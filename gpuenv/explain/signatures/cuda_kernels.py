@@ -12,7 +12,7 @@ _SOURCE = "libcudart, cudaGetErrorString; driver_types.h and cuda.h of CUDA 13.0
 
 _SIZE = r"(?:\d+(?:\.\d+)? [KMGT]iB|\d+ bytes)"
 _TORCH_NUMBERS = (  # torch, c10/cuda/CUDACachingAllocator.cpp, before and since 2.1
-    rf"Tried to allocate (?P<asked>{_SIZE})(?: \(GPU \d+; (?P<total>{_SIZE}) total capacity; (?P<own>{_SIZE}) already allocated;"
+    rf"Tried to allocate (?P<requested>{_SIZE})(?: \(GPU \d+; (?P<total>{_SIZE}) total capacity; (?P<own>{_SIZE}) already allocated;"
     rf" (?P<free>{_SIZE}) free(?:; (?P<reserved>{_SIZE}) (?:reserved|cached))?"
     rf"|\. GPU(?: \d+)? has a total capacity of (?P<capacity>{_SIZE}) of which (?P<left>{_SIZE}) is free\."
     rf"(?: Process \d+ has {_SIZE} memory in use\.)*(?: Including non-PyTorch memory, this process has (?P<process>{_SIZE}))?)"
@@ -34,12 +34,12 @@ def _allocation_weights(values: Mapping[str, str]) -> Weights:
     """Where others hold most of the GPU, or the pool most of its own, and the request would fit without, they are it."""
     if "own" in values and "reserved" in values:
         idle = _bytes(values["reserved"]) - _bytes(values["own"])
-        if idle >= _MUCH * _bytes(values["reserved"]) and idle + _bytes(values["free"]) >= _bytes(values["asked"]):
+        if idle >= _MUCH * _bytes(values["reserved"]) and idle + _bytes(values["free"]) >= _bytes(values["requested"]):
             return ((Cause.MEMORY_POOL_RETENTION, 0.52), (Cause.OUT_OF_MEMORY, 0.44))
     total = values.get("total") or values.get("capacity")
     held = [values[name] for name in ("process", "reserved", "own") if name in values]
     if total and held:
-        size, mine, requested = _bytes(total), max(map(_bytes, held)), _bytes(values["asked"])
+        size, mine, requested = _bytes(total), max(map(_bytes, held)), _bytes(values["requested"])
         others = size - mine - _bytes(values.get("free") or values.get("left") or "0 bytes")
         if others >= _MUCH * size and mine + requested < _MUCH * size:
             return ((Cause.GPU_BUSY, 0.7), (Cause.OUT_OF_MEMORY, 0.28))

@@ -54,7 +54,7 @@ SIGNATURES = (
         ((Cause.GPU_BUSY, 0.55), (Cause.OUT_OF_MEMORY, 0.35)),
         "vllm, worker/gpu_worker.py: init_device",
         pattern=r"Free memory on device .{0,80} less than desired GPU memory utilization",
-        title="Less of the GPU's memory is free than the program is told to take",
+        title="Less of the GPU's memory is free than the program is set to take",
         decisive_fact="which processes nvidia-smi lists on that GPU",
     ),
     Signature(
@@ -111,7 +111,7 @@ SIGNATURES = (
     ),
     Signature(
         "torch.says-false",
-        "torch, asked by hand",
+        "torch, called by hand",
         ("cuda.is_available()", "cuda available", "torch is not able to use gpu"),
         (
             (Cause.CPU_ONLY_FRAMEWORK, 0.4),
@@ -136,7 +136,7 @@ SIGNATURES = (
     ),
     Signature(
         "torch.version-none",
-        "torch, asked by hand",
+        "torch, called by hand",
         ("version.cuda",),
         ((Cause.CPU_ONLY_FRAMEWORK, 0.85),),
         "torch/version.py",

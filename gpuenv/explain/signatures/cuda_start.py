@@ -25,7 +25,7 @@ NO_DEVICE_SWAYS = (
     Modifier("nouveau", Cause.NOUVEAU_LOADED, 30),
     Modifier("jetson", Cause.DEVICE_NODE_PERMISSION, 5),
     Modifier("driver-not-running", Cause.DRIVER_MODULE_NOT_LOADED, 5),
-    Modifier("said-not-loaded", Cause.DRIVER_MODULE_NOT_LOADED, 30),
+    Modifier("reported-not-loaded", Cause.DRIVER_MODULE_NOT_LOADED, 30),
     Modifier("compat", Cause.FORWARD_COMPAT_UNSUPPORTED, 20),
     Modifier("mig", Cause.MIG_MISCONFIGURED, 15),
     Modifier("suspend", Cause.SUSPEND_RESUME_LOST_GPU, 10),

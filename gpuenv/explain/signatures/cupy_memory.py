@@ -14,7 +14,9 @@ _FOLDER = r"(?:kernel_cache|jitify_cache|\.cupy\b|cupy_cache|CUPY_CACHE|\.cubin|
 
 def _pool_limit_weights(values: Mapping[str, str]) -> Weights:
     """A pool's own limit refused it where the request alone would have fitted."""
-    requested, limit = (int(values[name].replace(",", "")) if name in values else None for name in ("asked", "limit"))
+    requested, limit = (
+        int(values[name].replace(",", "")) if name in values else None for name in ("requested", "limit")
+    )
     if limit is not None and requested is not None and requested <= limit:
         return ((Cause.MEMORY_POOL_RETENTION, 0.72), (Cause.OUT_OF_MEMORY, 0.25))
     return ((Cause.OUT_OF_MEMORY, 0.92), (Cause.MEMORY_POOL_RETENTION, 0.05))
@@ -44,10 +46,10 @@ SIGNATURES = (
         ((Cause.OUT_OF_MEMORY, 0.92),),
         "CuPy, cupy.cuda.memory.OutOfMemoryError",
         pattern=(
-            r"Out of memory allocating (?P<asked>\d[\d,]*) bytes \(allocated so far: (?P<held>\d[\d,]*) bytes"
+            r"Out of memory allocating (?P<requested>\d[\d,]*) bytes \(allocated so far: (?P<held>\d[\d,]*) bytes"
             r"(?:, limit set to: (?P<limit>\d[\d,]*) bytes)?|Out of memory allocating"
         ),
-        title="CuPy could not allocate {asked} bytes",
+        title="CuPy could not allocate {requested} bytes",
         weights_fn=_pool_limit_weights,
         decisive_fact="how much the pool holds without use: cupy.get_default_memory_pool().free_bytes()",
     ),

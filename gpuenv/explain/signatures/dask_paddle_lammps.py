@@ -56,7 +56,7 @@ SIGNATURES = (
         ("insufficient memory on accelerator", "try to increase --mem-fraction-static"),
         ((Cause.OUT_OF_MEMORY, 0.72), (Cause.GPU_BUSY, 0.14)),
         "LAMMPS, src/GPU/gpu_extra.h; sglang, model_executor/model_runner.py",
-        title="What is asked for does not fit into what is free on the GPU",
+        title="The requested memory does not fit into what is free on the GPU",
         decisive_fact="how much is free and who holds the rest: nvidia-smi",
     ),
     Signature(
@@ -71,7 +71,7 @@ SIGNATURES = (
             (Cause.CONTAINER_WITHOUT_GPU, 0.06),
         ),
         "LAMMPS, src/GPU/gpu_extra.h: check_flag",
-        title="The program finds no GPU, or not the one that it was told to use",
+        title="The program finds no GPU, or not the one that it is to use",
         modifiers=(
             Modifier("hidden", Cause.VISIBLE_DEVICES_HIDE_GPU, 20),
             Modifier("container", Cause.CONTAINER_WITHOUT_GPU, 8),
@@ -86,7 +86,7 @@ SIGNATURES = (
         ((Cause.OUT_OF_MEMORY, 0.66), (Cause.GPU_BUSY, 0.1)),
         "hashcat, src/backend.c",
         requires=("cuda", "gpu", "nvidia-card", "smi-table"),  # it runs on processors too
-        title="What is asked for does not fit into what is free on the GPU",
+        title="The requested memory does not fit into what is free on the GPU",
     ),
     Signature(
         "hashcat.old-driver",

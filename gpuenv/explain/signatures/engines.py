@@ -20,7 +20,7 @@ _ABSENT = (
     Modifier("started-without-gpu", Cause.CONTAINER_WITHOUT_GPU, 12),
     Modifier("driver-none", Cause.NO_DRIVER, 10),
     Modifier("smi-table", Cause.CPU_ONLY_FRAMEWORK, 3),
-    Modifier("smi-said-to-work", Cause.CPU_ONLY_FRAMEWORK, 3),
+    Modifier("smi-reported-working", Cause.CPU_ONLY_FRAMEWORK, 3),
     Modifier("cpu-torch", Cause.CPU_ONLY_FRAMEWORK, 10),
 )
 
@@ -95,7 +95,7 @@ SIGNATURES = (
         pattern=r"jax\.(?:local_)?devices\((?:'gpu'|'cuda')?\)\W{1,12}\[CpuDevice\(id=0\)\]",
         level=Level.WARNING,
         title="JAX has the CPU only: no plug-in for CUDA, or CUDA did not start",
-        requires=("nvidia-card", "smi-table", "smi-said-to-work"),
+        requires=("nvidia-card", "smi-table", "smi-reported-working"),
         modifiers=_ABSENT,
         decisive_fact="whether pip list shows a plug-in of JAX for CUDA",
     ),
@@ -176,7 +176,7 @@ SIGNATURES = (
             r"Memory allocation error on worker \d+:|Error allocating \d+ bytes of device memory|Allocation on device(?: \d+)? would exceed allowed memory"
             r"|Out of memory error on GPU \d+|out of memory in CudaCustomAllocator|Out of GPU memory|No available memory for the cache blocks"
         ),
-        title="What is asked for does not fit into what is free on the GPU",
+        title="The requested memory does not fit into what is free on the GPU",
         decisive_fact="how much is free and who holds the rest: nvidia-smi",
     ),
 )

@@ -15,7 +15,7 @@ SIGNATURES = (
         ((Cause.MIXED_PIP_CONDA, 0.5), (Cause.CPU_ONLY_FRAMEWORK, 0.12), (Cause.CORRUPT_INSTALLATION, 0.1)),
         "torchvision/extension.py: _check_cuda_version; torchaudio/_extension/utils.py",
         pattern=r"(?:PyTorch and (?:torchvision|TorchAudio)|torchvision and PyTorch) were compiled with different CUDA|PyTorch has CUDA Version=\S+ and \w+ has CUDA",
-        title="torch and what came with it are of two builds: two installers, or two indexes, brought them",
+        title="torch and what came with it are of two builds, from two installers or two indexes",
         decisive_fact="which installer installed each of the two: conda list, pip show",
     ),
     Signature(

@@ -77,7 +77,7 @@ SIGNATURES = (
         r"NVRM version: NVIDIA UNIX|kernel reported version is: \d",
     ),
     evidence(
-        "smi-said-to-work",
+        "smi-reported-working",
         ("nvidia-smi",),
         r"nvidia-smi\W{0,3} (?:(?:on|from) (?:the|my) host )?(?:itself )?(?:works|shows|runs|lists|prints|is (?:fine|ok|working|showing)|does work|works? (?:fine|well))\b(?!.{0,20}(?:error|fail|no dev))|nvidia-smi ?(?:可以|正常|能)",
     ),
@@ -260,7 +260,7 @@ SIGNATURES = (
     ),
     evidence("remapped-rows", ("remapped rows",)),
     evidence(
-        "said-not-loaded",
+        "reported-not-loaded",
         ("driver", "module"),
         r"(?:do not|don't|did not|didn't|never|not) load(?:ed)? (?:the |my )?(?:nvidia )?(?:driver|(?:kernel )?module)"
         r"|(?:disabled|unloaded|blacklisted) (?:the |my )?nvidia (?:driver|(?:kernel )?module)s?|(?<!not )(?:without|w/o) (?:loading )?the nvidia (?:kernel )?(?:driver|module)",

@@ -49,7 +49,7 @@ SIGNATURES = (
         ("cupy/core/", "cupy/cuda/nvrtc", "cupy\\core\\", "cupy.cuda.nvrtc", "cupy.core."),
         r"cupy[/\\]core[/\\]|cupy[/\\]cuda[/\\]nvrtc\.pyx|cupy\.cuda\.nvrtc\.|cupy\.core\.",
     ),
-    evidence("asked-fermi-kepler", ("-arch=compute_",), r"-arch=compute_(?:2\d|30)\b"),
+    evidence("requested-fermi-kepler", ("-arch=compute_",), r"-arch=compute_(?:2\d|30)\b"),
     evidence("cache-folder", ("makedirs", "mkdir"), r"makedirs\(self\._cache_dir|\bmakedirs\b.*cache"),
     evidence("failed-to-import-cupy", ("failed to import cupy",)),
     evidence("own-cupy-file", ("cupy.py",), r"[/\\]cupy\.py\b"),

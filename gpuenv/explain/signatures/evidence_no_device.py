@@ -128,7 +128,7 @@ SIGNATURES = (
     ),
     # The kernel's module, and what was done with it.
     alternative(
-        "said-not-loaded",
+        "reported-not-loaded",
         "module-out",
         (
             "rmmod nvidia",
@@ -255,7 +255,7 @@ SIGNATURES = (
     ),
     # Who says that the driver answers.
     alternative(
-        "smi-said-to-work",
+        "smi-reported-working",
         "nvml-works",
         ("smi", "nvml"),
         r"\bnvidia-smi (?:and \S{1,20} )?(?:both )?(?:shows?|lists?|sees?|reports?) (?:the|all|both|my|our) (?:\w+ )?(?:cards?|GPUs?|devices?)\b|\b(?:nvidia-)?smi\b`?,? (?:is |says |said |was )?(?:OK\b|fine\b|good\b|normal\b|unaffected\b|answers\b|lists (?:the|a|an|all|\w*TX|\d)|prints (?:the|a|an|\w*TX|\d)|shows (?:the|a|an|all|\d)|has \d)(?!.{0,20}(?:error|fail|no dev))|\bNVML (?:is |\w+ read )?(?:OK|fine|good|unaffected|answers|works|lists the)\b",

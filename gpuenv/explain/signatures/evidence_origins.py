@@ -91,7 +91,7 @@ SIGNATURES = (
         r"\b(?:multiple|several|many|other|different|two|three|all) (?:people|users|colleagues|students|accounts)\b|\bshared (?:\w+ )?(?:machine|server|workstation|host|box|node|computer)\b",
     ),
     evidence(
-        "said-there",
+        "reported-present",
         ("although", "though", " but ", "yet ", "while "),
         r"\b(?:al|even )?(?:though|but|yet|while) (?:\w+ )?(?:it|they|the (?:file|library|\w+ package)|lib\S{1,40}|nvidia-\S{1,40}) (?:is|are|was|does|do) (?!not\b)(?:\w+ )?(?:there|present|installed|exist\w*|(?:in|at|under) \S*[/\\]\S+)",
     ),
@@ -153,7 +153,7 @@ SIGNATURES = (
     ),
     replace(
         evidence(
-            "said-without-nvidia",
+            "reported-without-nvidia",
             ("without a", "with no ", "has no ", "have no ", "without any"),
             r"\b(?:machine|host|server|laptop|computer|PC|VM|node|box)\b[^.\n]{0,30}\b(?:without an?y?|with no|has no|have no) (?:NVIDIA|[Nn]vidia) (?:graphics )?(?:card|GPU)s?\b"
             r"(?! (?:\w+ )?(?:drivers?|problems?|issues?|troubles?|errors?|support|memory|process\w*|free|available|left|in|with|attached|assigned)\b)",
@@ -162,7 +162,7 @@ SIGNATURES = (
     ),
     alternative(
         "mig",
-        "mig-enabled-said",
+        "mig-reported-enabled",
         ("mig ",),
         r"\bMIG\b(?: (?!not\b|never\b|cannot\b|persistence\b|ECC\b|if\b)\w+){1,8} enabled\b(?! by default)",
     ),

@@ -51,7 +51,7 @@ SIGNATURES = (
     ),
     # What does not fit although there is room: an idle pool, fragments, or others.
     evidence(
-        "room-said",
+        "room-reported",
         ("room", "enough", "plenty", "should fit", "fits "),
         r"\bshould (?:still |easily )?(?:have|be) (?:\w+ ){0,2}?(?:room|enough|sufficient|plenty)\b|\b(?:is|are|was|were|has|have|with|got|still) (?:more than |way more than )?(?:enough|plenty of|lots of|sufficient) (?:\w+ ){0,3}?(?:memory|VRAM|room)\b|\bshould (?:\w+ ){0,2}?fit\b|\bfits (?:easily|comfortably)\b",
     ),

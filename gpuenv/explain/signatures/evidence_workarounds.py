@@ -119,7 +119,7 @@ SIGNATURES = (
     ),
     # What an image was made with, in the words of a report.
     evidence(
-        "dockerfile-said",
+        "dockerfile-mentioned",
         ("dockerfile", "from nvidia/cuda", "from ", "base image"),
         rf"{_DOCKERFILE} (?:has|does|ends|says|contains|line|lines|installs?|copies|sets|with)\b|\b(?:in|of) (?:the|our|my|its) Dockerfile\b"
         r"|(?-i:\bFROM) [\w./-]+:[\w.-]+.{0,80}\b(?:copies only|chang\w+|needs|instead|final stage|last)\b|\b(?:our|the) (?:last|final|second) (?:FROM|stage)\b",

@@ -128,7 +128,7 @@ SIGNATURES = (
         ((Cause.OUT_OF_MEMORY, 0.8), (Cause.GPU_BUSY, 0.1)),
         "XLA, stream_executor: RESOURCE_EXHAUSTED of a device's allocator",
         pattern=r"XlaRuntimeError: RESOURCE_EXHAUSTED(?!: (?:Out of memory|Shared memory))",
-        title="What is asked for does not fit into what is free on the GPU",
+        title="The requested memory does not fit into what is free on the GPU",
         decisive_fact="how much is free and who holds the rest: nvidia-smi",
     ),
     Signature(

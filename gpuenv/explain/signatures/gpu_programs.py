@@ -167,7 +167,7 @@ SIGNATURES = (
         "reports",
         ("libnvcuvid", "libnvidia-encode", "libnvidia-opticalflow", "libnvoptix", "libnvidia-rtcore", "libegl_nvidia"),
         ((Cause.CONTAINER_DRIVER_CAPABILITIES, 0.6), (Cause.CONTAINER_TOOLKIT_BROKEN, 0.12)),
-        "NVIDIA Container Toolkit, User Guide: driver capabilities; video and graphics are mounted when they are asked for",
+        "NVIDIA Container Toolkit, User Guide: driver capabilities; video and graphics are mounted when they are requested",
         pattern=(
             r"lib(?:nvcuvid|nvidia-encode|nvidia-opticalflow|nvoptix|nvidia-rtcore|EGL_nvidia)\b\S*(?: \w+){0,3}? (?:is |are )?(?:not|isn't|aren't|never|missing|absent)\b"
             r"(?: \w+){0,4} ?(?:inject\w*|mount\w*|found|available|present|there|exist\w*|visible|in|inside|from)\b"
@@ -175,7 +175,7 @@ SIGNATURES = (
         ),
         requires=("container", "kubernetes"),
         level=Level.WARNING,
-        title="A library of the driver is not mounted: the video or graphics capability was not asked for",
+        title="A library of the driver is not mounted: the video or graphics capability was not requested",
     ),
     Signature(
         "nvenc.sessions",

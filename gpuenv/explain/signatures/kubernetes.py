@@ -82,7 +82,7 @@ SIGNATURES = (
         ("nvidia.com/gpu",),
         (),
         "kubectl describe node: Allocated resources",
-        pattern=r"^\s*nvidia\.com/gpu\s{2,}(?P<asked>[1-9]\d{0,3})\s{2,}(?P=asked)\s*$",
+        pattern=r"^\s*nvidia\.com/gpu\s{2,}(?P<requested>[1-9]\d{0,3})\s{2,}(?P=requested)\s*$",
         level=Level.EVIDENCE,
         evidence="gpu-allocated",
     ),
@@ -197,7 +197,7 @@ SIGNATURES = (
         decisive_fact="what nvidia-smi -L lists on that node",
     ),
     Signature(
-        "slurm.gres-asked",
+        "slurm.gres-requested",
         "Slurm",
         ("generic resource",),
         ((Cause.VISIBLE_DEVICES_HIDE_GPU, 0.36), (Cause.REQUIREMENT_NOT_MET, 0.3)),

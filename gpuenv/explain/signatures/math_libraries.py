@@ -197,7 +197,7 @@ SIGNATURES = (
             r"|CuPy (?:is|was) not (?:built|configured|compiled) with (?:NCCL|cuDNN|cuTENSOR)|module 'cupy\.cuda(?:\.nccl)?' has no attribute '(?:nccl|cudnn|NcclCommunicator|cutensor)'"
             r"|(?:could not find|cannot find|failed to find|unable to find) (?:NCCL|cuDNN|cuTENSOR|cuSPARSELt)\b"
         ),
-        title="An optional CUDA library is asked for and not there",
+        title="A requested optional CUDA library is missing",
         modifiers=(Modifier("warning-unwanted", Cause.OPTIONAL_LIBRARY_PROBE_MISREAD, 60),),
     ),
     Signature(

@@ -81,7 +81,7 @@ SIGNATURES = (
             r"cupy[\w-]* \([^()]*\) which doesn't match any versions|only cupy\S* (?:is|are) available and you require cupy"
             r"|there is no version of cupy|find a matching version of package cupy"
         ),
-        title="No release of this line is what is asked for",
+        title="No release of this line matches the request",
         decisive_fact="the releases of that line: gpuenv matrix show",
     ),
     Signature(
@@ -91,7 +91,7 @@ SIGNATURES = (
         ((Cause.CUDA_LIBRARY_MISSING, 0.6), (Cause.CUDA_HEADERS_MISSING, 0.25)),
         "pip 26, resolution/resolvelib/candidates.py; uv, uv-resolver, resolution",
         pattern=r"cupy\S* \S* ?(?:does not provide the extra|does not have an extra named) [`'](?:ctk|all)|cupy\S*` does not have an extra named",
-        title="This CuPy has no such extra, so CUDA's libraries are not brought with it",
+        title="This CuPy has no such extra, so CUDA's libraries do not come with it",
         level=Level.WARNING,
     ),
     Signature(

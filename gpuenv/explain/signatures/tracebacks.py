@@ -88,7 +88,7 @@ SIGNATURES = (
         ),
         "Cython: what the second import of a module says, whose first one failed",
         pattern=r"type object 'cupy\S+' has no attribute '__reduce_cython__'",
-        title="An import of CuPy has failed before, and this is said of the next one",
+        title="An earlier import of CuPy failed; this is the message of the next one",
         decisive_fact="the first error, in a new Python: most often a CUDA library that is not found",
     ),
     Signature(

@@ -27,7 +27,7 @@ _AGENT = f"gpuenv/{__version__}"
 _MOST_REDIRECTS = 5
 _CHUNK = 65536
 _NO_TLS = (
-    "a registry without TLS is asked on this machine alone; have the engine pull it (insecure-registries in its "
+    "a registry without TLS is used on this machine alone; have the engine pull it (insecure-registries in its "
     "daemon.json), then --from engine"
 )
 

@@ -13,7 +13,7 @@ from gpuenv.report.text import finding_lines
 from gpuenv.report.text_line import Style, TextLine
 
 _STYLES = {Status.FIT: Style.GOOD, Status.DEGRADED: Style.WARNING, Status.UNKNOWN: Style.WARNING}
-_WORDS = {Status.FIT: "runs", Status.DEGRADED: "runs, with warnings", Status.UNKNOWN: "could not be told"}
+_WORDS = {Status.FIT: "runs", Status.DEGRADED: "runs, with warnings", Status.UNKNOWN: "could not be checked"}
 _INDENT = 12
 
 

@@ -165,7 +165,7 @@ def refusal(response: RegistryResponse, name: ImageName, *, known: bool) -> Imag
     if response.status == _TOO_MANY:
         wait = response.headers.get("retry-after", "")
         when = f"; it asks to wait {wait} s" if wait.isdigit() else ""
-        return ImageError(f"{name}: the registry has been asked too often{when}", f"docker login {name.registry}")
+        return ImageError(f"{name}: the registry has received too many requests{when}", f"docker login {name.registry}")
     if response.status >= _FAULT:
         return ImageError(f"{name}: the registry is at fault: status {response.status}{error_text}", "try again later")
     return ImageError(f"{name}: the registry answered with status {response.status}{error_text}")

@@ -251,7 +251,7 @@ def _pins(ctx: ServiceContext) -> Iterator[LocatedSymptom]:
 def dockerfile_missing(ctx: ServiceContext) -> FileOutcome:
     """The Dockerfile that a service names is not there.
 
-    What it means: nothing can be said of an image that is built from it, and its build ends before it begins.
+    What it means: an image that is built from it cannot be judged, and its build ends before it begins.
     How it is seen: the file's name, from the build context; in a dev container, from the folder of its own file.
     What to do: name the file as it is seen from there.
     """

@@ -40,7 +40,7 @@ def several_lines(ctx: RuleContext) -> ImageOutcome:
     What it means: the lines of CuPy own the same files. They install without a complaint; which one is imported is
     chance, and removing one breaks the other.
     How it is seen: the steps of the image's history that install a line, without one that takes it away. Steps that
-    name environments of their own are told apart; those that do so in another way are not, so that it is a warning.
+    name environments of their own are distinguished; those that do so in another way are not, so it is a warning.
     What to do: keep one: remove both in the step that installs the other, and install it anew.
     """
     lines = lines_together(ctx.image.history) if ctx.image.source != "dockerfile" else ()  # DKF905 tells it

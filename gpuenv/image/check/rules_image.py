@@ -126,7 +126,7 @@ def requirement_unmet(ctx: RuleContext) -> ImageOutcome:
     What it means: images state in NVIDIA_REQUIRE_* what they need: blanks stand between alternatives, commas between
     what must hold together, and each variable must hold for each GPU. The container toolkit's legacy mode refuses to
     start what is not met; under CDI, which its runtime takes by itself from 1.18.0 on, nothing enforces it. It is an
-    error all the same: it is what the image's maker demands, and which mode a host has, nobody tells.
+    error all the same: it is what the image's maker demands, and which mode a host has is unknown.
     How it is seen: each variable is evaluated as libnvidia-container does, for each GPU of the machine, with its
     driver, CUDA level, compute capability and brand.
     What to do: update the driver, or use an image of a CUDA that this driver runs.

@@ -90,7 +90,7 @@ def base_without_name(target: BuildTarget) -> FileOutcome:
 
     What it means: the text is not of the form that Docker asks of a name, so that no build begins: "invalid reference
     format", or "repository name must be lowercase".
-    How it is seen: the name against the grammar of names (distribution/reference). Variables that nobody knows, and
+    How it is seen: the name against the grammar of names (distribution/reference). Unknown variables, and
     digests by another method than sha256, are left alone.
     What to do: write it as name:tag, the name in lower case.
     """
@@ -109,7 +109,7 @@ def no_such_line(target: BuildTarget) -> FileOutcome:
     """A distribution is named as CuPy's lines are, and is none of them.
 
     What it means: from CUDA 11.2 on there is one line for each major (cupy-cuda11x, cupy-cuda12x, cupy-cuda13x); a name
-    such as cupy-cuda121 is not CuPy's: either nothing of that name is found, or what somebody else has registered.
+    such as cupy-cuda121 is not CuPy's: either nothing of that name is found, or what another party has registered.
     How it is seen: the name against CuPy's lines, those of old releases too.
     What to do: install the line of the CUDA major.
     """
@@ -135,7 +135,7 @@ _LOCK = re.compile(r"\.lock$|(?:^|/)pylock\.")  # what an install may do without
 def passed_over(target: BuildTarget) -> FileOutcome:
     """A file that the Dockerfile installs from was not looked at.
 
-    What it means: what it installs is not known here, so nothing is said of it, neither good nor bad.
+    What it means: what it installs is not known here, so it is neither approved nor rejected.
     How it is seen: the file lies outside of the build context, where no build can read it either; or it is not there,
     or a step of the build makes it; or it cannot be read; or it is larger than such files are, or one of too many. One
     that .dockerignore keeps out is a warning: the step that copies it or installs from it fails.

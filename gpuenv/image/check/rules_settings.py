@@ -71,7 +71,7 @@ def compat_on_path(target: BuildTarget) -> FileOutcome:
                 location = SourceLocation(target.file, run.command.words[0].line, run.step.instruction.end_line)
                 yield symptom_at(
                     location,
-                    "The loader is told to look into the compatibility folder first",
+                    "The loader looks into the compatibility folder first",
                     "Leave it out: the container toolkit uses it where it is needed.",
                 )
 

@@ -104,7 +104,7 @@ def _machine_itself(ctx: RuleContext, clock: Callable[[], float]) -> tuple[list[
     if any(entry.severity is Severity.ERROR for entry in found):
         return found, []
     crashed = [run.code for run in diagnosis.checks if run.status is CheckStatus.CRASHED]
-    unknown = [f"what check {code} would have said: it crashed" for code in crashed]
+    unknown = [f"the result of check {code}: it crashed" for code in crashed]
     if not ctx.gpus:
         unknown.append("which GPU the machine has")
     if ctx.driver is None and ctx.level is None:
