@@ -65,6 +65,7 @@ def test_an_element_without_a_value_is_unknown(placeholder: str) -> None:
     assert (facts.driver_version, facts.gpus) == (None, (ListedGpu(0),))
 
 
+@pytest.mark.long
 def test_a_deeply_nested_document_is_parsed() -> None:
     deep = "<a>" * 100_000 + "</a>" * 100_000
     facts = parse_xml(f"<nvidia_smi_log>{deep}<driver_version>580.65.06</driver_version></nvidia_smi_log>")
