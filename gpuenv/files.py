@@ -45,19 +45,20 @@ class NotRegularError(OSError):
         super().__init__(errno.EINVAL, "not a regular file", os.fspath(path))
 
 
-def open_regular(path: str | os.PathLike[str], *, follow: bool = True) -> int:
+def open_regular(path: str | os.PathLike[str], *, follow: bool = True, folder: int | None = None) -> int:
     """Opens a regular file for reading and returns its descriptor; does not wait for a FIFO.
 
     Args:
         path: the file.
         follow: whether to follow a symbolic link.
+        folder: the descriptor of the folder in which a relative path begins; the working folder by default.
 
     Raises:
         OSError: when it cannot be opened, or is not a regular file.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     try:
-        descriptor = os.open(path, flags if follow else flags | getattr(os, "O_NOFOLLOW", 0))
+        descriptor = os.open(path, flags if follow else flags | getattr(os, "O_NOFOLLOW", 0), dir_fd=folder)
     except OSError as error:
         if error.errno == errno.ENXIO:  # open(2): a socket, or a missing device
             raise NotRegularError(path) from error
@@ -69,6 +70,26 @@ def open_regular(path: str | os.PathLike[str], *, follow: bool = True) -> int:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     raise NotRegularError(path)
+
+
+def others_access(status: os.stat_result) -> str | None:
+    """How another user can change a file or folder, as a predicate: ``is writable by every user``; None if none can.
+
+    The effective user and root are trusted, and the groups of this process: members of the same group share a project
+    on purpose. Write permission of another group is not. Windows has no owners in this sense.
+
+    Args:
+        status: of an opened descriptor, since a path can be replaced after a look at it.
+    """
+    if sys.platform == "win32":
+        return None
+    if status.st_uid not in (0, os.geteuid()):
+        return f"belongs to another user (uid {status.st_uid})"
+    if status.st_mode & stat.S_IWOTH:
+        return "is writable by every user"
+    if status.st_mode & stat.S_IWGRP and status.st_gid not in (0, os.getegid(), *os.getgroups()):
+        return f"is writable by another group (gid {status.st_gid})"
+    return None
 
 
 def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:

@@ -37,12 +37,14 @@ def read_settings(path: Path | None, *, no_config: bool) -> Config:
             raise CommandError(ExitCode.USAGE, "--config and --no-config exclude each other")
         return Config()
     try:
+        if path is not None:
+            return load_config(path)
         folder = Path.cwd()
-        found = path or find_config(folder)
+        found = find_config(folder, announce)
         if found is None:
             return Config()
-        name = str(found) if path is not None or not found.is_relative_to(folder) else str(found.relative_to(folder))
-        return load_config(found, name)
+        name = found.path.name if found.path.parent == folder else str(found.path)
+        return load_config(found.path, name, found.raw)
     except ConfigError as error:
         remedy = None if error.unread else "gpuenv preflight --list-requirements shows the grammar"
         raise CommandError(ExitCode.USAGE, str(error), remedy) from error

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from gpuenv.files import open_regular, others_access
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.model.strings import decode_text, error_reason
 
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
     from gpuenv.preflight.requirements import Requirement
 
 OWN_FILE, PROJECT_FILE = "gpuenv.toml", "pyproject.toml"
+# Their presence makes a folder the root of a repository; .git is a file in a work tree of ``git worktree``.
+_REPOSITORY_MARKS = (".git", ".hg", ".svn", ".bzr", ".jj", ".sl", ".pijul", "_darcs", ".fslckout", "_FOSSIL_")
 _MAX_SIZE = 4 * 1024 * 1024  # bytes
 _KEYS = ("require", "timeout", "wait", "retry-elsewhere", "smoke", "allow")
 _SUPPRESSION_KEYS = ("code", "reason", "expires")
@@ -56,38 +61,98 @@ class Config(NamedTuple):
     smoke: SmokeLevel | None = None
 
 
-def find_config(folder: Path) -> Path | None:
-    """The nearest configuration file, in the folder or one of its parents; ``gpuenv.toml`` goes first."""
+class FoundFile(NamedTuple):
+    """A configuration file that the search found: its path and content, both of one descriptor."""
+
+    path: Path
+    raw: bytes
+
+
+def find_config(folder: Path, announce: Callable[[str], None]) -> FoundFile | None:
+    """The nearest configuration file, in the folder or one of its parents; ``gpuenv.toml`` goes first.
+
+    The search ends at the root of a repository, at a folder that others can write to (``others_access``), and at one
+    that cannot be opened. A file that others can write to is ignored.
+
+    Args:
+        folder: where the search begins.
+        announce: gets one sentence for each ignored file.
+
+    Raises:
+        ConfigError: when a file cannot be read, or a project file that mentions gpuenv is not TOML.
+    """
+    end: str | None = None
     for parent in (folder, *folder.parents):
-        if _is_file(parent / OWN_FILE):
-            return parent / OWN_FILE
-        project = parent / PROJECT_FILE
-        if _is_file(project) and _has_table(project):
-            return project
+        with contextlib.ExitStack() as stack:
+            try:
+                descriptor = _open_folder(parent)
+            except OSError:
+                return None
+            if descriptor is not None:
+                stack.callback(os.close, descriptor)
+                reason = others_access(os.fstat(descriptor))
+                end = end or (reason and f"{parent} {reason}")
+            for name in (OWN_FILE, PROJECT_FILE):
+                path = parent / name
+                raw, ignored = _read_found(path, descriptor, end)
+                if ignored is None:
+                    if raw is not None and (name == OWN_FILE or _has_table(raw, str(path))):
+                        return FoundFile(path, raw)
+                elif name == OWN_FILE or b"gpuenv" in (raw or b""):
+                    announce(f"{path} is ignored: {ignored}; --config FILE reads it")
+                    if end:
+                        return None
+        if any(os.path.lexists(parent / mark) for mark in _REPOSITORY_MARKS):
+            return None
     return None
 
 
-def _is_file(path: Path) -> bool:
-    """Whether the path is a file; a parent folder without read permission has none."""
+def _open_folder(folder: Path) -> int | None:
+    """A descriptor of a folder, which needs no permission to list it; None on systems without them."""
+    if os.open not in os.supports_dir_fd:
+        return None
+    return os.open(folder, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _read_found(path: Path, folder: int | None, end: str | None) -> tuple[bytes | None, str | None]:
+    """The content of a file in an opened folder, and why it is ignored; None and None without a file.
+
+    ``end`` is why the search ended before this folder. What is ignored cannot end the program: an error in reading it
+    is no error, and content over the limit is cut off.
+    """
+    name = path if folder is None else path.name
     try:
-        return path.is_file()
-    except PermissionError:
-        return False
+        descriptor = open_regular(name, folder=folder)
+    except PermissionError as error:
+        if ignored := end or _others_access(os.stat(name, dir_fd=folder)):
+            return None, ignored
+        raise ConfigError([f"{path}: {error_reason(error)}"], unread=True) from error
+    except OSError:  # no file, or a FIFO or a folder of this name
+        return None, None
+    with os.fdopen(descriptor, "rb") as file:
+        if ignored := end or _others_access(os.fstat(descriptor)):
+            with contextlib.suppress(OSError):
+                return file.read(_MAX_SIZE), ignored
+            return None, ignored
+        return _read(file, str(path)), None
 
 
-def _has_table(project: Path) -> bool:
+def _others_access(status: os.stat_result) -> str | None:
+    reason = others_access(status)
+    return reason and f"it {reason}"
+
+
+def _has_table(raw: bytes, name: str) -> bool:
     """Whether a project file has the table of gpuenv; faults in a file that does not mention gpuenv are ignored."""
-    raw = _read(project, str(project))
     if b"gpuenv" not in raw:
         return False
-    data = _parsed(_decoded(raw, str(project)), str(project))
+    data = _parsed(_decoded(raw, name), name)
     return isinstance(data.get("tool"), dict) and "gpuenv" in data["tool"]
 
 
-def _read(path: Path, name: str) -> bytes:
+def _read(file: IO[bytes], name: str) -> bytes:
     try:
-        with path.open("rb") as file:
-            raw = file.read(_MAX_SIZE + 1)  # once, since the path may be a pipe
+        raw = file.read(_MAX_SIZE + 1)  # once, since the file may be a pipe
     except OSError as error:
         raise ConfigError([f"{name}: {error_reason(error)}"], unread=True) from error
     if len(raw) > _MAX_SIZE:
@@ -95,8 +160,12 @@ def _read(path: Path, name: str) -> bytes:
     return raw
 
 
-def _read_text(path: Path, name: str) -> str:
-    return _decoded(_read(path, name), name)
+def _read_named(path: Path, name: str) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return _read(file, name)
+    except OSError as error:
+        raise ConfigError([f"{name}: {error_reason(error)}"], unread=True) from error
 
 
 def _decoded(raw: bytes, name: str) -> str:
@@ -118,18 +187,19 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
         raise ConfigError([f"{name}: line {line}: {message}; expected TOML"]) from error
 
 
-def load_config(path: Path, shown: str | None = None) -> Config:
+def load_config(path: Path, shown: str | None = None, raw: bytes | None = None) -> Config:
     """Reads a configuration file.
 
     Args:
         path: a TOML file; of ``pyproject.toml`` the table ``[tool.gpuenv]`` is read, of other files the top level.
         shown: its name in messages.
+        raw: its content, if the search has read it.
 
     Raises:
         ConfigError: with every fault.
     """
     name = shown or str(path)
-    text = _read_text(path, name)
+    text = _decoded(_read_named(path, name) if raw is None else raw, name)
     data: Any = _parsed(text, name)
     start = 1
     if path.name == PROJECT_FILE:

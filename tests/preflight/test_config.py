@@ -21,6 +21,11 @@ def write_config(folder: Path, text: str, name: str = "gpuenv.toml") -> Path:
     return path
 
 
+def find(folder: Path) -> Path | None:
+    found = find_config(folder, print)
+    return found and found.path
+
+
 PROJECT = """[project]
 name = "x"
 
@@ -68,13 +73,13 @@ def test_the_nearest_file_is_used_and_gpuenv_toml_goes_first(tmp_path: Path) -> 
     inner = tmp_path / "a/b/c"
     inner.mkdir(parents=True)
     outer = write_config(tmp_path, PROJECT, "pyproject.toml")
-    assert find_config(inner) == outer
+    assert find(inner) == outer
     write_config(tmp_path / "a/b", '[project]\nname = "gpuenv-user"\n', "pyproject.toml")
-    assert find_config(inner) == outer, "a project without the table is ignored"
+    assert find(inner) == outer, "a project without the table is ignored"
     middle = write_config(tmp_path / "a/b", PROJECT, "pyproject.toml")
-    assert find_config(inner) == middle
+    assert find(inner) == middle
     gpuenv_toml = write_config(tmp_path / "a/b", "")
-    assert find_config(inner) == gpuenv_toml
+    assert find(inner) == gpuenv_toml
     assert load_config(gpuenv_toml) == Config(file=str(gpuenv_toml))
 
 
@@ -83,10 +88,10 @@ def test_a_project_file_without_gpuenv_may_have_any_encoding(tmp_path: Path) -> 
     project = tmp_path / "a/pyproject.toml"
     project.write_bytes(b'[project]\ndescription = "caf\xe9"\n')
     outer = write_config(tmp_path, PROJECT, "pyproject.toml")
-    assert find_config(tmp_path / "a") == outer
+    assert find(tmp_path / "a") == outer
     project.write_bytes(b'[project]\ndescription = "caf\xe9"\n[tool.gpuenv]\n')
     with pytest.raises(ConfigError, match=r"a/pyproject.toml: not a text in UTF-8"):
-        find_config(tmp_path / "a")
+        find(tmp_path / "a")
 
 
 def test_an_unreadable_parent_folder_has_no_configuration(tmp_path: Path) -> None:
@@ -95,7 +100,7 @@ def test_an_unreadable_parent_folder_has_no_configuration(tmp_path: Path) -> Non
     inner.parent.chmod(0o600)  # its owner may list it, and reach nothing in it
     program = (
         "import os, pathlib, sys\nfrom gpuenv.preflight.config import find_config\n"
-        "os.geteuid() or os.setreuid(65534, 65534)\nprint(find_config(pathlib.Path(sys.argv[1])))"
+        "os.geteuid() or os.setreuid(65534, 65534)\nprint(find_config(pathlib.Path(sys.argv[1]), print))"
     )
     try:
         result = subprocess.run(
