@@ -92,6 +92,20 @@ def bus_is_reliable(snapshot: Snapshot) -> bool:
     return not (is_contained(snapshot) and (snapshot.host.sandbox.known or has_module))
 
 
+HIDDEN_HOST = "the container shows neither the PCI bus nor a module of the driver, so the host may have no GPU"
+
+
+def host_is_hidden(snapshot: Snapshot) -> bool:
+    """Whether nothing that a container shows would reveal a GPU of the host, as with an empty ``/sys``.
+
+    Under WSL, on a Jetson and in a sandbox the PCI bus is no source in the first place.
+    """
+    host = snapshot.host
+    is_seen = snapshot.pci_gpus is not None or module_loaded(snapshot) or snapshot.driver.module_version.known
+    has_other_sources = bool(host.wsl.value) or is_tegra(snapshot) or host.sandbox.known
+    return is_contained(snapshot) and not is_seen and not has_other_sources and not driver_sees_gpu(snapshot)
+
+
 # Prefixes of hidden_by if the kernel denies this process the GPU's device node: CUDA does not count such a GPU.
 CONTROL_GROUP, DEVICE_NODE, PERMISSION = "control group", "device node", "permission"
 _OLD_INSTANCE = pattern(r"MIG-(GPU-[0-9a-f-]+)/\d+/\d+")

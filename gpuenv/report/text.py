@@ -19,7 +19,7 @@ from gpuenv.model.finding import (
     SuppressionResult,
     SuppressionState,
 )
-from gpuenv.model.gpus import CONTROL_GROUP
+from gpuenv.model.gpus import CONTROL_GROUP, host_is_hidden
 from gpuenv.model.nvidia import NVIDIA
 from gpuenv.model.resolution import BY_CALLER, Resolution
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
@@ -285,6 +285,8 @@ def gpu_texts(snapshot: Snapshot) -> list[str]:
     if not snapshot.gpus:
         on_bus = [gpu for gpu in snapshot.pci_gpus or () if gpu.vendor == NVIDIA]
         none = "none" if was_probed(snapshot, "kernel", "gpus") else "unknown, not probed"
+        if host_is_hidden(snapshot):
+            none = "unknown, the PCI bus is not visible"
         return [f"{gpu.name or 'NVIDIA ' + gpu.device} at {gpu.pci}, without a driver" for gpu in on_bus] or [none]
     grouped: dict[str, int] = {}
     for gpu in sorted(snapshot.gpus, key=_is_denied):

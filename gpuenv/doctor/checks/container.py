@@ -12,10 +12,19 @@ from gpuenv.doctor.fixes.containers import (
 )
 from gpuenv.doctor.fixes.distributions import container_toolkit_fixes
 from gpuenv.doctor.predicates import is_driver_probed, libcuda_absent, libraries_absent
-from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check
+from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpus import CONTROL, driver_nodes, driver_sees_gpu, is_contained, is_tegra, module_loaded
+from gpuenv.model.gpus import (
+    CONTROL,
+    HIDDEN_HOST,
+    driver_nodes,
+    driver_sees_gpu,
+    host_is_hidden,
+    is_contained,
+    is_tegra,
+    module_loaded,
+)
 from gpuenv.model.nvidia import Nvml
 from gpuenv.model.snapshot import Container, DeviceNode, Snapshot, SourceState
 
@@ -34,7 +43,9 @@ def container_without_gpu(ctx: CheckContext) -> Outcome:
 
     What it means: this process runs in a container that has no device node of the driver. Installing anything inside
     does not help: the container must be started with a GPU.
-    How it is seen: the signs of a container engine, no /dev/nvidia* and no GPU that the driver lists.
+    How it is seen: the signs of a container engine, no /dev/nvidia* and no GPU that the driver lists. Where neither the
+    PCI bus nor a module of the driver is visible, as with an empty /sys, nothing shows that the host has a GPU, and
+    nothing is concluded.
     What to do: Docker needs the NVIDIA container toolkit on the host and --gpus all; Podman a CDI file and --device
     nvidia.com/gpu=all; Kubernetes a limit of nvidia.com/gpu; Apptainer --nv; LXC the nodes in its configuration.
     """
@@ -42,6 +53,9 @@ def container_without_gpu(ctx: CheckContext) -> Outcome:
     if not is_contained(snapshot) or driver_nodes(snapshot) or driver_sees_gpu(snapshot):
         return
     if not is_driver_probed(snapshot) or (ctx.needs.tegra and not libraries_absent(snapshot)):
+        return
+    if host_is_hidden(snapshot):
+        yield NotKnown(HIDDEN_HOST)
         return
     yield Symptom(
         "This container was started without access to a GPU",

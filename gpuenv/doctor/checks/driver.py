@@ -52,11 +52,18 @@ from gpuenv.doctor.predicates import (
     passed_through_gpus,
     unfound_wsl_libcuda,
 )
-from gpuenv.doctor.registry import EXPECT_NO_GPU, CheckContext, Outcome, Symptom, check
+from gpuenv.doctor.registry import EXPECT_NO_GPU, CheckContext, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.needs import versions_differ
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpus import driver_sees_gpu, is_contained, module_loaded, nvidia_on_bus
+from gpuenv.model.gpus import (
+    HIDDEN_HOST,
+    driver_sees_gpu,
+    host_is_hidden,
+    is_contained,
+    module_loaded,
+    nvidia_on_bus,
+)
 from gpuenv.model.nvidia import Cuda, Nvml
 from gpuenv.model.snapshot import (
     DkmsBuild,
@@ -401,6 +408,9 @@ def no_driver(ctx: CheckContext) -> Outcome:
     if not assumed and (module_loaded(snapshot) or not libraries_absent(snapshot) or not is_driver_probed(snapshot)):
         return
     if not assumed and unfound_wsl_libcuda(snapshot):
+        return
+    if not assumed and host_is_hidden(snapshot):
+        yield NotKnown(HIDDEN_HOST)
         return
     on_bus, passed_on = nvidia_on_bus(snapshot), passed_through_gpus(snapshot)
     found = ", ".join(f"{gpu.name or gpu.device} at {gpu.pci}" for gpu in on_bus or ())
