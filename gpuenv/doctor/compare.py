@@ -21,6 +21,7 @@ from gpuenv.model.documents import DIFF, Comparison, NewFinding, SnapshotDiffere
 from gpuenv.model.finding import Finding, Fix, Severity
 from gpuenv.model.gpus import gpu_is_absent
 from gpuenv.model.reading import Reading
+from gpuenv.model.secrets import HIDDEN, SECRET_NAME
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState, Target
 from gpuenv.model.strings import NONE, format_value
 from gpuenv.model.versions import CudaVersion, DriverVersion
@@ -120,7 +121,10 @@ def compare(
         # An absent package, variable or device is a difference; an unknown fact is not.
         comparable = kinds_there if before is None else kinds_here if after is None else ("",)
         if before != after and fact.startswith(comparable):
-            differences.append(SnapshotDifference(fact, before, after, *_rank(fact, before, after, new)))
+            rank = _rank(fact, before, after, new)
+            if fact.startswith("environment.") and SECRET_NAME.search(fact):
+                before, after = (value and HIDDEN for value in (before, after))
+            differences.append(SnapshotDifference(fact, before, after, *rank))
     differences = sorted(_lower_device_files(_raise_library_sources(differences), here), key=_order)
     return Comparison(
         schema=DIFF,
