@@ -11,6 +11,7 @@ import pytest
 
 from gpuenv.probe.context import script
 from tests.cli.program import gpuenv
+from tests.cli.test_every_command import OFFLINE, OPTIONS
 
 SCRIPT = """
 import os, stat, sys
@@ -76,7 +77,31 @@ def test_cap_mknod_is_kept_if_the_bus_is_not_visible(folder: Path) -> None:
     assert can_create(folder, str(folder))
 
 
-def test_the_doctor_creates_no_device_node(folder: Path) -> None:
+# Every command that probes the machine, with what it needs for it.
+PROBING = {
+    "doctor": (),
+    "preflight": ("--no-config",),
+    "resolve": (),
+    "install": ("--dry-run", "--offline", "--python", sys.executable),
+    "lock": ("--offline",),
+    "bundle": ("-o", "FOLDER/bundle"),
+    "probe": ("--deep",),
+    "smoke": (),
+    "explain": ("--probe", "FOLDER/driver.c"),
+    "run": ("--", "false"),
+    "check-image": ("--dockerfile", "FOLDER/Dockerfile"),
+    "build-image": ("--print",),
+}
+
+
+def test_the_table_has_every_command_that_probes() -> None:
+    assert {name for name, options in OPTIONS.items() if "--driver-root" in options} == set(PROBING)
+
+
+@pytest.mark.parametrize(
+    "command", [pytest.param(name, marks=() if name == "doctor" else pytest.mark.long) for name in PROBING]
+)
+def test_no_command_creates_a_device_node(folder: Path, command: str) -> None:
     add_device(folder, "0x8086")
     if can_create(folder, "/"):
         pytest.skip("this machine may have a driver")
@@ -88,6 +113,10 @@ def test_the_doctor_creates_no_device_node(folder: Path) -> None:
     smi.write_text(f"#!/bin/sh\nmknod {node} c 195 255\nexit 9\n", encoding="ascii")
     smi.chmod(0o755)
     path = f"{folder}:{os.environ['PATH']}"
-    done = gpuenv("doctor", environment={**os.environ, "LD_LIBRARY_PATH": str(folder), "PATH": path})
-    assert "GPU201" in done.stdout
+    (folder / "Dockerfile").write_text("FROM python:3.12\n", encoding="ascii")
+    arguments = [word.replace("FOLDER", str(folder)) for word in PROBING[command]]
+    variables = {**os.environ, **OFFLINE, "LD_LIBRARY_PATH": str(folder), "PATH": path}
+    done = gpuenv(command, *arguments, environment=variables)
+    assert "No such option" not in done.stderr
+    assert command != "doctor" or "GPU201" in done.stdout
     assert not node.exists()
