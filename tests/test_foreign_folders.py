@@ -6,9 +6,11 @@ that writes its name to a log, or a library whose constructor does.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -42,13 +44,12 @@ MODULES = (
 )
 PROGRAMS = ("uv", "pip", "python", "python3", "nvidia-smi", "nvcc", "git", "cc", "gcc", "docker", "conda", "ldconfig")
 LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1", "libc.so.6", "libcudart.so.12", "libnvrtc.so.12")
-INDEX = "http://127.0.0.1:9/simple"  # the discard port: nothing answers
 CONFIGURATIONS = {
     "gpuenv.toml": "unknown = 1\n",
-    "pyproject.toml": f'[tool.gpuenv]\nunknown = 1\n[tool.uv]\nindex-url = "{INDEX}"\n',
-    "uv.toml": f'index-url = "{INDEX}"\n',
-    "pip.conf": f"[global]\nindex-url = {INDEX}\n",
-    ".env": f"UV_INDEX_URL={INDEX}\nPYTHONPATH=.\n",
+    "pyproject.toml": '[tool.gpuenv]\nunknown = 1\n[tool.uv]\nindex-url = "INDEX"\n',
+    "uv.toml": 'index-url = "INDEX"\n',
+    "pip.conf": "[global]\nindex-url = INDEX\n",
+    ".env": "PIP_INDEX=INDEX\nPYTHONPATH=.\n",
     "setup.cfg": "[install]\nprefix = .\n",
     "matrix.yaml": "not: a matrix\n",
     ".python-version": "./venv/bin/python\n",
@@ -57,10 +58,14 @@ MACHINE = ("--assume", "driver=580.95.05", "--assume", "gpu=H100")
 
 
 class Stranger(NamedTuple):
-    """The folders of the other user, and what is root's: input files, a target and the log of the traps."""
+    """The folders of the other user, and what is root's: input files, a target and the log of the traps.
+
+    The other user's configurations name an index: a socket that counts connections and answers none.
+    """
 
     folder: Path
     own: Path
+    server: socket.socket
 
     @property
     def work(self) -> Path:
@@ -85,8 +90,19 @@ class Stranger(NamedTuple):
             "VIRTUAL_ENV": str(self.folder / "venv"),
             "USER": "other",
             "PIP_RETRIES": "0",
+            "PIP_DEFAULT_TIMEOUT": "2",
             "UV_HTTP_RETRIES": "0",
+            "UV_HTTP_TIMEOUT": "2",
         }
+
+    def connections(self) -> int:
+        """The number of connections to the index since the last call."""
+        number = 0
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.server.accept()[0].close()
+                number += 1
+        return number
 
     def state(self) -> dict[str, tuple[object, ...]]:
         """What is known of every file and folder, but when it was read."""
@@ -168,15 +184,20 @@ def write_configurations(stranger: Stranger) -> None:
     }
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        index = f"http://127.0.0.1:{stranger.server.getsockname()[1]}/simple"
+        path.write_text(text.replace("INDEX", index), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def stranger() -> Iterator[Stranger]:
     """Below a folder that everyone can enter, since the other user's interpreter may be started as that user."""
-    with tempfile.TemporaryDirectory(prefix="foreign-folders-") as base:
+    with (
+        tempfile.TemporaryDirectory(prefix="foreign-folders-") as base,
+        socket.create_server(("127.0.0.1", 0)) as server,
+    ):
         Path(base).chmod(0o755)
-        made = Stranger(Path(base) / "other", Path(base) / "own")
+        server.setblocking(False)
+        made = Stranger(Path(base) / "other", Path(base) / "own", server)
         for folder in (made.work, made.folder / "home/.run", made.own):
             folder.mkdir(parents=True)
         make_environments(made)
@@ -357,3 +378,21 @@ def test_no_file_of_the_other_user_is_executed_and_nothing_is_left(
     for path in map(Path, reversed(problems["left"])):
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
     assert {name: paths for name, paths in problems.items() if paths} == {}, traced.result.stderr
+
+
+@pytest.mark.parametrize("with_uv", [False, True], ids=["pip", "uv"])
+@pytest.mark.parametrize(
+    "call", [call for call in CALLS if re.match("install .*OWN|lock --s|bundle|matrix r|build", call)]
+)
+def test_no_index_of_the_other_user_is_used(stranger: Stranger, call: str, *, with_uv: bool) -> None:
+    """What is installed comes from the index of pip.conf or uv.toml: that of the other user gives root other code."""
+    words = [part for word in call.split() for part in (MACHINE if word == "MACHINE" else (word,))]
+    arguments = [word.replace("OWN", str(stranger.own)) for word in words]
+    stranger.connections()
+    result = subprocess.run(
+        [PROGRAM, *arguments],
+        cwd=stranger.work, env=stranger.environment(with_uv=with_uv), stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, check=False, timeout=LIMIT,
+    )  # fmt: skip
+    traps(stranger)
+    assert stranger.connections() == 0, result.stderr
