@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from gpuenv.files import is_file, parse_toml, read_at_most
+from gpuenv.files import is_file, others_access, parse_toml, read_at_most
 from gpuenv.install.backends import pip, uv
 from gpuenv.install.backends.base import InstallerOptions, TimeBudget, complaint
 from gpuenv.install.backends.conda import CondaTool, tool_version
@@ -72,7 +72,10 @@ class InstallerRun:
 
     def run(self, command: Sequence[str], on_text: OnText | None = None) -> ChildResult:
         """Runs the installer with the user's settings."""
-        return self.time_budget.run(command, self.installer.environment(self.environment), self.group, on_text)
+        variables = self.installer.environment(self.environment)
+        if isinstance(self.installer, Uv):
+            variables |= _own_configuration(self.environment)
+        return self.time_budget.run(command, variables, self.group, on_text)
 
     def without_constraints(self) -> InstallerRun:
         """The same without variables that restrict versions, for versions that are already chosen."""
@@ -223,27 +226,53 @@ def _uv_settings(environment: Mapping[str, str]) -> Iterator[tuple[InstallerSett
 
 def _uv_tables(environment: Mapping[str, str]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """The tables of uv: of the named file, else of the project, the user and the system."""
+    environment = {**environment, **_own_configuration(environment)}
     config_file = environment.get("UV_CONFIG_FILE")
     if config_file:
         yield from _read(Path(config_file))
         return
     if environment.get("UV_NO_CONFIG", "").lower() not in FALSE:
         return
+    yield from _nearest_uv_table()
+    for path in _uv_files(environment):
+        yield from _read(path)
+
+
+def _own_configuration(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that keep uv from a configuration file which another user can change; none without such a file.
+
+    uv then reads the user's file or the system's, since without them it would use another index.
+    """
+    if environment.get("UV_CONFIG_FILE") or environment.get("UV_NO_CONFIG", "").lower() not in FALSE:
+        return {}
+    used = [*(path for path, _ in _nearest_uv_table()), *filter(is_file, _uv_files(environment))]
+    own = [path for path in used if not any(others_access(entry.stat()) for entry in (path.parent, path))]
+    if own == used:
+        return {}
+    kept = next((path for path in own if path in _uv_files(environment)), None)
+    return {"UV_CONFIG_FILE": str(kept)} if kept else {"UV_NO_CONFIG": "1"}
+
+
+def _nearest_uv_table() -> list[tuple[Path, Mapping[str, Any]]]:
+    """The table of the nearest project file above the working folder."""
     try:
         working_folder = Path.cwd()
-        for folder in (working_folder, *working_folder.parents):  # the nearest one that has a table
+        for folder in (working_folder, *working_folder.parents):
             found = list(_read(folder / "uv.toml")) or list(_read(folder / "pyproject.toml", "tool", "uv"))
             if found:
-                yield from found
-                break
+                return found
     except FileNotFoundError:  # the working folder has been removed
         pass
+    return []
+
+
+def _uv_files(environment: Mapping[str, str]) -> list[Path]:
+    """The files of the user and of the system, which need not exist."""
     home, config = environment.get("HOME"), environment.get("XDG_CONFIG_HOME")
-    if config or home:
-        yield from _read((Path(config) if config else Path(str(home), ".config")) / "uv/uv.toml")
+    of_user = [(Path(config) if config else Path(str(home), ".config")) / "uv/uv.toml"] if config or home else []
     folders = filter(None, (environment.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":"))
     of_system = (path for folder in folders if is_file(path := Path(folder, "uv/uv.toml")))
-    yield from _read(next(of_system, Path("/etc/uv/uv.toml")))
+    return [*of_user, next(of_system, Path("/etc/uv/uv.toml"))]
 
 
 def _read(path: Path, *within: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
