@@ -203,7 +203,7 @@ def _python(
     """The requested Python, the distribution's own, or the newest one that CuPy has a wheel for."""
     name = (request.base or (image.reference if image else "")).partition("@")[0]
     if "alpine" in name:
-        against[f"{name} is made of musl, for which CuPy has no wheels: a base with glibc is needed"] = None
+        against[f"{name} uses musl, for which CuPy has no wheels; use a base with glibc"] = None
         return None
     own = _own_python(name)
     if request.base is not None and own is None and request.python is None:

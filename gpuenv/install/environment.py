@@ -186,7 +186,7 @@ def query_scheme(
     try:
         return decode(Scheme, facts)
     except DecodeError as error:
-        raise TargetUnusable(f"{interpreter}: its interpreter described no Python environment: {error}") from error
+        raise TargetUnusable(f"{interpreter} does not answer as a Python interpreter: {error}") from error
 
 
 def read_installed(folders: Iterable[str]) -> tuple[InstalledDistribution, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -57,7 +57,8 @@ def materialise(
         cuda_libraries: returns the folder with the compiled CUDA libraries of a release.
 
     Raises:
-        ProfileError: for a link behind one that leads out of the machine.
+        ProfileError: for a link behind one that leads out of the machine, or for a file or a link in a folder of
+            programs or libraries.
         OSError: when a file cannot be written, or two entries of the profile have the same path.
     """
     root = folder / "root"
@@ -77,6 +78,7 @@ def materialise(
         *_toolkit_libraries(profile, root, cuda_libraries),
     ]
     smi = _smi(profile, root, stub)
+    _refuse_code(profile, root, smi, libraries)
     _link(profile, root)
     table = folder / "stub.txt"
     _write(table, _lines(stub_table(profile)))
@@ -96,6 +98,22 @@ def materialise(
     if profile.host.container is ContainerEngine.APPTAINER:
         environment["APPTAINER_CONTAINER"] = "/images/cupy.sif"
     return SimulatedMachine(environment | dict(profile.environment), root)
+
+
+def _refuse_code(profile: Profile, root: Path, programs: Path, libraries: Iterable[Path]) -> None:
+    """Refuses the profile's links and files where the command would execute or load them.
+
+    A file of a profile is not executable, so a folder of programs may hold one. The loader also searches folders below
+    those of libraries, such as ``glibc-hwcaps`` (ld.so(8)).
+    """
+    searched = {folder.relative_to(root) for folder in libraries if folder.is_relative_to(root)}
+    for key, paths, folders in (
+        ("links", profile.links, searched | {programs.relative_to(root)}),
+        ("files", profile.files, searched),
+    ):
+        for path in paths:
+            if not folders.isdisjoint(Path(path).parents):
+                raise ProfileError(f"{profile.name}: {key}: {path} is in a folder from which programs load code")
 
 
 def _link(profile: Profile, root: Path) -> None:
@@ -225,6 +243,14 @@ def _toolkit_libraries(profile: Profile, root: Path, cuda_libraries: Callable[[s
 
 
 def _lines(table: Mapping[str, str]) -> str:
+    """The table as the stub driver reads it; a value of several lines would set other keys.
+
+    Raises:
+        ProfileError: for such a value.
+    """
+    for key, value in table.items():
+        if "\n" in key + value or "\0" in key + value or "=" in key:
+            raise ProfileError(f"{key.splitlines()[0] if key else key}: expected one line without NUL; found {value!r}")
     return "".join(f"{key}={value}\n" for key, value in table.items())
 
 

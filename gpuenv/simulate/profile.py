@@ -464,12 +464,43 @@ def _profile(path: Path, value: Mapping[str, Plain]) -> Profile:
         found_first=_found_first(top.section("found_first")),
         files=top.path_mapping("files"),
         links=top.path_mapping("links"),
-        environment=top.mapping("environment"),
+        environment=_environment(top),
         stub=top.mapping("stub"),
         target=TargetSpec(target.texts("packages"), target.texts("elsewhere"), target.flag("lib64", default=False)),
         timeout=float(timeout) if timeout else None,
         expect=_expectation(top.section("expect")) if "expect" in value else _NO_EXPECTATION,
     )
+
+
+# What a profile may set: what drivers, container engines and schedulers set, none of it a name of code or of a file
+# that a program loads (as BASH_ENV, LD_PRELOAD, CUDA_INJECTION64_PATH, CUDA_CACHE_PATH and SLURM_CONF are).
+_VARIABLES = re.compile(
+    r"""(?x)
+    NVIDIA_ (VISIBLE_DEVICES | DRIVER_CAPABILITIES | REQUIRE_\w+ | DISABLE_REQUIRE | IMEX_CHANNELS | GDS | MOFED
+            | MIG_(CONFIG|MONITOR)_DEVICES | PRODUCT_NAME | CUDA_END_OF_LIFE)
+    | CUDA_ (VISIBLE_DEVICES | DEVICE_ORDER | LAUNCH_BLOCKING | MODULE_LOADING | VERSION | CACHE_(DISABLE|MAXSIZE)
+            | FORCE_PTX_JIT | DISABLE_PTX_JIT | DEVICE_MAX_CONNECTIONS
+            | MPS_(PIPE_DIRECTORY | ACTIVE_THREAD_PERCENTAGE | PINNED_DEVICE_MEM_LIMIT | CLIENT_PRIORITY))
+    | GPU_DEVICE_ORDINAL | HIP_VISIBLE_DEVICES | ROCR_VISIBLE_DEVICES | HSA_OVERRIDE_GFX_VERSION
+    | SLURM_ (JOB | JOBID | STEP | STEPID | GPU | GPUS | NODEID | NODENAME | NNODES | NTASKS | PROCID | LOCALID
+            | CLUSTER_NAME | CPUS)(_\w+)?
+    | PBS_(JOBID|JOBNAME|NODENUM) | LSB_JOBID | _CONDOR_(AssignedGPUs|SLOT)
+    | OMPI_COMM_WORLD_((LOCAL_)?(RANK|SIZE)) | PMI_(RANK|SIZE) | RANK | LOCAL_RANK | WORLD_SIZE
+    | KUBERNETES_SERVICE_(HOST|PORT) | container | APPTAINER_CONTAINER | SINGULARITY_CONTAINER | WSL_DISTRO_NAME
+    """
+)
+_SETTABLE = "variables of the driver, a container engine or a scheduler that name no code, as CUDA_VISIBLE_DEVICES"
+
+
+def _environment(top: _Section) -> dict[str, str]:
+    """The variables of the machine, none of which makes a program load something."""
+    variables = top.mapping("environment")
+    for name, value in variables.items():
+        if not _VARIABLES.fullmatch(name):
+            raise ProfileError(f"{top.where}: environment: {name}: expected {_SETTABLE}")
+        if "\0" in value:
+            raise ProfileError(f"{top.where}: environment: {name}: expected a value without a NUL character")
+    return variables
 
 
 def _toolkit(top: _Section) -> str:

@@ -162,7 +162,7 @@ def answering(status: int, body: bytes = b"{}", headers: dict[str, str] | None =
         (answering(404, b'{"errors":[{"message":"manifest unknown"}]}'), "no such image.*manifest unknown", True),
         (answering(401), "refuses it", False),
         (answering(403), "refuses it", False),
-        (answering(429, b"", {"Retry-After": "60"}), "too often; it asks to wait 60 s", False),
+        (answering(429, b"", {"Retry-After": "60"}), "too many requests; it asks to wait 60 s", False),
         (answering(500), "at fault: status 500", False),
         (answering(418), "status 418", False),
         (answering(200, b"<html>"), "is no JSON but a web page", False),

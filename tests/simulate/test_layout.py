@@ -53,6 +53,40 @@ def test_files_are_written_only_inside_the_machine(
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
+        ("environment: {BASH_ENV: '$(touch MARK)'}", "line 2: environment: BASH_ENV: expected variables of the driver"),
+        ("environment: {ENV: '$(touch MARK)'}", "environment: ENV: expected"),
+        ("environment: {LD_PRELOAD: FOLDER/evil.so}", "environment: LD_PRELOAD: expected"),
+        ("environment: {PYTHONPATH: FOLDER}", "environment: PYTHONPATH: expected"),
+        ("environment: {CUDA_INJECTION64_PATH: FOLDER/evil.so}", "environment: CUDA_INJECTION64_PATH: expected"),
+        ("environment: {CUDA_PATH: FOLDER}", "environment: CUDA_PATH: expected"),
+        ("environment: {SLURM_CONF: FOLDER/slurm.conf}", "environment: SLURM_CONF: expected"),
+        ("environment: {PATH: FOLDER}", "environment: PATH: expected"),
+        ("links: {usr/bin/sh: FOLDER/evil}", "links: usr/bin/sh is in a folder from which programs load code"),
+        ("links: {usr/bin: FOLDER}", "usr/bin: the machine cannot be laid out: File exists"),
+        ("links: {usr/lib/x86_64-linux-gnu/libz.so.1: FOLDER/evil.so}", "is in a folder from which programs load code"),
+        ("files: {usr/lib/x86_64-linux-gnu/libz.so.1: x}", "is in a folder from which programs load code"),
+        (
+            "links: {usr/lib/x86_64-linux-gnu/glibc-hwcaps: FOLDER}",
+            "glibc-hwcaps is in a folder from which programs load code",
+        ),
+        ('stub: {smi.text: "x\\ncalls=MARK"}', "smi.text: expected one line without NUL"),
+        ('stub: {"x\\ncalls": MARK}', "x: expected one line without NUL"),
+    ],
+)
+def test_a_profile_runs_no_code(tmp_path: Path, cache: Path, lines: str, expected: str) -> None:
+    mark = tmp_path / "mark"
+    (tmp_path / "re.py").write_text(f"open({str(mark)!r}, 'w')\n", encoding="utf-8")
+    profile_file = tmp_path / "mine.yaml"
+    lines = lines.replace("MARK", str(mark)).replace("FOLDER", str(tmp_path))
+    profile_file.write_text(f"{DRIVER}}}\n{lines}\n", encoding="utf-8")
+    result = simulate(str(profile_file), *("bash", "-c", "nvidia-smi; python3 -c 'import re'"), cache=cache)
+    assert (result.returncode, result.stdout, mark.exists()) == (2, "", False)
+    assert expected in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
         ("toolkit: 10.2", "line 2: toolkit: expected a CUDA version such as 12.4, of major 11, 12, 13; found '10.2'"),
         ("toolkit: newest", "toolkit: expected a CUDA version such as 12.4"),
         ("toolkit: 12", "toolkit: expected a CUDA version such as 12.4"),

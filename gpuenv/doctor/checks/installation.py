@@ -461,7 +461,7 @@ class _Unmet(NamedTuple):
 
 @check("WHL517", Cause.CORRUPT_INSTALLATION, requires=("WHL502", "WHL503"), repair=RepairKind.ADD)
 def dependency_missing(ctx: CheckContext) -> Outcome:
-    """A distribution that CuPy needs is missing, or has another release.
+    """A distribution that CuPy needs is missing, or its release does not meet the requirement.
 
     What it means: CuPy was installed without its dependencies (--no-deps, a copied folder), or they were removed or
     replaced later: CuPy 14 finds CUDA by cuda-pathfinder, older releases need fastrlock. If one is missing or too old,

@@ -25,14 +25,14 @@ _OF_TENSORFLOW = 12
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """A framework.
+    """A framework that a Dockerfile installs, with the CUDA that comes with it.
 
     Attributes:
-        name: its distribution.
-        cuda_major: of the CUDA that it brings.
-        newest: whether that is so of its newest release alone, which is taken for want of a version.
-        cuda: its minor, where that is known.
-        perhaps: whether it may not be installed at all.
+        name: distribution name.
+        cuda_major: major version of the CUDA that comes with it.
+        newest: whether the file names no version, so that the newest release is assumed.
+        cuda: CUDA minor version, if known.
+        perhaps: whether a condition may skip its installation.
     """
 
     name: str
