@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.model.secrets import hide_secrets
+from gpuenv.model.redaction import hide_secrets
 
 
 @pytest.mark.parametrize(
