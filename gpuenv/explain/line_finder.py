@@ -9,13 +9,14 @@ from itertools import chain
 
 from gpuenv.explain.explanation_types import QuotedLine
 from gpuenv.explain.normalize import clean, is_notation, unfolded
-from gpuenv.model.redaction import cut_text
+from gpuenv.model.redaction import MARGIN, cut_text
 
 _PIECE = 1 << 20  # bytes that are looked at together
 _LONGEST = 8192  # bytes of a line that are looked at together; a longer one is cut, with an overlap
 _OVERLAP = 512
 _WORD_END = re.compile(rb"[\s\"'&,;]")
 _SHOWN = 500  # characters of a line that are kept
+UNCUT = _SHOWN + MARGIN  # characters of a line that decide where it is cut
 _WAITING = 3  # lines at the end that wait for the next: they may be wrapped
 _NARROWEST = 38  # bytes of a line that a terminal may have cut
 SEAM = "\v"  # between the lines after a line: no cleaned line has one

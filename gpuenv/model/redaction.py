@@ -7,8 +7,17 @@ matched from its beginning only, and what follows a match is not searched again.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
+from gpuenv.model.secret_names import (
+    CERTAIN,
+    FOLDERS,
+    POSSIBLE,
+    certainty,
+    ends_as_secret,
+    is_harmless_name,
+    is_secret_name,
+    parts_of,
+)
 from gpuenv.model.strings import pattern
 
 TYPE_CHECKING = False  # imported before the first child starts; typing takes as long as that
@@ -18,6 +27,7 @@ if TYPE_CHECKING:
     Span = tuple[int, int]
 
 HIDDEN = "(redacted)"
+MARGIN = 512  # characters after the end of a shortened text that show whether a secret goes on there
 
 # Tokens by their documented forms. Where a pattern has a group, only the group is hidden.
 _FORMS = (
@@ -61,41 +71,27 @@ _PRIVATE_KEY = pattern(  # RFC 7468, section 10; and PuTTY's format. A key may b
 )
 _KEY_BEGIN = pattern(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY|PuTTY-User-Key-File-\d")
 # Lines in a key that is quoted line by line, with what stands before each.
-_KEY_LINE = pattern(r"((?:.{0,80}[\s:|>\"'])?)([A-Za-z0-9+/=]{1,80}(?:\\n)?[\"',]{0,3})|.{0,80}(?:Proc-Type|DEK-Info): .*")
+_KEY_LINE = pattern(
+    r"((?:.{0,80}[\s:|>\"'])?)([A-Za-z0-9+/=]{1,80}(?:\\n)?[\"',]{0,3})|.{0,80}(?:Proc-Type|DEK-Info): .*"
+)
 _KEY_END = pattern(r"-----END ")
 # A whole line of base64 is one of a key or a certificate; a digest in hexadecimal is in one case.
-_BASE64_LINE = pattern(r"(?m)(?:^|(?<=[\s\"':|>]))(?=[a-z0-9+/]{0,70}[A-Z])(?=[A-Z0-9+/]{0,70}[a-z])[A-Za-z0-9+/]{60,76}={0,2}$")
-
-# Names, by their parts: DB_PASS2, dbPassword and X-Api-Key are PASS, DB PASSWORD and X API KEY.
-_PARTS = pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_OF_A_KEY = "API|ACCESS|SECRET|PRIVATE|PRIV|ACCOUNT|AUTH|SHARED|MASTER|SIGNING|ENCRYPTION|SSH|SERVICE|CLIENT|DB|DATABASE"
-_STRONG = pattern(
-    r"\w*(?:PASSWORD|PASSWD|PASSPHRASE|APIKEY|SECRET|CREDENTIAL|AUTHORIZATION|COOKIE|AUTHTOKEN)S?\b"
-    rf"|(?:\w* )?(?:{_OF_A_KEY}|LICENSE) ?KEY\b|\w*(?:DB|PG|SQL|USER|FTP|SMTP|MAIL|REDIS)PASS\b|\w*[A-Z]PWD\b"
-    r"|(?:DB|DATABASE|USER|SMTP|FTP|KEY|MYSQL|PG|LDAP|ROOT|ADMIN) (?:PASS|PWD)\b|(?:GH|GITHUB|GL|GITLAB|ADO|AZURE) ?PAT\b"
-)
-_WEAK = pattern(r"(?:\w*TOKENS?|KEY|PASS|PWD|PAT|CREDS?|\w*AUTH|SIG|SIGNATURE|SAS|SESSIONS?|SESSIONID|JWT|OTP)\b")
-_PLAIN_PARTS = frozenset(("KEY", "SIG", "SIGNATURE", "SESSION", "SESSIONS", "PASS", "PAT", "PWD", "AUTH", "TOKEN", "TOKENS"))
-_FOLDERS = frozenset(("PWD", "OLDPWD"))
-# Names of keys that select or sort, of public ones, and of a model's tokens; and what is told of a secret.
-_HARMLESS = pattern(
-    r"(?:.* )?(?:(?:PUBLIC|PUB|SORT|PRIMARY|FOREIGN|CACHE|PARTITION|HOT|DICT|INDEX|ROW|GROUP|ORDER|MAP|HOST) KEY"
-    r"|(?:PAD|EOS|BOS|UNK|MASK|SEP|CLS|SPECIAL|MAX|MIN|NUM|NEXT|STOP) TOKENS?)\b.*"
-    r"|.* (?:NAME|FILE|PATH|TYPE|LEN|LENGTH|COUNT|SIZE|TIMEOUT|TTL|EXPIRES|EXPIRY|ERROR|ERRORS|DIR|HOST|PORT|METHOD|MODE"
-    r"|STATUS|STORE|PROVIDER|HELPER|HELPERS|VERSION|ALGORITHM|FORMAT|POLICY|REQUIRED|ENABLED|STDIN|SOCK|EXCEPTION"
-    r"|FAILED|FAILURE|LIMIT|RATE|USAGE|SCHEME|MODULE|ISSUER|REALM)"
+_BASE64_LINE = pattern(
+    r"(?m)(?:^|(?<=[\s\"':|>]))(?=[a-z0-9+/]{0,70}[A-Z])(?=[A-Z0-9+/]{0,70}[a-z])[A-Za-z0-9+/]{60,76}={0,2}$"
 )
 
 _SEPARATOR = (
-    r"\\{0,3}[\"'`]?(?:\[\d{0,4}\]|\])?[ \t]{0,3}(?::[ \t]?(?:str|bytes|string|String|Optional\[str\])[ \t]{0,3})?"
-    r"(?::=|=>|={1,3}|!==?|:(?!//))[ \t]{0,3}"
+    r"(?:\x1b\[[\d;]{0,12}m)?(?:&quot;|%22|%27|&#3[49];)?"
+    r"\\{0,3}[\"'`]?(?:\[\d{0,4}\]|\])?[ \t]{0,3}"
+    r"(?::[ \t]?(?:str|bytes|string|String|Optional\[str\])[ \t]{0,3})?"
+    r"(?::=|=>|={1,3}|!==?|:(?!//|:)|%3[ADad]|&#61;|&gt;)[ \t]{0,3}"
 )
 _NAMED = pattern(
-    r"(?<![\w.$-])(?=[\w.$-]*?(?i:pass|pat|pwd|token|key|secret|cred|auth|cookie|sig|sas|session|jwt|otp))([\w.$-]+)"
-    rf"({_SEPARATOR}|>(?=[^<>\s])|[\"'][ \t]?,[ \t]?(?=[\"'])|[ \t]{{1,3}}(?=[^\s-]))"
+    r"(?<![\w.$-])(?=[\w.$-]*?(?i:pass|pat|pwd|token|key|secret|cred|auth|cookie|sig|sas|sess|jwt|otp|kennwort|contrase))([\w.$-]+)"
+    rf"({_SEPARATOR}|>(?=[^<>\s])|[\"'][ \t]?,[ \t]?(?=[\"'])|[ \t]{{1,3}}(?:is[ \t])?(?=[^\s-]))"
 )
 _KEY_AND_VALUE = pattern(  # a variable of a container in Kubernetes, or of a task
-    r"(?<![\w.-])[\"']?(?i:name)[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?([\w.-]{1,200})[\"']?[,\s]{1,40}"
+    r"(?<![\w.-])[\"']?(?i:name|key)[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?([\w.-]{1,200})[\"']?[,\s]{1,40}"
     r"[\"']?(?i:value)[\"']?[ \t]{0,3}([:=])[ \t]{0,3}"
 )
 _QUOTE = pattern(r"[rbuf@$]{0,2}(\\{0,3})([\"'`]{3}|[\"'`])")
@@ -105,10 +101,14 @@ _IN_HEADER = pattern(r"[^\"'`\r\n]+")
 _TO_LINE_END = pattern(r"[^\r\n]+")
 _SCHEME_OF_AUTH = pattern(r"(?i:Basic|Bearer|Digest|Token|ApiKey|Negotiate|NTLM)[ \t]{1,3}[^\s\"'`,;]+")
 # Where a line begins, or what follows a mark, a command or a number: the value of a setting goes on to its end.
-_LINE_START = pattern(
-    r"[\s\-+>|*#$]*(?:line \d+: )?(?:(?:export|ENV|ARG|set|setx|declare -x|env:) +)?"
-)
+_LINE_START = pattern(r"[\s\-+>|*#$]*(?:line \d+: )?(?:(?:export|ENV|ARG|set|setx|declare -x|env:) +)?")
 _MOST_BEFORE = 64  # characters of a line before such a setting
+_WORDS = pattern(r"[\W_]*(?:[A-Z]?[a-z]+|[A-Z]+)(?:[ .,/_-]{1,3}[A-Za-z]+)*[.,:;)]?")
+_WORD_BEFORE = pattern(r"([A-Za-z]+)[ -]$")
+_WORDS_OF_A_VALUE = pattern(r"(?: (?!-)(?!\S{0,40}\.py\b)[\w!?*.+-]{1,40}){1,8}")
+_VAGUE = frozenset(("KEY", "SIG", "SIGNATURE", "SESSION", "SESSIONS"))
+_CALL = pattern(r"[A-Za-z_][\w.]*\(.*")
+_SETTER = pattern(r"\b(?:ENV|ARG|setx|setenv)[ \t]+$")
 _HEADERS = frozenset(("COOKIE", "SET COOKIE", "AUTHORIZATION", "PROXY AUTHORIZATION"))
 
 # Options with a user's name and password, and options of programs for a password.
@@ -116,22 +116,32 @@ _USER_OPTION = pattern(
     r"(?<![\w-])(?:-[uU]|--(?:proxy-)?user)(?:[ =]|[\"'],[ ]?|(?<=-u)|(?<=-U))[\"']?([^\s:\"'/=]{1,64}):([^\s\"']+)"
 )
 _PASSWORD_OPTION = pattern(
-    r"\b(?:mysql\w{0,12}|mariadb|sshpass|redis-cli|login)\b[^\n|;&]{0,120}?[\s\"']-[pa](?:[ ]|[\"'],[ ]?)?[\"']?([^\s\"']+)"
+    r"\b(?:mysql\w{0,12}|mariadb|sshpass|redis-cli|login)\b[^\n|;&]{0,120}?"
+    r"[\s\"']-[pa](?:[ ]|[\"'],[ ]?)?[\"']?([^\s\"']+)"
 )
 _NETRC = pattern(r"(?:\blogin\s{1,8}\S{1,200}\s{1,8}|^\s{0,8})password\s{1,8}(\S+)(?=\s|$)", re.MULTILINE)
-_IDENTIFIED = pattern(r"(?i:\bidentified\s{1,3}by\s{1,3}|\bpass:)[\"']?([^\s\"';]+)")  # SQL; openssl -passin
+_PHRASES = pattern(  # SQL; openssl(1), pass phrase options; prompts; clients of HTTP in Python; JDBC of Oracle
+    r"(?i:\bidentified\s{1,3}by\s{1,3}|-pass\w{0,6} pass:"
+    r"|\b(?:password|passphrase) for [^\n:]{1,80}:[^\n:]{0,80}:? )[\"']?([^\s\"';]+)"
+    r"|BasicAuth\([\"'][^\"'\n]{0,64}[\"'],\s?[\"']([^\"'\n]+)|:thin:[^\s/@]{1,64}/([^\s@]+)@"
+)
 _ADDRESS = pattern(r"\b\w[\w+.-]{0,39}://([^\s'\"`<>]+)")
 _HOST = pattern(r"\[.*|localhost|[\w-]*\.[\w.-]*(?::\d{1,5})?|[\w-]+:\d{1,5}")
-_USER_AT_HOST = pattern(r"(?<![\w/.:-])(?!mailto:)[\w.+-]{1,64}:([^\s:@/'\"]{3,200})@(?=[\w.-]{1,200}(?:\.[a-z]{2,24}\b|:\d))")
+_USER_AT_HOST = pattern(
+    r"(?<![\w/.:-])(?!mailto:)[\w.+-]{1,64}:([^\s:@/'\"]{3,200})@(?=[\w.-]{1,200}(?:\.[a-z]{2,24}\b|:\d))"
+)
 _ENGINE_RUN = pattern(r"\b(?:docker|podman|nerdctl|kubectl|chown|install|su|sudo)\b")
 
 _VARIABLE = r"\$[A-Z_][A-Z0-9_]*|\$\{[A-Za-z_]\w*\}|%\w+%|\$?\{\{[^}]*\}\}?|\$\([^)]*\)?"
 _NO_SECRET = pattern(  # what stands in place of a value, and values of switches
-    rf"\(redacted\)|<[^<>]*>?|\[[A-Z_]{{1,12}}\]|\[[\d,. -]*\]|\{{(?:[\"' ].*)?|\*+|[xX]{{3,}}|\.{{2,}}|\W*|{_VARIABLE}"
+    rf"\(redacted\)|<[^<>]*>|<[A-Za-z_ -]*|\[[A-Z_]{{1,12}}\]|\[[\d,. -]*\]|\{{(?:[\"' ].*)?"
+    rf"|\*+|[xX]{{3,}}|\.{{2,}}|\W*|{_VARIABLE}"
     r"|(?i:true|false|none|null|nil|undefined|yes|no|on|off|auto|unset|empty|ok|required|missing|invalid|expired|incorrect"
-    r"|denied|found|not(?: found| set| valid| provided| given| required| available)?|unknown|enabled|disabled|default|hidden"
+    r"|denied|found|not(?: found| set| valid| provided| given| required| available)?"
+    r"|unknown|enabled|disabled|default|hidden"
     r"|redacted|masked|basic|bearer|digest|oauth2?|keyring|prompt|str|string|bytes|anonymous|public|text|value|file"
-    r"|failed|failure|error|must|cannot|authentication|is|was|has|for|and|or|mismatch|rejected|accepted|verified)[,.;:]?"
+    r"|failed|failure|error|must|cannot|authentication|is|was|has|for|and|or|mismatch|rejected|accepted|verified"
+    r"|sha-?\d{1,3}|md5|[rh]s256|rsa\d{0,4}|ed25519)[,.;:]?"
     r"|v?\d{1,9}(?:\.\d{1,9}){1,5}(?:[-+.]?(?:rc|dev|post|a|b|cu)\d{1,4})?"
     r"|(?:os|sys|self|args|config|settings|secrets|kwargs|env|process\.env|getpass)[.\[(][\w.\[\]\"'()]{1,80}"
 )
@@ -142,11 +152,13 @@ _PATH = pattern(
 _ROOT = pattern(
     r"(?:~|\.{1,2})/|[A-Za-z]:[\\/]|file:"
     r"|/(?:home|Users|usr|etc|run|var|tmp|opt|root|srv|mnt|data|proc|sys|dev|nfs|scratch|work|private|lib|bin|workspace|app)(?:/|$)"
+    r"|/[\w./-]{0,100}\.[a-z]{1,5}$"
 )
 _IDENTIFIER = pattern(  # a digest, a UUID, an address in memory, a mangled symbol, a time
     r"(?:sha\d{3}|md5)[:=-].*|[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{56}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128}"
     r"|(?:(?:GPU|MIG)-)?[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|0x.*|_Z\w*|[\dTZ:.+-]{8,}"
 )
+_DIGIT = pattern(r"\d")
 _RUN = pattern(r"[A-Za-z0-9+/=]+")
 _MIN_RANDOM = 8  # characters with letters and digits that make no word
 _MIN_PASSWORD = 6
@@ -154,11 +166,7 @@ _MIN_QUERY = 20
 _MIN_DISTINCT = 10  # characters of a random query value
 _SHORT_NUMBER = 5  # digits
 _LONGEST_HARMLESS = 200
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether a variable, key, option or header of this name holds a secret, by the parts of the name."""
-    return _strength(name) > 0 and name.upper() not in _FOLDERS
+_LONGEST_QUOTED = 16384  # characters that are searched for a closing mark
 
 
 def has_credentials(text: str) -> bool:
@@ -179,8 +187,8 @@ def hide_secrets(text: str) -> str:
 
 def hide_value(name: str, value: str) -> str:
     """The value of a variable or a key without secrets; ``(redacted)`` if its name is one of secrets."""
-    is_named = _strength(name) == 2 or (name.isupper() and is_secret_name(name))  # noqa: PLR2004
-    if is_named and not _HARMLESS.fullmatch(f" {_parts_of(name)}") and not _is_harmless(value, name):
+    is_named = certainty(name) == CERTAIN or (name.isupper() and is_secret_name(name))
+    if is_named and not is_harmless_name(name) and not _is_harmless(value, name):
         return HIDDEN
     return hide_secrets(value)
 
@@ -215,8 +223,7 @@ def cut_text(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     end = most - 4
-    window = text[: most + 4096]
-    end = min((first for first, last in secret_spans(window) if first < end < last), default=end)
+    end = min((first for first, last in secret_spans(text[: most + MARGIN]) if first < end < last), default=end)
     return f"{text[:end]} ..."
 
 
@@ -230,20 +237,6 @@ def secret_spans(text: str) -> list[Span]:
         else:
             merged.append((first, last))
     return merged
-
-
-@lru_cache(maxsize=4096)
-def _strength(name: str) -> int:
-    """2 for a name of secrets only, 1 for one that may mean something else, 0 for any other."""
-    parts = _parts_of(name)
-    if _STRONG.search(parts):
-        return 2
-    return int(any(_WEAK.fullmatch(part) for part in parts.split(" ")))
-
-
-@lru_cache(maxsize=4096)
-def _parts_of(name: str) -> str:
-    return " ".join(_PARTS.findall(name)).upper()
 
 
 def _forms(text: str) -> Iterator[Span]:
@@ -270,11 +263,14 @@ def _named(text: str) -> Iterator[Span]:
             continue
         span = _value_of(text, match)
         if span is not None:
-            yield span
-            done = span[1]
+            first, done = span
+            if done - first >= _LONGEST_QUOTED:
+                end = text.find("\n", done)
+                done = len(text) if end < 0 else end
+            yield first, done
     if "alue" in text or "ALUE" in text:
         for match in _KEY_AND_VALUE.finditer(text):
-            if _strength(match[1]):
+            if certainty(match[1]):
                 first, last, _ = _bounds(text, match.end(), "")
                 if not _is_harmless(text[first:last], match[1]):
                     yield first, last
@@ -283,51 +279,85 @@ def _named(text: str) -> Iterator[Span]:
 def _value_of(text: str, match: re.Match[str]) -> Span | None:
     """Where the value after a name is; None for one that is no secret."""
     name, separator = match[1], match[2].strip()
-    strength, parts = _strength(name), _parts_of(name)
-    if not strength or _HARMLESS.fullmatch(f" {parts}"):
+    sureness = _certainty_at(text, match)
+    if not sureness:
         return None
-    before = text[match.start() - 1] if match.start() else ""
-    if not separator and not name.startswith("-"):
-        return None
-    if separator == ">" and before != "<":
-        return None
-    if parts == "KEY" and _ends_with_word_of_key(text, match.start()):
-        strength = 2
-    if before and before in "?&;" and separator == "=":
-        in_query = _IN_QUERY.match(text, match.end())
-        return in_query.span() if in_query and not _is_harmless(in_query[0], name) else None
+    if separator in ("", "is") and not name.startswith("-"):
+        return _value_in_prose(text, match, sureness)
+    span = _delimited(text, match)
+    if span is None:
+        return _assigned(text, match, sureness)
+    return None if _is_harmless(_beginning(text, *span), name) else span
+
+
+def _certainty_at(text: str, match: re.Match[str]) -> int:
+    """How certain the name is one of secrets, with the word before it and its separator: ``API key``, ``cache key``."""
+    name, separator = match[1], match[2].strip()
+    found = certainty(name)
+    if found == POSSIBLE and "," in separator and not name.startswith("-"):
+        return 0
+    if found and separator == ">" and text[match.start() - 1 : match.start()] != "<":
+        return 0
+    if found and name.lower() == "key":
+        word = _WORD_BEFORE.search(text, max(0, match.start() - 16), match.start())
+        name = f"{word[1].upper()}_KEY" if word is not None else name
+        found = certainty(name)
+    return 0 if found and is_harmless_name(name) else found
+
+
+def _delimited(text: str, match: re.Match[str]) -> Span | None:
+    """The value of a parameter of a URL, an element of XML or a header; None for any other."""
+    before, separator = text[max(0, match.start() - 1) : match.start()], match[2].strip()
     if separator == ">":
-        end = text.find("<", match.end())
-        return (match.end(), end if end >= 0 else len(text)) if not _is_harmless(text[match.end() : end], name) else None
-    if parts in _HEADERS:
-        header = (_TO_LINE_END if not before or before.isspace() else _IN_HEADER).match(text, match.end())
-        quoted = _QUOTE.match(text, match.end())
-        if header and not quoted:
-            return None if _NO_SECRET.fullmatch(header[0].strip()) else header.span()
-    first, last, is_quoted = _bounds(text, match.end(), before)
+        return match.end(), _closing(text, match.end(), "<")
+    found = None
+    if before and before in "?&;" and separator == "=":
+        found = _IN_QUERY.match(text, match.end())
+    elif parts_of(match[1]) in _HEADERS and not _QUOTE.match(text, match.end()):
+        found = (_IN_HEADER if before in ("'", '"', "`") else _TO_LINE_END).match(text, match.end())
+    return found.span() if found else None
+
+
+def _assigned(text: str, match: re.Match[str], sureness: int) -> Span | None:
+    """The value of a variable, a setting or an option, if it is a secret."""
+    name, separator = match[1], match[2].strip()
+    first, last, is_quoted = _bounds(text, match.end(), text[max(0, match.start() - 1) : match.start()])
     is_set = is_quoted or "=" in separator or not separator
-    if is_set is False and strength == 2 and _is_at_line_start(text, match.start()):  # noqa: PLR2004
-        whole = _TO_LINE_END.match(text, first)
-        last = whole.end() if whole else last
-    elif not is_quoted and name.isupper() and _is_at_line_start(text, match.start()):
-        whole = _TO_LINE_END.match(text, first)
-        last = whole.end() if whole and _is_one_setting(text[last : whole.end()]) else last
-    value = text[first : min(last, first + _LONGEST_HARMLESS + 1)]
+    goes_on = name.isupper() if is_set else sureness == CERTAIN
+    if goes_on and not is_quoted and _is_at_line_start(text, match.start()):
+        rest = _TO_LINE_END.match(text, last)
+        last = rest.end() if rest and (not is_set or _WORDS_OF_A_VALUE.fullmatch(rest[0])) else last
+    value = _beginning(text, first, last)
     if _is_harmless(value, name):
         return None
-    if strength == 2 or (is_set and parts not in _PLAIN_PARTS) or (name.isupper() and " " in parts):  # noqa: PLR2004
-        return first, last
-    if is_set and (is_quoted or name.isupper() or not separator) and parts not in ("KEY", "SIG", "SIGNATURE", "SESSION"):
-        return first, last
-    if is_set and parts in ("TOKEN", "TOKENS", "PASS", "PWD", "AUTH"):
-        return first, last
-    least = _MIN_PASSWORD if parts.endswith(("PASS", "PWD")) else _MIN_RANDOM
+    return (first, last) if sureness == CERTAIN or _is_likely(value, name, is_set=is_set) else None
+
+
+def _beginning(text: str, first: int, last: int) -> str:
+    """As much of a value as decides whether it is a secret."""
+    return text[first : min(last, first + _LONGEST_HARMLESS + 1)]
+
+
+def _is_likely(value: str, name: str, *, is_set: bool) -> bool:
+    """Whether a value is a secret if its name may mean something else."""
+    parts = parts_of(name)
+    if _CALL.fullmatch(value) or (_WORDS.fullmatch(value) and not ends_as_secret(name)):
+        return False
+    if is_set and parts not in _VAGUE:
+        return True
+    if " " in parts and (name.isupper() or not _WORDS.fullmatch(value)):
+        return True
+    return _is_random(value, _MIN_RANDOM if parts in _VAGUE and name.islower() and name[0] != "-" else _MIN_PASSWORD)
+
+
+def _value_in_prose(text: str, match: re.Match[str], sureness: int) -> Span | None:
+    """Where the value is that follows a name after a space, as in a Dockerfile or a message."""
+    first, last, _ = _bounds(text, match.end(), "")
+    value = _beginning(text, first, last)
+    if _SETTER.search(text[max(0, match.start() - 8) : match.start()]):
+        return (first, last) if not _is_harmless(value, match[1]) else None
+    least = _MIN_PASSWORD if sureness == CERTAIN else _MIN_QUERY
     return (first, last) if _is_random(value, least) else None
-
-
-def _ends_with_word_of_key(text: str, end: int) -> bool:
-    """Whether the word before makes a key a secret one: API key."""
-    return re.search(rf"\b(?:{_OF_A_KEY}|LICENSE)[ -]$", text[max(0, end - 16) : end].upper()) is not None
 
 
 def _bounds(text: str, start: int, before: str) -> tuple[int, int, bool]:
@@ -340,8 +370,8 @@ def _bounds(text: str, start: int, before: str) -> tuple[int, int, bool]:
     if before and before in "\"'`":  # the name is in quotes itself: -e "NAME=value"
         end = _closing(text, start, before)
         return start, end, False
-    if text.startswith("[", start):
-        end = _closing(text, start, "]")
+    if text[start : start + 1] in ("[", "("):
+        end = _closing(text, start, "]" if text[start] == "[" else ")")
         return start, min(end + 1, len(text)), False
     scheme = _SCHEME_OF_AUTH.match(text, start)
     bare = scheme or _BARE.match(text, start)
@@ -354,8 +384,8 @@ def _bounds(text: str, start: int, before: str) -> tuple[int, int, bool]:
 
 def _closing(text: str, start: int, mark: str) -> int:
     """Where the closing quotation mark is; the end of the line where there is none."""
-    line_end = text.find("\n", start)
-    line_end = len(text) if line_end < 0 else line_end
+    line_end = text.find("\n", start, start + _LONGEST_QUOTED)
+    line_end = min(len(text), start + _LONGEST_QUOTED) if line_end < 0 else line_end
     end = text.find(mark, start, line_end)
     while end > start and mark in "\"'`" and text[end - 1] == "\\" and text[end - 2] != "\\":
         end = text.find(mark, end + 1, line_end)
@@ -369,11 +399,6 @@ def _is_at_line_start(text: str, start: int) -> bool:
     return _LINE_START.fullmatch(text, begin, start) is not None
 
 
-def _is_one_setting(rest: str) -> bool:
-    """Whether the rest of a line is words of one value, not a command or a message."""
-    return re.fullmatch(r"(?: [\w!?*.+-]{1,40}){1,8}", rest) is not None and ".py" not in rest and " -" not in rest
-
-
 def _is_harmless(value: str, name: str) -> bool:
     """Whether a value is a switch, a number, a path or a variable instead of a secret."""
     if len(value) > _LONGEST_HARMLESS:
@@ -381,7 +406,7 @@ def _is_harmless(value: str, name: str) -> bool:
     value = value.strip().strip("\"'`")
     if not value or _NO_SECRET.fullmatch(value):
         return True
-    if _PATH.fullmatch(value) and (_ROOT.match(value) or name.upper() in _FOLDERS):
+    if _PATH.fullmatch(value) and (_ROOT.match(value) or name.upper() in FOLDERS):
         return True
     if _NUMBER.fullmatch(value):
         digits = sum(map(str.isdigit, value))
@@ -392,6 +417,8 @@ def _is_harmless(value: str, name: str) -> bool:
 
 def _is_random(value: str, least: int) -> bool:
     """Whether a value has a run of letters and digits that makes no word, and is no digest or UUID."""
+    if _DIGIT.search(value) is None:
+        return False
     value = value.strip("\"'`.,;")
     if _IDENTIFIER.fullmatch(value) or value.startswith(("_Z", "0x", "sha256")):
         return False
@@ -449,13 +476,7 @@ def _options(text: str) -> Iterator[Span]:
         yield from (match.span(1) for match in _PASSWORD_OPTION.finditer(text))
     if "password" in text:
         yield from (match.span(1) for match in _NETRC.finditer(text) if not _NO_SECRET.fullmatch(match[1]))
-    if "dentified" in text or "DENTIFIED" in text or "pass:" in text:
-        yield from (match.span(1) for match in _IDENTIFIED.finditer(text) if _is_after_option(text, match))
-
-
-def _is_after_option(text: str, match: re.Match[str]) -> bool:
-    """Whether ``pass:`` follows an option, as openssl takes it."""
-    return "pass:" not in match[0] or re.search(r"-pass\w* $", text[max(0, match.start() - 12) : match.start()]) is not None
+    yield from (match.span(match.lastindex or 0) for match in _PHRASES.finditer(text))
 
 
 _FINDERS = (_forms, _private_keys, _named, _urls, _options)

@@ -38,7 +38,7 @@ BY_NAME = _planted(
     ("quoted variable of a container", f'docker run -e "DB_PASS=«correct {_WORD}»" image'),
     ("personal access token", f"GH_PAT=«{_WORD}»"),
     ("numbered variable", f"API_KEY_2=«{_WORD}»"),
-    ("variable of PowerShell", f"$env:SMTP_PASSWD = \"«{_WORD}»\""),
+    ("variable of PowerShell", f'$env:SMTP_PASSWD = "«{_WORD}»"'),
     ("variable in a list", f'"Env": ["PATH=/usr/bin","DB_PWD=«{_WORD}»","LANG=C"]'),
     ("variable of Kubernetes", f'{{"name": "DB_PASS", "value": "«{_WORD}»"}}'),
     ("lower-case setting", f"password=«{_WORD}»"),
