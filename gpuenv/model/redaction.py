@@ -70,10 +70,9 @@ _PRIVATE_KEY = pattern(  # RFC 7468, section 10; and PuTTY's format. A key may b
     r"|PuTTY-User-Key-File-\d[\s\S]*"
 )
 _KEY_BEGIN = pattern(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY|PuTTY-User-Key-File-\d")
-# Lines in a key that is quoted line by line, with what stands before each.
-_KEY_LINE = pattern(
-    r"((?:.{0,80}[\s:|>\"'])?)([A-Za-z0-9+/=]{1,80}(?:\\n)?[\"',]{0,3})|.{0,80}(?:Proc-Type|DEK-Info): .*"
-)
+# The end of a line in a key that is quoted line by line.
+_KEY_LINE = pattern(r"[A-Za-z0-9+/=]{1,80}(?:\\n)?[\"',]{0,3}$|(?:Proc-Type|DEK-Info): [\w, -]{1,80}$")
+_DIGITS = pattern(r"\d+")
 _KEY_END = pattern(r"-----END ")
 # A whole line of base64 is one of a key or a certificate; a digest in hexadecimal is in one case.
 _BASE64_LINE = pattern(
@@ -197,18 +196,16 @@ class LineRedactor:
     """Hides the secrets in lines one by one; a private key may go on over many of them."""
 
     def __init__(self) -> None:
-        self._in_key = False
+        self._before: str | None = None  # what stands before each line of a private key; None outside of one
 
     def hide(self, line: str) -> str:
         """The next line without secrets."""
-        if self._in_key and _KEY_END.search(line) is None:
-            match = _KEY_LINE.fullmatch(line.rstrip())
-            self._in_key = match is not None
-            if match is not None:
-                return f"{match[1] or ''}{HIDDEN}"
-        begins = list(_KEY_BEGIN.finditer(line)) if "-" in line else []
-        if begins or "-----END" in line:
-            self._in_key = bool(begins) and _KEY_END.search(line, begins[-1].start()) is None
+        match = _KEY_LINE.search(line.rstrip()) if self._before is not None else None
+        if match is not None and _DIGITS.sub("0", line[: match.start()]) == self._before:
+            return f"{line[: match.start()]}{HIDDEN}"
+        begin = next(reversed(list(_KEY_BEGIN.finditer(line))), None) if "-" in line else None
+        is_open = begin is not None and _KEY_END.search(line, begin.start()) is None
+        self._before = _DIGITS.sub("0", line[: begin.start()]) if begin is not None and is_open else None
         return hide_secrets(line)
 
 
@@ -219,12 +216,20 @@ def hide_in_lines(lines: Iterable[str]) -> list[str]:
 
 
 def cut_text(text: str, most: int) -> str:
-    """The text shortened to ``most`` characters, never within a secret: its half would not be recognized."""
+    """The text shortened to ``most`` characters, so that no secret loses the end by which it is recognized."""
     if len(text) <= most:
         return text
-    end = most - 4
-    end = min((first for first, last in secret_spans(text[: most + MARGIN]) if first < end < last), default=end)
-    return f"{text[:end]} ..."
+    end, spans = most - 4, secret_spans(text[: most + MARGIN])
+    while True:
+        left = secret_spans(f"{text[:end]} ...")
+        lost = [first for first, last in spans if first < end and not _is_within((first, min(last, end)), left)]
+        if not lost:
+            return f"{text[:end]} ..."
+        end = min(lost)
+
+
+def _is_within(span: Span, others: Iterable[Span]) -> bool:
+    return any(first <= span[0] and span[1] <= last for first, last in others)
 
 
 def secret_spans(text: str) -> list[Span]:
@@ -323,10 +328,11 @@ def _assigned(text: str, match: re.Match[str], sureness: int) -> Span | None:
     name, separator = match[1], match[2].strip()
     first, last, is_quoted = _bounds(text, match.end(), text[max(0, match.start() - 1) : match.start()])
     is_set = is_quoted or "=" in separator or not separator
-    goes_on = name.isupper() if is_set else sureness == CERTAIN
-    if goes_on and not is_quoted and _is_at_line_start(text, match.start()):
-        rest = _TO_LINE_END.match(text, last)
-        last = rest.end() if rest and (not is_set or _WORDS_OF_A_VALUE.fullmatch(rest[0])) else last
+    rest = None if is_quoted or text[last - 1 : last] == ":" else _TO_LINE_END.match(text, last)
+    if (rest is not None and is_set and name.isupper() and _WORDS_OF_A_VALUE.fullmatch(rest[0])) or (
+        rest is not None and not is_set and sureness == CERTAIN and _is_at_line_start(text, match.start())
+    ):
+        last = rest.end()
     value = _beginning(text, first, last)
     if _is_harmless(value, name):
         return None

@@ -181,3 +181,11 @@ HARMLESS = (
     "CUDA_MODULE_LOADING=LAZY NVIDIA_VISIBLE_DEVICES=all",
     "mailto:jane@host.example",
 )
+PRIVATE_KEY = f"-----BEGIN RSA PRIVATE KEY-----\n{_BODY}\n{_BODY[::-1]}\ndGVzdA==\n-----END RSA PRIVATE KEY-----"
+
+
+def shown_parts(planted: Planted, text: str) -> list[str]:
+    """The parts of the secret that a text shows: of words, all; of a token, any eight characters."""
+    words = [word for word in planted.secret.split() if any(map(str.isdigit, word))]
+    pieces = (word[start : start + 8] for word in words for start in range(max(1, len(word) - 7)))
+    return [piece for piece in pieces if piece in text]
