@@ -104,7 +104,7 @@ _LINE_START = pattern(r"[\s\-+>|*#$]*(?:line \d+: )?(?:(?:export|ENV|ARG|set|set
 _MOST_BEFORE = 64  # characters of a line before such a setting
 _WORDS = pattern(r"[\W_]*(?:[A-Z]?[a-z]+|[A-Z]+)(?:[ .,/_-]{1,3}[A-Za-z]+)*[.,:;)]?")
 _WORD_BEFORE = pattern(r"([A-Za-z]+)[ -]$")
-_WORDS_OF_A_VALUE = pattern(r"(?: (?!-)(?!\S{0,40}\.py\b)[\w!?*.+-]{1,40}){1,8}")
+_WORDS_OF_A_VALUE = pattern(r"(?: (?!-)(?!\S{0,40}\.py\b)[\w!?*.+-]{1,40}){1,8}\s*$", re.MULTILINE)
 _VAGUE = frozenset(("KEY", "SIG", "SIGNATURE", "SESSION", "SESSIONS"))
 _CALL = pattern(r"[A-Za-z_][\w.]*\(.*")
 _SETTER = pattern(r"\b(?:ENV|ARG|setx|setenv)[ \t]+$")
@@ -328,15 +328,20 @@ def _assigned(text: str, match: re.Match[str], sureness: int) -> Span | None:
     name, separator = match[1], match[2].strip()
     first, last, is_quoted = _bounds(text, match.end(), text[max(0, match.start() - 1) : match.start()])
     is_set = is_quoted or "=" in separator or not separator
-    rest = None if is_quoted or text[last - 1 : last] == ":" else _TO_LINE_END.match(text, last)
-    if (rest is not None and is_set and name.isupper() and _WORDS_OF_A_VALUE.fullmatch(rest[0])) or (
-        rest is not None and not is_set and sureness == CERTAIN and _is_at_line_start(text, match.start())
-    ):
-        last = rest.end()
+    if not is_quoted and _goes_on(text, match, last, sureness, is_set=is_set):
+        end = text.find("\n", last)
+        last = len(text) if end < 0 else end
     value = _beginning(text, first, last)
     if _is_harmless(value, name):
         return None
     return (first, last) if sureness == CERTAIN or _is_likely(value, name, is_set=is_set) else None
+
+
+def _goes_on(text: str, match: re.Match[str], last: int, sureness: int, *, is_set: bool) -> bool:
+    """Whether a value that is not quoted goes on to the end of the line."""
+    if not is_set:
+        return sureness == CERTAIN and _is_at_line_start(text, match.start())
+    return match[1].isupper() and text[last - 1 : last] != ":" and _WORDS_OF_A_VALUE.match(text, last) is not None
 
 
 def _beginning(text: str, first: int, last: int) -> str:

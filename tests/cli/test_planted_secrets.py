@@ -15,7 +15,7 @@ from gpuenv.explain.scan import scan
 from gpuenv.report.explanation import explanation_text
 from tests.cli.program import gpuenv
 from tests.cli.snapshots import UNFIT, replace_facts, write_snapshot
-from tests.support.planted_secrets import HARMLESS, PLANTED, PRIVATE_KEY, Planted, shown_parts
+from tests.support.planted_secrets import HARMLESS, PLANTED, PRIVATE_KEY, shown_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,24 +48,29 @@ def explained(text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> di
     return outputs
 
 
-@pytest.mark.parametrize("planted", IN_LINES, ids=lambda planted: planted.form)
 @pytest.mark.parametrize(
-    "text", ["{message} {line}", "{line} {message}", "{line} {filler} {message}", "{filler} {message} {line}"]
+    "text",
+    [
+        "{message} {line}",
+        pytest.param("{line} {message}", marks=pytest.mark.long),
+        pytest.param("{line} {filler} {message}", marks=pytest.mark.long),
+        pytest.param("{filler} {message} {line}", marks=pytest.mark.long),
+    ],
 )
 def test_explain_hides_a_secret_in_a_line_that_it_quotes(
-    planted: Planted, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if planted.form in ("variable with spaces", "setting in YAML with spaces") and not text.endswith("{line}"):
-        pytest.skip("the value is not told from the message")
-    if planted.form == "setting in YAML with spaces":
-        text = "{line}: {message}"
     filler = "loss=0.25 step " * (9000 // 15)
-    log = text.format(line=planted.line, message=MESSAGES[0], filler=filler)
-    for name, output in explained(log, tmp_path, capsys).items():
-        assert shown_parts(planted, output) == [], name
+    for planted in IN_LINES:
+        if "with spaces" in planted.form and (not text.endswith("{line}") or "YAML" in planted.form):
+            continue  # without quotation marks a value with spaces and the message are one text
+        log = text.format(line=planted.line, message=MESSAGES[0], filler=filler)
+        for name, output in explained(log, tmp_path, capsys).items():
+            assert shown_parts(planted, output) == [], (planted.form, name)
 
 
-@pytest.mark.parametrize("place", range(60, 520, 23))
+@pytest.mark.long
+@pytest.mark.parametrize("place", [80, 110, 140, 450, 480])
 def test_a_line_is_not_shortened_within_a_secret(
     place: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -74,12 +79,6 @@ def test_a_line_is_not_shortened_within_a_secret(
         if "with spaces" not in planted.form:
             for name, output in explained(f"{start} {planted.line} {'.' * 600}", tmp_path, capsys).items():
                 assert shown_parts(planted, output) == [], (planted.form, name)
-
-
-def test_explain_hides_a_private_key_over_several_lines() -> None:
-    noise = [f"{message} {line}" for message, line in zip(MESSAGES, PRIVATE_KEY.splitlines()[:4], strict=False)]
-    found = explanation(scan("\n".join(noise).encode()))
-    assert found.causes
 
 
 def test_messages_on_standard_error_hide_secrets(capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,6 +126,7 @@ def test_no_output_of_probe_shows_a_secret_of_the_environment(facts: Path, tmp_p
     assert {environment[name] for name in ("CUDA_DB_PASS", "CUPY_GH_PAT", "NVIDIA_SESSION")} == {"(redacted)"}
 
 
+@pytest.mark.long
 def test_no_program_shows_a_secret_of_a_text(tmp_path: Path) -> None:
     """The commands themselves: explain, run and doctor --paste."""
     lines = [f"{MESSAGES[n % 4]} {planted.line}" for n, planted in enumerate(IN_LINES)]
