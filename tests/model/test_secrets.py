@@ -40,9 +40,9 @@ def test_what_another_detector_finds_is_hidden() -> None:
     with default_settings():
         for planted in PLANTED:
             for secret in scan_line(planted.line):
-                if not secret.type.startswith(NO_ORACLE) and "PRIVATE KEY" not in str(secret.secret_value):
+                if not any(kind in secret.type for kind in NO_ORACLE):
                     found[str(secret.secret_value)] = planted.line
-    assert len(found) >= 40
+    assert len(set(found.values())) >= 30
     assert {line: secret for secret, line in found.items() if secret in hide_secrets(line)} == {}
 
 
