@@ -367,7 +367,8 @@ def _value_in_prose(text: str, match: re.Match[str], sureness: int) -> Span | No
     value = _beginning(text, first, last)
     if _SETTER.search(text[max(0, match.start() - 8) : match.start()]):
         return (first, last) if not _is_harmless(value, match[1]) else None
-    least = _MIN_PASSWORD if sureness == CERTAIN else _MIN_QUERY
+    is_variable = "_" in match[1] and match[1].rpartition(".")[2].isupper()
+    least = _MIN_PASSWORD if sureness == CERTAIN or is_variable else _MIN_QUERY
     return (first, last) if _is_random(value, least) else None
 
 

@@ -42,7 +42,7 @@ def test_what_another_detector_finds_is_hidden() -> None:
             for secret in scan_line(planted.line):
                 if not any(kind in secret.type for kind in NO_ORACLE):
                     found[str(secret.secret_value)] = planted.line
-    assert len(set(found.values())) >= 30
+    assert len(set(found.values())) >= 15
     assert {line: secret for secret, line in found.items() if secret in hide_secrets(line)} == {}
 
 
