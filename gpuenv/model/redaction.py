@@ -118,7 +118,7 @@ _PASSWORD_OPTION = pattern(
     r"\b(?:mysql\w{0,12}|mariadb|sshpass|redis-cli|login)\b[^\n|;&]{0,120}?"
     r"[\s\"']-[pa](?:[ ]|[\"'],[ ]?)?[\"']?([^\s\"']+)"
 )
-_NETRC = pattern(r"(?:\blogin\s{1,8}\S{1,200}\s{1,8}|^\s{0,8})password\s{1,8}(\S+)(?=\s|$)", re.MULTILINE)
+_NETRC = pattern(r"(?:\blogin\s{1,8}\S{1,200}\s{1,8}|^\s{0,8}|\s{2})password\s{1,8}(\S+)(?=\s|$)", re.MULTILINE)
 _PHRASES = pattern(  # SQL; openssl(1), pass phrase options; prompts; clients of HTTP in Python; JDBC of Oracle
     r"(?i:\bidentified\s{1,3}by\s{1,3}|-pass\w{0,6} pass:"
     r"|\b(?:password|passphrase) for [^\n:]{1,80}:[^\n:]{0,80}:? )[\"']?([^\s\"';]+)"
@@ -340,7 +340,8 @@ def _assigned(text: str, match: re.Match[str], sureness: int) -> Span | None:
 def _goes_on(text: str, match: re.Match[str], last: int, sureness: int, *, is_set: bool) -> bool:
     """Whether a value that is not quoted goes on to the end of the line."""
     if not is_set:
-        return sureness == CERTAIN and _is_at_line_start(text, match.start())
+        is_all = _is_at_line_start(text, match.start()) or _WORDS_OF_A_VALUE.match(text, last)
+        return sureness == CERTAIN and bool(is_all)
     return match[1].isupper() and text[last - 1 : last] != ":" and _WORDS_OF_A_VALUE.match(text, last) is not None
 
 
