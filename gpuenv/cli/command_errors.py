@@ -68,9 +68,10 @@ def complain(text: str) -> None:
     """Writes lines to standard error, if open, without control characters and secrets."""
     if sys.stderr is None:
         return
-    from gpuenv.model.secrets import hide_secrets
+    from gpuenv.model.redaction import hide_in_lines
 
-    clean = "\n".join(sanitize(hide_secrets(line)) for line in text.expandtabs().replace("\r\n", "\n").split("\n"))
+    lines = hide_in_lines(text.expandtabs().replace("\r\n", "\n").split("\n"))
+    clean = "\n".join(map(sanitize, lines))
     with contextlib.suppress(OSError, ValueError):
         sys.stderr.write(clean + "\n")
         sys.stderr.flush()

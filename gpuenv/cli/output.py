@@ -80,13 +80,13 @@ def emit_lines(lines: Iterable[TextLine], output: Path | None, *, color: bool, r
     Files are redacted fully, since others may read them; printed text loses secrets only. Control characters are
     escaped: a foreign snapshot must not control the terminal or forge a line.
     """
-    from gpuenv.model.secrets import hide_secrets
+    from gpuenv.model.redaction import hide_in_lines
     from gpuenv.report.redact import redact_lines
 
     lines = list(lines)
     texts = [line.text for line in lines]
     if redacted:
-        texts = [hide_secrets(text) for text in texts] if output is None else redact_lines(texts, identity())
+        texts = hide_in_lines(texts) if output is None else redact_lines(texts, identity())
     cleaned = [line._replace(text=sanitize(text)) for line, text in zip(lines, texts, strict=True)]
     if output is None and sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         _to_terminal(cleaned, color=color and not os.environ.get("NO_COLOR"))  # empty counts as unset

@@ -21,7 +21,7 @@ from gpuenv.model.documents import DIFF, Comparison, NewFinding, SnapshotDiffere
 from gpuenv.model.finding import Finding, Fix, Severity
 from gpuenv.model.gpus import gpu_is_absent
 from gpuenv.model.reading import Reading
-from gpuenv.model.secrets import HIDDEN, SECRET_NAME
+from gpuenv.model.redaction import hide_value
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState, Target
 from gpuenv.model.strings import NONE, format_value
 from gpuenv.model.versions import CudaVersion, DriverVersion
@@ -122,8 +122,9 @@ def compare(
         comparable = kinds_there if before is None else kinds_here if after is None else ("",)
         if before != after and fact.startswith(comparable):
             rank = _rank(fact, before, after, new)
-            if fact.startswith("environment.") and SECRET_NAME.search(fact):
-                before, after = (value and HIDDEN for value in (before, after))
+            if fact.startswith("environment."):
+                name = fact.partition(".")[2]
+                before, after = (value and hide_value(name, value) for value in (before, after))
             differences.append(SnapshotDifference(fact, before, after, *rank))
     differences = sorted(_lower_device_files(_raise_library_sources(differences), here), key=_order)
     return Comparison(

@@ -9,11 +9,14 @@ from itertools import chain
 
 from gpuenv.explain.explanation_types import QuotedLine
 from gpuenv.explain.normalize import clean, is_notation, unfolded
+from gpuenv.model.redaction import MARGIN, cut_text
 
 _PIECE = 1 << 20  # bytes that are looked at together
 _LONGEST = 8192  # bytes of a line that are looked at together; a longer one is cut, with an overlap
 _OVERLAP = 512
+_WORD_END = re.compile(rb"[\s\"'&,;]")
 _SHOWN = 500  # characters of a line that are kept
+UNCUT = _SHOWN + MARGIN  # characters of a line that decide where it is cut
 _WAITING = 3  # lines at the end that wait for the next: they may be wrapped
 _NARROWEST = 38  # bytes of a line that a terminal may have cut
 SEAM = "\v"  # between the lines after a line: no cleaned line has one
@@ -119,7 +122,9 @@ def _pieces(line: bytes) -> Iterator[bytes]:
         yield line
         return
     for start in range(0, len(line), _LONGEST - _OVERLAP):
-        yield line[start : start + _LONGEST]
+        # A later piece begins with a whole word: the rest of a secret is not recognized.
+        word = _WORD_END.search(line, start, start + _OVERLAP) if start else None
+        yield line[word.end() if word else start : start + _LONGEST]
 
 
 def _after(data: bytes, start: int, end: int) -> str:
@@ -160,4 +165,4 @@ def _unfolded(line: bytes) -> Iterator[list[str]]:
 
 def truncated(text: str) -> str:
     """A line, shortened for output."""
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 4]} ..."
+    return cut_text(text, _SHOWN)

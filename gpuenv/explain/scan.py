@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 
 from gpuenv.explain.error_mentions import is_mention_only
 from gpuenv.explain.explanation_types import Hit, Level, QuotedLine, Signature
-from gpuenv.explain.line_finder import SEAM, LineFinder, truncated
+from gpuenv.explain.line_finder import SEAM, UNCUT, LineFinder, truncated
 from gpuenv.explain.literals import LiteralIndex, any_of, grams_of
 from gpuenv.explain.patterns import compiled
 from gpuenv.explain.signatures import all_signatures
@@ -58,7 +58,7 @@ class Scanner:
     @property
     def latest(self) -> tuple[QuotedLine, ...]:
         """The last lines that were looked at, each once: the end of a text tells most about what went wrong."""
-        return tuple(self._latest)
+        return tuple(QuotedLine(line.number, truncated(line.text)) for line in self._latest)
 
     def _worth_a_look(self) -> re.Pattern[bytes]:
         """The literals of the signatures that may have further hits."""
@@ -75,7 +75,7 @@ class Scanner:
         if self._is_known(shape, variant):
             return
         if shape not in self._seen:
-            self._latest.append(QuotedLine(line.number, truncated(line.text)))
+            self._latest.append(QuotedLine(line.number, line.text[:UNCUT]))
         if len(self._seen) < _REMEMBERED:
             self._seen.add(shape)
         lowered = f" {window}\n{mixed}".lower()  # a line's beginning is a word's, too

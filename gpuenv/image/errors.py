@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gpuenv.model.secrets import hide_secrets
+from gpuenv.model.redaction import hide_secrets
 
 _LONGEST = 1500
 # How Docker's two builders and Podman report that a command of the build failed: such an engine runs, has its base,

@@ -22,7 +22,7 @@ from gpuenv.install.environment import hex_digest, is_inside
 from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.install.journal import Store, unreadable
 from gpuenv.model.codec import DecodeError, decode, encode
-from gpuenv.model.secrets import hide_secrets
+from gpuenv.model.redaction import hide_secrets
 from gpuenv.probe.children import ChildResult, run_child
 from gpuenv.report.text import command_text
 

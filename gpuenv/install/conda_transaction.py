@@ -51,8 +51,8 @@ from gpuenv.install.verify import (
     working_frameworks,
 )
 from gpuenv.model.cupy import is_cupy
+from gpuenv.model.redaction import hide_secrets
 from gpuenv.model.resolution import CondaChoice
-from gpuenv.model.secrets import hide_secrets
 from gpuenv.model.strings import join_words
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending
 from gpuenv.report.text import command_text

@@ -28,7 +28,7 @@ from gpuenv.install.backends.pip import Pip
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.environment import Scheme
 from gpuenv.install.exceptions import NothingFits, TargetUnusable
-from gpuenv.model.secrets import hide_secrets
+from gpuenv.model.redaction import hide_secrets
 from gpuenv.probe.children import ChildGroup, ChildResult, OnText, run_child
 
 Installer = Uv | Pip

@@ -13,7 +13,7 @@ from gpuenv.install.dependencies import marker_holds, parse
 from gpuenv.install.plan import Pin
 from gpuenv.model.cupy import cuda_major, is_cupy
 from gpuenv.model.nvidia import cuda_major_of_wheel
-from gpuenv.model.secrets import hide_secrets
+from gpuenv.model.redaction import hide_secrets
 
 _LINE = re.compile(r"(?P<requirement>[^\s-].*?)(?P<hashes>(?:\s+--hash=sha256:[0-9a-f]{64})+)")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")

@@ -16,7 +16,7 @@ from gpuenv.install.exceptions import DISK_OR_NETWORK, NO_VERSIONS, InstallError
 from gpuenv.install.installer_config import CONSTRAINTS, FALSE, InstallerRun, relevant_settings, settings_text
 from gpuenv.install.plan import Pin, PlannedCommand
 from gpuenv.matrix.ranges import same_release
-from gpuenv.model.secrets import hide_secrets
+from gpuenv.model.redaction import hide_secrets
 from gpuenv.probe.children import ChildResult
 
 _CONFLICT = re.compile(r"No solution found|ResolutionImpossible|conflict|No matching distribution", re.IGNORECASE)

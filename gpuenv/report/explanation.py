@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuenv.explain.explanation_types import Explanation, LikelyCause
+from gpuenv.model.redaction import cut_text
 from gpuenv.report.text import fix_lines
 from gpuenv.report.text_line import Style, TextLine
 
@@ -44,8 +45,7 @@ def _cause(cause: LikelyCause, *, with_fix: bool) -> Iterator[TextLine]:
     yield TextLine(f"{cause.cause} ({likelihood}, {cause.confidence:.0%}) {cause.code}", style, 2)
     yield TextLine(f"  {cause.title}.", hang=2)
     for line in cause.lines if with_fix else cause.lines[:1]:
-        text = line.text if len(line.text) <= _MAX_QUOTE else f"{line.text[: _MAX_QUOTE - 4]} ..."
-        yield TextLine(f"  - line {line.number}: {text}", Style.QUIET, 4)
+        yield TextLine(f"  - line {line.number}: {cut_text(line.text, _MAX_QUOTE)}", Style.QUIET, 4)
     if cause.words:
         yield TextLine(f"  - wording only: {', '.join(cause.words)}", Style.QUIET, 4)
     for fact in cause.supported_by:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuenv.model.codec import decode, encode
-from gpuenv.model.secrets import HIDDEN, SECRET_NAME, hide_secrets
+from gpuenv.model.redaction import HIDDEN, LineRedactor, hide_in_lines, hide_value
 from gpuenv.model.strings import pattern, sanitize
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ _TERM_FIELDS = frozenset(
     + ("container", "distribution", "os", "arch", "value", "found_via", "assumed", "channel")
 )
 
+# Fields with names of secrets, not with their values.
+_OWN_NAMES = frozenset(("secrets",))
 # Scripts build, push or pull with these, so that they must be exact; only secrets are removed.
 _EXACT_FIELDS = frozenset(("tag", "reference", "dockerfile", "org.opencontainers.image.base.name"))
 
@@ -70,9 +72,15 @@ class Identity(NamedTuple):
 
 
 def redact(data: Any, identity: Identity) -> Any:  # noqa: ANN401 - JSON has no narrower type
-    """The values without identities, tokens and secrets."""
+    """The values without identities and secrets."""
+    data = _without_secrets(data)
     identifiers = _identifiers(data)
     return _mapped(data, lambda key, text: _redacted(text, key, identity, identifiers))
+
+
+def _without_secrets(data: Any) -> Any:  # noqa: ANN401 - JSON
+    redactor = LineRedactor()
+    return _mapped(data, lambda key, text: hide_value(key, redactor.hide(text)) if key not in _OWN_NAMES else text)
 
 
 def pseudonym(uuid: str) -> str:
@@ -123,10 +131,10 @@ def _mapped(data: Any, change: Callable[[str, str], str], key: str = "") -> Any:
 
 
 def _redacted(text: str, key: str, identity: Identity, identifiers: _Identifiers) -> str:
-    if key == "serial" or (key.isupper() and SECRET_NAME.search(key)):
+    if key == "serial":
         return HIDDEN
     if key in _EXACT_FIELDS:
-        return hide_secrets(text)
+        return text
     # A path may name a host or a user in any field.
     is_term = key in _TERM_FIELDS and not re.search(r"[/\\]", text)
     return _redacted_text(text, identity, identifiers, with_host=not is_term)
@@ -135,7 +143,6 @@ def _redacted(text: str, key: str, identity: Identity, identifiers: _Identifiers
 def _redacted_text(text: str, identity: Identity, identifiers: _Identifiers, *, with_host: bool) -> str:
     text = _UUID.sub(lambda match: pseudonym(match[1]), text)
     text = _PREFIX.sub(lambda match: _pseudonym_prefix(match[1], identifiers.uuids), text)
-    text = hide_secrets(text)
     if len(identity.home) > 1:
         text = re.sub(rf"(?<![\w.-]){re.escape(identity.home)}(?![\w.-])", "~", text)
     text = _HOMES.sub(rf"\1/{HIDDEN}", text)
@@ -164,8 +171,8 @@ def _pseudonym_prefix(text: str, uuids: list[str]) -> str:
 
 
 def redact_lines(lines: Sequence[str], identity: Identity) -> list[str]:
-    """The lines without identities, tokens and secrets; an identifier found in one line is hidden in all."""
-    texts = [hide_secrets(line) for line in lines]
+    """The lines without identities and secrets; an identifier found in one line is hidden in all."""
+    texts = hide_in_lines(lines)
     identifiers = _identifiers(texts)
     return [_redacted_text(text, identity, identifiers, with_host=True) for text in texts]
 
@@ -177,7 +184,7 @@ def sanitize_report(report: Report, identity: Identity | None) -> Report:
     With ``identity`` None, names and paths are kept, but no secret.
     """
     data = encode(report)
-    data = _mapped(data, lambda _, text: hide_secrets(text)) if identity is None else redact(data, identity)
+    data = _without_secrets(data) if identity is None else redact(data, identity)
     return decode(type(report), _without_controls(data))
 
 

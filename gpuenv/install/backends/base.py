@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from gpuenv.install.plan import Pin, is_name
-from gpuenv.model.secrets import hide_secrets
+from gpuenv.model.redaction import hide_secrets
 from gpuenv.probe.children import ChildGroup, ChildResult, Ending, OnText, run_child
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
