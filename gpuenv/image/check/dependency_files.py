@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -52,7 +52,7 @@ def follow(listed: DependencyFile, point: BuildPoint, context: BuildContext, dep
         return InstallRequest(tuple(install for part in parts for install in part.installs))
     if isinstance(found, Inline):
         lists = listed.kind in (FileKind.REQUIREMENTS, FileKind.CONSTRAINTS)
-        return InstallRequest(tuple(_listing(found.text, found.file, found.above, context, 0)) if lists else ())
+        return InstallRequest(tuple(_listing(found.text, found.file, found.above, context, _Seen())) if lists else ())
     if found is None:
         _note(listed, context)
         return InstallRequest()
@@ -95,16 +95,27 @@ def _read(listed: DependencyFile, name: str, context: BuildContext) -> Iterator[
         return _environment(name, context)
     if listed.kind is FileKind.PACKAGES:
         return _packages(name, context)
-    return iter(_requirements(name, context, 0))
+    return iter(_requirements(name, context, _Seen()))
 
 
-def _requirements(name: str, context: BuildContext, depth: int) -> list[Install]:
-    """A file of requirements, with those that it names."""
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The lists that were read, as requirements and as constraints: each is read once."""
+
+    lists: set[str] = field(default_factory=set)
+    constraints: set[str] = field(default_factory=set)
+
+
+def _requirements(name: str, context: BuildContext, seen: _Seen) -> list[Install]:
+    """A file of requirements, with those that it names; nothing for one that was read."""
+    if name in seen.lists:
+        return []
+    seen.lists.add(name)
     text = context.text(name)
-    return [] if text is None or depth > _DEEPEST else _listing(text, name, 0, context, depth)
+    return [] if text is None else _listing(text, name, 0, context, seen)
 
 
-def _listing(text: str, name: str, above: int, context: BuildContext, depth: int) -> list[Install]:
+def _listing(text: str, name: str, above: int, context: BuildContext, seen: _Seen) -> list[Install]:
     """The text of such a file, with so many lines above it; its constraints and its index are for all in it."""
     found: list[Install] = []
     limits: list[Install] = []
@@ -112,8 +123,10 @@ def _listing(text: str, name: str, above: int, context: BuildContext, depth: int
     for line, entry in _logical_lines(text):
         nested = _NESTED.match(entry)
         if nested:
-            inner = _requirements(posixpath.normpath(path_from_file(name, nested[2])), context, depth + 1)
-            (limits if "c" in nested[1][:3] else found).extend(inner)
+            limiting = "c" in nested[1][:3]
+            lists = _Seen(seen.constraints, seen.constraints) if limiting else seen
+            inner = _requirements(posixpath.normpath(path_from_file(name, nested[2])), context, lists)
+            (limits if limiting else found).extend(inner)
         elif entry.startswith("-"):
             index = index_cuda(entry) if _INDEX.match(entry) else index
         else:
@@ -132,15 +145,16 @@ def path_from_file(name: str, other: str) -> str:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    pending, first = "", 0
+    pending: list[str] = []
+    first = 0
     for number, raw in enumerate(text.splitlines(), 1):
         line = re.sub(r"(?:^|\s)#.*$", "", raw).strip()
         first = first if pending else number
         if line.endswith("\\"):
-            pending += line[:-1] + " "
+            pending.append(line[:-1])
             continue
-        whole = (pending + line).strip()
-        pending = ""
+        whole = " ".join((*pending, line)).strip()
+        pending = []
         if whole:
             yield first, whole
 
@@ -267,12 +281,13 @@ def _environment(name: str, context: BuildContext) -> Iterator[Install]:
 def _pip_part(
     entries: list[Any], name: str, path: str, lines: dict[str, int], context: BuildContext
 ) -> Iterator[Install]:
+    seen = _Seen()
     for position, entry in enumerate(entries):
         if not isinstance(entry, str):
             continue
         nested = re.match(r"(?:-r|--requirement)[ =]?\s*(\S+)", entry)
         if nested:
-            yield from _requirements(posixpath.normpath(path_from_file(name, nested[1])), context, 1)
+            yield from _requirements(posixpath.normpath(path_from_file(name, nested[1])), context, seen)
             continue
         found = requirement(entry, SourceLocation(name, lines.get(f"{path}[{position}]", 1)))
         if found is not None:

@@ -19,7 +19,7 @@ _PAIR = re.compile(r"([A-Za-z_][\w.-]*)=((?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\\.|[^\
 _NAME = re.compile(r"([A-Za-z_][\w.-]*)(?:\s+|$)")
 # More than any written Dockerfile needs: each stage may be built on every other one, and each setting
 # is in force in all that follows.
-_MOST_STAGES, _MOST_SETTINGS = 500, 2000
+_MOST_STAGES, _MOST_SETTINGS = 500, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +190,8 @@ def _walk(
             environment = {**environment, **_settings(step)}
         elif instruction.keyword == "WORKDIR":
             workdir = join_image_path(workdir, substitute(instruction.body.text.strip().strip("\"'"), step.lookup))
+        if len(environment) + len(arguments) > _MOST_SETTINGS:
+            raise DockerfileError(f"line {instruction.line}: more than {_MOST_SETTINGS} ARGs and ENVs")
     return steps, environment, arguments, workdir
 
 
