@@ -7,7 +7,7 @@ import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 _LARGEST_HEADERS = 1 << 16  # bytes of the headers of one member: tarfile reads a long name or a pax header whole
 _ALL_HEADERS = 1 << 26
@@ -35,8 +35,7 @@ class TarReader:
         Raises:
             tarfile.TarError: for what is damaged, and what exceeds a limit.
         """
-        member = self._tar.firstmember
-        self._tar.firstmember = None
+        member = self._tar.next()
         left = _ALL_HEADERS
         for _ in range(_MOST_MEMBERS):
             left -= _LARGEST_HEADERS - self._reader.left
@@ -45,8 +44,8 @@ class TarReader:
             if member is None:
                 return
             member.pax_headers = {}
-            self._tar.members.clear()
-            self._tar.pax_headers.clear()
+            self._tar.members = []  # type: ignore[attr-defined]  # keeps them, as documented
+            self._tar.pax_headers = {}
             yield member
             self._reader.left = _LARGEST_HEADERS
             member = self._tar.next()
@@ -104,7 +103,9 @@ def _opened(path: Path) -> IO[bytes]:
         return lzma.open(path)
     if head.startswith(b"BZh"):
         return bz2.open(path)
-    return gzip.open(path) if head.startswith(b"\x1f\x8b") else path.open("rb")
+    if head.startswith(b"\x1f\x8b"):
+        return cast("IO[bytes]", gzip.open(path))
+    return path.open("rb")
 
 
 class _Reader:

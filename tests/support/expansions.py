@@ -1,3 +1,4 @@
+# ruff: noqa: E501, T201 - a table, which is printed
 """Inputs that are huge, or small and expand: the table of them, and what a command needs for each.
 
 ``python -m tests.support.expansions [WORD...]`` prints the table of the attacks whose names have one of the words.
@@ -78,9 +79,9 @@ class Attack:
         """Runs it."""
         self.make(folder)
         command = [_ADDRESS_SPACE, _PATIENCE, sys.executable, "-m", "gpuenv", *self.arguments]
-        environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+        environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
         with (folder / self.stdin).open("rb") as stdin:
-            done = subprocess.run(  # noqa: S603
+            done = subprocess.run(
                 [sys.executable, "-c", _LAUNCHER, json.dumps(command)],
                 cwd=folder, env=environment, stdin=stdin, stdout=subprocess.PIPE, check=True,
             )  # fmt: skip
@@ -138,7 +139,7 @@ _BUNDLE = ("install", "--dry-run", "--yes", "--python", sys.executable, "--bundl
 
 
 def _doubling(keyword: str, count: int, form: str = "$A{0} $A{0} $A{0} $A{0}", first: str = "x" * 20) -> str:
-    lines = [f"{keyword} A{number + 1}=\"{form.format(number)}\"" for number in range(count)]
+    lines = [f'{keyword} A{number + 1}="{form.format(number)}"' for number in range(count)]
     return f"FROM ubuntu:22.04\n{keyword} A0={first}\n" + "\n".join(lines) + f"\nRUN pip install $A{count}\n"
 
 
@@ -193,7 +194,7 @@ def _dockerfiles() -> Iterator[Attack]:
         "500 stages each copied from all": "".join(
             f"FROM {'ubuntu' if not number else f's{number - 1}'} AS s{number}\n"
             + "".join(f"COPY --from=s{other} /a /a\n" for other in range(number))
-            for number in range(0, 200)
+            for number in range(200)
         )
         + "COPY --from=s0 requirements.txt /a/\nRUN pip install -r /a/requirements.txt\n",
         "40,000 RUNs": "FROM ubuntu:22.04\n" + "RUN pip install cupy\n" * 40_000,
@@ -297,9 +298,13 @@ def _environment_of_lists() -> dict[str, str]:
 
 def _compose_files() -> Iterator[Attack]:
     service = "services:\n  a:\n    image: ubuntu\n"
-    bomb = "".join(f"x-{n}: &a{n} {{{', '.join(f'k{k}: *a{n - 1}' if n else f'k{k}: v' for k in range(9))}}}\n" for n in range(12))
-    merge = "".join(f"x-{n}: &a{n}\n  <<: [{', '.join([f'*a{n - 1}'] * 9)}]\n" if n else "x-0: &a0\n  k: v\n" for n in range(14))
-    environment = "".join(f"      A{n + 1}: \"$A{n} $A{n} $A{n}\"\n" for n in range(24))
+    bomb = "".join(
+        f"x-{n}: &a{n} {{{', '.join(f'k{k}: *a{n - 1}' if n else f'k{k}: v' for k in range(9))}}}\n" for n in range(12)
+    )
+    merge = "".join(
+        f"x-{n}: &a{n}\n  <<: [{', '.join([f'*a{n - 1}'] * 9)}]\n" if n else "x-0: &a0\n  k: v\n" for n in range(14)
+    )
+    environment = "".join(f'      A{n + 1}: "$A{n} $A{n} $A{n}"\n' for n in range(24))
     texts: dict[str, dict[str, str]] = {
         "aliases of aliases": {"compose.yaml": f"{bomb}{service}"},
         "merge keys of aliases": {"compose.yaml": f"{merge}{service}"},
@@ -417,7 +422,13 @@ def _archives() -> Iterator[Attack]:
     giant = 4 << 30
     for command, name in ((_IMAGE, "image.tar"), (_BUNDLE, "bundle.tar")):
         kind = "image tar" if name == "image.tar" else "bundle"
-        for what, letter in (("pax header", b"x"), ("global pax header", b"g"), ("long name", b"L"), ("long link", b"K"), ("Solaris header", b"X")):
+        for what, letter in (
+            ("pax header", b"x"),
+            ("global pax header", b"g"),
+            ("long name", b"L"),
+            ("long link", b"K"),
+            ("Solaris header", b"X"),
+        ):
             header = (_tar_header(b"a", giant, letter), giant)
             yield Attack(kind, f"{what} of 4 GiB", _sparse(name, header), command)
         yield Attack(
@@ -430,25 +441,73 @@ def _archives() -> Iterator[Attack]:
         long = b"".join(_tar_header(b"x", 512, b"L") + b"a" * 512 for _ in range(100_000))
         yield Attack(kind, "100,000 long names in a row", _sparse(name, tail=long), command)
         records = b"".join(b"%d a%d=b\n" % (len(str(n)) + 8 + 0, n) for n in range(40_000))
-        yield Attack(kind, "a pax header of 40,000 records", _sparse(name, tail=_tar_header(b"x", len(records), b"x") + records.ljust(-(-len(records) // 512) * 512, b"\0") + _member(b"a", b"")), command)
-        yield Attack(kind, "200,000 members", _sparse(name, tail=b"".join(_tar_header(b"m%d" % n, 0) for n in range(200_000))), command)
+        yield Attack(
+            kind,
+            "a pax header of 40,000 records",
+            _sparse(
+                name,
+                tail=_tar_header(b"x", len(records), b"x")
+                + records.ljust(-(-len(records) // 512) * 512, b"\0")
+                + _member(b"a", b""),
+            ),
+            command,
+        )
+        yield Attack(
+            kind,
+            "200,000 members",
+            _sparse(name, tail=b"".join(_tar_header(b"m%d" % n, 0) for n in range(200_000))),
+            command,
+        )
         sparse_map = b"GNU.sparse.major=1\n"
         record = b"%d %s" % (len(sparse_map) + 3, sparse_map)
-        yield Attack(kind, "a GNU sparse member of 2^60 bytes", _sparse(name, tail=_tar_header(b"x", len(record), b"x") + record.ljust(512, b"\0") + _tar_header(b"a", giant, b"S")), command)
-        yield Attack(kind, "a size that is negative", _sparse(name, tail=_tar_header(b"a", 0)[:124] + b"\xff" * 12 + b"\0" * 376), command)
+        yield Attack(
+            kind,
+            "a GNU sparse member of 2^60 bytes",
+            _sparse(
+                name,
+                tail=_tar_header(b"x", len(record), b"x") + record.ljust(512, b"\0") + _tar_header(b"a", giant, b"S"),
+            ),
+            command,
+        )
+        yield Attack(
+            kind,
+            "a size that is negative",
+            _sparse(name, tail=_tar_header(b"a", 0)[:124] + b"\xff" * 12 + b"\0" * 376),
+            command,
+        )
         for ending, opened in (("gz", gzip.open), ("bz2", bz2.open), ("xz", lzma.open)):
             yield Attack(kind, f"1 GiB of zeros in .{ending}", _compressed(name, opened, 1 << 30), command)
         if kind == "image tar":
             yield Attack(kind, "4 GiB pax header in .bz2", _pax_in_bz2(name, 4 << 30), command)
     manifest = _member(b"manifest.json", json.dumps([{"Config": "c.json"}]).encode())
     deep = b'{"config":' * 200_000
-    yield Attack("image tar", "a configuration nested 200,000 deep", _sparse("image.tar", tail=manifest + _member(b"c.json", deep)), _IMAGE)
+    yield Attack(
+        "image tar",
+        "a configuration nested 200,000 deep",
+        _sparse("image.tar", tail=manifest + _member(b"c.json", deep)),
+        _IMAGE,
+    )
     large = b'{"config":{"Env":[' + b'"A=b",' * 600_000 + b'""]}}'
-    yield Attack("image tar", "a configuration of 600,000 variables", _sparse("image.tar", tail=manifest + _member(b"c.json", large)), _IMAGE)
+    yield Attack(
+        "image tar",
+        "a configuration of 600,000 variables",
+        _sparse("image.tar", tail=manifest + _member(b"c.json", large)),
+        _IMAGE,
+    )
     nulls = b'{"config":{"Env":[' + b"[]," * 1_200_000 + b"0]}}"
-    yield Attack("image tar", "a configuration of 1,200,000 lists", _sparse("image.tar", tail=manifest + _member(b"c.json", nulls)), _IMAGE)
+    yield Attack(
+        "image tar",
+        "a configuration of 1,200,000 lists",
+        _sparse("image.tar", tail=manifest + _member(b"c.json", nulls)),
+        _IMAGE,
+    )
     bundle = b'{"schema":"gpuenv-bundle/1","files":[' + b"[]," * 1_300_000 + b"0]}"
-    yield Attack("bundle", "a manifest of 1,300,000 lists", _sparse("bundle.tar", tail=_member(b"bundle.json", bundle) + _member(b"manifest.json", bundle)), _BUNDLE)
+    yield Attack(
+        "bundle",
+        "a manifest of 1,300,000 lists",
+        _sparse("bundle.tar", tail=_member(b"bundle.json", bundle) + _member(b"manifest.json", bundle)),
+        _BUNDLE,
+    )
 
 
 def _pax_in_bz2(name: str, size: int) -> Callable[[Path], object]:
@@ -465,7 +524,7 @@ def _sized() -> Iterator[Attack]:
     """10 MB, 100 MB and 1 GB of each kind of input."""
     log = b"ImportError: libcublas.so.12: cannot open shared object file: No such file or directory\n"
     smi = b"| NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4     |\n"
-    values = b'{"schema":"gpuenv-snapshot/1","x":[' , b"[],\n"
+    values = b'{"schema":"gpuenv-snapshot/1","x":[', b"[],\n"
     kinds: tuple[tuple[str, str, bytes, bytes, tuple[str, ...], bool], ...] = (
         ("explain FILE", "log", b"", log, ("explain", "log"), False),
         ("explain -", "log", b"", log, ("explain", "-"), True),
@@ -513,7 +572,9 @@ def _with_setting(make: Callable[[Path], object]) -> Callable[[Path], object]:
 
     def whole(folder: Path) -> None:
         (folder / "h").mkdir()
-        _write("Dockerfile", "FROM ubuntu:22.04\nCOPY . /a/\nWORKDIR /a\nRUN pip install -r r.txt\nRUN uv sync\n")(folder)
+        _write("Dockerfile", "FROM ubuntu:22.04\nCOPY . /a/\nWORKDIR /a\nRUN pip install -r r.txt\nRUN uv sync\n")(
+            folder
+        )
         _write("compose.yaml", "services:\n  a: {image: ubuntu}\n")(folder)
         make(folder)
 
@@ -534,7 +595,10 @@ def main(words: list[str]) -> None:
             outcome = attack.run(Path(folder))
         said = next((line for line in outcome.text.splitlines() if "error" in line.lower()), "")
         wrong = ", ".join(faults(attack, outcome))
-        print(f"{attack.key} | {outcome.megabytes} MB | {outcome.seconds:.1f} s | {outcome.code} | {wrong or 'ok'} | {said[:90]}", flush=True)
+        print(
+            f"{attack.key} | {outcome.megabytes} MB | {outcome.seconds:.1f} s | {outcome.code} | {wrong or 'ok'} | {said[:90]}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from gpuenv.image.check.build_point import BuildPoint, GeneratedSource, Inline
 from gpuenv.image.check.file_sources import file_source
 from gpuenv.image.check.indexes import index_cuda
 from gpuenv.image.check.install_requests import (
+    LONGEST,
     DependencyFile,
     FileKind,
     Install,
@@ -121,6 +122,8 @@ def _listing(text: str, name: str, above: int, context: BuildContext, seen: _See
     limits: list[Install] = []
     index: CudaVersion | None = None
     for line, entry in _logical_lines(text):
+        if not context.may_list(name):
+            break
         nested = _NESTED.match(entry)
         if nested:
             limiting = "c" in nested[1][:3]
@@ -130,6 +133,8 @@ def _listing(text: str, name: str, above: int, context: BuildContext, seen: _See
         elif entry.startswith("-"):
             index = index_cuda(entry) if _INDEX.match(entry) else index
         else:
+            if len(entry.split(" --", maxsplit=1)[0]) > LONGEST:
+                context.passed_over[name] = f"line {line + above} has more than {LONGEST} characters"
             entry_install = requirement(entry, SourceLocation(name, line + above))
             found += [replace(entry_install, locked="--hash=" in text)] if entry_install is not None else []
     return apply_constraints([_from_index(install, index) for install in found], limits)
@@ -162,14 +167,14 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 def _project(listed: DependencyFile, name: str, context: BuildContext) -> Iterator[Install]:
     text = context.text(name) or ""
     if name.endswith(legacy_projects.FILES):
-        yield from _named(legacy_projects.dependencies_of(name, text, listed.selection), name, text, None)
+        yield from _named(legacy_projects.dependencies_of(name, text, listed.selection), name, text, None, context)
         return
     data = _toml(name, text, context)
     if has_dynamic_dependencies(data):
         yield from _beside(listed, name, context)
     lock = next((path for path in (path_from_file(name, lock) for lock in _LOCKS) if context.has(path)), None)
     indexes = sources(data)
-    for entry in _named(dependencies(data, listed.selection), name, text, _locked(lock, context)):
+    for entry in _named(dependencies(data, listed.selection), name, text, _locked(lock, context), context):
         yield replace(entry, index_cuda=indexes.get(entry.name, entry.index_cuda))
 
 
@@ -179,14 +184,14 @@ def _beside(listed: DependencyFile, name: str, context: BuildContext) -> Iterato
         text = context.text(other) if context.has(other) else None
         if text is not None:
             entries = legacy_projects.dependencies_of(other, text, listed.selection)
-            yield from _named(entries, other, text, None)
+            yield from _named(entries, other, text, None, context)
 
 
 def _pipfile(listed: DependencyFile, name: str, context: BuildContext) -> Iterator[Install]:
     text = context.text(name) or ""
     entries = of_pipfile(_toml(name, text, context), development=EVERY in listed.selection.groups)
     lock = f"{name}.lock" if context.has(f"{name}.lock") else None
-    return _named(entries, name, text, _locked(lock, context))
+    return _named(entries, name, text, _locked(lock, context), context)
 
 
 def _locked(lock: str | None, context: BuildContext) -> dict[str, str] | None:
@@ -194,8 +199,12 @@ def _locked(lock: str | None, context: BuildContext) -> dict[str, str] | None:
     return None if lock is None else versions_of(context.text(lock, LARGEST) or "")
 
 
-def _named(entries: Iterable[str], name: str, text: str, locked: dict[str, str] | None) -> Iterator[Install]:
+def _named(
+    entries: Iterable[str], name: str, text: str, locked: dict[str, str] | None, context: BuildContext
+) -> Iterator[Install]:
     for entry in entries:
+        if not context.may_list(name):
+            break
         found = requirement(entry, SourceLocation(name, _line_of(entry, text)))
         if found is None:
             continue
@@ -236,7 +245,10 @@ def _pixi(listed: DependencyFile, point: BuildPoint, context: BuildContext) -> I
             continue
         own = dependencies({"project": data.get("project")}, Selection()) if manifest is not data else ()
         locked = context.has(path_from_file(name, "pixi.lock"))
-        listing = (*pixi.installs(manifest, listed.selection.extras, name, text), *_named(own, name, text, None))
+        listing = (
+            *pixi.installs(manifest, listed.selection.extras, name, text),
+            *_named(own, name, text, None, context),
+        )
         return InstallRequest(tuple(replace(entry, locked=locked) for entry in listing))
     return InstallRequest()
 
@@ -245,12 +257,10 @@ def _line_of(entry: str, text: str) -> int:
     """The line in which a dependency stands: TOML's reader tells none."""
     name = re.escape(re.split(r"[\s\[=<>!~;@]", entry)[0])
     as_key = rf"\s*(?:[\[{{(,]\s*)?[\"']?{name}(?![\w.-])"
-    lines = text.splitlines()
-    for pattern in (rf".*{re.escape(entry)}", as_key, rf".*{name}"):
-        begins = re.compile(pattern, re.IGNORECASE)
-        found = next((number for number, line in enumerate(lines, 1) if begins.match(line)), None)
+    for pattern in (re.escape(entry), rf"^{as_key}", name):
+        found = re.search(pattern, text, re.IGNORECASE | re.MULTILINE)
         if found is not None:
-            return found
+            return text.count("\n", 0, found.end()) + 1
     return 1
 
 

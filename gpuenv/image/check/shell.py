@@ -201,7 +201,9 @@ def _command(words: tuple[ShellWord, ...], around: Command, *, lookup: Lookup, d
     words = _unwrapped(words)
     if not words:
         return
-    command = replace(around, words=words, guarded=guarded, variables={**around.variables, **given} if given else around.variables)
+    command = replace(
+        around, words=words, guarded=guarded, variables={**around.variables, **given} if given else around.variables
+    )
     script = _script(command) if depth < _DEEPEST else None
     if script is None:
         yield command
