@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from gpuenv import files
 from gpuenv.archives import ArchiveError, TarReader, is_compressed, is_plain, open_tar
+from gpuenv.files import LARGEST_DOCUMENT
 from gpuenv.install.backends.base import complaint, succeeded
 from gpuenv.install.backends.pip import Pip
 from gpuenv.install.backends.uv import Uv
@@ -38,7 +39,7 @@ MANIFEST = "manifest.json"
 LOCK = "requirements.txt"
 WHEELS = "wheels"
 _PATH = re.compile(r"(?:wheels/[A-Za-z0-9][\w.+!-]*\.whl|requirements\.txt|pylock\.toml|matrix\.yaml)")
-_LARGEST_TEXT = 16 * 1024 * 1024
+_LARGEST_TEXT = LARGEST_DOCUMENT
 _CHUNK = 1024 * 1024
 _OPTIONS = ("--no-deps", "--require-hashes", "--only-binary=:all:", "--progress-bar=off")
 

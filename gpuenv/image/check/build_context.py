@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpuenv.image.check.dockerignore import IgnorePattern, is_ignored, patterns_of
 
-_LARGEST, _MOST_FILES, _MOST_LOOKS, _MOST_ENTRIES = 1 << 20, 50, 50_000, 20_000
+_LARGEST, _MOST_FILES, _MOST_LOOKS, _MOST_ENTRIES = 1 << 20, 50, 50_000, 5000
 _COPIES = "what stages copy from each other"
 
 

@@ -121,7 +121,7 @@ class InstallRequest:
 
 
 LONGEST = 2000  # characters of a requirement: a marker may nest
-_COST = 1000  # of reading one, in characters
+_COST = 4000  # of reading one, in characters
 
 
 @lru_cache(maxsize=10_000)  # every rule looks at the same ones
