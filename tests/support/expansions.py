@@ -68,7 +68,7 @@ class Attack:
     make: Callable[[Path], object]
     arguments: tuple[str, ...]
     stdin: str = os.devnull
-    codes: tuple[int, ...] = (0, 1, 2)
+    codes: tuple[int, ...] = (0, 1, 2, 4)
 
     @property
     def key(self) -> str:
