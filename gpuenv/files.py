@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 _CHUNK = 1 << 20
+LARGEST_DOCUMENT = 6 * 1024 * 1024  # bytes of JSON or TOML, which become up to 34 times as many
 
 
 def is_file(path: str | os.PathLike[str]) -> bool:

@@ -30,13 +30,14 @@ MAY_IMPORT = {
     "preflight": {"model", "matrix", "files"},
     "report": {"model", "matrix", "doctor", "explain", "preflight"},
     "image": {
-        *("model", "matrix", "doctor", "probe", "report", "install", "smoke", "files"),
+        *("model", "matrix", "doctor", "probe", "report", "install", "smoke", "files", "archives"),
     },
-    "install": {"model", "matrix", "doctor", "probe", "report", "files", "dist_metadata"},
+    "install": {"model", "matrix", "doctor", "probe", "report", "files", "dist_metadata", "archives"},
     "smoke": {"model", "probe"},
     "plugins": {"model", "doctor", "probe", "files", "dist_metadata"},
     "data": set[str](),
     "files": set[str](),
+    "archives": set[str](),
     "dist_metadata": {"files"},
     "cli": {
         *("model", "matrix", "doctor", "explain", "probe", "preflight", "report", "image", "install", "smoke"),

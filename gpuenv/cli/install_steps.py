@@ -13,6 +13,7 @@ from gpuenv.cli.command_errors import CommandError, announce, failure_as_result,
 from gpuenv.cli.options import InstallerName
 from gpuenv.cli.sources import MachineSource, read_at_most
 from gpuenv.doctor.fixes.adaptation import add_target_option
+from gpuenv.files import LARGEST_DOCUMENT
 from gpuenv.install.backends.base import InstallerOptions, TimeBudget
 from gpuenv.install.environment import Inventory
 from gpuenv.install.exceptions import ConsentNeeded, InstallError, NothingFits, TargetUnusable, Unreadable
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from gpuenv.model.resolution import Resolution
 
 CONDAS = (InstallerName.CONDA, InstallerName.MAMBA, InstallerName.MICROMAMBA)
-_LARGEST_LOCK = 16 * 1024 * 1024
+_LARGEST_LOCK = LARGEST_DOCUMENT
 _EXIT_CODES = {
     Unreadable: ExitCode.USAGE,
     TargetUnusable: ExitCode.TARGET_UNUSABLE,

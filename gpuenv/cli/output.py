@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.cli.command_errors import CommandError, OutputClosed, announce, complain, drop_stdout
-from gpuenv.files import is_folder, read_regular
+from gpuenv.files import LARGEST_DOCUMENT, is_folder, read_regular
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import error_reason, sanitize
 
@@ -32,7 +32,7 @@ FORMATS = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "
 RECORD_FORMATS = ("text", "json")  # formats of any record; redacted while they are written
 _SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 _MAX_HISTORY = 200  # reports
-_LARGEST_EARLIER = 16 * 1024 * 1024
+_LARGEST_EARLIER = LARGEST_DOCUMENT
 _NARROW_HANG = 4
 _PAD = "\0"  # control character that no line contains
 _STYLES = {

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
 
 STALE = 120  # days after which a matrix or a document is outdated
-_LARGEST_SNAPSHOT = 64 * 1024 * 1024
 _LARGEST_PASTE = 16 * 1024 * 1024
 _MAX_CONFLICTS = 5  # contradictions of a paste, and values of each, that are announced
 _DAY = pattern(r"\d{4}-\d\d-\d\d")  # dates compare as texts
@@ -220,7 +219,7 @@ def read_at_most(path: Path, limit: int, kind: str) -> str:
     try:
         raw = files.read_at_most(path, limit)
     except files.TooLargeError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: too large for a {kind}") from error
+        raise CommandError(ExitCode.USAGE, f"{path}: too large for a {kind} (over {limit >> 20} MiB)") from error
     return decode_text(raw)
 
 
@@ -236,7 +235,7 @@ def read_snapshot(path: Path) -> Snapshot:
     from gpuenv.model.snapshot import SCHEMA, Snapshot, operating_system
 
     try:
-        text = read_at_most(path, _LARGEST_SNAPSHOT, "snapshot")
+        text = read_at_most(path, files.LARGEST_DOCUMENT, "snapshot")
         data = json.loads(text)
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}") from error
@@ -360,5 +359,8 @@ def _pasted_text(path: Path) -> str:
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: {error.strerror or error}") from error
     if len(data) > _LARGEST_PASTE:
-        raise CommandError(ExitCode.USAGE, f"{'standard input' if is_stdin else path}: too large for a paste")
+        raise CommandError(
+            ExitCode.USAGE,
+            f"{'standard input' if is_stdin else path}: too large for a paste (over {_LARGEST_PASTE >> 20} MiB)",
+        )
     return decoded(data)

@@ -6,7 +6,6 @@ and digest. pip downloads the wheels, since uv does not keep them as files.
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import shutil
@@ -17,11 +16,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from gpuenv import files
+from gpuenv.archives import ArchiveError, TarReader, is_compressed, is_plain, open_tar
+from gpuenv.files import LARGEST_DOCUMENT
 from gpuenv.install.backends.base import complaint, succeeded
 from gpuenv.install.backends.pip import Pip
 from gpuenv.install.backends.uv import Uv
@@ -39,7 +39,7 @@ MANIFEST = "manifest.json"
 LOCK = "requirements.txt"
 WHEELS = "wheels"
 _PATH = re.compile(r"(?:wheels/[A-Za-z0-9][\w.+!-]*\.whl|requirements\.txt|pylock\.toml|matrix\.yaml)")
-_LARGEST_TEXT = 16 * 1024 * 1024
+_LARGEST_TEXT = LARGEST_DOCUMENT
 _CHUNK = 1024 * 1024
 _OPTIONS = ("--no-deps", "--require-hashes", "--only-binary=:all:", "--progress-bar=off")
 
@@ -113,57 +113,53 @@ def open_bundle(path: Path, scratch: Path) -> Bundle:
     is_folder = files.is_folder(path)
     if not is_folder:  # uncompressed, as ``pack`` writes it: a compressed one may unpack to any size
         try:
-            tarfile.open(path, "r:").close()
+            if is_compressed(path):
+                raise Unreadable(f"{path}: a compressed file; expected a bundle written by gpuenv bundle")
+            with open_tar(path):
+                pass
         except OSError as error:
             raise Unreadable(f"{path}: {error_reason(error)}") from error
-        except tarfile.TarError as error:
-            found = "a compressed tar file" if tarfile.is_tarfile(path) else "not a tar file"
+        except (tarfile.TarError, RecursionError) as error:
+            found = str(error) if isinstance(error, ArchiveError) else "not a tar file"
             raise Unreadable(f"{path}: {found}; expected a bundle written by gpuenv bundle") from error
     try:
         folder, manifest = (path, _manifest_in(path)) if is_folder else (scratch, _unpacked(path, scratch))
         _compare(folder, manifest)
         # A bundle is for one target, so its lock has no markers.
         return Bundle(manifest, folder / WHEELS, parse_lock(LOCK, _text(folder / LOCK), {}))
-    except (OSError, tarfile.TarError, ValueError) as error:
+    except (OSError, tarfile.TarError, RecursionError, ValueError) as error:
         raise InstallError(f"{path}: {error_reason(error)}", "Create it again: gpuenv bundle") from error
 
 
 def _unpacked(archive: Path, scratch: Path) -> BundleManifest:
     """Extracts a tar file: the manifest first, then regular files that it lists, with their sizes."""
-    with tarfile.open(archive, "r:") as tar:
-        manifest = _manifest(_first(tar))
+    with open_tar(archive) as tar:
+        members = iter(tar)
+        manifest = _manifest(_first(tar, next(members, None)))
         left = {file.path: file for file in manifest.files}
-        for member in islice(tar, 1, None):
+        for member in members:
             path = member.name
-            if not _is_plain(member) or not _PATH.fullmatch(path):
-                problem = "does not belong in a bundle" if _is_plain(member) else "is not a regular file"
+            if not is_plain(member) or not _PATH.fullmatch(path):
+                problem = "does not belong in a bundle" if is_plain(member) else "is not a regular file"
                 raise ValueError(f"{path!r} {problem}")
             file = left.pop(path, None)
             if file is None:
                 raise ValueError(f"{path!r} is not in its manifest, or is a duplicate")
             if member.size != file.size:
                 raise ValueError(f"{path!r} does not match the manifest")
-            source = tar.extractfile(member)
             (scratch / path).parent.mkdir(exist_ok=True)
             with (scratch / path).open("xb") as to:
-                shutil.copyfileobj(source or io.BytesIO(), to)
+                shutil.copyfileobj(tar.data(member), to)
     return manifest
 
 
-def _first(tar: tarfile.TarFile) -> str:
+def _first(tar: TarReader, member: tarfile.TarInfo | None) -> str:
     """The text of the manifest, which must be the first member."""
-    member = tar.next()
-    if member is None or member.name != MANIFEST or not _is_plain(member):
+    if member is None or member.name != MANIFEST or not is_plain(member):
         raise ValueError(f"its first file is not {MANIFEST}")
     if member.size > _LARGEST_TEXT:
         raise ValueError(f"{MANIFEST} is too large")
-    source = tar.extractfile(member)
-    return source.read(_LARGEST_TEXT).decode("utf-8") if source is not None else ""
-
-
-def _is_plain(member: tarfile.TarInfo) -> bool:
-    """Whether a member is a regular file, and not sparse: a sparse one can be larger than the archive."""
-    return member.isreg() and not member.issparse()
+    return tar.data(member).read(_LARGEST_TEXT).decode("utf-8")
 
 
 def _manifest_in(folder: Path) -> BundleManifest:

@@ -55,17 +55,19 @@ def _requirements(text: str, markers: Mapping[str, str] | None) -> Iterator[Pin]
 def _logical_lines(text: str) -> list[tuple[int, str]]:
     """Numbered lines, joined with their continuations, without comments and empty lines."""
     found: list[tuple[int, str]] = []
-    rest, start = "", 0
+    rest: list[str] = []
+    start = 0
     for number, line in enumerate(text.splitlines(), 1):
         bare = re.sub(r"(^|\s)#.*", "", line).strip()
         start = start if rest else number
         if bare.endswith("\\"):
-            rest += bare[:-1].strip() + " "
+            rest.append(bare[:-1].strip())
             continue
-        joined, rest = (rest + bare).strip(), ""
+        joined, rest = " ".join((*rest, bare)).strip(), []
         if joined:
             found.append((start, joined))
-    return found + ([(start, rest.strip())] if rest.strip() else [])
+    last = " ".join(rest).strip()
+    return found + ([(start, last)] if last else [])
 
 
 def _pinned(line: str) -> tuple[Requirement, Pin]:

@@ -19,6 +19,7 @@ _MAX_DEPTH = 50
 MAX_CHARACTERS = 8 * 1024 * 1024
 _MAX_PROBLEMS = 50  # in a message
 _MAX_VALUES = 20_000  # with aliases expanded
+_MAX_PATH = 1000  # characters: each value of a shared document keeps its own path
 
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain] | None"
 
@@ -125,6 +126,8 @@ class _StrictLoader:
     def _plain(self, node: yaml.Node, path: str) -> Plain:
         line, key = node.start_mark.line + 1, path.lstrip(".")
         self._count += 1
+        if len(path) > _MAX_PATH:
+            raise YamlError(f"line {line}: keys above a value have more than {_MAX_PATH} characters")
         if self._shared and self._count > _MAX_VALUES:
             self._refuse(line, f"aliases make this more than {_MAX_VALUES} values")
         self._lines.setdefault(key, line)

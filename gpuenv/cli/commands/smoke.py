@@ -14,6 +14,7 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.clock import now
 from gpuenv.cli.command_errors import CommandError, announce, usage_errors
+from gpuenv.files import LARGEST_DOCUMENT
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke_level import SmokeLevel
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from gpuenv.smoke.session import UnusableTarget
     from gpuenv.smoke.tasks import SmokeOptions
 
-_LARGEST_BASELINE = 16 * 1024 * 1024
+_LARGEST_BASELINE = LARGEST_DOCUMENT
 
 
 def smoke(

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
+from gpuenv.archives import ArchiveError, is_plain, open_tar
 from gpuenv.image.check.file_kinds import kind_of
 from gpuenv.image.check.image_facts import ImageError, ImageFacts, ImagePlatform, facts_from_configuration
 from gpuenv.image.check.manifest import (
@@ -24,7 +25,6 @@ from gpuenv.image.check.manifest import (
 from gpuenv.image.check.manifest_walk import ImageStore, image_of
 from gpuenv.model.strings import error_reason
 
-_MOST_MEMBERS = 100_000
 _MOST_NAMES = 8
 Reader = Callable[[str, int], bytes | None]
 # What tarfile lets through of a file that is damaged, or made to be: its numbers, names behind names, and the streams
@@ -47,6 +47,8 @@ def read_archive(path: Path, wanted: ImagePlatform) -> ImageFacts:
         with ExitStack() as stack:
             read = _folder(path) if path.is_dir() else _tar(stack, path)
             return _image(read, str(path), wanted)
+    except ArchiveError as error:
+        raise ImageError(f"{path}: {error}", _EXPECTED, is_input=True) from error
     except tarfile.ReadError as error:  # its own words list every compression that was tried
         what, remedy = kind_of(path) or ("no tar file, or a damaged one", _EXPECTED)
         raise ImageError(f"{path}: {what}", remedy, is_input=True) from error
@@ -79,19 +81,13 @@ def _folder(path: Path) -> Reader:
 def _tar(stack: ExitStack, path: Path) -> Reader:
     if not path.is_file():  # a pipe tells its content once, and a tar file is read to and fro
         raise ImageError(f"{path}: is neither a folder nor a regular file")
-    archive = stack.enter_context(tarfile.open(path))  # noqa: SIM115 - the stack closes it
-    members: dict[str, tarfile.TarInfo] = {}
-    for number, member in enumerate(archive):
-        if number >= _MOST_MEMBERS:
-            raise ImageError(f"{path}: more than {_MOST_MEMBERS} entries")
-        members[str(PurePosixPath(member.name))] = member
+    archive = stack.enter_context(open_tar(path))
+    # Links are left out: docker save links layers, never what is read.
+    members = {str(PurePosixPath(member.name)): member for member in archive if is_plain(member)}
 
     def read(name: str, most: int) -> bytes | None:
         member = members.get(name)
-        if member is not None and (member.issym() or member.islnk()):  # docker save links layers, never what is read
-            member = None
-        opened = archive.extractfile(member) if member is not None and member.isfile() else None
-        return None if opened is None else _bounded(opened.read(most + 1), most, f"{path}: {name}")
+        return None if member is None else _bounded(archive.data(member).read(most + 1), most, f"{path}: {name}")
 
     return read
 

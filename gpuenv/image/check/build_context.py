@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpuenv.image.check.dockerignore import IgnorePattern, is_ignored, patterns_of
 
-_LARGEST, _MOST_FILES, _MOST_LOOKS = 1 << 20, 50, 50_000
+_LARGEST, _MOST_FILES, _MOST_LOOKS, _MOST_ENTRIES = 1 << 20, 50, 50_000, 5000
 _COPIES = "what stages copy from each other"
 
 
@@ -50,6 +50,14 @@ class BuildContext:
     held_back: list[str] = field(default_factory=list)
     _listed: dict[str, list[str]] = field(default_factory=dict)
     _looks: int = 0
+    _entries: int = 0
+
+    def may_list(self, name: str) -> bool:
+        """Whether one more entry of a list of packages may be read."""
+        self._entries += 1
+        if self._entries > _MOST_ENTRIES:
+            self.passed_over[name] = f"the lists have more than {_MOST_ENTRIES} entries together"
+        return self._entries <= _MOST_ENTRIES
 
     def may_look(self) -> bool:
         """Whether one more stage may be searched: copies between stages may have too many paths."""

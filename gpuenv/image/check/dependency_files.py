@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -16,6 +16,7 @@ from gpuenv.image.check.build_point import BuildPoint, GeneratedSource, Inline
 from gpuenv.image.check.file_sources import file_source
 from gpuenv.image.check.indexes import index_cuda
 from gpuenv.image.check.install_requests import (
+    LONGEST,
     DependencyFile,
     FileKind,
     Install,
@@ -52,7 +53,7 @@ def follow(listed: DependencyFile, point: BuildPoint, context: BuildContext, dep
         return InstallRequest(tuple(install for part in parts for install in part.installs))
     if isinstance(found, Inline):
         lists = listed.kind in (FileKind.REQUIREMENTS, FileKind.CONSTRAINTS)
-        return InstallRequest(tuple(_listing(found.text, found.file, found.above, context, 0)) if lists else ())
+        return InstallRequest(tuple(_listing(found.text, found.file, found.above, context, _Seen())) if lists else ())
     if found is None:
         _note(listed, context)
         return InstallRequest()
@@ -95,28 +96,45 @@ def _read(listed: DependencyFile, name: str, context: BuildContext) -> Iterator[
         return _environment(name, context)
     if listed.kind is FileKind.PACKAGES:
         return _packages(name, context)
-    return iter(_requirements(name, context, 0))
+    return iter(_requirements(name, context, _Seen()))
 
 
-def _requirements(name: str, context: BuildContext, depth: int) -> list[Install]:
-    """A file of requirements, with those that it names."""
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The lists that were read, as requirements and as constraints: each is read once."""
+
+    lists: set[str] = field(default_factory=set)
+    constraints: set[str] = field(default_factory=set)
+
+
+def _requirements(name: str, context: BuildContext, seen: _Seen) -> list[Install]:
+    """A file of requirements, with those that it names; nothing for one that was read."""
+    if name in seen.lists:
+        return []
+    seen.lists.add(name)
     text = context.text(name)
-    return [] if text is None or depth > _DEEPEST else _listing(text, name, 0, context, depth)
+    return [] if text is None else _listing(text, name, 0, context, seen)
 
 
-def _listing(text: str, name: str, above: int, context: BuildContext, depth: int) -> list[Install]:
+def _listing(text: str, name: str, above: int, context: BuildContext, seen: _Seen) -> list[Install]:
     """The text of such a file, with so many lines above it; its constraints and its index are for all in it."""
     found: list[Install] = []
     limits: list[Install] = []
     index: CudaVersion | None = None
     for line, entry in _logical_lines(text):
+        if not context.may_list(name):
+            break
         nested = _NESTED.match(entry)
         if nested:
-            inner = _requirements(posixpath.normpath(path_from_file(name, nested[2])), context, depth + 1)
-            (limits if "c" in nested[1][:3] else found).extend(inner)
+            limiting = "c" in nested[1][:3]
+            lists = _Seen(seen.constraints, seen.constraints) if limiting else seen
+            inner = _requirements(posixpath.normpath(path_from_file(name, nested[2])), context, lists)
+            (limits if limiting else found).extend(inner)
         elif entry.startswith("-"):
             index = index_cuda(entry) if _INDEX.match(entry) else index
         else:
+            if len(entry.split(" --", maxsplit=1)[0]) > LONGEST:
+                context.passed_over[name] = f"line {line + above} has more than {LONGEST} characters"
             entry_install = requirement(entry, SourceLocation(name, line + above))
             found += [replace(entry_install, locked="--hash=" in text)] if entry_install is not None else []
     return apply_constraints([_from_index(install, index) for install in found], limits)
@@ -132,15 +150,16 @@ def path_from_file(name: str, other: str) -> str:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    pending, first = "", 0
+    pending: list[str] = []
+    first = 0
     for number, raw in enumerate(text.splitlines(), 1):
         line = re.sub(r"(?:^|\s)#.*$", "", raw).strip()
         first = first if pending else number
         if line.endswith("\\"):
-            pending += line[:-1] + " "
+            pending.append(line[:-1])
             continue
-        whole = (pending + line).strip()
-        pending = ""
+        whole = " ".join((*pending, line)).strip()
+        pending = []
         if whole:
             yield first, whole
 
@@ -148,14 +167,14 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 def _project(listed: DependencyFile, name: str, context: BuildContext) -> Iterator[Install]:
     text = context.text(name) or ""
     if name.endswith(legacy_projects.FILES):
-        yield from _named(legacy_projects.dependencies_of(name, text, listed.selection), name, text, None)
+        yield from _named(legacy_projects.dependencies_of(name, text, listed.selection), name, text, None, context)
         return
     data = _toml(name, text, context)
     if has_dynamic_dependencies(data):
         yield from _beside(listed, name, context)
     lock = next((path for path in (path_from_file(name, lock) for lock in _LOCKS) if context.has(path)), None)
     indexes = sources(data)
-    for entry in _named(dependencies(data, listed.selection), name, text, _locked(lock, context)):
+    for entry in _named(dependencies(data, listed.selection), name, text, _locked(lock, context), context):
         yield replace(entry, index_cuda=indexes.get(entry.name, entry.index_cuda))
 
 
@@ -165,14 +184,14 @@ def _beside(listed: DependencyFile, name: str, context: BuildContext) -> Iterato
         text = context.text(other) if context.has(other) else None
         if text is not None:
             entries = legacy_projects.dependencies_of(other, text, listed.selection)
-            yield from _named(entries, other, text, None)
+            yield from _named(entries, other, text, None, context)
 
 
 def _pipfile(listed: DependencyFile, name: str, context: BuildContext) -> Iterator[Install]:
     text = context.text(name) or ""
     entries = of_pipfile(_toml(name, text, context), development=EVERY in listed.selection.groups)
     lock = f"{name}.lock" if context.has(f"{name}.lock") else None
-    return _named(entries, name, text, _locked(lock, context))
+    return _named(entries, name, text, _locked(lock, context), context)
 
 
 def _locked(lock: str | None, context: BuildContext) -> dict[str, str] | None:
@@ -180,8 +199,12 @@ def _locked(lock: str | None, context: BuildContext) -> dict[str, str] | None:
     return None if lock is None else versions_of(context.text(lock, LARGEST) or "")
 
 
-def _named(entries: Iterable[str], name: str, text: str, locked: dict[str, str] | None) -> Iterator[Install]:
+def _named(
+    entries: Iterable[str], name: str, text: str, locked: dict[str, str] | None, context: BuildContext
+) -> Iterator[Install]:
     for entry in entries:
+        if not context.may_list(name):
+            break
         found = requirement(entry, SourceLocation(name, _line_of(entry, text)))
         if found is None:
             continue
@@ -222,7 +245,10 @@ def _pixi(listed: DependencyFile, point: BuildPoint, context: BuildContext) -> I
             continue
         own = dependencies({"project": data.get("project")}, Selection()) if manifest is not data else ()
         locked = context.has(path_from_file(name, "pixi.lock"))
-        listing = (*pixi.installs(manifest, listed.selection.extras, name, text), *_named(own, name, text, None))
+        listing = (
+            *pixi.installs(manifest, listed.selection.extras, name, text),
+            *_named(own, name, text, None, context),
+        )
         return InstallRequest(tuple(replace(entry, locked=locked) for entry in listing))
     return InstallRequest()
 
@@ -231,12 +257,10 @@ def _line_of(entry: str, text: str) -> int:
     """The line in which a dependency stands: TOML's reader tells none."""
     name = re.escape(re.split(r"[\s\[=<>!~;@]", entry)[0])
     as_key = rf"\s*(?:[\[{{(,]\s*)?[\"']?{name}(?![\w.-])"
-    lines = text.splitlines()
-    for pattern in (rf".*{re.escape(entry)}", as_key, rf".*{name}"):
-        begins = re.compile(pattern, re.IGNORECASE)
-        found = next((number for number, line in enumerate(lines, 1) if begins.match(line)), None)
+    for pattern in (re.escape(entry), rf"^{as_key}", name):
+        found = re.search(pattern, text, re.IGNORECASE | re.MULTILINE)
         if found is not None:
-            return found
+            return text.count("\n", 0, found.end()) + 1
     return 1
 
 
@@ -267,12 +291,13 @@ def _environment(name: str, context: BuildContext) -> Iterator[Install]:
 def _pip_part(
     entries: list[Any], name: str, path: str, lines: dict[str, int], context: BuildContext
 ) -> Iterator[Install]:
+    seen = _Seen()
     for position, entry in enumerate(entries):
         if not isinstance(entry, str):
             continue
         nested = re.match(r"(?:-r|--requirement)[ =]?\s*(\S+)", entry)
         if nested:
-            yield from _requirements(posixpath.normpath(path_from_file(name, nested[1])), context, 1)
+            yield from _requirements(posixpath.normpath(path_from_file(name, nested[1])), context, seen)
             continue
         found = requirement(entry, SourceLocation(name, lines.get(f"{path}[{position}]", 1)))
         if found is not None:

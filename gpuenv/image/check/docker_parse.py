@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 LARGEST = 1 << 20  # characters
-_DIRECTIVE = re.compile(r"#\s*([A-Za-z][A-Za-z0-9]*)\s*=\s*(.+?)\s*$")
+_DIRECTIVE = re.compile(r"#\s*([A-Za-z][A-Za-z0-9]*)\s*=\s*(\S.*)")
 _KEYWORD = re.compile(r"\s*([A-Za-z]+)(?:\s+|$)")
 _FLAG = re.compile(r"--[a-z][\w-]*(?:=(?:\"[^\"]*\"|'[^']*'|\S)*)?(?:\s+|$)")
 _WORD = re.compile(r"(?:[^\s\"'\\]|\\.|\"(?:[^\"\\]|\\.)*\"|'[^']*')+")
@@ -167,6 +167,7 @@ def _instructions(lines: list[str], escape: str) -> Iterator[Instruction]:
         first = position
         parts: list[str] = []
         starts: list[tuple[int, int]] = []
+        length = 0
         more = True
         while more and position < len(lines):
             line = lines[position]
@@ -174,8 +175,9 @@ def _instructions(lines: list[str], escape: str) -> Iterator[Instruction]:
             if _is_empty(line) and parts:
                 continue  # comments and empty lines inside an instruction are passed over
             more = continues.search(line) is not None
-            starts.append((sum(map(len, parts)), position))
+            starts.append((length, position))
             parts.append(line.rstrip(" \t")[:-1] if more else line)
+            length += len(parts[-1])
         last = position  # comments after a continued line belong to it
         head = _head(SourceText("".join(parts), tuple(starts)), first + 1)
         keyword, flags, body = head

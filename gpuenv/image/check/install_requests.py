@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
+from gpuenv.image.check.bounds import spend
 from gpuenv.image.check.projects import Selection
 from gpuenv.image.check.variables import is_known
 from gpuenv.model.versions import CudaVersion
@@ -118,11 +120,19 @@ class InstallRequest:
     files: tuple[DependencyFile, ...] = ()
 
 
+LONGEST = 2000  # characters of a requirement: a marker may nest
+_COST = 4000  # of reading one, in characters
+
+
+@lru_cache(maxsize=10_000)  # every rule looks at the same ones
 def requirement(text: str, location: SourceLocation, *, known: bool = True) -> Install | None:
-    """A requirement as pip reads it; none if it is invalid, or has a number without end."""
+    """A requirement as pip reads it; none if it is invalid or too long, or has a number without end."""
     if _ENDLESS.search(text):
         return None
     bare = text.split(" #", maxsplit=1)[0].split(" --", maxsplit=1)[0].strip().rstrip(";").rstrip()
+    if len(bare) > LONGEST:
+        return None
+    spend(_COST)
     if re.match(r"(?:git\+|https?://|\S+\.whl$)", bare):
         return _by_address(bare, location, text)
     try:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gpuenv.files import is_file, is_folder, read_regular
 from gpuenv.image.check.base_images import base_of
+from gpuenv.image.check.bounds import TooLongError, bounded
 from gpuenv.image.check.build_context import BuildContext
 from gpuenv.image.check.build_target import BuildTarget, build
 from gpuenv.image.check.compose import ComposeError, ComposeText, services_of
@@ -60,10 +61,13 @@ def judge_compose(
     try:
         variables = {**_variables(path.parent), **options.arguments}
         files = [ComposeText(str(file), read_text(file)) for file in paths]
-        services = services_of(files, variables, lambda name: _other(path.parent / name), only)
+        with bounded():
+            services = services_of(files, variables, lambda name: _other(path.parent / name), only)
+            judged = judge_services(services, path, matrix)
     except ComposeError as error:
         raise ImageError(str(error), is_input=True) from error
-    judged = judge_services(services, path, matrix)
+    except TooLongError as error:
+        raise ImageError(f"{path}: {error}", is_input=True) from error
     others = (file for service in services for file in service.files)
     return replace(judged, files=tuple(dict.fromkeys((*judged.files, *map(str, paths), *others))))
 

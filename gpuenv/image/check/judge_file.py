@@ -9,6 +9,7 @@ from pathlib import Path
 from gpuenv import __version__
 from gpuenv.doctor.registry import to_finding
 from gpuenv.files import TooLargeError, is_folder, read_at_most
+from gpuenv.image.check.bounds import TooLongError, bounded
 from gpuenv.image.check.build_context import BuildContext, context_of
 from gpuenv.image.check.build_target import BuildTarget, build, targets
 from gpuenv.image.check.docker_parse import LARGEST, DockerfileError, parse
@@ -87,13 +88,16 @@ def judge_text(text: str, path: Path, options: DockerfileOptions, matrix: Matrix
     if options.context is not None and not is_folder(options.context):
         raise ImageError(f"{options.context}: is no folder", "name the build context with --context", is_input=True)
     try:
-        stages = stages_of(parse(text), options.arguments)
+        with bounded():
+            stages = stages_of(parse(text), options.arguments)
+            wanted = _wanted(stages, options.target, path)
+            built = tuple(build(target, stages, str(path), context, matrix) for target in targets(stages, wanted))
+            symptoms = [located_symptom for each in built for located_symptom in symptoms_in(each)]
     except DockerfileError as error:
         remedy = "name the Dockerfile or compose file behind it" if path.suffix == ".json" else None
         raise ImageError(f"{path}: {error}", remedy, is_input=True) from error
-    wanted = _wanted(stages, options.target, path)
-    built = tuple(build(target, stages, str(path), context, matrix) for target in targets(stages, wanted))
-    symptoms = [located_symptom for each in built for located_symptom in symptoms_in(each)]
+    except TooLongError as error:
+        raise ImageError(f"{path}: {error}", is_input=True) from error
     files = (str(path), *(_shown(name, context) for name in context.read))
     return FileJudgement(tuple(located_findings(symptoms, context)), built, files)
 

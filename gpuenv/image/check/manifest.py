@@ -28,7 +28,7 @@ CONFIGURATION_TYPES = (
 )
 _NOTHING = "application/vnd.oci.empty.v1+json"  # a configuration without content: artifactType says what it is
 LARGEST_MANIFEST = 4 * 1024 * 1024  # what a registry must be able to take (OCI Distribution Specification 1.1, Push)
-LARGEST_CONFIGURATION = 8 * 1024 * 1024
+LARGEST_CONFIGURATION = 6 * 1024 * 1024
 _PAGE = "is it the name of a registry, and does a proxy or a page for a login stand before it?"
 _LARGEST_SIZE = 1 << 63
 _NAMES = ("io.containerd.image.name", "org.opencontainers.image.ref.name")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from gpuenv.image.check.docker_parse import SourceText
 from gpuenv.image.check.shell import Command, ShellWord, commands
@@ -11,6 +12,7 @@ from gpuenv.image.check.stages import Step
 _MARKERS = re.compile(r"\s*(?:\d*<<-?['\"]?[\w.-]+['\"]?\s*)+")
 
 
+@lru_cache(maxsize=5000)  # every rule looks at the same ones
 def commands_of(step: Step) -> tuple[Command, ...]:
     """The simple commands of a RUN: of a shell's text, of heredocs, of the form in JSON."""
     instruction = step.instruction

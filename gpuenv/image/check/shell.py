@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
+from gpuenv.image.check.bounds import spend
 from gpuenv.image.check.docker_parse import SourceText, source_text
 from gpuenv.image.check.shell_lexer import plain_end, quote_end, word_end
 from gpuenv.image.check.shell_loops import expand_xargs, loop_marker, loop_values, unroll
@@ -31,6 +32,7 @@ _MOVES = ("cd", "pushd", "popd")
 _SHELLS = ("sh", "bash", "dash", "zsh", "ash")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _DEEPEST = 3
+_COST = 2000  # of a command, in characters: rules compare each with others
 _MOST_VARIABLES = 200  # of a script; further ones are unknown
 
 
@@ -114,6 +116,7 @@ class _Shell:
         _follow_blocks(words, self._blocks)
         around = self._around(operator)
         ran = tuple(_command(tuple(words), around, lookup=self.known, depth=self._depth))
+        spend(_COST * len(ran))
         self.found += (each for entry in ran for each in unroll(expand_xargs(entry, self._pipe), self._loops))
         self._pipe = [*self._pipe, *ran[:1]] if operator == "|" else []
         if ran and ran[0].words[-1] is words[-1]:  # otherwise it is of a script, which has a folder of its own
@@ -201,7 +204,9 @@ def _command(words: tuple[ShellWord, ...], around: Command, *, lookup: Lookup, d
     words = _unwrapped(words)
     if not words:
         return
-    command = replace(around, words=words, guarded=guarded, variables={**around.variables, **given})
+    command = replace(
+        around, words=words, guarded=guarded, variables={**around.variables, **given} if given else around.variables
+    )
     script = _script(command) if depth < _DEEPEST else None
     if script is None:
         yield command

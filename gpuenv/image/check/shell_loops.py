@@ -12,10 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpuenv.image.check.bounds import spend
+
 if TYPE_CHECKING:
     from gpuenv.image.check.shell import Command, ShellWord
 
 _MARK = re.compile("\x00[A-Za-z_]\\w*\x00")
+_WORD = 200  # bytes of a word without its text
 _MOST = 64  # values of a loop, or commands that loops in loops come to
 # --replace and --max-lines have a value only behind "=", as -i and -l have one only in the same word.
 _VALUED = ("-n", "-P", "-L", "-I", "-d", "-E", "-s", "-a", "--max-args", "--max-procs", "--max-chars", "--delimiter")
@@ -49,15 +52,22 @@ def unroll(command: Command, loops: Mapping[str, Sequence[str]]) -> Iterator[Com
     if not named:
         yield command
         return
+    length = sum(len(word.text) + _WORD for word in command.words)
     every = itertools.product(*(loops[name] for name in sorted(named)))
     for values in itertools.islice(every, _MOST):
+        spend(length)
         given = dict(zip((loop_marker(name) for name in sorted(named)), values, strict=True))
         words = tuple(replace(word, text=_filled(word.text, given)) for word in command.words)
         yield replace(command, words=words)
 
 
 def _filled(text: str, given: Mapping[str, str]) -> str:
-    return _MARK.sub(lambda match: given.get(match[0], match[0]), text)
+    def value(match: re.Match[str]) -> str:
+        found = given.get(match[0], match[0])
+        spend(len(found))
+        return found
+
+    return _MARK.sub(value, text)
 
 
 def expand_xargs(command: Command, sources: Sequence[Command]) -> Command:
@@ -93,6 +103,7 @@ def _placed(
         if placeholder not in word.text:
             found.append(word)
         else:
+            spend(sum(_WORD + len(word.text) + word.text.count(placeholder) * len(each.text) for each in read))
             found += (
                 read if of_file else (replace(word, text=word.text.replace(placeholder, each.text)) for each in read)
             )

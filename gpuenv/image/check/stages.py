@@ -19,7 +19,7 @@ _PAIR = re.compile(r"([A-Za-z_][\w.-]*)=((?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\\.|[^\
 _NAME = re.compile(r"([A-Za-z_][\w.-]*)(?:\s+|$)")
 # More than any written Dockerfile needs: each stage may be built on every other one, and each setting
 # is in force in all that follows.
-_MOST_STAGES, _MOST_SETTINGS = 500, 2000
+_MOST_STAGES, _MOST_SETTINGS, _MOST_INSTRUCTIONS = 500, 1000, 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +119,9 @@ def _refuse_too_many(dockerfile: Dockerfile) -> None:
     for keywords, most, what in (
         (("FROM",), _MOST_STAGES, "stages"),
         (("ARG", "ENV"), _MOST_SETTINGS, "ARGs and ENVs"),
+        ((), _MOST_INSTRUCTIONS, "instructions"),
     ):
-        beyond = [each.line for each in dockerfile.instructions if each.keyword in keywords][most:]
+        beyond = [each.line for each in dockerfile.instructions if not keywords or each.keyword in keywords][most:]
         if beyond:
             raise DockerfileError(f"line {beyond[0]}: more than {most} {what}")
 
@@ -190,6 +191,8 @@ def _walk(
             environment = {**environment, **_settings(step)}
         elif instruction.keyword == "WORKDIR":
             workdir = join_image_path(workdir, substitute(instruction.body.text.strip().strip("\"'"), step.lookup))
+        if len(environment) + len(arguments) > _MOST_SETTINGS:
+            raise DockerfileError(f"line {instruction.line}: more than {_MOST_SETTINGS} ARGs and ENVs")
     return steps, environment, arguments, workdir
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 
+from gpuenv.image.check.bounds import spend
+
 # The value of a variable; None if unknown.
 Lookup = Callable[[str], "str | None"]
 _REFERENCE = re.compile(
@@ -13,12 +15,22 @@ _REFERENCE = re.compile(
 )
 _PLACE = re.compile(r"(\d{1,9})(?::(\d{1,9})?)?")
 _DEEPEST = 4
-_LONGEST = 1000  # characters of a value that a pattern is tried on
+_LONGEST = 1000  # characters of a value and of a pattern that is tried on it
 
 
 def substitute(text: str, lookup: Lookup, depth: int = 0) -> str:
-    """The text with its variables replaced; an unknown one is left as it stands."""
-    return _REFERENCE.sub(lambda match: _value(match, lookup, depth), text)
+    """The text with its variables replaced; an unknown one is left as it stands.
+
+    Raises:
+        TooLongError: where that is too long.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        found = _value(match, lookup, depth)
+        spend(len(found))
+        return found
+
+    return _REFERENCE.sub(value, text)
 
 
 def is_known(text: str) -> bool:
@@ -47,11 +59,11 @@ def _cut(value: str, operator: str, word: str) -> str:
         if part is None:
             return value
         return value[int(part[1]) :][: int(part[2]) if part[2] else None]
+    if len(value) > _LONGEST or len(word) > _LONGEST:
+        return value
     if operator[0] == "/":
         pattern, _, other = word.replace("\\", "").partition("/")
         return value.replace(pattern, other, -1 if operator == "//" else 1) if pattern else value
-    if len(value) > _LONGEST:
-        return value
     every = range(len(value) + 1)
     for place in every if operator in ("%%", "#") else reversed(every):
         rest, left = (value[place:], value[:place]) if operator[0] == "%" else (value[:place], value[place:])
