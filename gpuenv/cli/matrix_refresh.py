@@ -21,6 +21,7 @@ from gpuenv.cli.output import write_file
 from gpuenv.cli.sources import STALE, get_matrix, matrix_path
 from gpuenv.data import data_path
 from gpuenv.files import user_cache, user_matrix
+from gpuenv.install.installer_config import module_command
 from gpuenv.matrix.load import parse
 from gpuenv.matrix.tables import Matrix, SourceKind
 from gpuenv.matrix.validate import MatrixError
@@ -163,7 +164,7 @@ def _index(installer: IndexClient | None, environment: dict[str, str], scratch: 
 
 def _program(name: str) -> tuple[str, ...]:
     if find_spec(name) is not None:
-        return (sys.executable, "-m", name)
+        return module_command(sys.executable, name)
     program = shutil.which(name)
     return (program,) if program else ()
 

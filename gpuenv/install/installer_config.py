@@ -151,12 +151,24 @@ def _find_uv(scheme: Scheme, environment: Mapping[str, str], deadline: float, tr
     return None
 
 
+# What -m does, without the working folder on sys.path: -P needs Python 3.11, and -I hides the user's own packages.
+_RUN_MODULE = (
+    "import sys; sys.path = [path for path in sys.path if path]; import runpy; "
+    "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
+)
+
+
+def module_command(executable: str, name: str) -> tuple[str, ...]:
+    """Returns the arguments that run a module, and no code of the working folder."""
+    return (executable, "-c", _RUN_MODULE, name)
+
+
 def _find_pip(scheme: Scheme, environment: Mapping[str, str], deadline: float, tried: list[str]) -> Installer | None:
     programs: list[tuple[str, ...]] = []
     if scheme.has_pip:
-        programs.append((scheme.executable, "-m", "pip"))
+        programs.append(module_command(scheme.executable, "pip"))
     if find_spec("pip") is not None:
-        programs.append((sys.executable, "-m", "pip", "--python", scheme.executable))
+        programs.append((*module_command(sys.executable, "pip"), "--python", scheme.executable))
     for program in programs:
         answer = run_child([*program, "--version"], environment, _version_deadline(deadline))
         version = _version_in(answer)
