@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from gpuenv.model.resolution import Resolution
 
 CONDAS = (InstallerName.CONDA, InstallerName.MAMBA, InstallerName.MICROMAMBA)
-_LARGEST_LOCK = LARGEST_DOCUMENT
 _EXIT_CODES = {
     Unreadable: ExitCode.USAGE,
     TargetUnusable: ExitCode.TARGET_UNUSABLE,
@@ -208,7 +207,7 @@ def read_lock(path: Path, markers: Mapping[str, str] | None = None) -> tuple[Pin
         CommandError: with the file and the error in it.
     """
     try:
-        return parse_lock(path.name, read_at_most(path, _LARGEST_LOCK, "lock file"), markers)
+        return parse_lock(path.name, read_at_most(path, LARGEST_DOCUMENT, "lock file"), markers)
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}") from error
     except ValueError as error:

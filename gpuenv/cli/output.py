@@ -32,7 +32,6 @@ FORMATS = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "
 RECORD_FORMATS = ("text", "json")  # formats of any record; redacted while they are written
 _SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 _MAX_HISTORY = 200  # reports
-_LARGEST_EARLIER = LARGEST_DOCUMENT
 _NARROW_HANG = 4
 _PAD = "\0"  # control character that no line contains
 _STYLES = {
@@ -376,6 +375,6 @@ def read_history(folder: Path | None) -> tuple[EarlierRun, ...]:
     found = []
     for path in paths:
         with contextlib.suppress(OSError, ValueError, RecursionError):
-            found.append(parse_earlier_run(path.name, json.loads(read_regular(path, _LARGEST_EARLIER))))
+            found.append(parse_earlier_run(path.name, json.loads(read_regular(path, LARGEST_DOCUMENT))))
     known = (entry for entry in found if entry is not None)
     return tuple(sorted(known, key=lambda entry: (entry.taken_at, entry.name))[-_MAX_HISTORY:])

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from gpuenv.smoke.session import UnusableTarget
     from gpuenv.smoke.tasks import SmokeOptions
 
-_LARGEST_BASELINE = LARGEST_DOCUMENT
-
 
 def smoke(
     groups: Annotated[Optional[list[str]], typer.Argument(metavar="[GROUP]...", help="Groups; default: all.")] = None,
@@ -241,7 +239,7 @@ def _read(path: Path | None) -> SmokeResult | None:
     if path is None:
         return None
     try:
-        text = read_at_most(path, _LARGEST_BASELINE, "baseline")
+        text = read_at_most(path, LARGEST_DOCUMENT, "baseline")
         data = json.loads(text)
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}") from error
