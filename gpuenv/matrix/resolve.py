@@ -1,4 +1,7 @@
-"""Judges every candidate by every constraint, keeps all rejections, and chooses last."""
+"""Judges every candidate by every constraint, keeps all rejections, chooses last, and words the reasons.
+
+Why a release is rejected is decided in ``constraints.py``, one function each.
+"""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def run_tests(row: Row) -> tuple[bool, str]:
         installed = _run([*_UV, *install], 900)
         if installed.returncode != 0:
             return False, _last_line(installed.stderr)
-        pytest_options = ["-n", "1", "-q", "-p", "no:cacheprovider", "--basetemp", f"{folder}/base"]
+        pytest_options = ["-n", "2", "-q", "-p", "no:cacheprovider", "--basetemp", f"{folder}/base"]
         result = _run([python, "-m", "pytest", *pytest_options, *row.tests], 5400)
         summaries = _LAST.findall(result.stdout)
         broken = [line for line in result.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
