@@ -14,16 +14,20 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_VERSION_AND_PATH = "import sys; print('%d.%d' % sys.version_info[:2]); print(sys.executable)"
+# Python 2.7 has no base_prefix.
+_FACTS = (
+    "import sys; print('%d.%d' % sys.version_info[:2]); print(getattr(sys, 'base_prefix', sys.prefix) == sys.prefix);"
+    "print(sys.executable)"
+)
 
 
 @cache
 def python(version: str) -> Path:
-    """An interpreter of a version such as 3.6; skips the test without one."""
+    """An installed interpreter of a version such as 3.6, not of an active environment; skips the test without one."""
     for path in _candidates(f"python{version}"):
-        reported_version, _, executable = _stdout_of(str(path), "-c", _VERSION_AND_PATH).partition("\n")
-        if reported_version == version:
-            return Path(executable)  # the path may be that of a shim
+        # The path may be that of a shim.
+        if (facts := _stdout_of(str(path), "-c", _FACTS).split("\n"))[:2] == [version, "True"]:
+            return Path(facts[2])
     pytest.skip(f"no Python {version} on PATH, in pyenv or among uv's")
 
 
