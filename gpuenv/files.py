@@ -12,11 +12,12 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 _CHUNK = 1 << 20
+_MOST_LINKS = 40  # as in Linux
 LARGEST_DOCUMENT = 6 * 1024 * 1024  # bytes of JSON or TOML, which become up to 34 times as many
 
 
@@ -73,7 +74,12 @@ def open_regular(path: str | os.PathLike[str], *, follow: bool = True, folder: i
     raise NotRegularError(path)
 
 
-def others_access(status: os.stat_result) -> str | None:
+def others_access(
+    status: os.stat_result,
+    user: int | None = None,
+    groups: Sequence[int] | None = None,
+    path: str | None = None,
+) -> str | None:
     """How another user can change a file or folder, as a predicate: ``is writable by every user``; None if none can.
 
     The effective user and root are trusted, and the groups of this process: members of the same group share a project
@@ -81,25 +87,172 @@ def others_access(status: os.stat_result) -> str | None:
 
     Args:
         status: of an opened descriptor, since a path can be replaced after a look at it.
+        user: the user in place of the effective one.
+        groups: the groups of that user.
+        path: the file, of which the access control list is read, too.
     """
     if sys.platform == "win32":
         return None
-    if status.st_uid not in (0, os.geteuid()):
-        return f"belongs to another user (uid {status.st_uid})"
+    if foreign := _owner_problem(status, user):
+        return foreign
     if status.st_mode & stat.S_IWOTH:
         return "is writable by every user"
-    if status.st_mode & stat.S_IWGRP and status.st_gid not in (0, os.getegid(), *os.getgroups()):
+    if not status.st_mode & stat.S_IWGRP:
+        return None
+    trusted = (0, *((os.getegid(), *os.getgroups()) if groups is None else groups))
+    if status.st_gid not in trusted:
         return f"is writable by another group (gid {status.st_gid})"
+    return _listed_writer(path, os.geteuid() if user is None else user, trusted) if path else None
+
+
+_ACL, _ACL_USER, _ACL_GROUP, _ACL_WRITE = "system.posix_acl_access", 2, 8, 2  # linux/posix_acl_xattr.h
+
+
+def _listed_writer(path: str, user: int, groups: Sequence[int]) -> str | None:
+    """Which user or group besides these an access control list lets write, as a predicate."""
+    import struct  # noqa: PLC0415 - few files need it
+
+    try:
+        entries = [*struct.iter_unpack("<HHI", os.getxattr(path, _ACL)[4:])]
+    except (OSError, AttributeError, struct.error):  # no list, or another system
+        return None
+    for tag, permissions, number in entries:
+        if permissions & _ACL_WRITE and tag == _ACL_USER and number not in (0, user):
+            return f"is writable by another user (uid {number}), by its access control list"
+        if permissions & _ACL_WRITE and tag == _ACL_GROUP and number not in groups:
+            return f"is writable by another group (gid {number}), by its access control list"
     return None
 
 
-def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
-    """The content of a regular file.
+def _owner_problem(status: os.stat_result, user: int | None = None) -> str | None:
+    """Returns ``belongs to another user``, unless the owner is root, the user, or the owner of ``/``.
+
+    A user namespace may show the owner of ``/`` as uid 65534.
+    """
+    user = os.geteuid() if user is None else user
+    if status.st_uid in (0, user, os.stat("/").st_uid):  # noqa: PTH116 - Path.stat is slower
+        return None
+    return f"belongs to another user (uid {status.st_uid})"
+
+
+class PathStep(NamedTuple):
+    """A folder or a link on the way to a file, or the file; ``is_last`` is whether nothing follows it."""
+
+    path: str
+    status: os.stat_result
+    is_last: bool
+
+
+def steps(path: str | os.PathLike[str]) -> Iterator[PathStep]:
+    """Yields what a path leads through, and what it leads to; ends at what does not exist, and after 40 links."""
+    try:
+        left = [*reversed(Path(path).absolute().parts)]
+    except FileNotFoundError:  # the working folder has been removed
+        return
+    step, links = "/", 0
+    while left and links <= _MOST_LINKS:
+        folder, step = step, os.path.normpath(os.path.join(step, left.pop()))  # noqa: PTH118 - many
+        try:
+            status = os.lstat(step)
+            target = os.readlink(step) if stat.S_ISLNK(status.st_mode) else None  # noqa: PTH115 - many
+        except (OSError, ValueError):  # a NUL
+            return
+        yield PathStep(step, status, not left and target is None)
+        if target is not None:
+            links += 1
+            left += reversed(Path(target).parts)
+            step = folder
+
+
+def others_reach(path: str | os.PathLike[str]) -> str | None:
+    """How another user can change what a path leads to, as a sentence: ``/a is writable by every user``; None if none.
+
+    Every folder and link on the way counts, since who can replace one chooses what the path leads to. In a folder with
+    the sticky bit, only owners replace their entries. Parts that do not exist yet do not count. What this finds safe
+    stays so: only trusted users can change it.
+    """
+    if sys.platform == "win32":
+        return None
+    links = 0
+    for step, status, is_last in steps(path):
+        is_link = stat.S_ISLNK(status.st_mode)
+        links += is_link
+        is_replaced_by_owners = is_link or (status.st_mode & stat.S_ISVTX and not is_last)
+        reason = _owner_problem(status) if is_replaced_by_owners else others_access(status, path=step)
+        if reason or links > _MOST_LINKS:
+            return f"{step} {reason or 'leads through too many links'}"
+    return None
+
+
+def own_folder(folder: Path | None, announce: Callable[[str], None]) -> Path | None:
+    """A folder of the user's caches or data; None, with one message, if another user can change it."""
+    reason = folder and others_reach(folder)
+    if reason:
+        announce(f"{folder} is not used: {reason}")
+        return None
+    return folder
+
+
+_TEMPORARY_VARIABLES, _TEMPORARY_FOLDERS = ("TMPDIR", "TEMP", "TMP"), ("/tmp", "/var/tmp")  # noqa: S108 - as tempfile
+
+
+def own_temporary_folder(environment: Mapping[str, str], announce: Callable[[str], None]) -> str | None:
+    """The folder to use, with one message, in place of a chosen one in which others can replace files; None if none."""
+    chosen = next((name for name in _TEMPORARY_VARIABLES if _is_writable(environment.get(name))), None)
+    reason = chosen and others_reach(Path(environment[chosen], "file"))
+    own = (folder for folder in _TEMPORARY_FOLDERS if _is_writable(folder) and not others_reach(Path(folder, "file")))
+    folder = next(own, None) if reason else None
+    if chosen and folder:
+        announce(f"{chosen}={environment[chosen]} is not used: {reason}; temporary files go to {folder}")
+    return folder
+
+
+def own_search_path(environment: Mapping[str, str], announce: Callable[[str], None]) -> str | None:
+    """PATH without entries that are not absolute, with one message; None if it has none.
+
+    Such an entry, of which an empty one is the commonest, makes a program of whatever folder one is in.
+    """
+    entries = environment.get("PATH", "").split(os.pathsep)
+    ignored = [entry for entry in entries if not entry.startswith(os.sep)]
+    if sys.platform == "win32" or entries == [""] or not ignored:
+        return None
+    announce(f"PATH: entries that are not absolute are not searched: {', '.join(map(repr, ignored))}")
+    return os.pathsep.join(entry for entry in entries if entry.startswith(os.sep))
+
+
+def _is_writable(folder: str | None) -> bool:
+    return folder is not None and is_folder(folder) and os.access(folder, os.W_OK | os.X_OK)
+
+
+def read_own(path: Path, limit: int) -> bytes:
+    """The content of a file that gpuenv wrote; not of a link, nor of a file that another user can change.
+
+    Raises:
+        OSError: as ``read_regular``; a ``PermissionError`` names who can change it.
+    """
+    if reason := others_reach(path):
+        raise PermissionError(errno.EPERM, reason, os.fspath(path))
+    return read_regular(path, limit, follow=False)
+
+
+def make_private_folder(folder: Path) -> None:
+    """Creates a folder and its missing parents, for this user only, whatever the umask.
+
+    Raises:
+        OSError: when one cannot be created.
+    """
+    if not folder.is_dir():
+        make_private_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def read_regular(path: str | os.PathLike[str], limit: int, *, follow: bool = True) -> bytes:
+    """The content of a regular file; ``follow`` is whether to follow a symbolic link.
 
     Raises:
         OSError: when it cannot be read, is not a regular file, or has more than ``limit`` bytes.
     """
-    descriptor = open_regular(path)
+    descriptor = open_regular(path, follow=follow)
     try:
         return _read_descriptor(descriptor, path, limit)
     finally:

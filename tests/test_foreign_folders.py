@@ -35,6 +35,7 @@ pytestmark = [
     ),
 ]
 OTHER = 12345
+SYSTEM = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
 PROGRAM = str(Path(sysconfig.get_path("scripts")) / "gpuenv")
 LIMIT = 240.0
 MODULES = (
@@ -146,8 +147,9 @@ __attribute__((constructor)) static void trap(void) {{
 
 def make_environments(stranger: Stranger) -> None:
     """A target of root, one of the other user, and the caches of the other user, as the program itself makes them."""
-    for folder in (stranger.own, stranger.folder):
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
+    # The other user must be able to execute the base interpreter.
+    for folder, python in ((stranger.own, sys.executable), (stranger.folder, SYSTEM)):
+        subprocess.run([python, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
     variables = {**stranger.environment(with_uv=False), "VIRTUAL_ENV": ""}
     command = [PROGRAM, "simulate", "h200-580", "--", "true"]
     subprocess.run(command, env=variables, cwd="/", check=True, timeout=LIMIT)
@@ -161,7 +163,8 @@ def set_traps(stranger: Stranger) -> None:
     for path in (*cached, *(stranger.work / name for name in LIBRARIES)):
         shutil.copyfile(library, path)
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    packages = (stranger.folder / f"venv/lib/{version}/site-packages", home / f".local/lib/{version}/site-packages")
+    (packages_of_venv,) = stranger.folder.glob("venv/lib/python*/site-packages")
+    packages = (packages_of_venv, home / f".local/lib/{version}/site-packages")
     for folder in (stranger.work, *packages):
         set_trap_modules(folder, log)
     for folder in packages:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
+import io
 from importlib import import_module
 from itertools import takewhile
 from typing import Annotated, Any
@@ -11,10 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from gpuenv import __version__
-from gpuenv.cli.command_errors import CommandError, OutputClosed, drop_stdout
+from gpuenv.cli.command_errors import CommandError, OutputClosed, complain, drop_stdout
+from gpuenv.cli.options import with_as_root
 from gpuenv.interrupt import was_interrupted
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.strings import error_reason
+from gpuenv.model.strings import Lines, error_reason, sanitize
 
 # Depending on its version, Typer vendors click or imports it: take the class that Typer uses.
 _USAGE_ERRORS: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -63,7 +63,7 @@ def make_app(arguments: list[str]) -> typer.Typer:
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
         else:
-            app.command(name, context_settings=_SETTINGS.get(name))(getattr(module, function))
+            app.command(name, context_settings=_SETTINGS.get(name))(with_as_root(getattr(module, function)))
     return app
 
 
@@ -112,10 +112,13 @@ def with_level(arguments: list[str]) -> list[str]:
 
 
 def _show(error: Any) -> None:  # noqa: ANN401 - a class of click, which Typer may vendor
-    """Prints a usage error to standard error, if there is one."""
-    if sys.stderr is not None:
-        with contextlib.suppress(OSError, ValueError):
-            error.show()
+    """Prints a usage error, which quotes arguments, or the help in place of a command, to standard error."""
+    if type(error).__name__ != "NoArgsIsHelpError":
+        message = sanitize(error.format_message())
+        error.format_message = lambda: message
+    shown = io.StringIO()
+    error.show(shown)
+    complain(Lines(shown.getvalue().rstrip("\n").split("\n")))
 
 
 def _output_error(arguments: list[str], error: OSError | UnicodeError) -> CommandError | None:

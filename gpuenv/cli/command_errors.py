@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.strings import parse_integer, sanitize
+from gpuenv.model.strings import Lines, lines_of, parse_integer, sanitize_line
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output
@@ -57,40 +58,48 @@ def usage_errors(*exceptions: type[Exception]) -> Iterator[None]:
     try:
         yield
     except exceptions as error:
-        raise CommandError(ExitCode.USAGE, str(error)) from error
+        raise CommandError(ExitCode.USAGE, str(error), getattr(error, "remedy", None)) from error
 
 
 class OutputClosed(Exception):  # noqa: N818 - not an error of gpuenv
     """The reader of standard output has gone; not a BrokenPipeError, for which click exits with code 1."""
 
 
-def complain(text: str) -> None:
-    """Writes lines to standard error, if open, without control characters and secrets."""
+def complain(text: str, *, before: str = "", wrap: bool = False) -> None:
+    """Writes a line, or ``Lines``, to standard error, if open, without control characters, commands and secrets.
+
+    With ``wrap``, lines are wrapped to the width of the terminal, if any; a path or a command is never broken.
+    """
     if sys.stderr is None:
         return
     from gpuenv.model.redaction import hide_in_lines
 
-    lines = hide_in_lines(text.expandtabs().replace("\r\n", "\n").split("\n"))
-    clean = "\n".join(map(sanitize, lines))
+    hidden = hide_in_lines(f"{before}{text}".expandtabs().replace("\r\n", "\n").split("\n"))
+    lines = [sanitize_line(line) for line in (hidden if isinstance(text, Lines) else ["\n".join(hidden)])]
+    if wrap and sys.stderr.isatty():
+        lines = _wrapped(lines)
     with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(clean + "\n")
+        sys.stderr.write("".join(f"{sanitize_line(line)}\n" for line in lines))
         sys.stderr.flush()
 
 
 def announce(text: str) -> None:
     """Writes a message of gpuenv to standard error."""
-    complain(wrapped(f"gpuenv: {text}"))
+    complain(text, before="gpuenv: ", wrap=True)
 
 
-def wrapped(text: str) -> str:
-    """The text wrapped to the width of the terminal, if any; never breaks a path or a command."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        return text
+@functools.cache
+def announce_once(text: str) -> None:
+    """Writes a message unless this process has written it before."""
+    announce(text)
+
+
+def _wrapped(lines: Iterable[str]) -> list[str]:
     import textwrap
 
     width = max(_MIN_WIDTH, columns() - 1)
     wrapper = textwrap.TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-    return "\n".join(line if len(line) <= width else wrapper.fill(line) for line in text.split("\n"))
+    return [row for line in lines for row in ([line] if len(line) <= width else wrapper.wrap(line))]
 
 
 def columns() -> int:
@@ -110,8 +119,8 @@ def drop_stdout() -> None:
 
 def with_state(message: str, state: str) -> str:
     """Appends the resulting state to the first line of a message."""
-    first, *rest = message.split("\n", 1)
-    return "\n".join([f"{first.rstrip('.')}; {state}" if state else first, *rest])
+    first, *rest = lines_of(message)
+    return Lines([f"{first.rstrip('.')}; {state}" if state else first, *rest])
 
 
 @contextlib.contextmanager

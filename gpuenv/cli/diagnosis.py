@@ -13,6 +13,7 @@ from gpuenv.cli.clock import today
 from gpuenv.cli.command_errors import CommandError, announce
 from gpuenv.cli.sources import MachineSource, get_matrix, probing
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.strings import Lines
 
 if TYPE_CHECKING:
     from gpuenv.cli.gpu_tests import GpuTestRequest
@@ -72,7 +73,7 @@ def suppressions_of(settings: Config) -> tuple[Suppression, ...]:
             hint = f"; did you mean {(swapped or matches)[0]}?" if matches else ""
             errors.append(f"{entry.source}: allow: there is no check {entry.code}{hint}")
     if errors:
-        raise CommandError(ExitCode.USAGE, "\n".join(errors), "gpuenv doctor --list names the checks")
+        raise CommandError(ExitCode.USAGE, Lines(errors), "gpuenv doctor --list names the checks")
     for entry in settings.suppressions:
         if entry.has_expired(today()):
             announce(f"{entry.source}: the suppression of {entry.code} expired on {entry.expires} and is ignored")

@@ -23,7 +23,7 @@ from gpuenv.cli.gpu_tests import place_of, planted_fault, run_tests
 from gpuenv.cli.install_steps import CONDAS, InstallerRequest, recover_interrupted
 from gpuenv.cli.options import InstallerName
 from gpuenv.cli.output import Output, write_stderr
-from gpuenv.cli.sources import MachineSource, get_snapshot
+from gpuenv.cli.sources import MachineSource, get_snapshot, own_environment
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.doctor.registry import find_check
 from gpuenv.install.backends.base import TimeBudget
@@ -45,7 +45,7 @@ from gpuenv.model.finding import Severity
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import BROKEN, SmokeResult, TestResult, TestStatus
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.strings import format_size, join_words
+from gpuenv.model.strings import Lines, format_size, join_words, lines_of
 from gpuenv.probe.children import ChildGroup
 from gpuenv.report.text_line import counted
 from gpuenv.smoke.session import UnusableTarget
@@ -243,12 +243,13 @@ def _prepare_conda(scheme: Scheme, resolution: Resolution, request: InstallerReq
     if choice is None:
         raise CommandError(
             ExitCode.NOTHING_FITS,
-            "no conda package fits: nothing was changed\n" + resolution.explanation,
+            Lines(("no conda package fits: nothing was changed", *lines_of(resolution.explanation))),
             "Wheels may: gpuenv install --installer uv (or pip), in an environment without conda's CUDA.",
         )
     refuse_pixi(scheme.prefix, choice)
-    tool = select_conda(request.installer.value, scheme.prefix, os.environ, time.monotonic() + request.seconds)
-    installer_run = CondaRun(tool, dict(os.environ), TimeBudget(request.seconds), ChildGroup(), request.offline)
+    variables = own_environment()
+    tool = select_conda(request.installer.value, scheme.prefix, variables, time.monotonic() + request.seconds)
+    installer_run = CondaRun(tool, variables, TimeBudget(request.seconds), ChildGroup(), request.offline)
     return prepare_conda(scheme, installer_run, choice)
 
 

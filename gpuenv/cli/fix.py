@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from gpuenv.cli.command_errors import announce, complain, wrapped
+from gpuenv.cli.command_errors import announce, complain
 from gpuenv.cli.environment_change import (
     ConsentOptions,
     ExaminedMachine,
@@ -91,7 +91,7 @@ def fix(
         failure = with_environment_state(error, python=source.named_target)
         announce(failure.message)
         if failure.remedy:
-            complain(wrapped(failure.remedy))
+            complain(failure.remedy, wrap=True)
         status = RepairStatus.FAILED if error.untouched else RepairStatus.NOT_RESTORED
         repair = Repair(status, _sentence(failure.message), left=_codes(found))
         return found._replace(repair=repair, exit_code=failure.exit_code)

@@ -13,9 +13,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuenv.cli.command_errors import CommandError, announce, complain, failure_as_result, with_state, wrapped
+from gpuenv.cli.command_errors import CommandError, announce, complain, failure_as_result, with_state
 from gpuenv.cli.install_steps import InstallerRequest, command_error, installer_run_for
 from gpuenv.cli.output import Output, write_result
+from gpuenv.cli.sources import own_environment
 from gpuenv.data import data_path
 from gpuenv.files import is_file
 from gpuenv.image.build_records import BuildStatus, BuiltImage, Choice, ImageOutcome, ImagePlan, ImagePlans
@@ -161,7 +162,7 @@ def build_all(
         if image.status is not BuildStatus.BUILT:
             announce(image.message)
     for remedy in remedies:
-        complain(wrapped(remedy))
+        complain(remedy, wrap=True)
     return code
 
 
@@ -242,15 +243,15 @@ def _session(opts: BuildImageOptions, stack: ExitStack) -> _EngineSession:
         remedy = "python -m pip install 'gpuenv[image]'"
         raise EngineError(f"building needs the image extra of gpuenv: {error}", remedy) from error
 
-    builder = opts.builder.value
-    engine = connect(os.environ, opts.timeout)
+    builder, variables = opts.builder.value, own_environment()
+    engine = connect(variables, opts.timeout)
     stack.callback(engine.close)
     cli = None
     if engine.facts.has_buildkit and builder != "classic":
         # Every docker on PATH: a later one may have the BuildKit plug-in that the first lacks.
         folders = filter(None, os.environ.get("PATH", os.defpath).split(os.pathsep))
         programs = dict.fromkeys(str(Path(folder, "docker")) for folder in folders)
-        cli = find_cli([path for path in programs if os.access(path, os.X_OK)], os.environ, engine.facts.host)
+        cli = find_cli([path for path in programs if os.access(path, os.X_OK)], variables, engine.facts.host)
     if cli is None and builder == "buildkit":
         message = f"{engine.facts.label}: no docker command with BuildKit is on PATH"
         raise EngineError(message, "Install docker-buildx, or pass --builder classic.")

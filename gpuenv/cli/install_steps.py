@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.cli.command_errors import CommandError, announce, failure_as_result, usage_errors, with_state
 from gpuenv.cli.options import InstallerName
-from gpuenv.cli.sources import MachineSource, read_at_most
+from gpuenv.cli.sources import MachineSource, own_environment, read_at_most
 from gpuenv.doctor.fixes.adaptation import add_target_option
 from gpuenv.files import LARGEST_DOCUMENT
 from gpuenv.install.backends.base import InstallerOptions, TimeBudget
@@ -29,8 +29,9 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.snapshot import Snapshot, SourceState
-from gpuenv.model.strings import error_reason
+from gpuenv.model.strings import Lines, error_reason, lines_of
 from gpuenv.probe.children import ChildGroup
+from gpuenv.probe.interpreters import refuse_foreign
 from gpuenv.probe.jupyter_kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError, find_interpreter
 
@@ -127,15 +128,17 @@ def target_of(python: str | None, kernel: str | None) -> str | None:
 
 
 def interpreter_of(source: MachineSource) -> str:
-    """The target's interpreter.
+    """The interpreter of a target that an installer works for.
 
     Raises:
-        CommandError: when there is none.
+        CommandError: when there is none, or the installer of root would run code of another user, or change it.
     """
     with usage_errors(TargetError):
         found = find_interpreter(source.python, os.environ)
     if found is None:
         raise CommandError(ExitCode.TARGET_UNUSABLE, "there is no Python on PATH", "name one with --python")
+    with usage_errors(TargetError):
+        refuse_foreign(found, os.environ)
     return found
 
 
@@ -153,7 +156,7 @@ def recover_interrupted(
     if store is None or (dry_run and not locked):
         return ()
     with nullcontext() if locked else store.locked():
-        found = recover(store, os.environ, offline=offline)
+        found = recover(store, own_environment(), offline=offline)
     for number in found:
         announce(f"the interrupted install {number} was rolled back")
     return found
@@ -194,7 +197,7 @@ def chosen_requirements(resolution: Resolution) -> tuple[str, ...]:
     if changes and all(change.fact == "target.python" for change in changes):
         environment = f"Create an environment with Python {changes[0].needed}"
         remedy = f"{environment}: uv venv --python 3.12 NAME, then gpuenv install --python NAME."
-    message = "no wheel fits: nothing was changed\n" + resolution.explanation
+    message = Lines(("no wheel fits: nothing was changed", *lines_of(resolution.explanation)))
     raise CommandError(ExitCode.NOTHING_FITS, message, remedy)
 
 
@@ -245,7 +248,7 @@ def installer_for(scheme: Scheme, request: InstallerRequest) -> Installer:
     if request.installer in CONDAS:
         message = f"{request.installer.value} installs conda packages, and this needs wheels"
         raise CommandError(ExitCode.USAGE, message, "use uv or pip")
-    return select_installer(request.installer.value, scheme, os.environ, time.monotonic() + request.seconds)
+    return select_installer(request.installer.value, scheme, own_environment(), time.monotonic() + request.seconds)
 
 
 def installer_run_for(scheme: Scheme, request: InstallerRequest, installer: Installer | None = None) -> InstallerRun:
@@ -257,4 +260,4 @@ def installer_run_for(scheme: Scheme, request: InstallerRequest, installer: Inst
     """
     options = InstallerOptions(scheme.executable, request.offline, request.find_links, request.break_system_packages)
     installer = installer or installer_for(scheme, request)
-    return InstallerRun(installer, options, dict(os.environ), TimeBudget(request.seconds), ChildGroup())
+    return InstallerRun(installer, options, own_environment(), TimeBudget(request.seconds), ChildGroup())

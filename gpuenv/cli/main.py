@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+
 from gpuenv import __version__
-from gpuenv.cli.command_errors import CommandError, OutputClosed, complain, resource_error, wrapped
+from gpuenv.cli.command_errors import CommandError, OutputClosed, announce, complain, resource_error
+from gpuenv.files import own_search_path, own_temporary_folder
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.strings import pattern
+
+_COMPLETE = "_GPUENV_COMPLETE"  # set by the shell
+_COMPLETION = pattern(r"(?:complete|source)_[a-z]+")
+_OPEN_FILES = 64  # more than a command opens at once: the doctor's output changes below 30
 
 
 def run(arguments: list[str]) -> int:
     """Runs a command line and returns its exit code; the user never sees a traceback."""
     try:
+        _check_open_files()
+        if folder := own_temporary_folder(os.environ, announce):
+            os.environ["TMPDIR"] = folder
+        if arguments[:1] not in (["run"], ["simulate"]):  # their programs get the caller's
+            search_own_path(announce)
+        if not _COMPLETION.fullmatch(os.environ.get(_COMPLETE, "")):  # Typer prints an unknown one
+            os.environ.pop(_COMPLETE, None)
         from gpuenv.cli import app
 
         return app.run(arguments)
@@ -25,10 +41,31 @@ def run(arguments: list[str]) -> int:
         return _report(resource) if resource else _report_bug(error)
 
 
+def search_own_path(notify: Callable[[str], None]) -> None:
+    """Searches only the absolute folders of PATH from now on."""
+    if (path := own_search_path(os.environ, notify)) is not None:
+        os.environ["PATH"] = path
+
+
+def _check_open_files() -> None:
+    """Opens as many files as a command may need: with fewer, a probe would find less, and the verdict be wrong.
+
+    Raises:
+        OSError: when the limit (``ulimit -n``) is too low, or the system has no more.
+    """
+    opened: list[int] = []
+    try:
+        while len(opened) < _OPEN_FILES:
+            opened.append(os.open(os.devnull, os.O_RDONLY))
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
 def _report(error: CommandError) -> int:
-    complain(wrapped(f"gpuenv: {error.message}"))
+    announce(error.message)
     if error.remedy:
-        complain(wrapped(error.remedy))
+        complain(error.remedy, wrap=True)
     return error.exit_code
 
 

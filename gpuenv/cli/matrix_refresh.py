@@ -16,16 +16,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gpuenv.cli.clock import today
-from gpuenv.cli.command_errors import CommandError, announce, columns
+from gpuenv.cli.command_errors import CommandError, announce, announce_once, columns
 from gpuenv.cli.output import write_file
-from gpuenv.cli.sources import STALE, get_matrix, matrix_path
+from gpuenv.cli.sources import STALE, get_matrix, matrix_path, own_environment
 from gpuenv.data import data_path
-from gpuenv.files import user_cache, user_matrix
-from gpuenv.install.installer_config import module_command
+from gpuenv.files import make_private_folder, others_reach, own_folder, user_cache, user_matrix
 from gpuenv.matrix.load import parse
 from gpuenv.matrix.tables import Matrix, SourceKind
 from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.strings import Lines, sanitize_line
+from gpuenv.probe.interpreters import module_command
 from gpuenv.refresh.additions import UnknownRowError, changed_answers, changed_machines, find_additions
 from gpuenv.refresh.binaries import MeasureError, find_cuobjdump
 from gpuenv.refresh.minors import compile_stub
@@ -82,7 +83,7 @@ def refresh_matrix(
     if _digest(source) != digest:
         raise CommandError(ExitCode.USAGE, f"{source} was changed meanwhile", "run it again; the measurements are kept")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(target.parent)
     except OSError as error:
         message = f"{target.parent}: cannot be made: {error.strerror or error}"
         raise CommandError(ExitCode.USAGE, message, "name a file with --matrix; the measurements are kept") from error
@@ -122,13 +123,14 @@ def _target() -> Path:
     if (shipped.parent / "pyproject.toml").is_file():
         return shipped
     user = user_matrix(os.environ)
-    if user is None:
-        raise CommandError(ExitCode.USAGE, "there is no home folder for your own matrix", "name a file with --matrix")
+    reason = "there is no home folder" if user is None else others_reach(user)
+    if user is None or reason:
+        raise CommandError(ExitCode.USAGE, f"your own matrix cannot be written: {reason}", "name a file with --matrix")
     return user
 
 
 def _workplace(before: Matrix, scratch: Path, installer: IndexClient | None) -> RefreshContext:
-    environment = dict(os.environ)
+    environment = own_environment()
     bar = ProgressBar()
     stub = scratch / "stub"
     stub.mkdir()
@@ -141,7 +143,7 @@ def _workplace(before: Matrix, scratch: Path, installer: IndexClient | None) -> 
     return RefreshContext(
         index=_index(installer, environment, scratch),
         environment=environment,
-        cache=(user_cache(os.environ) or scratch) / "refresh",
+        cache=(own_folder(user_cache(os.environ), announce_once) or scratch) / "refresh",
         scratch=scratch,
         today=today(),
         progress=bar,
@@ -177,8 +179,8 @@ def _updated(source: Path, additions: Additions, today: str) -> tuple[str, Matri
     except MatrixLayoutError as error:
         raise CommandError(ExitCode.MATRIX_INVALID, f"{source}: {error}; it is unchanged") from error
     except MatrixError as error:
-        faults = "\n  ".join(error.faults)
-        message = f"with the new rows the matrix would be invalid:\n  {faults}"
+        faults = (f"  {fault}" for fault in error.faults)
+        message = Lines(("with the new rows the matrix would be invalid:", *faults))
         raise CommandError(ExitCode.MATRIX_INVALID, message) from error
 
 
@@ -241,7 +243,8 @@ class ProgressBar:
         filled = min(int(share * _BAR_WIDTH), _BAR_WIDTH)
         seconds = int(time.monotonic() - self._started)
         bar, duration = "#" * filled, f"{seconds // 60}:{seconds % 60:02d}"
-        line, width = f"[{bar:.<{_BAR_WIDTH}}] {done}/{self._pieces} {duration} {text}", _width()
+        line = sanitize_line(f"[{bar:.<{_BAR_WIDTH}}] {done}/{self._pieces} {duration} {text}")
+        width = _width()
         sys.stderr.write(f"\r{line[:width]:<{width}}")
         sys.stderr.flush()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 from collections.abc import Callable
 from enum import Enum
 from inspect import Parameter, Signature
@@ -12,6 +14,7 @@ import typer
 
 from gpuenv.cli.output import FORMATS
 from gpuenv.model.smoke_level import SmokeLevel
+from gpuenv.probe.interpreters import AS_ROOT
 from gpuenv.probe.request import DEFAULT_TIMEOUT, LONGEST_TIMEOUT, SHORTEST_TIMEOUT
 
 TIMEOUT = DEFAULT_TIMEOUT  # seconds; default of --timeout
@@ -39,6 +42,29 @@ def takes(record: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None
         return command
 
     return decorate
+
+
+def with_as_root(function: Callable[..., None]) -> Callable[..., None]:
+    """Adds ``--as-root`` to a command that has ``--python``; the children of the command find it in a variable."""
+    signature = inspect.signature(function, eval_str=True)
+    if "python" not in signature.parameters:
+        return function
+    parameters = []
+    for parameter in signature.parameters.values():
+        parameters.append(parameter)
+        if parameter.name == "python":
+            parameters.append(Parameter("as_root", parameter.kind, default=False, annotation=AsRoot))
+
+    def command(*arguments: Any, as_root: bool, **values: Any) -> None:  # noqa: ANN401 - each option has its own type
+        os.environ.pop(AS_ROOT, None)
+        if as_root:
+            os.environ[AS_ROOT] = "1"
+        function(*arguments, **values)
+
+    command.__name__, command.__doc__ = function.__name__, function.__doc__
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return command
 
 
 class Format(str, Enum):
@@ -79,6 +105,10 @@ Python = Annotated[
         metavar="PATH",
         help="The target: an interpreter, a venv or a conda prefix. Default: the active one, else that on PATH.",
     ),
+]
+AsRoot = Annotated[
+    bool,
+    typer.Option("--as-root", envvar=AS_ROOT, help="As root, run the code of a target that another user can change."),
 ]
 SnapshotFile = Annotated[
     Optional[Path],

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpuenv.cli.command_errors import CommandError, OutputClosed, announce, complain, drop_stdout
 from gpuenv.files import LARGEST_DOCUMENT, is_folder, read_regular
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.strings import error_reason, sanitize
+from gpuenv.model.strings import error_reason, sanitize_line
 
 if TYPE_CHECKING:
     from gpuenv.report.html import EarlierRun
@@ -86,7 +86,7 @@ def emit_lines(lines: Iterable[TextLine], output: Path | None, *, color: bool, r
     texts = [line.text for line in lines]
     if redacted:
         texts = hide_in_lines(texts) if output is None else redact_lines(texts, identity())
-    cleaned = [line._replace(text=sanitize(text)) for line, text in zip(lines, texts, strict=True)]
+    cleaned = [line._replace(text=sanitize_line(text)) for line, text in zip(lines, texts, strict=True)]
     if output is None and sys.stdout is not None and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         _to_terminal(cleaned, color=color and not os.environ.get("NO_COLOR"))  # empty counts as unset
         return
@@ -96,7 +96,11 @@ def emit_lines(lines: Iterable[TextLine], output: Path | None, *, color: bool, r
 def _to_terminal(lines: Iterable[TextLine], *, color: bool) -> None:
     width = max(40, shutil.get_terminal_size((80, 24)).columns)
     padded = (line._replace(text=_padded(line.text)) for line in lines)
-    wrapped = [(_encodable(part.replace(_PAD, "")), line.style.value) for line in padded for part in _wrap(line, width)]
+    wrapped = [
+        (sanitize_line(_encodable(part.replace(_PAD, ""))), line.style.value)
+        for line in padded
+        for part in _wrap(line, width)
+    ]
     if not color:
         write_stdout("".join(part + "\n" for part, _ in wrapped))
         return
@@ -154,16 +158,23 @@ def _continued(line: TextLine, width: int) -> list[str]:
     return [f"{row} \\" for row in rows[:-1]] + rows[-1:]
 
 
-def write_result(text: str, output: Path | None, *, shared: bool = False) -> None:
-    """Writes to a file, or to standard output if ``output`` is None."""
+def write_result(text: str, output: Path | None, *, shared: bool = False, own: str = "") -> None:
+    """Writes to a file, or to standard output if ``output`` is None; see ``write_stdout``."""
     if output is not None:
-        write_file(output, text, shared=shared)
+        write_file(output, _sanitized(text, own), shared=shared)
     else:
-        write_stdout(text)
+        write_stdout(text, own=own)
 
 
-def write_stdout(text: str) -> None:
-    """Writes to standard output, with escapes for what it cannot encode.
+def _sanitized(text: str, own: str) -> str:
+    lines = (line.partition(own) if own and line.startswith(own) else ("", "", line) for line in text.split("\n"))
+    return "\n".join(f"{begin}{sanitize_line(rest.expandtabs())}" for _, begin, rest in lines)
+
+
+def write_stdout(text: str, *, own: str = "") -> None:
+    """Writes to standard output, with escapes for control characters, commands and what it cannot encode.
+
+    ``own`` is the beginning of the commands that gpuenv itself writes.
 
     Raises:
         OutputClosed: when the reader has gone.
@@ -172,7 +183,7 @@ def write_stdout(text: str) -> None:
     if sys.stdout is None:
         raise CommandError(ExitCode.USAGE, "standard output is closed", "write the result to a file with -o")
     try:
-        sys.stdout.write(_encodable(text))
+        sys.stdout.write(_encodable(_sanitized(text, own)))
         sys.stdout.flush()
     except BrokenPipeError as error:
         drop_stdout()
@@ -341,7 +352,8 @@ def _emit(report: Report, spec: OutputSpec, render_options: RenderOptions) -> No
         text: str = importlib.import_module(f"gpuenv.report.{spec.form}").render(report)
         if spec.form == "github":
             _append_summary(report)
-        write_result(text, spec.path, shared=spec.form == "prometheus")
+        own = "::" if spec.form == "github" else ""
+        write_result(text, spec.path, shared=spec.form == "prometheus", own=own)
 
 
 def _append_summary(report: Report) -> None:
@@ -353,7 +365,7 @@ def _append_summary(report: Report) -> None:
 
     try:
         with Path(path).open("a", encoding="utf-8") as file:
-            file.write(markdown_text(report))
+            file.write(_sanitized(markdown_text(report), own=""))
     except (OSError, ValueError) as error:
         announce(f"{_SUMMARY_VARIABLE}={path}: cannot be written: {error_reason(error)}; no job summary was written")
 

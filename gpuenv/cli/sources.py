@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv import files
 from gpuenv.cli.clock import now, today
-from gpuenv.cli.command_errors import CommandError, announce, usage_errors
+from gpuenv.cli.command_errors import CommandError, announce, announce_once, usage_errors
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.strings import decode_text, error_reason, parse_integer, pattern
+from gpuenv.model.strings import Lines, decode_text, error_reason, parse_integer, pattern
 
 if TYPE_CHECKING:
     from gpuenv.matrix.tables import Matrix
@@ -45,16 +45,16 @@ class MachineSource(NamedTuple):
         return self.python if self.snapshot is None and self.paste is None else None
 
 
-def matrix_path(path: Path | None) -> Path:
-    """The named matrix, else the user's own if it is newer, else the shipped one."""
+def matrix_path(path: Path | None, notify: Callable[[str], None] = announce_once) -> Path:
+    """The named matrix, else the user's own if it is newer and others cannot change it, else the shipped one."""
     from gpuenv.data import data_path
-    from gpuenv.files import user_matrix
 
     shipped = data_path("matrix.yaml")
-    user = user_matrix(os.environ)
-    if path is not None or user is None or not os.path.isfile(user):  # noqa: PTH113 - Path raises for too long names
+    user = files.user_matrix(os.environ)
+    if path is not None or user is None or not files.is_file(user):
         return path or shipped
-    return user if _revision(user) >= _revision(shipped) else shipped
+    own = files.own_folder(user, notify)
+    return own if own and _revision(own) >= _revision(shipped) else shipped
 
 
 def _revision(path: Path) -> str:
@@ -65,6 +65,20 @@ def _revision(path: Path) -> str:
     except OSError:
         return ""
     return next((line.split(":", 1)[1].strip(" '\n") for line in head if line.startswith("revision:")), "")
+
+
+def own_environment() -> dict[str, str]:
+    """The variables for installers and engines: with no folder or configuration that another user can change.
+
+    Raises:
+        CommandError: when the user's own choice of an index would be lost with them.
+    """
+    from gpuenv.install.installer_config import own_uv_configuration
+    from gpuenv.install.own_folders import ConfigurationIgnoredError, with_own_folders
+
+    with usage_errors(ConfigurationIgnoredError):
+        environment = with_own_folders(os.environ, announce_once)
+    return environment | own_uv_configuration(environment)
 
 
 def get_matrix(path: Path | None, *, from_yaml: bool = False, quiet: bool = False) -> Matrix:
@@ -79,7 +93,7 @@ def get_matrix(path: Path | None, *, from_yaml: bool = False, quiet: bool = Fals
     from gpuenv.matrix.load import load
     from gpuenv.matrix.validate import MatrixError
 
-    chosen = matrix_path(path)
+    chosen = matrix_path(path, (lambda _: None) if quiet else announce_once)
     is_user_matrix = path is None and chosen != data_path("matrix.yaml")
     remedy = (
         f"this is your own matrix, {chosen}; remove it to use the one shipped with gpuenv" if is_user_matrix else None
@@ -91,7 +105,7 @@ def get_matrix(path: Path | None, *, from_yaml: bool = False, quiet: bool = Fals
         message = f"{name}: the matrix cannot be read: {error_reason(error)}"
         raise CommandError(ExitCode.USAGE, message, remedy) from error
     except MatrixError as error:
-        message = "the matrix is invalid:\n  " + "\n  ".join(error.faults)
+        message = Lines(("the matrix is invalid:", *(f"  {fault}" for fault in error.faults)))
         raise CommandError(ExitCode.MATRIX_INVALID, message, remedy) from error
     if quiet:
         return matrix
@@ -327,7 +341,8 @@ def pasted_machine(source: MachineSource, matrix: Matrix) -> Snapshot:
     content = read_selection(environment)
     if not content.outputs:
         outputs = ", ".join(OUTPUTS)
-        hint = f"supported outputs: {outputs}\nfor an error message or a log: gpuenv explain {shlex.quote(str(path))}"
+        command = f"gpuenv explain {shlex.quote(str(path))}"
+        hint = Lines((f"supported outputs: {outputs}", f"for an error message or a log: {command}"))
         name = "standard input" if str(path) == "-" else path
         raise CommandError(ExitCode.USAGE, f"{name}: no known output found", hint)
     announce(f"from the paste: {', '.join(content.outputs)}; this machine is not probed")

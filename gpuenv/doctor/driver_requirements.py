@@ -119,7 +119,7 @@ def conflicting_gpus(ctx: CheckContext) -> tuple[Fix, ...]:
     for gpu in (*shown, *sorted(others, key=lambda gpu: gpu.compute_capability or oldest, reverse=True)):
         (kept if requirement_of((*kept, gpu), snapshot, matrix).possible else lost).append(gpu)
     needs = "; ".join(f"{gpu.label} needs {requirement_of((gpu,), snapshot, matrix).text}" for gpu in (*shown, *others))
-    return (Fix(f"No single driver drives all these GPUs: {needs}."), _compromise(kept, lost, ctx))
+    return (Fix(f"No single driver supports all these GPUs: {needs}."), _compromise(kept, lost, ctx))
 
 
 def _compromise(kept: Sequence[NeededGpu], lost: Sequence[NeededGpu], ctx: CheckContext) -> Fix:

@@ -15,6 +15,7 @@ from gpuenv.explain.scoring import NOTHING_KNOWN, DoctorFinding, DoctorVerdict, 
 from gpuenv.explain.text_evidence import text_evidence
 from gpuenv.model.causes import RUN_DOCTOR, Cause
 from gpuenv.model.finding import CheckStatus, Fix, Severity
+from gpuenv.model.strings import format_size
 
 _MOST = 5  # causes of one answer
 _LINES = 5  # lines of one cause
@@ -40,7 +41,14 @@ def explanation(
         causes=tuple(_likely_cause(entry, verdict, scanner.latest, words) for entry in ranked[:_MOST]),
         facts=scanner.stated.facts,
         lines_read=scanner.lines_read,
+        notes=_notes(scanner),
     )
+
+
+def _notes(scanner: Scanner) -> tuple[str, ...]:
+    if not scanner.skipped:
+        return ()
+    return (f"{format_size(scanner.skipped)} before the end of the text were not searched; name a part of it",)
 
 
 def _scores_in_doubt(scanner: Scanner) -> tuple[CauseScore, ...]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from itertools import chain
+from functools import lru_cache
 
 from gpuenv.explain.explanation_types import QuotedLine
 from gpuenv.explain.normalize import clean, is_notation, unfolded
@@ -21,6 +22,13 @@ _WAITING = 3  # lines at the end that wait for the next: they may be wrapped
 _NARROWEST = 38  # bytes of a line that a terminal may have cut
 SEAM = "\v"  # between the lines after a line: no cleaned line has one
 _WHOLE = 1 << 18  # bytes at the beginning of a text of which every line is looked at
+_MOST_SEARCHED = 128 << 20  # bytes of new lines that are searched; of a text with more, only the end is added
+_END = 16 << 20  # bytes
+_COST_OF_A_LOOK = 8  # as much as searching so many times the line
+_KNOWN = 50_000  # lines that are not searched again,
+_KNOWN_LENGTH = 512  # up to this length
+_LOOKS = 64  # at lines that differ in digits only
+_DIGITS = b"0123456789"
 _TABLE = (b"|", b"+", b"-", b"=", b"*", b"#", b"\r")  # ends of lines that are as long as the next without being cut
 _BOMS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
@@ -29,8 +37,10 @@ class LineFinder:
     """Takes a text in pieces of any size and yields, for each line worth a look, itself and the one after it.
 
     Args:
-        worth: makes the pattern of what, in lower case, makes a line of a long text worth a look. It is searched for
-            in many lines at once, which is what makes a log of hundreds of megabytes bearable.
+        worth: makes the pattern of what, in lower case, makes a line of a long text worth a look.
+
+    A log repeats its lines with other numbers: a line that is like a known one is not searched, which is what makes
+    hundreds of megabytes bearable. Where even the new lines are too many, the rest of the text but its end is skipped.
     """
 
     def __init__(self, worth: Callable[[], re.Pattern[bytes]]) -> None:
@@ -38,6 +48,11 @@ class LineFinder:
         self._rest = b""
         self._lines = 0  # that have been passed
         self._passed = 0  # bytes, after decoding
+        self._known: set[bytes] = set()
+        self._looks: Counter[bytes] = Counter()
+        self._cost = 0  # bytes that were searched, and more for lines that were looked at
+        self._end: deque[bytes] = deque()  # pieces that wait, after that cost is too high
+        self._skipped = 0  # bytes
         self._is_begun = False
         self._decoder: codecs.IncrementalDecoder | None = None
 
@@ -46,9 +61,30 @@ class LineFinder:
         """How many lines were passed so far."""
         return self._lines
 
+    @property
+    def skipped(self) -> int:
+        """How many bytes before the end of the text were not searched."""
+        return self._skipped
+
     def feed(self, data: bytes) -> Iterator[tuple[QuotedLine, str]]:
         """Lines that are complete by now; at most a MiB may be given at once."""
-        data = self._rest + self._decoded(data)
+        data = self._decoded(data)
+        if self._cost < _MOST_SEARCHED:
+            yield from self._lines_in(data)
+        else:
+            self._wait(data)
+
+    def _wait(self, data: bytes) -> None:
+        """Keeps the last pieces."""
+        self._end.append(data)
+        while sum(map(len, self._end)) > _END + _PIECE:
+            dropped = self._rest + self._end.popleft()
+            self._lines += dropped.count(b"\n")
+            self._skipped += len(dropped)
+            self._rest = b""
+
+    def _lines_in(self, data: bytes) -> Iterator[tuple[QuotedLine, str]]:
+        data = self._rest + data
         end = data.rfind(b"\n") + 1
         held = end
         for _ in range(_WAITING if end else 0):
@@ -60,6 +96,12 @@ class LineFinder:
 
     def close(self) -> Iterator[tuple[QuotedLine, str]]:
         """The lines that are left at the end of the text."""
+        if self._skipped:  # the first line is cut: what is left of a secret is not recognized
+            cut = self._end[0].find(b"\n") + 1 or _LONGEST
+            self._lines += self._end[0].count(b"\n", 0, cut)
+            self._end[0] = self._end[0][cut:]
+        while self._end:
+            yield from self._lines_in(self._end.popleft())
         data, self._rest = self._rest, b""
         yield from self._found(data, len(data))
         if data and not data.endswith(b"\n"):
@@ -78,12 +120,12 @@ class LineFinder:
     def _found(self, data: bytes, until: int) -> Iterator[tuple[QuotedLine, str]]:
         """The lines worth a look that begin before ``until``; one after it serves as the next line only."""
         whole = min(until, max(0, _WHOLE - self._passed))
-        starts = chain(self._all_starts(data, whole), self._starts(data, whole, until))
         counted = 0
-        for start in starts:
+        for start in self._starts(data, whole, until):
             self._lines += data.count(b"\n", counted, start)
             counted = start
             end = _end(data, start)
+            self._cost += _COST_OF_A_LOOK * (end - start)
             after = _after(data, start, end)
             for texts in _unfolded(data[start:end]):
                 for text, following in zip(texts, (*texts[1:], after), strict=True):
@@ -91,25 +133,33 @@ class LineFinder:
         self._lines += data.count(b"\n", counted, until)
         self._passed += until
 
-    def _all_starts(self, data: bytes, until: int) -> Iterator[int]:
-        start = 0
-        while start < until:
-            yield start
-            start = _end(data, start) + 1
-
-    def _starts(self, data: bytes, after: int, until: int) -> Iterator[int]:
-        """Yields the starts of lines, from an offset on, that contain a literal; it may go on in the next line."""
-        begin = data.find(b"\n", after - 1) + 1 if after else 0
-        if after >= until or (after and not begin):
+    def _starts(self, data: bytes, whole: int, until: int) -> Iterator[int]:
+        """Yields the starts of all lines before ``whole``, and of those that are worth a look before ``until``."""
+        if not until:
             return
-        hay = data.lower().replace(b"\n", b" ")
-        search = self._worth().search
-        match = search(hay, max(0, begin - 1))
-        while match is not None and match.start() < until:
-            # What is looked for may begin with a space, which the end of the line before stands for.
-            at = match.start() + (data[match.start() : match.start() + 1] == b"\n")
-            yield data.rfind(b"\n", 0, at) + 1
-            match = search(hay, _end(data, at))
+        start = 0
+        lines, shapes = data.split(b"\n"), data.translate(None, _DIGITS).split(b"\n")
+        lines.append(b"")
+        for number, shape in enumerate(shapes):
+            if start >= until:
+                break
+            line = lines[number]
+            if start < whole or (shape not in self._known and self._is_worth(line, lines[number + 1], shape)):
+                yield start
+            start += len(line) + 1
+
+    def _is_worth(self, line: bytes, following: bytes, shape: bytes) -> bool:
+        """Whether a line has a literal; it may go on in the next line, and begin with the space of the line before."""
+        both = b"%b\n%b" % (line, following[:_LONGEST])
+        if both in self._known:
+            return False
+        self._cost += len(both)
+        match = self._worth().search(b" %b" % both.lower().replace(b"\n", b" "))
+        is_worth = match is not None and match.start() <= len(line)
+        if len(self._known) < _KNOWN and len(both) < _KNOWN_LENGTH:
+            self._looks[shape] += is_worth
+            self._known.add(both if is_worth and self._looks[shape] < _LOOKS else shape)
+        return is_worth
 
 
 def _end(data: bytes, start: int) -> int:
@@ -136,7 +186,7 @@ def _after(data: bytes, start: int, end: int) -> str:
     after: list[str] = []
     for _ in range(_WAITING):
         until = _end(data, end + 1)
-        texts = next(_unfolded(data[end + 1 : min(until, end + 1 + _LONGEST)]), [])
+        texts = _first_unfolded(data[end + 1 : min(until, end + 1 + _LONGEST)])
         text, wide = texts[0] if texts else "", until - end - 1
         widest = max(widest, wide)
         goes_on = last == width == wide if not after else last == width
@@ -161,6 +211,12 @@ def _unfolded(line: bytes) -> Iterator[list[str]]:
     for piece in _pieces(line):
         text = piece.decode("utf-8", "replace")
         yield [clean(part) for part in unfolded(text, notation=notation)] if text else [""]
+
+
+@lru_cache(maxsize=8)
+def _first_unfolded(line: bytes) -> list[str]:
+    """The lines that a line of a file holds; the same one follows several lines."""
+    return next(_unfolded(line), [])
 
 
 def truncated(text: str) -> str:

@@ -51,6 +51,11 @@ class Scanner:
         return self._finder.lines_read
 
     @property
+    def skipped(self) -> int:
+        """How many bytes were not searched, since the text has too many different lines."""
+        return self._finder.skipped
+
+    @property
     def hits(self) -> tuple[Hit, ...]:
         """The first hits of each signature, in the order of the text."""
         return tuple(sorted((hit for kept in self._hits.values() for hit in kept), key=lambda hit: hit.line.number))

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from gpuenv.model.redaction import hide_secrets
+from gpuenv.model.strings import Lines
 
 _LONGEST = 1500
 # How Docker's two builders and Podman report that a command of the build failed: such an engine runs, has its base,
@@ -150,9 +151,10 @@ def error_from_text(text: str, doing: str) -> EngineError:
     whose = _OF_COMMAND if _COMMAND_FAILED.search(text) else _OF_ENGINE
     for pattern, message, remedy in (*_DISK_FULL, *whose, *_TEXTS):
         if re.search(pattern, text, re.IGNORECASE | re.MULTILINE):
-            return EngineError(f"{doing}: {message}\n{shown}", remedy)
+            return EngineError(Lines((f"{doing}: {message}", *shown.split("\n"))), remedy)
     last = _last_line(shown) if _COMMAND_FAILED.search(text) else None
-    return EngineError(f"{doing}: {last}\n{shown}" if last else f"{doing}: {shown}")
+    first, *rest = shown.split("\n")
+    return EngineError(Lines((f"{doing}: {last}", first, *rest) if last else (f"{doing}: {first}", *rest)))
 
 
 def _last_line(log: str) -> str | None:

@@ -6,6 +6,7 @@ exceptions, plan                  errors; the records of plans and outcomes
 dependencies, environment         installed distributions and their dependencies
 backends.base, lockfile           pins and lock files
 backends.pip, .uv, .conda         command lines, and parsers of what the tools print
+own_folders                       the user's folders that installers get
 installer_config, solver          the installer and its configuration; what it would install
 journal, planner                  the record of transactions; from a resolution to a plan
 target_platform, bundle           locks for another machine; bundles

@@ -20,14 +20,13 @@ from gpuenv.install.backends.base import complaint, succeeded
 from gpuenv.install.backends.conda import CondaRefusal, CondaTool, clean_url, parse_change
 from gpuenv.install.environment import hex_digest, is_inside
 from gpuenv.install.exceptions import TargetUnusable
-from gpuenv.install.journal import Store, unreadable
+from gpuenv.install.journal import LARGEST_RECORD, Store, read_json, unreadable
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.redaction import hide_secrets
 from gpuenv.probe.children import ChildResult, run_child
 from gpuenv.report.text import command_text
 
 META = "conda-meta"
-_LARGEST_RECORD = 64 * 1024 * 1024
 SCHEMA = "gpuenv.conda-state/1"
 _FILE = "conda.json"
 _EXACT = "explicit.txt"  # the missing packages by URL
@@ -65,7 +64,7 @@ def read_packages(prefix: str) -> Mapping[str, CondaPackage]:
     found = {}
     for path in sorted(Path(prefix, META).glob("*.json")):
         try:
-            found[path.stem] = _package(path.stem, json.loads(read_regular(path, _LARGEST_RECORD)))
+            found[path.stem] = _package(path.stem, read_json(path))
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise TargetUnusable(
                 f"{path}: conda's record cannot be read: {error}", "Recreate the environment."
@@ -97,7 +96,7 @@ def stems(prefix: str) -> frozenset[str]:
 def read_history(prefix: str) -> str:
     """Conda's history file; empty if there is none."""
     try:
-        return read_regular(Path(prefix, META, "history"), _LARGEST_RECORD).decode("utf-8", "replace")
+        return read_regular(Path(prefix, META, "history"), LARGEST_RECORD).decode("utf-8", "replace")
     except OSError:
         return ""
 
@@ -108,7 +107,7 @@ def pixi_manifest(prefix: str) -> str | None:
         path = Path(prefix, META, marker)
         if path.is_file():
             try:
-                written = json.loads(read_regular(path, _LARGEST_RECORD))
+                written = read_json(path)
             except (OSError, ValueError):
                 return ""
             manifest = written.get("manifest_path") if isinstance(written, dict) else None
@@ -171,7 +170,7 @@ def read_state(store: Store, number: str) -> CondaState | None:
     """
     path = store.transaction(number) / _FILE
     try:
-        return decode(CondaState, json.loads(path.read_text(encoding="utf-8")))
+        return decode(CondaState, read_json(path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, DecodeError, RecursionError) as error:

@@ -26,10 +26,10 @@ from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.install.plan import is_name
 from gpuenv.matrix.ranges import is_version
 from gpuenv.model.codec import DecodeError, decode
-from gpuenv.model.secrets import for_the_target
 from gpuenv.model.strings import parse_integer
-from gpuenv.probe.children import ChildGroup, Ending, run_child
+from gpuenv.probe.children import ChildGroup, Ending
 from gpuenv.probe.context import target_command
+from gpuenv.probe.interpreters import run_interpreter
 from gpuenv.probe.protocol import parse_facts
 
 _CHUNK = 1024 * 1024
@@ -166,7 +166,7 @@ def query_scheme(
     Raises:
         TargetUnusable: when it cannot be started or does not answer.
     """
-    result = run_child([*target_command(interpreter, "scheme")], for_the_target(environment), deadline, group)
+    result = run_interpreter(target_command(interpreter, "scheme"), environment, deadline, group)
     facts = parse_facts(result.stdout)
     if "done" not in facts:
         lines = [line for line in result.stderr.splitlines() if line.strip()]

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from gpuenv.files import is_file, others_access, parse_toml, read_at_most
+from gpuenv.files import is_file, others_reach, parse_toml, read_at_most
 from gpuenv.install.backends import pip, uv
 from gpuenv.install.backends.base import InstallerOptions, TimeBudget, complaint
 from gpuenv.install.backends.conda import CondaTool, tool_version
@@ -30,6 +30,7 @@ from gpuenv.install.environment import Scheme
 from gpuenv.install.exceptions import NothingFits, TargetUnusable
 from gpuenv.model.redaction import hide_secrets
 from gpuenv.probe.children import ChildGroup, ChildResult, OnText, run_child
+from gpuenv.probe.interpreters import module_command
 
 Installer = Uv | Pip
 # The last two exclude files uploaded after a date.
@@ -72,10 +73,7 @@ class InstallerRun:
 
     def run(self, command: Sequence[str], on_text: OnText | None = None) -> ChildResult:
         """Runs the installer with the user's settings."""
-        variables = self.installer.environment(self.environment)
-        if isinstance(self.installer, Uv):
-            variables |= _own_configuration(self.environment)
-        return self.time_budget.run(command, variables, self.group, on_text)
+        return self.time_budget.run(command, self.installer.environment(self.environment), self.group, on_text)
 
     def without_constraints(self) -> InstallerRun:
         """The same without variables that restrict versions, for versions that are already chosen."""
@@ -149,18 +147,6 @@ def _find_uv(scheme: Scheme, environment: Mapping[str, str], deadline: float, tr
         tried.append(unfit)
         return None
     return None
-
-
-# What -m does, without the working folder on sys.path: -P needs Python 3.11, and -I hides the user's own packages.
-_RUN_MODULE = (
-    "import sys; sys.path = [path for path in sys.path if path]; import runpy; "
-    "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
-)
-
-
-def module_command(executable: str, name: str) -> tuple[str, ...]:
-    """Returns the arguments that run a module, and no code of the working folder."""
-    return (executable, "-c", _RUN_MODULE, name)
 
 
 def _find_pip(scheme: Scheme, environment: Mapping[str, str], deadline: float, tried: list[str]) -> Installer | None:
@@ -238,7 +224,6 @@ def _uv_settings(environment: Mapping[str, str]) -> Iterator[tuple[InstallerSett
 
 def _uv_tables(environment: Mapping[str, str]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """The tables of uv: of the named file, else of the project, the user and the system."""
-    environment = {**environment, **_own_configuration(environment)}
     config_file = environment.get("UV_CONFIG_FILE")
     if config_file:
         yield from _read(Path(config_file))
@@ -250,7 +235,7 @@ def _uv_tables(environment: Mapping[str, str]) -> Iterator[tuple[Path, Mapping[s
         yield from _read(path)
 
 
-def _own_configuration(environment: Mapping[str, str]) -> dict[str, str]:
+def own_uv_configuration(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that keep uv from a configuration file which another user can change; none without such a file.
 
     uv then reads the user's file or the system's, since without them it would use another index.
@@ -258,7 +243,7 @@ def _own_configuration(environment: Mapping[str, str]) -> dict[str, str]:
     if environment.get("UV_CONFIG_FILE") or environment.get("UV_NO_CONFIG", "").lower() not in FALSE:
         return {}
     used = [*(path for path, _ in _nearest_uv_table()), *filter(is_file, _uv_files(environment))]
-    own = [path for path in used if not any(others_access(entry.stat()) for entry in (path.parent, path))]
+    own = [path for path in used if not others_reach(path)]
     if own == used:
         return {}
     kept = next((path for path in own if path in _uv_files(environment)), None)

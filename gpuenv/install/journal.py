@@ -17,8 +17,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
-from gpuenv.files import replace_file, sync_folder
+from gpuenv.files import others_access, read_regular, replace_file, sync_folder
 from gpuenv.install.exceptions import InstallError, TargetUnusable
 from gpuenv.model.codec import DecodeError, decode, encode
 from gpuenv.model.strings import parse_integer
@@ -28,6 +29,8 @@ _FIX_FOLDER = "Free space or fix the permissions there, then try again."
 _PRIVATE = 0o700
 _LOCK = "lock"
 _MAX_TRIES = 20  # each fails only if another gpuenv has just ended
+LARGEST_RECORD = 32 << 20  # bytes; a record of 50,000 files has 20 million
+_MOST_VALUES = 1 << 20  # each takes up to 90 bytes of memory
 SCHEMA = "gpuenv.journal/1"
 
 
@@ -144,7 +147,7 @@ class Store:
         """
         path = self.transaction(number) / "journal.json"
         try:
-            journal = decode(Journal, json.loads(path.read_text(encoding="utf-8")))
+            journal = decode(Journal, read_json(path))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, DecodeError, RecursionError) as error:
@@ -160,7 +163,7 @@ class Store:
         """The state of a transaction; open if none is recorded."""
         path = self.transaction(number) / "state.json"
         try:
-            return TransactionState(json.loads(path.read_text(encoding="utf-8"))["state"])
+            return TransactionState(read_json(path)["state"])
         except (OSError, ValueError, LookupError, TypeError, RecursionError):
             return TransactionState.OPEN
 
@@ -210,6 +213,20 @@ def store_of(interpreter: str) -> Store | None:
     return next((store for store in stores if os.path.isdir(store.folder)), None)  # noqa: PTH112 - raises nothing
 
 
+def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON
+    """A journal, or conda's record of a package.
+
+    Raises:
+        OSError: when it cannot be read, is not a regular file, or is too large.
+        ValueError: when it is no JSON, or has too many values.
+        RecursionError: when it is nested too deep.
+    """
+    data = read_regular(path, LARGEST_RECORD)
+    if sum(map(data.count, (b",", b"[", b"{"))) > _MOST_VALUES:
+        raise ValueError(f"more than {_MOST_VALUES} values")
+    return json.loads(data)
+
+
 def unreadable(path: Path, what: str, error: Exception) -> InstallError:
     """The error for a damaged journal, which is never rolled back by guessing."""
     return InstallError(
@@ -234,8 +251,10 @@ def _make_folder(root: Path, folder: Path) -> None:
         ) from error
     with contextlib.suppress(FileNotFoundError):  # removed meanwhile: the next try creates it
         status = folder.lstat()
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid not in {0, os.geteuid()}:
-            raise TargetUnusable(f"{folder} is not gpuenv's own folder", "Check who created it, then remove it.")
+        reason = others_access(status) if stat.S_ISDIR(status.st_mode) else "is no folder"
+        if reason:
+            message = f"{folder} is not gpuenv's own folder: it {reason}"
+            raise TargetUnusable(message, "Check who created it, then remove it.")
 
 
 def _take_lock(root: Path, path: Path) -> int | None:

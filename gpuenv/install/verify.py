@@ -17,9 +17,9 @@ from gpuenv.install.environment import Inventory, Scheme, read_inventory
 from gpuenv.install.plan import Plan, Verification
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.cupy import is_cupy
-from gpuenv.model.secrets import for_the_target
-from gpuenv.probe.children import ChildGroup, Ending, run_child
+from gpuenv.probe.children import ChildGroup, Ending
 from gpuenv.probe.context import target_command
+from gpuenv.probe.interpreters import run_interpreter
 from gpuenv.probe.protocol import parse_facts
 
 # Frameworks that share the CUDA libraries: their imports must keep working.
@@ -60,8 +60,8 @@ class DoctorComparison(NamedTuple):
 
 def import_in_child(child: ImportSettings, module: str) -> ImportResult:
     """Imports a module as a program in the target would."""
-    command = [*target_command(child.executable, "module_import", module)]
-    result = run_child(command, for_the_target(child.environment), time.monotonic() + child.seconds, child.group)
+    command = target_command(child.executable, "module_import", module)
+    result = run_interpreter(command, child.environment, time.monotonic() + child.seconds, child.group)
     facts = parse_facts(result.stdout)
     if result.ending is Ending.TIMED_OUT:
         return ImportResult(module, False, f"timed out after {child.seconds:.0f} s")

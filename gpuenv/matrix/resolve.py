@@ -36,7 +36,7 @@ from gpuenv.model.resolution import (
     WheelChoice,
 )
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.strings import pattern
+from gpuenv.model.strings import Lines, pattern
 from gpuenv.model.versions import DriverVersion
 
 _FLOOR = pattern(r">= (\d+(?:\.\d+)*)|branch (\d+) or newer")
@@ -124,8 +124,8 @@ def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) ->
     )
     left = [entry.wheel for entry in judged if entry.fits]
     fitting = [wheel.candidate for wheel in left if wheel.line.last_cuda is None or wheel is left[0]]
-    explanation = [_explain(needs, resolution, fitting), *_below(snapshot, needs, matrix)]
-    return resolution._replace(explanation="\n".join(explanation))
+    explanation = [*_explain(needs, resolution, fitting), *_below(snapshot, needs, matrix)]
+    return resolution._replace(explanation=Lines(explanation))
 
 
 def _below(snapshot: Snapshot, needs: Needs, matrix: Matrix) -> Iterator[str]:
@@ -278,7 +278,7 @@ _WORDS = {
 _GPU_CONSTRAINTS = (ConstraintName.NVRTC_COMPILES_FOR_GPU, ConstraintName.WHEEL_HAS_CODE_FOR_GPU)
 
 
-def _explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate]) -> str:
+def _explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate]) -> list[str]:
     """Explains the choice: the machine, the rejected candidates with reasons, and the changes that would help.
 
     ``fitting`` are the candidates without rejections, the best first.
@@ -314,7 +314,7 @@ def _explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate])
     if better is not None:
         kind = "Smallest change" if wheel is None else "Next better"
         lines.append(f"{kind}: {better.candidate.label} with {changes_text(better)}.")
-    return "\n".join(lines)
+    return lines
 
 
 def changes_text(entry: Reachable) -> str:

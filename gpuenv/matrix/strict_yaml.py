@@ -16,6 +16,8 @@ _TAGS = frozenset(
 )
 _NOTHING = ("", "null", "~")  # unquoted; the C parser gives a plain scalar the style '', the other one None
 _MAX_DEPTH = 50
+_TOO_DEEP = f"nested more than {_MAX_DEPTH} levels deep"
+_DEPTH_OF_PARSER = "maximum nesting depth"  # in the message of LibYAML 0.2.6 and newer, whose own limit is 1000
 MAX_CHARACTERS = 8 * 1024 * 1024
 _MAX_PROBLEMS = 50  # in a message
 _MAX_VALUES = 20_000  # with aliases expanded
@@ -81,7 +83,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             where = f"line {current_node.start_mark.line + 1}: " if current_node else ""
-            raise YamlError(f"{where}nested more than {_MAX_DEPTH} levels deep")
+            raise YamlError(f"{where}{_TOO_DEEP}")
 
     def ascend_resolver(self) -> None:
         """Called after them."""
@@ -96,7 +98,8 @@ def _composed(text: str) -> yaml.Node | None:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
-        raise YamlError(f"{where}{getattr(error, 'problem', None) or error}") from error
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise YamlError(f"{where}{_TOO_DEEP if _DEPTH_OF_PARSER in problem else problem}") from error
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start) + 1
         raise YamlError(f"line {line}: a lone surrogate, which is not text") from error

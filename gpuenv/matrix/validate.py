@@ -13,6 +13,7 @@ from packaging.version import Version
 from gpuenv.matrix.tables import CudaMinor, Matrix, MatrixSource, Release, SourceKind, WheelLine
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.nvidia import generation_of
+from gpuenv.model.strings import Lines
 
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows-x86_64", "windows-arm64")
 _TABLES = (
@@ -37,7 +38,7 @@ class MatrixError(Exception):
 
     def __init__(self, faults: Iterable[str]) -> None:
         self.faults = tuple(faults)
-        super().__init__("\n".join(self.faults))
+        super().__init__(Lines(self.faults))
 
 
 def faults(matrix: Matrix) -> Iterator[MatrixFault]:

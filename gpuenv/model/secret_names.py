@@ -13,12 +13,14 @@ _PARTS = pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _OF_A_KEY = "API|ACCESS|SECRET|PRIV(?:ATE)?|ACCOUNT|AUTH|SHARED|MASTER|SIGNING|ENCRYPTION|SSH|SERVICE|CLIENT|DB|LICENSE"
 _CERTAIN = pattern(
     r"\w*(?:PASSWORD|PASSWD|PASSPHRASE|PASSWORT|KENNWORT|CONTRASE|APIKEY|SECRET|CREDENTIAL|AUTHORIZATION|COOKIE"
-    r"|AUTHTOKEN)S?\b"
-    rf"|(?:\w* )?(?:{_OF_A_KEY}) ?KEY\b|\w*(?:DB|PG|SQL|USER|FTP|SMTP|MAIL|REDIS)PASS\b|\w*[A-Z]PWD\b"
-    r"|(?:DB|DATABASE|USER|SMTP|FTP|KEY|MYSQL|PG|LDAP|ROOT|ADMIN) (?:PASS|PWD)\b"
+    r"|AUTHTOKEN|PASSCODE|WEBHOOK)S?\b"
+    rf"|(?:\w* )?(?:{_OF_A_KEY}) ?KEY\b|\w*(?:DB|PG|SQL|USER|FTP|SMTP|MAIL|REDIS|STORE|KEY|ROOT)PASS\b|\w*[A-Z]PWD\b"
+    r"|(?:DB|DATABASE|USER|SMTP|FTP|KEY|MYSQL|PG|LDAP|ROOT|ADMIN|BIND) (?:PASS|PWD|PW)\b"
     r"|(?:GH|GITHUB|GL|GITLAB|ADO|AZURE) ?PAT\b"
 )
-_POSSIBLE = pattern(r"\w*TOKENS?|KEY|PASS|PWD|PAT|CREDS?|\w*AUTH|SIG|SIGNATURE|SAS|\w*SESS(?:ION)?(?:ID)?S?|JWT|OTP")
+_POSSIBLE = pattern(r"\w*TOKENS?|KEY|PASS|PWD|PW|PAT|CREDS?|\w*AUTH|SIG|SIGNATURE|SAS|\w*SESS(?:ION)?(?:ID)?S?|JWT|OTP")
+# A part such as KEYS in DEPLOY_KEYS, and mypass.
+_END = pattern(r"(?!BYPASS|COMPASS|MONKEY|TRESPASS|TURKEY)\w*(?:PASS|PWD|PW|TOKEN|KEY|SECRET|CRED|AUTH)S?")
 FOLDERS = frozenset(("PWD", "OLDPWD"))
 # Keys that select or sort, public keys, tokens of a language model; and what belongs to a secret without being it.
 _HARMLESS = pattern(
@@ -32,7 +34,9 @@ _HARMLESS = pattern(
 
 def is_secret_name(name: str) -> bool:
     """Whether a variable of this name is kept from programs that need no secret."""
-    return certainty(name) > 0 and name.upper() not in FOLDERS
+    if name.upper() in FOLDERS:
+        return False
+    return certainty(name) > 0 or any(map(_END.fullmatch, parts_of(name).split(" ")))
 
 
 @lru_cache(maxsize=4096)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from gpuenv.model.redaction import has_credentials
+from gpuenv.model.redaction import has_credentials, has_secret
 from gpuenv.model.secret_names import is_secret_name
 
 TYPE_CHECKING = False  # imported before the first child starts; typing takes as long as that
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Variables with these prefixes name devices, folders and switches, never secrets.
-_OF_CUDA = ("CUDA", "NVIDIA", "CUPY_", "NVCC", "LD_", "PYTHON", "CONDA_PREFIX", "VIRTUAL_ENV")
 # Variables for the probes of the driver, the kernel's files and NVIDIA's programs.
 _NEEDED = frozenset(
     ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "TERM", "TZ", "LANG", "LANGUAGE", "container")
@@ -25,18 +23,14 @@ _NEEDED_KINDS = ("CUDA", "NVIDIA", "NV_", "__NV", "NVML", "LC_", "LD_", "DYLD_",
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
     """Returns the variables without secrets, for a child that may need any other one.
 
-    Secrets are recognized by name (``AWS_SECRET_ACCESS_KEY``) or by credentials in a URL (``https://me:word@host``).
+    Secrets are recognized by name (``AWS_SECRET_ACCESS_KEY``), by credentials in a URL
+    (``https://me:word@host``), or by the form of a token or a name within the value.
     """
     return {
         name: value
         for name, value in environment.items()
-        if not has_credentials(value) and (not is_secret_name(name) or name.startswith(_OF_CUDA))
+        if not (is_secret_name(name) or has_secret(value) or has_credentials(value))
     }
-
-
-def for_the_target(environment: Mapping[str, str]) -> dict[str, str]:
-    """Returns the variables for gpuenv's scripts in the target: no secrets, and UTF-8 output."""
-    return {**without_secrets(environment), "PYTHONIOENCODING": "utf-8"}
 
 
 def for_the_driver(environment: Mapping[str, str]) -> dict[str, str]:

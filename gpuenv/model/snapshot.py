@@ -691,6 +691,7 @@ class Target(NamedTuple):
         lost_environment: the interpreter's virtual environment, if its pyvenv.cfg is missing.
         environments_near: other environments that the user may have intended: the target of the interpreter's link and,
             for a system Python, those in the current folder.
+        examined_as: the user as whom root examined it, since its files belong to that user: ``uid 1000``.
     """
 
     executable: Reading[str] = Reading()
@@ -731,6 +732,7 @@ class Target(NamedTuple):
     unreadable: tuple[str, ...] = ()
     lost_environment: Reading[str] = Reading()
     environments_near: tuple[str, ...] = ()
+    examined_as: Reading[str] = Reading()
 
     def with_cupy(self, cupy: tuple[CupyInstallation, ...], packages: Mapping[str, str]) -> "Target":
         """Returns the environment with another CuPy, of which only the name is known."""

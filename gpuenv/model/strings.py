@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -59,15 +59,46 @@ def has_python_name(path: str) -> bool:
 # Controls; zero-width and bidirectional characters (Unicode Standard Annex #9, section 2, and the tags); separators
 # of lines and paragraphs; lone surrogates; and what XML 1.0 forbids (section 2.2).
 _UNSAFE = pattern(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufffe\uffff"
-    "\U000e0000-\U000e007f]"
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb"
+    "\ufffe\uffff\U000e0000-\U000e007f]"
 )
+# Commands that a runner of CI obeys in the log of a job: anywhere in a line those of TeamCity, of Azure (vsts-agent,
+# Command.cs) and the older ones of GitHub (actions/runner, ActionCommand.cs, TryParse); after white space only those of
+# GitHub (TryParseV2) and of GitLab.
+_COMMAND = pattern(r"#(?=#\w*\[)|^\s*(?::(?=:)|s(?=ection_(?:start|end):))")
 _ONE_BYTE_MAX, _TWO_BYTE_MAX = 0xFF, 0xFFFF
 
 
 def sanitize(text: str) -> str:
     """Replaces unsafe characters by readable escapes."""
     return text if text.isascii() and text.isprintable() else _UNSAFE.sub(_escape, text)
+
+
+def sanitize_line(text: str) -> str:
+    """Sanitizes a line of output, in which a runner of CI finds no command either.
+
+    The escape of a command is also one of JSON, where it changes no value.
+    """
+    return _COMMAND.sub(lambda match: f"{match[0][:-1]}\\u{ord(match[0][-1]):04x}", sanitize(text))
+
+
+class Lines(str):
+    """A text of several lines; a line break within one of them is escaped, as in any other text that is printed."""
+
+    __slots__ = ()
+
+    def __new__(cls, lines: Iterable[str]) -> Lines:  # noqa: PYI034 - Self needs Python 3.11
+        """Joins the lines."""
+        return super().__new__(cls, "\n".join(sanitize(line.expandtabs()) for line in lines))
+
+    def __str__(self) -> Lines:
+        """Returns the same text, also as the message of an exception, where a plain text would be one line."""
+        return self
+
+
+def lines_of(text: str) -> list[str]:
+    """Returns the lines of ``Lines``; any other text is one line."""
+    return text.split("\n") if isinstance(text, Lines) else [text]
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -18,7 +18,8 @@ from gpuenv.model.finding import CheckRun, CheckStatus, Finding
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.plugins.check_result import CheckResult
 from gpuenv.plugins.discovery import Plugin
-from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
+from gpuenv.probe.children import ChildGroup, ChildResult, Ending
+from gpuenv.probe.interpreters import run_interpreter
 from gpuenv.probe.protocol import last_line, parse_facts
 
 MOST_SECONDS = 10.0  # for one check
@@ -65,7 +66,7 @@ def _run(
 ) -> PluginResult:
     if plugin.fault is not None:
         return _broken(plugin, plugin.fault, 0.0)
-    result = run_child([*_CHILD, str(snapshot), plugin.function], environment, time.monotonic() + seconds, group)
+    result = run_interpreter([*_CHILD, str(snapshot), plugin.function], environment, time.monotonic() + seconds, group)
     facts = parse_facts(result.stdout)
     seconds, complaint = result.duration, _complaint(result, facts, "answer")
     if complaint is not None:
@@ -104,7 +105,7 @@ def describe(plugin: Plugin, environment: Mapping[str, str], seconds: float = MO
         return Description("", plugin.fault)
     group = ChildGroup()
     try:
-        result = run_child([*_CHILD, "-", plugin.function], environment, time.monotonic() + seconds, group)
+        result = run_interpreter([*_CHILD, "-", plugin.function], environment, time.monotonic() + seconds, group)
     finally:
         group.close()
     facts = parse_facts(result.stdout)

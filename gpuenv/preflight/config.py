@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from gpuenv.files import open_regular, others_access
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.model.strings import decode_text, error_reason
+from gpuenv.model.strings import Lines, decode_text, error_reason
 
 if TYPE_CHECKING:
     from gpuenv.model.finding import Suppression
@@ -36,7 +36,7 @@ class ConfigError(ValueError):
         """Args: the faults, and whether the file could not be read at all."""
         self.faults = tuple(faults)
         self.unread = unread
-        super().__init__("\n".join(self.faults))
+        super().__init__(Lines(self.faults))
 
 
 class Config(NamedTuple):

@@ -31,6 +31,7 @@ from gpuenv.model.snapshot import (
 )
 from gpuenv.model.strings import parse_integer, pattern
 from gpuenv.model.versions import CudaVersion, DriverVersion, Libc
+from gpuenv.probe.children import UserIdentity
 from gpuenv.probe.gpu_assembly import assemble_gpus, count_gpus, count_visible
 from gpuenv.probe.raw import (
     NO_SOURCE,
@@ -79,7 +80,11 @@ _UNASSIGNED = ("10000", "none")
 
 
 def assemble_snapshot(
-    answers: Mapping[str, Any], request: ProbeRequest, interpreter: str | None, began: float
+    answers: Mapping[str, Any],
+    request: ProbeRequest,
+    interpreter: str | None,
+    began: float,
+    identity: UserIdentity | None = None,
 ) -> Snapshot:
     """The Snapshot of a session.
 
@@ -88,6 +93,7 @@ def assemble_snapshot(
         request: the request of the session.
         interpreter: the target's, if there is one.
         began: reading of ``time.monotonic`` when the session began.
+        identity: the other user as whom the target was examined.
     """
 
     def late(name: str) -> Source:
@@ -116,6 +122,7 @@ def assemble_snapshot(
         smi=smi,
         target=target,
         target_path=interpreter,
+        examined_as=f"uid {identity.uid}" if identity else None,
         target_named_by=named_by(request.python, request.environment),
         target_reason=target_source.detail,
         libraries=libraries,

@@ -18,10 +18,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import IO, Any, NamedTuple
 
+from gpuenv.files import read_regular
 from gpuenv.interrupt import INTERRUPTIONS
 
 _GRACE = 0.3  # seconds to wait for a killed child and its pipes
+_LACK_OF_RESOURCES = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # fork(2), pipe(2)
 _POLL = 0.05  # seconds between checks for a child whose pipes a grandchild keeps open
+_MARK = "GPUENV_CHILD"
 _LIMIT = 4 * 1024 * 1024  # bytes kept of each stream
 _CHUNK = 65536
 
@@ -71,6 +74,16 @@ class ChildResult(NamedTuple):
             return f"signal {-self.exit_code}"
 
 
+class UserIdentity(NamedTuple):
+    """A user as whom a child runs; ``name`` and ``home`` are None without an account."""
+
+    uid: int
+    gid: int
+    groups: tuple[int, ...] = ()
+    name: str | None = None
+    home: str | None = None
+
+
 class ChildGroup:
     """The running children of one caller, which can be killed together.
 
@@ -78,6 +91,7 @@ class ChildGroup:
     """
 
     def __init__(self) -> None:
+        self._marked: tuple[str, float] | None = None  # the variable, and seconds since the boot
         self._lock = threading.Condition()
         self._running: set[Process] = set()
         self._starting = 0
@@ -112,6 +126,16 @@ class ChildGroup:
                 self._starting -= 1
                 self._lock.notify_all()
 
+    def marked(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Adds a variable by which ``close`` finds what a child left in a session of its own, and kills it."""
+        if sys.platform != "linux":
+            return dict(environment)
+        try:
+            mark, _ = self._marked = self._marked or (os.urandom(8).hex(), time.clock_gettime(time.CLOCK_BOOTTIME))
+        except OSError:  # a sandbox
+            return dict(environment)
+        return {**environment, _MARK: mark}
+
     def discard(self, process: Process) -> None:
         """Removes an ended child."""
         with self._lock:
@@ -135,9 +159,12 @@ class ChildGroup:
         for process in running:
             _kill_group(process)
         _await_all(running, time.monotonic() + _GRACE)
+        for pid in _processes_with(*self._marked) if self._marked else ():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
 
 
-def run_child(
+def run_child(  # noqa: PLR0913 - each caller needs few of them
     command: Sequence[str],
     environment: Mapping[str, str],
     deadline: float,
@@ -145,6 +172,8 @@ def run_child(
     on_stderr: OnText | None = None,
     *,
     stdin: str | None = None,
+    folder: str | None = None,
+    identity: UserIdentity | None = None,
 ) -> ChildResult:
     """Runs a program until it exits or the deadline passes.
 
@@ -155,10 +184,17 @@ def run_child(
         group: the children with which it is killed.
         on_stderr: called with each chunk of its standard error, in another thread.
         stdin: a text for its standard input.
+        folder: its working folder; None for that of this process.
+        identity: the user as whom it runs; None for that of this process.
+
+    Raises:
+        OSError: for a lack of processes, files or memory: what could not be looked at is not missing.
     """
     if group is None:
         with contextlib.closing(ChildGroup()) as single:
-            return run_child(command, environment, deadline, single, on_stderr, stdin=stdin)
+            return run_child(
+                command, environment, deadline, single, on_stderr, stdin=stdin, folder=folder, identity=identity
+            )
     started = time.monotonic()
     try:
         process = group.start(
@@ -169,15 +205,21 @@ def run_child(
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=sys.platform != "win32",
+                cwd=folder,
+                user=identity.uid if identity else None,
+                group=identity.gid if identity else None,
+                extra_groups=identity.groups if identity else None,
             )
         )
     except OSError as error:
+        if error.errno in _LACK_OF_RESOURCES:
+            raise
         reason = error.strerror or str(error)
         return ChildResult(Ending.NOT_STARTED, None, "", "", reason, time.monotonic() - started, started)
     try:
         out, err = _PipeReader(process.stdout), _PipeReader(process.stderr, on_stderr)
         if process.stdin is not None:
-            threading.Thread(target=_write, args=(process.stdin, stdin or ""), daemon=True).start()
+            threading.Thread(target=_feed_stdin, args=(process.stdin, stdin or ""), daemon=True).start()
         ending = _wait(process, (out, err), deadline)
     except BaseException:  # an interruption, or a thread that cannot be started
         _kill(process)
@@ -213,7 +255,7 @@ class _PipeReader(threading.Thread):
         return bytes(self._kept).decode("utf-8", "replace")
 
 
-def _write(pipe: IO[bytes], text: str) -> None:
+def _feed_stdin(pipe: IO[bytes], text: str) -> None:
     """Writes a child's standard input; ignores a child that does not read it."""
     with contextlib.suppress(OSError, ValueError), pipe:
         pipe.write(text.encode())
@@ -274,6 +316,28 @@ def _kill_group(process: Process) -> None:
             process.kill()
         except PermissionError:
             pass
+
+
+def _processes_with(mark: str, since: float) -> Iterator[int]:
+    """Yields the processes with a mark among their variables, according to Linux' /proc.
+
+    Args:
+        mark: the mark.
+        since: seconds since the boot. Older processes are not looked at, nor are those in an uninterruptible sleep:
+            reading the variables of one may take as long as that.
+    """
+    variable, ticks = f"{_MARK}={mark}".encode(), os.sysconf("SC_CLK_TCK")
+    try:
+        pids = [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 - names
+    except OSError:  # a chroot without it
+        return
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            # proc_pid_stat(5): after the name, in parentheses, come the state and, as the 20th, the start.
+            fields = read_regular(f"/proc/{pid}/stat", _LIMIT).rpartition(b")")[2].split()
+            is_new = int(fields[19]) >= int(since * ticks) and fields[0] not in (b"D", b"Z")
+            if is_new and variable in read_regular(f"/proc/{pid}/environ", _LIMIT).split(b"\0"):
+                yield int(pid)
 
 
 @contextlib.contextmanager

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from gpuenv.model.secrets import for_the_driver, for_the_target
+from gpuenv.model.secrets import for_the_driver
 from gpuenv.probe.children import ChildGroup, ChildResult, run_child
+from gpuenv.probe.interpreters import run_interpreter
 
 
 def script(name: str) -> str:
@@ -20,6 +23,13 @@ def script(name: str) -> str:
 def target_command(interpreter: str, name: str, *arguments: str) -> tuple[str, ...]:
     """The command that runs a probe script under the target's interpreter; -B keeps it from writing bytecode."""
     return (interpreter, "-B", script("start.py"), name, *arguments)
+
+
+def working_folder(environment: Mapping[str, str]) -> tuple[str, str]:
+    """The arguments of the script ``interpreter``: the caller's working folder, and whether it is not imported from."""
+    with suppress(OSError):  # it may be gone
+        return os.getcwd(), environment.get("PYTHONSAFEPATH", "")  # noqa: PTH109 - a text
+    return os.sep, environment.get("PYTHONSAFEPATH", "")
 
 
 class ProbeContext(NamedTuple):
@@ -64,5 +74,4 @@ def run_cuda(ctx: ProbeContext) -> ChildResult:
 
 def run_target(ctx: ProbeContext, interpreter: str, name: str, *arguments: str) -> ChildResult:
     """Runs a script under the target's interpreter, with the caller's variables except secrets."""
-    command = [*target_command(interpreter, name, *arguments)]
-    return run_child(command, for_the_target(ctx.environment), ctx.deadline, ctx.group)
+    return run_interpreter(target_command(interpreter, name, *arguments), ctx.environment, ctx.deadline, ctx.group)

@@ -14,8 +14,9 @@ from gpuenv.model.secrets import for_the_driver
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.model.strings import pattern
 from gpuenv.probe import nvidia_smi
-from gpuenv.probe.children import ChildResult, Ending, run_child
+from gpuenv.probe.children import ChildResult, Ending
 from gpuenv.probe.context import ProbeContext
+from gpuenv.probe.interpreters import run_tool
 from gpuenv.probe.protocol import first_lines, nested, parse_facts, source_of, with_failure
 from gpuenv.probe.raw import Raw, SmiFacts
 from gpuenv.probe.scripts.shared import forbid_device_nodes
@@ -85,7 +86,7 @@ def probe_nvcc(ctx: ProbeContext, kernel: Raw) -> tuple[dict[str, str], Source]:
     worst = Source("nvcc", SourceState.ANSWERED)
     for path in filter(None, compilers):
         program = f"{path}/bin/nvcc"
-        result = run_child([program, "--version"], for_the_driver(ctx.environment), deadline, ctx.group)
+        result = run_tool([program, "--version"], for_the_driver(ctx.environment), deadline, ctx.group)
         release = _NVCC_RELEASE.search(result.stdout) if result.exit_code == 0 else None
         source = source_of("nvcc", result, {}, finished=True)
         detail = program
@@ -113,7 +114,7 @@ def probe_smi(ctx: ProbeContext) -> tuple[SmiFacts, Source]:
     forbid_device_nodes()
 
     def run(*arguments: str) -> ChildResult:
-        return run_child([path, *arguments], for_the_driver(ctx.environment), ctx.deadline, ctx.group)
+        return run_tool([path, *arguments], for_the_driver(ctx.environment), ctx.deadline, ctx.group)
 
     banner = run()
     driver, cuda = nvidia_smi.parse_banner(banner.stdout)

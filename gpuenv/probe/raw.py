@@ -129,6 +129,7 @@ class RawFacts(NamedTuple):
         target: from the target's interpreter: the table at the end of ``scripts/interpreter.py`` names the facts.
         target_path: the interpreter; None if not found.
         target_named_by: what names it: an option, a variable, or PATH.
+        examined_as: the other user as whom it was examined.
         target_reason: why it printed nothing.
         libraries: from the target's loader.
         files: from the installed files.
@@ -144,6 +145,7 @@ class RawFacts(NamedTuple):
     target: Raw = Raw()
     target_path: str | None = None
     target_named_by: str = "the caller"
+    examined_as: str | None = None
     target_reason: str | None = None
     libraries: Raw = Raw()
     files: Raw = Raw()

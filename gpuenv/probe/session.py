@@ -14,7 +14,8 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.probe.children import ChildGroup, join_all
-from gpuenv.probe.context import ProbeContext, run_cuda, run_kernel, run_nvml, run_target
+from gpuenv.probe.context import ProbeContext, run_cuda, run_kernel, run_nvml, run_target, script, working_folder
+from gpuenv.probe.interpreters import examining_identity
 from gpuenv.probe.request import ProbeRequest
 from gpuenv.probe.target import find_interpreter
 
@@ -40,10 +41,13 @@ class ProbeSession:
         """Finds the target; starts nothing yet.
 
         Raises:
-            TargetError: when the requested target is not an environment.
+            TargetError: when the requested target is not an environment, or another user's that root cannot examine.
         """
         self._request = request
         self._interpreter = find_interpreter(request.python, request.environment)
+        self._identity = None
+        if self._interpreter is not None:
+            self._identity = examining_identity(self._interpreter, request.environment, script("start.py"))
         self._started = time.monotonic()
         self._ctx = ProbeContext(request.environment, request.root, self._started + request.timeout, ChildGroup())
         self._answers: dict[str, Any] = {}
@@ -67,8 +71,10 @@ class ProbeSession:
             thread.start()
 
     def close(self) -> None:
-        """Kills every child that still runs."""
+        """Kills every child that still runs, and waits until its working folder is removed."""
         self._ctx.group.close()
+        running = [thread for thread in self._threads.values() if thread.is_alive()]  # one may never have started
+        join_all(running, time.monotonic() + _LATE)
 
     def finish(self, announce: Announce = lambda _: None) -> Snapshot:
         """Waits until every probe has answered or missed its deadline, and assembles the answers.
@@ -88,7 +94,7 @@ class ProbeSession:
             self.close()
         if self._faults:
             raise self._faults[0]
-        return assemble_snapshot(answers, self._request, self._interpreter, self._started)
+        return assemble_snapshot(answers, self._request, self._interpreter, self._started, self._identity)
 
     def _work(self, name: str, task: Callable[[], Any]) -> None:
         try:
@@ -153,7 +159,7 @@ def _smi(ctx: ProbeContext) -> Any:  # noqa: ANN401 - the answer of a task
 def _target(ctx: ProbeContext, interpreter: str, facts: SimpleQueue[tuple[Raw, Source] | None]) -> Any:  # noqa: ANN401
     """Probes the target's interpreter, then its libraries; passes the interpreter's facts to ``_files``."""
     try:
-        result = run_target(ctx, interpreter, "interpreter")
+        result = run_target(ctx, interpreter, "interpreter", *working_folder(ctx.environment))
         from gpuenv.probe.target_probes import probe_libraries, target_facts  # noqa: PLC0415 - see the module's docstring
 
         target, source = target_facts(result)

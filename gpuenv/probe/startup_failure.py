@@ -7,11 +7,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from gpuenv.model.secrets import for_the_target
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.model.strings import has_python_name, pattern
-from gpuenv.probe.children import run_child
 from gpuenv.probe.context import ProbeContext, script
+from gpuenv.probe.interpreters import run_interpreter
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.probe.raw import Raw
 
@@ -78,7 +77,7 @@ def _blocked_folder(path: str, folder: str) -> str | None:
 def _starts_without(ctx: ProbeContext, interpreter: str, source: Source) -> str | None:
     if source.state not in _ENDED:
         return None  # no time left
-    variables = for_the_target(ctx.environment)
+    variables = ctx.environment
     starts: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {_UNCHANGED: ((interpreter,), variables)}
     for excluded in (name for name in _VARIABLES if name in variables):
         starts[excluded] = (interpreter,), {name: value for name, value in variables.items() if name != excluded}
@@ -92,7 +91,7 @@ def _starts_without(ctx: ProbeContext, interpreter: str, source: Source) -> str 
 def _runs_script(ctx: ProbeContext, command: Sequence[str], environment: Mapping[str, str]) -> bool:
     """Whether an interpreter started in this way runs a script."""
     arguments = [*command, "-B", script("interpreter_bare.py")]
-    return "python" in parse_facts(run_child(arguments, environment, ctx.deadline, ctx.group).stdout)
+    return "python" in parse_facts(run_interpreter(arguments, environment, ctx.deadline, ctx.group).stdout)
 
 
 def _startup_files(interpreter: str, environment: Mapping[str, str]) -> Iterator[str]:

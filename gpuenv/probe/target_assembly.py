@@ -88,6 +88,7 @@ def assemble_target(raw: RawFacts) -> Target:
         unreadable=facts.all("unreadable", str),
         lost_environment=known_or("lost_environment", INTERPRETER, "its pyvenv.cfg exists"),
         environments_near=facts.all("environments_near", str),
+        examined_as=reading("the owner of its files", raw.examined_as, "it was examined as the user of gpuenv"),
     )
 
 

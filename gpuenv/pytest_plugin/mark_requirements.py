@@ -13,10 +13,11 @@ from gpuenv.doctor.registry import Check, Component, find_check
 from gpuenv.model.codec import decode
 from gpuenv.model.finding import RequirementStatus, Severity
 from gpuenv.model.gpus import RUNS_NO_KERNEL, is_simulated
-from gpuenv.model.strings import sanitize
+from gpuenv.model.strings import sanitize_line
 from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
 from gpuenv.preflight.requirements import Origin, Requirement, parse_requirement
 from gpuenv.probe.children import run_child
+from gpuenv.probe.interpreters import module_command
 from gpuenv.report.report import Report, Status, verdict
 from gpuenv.report.text import machine_rows, report_lines
 
@@ -65,14 +66,14 @@ def skip_reason(state: RunState, requirements: Sequence[Requirement]) -> str | N
     """Why this machine cannot run a test with these requirements; None if it can."""
     run_doctor_once(state)
     if state.report is None:
-        return f"gpuenv: the doctor failed: {state.trouble}"
+        return _doctor_failed(state)
 
     without_gpu = no_gpu_expected(requirements)
     unfit = _unfit(state.report, without_gpu=without_gpu, without_cupy=no_cupy_expected(requirements))
     reason = unfit or _unmet(requirements, state.report)
     if reason is None and not without_gpu and is_simulated(os.environ):
         reason = RUNS_NO_KERNEL
-    return None if reason is None else f"gpuenv: {reason}"
+    return None if reason is None else sanitize_line(f"gpuenv: {reason}")
 
 
 def _unmet(requirements: Sequence[Requirement], report: Report) -> str | None:
@@ -126,8 +127,8 @@ def context_lost(state: RunState, test: str, text: str) -> str | None:
 def report_text(state: RunState) -> str:
     """The doctor's report as text."""
     if state.report is None:
-        return f"The doctor failed: {state.trouble}"
-    return "\n".join(sanitize(line.text) for line in report_lines(state.report))
+        return _doctor_failed(state)
+    return "\n".join(sanitize_line(line.text) for line in report_lines(state.report))
 
 
 def run_doctor_once(state: RunState) -> None:
@@ -143,9 +144,14 @@ def run_doctor_once(state: RunState) -> None:
         status, sentence = verdict(state.report)
         rows = machine_rows(state.report.snapshot)
         facts = ", ".join(f"{label} {text}" for label, text in rows if label in ("GPU", "CuPy"))
-        state.line = sanitize(f"gpuenv: {status}: {sentence} [{facts}]")
+        state.line = sanitize_line(f"gpuenv: {status}: {sentence} [{facts}]")
     else:
-        state.line = f"gpuenv: the doctor failed: {state.trouble}"
+        state.line = _doctor_failed(state)
+
+
+def _doctor_failed(state: RunState) -> str:
+    """Several lines, as the doctor printed them."""
+    return "\n".join(map(sanitize_line, f"gpuenv: the doctor failed: {state.trouble}".split("\n")))
 
 
 def _run_or_wait(state: RunState) -> str:
@@ -177,7 +183,7 @@ def _await_report(path: Path, state: RunState) -> str | None:
 
 def _doctor(state: RunState) -> str:
     """Runs the doctor on this interpreter in a child; returns its report or, failing that, its error output."""
-    command = [sys.executable, "-m", "gpuenv", "doctor", "--format", "json", "--python", sys.executable]
+    command = [*module_command(sys.executable, "gpuenv"), "doctor", "--format", "json", "--python", sys.executable]
     command += ["--timeout", str(state.timeout)]
     done = run_child(command, dict(os.environ), time.monotonic() + state.timeout + _EXTRA_SECONDS)
     return done.stdout or done.stderr or done.error or done.ending.value

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from packaging.version import Version
 
+from gpuenv.files import LARGEST_DOCUMENT, make_private_folder, others_reach, read_own, replace_file
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.package_index import Index, IndexFile
 
@@ -273,17 +274,16 @@ def measure_or_reuse(measurement: Measurement, context: RefreshContext) -> NewRo
         return found
     context.progress.measure(measurement.name, measurement.size)
     row = measurement.run()
-    context.cache.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_suffix(".part")
-    temporary.write_text(json.dumps({"form": _FORM, "files": digests, "row": asdict(row)}), encoding="utf-8")
-    temporary.replace(file)
+    make_private_folder(context.cache)
+    if not others_reach(context.cache):
+        replace_file(file, json.dumps({"form": _FORM, "files": digests, "row": asdict(row)}), private=True)
     return row
 
 
 def _read_cached(file: Path, digests: list[str]) -> NewRow | None:
     """Returns a cached row of this format and these files."""
     try:
-        cached = json.loads(file.read_text(encoding="utf-8"))
+        cached = json.loads(read_own(file, LARGEST_DOCUMENT))
         if cached["form"] != _FORM or cached["files"] != digests:
             return None
         return NewRow(**cached["row"])

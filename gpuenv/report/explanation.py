@@ -21,6 +21,7 @@ def explanation_text(explanation: Explanation, *, verbose: bool = False) -> Iter
     if not explanation.causes:
         yield TextLine(_NO_CAUSE, Style.WARNING)
         yield TextLine("To examine this machine: gpuenv doctor", hang=2)
+        yield from _notes(explanation)
         return
     first, *others = explanation.causes
     if explanation.is_guess:
@@ -34,6 +35,10 @@ def explanation_text(explanation: Explanation, *, verbose: bool = False) -> Iter
     if explanation.facts:
         yield TextLine()
         yield TextLine(f"Stated in the text: {', '.join(explanation.facts)}", Style.QUIET, 2)
+    yield from _notes(explanation)
+
+
+def _notes(explanation: Explanation) -> Iterator[TextLine]:
     for note in explanation.notes:
         yield TextLine()
         yield TextLine(f"{note[0].upper()}{note[1:]}.", Style.WARNING, 2)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuenv.model.codec import decode, encode
-from gpuenv.model.redaction import HIDDEN, LineRedactor, hide_in_lines, hide_value
+from gpuenv.model.redaction import LineRedactor, hide_in_lines, hide_value
+from gpuenv.model.secret_values import HIDDEN
 from gpuenv.model.strings import pattern, sanitize
 
 if TYPE_CHECKING:

@@ -109,6 +109,8 @@ def machine_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         yield "target", f"Python {target.python.value} {location}"
     else:
         yield "target", f"{target.executable.value or 'unknown'}: {target.python.reason or 'not probed'}"
+    if target.examined_as.known:
+        yield "", f"examined as {target.examined_as.value}, who can change it"
     none = "none" if was_probed(snapshot, "target", "target.cupy") else "unknown, not probed"
     cupy = ", ".join(entry.label for entry in target.cupy) or none
     numpy = f", NumPy {target.numpy.value}" if target.numpy.known else ""

@@ -7,9 +7,8 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -41,22 +40,23 @@ def run_on(profile: Profile, command: Sequence[str], environment: Mapping[str, s
         profile: the machine.
         command: argument vector.
         environment: the caller's variables.
-        announce: called before the stub driver is compiled, which takes a moment.
+        announce: receives messages, such as one before the stub driver is compiled, which takes a moment.
 
     Raises:
         StubBuildError: when there is no compiler, or it fails.
         ProfileError: when the machine cannot be laid out.
     """
-    cache = cache_folder(environment)
+    cache = cache_folder(environment, announce)
     with tempfile.TemporaryDirectory(prefix="gpuenv-machine-") as folder:
         stub = cached_stub(cache, Path(folder), announce)
-        machine = _lay_out(profile, Path(folder), stub, cache)
-        return _run(command, machine_environment(machine, environment, stub) | {VARIABLE: profile.name})
+        toolkit = partial(cached_toolkit, cache=cache, folder=Path(folder), announce=announce)
+        machine = _lay_out(profile, Path(folder), stub, toolkit)
+        return _run(command, machine_environment(machine, environment, stub) | {VARIABLE: profile.name}, announce)
 
 
-def _lay_out(profile: Profile, folder: Path, stub: StubDriver, cache: Path | None) -> SimulatedMachine:
+def _lay_out(profile: Profile, folder: Path, stub: StubDriver, toolkit: Callable[[str], Path]) -> SimulatedMachine:
     try:
-        return materialise(profile, folder / "machine", stub, partial(cached_toolkit, cache=cache, folder=folder))
+        return materialise(profile, folder / "machine", stub, toolkit)
     except OSError as error:  # two entries with the same path, a name that is too long, a full disk
         path = str(error.filename2 or error.filename or "").partition("/machine/root/")[2]
         where = f"{profile.name}: {path}" if path else profile.name
@@ -81,16 +81,16 @@ def machine_environment(machine: SimulatedMachine, environment: Mapping[str, str
     return kept | {"PATH": search_path(machine, environment.get("PATH"))}
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
+def _run(command: Sequence[str], environment: Mapping[str, str], announce: Announce) -> int:
     name = command[0]
     program = name if os.sep in name and os.path.exists(name) else shutil.which(name, path=environment.get("PATH"))  # noqa: PTH110 - kept unchanged
     if program is None:
-        sys.stderr.write(f"gpuenv: {name}: command not found\n")
+        announce(f"{name}: command not found")
         return _NOT_FOUND
     try:
         process = subprocess.Popen(command, executable=program, env=environment)
     except OSError as error:
-        sys.stderr.write(f"gpuenv: {name}: {error.strerror or error}\n")
+        announce(f"{name}: {error.strerror or error}")
         return _NOT_EXECUTABLE
     with _forwarded_signals(process):
         while True:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -29,6 +30,11 @@ _NOT_LOADED = "NVIDIA-SMI has failed because it couldn't communicate with the NV
 _REMEDY = " Make sure that the latest NVIDIA driver is installed and running.\\n"
 SYSTEM_PATH = "/usr/bin:/bin"  # sh, awk and sleep, which the stub nvidia-smi needs
 _NO_PERMISSION = "4"  # NVML
+_ELF = "\x7fELF"
+_PROGRAM = re.compile(r"\.?nvidia-[\w.-]+")
+_LIBRARY = re.compile(
+    r"lib(?:nv|cuda|cublas|cudnn|cufft|cufile|cupti|curand|cusolver|cusparse|cutensor|nccl|\w+_nvidia)[\w.+-]*\.so[\w.]*"
+)
 _ABORTING = "#include <stdlib.h>\n__attribute__((constructor)) static void when_loaded(void) { abort(); }\n"
 
 
@@ -57,11 +63,11 @@ def materialise(
         cuda_libraries: returns the folder with the compiled CUDA libraries of a release.
 
     Raises:
-        ProfileError: for a link behind one that leads out of the machine, or for a file or a link in a folder of
-            programs or libraries.
+        ProfileError: for a file with code, or a link that leads out of the machine.
         OSError: when a file cannot be written, or two entries of the profile have the same path.
     """
     root = folder / "root"
+    _refuse_code(profile)
     for path, text in (kernel_files(profile) | dict(profile.files)).items():
         _write(root / path, text)
     for device in devices_on_bus(profile):
@@ -71,15 +77,14 @@ def materialise(
             link.symlink_to(f"../../drivers/{device.kernel_driver}")
     for node in _nodes(profile):
         _write(root / "dev" / node.name, "")
-        (root / "dev" / node.name).chmod(node.mode)
+        (root / "dev" / node.name).chmod(node.mode & 0o666)  # a node is no program
     libraries = [
         *_broken_libraries(profile, root),
         *_driver_libraries(profile, root, stub),
         *_toolkit_libraries(profile, root, cuda_libraries),
     ]
     smi = _smi(profile, root, stub)
-    _refuse_code(profile, root, smi, libraries)
-    _link(profile, root)
+    _create_links(profile, root, smi, libraries)
     table = folder / "stub.txt"
     _write(table, _lines(stub_table(profile)))
     (folder / "home").mkdir()
@@ -100,30 +105,42 @@ def materialise(
     return SimulatedMachine(environment | dict(profile.environment), root)
 
 
-def _refuse_code(profile: Profile, root: Path, programs: Path, libraries: Iterable[Path]) -> None:
-    """Refuses the profile's links and files where the command would execute or load them.
+def _refuse_code(profile: Profile) -> None:
+    """Refuses a profile whose files include a program or a library, by the first bytes of an ELF file."""
+    for path, text in profile.files.items():
+        if text.startswith(_ELF):
+            raise ProfileError(f"{profile.name}: files: {path} is a program or a library")
 
-    A file of a profile is not executable, so a folder of programs may hold one. The loader also searches folders below
-    those of libraries, such as ``glibc-hwcaps`` (ld.so(8)).
+
+def _check_name(what: str, path: Path, programs: Path, libraries: Iterable[Path]) -> None:
+    """Refuses a link that would replace a program or a library of the command that is not NVIDIA's.
+
+    It may lead to one of the stub driver's files; the profile's own files are no code.
     """
-    searched = {folder.relative_to(root) for folder in libraries if folder.is_relative_to(root)}
-    for key, paths, folders in (
-        ("links", profile.links, searched | {programs.relative_to(root)}),
-        ("files", profile.files, searched),
-    ):
-        for path in paths:
-            if not folders.isdisjoint(Path(path).parents):
-                raise ProfileError(f"{profile.name}: {key}: {path} is in a folder from which programs load code")
+    parent = Path(os.path.realpath(path.parent))
+    searched = {Path(os.path.realpath(folder)): _LIBRARY for folder in libraries}
+    for folder, names in {**searched, Path(os.path.realpath(programs)): _PROGRAM}.items():
+        if parent.is_relative_to(folder) and not (parent == folder and names.fullmatch(path.name)):
+            raise ProfileError(f"{what} is in a folder from which programs load code; only NVIDIA's may be there")
 
 
-def _link(profile: Profile, root: Path) -> None:
-    """Creates the profile's own links, after all files, so that nothing is written through them."""
+def _create_links(profile: Profile, root: Path, programs: Path, libraries: Iterable[Path]) -> None:
+    """Creates the profile's own links, after all files, so that nothing is written through them.
+
+    An absolute target is one of the machine, and no link leads out of it.
+    """
+    inside = os.path.realpath(root)
     for path, target in profile.links.items():
-        link = root / path
-        if not Path(os.path.realpath(link.parent)).is_relative_to(os.path.realpath(root)):
+        parent = Path(os.path.realpath((root / path).parent))
+        if not parent.is_relative_to(inside):
             raise ProfileError(f"{profile.name}: links: {path} is below a link that leads out of the machine")
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to(target)
+        _check_name(f"{profile.name}: links: {path}", root / path, programs, libraries)
+        parent.mkdir(parents=True, exist_ok=True)
+        is_absolute = target.startswith("/")
+        (root / path).symlink_to(os.path.relpath(root / target.lstrip("/"), parent) if is_absolute else target)
+    for path in profile.links:  # a later link can change where an earlier one leads
+        if not Path(os.path.realpath(root / path)).is_relative_to(inside):
+            raise ProfileError(f"{profile.name}: links: {path} leads out of the machine")
 
 
 def stub_table(profile: Profile) -> dict[str, str]:

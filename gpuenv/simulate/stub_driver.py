@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.data import data_path
-from gpuenv.files import user_cache
+from gpuenv.files import make_private_folder, others_reach, own_folder, own_search_path, read_own, user_cache
 from gpuenv.model.nvidia import CUDA_LIBRARIES
 from gpuenv.model.secrets import without_secrets
+from gpuenv.model.strings import error_reason
 from gpuenv.probe.children import Ending, run_child
 
 SOURCES = ("nvml.c", "cuda.c", "uname.c", "audit.c", "stub.c", "stub.h", "nvidia-smi")
@@ -26,6 +27,8 @@ DRIVER_VERSION = "580.95.05"
 FLAGS = ("-std=c11", "-O1", "-Wall", "-Wextra", "-fPIC", "-fvisibility=hidden", "-shared")
 
 
+_DIGESTS = "SHA256SUMS"
+_LARGEST = 16 * 1024 * 1024  # bytes of one cached file
 _LIMIT = 120.0  # seconds to compile one file on a busy machine
 
 
@@ -122,10 +125,12 @@ def lay_out(  # one flag per part that a machine may lack
 
 def _compiler() -> tuple[str, ...]:
     text = os.environ.get("CC", "cc")
-    compiler = tuple(shlex.split(text))
-    if not compiler or shutil.which(compiler[0]) is None:
+    compiler = shlex.split(text)
+    folders = own_search_path(os.environ, lambda _: None)  # PATH is the command's own
+    found = shutil.which(compiler[0], path=folders) if compiler else None
+    if found is None:
         raise StubBuildError(f"the stub driver needs a C compiler, and {text!r} was not found: install gcc or set CC")
-    return compiler
+    return (found, *compiler[1:])
 
 
 def _compile(compiler: Sequence[str], flags: Sequence[str], sources: Sequence[str], output: Path) -> None:
@@ -179,8 +184,8 @@ def compile_toolkit(release: str, folder: Path) -> Path:
 Announce = Callable[[str], None]
 
 
-def cache_folder(environment: Mapping[str, str]) -> Path | None:
-    """The cache folder, named by a digest of sources and flags; None if the user has no cache folder."""
+def cache_folder(environment: Mapping[str, str], announce: Announce) -> Path | None:
+    """The cache folder, named by a digest of sources and flags; None if the user has no cache folder of their own."""
     cache = user_cache(environment)
     if cache is None:
         return None
@@ -190,50 +195,78 @@ def cache_folder(environment: Mapping[str, str]) -> Path | None:
         digest.update((sources / name).read_bytes())
     inputs = (sys.platform, os.uname().machine, environment.get("CC", ""), FLAGS, NVRTC, CUDA_LIBRARIES)
     digest.update(repr(inputs).encode())
-    return cache / f"stub-{digest.hexdigest()[:16]}"
+    return own_folder(cache / f"stub-{digest.hexdigest()[:16]}", announce)
 
 
 def cached_stub(cache: Path | None, folder: Path, announce: Announce) -> StubDriver:
-    """The stub driver from the cache, compiled on first use; compiled for this run if there is no cache.
+    """The stub driver, below a folder of this run: copied from the cache, or compiled and kept there.
 
     Raises:
         StubBuildError: when there is no compiler, or it fails.
     """
-    if cache is not None:
-        stub = stub_paths(cache)
-        if all(part.is_file() for part in (stub.nvml, stub.cuda, stub.uname, stub.audit, stub.nvidia_smi)):
-            return stub
-    announce("compiling the stub driver, once")
-    stub = build(folder / "stub")
-    if cache is not None:
-        _copy_to_cache(stub.folder, cache)
+    stub = stub_paths(folder / "stub")
+    names = [part.name for part in (stub.nvml, stub.cuda, stub.uname, stub.audit, stub.nvidia_smi)]
+    if not _copy_from_cache(cache, names, stub.folder, announce):
+        announce("compiling the stub driver, once")
+        build(stub.folder)
+        _copy_to_cache(stub.folder, names, cache)
     return stub
 
 
-def cached_toolkit(release: str, cache: Path | None, folder: Path) -> Path:
-    """The folder with the libraries of a CUDA release, from the cache or compiled.
+def cached_toolkit(release: str, cache: Path | None, folder: Path, announce: Announce) -> Path:
+    """The folder, below one of this run, with the libraries of a CUDA release, from the cache or compiled.
 
     Raises:
         StubBuildError: when there is no compiler, or it fails.
     """
-    target = None if cache is None else cache / f"cuda-{release}"
-    libraries = CUDA_LIBRARIES[int(release.partition(".")[0])]
-    if target is not None and all((target / library.soname).is_file() for library in libraries):
-        return target
-    compiled = compile_toolkit(release, folder)
-    if target is not None:
-        _copy_to_cache(compiled, target)
-    return compiled
+    libraries, kept = folder / f"cuda-{release}", cache and cache / f"cuda-{release}"
+    names = [library.soname for library in CUDA_LIBRARIES[int(release.partition(".")[0])]]
+    if not _copy_from_cache(kept, names, libraries, announce):
+        compile_toolkit(release, folder)
+        _copy_to_cache(libraries, names, kept)
+    return libraries
 
 
-def _copy_to_cache(folder: Path, target: Path) -> None:
-    """Copies a folder into the cache atomically; does nothing if the cache is not writable."""
+def _digests(contents: Mapping[str, bytes]) -> bytes:
+    """The lines of ``sha256sum``."""
+    return "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in contents.items()).encode()
+
+
+def _copy_from_cache(cache: Path | None, names: Sequence[str], folder: Path, announce: Announce) -> bool:
+    """Whether all files were copied; none is if one is missing, damaged, a link, or writable by another user."""
+    if cache is None:
+        return False
+    try:
+        contents = {name: read_own(cache / name, _LARGEST) for name in names}
+        if read_own(cache / _DIGESTS, _LARGEST) != _digests(contents):
+            return False
+    except PermissionError as error:
+        announce(f"{error.filename} is not used: {error_reason(error)}")
+        return False
+    except OSError:
+        return False
+    folder.mkdir(parents=True)
+    for name, data in contents.items():
+        (folder / name).write_bytes(data)
+        (folder / name).chmod(0o700)
+    return True
+
+
+def _copy_to_cache(folder: Path, names: Sequence[str], cache: Path | None) -> None:
+    """Copies files and their digests into the cache atomically; does nothing if another user can change it."""
+    if cache is None:
+        return
     with contextlib.suppress(OSError):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=".stub-", dir=target.parent))
+        make_private_folder(cache.parent)
+        if others_reach(cache.parent):
+            return
+        part = Path(tempfile.mkdtemp(prefix=".stub-", dir=cache.parent))
         try:
-            shutil.copytree(folder, part / "kept", symlinks=True)
-            shutil.rmtree(target, ignore_errors=True)  # it may be incomplete
-            (part / "kept").rename(target)
+            contents = {name: (folder / name).read_bytes() for name in names}
+            for name, data in {**contents, _DIGESTS: _digests(contents)}.items():
+                (part / name).write_bytes(data)
+                (part / name).chmod(0o600)
+            shutil.rmtree(cache, ignore_errors=True)  # it may be incomplete
+            part.rename(cache)
         finally:
             shutil.rmtree(part, ignore_errors=True)

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpuenv.model.causes import Cause
-from gpuenv.model.secrets import without_secrets
 from gpuenv.model.smoke import BROKEN, Quantity, TestResult, TestStatus, Trouble
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
+from gpuenv.probe.children import ChildGroup, ChildResult, Ending, UserIdentity, run_child
 from gpuenv.probe.context import script
+from gpuenv.probe.interpreters import identity_for, scratch_folder, target_variables
 from gpuenv.probe.protocol import KILLED, numbered, parse_facts
 from gpuenv.smoke.device_selection import VISIBLE, Device, devices_from_cupy
 from gpuenv.smoke.supervisor import NOT_STARTED, TIMED_OUT
@@ -81,6 +81,7 @@ class _TestRun:
 
     settings: RunSettings
     scratch: str
+    identity: UserIdentity | None = None
     group: ChildGroup = field(default_factory=ChildGroup)
     lock: threading.Lock = field(default_factory=threading.Lock)
     silent: dict[str, int] = field(default_factory=dict)
@@ -93,21 +94,29 @@ class _TestRun:
         """Runs the payload in the target with only these devices visible."""
         encoded = json.dumps({**arguments, "folder": self.scratch})
         visible = {VISIBLE: ",".join(device.visible for device in devices)} if devices else {}
-        command = [self.settings.interpreter, "-B", str(self.settings.program), name, encoded]
-        return self.supervised(command, visible, seconds)
+        interpreter = os.path.abspath(self.settings.interpreter)  # noqa: PTH100 - a link stays one
+        command = [interpreter, "-B", str(self.settings.program), name, encoded]
+        return self.supervised(command, visible, seconds, self.identity)
 
-    def supervised(self, program: Sequence[str], variables: Mapping[str, str], seconds: float) -> ChildResult:
-        environment = {**child_environment(self.settings.environment, self.settings.folder), **variables}
+    def supervised(
+        self, program: Sequence[str], variables: Mapping[str, str], seconds: float, identity: UserIdentity | None = None
+    ) -> ChildResult:
+        settings = self.settings
+        kept = target_variables(settings.environment, self.scratch, identity, settings.folder)
+        environment = {**kept, **variables}
         supervisor = [sys.executable, "-I", "-S", "-B", str(Path(__file__).with_name("supervisor.py"))]
-        command = [*supervisor, str(seconds), self.scratch, *program]
+        user = ":".join(map(str, (identity.uid, identity.gid, *identity.groups))) if identity else ""
+        command = [*supervisor, str(seconds), self.scratch, user, *program]
         return run_child(command, environment, time.monotonic() + seconds + _MARGIN, self.group)
 
 
 @contextmanager
 def _test_run(settings: RunSettings) -> Iterator[_TestRun]:
     """Yields a run; terminates all its processes at the end."""
-    with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") as scratch:
-        run = _TestRun(settings, scratch)
+    identity = identity_for(settings.interpreter, settings.environment)
+    own = tempfile.TemporaryDirectory(prefix="gpuenv-smoke-") if identity is None else scratch_folder(identity)
+    with own as scratch:
+        run = _TestRun(settings, scratch, identity)
         try:
             yield run
         finally:
@@ -230,20 +239,6 @@ def payload_arguments(task: Task, fault: str | None) -> dict[str, object]:
         # CuPy does not report the UUID of a MIG instance with every driver.
         "uuid": only.uuid if only and not only.instance and only.uuid_is_checked else None,
     }
-
-
-def child_environment(environment: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Returns the caller's variables without secrets and with absolute paths in PYTHONPATH.
-
-    Empty entries and dots, which mean the working folder, are removed: nothing is imported from there.
-    """
-    changed = without_secrets(environment)
-    if "PYTHONPATH" in changed:
-        entries = [entry for entry in changed["PYTHONPATH"].split(os.pathsep) if os.path.normpath(entry or ".") != "."]
-        changed["PYTHONPATH"] = os.pathsep.join(os.path.join(folder, entry) for entry in entries)  # noqa: PTH118
-        if not changed["PYTHONPATH"]:
-            del changed["PYTHONPATH"]
-    return changed
 
 
 def list_devices(settings: RunSettings, seconds: float) -> tuple[tuple[Device, ...], str | None]:

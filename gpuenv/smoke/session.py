@@ -13,6 +13,7 @@ from gpuenv.model.gpus import RUNS_NO_KERNEL, is_simulated
 from gpuenv.model.smoke import BROKEN, SmokeResult, TestResult, TestStatus, Trouble, overall
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.probe.interpreters import ForeignTargetError, examining_identity, scratch_folder
 from gpuenv.probe.request import ProbeRequest
 from gpuenv.probe.session import take_snapshot
 from gpuenv.smoke.baseline import Peaks, compare_with_peaks, compare_with_same_model
@@ -22,6 +23,7 @@ from gpuenv.smoke.runner import RunInterrupted, RunResults, RunSettings, list_de
 from gpuenv.smoke.tasks import (
     BUDGET,
     DEADLINE,
+    PAYLOAD,
     SmokeOptions,
     plan_tasks,
     select_tests,
@@ -99,6 +101,16 @@ def run_smoke(
         SmokeInterrupted: interrupted while tests run.
     """
     _check_target(target.snapshot)
+    try:
+        identity = examining_identity(target.interpreter, target.environment, str(PAYLOAD / "main.py"))
+    except ForeignTargetError as refusal:
+        raise UnusableTarget(str(refusal), refusal.remedy) from refusal
+    with scratch_folder(identity) as folder:
+        if identity is not None and folder == os.sep:
+            raise UnusableTarget(
+                f"{target.interpreter} belongs to uid {identity.uid}, and no folder in /tmp can be made for that user",
+                "run gpuenv as that user",
+            )
     # The snapshot's devices; if it has none, CuPy's, which take precedence over the doctor's answer.
     devices, error = visible_devices(target.snapshot, target.environment), None
     if not devices:

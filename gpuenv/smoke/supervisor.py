@@ -1,9 +1,10 @@
 """Runs one program with a time limit and leaves none of its processes behind.
 
-``supervisor.py SECONDS FOLDER PROGRAM ARGUMENT...``, run with gpuenv's own interpreter. On Linux it becomes the
-parent of orphaned descendants (prctl, PR_SET_CHILD_SUBREAPER), so that it finds and kills even those that left the
-process group and the session. It ends as the program did, with the same exit code or signal; with ``TIMED_OUT`` if it
-killed the program, with ``NOT_STARTED`` if it could not start it.
+``supervisor.py SECONDS FOLDER IDENTITY PROGRAM ARGUMENT...``, run with gpuenv's own interpreter. IDENTITY is empty, or
+the numbers of a user, its group and its further groups, as whom the program runs: ``1000:1000:27``. On Linux the
+supervisor becomes the parent of orphaned descendants (prctl, PR_SET_CHILD_SUBREAPER), so that it finds and kills even
+those that left the process group and the session. It ends as the program did, with the same exit code or signal; with
+``TIMED_OUT`` if it killed the program, with ``NOT_STARTED`` if it could not start it.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
 
 def main() -> None:
     """Runs the program in the arguments."""
-    seconds, folder, command = float(sys.argv[1]), sys.argv[2], [*sys.argv[3:]]
+    seconds, folder, identity, command = float(sys.argv[1]), sys.argv[2], sys.argv[3], [*sys.argv[4:]]
     until = time.monotonic() + seconds
     signal.signal(signal.SIGTERM, _on_terminate)
     _prctl(_SET_CHILD_SUBREAPER, 1)
     _prctl(_SET_PDEATHSIG, signal.SIGTERM)
     try:
-        code = _run(command, folder, until)
+        code = _run(command, folder, [*map(int, filter(None, identity.split(":")))], until)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         reap_descendants()
@@ -42,11 +43,14 @@ def main() -> None:
     sys.exit(code)
 
 
-def _run(command: Sequence[str], folder: str, until: float) -> int:
+def _run(command: Sequence[str], folder: str, identity: Sequence[int], until: float) -> int:
     try:
         process = subprocess.Popen(
             command,
             cwd=folder,
+            user=identity[0] if identity else None,
+            group=identity[1] if identity else None,
+            extra_groups=identity[2:] if identity else None,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
             preexec_fn=_die_with_parent,  # noqa: PLW1509 - this process has one thread

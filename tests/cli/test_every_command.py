@@ -21,6 +21,7 @@ from tests.cli.identities import HOME, MIG, SECRETS, USER, USER_ENVIRONMENT
 from tests.cli.program import MINIMAL
 from tests.cli.snapshots import UNFIT, UUID, replace_facts, write_snapshot
 from tests.cli.test_working_folder import NAMES
+from tests.support.forged_lines import FORGED, SHORT, forged_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,10 @@ PROGRAM = Path(sysconfig.get_path("scripts")) / "gpuenv"
 LIMIT = 120.0
 NOWHERE = "http://127.0.0.1:9/simple"  # the discard port: nothing answers
 OFFLINE = {"PIP_INDEX_URL": NOWHERE, "UV_DEFAULT_INDEX": NOWHERE, "PIP_RETRIES": "0", "UV_HTTP_RETRIES": "0"}
-CONTROLS = "\x1b[2J\x1b]0;title\x07 \r\x9b31m \u202eabc\u2066"
+VARIABLES = (  # that some command reads
+    *("VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUPY_CACHE_DIR"),
+    *("GITHUB_STEP_SUMMARY", "SOURCE_DATE_EPOCH", "DOCKER_HOST", "UV_DEFAULT_INDEX", "PIP_INDEX_URL", "SSL_CERT_FILE"),
+)
 # What a command needs beyond its options; FOLDER is a folder of the test's own, SNAPSHOT the recorded machine.
 ARGUMENTS = {
     "bundle": ("-o", "FOLDER/bundle"),
@@ -65,7 +69,9 @@ WITH_SNAPSHOT = sorted({name for name, options in OPTIONS.items() if "--snapshot
 WITH_OUTPUT = sorted(name for name, options in OPTIONS.items() if "--output" in options and name not in PUBLIC_FILES)
 
 
-def run(command: str, folder: Path, *options: str, snapshot: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run(
+    command: str, folder: Path, *options: str, snapshot: Path | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
     """Runs a command, on a recorded machine if it takes one."""
     (folder / "Dockerfile").write_text("FROM python:3.12\nRUN pip install cupy-cuda12x==14.2.0\n", encoding="utf-8")
     arguments = [*command.split(), *options]
@@ -76,7 +82,7 @@ def run(command: str, folder: Path, *options: str, snapshot: Path | None = None)
     ]
     result = subprocess.run(
         [PROGRAM, *arguments],
-        cwd=folder, env={**MINIMAL, **USER_ENVIRONMENT, **OFFLINE}, stdin=subprocess.DEVNULL,
+        cwd=folder, env={**MINIMAL, **USER_ENVIRONMENT, **OFFLINE, **variables}, stdin=subprocess.DEVNULL,
         capture_output=True, text=True, check=False, timeout=LIMIT,
     )  # fmt: skip
     assert "Traceback (most recent call last):\n  File" not in result.stderr, result.stderr
@@ -85,13 +91,13 @@ def run(command: str, folder: Path, *options: str, snapshot: Path | None = None)
 
 
 def hostile_texts(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """A JSON value with control characters in every text that a machine reports freely."""
+    """A JSON value with forged lines in every text that a machine reports freely."""
     if isinstance(value, dict):
         free = {"distribution", "name", "reason", "detail", "text", "error", "path", "executable", "prefix"}
         return {
-            key: f"{entry}{CONTROLS}"
+            key: f"{entry}{FORGED}"
             if key in free and isinstance(entry, str)
-            else {**entry, "value": f"{entry['value']}{CONTROLS}"}
+            else {**entry, "value": f"{entry['value']}{FORGED}"}
             if key in free and isinstance(entry, dict) and isinstance(entry.get("value"), str)
             else hostile_texts(entry)
             for key, entry in value.items()
@@ -112,16 +118,32 @@ def test_no_command_prints_control_characters_of_a_snapshot(tmp_path: Path, comm
     data = encode(UNFIT)
     for part in ("host", "gpus", "target", "environment", "toolkits", "kernel_log"):
         data[part] = hostile_texts(data[part])
-    data["environment"] = {"CUDA_PATH": f"/opt/cuda{CONTROLS}", "LD_LIBRARY_PATH": f"/opt/lib{CONTROLS}"}
+    data["environment"] = {"CUDA_PATH": f"/opt/cuda{FORGED}", "LD_LIBRARY_PATH": f"/opt/lib{FORGED}"}
     for name in ("hostile.json", "other.json"):
         (tmp_path / name).write_text(json.dumps(data), encoding="utf-8")
     for options in ((), ("-v",) if "-v" in OPTIONS[command] else (), ("--format", "json")):
         if options[:1] == ("--format",) and not {"--format", "--redact"} <= OPTIONS[command]:
             continue
         result = run(command, tmp_path, *options, snapshot=tmp_path / "hostile.json")
-        printed = result.stdout + result.stderr
-        assert printed
-        assert [character for character in "\x1b\x07\r\x9b\u202e\u2066" if character in printed] == []
+        assert result.stdout + result.stderr
+        assert forged_lines(f"{result.stdout}\n{result.stderr}") == []
+
+
+@pytest.mark.parametrize("command", sorted(OPTIONS.keys() - {"run"}))
+def test_no_command_prints_a_line_that_its_folder_or_a_variable_forges(tmp_path: Path, command: str) -> None:
+    """Except run, whose output is that of the program."""
+    folder = tmp_path / f"folder{SHORT}"
+    folder.mkdir()
+    for name, text in (("log.txt", FORGED), ("other.json", SHORT), ("result.json", "")):
+        (folder / name).write_text(text, encoding="utf-8")
+    variables = dict.fromkeys(VARIABLES, f"/nonexistent/{SHORT}")
+    for options in ((), ("-v",) if "-v" in OPTIONS[command] else (), ("--snapshot", str(folder / "other.json"))):
+        if not OPTIONS[command].issuperset(options[:1]):
+            continue
+        snapshot = folder / "result.json" if command == "diff" else None
+        result = run(command, folder, *options, snapshot=snapshot, **variables)
+        assert result.stdout + result.stderr
+        assert forged_lines(f"{result.stdout}\n{result.stderr}") == []
 
 
 @pytest.mark.parametrize("command", WITH_SNAPSHOT)

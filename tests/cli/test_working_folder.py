@@ -57,3 +57,28 @@ def test_code_in_the_working_directory_is_not_run(malicious_folder: Path, comman
     assert result.returncode in (0, 1, 8), result.stderr
     assert result.stdout.startswith("{")
     assert not (malicious_folder.parent / "run").exists(), (malicious_folder.parent / "run").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", [":/usr/bin:/bin", "/usr/bin:/bin:", "/usr/bin:.:/bin", "programs:/usr/bin:/bin"])
+@pytest.mark.parametrize(
+    "command", ["doctor", "install --dry-run --yes --offline", "run sh -c false", "simulate h100x8-550 -- /bin/true"]
+)
+def test_no_program_of_the_working_folder_is_run(tmp_path: Path, path: str, command: str) -> None:
+    """Also where PATH has an entry that means that folder."""
+    for folder in (tmp_path, tmp_path / "programs"):
+        folder.mkdir(exist_ok=True)
+        for name in ("nvidia-smi", "python3", "python", "uv", "pip", "nvcc", "conda", "docker"):
+            (folder / name).write_text(f"#!/bin/sh\necho {name} >> {tmp_path}/run\n", encoding="utf-8")
+            (folder / name).chmod(0o755)
+    (tmp_path / "cc").write_text(f"#!/bin/sh\necho cc >> {tmp_path}/run\n", encoding="utf-8")
+    (tmp_path / "cc").chmod(0o755)
+    environment = {**MINIMAL, "PATH": path}
+    result = subprocess.run(
+        [PROGRAM, *command.split()],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=LIMIT,
+    )  # fmt: skip
+    assert not (tmp_path / "run").exists(), (tmp_path / "run").read_text(encoding="utf-8")
+    assert "Traceback" not in result.stderr
+    assert ("PATH: entries that are not absolute" in result.stderr) == (not command.startswith(("run", "simulate"))), (
+        result.stderr
+    )

@@ -282,6 +282,6 @@ def test_modules_that_would_disable_a_working_gpu_are_not_advised(matrix: Matrix
     (finding,) = [entry for entry in driver_findings(both, matrix) if entry.code == "GPU204"]
     assert finding.severity is Severity.WARNING
     assert [fix.command for fix in finding.fix] == [None, None]
-    assert finding.fix[0].text.startswith("No single driver drives all these GPUs")
+    assert finding.fix[0].text.startswith("No single driver supports all these GPUs")
     (alone,) = driver_findings(snapshot, matrix)
     assert alone.fix[0].command == ("sudo", "apt-get", "install", "nvidia-driver-580-open")

@@ -66,7 +66,7 @@ def test_a_branch_that_would_disable_a_working_gpu_is_not_advised(
 ) -> None:
     result = unknown_to_driver(snapshot, matrix)
     assert commands(result.fix) == []
-    assert result.fix[0].text.startswith("No single driver drives all these GPUs: ")
+    assert result.fix[0].text.startswith("No single driver supports all these GPUs: ")
     assert all(requirement in result.fix[0].text for requirement in requirements)
     assert result.fix[1].text.startswith("Keep the installed driver: ")
     assert use in result.fix[1].text
@@ -110,7 +110,7 @@ def test_the_driver_of_the_newer_gpu_is_named_if_no_driver_fits_all(
 ) -> None:
     fixes = finding_without_driver(distribution, old, new).fix
     assert commands(fixes) == []
-    assert fixes[0].text.startswith("No single driver drives all these GPUs: ")
+    assert fixes[0].text.startswith("No single driver supports all these GPUs: ")
     assert fixes[1].text.startswith(expected)
 
 

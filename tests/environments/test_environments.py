@@ -43,9 +43,11 @@ class Session:
         python = self.built.python
         target = () if python == "" else ("--python", str(python or self.built.prefix))
         unprivileged = self.case.unprivileged and os.geteuid() == 0
+        # It cannot become the owner of the environment either.
+        as_root = {"GPUENV_AS_ROOT": "1"} if unprivileged else {}
         done = subprocess.run(
             [*(UNPRIVILEGED if unprivileged else ()), sys.executable, "-m", "gpuenv", command, *target, *options],
-            env=self.sandbox.environment(**self.built.variables),
+            env=self.sandbox.environment(**self.built.variables, **as_root),
             cwd=self.built.folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,

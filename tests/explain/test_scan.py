@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuenv.explain import line_finder
 from gpuenv.explain.explainer import explanation
 from gpuenv.explain.normalize import clean
 from gpuenv.explain.scan import Scanner, scan
@@ -119,6 +120,25 @@ def test_a_literal_behind_a_space_is_found_at_the_end_of_a_long_text() -> None:
     found = scan(b"all is fine\n" * 30_000 + b"the card\nRX 6700 hipErrorNoDevice\n" + b"all is fine\n" * 30_000)
     assert found.lines_read == 60_002
     assert "amd" in {hit.signature.evidence for hit in found.hits}
+
+
+def test_a_long_text_of_one_error_is_searched_quickly() -> None:
+    """20 MB once took 20 s: each of its lines was read with the three after it."""
+    begun = time.process_time()
+    assert scan(f"{ERROR}\n".encode() * (20_000_000 // len(ERROR))).lines_read > 100_000
+    assert time.process_time() - begun < 5
+
+
+def test_a_text_of_too_many_different_lines_is_searched_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_finder, "_MOST_SEARCHED", 3 << 20)
+    monkeypatch.setattr(line_finder, "_END", 2 << 20)
+    filler = b"".join(b"step %s\n" % random.Random(n).randbytes(60).hex().encode() for n in range(100_000))  # noqa: S311
+    scanner = scan(filler + ERROR.encode() + b"\n" + b"the end\n")
+    (hit,) = [hit for hit in scanner.hits if hit.signature.name == FOUND]
+    assert hit.line.number == 100_001
+    assert scanner.lines_read == 100_002
+    assert 5_000_000 < scanner.skipped < len(filler)
+    assert "were not searched" in explanation(scanner).notes[0]
 
 
 def test_hits_of_a_repeated_line_are_limited() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.image.check.build_context import context_of
 from gpuenv.image.check.dockerignore import is_ignored, patterns_of
 from gpuenv.model.finding import Severity
 from tests.image.dockerfiles import SLIM, judged, told
@@ -168,3 +170,15 @@ def test_a_line_of_dockerignore_of_any_length_is_read_soon() -> None:
     for path in ("a/" * 200 + "b", "a" * 4000):
         is_ignored(path, lines)
     assert time.monotonic() - begun < 5.0
+
+
+def test_a_dockerignore_of_any_size_is_refused_in_little_memory(tmp_path: Path) -> None:
+    """A file with a hole of 1 GiB: it is reported, and never read whole."""
+    with (tmp_path / ".dockerignore").open("wb") as file:
+        file.truncate(1 << 30)
+    tracemalloc.start()
+    context = context_of(tmp_path, tmp_path / "Dockerfile")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert context.passed_over == {".dockerignore": "larger than 1048576 bytes"}
+    assert peak < 8 << 20

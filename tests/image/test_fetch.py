@@ -179,7 +179,7 @@ def answering(status: int, body: bytes = b"{}", headers: dict[str, str] | None =
         (answering(200, b"{}", {"Docker-Content-Digest": "md5:1"}), "is no digest", False),
         (answering(401, b"", {"WWW-Authenticate": 'Bearer realm="http://example.com/t"'}), "not encrypted", False),
         (answering(401, b"", {"WWW-Authenticate": 'Bearer realm="http://[bad/t"'}), "for its tokens", False),
-        (answering(401, b"", {"WWW-Authenticate": 'Bearer realm="https://[bad]:1/t"'}), "tokens", False),
+        (answering(401, b"", {"WWW-Authenticate": 'Bearer realm="https://[bad]:1/t"'}), "tokens|cannot be", False),
         (answering(401, b"", {"WWW-Authenticate": 'Bearer realm="https://127.0.0.1:99999/t"'}), "cannot be", False),
         (answering(302, b"", {"Location": "file:///etc/passwd"}), ".", False),
         (answering(302, b"", {"Location": "/v2/team/image/manifests/1"}), ".", False),

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.install.conda_environment import read_state
+from gpuenv.install.exceptions import InstallError
+from gpuenv.install.journal import Store, TransactionState, read_json
 from tests.install.sandbox import contents, install_outcome
 
 if TYPE_CHECKING:
@@ -67,3 +70,22 @@ def test_a_rollback_keeps_later_files_of_other_packages(sandbox: Sandbox, other_
     assert set(contents(target)) - set(before) <= remaining
     assert (site / other_file).exists()
     install_outcome(sandbox, target)
+
+
+@pytest.mark.parametrize("name", ["journal.json", "conda.json", "state.json"])
+def test_a_record_that_would_take_gigabytes_is_refused(tmp_path: Path, name: str) -> None:
+    """One of many values, which take thirty times their length, and one with a hole of 1 GiB."""
+    store = Store(tmp_path)
+    path = store.transaction("0001") / name
+    path.parent.mkdir(parents=True)
+    for content, size, problem in ((b"[" + b"[]," * 2_000_000 + b"0]", 0, "values"), (b"", 1 << 30, "larger than")):
+        path.write_bytes(content)
+        with path.open("ab") as file:
+            file.truncate(max(size, len(content)))
+        with pytest.raises((OSError, ValueError), match=problem):
+            read_json(path)
+    if name == "state.json":
+        assert store.state("0001") is TransactionState.OPEN
+        return
+    with pytest.raises(InstallError, match="larger than"):
+        store.read("0001") if name == "journal.json" else read_state(store, "0001")

@@ -10,7 +10,7 @@ from detect_secrets.settings import default_settings
 
 from gpuenv.model.redaction import cut_text, hide_in_lines, hide_secrets, hide_value
 from gpuenv.model.secret_names import is_secret_name
-from tests.support.planted_secrets import HARMLESS, PLANTED, PRIVATE_KEY, Planted, shown_parts
+from tests.support.planted_secrets import HARMLESS, IN_LINES_AFTER, PLANTED, PRIVATE_KEY, WORD, Planted, shown_parts
 
 # Detectors of entropy name every digest; those of public addresses name no secret.
 NO_ORACLE = ("High Entropy", "Public IP")
@@ -44,6 +44,18 @@ def test_what_another_detector_finds_is_hidden() -> None:
                     found[str(secret.secret_value)] = planted.line
     assert len(set(found.values())) >= 15
     assert {line: secret for secret, line in found.items() if secret in hide_secrets(line)} == {}
+
+
+@pytest.mark.parametrize("text", IN_LINES_AFTER)
+def test_a_secret_is_hidden_in_a_line_after_its_name(text: str) -> None:
+    hidden = hide_secrets(text)
+    assert WORD not in hidden
+    assert len(hidden.split("\n")) == len(text.split("\n"))
+
+
+def test_a_message_after_the_name_of_a_secret_is_shown() -> None:
+    lines = ["Enter password:", "CUDA driver version is insufficient", "password:", "  rules: strict", "token:", "done"]
+    assert hide_in_lines(lines) == lines
 
 
 def test_a_private_key_is_hidden_line_by_line() -> None:
@@ -131,7 +143,22 @@ def test_a_name_that_only_contains_such_letters_is_none(name: str) -> None:
         "?a=b&",
         "-----BEGIN PRIVATE KEY-----",
     ]
-    + ["eyJaaaaaaaaaaaaaaaaaaaa.", " -u a:", "login ", "name: KEY\n", "x@", "aA1", "A", "[", "(", "pass: ", "SG.a"],
+    + ["eyJaaaaaaaaaaaaaaaaaaaa.", " -u a:", "login ", "name: KEY\n", "x@", "aA1", "A", "[", "(", "pass: ", "SG.a"]
+    + [
+        " ",
+        "=",
+        "-p ",
+        "login ",
+        "x login -p ",
+        "curl -b ",
+        "mysql ",
+        "echo a|",
+        "aB3",
+        "{",
+        "//a:b@",
+        "\\\n",
+        "key:\n",
+    ],
 )
 def test_a_hostile_text_is_redacted_quickly(unit: str) -> None:
     started = time.process_time()

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from gpuenv.probe.children import ChildGroup
-from gpuenv.probe.context import ProbeContext, run_cuda, run_kernel, run_nvml, run_target
+from gpuenv.probe.context import ProbeContext, run_cuda, run_kernel, run_nvml, run_target, working_folder
 from gpuenv.probe.driver_probes import cuda_facts, kernel_facts, nvml_facts, probe_smi
 from gpuenv.probe.startup_failure import diagnose_startup
 from gpuenv.probe.target_probes import probe_files as probe_target_files
@@ -53,7 +53,7 @@ def probe_cuda(ctx: ProbeContext) -> tuple[CudaFacts, Source]:
 
 def probe_target(ctx: ProbeContext, interpreter: str) -> tuple[TargetFacts, Source]:
     """The target's interpreter."""
-    raw, source = target_facts(run_target(ctx, interpreter, "interpreter"))
+    raw, source = target_facts(run_target(ctx, interpreter, "interpreter", *working_folder(ctx.environment)))
     return TargetFacts.of(raw), source
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpuenv.model.codec import encode, is_record
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Gpu
 from gpuenv.probe.assembly import assemble
 from gpuenv.probe.raw import Raw, RawFacts
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 MIB = 1024 * 1024
 ONE, TWO = "GPU-eaf23aa1-4d3d-596c-da66-b86b0e5db584", "GPU-48aeb943-9458-4282-da24-e5f49e0db44b"

@@ -18,6 +18,7 @@ from tests.probe.probe_runs import (
     probe_target,
 )
 from tests.probe.venvs import interpreter_of, make_venv, site_packages
+from tests.support.planted_secrets import BY_FORM, HARMLESS, IN_URLS, Planted
 from tests.support.target import run_at_start
 
 if TYPE_CHECKING:
@@ -60,6 +61,17 @@ def logging_interpreter(tmp_path: Path) -> Path:
     return interpreter_of(venv)
 
 
+@pytest.mark.parametrize("planted", [*BY_FORM, *IN_URLS], ids=lambda planted: planted.form)
+def test_a_variable_with_a_secret_in_its_value_is_removed(planted: Planted) -> None:
+    """Some are known by their names alone, which stand before the value."""
+    assert without_secrets({"SETTING": planted.line}) == {}
+
+
+@pytest.mark.parametrize("value", HARMLESS)
+def test_a_variable_without_a_secret_is_kept(value: str) -> None:
+    assert without_secrets({"SETTING": value}) == {"SETTING": value}
+
+
 def test_the_target_gets_all_variables_but_secrets(tmp_path: Path, logging_interpreter: Path) -> None:
     """The target may depend on any of them."""
     caller = probe_context({**SECRETS, **NEEDED, "SOME_VARIABLE": "value"})
@@ -79,7 +91,21 @@ def test_the_drivers_libraries_are_loaded_without_secrets(tmp_path: Path) -> Non
         assert source.state in (SourceState.ANSWERED, SourceState.ABSENT), "a removed variable was needed"
 
 
-def test_variables_of_cuda_are_not_secrets() -> None:
-    """Even if their names look like it."""
-    variables = {"CUDA_MODULE_LOADING": "LAZY", "CUPY_CACHE_KEY": "x", "NVIDIA_AUTHORITY": "y"}
-    assert without_secrets(variables) == variables
+def test_variables_of_cuda_are_kept_unless_they_are_secrets() -> None:
+    kept = {
+        "CUDA_MODULE_LOADING": "LAZY",
+        "CUDA_VISIBLE_DEVICES": "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6",
+        "CUPY_CACHE_DIR": "/home/alice/.cupy",
+        "LD_LIBRARY_PATH": "/nix/store/8d1n6dp2jbjlqkqbkjl2gmnq9mqrqzh3-graphics-drivers/lib:/usr/lib",
+        "NVIDIA_REQUIRE_CUDA": "cuda>=12.4 brand=tesla,driver>=470,driver<471",
+        "NVIDIA_VISIBLE_DEVICES": "MIG-b8ccf4e6-5cf8-5f5e-9a4a-1b0d3b1e7c11",
+        "PYTHONHASHSEED": "0",
+        "CUDA_ARCH_LIST": "80-real;90-virtual",
+    }
+    secrets = ("NVIDIA_API_KEY", "NVIDIA_TOKEN", "CUDA_TOKEN", "CUPY_KEY", "PYTHON_KEYRING_PASSWORD", "LD_TOKEN")
+    assert without_secrets({**kept, **dict.fromkeys(secrets, "sesame"), "CUDA_X": "nvapi-sesamesesame0123"}) == kept
+
+
+@pytest.mark.parametrize("name", ["DEPLOY_KEYS", "MYKEY", "mypass", "SMTPPW", "NGC_CLI_API_KEY", "authToken", "DB_PW"])
+def test_a_variable_with_the_name_of_a_secret_is_removed(name: str) -> None:
+    assert without_secrets({name: "sesame", "PATH": "/usr/bin", "PWD": "/"}) == {"PATH": "/usr/bin", "PWD": "/"}

@@ -34,7 +34,7 @@ CUDA_CODES = (
     *range(1, 9), *range(34, 37), 46, *range(100, 103), *range(200, 228), *range(300, 305), *range(400, 403), 500, 600,
     *range(700, 724), *range(800, 822), *range(900, 917), 999, -1, 2147483647,
 )  # fmt: skip
-LIMIT, KILL_MARGIN = 1.0, 1.0  # seconds to answer, and to kill the child on a busy host
+LIMIT, KILL_MARGIN = 3.0, 1.0  # seconds to start and answer, and to kill the child, on a busy host
 INTERNAL = {"nvmlErrorString", "nvmlShutdown"}  # called by nvidia-ml-py itself, if at all
 
 

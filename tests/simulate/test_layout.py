@@ -22,7 +22,10 @@ DRIVER = "driver: {module: open, version: 550.163.01, cuda: 12.4"
         ("{d}}}\nfiles: {{../../../..{out}/x: y}}", 2, "files: expected paths below the machine's root"),
         ("{d}}}\nfiles: {{'': y}}", 2, "files: expected paths below the machine's root"),
         ("{d}}}\nlinks: {{{out}/x: y}}", 2, "links: expected paths below the machine's root"),
-        ("{d}}}\nlinks: {{a: {out}, a/x: y}}", None, "links: a/x is below a link that leads out"),
+        ("{d}}}\nlinks: {{a: ../../../../../../../..{out}}}", None, "links: a leads out of the machine"),
+        ("{d}}}\nlinks: {{a: b/../../x}}", None, "links: a leads out of the machine"),
+        ("{d}}}\nlinks: {{a: /../x}}", None, "links: a leads out of the machine"),
+        ("{d}}}\nlinks: {{a: ../../../../../../..{out}, a/x: y}}", None, "links: a/x is below a link that leads out"),
         ("{d}}}\nstub: {{calls: {out}/x}}", 2, "stub: calls: unknown key"),
         ("{d}, nodes: [{out}/x]}}", 1, "driver: nodes: expected a name below /dev"),
         ("{d}, folder: ../../../..{out}}}", 1, "driver: folder: expected paths below the machine's root"),
@@ -61,14 +64,14 @@ def test_files_are_written_only_inside_the_machine(
         ("environment: {CUDA_PATH: FOLDER}", "environment: CUDA_PATH: expected"),
         ("environment: {SLURM_CONF: FOLDER/slurm.conf}", "environment: SLURM_CONF: expected"),
         ("environment: {PATH: FOLDER}", "environment: PATH: expected"),
-        ("links: {usr/bin/sh: FOLDER/evil}", "links: usr/bin/sh is in a folder from which programs load code"),
         ("links: {usr/bin: FOLDER}", "usr/bin: the machine cannot be laid out: File exists"),
-        ("links: {usr/lib/x86_64-linux-gnu/libz.so.1: FOLDER/evil.so}", "is in a folder from which programs load code"),
-        ("files: {usr/lib/x86_64-linux-gnu/libz.so.1: x}", "is in a folder from which programs load code"),
+        ('files: {usr/lib/x86_64-linux-gnu/libz.so.1: "\\x7fELF"}', "libz.so.1 is a program or a library"),
         (
-            "links: {usr/lib/x86_64-linux-gnu/glibc-hwcaps: FOLDER}",
-            "glibc-hwcaps is in a folder from which programs load code",
+            'files: {a: "\\x7fELF"}\nlinks: {usr/lib/x86_64-linux-gnu/libz.so.1: ../../../a}',
+            "a is a program or a library",
         ),
+        ("links: {etc/sh: ../../../../../../../../FOLDER/evil}", "links: etc/sh leads out of the machine"),
+        ("links: {a: b/c/d/../../../../x, b: ., c: ., d: .}", "links: a leads out of the machine"),
         ('stub: {smi.text: "x\\ncalls=MARK"}', "smi.text: expected one line without NUL"),
         ('stub: {"x\\ncalls": MARK}', "x: expected one line without NUL"),
     ],
@@ -111,3 +114,46 @@ def test_a_name_that_is_too_long_is_reported() -> None:
     result = gpuenv("simulate", f"/{'x' * 5000}.yaml", "--", "true")
     assert (result.returncode, result.stdout) == (2, "")
     assert "File name too long" in result.stderr
+
+
+def test_an_absolute_link_leads_to_a_file_of_the_machine(tmp_path: Path, cache: Path) -> None:
+    """As on NixOS, whose profile has such links; the same file of the host is not read."""
+    profile_file = tmp_path / "mine.yaml"
+    lines = "files: {store/release: of the machine}\nlinks: {etc/own: /store/release, etc/shadow: /etc/passwd}"
+    profile_file.write_text(f"{DRIVER}}}\n{lines}\n", encoding="utf-8")
+    command = 'cat "$GPUENV_DRIVER_ROOT/etc/own"; ! cat "$GPUENV_DRIVER_ROOT/etc/shadow" 2>&1'
+    result = simulate(str(profile_file), "sh", "-c", command, cache=cache)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("of the machine")
+    assert "root:" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "links: {usr/bin/sh: FOLDER/evil}",
+        "links: {usr/bin/python3: /bin/echo}",
+        "links: {usr/bin/awk: nvidia-smi}",
+        "links: {usr/lib/x86_64-linux-gnu/libc.so.6: libcuda.so.1}",
+        "links: {usr/lib/x86_64-linux-gnu/glibc-hwcaps: /evil}",
+        "links: {a: usr/bin, a/ls: FOLDER/evil}",
+        'toolkit: "12.4"\nlinks: {usr/local/cuda/lib64/libc.so.6: libnvrtc.so.12}',
+    ],
+)
+def test_no_program_or_library_of_the_command_is_replaced(tmp_path: Path, cache: Path, lines: str) -> None:
+    profile_file = tmp_path / "mine.yaml"
+    profile_file.write_text(f"{DRIVER}}}\n{lines.replace('FOLDER', str(tmp_path))}\n", encoding="utf-8")
+    result = simulate(str(profile_file), "sh", "-c", "ls / && python3 -c 'print(1)'", cache=cache)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "is in a folder from which programs load code; only NVIDIA's may be there" in result.stderr
+
+
+def test_leftovers_of_a_driver_are_allowed_and_no_node_is_a_program(tmp_path: Path, cache: Path) -> None:
+    profile_file = tmp_path / "mine.yaml"
+    folder = "usr/lib/x86_64-linux-gnu"
+    files = f"files: {{{folder}/libcuda.so.535.1: '', usr/bin/docker: ''}}"
+    lines = f"{files}\nlinks: {{{folder}/libnvidia-old.so.1: libcuda.so.535.1}}"
+    profile_file.write_text(f'{DRIVER}, nodes: ["nvidia0 0755"]}}\n{lines}\n', encoding="utf-8")
+    command = f'cd "$GPUENV_DRIVER_ROOT"; readlink {folder}/libnvidia-old.so.1; test -x dev/nvidia0 || echo no program'
+    result = simulate(str(profile_file), "sh", "-c", command, cache=cache)
+    assert (result.returncode, result.stdout) == (0, "libcuda.so.535.1\nno program\n"), result.stderr

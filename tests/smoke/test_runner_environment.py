@@ -10,7 +10,8 @@ import pytest
 
 from gpuenv.model.smoke import TestResult
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.smoke.runner import RunSettings, child_environment, run_tasks
+from gpuenv.probe.interpreters import target_variables
+from gpuenv.smoke.runner import RunSettings, run_tasks
 from gpuenv.smoke.tasks import Task, all_tests
 from tests.smoke.payload_runs import FIRST_GPU, LONG_DEADLINE
 
@@ -27,7 +28,7 @@ from tests.smoke.payload_runs import FIRST_GPU, LONG_DEADLINE
     ],
 )
 def test_the_working_folder_is_removed_from_pythonpath(path: str, expected: str | None) -> None:
-    environment = child_environment({"PYTHONPATH": path, "OTHER": "x"}, "/home/me/project")
+    environment = target_variables({"PYTHONPATH": path, "OTHER": "x"}, "/scratch", base="/home/me/project")
     assert environment.get("PYTHONPATH") == expected
     assert environment["OTHER"] == "x"
 

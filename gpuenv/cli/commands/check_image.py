@@ -14,8 +14,9 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.command_errors import CommandError, announce
-from gpuenv.cli.sources import MachineSource, get_all, get_both, get_matrix, usage_errors_first
+from gpuenv.cli.sources import MachineSource, get_all, get_both, get_matrix, own_environment, usage_errors_first
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.strings import Lines
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import OutputSpec
@@ -188,7 +189,7 @@ def _check_image(opts: CheckImageOptions, reference: str) -> ImageReport:
         raise CommandError(ExitCode.USAGE, f"--platform: {error}") from error
     machines, rows = _machines(opts)
     fetching = FetchOptions(
-        environment=dict(os.environ),
+        environment=own_environment(),
         deadline=opts.timeout,
         engine=opts.source is not ImageSource.REGISTRY,
         registry=opts.source is not ImageSource.ENGINE and not opts.offline,
@@ -214,7 +215,7 @@ def _check_image(opts: CheckImageOptions, reference: str) -> ImageReport:
     images = {}
     for key, answer in answers.items():
         if isinstance(answer, ImageError):
-            announce("\n".join(filter(None, (str(answer), answer.remedy))))
+            announce(Lines(filter(None, (str(answer), answer.remedy))))
         else:
             images[answer.platform or key] = answer
     return image_report(reference, images, tuple(verdicts), rows)

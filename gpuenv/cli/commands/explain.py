@@ -244,7 +244,7 @@ def explain_text(text: ScannedText, source: MachineSource, matrix: Path | None) 
     diagnosis = diagnose(snapshot, rows, resolve(snapshot, rows), time.monotonic)
     probed = snapshot.source("kernel").state is not SourceState.NOT_ASKED  # a paste has other sources
     found = explanation(scanner, machine_evidence(snapshot, rows, scanner.hits), verdict_of(diagnosis, probed=probed))
-    return replace(found, facts=stated, notes=(note,)) if note else found
+    return replace(found, facts=stated, notes=(*found.notes, note)) if note else found
 
 
 def with_stated(snapshot: Snapshot, stated: Iterable[str], assumed: Iterable[str], matrix: Matrix) -> Snapshot:

@@ -14,6 +14,7 @@ from gpuenv.cli.command_errors import CommandError, announce
 from gpuenv.cli.sources import MachineSource
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke_level import SmokeLevel
+from gpuenv.model.strings import Lines
 
 if TYPE_CHECKING:
     from gpuenv.cli.gpu_tests import GpuTestRequest
@@ -177,7 +178,7 @@ def _from_options(texts: Sequence[str], *, expect_no_gpu: bool) -> tuple[Require
         except RequirementError as error:
             faults.append(str(error))
     if faults:
-        raise CommandError(ExitCode.USAGE, "\n".join(faults), "gpuenv preflight --list-requirements shows the grammar")
+        raise CommandError(ExitCode.USAGE, Lines(faults), "gpuenv preflight --list-requirements shows the grammar")
     if expect_no_gpu:
         read.append(parse_requirement("gpu==0", Origin("--expect-no-gpu")))
     return tuple(read)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.sources import MachineSource
+from gpuenv.cli.sources import MachineSource, own_environment
 from gpuenv.install.exceptions import InstallError
 from gpuenv.model.exit_codes import ExitCode
 
@@ -103,7 +103,7 @@ def _roll_back(
         recovered[:] = recover_interrupted(interpreter, store, dry_run=False, locked=True, offline=offline)
         # Recovery may have done it already: an interrupted install or rollback is the newest transaction.
         done = number in recovered or (number is None and recovered)
-        undone: tuple[Journal, ...] = () if done else roll_back(store, number, os.environ, offline=offline)
+        undone: tuple[Journal, ...] = () if done else roll_back(store, number, own_environment(), offline=offline)
     numbers = ", then ".join(f"{journal.number} ({journal.summary})" for journal in undone)
     message = (
         f"the environment is as it was before install {numbers}"

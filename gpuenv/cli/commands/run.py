@@ -25,8 +25,9 @@ from typing import Annotated
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.command_errors import CommandError, OutputClosed, announce, complain
+from gpuenv.cli.command_errors import CommandError, OutputClosed, complain
 from gpuenv.cli.sources import MachineSource, validate_options
+from gpuenv.model.strings import Lines
 
 _HEAD, _TAIL = 1 << 18, 1 << 23  # bytes that are kept of the beginning and of the end
 _CHUNK = 1 << 16
@@ -77,19 +78,21 @@ def _explain(
 ) -> None:
     """Writes the explanation to standard error; no error here changes the program's exit code."""
     from gpuenv.cli.commands.explain import explain_text, scan_text
+    from gpuenv.cli.main import search_own_path
     from gpuenv.cli.output import emit_lines
     from gpuenv.report.explanation import explanation_text
 
+    search_own_path(lambda _: None)
     try:
         explanation = explain_text(scan_text(chunks), source, matrix)
     except CommandError as error:
-        announce(f"cannot explain the failure: {error.message}")
+        complain(error.message, before="gpuenv: cannot explain the failure: ", wrap=True)
         return
     if sys.stderr is None or not explanation.causes or explanation.is_guess:
         return
     sys.stdout, stdout = sys.stderr, sys.stdout
     try:
-        complain("\ngpuenv: what this failure means")
+        complain(Lines(("", "gpuenv: what this failure means")))
         with contextlib.suppress(CommandError, OutputClosed):  # the reader has gone
             emit_lines(explanation_text(explanation), None, color=color, redacted=redacted)
     finally:

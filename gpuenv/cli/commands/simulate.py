@@ -12,6 +12,7 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.command_errors import CommandError, announce, usage_errors
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.strings import Lines
 
 if TYPE_CHECKING:
     from gpuenv.simulate.profile import Profile
@@ -66,7 +67,7 @@ def simulate(
             code = run_on(profile, command, dict(os.environ), announce)
     except StubBuildError as error:
         raise CommandError(
-            ExitCode.USAGE, str(error), "apt install gcc libc6-dev, or name a C compiler with CC=..."
+            ExitCode.USAGE, Lines(str(error).split("\n")), "apt install gcc libc6-dev, or name a C compiler with CC=..."
         ) from error
     raise typer.Exit(code)
 

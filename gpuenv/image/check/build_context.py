@@ -7,6 +7,7 @@ import posixpath
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gpuenv.files import TooLargeError, read_regular
 from gpuenv.image.check.dockerignore import IgnorePattern, is_ignored, patterns_of
 
 _LARGEST, _MOST_FILES, _MOST_LOOKS, _MOST_ENTRIES = 1 << 20, 50, 50_000, 5000
@@ -17,11 +18,12 @@ def context_of(folder: Path, dockerfile: Path) -> BuildContext:
     """A build context as BuildKit sends it: without what .dockerignore keeps out."""
     for path in (dockerfile.with_name(f"{dockerfile.name}.dockerignore"), folder / ".dockerignore"):
         try:
-            text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
+            text = read_regular(path, _LARGEST).decode("utf-8", "replace")
+        except TooLargeError as error:
+            return BuildContext(folder, passed_over={path.name: str(error.strerror)})
         except OSError:
             continue
-        if text is not None:
-            return BuildContext(folder, ignored=patterns_of(text[:_LARGEST]), ignored_by=str(path))
+        return BuildContext(folder, ignored=patterns_of(text), ignored_by=str(path))
     return BuildContext(folder)
 
 
@@ -79,10 +81,10 @@ class BuildContext:
             if is_ignored(name, self.ignored):
                 self.kept_out += [] if name in self.kept_out else [name]
                 return None
-            if path.stat().st_size > largest or len({*self.read, name}) > _MOST_FILES:
-                self.passed_over[name] = "it is larger than such files are, or one of too many"
+            if len({*self.read, name}) > _MOST_FILES:
+                self.passed_over[name] = "it is one of too many"
                 return None
-            found = path.read_text(encoding="utf-8", errors="replace")
+            found = read_regular(path, largest).decode("utf-8", "replace").replace("\r\n", "\n")
         except (OSError, ValueError) as error:
             self.passed_over[name] = str(getattr(error, "strerror", None) or error)
             return None

@@ -200,10 +200,11 @@ def _installed(run_commands: list[RunCommand], file: str, context: BuildContext)
         if ask.removes:
             there = [install for install in there if install.name not in ask.removes]
         index = environment_cuda(entry.lookup)
+        environment = environment_of(entry.command)
         for each in _with_files(ask, entry, file, context):
             known = each.index_cuda if each.index_cuda is not None else index
             perhaps = each.perhaps or entry.command.perhaps
-            there.append(replace(each, perhaps=perhaps, index_cuda=known, environment=environment_of(entry.command)))
+            there.append(replace(each, perhaps=perhaps, index_cuda=known, environment=environment))
     return there
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from gpuenv.files import LARGEST_DOCUMENT, parse_toml
 from gpuenv.image.check import legacy_projects, pixi
 from gpuenv.image.check.build_context import BuildContext
 from gpuenv.image.check.build_point import BuildPoint, GeneratedSource, Inline
@@ -26,7 +27,7 @@ from gpuenv.image.check.install_requests import (
     conda_spec,
     requirement,
 )
-from gpuenv.image.check.locks import LARGEST, versions_of
+from gpuenv.image.check.locks import versions_of
 from gpuenv.image.check.projects import EVERY, Selection, dependencies, has_dynamic_dependencies, of_pipfile, sources
 from gpuenv.image.check.variables import is_known
 from gpuenv.model.versions import CudaVersion
@@ -196,7 +197,7 @@ def _pipfile(listed: DependencyFile, name: str, context: BuildContext) -> Iterat
 
 def _locked(lock: str | None, context: BuildContext) -> dict[str, str] | None:
     """The versions of a lock; none where there is no lock."""
-    return None if lock is None else versions_of(context.text(lock, LARGEST) or "")
+    return None if lock is None else versions_of(context.text(lock, LARGEST_DOCUMENT) or "")
 
 
 def _named(
@@ -222,8 +223,6 @@ def _exactly(version: str) -> SpecifierSet | None:
 
 
 def _toml(name: str, text: str, context: BuildContext) -> dict[str, Any]:
-    from gpuenv.files import parse_toml  # noqa: PLC0415 - only where such a file is followed
-
     try:
         return parse_toml(text)
     except (ValueError, RecursionError) as error:

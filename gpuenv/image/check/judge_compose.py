@@ -128,7 +128,7 @@ def _dockerfile(source: BuildSource, file: Path) -> Path:
 
 
 def _missing(source: BuildSource | None, file: Path) -> str | None:
-    """A Dockerfile that is named, and is not there."""
+    """The path of the Dockerfile that a build names, if it does not exist."""
     if source is None or not source.named or source.inline is not None or _is_elsewhere(source):
         return None
     path = _dockerfile(source, file)

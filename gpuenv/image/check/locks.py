@@ -12,7 +12,6 @@ import re
 
 from packaging.utils import canonicalize_name
 
-LARGEST = 1 << 24  # bytes
 _PACKAGE = re.compile(r"^\[\[packages?\]\]\s*^name = \"([^\"\n]+)\"\s*^version = \"([^\"\n]+)\"", re.MULTILINE)
 
 

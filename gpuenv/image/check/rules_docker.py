@@ -287,18 +287,16 @@ def from_source(target: BuildTarget) -> FileOutcome:
     How it is seen: pip installs cupy, or a line with --no-binary or from a repository. conda's cupy is binary.
     What to do: install the wheel of the right line: cupy-cuda12x, cupy-cuda13x.
     """
+    has = cuda_sources(target)
+    line = f"cupy-cuda{has.cuda.major}x" if has.cuda else "cupy-cuda12x or cupy-cuda13x"
+    ending = "which takes long" if has.headers else "which fails without a CUDA toolkit"
     for install in target.cupy:
         if install.name != "cupy" and not install.from_source:
             continue
-        devel = cuda_sources(target).headers
-        has = cuda_sources(target)
-        major = has.cuda.major if has.cuda else None
-        line = f"cupy-cuda{major}x" if major else "cupy-cuda12x or cupy-cuda13x"
-        ending = "which takes long" if devel else "which fails without a CUDA toolkit"
         yield symptom_at(
             install.location,
             f"{install.text.split(' #', maxsplit=1)[0].strip()} builds CuPy from source, {ending}",
             f"Install {line} instead.",
             Evidence("base image", target.base.text, f"line {target.first.line}"),
-            severity=Severity.WARNING if devel else Severity.ERROR,
+            severity=Severity.WARNING if has.headers else Severity.ERROR,
         )

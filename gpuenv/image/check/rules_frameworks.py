@@ -48,7 +48,7 @@ def _of(ctx: RuleContext, name: str, cuda: CudaVersion) -> Iterator[Symptom]:
         yield Symptom(
             f"{name} in the image is of CUDA {cuda}, and the driver runs up to CUDA {ctx.level}",
             (*evidence, Evidence("driver.cuda", str(ctx.level), "")),
-            (Fix(f"Install a {name} of CUDA {ctx.level.major}, or update the driver."),),
+            (Fix(f"Install a {name} built for CUDA {ctx.level.major}, or update the driver."),),
             cause=Cause.DRIVER_TOO_OLD_FOR_CUDA,
         )
         return

@@ -30,6 +30,7 @@ BUILT = ("cupy", "cupy-core")
 ROWS = 100000
 NO_TEXT = b"\xef\xbf\xbd".decode("utf-8")  # replaces bytes that are not UTF-8; Python 2 has no \u in str
 LARGEST = 32000000  # bytes of a RECORD: a large framework's has 2 million
+SAFE_PATH = 2  # the place of this argument
 LINKS = 40  # the kernel's own limit
 HERE = (
     ".venv",
@@ -40,6 +41,18 @@ HERE = (
 
 
 # The interpreter and its environment
+
+
+def working_folder():
+    """The caller's working folder, the first argument; this process has another one."""
+    return sys.argv[1] if len(sys.argv) > 1 else os.getcwd()
+
+
+def has_safe_path():
+    """Whether the caller keeps the working folder off the import path: the second argument is PYTHONSAFEPATH."""
+    if len(sys.argv) > SAFE_PATH:
+        return hasattr(sys.flags, "safe_path") and bool(sys.argv[SAFE_PATH])
+    return getattr(sys.flags, "safe_path", False)
 
 
 def version():
@@ -203,7 +216,7 @@ def environments_near():
     if kind() != "system":
         return []
     linked = [environment_of(path) for path in links(sys.executable or "")]
-    here = [os.path.join(os.getcwd(), name) for name in HERE]
+    here = [os.path.join(working_folder(), name) for name in HERE]
     found = [folder for folder in linked + here if folder and is_environment(folder) and not is_own(folder)]
     return sorted(set(found), key=found.index)
 
@@ -495,7 +508,7 @@ def module_file(name):
     path.
     """
     find = finder()  # before the working folder is on the path: none of its files may be run
-    before = [] if getattr(sys.flags, "safe_path", False) else [os.getcwd()]
+    before = [] if has_safe_path() else [working_folder()]
     saved = sys.path[:]
     sys.path[:0] = before
     try:
@@ -547,7 +560,7 @@ def kernel_cache():
     if os.environ.get("CUPY_CACHE_IN_MEMORY", "").lower() in TRUE:
         return None
     default = os.path.join(os.path.expanduser("~"), ".cupy", "kernel_cache")
-    return os.path.abspath(os.environ.get("CUPY_CACHE_DIR", default))
+    return os.path.normpath(os.path.join(working_folder(), os.environ.get("CUPY_CACHE_DIR", default)))
 
 
 def kernel_cache_fault():
@@ -580,7 +593,7 @@ def folder_fault(folder):
         return "the file system of " + existing + " is full"
     # The folders that Python's ``tempfile`` tries, in its order.
     folders = [os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)]
-    return temporary_fault(folders + ["/tmp", "/var/tmp", "/usr/tmp", os.getcwd()])  # noqa: S108 - checked, not used
+    return temporary_fault(folders + ["/tmp", "/var/tmp", "/usr/tmp", working_folder()])  # noqa: S108 - checked, not used
 
 
 def temporary_fault(folders):
