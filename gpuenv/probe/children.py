@@ -25,6 +25,7 @@ _GRACE = 0.3  # seconds to wait for a killed child and its pipes
 _LACK_OF_RESOURCES = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # fork(2), pipe(2)
 _POLL = 0.05  # seconds between checks for a child whose pipes a grandchild keeps open
 _MARK = "GPUENV_CHILD"
+_KERNEL_THREAD = 0x00200000  # PF_KTHREAD, linux/sched.h
 _LIMIT = 4 * 1024 * 1024  # bytes kept of each stream
 _CHUNK = 65536
 
@@ -159,9 +160,8 @@ class ChildGroup:
         for process in running:
             _kill_group(process)
         _await_all(running, time.monotonic() + _GRACE)
-        for pid in _processes_with(*self._marked) if self._marked else ():
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        if self._marked:
+            _kill_marked(*self._marked)
 
 
 def run_child(  # noqa: PLR0913 - each caller needs few of them
@@ -318,13 +318,30 @@ def _kill_group(process: Process) -> None:
             pass
 
 
-def _processes_with(mark: str, since: float) -> Iterator[int]:
-    """Yields the processes with a mark among their variables, according to Linux' /proc.
+def _kill_marked(mark: str, since: float) -> None:
+    """Kills the processes with a mark among their variables, and those that they start meanwhile."""
+    until = time.monotonic() + _GRACE
+    while True:
+        again = False
+        for pid, is_marked in _new_processes(mark, since):
+            again = True
+            if is_marked:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+        if not again or time.monotonic() > until:
+            return
+        time.sleep(_POLL / 5)
+
+
+def _new_processes(mark: str, since: float) -> Iterator[tuple[int, bool]]:
+    """Yields new processes that have a mark among their variables, and those that show none now, with False.
+
+    Linux shows no variables of a process whose program is being replaced (exec). Those of a process in an
+    uninterruptible sleep are not read: that may take as long as the sleep.
 
     Args:
         mark: the mark.
-        since: seconds since the boot. Older processes are not looked at, nor are those in an uninterruptible sleep:
-            reading the variables of one may take as long as that.
+        since: seconds since the boot. Older processes are not looked at.
     """
     variable, ticks = f"{_MARK}={mark}".encode(), os.sysconf("SC_CLK_TCK")
     try:
@@ -333,11 +350,14 @@ def _processes_with(mark: str, since: float) -> Iterator[int]:
         return
     for pid in pids:
         with contextlib.suppress(OSError, ValueError, IndexError):
-            # proc_pid_stat(5): after the name, in parentheses, come the state and, as the 20th, the start.
+            # proc_pid_stat(5): after the name, in parentheses, come the state, as the 7th flags, as the 20th the start.
             fields = read_regular(f"/proc/{pid}/stat", _LIMIT).rpartition(b")")[2].split()
-            is_new = int(fields[19]) >= int(since * ticks) and fields[0] not in (b"D", b"Z")
-            if is_new and variable in read_regular(f"/proc/{pid}/environ", _LIMIT).split(b"\0"):
-                yield int(pid)
+            is_process = fields[0] not in (b"Z", b"X") and not int(fields[6]) & _KERNEL_THREAD
+            if not is_process or int(fields[19]) < int(since * ticks):
+                continue
+            variables = b"" if fields[0] == b"D" else read_regular(f"/proc/{pid}/environ", _LIMIT)
+            if not variables or variable in variables.split(b"\0"):
+                yield int(pid), bool(variables)
 
 
 @contextlib.contextmanager

@@ -22,6 +22,9 @@ ENDINGS = {"exits": "exit 0", "hangs": "sleep 60", "crashes": "kill -SEGV $$", "
 DAEMONS = {
     "in a session of its own": "setsid sleep 60 >/dev/null 2>&1 &\necho $! >> {log}",
     "whose parent has ended": "(setsid sh -c 'echo $$ >> {log}; exec sleep 60' >/dev/null 2>&1 &)",
+    "that replaces its program all the time": (
+        "echo 'exec sh $0' > {log}.sh\nsetsid sh {log}.sh >/dev/null 2>&1 &\necho $! >> {log}"
+    ),
     "that forks": "setsid sh -c 'echo $$ >> {log}; sleep 60 & echo $! >> {log}; wait' >/dev/null 2>&1 &",
 }
 
