@@ -16,8 +16,8 @@ from gpuenv.model.nvidia import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.binaries import MeasureError
 from gpuenv.refresh.package_index import Index, IndexFile
-from gpuenv.refresh.releases import source_text
-from gpuenv.refresh.row_edits import Measurement, NewRow, RefreshContext, flow_mapping
+from gpuenv.refresh.releases import binary_source
+from gpuenv.refresh.row_edits import Measurement, NewRow, RefreshContext, plain
 
 # Requirements that identify the CUDA version: the toolkit's metapackage, its wheels, and NVIDIA's bindings.
 _PINS = re.compile(r"cuda-toolkit|cuda-bindings|nvidia-(?:cuda-nvrtc|cuda-runtime|cublas)(?:-cu\d\d)?")
@@ -70,8 +70,8 @@ def companion_measurement(name: str, version: str, context: RefreshContext) -> M
             "cupy": cupy or None,
             "source": key,
         }
-        source = source_text(chosen, context.today, _NOTE)
-        return NewRow(f"{name} {version}", key, source, flow_mapping(row), "companions", version, name)
+        source = binary_source(chosen, context.today, _NOTE)
+        return NewRow(f"{name} {version}", key, source, plain(row), "companions", version, name)
 
     return Measurement(f"{name} {version}", key, (chosen,), measure)
 

@@ -30,15 +30,24 @@ class ShowFormat(str, Enum):
 
 
 @app.command("check")
-def check(matrix: options.MatrixFile = None, verbose: options.Verbose = False) -> None:
+def check(
+    matrix: options.MatrixFile = None,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Write the file in canonical form: quotes, order of keys, one fact a line.")
+    ] = False,
+    verbose: options.Verbose = False,
+) -> None:
     """Validate the matrix; report every error with its line.
 
     Also resolves every machine profile.
 
     Exit code: 0 valid, 6 invalid.
     """
+    from gpuenv.cli.matrix_format import fix_format, is_canonical
     from gpuenv.cli.output import write_stdout
 
+    if fix:
+        write_stdout(f"{fix_format(matrix)}\n")
     rows = get_matrix(matrix, from_yaml=True)
     releases = sum(len(line.releases) for line in rows.wheel_lines)
     write_stdout(
@@ -47,6 +56,8 @@ def check(matrix: options.MatrixFile = None, verbose: options.Verbose = False) -
         f"{len(rows.products) + len(rows.older_products)} GPU products, {len(rows.sources)} sources\n"
     )
     write_stdout("".join(f"{line}\n" for line in _machine_lines(rows, verbose=verbose)))
+    if not fix and not is_canonical(matrix):
+        write_stdout("not in canonical form; to write it: gpuenv matrix check --fix\n")
 
 
 def _machine_lines(matrix: Matrix, *, verbose: bool) -> Iterator[str]:
