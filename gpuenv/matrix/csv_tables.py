@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from packaging.version import InvalidVersion, Version
@@ -125,12 +124,3 @@ def _formatted(columns: tuple[str, ...], rows: Iterable[list[str]]) -> str:
     writer.writerow(columns)
     writer.writerows(rows)
     return out.getvalue()
-
-
-def read_files(folder: Path) -> dict[str, bytes]:
-    """Reads all files of a folder.
-
-    Raises:
-        OSError: one cannot be read.
-    """
-    return {name: (folder / name).read_bytes() for name in file_names()}

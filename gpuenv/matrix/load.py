@@ -16,7 +16,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from gpuenv.data import DATA
 from gpuenv.files import TooLargeError, read_at_most
-from gpuenv.matrix.csv_tables import CsvTableError, read_files, read_tables
+from gpuenv.matrix.csv_tables import CsvTableError, file_names, read_tables
 from gpuenv.matrix.tables import SCHEMA, Matrix
 from gpuenv.matrix.validate import MatrixError, faults
 from gpuenv.model.codec import DecodeError, decode, encode, is_record
@@ -56,7 +56,11 @@ def compile_matrix(data: bytes, name: str) -> str:
 
 def _checksum(data: bytes) -> int:
     """The CRC-32 of a matrix and of the tables beside it."""
-    return zlib.crc32(b"".join((data, *read_files(DATA).values())))
+    return zlib.crc32(b"".join((data, *_files_beside().values())))
+
+
+def _files_beside() -> dict[str, bytes]:
+    return {name: (DATA / name).read_bytes() for name in file_names()}
 
 
 def _read_compiled(path: Path, checksum: int) -> Matrix | None:
@@ -115,7 +119,7 @@ def to_matrix(values: Mapping[str, Any], name: str, lines: Mapping[str, int], *,
         MatrixError: with every fault found.
     """
     try:
-        tables = read_tables(read_files(DATA))
+        tables = read_tables(_files_beside())
     except CsvTableError as error:
         raise MatrixError([str(error)]) from error
     sources = values.get("sources")
