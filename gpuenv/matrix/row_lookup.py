@@ -258,7 +258,7 @@ class GridRow(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Drivers by GPUs, the newest driver first."""
+    """Drivers by GPUs, the newest first."""
 
     columns: tuple[GpuColumn, ...]
     rows: tuple[GridRow, ...]
@@ -266,7 +266,7 @@ class Grid(NamedTuple):
 
 def build_grid(matrix: Matrix) -> Grid:
     """Resolves every driver with every compute capability."""
-    columns = tuple(sorted(_gpu_columns(matrix), key=lambda column: column.capability))
+    columns = tuple(sorted(_gpu_columns(matrix), key=lambda column: column.capability, reverse=True))
     machines = [
         assume(Snapshot(), (*_facts_of(column), f"compute-capability={column.capability}"), matrix)
         for column in columns

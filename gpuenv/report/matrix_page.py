@@ -9,7 +9,7 @@ from html import escape
 from itertools import groupby
 from urllib.parse import quote
 
-from gpuenv.matrix.overview import LineSummary, capabilities_of_products, spans, summarize_lines, support_text
+from gpuenv.matrix.overview import LineSummary, capabilities_of_products, spans, summarize_lines
 from gpuenv.matrix.row_lookup import MACHINE_TEXT, Cell, GpuColumn, Grid, GridRow, NewestRelease
 from gpuenv.matrix.tables import Matrix, Product, SourceKind
 from gpuenv.model.resolution import ConstraintName, Rejection
@@ -41,7 +41,7 @@ p { margin: .35rem 0; max-width: 65rem; } .soft, small { color: var(--soft); } a
 code { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
 .scroll { overflow: auto; margin-top: .75rem; max-width: 100%; }
 .scroll:focus-visible { outline: 3px solid var(--mark); }
-#grid { max-height: 88vh; max-height: 88dvh; }
+#grid { max-height: 88vh; max-height: 88dvh; scroll-padding: 7rem 1rem 1rem 18rem; }
 table { border-collapse: collapse; font-size: .88rem; }
 .list td, .list th { border-top: 1px solid var(--edge); padding: .3rem .7rem .3rem 0; text-align: left;
   vertical-align: top; }
@@ -51,13 +51,15 @@ table { border-collapse: collapse; font-size: .88rem; }
 .grid { border-collapse: separate; border-spacing: 2px; font-size: .82rem; }
 .grid caption { position: absolute; left: -99rem; }
 .grid th { font-weight: 600; background: var(--paper); padding: .1rem .35rem; line-height: 1.25; }
-.grid thead { position: sticky; top: 0; z-index: 2; }
+.grid thead { position: sticky; top: 0; z-index: 2; box-shadow: 0 0 0 2px var(--paper); }
 .grid thead th { text-align: center; vertical-align: top; }
+.grid thead th[colspan] { text-align: left; }
 .grid thead tr:first-child th { border-bottom: 1px solid var(--edge); }
 .grid thead small { display: block; font-weight: 400; font-size: .7rem; white-space: nowrap; }
-.grid th:first-child { position: sticky; left: 0; text-align: left; white-space: nowrap; z-index: 1; }
+.grid th:first-child { position: sticky; left: 0; box-shadow: 0 0 0 2px var(--paper);
+  text-align: left; white-space: nowrap; z-index: 1; }
 .grid th a { color: inherit; text-decoration-color: var(--edge); } .grid th small { font-weight: 400; }
-.grid td { padding: 0; background: var(--none); border-radius: 3px; text-align: center; scroll-margin: 10rem 8rem; }
+.grid td { padding: 0; background: var(--none); border-radius: 3px; text-align: center; }
 .grid td > a { display: block; min-width: 3.3rem; padding: .16rem 0; color: inherit; text-decoration: none;
   border-radius: 3px; line-height: 1.3; }
 .grid td > a small { display: block; font-size: .68rem; color: inherit; }
@@ -75,9 +77,10 @@ table { border-collapse: collapse; font-size: .88rem; }
 #search { font: inherit; width: 22rem; max-width: 100%; padding: .3rem .6rem; border: 1px solid var(--soft);
   border-radius: 6px; background: var(--paper); color: var(--ink); }
 .models p { max-width: none; font-size: .88rem; } :target { scroll-margin-top: 1rem; }
-tr:target td, .models :target { background: var(--none); }
+time { white-space: nowrap; } tr:target td, .models :target { background: var(--none); }
 @media (max-width: 40rem) { body { padding: .9rem; } h1 { font-size: 1.3rem; } .wide { display: none; }
-  .grid td > a { min-width: 2.9rem; } #reason, :root:not(.js) td:target .why { padding: .75rem .9rem; } }
+  .grid td > a { min-width: 2.9rem; } #grid { scroll-padding-left: 9rem; }
+  #reason, :root:not(.js) td:target .why { padding: .75rem .9rem; } }
 @media print { .scroll { overflow: visible; max-height: none !important; } #find, .skip { display: none; }
   .grid td, .chip { print-color-adjust: exact; } }
 """
@@ -92,7 +95,7 @@ root.classList.add('js'); $('find').hidden = false;
 let at = all[0];
 function reach(link) { for (const other of all) { other.tabIndex = -1; } at = link; link.tabIndex = 0; }
 function close() {
-  reason.hidden = true; root.classList.remove('open');
+  reason.hidden = true; root.classList.remove('open'); root.style.scrollPaddingBottom = '';
   for (const other of all) { other.removeAttribute('aria-current'); }
 }
 function show(link) {
@@ -100,6 +103,8 @@ function show(link) {
   link.setAttribute('aria-current', 'true');
   reason.replaceChildren(...link.nextElementSibling.cloneNode(true).childNodes);
   reason.hidden = false; root.classList.add('open');
+  root.style.scrollPaddingBottom = `${reason.offsetHeight + 8}px`;
+  link.scrollIntoView({block: 'nearest', inline: 'nearest'});
   history.replaceState(null, '', link.hash);
 }
 function opened() {
@@ -148,7 +153,8 @@ function matching(words) {
   return {found, ccs};
 }
 function driverRows(word) {
-  const wanted = word.split('.').map(Number), same = rows.filter(row => Number(row.dataset.branch) === wanted[0]);
+  const wanted = word.replace(/^r(?=\\d{3}$)/, '').split('.').map(Number);
+  const same = rows.filter(row => Number(row.dataset.branch) === wanted[0]);
   const isLater = row => {
     const parts = row.dataset.driver.split('.').map(Number);
     const place = parts.findIndex((part, i) => part !== (wanted[i] || 0));
@@ -157,7 +163,7 @@ function driverRows(word) {
   return wanted.length < 2 ? same : same.filter(row => !isLater(row)).slice(0, 1);
 }
 function search() {
-  const words = $('search').value.toLowerCase().split(/[\\s,]+/).filter(Boolean);
+  const words = $('search').value.toLowerCase().split(/[\\s,]+/).filter(word => word && word !== 'nvidia');
   let gpu = words, drivers = [], {found, ccs} = matching(words);
   if (words.length && !ccs.size) {
     drivers = words.flatMap(driverRows);
@@ -178,7 +184,7 @@ function search() {
   }
   const shown = [...new Set(found.map(entry => `${entry.name} (${entry.cc})`))];
   const some = shown.slice(0, 6).join(', ') + (shown.length > 6 ? ` and ${shown.length - 6} more` : '');
-  let text = some ? `${some}.` : '';
+  let text = words.length && some ? `${some}.` : '';
   if (none) { text = some ? `${some}: not in the table; see GPU models below.` : 'Nothing matches.'; }
   $('matches').textContent = text;
   close();
@@ -238,7 +244,7 @@ def _rows_note(grid: Grid) -> str:
     )
     return (
         "A row stands for the driver release in it, the first known one of its branch; its answers hold for all later "
-        f"releases of the branch up to the next row.{also} A branch without a release in it stands for any of its "
+        f"releases of the branch, up to the row above.{also} A branch without a release in it stands for any of its "
         "releases. Tegra GPUs (Jetson up to Orin) are left out: their drivers come with JetPack."
     )
 
@@ -297,7 +303,7 @@ def _legend(lines: Sequence[LineSummary], grid: Grid, matrix: Matrix, proofs: _P
             escape(str(entry.windows)),
             f"up to {entry.python}",
             spans(entry.capabilities, sold),
-            str(counts[name]) if counts[name] else "none: a newer line always fits too",
+            str(counts[name]) if counts[name] else "0: a newer line fits wherever it does",
         )
         row = "".join(f"<td>{text}</td>" for text in cells)
         yield f'<tr><td>{chip}</td><th scope="row">{escape(name)}</th>{row}</tr>'
@@ -319,7 +325,7 @@ def _grid(grid: Grid, lines: Sequence[LineSummary], proofs: _Proofs) -> Iterator
         for name, count in groups
     )
     yield f'<tr><th scope="col">driver</th>{heads}</tr>'
-    yield '<tr><th scope="col"><small>release, CUDA, support</small></th>'
+    yield '<tr><th scope="col"><small>release<span class="wide">, CUDA, support</span></small></th>'
     yield from map(_column_head, grid.columns)
     yield "</tr>\n</thead>\n<tbody>"
     for row in grid.rows:
@@ -344,13 +350,14 @@ def _column_head(column: GpuColumn) -> str:
     )
 
 
-_MAKER = re.compile(r"^(?:(?:NVIDIA|Tesla|GeForce|Quadro) (?!(?:GTX|RTX)? ?\d{4}\b(?=.*Quadro)))+")
-_DETAIL = re.compile(r" (?:\(|Blackwell|Ada|Server|80GB).*$")
+_MAKER = re.compile(r"^(?:(?:NVIDIA|Tesla|GeForce|Quadro) )+")
+_DETAIL = re.compile(r" (?:\(|Blackwell|Server).*$")
+_BOARD = re.compile(r"\bPG\d{3}\b")  # a board without a name in the shops
 
 
 def _representatives(products: Iterable[Product]) -> list[str]:
     """Short names of a few GPUs: the first products for data centres or workstations, and the first GeForce."""
-    names = [product.name for product in products]
+    names = [product.name for product in products if not _BOARD.search(product.name)]
     consumer = [name for name in names if "GeForce" in name]
     others = [name for name in names if "GeForce" not in name]
     picked = [*others[: 2 if consumer else 3], *consumer[:2]]
@@ -361,8 +368,9 @@ def _row_head(row: GridRow, proofs: _Proofs) -> str:
     branch = row.branch
     release = "" if row.driver.is_bare_branch else f"<small>{escape(str(row.driver))}</small>"
     cuda = proofs.by_name(branch.source, f"CUDA {branch.cuda}")
-    state = support_text(branch)
-    support = f", {proofs.by_name(branch.state_source, state)}" if state and branch.state_source else ""
+    support = ""
+    if branch.state is not None and branch.state_source is not None:
+        support = f", {proofs.by_name(branch.state_source, branch.state.value)}"
     return f'{branch.branch} {release} <small class="wide">{cuda}{support}</small>'
 
 
@@ -395,11 +403,10 @@ def _reasons(cell: Cell, proofs: _Proofs) -> Iterator[str]:
     """Yields which other lines fit, and what rejects the newest release of each line that would be preferred."""
     preferred: list[NewestRelease] = []
     for entry in cell.newest:
-        if cell.wheel is None or entry.candidate.version != cell.wheel.version or entry.rejections:
+        if entry.rejections:
             preferred.append(entry)
         if cell.wheel is not None and entry.candidate.name == cell.wheel.distribution:
             break
-    preferred = [entry for entry in preferred if entry.rejections]
     shared = _shared(preferred)
     for rejection in shared:
         yield f"No line: {_rejection(rejection, proofs)}."
@@ -453,7 +460,8 @@ def _models(grid: Grid, matrix: Matrix, proofs: _Proofs) -> Iterator[str]:
 
 
 def _model_list(capability: str, title: str, products: Sequence[Product], proofs: _Proofs) -> Iterator[str]:
-    names = dict.fromkeys(name for product in products for name in (product.name, *product.aliases))
+    spellings = dict.fromkeys(name for product in products for name in (product.name, *product.aliases))
+    names = [name for name in spellings if name.removeprefix("NVIDIA ") == name or name[7:] not in spellings]
     spelled = ", ".join(f"<span>{escape(name)}</span>" for name in names)
     sources = ", ".join(
         proofs.by_name(name, f"source {number}")
@@ -477,6 +485,6 @@ def _sources(matrix: Matrix) -> Iterator[str]:
         note = f"<br><small>{escape(source.note)}</small>" if source.note else ""
         yield (
             f'<tr id="{escape(_source_id(name))}"><th scope="row">{escape(name)}</th><td>{source.kind.value}</td>'
-            f"<td>{text}{note}</td><td>{escape(source.seen)}</td></tr>"
+            f"<td>{text}{note}</td><td><time>{escape(source.seen)}</time></td></tr>"
         )
     yield "</tbody></table></div></details>"
