@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
-from urllib.parse import quote
 
 from gpuenv.matrix.overview import LineSummary, capabilities_of_products, spans, summarize_lines
 from gpuenv.matrix.row_lookup import MACHINE_TEXT, Cell, GpuColumn, Grid, GridRow, NewestRelease
@@ -274,7 +273,7 @@ class _Proofs:
 
     def by_name(self, name: str, text: str = "source") -> str:
         """A link to a source by the name that rows cite."""
-        return f'<a href="#{quote(_source_id(name))}">{escape(text)}</a>'
+        return f'<a href="#{escape(_source_id(name))}">{escape(text)}</a>'
 
     def by_citation(self, citation: str) -> str:
         """A link to a source by its citation; the citation itself if several sources are cited."""
@@ -283,7 +282,7 @@ class _Proofs:
 
 
 def _source_id(name: str) -> str:
-    return "source-" + re.sub(r"\s", "_", name)
+    return "source-" + re.sub(r"[\s%]", "_", name)
 
 
 def _legend(lines: Sequence[LineSummary], grid: Grid, matrix: Matrix, proofs: _Proofs) -> Iterator[str]:
@@ -384,7 +383,8 @@ def _page_cell(row: GridRow, column: GpuColumn, cell: Cell, newest: dict[str, st
             text += f" <small>{escape(cell.wheel.version)}</small>"
     answer = " ".join(cell.wheel.requirements) if cell.wheel else "no wheel fits"
     return (
-        f'<td id="{escape(name)}"{kind}><a href="#{quote(name)}" aria-label="{escape(f"{where}: {answer}")}">{text}</a>'
+        f'<td id="{escape(name)}"{kind}>'
+        f'<a href="#{escape(name)}" aria-label="{escape(f"{where}: {answer}")}">{text}</a>'
         f'<div class="why">{_why(where, cell, proofs)}</div></td>'
     )
 

@@ -125,3 +125,8 @@ def test_the_command_line_prints_the_matrix_or_selected_rows() -> None:
     assert "| driver/580 |" in gpuenv("matrix", "show", "--format", "markdown", "--full").stdout
     refused = gpuenv("matrix", "show", "--row", "cuda/99.0")
     assert (refused.returncode, "--row cuda/99.0" in refused.stderr) == (2, True)
+
+
+def test_check_and_show_accept_the_options_for_colours() -> None:
+    assert gpuenv("matrix", "check", "--no-color").stdout.startswith("valid: ")
+    assert gpuenv("matrix", "show", "--no-color").returncode == 0
