@@ -191,6 +191,12 @@ def test_the_cells_cover_every_branch_and_every_capability_of_a_product(parsed: 
     assert {f"driver-{row.branch}" for row in MATRIX.driver_branches} <= branches
 
 
+def test_the_python_of_the_page_is_the_newest_with_wheels_in_every_line() -> None:
+    newest = [set(line.releases[0].pythons) for line in MATRIX.wheel_lines]
+    common = max(int(tag[3:]) for tag in set.intersection(*newest) if tag[3:].isdigit())
+    assert f"python=3.{common}" in MACHINE
+
+
 def test_the_rows_of_a_branch_hold_for_all_its_releases(parsed: PageParser) -> None:
     """As the page says: the answers for any later release are those of the last row that is no newer."""
     for row in MATRIX.driver_branches:
