@@ -44,7 +44,8 @@ code { font: .9em ui-monospace, monospace; overflow-wrap: anywhere; }
 table { border-collapse: collapse; font-size: .88rem; }
 .list td, .list th { border-top: 1px solid var(--edge); padding: .3rem .7rem .3rem 0; text-align: left;
   vertical-align: top; }
-.list th { font-weight: 600; } .list td:nth-child(3) { overflow-wrap: anywhere; } .lines td, .lines th { white-space: nowrap; }
+.list th { font-weight: 600; } .list td:nth-child(3) { overflow-wrap: anywhere; }
+.lines td, .lines th { white-space: nowrap; }
 .chip { display: inline-block; min-width: 3.1rem; padding: 0 .5rem; border-radius: 3px; text-align: center;
   color: var(--ink); }
 .grid { border-collapse: separate; border-spacing: 2px; font-size: .82rem; }
