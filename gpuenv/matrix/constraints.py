@@ -13,7 +13,7 @@ from gpuenv.matrix.candidates import TEGRA, WheelCandidate, minors_of, serves, s
 from gpuenv.matrix.needs import CudaPackages, NeededGpu, Needs, advisories_for
 from gpuenv.matrix.products import branch_of, branches_for, reads_ptx
 from gpuenv.matrix.ranges import in_range
-from gpuenv.matrix.tables import CudaMajor, CudaMinor, Matrix, Platform
+from gpuenv.matrix.tables import CudaMajor, CudaMinor, Matrix, Platform, WheelLine
 from gpuenv.model.resolution import Change, ConstraintName
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
@@ -110,7 +110,7 @@ _FIRST_COMPATIBLE_MAJOR = 11  # minor-version compatibility begins with CUDA 11 
 def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The driver supports the line's CUDA major version (minor-version or forward compatibility)."""
     row = next(entry for entry in matrix.cuda_majors if entry.major == wheel.line.cuda_major)
-    minimum = _oldest_driver(wheel, row, needs, matrix)
+    minimum = oldest_driver(wheel.line, matrix, windows=needs.windows)
     source = matrix.cite(row.source)
     if needs.tegra:
         return _jetpack_minimum(wheel, needs, row, source)
@@ -155,12 +155,12 @@ def _jetpack_minimum(wheel: WheelCandidate, needs: Needs, row: CudaMajor, source
     )
 
 
-def _oldest_driver(wheel: WheelCandidate, row: CudaMajor, needs: Needs, matrix: Matrix) -> DriverVersion:
-    """Returns the minimum of the major version, or the driver of a line's only minor version if that is older."""
-    floor = row.windows if needs.windows else row.linux
-    minors = minors_of(wheel, matrix) if wheel.line.last_cuda else ()
-    native = [driver for minor in minors if (driver := minor.windows if needs.windows else minor.linux) is not None]
-    return min((floor, *native))
+def oldest_driver(line: WheelLine, matrix: Matrix, *, windows: bool = False) -> DriverVersion:
+    """Returns the minimum of the line's major version, or the driver of its only minor version if that is older."""
+    row = next(entry for entry in matrix.cuda_majors if entry.major == line.cuda_major)
+    minors = [minor for minor in matrix.cuda_minors if line.last_cuda and line.serves(minor.cuda)]
+    native = [driver for minor in minors if (driver := minor.windows if windows else minor.linux) is not None]
+    return min((row.windows if windows else row.linux, *native))
 
 
 def _driver_runs(wheel: WheelCandidate, needs: Needs, minimum: DriverVersion) -> bool:

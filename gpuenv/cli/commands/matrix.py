@@ -36,6 +36,7 @@ def check(
         bool, typer.Option("--fix", help="Write the file in canonical form: quotes, order of keys, one fact a line.")
     ] = False,
     verbose: options.Verbose = False,
+    no_color: options.NoColor = False,
 ) -> None:
     """Validate the matrix; report every error with its line.
 
@@ -46,6 +47,7 @@ def check(
     from gpuenv.cli.matrix_format import fix_format, is_canonical
     from gpuenv.cli.output import write_stdout
 
+    del no_color  # the output has no colours
     if fix:
         write_stdout(f"{fix_format(matrix)}\n")
     rows = get_matrix(matrix, from_yaml=True)
@@ -90,6 +92,7 @@ def _machine_lines(matrix: Matrix, *, verbose: bool) -> Iterator[str]:
 @app.command("show")
 def show(
     matrix: options.MatrixFile = None,
+    full: Annotated[bool, typer.Option("--full", help="Every row with its sources, instead of the overview.")] = False,
     row: Annotated[
         Optional[str], typer.Option("--row", metavar="ROW", help="One row, such as cuda/12.9 or driver/580.")
     ] = None,
@@ -104,7 +107,7 @@ def show(
     output: options.OutputFile = None,
     no_color: options.NoColor = False,
 ) -> None:
-    """Print the matrix, each row with its source.
+    """Print an overview of the matrix, or rows with their sources.
 
     --format html writes a page with the whole matrix.
 
@@ -112,7 +115,8 @@ def show(
     """
     from gpuenv.cli.output import emit_json, emit_lines, write_result
     from gpuenv.matrix.row_lookup import RowFilter, build_grid, select_rows
-    from gpuenv.report.matrix_table import page, row_lines, row_markdown
+    from gpuenv.report.matrix_page import page
+    from gpuenv.report.matrix_table import overview_lines, overview_markdown, row_lines, row_markdown
 
     rows = get_matrix(matrix)
     wanted = RowFilter(row, line, gpu, driver)
@@ -126,6 +130,11 @@ def show(
     if output_format is ShowFormat.JSON and wanted == RowFilter():
         emit_json(rows, output, redacted=False)
         return
+    if wanted == RowFilter() and not full:
+        overview = overview_markdown if output_format is ShowFormat.MARKDOWN else overview_lines
+        lines = overview(rows, _days_since(rows.revision))
+        emit_lines(lines, output, color=not no_color, redacted=False)
+        return
     with usage_errors(ValueError):
         found = select_rows(rows, wanted)
     if output_format is ShowFormat.JSON:
@@ -133,6 +142,18 @@ def show(
     else:
         lines = row_markdown(found) if output_format is ShowFormat.MARKDOWN else row_lines(found)
         emit_lines(lines, output, color=not no_color, redacted=False)
+
+
+def _days_since(revision: str) -> int | None:
+    """The age of a matrix in days; None if its revision is no date."""
+    from datetime import date
+
+    from gpuenv.cli.clock import today
+
+    try:
+        return max(0, (date.fromisoformat(today()) - date.fromisoformat(revision)).days)
+    except ValueError:
+        return None
 
 
 @app.command("refresh")
