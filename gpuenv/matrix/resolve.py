@@ -305,7 +305,8 @@ def _explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate])
     if resolution.image is not None:
         packages = " ".join(resolution.image.requirements)
         then = f", and in it {packages}" if packages else ""
-        lines.append(f"In a container: {resolution.image.reference}{then}.")
+        caveat = "" if resolution.image.digest else " Its digest is unknown: no registry was queried."
+        lines.append(f"In a container: {resolution.image.reference}{then}.{caveat}")
     for entry in resolution.experimental:
         rests = " and ".join(f"{assumption.fact} is {assumption.value}" for assumption in entry.assumptions)
         lines.append(f"Experimental: {entry.candidate.label}, if {rests}.")

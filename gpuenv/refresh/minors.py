@@ -160,7 +160,7 @@ def compile_stub(folder: Path, environment: Mapping[str, str]) -> bool:
 def threshold(
     runtime: Path, stub: Path, levels: Iterable[CudaVersion], environment: Mapping[str, str]
 ) -> CudaVersion | None:
-    """Returns the lowest accepted level; None if this cudart does not check it, as in CUDA 11.
+    """Returns the lowest accepted level; None if this cudart crashes, or if its answers have no single threshold.
 
     Args:
         runtime: ``libcudart.so.12`` and so on.
