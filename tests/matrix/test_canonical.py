@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
@@ -42,26 +44,27 @@ def _with_defaults(text: str) -> str:
 
 
 @pytest.mark.parametrize("change", [_without_quotes, _with_other_blanks, _in_another_order, _with_defaults])
-def test_fix_writes_the_canonical_form(change: object, tmp_path: Path) -> None:
-    assert callable(change)
-    matrix = tmp_path / "m.yaml"
+def test_other_forms_have_one_canonical_form(change: Callable[[str], str]) -> None:
     text = change(TEXT)
     assert text != TEXT
-    matrix.write_text(text, encoding="utf-8")
-    environment = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
-    before = gpuenv("matrix", "check", "--matrix", matrix, environment=environment)
-    if change is _without_quotes:
-        assert before.returncode == 6
-        assert f"gpuenv matrix check --fix --matrix {matrix}" in before.stderr
-    else:
-        assert before.returncode == 0
-        assert "not in canonical form" in before.stdout
-    assert matrix.read_text(encoding="utf-8") == text
-    done = gpuenv("matrix", "check", "--fix", "--matrix", matrix, environment=environment)
-    assert done.returncode == 0, done.stderr
+    assert format_matrix(text, "m.yaml") == TEXT
+
+
+def test_fix_writes_the_canonical_form(tmp_path: Path) -> None:
+    matrix = tmp_path / "m.yaml"
+    matrix.write_text(_without_quotes(TEXT), encoding="utf-8")
+
+    def check(*options: str) -> subprocess.CompletedProcess[str]:
+        return gpuenv("matrix", "check", *options, "--matrix", matrix, environment={"HOME": str(tmp_path)})
+
+    before = check()
+    assert before.returncode == 6
+    assert f"gpuenv matrix check --fix --matrix {matrix}" in before.stderr
+    assert matrix.read_text(encoding="utf-8") == _without_quotes(TEXT)
+    assert check("--fix").returncode == 0
     assert matrix.read_text(encoding="utf-8") == TEXT
-    after = gpuenv("matrix", "check", "--matrix", matrix, environment=environment)
-    assert "not in canonical form" not in after.stdout
+    matrix.write_text(_in_another_order(TEXT), encoding="utf-8")
+    assert "not in canonical form" in check().stdout
 
 
 def test_comments_stay_above_their_rows() -> None:
