@@ -135,6 +135,12 @@ class Needs(NamedTuple):
         return self.gpus_absent or self.gpus_not_there
 
     @property
+    def driver_label(self) -> str:
+        """``driver 580.65.06 (CUDA 13.0)``."""
+        level = f" (CUDA {self.driver_cuda})" if self.driver_cuda else ""
+        return "no driver" if self.driver_absent else f"driver {self.driver or 'unknown'}{level}"
+
+    @property
     def gpus_label(self) -> str:
         """The distinct names of the GPUs."""
         none = "no GPU" if self.without_gpu else "no known GPU"

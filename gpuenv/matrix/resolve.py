@@ -5,7 +5,8 @@ Why a release is rejected is decided in ``constraints.py``, one function each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from gpuenv.matrix.alternatives import JudgedImage, conda_candidates, conda_choice, experimental, judge_images
@@ -16,7 +17,7 @@ from gpuenv.matrix.candidates import (
     minors_of,
     serving_minors,
 )
-from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, Unknown, fits
+from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, Unknown, fits, unusable_packages
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.ranges import in_range, version_of
 from gpuenv.matrix.tables import Matrix
@@ -121,6 +122,7 @@ def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) ->
         explanation="",
         matrix_revision=matrix.revision,
         experimental=for_amd,
+        unusable=tuple(unusable_packages(needs, matrix)),
     )
     left = [entry.wheel for entry in judged if entry.fits]
     fitting = [wheel.candidate for wheel in left if wheel.line.last_cuda is None or wheel is left[0]]
@@ -286,17 +288,14 @@ def _explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate])
     wheel, reachable, better = resolution.wheel, resolution.reachable, resolution.next_better
     extra = f"[{wheel.extra}]" if wheel and wheel.extra else ""
     lines = [f"{wheel.distribution}{extra} {wheel.version} fits best." if wheel else "No wheel of CuPy fits."]
-    driver = "no driver" if needs.driver_absent else f"driver {needs.driver or 'unknown'}"
-    level = f" (CUDA {needs.driver_cuda})" if needs.driver_cuda else ""
-    facts = (f"{driver}{level}", needs.gpus_label, f"Python {needs.python or 'unknown'}", needs.platform, needs.libc)
+    facts = (needs.driver_label, needs.gpus_label, f"Python {needs.python or 'unknown'}", needs.platform, needs.libc)
     lines.append(f"Decided for {', '.join(str(fact) for fact in facts if fact is not None)}.")
     seen = {wheel.distribution} if wheel else set()
     for candidate in fitting:
         if candidate.name not in seen:
             seen.add(candidate.name)
             lines.append(f"Also fits: {candidate.label}.")
-    wheels = [entry for entry in resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL]
-    lines += _refused(wheels, {candidate.name for candidate in fitting})
+    lines += reasons(resolution)
     unknown = [entry for entry in resolution.assumptions if entry.value != BY_CALLER]
     if unknown:
         lines.append("Assumed (unknown): " + "; ".join(f"{a.fact} is {a.value}" for a in unknown) + ".")
@@ -327,17 +326,44 @@ def change_text(change: Change) -> str:
     return f"{_WORDS.get(change.fact, change.fact.removeprefix('target.packages.'))} {change.needed}"
 
 
-def _refused(rejected: Sequence[Rejection], fitting: set[str]) -> Iterator[str]:
-    """Yields the reasons against the newest release of each CUDA major above those that fit, or of all."""
-    seen = {cuda_major(name) for name in fitting}
-    for rejection in rejected:
-        candidate = rejection.candidate
+def reasons(resolution: Resolution, *, newer_only: bool = False) -> Iterator[str]:
+    """Yields the reasons against better candidates than the choice, and the packages that cannot use the GPUs.
+
+    Of each CUDA major version, from that of the choice on, only the newest release is named.
+
+    Args:
+        resolution: the choice and the rejections, those of the best candidate first.
+        newer_only: omits the release of the choice for a newer CUDA.
+    """
+    seen: set[int | None] = set()
+    wheels = (entry for entry in resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL)
+    for candidate, group in groupby(wheels, key=lambda entry: entry.candidate):
         major = cuda_major(candidate.name)
-        if major in seen or (fitting and major is not None and major < max(filter(None, seen))):
-            continue
-        seen.add(major)
-        reasons = [entry for entry in rejected if entry.candidate == candidate]
-        of_gpu = [entry for entry in reasons if entry.constraint in _GPU_CONSTRAINTS]
-        named = (entry for entry in reasons if entry not in of_gpu[1:])  # one suffices in text; JSON has all
-        why = "; ".join(f"needs {entry.needed}, found {entry.found}" for entry in named)
-        yield f"Not {candidate.name} {candidate.version}: {why}."
+        if major not in seen and _is_better(candidate, resolution.wheel, newer_only=newer_only):
+            seen.add(major)
+            yield f"Not {candidate.label}: {_why(group)}."
+    for (cuda, needed, found), packages in groupby(resolution.unusable, key=lambda entry: entry[1:4]):
+        names = ", ".join(entry.package for entry in packages)
+        yield f"{names}, built for CUDA {cuda}, cannot use this GPU: needs {needed}, found {found}."
+
+
+def _is_better(candidate: Candidate, wheel: WheelChoice | None, *, newer_only: bool) -> bool:
+    """Whether a rejected release is newer than the choice, or the same for a newer CUDA or with an extra.
+
+    Except for a newer release with an extra: what rejects it without the extra also rejects it with the extra.
+    """
+    major = cuda_major(candidate.name)
+    if wheel is None or major is None:
+        return candidate.extra is None
+    if candidate.version == wheel.version and candidate.name == wheel.distribution:
+        return wheel.extra is None and not newer_only
+    newer = version_of(candidate.version) > version_of(wheel.version)
+    same = candidate.version == wheel.version and not newer_only
+    return candidate.extra is None and major >= wheel.cuda_major and (newer or same)
+
+
+def _why(rejections: Iterable[Rejection]) -> str:
+    """Formats the rejections of a candidate; of two for a GPU, one suffices."""
+    entries = list(rejections)
+    of_gpu = [entry for entry in entries if entry.constraint in _GPU_CONSTRAINTS]
+    return "; ".join(f"needs {entry.needed}, found {entry.found}" for entry in entries if entry not in of_gpu[1:])
