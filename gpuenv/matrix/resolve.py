@@ -98,15 +98,31 @@ def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) ->
 
     ``wheels_only`` skips conda and images, for many machines.
     """
-    needs = needs_of(snapshot, matrix)
+    return _resolve(needs_of(snapshot, matrix), matrix, wheels_only=wheels_only)
+
+
+def resolve_all(snapshots: Iterable[Snapshot], matrix: Matrix, *, wheels_only: bool = False) -> list[Resolution]:
+    """Returns the resolution of every machine, as ``resolve`` does; machines with equal needs share one."""
+    found: dict[tuple[Needs, str], Resolution] = {}
+    resolutions = []
+    for snapshot in snapshots:
+        needs = needs_of(snapshot, matrix)
+        key = needs, str(needs.driver)  # equal drivers may be written differently, and explanations quote them
+        if key not in found:
+            found[key] = _resolve(needs, matrix, wheels_only=wheels_only)
+        resolutions.append(found[key])
+    return resolutions
+
+
+def _resolve(needs: Needs, matrix: Matrix, *, wheels_only: bool) -> Resolution:
     judged = [judge(wheel, needs, matrix) for wheel in by_preference(needs, matrix)]
     chosen = next((entry for entry in judged if entry.fits), None)
     reachable = _lasting(_reachable(judged), matrix)
-    assumptions = tuple(Assumption(path, BY_CALLER) for path in snapshot.assumed)
+    assumptions = tuple(Assumption(path, BY_CALLER) for path in needs.assumed)
     conda = [] if wheels_only else [judge(wheel, needs, matrix) for wheel in conda_candidates(matrix)]
     in_conda = next((entry for entry in conda if entry.fits), None)
     images = () if wheels_only else judge_images(needs, matrix)
-    for_amd, against_amd = experimental(snapshot, needs, matrix)
+    for_amd, against_amd = experimental(needs, matrix)
     resolution = Resolution(
         wheel=wheel_choice(chosen.wheel, needs, matrix) if chosen else None,
         conda=conda_choice(in_conda.wheel, in_conda.assumptions, needs, matrix) if in_conda else None,
@@ -126,20 +142,20 @@ def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) ->
     )
     left = [entry.wheel for entry in judged if entry.fits]
     fitting = [wheel.candidate for wheel in left if wheel.line.last_cuda is None or wheel is left[0]]
-    explanation = [*_explain(needs, resolution, fitting), *_below(snapshot, needs, matrix)]
+    explanation = [*_explain(needs, resolution, fitting), *_below(needs, matrix)]
     return resolution._replace(explanation=Lines(explanation))
 
 
-def _below(snapshot: Snapshot, needs: Needs, matrix: Matrix) -> Iterator[str]:
+def _below(needs: Needs, matrix: Matrix) -> Iterator[str]:
     """Yields notes on a driver or a CuPy older than the matrix covers."""
     branch = min((row.branch for row in matrix.driver_branches), default=0)
     if needs.driver is not None and needs.driver.branch < branch and not needs.tegra:
         yield f"Driver {needs.driver} is older than the matrix covers (branch {branch} and newer)."
     releases = (release.cupy for line in matrix.wheel_lines for release in line.releases)
     oldest = min(releases, key=version_of, default="0")
-    for entry in snapshot.target.cupy:
+    for entry in needs.cupy:
         if in_range(entry.release, f"<{oldest}"):
-            yield f"{entry.label} is older than the matrix covers (CuPy {oldest} and newer)."
+            yield f"{entry.distribution} {entry.release} is older than the matrix covers (CuPy {oldest} and newer)."
 
 
 def _image(judged: Sequence[JudgedImage], needs: Needs, matrix: Matrix) -> ImageChoice | None:
@@ -165,10 +181,11 @@ def judge(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> JudgedWheel:
     rejections: list[Rejection] = []
     changes: list[Change | None] = []
     assumptions: list[Assumption] = []
+    candidate = wheel.candidate
     for name, constraint in CONSTRAINTS:
         verdict = constraint(wheel, needs, matrix)
         if isinstance(verdict, Rejected):
-            rejections.append(Rejection(wheel.candidate, name, verdict.needed, verdict.found, verdict.source))
+            rejections.append(Rejection(candidate, name, verdict.needed, verdict.found, verdict.source))
             changes.append(verdict.change)
         elif isinstance(verdict, Unknown):
             assumptions.append(Assumption(verdict.fact, verdict.value))
@@ -191,7 +208,7 @@ def wheel_choice(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> WheelCh
         nvrtc=NvrtcRange(serving[0].cuda, serving[-1].cuda) if known and serving else None,
         needs_toolkit=_needs_toolkit(wheel, needs, matrix),
         tags=_tags(wheel, needs),
-        replaces=tuple(name for name in needs.cupy if name != wheel.line.name),
+        replaces=tuple(dict.fromkeys(cupy.distribution for cupy in needs.cupy if cupy.distribution != wheel.line.name)),
     )
 
 
