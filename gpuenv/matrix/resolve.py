@@ -352,31 +352,30 @@ def reasons(resolution: Resolution, *, newer_only: bool = False) -> Iterator[str
         resolution: the choice and the rejections, those of the best candidate first.
         newer_only: omits the release of the choice for a newer CUDA.
     """
-    seen: set[int | None] = set()
+    wheel, seen = resolution.wheel, set[int | None]()
     wheels = (entry for entry in resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL)
     for candidate, group in groupby(wheels, key=lambda entry: entry.candidate):
+        if candidate.extra is not None:  # what rejects a release without an extra also rejects it with one
+            chosen = wheel and not wheel.extra and (wheel.distribution, wheel.version) == candidate[1:3]
+            if chosen and not newer_only:
+                yield f"Not {candidate.label}: {_why(group)}."
+            continue
         major = cuda_major(candidate.name)
-        if major not in seen and _is_better(candidate, resolution.wheel, newer_only=newer_only):
-            seen.add(major)
+        if major not in seen and (wheel is None or _is_better(candidate, wheel, newer_only=newer_only)):
             yield f"Not {candidate.label}: {_why(group)}."
+        seen.add(major)
     for (cuda, needed, found), packages in groupby(resolution.unusable, key=lambda entry: entry[1:4]):
         names = ", ".join(entry.package for entry in packages)
         yield f"{names}, built for CUDA {cuda}, cannot use this GPU: needs {needed}, found {found}."
 
 
-def _is_better(candidate: Candidate, wheel: WheelChoice | None, *, newer_only: bool) -> bool:
-    """Whether a rejected release is newer than the choice, or the same for a newer CUDA or with an extra.
-
-    Except for a newer release with an extra: what rejects it without the extra also rejects it with the extra.
-    """
-    major = cuda_major(candidate.name)
-    if wheel is None or major is None:
-        return candidate.extra is None
-    if candidate.version == wheel.version and candidate.name == wheel.distribution:
-        return wheel.extra is None and not newer_only
-    newer = version_of(candidate.version) > version_of(wheel.version)
-    same = candidate.version == wheel.version and not newer_only
-    return candidate.extra is None and major >= wheel.cuda_major and (newer or same)
+def _is_better(candidate: Candidate, wheel: WheelChoice, *, newer_only: bool) -> bool:
+    """Whether a release is newer than the choice, or the same for a newer CUDA; not for an older CUDA."""
+    if (cuda_major(candidate.name) or wheel.cuda_major) < wheel.cuda_major:
+        return False
+    if candidate.version == wheel.version:
+        return not newer_only
+    return version_of(candidate.version) > version_of(wheel.version)
 
 
 def _why(rejections: Iterable[Rejection]) -> str:
