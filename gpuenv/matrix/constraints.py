@@ -117,17 +117,17 @@ _FIRST_COMPATIBLE_MAJOR = 11  # minor-version compatibility begins with CUDA 11 
 
 def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The driver supports the line's CUDA major version (minor-version or forward compatibility)."""
-    row = next(entry for entry in matrix.cuda_majors if entry.major == wheel.line.cuda_major)
+    row = _major_row(wheel.line.cuda_major, matrix)
     minimum = _oldest_driver(wheel, row, needs, matrix)
-    source = matrix.cite(row.source)
     if needs.tegra:
-        return _jetpack_minimum(wheel, needs, row, source)
+        return _jetpack_minimum(wheel, needs, row, matrix.cite(row.source))
     wanted = f">= {minimum}"
     if needs.driver is None and needs.driver_cuda is None and not needs.driver_absent:
         return Unknown("driver.version", wanted)
     least = wheel.line.first_cuda if row.major < _FIRST_COMPATIBLE_MAJOR else CudaVersion(row.major, 0)
     if _driver_runs(least, needs, minimum) and not needs.driver_absent:
         return None
+    source = matrix.cite(row.source)
     if needs.driver is not None and needs.driver >= minimum and not needs.driver_absent:  # the libcuda in use decides
         of_libcuda = Change("driver.cuda", f">= {least}", str(needs.driver_cuda))
         found = f"CUDA {needs.driver_cuda} (driver {needs.driver})"
@@ -141,6 +141,11 @@ def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdi
     now = "none" if needs.driver_absent else str(needs.driver or f"CUDA {needs.driver_cuda}")
     change = Change("driver.version", wanted + bound, now)
     return Rejected(f"driver {wanted}", found, source, change)
+
+
+@lru_cache(maxsize=64)
+def _major_row(major: int, matrix: Matrix) -> CudaMajor:
+    return next(row for row in matrix.cuda_majors if row.major == major)
 
 
 def _jetpack_minimum(wheel: WheelCandidate, needs: Needs, row: CudaMajor, source: str) -> Verdict:
@@ -165,7 +170,9 @@ def _jetpack_minimum(wheel: WheelCandidate, needs: Needs, row: CudaMajor, source
 def _oldest_driver(wheel: WheelCandidate, row: CudaMajor, needs: Needs, matrix: Matrix) -> DriverVersion:
     """Returns the minimum of the major version, or the driver of a line's only minor version if that is older."""
     floor = row.windows if needs.windows else row.linux
-    minors = minors_of(wheel, matrix) if wheel.line.last_cuda else ()
+    if wheel.line.last_cuda is None:
+        return floor
+    minors = minors_of(wheel, matrix)
     native = [driver for minor in minors if (driver := minor.windows if needs.windows else minor.linux) is not None]
     return min((floor, *native))
 
