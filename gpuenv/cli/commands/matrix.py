@@ -68,13 +68,12 @@ def _machine_lines(matrix: Matrix, *, verbose: bool) -> Iterator[str]:
     Raises:
         CommandError: when a machine gets neither a wheel nor a reason: the matrix has no rows for it.
     """
-    from gpuenv.matrix.resolve import resolve
+    from gpuenv.matrix.resolve import resolve_all
     from gpuenv.simulate.profile import shipped_machines
 
     machines = shipped_machines(matrix)
     without = 0
-    for name, machine in machines.items():
-        resolution = resolve(machine, matrix, wheels_only=True)
+    for name, resolution in zip(machines, resolve_all(machines.values(), matrix, wheels_only=True), strict=True):
         if resolution.wheel is None and not resolution.rejected:
             raise CommandError(ExitCode.MATRIX_INVALID, f"{name}: no wheel is named for it, and no reason is given")
         without += resolution.wheel is None
