@@ -30,8 +30,9 @@ from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import Lines, sanitize_line
 from gpuenv.probe.interpreters import module_command
-from gpuenv.refresh.additions import UnknownRowError, changed_answers, changed_machines, find_additions
+from gpuenv.refresh.additions import UnknownRowError, find_additions
 from gpuenv.refresh.binaries import MeasureError, find_cuobjdump
+from gpuenv.refresh.changed_answers import changed_answers, changed_machines
 from gpuenv.refresh.minors import compile_stub
 from gpuenv.refresh.package_index import Index, MetadataError, PackageIndexError, PipIndex, UvIndex
 from gpuenv.refresh.releases import CapsError
