@@ -16,18 +16,19 @@ from typing import IO
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from gpuenv import __version__
+from gpuenv.cli.command_errors import CommandError
 from gpuenv.image.check.http import is_loopback
+from gpuenv.model.exit_codes import ExitCode
 
 _CHUNK = 65536
 _MAX_REDIRECTS = 5
 
 
-class DownloadError(Exception):
-    """A file was not downloaded; ``remedy`` is a hint, or None."""
+class DownloadError(CommandError):
+    """A file was not downloaded."""
 
     def __init__(self, message: str, remedy: str | None = None) -> None:
-        super().__init__(message)
-        self.remedy = remedy
+        super().__init__(ExitCode.COULD_NOT_CHECK, message, remedy)
 
 
 class NotFoundError(DownloadError):

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from gpuenv import files
 from gpuenv.cli.clock import days_since
-from gpuenv.cli.command_errors import CommandError
+from gpuenv.cli.command_errors import CommandError, with_state
 from gpuenv.cli.download import DownloadError, NotFoundError, download, shown
 from gpuenv.cli.sources import get_matrix, read_snapshot
 from gpuenv.image.check.deadline import within
@@ -131,11 +131,11 @@ def _fetch(source: str, timeout: float, *, with_digest_file: bool) -> _Published
 
     try:
         return within(timeout, fetch)
+    except TimeoutError:  # a server that hangs or trickles, or a name server
+        failure = DownloadError(f"{name}: no answer within {timeout:g} s", "try again, or allow more with --timeout")
     except DownloadError as error:
-        raise CommandError(ExitCode.COULD_NOT_CHECK, f"{error}; the matrix is unchanged", error.remedy) from error
-    except TimeoutError as error:  # a server that hangs or trickles, or a name server
-        message = f"{name}: no answer within {timeout:g} s; the matrix is unchanged"
-        raise CommandError(ExitCode.COULD_NOT_CHECK, message, "try again, or allow more time with --timeout") from error
+        failure = error
+    raise CommandError(failure.exit_code, with_state(failure.message, "the matrix is unchanged"), failure.remedy)
 
 
 def _check_address(source: str, scheme: str, *, is_verified: bool) -> None:
