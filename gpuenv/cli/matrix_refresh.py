@@ -62,6 +62,11 @@ def refresh_matrix(
         CommandError: when something cannot be queried, measured or written; the matrix is then unchanged.
     """
     source = matrix_path(path)
+    if source.suffix == ".json":
+        message = f"{source} is a published matrix, in JSON; only a matrix in YAML is refreshed"
+        raise CommandError(
+            ExitCode.USAGE, message, "take a newer one with gpuenv matrix update, or name a YAML file with --matrix"
+        )
     target = path or _target()
     before, digest = get_matrix(source, from_yaml=True), _digest(source)
     with TemporaryDirectory(prefix="gpuenv-refresh-") as scratch, _unchanged():

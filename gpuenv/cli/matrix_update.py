@@ -75,7 +75,7 @@ def update_matrix(
         raise CommandError(ExitCode.USAGE, "no published matrix is named; gpuenv has no address of its own", _WAYS)
     expected = None if digest is None else _given_digest(digest)
     recorded = {str(path): read_snapshot(path) for path in snapshots}
-    target = _target()
+    target = None if dry_run else _target()
     before = get_matrix(None, quiet=True)
     published = _fetch(source, timeout, with_digest_file=expected is None)
     _check_digest(published, expected)
@@ -90,8 +90,8 @@ def update_matrix(
     yield from _changes("Machine profiles", "machine profile", shipped_machines(after), before, after)
     if recorded:
         yield from _changes("Recorded machines", "recorded machine", recorded, before, after)
-    if dry_run:
-        yield TextLine(f"{target}: not written")
+    if target is None:
+        yield TextLine("Nothing was written (--dry-run).")
         return
     undo = _store(target, after)
     yield TextLine(f"{target}: written, revision {after.revision}", Style.GOOD, 2)

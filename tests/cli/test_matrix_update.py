@@ -111,7 +111,7 @@ def test_a_dry_run_shows_the_changes_and_writes_nothing(user: User, site: Site, 
     change = rf"\S+=={re.escape(NEWEST)}.* -> \S+=="
     assert re.search(rf"Machine profiles that resolve differently:\n(  .*\n)*  h200-580: {change}", profiles)
     assert re.match(rf"  {re.escape(str(recorded))}: {change}", machines)
-    assert "not written" in result.stdout
+    assert result.stdout.endswith("Nothing was written (--dry-run).\n")
     assert user.is_unchanged()
     assert user.revision() == IN_USE
 
@@ -546,6 +546,14 @@ def test_a_published_matrix_is_read_wherever_a_matrix_is(user: User, tmp_path: P
     broken = user.gpuenv("matrix", "check", "--matrix", file)
     assert broken.returncode == 6
     assert re.search(r"matrix\.json: line \d{4,}: wheel_lines\[0\]", broken.stderr)
+
+
+def test_a_refresh_does_not_edit_a_published_matrix(user: User, tmp_path: Path) -> None:
+    publish(tmp_path / "offline", published())
+    assert user.update(tmp_path / "offline").returncode == 0
+    refused = user.gpuenv("matrix", "refresh", "--dry-run")
+    assert refused.returncode == 2
+    assert "gpuenv matrix update" in refused.stderr
 
 
 def test_matrix_check_validates_an_updated_matrix(user: User) -> None:
