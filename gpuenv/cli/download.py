@@ -13,7 +13,7 @@ import urllib.request
 from base64 import b64encode
 from http.client import HTTPMessage
 from typing import IO
-from urllib.parse import unquote_to_bytes, urlsplit
+from urllib.parse import SplitResult, unquote_to_bytes, urlsplit
 
 from gpuenv import __version__
 from gpuenv.cli.command_errors import CommandError
@@ -53,12 +53,16 @@ class _SameHost(urllib.request.HTTPRedirectHandler):
             return super().redirect_request(req, fp, code, msg, headers, newurl)
         if before.scheme != after.scheme:
             raise DownloadError(f"{shown(req.full_url)} redirects to {shown(newurl)}, which is not encrypted")
-        if (before.hostname, before.port) != (after.hostname, after.port):
+        if (before.hostname, _port(before)) != (after.hostname, _port(after)):
             raise DownloadError(
                 f"{shown(req.full_url)} redirects to another host, {shown(newurl)}",
                 f"if you trust {after.netloc.rpartition('@')[2]}, name that address instead",
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _port(parts: SplitResult) -> int:
+    return parts.port or (http.client.HTTPS_PORT if parts.scheme == "https" else http.client.HTTP_PORT)
 
 
 def shown(address: str) -> str:
@@ -92,7 +96,7 @@ def download(address: str, limit: int, timeout: float) -> bytes:
             return _content(response, limit, where)
     except urllib.error.HTTPError as error:
         with error:
-            message = f"{where}: the server answers {error.code} {str(error.reason).splitlines()[0]}"
+            message = f"{where}: the server answers {error.code} {str(error.reason).partition(chr(10))[0]}".rstrip()
         raise (NotFoundError if error.code in (404, 410) else DownloadError)(message) from error
     except urllib.error.URLError as error:
         raise _failure(error.reason, where) from error

@@ -17,7 +17,8 @@ from gpuenv import files
 from gpuenv.cli.clock import days_since
 from gpuenv.cli.command_errors import CommandError, with_state
 from gpuenv.cli.download import DownloadError, NotFoundError, download, shown
-from gpuenv.cli.sources import get_matrix, read_snapshot
+from gpuenv.cli.sources import get_matrix, matrix_path, read_snapshot
+from gpuenv.data import data_path
 from gpuenv.image.check.deadline import within
 from gpuenv.image.check.http import is_loopback
 from gpuenv.matrix.load import MAX_BYTES, read
@@ -73,6 +74,8 @@ def update_matrix(
     """
     if not source:
         raise CommandError(ExitCode.USAGE, "no published matrix is named; gpuenv has no address of its own", _WAYS)
+    if not timeout > 0:  # nan passes the minimum and the maximum
+        raise CommandError(ExitCode.USAGE, f"--timeout {timeout}: expected seconds, such as 30")
     expected = None if digest is None else _given_digest(digest)
     recorded = {str(path): read_snapshot(path) for path in snapshots}
     target = None if dry_run else _target()
@@ -86,7 +89,9 @@ def update_matrix(
         return
     if after.revision < before.revision:
         message = f"{published.name}: revision {after.revision} is older than {before.revision}, which is in use"
-        raise CommandError(ExitCode.USAGE, f"{message}; the matrix is unchanged")
+        own = matrix_path(None)
+        fix = None if own == data_path("matrix.yaml") else f"to stop using your own matrix: rm {shlex.quote(str(own))}"
+        raise CommandError(ExitCode.USAGE, f"{message}; the matrix is unchanged", fix)
     yield from _changes("Machine profiles", "machine profile", shipped_machines(after), before, after)
     if recorded:
         yield from _changes("Recorded machines", "recorded machine", recorded, before, after)

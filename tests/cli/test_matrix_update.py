@@ -152,6 +152,22 @@ def test_an_older_matrix_is_refused(user: User, site: Site) -> None:
     assert user.is_unchanged()
 
 
+def test_the_message_for_an_older_matrix_names_the_users_own(user: User, tmp_path: Path) -> None:
+    publish(tmp_path / "offline", published(NEWER))
+    assert user.update(tmp_path / "offline").returncode == 0
+    publish(tmp_path / "offline", published("2998-01-01"))
+    result = user.update(tmp_path / "offline")
+    assert result.returncode == 2
+    assert f"rm {user.matrix}" in result.stderr
+    assert load(user.matrix).revision == NEWER
+
+
+@pytest.mark.parametrize("timeout", ["nan", "0", "-1", "1e9"])
+def test_an_invalid_time_limit_is_a_usage_error(user: User, site: Site, timeout: str) -> None:
+    site.publish(published())
+    assert user.update(site.address(), f"--timeout={timeout}").returncode == 2
+
+
 def test_without_a_source_the_ways_to_name_one_are_listed(user: User) -> None:
     result = user.update()
     assert result.returncode == 2
@@ -331,6 +347,7 @@ def drops(handler: Handler) -> None:
         (drops, "cannot be downloaded"),
         (lambda handler: handler.answer(500, b""), "the server answers 500"),
         (lambda handler: handler.answer(401, b""), "the server answers 401"),
+        (lambda handler: handler.wfile.write(b"HTTP/1.1 500 \r\n\r\n"), "the server answers 500; "),
     ],
 )
 def test_a_faulty_server_changes_nothing(
