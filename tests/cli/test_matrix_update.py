@@ -432,8 +432,8 @@ def test_a_named_digest_makes_up_for_missing_encryption_and_proxies_are_used(use
 def test_credentials_are_sent_and_not_shown(user: User, site: Site) -> None:
     site.publish(published())
     for page in ("", ".sha256"):
-        site.pages[f"/matrix.json{page}?key=s3cr3t"] = site.pages[f"/matrix.json{page}"]
-    address = site.address("/matrix.json?key=s3cr3t").replace("//", "//me:p4ss%20word@")
+        site.pages[f"/matrix.json{page}?v=s3cr3t"] = site.pages[f"/matrix.json{page}"]
+    address = site.address("/matrix.json?v=s3cr3t").replace("//", "//me:p4ss%20word@")
     result = user.update(address)
     assert result.returncode == 0, result.stderr
     assert {authorization for _, authorization in site.asked} == {"Basic bWU6cDRzcyB3b3Jk"}
