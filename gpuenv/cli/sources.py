@@ -62,10 +62,10 @@ def matrix_path(path: Path | None, notify: Callable[[str], None] = announce_once
 
 
 def _revision(path: Path) -> str:
-    """The revision in the first lines of a matrix; empty for a broken one, which is then not used."""
+    """The revision in the first 4096 characters of a matrix; empty for a broken one, which is then not used."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            head = "".join(file.readline(200) for _ in range(8))
+            head = file.read(4096)
     except OSError:
         return ""
     found = _REVISION.search(head)
