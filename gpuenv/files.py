@@ -357,6 +357,12 @@ def user_matrix(environment: Mapping[str, str]) -> Path | None:
     return folder / "matrix.yaml" if folder else None
 
 
+def updated_matrix(environment: Mapping[str, str]) -> Path | None:
+    """The path of the published matrix that the user has taken, which need not exist."""
+    folder = user_data(environment)
+    return folder / "matrix.json" if folder else None
+
+
 def home_folder(environment: Mapping[str, str]) -> Path:
     """HOME, else the home folder of the account, else ``~``."""
     return Path(environment.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - no error without a home

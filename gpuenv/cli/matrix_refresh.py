@@ -30,8 +30,9 @@ from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import Lines, sanitize_line
 from gpuenv.probe.interpreters import module_command
-from gpuenv.refresh.additions import UnknownRowError, changed_answers, changed_machines, find_additions
+from gpuenv.refresh.additions import UnknownRowError, find_additions
 from gpuenv.refresh.binaries import MeasureError, find_cuobjdump
+from gpuenv.refresh.changed_answers import changed_answers, changed_machines
 from gpuenv.refresh.minors import compile_stub
 from gpuenv.refresh.package_index import Index, MetadataError, PackageIndexError, PipIndex, UvIndex
 from gpuenv.refresh.releases import CapsError
@@ -61,6 +62,11 @@ def refresh_matrix(
         CommandError: when something cannot be queried, measured or written; the matrix is then unchanged.
     """
     source = matrix_path(path)
+    if source.suffix == ".json":
+        message = f"{source} is a published matrix, in JSON; only a matrix in YAML is refreshed"
+        raise CommandError(
+            ExitCode.USAGE, message, "take a newer one with gpuenv matrix update, or name a YAML file with --matrix"
+        )
     target = path or _target()
     before, digest = get_matrix(source, from_yaml=True), _digest(source)
     with TemporaryDirectory(prefix="gpuenv-refresh-") as scratch, _unchanged():

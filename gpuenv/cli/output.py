@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpuenv.cli.clock import days_since
 from gpuenv.cli.command_errors import CommandError, OutputClosed, announce, complain, drop_stdout
 from gpuenv.files import LARGEST_DOCUMENT, is_folder, read_regular
 from gpuenv.model.exit_codes import ExitCode
@@ -341,7 +342,7 @@ def _emit(report: Report, spec: OutputSpec, render_options: RenderOptions) -> No
         lines = (
             smoke_lines(smoke, verbose=render_options.verbose)
             if smoke
-            else report_lines(report, verbose=render_options.verbose)
+            else report_lines(report, verbose=render_options.verbose, matrix_age=days_since(report.matrix_revision))
         )
         emit_lines(lines, spec.path, color=render_options.color, redacted=render_options.redact)
     elif spec.form == "html":

@@ -25,6 +25,7 @@ STALE = 120  # days after which a matrix or a document is outdated
 _LARGEST_PASTE = 16 * 1024 * 1024
 _MAX_CONFLICTS = 5  # contradictions of a paste, and values of each, that are announced
 _DAY = pattern(r"\d{4}-\d\d-\d\d")  # dates compare as texts
+_REVISION = pattern(r"""(?m)^(?:revision|\{\s*"schema":[^,]*,\s*"revision"):[ '"]*([^'"\n]*)""")  # YAML, JSON
 
 
 class MachineSource(NamedTuple):
@@ -46,25 +47,29 @@ class MachineSource(NamedTuple):
 
 
 def matrix_path(path: Path | None, notify: Callable[[str], None] = announce_once) -> Path:
-    """The named matrix, else the user's own if it is newer and others cannot change it, else the shipped one."""
+    """The named matrix, else the newest of the user's own and the shipped one; the user's own goes first.
+
+    A matrix of the user's data folder that others can change is not used.
+    """
     from gpuenv.data import data_path
 
     shipped = data_path("matrix.yaml")
-    user = files.user_matrix(os.environ)
-    if path is not None or user is None or not files.is_file(user):
-        return path or shipped
-    own = files.own_folder(user, notify)
-    return own if own and _revision(own) >= _revision(shipped) else shipped
+    if path is not None:
+        return path
+    found = (files.user_matrix(os.environ), files.updated_matrix(os.environ))
+    own = [file for file in found if file and files.is_file(file) and files.own_folder(file, notify)]
+    return max((*own, shipped), key=_revision) if own else shipped
 
 
 def _revision(path: Path) -> str:
-    """The revision in the first lines of a matrix; empty for a broken one, which is then not used."""
+    """The revision in the first 4096 characters of a matrix; empty for a broken one, which is then not used."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            head = [file.readline(200) for _ in range(8)]
+            head = file.read(4096)
     except OSError:
         return ""
-    return next((line.split(":", 1)[1].strip(" '\n") for line in head if line.startswith("revision:")), "")
+    found = _REVISION.search(head)
+    return found[1].strip() if found else ""
 
 
 def own_environment() -> dict[str, str]:
@@ -84,7 +89,7 @@ def own_environment() -> dict[str, str]:
 def get_matrix(path: Path | None, *, from_yaml: bool = False, quiet: bool = False) -> Matrix:
     """The matrix; announces, unless ``quiet``, that it is the user's own or outdated.
 
-    ``from_yaml`` reads and validates the YAML file instead of the compiled matrix.
+    ``from_yaml`` reads and validates the file itself instead of the compiled matrix.
 
     Raises:
         CommandError: when it cannot be read, or is invalid, with every error.
@@ -97,15 +102,17 @@ def get_matrix(path: Path | None, *, from_yaml: bool = False, quiet: bool = Fals
     remedy = (
         f"this is your own matrix, {chosen}; remove it to use the one shipped with gpuenv" if is_user_matrix else None
     )
+    compiled = None if from_yaml else COMPILED_MATRIX
     with matrix_errors(chosen if path or is_user_matrix else Path("matrix.yaml"), remedy):
-        matrix = load(chosen, compiled=None if from_yaml else COMPILED_MATRIX)
+        matrix = load(chosen, compiled=compiled, validated=is_user_matrix and not from_yaml)
     if quiet:
         return matrix
     if is_user_matrix:
         announce(f"using your own matrix, {chosen}, dated {matrix.revision}")
     if path is None and _DAY.fullmatch(matrix.revision) and matrix.revision < today(days_ago=STALE):
         announce(
-            f"the matrix is dated {matrix.revision} (more than {STALE} days old); to update it: gpuenv matrix refresh"
+            f"the matrix is dated {matrix.revision} (more than {STALE} days old); to update it: gpuenv matrix update, "
+            "or gpuenv matrix refresh"
         )
     return matrix
 

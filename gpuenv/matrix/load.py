@@ -1,4 +1,4 @@
-"""Loads and validates ``matrix.yaml``; reports every fault with its line.
+"""Loads and validates a matrix in YAML, or in JSON as it is published; reports every fault with its line.
 
 A file without GPU products, peaks or measured binaries gets those in ``gpuenv/data``. The build compiles the shipped
 matrix to JSON (``hatch_build.py``), which takes a tenth of the time to read. The JSON has the checksum of the files
@@ -20,17 +20,19 @@ from gpuenv.matrix.csv_tables import CsvTableError, file_names, read_tables
 from gpuenv.matrix.tables import SCHEMA, Matrix
 from gpuenv.matrix.validate import MatrixError, faults
 from gpuenv.model.codec import DecodeError, decode, encode, is_record
+from gpuenv.model.json_lines import line_of
 
 MAX_BYTES = 8 * 1024 * 1024  # as in strict_yaml
 _MAX_FAULTS = 50  # reported faults of form
 
 
-def load(path: Path, *, compiled: Path | None = None) -> Matrix:
+def load(path: Path, *, compiled: Path | None = None, validated: bool = False) -> Matrix:
     """Reads and validates a matrix.
 
     Args:
-        path: the YAML file.
+        path: the file, in YAML or JSON.
         compiled: JSON to read instead if it was compiled from the same bytes.
+        validated: whether JSON was validated when it was stored; then only its form is checked, which is faster.
 
     Raises:
         MatrixError: with every fault found.
@@ -41,7 +43,18 @@ def load(path: Path, *, compiled: Path | None = None) -> Matrix:
     except TooLargeError as error:
         raise MatrixError([f"{path}: line 1: larger than {MAX_BYTES} bytes, the limit of a matrix"]) from error
     matrix = _read_compiled(compiled, _checksum(data)) if compiled else None
-    return matrix or parse(data.decode("utf-8").replace("\r\n", "\n"), str(path))
+    return matrix or read(data, str(path), validated=validated)
+
+
+def read(data: bytes, name: str, *, validated: bool = False) -> Matrix:
+    """Reads the content of a matrix file, whose first character tells JSON from YAML.
+
+    Raises:
+        MatrixError: with every fault found.
+        UnicodeDecodeError: for content that is not text.
+    """
+    text = data.decode("utf-8").replace("\r\n", "\n")
+    return _parse_json(text, name, validated=validated) if text.lstrip().startswith("{") else parse(text, name)
 
 
 def compile_matrix(data: bytes, name: str) -> str:
@@ -74,8 +87,29 @@ def _read_compiled(path: Path, checksum: int) -> Matrix | None:
     return None
 
 
+def _parse_json(text: str, name: str, *, validated: bool) -> Matrix:
+    """Parses JSON as ``gpuenv matrix show --format json`` prints it; ignores the keys that later releases add."""
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise MatrixError([f"{name}: line {error.lineno}: {error.msg}"]) from error
+    except (ValueError, RecursionError) as error:  # a huge number, deep nesting
+        raise MatrixError([f"{name}: line 1: {error}"]) from error
+    if (found := data.get("schema")) != SCHEMA:
+        raise MatrixError([f"{name}: line 1: expected a matrix with schema: {SCHEMA}, found {found!r:.40}"])
+    try:
+        matrix = decode(Matrix, data)
+    except DecodeError as error:
+        raise MatrixError([f"{name}: line {line_of(text, error.path) or 1}: {error}"]) from error
+    problems = [] if validated else list(faults(matrix))
+    if problems:
+        lines = ((fault, line_of(text, fault.path) or 1) for fault in problems[:_MAX_FAULTS])
+        raise MatrixError([f"{name}: line {line}: {fault.path}: {fault.text}" for fault, line in lines])
+    return matrix
+
+
 def parse(text: str, name: str) -> Matrix:
-    """Parses a matrix; ``name`` identifies it in messages.
+    """Parses a matrix in YAML; ``name`` identifies it in messages.
 
     Raises:
         MatrixError: with every fault found.

@@ -30,7 +30,7 @@ ENDS_IN: Mapping[ExitCode, tuple[str, ...]] = {
     ExitCode.FAILED: ("install", "rollback", "lock", "bundle", "build-image", "doctor --fix"),
     ExitCode.SMOKE_FAILED: ("smoke",),
     ExitCode.TARGET_UNUSABLE: ("install", "rollback", "lock", "bundle", "build-image", "smoke", "doctor --fix"),
-    ExitCode.COULD_NOT_CHECK: ("doctor", "preflight", "check-image", "matrix refresh"),
+    ExitCode.COULD_NOT_CHECK: ("doctor", "preflight", "check-image", "matrix refresh", "matrix update"),
     ExitCode.RETRY_ELSEWHERE: ("preflight",),
 }
 """The commands that use a code; every command may end with the other codes. Help and README have the same list."""

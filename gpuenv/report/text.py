@@ -50,8 +50,8 @@ _LABEL = 10
 _MAX_EVIDENCE, _SHOWN_EVIDENCE = 1000, 300  # characters; longer evidence is cut, except in JSON
 
 
-def report_lines(report: Report, *, verbose: bool = False) -> Iterator[TextLine]:
-    """The complete report."""
+def report_lines(report: Report, *, verbose: bool = False, matrix_age: int | None = None) -> Iterator[TextLine]:
+    """The complete report; ``matrix_age`` is in days."""
     status, sentence = verdict(report)
     yield TextLine(f"{status}: {sentence}", _STYLES[report.status], len(status) + 2)
     if report.retry_elsewhere:
@@ -68,7 +68,13 @@ def report_lines(report: Report, *, verbose: bool = False) -> Iterator[TextLine]
     yield from wheel_lines(report.resolution, without_gpu=report.lacks_gpu)
     if verbose:
         yield from _check_lines(report.checks)
-    yield from _closing_lines(report, verbose=verbose)
+    yield from _closing_lines(report, verbose=verbose, matrix_age=matrix_age)
+
+
+def matrix_line(revision: str, age: int | None) -> TextLine:
+    """The revision of the matrix and its age in days, if known."""
+    suffix = f", {counted(age, 'day')} old" if age is not None and age >= 0 else ""
+    return TextLine(f"Matrix revision {revision}{suffix}.", Style.QUIET, 2)
 
 
 def machine_lines(snapshot: Snapshot) -> Iterator[TextLine]:
@@ -262,7 +268,7 @@ def _check_lines(checks: Sequence[CheckRun]) -> Iterator[TextLine]:
         yield TextLine(f"  {run.code} {run.status.value}{reason}", Style.QUIET, 4)
 
 
-def _closing_lines(report: Report, *, verbose: bool) -> Iterator[TextLine]:
+def _closing_lines(report: Report, *, verbose: bool, matrix_age: int | None) -> Iterator[TextLine]:
     if report.status is Status.UNKNOWN:
         yield TextLine()
         yield TextLine("Undetermined", Style.HEADING)
@@ -275,6 +281,7 @@ def _closing_lines(report: Report, *, verbose: bool) -> Iterator[TextLine]:
     for run in report.checks:
         if run.status is CheckStatus.CRASHED:
             yield TextLine(f"Check {run.code} crashed: {run.reason}", Style.BAD, 2)
+    yield matrix_line(report.matrix_revision, matrix_age)
     hint = "" if verbose else " (-v lists them)"
     tail = f", {skipped} skipped{hint}" if skipped else ""
     yield TextLine(f"{len(report.checks)} checks{tail}; exit code {report.exit_code}.", Style.QUIET)

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tests.cli.published_matrix import publish, published
 from tests.cli.snapshots import FIT, UNFIT, write_snapshot
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def calls(folder: Path) -> tuple[Call, ...]:
         Call("simulate", ("simulate", "--list")),
         Call("matrix show", ("matrix", "show", "--line", "13x")),
         Call("matrix check", ("matrix", "check")),
+        Call("matrix update", ("matrix", "update", str(publish(folder, published())), "--dry-run")),
         Call("rollback", ("rollback", "--list", "--python", str(venv))),
         Call("--help", ("--help",)),
         Call("--version", ("--version",)),

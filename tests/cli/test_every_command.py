@@ -19,6 +19,7 @@ from gpuenv.model.codec import encode
 from gpuenv.model.reading import known
 from tests.cli.identities import HOME, MIG, SECRETS, USER, USER_ENVIRONMENT
 from tests.cli.program import MINIMAL
+from tests.cli.published_matrix import publish, published, without_newest
 from tests.cli.snapshots import UNFIT, UUID, replace_facts, write_snapshot
 from tests.cli.test_working_folder import NAMES
 from tests.support.forged_lines import FORGED, SHORT, forged_lines
@@ -34,6 +35,7 @@ OFFLINE = {"PIP_INDEX_URL": NOWHERE, "UV_DEFAULT_INDEX": NOWHERE, "PIP_RETRIES":
 VARIABLES = (  # that some command reads
     *("VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUPY_CACHE_DIR"),
     *("GITHUB_STEP_SUMMARY", "SOURCE_DATE_EPOCH", "DOCKER_HOST", "UV_DEFAULT_INDEX", "PIP_INDEX_URL", "SSL_CERT_FILE"),
+    "GPUENV_MATRIX_URL",
 )
 # What a command needs beyond its options; FOLDER is a folder of the test's own, SNAPSHOT the recorded machine.
 ARGUMENTS = {
@@ -43,6 +45,7 @@ ARGUMENTS = {
     "diff": ("SNAPSHOT", "FOLDER/other.json"),
     "explain": ("FOLDER/log.txt",),
     "lock": ("--timeout", "20"),
+    "matrix update": ("FOLDER", "--dry-run"),
     "rollback": ("--list",),
     "run": ("--", "sh", "-c", "cat FOLDER/log.txt >&2; exit 1"),
     "smoke": ("--list",),
@@ -73,6 +76,8 @@ def run(
     command: str, folder: Path, *options: str, snapshot: Path | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Runs a command, on a recorded machine if it takes one."""
+    if command == "matrix update":
+        publish(folder, published(change=without_newest))
     (folder / "Dockerfile").write_text("FROM python:3.12\nRUN pip install cupy-cuda12x==14.2.0\n", encoding="utf-8")
     arguments = [*command.split(), *options]
     if snapshot and "--snapshot" in OPTIONS[command]:

@@ -17,7 +17,9 @@ from gpuenv.model.exit_codes import ExitCode
 if TYPE_CHECKING:
     from gpuenv.matrix.tables import Matrix
 
-app = typer.Typer(help="Show, check or refresh the compatibility matrix.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Show, check, refresh or update the compatibility matrix.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 class ShowFormat(str, Enum):
@@ -186,3 +188,43 @@ def refresh(
         raise CommandError(ExitCode.USAGE, f"--index {index}: expected uv or pip") from error
     lines = refresh_matrix(matrix, installer, again or (), dry_run=dry_run)
     write_stdout("".join(f"{line}\n" for line in lines))
+
+
+@app.command("update")
+def update(
+    source: Annotated[
+        Optional[str],
+        typer.Argument(
+            metavar="[SOURCE]",
+            envvar="GPUENV_MATRIX_URL",
+            help="A published matrix: an https address, a file, or a folder with matrix.json and matrix.json.sha256.",
+        ),
+    ] = None,
+    sha256: Annotated[
+        Optional[str],
+        typer.Option("--sha256", metavar="DIGEST", help="Digest of the matrix. Default: the one in SOURCE.sha256."),
+    ] = None,
+    snapshot: Annotated[
+        Optional[list[Path]],
+        typer.Option("--snapshot", metavar="FILE", help="Show whether this recorded machine is affected. Repeatable."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")] = False,
+    no_color: options.NoColor = False,
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", metavar="SECONDS", min=0.1, max=3600, help="Time limit for the downloads."),
+    ] = options.TIMEOUT,
+) -> None:
+    """Take a newer published matrix into your data folder.
+
+    The matrix must match its digest, be valid, and be newer than the one in use. The former one is kept. There is no
+    default SOURCE.
+
+    Exit code: 0 done or up to date, 2 SOURCE or its digest is missing, or it is older, 6 it is invalid or does not
+    match its digest, 8 it could not be downloaded.
+    """
+    from gpuenv.cli.matrix_update import update_matrix
+    from gpuenv.cli.output import emit_lines
+
+    lines = update_matrix(source, sha256, snapshot or (), timeout, dry_run=dry_run)
+    emit_lines(lines, None, color=not no_color)

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpuenv.cli import options
+from gpuenv.cli.clock import days_since
 from gpuenv.cli.command_errors import CommandError, announce, usage_errors
 from gpuenv.cli.sources import MachineSource, get_all, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from gpuenv.matrix.tables import Matrix
     from gpuenv.model.snapshot import Snapshot
+    from gpuenv.report.text_line import TextLine
 
 Snapshots = Annotated[
     Optional[list[Path]],
@@ -82,25 +85,33 @@ def resolve(
     if len(files) > 1 and paste is None:
         machines, rows = get_all(source, files, matrix)
         fleet = answers.resolve_fleet(machines, rows)
-        out.emit(fleet, lambda: fleet_lines(fleet))
+        out.emit(fleet, lambda: [*fleet_lines(fleet), *_matrix_lines(rows)])
         raise typer.Exit(ExitCode.NOTHING_FITS if fleet.unserved else ExitCode.OK)
     facts, rows = get_both(source, matrix)
     _announce_ignored_target(facts)
     if what_if is not None:
         with usage_errors(AssumeError):
             table = answers.what_if(facts, tuple(what_if), rows)
-        out.emit(table, lambda: what_if_lines(table))
+        out.emit(table, lambda: [*what_if_lines(table), *_matrix_lines(rows)])
         served = any(row.candidate is not None for row in table.rows)
     elif why_not is not None:
         with usage_errors(answers.UnknownCandidateError):
             answer = answers.why_not(facts, why_not, rows)
-        out.emit(answer, lambda: why_not_lines(answer))
+        out.emit(answer, lambda: [*why_not_lines(answer), *_matrix_lines(rows)])
         served = choose(facts, rows) is not None
     else:
         resolution = resolve_wheel(facts, rows)
-        out.emit(resolution, lambda: explanation_lines(resolution, verbose=verbose))
+        out.emit(resolution, lambda: [*explanation_lines(resolution, verbose=verbose), *_matrix_lines(rows)])
         served = resolution.wheel is not None
     raise typer.Exit(ExitCode.OK if served else ExitCode.NOTHING_FITS)
+
+
+def _matrix_lines(matrix: Matrix) -> list[TextLine]:
+    """A blank line, and the revision of the matrix with its age."""
+    from gpuenv.report.text import matrix_line
+    from gpuenv.report.text_line import TextLine
+
+    return [TextLine(), matrix_line(matrix.revision, days_since(matrix.revision))]
 
 
 def _announce_ignored_target(facts: Snapshot) -> None:
