@@ -10,7 +10,7 @@ from gpuenv.cli.sources import matrix_errors, matrix_path
 from gpuenv.data import data_path
 from gpuenv.files import read_at_most
 from gpuenv.matrix.canonical import format_matrix
-from gpuenv.matrix.load import MAX_BYTES
+from gpuenv.matrix.load import MAX_BYTES, is_json
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import decode_text
 
@@ -27,9 +27,7 @@ def fix_format(path: Path | None) -> str:
     file = matrix_path(path)
     if path is None and file == data_path("matrix.yaml") and not is_in_checkout(file):
         raise CommandError(ExitCode.USAGE, "--fix changes no installed file", "name a file with --matrix")
-    with matrix_errors(file):
-        text = decode_text(read_at_most(file, MAX_BYTES))
-        formatted = format_matrix(text, str(file))
+    text, formatted = _formatted(file)
     if formatted == text:
         return f"{file}: is in canonical form"
     write_file(file, formatted, shared=True)
@@ -38,10 +36,15 @@ def fix_format(path: Path | None) -> str:
 
 def is_canonical(path: Path | None) -> bool:
     """Whether a valid matrix is in canonical form."""
-    file = matrix_path(path)
+    text, formatted = _formatted(matrix_path(path))
+    return formatted == text
+
+
+def _formatted(file: Path) -> tuple[str, str]:
+    """Returns the text of a matrix and its canonical form; a published matrix (JSON) has no other."""
     with matrix_errors(file):
         text = decode_text(read_at_most(file, MAX_BYTES))
-        return format_matrix(text, str(file)) == text
+        return text, text if is_json(text) else format_matrix(text, str(file))
 
 
 def is_in_checkout(path: Path) -> bool:

@@ -54,7 +54,12 @@ def read(data: bytes, name: str, *, validated: bool = False) -> Matrix:
         UnicodeDecodeError: for content that is not text.
     """
     text = data.decode("utf-8").replace("\r\n", "\n")
-    return _parse_json(text, name, validated=validated) if text.lstrip().startswith("{") else parse(text, name)
+    return _parse_json(text, name, validated=validated) if is_json(text) else parse(text, name)
+
+
+def is_json(text: str) -> bool:
+    """Whether a matrix is in JSON, as it is published."""
+    return text.lstrip().startswith("{")
 
 
 def compile_matrix(data: bytes, name: str) -> str:

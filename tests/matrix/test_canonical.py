@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Callable
@@ -10,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from gpuenv.cli.matrix_format import fix_format, is_canonical
 from gpuenv.data import data_path
 from gpuenv.matrix.canonical import WIDTH, format_matrix
 from gpuenv.matrix.load import load
 from gpuenv.matrix.tables import Matrix
+from gpuenv.model.codec import encode
 from tests.cli.program import gpuenv
 
 SHIPPED = data_path("matrix.yaml")
@@ -82,6 +85,15 @@ def test_comments_stay_above_their_rows() -> None:
     inside = text.replace("    cuda: '13.0'\n    first: ", "    # first release\n    cuda: '13.0'\n    first: ")
     assert inside != text
     assert "# first release" in format_matrix(inside, "m.yaml")
+
+
+def test_a_published_matrix_has_no_other_form(tmp_path: Path) -> None:
+    published = tmp_path / "m.json"
+    published.write_text(json.dumps(encode(load(SHIPPED))), encoding="utf-8")
+    text = published.read_text(encoding="utf-8")
+    assert is_canonical(published)
+    assert fix_format(published) == f"{published}: is in canonical form"
+    assert published.read_text(encoding="utf-8") == text
 
 
 def test_fix_refuses_an_invalid_matrix(tmp_path: Path) -> None:
