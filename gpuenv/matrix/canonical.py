@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args, get_type_hints
 
 import yaml
 
@@ -24,7 +24,7 @@ _TABLES = (
     *("images", "ngc_releases", "companions", "advisories", "peaks", "products", "older_products", "sources"),
 )
 _SOURCES = ("source", "driver_source", "state_source")
-Comments: TypeAlias = "Mapping[tuple[str, str], Sequence[str]]"  # by table, and the first value of a row or nothing
+Comments: TypeAlias = "Mapping[tuple[str, str], Sequence[str]]"  # by table, and the key of a row or nothing
 
 
 def format_matrix(text: str, name: str) -> str:
@@ -47,25 +47,21 @@ def matrix_text(matrix: Matrix, written: Mapping[str, Any], comments: Comments) 
         written: the plain values of the file.
         comments: the comments of the file.
     """
-    comments = dict(comments)
-    lines = [*comments.get(("schema", ""), ()), f"schema: {matrix.schema}"]
-    lines += [*comments.get(("revision", ""), ()), f"revision: {_scalar(matrix.revision)}"]
+    left = dict(comments)
+    lines = [*left.pop(("schema", ""), ()), f"schema: {matrix.schema}"]
+    lines += [*left.pop(("revision", ""), ()), f"revision: {_scalar(matrix.revision)}"]
     for table in _TABLES:
         if table not in written:
             continue
         rows: Any = _plain(getattr(matrix, table))
         if isinstance(rows, dict):
             rows = {key: value for key, value in rows.items() if key in written[table]}
-        lines += ["", *comments.get((table, ""), ())]
-        if not rows:
-            lines.append(f"{table}: {_flow(rows)}")
-            continue
-        lines.append(f"{table}:")
-        keyed = rows.items() if isinstance(rows, dict) else ((str(next(iter(row.values()))), row) for row in rows)
-        for key, value in keyed:
-            above, comments[table, key] = comments.get((table, key), ()), ()
-            lines += [f"  {comment}" for comment in above]
-            lines += _keyed(key, value, "  ") if isinstance(rows, dict) else _item(value, "  ")
+        below: list[str] = []
+        for key, value in rows.items() if isinstance(rows, dict) else ((_row_key(table, row), row) for row in rows):
+            below += [f"  {comment}" for comment in left.pop((table, key), ())]
+            below += _keyed(key, value, "  ") if isinstance(rows, dict) else _item(value, "  ")
+        above = [comment for place in list(left) if place[0] == table for comment in left.pop(place)]
+        lines += ["", *above, f"{table}:" if rows else f"{table}: {_flow(rows)}", *below]
     return "\n".join(lines) + "\n"
 
 
@@ -75,7 +71,7 @@ def comments_in(text: str, values: Mapping[str, Any], lines: Mapping[str, int]) 
     found: dict[tuple[str, str], list[str]] = {}
     above: list[str] = []
     current = ("schema", "")
-    for number, (line, column) in enumerate(zip(text.splitlines(), _ends(text), strict=True), 1):
+    for number, (line, column) in enumerate(zip(text.split("\n"), _ends(text), strict=True), 1):
         while starts and starts[-1][0] <= number:
             start, path = starts.pop()
             place = _place(path, values) if start == number else None
@@ -90,7 +86,7 @@ def comments_in(text: str, values: Mapping[str, Any], lines: Mapping[str, int]) 
 
 def _ends(text: str) -> list[int]:
     """Returns the column at which the YAML of each line ends, before a comment."""
-    lines = text.splitlines()
+    lines = text.split("\n")
     ends = [0] * len(lines)
     for token in yaml.scan(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         if isinstance(token, yaml.StreamStartToken | yaml.StreamEndToken | yaml.BlockEndToken):
@@ -111,7 +107,13 @@ def _place(path: str, values: Mapping[str, Any]) -> tuple[str, str] | None:
         return (table, key) if table else None
     number, _, part = rest.partition("]")
     row = values[table][int(number)]
-    return None if part or not isinstance(row, dict) else (table, str(next(iter(row.values()), "")))
+    return None if part or not isinstance(row, dict) else (table, _row_key(table, row))
+
+
+def _row_key(table: str, row: Mapping[str, Any]) -> str:
+    """The first two fields of a row, which identify it in its table."""
+    (kind,) = (option for option in get_args(get_type_hints(Matrix)[table]) if option is not ...)
+    return " ".join(str(row.get(name)) for name in field_names(kind)[:2])
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - plain values of YAML

@@ -82,6 +82,10 @@ def test_comments_stay_above_their_rows() -> None:
     assert at_end != text
     assert "  # a 'word' on 590\n  - {branch: 590, " in format_matrix(at_end, "m.yaml")
     assert format_matrix(text + "# the end\n", "m.yaml").count("# the end") == 1
+    second = "  - cupy: '14.1.1'\n    cuda: '13.2'\n"
+    assert f"  # the other build\n{second}" in format_matrix(
+        TEXT.replace(second, f"  # the other build\n{second}"), "m"
+    )
     inside = text.replace("    cuda: '13.0'\n    first: ", "    # first release\n    cuda: '13.0'\n    first: ")
     assert inside != text
     assert "# first release" in format_matrix(inside, "m.yaml")
