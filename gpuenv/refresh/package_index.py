@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import time
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -198,7 +199,7 @@ class UvIndex:
     def _locked(self, requirement: str, lock: Path) -> ChildResult:
         """Locks a release for the oldest Python that it supports, since a lock has only wheels from that Python on."""
         requirements = self._written([requirement])
-        command = [*self.uv, "pip", "compile", "--universal", "--no-deps", "--no-header", "--no-progress"]
+        command = ["pip", "compile", "--universal", "--no-deps", "--no-header", "--no-progress"]
         command += ["--only-binary", ":all:", "--format", "pylock.toml", "--output-file", str(lock), requirements]
         python = _OLDEST
         while True:
@@ -210,7 +211,7 @@ class UvIndex:
 
     def unpack(self, requirement: str, file: IndexFile, folder: Path) -> None:
         """Downloads one wheel and unpacks it into a folder; rejects files with another digest."""
-        command = [*self.uv, "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
+        command = ["pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
         if file.python.startswith("cp"):
             command += ["--python-version", f"{file.python[2]}.{file.python[3:].rstrip('tm')}"]
         if file.platform is not None:
@@ -248,7 +249,7 @@ class UvIndex:
     def _compile(
         self, requirements: Sequence[str], python: str, platform: str, *options: str, quiet: bool = True
     ) -> ChildResult:
-        command = [*self.uv, "pip", "compile", "--no-header", "--no-annotate", "--only-binary", ":all:", *options]
+        command = ["pip", "compile", "--no-header", "--no-annotate", "--only-binary", ":all:", *options]
         command += ["--quiet"] if quiet else ["--no-progress"]
         command += ["--python-version", python, "--python-platform", platform]
         return self._run([*command, self._written(requirements)])
@@ -260,9 +261,11 @@ class UvIndex:
             file.writelines(f"{line}\n" for line in requirements)
         return name
 
-    def _run(self, command: Sequence[str]) -> ChildResult:
-        # Its output is parsed, so it must not wrap lines.
+    def _run(self, arguments: Sequence[str]) -> ChildResult:
+        # Its output is parsed, so it must not wrap lines. Without --python, uv looks for each --python-version on this
+        # machine and tries to download it, which only builds of source distributions need.
         environment = {**self.environment, "UV_NO_WRAP": "1"}
+        command = [*self.uv, *arguments, "--python", sys.executable]
         return run_child(command, environment, time.monotonic() + INSTALLER_SECONDS)
 
 
