@@ -39,6 +39,10 @@ class PackageIndexError(Exception):
     """The index could not be queried; the message quotes the installer."""
 
 
+class NoReleaseError(PackageIndexError):
+    """The index has no release of a distribution."""
+
+
 @dataclass(frozen=True, slots=True)
 class IndexFile:
     """A wheel on the index; ``size`` in bytes and the date ``uploaded``, if known."""
@@ -156,7 +160,7 @@ class UvIndex:
     def unknown(self, name: str, wanted: str, known: Iterable[str]) -> Iterator[str]:
         """Yields unknown releases in a range for an old and then for a new Python, each the newest first.
 
-        A name without any release raises ``PackageIndexError``, since it would look like nothing new.
+        A name without any release raises ``NoReleaseError``, since it would look like nothing new.
 
         Args:
             name: the distribution.
@@ -172,11 +176,12 @@ class UvIndex:
     def _newest(self, name: str, wanted: str, known: Sequence[str], python: str) -> str | None:
         without = "".join(f",!={version}" for version in known)
         platform = _PLATFORMS["linux-x86_64"]
-        done = self._compile([f"{name}{wanted}{without}"], python, platform, "--no-deps")
+        options = ("--no-deps", "--prerelease", "disallow")
+        done = self._compile([f"{name}{wanted}{without}"], python, platform, *options)
         if done.ending is Ending.EXITED and done.exit_code == 0:
             return _pins(done.stdout).get(name)
         if any(text in done.stderr for text in _ABSENT):
-            raise PackageIndexError(f"{name}: the package index has no release; is it the right index?")
+            raise NoReleaseError(f"{name}: the package index has no release; is it the right index?")
         if any(text in done.stderr for text in _UV_NOTHING):
             return None
         raise index_error(f"{name}{wanted}", done)
@@ -323,7 +328,7 @@ class PipIndex:
         for python in PYTHONS:
             releases |= dict.fromkeys(self._versions(name, python))
         if not releases:
-            raise PackageIndexError(f"{name}: the package index has no release; is it the right index?")
+            raise NoReleaseError(f"{name}: the package index has no release; is it the right index?")
         return left.filter(releases)
 
     def _versions(self, name: str, python: str) -> Iterator[str]:
