@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from packaging.version import Version
+
 from gpuenv.matrix.tables import Matrix
 from gpuenv.refresh.package_index import Index, NoReleaseError
 
@@ -36,7 +38,7 @@ def next_names(matrix: Matrix) -> Iterator[str]:
 def new_line(name: str, index: Index) -> NewLine | None:
     """Returns a line with its releases, the newest first; None if the index does not have it."""
     try:
-        releases = tuple(dict.fromkeys(index.unknown(name, ">0", ())))
+        releases = sorted(set(index.unknown(name, ">0", ())), key=Version, reverse=True)
     except NoReleaseError:
         return None
-    return NewLine(name, releases, _REASON) if releases else None
+    return NewLine(name, tuple(releases), _REASON) if releases else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -109,7 +110,7 @@ def test_the_summary_in_markdown_has_a_table_of_changed_answers(workspace: Works
     heading = lines.index("| kind of machine | driver branches | capabilities | before | after |")
     assert lines[heading + 1] == "| --- | --- | --- | --- | --- |"
     assert lines[heading + 2].startswith("| Linux x86_64")
-    assert lines[heading + 2].endswith("| `cupy-cuda13x==14.1.1` | `cupy-cuda13x==14.2.0` |")
+    assert re.search(r" \| `cupy-cuda13x\S*==14\.1\.1` \| `cupy-cuda13x\S*==14\.[^|`]+` \|$", lines[heading + 2])
     assert lines[-1] == f"{workspace.matrix}: not written"
 
 
