@@ -102,16 +102,16 @@ class _News(NamedTuple):
 def _query_index(known: Matrix, matrix: Matrix, pool: ThreadPoolExecutor, context: RefreshContext) -> _News:
     """Compares the releases on the index with the matrix, one query per distribution, and looks for yanked ones."""
     index = context.index
-    turns = yanked_turns(matrix)
-    changes = [pool.submit(changed_yanks, index, *turn) for turn in turns]
     toolkits = pool.submit(new_toolkits, matrix, index)
     minors = [pool.submit(new_minors, index, *wanted, known) for wanted in nvrtc_ranges(known)]
     releases = [(line, pool.submit(_new_releases, index, rest)) for line, rest in _pairs(matrix, known)]
     names = dict.fromkeys(row.distribution for row in matrix.companions)
     companions = [(name, pool.submit(newer_companions, name, known, index)) for name in names]
     lines = [pool.submit(new_line, name, index) for name in next_names(matrix)]
+    # The slowest come last: pip downloads the releases that it reports.
+    changes = [pool.submit(changed_yanks, index, *turn) for turn in yanked_turns(matrix)]
     by_name = [found for _, found in (*releases, *companions)]
-    _wait([*changes, toolkits, *minors, *by_name, *lines], f"the package index with {index.name}", context)
+    _wait([toolkits, *minors, *by_name, *lines, *changes], f"the package index with {index.name}", context)
     return _News(
         toolkits.result(),
         tuple(pair for found in minors for pair in found.result()),
