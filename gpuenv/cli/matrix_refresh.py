@@ -33,8 +33,14 @@ from gpuenv.refresh.minors import compile_stub
 from gpuenv.refresh.package_index import Index, MetadataError, PackageIndexError, PipIndex, UvIndex
 from gpuenv.refresh.releases import CapsError
 from gpuenv.refresh.row_edits import Additions, MatrixLayoutError, RefreshContext, with_additions
-from gpuenv.refresh.summary import Summary, change_lines, changed_answers, changed_machines
-from gpuenv.simulate.profile import shipped_machines
+from gpuenv.refresh.summary import (
+    ChangedAnswer,
+    ChangedMachine,
+    Summary,
+    change_lines,
+    changed_answers,
+    changed_machines,
+)
 
 _BAR_WIDTH = 20
 _LINE_WIDTH = 79
@@ -66,15 +72,21 @@ def refresh_matrix(
         work = _workplace(before, Path(scratch), installer)
         additions = find_additions(before, work, again)
     text, after, outcome = None, before, None
+    answers: tuple[ChangedAnswer, ...] = ()
+    machines: tuple[ChangedMachine, ...] = ()
     if additions.is_writable:
+        from gpuenv.simulate.profile import shipped_machines  # loads the doctor, so only when needed
+
         text, after = _updated(source, additions, work.today)
         outcome = f"{target}: not written" if dry_run else f"{target}: written, revision {after.revision}"
+        answers = tuple(changed_answers(before, after))
+        machines = tuple(changed_machines(shipped_machines(after), before, after))
     summary = Summary(
         str(source),
         before.revision,
         tuple(change_lines(additions)),
-        tuple(changed_answers(before, after)) if outcome else (),
-        tuple(changed_machines(shipped_machines(after), before, after)) if outcome else (),
+        answers,
+        machines,
         tuple(_outdated(after, work.today)),
         tuple(str(row.cuda) for row in after.cuda_minors if row.linux is None),
         outcome,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import stat
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -103,6 +104,7 @@ def test_the_summary_in_markdown_has_a_table_of_changed_answers(workspace: Works
     file = workspace.matrix.parent / "summary.md"
     code, out, error = workspace.run("--dry-run", "--exit-code", "--format", "markdown", "-o", str(file))
     assert (code, out) == (1, ""), error
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
     lines = file.read_text(encoding="utf-8").splitlines()
     start = lines.index("```diff")
     assert lines[start + 1].startswith("+ CUDA 13.5: ")

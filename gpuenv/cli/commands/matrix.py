@@ -175,6 +175,6 @@ def refresh(
         raise CommandError(ExitCode.USAGE, f"{output}: cannot be written: {output.parent} is not a folder")
     summary = refresh_matrix(matrix, installer, again or (), dry_run=dry_run)
     lines = summary.markdown if output_format is SummaryFormat.MARKDOWN else summary.text
-    write_result("".join(f"{line}\n" for line in lines), output, shared=True)
+    write_result("".join(f"{line}\n" for line in lines), output)
     if exit_code and summary.changes:
         raise typer.Exit(ExitCode.UNFIT)
