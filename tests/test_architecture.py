@@ -22,7 +22,7 @@ from tests.support.syntax_trees import (
 # The parts that each part of the package may import; gpuenv itself, for its version, is always allowed.
 MAY_IMPORT = {
     "model": set[str](),
-    "matrix": {"model", "files"},
+    "matrix": {"model", "files", "data"},
     "doctor": {"model", "matrix"},
     "explain": {"model", "matrix", "doctor"},
     "probe": {"model", "interrupt", "files"},
@@ -55,7 +55,7 @@ THIRD_PARTY = {
     "packaging": {"model", "matrix", "doctor", "probe", "preflight", "install", "refresh", "image", "paste"},
     "elftools": {"gpuenv.refresh.binaries"},
     "tomli": {"files"},
-    "yaml": {"gpuenv.matrix.strict_yaml"},
+    "yaml": {"gpuenv.matrix.strict_yaml", "gpuenv.matrix.canonical"},
     "typer": {"cli"},
     "rich": {"gpuenv.cli.output"},
     "pynvml": {f"{SCRIPTS}.nvml"},

@@ -95,7 +95,7 @@ def test_the_wheel_contains_the_package_and_its_data(distributions: Distribution
     files = wheel_files(distributions.wheel)
     missing = shipped_files("gpuenv") - files
     assert missing == set()
-    assert {"gpuenv/data/matrix.yaml", "gpuenv/data/matrix.json"} <= files
+    assert {"gpuenv/data/matrix.yaml", "gpuenv/data/matrix.json", "gpuenv/data/products.csv"} <= files
     assert {f"gpuenv/data/{name}" for name in shipped_files("images")} <= files
     assert {name for name in files if name.startswith("gpuenv/probe/scripts/")}
     assert {f"gpuenv/data/native/{name}" for name in SOURCES} <= files

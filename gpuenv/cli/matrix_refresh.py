@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
 from enum import Enum
@@ -17,11 +17,14 @@ from tempfile import TemporaryDirectory
 
 from gpuenv.cli.clock import today
 from gpuenv.cli.command_errors import CommandError, announce, announce_once, columns
+from gpuenv.cli.matrix_format import is_in_checkout
 from gpuenv.cli.output import write_file
 from gpuenv.cli.sources import STALE, get_matrix, matrix_path, own_environment
-from gpuenv.data import data_path
+from gpuenv.data import DATA, data_path
 from gpuenv.files import make_private_folder, others_reach, own_folder, user_cache, user_matrix
-from gpuenv.matrix.load import parse
+from gpuenv.matrix.canonical import comments_in, matrix_text
+from gpuenv.matrix.csv_tables import SOURCES, sources_text
+from gpuenv.matrix.load import read_values, to_matrix
 from gpuenv.matrix.tables import Matrix, SourceKind
 from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.exit_codes import ExitCode
@@ -32,7 +35,7 @@ from gpuenv.refresh.binaries import MeasureError, find_cuobjdump
 from gpuenv.refresh.minors import compile_stub
 from gpuenv.refresh.package_index import Index, MetadataError, PackageIndexError, PipIndex, UvIndex
 from gpuenv.refresh.releases import CapsError
-from gpuenv.refresh.row_edits import Additions, MatrixLayoutError, RefreshContext, with_additions
+from gpuenv.refresh.row_edits import Additions, MatrixLayoutError, RefreshContext, add_to
 from gpuenv.refresh.summary import (
     ChangedAnswer,
     ChangedMachine,
@@ -71,13 +74,14 @@ def refresh_matrix(
     with TemporaryDirectory(prefix="gpuenv-refresh-") as scratch, _unchanged():
         work = _workplace(before, Path(scratch), installer)
         additions = find_additions(before, work, again)
-    text, after, outcome = None, before, None
+    texts: dict[Path, str] = {}
+    after, outcome = before, None
     answers: tuple[ChangedAnswer, ...] = ()
     machines: tuple[ChangedMachine, ...] = ()
     if additions.is_writable:
         from gpuenv.simulate.profile import shipped_machines  # loads the doctor, so only when needed
 
-        text, after = _updated(source, additions, work.today)
+        texts, after = _updated(source, target, additions, work.today)
         outcome = f"{target}: not written" if dry_run else f"{target}: written, revision {after.revision}"
         answers = tuple(changed_answers(before, after))
         machines = tuple(changed_machines(shipped_machines(after), before, after))
@@ -91,14 +95,14 @@ def refresh_matrix(
         tuple(str(row.cuda) for row in after.cuda_minors if row.linux is None),
         outcome,
     )
-    if text is not None and not dry_run:
-        _replace(source, digest, target, text)
+    if texts and not dry_run:
+        _replace(source, digest, target, texts)
         for key in additions.measured:
             work.cache_file(key).unlink(missing_ok=True)
     return summary
 
 
-def _replace(source: Path, digest: str, target: Path, text: str) -> None:
+def _replace(source: Path, digest: str, target: Path, texts: Mapping[Path, str]) -> None:
     """Writes the new matrix, unless the old one was changed during the refresh."""
     if _digest(source) != digest:
         raise CommandError(ExitCode.USAGE, f"{source} was changed meanwhile", "run it again; the measurements are kept")
@@ -107,7 +111,8 @@ def _replace(source: Path, digest: str, target: Path, text: str) -> None:
     except OSError as error:
         message = f"{target.parent}: cannot be made: {error.strerror or error}"
         raise CommandError(ExitCode.USAGE, message, "name a file with --matrix; the measurements are kept") from error
-    write_file(target, text, shared=True)
+    for file, text in texts.items():
+        write_file(file, text, shared=True)
 
 
 @contextmanager
@@ -131,7 +136,7 @@ def _digest(path: Path) -> str:
 def _target() -> Path:
     """The matrix to write: that of a checkout, in place; for an installed gpuenv, the user's own."""
     shipped = data_path("matrix.yaml")
-    if (shipped.parent / "pyproject.toml").is_file():
+    if is_in_checkout(shipped):
         return shipped
     user = user_matrix(os.environ)
     reason = "there is no home folder" if user is None else others_reach(user)
@@ -182,17 +187,31 @@ def _program(name: str) -> tuple[str, ...]:
     return (program,) if program else ()
 
 
-def _updated(source: Path, additions: Additions, today: str) -> tuple[str, Matrix]:
-    """The new text and matrix, validated before it replaces the old one."""
+def _updated(source: Path, target: Path, additions: Additions, today: str) -> tuple[dict[Path, str], Matrix]:
+    """The files to write in order, and the new matrix, validated before it replaces the old one.
+
+    The measured binaries of a checkout are in a file beside.
+    """
+    text = source.read_text(encoding="utf-8")
+    values, lines = read_values(text, str(source))
+    comments = comments_in(text, values, lines)
+    texts = {}
     try:
-        text = with_additions(source.read_text(encoding="utf-8"), additions, today)
-        return text, parse(text, str(source))
+        add_to(values, additions, today)
+        matrix = to_matrix(values, str(source), {})
+        if is_in_checkout(target):
+            for row in additions.rows:
+                del values["sources"][row.key]
+            beside = {key: row for key, row in matrix.sources.items() if key not in values["sources"]}
+            texts[DATA / SOURCES] = sources_text(beside)
+        texts[target] = matrix_text(matrix, values, comments)
     except MatrixLayoutError as error:
         raise CommandError(ExitCode.MATRIX_INVALID, f"{source}: {error}; it is unchanged") from error
     except MatrixError as error:
         faults = (f"  {fault}" for fault in error.faults)
         message = Lines(("with the new rows the matrix would be invalid:", *faults))
         raise CommandError(ExitCode.MATRIX_INVALID, message) from error
+    return texts, matrix
 
 
 def _outdated(matrix: Matrix, today: str) -> Iterator[str]:

@@ -91,22 +91,14 @@ def get_matrix(path: Path | None, *, from_yaml: bool = False, quiet: bool = Fals
     """
     from gpuenv.data import COMPILED_MATRIX, data_path
     from gpuenv.matrix.load import load
-    from gpuenv.matrix.validate import MatrixError
 
     chosen = matrix_path(path, (lambda _: None) if quiet else announce_once)
     is_user_matrix = path is None and chosen != data_path("matrix.yaml")
     remedy = (
         f"this is your own matrix, {chosen}; remove it to use the one shipped with gpuenv" if is_user_matrix else None
     )
-    try:
+    with matrix_errors(chosen if path or is_user_matrix else Path("matrix.yaml"), remedy):
         matrix = load(chosen, compiled=None if from_yaml else COMPILED_MATRIX)
-    except (OSError, UnicodeDecodeError) as error:
-        name = chosen if path or is_user_matrix else "matrix.yaml"
-        message = f"{name}: the matrix cannot be read: {error_reason(error)}"
-        raise CommandError(ExitCode.USAGE, message, remedy) from error
-    except MatrixError as error:
-        message = Lines(("the matrix is invalid:", *(f"  {fault}" for fault in error.faults)))
-        raise CommandError(ExitCode.MATRIX_INVALID, message, remedy) from error
     if quiet:
         return matrix
     if is_user_matrix:
@@ -116,6 +108,23 @@ def get_matrix(path: Path | None, *, from_yaml: bool = False, quiet: bool = Fals
             f"the matrix is dated {matrix.revision} (more than {STALE} days old); to update it: gpuenv matrix refresh"
         )
     return matrix
+
+
+@contextmanager
+def matrix_errors(name: Path, remedy: str | None = None) -> Iterator[None]:
+    """Turns the errors of reading a matrix into command errors, with every fault."""
+    from gpuenv.matrix.validate import MatrixError
+
+    try:
+        yield
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"{name}: the matrix cannot be read: {error_reason(error)}"
+        raise CommandError(ExitCode.USAGE, message, remedy) from error
+    except MatrixError as error:
+        if any("must be quoted" in fault for fault in error.faults):
+            remedy = remedy or f"gpuenv matrix check --fix --matrix {name}"
+        message = Lines(("the matrix is invalid:", *(f"  {fault}" for fault in error.faults)))
+        raise CommandError(ExitCode.MATRIX_INVALID, message, remedy) from error
 
 
 @contextmanager

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_DATA = Path(__file__).parent
-_CHECKOUT = _DATA.parents[1]
+DATA = Path(__file__).parent
+_CHECKOUT = DATA.parents[1]
 # Paths in a checkout that are not at its top level.
 _IN_CHECKOUT = {"native": "tests/native", "machines": "tests/machines"}
 # Written when gpuenv is built or installed, also in a checkout.
-COMPILED_MATRIX = _DATA / "matrix.json"
+COMPILED_MATRIX = DATA / "matrix.json"
 
 
 def data_path(name: str) -> Path:
@@ -18,7 +18,7 @@ def data_path(name: str) -> Path:
     Raises:
         FileNotFoundError: the installation is broken.
     """
-    for path in (_DATA / name, _CHECKOUT / _IN_CHECKOUT.get(name, name)):
+    for path in (DATA / name, _CHECKOUT / _IN_CHECKOUT.get(name, name)):
         if path.exists():
             return path
     raise FileNotFoundError(f"{name} is missing from this installation of gpuenv; reinstall it")

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.matrix.candidates import WheelCandidate, by_preference, minors_of, serving_minors, wheel_candidates
 from gpuenv.matrix.constraints import INSTALLABLE, Rejected, fits
-from gpuenv.matrix.needs import Needs
+from gpuenv.matrix.needs import AmdHost, Needs
 from gpuenv.matrix.products import branch_of
 from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.tables import CondaBuild, Flavour, Image, Matrix, Platform, RocmLine, WheelLine
-from gpuenv.model.nvidia import AMD
 from gpuenv.model.resolution import (
     Assumption,
     Candidate,
@@ -22,7 +21,6 @@ from gpuenv.model.resolution import (
     Experimental,
     Rejection,
 )
-from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.strings import pattern
 from gpuenv.model.versions import CudaVersion
 
@@ -112,7 +110,7 @@ def inside_container(needs: Needs) -> Needs:
         implementation=None,
         numpy=None,
         toolkits=(),
-        packages={},
+        packages=frozenset(),
         brings=(),
         cupy=(),
     )
@@ -125,7 +123,7 @@ def _judge_image(
     name, _, tag = image.reference.partition(":")
     candidate = Candidate(CandidateKind.IMAGE, name, tag)
     refused = (*_image_platform(image, needs), *refusals(image, needs, matrix), *_holds(image, wheel, inside, matrix))
-    source = matrix.cite(image.source)
+    source = matrix.cite(image.source) if refused else ""
     rejections = (Rejection(candidate, constraint, needed, found, source) for constraint, needed, found in refused)
     return JudgedImage(image, wheel, tuple(rejections))
 
@@ -193,20 +191,9 @@ def _image_rank(entry: JudgedImage, needs: Needs) -> tuple[int, Version, bool, b
 _HIP = pattern(r"libamdhip64\.so\.(\d+)")
 
 
-class _Host(NamedTuple):
-    """The AMD GPUs of a machine: their names, known targets, and the ROCm release."""
-
-    names: str
-    targets: tuple[str, ...]
-    all_known: bool
-    rocm: str | None
-
-
-def experimental(
-    snapshot: Snapshot, needs: Needs, matrix: Matrix
-) -> tuple[tuple[Experimental, ...], tuple[Rejection, ...]]:
+def experimental(needs: Needs, matrix: Matrix) -> tuple[tuple[Experimental, ...], tuple[Rejection, ...]]:
     """Returns the newest fitting release of each ROCm line, the newest ROCm first, and the rejections."""
-    host = _host(snapshot)
+    host = needs.amd
     if host is None or needs.gpus:
         return (), ()
     found: list[Experimental] = []
@@ -227,19 +214,7 @@ def experimental(
     return tuple(found), tuple(rejected)
 
 
-def _host(snapshot: Snapshot) -> _Host | None:
-    on_bus = [gpu for gpu in snapshot.pci_gpus or () if gpu.vendor == AMD]
-    if not on_bus and not snapshot.amd_gpus:
-        return None
-    nodes = snapshot.amd_gpus
-    named = [f"{gpu.name or 'an AMD GPU'} ({gpu.gfx})" for gpu in nodes if gpu.gfx]
-    named = named or [gpu.name or f"AMD {gpu.device}" for gpu in on_bus] or ["an AMD GPU"]
-    targets = tuple(dict.fromkeys(gpu.gfx for gpu in nodes if gpu.gfx))
-    all_known = bool(nodes) and len(nodes) >= len(on_bus) and all(gpu.gfx for gpu in nodes)
-    return _Host(", ".join(dict.fromkeys(named)), targets, all_known, snapshot.rocm.value)
-
-
-def _runs(wheel: WheelCandidate, line: RocmLine, host: _Host, needs: Needs, matrix: Matrix) -> Iterator[Rejection]:
+def _runs(wheel: WheelCandidate, line: RocmLine, host: AmdHost, needs: Needs, matrix: Matrix) -> Iterator[Rejection]:
     """Yields rejections: another ROCm major than the HIP runtime needs, or no code for a GPU."""
     row, source = wheel.platform(needs), matrix.cite(wheel.release.source)
     # The major version in the soname of the HIP runtime that the wheel needs; else that of its ROCm.
@@ -254,7 +229,7 @@ def _runs(wheel: WheelCandidate, line: RocmLine, host: _Host, needs: Needs, matr
         yield Rejection(wheel.candidate, name, needed, ", ".join(missing), source)
 
 
-def _assumed(line: RocmLine, row: Platform | None, host: _Host) -> Iterator[Assumption]:
+def _assumed(line: RocmLine, row: Platform | None, host: AmdHost) -> Iterator[Assumption]:
     """Yields the unproven assumptions."""
     if host.rocm is None or host.rocm.split(".")[:2] != line.rocm.split("."):
         yield Assumption("ROCm", f"{line.rocm} on the host")

@@ -5,7 +5,7 @@ To add one: a slug in ``ConstraintName``, a function, an entry in ``CONSTRAINTS`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -13,8 +13,8 @@ from gpuenv.matrix.candidates import TEGRA, WheelCandidate, minors_of, serves, s
 from gpuenv.matrix.needs import CudaPackages, NeededGpu, Needs, advisories_for
 from gpuenv.matrix.products import branch_of, branches_for, reads_ptx
 from gpuenv.matrix.ranges import in_range
-from gpuenv.matrix.tables import CudaMajor, CudaMinor, Matrix, Platform
-from gpuenv.model.resolution import Change, ConstraintName
+from gpuenv.matrix.tables import CudaMajor, Matrix, Platform, WheelLine
+from gpuenv.model.resolution import Change, ConstraintName, Unusable
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 
@@ -71,17 +71,25 @@ def libc(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
 def python(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The release has a wheel for this Python."""
     row = wheel.platform(needs)
-    tags = [tag for tag in wheel.release.pythons if row is None or tag not in row.without]
+    tags = wheel.release.pythons
+    if row is not None and row.without:
+        tags = tuple(tag for tag in tags if tag not in row.without)
     known, is_cpython = needs.python, needs.implementation in (None, "cpython")
     if known and is_cpython and known.tag in tags:
         return None
-    offered = ", ".join(f"{tag[2]}.{tag[3:]}" for tag in tags)
+    offered = _python_list(tags)
     if known is None:
         return Unknown("target.python", f"one of {offered}")
     source = matrix.cite(wheel.release.source)
     if not is_cpython:
         return Rejected(f"CPython {offered}", str(needs.implementation), source)
     return Rejected(f"Python {offered}", str(known), source, Change("target.python", offered, str(known)))
+
+
+@lru_cache(maxsize=256)
+def _python_list(tags: tuple[str, ...]) -> str:
+    """``3.10, 3.11`` for ``cp310`` and ``cp311``."""
+    return ", ".join(f"{tag[2]}.{tag[3:]}" for tag in tags)
 
 
 def numpy(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
@@ -109,23 +117,22 @@ _FIRST_COMPATIBLE_MAJOR = 11  # minor-version compatibility begins with CUDA 11 
 
 def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The driver supports the line's CUDA major version (minor-version or forward compatibility)."""
-    row = next(entry for entry in matrix.cuda_majors if entry.major == wheel.line.cuda_major)
-    minimum = _oldest_driver(wheel, row, needs, matrix)
-    source = matrix.cite(row.source)
+    row = _major_row(wheel.line.cuda_major, matrix)
+    minimum = oldest_driver(wheel.line, matrix, windows=needs.windows)
     if needs.tegra:
-        return _jetpack_minimum(wheel, needs, row, source)
+        return _jetpack_minimum(wheel, needs, row, matrix.cite(row.source))
     wanted = f">= {minimum}"
     if needs.driver is None and needs.driver_cuda is None and not needs.driver_absent:
         return Unknown("driver.version", wanted)
-    if _driver_runs(wheel, needs, minimum) and not needs.driver_absent:
+    least = wheel.line.first_cuda if row.major < _FIRST_COMPATIBLE_MAJOR else CudaVersion(row.major, 0)
+    if _driver_runs(least, needs, minimum) and not needs.driver_absent:
         return None
+    source = matrix.cite(row.source)
     if needs.driver is not None and needs.driver >= minimum and not needs.driver_absent:  # the libcuda in use decides
-        least = wheel.line.first_cuda if row.major < _FIRST_COMPATIBLE_MAJOR else CudaVersion(row.major, 0)
         of_libcuda = Change("driver.cuda", f">= {least}", str(needs.driver_cuda))
         found = f"CUDA {needs.driver_cuda} (driver {needs.driver})"
         return Rejected(f"libcuda of CUDA {of_libcuda.needed}", found, source, of_libcuda)
-    level = f" (CUDA {needs.driver_cuda})" if needs.driver_cuda else ""
-    found = "no driver" if needs.driver_absent else f"driver {needs.driver or 'unknown'}{level}"
+    found = needs.driver_label
     ranges = [branches_for(gpu.compute_capability, matrix) for gpu in needs.gpus]
     lasts = [entry.last for entry in ranges if entry is not None and entry.last is not None]
     if lasts and min(lasts) < minimum.branch:
@@ -134,6 +141,11 @@ def driver_minimum(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdi
     now = "none" if needs.driver_absent else str(needs.driver or f"CUDA {needs.driver_cuda}")
     change = Change("driver.version", wanted + bound, now)
     return Rejected(f"driver {wanted}", found, source, change)
+
+
+@lru_cache(maxsize=64)
+def _major_row(major: int, matrix: Matrix) -> CudaMajor:
+    return next(row for row in matrix.cuda_majors if row.major == major)
 
 
 def _jetpack_minimum(wheel: WheelCandidate, needs: Needs, row: CudaMajor, source: str) -> Verdict:
@@ -155,20 +167,20 @@ def _jetpack_minimum(wheel: WheelCandidate, needs: Needs, row: CudaMajor, source
     )
 
 
-def _oldest_driver(wheel: WheelCandidate, row: CudaMajor, needs: Needs, matrix: Matrix) -> DriverVersion:
-    """Returns the minimum of the major version, or the driver of a line's only minor version if that is older."""
-    floor = row.windows if needs.windows else row.linux
-    minors = minors_of(wheel, matrix) if wheel.line.last_cuda else ()
-    native = [driver for minor in minors if (driver := minor.windows if needs.windows else minor.linux) is not None]
+def oldest_driver(line: WheelLine, matrix: Matrix, *, windows: bool = False) -> DriverVersion:
+    """Returns the minimum of the line's major version, or the driver of its only minor version if that is older."""
+    row = _major_row(line.cuda_major, matrix)
+    floor = row.windows if windows else row.linux
+    if line.last_cuda is None:
+        return floor
+    minors = [minor for minor in matrix.cuda_minors if line.serves(minor.cuda)]
+    native = [driver for minor in minors if (driver := minor.windows if windows else minor.linux) is not None]
     return min((floor, *native))
 
 
-def _driver_runs(wheel: WheelCandidate, needs: Needs, minimum: DriverVersion) -> bool:
-    """The runtime checks the major version of libcuda; without a compat package the driver must be new enough."""
-    line, level = wheel.line, needs.driver_cuda
-    by_level = level is None or level.major >= line.cuda_major
-    if line.cuda_major < _FIRST_COMPATIBLE_MAJOR:
-        by_level = level is None or level >= line.first_cuda
+def _driver_runs(least: CudaVersion, needs: Needs, minimum: DriverVersion) -> bool:
+    """Whether libcuda has at least this CUDA level and, without a compat package, the driver is new enough."""
+    by_level = needs.driver_cuda is None or needs.driver_cuda >= least
     if needs.forward_compatible or needs.driver is None:
         return by_level
     return by_level and needs.driver >= minimum
@@ -194,7 +206,7 @@ def gpu_present(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     if not needs.without_gpu:
         return None
     minors = minors_of(wheel, matrix)
-    covered = _covered(minors)
+    covered = _covered(wheel, matrix)
     wanted = f"of compute capability {covered[0]} to {covered[-1]}" if covered else "that it makes code for"
     source = matrix.cite(minors[-1].source if minors else wheel.line.source)
     return Rejected(f"a GPU {wanted}", "no GPU", source, Change("gpus", wanted, "none"))
@@ -206,7 +218,8 @@ def nvrtc_compiles_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) 
     serving = serving_minors(wheel, needs, matrix)
     if not serving:
         source = matrix.cite(minors[-1].source if minors else wheel.line.source)
-        return Rejected(_compiled_for(wheel, needs, matrix), _labels(_unserved(wheel, needs, matrix)), source)
+        unserved = _unserved(wheel, needs, matrix)
+        return Rejected(_compiled_for(wheel, unserved, matrix), _labels(unserved), source)
     if not needs.gpus or any(gpu.compute_capability is None for gpu in needs.gpus):
         supported = sorted({capability for row in serving for capability in row.capabilities})
         return Unknown("gpus[].compute_capability", f"one of {', '.join(map(str, supported))}")
@@ -220,10 +233,10 @@ def _unserved(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[Need
     return tuple(unserved) or known
 
 
-def _compiled_for(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str:
+def _compiled_for(wheel: WheelCandidate, gpus: tuple[NeededGpu, ...], matrix: Matrix) -> str:
     """Returns a short text of the supported compute capabilities: a minimum, a maximum, or the condition."""
-    covered = _covered(minors_of(wheel, matrix))
-    unserved = [gpu.compute_capability for gpu in _unserved(wheel, needs, matrix) if gpu.compute_capability]
+    covered = _covered(wheel, matrix)
+    unserved = [gpu.compute_capability for gpu in gpus if gpu.compute_capability]
     nvrtc = f"(NVRTC {wheel.line.cuda_major}, CuPy {wheel.release.cupy})"
     if covered and all(capability < covered[0] for capability in unserved):
         return f"compute capability >= {covered[0]} {nvrtc}"
@@ -232,9 +245,9 @@ def _compiled_for(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str:
     return f"one NVRTC {wheel.line.cuda_major} that CuPy {wheel.release.cupy} lets compile for every GPU"
 
 
-@lru_cache(maxsize=64)
-def _covered(minors: tuple[CudaMinor, ...]) -> tuple[ComputeCapability, ...]:
-    return tuple(sorted({capability for row in minors for capability in row.capabilities}))
+@lru_cache(maxsize=1024)
+def _covered(wheel: WheelCandidate, matrix: Matrix) -> tuple[ComputeCapability, ...]:
+    return tuple(sorted({capability for row in minors_of(wheel, matrix) for capability in row.capabilities}))
 
 
 def _labels(gpus: tuple[NeededGpu, ...]) -> str:
@@ -262,8 +275,13 @@ def wheel_has_code_for_gpu(wheel: WheelCandidate, needs: Needs, matrix: Matrix) 
     return Rejected(needed, _labels(unsupported), matrix.cite(wheel.release.source))
 
 
-def _without_code(codes: Collection[str], gpus: Collection[NeededGpu]) -> tuple[NeededGpu, ...]:
-    return tuple(gpu for gpu in gpus if not any(runs(code, gpu.compute_capability) for code in codes))
+def _without_code(codes: tuple[str, ...], gpus: Collection[NeededGpu]) -> tuple[NeededGpu, ...]:
+    return tuple(gpu for gpu in gpus if not _any_runs(codes, gpu.compute_capability))
+
+
+@lru_cache(maxsize=1024)
+def _any_runs(codes: tuple[str, ...], gpu: ComputeCapability | None) -> bool:
+    return any(runs(code, gpu) for code in codes)
 
 
 def _made_of_ptx(row: Platform, gpus: Collection[NeededGpu]) -> list[str]:
@@ -303,28 +321,57 @@ def extra_fits_platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> 
 def agrees_with_packages(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """No other package of the environment provides CUDA libraries that would replace CuPy's."""
     for other in needs.brings:
-        wanted = _conflict(wheel, needs, other, matrix)
-        if wanted is not None:
+        conflict = _conflict(wheel, needs, other, matrix)
+        if conflict is not None:
+            wanted, found = conflict
             change = Change(f"target.packages.{other.distribution}", wanted, other.version)
-            found = f"{other.distribution} {other.version}, CUDA {other.cuda_major}"
-            return Rejected(f"{other.distribution} {wanted}", found, other.source, change)
+            needed = f"{other.distribution} {wanted}"
+            return Rejected(needed, f"{other.distribution} {other.version} {found}", other.source, change)
     return None
 
 
-def _conflict(wheel: WheelCandidate, needs: Needs, other: CudaPackages, matrix: Matrix) -> str | None:
-    """Returns what the other package would have to be; None without a conflict."""
-    major = wheel.line.cuda_major
+def _conflict(wheel: WheelCandidate, needs: Needs, other: CudaPackages, matrix: Matrix) -> tuple[str, str] | None:
+    """Returns what the other package would have to be, and what it is; None without a conflict."""
+    major, found = wheel.line.cuda_major, f"built for CUDA {other.cuda or other.cuda_major}"
     if other.cupy is not None and in_range(wheel.release.cupy, other.cupy) is False:
-        return f"that allows CuPy {wheel.release.cupy}"
+        return f"that allows CuPy {wheel.release.cupy}", f"that requires CuPy {other.cupy}"
     if not wheel.release.extras:
         return None  # this CuPy does not search packages for CUDA libraries
     if other.cuda_major > major or (other.cuda_major != major and not other.is_library):
-        return f"built for CUDA {major}, or absent"
+        return f"built for CUDA {major} or absent", found
     if other.cuda is not None and other.cuda.major == major:
         serving = {row.cuda for row in serving_minors(wheel, needs, matrix)}
         if serving and other.cuda not in serving:
-            return f"built for CUDA {min(serving)} or newer"
+            return f"built for CUDA {min(serving)} or newer", found
     return None
+
+
+def unusable_packages(needs: Needs, matrix: Matrix) -> Iterator[Unusable]:
+    """Yields installed packages whose CUDA major version runs on no such driver, or no longer supports a GPU.
+
+    CUDA's libraries, whose users are unknown, are not among them. On Tegra the packages are JetPack's own.
+    """
+    if needs.tegra or needs.driver_absent or needs.without_gpu:
+        return
+    for package in needs.brings:
+        row = next((entry for entry in matrix.cuda_majors if entry.major == package.cuda_major), None)
+        if package.is_library or row is None:
+            continue
+        label, minimum = f"{package.distribution} {package.version}", row.windows if needs.windows else row.linux
+        read = needs.driver is not None or needs.driver_cuda is not None
+        if read and not _driver_runs(CudaVersion(row.major, 0), needs, minimum):
+            is_old = needs.driver is None or needs.driver < minimum
+            needed = f"driver >= {minimum}" if is_old else f"libcuda of CUDA >= {row.major}.0"
+            yield Unusable(label, row.major, needed, needs.driver_label, matrix.cite(row.source))
+            continue
+        minors = [minor for minor in matrix.cuda_minors if minor.cuda.major == row.major]
+        if not minors:
+            continue
+        oldest = min(capability for minor in minors for capability in minor.capabilities)
+        removed = tuple(gpu for gpu in needs.gpus if gpu.compute_capability and gpu.compute_capability < oldest)
+        if removed:
+            needed, source = f"compute capability >= {oldest}", matrix.cite(minors[-1].source)
+            yield Unusable(label, row.major, needed, _labels(removed), source)
 
 
 def no_advisory(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:

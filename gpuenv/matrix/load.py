@@ -1,7 +1,8 @@
 """Loads and validates ``matrix.yaml``; reports every fault with its line.
 
-The build compiles the shipped matrix to JSON (``hatch_build.py``), because strict YAML takes 0.36 s to read and the
-JSON 0.01 s. The JSON has the checksum of its YAML and is used for that file only.
+A file without GPU products, peaks or measured binaries gets those in ``gpuenv/data``. The build compiles the shipped
+matrix to JSON (``hatch_build.py``), which takes a tenth of the time to read. The JSON has the checksum of the files
+that it was compiled from and is used for those only.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
+from gpuenv.data import DATA
 from gpuenv.files import TooLargeError, read_at_most
+from gpuenv.matrix.csv_tables import CsvTableError, file_names, read_tables
 from gpuenv.matrix.tables import SCHEMA, Matrix
-from gpuenv.matrix.validate import MatrixError, MatrixFault, faults
+from gpuenv.matrix.validate import MatrixError, faults
 from gpuenv.model.codec import DecodeError, decode, encode, is_record
 
-_MAX_BYTES = 8 * 1024 * 1024  # as in strict_yaml
+MAX_BYTES = 8 * 1024 * 1024  # as in strict_yaml
 _MAX_FAULTS = 50  # reported faults of form
 
 
@@ -34,28 +37,37 @@ def load(path: Path, *, compiled: Path | None = None) -> Matrix:
         OSError, UnicodeDecodeError: the file cannot be read.
     """
     try:
-        data = read_at_most(path, _MAX_BYTES)
+        data = read_at_most(path, MAX_BYTES)
     except TooLargeError as error:
-        raise MatrixError([f"{path}: line 1: larger than {_MAX_BYTES} bytes, the limit of a matrix"]) from error
-    matrix = _read_compiled(compiled, data) if compiled else None
+        raise MatrixError([f"{path}: line 1: larger than {MAX_BYTES} bytes, the limit of a matrix"]) from error
+    matrix = _read_compiled(compiled, _checksum(data)) if compiled else None
     return matrix or parse(data.decode("utf-8").replace("\r\n", "\n"), str(path))
 
 
 def compile_matrix(data: bytes, name: str) -> str:
-    """Returns the JSON of a matrix with the checksum (CRC-32) of its YAML.
+    """Returns the JSON of a matrix with the checksum of its files.
 
     Raises:
         MatrixError: with every fault found.
     """
     matrix = parse(data.decode("utf-8"), name)
-    return json.dumps({"crc32": zlib.crc32(data), "matrix": encode(matrix)}, separators=(",", ":"))
+    return json.dumps({"crc32": _checksum(data), "matrix": encode(matrix)}, separators=(",", ":"))
 
 
-def _read_compiled(path: Path, data: bytes) -> Matrix | None:
-    """Returns the matrix compiled from this YAML, if any."""
+def _checksum(data: bytes) -> int:
+    """The CRC-32 of a matrix and of the tables beside it."""
+    return zlib.crc32(b"".join((data, *_files_beside().values())))
+
+
+def _files_beside() -> dict[str, bytes]:
+    return {name: (DATA / name).read_bytes() for name in file_names()}
+
+
+def _read_compiled(path: Path, checksum: int) -> Matrix | None:
+    """Returns the matrix compiled from these files, if any."""
     try:
         compiled = json.loads(path.read_bytes())
-        if compiled["crc32"] == zlib.crc32(data):
+        if compiled["crc32"] == checksum:
             return decode(Matrix, compiled["matrix"])
     except (OSError, ValueError, KeyError, TypeError):  # missing, or built by another release
         pass
@@ -68,34 +80,73 @@ def parse(text: str, name: str) -> Matrix:
     Raises:
         MatrixError: with every fault found.
     """
+    values, lines = read_values(text, name)
+    return to_matrix(values, name, lines)
+
+
+def read_values(text: str, name: str, *, typed: bool = True) -> tuple[dict[str, Any], dict[str, int]]:
+    """Returns the plain values of a matrix by table, and the first line of each path (``cuda_minors[3].ptx``).
+
+    Args:
+        text: the YAML.
+        name: identifies it in messages.
+        typed: False reads every value as text, also what is not quoted as it must be.
+
+    Raises:
+        MatrixError: it is no strict YAML, or has another schema.
+    """
     from gpuenv.matrix import strict_yaml  # noqa: PLC0415 - the compiled matrix needs no YAML, which takes 10 ms
 
     try:
-        document = strict_yaml.parse(text)
+        document = strict_yaml.parse(text, typed=typed)
     except strict_yaml.YamlError as error:
         raise MatrixError([f"{name}: {problem}" for problem in error.problems]) from error
-    data = document.value
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+    if not isinstance(document.value, dict) or document.value.get("schema") != SCHEMA:
         raise MatrixError([f"{name}: line 1: expected a matrix with schema: {SCHEMA}"])
+    return document.value, document.lines
+
+
+def to_matrix(values: Mapping[str, Any], name: str, lines: Mapping[str, int], *, texts: bool = False) -> Matrix:
+    """Completes the plain values of a matrix with the tables that they lack, and validates it.
+
+    Args:
+        values: the plain values by table.
+        name: identifies the matrix in messages.
+        lines: the first line of each path.
+        texts: whether numbers and truth values are given as text.
+
+    Raises:
+        MatrixError: with every fault found.
+    """
     try:
-        matrix = decode(Matrix, data, texts=True)
+        tables = read_tables(_files_beside())
+    except CsvTableError as error:
+        raise MatrixError([str(error)]) from error
+    sources = values.get("sources")
+    data = {**tables.values, **values}
+    if isinstance(sources, dict):
+        data["sources"] = {**tables.values["sources"], **sources}
+    places = {**tables.lines, **{path: (name, line) for path, line in lines.items()}}
+    try:
+        matrix = decode(Matrix, data, written=True, texts=texts)
     except DecodeError as error:
-        texts = list(dict.fromkeys(_form_faults(Matrix, data, "")))[:_MAX_FAULTS] or [str(error)]
-        raise MatrixError([_located(name, document.lines, text.split(":", 1)[0], text) for text in texts]) from error
-    found = list(_described(faults(matrix), name, document.lines))
-    if found:
-        raise MatrixError(found)
+        found = list(dict.fromkeys(_form_faults(Matrix, data, "", texts=texts)))[:_MAX_FAULTS] or [str(error)]
+        raise MatrixError([_located(name, places, text.split(":", 1)[0], text) for text in found]) from error
+    contradictions = [_located(name, places, fault.path, f"{fault.path}: {fault.text}") for fault in faults(matrix)]
+    if contradictions:
+        raise MatrixError(contradictions)
     return matrix
 
 
-def _form_faults(kind: Any, data: object, path: str) -> Iterator[str]:  # noqa: ANN401 - a type hint
+def _form_faults(kind: Any, data: object, path: str, *, texts: bool) -> Iterator[str]:  # noqa: ANN401 - a type hint
     """Yields every malformed part of a record; reads each part separately, the innermost first."""
-    found = [text for key, hint, value in _parts(kind, data) for text in _form_faults(hint, value, path + key)]
+    parts = _parts(kind, data)
+    found = [text for key, hint, value in parts for text in _form_faults(hint, value, path + key, texts=texts)]
     if found:
         yield from found
         return
     try:
-        decode(kind, data, texts=True)
+        decode(kind, data, written=True, texts=texts)
     except DecodeError as error:
         dot = "." if error.path and not error.path.startswith("[") else ""
         yield f"{path}{dot}{error.path}: {error.problem}".lstrip(".: ")
@@ -118,14 +169,10 @@ def _is_optional(kind: Any) -> bool:  # noqa: ANN401 - a type hint
     return type(None) in get_args(kind)
 
 
-def _described(found: Iterable[MatrixFault], name: str, lines: dict[str, int]) -> Iterator[str]:
-    for fault in found:
-        yield _located(name, lines, fault.path, f"{fault.path}: {fault.text}")
-
-
-def _located(name: str, lines: dict[str, int], path: str, text: str) -> str:
-    """Prefixes a fault with the line of the innermost part of its path that has one."""
+def _located(name: str, places: Mapping[str, tuple[str, int]], path: str, text: str) -> str:
+    """Prefixes a fault with the file and line of the innermost part of its path that has one."""
     previous = None
-    while path not in lines and path != previous:
+    while path not in places and path != previous:
         previous, path = path, re.sub(r"(\.[^.\[]*|\[\d+\])$|^[^.\[]*$", "", path)
-    return f"{name}: line {lines.get(path, 1)}: {text}"
+    file, line = places.get(path, (name, 1))
+    return f"{file}: line {line}: {text}"

@@ -1,4 +1,4 @@
-"""Extracts the facts that the resolver needs from a Snapshot."""
+"""Extracts the facts that the resolver needs from a Snapshot; it reads nothing else of a machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpuenv.matrix.products import branch_of, capability_by_name, product_by_pci
 from gpuenv.matrix.ranges import in_range, within
 from gpuenv.matrix.tables import Advisory, Matrix
 from gpuenv.model.gpus import gpu_is_absent, is_tegra
-from gpuenv.model.nvidia import NVIDIA, Cuda, Nvml, cuda_major_of_wheel
+from gpuenv.model.nvidia import AMD, NVIDIA, Cuda, Nvml, cuda_major_of_wheel
 from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import Gpu, LibraryOrigin, Module, PciGpu, Snapshot, SourceState, Toolkit
 from gpuenv.model.strings import pattern
@@ -82,8 +82,26 @@ class NeededGpu(NamedTuple):
     driven: bool = False
 
 
+class AmdHost(NamedTuple):
+    """The AMD GPUs of a machine: their names, known targets, and the ROCm release."""
+
+    names: str
+    targets: tuple[str, ...]
+    all_known: bool
+    rocm: str | None
+
+
+class InstalledCupy(NamedTuple):
+    """A CuPy distribution of the target."""
+
+    distribution: str
+    release: str
+
+
 class Needs(NamedTuple):
     """The facts behind a choice; None is unknown.
+
+    Machines with equal needs have equal resolutions.
 
     Attributes:
         platform: ``linux-x86_64`` and so on, as in the matrix; if only one half is known, with the most common other
@@ -99,9 +117,11 @@ class Needs(NamedTuple):
         gpus_absent: whether the absence of GPUs is assumed; otherwise one may appear later, as in a container.
         gpus_not_there: whether every source that would show a GPU was read and shows none.
         toolkits: CUDA toolkits on the host.
-        packages: the distributions of the target except CuPy.
+        packages: the distributions of the target that advisories of the matrix name.
         brings: those that provide CUDA libraries.
         cupy: the CuPy distributions of the target.
+        amd: its AMD GPUs, if any.
+        assumed: paths of the facts that the caller assumed.
     """
 
     platform: str | None
@@ -120,9 +140,11 @@ class Needs(NamedTuple):
     gpus_absent: bool
     gpus_not_there: bool
     toolkits: tuple[Toolkit, ...]
-    packages: Mapping[str, str]
+    packages: frozenset[str]
     brings: tuple[CudaPackages, ...]
-    cupy: tuple[str, ...]
+    cupy: tuple[InstalledCupy, ...]
+    amd: AmdHost | None
+    assumed: tuple[str, ...]
 
     @property
     def likely_platform(self) -> str:
@@ -133,6 +155,12 @@ class Needs(NamedTuple):
     def without_gpu(self) -> bool:
         """Whether there is certainly no GPU, as read or assumed."""
         return self.gpus_absent or self.gpus_not_there
+
+    @property
+    def driver_label(self) -> str:
+        """``driver 580.65.06 (CUDA 13.0)``."""
+        level = f" (CUDA {self.driver_cuda})" if self.driver_cuda else ""
+        return "no driver" if self.driver_absent else f"driver {self.driver or 'unknown'}{level}"
 
     @property
     def gpus_label(self) -> str:
@@ -173,10 +201,24 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
         gpus_absent=snapshot.gpu_count.value == 0 and snapshot.gpu_count.source == ASSUMED,
         gpus_not_there=gpu_is_absent(snapshot),
         toolkits=tuple(kit for kit in snapshot.toolkits if not kit.in_target),
-        packages=target.packages,
+        packages=frozenset(row.package for row in matrix.advisories if row.package and row.package in target.packages),
         brings=cuda_packages(target.packages, matrix),
-        cupy=tuple(dict.fromkeys(entry.distribution for entry in target.cupy)),
+        cupy=tuple(InstalledCupy(entry.distribution, entry.release) for entry in target.cupy),
+        amd=_amd_host(snapshot),
+        assumed=snapshot.assumed,
     )
+
+
+def _amd_host(snapshot: Snapshot) -> AmdHost | None:
+    on_bus = [gpu for gpu in snapshot.pci_gpus or () if gpu.vendor == AMD]
+    if not on_bus and not snapshot.amd_gpus:
+        return None
+    nodes = snapshot.amd_gpus
+    named = [f"{gpu.name or 'an AMD GPU'} ({gpu.gfx})" for gpu in nodes if gpu.gfx]
+    named = named or [gpu.name or f"AMD {gpu.device}" for gpu in on_bus] or ["an AMD GPU"]
+    targets = tuple(dict.fromkeys(gpu.gfx for gpu in nodes if gpu.gfx))
+    all_known = bool(nodes) and len(nodes) >= len(on_bus) and all(gpu.gfx for gpu in nodes)
+    return AmdHost(", ".join(dict.fromkeys(named)), targets, all_known, snapshot.rocm.value)
 
 
 def driver_absent(snapshot: Snapshot) -> bool:

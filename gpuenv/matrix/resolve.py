@@ -5,7 +5,8 @@ Why a release is rejected is decided in ``constraints.py``, one function each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from gpuenv.matrix.alternatives import JudgedImage, conda_candidates, conda_choice, experimental, judge_images
@@ -16,7 +17,7 @@ from gpuenv.matrix.candidates import (
     minors_of,
     serving_minors,
 )
-from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, Unknown, fits
+from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, Unknown, fits, unusable_packages
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.ranges import in_range, version_of
 from gpuenv.matrix.tables import Matrix
@@ -97,15 +98,31 @@ def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) ->
 
     ``wheels_only`` skips conda and images, for many machines.
     """
-    needs = needs_of(snapshot, matrix)
+    return _resolve(needs_of(snapshot, matrix), matrix, wheels_only=wheels_only)
+
+
+def resolve_all(snapshots: Iterable[Snapshot], matrix: Matrix, *, wheels_only: bool = False) -> list[Resolution]:
+    """Returns the resolution of every machine, as ``resolve`` does; machines with equal needs share one."""
+    found: dict[tuple[Needs, str], Resolution] = {}
+    resolutions = []
+    for snapshot in snapshots:
+        needs = needs_of(snapshot, matrix)
+        key = needs, str(needs.driver)  # equal drivers may be written differently, and explanations quote them
+        if key not in found:
+            found[key] = _resolve(needs, matrix, wheels_only=wheels_only)
+        resolutions.append(found[key])
+    return resolutions
+
+
+def _resolve(needs: Needs, matrix: Matrix, *, wheels_only: bool) -> Resolution:
     judged = [judge(wheel, needs, matrix) for wheel in by_preference(needs, matrix)]
     chosen = next((entry for entry in judged if entry.fits), None)
     reachable = _lasting(_reachable(judged), matrix)
-    assumptions = tuple(Assumption(path, BY_CALLER) for path in snapshot.assumed)
+    assumptions = tuple(Assumption(path, BY_CALLER) for path in needs.assumed)
     conda = [] if wheels_only else [judge(wheel, needs, matrix) for wheel in conda_candidates(matrix)]
     in_conda = next((entry for entry in conda if entry.fits), None)
     images = () if wheels_only else judge_images(needs, matrix)
-    for_amd, against_amd = experimental(snapshot, needs, matrix)
+    for_amd, against_amd = experimental(needs, matrix)
     resolution = Resolution(
         wheel=wheel_choice(chosen.wheel, needs, matrix) if chosen else None,
         conda=conda_choice(in_conda.wheel, in_conda.assumptions, needs, matrix) if in_conda else None,
@@ -121,23 +138,24 @@ def resolve(snapshot: Snapshot, matrix: Matrix, *, wheels_only: bool = False) ->
         explanation="",
         matrix_revision=matrix.revision,
         experimental=for_amd,
+        unusable=tuple(unusable_packages(needs, matrix)),
     )
     left = [entry.wheel for entry in judged if entry.fits]
     fitting = [wheel.candidate for wheel in left if wheel.line.last_cuda is None or wheel is left[0]]
-    explanation = [*_explain(needs, resolution, fitting), *_below(snapshot, needs, matrix)]
+    explanation = [*_explain(needs, resolution, fitting), *_below(needs, matrix)]
     return resolution._replace(explanation=Lines(explanation))
 
 
-def _below(snapshot: Snapshot, needs: Needs, matrix: Matrix) -> Iterator[str]:
+def _below(needs: Needs, matrix: Matrix) -> Iterator[str]:
     """Yields notes on a driver or a CuPy older than the matrix covers."""
     branch = min((row.branch for row in matrix.driver_branches), default=0)
     if needs.driver is not None and needs.driver.branch < branch and not needs.tegra:
         yield f"Driver {needs.driver} is older than the matrix covers (branch {branch} and newer)."
     releases = (release.cupy for line in matrix.wheel_lines for release in line.releases)
     oldest = min(releases, key=version_of, default="0")
-    for entry in snapshot.target.cupy:
+    for entry in needs.cupy:
         if in_range(entry.release, f"<{oldest}"):
-            yield f"{entry.label} is older than the matrix covers (CuPy {oldest} and newer)."
+            yield f"{entry.distribution} {entry.release} is older than the matrix covers (CuPy {oldest} and newer)."
 
 
 def _image(judged: Sequence[JudgedImage], needs: Needs, matrix: Matrix) -> ImageChoice | None:
@@ -163,10 +181,11 @@ def judge(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> JudgedWheel:
     rejections: list[Rejection] = []
     changes: list[Change | None] = []
     assumptions: list[Assumption] = []
+    candidate = wheel.candidate
     for name, constraint in CONSTRAINTS:
         verdict = constraint(wheel, needs, matrix)
         if isinstance(verdict, Rejected):
-            rejections.append(Rejection(wheel.candidate, name, verdict.needed, verdict.found, verdict.source))
+            rejections.append(Rejection(candidate, name, verdict.needed, verdict.found, verdict.source))
             changes.append(verdict.change)
         elif isinstance(verdict, Unknown):
             assumptions.append(Assumption(verdict.fact, verdict.value))
@@ -189,7 +208,7 @@ def wheel_choice(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> WheelCh
         nvrtc=NvrtcRange(serving[0].cuda, serving[-1].cuda) if known and serving else None,
         needs_toolkit=_needs_toolkit(wheel, needs, matrix),
         tags=_tags(wheel, needs),
-        replaces=tuple(name for name in needs.cupy if name != wheel.line.name),
+        replaces=tuple(dict.fromkeys(cupy.distribution for cupy in needs.cupy if cupy.distribution != wheel.line.name)),
     )
 
 
@@ -286,17 +305,14 @@ def _explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate])
     wheel, reachable, better = resolution.wheel, resolution.reachable, resolution.next_better
     extra = f"[{wheel.extra}]" if wheel and wheel.extra else ""
     lines = [f"{wheel.distribution}{extra} {wheel.version} fits best." if wheel else "No wheel of CuPy fits."]
-    driver = "no driver" if needs.driver_absent else f"driver {needs.driver or 'unknown'}"
-    level = f" (CUDA {needs.driver_cuda})" if needs.driver_cuda else ""
-    facts = (f"{driver}{level}", needs.gpus_label, f"Python {needs.python or 'unknown'}", needs.platform, needs.libc)
+    facts = (needs.driver_label, needs.gpus_label, f"Python {needs.python or 'unknown'}", needs.platform, needs.libc)
     lines.append(f"Decided for {', '.join(str(fact) for fact in facts if fact is not None)}.")
     seen = {wheel.distribution} if wheel else set()
     for candidate in fitting:
         if candidate.name not in seen:
             seen.add(candidate.name)
             lines.append(f"Also fits: {candidate.label}.")
-    wheels = [entry for entry in resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL]
-    lines += _refused(wheels, {candidate.name for candidate in fitting})
+    lines += reasons(resolution)
     unknown = [entry for entry in resolution.assumptions if entry.value != BY_CALLER]
     if unknown:
         lines.append("Assumed (unknown): " + "; ".join(f"{a.fact} is {a.value}" for a in unknown) + ".")
@@ -305,7 +321,8 @@ def _explain(needs: Needs, resolution: Resolution, fitting: Sequence[Candidate])
     if resolution.image is not None:
         packages = " ".join(resolution.image.requirements)
         then = f", and in it {packages}" if packages else ""
-        lines.append(f"In a container: {resolution.image.reference}{then}.")
+        caveat = "" if resolution.image.digest else " Its digest is unknown: no registry was queried."
+        lines.append(f"In a container: {resolution.image.reference}{then}.{caveat}")
     for entry in resolution.experimental:
         rests = " and ".join(f"{assumption.fact} is {assumption.value}" for assumption in entry.assumptions)
         lines.append(f"Experimental: {entry.candidate.label}, if {rests}.")
@@ -327,17 +344,43 @@ def change_text(change: Change) -> str:
     return f"{_WORDS.get(change.fact, change.fact.removeprefix('target.packages.'))} {change.needed}"
 
 
-def _refused(rejected: Sequence[Rejection], fitting: set[str]) -> Iterator[str]:
-    """Yields the reasons against the newest release of each CUDA major above those that fit, or of all."""
-    seen = {cuda_major(name) for name in fitting}
-    for rejection in rejected:
-        candidate = rejection.candidate
-        major = cuda_major(candidate.name)
-        if major in seen or (fitting and major is not None and major < max(filter(None, seen))):
+def reasons(resolution: Resolution, *, newer_only: bool = False) -> Iterator[str]:
+    """Yields the reasons against better candidates than the choice, and the packages that cannot use the GPUs.
+
+    Of each CUDA major version, from that of the choice on, only the newest release is named.
+
+    Args:
+        resolution: the choice and the rejections, those of the best candidate first.
+        newer_only: omits the release of the choice for a newer CUDA.
+    """
+    wheel, seen = resolution.wheel, set[int | None]()
+    wheels = (entry for entry in resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL)
+    for candidate, group in groupby(wheels, key=lambda entry: entry.candidate):
+        if candidate.extra is not None:  # what rejects a release without an extra also rejects it with one
+            chosen = wheel and not wheel.extra and (wheel.distribution, wheel.version) == candidate[1:3]
+            if chosen and not newer_only:
+                yield f"Not {candidate.label}: {_why(group)}."
             continue
+        major = cuda_major(candidate.name)
+        if major not in seen and (wheel is None or _is_better(candidate, wheel, newer_only=newer_only)):
+            yield f"Not {candidate.label}: {_why(group)}."
         seen.add(major)
-        reasons = [entry for entry in rejected if entry.candidate == candidate]
-        of_gpu = [entry for entry in reasons if entry.constraint in _GPU_CONSTRAINTS]
-        named = (entry for entry in reasons if entry not in of_gpu[1:])  # one suffices in text; JSON has all
-        why = "; ".join(f"needs {entry.needed}, found {entry.found}" for entry in named)
-        yield f"Not {candidate.name} {candidate.version}: {why}."
+    for (cuda, needed, found), packages in groupby(resolution.unusable, key=lambda entry: entry[1:4]):
+        names = ", ".join(entry.package for entry in packages)
+        yield f"{names}, built for CUDA {cuda}, cannot use this GPU: needs {needed}, found {found}."
+
+
+def _is_better(candidate: Candidate, wheel: WheelChoice, *, newer_only: bool) -> bool:
+    """Whether a release is newer than the choice, or the same for a newer CUDA; not for an older CUDA."""
+    if (cuda_major(candidate.name) or wheel.cuda_major) < wheel.cuda_major:
+        return False
+    if candidate.version == wheel.version:
+        return not newer_only
+    return version_of(candidate.version) > version_of(wheel.version)
+
+
+def _why(rejections: Iterable[Rejection]) -> str:
+    """Formats the rejections of a candidate; of two for a GPU, one suffices."""
+    entries = list(rejections)
+    of_gpu = [entry for entry in entries if entry.constraint in _GPU_CONSTRAINTS]
+    return "; ".join(f"needs {entry.needed}, found {entry.found}" for entry in entries if entry not in of_gpu[1:])

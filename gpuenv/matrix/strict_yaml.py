@@ -1,18 +1,21 @@
-"""Strict YAML: scalars are the texts as written, keys are unique, and nothing is shared.
+"""Strict YAML: keys are unique, nothing is shared, and no text is taken for something else.
 
 ``safe_load`` turns 12.10 into 12.1 and ``no`` into False, and lets a second key overwrite the first.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import yaml
 
+_YAML = "tag:yaml.org,2002:"
+_BOOLEANS = {"true": True, "false": False}
+_WHOLE = re.compile(r"-?(?:0|[1-9]\d{0,17})")
 _TAGS = frozenset(
-    f"tag:yaml.org,2002:{name}"
-    for name in ("str", "int", "float", "bool", "null", "timestamp", "merge", "value", "map", "seq")
+    f"{_YAML}{name}" for name in ("str", "int", "float", "bool", "null", "timestamp", "merge", "value", "map", "seq")
 )
 _NOTHING = ("", "null", "~")  # unquoted; the C parser gives a plain scalar the style '', the other one None
 _MAX_DEPTH = 50
@@ -47,13 +50,19 @@ class Document:
     tags: dict[str, str] = field(default_factory=dict)
 
 
-def parse(text: str) -> Document:
+def parse(text: str, *, typed: bool = False) -> Document:
     """Parses one document.
+
+    Args:
+        text: the document.
+        typed: whether unquoted ``true``, ``false`` and whole numbers are what they look like, and a text must be quoted
+            if it begins with no letter (``13.0``, ``>=2.0``) or YAML takes it for something else (``yes``). By default,
+            every scalar is the text as written.
 
     Raises:
         YamlError: for invalid YAML, more than 8 MiB or 50 levels, repeated keys, aliases, tags and non-text keys.
     """
-    reader = _StrictLoader(shared=False)
+    reader = _StrictLoader(shared=False, typed=typed)
     document = reader.read(text)
     if reader.problems:
         raise YamlError(*reader.problems[:_MAX_PROBLEMS])
@@ -109,9 +118,9 @@ def _composed(text: str) -> yaml.Node | None:
 class _StrictLoader:
     """Converts a document to plain values; a ``shared`` one may have aliases, which are expanded up to a limit."""
 
-    def __init__(self, *, shared: bool) -> None:
+    def __init__(self, *, shared: bool, typed: bool = False) -> None:
         self.problems: list[str] = []
-        self._shared = shared
+        self._shared, self._typed = shared, typed
         self._lines: dict[str, int] = {}
         self._tags: dict[str, str] = {}
         self._visited: set[int] = set()  # nodes; in a shared document, the ancestors of the current one
@@ -140,7 +149,9 @@ class _StrictLoader:
             else:
                 self._refuse(line, f"the tag {node.tag}; expected plain values")
         if isinstance(node, yaml.ScalarNode):
-            return None if not node.style and node.value in _NOTHING else str(node.value)
+            if not node.style and node.value in _NOTHING:
+                return None
+            return self._typed_value(node) if self._typed and not node.style else str(node.value)
         if id(node) in self._visited:
             self._refuse(line, "a value that contains itself" if self._shared else "an alias; expand it")
             return None  # not expanded: it may exceed the memory
@@ -154,6 +165,17 @@ class _StrictLoader:
             self._visited.discard(id(node))
         return found
 
+    def _typed_value(self, node: yaml.ScalarNode) -> Any:  # noqa: ANN401 - text, a whole number or a boolean
+        """The value of an unquoted scalar, which YAML's implicit tags must not take for another kind of value."""
+        text = str(node.value)
+        if text in _BOOLEANS:
+            return _BOOLEANS[text]
+        if _WHOLE.fullmatch(text):
+            return int(text)
+        if node.tag != f"{_YAML}str" or not text[:1].isalpha():
+            self._refuse(node.start_mark.line + 1, f"{text} must be quoted: '{text}'")
+        return text
+
     def _mapping(self, node: yaml.Node, path: str) -> dict[str, Plain]:
         found: dict[str, Plain] = {}
         merged: list[yaml.Node] = []
@@ -165,10 +187,11 @@ class _StrictLoader:
             if self._shared and key.value == "<<":
                 merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
                 continue
+            if self._typed:
+                self._plain(key, path)
             if key.value in found:
                 self._refuse(line, f"the key {key.value} stands here a second time")
-            if self._shared:
-                self._lines[f"{path}.{key.value}".lstrip(".")] = line
+            self._lines[f"{path}.{key.value}".lstrip(".")] = line
             found[key.value] = self._plain(value, f"{path}.{key.value}")
         for other in merged:
             values = self._plain(other, path)

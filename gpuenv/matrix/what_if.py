@@ -13,7 +13,7 @@ from gpuenv.matrix.alternatives import conda_candidates, judge_images
 from gpuenv.matrix.assume import AssumeError, assume, validate_assumptions
 from gpuenv.matrix.candidates import WheelCandidate, by_preference
 from gpuenv.matrix.constraints import fits
-from gpuenv.matrix.needs import needs_of
+from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.resolve import judge, resolve, wheel_choice
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.documents import AssumedMachine, BetterChoice, Fleet, FleetAnswer, WhatIf, WhyNot
@@ -169,35 +169,39 @@ _MAX_EXACT = 3  # candidates; a larger set is built greedily
 
 def resolve_fleet(machines: Mapping[str, Snapshot], matrix: Matrix) -> Fleet:
     """Returns the smallest set of candidates and the machines that each of them fits."""
-    needs = {name: needs_of(snapshot, matrix) for name, snapshot in machines.items()}
+    kinds: dict[Needs, int] = {}  # machines with equal needs are one kind
+    kind_of = {name: kinds.setdefault(needs_of(snapshot, matrix), len(kinds)) for name, snapshot in machines.items()}
     # Candidates with the extra come first, unless every machine has a toolkit.
-    orders = {by_preference(entry, matrix) for entry in needs.values()}
-    first = next(iter(needs.values()))
-    order = orders.pop() if len(orders) == 1 else by_preference(first._replace(toolkits=()), matrix)
-    serves = {wheel: frozenset(name for name in needs if fits(wheel, needs[name], matrix)) for wheel in order}
-    servable = frozenset(name for names in serves.values() for name in names)
+    orders = {by_preference(needs, matrix) for needs in kinds}
+    order = orders.pop() if len(orders) == 1 else by_preference(next(iter(kinds))._replace(toolkits=()), matrix)
+    serves = {wheel: frozenset(kind for needs, kind in kinds.items() if fits(wheel, needs, matrix)) for wheel in order}
+    servable = frozenset(kind for served in serves.values() for kind in served)
     answers: list[FleetAnswer] = []
     left = servable
     for wheel in _smallest(order, serves, servable):
-        served = tuple(name for name in needs if name in serves[wheel] & left)
+        served = serves[wheel] & left
         left -= serves[wheel]
         # The requirements must support the GPUs of all these machines.
-        together = needs[served[0]]._replace(gpus=tuple(gpu for name in served for gpu in needs[name].gpus))
-        answers.append(FleetAnswer(wheel.candidate, wheel_choice(wheel, together, matrix).requirements, served))
-    return Fleet(tuple(answers), tuple(name for name in needs if name not in servable), matrix.revision)
+        together = [needs for needs, kind in kinds.items() if kind in served]
+        gpus = tuple(dict.fromkeys(gpu for needs in together for gpu in needs.gpus))
+        requirements = wheel_choice(wheel, together[0]._replace(gpus=gpus), matrix).requirements
+        names = tuple(name for name, kind in kind_of.items() if kind in served)
+        answers.append(FleetAnswer(wheel.candidate, requirements, names))
+    unserved = tuple(name for name, kind in kind_of.items() if kind not in servable)
+    return Fleet(tuple(answers), unserved, matrix.revision)
 
 
 def _smallest(
-    order: Sequence[WheelCandidate], serves: Mapping[WheelCandidate, frozenset[str]], servable: frozenset[str]
+    order: Sequence[WheelCandidate], serves: Mapping[WheelCandidate, frozenset[int]], servable: frozenset[int]
 ) -> tuple[WheelCandidate, ...]:
     """Returns the smallest set of candidates that fits all machines; of several sets, the most preferred one."""
-    useful: dict[frozenset[str], WheelCandidate] = {}
+    useful: dict[frozenset[int], WheelCandidate] = {}
     for wheel in order:
         if serves[wheel]:
             useful.setdefault(serves[wheel], wheel)  # the preferred one of those for the same machines
     for count in range(_MAX_EXACT + 1):
         for chosen in combinations(useful.values(), count):
-            if frozenset(name for wheel in chosen for name in serves[wheel]) == servable:
+            if frozenset(kind for wheel in chosen for kind in serves[wheel]) == servable:
                 return chosen
     picked: list[WheelCandidate] = []  # greedily: the one that fits most of the rest
     left = servable

@@ -53,38 +53,48 @@ def encode(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type
     return value
 
 
-def decode(kind: type[R], data: object, *, texts: bool = False) -> R:
+def decode(kind: type[R], data: object, *, written: bool = False, texts: bool = False) -> R:
     """A record from plain values; unknown keys are ignored, since later releases add some.
 
     Args:
         kind: the record's class.
         data: plain values, as JSON gives them.
-        texts: numbers and truth values are given as text, and unknown keys are faults, as in hand-written data.
+        written: the data are written by hand: unknown keys are faults.
+        texts: numbers and truth values are given as text, and unknown keys are faults.
 
     Raises:
         DecodeError: with the path to the fault and what was expected there.
     """
-    return cast("R", _reader(cast("Any", kind), texts)(data))
+    form = _Form.TEXTS if texts else _Form.WRITTEN if written else _Form.JSON
+    return cast("R", _reader(cast("Any", kind), form)(data))
+
+
+class _Form(Enum):
+    """How the plain values are given."""
+
+    JSON = 0
+    WRITTEN = 1
+    TEXTS = 2
 
 
 @cache
-def _reader(kind: Any, texts: bool) -> _Reader:  # noqa: ANN401, FBT001, PLR0911 - a type hint, private, one return a form
+def _reader(kind: Any, form: _Form) -> _Reader:  # noqa: ANN401, PLR0911 - a type hint, private, one return a form
     """Builds the reader of a type hint once; a matrix has thousands of values of a few types."""
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        inner = _reader(next(option for option in args if option is not type(None)), texts)
+        inner = _reader(next(option for option in args if option is not type(None)), form)
         return lambda data: None if data is None else inner(data)
     if origin is tuple:
-        return _tuple_reader(_reader(args[0], texts))
+        return _tuple_reader(_reader(args[0], form))
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return _mapping_reader(_reader(args[1], texts))
+        return _mapping_reader(_reader(args[1], form))
     if hasattr(origin or kind, "parse"):
         return _version_reader(kind)
     if is_record(origin or kind):
-        return _record_reader(kind, texts)
+        return _record_reader(kind, form)
     if issubclass(kind, Enum):
         return _enum_reader(kind)
-    return _text if kind is str else _scalar_reader(kind, texts)
+    return _text if kind is str else _scalar_reader(kind, form)
 
 
 def _tuple_reader(item: _Reader) -> _Reader:
@@ -117,7 +127,7 @@ def _mapping_reader(item: _Reader) -> _Reader:
     return read
 
 
-def _record_reader(kind: Any, texts: bool) -> _Reader:  # noqa: ANN401, FBT001 - a record's class
+def _record_reader(kind: Any, form: _Form) -> _Reader:  # noqa: ANN401 - a record's class
     origin = get_origin(kind) or kind
     bound = dict(zip(getattr(origin, "__parameters__", ()), get_args(kind), strict=False))
     names = field_names(origin)
@@ -125,12 +135,12 @@ def _record_reader(kind: Any, texts: bool) -> _Reader:  # noqa: ANN401, FBT001 -
     @cache
     def readers() -> list[tuple[str, _Reader]]:  # at the first use, since a record may hold itself
         hints = get_type_hints(origin)
-        return [(name, _reader(_bind(hints[name], bound), texts)) for name in names]
+        return [(name, _reader(_bind(hints[name], bound), form)) for name in names]
 
     def read(data: Any) -> object:  # noqa: ANN401 - a plain value
         if not isinstance(data, dict):
             raise _error("an object", data)
-        if texts and (unknown := sorted(set(data) - set(names))):
+        if form is not _Form.JSON and (unknown := sorted(set(data) - set(names))):
             raise DecodeError(f".{unknown[0]}", f"unknown key; expected one of {', '.join(names)}")
         values = {}
         for name, reader in readers():
@@ -164,6 +174,13 @@ def is_record(kind: Any) -> bool:  # noqa: ANN401 - a type hint
 def field_names(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a record's class
     """The names of a record's fields, in their order."""
     return cast("tuple[str, ...]", kind.__match_args__)
+
+
+def field_defaults(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a record's class
+    """The defaults of the fields that have one."""
+    if not is_dataclass(kind):
+        return dict(kind._field_defaults)
+    return {field.name: field.default for field in fields(kind) if field.default is not MISSING}
 
 
 def required_fields(kind: Any) -> list[str]:  # noqa: ANN401 - a record's class
@@ -203,11 +220,11 @@ def _text(data: Any) -> str:  # noqa: ANN401 - a plain value
     return data
 
 
-def _scalar_reader(kind: Any, texts: bool) -> _Reader:  # noqa: ANN401, FBT001 - int, float or bool
+def _scalar_reader(kind: Any, form: _Form) -> _Reader:  # noqa: ANN401 - int, float or bool
     accepted = (int, float) if kind is float else (kind,)
 
     def read(data: Any) -> object:  # noqa: ANN401 - a plain value
-        value = _from_text(kind, data) if texts and isinstance(data, str) else data
+        value = _from_text(kind, data) if form is _Form.TEXTS and isinstance(data, str) else data
         # JSON has no infinity and no NaN, and other readers of it than Python have no larger numbers.
         if not isinstance(value, accepted) or (
             kind is not bool and (isinstance(value, bool) or not abs(value) <= _LARGEST[kind])

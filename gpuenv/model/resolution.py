@@ -67,6 +67,23 @@ class Rejection(NamedTuple):
     source: str
 
 
+class Unusable(NamedTuple):
+    """An installed package that cannot use the GPUs of the machine, with any CuPy.
+
+    Attributes:
+        package: ``torch 2.15.0``.
+        cuda_major: the CUDA major version that it is built for.
+        needed: what that version requires.
+        source: citation of the matrix row.
+    """
+
+    package: str
+    cuda_major: int
+    needed: str
+    found: str
+    source: str
+
+
 class Assumption(NamedTuple):
     """A fact that was not read: assumed by the caller (``as told``), or unknown and relevant to the choice."""
 
@@ -168,6 +185,7 @@ class Resolution(NamedTuple):
         reachable: the best candidate of each line that changes of driver, Python or NumPy would admit.
         matrix_revision: of the matrix in use.
         experimental: candidates for an AMD GPU, if there is no NVIDIA GPU.
+        unusable: installed packages that cannot use the GPUs, such as a PyTorch for another driver.
     """
 
     wheel: WheelChoice | None
@@ -180,4 +198,5 @@ class Resolution(NamedTuple):
     explanation: str
     matrix_revision: str
     experimental: tuple[Experimental, ...] = ()
+    unusable: tuple[Unusable, ...] = ()
     schema: str = SCHEMA

@@ -69,7 +69,7 @@ def _without(matrix: Matrix, again: Collection[str]) -> Matrix:
     for name in again:
         if name not in names:
             raise UnknownRowError(
-                f"no release or CUDA minor version is named {name}; `gpuenv matrix show` lists the rows"
+                f"no release or CUDA minor version is named {name}; `gpuenv matrix show --full` lists the rows"
             )
 
     def remaining(line: WheelLine | RocmLine) -> tuple[Release, ...]:

@@ -18,8 +18,8 @@ from gpuenv.model.nvidia import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.binaries import MeasureError
 from gpuenv.refresh.package_index import Index, IndexFile
-from gpuenv.refresh.releases import source_text
-from gpuenv.refresh.row_edits import Measurement, NewRow, RefreshContext, flow_mapping
+from gpuenv.refresh.releases import binary_source
+from gpuenv.refresh.row_edits import Measurement, NewRow, RefreshContext, plain
 
 # Requirements that identify the CUDA version: the toolkit's metapackage, its wheels, and NVIDIA's bindings.
 _PINS = re.compile(r"cuda-toolkit|cuda-bindings|nvidia-(?:cuda-nvrtc|cuda-runtime|cublas)(?:-cu\d\d)?")
@@ -76,8 +76,8 @@ def companion_measurement(name: str, version: str, context: RefreshContext) -> M
             "cupy": cupy or None,
             "source": key,
         }
-        source = source_text(chosen, context.today, _NOTE)
-        return NewRow(f"{name} {version}", key, source, flow_mapping(row), "companions", version, name)
+        source = binary_source(chosen, context.today, _NOTE)
+        return NewRow(f"{name} {version}", key, source, plain(row), "companions", version, name)
 
     return Measurement(f"{name} {version}", key, (chosen,), measure)
 
@@ -90,14 +90,13 @@ def merge_companions(rows: Iterable[NewRow]) -> Iterator[NewRow]:
         if first is last:
             yield last
             continue
-        versions = f"versions: '>={first.version},<={last.version}'"
-        merged = last.row.replace(f"versions: =={last.version}", versions, 1)
+        merged = {**last.row, "versions": f">={first.version},<={last.version}"}
         yield replace(last, name=f"{last.of} {first.version} to {last.version}", row=merged)
 
 
-def _facts(row: NewRow) -> str:
-    """Returns the text of a companion without its version and source."""
-    return row.row.replace(f"versions: =={row.version}, ", "", 1).removesuffix(f"source: {row.key}}}")
+def _facts(row: NewRow) -> dict[str, object]:
+    """Returns the facts of a companion without its version and source."""
+    return {key: value for key, value in row.row.items() if key not in ("versions", "source")}
 
 
 def _requirements(texts: Iterable[str], file: IndexFile, extra: str = "") -> Iterator[Requirement]:

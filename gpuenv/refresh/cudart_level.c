@@ -19,12 +19,17 @@ API int cuInit(unsigned flags) {
 
 static int no_device(void) { return NO_DEVICE; }
 
+/* CUDA 11 has no fifth argument. A cudart requests the function of a CUDA version, as in cudaTypedefs.h of CUDA 12:
+   PFN_cuGetProcAddress_v11030 and PFN_cuGetProcAddress_v12000. */
+API int cuGetProcAddress(const char *name, void **out, int version, unsigned long long flags);
+
 API int cuGetProcAddress_v2(const char *name, void **out, int version, unsigned long long flags, int *found) {
-    (void)version, (void)flags;
+    (void)flags;
     if (found) *found = 0;
     if (!strcmp(name, "cuDriverGetVersion")) *out = (void *)cuDriverGetVersion;
     else if (!strcmp(name, "cuInit")) *out = (void *)cuInit;
-    else if (!strcmp(name, "cuGetProcAddress")) *out = (void *)cuGetProcAddress_v2;
+    else if (!strcmp(name, "cuGetProcAddress"))
+        *out = version < 12000 ? (void *)cuGetProcAddress : (void *)cuGetProcAddress_v2;
     else *out = (void *)no_device;
     return SUCCESS;
 }

@@ -21,8 +21,8 @@ from gpuenv.model.versions import CudaVersion
 from gpuenv.probe.children import Ending, run_child
 from gpuenv.refresh.binaries import MeasureError, ask_nvrtc
 from gpuenv.refresh.package_index import Index, IndexFile, Listing
-from gpuenv.refresh.releases import libc_floor, source_text
-from gpuenv.refresh.row_edits import Measurement, NewRow, RefreshContext, flow_mapping
+from gpuenv.refresh.releases import binary_source, libc_floor
+from gpuenv.refresh.row_edits import Measurement, NewRow, RefreshContext, plain
 
 _NOTE = "nvrtcGetSupportedArchs, and the .version of what it compiles"
 _FIRST_AS_WHEELS = 11  # the first CUDA major version with wheels
@@ -104,8 +104,8 @@ def minor_measurement(
         }
         others = [runtime[1]] if level is not None and runtime else []
         note = f"{_NOTE}; the cudart against a stub libcuda" if others else _NOTE
-        source = source_text(file, context.today, note, others)
-        return NewRow(f"CUDA {cuda}", key, source, flow_mapping(row), "cuda_minors", str(cuda), None)
+        source = binary_source(file, context.today, note, others)
+        return NewRow(f"CUDA {cuda}", key, source, plain(row), "cuda_minors", str(cuda), None)
 
     return Measurement(f"CUDA {cuda}", key, files, measure)
 
@@ -163,7 +163,7 @@ def compile_stub(folder: Path, environment: Mapping[str, str]) -> bool:
 def threshold(
     runtime: Path, stub: Path, levels: Iterable[CudaVersion], environment: Mapping[str, str]
 ) -> CudaVersion | None:
-    """Returns the lowest accepted level; None if this cudart does not check it, as in CUDA 11.
+    """Returns the lowest accepted level; None if this cudart crashes, or if its answers have no single threshold.
 
     Args:
         runtime: ``libcudart.so.12`` and so on.

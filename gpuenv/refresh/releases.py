@@ -16,7 +16,7 @@ from gpuenv.matrix.tables import Matrix, RocmLine, WheelLine
 from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.binaries import Binaries, MeasureError, built_with, cross_check, read_binaries
 from gpuenv.refresh.package_index import Index, IndexFile, MetadataError, python_of, read_message
-from gpuenv.refresh.row_edits import Measurement, NewRow, RefreshContext, flow_mapping
+from gpuenv.refresh.row_edits import Measurement, NewRow, RefreshContext, plain
 
 _MEASURED = "cp311"
 _FIRST = "linux-x86_64"  # the platform whose metadata and sources are read
@@ -75,8 +75,8 @@ def release_measurement(
         }
         others = [file for name, file in sorted(chosen.items()) if name != _FIRST]
         table = "wheel_lines" if isinstance(line, WheelLine) else "rocm_lines"
-        source = source_text(chosen[_FIRST], context.today, note or None, others)
-        return NewRow(f"{line.name} {version}", key, source, flow_mapping(row), table, version, line.name)
+        source = binary_source(chosen[_FIRST], context.today, note or None, others)
+        return NewRow(f"{line.name} {version}", key, source, plain(row), table, version, line.name)
 
     return Measurement(f"{line.name} {version}", key, tuple(chosen.values()), measure)
 
@@ -84,11 +84,11 @@ def release_measurement(
 _ORDER = ("linux-aarch64", "linux-x86_64", "windows-x86_64", "windows-arm64")
 
 
-def source_text(file: IndexFile, today: str, note: str | None, also: Iterable[IndexFile] = ()) -> str:
-    """Formats a source that is a file, with the other files of the same row."""
+def binary_source(file: IndexFile, today: str, note: str | None, also: Iterable[IndexFile] = ()) -> dict[str, Any]:
+    """Returns the plain values of a source that is a file, with the other files of the same row."""
     others = {entry.name: entry.sha256 for entry in also}
     fields = {"kind": "binary", "seen": today, "file": file.name, "sha256": file.sha256, "note": note}
-    return flow_mapping({**fields, "also": others or None})
+    return {key: value for key, value in {**fields, "also": others}.items() if value}
 
 
 def _second_reading(read: Mapping[str, Binaries], context: RefreshContext) -> str:

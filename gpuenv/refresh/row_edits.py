@@ -1,13 +1,12 @@
-"""Measured rows of a refresh, and edits that insert them into the text of a matrix."""
+"""Measured rows of a refresh, and edits that add them to the plain values of a matrix."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from packaging.version import Version
 
@@ -16,11 +15,9 @@ from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.new_lines import NewLine
 from gpuenv.refresh.package_index import Index, IndexFile
 
-_QUOTED = re.compile(r"[:#,\[\]{}&*!|>'\"%@`]|^[-?\s]|\s$|^$|^(null|~|yes|no|true|false)$")
-
 
 class MatrixLayoutError(ValueError):
-    """The text has no position for a row because its layout differs from the matrix."""
+    """A row has no place in a matrix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +26,17 @@ class NewRow:
 
     Attributes:
         name: for users, such as ``cupy-cuda13x 14.2.0``.
+        key: of its source.
+        source: plain values of its source.
+        row: its plain values.
         version: the sort key.
         of: its line or distribution; null for a CUDA minor version.
     """
 
     name: str
     key: str
-    source: str
-    row: str
+    source: Mapping[str, Any]
+    row: Mapping[str, Any]
     table: str
     version: str
     of: str | None
@@ -67,146 +67,70 @@ class Additions:
         return bool(self.rows or self.toolkits or self.yanked or self.restored)
 
 
-def flow_mapping(values: Mapping[str, object]) -> str:
-    """Formats a mapping on one line, like the rows of the matrix; skips None."""
-    return (
-        "{" + ", ".join(f"{_scalar(key)}: {_value(value)}" for key, value in values.items() if value is not None) + "}"
-    )
-
-
-def _value(value: object) -> str:
+def plain(value: Any) -> Any:  # noqa: ANN401 - plain values of YAML
+    """Converts a row to plain values: versions to texts, tuples to lists; skips None."""
     if isinstance(value, Mapping):
-        return flow_mapping(value)
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_scalar(str(item)) for item in value) + "]"
-    if isinstance(value, bool):
-        return "'true'" if value else "'false'"
-    return _scalar(str(value))
+        return {str(key): plain(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        return [plain(item) for item in value]
+    return value if isinstance(value, bool | int | str) else str(value)
 
 
-def _scalar(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'" if _QUOTED.search(text) else text
-
-
-def with_additions(text: str, additions: Additions, today: str) -> str:
-    """Returns the text with the additions and a new revision.
+def add_to(values: dict[str, Any], additions: Additions, today: str) -> None:
+    """Adds the additions to the plain values of a matrix, with their sources and a new revision.
 
     Raises:
-        MatrixLayoutError: the text has no position for a row.
+        MatrixLayoutError: the matrix has no wheel line for a release.
     """
-    lines = text.splitlines()
     for new in additions.rows:
-        _add_source(lines, new)
-        _ADD[new.table](lines, new)
-    for cuda in additions.toolkits:
-        _mark_toolkit(lines, cuda)
+        values.setdefault("sources", {})[new.key] = dict(new.source)
+        if new.table in ("wheel_lines", "rocm_lines"):
+            _insert(_releases(values, new.of or ""), "cupy", new, newest_first=True)
+        elif new.table == "cuda_minors":
+            _insert(values.setdefault(new.table, []), "cuda", new, newest_first=False)
+        else:
+            _insert_companion(values.setdefault(new.table, []), new)
+    for row in values.get("cuda_minors", ()):
+        if row["cuda"] in additions.toolkits:
+            row["toolkit_wheels"] = True
     for line, version, reason in additions.yanked:
-        _mark_yanked(lines, line, version, reason)
+        _release(values, line, version)["yanked"] = reason
     for line, version in additions.restored:
-        _mark_yanked(lines, line, version, None)
-    lines = [re.sub(r"^revision: .*", f"revision: '{today}'", line) for line in lines]
-    return "\n".join(lines) + "\n"
+        _release(values, line, version).pop("yanked", None)
+    values["revision"] = today
 
 
-def _add_source(lines: list[str], new: NewRow) -> None:
-    """Adds a source next to similar ones: releases are newest first, NVRTCs oldest first."""
-    pattern = rf"  {re.escape(new.key[: -len(new.version)])}(\d[\w.]*): "
-    text = f"  {new.key}: {new.source}"
-    _insert_row(lines, range(*_section(lines, "sources:")), pattern, new, text, newest_first=new.of is not None)
+def _releases(values: Mapping[str, Any], line: str) -> list[dict[str, Any]]:
+    """Returns the releases of a line."""
+    for row in (*values.get("wheel_lines", ()), *values.get("rocm_lines", ())):
+        if row["name"] == line:
+            return cast("list[dict[str, Any]]", row["releases"])
+    raise MatrixLayoutError(f"the matrix has no line {line}")
 
 
-def _add_release(lines: list[str], new: NewRow) -> None:
-    positions = range(*_release_lines(lines, new.of or ""))
-    _insert_row(lines, positions, r"      - \{cupy: (\d[\w.]*),", new, f"      - {new.row}", newest_first=True)
+def _release(values: Mapping[str, Any], line: str, version: str) -> dict[str, Any]:
+    return next(row for row in _releases(values, line) if row["cupy"] == version)
 
 
-def _release_lines(lines: list[str], line: str) -> tuple[int, int]:
-    """Returns the range of a line's releases."""
-    name = f"  - name: {line}"
-    if name not in lines:
-        raise MatrixLayoutError(f"the matrix has no line {line}")
-    heading = lines.index(name) + 1
-    while heading < len(lines) and lines[heading].startswith("    ") and not lines[heading].startswith("    releases:"):
-        heading += 1
-    if heading == len(lines) or not lines[heading].startswith("    releases:"):
-        raise MatrixLayoutError(f"the line {line} has no list of releases")
-    lines[heading] = "    releases:"  # without the brackets of an empty list
-    end = heading + 1
-    while end < len(lines) and lines[end].startswith("      - "):
-        end += 1
-    return heading + 1, end
-
-
-def _add_minor(lines: list[str], new: NewRow) -> None:
-    positions = range(*_section(lines, "cuda_minors:"))
-    _insert_row(lines, positions, r"  - \{cuda: (\d+\.\d+),", new, f"  - {new.row}", newest_first=False)
-
-
-def _add_companion(lines: list[str], new: NewRow) -> None:
-    """Adds a row before those of its distribution, which are newest first."""
-    start, end = _section(lines, "companions:")
-    head = f"  - {{distribution: {new.of},"
-    position = next((number for number in range(start, end) if lines[number].startswith(head)), end)
-    lines.insert(position, f"  - {new.row}")
-
-
-_ADD = {
-    "wheel_lines": _add_release,
-    "rocm_lines": _add_release,
-    "cuda_minors": _add_minor,
-    "companions": _add_companion,
-}
-
-
-def _insert_row(
-    lines: list[str], positions: range, version: str, new: NewRow, text: str, *, newest_first: bool
-) -> None:
+def _insert(rows: list[dict[str, Any]], key: str, new: NewRow, *, newest_first: bool) -> None:
     """Inserts a row by its version, or replaces the row of that version."""
-    position = positions.start
-    for number in positions:
-        found = re.match(version, lines[number])
-        if found is None:
-            continue
-        if found[1] == new.version:
-            lines[number] = text
+    for number, row in enumerate(rows):
+        if row[key] == new.version:
+            rows[number] = dict(new.row)
             return
-        is_older = Version(found[1]) < Version(new.version)
-        if is_older != newest_first:  # the new row comes after this one
-            position = number + 1
-        elif newest_first:
-            position = number
-            break
-    lines.insert(position, text)
+        if (Version(row[key]) < Version(new.version)) is newest_first:
+            rows.insert(number, dict(new.row))
+            return
+    rows.append(dict(new.row))
 
 
-def _mark_toolkit(lines: list[str], cuda: str) -> None:
-    for number in range(*_section(lines, "cuda_minors:")):
-        if lines[number].startswith(f"  - {{cuda: {cuda},"):
-            lines[number] = lines[number].replace("toolkit_wheels: 'false'", "toolkit_wheels: 'true'")
+def _insert_companion(rows: list[dict[str, Any]], new: NewRow) -> None:
+    """Inserts a row before those of its distribution, which are newest first."""
+    position = next((number for number, row in enumerate(rows) if row["distribution"] == new.of), len(rows))
+    rows.insert(position, dict(new.row))
 
 
-def _mark_yanked(lines: list[str], line: str, version: str, reason: str | None) -> None:
-    for number in range(*_release_lines(lines, line)):
-        if lines[number].startswith(f"      - {{cupy: {version},"):
-            bare = re.sub(r", yanked: (?:'(?:[^']|'')*'|[^',}]*)(?=, source: )", "", lines[number])
-            mark = f", yanked: {_scalar(reason)}" if reason is not None else ""
-            head, source, key = bare.rpartition(", source: ")
-            lines[number] = f"{head}{mark}{source}{key}"
-
-
-def _section(lines: list[str], heading: str) -> tuple[int, int]:
-    """Returns the range of lines under a heading, up to the next with less indentation."""
-    try:
-        start = lines.index(heading) + 1
-    except ValueError:
-        raise MatrixLayoutError(f"the matrix has no section {heading.rstrip(':')}") from None
-    end = start
-    while end < len(lines) and lines[end].startswith("  "):
-        end += 1
-    return start, end
-
-
-_FORM = "2"  # of a cached row; rows of another form are measured again
+_FORM = "3"  # of a cached row; rows of another form are measured again
 
 
 class RefreshProgress(Protocol):

@@ -133,7 +133,7 @@ def _table_row(cells: tuple[str, ...]) -> str:
 
 def change_lines(additions: Additions) -> Iterator[str]:
     """Yields one line per change, as in a diff: ``+`` new, ``-`` withdrawn, ``!`` not added."""
-    yield from (f"+ {row.name}: {row.source}" for row in additions.rows)
+    yield from (f"+ {row.name}: {row.source['file']} (sha256 {row.source['sha256'][:12]})" for row in additions.rows)
     yield from (f"+ CUDA {cuda}: the wheels of the toolkit are available" for cuda in additions.toolkits)
     yield from (f"- {line} {version}: yanked: {reason}" for line, version, reason in additions.yanked)
     yield from (f"+ {line} {version}: no longer yanked" for line, version in additions.restored)

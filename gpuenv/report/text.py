@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from gpuenv.matrix.resolve import changes_text
+from gpuenv.matrix.resolve import changes_text, reasons
 from gpuenv.model.finding import (
     CheckRun,
     CheckStatus,
@@ -231,6 +231,7 @@ def wheel_lines(resolution: Resolution, *, without_gpu: bool = False) -> Iterato
         if wheel.needs_toolkit:
             yield TextLine(f"  needs {wheel.needs_toolkit}", hang=4)
         yield from (TextLine(f"  {text}", Style.QUIET, 4) for text in assumption_texts(resolution))
+        yield from (TextLine(f"  {text}", Style.QUIET, 4) for text in reasons(resolution, newer_only=True))
     elif resolution.reachable:
         condition = "without an NVIDIA GPU" if without_gpu else "this machine as it is"
         yield TextLine(f"  None fits {condition}. What would fit:", hang=2)

@@ -12,8 +12,8 @@ from tests.cli.assertions import assert_refused
 
 def test_an_invalid_row_is_reported_with_its_line(tmp_path: Path) -> None:
     lines = data_path("matrix.yaml").read_text(encoding="utf-8").splitlines()
-    (number,) = [n for n, line in enumerate(lines, 1) if line.startswith("  - {branch: 535,")]
-    lines[number - 1] = lines[number - 1].replace("cuda: 12.2", "cuda: banana")
+    (number,) = [n for n, line in enumerate(lines, 1) if line.startswith("  - {branch: 545,")]
+    lines[number - 1] = lines[number - 1].replace("cuda: '12.3'", "cuda: banana")
     matrix = tmp_path / "matrix.yaml"
     matrix.write_text("\n".join(lines), encoding="utf-8")
     for command in (["matrix", "check"], ["matrix", "show"], ["doctor", "--no-probe"]):

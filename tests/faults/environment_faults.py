@@ -124,7 +124,7 @@ MATRIX: dict[str, Callable[[Path], object]] = {
     "dying: cut in the middle": lambda path: path.write_bytes(SHIPPED[: len(SHIPPED) // 2]),
     "dying: as it is opened": lambda path: path.write_bytes(SHIPPED),
     "slow": lambda path: path.write_bytes(SHIPPED),
-    "lying: a matrix of nothing": lambda path: path.write_bytes(b"schema: gpuenv.matrix/1\nrevision: 9999-12-31\n"),
+    "lying: a matrix of nothing": lambda path: path.write_bytes(b"schema: gpuenv.matrix/1\nrevision: '9999-12-31'\n"),
 }
 
 

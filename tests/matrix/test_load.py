@@ -65,11 +65,12 @@ def test_supported_capabilities_are_a_set_not_a_range(matrix: Matrix) -> None:
 
 def test_an_invalid_digest_is_a_fault() -> None:
     def cut(text: str) -> str:
-        return text.replace("sha256: ", "sha256: 12", 1)
+        source = "  broken: {kind: binary, seen: '2026-11-21', file: x.whl, sha256: '12'}"
+        return text.replace("\nsources:\n", f"\nsources:\n{source}\n", 1)
 
     text, faults = _broken(cut)
     assert len(faults) == 1
-    assert f"line {_line_of('sha256: 12', text)}:" in faults[0]
+    assert f"line {_line_of('broken: ', text)}:" in faults[0]
     assert "64 hexadecimal digits" in faults[0]
 
 
@@ -81,10 +82,10 @@ def test_an_unknown_key_is_reported_with_its_line() -> None:
 
 def test_all_schema_faults_are_reported_at_once_each_with_its_line() -> None:
     changes = {
-        "{branch: 535, ": "{brunch: 535, ",
-        "ptx: 9.5,": "ptx: 9.5, foo: bar,",
-        "{major: 12, linux: 525.60.13": "{major: 12, linux: nothing",
-        "compute_capability: 8.9, pci: [2838]": "compute_capability: many, pci: [2838]",
+        "{branch: 545, ": "{brunch: 545, ",
+        "    ptx: '9.5'\n": "    ptx: '9.5'\n    foo: bar\n",
+        "{major: 12, linux: '525.60.13'": "{major: 12, linux: nothing",
+        "name: Hopper, capabilities: ['9.0']": "name: Hopper, capabilities: [many]",
     }
 
     def corrupt(text: str) -> str:
@@ -95,23 +96,23 @@ def test_all_schema_faults_are_reported_at_once_each_with_its_line() -> None:
 
     text, faults = _broken(corrupt)
     assert len(faults) == len(changes)
-    for new, fault in zip(("brunch", "linux: nothing", "foo: bar", "capability: many"), faults, strict=True):
+    for new, fault in zip(("brunch", "linux: nothing", "foo: bar", "[many]"), faults, strict=True):
         assert fault.startswith(f"m.yaml: line {_line_of(new, text)}: ")
 
 
 def test_all_yaml_extensions_are_reported_at_once() -> None:
     def corrupt(text: str) -> str:
-        text = text.replace("{branch: 535, ", "{branch: 535, branch: 536, ", 1)
-        return text.replace("{branch: 580, ", "{branch: !mine 580, ", 1) + "more: &a [x]\nyet: *a\n"
+        text = text.replace("{branch: 545, ", "{branch: 545, branch: 546, ", 1)
+        return text.replace("{branch: 590, ", "{branch: !mine 590, ", 1) + "more: &a [x]\nyet: *a\n"
 
     text, faults = _broken(corrupt)
-    for fault, mark in zip(faults, ("branch: 536", "!mine", "more: &a"), strict=True):
+    for fault, mark in zip(faults, ("branch: 546", "!mine", "more: &a"), strict=True):
         assert f"line {_line_of(mark, text)}:" in fault  # an alias is reported at its anchor
 
 
 def test_all_contradictions_are_reported_at_once() -> None:
     def contradict(text: str) -> str:
-        text = text.replace("cuda: 12.2, first: 535.54.03", "cuda: 11.9, first: 535.54.03")
+        text = text.replace("cuda: '12.6', first", "cuda: '11.9', first")
         return text.replace("source: banners}", "source: hearsay}", 1)
 
     _, faults = _broken(contradict)
@@ -123,37 +124,61 @@ def test_all_contradictions_are_reported_at_once() -> None:
     ("old", "new", "message"),
     [
         (
-            "{major: 13, linux: 580.65.06",
-            "{major: 13, linux: 520.65.06",
+            "{major: 13, linux: '580.65.06'",
+            "{major: 13, linux: '520.65.06'",
             "CUDA 13 has no newer driver floor than CUDA 12",
         ),
         ("  - name: cupy-cuda12x\n", "  - name: cupy-cuda11x\n", "cupy-cuda11x occurs twice"),
         ("  - name: cupy-cuda12x\n", "  - name: cupy-cudax\n", "cupy-cudax is no wheel line of CuPy"),
         ("    cuda_major: 12\n", "    cuda_major: 13\n", "first_cuda 12.0 is outside CUDA 13"),
-        ("    first_cuda: 12.0\n", "    first_cuda: 11.8\n", "first_cuda 11.8 is outside CUDA 12"),
-        ("    first_cuda: 11.2\n", "    first_cuda: 11.2\n    last_cuda: 12.1\n", "last_cuda 12.1 is not between 11.2"),
-        ("    cuda_major: 12\n    first_cuda: 12.0\n", "    cuda_major: 11\n    first_cuda: 11.8\n", "overlap"),
-        ("    first_cuda: 12.0\n", "    first_cuda: 12.7\n", "first_cuda 12.7 is not among the CUDA minors"),
-        ("{cupy: 14.1.1, cuda: 12.9,", "{cupy: 14.9.9, cuda: 12.9,", "no wheel line for CUDA 12.9 has CuPy 14.9.9"),
-        ("14.1.1, cuda: 12.9, pythons: [cp310,", "14.1.1, cuda: 12.9, pythons: [3,", "3 is no ABI tag"),
-        ("    rocm: 7.0\n", "    rocm: newest\n", "newest is no release of ROCm; expected one like 7.0"),
-        ("cupy: 13.6.0}", "cupy: 13.6.9}", "cupy-cuda12x 13.6.9 is not among the wheel lines"),
-        ("without: [cp314t]", "without: [cp39]", "without cp39: the release has no wheel with this tag"),
-        ("versions: ==2.15.0, cuda_major: 13", "versions: newest, cuda_major: 13", "newest is no version range"),
-        ("versions: ==2.15.0, cuda_major: 13", "versions: ==2.15.0, cuda_major: 12", "CUDA 13.2 is outside CUDA 12"),
-        ("cupy: ==14.0.0", "cupy: bad", "bad is no version range"),
-        ("first: 535.54.03", "first: 545.54.03", "its first release 545.54.03 is of another branch"),
+        ("    first_cuda: '12.0'\n", "    first_cuda: '11.8'\n", "first_cuda 11.8 is outside CUDA 12"),
         (
-            "built_with: 12.9, source: cupy-cuda12x-14.2.0",
-            "built_with: 13.0, source: cupy-cuda12x-14.2.0",
+            "    first_cuda: '11.2'\n",
+            "    first_cuda: '11.2'\n    last_cuda: '12.1'\n",
+            "last_cuda 12.1 is not between 11.2",
+        ),
+        (
+            "    cuda_major: 12\n    first_cuda: '12.0'\n",
+            "    cuda_major: 11\n    first_cuda: '11.8'\n",
+            "overlap",
+        ),
+        ("    first_cuda: '12.0'\n", "    first_cuda: '12.7'\n", "first_cuda 12.7 is not among the CUDA minors"),
+        (
+            "  - cupy: '14.1.1'\n    cuda: '12.9'\n",
+            "  - cupy: '14.9.9'\n    cuda: '12.9'\n",
+            "no wheel line for CUDA 12.9 has CuPy 14.9.9",
+        ),
+        ("    cuda: '12.9'\n    pythons: [cp310,", "    cuda: '12.9'\n    pythons: ['3',", "3 is no ABI tag"),
+        ("    rocm: '7.0'\n", "    rocm: newest\n", "newest is no release of ROCm; expected one like 7.0"),
+        (
+            "    cupy: '13.6.0'\n    source: c",
+            "    cupy: '13.6.9'\n    source: c",
+            "cupy-cuda12x 13.6.9 is not among the wheel lines",
+        ),
+        ("without: [cp314t]", "without: [cp39]", "without cp39: the release has no wheel with this tag"),
+        ("versions: '==2.15.0'\n", "versions: newest\n", "newest is no version range"),
+        (
+            "versions: '==2.15.0'\n    cuda_major: 13\n",
+            "versions: '==2.15.0'\n    cuda_major: 12\n",
+            "CUDA 13.2 is outside CUDA 12",
+        ),
+        ("cupy: '==14.0.0'", "cupy: bad", "bad is no version range"),
+        ("first: '535.54.03'", "first: '545.54.03'", "its first release 545.54.03 is of another branch"),
+        (
+            "built_with: '12.9'\n        source: cupy-cuda12x-14.2.0",
+            "built_with: '13.0'\n        source: cupy-cuda12x-14.2.0",
             "built with",
         ),
-        ("nvrtc_caps: {12.0: 9.0, 12.8", "nvrtc_caps: {13.0: 9.0, 12.8", "a cap from NVRTC 13.0 on, outside CUDA 12"),
+        ("nvrtc_caps: {'12.0': '9.0', ", "nvrtc_caps: {'13.0': '9.0', ", "a cap from NVRTC 13.0 on, outside CUDA 12"),
         ("requires_python: '>=3.10'", "requires_python: '>=3.11'", "cp310 is outside >=3.11"),
         ("requires_python: '>=3.10'", "requires_python: 'newest'", "newest is no version range"),
-        ("{name: Hopper, capabilities: [9.0]", "{name: Ada, capabilities: [9.0]", "capability 9.0 is hopper, not Ada"),
-        ("{name: Turing, capabilities: [7.5]", "{name: Turing, capabilities: [7.5, 9.0]", "occurs twice"),
-        ("linux: 595.45.04, ", "linux: 585.45.04, ", "CUDA 13.2 has an older driver than CUDA 13.1"),
+        (
+            "{name: Hopper, capabilities: ['9.0']",
+            "{name: Ada, capabilities: ['9.0']",
+            "capability 9.0 is hopper, not Ada",
+        ),
+        ("{name: Turing, capabilities: ['7.5']", "{name: Turing, capabilities: ['7.5', '9.0']", "occurs twice"),
+        ("linux: '595.45.04'", "linux: '585.45.04'", "CUDA 13.2 has an older driver than CUDA 13.1"),
     ],
 )
 def test_an_inconsistent_matrix_is_rejected(old: str, new: str, message: str) -> None:
@@ -177,6 +202,27 @@ def test_yaml_extensions_are_rejected(text: str, message: str) -> None:
     with pytest.raises(YamlError) as caught:
         parse_yaml(text)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("cuda: '10.1'", "cuda: 10.1", "10.1 must be quoted: '10.1'"),
+        ("first: '450.36.06'", "first: 450.36.06", "450.36.06 must be quoted"),
+        ("until: '2026-06'", "until: 2026-06", "2026-06 must be quoted"),
+        ("requires_python: '>=3.9'", "requires_python: =3.9", "=3.9 must be quoted"),
+        ("{'10.0': '7.5'}", "{10.0: '7.5'}", "10.0 must be quoted"),
+        ("toolkit_wheels: true", "toolkit_wheels: yes", "yes must be quoted"),
+        ("toolkit_wheels: true", "toolkit_wheels: 'true'", "expected true or false, found 'true'"),
+        ("branch: 545,", "branch: '545',", "expected a whole number, found '545'"),
+        ("windows: '580'", "windows: 580", "expected text, found 580"),
+    ],
+)
+def test_values_of_another_kind_are_rejected(old: str, new: str, message: str) -> None:
+    text, faults = _broken(lambda text: text.replace(old, new, 1))
+    assert len(faults) == 1
+    assert message in faults[0]
+    assert f"line {_line_of(new, text)}:" in faults[0]
 
 
 def test_scalars_are_read_as_text() -> None:

@@ -266,3 +266,11 @@ def test_a_custom_matrix_may_have_empty_tables(matrix: Matrix, tables: str, line
     smaller = replace(matrix, **dict.fromkeys(tables.split(), ()))  # type: ignore[arg-type]
     resolution = resolution_of(smaller, "driver=580.95.05", "compute-capability=8.0", "cupy=cupy-cuda12x==9.0.0")
     assert (resolution.wheel and resolution.wheel.distribution) == line
+
+
+@pytest.mark.parametrize("digest", [None, f"sha256:{'1' * 64}"])
+def test_an_unknown_image_digest_is_reported(digest: str | None, matrix: Matrix) -> None:
+    images = tuple(image._replace(digest=digest) for image in matrix.images)
+    resolution = resolution_of(replace(matrix, images=images), "driver=580.95.05", "gpu=H100")
+    assert resolution.image is not None
+    assert ("Its digest is unknown: no registry was queried." in resolution.explanation) == (digest is None)

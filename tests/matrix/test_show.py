@@ -1,26 +1,22 @@
-"""``matrix show``: rows with their proofs, filters, and the HTML page."""
+"""``matrix show``: the overview, rows with their proofs, and filters."""
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
-from html.parser import HTMLParser
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
-from gpuenv.matrix.row_lookup import MACHINE, Grid, NoSuchRowError, RowFilter, build_grid, select_rows
+from gpuenv.matrix.constraints import oldest_driver
+from gpuenv.matrix.overview import spans, summarize_lines
+from gpuenv.matrix.row_lookup import NoSuchRowError, RowFilter, select_rows
 from gpuenv.matrix.tables import Matrix
-from gpuenv.report.matrix_table import page, row_lines, row_markdown
+from gpuenv.model.versions import ComputeCapability
+from gpuenv.report.matrix_table import overview_lines, overview_markdown, row_lines, row_markdown
+from gpuenv.report.text_line import TextLine
 from tests.cli.program import gpuenv
-from tests.matrix.resolutions import resolution_of
-
-
-@pytest.fixture(scope="module")
-def grid(matrix: Matrix) -> Grid:
-    return build_grid(matrix)
 
 
 def test_every_row_has_a_unique_name_and_a_proof(matrix: Matrix) -> None:
@@ -79,120 +75,39 @@ def test_markdown_rows_have_equally_many_columns(matrix: Matrix) -> None:
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {4}
 
 
-def test_each_cell_equals_the_answer_of_resolve(grid: Grid, matrix: Matrix) -> None:
-    for branch, cells in grid.rows[::5]:
-        for kind, cell in list(zip(grid.kinds, cells, strict=True))[::4]:
-            facts = (*MACHINE, f"driver={branch.branch}", f"compute-capability={kind.capability}")
-            wheel = resolution_of(matrix, *facts).wheel
-            assert cell.line == (wheel.distribution if wheel else None)
-            assert cell.reason
+@pytest.mark.parametrize("lines", [overview_lines, overview_markdown])
+def test_the_overview_is_one_screen_and_names_every_wheel_line(
+    lines: Callable[[Matrix, int | None], Iterator[TextLine]], matrix: Matrix
+) -> None:
+    texts = [line.text for line in lines(matrix, 5)]
+    assert f"{matrix.revision}, 5 days old" in texts[0]
+    assert 24 <= len(texts) <= 60
+    for line in matrix.wheel_lines:
+        (row,) = [text for text in texts if f"{line.name} " in text]
+        assert line.releases[0].cupy in row
+        assert str(oldest_driver(line, matrix)) in row
+        assert str(oldest_driver(line, matrix, windows=True)) in row
+    for option in ("--full", "--row", "--gpu", "--driver", "--line", "--format html"):
+        assert any(option in text for text in texts)
 
 
-class _PageParser(HTMLParser):
-    """Collects a page's buttons and the resources that it would fetch."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.buttons: list[dict[str, str | None]] = []
-        self.fetched: list[str] = []
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        attributes = dict(attrs)
-        if tag == "button":
-            self.buttons.append(attributes)
-        self.fetched += [value for key, value in attrs if key in ("src", "href") and value]
-        if tag not in ("meta", "br", "link"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
+def test_the_overview_fits_a_terminal_of_80_columns_and_40_lines(matrix: Matrix) -> None:
+    texts = [line.text for line in overview_lines(matrix, 5)]
+    assert [text for text in texts if len(text) > 80 or not text.isascii()] == []
+    assert len(texts) <= 40
 
 
-def test_the_page_is_well_formed_and_fetches_nothing(grid: Grid, matrix: Matrix) -> None:
-    text = page(matrix, grid)
-    parser = _PageParser()
-    parser.feed(text)
-    assert parser.open == []
-    assert parser.fetched == []
-    assert "http" not in text.split("Where this is known from")[0]
-    assert len(parser.buttons) == len(grid.rows) * len(grid.kinds)
-    for button in parser.buttons:
-        assert button["title"]
-        assert button["aria-label"]
-    assert "prefers-color-scheme: dark" in text
+def test_the_overview_of_a_line_has_its_newest_release_that_was_not_yanked(matrix: Matrix) -> None:
+    line = matrix.wheel_lines[-1]
+    yanked = line._replace(releases=(line.releases[0]._replace(yanked="faulty"), *line.releases[1:]))
+    summary = summarize_lines(replace(matrix, wheel_lines=(*matrix.wheel_lines[:-1], yanked)))[0]
+    assert (summary.line.name, summary.newest) == (line.name, line.releases[1])
 
 
-def _contrast(one: str, other: str) -> float:
-    """WCAG 2's contrast ratio."""
-
-    def luminance(color: str) -> float:
-        digits = color if len(color) == 6 else "".join(2 * digit for digit in color)
-        parts = [int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4)]
-        linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    values = sorted((luminance(one), luminance(other)))
-    return (values[1] + 0.05) / (values[0] + 0.05)
-
-
-def test_the_pages_colours_have_enough_contrast_in_light_and_dark_mode(grid: Grid, matrix: Matrix) -> None:
-    text = page(matrix, grid)
-    schemes = [
-        dict(re.findall(r"--(\w+): #([0-9a-f]{3,6})", part)) for part in re.findall(r":root \{(.*?)\}", text, re.DOTALL)
-    ]
-    assert len(schemes) == 2
-    for colors in schemes:
-        for name in ("paper", "none", "l11", "l12", "l13"):
-            assert _contrast(colors["ink"], colors[name]) >= 4.5
-        assert _contrast(colors["soft"], colors["paper"]) >= 4.5
-
-
-@pytest.mark.slow
-def test_arrow_keys_move_between_the_cells_of_the_page(grid: Grid, matrix: Matrix, tmp_path: Path) -> None:
-    """In a real browser; focus on a cell shows its reason."""
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("no browser")
-    probe = """
-    <script>
-    const at = () => document.activeElement.dataset.where;
-    const press = key => document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
-    const seen = [];
-    document.querySelector('.grid button').focus(); seen.push(at());
-    press('ArrowRight'); seen.push(at()); press('ArrowDown'); seen.push(at()); press('End'); seen.push(at());
-    press('ArrowRight'); seen.push(at()); seen.push(document.getElementById('reason').textContent.length > 40);
-    seen.push(document.querySelectorAll('.grid button[tabindex="0"]').length);
-    document.title = JSON.stringify(seen);
-    </script></body>"""
-    file = tmp_path / "matrix.html"
-    file.write_text(page(matrix, grid).replace("</body>", probe), encoding="utf-8")
-    command = [
-        browser,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--dump-dom",
-        f"--user-data-dir={tmp_path}/profile",
-    ]
-    done = subprocess.run([*command, file.as_uri()], capture_output=True, text=True, check=False, timeout=120)
-    title = re.search(r"<title>(.*?)</title>", done.stdout, re.DOTALL)
-    assert title is not None, done.stderr
-    first, right, below, end, beyond, has_reason, reachable = json.loads(
-        title[1].replace("&amp;", "&").replace("&gt;", ">")
-    )
-    kinds, branches = grid.kinds, [branch.branch for branch, _ in grid.rows]
-    assert first.startswith(f"Driver {branches[0]}, {kinds[0].generation} {kinds[0].capability}:")
-    assert right.startswith(f"Driver {branches[0]}, {kinds[1].generation} {kinds[1].capability}:")
-    assert below.startswith(f"Driver {branches[1]}, {kinds[1].generation} {kinds[1].capability}:")
-    assert end.startswith(f"Driver {branches[1]}, {kinds[-1].generation} {kinds[-1].capability}:")
-    assert (beyond, has_reason, reachable) == (end, True, 1)
-
-
-@pytest.mark.slow
-def test_the_command_line_writes_the_page_to_a_file(tmp_path: Path) -> None:
-    assert gpuenv("matrix", "show", "--format", "html", "-o", tmp_path / "m.html").returncode == 0
-    assert (tmp_path / "m.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+def test_spans_join_neighbours_only() -> None:
+    known = [ComputeCapability.parse(text) for text in ("7.0", "7.5", "8.0", "9.0")]
+    assert spans([known[0], known[1], known[3]], known) == "7.0-7.5 9.0"
+    assert spans([], known) == "none"
 
 
 def test_the_command_line_prints_the_matrix_or_selected_rows() -> None:
@@ -202,5 +117,16 @@ def test_the_command_line_prints_the_matrix_or_selected_rows() -> None:
     assert selected["schema"] == "gpuenv.matrix-rows/1"
     assert selected["rows"][0]["proofs"][0]["details"]["kind"] == "document"
     assert "driver/580" in gpuenv("matrix", "show", "--driver", "580").stdout
+    overview, full = gpuenv("matrix", "show").stdout, gpuenv("matrix", "show", "--full").stdout
+    assert overview.startswith("Compatibility matrix of ")
+    assert len(overview.splitlines()) <= 40
+    assert len(full.splitlines()) > 2000
+    assert gpuenv("matrix", "show", "--format", "markdown").stdout.startswith("# Compatibility matrix of ")
+    assert "| driver/580 |" in gpuenv("matrix", "show", "--format", "markdown", "--full").stdout
     refused = gpuenv("matrix", "show", "--row", "cuda/99.0")
     assert (refused.returncode, "--row cuda/99.0" in refused.stderr) == (2, True)
+
+
+def test_check_and_show_accept_the_options_for_colours() -> None:
+    assert gpuenv("matrix", "check", "--no-color").stdout.startswith("valid: ")
+    assert gpuenv("matrix", "show", "--no-color").returncode == 0

@@ -61,8 +61,8 @@ def test_requirements_of_a_companion_are_read_from_its_linux_wheel(package_index
     work = RefreshContext(package_index, {}, tmp_path, tmp_path / "tmp", "2026-11-22", NoProgress(), None, None, ())
     for version, python in (("98.0.0", "cp311"), ("99.0.0", "cp314")):
         row = companion_measurement("torch", version, work).run()
-        assert f"file: torch-{version}-{python}-{python}-{LINUX}.whl" in row.source
-        assert "cuda_major: 13, cuda: 13.9, pins: [cuda-toolkit==13.9.1]" in row.row
+        assert row.source["file"] == f"torch-{version}-{python}-{python}-{LINUX}.whl"
+        assert (row.row["cuda_major"], row.row["cuda"], row.row["pins"]) == (13, "13.9", ["cuda-toolkit==13.9.1"])
 
 
 @pytest.mark.parametrize(

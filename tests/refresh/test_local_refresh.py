@@ -63,9 +63,7 @@ def test_a_refresh_with_pip_gives_the_same_rows_as_with_uv(workspace: Workspace,
     assert code == 0, error
     assert "with pip" in error
     # pip reports no upload dates.
-    assert without_dates(workspace.text) == without_dates(by_uv).replace(
-        "uploaded: 2026-08-20, pythons: [cp311]", "pythons: [cp311]"
-    )
+    assert without_dates(workspace.text) == without_dates(by_uv).replace("        uploaded: '2026-08-20'\n", "")
 
 
 def test_a_yanked_release_is_marked_until_it_is_restored(workspace: Workspace, index: LocalIndex) -> None:
@@ -109,7 +107,7 @@ def test_a_known_row_is_measured_again_on_demand(workspace: Workspace) -> None:
     assert workspace.run()[0] == 0
     assert workspace.run("--again", "cupy-cuda13x/14.2.0")[0] == 0  # its CUDA minor is known now
     text = workspace.text
-    changed = text.replace("sass: [7.5, 8.0, 9.0], ptx: [9.0]", "sass: [8.0]")
+    changed = text.replace("sass: ['7.5', '8.0', '9.0']", "sass: ['8.0']")
     assert changed != text
     workspace.matrix.write_text(changed, encoding="utf-8")
     code, _, error = workspace.run("--again", "cupy-cuda13x/14.2.0")

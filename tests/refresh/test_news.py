@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.matrix.load import load
+from gpuenv.data import data_path
+from gpuenv.matrix.canonical import matrix_text
+from gpuenv.matrix.load import load, read_values, to_matrix
 from gpuenv.refresh.new_lines import next_names
 from tests.recipes.recipe_files import read_yaml
 from tests.refresh.local_index import LINUX, LocalIndex, Wheel, make_wheel
-from tests.refresh.workspace import SMALL, TEXT, Workspace
+from tests.refresh.workspace import SMALL, Workspace
 from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
@@ -61,8 +63,11 @@ def test_a_new_line_is_reported_with_its_releases(tool: str, workspace: Workspac
 
 
 def test_every_new_release_of_a_companion_is_recorded(workspace: Workspace, index: LocalIndex) -> None:
-    (row,) = [line for line in TEXT.splitlines() if line.startswith(f"  - {{distribution: {_NAME},")]
-    workspace.matrix.write_text(SMALL.replace("\nproducts:", f"\ncompanions:\n{row}\n\nproducts:", 1), encoding="utf-8")
+    values, _ = read_values(SMALL, "m.yaml")
+    shipped, _ = read_values(data_path("matrix.yaml").read_text(encoding="utf-8"), "matrix.yaml")
+    values["companions"] = [row for row in shipped["companions"] if row["distribution"] == _NAME]
+    text = matrix_text(to_matrix(values, "m.yaml", {}), values, {})
+    workspace.matrix.write_text(text, encoding="utf-8")
     _offer(index, *_companions())
     code, out, error = workspace.run()
     assert code == 0, error

@@ -7,83 +7,93 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.version import Version
 
 from gpuenv.data import data_path
 from gpuenv.files import user_cache, user_data
-from gpuenv.matrix.load import load, parse
-from gpuenv.refresh.row_edits import Additions, MatrixLayoutError, NewRow, flow_mapping, with_additions
+from gpuenv.matrix.canonical import matrix_text
+from gpuenv.matrix.load import load, read_values, to_matrix
+from gpuenv.model.codec import encode
+from gpuenv.refresh.row_edits import Additions, MatrixLayoutError, NewRow, add_to
 from gpuenv.refresh.summary import changed_answers
 
 TEXT = data_path("matrix.yaml").read_text(encoding="utf-8")
-_NEWEST = max(re.findall(r"^  cupy-cuda13x-(\d[\d.]+):", TEXT, re.MULTILINE), key=Version)
+_MATRIX = load(data_path("matrix.yaml"))
+_NEWEST = max((row.cupy for line in _MATRIX.wheel_lines for row in line.releases), key=Version)
 _LINES = {"cupy-cuda12x": "wheel_lines", "cupy-cuda13x": "wheel_lines", "cupy-rocm-7-0": "rocm_lines"}
-_OTHER_LINES = [line for line in TEXT.splitlines() if f"cupy: {_NEWEST}" in line and "reference" in line]
 
 
-def _without_the_newest() -> str:
-    """Returns the matrix without the newest CuPy of every line, the newest NVRTC and their dependents."""
-    removed = (
-        f"{{cupy: {_NEWEST},",
-        *(f"{line}-{_NEWEST}:" for line in _LINES),
-        "nvrtc-13.5:",
-        "{cuda: 13.5,",
-    )
-    lines = [
-        line for line in TEXT.splitlines() if not any(mark in line for mark in removed) and line not in _OTHER_LINES
-    ]
-    return "\n".join(lines) + "\n"
+def _values() -> dict[str, Any]:
+    """Returns the plain values of the matrix without those that depend on its newest CuPy."""
+    values, _ = read_values(TEXT, "m.yaml")
+    values["images"] = [row for row in values["images"] if row.get("cupy") != _NEWEST]
+    values["conda_builds"] = [row for row in values["conda_builds"] if row["cupy"] != _NEWEST]
+    return values
+
+
+def _text(values: dict[str, Any]) -> str:
+    return matrix_text(to_matrix(values, "m.yaml", {}), values, {})
+
+
+def _without_the_newest() -> dict[str, Any]:
+    """Returns the matrix without the newest CuPy of every line and the newest NVRTC."""
+    values = _values()
+    for line in (*values["wheel_lines"], *values["rocm_lines"]):
+        line["releases"] = [row for row in line["releases"] if row["cupy"] != _NEWEST]
+    values["cuda_minors"] = [row for row in values["cuda_minors"] if row["cuda"] != "13.5"]
+    return values
 
 
 def _removed_rows() -> tuple[NewRow, ...]:
     """Returns the removed rows as a refresh adds them."""
     rows = []
+    values = _values()
     for line, table in _LINES.items():
-        key = f"{line}-{_NEWEST}"
-        (source,) = re.findall(rf"^  {key}: (.*)$", TEXT, re.MULTILINE)
-        (row,) = re.findall(rf"^      - (.*source: {key}\}})$", TEXT, re.MULTILINE)
-        rows.append(NewRow(f"{line} {_NEWEST}", key, source, row, table, _NEWEST, line))
-    (source,) = re.findall(r"^  nvrtc-13\.5: (.*)$", TEXT, re.MULTILINE)
-    (row,) = re.findall(r"^  - (\{cuda: 13\.5,.*\})$", TEXT, re.MULTILINE)
-    return (*rows, NewRow("CUDA 13.5", "nvrtc-13.5", source, row, "cuda_minors", "13.5", None))
+        releases = next(row for row in values[table] if row["name"] == line)["releases"]
+        row = next(row for row in releases if row["cupy"] == _NEWEST)
+        rows.append(NewRow(f"{line} {_NEWEST}", row["source"], _source(row), row, table, _NEWEST, line))
+    row = next(row for row in values["cuda_minors"] if row["cuda"] == "13.5")
+    return (*rows, NewRow("CUDA 13.5", row["source"], _source(row), row, "cuda_minors", "13.5", None))
+
+
+def _source(row: dict[str, Any]) -> dict[str, Any]:
+    return dict(encode(_MATRIX.sources[row["source"]]))
 
 
 def test_removed_rows_are_added_back_in_place() -> None:
-    again = with_additions(_without_the_newest(), Additions(_removed_rows()), load(data_path("matrix.yaml")).revision)
-    assert again == "\n".join(line for line in TEXT.splitlines() if line not in _OTHER_LINES) + "\n"
-    parse(again, "m.yaml")
+    values = _without_the_newest()
+    add_to(values, Additions(_removed_rows()), _MATRIX.revision)
+    for row in _removed_rows():
+        assert values["sources"].pop(row.key) == row.source
+    assert _text(values) == _text(_values())
 
 
 def test_a_newly_available_toolkit_is_marked() -> None:
-    before = TEXT.replace("ptx: 9.5, toolkit_wheels: 'true'", "ptx: 9.5, toolkit_wheels: 'false'")
-    assert before != TEXT
-    assert with_additions(before, Additions(toolkits=("13.5",)), load(data_path("matrix.yaml")).revision) == TEXT
+    values = _values()
+    del values["cuda_minors"][-1]["toolkit_wheels"]
+    add_to(values, Additions(toolkits=("13.5",)), _MATRIX.revision)
+    assert _text(values) == _text(_values())
 
 
-def test_a_row_without_a_matching_section_is_refused() -> None:
-    row = NewRow("cupy-cuda14x 15.0.0", "cupy-cuda14x-15.0.0", "{}", "{}", "wheel_lines", "15.0.0", "cupy-cuda14x")
+def test_yanked_and_restored_releases_are_marked() -> None:
+    values = _values()
+    add_to(values, Additions(yanked=(("cupy-cuda13x", "14.1.0", "a: reason"),)), _MATRIX.revision)
+    assert "        yanked: 'a: reason'\n" in _text(values)
+    add_to(values, Additions(restored=(("cupy-cuda13x", "14.1.0"),)), _MATRIX.revision)
+    assert _text(values) == _text(_values())
+
+
+def test_a_release_of_an_unknown_line_is_refused() -> None:
+    row = NewRow("cupy-cuda14x 15.0.0", "cupy-cuda14x-15.0.0", {}, {}, "wheel_lines", "15.0.0", "cupy-cuda14x")
     with pytest.raises(MatrixLayoutError, match="no line cupy-cuda14x"):
-        with_additions(TEXT, Additions((row,)), "2026-12-01")
-    with pytest.raises(MatrixLayoutError, match="no section sources"):
-        with_additions("schema: x\n", Additions(_removed_rows()), "2026-12-01")
-
-
-@pytest.mark.parametrize(
-    ("values", "text"),
-    [
-        ({"a": "12.9", "b": None, "c": ["x", "y z"]}, "{a: 12.9, c: [x, y z]}"),
-        ({"a": "<2.6,>=1.22", "b": "it's"}, "{a: '<2.6,>=1.22', b: 'it''s'}"),
-        ({"a": True, "b": {"c": "null"}}, "{a: 'true', b: {c: 'null'}}"),
-    ],
-)
-def test_rows_are_written_in_the_style_of_the_matrix(values: dict[str, object], text: str) -> None:
-    assert flow_mapping(values) == text
+        add_to(_values(), Additions((row,)), "2026-12-01")
 
 
 def test_the_difference_names_the_machines_that_resolve_differently() -> None:
-    before, after = parse(_without_the_newest(), "m.yaml"), load(data_path("matrix.yaml"))
+    before, after = to_matrix(_without_the_newest(), "m.yaml", {}), _MATRIX
     changes = list(changed_answers(before, after))
     assert ("cupy-cuda13x[ctk]==14.1.1", "cupy-cuda13x[ctk]==14.2.0") in {(row.before, row.after) for row in changes}
     assert list(changed_answers(after, after)) == []
@@ -97,14 +107,14 @@ def _refresh(*arguments: str | Path, **variables: str) -> subprocess.CompletedPr
 
 def test_an_unreachable_index_leaves_the_matrix_unchanged(tmp_path: Path) -> None:
     matrix = tmp_path / "m.yaml"
-    matrix.write_text(_without_the_newest(), encoding="utf-8")
+    matrix.write_text(_text(_without_the_newest()), encoding="utf-8")
     result = _refresh(
         "--matrix", matrix, UV_OFFLINE="1", UV_CACHE_DIR=str(tmp_path / "uv"), XDG_CACHE_HOME=str(tmp_path)
     )
     assert result.returncode == 8
     assert "the matrix is unchanged" in result.stderr
     assert "Traceback" not in result.stderr
-    assert matrix.read_text(encoding="utf-8") == _without_the_newest()
+    assert matrix.read_text(encoding="utf-8") == _text(_without_the_newest())
     assert {path.name for path in tmp_path.iterdir()} <= {"m.yaml", "uv", "gpuenv"}
 
 
@@ -138,13 +148,13 @@ def test_user_folders_follow_the_xdg_variables() -> None:
 def test_removed_rows_are_measured_as_shipped(tmp_path: Path) -> None:
     """Downloads about 300 MB; a second refresh finds nothing new."""
     matrix = tmp_path / "m.yaml"
-    matrix.write_text(_without_the_newest(), encoding="utf-8")
+    matrix.write_text(_text(_without_the_newest()), encoding="utf-8")
     result = _refresh("--matrix", matrix, XDG_CACHE_HOME=str(tmp_path))
     assert result.returncode == 0, result.stderr
-    # The date differs, and some shipped rows note a cross-check with cuobjdump.
-    undated = re.compile(r"(seen: |revision: ')\d{4}-\d\d-\d\d|, note: GPU code also read by cuobjdump")
-    expected = "\n".join(line for line in TEXT.splitlines() if line not in _OTHER_LINES) + "\n"
-    assert undated.sub("", matrix.read_text(encoding="utf-8")) == undated.sub("", expected)
+    measured, _ = read_values(matrix.read_text(encoding="utf-8"), "m.yaml")
+    for row in _removed_rows():
+        assert measured["sources"].pop(row.key)["sha256"] == row.source["sha256"]
+    assert _text({**measured, "revision": _MATRIX.revision}) == _text(_values())
     assert "-> cupy-cuda13x[ctk]==" in result.stdout
     again = _refresh("--matrix", matrix, XDG_CACHE_HOME=str(tmp_path))
     assert "is up to date" in again.stdout

@@ -12,19 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.data import data_path
+from gpuenv.matrix.canonical import matrix_text
+from gpuenv.matrix.load import read_values, to_matrix
 
-TEXT = data_path("matrix.yaml").read_text(encoding="utf-8")
-_LINE = "  - name: cupy-cuda13x"
+_TABLES = ("schema", "driver_branches", "cuda_majors", "cuda_minors", "generations", "wheel_lines", "sources")
 
 
 def _small() -> str:
     """Returns the shipped matrix with one release of one wheel line, without the newest CUDA minor and companions."""
-    head, _, tables = TEXT.partition("\nwheel_lines:\n")
-    releases = [line for line in tables.splitlines() if "source: cupy-cuda13x-14.1.1}" in line]
-    products = tables[tables.index("\nproducts:\n") + 1 :]
-    lines = [line for line in head.splitlines() if "nvrtc-13.5" not in line and "cupy-cuda13x-14.2.0:" not in line]
-    line = [_LINE, "    cuda_major: 13", "    first_cuda: 13.0", "    source: cupy-install", "    releases:", *releases]
-    return "\n".join([*lines, "wheel_lines:", *line, "", products])
+    shipped, _ = read_values(data_path("matrix.yaml").read_text(encoding="utf-8"), "matrix.yaml")
+    values = {key: shipped[key] for key in ("revision", *_TABLES)}
+    values["cuda_minors"] = [row for row in values["cuda_minors"] if row["cuda"] != "13.5"]
+    line = next(line for line in values["wheel_lines"] if line["name"] == "cupy-cuda13x")
+    releases = [row for row in line["releases"] if row["cupy"] == "14.1.1"]
+    values["wheel_lines"] = [{**line, "releases": releases}]
+    return matrix_text(to_matrix(values, "matrix.yaml", {}), values, {})
 
 
 SMALL = _small()
@@ -85,4 +87,4 @@ def user_environment(index: str, folder: Path) -> dict[str, str]:
 
 
 def without_dates(text: str) -> str:
-    return re.sub(r"(seen: |revision: ')\d{4}-\d\d-\d\d", "", text)
+    return re.sub(r"(seen: '|revision: ')\d{4}-\d\d-\d\d", "", text)

@@ -37,15 +37,26 @@ class ShowFormat(str, Enum):
 
 
 @app.command("check")
-def check(matrix: options.MatrixFile = None, verbose: options.Verbose = False) -> None:
+def check(
+    matrix: options.MatrixFile = None,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Write the file in canonical form: quotes, order of keys, one fact a line.")
+    ] = False,
+    verbose: options.Verbose = False,
+    no_color: options.NoColor = False,
+) -> None:
     """Validate the matrix; report every error with its line.
 
     Also resolves every machine profile.
 
     Exit code: 0 valid, 6 invalid.
     """
+    from gpuenv.cli.matrix_format import fix_format, is_canonical
     from gpuenv.cli.output import write_stdout
 
+    del no_color  # the output has no colours
+    if fix:
+        write_stdout(f"{fix_format(matrix)}\n")
     rows = get_matrix(matrix, from_yaml=True)
     releases = sum(len(line.releases) for line in rows.wheel_lines)
     write_stdout(
@@ -54,6 +65,8 @@ def check(matrix: options.MatrixFile = None, verbose: options.Verbose = False) -
         f"{len(rows.products) + len(rows.older_products)} GPU products, {len(rows.sources)} sources\n"
     )
     write_stdout("".join(f"{line}\n" for line in _machine_lines(rows, verbose=verbose)))
+    if not fix and not is_canonical(matrix):
+        write_stdout("not in canonical form; to write it: gpuenv matrix check --fix\n")
 
 
 def _machine_lines(matrix: Matrix, *, verbose: bool) -> Iterator[str]:
@@ -62,13 +75,12 @@ def _machine_lines(matrix: Matrix, *, verbose: bool) -> Iterator[str]:
     Raises:
         CommandError: when a machine gets neither a wheel nor a reason: the matrix has no rows for it.
     """
-    from gpuenv.matrix.resolve import resolve
+    from gpuenv.matrix.resolve import resolve_all
     from gpuenv.simulate.profile import shipped_machines
 
     machines = shipped_machines(matrix)
     without = 0
-    for name, machine in machines.items():
-        resolution = resolve(machine, matrix, wheels_only=True)
+    for name, resolution in zip(machines, resolve_all(machines.values(), matrix, wheels_only=True), strict=True):
         if resolution.wheel is None and not resolution.rejected:
             raise CommandError(ExitCode.MATRIX_INVALID, f"{name}: no wheel is named for it, and no reason is given")
         without += resolution.wheel is None
@@ -86,6 +98,7 @@ def _machine_lines(matrix: Matrix, *, verbose: bool) -> Iterator[str]:
 @app.command("show")
 def show(
     matrix: options.MatrixFile = None,
+    full: Annotated[bool, typer.Option("--full", help="Every row with its sources, instead of the overview.")] = False,
     row: Annotated[
         Optional[str], typer.Option("--row", metavar="ROW", help="One row, such as cuda/12.9 or driver/580.")
     ] = None,
@@ -100,7 +113,7 @@ def show(
     output: options.OutputFile = None,
     no_color: options.NoColor = False,
 ) -> None:
-    """Print the matrix, each row with its source.
+    """Print an overview of the matrix, or rows with their sources.
 
     --format html writes a page with the whole matrix.
 
@@ -108,7 +121,8 @@ def show(
     """
     from gpuenv.cli.output import emit_json, emit_lines, write_result
     from gpuenv.matrix.row_lookup import RowFilter, build_grid, select_rows
-    from gpuenv.report.matrix_table import page, row_lines, row_markdown
+    from gpuenv.report.matrix_page import page
+    from gpuenv.report.matrix_table import overview_lines, overview_markdown, row_lines, row_markdown
 
     rows = get_matrix(matrix)
     wanted = RowFilter(row, line, gpu, driver)
@@ -122,6 +136,11 @@ def show(
     if output_format is ShowFormat.JSON and wanted == RowFilter():
         emit_json(rows, output, redacted=False)
         return
+    if wanted == RowFilter() and not full:
+        overview = overview_markdown if output_format is ShowFormat.MARKDOWN else overview_lines
+        lines = overview(rows, _days_since(rows.revision))
+        emit_lines(lines, output, color=not no_color, redacted=False)
+        return
     with usage_errors(ValueError):
         found = select_rows(rows, wanted)
     if output_format is ShowFormat.JSON:
@@ -129,6 +148,18 @@ def show(
     else:
         lines = row_markdown(found) if output_format is ShowFormat.MARKDOWN else row_lines(found)
         emit_lines(lines, output, color=not no_color, redacted=False)
+
+
+def _days_since(revision: str) -> int | None:
+    """The age of a matrix in days; None if its revision is no date."""
+    from datetime import date
+
+    from gpuenv.cli.clock import today
+
+    try:
+        return max(0, (date.fromisoformat(today()) - date.fromisoformat(revision)).days)
+    except ValueError:
+        return None
 
 
 @app.command("refresh")

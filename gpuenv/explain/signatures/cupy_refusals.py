@@ -256,6 +256,6 @@ SIGNATURES = (
         ),
         title="The headers of this CuPy do not fit the CUDA that it is built with",
         modifiers=(Modifier("rocm", Cause.ROCM_MISMATCH, 20),),
-        decisive_fact="whether this release of CuPy knows that CUDA: gpuenv matrix show",
+        decisive_fact="whether this release of CuPy knows that CUDA: gpuenv matrix show --full",
     ),
 )

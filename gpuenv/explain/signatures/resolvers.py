@@ -82,7 +82,7 @@ SIGNATURES = (
             r"|there is no version of cupy|find a matching version of package cupy"
         ),
         title="No release of this line matches the request",
-        decisive_fact="the releases of that line: gpuenv matrix show",
+        decisive_fact="the releases of that line: gpuenv matrix show --full",
     ),
     Signature(
         "resolver.extra-unknown",

@@ -1,0 +1,126 @@
+"""Tables of the matrix that are CSV files: GPU products and their peaks, their sources, and the measured binaries.
+
+One row is one line; the texts of a list are separated by ``; ``. A source has a line for each of its files, of which
+the first is cited.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
+
+from packaging.version import InvalidVersion, Version
+
+from gpuenv.matrix.tables import MatrixSource, Peak, Product
+
+TABLES = {"products": Product, "older_products": Product, "peaks": Peak}
+SOURCES = "sources.csv"
+_SEPARATOR = "; "
+_COLUMNS = ("key", "kind", "seen", "file", "sha256", "title", "section", "note")
+
+
+class CsvTableError(ValueError):
+    """A table that cannot be read."""
+
+
+class CsvTables(NamedTuple):
+    """The plain values of all tables, and the file and line of each row by its path (``products[3]``)."""
+
+    values: dict[str, Any]
+    lines: dict[str, tuple[str, int]]
+
+
+def file_names() -> tuple[str, ...]:
+    """The names of the files."""
+    return (*(f"{name}.csv" for name in TABLES), SOURCES)
+
+
+def read_tables(files: Mapping[str, bytes]) -> CsvTables:
+    """Reads the content of all files by their names.
+
+    Raises:
+        CsvTableError: a file has other columns, or a line has another number of them.
+    """
+    values: dict[str, Any] = {}
+    lines: dict[str, tuple[str, int]] = {}
+    for name, kind in TABLES.items():
+        file, hints = f"{name}.csv", get_type_hints(kind)
+        values[name] = []
+        for line, row in _rows(file, files[file], tuple(hints)):
+            lines[f"{name}[{len(values[name])}]"] = (file, line)
+            try:
+                values[name].append({key: _value(hints[key], text) for key, text in row.items() if text})
+            except ValueError as error:
+                raise CsvTableError(f"{file}: line {line}: {error}") from error
+    values["sources"] = {}
+    for line, row in _rows(SOURCES, files[SOURCES], _COLUMNS):
+        key = row.pop("key")
+        if key in values["sources"]:
+            values["sources"][key].setdefault("also", {})[row["file"]] = row["sha256"]
+        else:
+            lines[f"sources.{key}"] = (SOURCES, line)
+            values["sources"][key] = {name: text for name, text in row.items() if text}
+    return CsvTables(values, lines)
+
+
+def _rows(file: str, content: bytes, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yields the rows with their lines."""
+    reader = csv.DictReader(io.StringIO(content.decode("utf-8"), newline=""), strict=True)
+    try:
+        if tuple(reader.fieldnames or ()) != columns:
+            raise CsvTableError(f"{file}: line 1: expected the columns {', '.join(columns)}")
+        for row in reader:
+            if None in row or None in row.values():
+                raise CsvTableError(f"{file}: line {reader.line_num}: expected {len(columns)} columns")
+            yield reader.line_num, row
+    except csv.Error as error:
+        raise CsvTableError(f"{file}: line {reader.line_num}: {error}") from error
+
+
+def _value(hint: Any, text: str) -> object:  # noqa: ANN401 - a type hint
+    if get_origin(hint) is tuple:
+        return text.split(_SEPARATOR)
+    return float(text) if float in (hint, *get_args(hint)) else text
+
+
+def products_text(rows: Iterable[Product] | Iterable[Peak], kind: type[Product | Peak]) -> str:
+    """Formats a table of products or peaks."""
+    columns = tuple(get_type_hints(kind))
+    return _formatted(columns, ([_text(getattr(row, name)) for name in columns] for row in rows))
+
+
+def _text(value: object) -> str:
+    return _SEPARATOR.join(map(str, value)) if isinstance(value, tuple) else "" if value is None else str(value)
+
+
+def sources_text(sources: Mapping[str, MatrixSource]) -> str:
+    """Formats sources, sorted by their keys and versions."""
+
+    def rows() -> Iterator[list[str]]:
+        for key in sorted(sources, key=_sort_key):
+            source = sources[key]
+            yield [key, source.kind.value, *(getattr(source, name) or "" for name in _COLUMNS[2:])]
+            for file, digest in source.also.items():
+                more = {"key": key, "file": file, "sha256": digest}
+                yield [more.get(name, "") for name in _COLUMNS]
+
+    return _formatted(_COLUMNS, rows())
+
+
+def _sort_key(key: str) -> tuple[str, Version]:
+    """The name of what was measured, and its version: ``cupy-cuda12x-14.2.0``."""
+    name, _, version = key.rpartition("-")
+    try:
+        return name, Version(version)
+    except InvalidVersion:
+        return key, Version("0")
+
+
+def _formatted(columns: tuple[str, ...], rows: Iterable[list[str]]) -> str:
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return out.getvalue()
