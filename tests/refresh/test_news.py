@@ -134,6 +134,8 @@ def _checkout(workspace: Workspace, folder: Path) -> dict[str, str]:
     programs.mkdir(parents=True)
     (programs / "gpuenv").symlink_to(Path(sysconfig.get_path("scripts")) / "gpuenv")
     (programs / "cuobjdump").write_text("", encoding="utf-8")
+    (folder / "gpuenv" / "data").mkdir(parents=True)
+    (folder / "gpuenv" / "data" / "sources.csv").write_text("", encoding="utf-8")
     (folder / "matrix.yaml").write_text(workspace.text, encoding="utf-8")
     environment = {**workspace.environment, "GITHUB_STEP_SUMMARY": str(folder / "step.md")}
     identity = ("-c", "user.name=t", "-c", "user.email=t@localhost")
@@ -170,4 +172,4 @@ def test_the_scheduled_job_fails_only_for_news_that_it_cannot_propose(
     summary = (folder / "step.md").read_text(encoding="utf-8")
     assert ("! new line cupy-cuda14x" in summary) is has_new_line
     assert summary == (folder / "result" / "summary.md").read_text(encoding="utf-8")
-    assert (folder / "result" / "matrix.yaml").is_file()
+    assert {path.name for path in (folder / "result").iterdir()} == {"matrix.yaml", "sources.csv", "summary.md"}
