@@ -22,12 +22,9 @@ def today(*, days_ago: int = 0) -> str:
 
 def days_since(day: str) -> int | None:
     """The days from a date to today, negative for one to come; None for a text that is no date."""
+    from datetime import date
+
     try:
-        year, month, number = (int(part) for part in day.split("-"))
-        noon = time.mktime((year, month, number, 12, 0, 0, 0, 0, -1))
-    except (ValueError, OverflowError):
+        return (date.fromisoformat(today()) - date.fromisoformat(day)).days
+    except ValueError:
         return None
-    if time.strftime("%Y-%m-%d", time.localtime(noon)) != day:  # mktime takes the 31st of June
-        return None
-    now = time.gmtime()
-    return round((time.mktime((now.tm_year, now.tm_mon, now.tm_mday, 12, 0, 0, 0, 0, -1)) - noon) / _DAY)

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
 from enum import Enum
@@ -32,15 +32,16 @@ from gpuenv.model.strings import Lines, sanitize_line
 from gpuenv.probe.interpreters import module_command
 from gpuenv.refresh.additions import UnknownRowError, find_additions
 from gpuenv.refresh.binaries import MeasureError, find_cuobjdump
-from gpuenv.refresh.changed_answers import changed_answers, changed_machines
+from gpuenv.refresh.changed_answers import ChangedAnswer, ChangedMachine, changed_answers, changed_machines
 from gpuenv.refresh.minors import compile_stub
 from gpuenv.refresh.package_index import Index, MetadataError, PackageIndexError, PipIndex, UvIndex
 from gpuenv.refresh.releases import CapsError
 from gpuenv.refresh.row_edits import Additions, MatrixLayoutError, RefreshContext, add_to
-from gpuenv.simulate.profile import shipped_machines
+from gpuenv.refresh.summary import Summary, change_lines
 
 _BAR_WIDTH = 20
 _LINE_WIDTH = 79
+_INTERVAL = 5.0  # seconds between lines about queries, without a terminal
 
 
 class IndexClient(str, Enum):
@@ -52,8 +53,8 @@ class IndexClient(str, Enum):
 
 def refresh_matrix(
     path: Path | None, installer: IndexClient | None, again: Collection[str], *, dry_run: bool
-) -> Iterator[str]:
-    """Adds new releases on the package index to a matrix; yields the changes as lines.
+) -> Summary:
+    """Adds new releases on the package index to a matrix.
 
     ``path`` defaults to the matrix of the checkout, or of the user's data folder; existing rows in ``again`` are
     measured again.
@@ -68,27 +69,40 @@ def refresh_matrix(
             ExitCode.USAGE, message, "take a newer one with gpuenv matrix update, or name a YAML file with --matrix"
         )
     target = path or _target()
-    before, digest = get_matrix(source, from_yaml=True), _digest(source)
+    before, digest = get_matrix(source), _digest(source)
     with TemporaryDirectory(prefix="gpuenv-refresh-") as scratch, _unchanged():
         work = _workplace(before, Path(scratch), installer)
         additions = find_additions(before, work, again)
-    changes = [f"+ {row.name}: {row.source['file']} (sha256 {row.source['sha256'][:12]})" for row in additions.rows]
-    changes += [f"+ CUDA {cuda}: the wheels of the toolkit are available" for cuda in additions.toolkits]
-    changes += [f"- {line} {version}: yanked: {reason}" for line, version, reason in additions.yanked]
-    changes += [f"+ {line} {version}: no longer yanked" for line, version in additions.restored]
-    if not changes:
-        yield f"{source}: revision {before.revision} is up to date"
-        yield from _documents(before, work.today)
-        return
-    texts, after = _updated(source, target, additions, work.today)
-    yield from changes
-    yield from _listed("Kinds of machines", "kind of machine", changed_answers(before, after))
-    machines = changed_machines(shipped_machines(after), before, after)
-    yield from _listed("Machine profiles", "machine profile", machines)
-    yield from _documents(after, work.today)
-    if dry_run:
-        yield f"{target}: not written"
-        return
+    texts: dict[Path, str] = {}
+    after, outcome = before, None
+    answers: tuple[ChangedAnswer, ...] = ()
+    machines: tuple[ChangedMachine, ...] = ()
+    if additions.is_writable:
+        from gpuenv.simulate.profile import shipped_machines  # loads the doctor, so only when needed
+
+        texts, after = _updated(source, target, additions, work.today)
+        outcome = f"{target}: not written" if dry_run else f"{target}: written, revision {after.revision}"
+        answers = tuple(changed_answers(before, after))
+        machines = tuple(changed_machines(shipped_machines(after), before, after))
+    summary = Summary(
+        str(source),
+        before.revision,
+        tuple(change_lines(additions)),
+        answers,
+        machines,
+        tuple(_outdated(after, work.today)),
+        tuple(str(row.cuda) for row in after.cuda_minors if row.linux is None),
+        outcome,
+    )
+    if texts and not dry_run:
+        _replace(source, digest, target, texts)
+        for key in additions.measured:
+            work.cache_file(key).unlink(missing_ok=True)
+    return summary
+
+
+def _replace(source: Path, digest: str, target: Path, texts: Mapping[Path, str]) -> None:
+    """Writes the new matrix, unless the old one was changed during the refresh."""
     if _digest(source) != digest:
         raise CommandError(ExitCode.USAGE, f"{source} was changed meanwhile", "run it again; the measurements are kept")
     try:
@@ -98,15 +112,6 @@ def refresh_matrix(
         raise CommandError(ExitCode.USAGE, message, "name a file with --matrix; the measurements are kept") from error
     for file, text in texts.items():
         write_file(file, text, shared=True)
-    for row in additions.rows:
-        work.cache_file(row.key).unlink(missing_ok=True)
-    yield f"{target}: written, revision {after.revision}"
-
-
-def _listed(kinds: str, kind: str, lines: Iterable[str]) -> Iterator[str]:
-    found = [f"  {line}" for line in lines]
-    yield f"{kinds} that now resolve differently:" if found else f"No {kind} resolves differently."
-    yield from found
 
 
 @contextmanager
@@ -208,7 +213,7 @@ def _updated(source: Path, target: Path, additions: Additions, today: str) -> tu
     return texts, matrix
 
 
-def _documents(matrix: Matrix, today: str) -> Iterator[str]:
+def _outdated(matrix: Matrix, today: str) -> Iterator[str]:
     """Lists outdated documents behind rows: these are not refreshed, so a person has to read them again."""
     now = date.fromisoformat(today)
     old = [
@@ -219,24 +224,41 @@ def _documents(matrix: Matrix, today: str) -> Iterator[str]:
     if old:
         yield f"Documents that were read more than {STALE} days ago; read them again:"
         yield from old
-    undocumented = [str(row.cuda) for row in matrix.cuda_minors if row.linux is None]
-    if undocumented:
-        yield f"CUDA {', '.join(undocumented)}: no document names the driver released with it."
 
 
 class ProgressBar:
-    """Shows the number of finished pieces, their size and time, and the current one."""
+    """Shows the number of answered queries, then that of finished pieces with their size and time.
+
+    A bar on a terminal; elsewhere a line for each piece, and for queries one every few seconds.
+    """
 
     def __init__(self) -> None:
         self._drawn = sys.stderr is not None and sys.stderr.isatty()
-        self._pieces = self._begun = self._fetched = 0
+        self._pieces = self._begun = self._fetched = self._queries = self._answered = 0
         self._size: int | None = None
-        self._started = time.monotonic()
+        self._started = self._shown = time.monotonic()
 
     def say(self, text: str) -> None:
         """Prints a message."""
         self._clear()
         announce(text)
+
+    def start_queries(self, count: int, subject: str) -> None:
+        """Announces the number of queries."""
+        self._queries, self._answered = count, 0
+        self._started = self._shown = time.monotonic()
+        self.say(f"querying {subject}: {counted_queries(count)}")
+
+    def answered(self) -> None:
+        """Counts an answered query."""
+        self._answered += 1
+        now = time.monotonic()
+        is_last = self._answered == self._queries
+        if self._drawn and not is_last:
+            self._draw(self._answered / self._queries, f"{self._answered}/{self._queries}", "queries")
+        elif is_last or now - self._shown >= _INTERVAL:
+            self._shown = now
+            self.say(f"answered: {self._answered} of {counted_queries(self._queries)}, {now - self._started:.0f} s")
 
     def start(self, pieces: int, size: int | None) -> None:
         """Announces the number of pieces and the size of the download."""
@@ -246,10 +268,12 @@ class ProgressBar:
 
     def measure(self, name: str, size: int | None) -> None:
         """Announces the next piece; the ones before it are finished."""
+        done = self._begun
         self._begun += 1
         cost = "" if size is None else f" ({megabytes(size)})"
         if self._drawn:
-            self._draw(f"{name}{cost}")
+            share = self._fetched / self._size if self._size else done / max(self._pieces, 1)
+            self._draw(share, f"{done}/{self._pieces}", f"{name}{cost}")
         else:
             announce(f"{self._begun}/{self._pieces} {name}{cost}: downloading and measuring")
         self._fetched += size or 0
@@ -261,13 +285,11 @@ class ProgressBar:
             duration = f"{time.monotonic() - self._started:.0f} s"
             announce(f"measured: {self._begun}; downloaded: {megabytes(self._fetched)}; took {duration}")
 
-    def _draw(self, text: str) -> None:
-        done = self._begun - 1
-        share = self._fetched / self._size if self._size else done / max(self._pieces, 1)
+    def _draw(self, share: float, count: str, text: str) -> None:
         filled = min(int(share * _BAR_WIDTH), _BAR_WIDTH)
         seconds = int(time.monotonic() - self._started)
         bar, duration = "#" * filled, f"{seconds // 60}:{seconds % 60:02d}"
-        line = sanitize_line(f"[{bar:.<{_BAR_WIDTH}}] {done}/{self._pieces} {duration} {text}")
+        line = sanitize_line(f"[{bar:.<{_BAR_WIDTH}}] {count} {duration} {text}")
         width = _width()
         sys.stderr.write(f"\r{line[:width]:<{width}}")
         sys.stderr.flush()
@@ -285,3 +307,8 @@ def _width() -> int:
 def megabytes(size: int) -> str:
     """``142 MB``."""
     return f"{size / 1e6:.0f} MB"
+
+
+def counted_queries(count: int) -> str:
+    """``1 query``, ``2 queries``."""
+    return "1 query" if count == 1 else f"{count} queries"

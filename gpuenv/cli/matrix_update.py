@@ -254,7 +254,7 @@ def _read(published: _Published) -> Matrix:
 def _changes(
     kinds: str, kind: str, machines: Mapping[str, Snapshot], before: Matrix, after: Matrix
 ) -> Iterator[TextLine]:
-    found = [TextLine(f"  {text}", hang=4) for text in changed_machines(machines, before, after)]
+    found = [TextLine(f"  {row.text}", hang=4) for row in changed_machines(machines, before, after)]
     yield TextLine(f"{kinds} that resolve differently:" if found else f"No {kind} resolves differently.")
     yield from found
 

@@ -25,7 +25,7 @@ class ExitCode(IntEnum):
 
 
 ENDS_IN: Mapping[ExitCode, tuple[str, ...]] = {
-    ExitCode.UNFIT: ("doctor", "preflight", "check-image", "explain"),
+    ExitCode.UNFIT: ("doctor", "preflight", "check-image", "explain", "matrix refresh"),
     ExitCode.NOTHING_FITS: ("resolve", "install", "lock", "bundle", "build-image"),
     ExitCode.FAILED: ("install", "rollback", "lock", "bundle", "build-image", "doctor --fix"),
     ExitCode.SMOKE_FAILED: ("smoke",),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from itertools import zip_longest
+from typing import Any, NamedTuple
 
 from gpuenv.matrix.tables import Matrix, Release, RocmLine, WheelLine
-from gpuenv.refresh.companions import companion_measurement, newer_companion
-from gpuenv.refresh.minors import minor_measurement, new_minors, new_toolkits
+from gpuenv.refresh.companions import companion_measurement, merge_companions, newer_companions
+from gpuenv.refresh.minors import minor_measurement, new_minors, new_toolkits, nvrtc_ranges
+from gpuenv.refresh.new_lines import NewLine, new_line, next_names
 from gpuenv.refresh.package_index import Index, python_of
 from gpuenv.refresh.releases import release_measurement
 from gpuenv.refresh.row_edits import Additions, Measurement, RefreshContext, measure_or_reuse
@@ -35,20 +37,29 @@ def find_additions(matrix: Matrix, context: RefreshContext, again: Collection[st
         MeasureError, MetadataError, CapsError: a binary or a source has an unexpected form.
         NoSuchRowError: where a row that is to be measured again is not there.
     """
-    context.progress.say(f"querying the package index for new releases with {context.index.name}")
     known = _without(matrix, again)
-    toolkits = new_toolkits(matrix, context.index)
-    measurements = list(_measurements(known, matrix, toolkits, context))
-    yanked, restored = find_yanked(matrix, context.index)
+    pool = ThreadPoolExecutor(_WORKERS)
+    try:
+        news = _query_index(known, matrix, pool, context)
+        measurements = _query_files(news, matrix, pool, context)
+    finally:
+        pool.shutdown(cancel_futures=True)  # after an error, the other queries are not begun
     left = [entry for entry in measurements if not context.cache_file(entry.key).is_file()]
     sizes = [entry.size for entry in left]
     if measurements:
         context.progress.start(len(left), None if None in sizes else sum(size or 0 for size in sizes))
-    rows = tuple(measure_or_reuse(entry, context) for entry in measurements)
+    rows = [measure_or_reuse(entry, context) for entry in measurements]
     if measurements:
         context.progress.end()
     fresh = {row.version for row in rows if row.table == "cuda_minors"}
-    return Additions(rows, tuple(cuda for cuda in toolkits if cuda not in fresh), yanked, restored)
+    return Additions(
+        tuple(merge_companions(rows)),
+        tuple(cuda for cuda in news.toolkits if cuda not in fresh),
+        news.yanked,
+        news.restored,
+        news.lines,
+        tuple(entry.key for entry in measurements),
+    )
 
 
 def _without(matrix: Matrix, again: Collection[str]) -> Matrix:
@@ -76,56 +87,99 @@ def _lines(matrix: Matrix) -> tuple[WheelLine | RocmLine, ...]:
     return (*matrix.wheel_lines, *matrix.rocm_lines)
 
 
-def _measurements(
-    known: Matrix, matrix: Matrix, toolkits: tuple[str, ...], context: RefreshContext
-) -> Iterator[Measurement]:
-    """Yields CUDA minor versions first, since a release may be built with a new one; queries the index in parallel."""
+class _News(NamedTuple):
+    """What the index has and the matrix lacks; each release with its line or distribution."""
+
+    toolkits: tuple[str, ...]
+    minors: tuple[tuple[str, str], ...]
+    releases: tuple[tuple[WheelLine | RocmLine, str], ...]
+    companions: tuple[tuple[str, str], ...]
+    lines: tuple[NewLine, ...]
+    yanked: tuple[tuple[str, str, str], ...]
+    restored: tuple[tuple[str, str], ...]
+
+
+def _query_index(known: Matrix, matrix: Matrix, pool: ThreadPoolExecutor, context: RefreshContext) -> _News:
+    """Compares the releases on the index with the matrix, one query per distribution, and looks for yanked ones."""
     index = context.index
-
-    def releases(pair: tuple[WheelLine | RocmLine, WheelLine | RocmLine]) -> list[Measurement]:
-        line, complete = pair
-        found = index.unknown(line.name, f">={FLOOR}", [row.cupy for row in line.releases])
-        return [release_measurement(complete, version, matrix, context) for version in found]
-
-    def companion(name: str) -> list[Measurement]:
-        return [companion_measurement(name, version, context) for version in newer_companion(name, known, index)]
-
-    names = tuple(dict.fromkeys(row.distribution for row in matrix.companions))
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        minors = pool.submit(
-            lambda: [minor_measurement(*found, matrix, toolkits, context) for found in new_minors(known, index)]
-        )
-        lines = pool.map(releases, zip(_lines(known), _lines(matrix), strict=True))
-        companions = pool.map(companion, names)
-        for found in (minors.result(), *lines, *companions):
-            yield from found
-
-
-_Rows = list[tuple[WheelLine | RocmLine, Release]]
+    toolkits = pool.submit(new_toolkits, matrix, index)
+    minors = [pool.submit(new_minors, index, *wanted, known) for wanted in nvrtc_ranges(known)]
+    releases = [(line, pool.submit(_new_releases, index, rest)) for line, rest in _pairs(matrix, known)]
+    names = dict.fromkeys(row.distribution for row in matrix.companions)
+    companions = [(name, pool.submit(newer_companions, name, known, index)) for name in names]
+    lines = [pool.submit(new_line, name, index) for name in next_names(matrix)]
+    # The slowest come last: pip downloads the releases that it reports.
+    changes = [pool.submit(changed_yanks, index, *turn) for turn in yanked_turns(matrix)]
+    by_name = [found for _, found in (*releases, *companions)]
+    _wait([toolkits, *minors, *by_name, *lines, *changes], f"the package index with {index.name}", context)
+    return _News(
+        toolkits.result(),
+        tuple(pair for found in minors for pair in found.result()),
+        tuple((line, version) for line, found in releases for version in found.result()),
+        tuple((name, version) for name, found in companions for version in found.result()),
+        tuple(line for found in lines if (line := found.result()) is not None),
+        tuple(row for found in changes for row in found.result()[0]),
+        tuple(row for found in changes for row in found.result()[1]),
+    )
 
 
-def find_yanked(matrix: Matrix, index: Index) -> tuple[tuple[tuple[str, str, str], ...], tuple[tuple[str, str], ...]]:
-    """Returns the known releases that are newly yanked, with reasons, and those that no longer are.
+def _pairs(matrix: Matrix, known: Matrix) -> Iterator[tuple[WheelLine | RocmLine, WheelLine | RocmLine]]:
+    return zip(_lines(matrix), _lines(known), strict=True)
 
-    One query has at most one release of each line, the newest first.
+
+def _new_releases(index: Index, line: WheelLine | RocmLine) -> list[str]:
+    return list(index.unknown(line.name, f">={FLOOR}", [row.cupy for row in line.releases]))
+
+
+def _query_files(
+    news: _News, matrix: Matrix, pool: ThreadPoolExecutor, context: RefreshContext
+) -> tuple[Measurement, ...]:
+    """Returns the measurements of new releases; CUDA minors first, since a release may be built with a new one."""
+    found = [pool.submit(minor_measurement, *minor, matrix, news.toolkits, context) for minor in news.minors]
+    found += [pool.submit(release_measurement, *release, matrix, context) for release in news.releases]
+    found += [pool.submit(companion_measurement, *release, context) for release in news.companions]
+    if found:
+        _wait(found, "the files of new releases", context)
+    return tuple(future.result() for future in found)
+
+
+def _wait(futures: Sequence[Future[Any]], subject: str, context: RefreshContext) -> None:
+    """Waits for queries and shows their progress; raises the first error."""
+    context.progress.start_queries(len(futures), subject)
+    for future in as_completed(futures):
+        future.result()
+        context.progress.answered()
+
+
+_Rows = Sequence[tuple[WheelLine | RocmLine, Release]]
+_Yanked = tuple[tuple[str, str, str], ...]
+_Restored = tuple[tuple[str, str], ...]
+
+
+def yanked_turns(matrix: Matrix) -> list[tuple[str, _Rows]]:
+    """Returns the known releases in groups for one query each, with the Python to query them for.
+
+    A query has at most one release of each line; the newest come first.
     """
     turns: list[tuple[str, _Rows]] = []
     for row in zip_longest(*(line.releases for line in _lines(matrix))):
-        by_python: dict[str, _Rows] = {}
+        by_python: dict[str, list[tuple[WheelLine | RocmLine, Release]]] = {}
         for line, release in zip(_lines(matrix), row, strict=True):
             if release is not None:
                 by_python.setdefault(python_of(release.pythons), []).append((line, release))
         turns += by_python.items()
-    with ThreadPoolExecutor(_WORKERS) as pool:
-        releases = ({line.name: release.cupy for line, release in turn} for _, turn in turns)
-        answers = list(pool.map(index.yanked, releases, (python for python, _ in turns)))
-    yanked: list[tuple[str, str, str]] = []
-    restored: list[tuple[str, str]] = []
-    for (_, turn), answer in zip(turns, answers, strict=True):
-        for line, release in turn:
-            reason = answer.get(line.name)
-            if reason is not None and release.yanked is None:
-                yanked.append((line.name, release.cupy, reason))
-            elif reason is None and release.yanked is not None:
-                restored.append((line.name, release.cupy))
+    return turns
+
+
+def changed_yanks(index: Index, python: str, rows: _Rows) -> tuple[_Yanked, _Restored]:
+    """Returns the known releases that are newly yanked, with reasons, and those that no longer are."""
+    answer = index.yanked({line.name: release.cupy for line, release in rows}, python)
+    yanked = (
+        (line.name, release.cupy, answer[line.name])
+        for line, release in rows
+        if line.name in answer and release.yanked is None
+    )
+    restored = (
+        (line.name, release.cupy) for line, release in rows if line.name not in answer and release.yanked is not None
+    )
     return tuple(yanked), tuple(restored)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import choose
@@ -13,13 +14,42 @@ from gpuenv.model.snapshot import Snapshot
 _FREE_THREADED = (*MACHINE[:-1], "python=3.14t")
 
 
-def changed_answers(before: Matrix, after: Matrix) -> Iterator[str]:
-    """Yields one text per kind of machine and change, with its driver branches."""
+class ChangedAnswer(NamedTuple):
+    """Another recommended wheel for a kind of machine, on a range of driver branches."""
+
+    machine: str
+    branches: str
+    capabilities: str
+    before: str
+    after: str
+
+    @property
+    def text(self) -> str:
+        """One line."""
+        scope = f"branches {self.branches}, capabilities {self.capabilities}"
+        return f"{self.machine}, {scope}: {self.before} -> {self.after}"
+
+
+class ChangedMachine(NamedTuple):
+    """Another recommended wheel for a recorded machine or a machine profile."""
+
+    machine: str
+    before: str
+    after: str
+
+    @property
+    def text(self) -> str:
+        """One line."""
+        return f"{self.machine}: {self.before} -> {self.after}"
+
+
+def changed_answers(before: Matrix, after: Matrix) -> Iterator[ChangedAnswer]:
+    """Yields the kinds of machines whose recommended wheel changes, with their driver branches."""
     yield from _changed_answers_for(MACHINE, MACHINE_TEXT, before, after)
     yield from _changed_answers_for(_FREE_THREADED, "the same with Python 3.14t", before, after)
 
 
-def _changed_answers_for(facts: tuple[str, ...], name: str, before: Matrix, after: Matrix) -> Iterator[str]:
+def _changed_answers_for(facts: tuple[str, ...], name: str, before: Matrix, after: Matrix) -> Iterator[ChangedAnswer]:
     found: dict[tuple[str, str], dict[str, list[int]]] = {}
     base = assume(Snapshot(), facts, after)
     for row in after.generations:
@@ -32,8 +62,7 @@ def _changed_answers_for(facts: tuple[str, ...], name: str, before: Matrix, afte
                     found.setdefault((old, new), {}).setdefault(str(capability), []).append(branch.branch)
     for (old, new), kinds in found.items():
         branches = sorted({branch for of_kind in kinds.values() for branch in of_kind})
-        scope = f"branches {branches[0]} to {branches[-1]}, capabilities {', '.join(kinds)}"
-        yield f"{name}, {scope}: {old} -> {new}"
+        yield ChangedAnswer(name, f"{branches[0]} to {branches[-1]}", ", ".join(kinds), old, new)
 
 
 def _answer(machine: Snapshot, matrix: Matrix) -> str:
@@ -41,9 +70,9 @@ def _answer(machine: Snapshot, matrix: Matrix) -> str:
     return " ".join(wheel.requirements) if wheel else "none"
 
 
-def changed_machines(machines: Mapping[str, Snapshot], before: Matrix, after: Matrix) -> Iterator[str]:
-    """Yields one text per machine whose recommended wheel changes."""
+def changed_machines(machines: Mapping[str, Snapshot], before: Matrix, after: Matrix) -> Iterator[ChangedMachine]:
+    """Yields the machines whose recommended wheel changes."""
     for name, machine in machines.items():
         old, new = _answer(machine, before), _answer(machine, after)
         if old != new:
-            yield f"{name}: {old} -> {new}"
+            yield ChangedMachine(name, old, new)

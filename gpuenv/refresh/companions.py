@@ -1,9 +1,11 @@
-"""Measures the newest releases of other packages that provide CUDA libraries, from their metadata."""
+"""Measures new releases of other packages that provide CUDA libraries, from their metadata."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import groupby
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -29,13 +31,17 @@ _MARKERS |= {"implementation_name": "cpython", "platform_python_implementation":
 _NOTE = "Requires-Dist of its METADATA"
 
 
-def newer_companion(name: str, matrix: Matrix, index: Index) -> Iterator[str]:
-    """Yields the newest release of a distribution if it is newer than all its rows; an open range includes all."""
+def newer_companions(name: str, matrix: Matrix, index: Index) -> list[str]:
+    """Returns the releases of a distribution that are newer than all its rows, the oldest first.
+
+    A row with an open range includes all.
+    """
     ranges = [SpecifierSet(row.versions) for row in matrix.companions if row.distribution == name]
     ends = [[Version(entry.version) for entry in wanted if entry.operator in ("==", "<=")] for wanted in ranges]
-    if all(ends):
-        newest = max(end for found in ends for end in found)
-        yield from sorted(index.unknown(name, f">{newest}", ()), key=Version)[-1:]
+    if not all(ends):
+        return []
+    newest = max(end for found in ends for end in found)
+    return sorted(set(index.unknown(name, f">{newest}", ())), key=Version)
 
 
 def companion_measurement(name: str, version: str, context: RefreshContext) -> Measurement:
@@ -74,6 +80,23 @@ def companion_measurement(name: str, version: str, context: RefreshContext) -> M
         return NewRow(f"{name} {version}", key, source, plain(row), "companions", version, name)
 
     return Measurement(f"{name} {version}", key, (chosen,), measure)
+
+
+def merge_companions(rows: Iterable[NewRow]) -> Iterator[NewRow]:
+    """Merges consecutive releases of a companion with the same facts into one row, with the newest one's source."""
+    for _, group in groupby(rows, key=lambda row: (row.of, _facts(row)) if row.table == "companions" else row.key):
+        releases = list(group)
+        first, last = releases[0], releases[-1]
+        if first is last:
+            yield last
+            continue
+        merged = {**last.row, "versions": f">={first.version},<={last.version}"}
+        yield replace(last, name=f"{last.of} {first.version} to {last.version}", row=merged)
+
+
+def _facts(row: NewRow) -> dict[str, object]:
+    """Returns the facts of a companion without its version and source."""
+    return {key: value for key, value in row.row.items() if key not in ("versions", "source")}
 
 
 def _requirements(texts: Iterable[str], file: IndexFile, extra: str = "") -> Iterator[Requirement]:

@@ -28,25 +28,28 @@ _NOTE = "nvrtcGetSupportedArchs, and the .version of what it compiles"
 _FIRST_AS_WHEELS = 11  # the first CUDA major version with wheels
 
 
-def new_minors(matrix: Matrix, index: Index) -> Iterator[tuple[str, str]]:
-    """Yields each NVRTC distribution with the newest release of every unknown minor version.
+def nvrtc_ranges(matrix: Matrix) -> Iterator[tuple[str, str]]:
+    """Yields each NVRTC distribution with the range of its releases.
 
     Includes unknown CUDA major versions: from 13 on they share the distribution names.
     """
     majors = sorted(row.major for row in matrix.cuda_majors if row.major >= _FIRST_AS_WHEELS)
     for major in majors[:-1]:
-        yield from _missing(index, cuda_wheel("cuda-nvrtc", major), f">={major}.0,<{major + 1}", matrix)
-    yield from _missing(index, cuda_wheel("cuda-nvrtc", majors[-1]), f">={majors[-1]}.0", matrix)
+        yield cuda_wheel("cuda-nvrtc", major), f">={major}.0,<{major + 1}"
+    yield cuda_wheel("cuda-nvrtc", majors[-1]), f">={majors[-1]}.0"
 
 
-def _missing(index: Index, name: str, wanted: str, matrix: Matrix) -> Iterator[tuple[str, str]]:
+def new_minors(index: Index, name: str, wanted: str, matrix: Matrix) -> list[tuple[str, str]]:
+    """Returns an NVRTC distribution with the newest release of every unknown minor version in a range."""
     known = {row.cuda for row in matrix.cuda_minors}
     lowest = min(line.first_cuda for line in matrix.wheel_lines)
+    found = []
     for version in index.unknown(name, wanted, [f"{cuda}.*" for cuda in known]):
         cuda = minor_of(version)
         if cuda >= lowest and cuda not in known:
             known.add(cuda)  # the newest release of a minor version comes first
-            yield name, version
+            found.append((name, version))
+    return found
 
 
 def new_toolkits(matrix: Matrix, index: Index) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import time
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,6 +37,10 @@ _LEGACY = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"
 
 class PackageIndexError(Exception):
     """The index could not be queried; the message quotes the installer."""
+
+
+class NoReleaseError(PackageIndexError):
+    """The index has no release of a distribution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +160,7 @@ class UvIndex:
     def unknown(self, name: str, wanted: str, known: Iterable[str]) -> Iterator[str]:
         """Yields unknown releases in a range for an old and then for a new Python, each the newest first.
 
-        A name without any release raises ``PackageIndexError``, since it would look like nothing new.
+        A name without any release raises ``NoReleaseError``, since it would look like nothing new.
 
         Args:
             name: the distribution.
@@ -171,11 +176,12 @@ class UvIndex:
     def _newest(self, name: str, wanted: str, known: Sequence[str], python: str) -> str | None:
         without = "".join(f",!={version}" for version in known)
         platform = _PLATFORMS["linux-x86_64"]
-        done = self._compile([f"{name}{wanted}{without}"], python, platform, "--no-deps")
+        options = ("--no-deps", "--prerelease", "disallow")
+        done = self._compile([f"{name}{wanted}{without}"], python, platform, *options)
         if done.ending is Ending.EXITED and done.exit_code == 0:
             return _pins(done.stdout).get(name)
         if any(text in done.stderr for text in _ABSENT):
-            raise PackageIndexError(f"{name}: the package index has no release; is it the right index?")
+            raise NoReleaseError(f"{name}: the package index has no release; is it the right index?")
         if any(text in done.stderr for text in _UV_NOTHING):
             return None
         raise index_error(f"{name}{wanted}", done)
@@ -198,7 +204,7 @@ class UvIndex:
     def _locked(self, requirement: str, lock: Path) -> ChildResult:
         """Locks a release for the oldest Python that it supports, since a lock has only wheels from that Python on."""
         requirements = self._written([requirement])
-        command = [*self.uv, "pip", "compile", "--universal", "--no-deps", "--no-header", "--no-progress"]
+        command = ["pip", "compile", "--universal", "--no-deps", "--no-header", "--no-progress"]
         command += ["--only-binary", ":all:", "--format", "pylock.toml", "--output-file", str(lock), requirements]
         python = _OLDEST
         while True:
@@ -210,7 +216,7 @@ class UvIndex:
 
     def unpack(self, requirement: str, file: IndexFile, folder: Path) -> None:
         """Downloads one wheel and unpacks it into a folder; rejects files with another digest."""
-        command = [*self.uv, "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
+        command = ["pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
         if file.python.startswith("cp"):
             command += ["--python-version", f"{file.python[2]}.{file.python[3:].rstrip('tm')}"]
         if file.platform is not None:
@@ -248,7 +254,7 @@ class UvIndex:
     def _compile(
         self, requirements: Sequence[str], python: str, platform: str, *options: str, quiet: bool = True
     ) -> ChildResult:
-        command = [*self.uv, "pip", "compile", "--no-header", "--no-annotate", "--only-binary", ":all:", *options]
+        command = ["pip", "compile", "--no-header", "--no-annotate", "--only-binary", ":all:", *options]
         command += ["--quiet"] if quiet else ["--no-progress"]
         command += ["--python-version", python, "--python-platform", platform]
         return self._run([*command, self._written(requirements)])
@@ -260,9 +266,11 @@ class UvIndex:
             file.writelines(f"{line}\n" for line in requirements)
         return name
 
-    def _run(self, command: Sequence[str]) -> ChildResult:
-        # Its output is parsed, so it must not wrap lines.
+    def _run(self, arguments: Sequence[str]) -> ChildResult:
+        # Its output is parsed, so it must not wrap lines. Without --python, uv looks for each --python-version on this
+        # machine and tries to download it, which only builds of source distributions need.
         environment = {**self.environment, "UV_NO_WRAP": "1"}
+        command = [*self.uv, *arguments, "--python", sys.executable]
         return run_child(command, environment, time.monotonic() + INSTALLER_SECONDS)
 
 
@@ -320,7 +328,7 @@ class PipIndex:
         for python in PYTHONS:
             releases |= dict.fromkeys(self._versions(name, python))
         if not releases:
-            raise PackageIndexError(f"{name}: the package index has no release; is it the right index?")
+            raise NoReleaseError(f"{name}: the package index has no release; is it the right index?")
         return left.filter(releases)
 
     def _versions(self, name: str, python: str) -> Iterator[str]:

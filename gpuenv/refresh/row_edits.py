@@ -12,6 +12,7 @@ from packaging.version import Version
 
 from gpuenv.files import LARGEST_DOCUMENT, make_private_folder, others_reach, read_own, replace_file
 from gpuenv.model.versions import CudaVersion
+from gpuenv.refresh.new_lines import NewLine
 from gpuenv.refresh.package_index import Index, IndexFile
 
 
@@ -49,12 +50,21 @@ class Additions:
         toolkits: the CUDA minor versions whose toolkit is new on the index.
         yanked: known releases that were yanked since (line, version, reason).
         restored: known releases that are no longer yanked (line, version).
+        lines: new lines, which are reported and not written.
+        measured: the keys of the cached measurements behind the rows.
     """
 
     rows: tuple[NewRow, ...] = ()
     toolkits: tuple[str, ...] = ()
     yanked: tuple[tuple[str, str, str], ...] = ()
     restored: tuple[tuple[str, str], ...] = ()
+    lines: tuple[NewLine, ...] = ()
+    measured: tuple[str, ...] = ()
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether anything is to be written; new lines are not."""
+        return bool(self.rows or self.toolkits or self.yanked or self.restored)
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 - plain values of YAML
@@ -128,6 +138,12 @@ class RefreshProgress(Protocol):
 
     def say(self, text: str) -> None:
         """Shows a message."""
+
+    def start_queries(self, count: int, subject: str) -> None:
+        """Announces the number of queries of the index."""
+
+    def answered(self) -> None:
+        """Counts an answered query."""
 
     def start(self, count: int, size: int | None) -> None:
         """Announces the number of measurements and the bytes to download; None if unknown."""

@@ -188,7 +188,7 @@ def test_a_file_that_a_command_writes_is_readable_only_by_its_owner(
     finally:
         os.umask(former)
     if not (tmp_path / "result").exists():
-        assert command == "install", result.stderr
+        assert command in {"install", "matrix refresh"}, result.stderr  # without an index
         return
     assert stat.S_IMODE((tmp_path / "result").stat().st_mode) == 0o600
 

@@ -138,7 +138,8 @@ class LocalIndex:
 
     Attributes:
         files: the wheels, by file name.
-        delayed: part of the name of a file whose download waits for ``release``.
+        delayed: part of the name of a project or file that is not sent before ``release``.
+        requests: the paths of all requests.
         down: whether every answer is an error.
         down_after_delay: whether every answer after the delayed file is an error.
         yanked: the reasons, by ``name==version``; True for no reason.
@@ -151,11 +152,13 @@ class LocalIndex:
     yanked: dict[str, str | bool] = field(default_factory=dict)
     reached: threading.Event = field(default_factory=threading.Event)
     release: threading.Event = field(default_factory=threading.Event)
+    requests: list[str] = field(default_factory=list)
     address: str = ""
 
     def page(self, name: str) -> bytes | None:
         """Returns the list of a project's files, as JSON."""
         wheels = [wheel for wheel in self.files.values() if wheel.name == name]
+        self._delay(name)
         if not wheels:
             return None
         entries = [
@@ -181,11 +184,14 @@ class LocalIndex:
             return None
         if name.endswith(".metadata"):
             return wheel.metadata.encode()
+        self._delay(name)
+        return wheel.data
+
+    def _delay(self, name: str) -> None:
         if self.delayed is not None and self.delayed in name:
             self.reached.set()
             self.release.wait(120)
             self.down = self.down or self.down_after_delay
-        return wheel.data
 
 
 class _Server(ThreadingHTTPServer):
@@ -198,6 +204,7 @@ def serve(index: LocalIndex) -> ThreadingHTTPServer:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            index.requests.append(self.path)
             kind, _, name = self.path.strip("/").partition("/")
             data = index.page(name) if kind == "simple" else index.file(name)
             self.send_response(503 if index.down else 404 if data is None else 200)

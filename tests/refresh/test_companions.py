@@ -1,4 +1,4 @@
-"""The newest release of a companion, a package that requires CUDA wheels beside CuPy."""
+"""New releases of a companion, a package that requires CUDA wheels beside CuPy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.refresh.companions import companion_measurement, newer_companion
+from gpuenv.refresh.companions import companion_measurement, newer_companions
 from gpuenv.refresh.package_index import Index, IndexFile, PipIndex, UvIndex
 from gpuenv.refresh.row_edits import RefreshContext
 from tests.refresh.index_clients import index_client
@@ -27,6 +27,8 @@ class NoProgress:
     """Shows no progress."""
 
     def say(self, text: str) -> None: ...
+    def start_queries(self, count: int, subject: str) -> None: ...
+    def answered(self) -> None: ...
     def start(self, pieces: int, size: int | None) -> None: ...
     def measure(self, name: str, size: int | None) -> None: ...
     def end(self) -> None: ...
@@ -48,10 +50,10 @@ def package_index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[In
 
 
 @pytest.mark.parametrize("package_index", [UvIndex, PipIndex], indirect=True)
-def test_the_newest_companion_is_found_for_any_python(package_index: Index) -> None:
-    assert list(newer_companion("torch", MATRIX, package_index)) == ["99.0.0"]
+def test_every_newer_companion_is_found_for_any_python(package_index: Index) -> None:
+    assert newer_companions("torch", MATRIX, package_index) == ["97.0.0", "98.0.0", "99.0.0"]
     rows = tuple(row._replace(versions=">=2.15") if row.distribution == "torch" else row for row in MATRIX.companions)
-    assert list(newer_companion("torch", replace(MATRIX, companions=rows), package_index)) == []
+    assert newer_companions("torch", replace(MATRIX, companions=rows), package_index) == []
 
 
 @pytest.mark.parametrize("package_index", [UvIndex], indirect=True)
@@ -59,8 +61,8 @@ def test_requirements_of_a_companion_are_read_from_its_linux_wheel(package_index
     work = RefreshContext(package_index, {}, tmp_path, tmp_path / "tmp", "2026-11-22", NoProgress(), None, None, ())
     for version, python in (("98.0.0", "cp311"), ("99.0.0", "cp314")):
         row = companion_measurement("torch", version, work).run()
-        assert f"file: torch-{version}-{python}-{python}-{LINUX}.whl" in row.source
-        assert "cuda_major: 13, cuda: 13.9, pins: [cuda-toolkit==13.9.1]" in row.row
+        assert row.source["file"] == f"torch-{version}-{python}-{python}-{LINUX}.whl"
+        assert (row.row["cuda_major"], row.row["cuda"], row.row["pins"]) == (13, "13.9", ["cuda-toolkit==13.9.1"])
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,13 @@ app = typer.Typer(
 )
 
 
+class SummaryFormat(str, Enum):
+    """Output formats of a refresh."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+
+
 class ShowFormat(str, Enum):
     """Output formats of the matrix."""
 
@@ -114,6 +121,7 @@ def show(
 
     As JSON, the whole matrix is gpuenv.matrix/1, filtered rows are gpuenv.matrix-rows/1.
     """
+    from gpuenv.cli.clock import days_since
     from gpuenv.cli.output import emit_json, emit_lines, write_result
     from gpuenv.matrix.row_lookup import RowFilter, build_grid, select_rows
     from gpuenv.report.matrix_page import page
@@ -133,7 +141,7 @@ def show(
         return
     if wanted == RowFilter() and not full:
         overview = overview_markdown if output_format is ShowFormat.MARKDOWN else overview_lines
-        lines = overview(rows, _days_since(rows.revision))
+        lines = overview(rows, days_since(rows.revision))
         emit_lines(lines, output, color=not no_color, redacted=False)
         return
     with usage_errors(ValueError):
@@ -143,18 +151,6 @@ def show(
     else:
         lines = row_markdown(found) if output_format is ShowFormat.MARKDOWN else row_lines(found)
         emit_lines(lines, output, color=not no_color, redacted=False)
-
-
-def _days_since(revision: str) -> int | None:
-    """The age of a matrix in days; None if its revision is no date."""
-    from datetime import date
-
-    from gpuenv.cli.clock import today
-
-    try:
-        return max(0, (date.fromisoformat(today()) - date.fromisoformat(revision)).days)
-    except ValueError:
-        return None
 
 
 @app.command("refresh")
@@ -171,23 +167,41 @@ def refresh(
         Optional[list[str]],
         typer.Option("--again", metavar="ROW", help="Measure an existing row again, such as cupy-cuda13x/14.2.0."),
     ] = None,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 1 if there is something new, as git diff does.")
+    ] = False,
+    output_format: Annotated[SummaryFormat, typer.Option("--format", help="Output format.")] = SummaryFormat.TEXT,
+    output: options.OutputFile = None,
+    no_color: options.NoColor = False,
 ) -> None:
     """Measure new releases on the package index, and add them.
 
     Uses the configuration of uv or pip. Measurements are kept until they are written, so an interrupted refresh
-    continues where it stopped. On any error the matrix is unchanged.
+    continues where it stopped. On any error the matrix is unchanged. A new wheel line is only reported, because
+    the drivers that it needs are documented, not measured.
 
-    Exit code: 0 done, 6 the matrix would be invalid, 8 something could not be queried or measured.
+    Exit code: 0 done, 1 with --exit-code: something is new, 6 the matrix would be invalid, 8 something could not be
+    queried or measured.
     """
+    from gpuenv.cli.command_errors import announce
+
+    del no_color  # the output has no colours
+    announce("looking for new releases on the package index")  # importing the rest takes most of a second
+
     from gpuenv.cli.matrix_refresh import IndexClient, refresh_matrix
-    from gpuenv.cli.output import write_stdout
+    from gpuenv.cli.output import write_result
 
     try:
         installer = IndexClient(index) if index is not None else None
     except ValueError as error:
         raise CommandError(ExitCode.USAGE, f"--index {index}: expected uv or pip") from error
-    lines = refresh_matrix(matrix, installer, again or (), dry_run=dry_run)
-    write_stdout("".join(f"{line}\n" for line in lines))
+    if output is not None and not output.parent.is_dir():
+        raise CommandError(ExitCode.USAGE, f"{output}: cannot be written: {output.parent} is not a folder")
+    summary = refresh_matrix(matrix, installer, again or (), dry_run=dry_run)
+    lines = summary.markdown if output_format is SummaryFormat.MARKDOWN else summary.text
+    write_result("".join(f"{line}\n" for line in lines), output)
+    if exit_code and summary.changes:
+        raise typer.Exit(ExitCode.UNFIT)
 
 
 @app.command("update")
