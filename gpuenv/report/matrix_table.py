@@ -8,7 +8,7 @@ from itertools import groupby
 from gpuenv.matrix.overview import overview_tables
 from gpuenv.matrix.row_lookup import Row, Rows, RowSource
 from gpuenv.matrix.tables import Matrix, SourceKind
-from gpuenv.report.text_line import Style, TextLine, counted
+from gpuenv.report.text_line import Style, TextLine, age_text
 
 _HEADINGS = {
     "driver_branches": "Driver branches",
@@ -75,8 +75,7 @@ def overview_markdown(matrix: Matrix, age: int | None) -> Iterator[TextLine]:
 
 
 def _title(matrix: Matrix, age: int | None) -> str:
-    old = "" if age is None else f", {counted(age, 'day')} old"
-    return f"Compatibility matrix of {matrix.revision}{old}"
+    return f"Compatibility matrix of {matrix.revision}{age_text(age)}"
 
 
 def row_lines(rows: Rows) -> Iterator[TextLine]:

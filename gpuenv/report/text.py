@@ -25,7 +25,7 @@ from gpuenv.model.resolution import BY_CALLER, Resolution
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
 from gpuenv.report.report import Report, Status, is_gpu_proven, undetermined_checks, verdict
 from gpuenv.report.smoke_text import section_lines
-from gpuenv.report.text_line import Style, TextLine, counted
+from gpuenv.report.text_line import Style, TextLine, age_text, counted
 
 _STYLES = {
     Status.FIT: Style.GOOD,
@@ -73,8 +73,7 @@ def report_lines(report: Report, *, verbose: bool = False, matrix_age: int | Non
 
 def matrix_line(revision: str, age: int | None) -> TextLine:
     """The revision of the matrix and its age in days, if known."""
-    suffix = f", {counted(age, 'day')} old" if age is not None and age >= 0 else ""
-    return TextLine(f"Matrix revision {revision}{suffix}.", Style.QUIET, 2)
+    return TextLine(f"Matrix revision {revision}{age_text(age)}.", Style.QUIET, 2)
 
 
 def machine_lines(snapshot: Snapshot) -> Iterator[TextLine]:

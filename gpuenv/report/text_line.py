@@ -29,3 +29,8 @@ class TextLine(NamedTuple):
 def counted(number: int, noun: str) -> str:
     """``1 error``, ``2 errors``: a noun with a regular plural."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def age_text(days: int | None) -> str:
+    """``, 5 days old``; nothing for an unknown age or a date to come."""
+    return "" if days is None or days < 0 else f", {counted(days, 'day')} old"
