@@ -119,7 +119,7 @@ def inside_container(needs: Needs) -> Needs:
 def _judge_image(
     image: Image, best: dict[int, WheelCandidate | None], needs: Needs, inside: Needs, matrix: Matrix
 ) -> JudgedImage:
-    wheel = _wheel_in(image, matrix) if image.line else best.get(image.cuda.major)
+    wheel = _wheel_in(image.line, image.cupy, matrix) if image.line else best.get(image.cuda.major)
     name, _, tag = image.reference.partition(":")
     candidate = Candidate(CandidateKind.IMAGE, name, tag)
     refused = (*_image_platform(image, needs), *refusals(image, needs, matrix), *_holds(image, wheel, inside, matrix))
@@ -129,10 +129,10 @@ def _judge_image(
 
 
 @lru_cache(maxsize=256)
-def _wheel_in(image: Image, matrix: Matrix) -> WheelCandidate | None:
+def _wheel_in(line: str, cupy: str | None, matrix: Matrix) -> WheelCandidate | None:
     """Returns the wheel in a CuPy image."""
-    wheels = (wheel for wheel in wheel_candidates(matrix) if wheel.extra is None and wheel.line.name == image.line)
-    return next((wheel for wheel in wheels if wheel.release.cupy == image.cupy), None)
+    wheels = (wheel for wheel in wheel_candidates(matrix) if wheel.extra is None and wheel.line.name == line)
+    return next((wheel for wheel in wheels if wheel.release.cupy == cupy), None)
 
 
 _Refusals = Iterator[tuple[ConstraintName, str, str]]
@@ -173,7 +173,7 @@ def _holds(image: Image, wheel: WheelCandidate | None, inside: Needs, matrix: Ma
     if wheel is None or (image.line is not None and not fits(wheel, inside, matrix)):
         name = f"{image.line} {image.cupy}" if image.line else f"CuPy for CUDA {image.cuda.major}"
         yield constraint, f"a machine that {name} fits", f"{inside.gpus_label}, driver {inside.driver or 'unknown'}"
-    elif wheel.extra is None and image.cuda not in {row.cuda for row in serving_minors(wheel, inside, matrix)}:
+    elif wheel.extra is None and all(row.cuda != image.cuda for row in serving_minors(wheel, inside, matrix)):
         yield constraint, f"a GPU that NVRTC {image.cuda} under CuPy {wheel.release.cupy} serves", inside.gpus_label
     elif wheel.extra is None and image.flavour is not Flavour.DEVEL:
         yield constraint, "the libraries and headers of the devel image", image.flavour.value

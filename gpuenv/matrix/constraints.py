@@ -169,13 +169,15 @@ def _jetpack_minimum(wheel: WheelCandidate, needs: Needs, row: CudaMajor, source
 
 def oldest_driver(line: WheelLine, matrix: Matrix, *, windows: bool = False) -> DriverVersion:
     """Returns the minimum of the line's major version, or the driver of its only minor version if that is older."""
-    row = _major_row(line.cuda_major, matrix)
-    floor = row.windows if windows else row.linux
-    if line.last_cuda is None:
-        return floor
-    minors = [minor for minor in matrix.cuda_minors if line.serves(minor.cuda)]
+    return _oldest_driver(line.cuda_major, line.last_cuda, matrix, windows)
+
+
+@lru_cache(maxsize=64)
+def _oldest_driver(major: int, only: CudaVersion | None, matrix: Matrix, windows: bool) -> DriverVersion:  # noqa: FBT001
+    row = _major_row(major, matrix)
+    minors = [minor for minor in matrix.cuda_minors if minor.cuda == only]
     native = [driver for minor in minors if (driver := minor.windows if windows else minor.linux) is not None]
-    return min((floor, *native))
+    return min((row.windows if windows else row.linux, *native))
 
 
 def _driver_runs(least: CudaVersion, needs: Needs, minimum: DriverVersion) -> bool:
@@ -384,10 +386,12 @@ def no_advisory(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     return None
 
 
-CONSTRAINTS: tuple[tuple[ConstraintName, Constraint], ...] = (
-    *INSTALLABLE,
+# These read the CUDA versions of the line only, so that a verdict holds for all its releases.
+OF_LINE: tuple[tuple[ConstraintName, Constraint], ...] = (
     (ConstraintName.DRIVER_MINIMUM, driver_minimum),
     (ConstraintName.DRIVER_SUPPORTS_GPU, driver_supports_gpu),
+)
+OF_RELEASE: tuple[tuple[ConstraintName, Constraint], ...] = (
     (ConstraintName.GPU_PRESENT, gpu_present),
     (ConstraintName.NVRTC_COMPILES_FOR_GPU, nvrtc_compiles_for_gpu),
     (ConstraintName.WHEEL_HAS_CODE_FOR_GPU, wheel_has_code_for_gpu),
@@ -395,6 +399,7 @@ CONSTRAINTS: tuple[tuple[ConstraintName, Constraint], ...] = (
     (ConstraintName.AGREES_WITH_PACKAGES, agrees_with_packages),
     (ConstraintName.NO_ADVISORY, no_advisory),
 )
+CONSTRAINTS = (*INSTALLABLE, *OF_LINE, *OF_RELEASE)
 
 
 def fits(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> bool:
