@@ -110,8 +110,10 @@ def test_the_driver_is_loaded_only_in_scripts() -> None:
 
 
 def test_only_listed_modules_use_the_network() -> None:
-    """The only use is a query to a registry."""
+    """The only uses are a query to a registry and the download of a published matrix."""
     network_modules = {
+        "gpuenv.cli.download": {"urllib", "http", "ssl"},
+        "gpuenv.cli.matrix_update": {"urllib"},
         "gpuenv.image.check.http": {"urllib", "http", "ssl"},
         "gpuenv.image.check.registry_client": {"urllib"},
     }

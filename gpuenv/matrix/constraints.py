@@ -403,5 +403,6 @@ CONSTRAINTS = (*INSTALLABLE, *OF_LINE, *OF_RELEASE)
 
 
 def fits(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> bool:
-    """Whether a wheel meets all constraints."""
-    return all(not isinstance(constraint(wheel, needs, matrix), Rejected) for _, constraint in CONSTRAINTS)
+    """Whether a wheel meets all constraints, of which those that reject whole lines come first."""
+    ordered = (*OF_LINE, *INSTALLABLE, *OF_RELEASE)
+    return all(not isinstance(constraint(wheel, needs, matrix), Rejected) for _, constraint in ordered)
