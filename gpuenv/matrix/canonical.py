@@ -2,20 +2,22 @@
 
 A row, or a part of it, that has no mapping within stands on one line if it fits; else each of its keys begins a line.
 Keys are in the order of the record's fields, its sources last; a value that equals the field's default is left out.
-Comments stand above a table or one of its rows.
+Comments stand above a table, a row or a release.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
-from typing import Any, TypeAlias, get_args, get_type_hints
+from typing import Any, TypeAlias
 
 import yaml
 
 from gpuenv.matrix.load import read_values, to_matrix
 from gpuenv.matrix.tables import Matrix
+from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.codec import field_defaults, field_names, is_record
 
 WIDTH = 120
@@ -24,7 +26,9 @@ _TABLES = (
     *("images", "ngc_releases", "companions", "advisories", "peaks", "products", "older_products", "sources"),
 )
 _SOURCES = ("source", "driver_source", "state_source")
-Comments: TypeAlias = "Mapping[tuple[str, str], Sequence[str]]"  # by table, and the key of a row or nothing
+_BLOCK_SCALAR = re.compile(r"[>|][-+\d]*")
+# By the name of a table, or the identity of a row among the plain values.
+Comments: TypeAlias = "Mapping[str | int, Sequence[str]]"
 
 
 def format_matrix(text: str, name: str) -> str:
@@ -35,6 +39,7 @@ def format_matrix(text: str, name: str) -> str:
     Raises:
         MatrixError: it is invalid.
     """
+    text = text.replace("\r\n", "\n")
     values, lines = read_values(text, name, typed=False)
     return matrix_text(to_matrix(values, name, lines, texts=True), values, comments_in(text, values, lines))
 
@@ -44,44 +49,62 @@ def matrix_text(matrix: Matrix, written: Mapping[str, Any], comments: Comments) 
 
     Args:
         matrix: the complete matrix.
-        written: the plain values of the file.
+        written: the plain values of the file, from which the matrix was read.
         comments: the comments of the file.
+
+    Raises:
+        MatrixError: the text would not give the same values.
     """
     left = dict(comments)
-    lines = [*left.pop(("schema", ""), ()), f"schema: {matrix.schema}"]
-    lines += [*left.pop(("revision", ""), ()), f"revision: {_scalar(matrix.revision)}"]
+    values: dict[str, Any] = {"schema": matrix.schema, "revision": matrix.revision}
+    lines = [line for key, value in values.items() for line in (*left.pop(key, ()), f"{key}: {_scalar(value)}")]
     for table in _TABLES:
         if table not in written:
             continue
-        rows: Any = _plain(getattr(matrix, table))
+        rows, raw = _plain(getattr(matrix, table)), written[table] or ()
         if isinstance(rows, dict):
-            rows = {key: value for key, value in rows.items() if key in written[table]}
-        below: list[str] = []
-        for key, value in rows.items() if isinstance(rows, dict) else ((_row_key(table, row), row) for row in rows):
-            below += [f"  {comment}" for comment in left.pop((table, key), ())]
-            below += _keyed(key, value, "  ") if isinstance(rows, dict) else _item(value, "  ")
-        above = [comment for place in list(left) if place[0] == table for comment in left.pop(place)]
-        lines += ["", *above, f"{table}:" if rows else f"{table}: {_flow(rows)}", *below]
-    return "\n".join(lines) + "\n"
+            rows = {key: value for key, value in rows.items() if key in raw}
+        values[table] = rows
+        lines += ["", *left.pop(table, ()), f"{table}:" if rows else f"{table}: {_flow(rows)}"]
+        if isinstance(rows, dict):
+            for key, value in rows.items():
+                lines += [*_above(raw[key], left, "  "), *_keyed(key, value, "  ")]
+        else:
+            lines += _list(rows, raw, "  ", left)
+    lines += [comment for found in left.values() for comment in found]
+    text = "\n".join(lines) + "\n"
+    if read_values(text, "the new text")[0] != values:
+        raise MatrixError(["the matrix has a text that cannot be written in canonical form"])
+    return text
 
 
-def comments_in(text: str, values: Mapping[str, Any], lines: Mapping[str, int]) -> dict[tuple[str, str], list[str]]:
-    """Returns the comments: those on lines of their own with the table or row that comes next, others with theirs."""
-    starts = sorted(((line, path) for path, line in lines.items() if path.count(".") <= 1), reverse=True)
-    found: dict[tuple[str, str], list[str]] = {}
-    above: list[str] = []
-    current = ("schema", "")
+def comments_in(text: str, values: Mapping[str, Any], lines: Mapping[str, int]) -> dict[str | int, list[str]]:
+    """Returns the comments: those above a table or a row with it, others with the row that they are in."""
+    owners = {lines[path]: owner for path, owner in reversed(list(_owners(values))) if path in lines}
+    innermost = {lines[path]: owner for path, owner in _owners(values) if path in lines}
+    starts = sorted(set(lines.values()))
+    found: dict[str | int, list[str]] = {}
     for number, (line, column) in enumerate(zip(text.split("\n"), _ends(text), strict=True), 1):
-        while starts and starts[-1][0] <= number:
-            start, path = starts.pop()
-            place = _place(path, values) if start == number else None
-            if place is not None and place not in found:
-                current, found[place], above = place, above, []
         comment = line[column:].strip()
         if comment.startswith("#"):
-            (found.setdefault(current, []) if column else above).append(comment)
-    found.setdefault(current, []).extend(above)
+            following = next((start for start in starts if start > number), None)
+            before = max((start for start in innermost if start <= number), default=None)
+            is_above = not line[:column].strip() and (following in owners or before is None)
+            owner = owners.get(following or 0, "schema") if is_above else innermost[before or 0]
+            found.setdefault(owner, []).append(comment)
     return found
+
+
+def _owners(values: Mapping[str, Any]) -> Iterator[tuple[str, str | int]]:
+    """Yields the path of every table, row and release, with the key of its comments."""
+    for table, rows in values.items():
+        yield table, table
+        if isinstance(rows, dict):
+            yield from ((f"{table}.{key}", id(row)) for key, row in rows.items())
+        for number, row in enumerate(rows if isinstance(rows, list) else ()):
+            yield f"{table}[{number}]", id(row)
+            for index, release in enumerate(row.get("releases") or ()):
+                yield f"{table}[{number}].releases[{index}]", id(release)
 
 
 def _ends(text: str) -> list[int]:
@@ -92,28 +115,13 @@ def _ends(text: str) -> list[int]:
         if isinstance(token, yaml.StreamStartToken | yaml.StreamEndToken | yaml.BlockEndToken):
             continue
         first, last = token.start_mark.line, token.end_mark.line
+        header = _BLOCK_SCALAR.match(lines[first], token.start_mark.column)
+        is_block = isinstance(token, yaml.ScalarToken) and token.style in (">", "|") and header
         for number in range(first, last):
-            ends[number] = len(lines[number])
+            ends[number] = header.end() if header and is_block and number == first else len(lines[number])
         if last < len(lines):
             ends[last] = max(ends[last], token.end_mark.column)
     return ends
-
-
-def _place(path: str, values: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The table and row of a path; None for a part of a row."""
-    table, _, rest = path.partition("[")
-    if not rest:
-        table, _, key = path.partition(".")
-        return (table, key) if table else None
-    number, _, part = rest.partition("]")
-    row = values[table][int(number)]
-    return None if part or not isinstance(row, dict) else (table, _row_key(table, row))
-
-
-def _row_key(table: str, row: Mapping[str, Any]) -> str:
-    """The first two fields of a row, which identify it in its table."""
-    (kind,) = (option for option in get_args(get_type_hints(Matrix)[table]) if option is not ...)
-    return " ".join(str(row.get(name)) for name in field_names(kind)[:2])
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - plain values of YAML
@@ -130,17 +138,33 @@ def _plain(value: object) -> Any:  # noqa: ANN401 - plain values of YAML
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, tuple) and not is_record(kind):
         return [_plain(item) for item in value]
-    return value if value is None or isinstance(value, str | int | float) else str(value)
+    return value if value is None or isinstance(value, str | int) else str(value)
 
 
-def _item(value: Any, indent: str) -> Iterator[str]:  # noqa: ANN401 - plain values of YAML
-    """Yields the lines of an item of a list."""
-    if _is_leaf(value) and len(line := f"{indent}- {_flow(value)}") <= WIDTH:
-        yield line
-    else:
-        first, *others = (line for key, part in value.items() for line in _keyed(key, part, f"{indent}  "))
-        yield f"{indent}- {first.lstrip()}"
-        yield from others
+def _above(row: object, left: dict[str | int, Sequence[str]], indent: str) -> Iterator[str]:
+    """Yields the comments of a row."""
+    yield from (f"{indent}{comment}" for comment in left.pop(id(row), ()))
+
+
+def _list(rows: Any, raw: Any, indent: str, left: dict[str | int, Sequence[str]]) -> Iterator[str]:  # noqa: ANN401 - plain values
+    """Yields the lines of a list of mappings; ``raw`` has the same rows as they were written."""
+    for row, before in zip(rows, raw, strict=True):
+        yield from _above(before, left, indent)
+        if _is_leaf(row) and len(line := f"{indent}- {_flow(row)}") <= WIDTH:
+            yield line
+            continue
+        inner = f"{indent}  "
+        parts = [
+            line
+            for key, value in row.items()
+            for line in (
+                (f"{inner}releases:", *_list(value, before[key], f"{inner}  ", left))
+                if key == "releases" and value
+                else _keyed(key, value, inner)
+            )
+        ]
+        yield f"{indent}- {parts[0].lstrip()}"
+        yield from parts[1:]
 
 
 def _keyed(key: str, value: Any, indent: str) -> Iterator[str]:  # noqa: ANN401 - plain values of YAML
@@ -153,10 +177,7 @@ def _keyed(key: str, value: Any, indent: str) -> Iterator[str]:  # noqa: ANN401 
         yield from (line for part, item in value.items() for line in _keyed(part, item, f"{indent}  "))
     elif isinstance(value, list) and _is_leaf(value):
         yield from _filled(f"{name} [", [_scalar(item) for item in value], f"{indent}  ", ", ", "]")
-    elif isinstance(value, list):
-        yield name
-        yield from (line for item in value for line in _item(item, f"{indent}  "))
-    elif str(value).split() == str(value).split(" "):
+    elif str(value).split() == str(value).split(" ") and str(value).isprintable():
         yield f"{name} >-"
         yield from _filled(f"{indent}  ", str(value).split(" "), f"{indent}  ", " ", "")
     else:
@@ -189,8 +210,9 @@ def _flow(value: Any) -> str:  # noqa: ANN401 - plain values of YAML
     return _scalar(value)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096, typed=True)
 def _scalar(value: object) -> str:
     """A scalar as YAML writes it within brackets, quoted if it does not begin with a letter."""
     text = str(yaml.safe_dump([value], default_flow_style=True, allow_unicode=True, width=float("inf")))[1:-2]
-    return f"'{text}'" if isinstance(value, str) and text == value and not value[:1].isalpha() else text
+    is_bare = isinstance(value, str) and text == value
+    return "'" + text.replace("'", "''") + "'" if is_bare and not text[:1].isalpha() else text

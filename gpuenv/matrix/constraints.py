@@ -244,7 +244,8 @@ def _compiled_for(wheel: WheelCandidate, gpus: tuple[NeededGpu, ...], matrix: Ma
         return f"compute capability >= {covered[0]} {nvrtc}"
     if covered and all(capability > covered[-1] for capability in unserved):
         return f"compute capability <= {covered[-1]} {nvrtc}"
-    return f"one NVRTC {wheel.line.cuda_major} that CuPy {wheel.release.cupy} lets compile for every GPU"
+    whom = "every GPU" if len(gpus) > 1 else f"compute capability {unserved[0]}"
+    return f"one NVRTC {wheel.line.cuda_major} that CuPy {wheel.release.cupy} lets compile for {whom}"
 
 
 @lru_cache(maxsize=1024)

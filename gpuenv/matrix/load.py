@@ -21,18 +21,19 @@ from gpuenv.matrix.tables import SCHEMA, Matrix
 from gpuenv.matrix.validate import MatrixError, faults
 from gpuenv.model.codec import DecodeError, decode, encode, is_record
 from gpuenv.model.json_lines import line_of
+from gpuenv.model.strings import decode_text
 
 MAX_BYTES = 8 * 1024 * 1024  # as in strict_yaml
 _MAX_FAULTS = 50  # reported faults of form
 
 
-def load(path: Path, *, compiled: Path | None = None, validated: bool = False) -> Matrix:
+def load(path: Path, *, compiled: Path | None = None, validated: int | None = None) -> Matrix:
     """Reads and validates a matrix.
 
     Args:
         path: the file, in YAML or JSON.
         compiled: JSON to read instead if it was compiled from the same bytes.
-        validated: whether JSON was validated when it was stored; then only its form is checked, which is faster.
+        validated: the CRC-32 of JSON that was validated when it was stored, of which only the form is checked.
 
     Raises:
         MatrixError: with every fault found.
@@ -43,7 +44,7 @@ def load(path: Path, *, compiled: Path | None = None, validated: bool = False) -
     except TooLargeError as error:
         raise MatrixError([f"{path}: line 1: larger than {MAX_BYTES} bytes, the limit of a matrix"]) from error
     matrix = _read_compiled(compiled, _checksum(data)) if compiled else None
-    return matrix or read(data, str(path), validated=validated)
+    return matrix or read(data, str(path), validated=zlib.crc32(data) == validated)
 
 
 def read(data: bytes, name: str, *, validated: bool = False) -> Matrix:
@@ -53,7 +54,7 @@ def read(data: bytes, name: str, *, validated: bool = False) -> Matrix:
         MatrixError: with every fault found.
         UnicodeDecodeError: for content that is not text.
     """
-    text = data.decode("utf-8").replace("\r\n", "\n")
+    text = decode_text(data)
     return _parse_json(text, name, validated=validated) if is_json(text) else parse(text, name)
 
 
@@ -95,7 +96,7 @@ def _read_compiled(path: Path, checksum: int) -> Matrix | None:
 def _parse_json(text: str, name: str, *, validated: bool) -> Matrix:
     """Parses JSON as ``gpuenv matrix show --format json`` prints it; ignores the keys that later releases add."""
     try:
-        data = json.loads(text)
+        data = json.loads(text, object_pairs_hook=None if validated else _unique_keys)
     except json.JSONDecodeError as error:
         raise MatrixError([f"{name}: line {error.lineno}: {error.msg}"]) from error
     except (ValueError, RecursionError) as error:  # a huge number, deep nesting
@@ -111,6 +112,14 @@ def _parse_json(text: str, name: str, *, validated: bool) -> Matrix:
         lines = ((fault, line_of(text, fault.path) or 1) for fault in problems[:_MAX_FAULTS])
         raise MatrixError([f"{name}: line {line}: {fault.path}: {fault.text}" for fault, line in lines])
     return matrix
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, whose keys are unique."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return found
 
 
 def parse(text: str, name: str) -> Matrix:

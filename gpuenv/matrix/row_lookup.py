@@ -96,7 +96,9 @@ def select_rows(matrix: Matrix, filters: RowFilter) -> Rows:
     if not rows:
         arguments = ", ".join(f"--{name} {value}" for name, value in filters._asdict().items() if value is not None)
         raise NoSuchRowError(f"no row matches {arguments}; `gpuenv matrix show --full` lists all rows")
-    return Rows(rows, matrix.revision)
+    # What a GPU is goes before what it needs.
+    ordered = sorted(rows, key=lambda row: filters.gpu is None or "products" not in row.table)
+    return Rows(tuple(ordered), matrix.revision)
 
 
 _Filter = Callable[[object, Row], bool]
@@ -136,8 +138,11 @@ def _gpu_filter(product: Product) -> _Filter:
 def _driver_filter(matrix: Matrix, driver: DriverVersion) -> _Filter:
     branch = branch_of(driver, matrix)
     known = next((row for row in matrix.driver_branches if row.branch == branch), None)
-    level = known.cuda if known else None
-    if driver.is_bare_branch and known is not None and known.first is not None:
+    if known is None:
+        newest = max(row.branch for row in matrix.driver_branches)
+        raise NoSuchRowError(f"--driver {driver}: the matrix has no branch {branch}; its newest is {newest}")
+    level = known.cuda
+    if driver.is_bare_branch and known.first is not None:
         driver = known.first
 
     def passes(record: object, row: Row) -> bool:
@@ -148,7 +153,7 @@ def _driver_filter(matrix: Matrix, driver: DriverVersion) -> _Filter:
         if row.table == "generations":
             first, last = getattr(record, "first_branch", None), getattr(record, "last_branch", None)
             return (first is None or first <= branch) and (last is None or branch <= last)
-        return row.table == "images" and level is not None and admits(record, level, branch)  # type: ignore[arg-type]
+        return row.table == "images" and admits(record, level, branch)  # type: ignore[arg-type]
 
     return passes
 

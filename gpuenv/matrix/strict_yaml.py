@@ -173,7 +173,10 @@ class _StrictLoader:
         if _WHOLE.fullmatch(text):
             return int(text)
         if node.tag != f"{_YAML}str" or not text[:1].isalpha():
-            self._refuse(node.start_mark.line + 1, f"{text} must be quoted: '{text}'")
+            self._refuse(
+                node.start_mark.line + 1,
+                f"{text} is no whole number, true or false; as a text, it must be quoted: '{text}'",
+            )
         return text
 
     def _mapping(self, node: yaml.Node, path: str) -> dict[str, Plain]:

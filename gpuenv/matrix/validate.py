@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from gpuenv.matrix.tables import CudaMinor, Matrix, MatrixSource, Release, SourceKind, WheelLine
+from gpuenv.model.codec import encode
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.nvidia import generation_of
 from gpuenv.model.strings import Lines
@@ -20,6 +23,9 @@ _TABLES = (
     *("driver_branches", "cuda_majors", "cuda_minors", "generations", "wheel_lines", "products", "older_products"),
     *("conda_builds", "images", "companions", "advisories", "rocm_lines", "peaks", "ngc_releases"),
 )
+_REQUIRED = ("driver_branches", "cuda_majors", "cuda_minors", "generations", "wheel_lines", "products")
+_EXTRA = re.compile(r"[A-Za-z0-9][\w.-]*")
+_REFERENCE = re.compile(r"[a-z0-9][\w./:@-]*")
 _ABI = re.compile(r"cp3\d{1,2}t?")
 _CODE = re.compile(r"\d{1,2}\.\d[af]?")
 _ROCM = re.compile(r"\d{1,4}(?:\.\d{1,4})*")
@@ -43,6 +49,7 @@ class MatrixError(Exception):
 
 def faults(matrix: Matrix) -> Iterator[MatrixFault]:
     """Yields every fault of a matrix."""
+    yield from _head_faults(matrix)
     for name, source in matrix.sources.items():
         yield from _source_faults(f"sources.{name}", source)
     yield from _citation_faults(matrix)
@@ -57,6 +64,36 @@ def faults(matrix: Matrix) -> Iterator[MatrixFault]:
     for path, line in _rows(matrix, "wheel_lines"):
         for number, release in enumerate(line.releases):
             yield from (MatrixFault(f"{path}.releases[{number}]", text) for text in _build_faults(line, release))
+
+
+def _head_faults(matrix: Matrix) -> Iterator[MatrixFault]:
+    """The revision is a day, the tables that decide have rows, and no text has control characters."""
+    try:
+        is_day = date.fromisoformat(matrix.revision).isoformat() == matrix.revision
+    except ValueError:
+        is_day = False
+    if not is_day:
+        yield MatrixFault("revision", "expected a day, such as 2026-11-23")
+    for table in _REQUIRED:
+        if not getattr(matrix, table):
+            yield MatrixFault(table, "has no rows")
+    for path, text in _texts(encode(matrix), ""):
+        if not text.isprintable():
+            yield MatrixFault(path, "a text with control characters or line ends")
+
+
+def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - plain values
+    """Yields every text and key of plain values with its path."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            inner = f"{path}.{key}" if path else key
+            yield inner, key
+            yield from _texts(item, inner)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _texts(item, f"{path}[{number}]")
 
 
 def _rows(matrix: Matrix, *tables: str) -> Iterator[tuple[str, Any]]:
@@ -178,6 +215,8 @@ def _reference_faults(matrix: Matrix) -> Iterator[MatrixFault]:
             yield MatrixFault(path, f"no wheel line for CUDA {build.cuda} has CuPy {build.cupy}")
         yield from _abi_faults(f"{path}.pythons", build.pythons)
     for path, image in _rows(matrix, "images"):
+        if not _REFERENCE.fullmatch(image.reference):
+            yield MatrixFault(path, f"{image.reference} is no reference of an image")
         if (image.line is None) != (image.cupy is None):
             yield MatrixFault(path, "line and cupy stand together")
         elif image.line is not None and (image.line, image.cupy) not in releases:
@@ -195,9 +234,9 @@ def _reference_faults(matrix: Matrix) -> Iterator[MatrixFault]:
 
 def _range_faults(path: str, text: str) -> Iterator[MatrixFault]:
     try:
-        SpecifierSet(text)
-    except InvalidSpecifier:
-        yield MatrixFault(path, f"{text} is no version range")
+        SpecifierSet(text).contains("1")
+    except ValueError:  # InvalidSpecifier, or more digits than int accepts
+        yield MatrixFault(path, f"{text[:60]} is no version range")
 
 
 def _abi_faults(path: str, tags: Sequence[str]) -> Iterator[MatrixFault]:
@@ -212,6 +251,7 @@ def _release_faults(path: str, release: Release) -> Iterator[MatrixFault]:
     except ValueError:  # InvalidVersion, or more digits than int accepts
         yield MatrixFault(path, f"{release.cupy} is no version")
     yield from _range_faults(f"{path}.numpy", release.numpy)
+    yield from _extra_faults(f"{path}.extras", release)
     range_faults = list(_range_faults(f"{path}.requires_python", release.requires_python or ""))
     yield from range_faults
     if not range_faults:
@@ -227,6 +267,16 @@ def _release_faults(path: str, release: Release) -> Iterator[MatrixFault]:
             yield MatrixFault(f"{path}.platforms.{name}", f"without {tag}: the release has no wheel with this tag")
         if name.startswith("linux") and platform.libc is None:
             yield MatrixFault(f"{path}.platforms.{name}", "a Linux wheel needs its oldest C library")
+
+
+def _extra_faults(path: str, release: Release) -> Iterator[MatrixFault]:
+    for name, extra in release.extras.items():
+        if not _EXTRA.fullmatch(name):
+            yield MatrixFault(path, f"{name} is no name of an extra")
+        try:
+            Requirement(extra.requirement)
+        except ValueError:  # InvalidRequirement, or more digits than int accepts
+            yield MatrixFault(f"{path}.{name}", f"{extra.requirement} is no requirement")
 
 
 def _build_faults(line: WheelLine, release: Release) -> Iterator[str]:

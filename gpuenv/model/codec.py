@@ -59,7 +59,7 @@ def decode(kind: type[R], data: object, *, written: bool = False, texts: bool = 
     Args:
         kind: the record's class.
         data: plain values, as JSON gives them.
-        written: the data are written by hand: unknown keys are faults.
+        written: the data are written by hand: unknown keys are faults, and fractions are given as text.
         texts: numbers and truth values are given as text, and unknown keys are faults.
 
     Raises:
@@ -224,7 +224,8 @@ def _scalar_reader(kind: Any, form: _Form) -> _Reader:  # noqa: ANN401 - int, fl
     accepted = (int, float) if kind is float else (kind,)
 
     def read(data: Any) -> object:  # noqa: ANN401 - a plain value
-        value = _from_text(kind, data) if form is _Form.TEXTS and isinstance(data, str) else data
+        is_text = isinstance(data, str) and (form is _Form.TEXTS or (form is _Form.WRITTEN and kind is float))
+        value = _from_text(kind, data) if is_text else data
         # JSON has no infinity and no NaN, and other readers of it than Python have no larger numbers.
         if not isinstance(value, accepted) or (
             kind is not bool and (isinstance(value, bool) or not abs(value) <= _LARGEST[kind])

@@ -116,7 +116,8 @@ def _insert(rows: list[dict[str, Any]], key: str, new: NewRow, *, newest_first: 
     """Inserts a row by its version, or replaces the row of that version."""
     for number, row in enumerate(rows):
         if row[key] == new.version:
-            rows[number] = dict(new.row)
+            row.clear()
+            row.update(new.row)  # in place, so that its comments stay
             return
         if (Version(row[key]) < Version(new.version)) is newest_first:
             rows.insert(number, dict(new.row))

@@ -14,7 +14,7 @@ import pytest
 from gpuenv.cli.matrix_format import fix_format, is_canonical
 from gpuenv.data import data_path
 from gpuenv.matrix.canonical import WIDTH, format_matrix
-from gpuenv.matrix.load import load
+from gpuenv.matrix.load import load, parse, read_values, to_matrix
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.codec import encode
 from tests.cli.program import gpuenv
@@ -89,6 +89,54 @@ def test_comments_stay_above_their_rows() -> None:
     inside = text.replace("    cuda: '13.0'\n    first: ", "    # first release\n    cuda: '13.0'\n    first: ")
     assert inside != text
     assert "# first release" in format_matrix(inside, "m.yaml")
+
+
+@pytest.mark.parametrize(
+    ("row", "written"),
+    [
+        ("{names: [NVIDIA X1], memory: 3350.5, f64: 1, source: gpu-nv-cuda-gpus}", "'3350.5'"),
+        ("{names: ['3D artist''s X1'], memory: 900, source: gpu-nv-cuda-gpus}", "['3D artist''s X1']"),
+    ],
+)
+def test_values_of_every_kind_are_written(row: str, written: str) -> None:
+    text = format_matrix(f"{TEXT}peaks:\n  - {row}\n", "m.yaml")
+    assert written in text
+    assert format_matrix(text, "m.yaml") == text
+    assert parse(text, "m.yaml").peaks == parse_texts(f"{TEXT}peaks:\n  - {row}\n").peaks
+
+
+def parse_texts(text: str) -> Matrix:
+    values, lines = read_values(text, "m.yaml", typed=False)
+    return to_matrix(values, "m.yaml", lines, texts=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kept"),
+    [
+        (
+            "        uploaded: '2026-08-20'\n",
+            "        # a word\n        uploaded: '2026-08-20'\n",
+            "# a word\n      - cupy",
+        ),
+        ("      - cupy: '12.2.0'\n", "      # a word\n      - cupy: '12.2.0'\n", "# a word\n      - cupy: '12.2.0'"),
+        ("  release-notes-13.3:\n", "  # a word\n  release-notes-13.3:\n", "  # a word\n  release-notes-13.3:"),
+        ("    note: >-\n", "    note: >-  # a word\n", "# a word\n"),
+        ("    until: '2029-09'\n", "    # a word\n    until: '2029-09'\n", "  # a word\n  - branch: 620"),
+    ],
+)
+def test_comments_stay_with_their_row(old: str, new: str, kept: str) -> None:
+    text = TEXT.replace(old, new, 1)
+    assert text != TEXT
+    formatted = format_matrix(text, "m.yaml")
+    assert kept in formatted
+    assert formatted.count("# a word") == 1
+    assert format_matrix(formatted, "m.yaml") == formatted
+
+
+def test_line_ends_and_keys_of_any_kind_are_read() -> None:
+    assert format_matrix(TEXT.replace("\n", "\r\n"), "m.yaml") == TEXT
+    text = TEXT + "  'a[0]': {kind: document, seen: '2026-11-28', title: A}\n"
+    assert "a[0]" in format_matrix(text, "m.yaml")
 
 
 def test_a_published_matrix_has_no_other_form(tmp_path: Path) -> None:

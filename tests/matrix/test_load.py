@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from gpuenv.matrix.strict_yaml import YamlError
 from gpuenv.matrix.strict_yaml import parse as parse_yaml
 from gpuenv.matrix.tables import Matrix, SourceKind
 from gpuenv.matrix.validate import MatrixError
+from gpuenv.model.codec import encode
 
 TEXT = data_path("matrix.yaml").read_text(encoding="utf-8")
 
@@ -207,12 +209,12 @@ def test_yaml_extensions_are_rejected(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("cuda: '10.1'", "cuda: 10.1", "10.1 must be quoted: '10.1'"),
-        ("first: '450.36.06'", "first: 450.36.06", "450.36.06 must be quoted"),
-        ("until: '2026-06'", "until: 2026-06", "2026-06 must be quoted"),
-        ("requires_python: '>=3.9'", "requires_python: =3.9", "=3.9 must be quoted"),
-        ("{'10.0': '7.5'}", "{10.0: '7.5'}", "10.0 must be quoted"),
-        ("toolkit_wheels: true", "toolkit_wheels: yes", "yes must be quoted"),
+        ("cuda: '10.1'", "cuda: 10.1", "must be quoted: '10.1'"),
+        ("first: '450.36.06'", "first: 450.36.06", "must be quoted"),
+        ("until: '2026-06'", "until: 2026-06", "must be quoted"),
+        ("requires_python: '>=3.9'", "requires_python: =3.9", "must be quoted"),
+        ("{'10.0': '7.5'}", "{10.0: '7.5'}", "must be quoted"),
+        ("toolkit_wheels: true", "toolkit_wheels: yes", "must be quoted"),
         ("toolkit_wheels: true", "toolkit_wheels: 'true'", "expected true or false, found 'true'"),
         ("branch: 545,", "branch: '545',", "expected a whole number, found '545'"),
         ("windows: '580'", "windows: 580", "expected text, found 580"),
@@ -223,6 +225,38 @@ def test_values_of_another_kind_are_rejected(old: str, new: str, message: str) -
     assert len(faults) == 1
     assert message in faults[0]
     assert f"line {_line_of(new, text)}:" in faults[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("revision: '2026-", "revision: '2026.", "expected a day, such as"),
+        ("revision: '2026-11-28'", "revision: '20261128'", "expected a day, such as"),
+        ("numpy: '<1.29,>=1.20'", f"numpy: '<{'9' * 5000}'", "is no version range"),
+        ("title: Public nvidia-smi output", 'title: "a\\Nb"', "control characters"),
+        (
+            "reference: 'nvidia/cuda:13.1.0-base-ubuntu24.04'",
+            "reference: 'nvidia/cuda RUN x'",
+            "no reference of an image",
+        ),
+        ("ctk: {requirement: ", "'c]': {requirement: ", "c] is no name of an extra"),
+        ("requirement: 'cuda-toolkit[", "requirement: 'cuda toolkit[", "is no requirement"),
+    ],
+)
+def test_hostile_and_malformed_texts_are_rejected(old: str, new: str, message: str) -> None:
+    _, faults = _broken(lambda text: text.replace(old, new, 1))
+    assert any(message in fault for fault in faults), faults
+
+
+def test_a_matrix_without_rows_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    data = encode(load(data_path("matrix.yaml")))
+    path.write_text(json.dumps({**data, "wheel_lines": [], "conda_builds": [], "images": []}), encoding="utf-8")
+    with pytest.raises(MatrixError, match="wheel_lines: has no rows"):
+        load(path)
+    path.write_text(json.dumps(data)[:-1] + ', "revision": "2999-01-01"}', encoding="utf-8")
+    with pytest.raises(MatrixError, match="a key stands twice"):
+        load(path)
 
 
 def test_scalars_are_read_as_text() -> None:
