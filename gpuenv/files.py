@@ -363,6 +363,11 @@ def updated_matrix(environment: Mapping[str, str]) -> Path | None:
     return folder / "matrix.json" if folder else None
 
 
+def checksum_of(matrix: Path) -> Path:
+    """The file with the CRC-32 of a matrix that was validated when it was stored."""
+    return matrix.with_name(f"{matrix.name}.crc32")
+
+
 def home_folder(environment: Mapping[str, str]) -> Path:
     """HOME, else the home folder of the account, else ``~``."""
     return Path(environment.get("HOME") or os.path.expanduser("~"))  # noqa: PTH111 - no error without a home
@@ -376,7 +381,7 @@ def _folder(environment: Mapping[str, str], variable: str, usual: str, on_macos:
         local = environment.get("LOCALAPPDATA")
         return Path(local) / _NAME if local else None
     home = environment.get("HOME")
-    if not home:
+    if not home or not os.path.isabs(home):  # noqa: PTH117 - a text
         return None
     return Path(home) / (on_macos if sys.platform == "darwin" else usual) / _NAME
 

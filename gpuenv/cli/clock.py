@@ -25,6 +25,8 @@ def days_since(day: str) -> int | None:
     from datetime import date
 
     try:
-        return (date.fromisoformat(today()) - date.fromisoformat(day)).days
+        found = date.fromisoformat(day)
     except ValueError:
         return None
+    is_plain = found.isoformat() == day  # from Python 3.11 on, 20261123 is a date too
+    return (date.fromisoformat(today()) - found).days if is_plain else None

@@ -115,6 +115,9 @@ def _request(address: str) -> urllib.request.Request:
 
 
 def _content(response: http.client.HTTPResponse, limit: int, where: str) -> bytes:
+    encoding = response.headers.get("Content-Encoding", "identity")
+    if encoding != "identity":
+        raise DownloadError(f"{where}: the server compresses it ({encoding})", "publish it without Content-Encoding")
     content = bytearray()
     while chunk := response.read(_CHUNK):
         content += chunk

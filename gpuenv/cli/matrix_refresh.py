@@ -101,6 +101,23 @@ def refresh_matrix(
     return summary
 
 
+def check_summary_file(output: Path, matrix: Path | None) -> None:
+    """Refuses, before anything is measured, a file for the summary that cannot be written or is the matrix.
+
+    Raises:
+        CommandError: with the reason.
+    """
+    reason = None
+    if not output.parent.is_dir():
+        reason = f"{output.parent} is not a folder"
+    elif output.is_dir():
+        reason = "it is a folder"
+    elif output.resolve() in (matrix_path(matrix).resolve(), (DATA / SOURCES).resolve()):
+        reason = "it is a file of the matrix"
+    if reason:
+        raise CommandError(ExitCode.USAGE, f"{output}: cannot be written: {reason}")
+
+
 def _replace(source: Path, digest: str, target: Path, texts: Mapping[Path, str]) -> None:
     """Writes the new matrix, unless the old one was changed during the refresh."""
     if _digest(source) != digest:

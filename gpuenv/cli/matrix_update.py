@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import time
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -15,19 +16,19 @@ from urllib.parse import unquote, urlsplit
 
 from gpuenv import files
 from gpuenv.cli.clock import days_since
-from gpuenv.cli.command_errors import CommandError, with_state
+from gpuenv.cli.command_errors import CommandError, announce, with_state
 from gpuenv.cli.download import DownloadError, NotFoundError, download, shown
 from gpuenv.cli.sources import get_matrix, matrix_path, read_snapshot
 from gpuenv.data import data_path
 from gpuenv.image.check.deadline import within
 from gpuenv.image.check.http import is_loopback
-from gpuenv.matrix.load import MAX_BYTES, read
+from gpuenv.matrix.load import MAX_BYTES, is_json, read
 from gpuenv.matrix.tables import Matrix
 from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.codec import encode
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.strings import Lines, error_reason
+from gpuenv.model.strings import Lines, decode_text, error_reason
 from gpuenv.refresh.changed_answers import changed_machines
 from gpuenv.report.text_line import Style, TextLine
 from gpuenv.simulate.profile import shipped_machines
@@ -35,6 +36,7 @@ from gpuenv.simulate.profile import shipped_machines
 VARIABLE = "GPUENV_MATRIX_URL"
 _NAMES = ("matrix.json", "matrix.yaml")  # in a folder, in the order of the search
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_BSD_DIGEST = re.compile(r"SHA256 \((.+)\) = ([0-9A-Fa-f]{64})")
 _MAX_DIGEST_FILE = 65536
 _INVALID = "the published matrix is invalid; the one in use is unchanged:"
 _WAYS = Lines(
@@ -79,14 +81,19 @@ def update_matrix(
     expected = None if digest is None else _given_digest(digest)
     recorded = {str(path): read_snapshot(path) for path in snapshots}
     target = None if dry_run else _target()
-    before = get_matrix(None, quiet=True)
+    before = _in_use()
     published = _fetch(source, timeout, with_digest_file=expected is None)
     _check_digest(published, expected)
     after = _read(published)
     yield TextLine(f"{published.name}: revision {after.revision}; in use: {before.revision}", hang=2)
     if after.revision == before.revision:
+        if encode(after) != encode(before):
+            message = f"{published.name}: has the revision in use, {after.revision}, and other content"
+            raise CommandError(ExitCode.USAGE, message, "its publisher has to give it a newer revision")
         yield TextLine("already up to date", Style.GOOD)
         return
+    if (days_since(after.revision) or 0) < -1:
+        announce(f"revision {after.revision} is a day to come: until then, no other matrix will be newer")
     if after.revision < before.revision:
         message = f"{published.name}: revision {after.revision} is older than {before.revision}, which is in use"
         own = matrix_path(None)
@@ -98,10 +105,36 @@ def update_matrix(
     if target is None:
         yield TextLine("Nothing was written (--dry-run).")
         return
-    undo = _store(target, after)
+    undo = _store(target, _stored_text(published, after))
     yield TextLine(f"{target}: written, revision {after.revision}", Style.GOOD, 2)
     yield TextLine("To undo:", Style.HEADING)
     yield TextLine(f"  $ {shlex.join(undo)}", Style.COMMAND, 4)
+
+
+def _in_use() -> Matrix:
+    """The matrix in use; a damaged one of an earlier update counts as none."""
+    try:
+        return get_matrix(None, quiet=True)
+    except CommandError as error:
+        if matrix_path(None) != files.updated_matrix(os.environ):
+            raise
+        announce(f"{error.message}; it is replaced")
+        return get_matrix(data_path("matrix.yaml"), quiet=True)
+
+
+def _stored_text(published: _Published, matrix: Matrix) -> str:
+    """The JSON to store, with what a later release of gpuenv may read in it.
+
+    Raises:
+        CommandError: when it is too large to be read again.
+    """
+    text = decode_text(published.content)
+    values = json.loads(text) if is_json(text) else encode(matrix)
+    stored = json.dumps(values, separators=(",", ":"))
+    if len(stored) > MAX_BYTES:
+        message = f"{published.name}: larger than {MAX_BYTES} bytes in JSON, the limit of a matrix"
+        raise CommandError(ExitCode.MATRIX_INVALID, message)
+    return stored
 
 
 def _given_digest(text: str) -> str:
@@ -222,8 +255,9 @@ def _check_digest(published: _Published, expected: str | None) -> None:
 
 def _listed_digest(text: str, file_name: str) -> str | None:
     """The digest of a file in the output of sha256sum; a digest alone, without a name, is of any file."""
-    for line in text.splitlines():
-        digest, _, name = line.strip().partition(" ")
+    for line in text.removeprefix("\ufeff").splitlines():
+        bsd = _BSD_DIGEST.fullmatch(line.strip())  # as sha256 of BSD and macOS prints it
+        digest, _, name = (bsd[2], "", bsd[1]) if bsd else line.strip().replace("\t", " ").partition(" ")
         name = name.lstrip(" *").replace("\\", "/").rpartition("/")[2]
         if _DIGEST.fullmatch(digest.lower()) and name in ("", file_name):
             return digest.lower()
@@ -245,9 +279,6 @@ def _read(published: _Published) -> Matrix:
     except UnicodeDecodeError as error:
         reason = f"{published.name}: {error_reason(error)}; the matrix in use is unchanged"
         raise CommandError(ExitCode.MATRIX_INVALID, reason) from error
-    if days_since(matrix.revision) is None:
-        message = Lines((_INVALID, f"  {published.name}: revision: expected a day, such as 2026-11-23"))
-        raise CommandError(ExitCode.MATRIX_INVALID, message)
     return matrix
 
 
@@ -259,7 +290,7 @@ def _changes(
     yield from found
 
 
-def _store(target: Path, matrix: Matrix) -> list[str]:
+def _store(target: Path, text: str) -> list[str]:
     """Writes the matrix and keeps the former one; returns the command that puts that back.
 
     Each file is replaced by one rename, so that an interruption leaves the former matrix or the new one.
@@ -270,7 +301,8 @@ def _store(target: Path, matrix: Matrix) -> list[str]:
         has_former = files.is_file(target)
         if has_former:
             files.replace_file(former, files.read_regular(target, MAX_BYTES).decode("utf-8", "replace"), durable=True)
-        files.replace_file(target, json.dumps(encode(matrix), separators=(",", ":")), durable=True)
+        files.replace_file(target, text, durable=True)
+        files.replace_file(files.checksum_of(target), f"{zlib.crc32(text.encode())}\n", private=True)
     except OSError as error:
         message = f"{target}: cannot be written: {error_reason(error)}; the matrix in use is unchanged"
         raise CommandError(ExitCode.USAGE, message) from error

@@ -104,7 +104,8 @@ def get_matrix(path: Path | None, *, from_yaml: bool = False, quiet: bool = Fals
     )
     compiled = None if from_yaml else COMPILED_MATRIX
     with matrix_errors(chosen if path or is_user_matrix else Path("matrix.yaml"), remedy):
-        matrix = load(chosen, compiled=compiled, validated=is_user_matrix and not from_yaml)
+        validated = _stored_checksum(chosen) if is_user_matrix and not from_yaml else None
+        matrix = load(chosen, compiled=compiled, validated=validated)
     if quiet:
         return matrix
     if is_user_matrix:
@@ -115,6 +116,14 @@ def get_matrix(path: Path | None, *, from_yaml: bool = False, quiet: bool = Fals
             "or gpuenv matrix refresh"
         )
     return matrix
+
+
+def _stored_checksum(path: Path) -> int | None:
+    """The checksum that ``matrix update`` stores beside a matrix that it validated."""
+    try:
+        return parse_integer(files.read_regular(files.checksum_of(path), 32).decode("ascii", "replace").strip())
+    except (OSError, ValueError):
+        return None
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gpuenv.matrix.assume import assume
@@ -10,12 +10,13 @@ from gpuenv.matrix.resolve import choose
 from gpuenv.matrix.row_lookup import MACHINE, MACHINE_TEXT
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.versions import ComputeCapability
 
 _FREE_THREADED = (*MACHINE[:-1], "python=3.14t")
 
 
 class ChangedAnswer(NamedTuple):
-    """Another recommended wheel for a kind of machine, on a range of driver branches."""
+    """Another recommended wheel for a kind of machine with some driver branches."""
 
     machine: str
     branches: str
@@ -50,7 +51,7 @@ def changed_answers(before: Matrix, after: Matrix) -> Iterator[ChangedAnswer]:
 
 
 def _changed_answers_for(facts: tuple[str, ...], name: str, before: Matrix, after: Matrix) -> Iterator[ChangedAnswer]:
-    found: dict[tuple[str, str], dict[str, list[int]]] = {}
+    found: dict[tuple[str, str], dict[ComputeCapability, list[int]]] = {}
     base = assume(Snapshot(), facts, after)
     for row in after.generations:
         for capability in row.capabilities:
@@ -59,10 +60,23 @@ def _changed_answers_for(facts: tuple[str, ...], name: str, before: Matrix, afte
                 complete = assume(machine, (f"driver={branch.branch}",), after)
                 old, new = _answer(complete, before), _answer(complete, after)
                 if old != new:
-                    found.setdefault((old, new), {}).setdefault(str(capability), []).append(branch.branch)
+                    found.setdefault((old, new), {}).setdefault(capability, []).append(branch.branch)
+    order = sorted(row.branch for row in after.driver_branches)
     for (old, new), kinds in found.items():
-        branches = sorted({branch for of_kind in kinds.values() for branch in of_kind})
-        yield ChangedAnswer(name, f"{branches[0]} to {branches[-1]}", ", ".join(kinds), old, new)
+        for branches in dict.fromkeys(tuple(sorted(entry)) for entry in kinds.values()):
+            alike = sorted(kind for kind, entry in kinds.items() if tuple(sorted(entry)) == branches)
+            yield ChangedAnswer(name, _ranges(branches, order), ", ".join(map(str, alike)), old, new)
+
+
+def _ranges(branches: Sequence[int], order: Sequence[int]) -> str:
+    """``525 to 580, 620``: branches without one between them are a range."""
+    runs: list[list[int]] = []
+    for branch in branches:
+        if runs and order.index(branch) == order.index(runs[-1][-1]) + 1:
+            runs[-1].append(branch)
+        else:
+            runs.append([branch])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
 
 
 def _answer(machine: Snapshot, matrix: Matrix) -> str:

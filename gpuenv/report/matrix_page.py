@@ -157,15 +157,16 @@ function driverRows(word) {
   const same = rows.filter(row => Number(row.dataset.branch) === wanted[0]);
   const isLater = row => {
     const parts = row.dataset.driver.split('.').map(Number);
-    const place = parts.findIndex((part, i) => part !== (wanted[i] || 0));
-    return place >= 0 && parts[place] > (wanted[place] || 0);
+    const place = parts.findIndex((part, i) => i < wanted.length && part !== wanted[i]);
+    return place >= 0 && parts[place] > wanted[place];
   };
   return wanted.length < 2 ? same : same.filter(row => !isLater(row)).slice(0, 1);
 }
 function search() {
   const words = $('search').value.toLowerCase().split(/[\\s,]+/).filter(word => word && word !== 'nvidia');
+  const isDriver = words.length > 0 && words.every(word => word === 'driver' || driverRows(word).length);
   let gpu = words, drivers = [], {found, ccs} = matching(words);
-  if (words.length && !ccs.size) {
+  if (words.length && (isDriver || !ccs.size)) {
     drivers = words.flatMap(driverRows);
     gpu = words.filter(word => !driverRows(word).length && word !== 'driver');
     ({found, ccs} = gpu.length ? matching(gpu) : {found: [], ccs: new Set()});
@@ -186,6 +187,8 @@ function search() {
   const some = shown.slice(0, 6).join(', ') + (shown.length > 6 ? ` and ${shown.length - 6} more` : '');
   let text = words.length && some ? `${some}.` : '';
   if (none) { text = some ? `${some}: not in the table; see GPU models below.` : 'Nothing matches.'; }
+  const old = gpu.find(word => word.includes('.') && driverRows(word.split('.')[0]).length);
+  if (none && old) { text = `${old} is older than the first known release of its branch.`; }
   $('matches').textContent = text;
   close();
   const first = rows.filter(row => !row.hidden).flatMap(links)[0];

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuenv.data import data_path
+from gpuenv.files import checksum_of
 from gpuenv.matrix.load import load
 from gpuenv.model.codec import encode
 from tests.cli.program import MINIMAL, PROGRAM, gpuenv
@@ -114,6 +115,48 @@ def test_a_dry_run_shows_the_changes_and_writes_nothing(user: User, site: Site, 
     assert result.stdout.endswith("Nothing was written (--dry-run).\n")
     assert user.is_unchanged()
     assert user.revision() == IN_USE
+
+
+def test_the_same_revision_with_other_content_is_refused(user: User, tmp_path: Path) -> None:
+    publish(tmp_path / "offline", published())
+    assert user.update(tmp_path / "offline").returncode == 0
+    publish(tmp_path / "offline", published(change=without_newest))
+    result = user.update(tmp_path / "offline")
+    assert result.returncode == 2
+    assert f"has the revision in use, {NEWER}, and other content" in result.stderr
+
+
+def test_what_a_later_release_may_read_is_kept(user: User, tmp_path: Path) -> None:
+    publish(tmp_path / "offline", json.dumps({**json.loads(published()), "new_table": [1]}).encode())
+    assert user.update(tmp_path / "offline").returncode == 0
+    assert json.loads(user.matrix.read_text(encoding="utf-8"))["new_table"] == [1]
+
+
+@pytest.mark.parametrize("damage", ["cut", "a fact"])
+def test_a_damaged_matrix_is_reported_and_replaced(user: User, tmp_path: Path, damage: str) -> None:
+    publish(tmp_path / "offline", published())
+    assert user.update(tmp_path / "offline").returncode == 0
+    text = user.matrix.read_text(encoding="utf-8")
+    changed = text[:-100] if damage == "cut" else text.replace('"numpy":"', '"numpy":"@@', 1)
+    assert changed != text
+    user.matrix.write_text(changed, encoding="utf-8")
+    result = user.gpuenv("resolve", "--no-probe")
+    assert result.returncode == 6
+    assert "this is your own matrix" in result.stderr
+    repaired = user.update(tmp_path / "offline")
+    assert repaired.returncode == 0, repaired.stderr
+    assert "it is replaced" in repaired.stderr
+    assert user.revision() == NEWER
+
+
+@pytest.mark.parametrize(
+    "form", ["{digest}\tmatrix.json\n", "\ufeff{digest}  matrix.json\r\n", "SHA256 (matrix.json) = {digest}\n"]
+)
+def test_digest_files_of_other_tools_are_read(user: User, tmp_path: Path, form: str) -> None:
+    publish(tmp_path / "offline", published())
+    beside = tmp_path / "offline/matrix.json.sha256"
+    beside.write_text(form.format(digest=digest(published())), encoding="utf-8")
+    assert user.update(tmp_path / "offline").returncode == 0
 
 
 def test_a_matrix_in_yaml_is_taken(user: User, tmp_path: Path) -> None:
@@ -513,7 +556,7 @@ def test_a_full_disk_keeps_the_former_matrix(user: User, tmp_path: Path) -> None
     assert done.returncode == 2
     assert "cannot be written" in done.stderr
     assert user.matrix.read_bytes() == former
-    assert sorted(user.folder.iterdir()) == [user.matrix]
+    assert sorted(user.folder.iterdir()) == [user.matrix, checksum_of(user.matrix)]
 
 
 def test_an_interrupted_update_leaves_a_complete_matrix(user: User, tmp_path: Path, killer: Path) -> None:

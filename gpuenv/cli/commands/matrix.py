@@ -188,18 +188,23 @@ def refresh(
     del no_color  # the output has no colours
     announce("looking for new releases on the package index")  # importing the rest takes most of a second
 
-    from gpuenv.cli.matrix_refresh import IndexClient, refresh_matrix
-    from gpuenv.cli.output import write_result
+    from gpuenv.cli.matrix_refresh import IndexClient, check_summary_file, refresh_matrix
+    from gpuenv.cli.output import write_result, write_stdout
 
     try:
         installer = IndexClient(index) if index is not None else None
     except ValueError as error:
         raise CommandError(ExitCode.USAGE, f"--index {index}: expected uv or pip") from error
-    if output is not None and not output.parent.is_dir():
-        raise CommandError(ExitCode.USAGE, f"{output}: cannot be written: {output.parent} is not a folder")
+    if output is not None:
+        check_summary_file(output, matrix)
     summary = refresh_matrix(matrix, installer, again or (), dry_run=dry_run)
     lines = summary.markdown if output_format is SummaryFormat.MARKDOWN else summary.text
-    write_result("".join(f"{line}\n" for line in lines), output)
+    text = "".join(f"{line}\n" for line in lines)
+    try:
+        write_result(text, output)
+    except CommandError:
+        write_stdout(text)  # the matrix is written, and what was measured is not measured again
+        raise
     if exit_code and summary.changes:
         raise typer.Exit(ExitCode.UNFIT)
 
