@@ -121,6 +121,23 @@ def test_the_summary_in_markdown_has_a_table_of_changed_answers(workspace: Works
     assert lines[-1] == f"{workspace.matrix}: not written"
 
 
+@pytest.mark.parametrize("name", [".", "m.yaml"])
+def test_a_folder_or_the_matrix_itself_is_refused_for_the_summary(workspace: Workspace, name: str) -> None:
+    before = workspace.text
+    code, _, error = workspace.run("-o", str(workspace.matrix.parent / name))
+    assert code == 2
+    assert "cannot be written" in error
+    assert "queries" not in error
+    assert workspace.text == before
+
+
+def test_a_summary_that_cannot_be_written_is_printed(workspace: Workspace) -> None:
+    code, out, error = workspace.run("-o", "/dev/full")
+    assert code == 2
+    assert "/dev/full: cannot be written" in error
+    assert "+ cupy-cuda13x 14.2.0" in out
+
+
 def test_a_missing_folder_for_the_summary_is_refused_before_the_refresh(workspace: Workspace) -> None:
     code, _, error = workspace.run("-o", str(workspace.matrix.parent / "missing" / "summary.md"))
     assert code == 2

@@ -99,6 +99,19 @@ def test_the_difference_names_the_machines_that_resolve_differently() -> None:
     assert list(changed_answers(after, after)) == []
 
 
+def test_a_branch_and_a_capability_are_on_one_line_of_the_difference() -> None:
+    before = to_matrix(_without_the_newest(), "m.yaml", {})
+    order = sorted(row.branch for row in _MATRIX.driver_branches)
+    cells: list[tuple[str, int, str]] = []
+    for row in changed_answers(before, _MATRIX):
+        for part in row.branches.split(", "):
+            first, _, last = part.partition(" to ")
+            branches = order[order.index(int(first)) : order.index(int(last or first)) + 1]
+            cells += [(row.machine, branch, text) for branch in branches for text in row.capabilities.split(", ")]
+    assert len(cells) > 100
+    assert len(cells) == len(set(cells))
+
+
 def _refresh(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "gpuenv", "matrix", "refresh", *map(str, arguments)]
     environment = {**os.environ, **variables}

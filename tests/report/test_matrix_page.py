@@ -320,6 +320,7 @@ def test_arrow_keys_move_between_cells_and_show_their_reasons(opened: tuple[Brow
         ("nvidia h100 80gb 550.163.01", "550.54.14", "9.0"),
         ("V100 450.100.02", "450.80.02", "7.0"),
         ("hopper R580", "580.65.06", "9.0"),
+        ("V100 450.51", "450.51.05", "7.0"),
     ],
 )
 def test_the_search_shows_the_cell_of_a_gpu_and_a_driver(
@@ -327,6 +328,19 @@ def test_the_search_shows_the_cell_of_a_gpu_and_a_driver(
 ) -> None:
     tab, _ = opened
     assert search(tab, words) == f"{driver} {capability}"
+
+
+@needs_browser
+def test_a_number_alone_is_a_driver_branch(opened: tuple[Browser, Path], parsed: PageParser) -> None:
+    tab, _ = opened
+    for words in ("580", "driver 580", "550"):
+        shown = search(tab, words).split()
+        assert [text for text in shown if text.count(".") == 2] == [shown[0]]
+        assert shown[0].startswith(words[-3:])
+        assert len(shown) == 1 + len(parsed.columns)
+    search(tab, "525.60.11")
+    note = tab.evaluate("document.getElementById('matches').textContent")
+    assert note == "525.60.11 is older than the first known release of its branch."
 
 
 @needs_browser
