@@ -152,6 +152,7 @@ def test_a_damaged_matrix_is_reported_and_replaced(user: User, tmp_path: Path, d
 @pytest.mark.parametrize(
     "form", ["{digest}\tmatrix.json\n", "\ufeff{digest}  matrix.json\r\n", "SHA256 (matrix.json) = {digest}\n"]
 )
+@pytest.mark.long
 def test_digest_files_of_other_tools_are_read(user: User, tmp_path: Path, form: str) -> None:
     publish(tmp_path / "offline", published())
     beside = tmp_path / "offline/matrix.json.sha256"
@@ -206,6 +207,7 @@ def test_the_message_for_an_older_matrix_names_the_users_own(user: User, tmp_pat
 
 
 @pytest.mark.parametrize("timeout", ["nan", "0", "-1", "1e9"])
+@pytest.mark.long
 def test_an_invalid_time_limit_is_a_usage_error(user: User, site: Site, timeout: str) -> None:
     site.publish(published())
     assert user.update(site.address(), f"--timeout={timeout}").returncode == 2
@@ -285,6 +287,7 @@ def test_the_named_digest_outranks_the_digest_file(user: User, site: Site) -> No
         ("{zeros}  matrix.json\n{digest}  matrix.json\n", 6),
     ],
 )
+@pytest.mark.long
 def test_the_digest_file_is_one_of_sha256sum(user: User, tmp_path: Path, text: str, code: int) -> None:
     file = publish(tmp_path / "offline", published())
     text = text.format(digest=digest(file.read_bytes()), zeros="0" * 64)
@@ -293,6 +296,7 @@ def test_the_digest_file_is_one_of_sha256sum(user: User, tmp_path: Path, text: s
 
 
 @pytest.mark.parametrize("text", ["", "abc", "g" * 64, "0" * 63])
+@pytest.mark.long
 def test_a_malformed_digest_is_a_usage_error(user: User, tmp_path: Path, text: str) -> None:
     publish(tmp_path / "offline", published())
     assert user.update(tmp_path / "offline", f"--sha256={text}").returncode == 2
@@ -323,6 +327,7 @@ INVALID: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize(("content", "fault"), INVALID.values(), ids=INVALID)
+@pytest.mark.long
 def test_an_invalid_matrix_is_refused(user: User, tmp_path: Path, content: bytes, fault: str) -> None:
     publish(tmp_path / "offline", content)
     result = user.update(tmp_path / "offline")
@@ -393,6 +398,7 @@ def drops(handler: Handler) -> None:
         (lambda handler: handler.wfile.write(b"HTTP/1.1 500 \r\n\r\n"), "the server answers 500; "),
     ],
 )
+@pytest.mark.long
 def test_a_faulty_server_changes_nothing(
     user: User, site: Site, page: str, respond: Callable[[Handler], None], reason: str | None
 ) -> None:
@@ -457,6 +463,7 @@ def test_a_redirect_within_the_host_is_followed(user: User, site: Site) -> None:
         "https://user:pa/secret@matrix.example/matrix.json",
     ],
 )
+@pytest.mark.long
 def test_an_unsuitable_address_is_a_usage_error(user: User, address: str) -> None:
     result = user.update(address)
     assert result.returncode == 2
@@ -559,6 +566,7 @@ def test_a_full_disk_keeps_the_former_matrix(user: User, tmp_path: Path) -> None
     assert sorted(user.folder.iterdir()) == [user.matrix, checksum_of(user.matrix)]
 
 
+@pytest.mark.long
 def test_an_interrupted_update_leaves_a_complete_matrix(user: User, tmp_path: Path, killer: Path) -> None:
     """Killed before each call that changes a file."""
     publish(tmp_path / "offline", published("2998-01-01"))
@@ -590,6 +598,7 @@ def test_the_newer_of_an_updated_and_a_refreshed_matrix_is_used(user: User, tmp_
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"schema":"gpuenv.matrix/1"}', "\0" * 100])
+@pytest.mark.long
 def test_a_broken_matrix_of_the_user_is_not_used(user: User, text: str) -> None:
     user.folder.mkdir(parents=True)
     user.matrix.write_text(text, encoding="utf-8")
