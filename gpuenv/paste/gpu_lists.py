@@ -181,6 +181,12 @@ _MAX_DEPTH = 16  # of nested elements; those of nvidia-smi have seven levels
 _MAX_DOCUMENTS = 1000  # of a paste
 
 
+def _with(gpu: PastedGpu, values: Mapping[str, object]) -> PastedGpu:
+    """The GPU with these values; the same record if it has them, since pastes repeat outputs."""
+    is_known = all(getattr(gpu, name) == value for name, value in values.items())
+    return gpu if is_known else replace(gpu, **values)  # type: ignore[arg-type]
+
+
 class GpuReader:
     """Takes lines and collects the GPUs that each output lists.
 
@@ -205,7 +211,7 @@ class GpuReader:
         entries = self.found.setdefault(output, {})
         reported = {name: value for name, value in values.items() if value is not None}
         if reported if key in entries else len(entries) < _MAX_GPUS:
-            entries[key] = replace(entries.get(key, PastedGpu()), **reported)  # type: ignore[arg-type]
+            entries[key] = _with(entries.get(key, PastedGpu()), reported)
         self._open = (output, key)
         return [(output, "", "")]
 
@@ -262,7 +268,7 @@ class GpuReader:
         else:
             values = values_of(current, key, value)
         if values:
-            self._current = replace(current, **values)  # type: ignore[arg-type]
+            self._current = _with(current, values)
             values["health"] = {**gpu.health, **self._current.health}
         return [*self._add(outputs.SMI_Q, **values), *facts]
 

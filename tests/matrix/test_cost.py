@@ -60,11 +60,11 @@ def test_loading_costs_at_most_twice_a_strict_yaml_parse() -> None:
     assert total <= 2 * parse_only
 
 
-def test_loading_the_compiled_matrix_costs_a_quarter_of_loading_the_yaml() -> None:
+def test_loading_the_compiled_matrix_costs_a_fifth_of_loading_the_yaml() -> None:
     total = _fastest(lambda: load.parse(TEXT, "matrix.yaml"))
     compiled = _fastest(lambda: load.load(data_path("matrix.yaml"), compiled=COMPILED_MATRIX))
     sys.stdout.write(f"load the compiled matrix: {compiled * 1000:.0f} ms, {compiled / total:.2f} x the YAML\n")
-    assert compiled <= total / 4
+    assert compiled <= total / 5
 
 
 def test_one_resolution_is_cheaper_than_loading(matrix: Matrix) -> None:

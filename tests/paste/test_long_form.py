@@ -250,7 +250,7 @@ def test_a_hostile_paste_is_read_in_bounded_time(unit: str) -> None:
     text = "<nvidia_smi_log>\n" + unit * (300_000 // len(unit))
     begin = time.process_time()
     read_paste(text)
-    assert time.process_time() - begin < 6  # seconds; a busy machine takes 2
+    assert time.process_time() - begin < 2
 
 
 def test_a_list_of_some_gpus_completes_the_list_of_all() -> None:
