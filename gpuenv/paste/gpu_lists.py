@@ -9,7 +9,7 @@ keys are the same. The manual page of nvidia-smi documents the terms; those of e
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
@@ -207,6 +207,10 @@ class GpuReader:
         """The facts in a line other than GPUs."""
         return self._table(line) or self._smi_query(line) or self._csv(line) or self._list(line) or self._amd_list(line)
 
+    def read_element(self, line: str) -> list[ExtractedFact]:
+        """The same for an element of XML, which only ``nvidia-smi -q -x`` prints."""
+        return self._query_values(self._smi_q.read_element(line))
+
     def _put(self, output: str, key: str, /, **values: object) -> list[ExtractedFact]:
         entries = self.found.setdefault(output, {})
         reported = {name: value for name, value in values.items() if value is not None}
@@ -238,8 +242,11 @@ class GpuReader:
 
     def _smi_query(self, line: str) -> list[ExtractedFact]:
         """``nvidia-smi -q``, as text and as XML."""
+        return self._query_values(self._smi_q.read(line, is_open=self._is_smi_query()))
+
+    def _query_values(self, pairs: Iterable[tuple[Key, str]]) -> list[ExtractedFact]:
         facts: list[ExtractedFact] = []
-        for key, value in self._smi_q.read(line, is_open=self._is_smi_query()):
+        for key, value in pairs:
             if key == GPU:
                 known = self.found.get(outputs.SMI_Q, {})
                 number = known[value].index if value in known else len(known)
@@ -350,7 +357,7 @@ class _QueryReader:
             yield (DRIVER, "attached_gpus"), attached[1]
         elif is_open:
             yield from self._text(line)
-        yield from self._elements(line)
+        yield from self.read_element(line)
 
     def _text(self, line: str) -> Iterator[tuple[Key, str]]:
         if _HEADING.match(line):
@@ -368,7 +375,8 @@ class _QueryReader:
         elif not self._within_instances:
             yield (self._section, _as_in_xml(field[1])), field[2]
 
-    def _elements(self, line: str) -> Iterator[tuple[Key, str]]:
+    def read_element(self, line: str) -> Iterator[tuple[Key, str]]:
+        """The keys and values in a line of XML."""
         for path, text in self._document.read(line):
             if path[0] != "gpu":
                 yield (DRIVER, path[0]), text

@@ -52,7 +52,8 @@ def read_paste(text: str) -> PasteContent:
     for number, line in lines_of(text):
         if 0 < len(line) < _MIN_LINE and not line.isdigit():
             continue
-        facts = list(chain.from_iterable(read(line) for read in readers))
+        is_element = line.startswith("<") and line.endswith(">")
+        facts = gpus.read_element(line) if is_element else list(chain.from_iterable(read(line) for read in readers))
         if _MESSAGE.match(line):
             log += [line[:_MAX_MESSAGE]] if len(log) < _MAX_MESSAGES else []
             facts.append((outputs.DMESG, "", ""))
