@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuenv.image.build_records import Base, Choice, ImageKind
 from gpuenv.image.cuda_headers import has_own_headers
@@ -78,7 +78,8 @@ def choose(request: ImageRequest, machines: Mapping[str, Needs], matrix: Matrix)
     """
     inside = {name: _inside(needs, request) for name, needs in machines.items()}
     _refuse_other_platforms(inside)
-    together = next(iter(inside.values()))._replace(gpus=tuple(gpu for needs in inside.values() for gpu in needs.gpus))
+    gpus = tuple(gpu for needs in inside.values() for gpu in needs.gpus)
+    together = replace(next(iter(inside.values())), gpus=gpus)
     against: dict[str, None] = {}
     for wheel in _wheels(request, together, matrix, against):
         unfit = list(_unfit(wheel, inside, matrix))
@@ -123,11 +124,11 @@ def _inside(needs: Needs, request: ImageRequest) -> Needs:
     inner = inside_container(needs)
     more = tuple(NeededGpu(f"compute capability {entry}", entry) for entry in request.capabilities)
     if needs.driver_absent or needs.gpus_not_there:
-        inner = inner._replace(driver_absent=False, driver=None, driver_cuda=None, gpus=())
-        inner = inner._replace(gpus_absent=False, gpus_not_there=False)
+        inner = replace(inner, driver_absent=False, driver=None, driver_cuda=None, gpus=())
+        inner = replace(inner, gpus_absent=False, gpus_not_there=False)
     if request.arch is not None:
-        inner = inner._replace(platform=f"linux-{request.arch}")
-    return inner._replace(gpus=(*inner.gpus, *more))
+        inner = replace(inner, platform=f"linux-{request.arch}")
+    return replace(inner, gpus=(*inner.gpus, *more))
 
 
 def _wheels(request: ImageRequest, needs: Needs, matrix: Matrix, against: dict[str, None]) -> Iterator[WheelCandidate]:
@@ -276,7 +277,7 @@ def _served(found: _Found, needs: Needs, matrix: Matrix) -> tuple[ComputeCapabil
     served = []
     for entry in found.minor.capabilities:
         level = cuda_of_branch(_minimum_driver(found, (entry,), matrix), matrix)
-        one = needs._replace(gpus=(NeededGpu(str(entry), entry),), driver=None, driver_cuda=level)
+        one = replace(needs, gpus=(NeededGpu(str(entry), entry),), driver=None, driver_cuda=level)
         good = found.minor in serving_minors(found.wheel, one, matrix) and fits(found.wheel, one, matrix)
         if good and entry not in TEGRA:
             served.append(entry)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from dataclasses import replace
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.matrix.candidates import WheelCandidate, by_preference, minors_of, serving_minors, wheel_candidates
-from gpuenv.matrix.constraints import INSTALLABLE, Rejected, fits
+from gpuenv.matrix.constraints import INSTALLABLE, LineVerdicts, Rejected, fits
 from gpuenv.matrix.needs import AmdHost, Needs
 from gpuenv.matrix.products import branch_of
 from gpuenv.matrix.ranges import version_of
@@ -74,10 +75,6 @@ def conda_choice(
     )
 
 
-# Brands of NVML and NVIDIA_REQUIRE_CUDA, by words in the product name.
-_CONSUMER = {"GeForce": "geforce", "TITAN": "titan"}
-
-
 class JudgedImage(NamedTuple):
     """An image, the wheel to use in it, and the reasons against it."""
 
@@ -86,23 +83,36 @@ class JudgedImage(NamedTuple):
     rejections: tuple[Rejection, ...]
 
 
-def judge_images(needs: Needs, matrix: Matrix) -> tuple[JudgedImage, ...]:
+def judge_images(needs: Needs, matrix: Matrix, lines: LineVerdicts) -> tuple[JudgedImage, ...]:
     """Judges every image, in order of preference."""
     inside = inside_container(needs)
     preferred = by_preference(inside, matrix)
 
+    @cache
+    def fits_inside(wheel: WheelCandidate) -> bool:
+        return fits(wheel, inside, matrix, lines)
+
     def best_wheel(cuda_major: int) -> WheelCandidate | None:
-        wheels = (wheel for wheel in preferred if wheel.line.cuda_major == cuda_major)
-        return next((wheel for wheel in wheels if fits(wheel, inside, matrix)), None)
+        return next((wheel for wheel in preferred if wheel.line.cuda_major == cuda_major and fits_inside(wheel)), None)
 
     best = {major: best_wheel(major) for major in dict.fromkeys(line.cuda_major for line in matrix.wheel_lines)}
-    judged = (_judge_image(image, best, needs, inside, matrix) for image in matrix.images)
-    return tuple(sorted(judged, key=lambda entry: _image_rank(entry, needs), reverse=True))
+
+    def judge_image(image: Image) -> JudgedImage:
+        wheel = _wheel_in(image.line, image.cupy, matrix) if image.line else best.get(image.cuda.major)
+        fitting = wheel if wheel is not None and fits_inside(wheel) else None
+        held = _holds(image, fitting, inside, matrix)
+        refused = (*_image_platform(image, needs), *refusals(image, needs, matrix), *held)
+        name, _, tag = image.reference.partition(":")
+        candidate, source = Candidate(CandidateKind.IMAGE, name, tag), matrix.cite(image.source)
+        return JudgedImage(image, wheel, tuple(Rejection(candidate, *refusal, source) for refusal in refused))
+
+    return tuple(sorted(map(judge_image, matrix.images), key=lambda entry: _image_rank(entry, needs), reverse=True))
 
 
 def inside_container(needs: Needs) -> Needs:
     """Returns the needs inside a Linux container, with a free choice of interpreter and packages."""
-    return needs._replace(
+    return replace(
+        needs,
         platform=needs.container_platform,
         platform_assumed=None,
         libc=None,
@@ -114,18 +124,6 @@ def inside_container(needs: Needs) -> Needs:
         brings=(),
         cupy=(),
     )
-
-
-def _judge_image(
-    image: Image, best: dict[int, WheelCandidate | None], needs: Needs, inside: Needs, matrix: Matrix
-) -> JudgedImage:
-    wheel = _wheel_in(image.line, image.cupy, matrix) if image.line else best.get(image.cuda.major)
-    name, _, tag = image.reference.partition(":")
-    candidate = Candidate(CandidateKind.IMAGE, name, tag)
-    refused = (*_image_platform(image, needs), *refusals(image, needs, matrix), *_holds(image, wheel, inside, matrix))
-    source = matrix.cite(image.source) if refused else ""
-    rejections = (Rejection(candidate, constraint, needed, found, source) for constraint, needed, found in refused)
-    return JudgedImage(image, wheel, tuple(rejections))
 
 
 @lru_cache(maxsize=256)
@@ -153,8 +151,7 @@ def refusals(image: Image, needs: Needs, matrix: Matrix) -> _Refusals:
     if needs.driver_absent or level is None or level >= image.cuda:
         return
     branch = branch_of(needs.driver, matrix) if needs.driver else None
-    brands = {brand for gpu in needs.gpus for word, brand in _CONSUMER.items() if word in gpu.label}
-    unlisted = brands - set(image.brands)
+    unlisted = [brand for brand in needs.brands if brand not in image.brands]
     if branch not in image.branches or unlisted or needs.windows:
         admitted = ", ".join(map(str, image.branches))
         of_brand = f" with another GPU than {', '.join(sorted(unlisted))}" if unlisted else ""
@@ -168,9 +165,9 @@ def admits(image: Image, level: CudaVersion, branch: int) -> bool:
 
 
 def _holds(image: Image, wheel: WheelCandidate | None, inside: Needs, matrix: Matrix) -> _Refusals:
-    """Checks that the wheel fits the CUDA of the image; with CUDA from an extra the base image suffices."""
+    """Checks that a wheel fits, and the CUDA of the image with it; with CUDA from an extra the base image suffices."""
     constraint = ConstraintName.IMAGE_HOLDS_A_FITTING_WHEEL
-    if wheel is None or (image.line is not None and not fits(wheel, inside, matrix)):
+    if wheel is None:
         name = f"{image.line} {image.cupy}" if image.line else f"CuPy for CUDA {image.cuda.major}"
         yield constraint, f"a machine that {name} fits", f"{inside.gpus_label}, driver {inside.driver or 'unknown'}"
     elif wheel.extra is None and all(row.cuda != image.cuda for row in serving_minors(wheel, inside, matrix)):

@@ -113,8 +113,7 @@ def _minors(
 
 def serving_minors(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[CudaMinor, ...]:
     """Returns the CUDA minor versions whose NVRTC compiles for every GPU with this CuPy."""
-    capabilities = frozenset(gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability)
-    return _serving_all(wheel, capabilities, matrix)
+    return _serving_all(wheel, needs.capabilities, matrix)
 
 
 def serves(wheel: WheelCandidate, gpu: ComputeCapability, matrix: Matrix) -> bool:

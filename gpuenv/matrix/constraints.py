@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import chain
+from typing import NamedTuple, TypeAlias
 
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, minors_of, serves, serving_minors
 from gpuenv.matrix.needs import CudaPackages, NeededGpu, Needs, advisories_for
@@ -71,9 +72,7 @@ def libc(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
 def python(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """The release has a wheel for this Python."""
     row = wheel.platform(needs)
-    tags = wheel.release.pythons
-    if row is not None and row.without:
-        tags = tuple(tag for tag in tags if tag not in row.without)
+    tags = _offered_tags(wheel.release.pythons, row.without if row else ())
     known, is_cpython = needs.python, needs.implementation in (None, "cpython")
     if known and is_cpython and known.tag in tags:
         return None
@@ -84,6 +83,11 @@ def python(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     if not is_cpython:
         return Rejected(f"CPython {offered}", str(needs.implementation), source)
     return Rejected(f"Python {offered}", str(known), source, Change("target.python", offered, str(known)))
+
+
+@lru_cache(maxsize=256)
+def _offered_tags(tags: tuple[str, ...], without: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(tag for tag in tags if tag not in without)
 
 
 @lru_cache(maxsize=256)
@@ -103,7 +107,9 @@ def numpy(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     return Rejected(f"NumPy {wheel.release.numpy}", needs.numpy, matrix.cite(wheel.release.source), change)
 
 
-INSTALLABLE: tuple[tuple[ConstraintName, Constraint], ...] = (
+_Constraints: TypeAlias = "tuple[tuple[ConstraintName, Constraint], ...]"
+
+INSTALLABLE: _Constraints = (
     (ConstraintName.NOT_YANKED, not_yanked),
     (ConstraintName.PLATFORM, platform),
     (ConstraintName.LIBC, libc),
@@ -388,11 +394,11 @@ def no_advisory(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
 
 
 # These read the CUDA versions of the line only, so that a verdict holds for all its releases.
-OF_LINE: tuple[tuple[ConstraintName, Constraint], ...] = (
+OF_LINE: _Constraints = (
     (ConstraintName.DRIVER_MINIMUM, driver_minimum),
     (ConstraintName.DRIVER_SUPPORTS_GPU, driver_supports_gpu),
 )
-OF_RELEASE: tuple[tuple[ConstraintName, Constraint], ...] = (
+OF_RELEASE: _Constraints = (
     (ConstraintName.GPU_PRESENT, gpu_present),
     (ConstraintName.NVRTC_COMPILES_FOR_GPU, nvrtc_compiles_for_gpu),
     (ConstraintName.WHEEL_HAS_CODE_FOR_GPU, wheel_has_code_for_gpu),
@@ -403,7 +409,49 @@ OF_RELEASE: tuple[tuple[ConstraintName, Constraint], ...] = (
 CONSTRAINTS = (*INSTALLABLE, *OF_LINE, *OF_RELEASE)
 
 
-def fits(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> bool:
+_Objection = tuple[ConstraintName, Rejected | Unknown]
+
+
+class LineVerdicts:
+    """The verdicts of a machine on whole lines; a container on the machine has the same."""
+
+    def __init__(self, needs: Needs, matrix: Matrix) -> None:
+        self._needs, self._matrix = needs, matrix
+        self._known: dict[tuple[int, CudaVersion | None], tuple[_Objection, ...]] = {}
+
+    def of(self, wheel: WheelCandidate) -> tuple[_Objection, ...]:
+        """Returns the constraints of the wheel's line that are not met, or not known to be."""
+        key = wheel.line.cuda_major, wheel.line.last_cuda
+        if key not in self._known:
+            self._known[key] = tuple(_objections(OF_LINE, wheel, self._needs, self._matrix))
+        return self._known[key]
+
+
+def objections(
+    wheel: WheelCandidate, needs: Needs, matrix: Matrix, lines: LineVerdicts | None = None
+) -> Iterator[_Objection]:
+    """Yields the constraints that are not met, or not known to be.
+
+    Args:
+        wheel: the candidate.
+        needs: the machine.
+        matrix: the matrix.
+        lines: keeps verdicts for the machine's other candidates.
+    """
+    yield from _objections(INSTALLABLE, wheel, needs, matrix)
+    yield from (lines or LineVerdicts(needs, matrix)).of(wheel)
+    yield from _objections(OF_RELEASE, wheel, needs, matrix)
+
+
+def _objections(constraints: _Constraints, wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Iterator[_Objection]:
+    for name, constraint in constraints:
+        verdict = constraint(wheel, needs, matrix)
+        if verdict is not None:
+            yield name, verdict
+
+
+def fits(wheel: WheelCandidate, needs: Needs, matrix: Matrix, lines: LineVerdicts | None = None) -> bool:
     """Whether a wheel meets all constraints, of which those that reject whole lines come first."""
-    ordered = (*OF_LINE, *INSTALLABLE, *OF_RELEASE)
-    return all(not isinstance(constraint(wheel, needs, matrix), Rejected) for _, constraint in ordered)
+    of_line = (lines or LineVerdicts(needs, matrix)).of(wheel)
+    of_release = _objections((*INSTALLABLE, *OF_RELEASE), wheel, needs, matrix)
+    return not any(isinstance(verdict, Rejected) for _, verdict in chain(of_line, of_release))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from gpuenv.matrix.products import branch_of, capability_by_name, product_by_pci
@@ -71,6 +72,7 @@ def advisories_for(cupy: str, matrix: Matrix) -> tuple[Advisory, ...]:
 
 _REFUSED = (Cuda.SYSTEM_DRIVER_MISMATCH, Cuda.COMPAT_NOT_SUPPORTED_ON_DEVICE)
 _MOST_COMMON = ("linux", "x86_64")
+_CONSUMER = {"GeForce": "geforce", "TITAN": "titan"}  # by words in the product name
 _BRACKETS = pattern(r"\[([^\]]+)\]$")
 
 
@@ -98,7 +100,8 @@ class InstalledCupy(NamedTuple):
     release: str
 
 
-class Needs(NamedTuple):
+@dataclass(frozen=True)
+class Needs:
     """The facts behind a choice; None is unknown.
 
     Machines with equal needs have equal resolutions.
@@ -146,7 +149,7 @@ class Needs(NamedTuple):
     amd: AmdHost | None
     assumed: tuple[str, ...]
 
-    @property
+    @cached_property
     def likely_platform(self) -> str:
         """The platform, by default the most common one."""
         return self.platform or "-".join(_MOST_COMMON)
@@ -162,13 +165,23 @@ class Needs(NamedTuple):
         level = f" (CUDA {self.driver_cuda})" if self.driver_cuda else ""
         return "no driver" if self.driver_absent else f"driver {self.driver or 'unknown'}{level}"
 
-    @property
+    @cached_property
     def gpus_label(self) -> str:
         """The distinct names of the GPUs."""
         none = "no GPU" if self.without_gpu else "no known GPU"
         return ", ".join(dict.fromkeys(gpu.label for gpu in self.gpus)) or none
 
-    @property
+    @cached_property
+    def capabilities(self) -> frozenset[ComputeCapability]:
+        """Those of the GPUs, as far as known."""
+        return frozenset(gpu.compute_capability for gpu in self.gpus if gpu.compute_capability)
+
+    @cached_property
+    def brands(self) -> frozenset[str]:
+        """The consumer brands among the GPUs, in the words of NVIDIA_REQUIRE_CUDA."""
+        return frozenset(brand for gpu in self.gpus for word, brand in _CONSUMER.items() if word in gpu.label)
+
+    @cached_property
     def container_platform(self) -> str:
         """The platform inside a container: Linux on any host system."""
         return _platform_name("linux", self.likely_platform.partition("-")[2])

@@ -17,7 +17,7 @@ from gpuenv.matrix.candidates import (
     minors_of,
     serving_minors,
 )
-from gpuenv.matrix.constraints import INSTALLABLE, OF_LINE, OF_RELEASE, Rejected, Verdict, fits, unusable_packages
+from gpuenv.matrix.constraints import LineVerdicts, Rejected, fits, objections, unusable_packages
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.ranges import in_range, version_of
 from gpuenv.matrix.tables import Matrix
@@ -38,7 +38,7 @@ from gpuenv.model.resolution import (
 )
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.strings import Lines, pattern
-from gpuenv.model.versions import CudaVersion, DriverVersion
+from gpuenv.model.versions import DriverVersion
 
 _FLOOR = pattern(r">= (\d+(?:\.\d+)*)|branch (\d+) or newer")
 _CEILING = pattern(r"branch (\d+) or older")
@@ -115,14 +115,14 @@ def resolve_all(snapshots: Iterable[Snapshot], matrix: Matrix, *, wheels_only: b
 
 
 def _resolve(needs: Needs, matrix: Matrix, *, wheels_only: bool) -> Resolution:
-    of_line: _OfLine = {}
-    judged = [judge(wheel, needs, matrix, of_line) for wheel in by_preference(needs, matrix)]
+    lines = LineVerdicts(needs, matrix)
+    judged = [judge(wheel, needs, matrix, lines) for wheel in by_preference(needs, matrix)]
     chosen = next((entry for entry in judged if entry.fits), None)
     reachable = _lasting(_reachable(judged), matrix)
     assumptions = tuple(Assumption(path, BY_CALLER) for path in needs.assumed)
-    conda = [] if wheels_only else [judge(wheel, needs, matrix, of_line) for wheel in conda_candidates(matrix)]
+    conda = [] if wheels_only else [judge(wheel, needs, matrix, lines) for wheel in conda_candidates(matrix)]
     in_conda = next((entry for entry in conda if entry.fits), None)
-    images = () if wheels_only else judge_images(needs, matrix)
+    images = () if wheels_only else judge_images(needs, matrix, lines)
     for_amd, against_amd = experimental(needs, matrix)
     resolution = Resolution(
         wheel=wheel_choice(chosen.wheel, needs, matrix) if chosen else None,
@@ -177,30 +177,13 @@ def choose(snapshot: Snapshot, matrix: Matrix) -> WheelChoice | None:
     return None
 
 
-_OfLine = dict[tuple[int, CudaVersion | None], list[tuple[ConstraintName, Verdict]]]
-
-
-def judge(wheel: WheelCandidate, needs: Needs, matrix: Matrix, of_line: _OfLine | None = None) -> JudgedWheel:
-    """Evaluates every constraint for a candidate; ``changes`` is None if a rejection cannot be lifted.
-
-    ``of_line`` keeps the verdicts on each line for further candidates of the same machine.
-    """
+def judge(wheel: WheelCandidate, needs: Needs, matrix: Matrix, lines: LineVerdicts | None = None) -> JudgedWheel:
+    """Evaluates every constraint for a candidate; ``changes`` is None if a rejection cannot be lifted."""
     rejections: list[Rejection] = []
     changes: list[Change | None] = []
     assumptions: list[Assumption] = []
     candidate = wheel.candidate
-    line = (wheel.line.cuda_major, wheel.line.last_cuda)
-    on_line = None if of_line is None else of_line.get(line)
-    if on_line is None:
-        on_line = [(name, constraint(wheel, needs, matrix)) for name, constraint in OF_LINE]
-        if of_line is not None:
-            of_line[line] = on_line
-    verdicts = [(name, constraint(wheel, needs, matrix)) for name, constraint in INSTALLABLE]
-    verdicts += on_line
-    verdicts += [(name, constraint(wheel, needs, matrix)) for name, constraint in OF_RELEASE]
-    for name, verdict in verdicts:
-        if verdict is None:
-            continue
+    for name, verdict in objections(wheel, needs, matrix, lines):
         if isinstance(verdict, Rejected):
             rejections.append(Rejection(candidate, name, verdict.needed, verdict.found, verdict.source))
             changes.append(verdict.change)

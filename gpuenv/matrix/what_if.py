@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, product
 from math import prod
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from gpuenv.matrix.alternatives import conda_candidates, judge_images
 from gpuenv.matrix.assume import AssumeError, assume, validate_assumptions
 from gpuenv.matrix.candidates import WheelCandidate, by_preference
-from gpuenv.matrix.constraints import fits
+from gpuenv.matrix.constraints import LineVerdicts, fits
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.resolve import judge, resolve, wheel_choice
 from gpuenv.matrix.tables import Matrix
@@ -124,10 +125,10 @@ def why_not(snapshot: Snapshot, name: str, matrix: Matrix) -> WhyNot:
 
 def _entries(snapshot: Snapshot, matrix: Matrix) -> list[_JudgedCandidate]:
     needs = needs_of(snapshot, matrix)
-    wheels = (*by_preference(needs, matrix), *conda_candidates(matrix))
-    judged = [judge(wheel, needs, matrix) for wheel in wheels]
+    wheels, lines = (*by_preference(needs, matrix), *conda_candidates(matrix)), LineVerdicts(needs, matrix)
+    judged = [judge(wheel, needs, matrix, lines) for wheel in wheels]
     found = [_JudgedCandidate(entry.wheel.candidate, entry.rejections, entry.changes) for entry in judged]
-    for image in judge_images(needs, matrix):
+    for image in judge_images(needs, matrix, lines):
         repository, _, tag = image.image.reference.partition(":")
         found.append(_JudgedCandidate(Candidate(CandidateKind.IMAGE, repository, tag), image.rejections, None))
     return found
@@ -173,7 +174,7 @@ def resolve_fleet(machines: Mapping[str, Snapshot], matrix: Matrix) -> Fleet:
     kind_of = {name: kinds.setdefault(needs_of(snapshot, matrix), len(kinds)) for name, snapshot in machines.items()}
     # Candidates with the extra come first, unless every machine has a toolkit.
     orders = {by_preference(needs, matrix) for needs in kinds}
-    order = orders.pop() if len(orders) == 1 else by_preference(next(iter(kinds))._replace(toolkits=()), matrix)
+    order = orders.pop() if len(orders) == 1 else by_preference(replace(next(iter(kinds)), toolkits=()), matrix)
     serves = {wheel: frozenset(kind for needs, kind in kinds.items() if fits(wheel, needs, matrix)) for wheel in order}
     servable = frozenset(kind for served in serves.values() for kind in served)
     answers: list[FleetAnswer] = []
@@ -184,7 +185,7 @@ def resolve_fleet(machines: Mapping[str, Snapshot], matrix: Matrix) -> Fleet:
         # The requirements must support the GPUs of all these machines.
         together = [needs for needs, kind in kinds.items() if kind in served]
         gpus = tuple(dict.fromkeys(gpu for needs in together for gpu in needs.gpus))
-        requirements = wheel_choice(wheel, together[0]._replace(gpus=gpus), matrix).requirements
+        requirements = wheel_choice(wheel, replace(together[0], gpus=gpus), matrix).requirements
         names = tuple(name for name, kind in kind_of.items() if kind in served)
         answers.append(FleetAnswer(wheel.candidate, requirements, names))
     unserved = tuple(name for name, kind in kind_of.items() if kind not in servable)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -254,7 +255,7 @@ def _is_new(fact: str) -> bool:
 def _conda_ways(ctx: CheckContext, text: str, prefix: tuple[str, ...]) -> tuple[Fix, ...]:
     """What conda can do if no build fits the environment as it is; ``prefix`` are its arguments."""
     judged = [(wheel, judge(wheel, ctx.needs, ctx.matrix).changes) for wheel in conda_candidates(ctx.matrix)]
-    any_numpy = ctx.needs._replace(numpy=None)
+    any_numpy = replace(ctx.needs, numpy=None)
     found = (
         _CondaWay(conda_choice(wheel, (), any_numpy, ctx.matrix), Reachable(wheel.candidate, changes))
         for wheel, changes in judged

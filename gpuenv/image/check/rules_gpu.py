@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.check.rule_context import HostGpu, RuleContext, read
 from gpuenv.image.check.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
@@ -89,7 +91,8 @@ def _of_wheel(ctx: RuleContext, wheel: WheelCandidate, cuda: CudaVersion | None)
     if cuda is not None and cuda.major != wheel.line.cuda_major:
         yield other_major(ctx, name, cuda, wheel.line.cuda_major)
         return
-    inside = inside_container(ctx.needs)._replace(
+    inside = replace(
+        inside_container(ctx.needs),
         python=read(PythonVersion.parse, ctx.image.environment.get("PYTHON_VERSION")),
     )
     own = next((row for row in ctx.matrix.cuda_minors if row.cuda == cuda), None)
