@@ -152,6 +152,7 @@ _OF_TARGET: Mapping[str, Sources] = {
     "target.file_faults_count": _one(_RECORD),
     "target.kernels[]": _one("kernel.json"),
     "target.needs_of_cupy[]": _one(_METADATA),
+    "target.cuda_dependents[]": _one(_METADATA),
     "target.extension": _one("the target's loader"),
     "target.kernel_cache": _one(_CACHE),
     "target.kernel_cache_fault": _one(_CACHE),

@@ -21,11 +21,11 @@ from packaging.utils import canonicalize_name
 
 from gpuenv.dist_metadata import bounded
 from gpuenv.files import open_regular, read_regular
-from gpuenv.install.dependencies import Package
 from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.install.plan import is_name
 from gpuenv.matrix.ranges import is_version
 from gpuenv.model.codec import DecodeError, decode
+from gpuenv.model.dependencies import Package
 from gpuenv.model.strings import parse_integer
 from gpuenv.probe.children import ChildGroup, Ending
 from gpuenv.probe.context import target_command

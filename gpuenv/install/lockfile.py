@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from gpuenv.files import parse_toml
 from gpuenv.install.backends.base import file_name, make_pin
-from gpuenv.install.dependencies import marker_holds, parse
 from gpuenv.install.plan import Pin
 from gpuenv.model.cupy import cuda_major, is_cupy
+from gpuenv.model.dependencies import marker_holds, parse
 from gpuenv.model.nvidia import cuda_major_of_wheel
 from gpuenv.model.redaction import hide_secrets
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from gpuenv.install.dependencies import Dependency, Package, dependencies_of, needed, required_name, unmet_requirements
 from gpuenv.install.environment import (
     InstalledDistribution,
     Inventory,
@@ -42,6 +41,7 @@ from gpuenv.install.solver import (
 )
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.cupy import cuda_major, is_cupy
+from gpuenv.model.dependencies import Dependency, Package, dependencies_of, needed, required_name, unmet_requirements
 from gpuenv.model.nvidia import cuda_major_of_wheel
 from gpuenv.model.strings import join_words
 

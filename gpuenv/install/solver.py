@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuenv.install.backends.base import Files, InstallerOptions, complaint, succeeded
-from gpuenv.install.dependencies import Dependency, allows, required_name
 from gpuenv.install.exceptions import DISK_OR_NETWORK, NO_VERSIONS, InstallError, InstallFailed, NothingFits, remedy_for
 from gpuenv.install.installer_config import CONSTRAINTS, FALSE, InstallerRun, relevant_settings, settings_text
 from gpuenv.install.plan import Pin, PlannedCommand
 from gpuenv.matrix.ranges import same_release
+from gpuenv.model.dependencies import Dependency, allows, required_name
 from gpuenv.model.redaction import hide_secrets
 from gpuenv.probe.children import ChildResult
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from packaging.version import Version
 
 from gpuenv.install.backends.uv import Uv
-from gpuenv.install.dependencies import Package
 from gpuenv.install.exceptions import InstallError, TargetUnusable
 from gpuenv.install.installer_config import InstallerRun
 from gpuenv.install.planner import change_scope, frozen
 from gpuenv.install.solver import Lock, make_lock, nothing_fits
+from gpuenv.model.dependencies import Package
 from gpuenv.model.snapshot import Snapshot
 
 # The platforms that uv 0.13 knows by name (uv pip compile --help, --python-platform): the glibc minors among them.

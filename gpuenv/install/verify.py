@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from gpuenv.install.dependencies import Package, parse, unmet_requirements
 from gpuenv.install.environment import Inventory, Scheme, read_inventory
 from gpuenv.install.plan import Plan, Verification
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.cupy import is_cupy
+from gpuenv.model.dependencies import Package, parse, unmet_requirements
 from gpuenv.probe.children import ChildGroup, Ending
 from gpuenv.probe.context import target_command
 from gpuenv.probe.interpreters import run_interpreter

@@ -11,7 +11,8 @@ from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, minors_of, serves, serving_minors
-from gpuenv.matrix.needs import CudaPackages, NeededGpu, Needs, advisories_for
+from gpuenv.matrix.companions import CudaPackage
+from gpuenv.matrix.needs import NeededGpu, Needs, advisories_for
 from gpuenv.matrix.products import branch_of, branches_for, reads_ptx
 from gpuenv.matrix.ranges import in_range
 from gpuenv.matrix.tables import CudaMajor, Matrix, Platform, WheelLine
@@ -336,16 +337,19 @@ def agrees_with_packages(wheel: WheelCandidate, needs: Needs, matrix: Matrix) ->
             change = Change(f"target.packages.{other.distribution}", wanted, other.version)
             needed = f"{other.distribution} {wanted}"
             return Rejected(needed, f"{other.distribution} {other.version} {found}", other.source, change)
+    unknown = next((other for other in needs.brings if other.cuda_major is None), None)
+    if unknown is not None and wheel.release.extras:
+        return Unknown(f"the CUDA of {unknown.distribution} {unknown.version}", f"CUDA {wheel.line.cuda_major}")
     return None
 
 
-def _conflict(wheel: WheelCandidate, needs: Needs, other: CudaPackages, matrix: Matrix) -> tuple[str, str] | None:
+def _conflict(wheel: WheelCandidate, needs: Needs, other: CudaPackage, matrix: Matrix) -> tuple[str, str] | None:
     """Returns what the other package would have to be, and what it is; None without a conflict."""
     major, found = wheel.line.cuda_major, f"built for CUDA {other.cuda or other.cuda_major}"
     if other.cupy is not None and in_range(wheel.release.cupy, other.cupy) is False:
         return f"that allows CuPy {wheel.release.cupy}", f"that requires CuPy {other.cupy}"
-    if not wheel.release.extras:
-        return None  # this CuPy does not search packages for CUDA libraries
+    if not wheel.release.extras or other.cuda_major is None:
+        return None  # this CuPy does not search packages for CUDA libraries, or nothing is known of the other's
     if other.cuda_major > major or (other.cuda_major != major and not other.is_library):
         return f"built for CUDA {major} or absent", found
     if other.cuda is not None and other.cuda.major == major:

@@ -2,66 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
+from gpuenv.matrix.companions import CudaPackage, cuda_packages
 from gpuenv.matrix.products import branch_of, capability_by_name, product_by_pci
-from gpuenv.matrix.ranges import in_range, within
+from gpuenv.matrix.ranges import within
 from gpuenv.matrix.tables import Advisory, Matrix
 from gpuenv.model.gpus import gpu_is_absent, is_tegra
-from gpuenv.model.nvidia import AMD, NVIDIA, Cuda, Nvml, cuda_major_of_wheel
+from gpuenv.model.nvidia import AMD, NVIDIA, Cuda, Nvml
 from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import Gpu, LibraryOrigin, Module, PciGpu, Snapshot, SourceState, Toolkit
 from gpuenv.model.strings import pattern
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
-
-# The CUDA wheels that CuPy loads or compiles with (the DT_NEEDED entries of its modules, NVRTC and the headers).
-_LOADED = pattern(r"nvidia-(?:cuda-nvrtc|cuda-runtime|cublas|cufft|curand|cusolver|cusparse)(?:-cu\d\d)?")
-_LOCAL = pattern(r"cu(\d\d)(\d)")
-
-
-class CudaPackages(NamedTuple):
-    """A distribution of the target that provides CUDA libraries, or needs those of one major version.
-
-    Attributes:
-        source: its metadata, or a matrix row.
-        is_library: whether it is itself a CUDA library.
-        cuda: the minor version that it pins, if any.
-        cupy: the versions of CuPy that it requires.
-    """
-
-    distribution: str
-    version: str
-    cuda_major: int
-    source: str
-    is_library: bool
-    cuda: CudaVersion | None = None
-    cupy: str | None = None
-
-
-def cuda_packages(packages: Mapping[str, str], matrix: Matrix) -> tuple[CudaPackages, ...]:
-    """Returns these distributions of the target, as known from the matrix or their names and versions."""
-    found = (_cuda_packages_of(name, version, matrix) for name, version in packages.items())
-    return tuple(sorted((entry for entry in found if entry is not None), key=lambda entry: entry.distribution))
-
-
-def _cuda_packages_of(name: str, version: str, matrix: Matrix) -> CudaPackages | None:
-    if _LOADED.fullmatch(name):
-        major = cuda_major_of_wheel(name, version)
-        return None if major is None else CudaPackages(name, version, major, "its name and version", is_library=True)
-    build = version.partition("+")[2]
-    local = _LOCAL.fullmatch(build)
-    if local and any(row.distribution == name for row in matrix.companions):
-        cuda = CudaVersion(int(local[1]), int(local[2]))
-        return CudaPackages(name, version, cuda.major, "the build in its version", is_library=False, cuda=cuda)
-    rows = [] if build else [row for row in matrix.companions if row.distribution == name]
-    row = next((row for row in rows if in_range(version, row.versions)), None)
-    if row is None:
-        return None
-    source = matrix.cite(row.source)
-    return CudaPackages(name, version, row.cuda_major, source, is_library=False, cuda=row.cuda, cupy=row.cupy)
 
 
 @lru_cache(maxsize=1024)
@@ -144,7 +98,7 @@ class Needs:
     gpus_not_there: bool
     toolkits: tuple[Toolkit, ...]
     packages: frozenset[str]
-    brings: tuple[CudaPackages, ...]
+    brings: tuple[CudaPackage, ...]
     cupy: tuple[InstalledCupy, ...]
     amd: AmdHost | None
     assumed: tuple[str, ...]
@@ -215,7 +169,7 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
         gpus_not_there=gpu_is_absent(snapshot),
         toolkits=tuple(kit for kit in snapshot.toolkits if not kit.in_target),
         packages=frozenset(row.package for row in matrix.advisories if row.package and row.package in target.packages),
-        brings=cuda_packages(target.packages, matrix),
+        brings=cuda_packages(snapshot, matrix),
         cupy=tuple(InstalledCupy(entry.distribution, entry.release) for entry in target.cupy),
         amd=_amd_host(snapshot),
         assumed=snapshot.assumed,

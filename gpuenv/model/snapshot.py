@@ -638,8 +638,8 @@ class JupyterKernel(NamedTuple):
     executable: str
 
 
-class CupyDependent(NamedTuple):
-    """A distribution that depends on CuPy: its name, release and requirement, ``cupy-cuda12x<14,>=12``."""
+class Dependent(NamedTuple):
+    """A distribution that depends on another: its name, release and requirement, ``cupy-cuda12x<14,>=12``."""
 
     name: str
     release: str
@@ -679,6 +679,7 @@ class Target(NamedTuple):
         left_metadata: metadata without files: duplicate or empty.
         kernels: its Jupyter kernels.
         needs_of_cupy: other distributions' requirements on CuPy.
+        cuda_dependents: their requirements on the CUDA wheels that CuPy loads, also those of extras; null if not read.
         extension: CuPy's core extension module, as found by the loader.
         kernel_cache: CuPy's kernel cache folder.
         kernel_cache_fault: why this user cannot write to it.
@@ -721,7 +722,8 @@ class Target(NamedTuple):
     file_faults_count: Reading[int] = Reading()
     left_metadata: tuple[StaleMetadata, ...] = ()
     kernels: tuple[JupyterKernel, ...] = ()
-    needs_of_cupy: tuple[CupyDependent, ...] = ()
+    needs_of_cupy: tuple[Dependent, ...] = ()
+    cuda_dependents: tuple[Dependent, ...] | None = None
     extension: Reading[str] = Reading()
     kernel_cache: Reading[str] = Reading()
     kernel_cache_fault: Reading[str] = Reading()

@@ -7,8 +7,8 @@ from typing import TypeVar
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.reading import Reading, known, missing, settle
 from gpuenv.model.snapshot import (
-    CupyDependent,
     CupyInstallation,
+    Dependent,
     FileFault,
     JupyterKernel,
     Library,
@@ -70,7 +70,8 @@ def assemble_target(raw: RawFacts) -> Target:
         file_faults_count=raw.files.reading("file_faults_count", int, "RECORD", _missing_reason(raw, "files")),
         left_metadata=facts.all("left_metadata", StaleMetadata),
         kernels=facts.all("kernels", JupyterKernel),
-        needs_of_cupy=facts.all("needs_of_cupy", CupyDependent),
+        needs_of_cupy=facts.all("needs_of_cupy", Dependent),
+        cuda_dependents=facts.get("cuda_dependents", tuple[Dependent, ...]),
         extension=raw.libraries.reading(
             "extension",
             str,

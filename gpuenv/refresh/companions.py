@@ -12,10 +12,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from gpuenv.matrix.companions import cuda_of
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.cupy import is_cupy
-from gpuenv.model.nvidia import cuda_major_of_wheel, cuda_wheel
-from gpuenv.model.versions import CudaVersion
 from gpuenv.refresh.binaries import MeasureError
 from gpuenv.refresh.package_index import Index, IndexFile
 from gpuenv.refresh.releases import binary_source
@@ -23,8 +22,6 @@ from gpuenv.refresh.row_edits import Measurement, NewRow, RefreshContext, plain
 
 # Requirements that identify the CUDA version: the toolkit's metapackage, its wheels, and NVIDIA's bindings.
 _PINS = re.compile(r"cuda-toolkit|cuda-bindings|nvidia-(?:cuda-nvrtc|cuda-runtime|cublas)(?:-cu\d\d)?")
-_EXACT = re.compile(r"==(\d{1,4})\.(\d{1,4})(?:\.\d+)*(?:\.\*)?")
-_NAMED = re.compile(r"-cu(?:da)?(\d\d)\b")
 _EXTRA = re.compile(r"""extra *== *['"]([\w.-]+)['"]""")
 _MARKERS = {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": "x86_64", "os_name": "posix"}
 _MARKERS |= {"implementation_name": "cpython", "platform_python_implementation": "CPython"}
@@ -107,27 +104,6 @@ def _requirements(texts: Iterable[str], file: IndexFile, extra: str = "") -> Ite
         entry = Requirement(text)
         if entry.marker is None or entry.marker.evaluate(markers):
             yield entry
-
-
-def cuda_of(name: str, pins: Iterable[Requirement]) -> tuple[int | None, CudaVersion | None]:
-    """The CUDA major that a distribution is for, and the minor where it pins one.
-
-    By its own name, as in cudf-cu12; else by the CUDA wheels that it asks for.
-    """
-    named = _NAMED.search(name)
-    major = int(named[1]) if named else None
-    minor = None
-    for entry in pins:
-        exact = _EXACT.fullmatch(str(entry.specifier))
-        of_wheel = canonicalize_name(entry.name)
-        if exact is None or of_wheel == "cuda-bindings":
-            continue
-        of_pin = cuda_major_of_wheel(of_wheel, f"{exact[1]}.{exact[2]}")
-        major = major or of_pin
-        # NVRTC and the toolkit count as CUDA does; cuBLAS has numbers of its own.
-        if of_pin is not None and of_wheel in ("cuda-toolkit", cuda_wheel("cuda-nvrtc", of_pin)):
-            minor = None if str(entry.specifier).endswith(f"{of_pin}.*") else CudaVersion(int(exact[1]), int(exact[2]))
-    return major, minor
 
 
 def _text(entry: Requirement) -> str:

@@ -10,7 +10,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
 from gpuenv.model.reading import Reading, known, missing
-from gpuenv.model.snapshot import CupyDependent, Grant, Library, LibraryOrigin, Snapshot, Toolkit
+from gpuenv.model.snapshot import Dependent, Grant, Library, LibraryOrigin, Snapshot, Toolkit
 from gpuenv.model.versions import CudaVersion
 from tests.support.matrix import MATRIX
 
@@ -61,7 +61,7 @@ def test_a_lookalike_package_name_is_reported(name: str) -> None:
 )
 def test_unmet_requirements_on_cupy_are_reported(requirement: str, *, met: bool) -> None:
     snapshot = machine()
-    dependent = CupyDependent("some-library", "1.0", requirement)
+    dependent = Dependent("some-library", "1.0", requirement)
     snapshot = snapshot._replace(target=snapshot.target._replace(needs_of_cupy=(dependent,)))
     assert ("WHL515" not in causes_by_code(snapshot)) == met
 
@@ -81,7 +81,7 @@ def test_unmet_requirements_on_cupy_are_reported(requirement: str, *, met: bool)
 )
 def test_markers_are_evaluated_for_the_target_interpreter(python: str, requirement: str, *, met: bool) -> None:
     snapshot = machine(f"python={python}")
-    dependent = CupyDependent("some-library", "1.0", requirement)
+    dependent = Dependent("some-library", "1.0", requirement)
     snapshot = snapshot._replace(target=snapshot.target._replace(needs_of_cupy=(dependent,)))
     assert ("WHL515" not in causes_by_code(snapshot)) == met
 
@@ -97,7 +97,7 @@ def test_markers_are_evaluated_for_the_target_interpreter(python: str, requireme
 )
 def test_only_the_release_of_a_conda_cupy_is_compared(requirement: str, *, met: bool) -> None:
     snapshot = assume(Snapshot(), [*MACHINE, "cupy=cupy==13.6.0"], MATRIX)
-    dependent = CupyDependent("cudf", "24.10.1", requirement)
+    dependent = Dependent("cudf", "24.10.1", requirement)
     by_conda = {"cupy": "13.6.0", "cupy-core": "13.6.0", "cuda-version": "12.6"}
     target = snapshot.target._replace(needs_of_cupy=(dependent,), conda_packages=by_conda, kind=known("conda", "x"))
     snapshot = snapshot._replace(target=target, assumed=())

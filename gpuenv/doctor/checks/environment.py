@@ -9,12 +9,11 @@ from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import conda_record, is_cupy, is_published, is_rocm, refused_variables
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.snapshot import CupyDependent, Snapshot
+from gpuenv.model.markers import environment_markers
+from gpuenv.model.snapshot import Dependent, Snapshot
 from gpuenv.model.strings import pattern
 
 _LOOKALIKE = pattern(r"(cupy|cupy-?(cuda|cu|gpu|rocm|hip|amd|nvidia)[\w.-]*|cu-py|cupy-?python)")
-_SYSTEM_VARIABLES = ("sys_platform", "platform_system", "os_name")
-_SYSTEMS = {"linux": ("linux", "Linux", "posix"), "windows": ("win32", "Windows", "nt")}
 
 
 @check("WHL514", Cause.UNTRUSTED_PACKAGE_NAME, requires=("ENV401",))
@@ -77,7 +76,7 @@ def needs_another_cupy(ctx: CheckContext) -> Outcome:
         )
 
 
-def _unmet(need: CupyDependent, snapshot: Snapshot) -> str | None:
+def _unmet(need: Dependent, snapshot: Snapshot) -> str | None:
     """The CuPy that is needed and not installed; None if it is, if the requirement is invalid, or is not for CuPy."""
     from packaging.requirements import Requirement  # noqa: PLC0415 - 8 ms, and few need CuPy
     from packaging.utils import canonicalize_name  # noqa: PLC0415 - 8 ms
@@ -90,28 +89,13 @@ def _unmet(need: CupyDependent, snapshot: Snapshot) -> str | None:
         name = (
             "cupy" if by_conda and is_cupy(canonicalize_name(requirement.name)) else canonicalize_name(requirement.name)
         )
-        if not is_cupy(name) or (requirement.marker and not requirement.marker.evaluate(_markers(snapshot))):
+        if not is_cupy(name) or (requirement.marker and not requirement.marker.evaluate(environment_markers(snapshot))):
             return None
         release = installed.get(name) or ("" if name != "cupy" else next(iter(installed.values())))
         met = bool(release) and requirement.specifier.contains(release, prereleases=True)
     except ValueError:  # invalid requirement, version or marker
         return None
     return None if met else f"{name}{requirement.specifier}"
-
-
-def _markers(snapshot: Snapshot) -> dict[str, str]:
-    """The variables of environment markers (PEP 508), as far as they are known for the target."""
-    host, target = snapshot.host, snapshot.target
-    python = target.python.value
-    variables = dict(zip(_SYSTEM_VARIABLES, _SYSTEMS.get(host.os.value or "", ()), strict=False))
-    if python is not None:
-        variables |= {
-            "python_version": f"{python.major}.{python.minor}",
-            "python_full_version": str(python).rstrip("t"),
-        }
-    if host.arch.value is not None and host.os.value == "linux":
-        variables["platform_machine"] = host.arch.value
-    return variables
 
 
 _CPU_BUILDS = frozenset(("tensorflow-cpu", "tensorflow-intel", "torch-cpu", "jaxlib-cpu"))

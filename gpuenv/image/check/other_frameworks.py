@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from gpuenv.image.check.build_target import BuildTarget
 from gpuenv.image.check.install_requests import Install, Manager
-from gpuenv.matrix.needs import cuda_packages
+from gpuenv.matrix.companions import cuda_package
 from gpuenv.matrix.tables import Companion, Matrix
 from gpuenv.model.versions import CudaVersion
 
@@ -64,8 +64,9 @@ def _framework(entry: Install, rows: list[Companion], matrix: Matrix) -> Framewo
     if entry.index_cuda is not None and "+" not in (entry.exact or ""):
         return Framework(entry.name, entry.index_cuda.major, cuda=entry.index_cuda)
     if entry.exact is not None:
-        packages = cuda_packages({entry.name: entry.exact}, matrix)
-        return Framework(entry.name, packages[0].cuda_major, cuda=packages[0].cuda) if packages else None
+        package = cuda_package(entry.name, entry.exact, matrix)
+        major = package.cuda_major if package else None
+        return Framework(entry.name, major, cuda=package.cuda) if package and major else None
     if entry.specifier or entry.locked:
         return None
     newest = max(rows, key=lambda row: max(map(Version, re.findall(r"[\d.]+\d", row.versions))))

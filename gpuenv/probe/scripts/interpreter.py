@@ -272,17 +272,27 @@ def conda_packages():
 
 def needs_of_cupy():
     """Each distribution's requirements on CuPy by its metadata, without those of extras."""
+    return [entry for entry in dependents("cupy") if "extra" not in entry["requirement"]]
+
+
+def cuda_dependents():
+    """Each distribution's requirements on the CUDA wheels that CuPy loads, also those of extras."""
+    return dependents("cuda-toolkit|cuda-bindings|nvidia-(?:cuda-nvrtc|cuda-runtime|cu(?:blas|fft|rand|solver|sparse))")
+
+
+def dependents(names):
+    """Name, release and requirement of each distribution but CuPy that requires a package, by a pattern of names."""
+    wanted = re.compile(r"^Requires-Dist: *((?:%s)[^\r\n]*)" % names, re.M | re.I)
     found = []
     for folder in metadata_folders():
         if not folder.endswith(".dist-info") or os.path.basename(folder).startswith("cupy"):
             continue
         head = read(os.path.join(folder, "METADATA")).split("\n\n", 1)[0]
-        if "cupy" not in head:
-            continue
-        name, release = name_and_release(head)
-        requirements = re.findall(r"^Requires-Dist: *(cupy[^\r\n]*)", head, re.M | re.I) if name else []
-        by = {"name": canonical(name or ""), "release": release}
-        found += [dict(by, requirement=text.strip()) for text in requirements if "extra" not in text]
+        requirements = wanted.findall(head)
+        name, release = name_and_release(head) if requirements else (None, None)
+        if name:
+            by = {"name": canonical(name), "release": release}
+            found += [dict(by, requirement=text.strip()) for text in requirements]
     return found
 
 
@@ -645,6 +655,7 @@ def main():
         ("pathfinder_hidden_by", pathfinder_hidden_by),
         ("kernels", kernels),
         ("needs_of_cupy", needs_of_cupy),
+        ("cuda_dependents", cuda_dependents),
         ("kernel_cache", kernel_cache),
         ("kernel_cache_fault", kernel_cache_fault),
         ("kernel_cache_owners", kernel_cache_owners),
