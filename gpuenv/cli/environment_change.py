@@ -183,6 +183,7 @@ def _planned(
         return _errors(snapshot, examined.matrix, external_libraries=external_libraries)
 
     prepared = prepare()
+    external_libraries = external_libraries or prepared.plan.needs_toolkit is not None
     executable = prepared.plan.target.executable
 
     def execute_plan(store: Store, clock: Clock) -> InstallOutcome:

@@ -26,7 +26,6 @@ from gpuenv.cli.install_steps import (
     installer_run_for,
     interpreter_of,
     recover_interrupted,
-    resolved_for,
     with_environment_state,
 )
 from gpuenv.cli.options import INSTALL_TIMEOUT, InstallerName
@@ -47,6 +46,7 @@ from gpuenv.install.exceptions import ConsentNeeded, InstallError, NothingFits, 
 from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result
 from gpuenv.install.plan_text import plan_lines
 from gpuenv.install.planner import PreparedInstall, prepare
+from gpuenv.matrix.offers import Offer, offers
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Repair, RepairStatus, Severity
 
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from gpuenv.cli.commands.doctor import DoctorOptions
     from gpuenv.cli.output import OutputSpec
     from gpuenv.install.environment import Scheme
-    from gpuenv.model.resolution import WheelChoice
     from gpuenv.report.report import Report
 
 
@@ -176,11 +175,11 @@ def _plan_factory(
         if not repairs.may_replace or resolution.conda is None:
             return None
         return _numpy_may_move(by_conda(scheme, examined._replace(resolution=resolution), request))
-    wheel = _chosen(examined, scheme, repairs) if repairs.may_replace else None
-    if repairs.may_replace and wheel is None:
+    found = _offers(examined, repairs) if repairs.may_replace else (Offer(installed_requirement(snapshot)),)
+    if not found:
         return None
-    requirements = (*(wheel.requirements if wheel else installed_requirement(snapshot)), *repairs.additions)
-    return _numpy_may_move(by_wheels(lambda: _prepare(scheme, requirements, request, repairs), examined))
+    found = tuple(offer._replace(requirements=(*offer.requirements, *repairs.additions)) for offer in found)
+    return _numpy_may_move(by_wheels(lambda: _prepare(scheme, found, request, repairs), examined))
 
 
 def _numpy_may_move(plan_factory: PlanFactory) -> PlanFactory:
@@ -193,31 +192,28 @@ def _numpy_may_move(plan_factory: PlanFactory) -> PlanFactory:
     return planned
 
 
-def _chosen(examined: ExaminedMachine, scheme: Scheme, repairs: RepairPlan) -> WheelChoice | None:
-    """The wheel that repairs the target, with the installed NumPy or else another one; None if there is none.
+def _offers(examined: ExaminedMachine, repairs: RepairPlan) -> tuple[Offer, ...]:
+    """What repairs the target, with the installed NumPy first and then with another one.
 
     NumPy is no requirement: CuPy's metadata changes it as far as other packages allow.
     """
     snapshot = examined.snapshot
     # A host toolkit that CuPy does not find now does not count.
     counted = snapshot._replace(toolkits=()) if repairs.with_libraries else snapshot
-    inventory = read_inventory(scheme)
-    tried: list[WheelChoice] = []
+    found: list[Offer] = []
     for candidate in (counted, with_any_numpy(counted)):
+        last: tuple[Offer, ...] = ()
         for narrowed in repair_matrices(snapshot, examined.matrix, examined.resolution):
-            wheel = resolved_for(candidate, narrowed, inventory).wheel
-            if wheel is not None and satisfies(wheel, repairs, snapshot):
-                return wheel
-            tried += [wheel] if wheel is not None and candidate is counted else []
+            last = offers(candidate, narrowed)
+            found += (offer for offer in last if satisfies(offer.choices[0], repairs, snapshot))
         # The unrestricted choice of the resolver came last; a person has to add what it lacks.
-        if tried and not repairs.with_libraries and not loses_libraries(tried[-1], repairs, snapshot):
-            return tried[-1]
-    return None
+        lacks = bool(last) and not found and not repairs.with_libraries
+        if lacks and candidate is counted and not loses_libraries(last[0].choices[0], repairs, snapshot):
+            return last[:1]
+    return tuple(dict.fromkeys(found))
 
 
-def _prepare(
-    scheme: Scheme, requirements: Sequence[str], request: InstallerRequest, repairs: RepairPlan
-) -> PreparedInstall:
+def _prepare(scheme: Scheme, found: Sequence[Offer], request: InstallerRequest, repairs: RepairPlan) -> PreparedInstall:
     inventory = read_inventory(scheme)
     installer_run = installer_run_for(scheme, request)
     if repairs.bypasses_cache and not request.offline:
@@ -234,5 +230,5 @@ def _prepare(
         if file.path.rsplit("/", 1)[-1].startswith(tuple(repairs.sonames))
     }
     return prepare(
-        inventory, installer_run, requirements, again=(*repairs.reinstalled, *sorted(owners)), cleared=repairs.cleared
+        inventory, installer_run, found, again=(*repairs.reinstalled, *sorted(owners)), cleared=repairs.cleared
     )

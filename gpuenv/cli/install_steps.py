@@ -13,21 +13,22 @@ from gpuenv.cli.command_errors import CommandError, announce, failure_as_result,
 from gpuenv.cli.options import InstallerName
 from gpuenv.cli.sources import MachineSource, own_environment, read_at_most
 from gpuenv.doctor.fixes.adaptation import add_target_option
+from gpuenv.doctor.repair import with_any_numpy
 from gpuenv.files import LARGEST_DOCUMENT
 from gpuenv.install.backends.base import InstallerOptions, TimeBudget
-from gpuenv.install.environment import Inventory
 from gpuenv.install.exceptions import ConsentNeeded, InstallError, NothingFits, TargetUnusable, Unreadable
 from gpuenv.install.installer_config import Installer, InstallerRun, select_installer
 from gpuenv.install.journal import store_of
 from gpuenv.install.lockfile import parse_lock
 from gpuenv.install.plan import InstallOutcome, Pin, Result
 from gpuenv.install.plan_text import outcome_lines
-from gpuenv.install.planner import unneeded
 from gpuenv.install.rollback import recover
+from gpuenv.matrix.offers import Offer, Wanted, names_release, offers
 from gpuenv.matrix.ranges import same_release
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.resolution import CandidateKind
 from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.model.strings import Lines, error_reason, lines_of
 from gpuenv.probe.children import ChildGroup
@@ -177,21 +178,28 @@ def require_target(snapshot: Snapshot) -> None:
         )
 
 
-def resolved_for(snapshot: Snapshot, rows: Matrix, inventory: Inventory) -> Resolution:
-    """Resolves for a target, ignoring CUDA wheels that nothing there needs."""
-    leaving = unneeded(inventory.visible, inventory.scheme.markers)
-    kept = {name: release for name, release in snapshot.target.packages.items() if name not in leaving}
-    return resolve(snapshot._replace(target=snapshot.target._replace(packages=kept)), rows)
+def chosen_offers(
+    snapshot: Snapshot, rows: Matrix, wanted: Wanted = (), *, any_numpy: bool = False
+) -> tuple[Offer, ...]:
+    """What may be installed, in order of preference: what is complete comes before what needs a toolkit.
 
-
-def chosen_requirements(resolution: Resolution) -> tuple[str, ...]:
-    """The requirements of the chosen wheel.
+    Args:
+        snapshot: the machine and the target.
+        rows: the matrix.
+        wanted: what the user restricts CuPy to.
+        any_numpy: whether NumPy may change.
 
     Raises:
         CommandError: when nothing fits; the remedy is another Python if that suffices.
     """
-    if resolution.wheel is not None:
-        return resolution.wheel.requirements
+    found = offers(snapshot, rows, wanted)
+    if any_numpy:
+        found = tuple(dict.fromkeys((*found, *offers(with_any_numpy(snapshot), rows, wanted))))
+    if found:
+        return tuple(sorted(found, key=lambda offer: offer.choices[0].needs_toolkit is not None))
+    resolution = resolve(snapshot, rows)
+    if wanted and resolution.wheel is not None:
+        raise _not_wanted(resolution, wanted)
     changes = resolution.next_better.changes if resolution.next_better else ()
     remedy = "To install for another machine, describe it: --assume driver=580.95.05 --assume gpu=H100"
     if changes and all(change.fact == "target.python" for change in changes):
@@ -199,6 +207,28 @@ def chosen_requirements(resolution: Resolution) -> tuple[str, ...]:
         remedy = f"{environment}: uv venv --python 3.12 NAME, then gpuenv install --python NAME."
     message = Lines(("no wheel fits: nothing was changed", *lines_of(resolution.explanation)))
     raise CommandError(ExitCode.NOTHING_FITS, message, remedy)
+
+
+def _not_wanted(resolution: Resolution, wanted: Wanted) -> CommandError:
+    """The error if wheels fit, but none of those that the user restricts CuPy to."""
+    names = " ".join(map(str, wanted))
+    reasons = (
+        f"{entry.candidate.label} needs {entry.needed}, found {entry.found}"
+        for entry in resolution.rejected
+        if entry.candidate.kind is CandidateKind.WHEEL
+        and all(names_release(requirement, entry.candidate.name, entry.candidate.version) for requirement in wanted)
+    )
+    reason = next(reasons, "the matrix has no such release")
+    fitting = resolution.wheel.requirements[0] if resolution.wheel else ""
+    return CommandError(ExitCode.NOTHING_FITS, f"no wheel for {names} fits: {reason}", f"This fits: {fitting}")
+
+
+def requirements_of(pins: Sequence[Pin], found: Sequence[Offer]) -> tuple[str, ...]:
+    """The requirements of the offered CuPy that is among these pins."""
+    releases = {pin.name: pin.release for pin in pins}
+    choices = (choice for offer in found for choice in offer.choices)
+    chosen = (choice for choice in choices if same_release(releases.get(choice.distribution, ""), choice.version))
+    return next((choice.requirements for choice in chosen), ())
 
 
 def read_lock(path: Path, markers: Mapping[str, str] | None = None) -> tuple[Pin, ...]:

@@ -3,7 +3,7 @@
 Each module imports only those above it:
 
 exceptions, plan                  errors; the records of plans and outcomes
-dependencies, environment         installed distributions and their dependencies
+environment                       installed distributions
 backends.base, lockfile           pins and lock files
 backends.pip, .uv, .conda         command lines, and parsers of what the tools print
 own_folders                       the user's folders that installers get

@@ -96,6 +96,7 @@ class Plan:
     undo: PlannedCommand
     space: Space
     notes: tuple[str, ...] = ()
+    needs_toolkit: str | None = None  # what the new CuPy needs from elsewhere
     schema: str = PLAN
 
     @property

@@ -45,6 +45,8 @@ def plan_lines(plan: Plan, *, verbose: bool = False) -> Iterator[TextLine]:
     yield TextLine(f"  installer {plan.installer}", hang=12)
     yield from _removed(plan)
     yield from _installed(plan)
+    if plan.needs_toolkit:
+        yield TextLine(f"  It needs {plan.needs_toolkit}.", Style.WARNING, 4)
     for note in plan.notes:
         yield TextLine(f"  note: {note}", Style.WARNING, 4)
     if verbose:

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +39,7 @@ from gpuenv.install.solver import (
     resolve_pins,
     with_digests,
 )
+from gpuenv.matrix.offers import Offer
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.cupy import cuda_major, is_cupy
 from gpuenv.model.dependencies import Dependency, Package, dependencies_of, needed, required_name, unmet_requirements
@@ -101,10 +102,15 @@ def unneeded(packages: Sequence[Package], markers: Mapping[str, str]) -> frozens
     return frozenset(wheels) - needed(wheels, rest, markers)
 
 
-def frozen(scope: ChangeScope, packages: Sequence[Package], *, free_too: bool = False) -> tuple[str, ...]:
-    """Constraints that pin all but free packages; with ``free_too`` those too. Tried first."""
+def frozen(
+    scope: ChangeScope, packages: Sequence[Package], markers: Mapping[str, str], *, free_too: bool = False
+) -> tuple[str, ...]:
+    """Constraints that pin all but free packages (with ``free_too`` those too) and keep their needs met."""
     moving = {*scope.remove, *scope.named, *(() if free_too else scope.free)}
-    return tuple(f"{entry.name}=={entry.release}" for entry in packages if entry.name not in moving)
+    pins = tuple(f"{entry.name}=={entry.release}" for entry in packages if entry.name not in moving)
+    staying = [entry for entry in packages if entry.name not in scope.remove and not is_cupy(entry.name)]
+    needs = (want for want in dependencies_of(staying, markers) if want.specifier and want.by not in moving)
+    return (*pins, *sorted({f"{want.name}{want.specifier}" for want in needs if want.name in moving}))
 
 
 def _kept_dependencies(scope: ChangeScope, inventory: Inventory) -> tuple[Dependency, ...]:
@@ -160,17 +166,17 @@ def refuse_unusable(scheme: Scheme, *, break_system_packages: bool) -> None:
 def prepare(
     inventory: Inventory,
     installer_run: InstallerRun,
-    requirements: Sequence[str],
+    offers: Sequence[Offer],
     locked: tuple[Pin, ...] | None = None,
     again: Sequence[str] = (),
     cleared: Sequence[str] = (),
 ) -> PreparedInstall:
-    """The plan to install these requirements.
+    """The plan to install the first of these offers that the installer's solver can install.
 
     Args:
         inventory: the installed distributions.
         installer_run: runs the installer.
-        requirements: those of the resolver, pins included, or of a lock file.
+        offers: those of the resolver in order of preference, or the content of a lock file.
         locked: exact versions with digests, from a lock file; None to run the installer's resolver.
         again: distributions to reinstall in any case.
         cleared: distributions whose leftover metadata of other releases is removed.
@@ -179,16 +185,19 @@ def prepare(
         InstallError: when there can be no plan.
     """
     scheme, own, root = inventory.scheme, inventory.own, inventory.scheme.root
-    scope = change_scope(requirements, inventory.visible, scheme.markers, _damaged(inventory))
-    _refuse_hidden_rivals(inventory, scope)
-    _refuse_what_others_need(inventory, scope, requirements)
+    damaged = _damaged(inventory)
+    if locked is None:
+        offer, scope, resolved = _solve(installer_run, offers, inventory, damaged)
+    else:
+        offer = offers[0]
+        scope = _scope_of(offer, inventory, damaged)
+        resolved = SolverResult(locked, ())
+    requirements, needs_toolkit = _solved_requirements(offer, inventory, resolved)
     owned = owners(own.values(), root)
     going = {name: files_of(own[name], root) for name in scope.remove if name in own}
     _, overwritten = _leaving(going, owned, root)
     refresh = sorted({*scope.refresh, *overwritten, *again})
-    if locked is None:
-        resolved = _resolve(installer_run, requirements, scope, inventory)
-    else:
+    if locked is not None:
         there = inventory.releases
         coming = (
             pin for pin in locked if pin.name in refresh or not same_release(there.get(pin.name, ""), pin.release)
@@ -217,7 +226,8 @@ def prepare(
     plan = Plan(
         target=TargetEnvironment(scheme.executable, root, scheme.purelib, scheme.kind),
         installer=installer_run.installer.label,
-        requirements=tuple(requirements),
+        requirements=requirements,
+        needs_toolkit=needs_toolkit,
         remove=tuple(Removal(name, own[name].release, reason, len(going[name])) for name, reason in reasons.items()),
         leftovers=tuple(map(Leftover, strays)),
         install=tuple(sorted(install, key=lambda pin: not is_cupy(pin.name))),
@@ -297,37 +307,108 @@ def _leaving(
     return tuple(leaving), frozenset(overwritten)
 
 
-def _resolve(
-    installer_run: InstallerRun, requirements: Sequence[str], scope: ChangeScope, inventory: Inventory
-) -> SolverResult:
-    """Resolves with all other packages pinned, else with their dependencies kept met."""
-    packages = inventory.visible
+def _scope_of(offer: Offer, inventory: Inventory, damaged: Sequence[str] = ()) -> ChangeScope:
+    """The scope of the change for an offer.
+
+    Raises:
+        InstallError: when it would remove what other packages need, or what lies outside of the target.
+    """
+    scope = change_scope(offer.requirements, inventory.visible, inventory.scheme.markers, damaged)
+    _refuse_hidden_rivals(inventory, scope)
+    _refuse_what_others_need(inventory, scope, offer.requirements)
+    return scope
+
+
+def _solve(
+    installer_run: InstallerRun, offers: Sequence[Offer], inventory: Inventory, damaged: Sequence[str]
+) -> tuple[Offer, ChangeScope, SolverResult]:
+    """Solves the first offer that can be: first with all other packages pinned, then with their needs met.
+
+    Raises:
+        NothingFits: when none can be; with the reason against the first.
+    """
+    scopes: list[tuple[Offer, ChangeScope]] = []
+    failure: InstallError | None = None
+    for offer in offers:
+        try:
+            scopes.append((offer, _scope_of(offer, inventory, damaged)))
+        except NothingFits as error:  # a package needs another line of CuPy
+            failure = failure or error
+    reasons = []
+    for attempt in (_solve_frozen, _solve_kept_working):
+        for first, scope in scopes:
+            offer = first
+            there = {entry.name: entry.release for entry in inventory.visible if entry.name not in scope.remove}
+            resolved, why = attempt(installer_run, offer, scope, inventory)
+            while not why:
+                releases = there | {pin.name: pin.release for pin in resolved.pins}
+                refuse_other(installer_run, offer.requirements, releases)
+                unknown = _unknown_release(offer, releases)
+                if unknown is None:
+                    return offer, scope, resolved
+                offer = offer.without(unknown)
+                resolved, why = attempt(installer_run, offer, scope, inventory)
+            reasons.append(why)
+    if not scopes:
+        raise failure or NothingFits("nothing fits")
+    (offer, scope), why = scopes[0], reasons[len(scopes)]
+    raise _nothing_fits(why, offer.requirements, scope, installer_run, inventory)
+
+
+def _solve_frozen(
+    installer_run: InstallerRun, offer: Offer, scope: ChangeScope, inventory: Inventory
+) -> tuple[SolverResult, str]:
+    """Solves with all other packages pinned."""
+    packages, markers = inventory.visible, inventory.scheme.markers
     there = {entry.name: entry.release for entry in packages if entry.name not in scope.remove}
-    resolved, why = resolve_at_once(installer_run, requirements, frozen(scope, packages, free_too=True), there), ""
-    if resolved is None:
-        resolved, why = resolve_pins(installer_run, requirements, frozen(scope, packages))
-    if why:
-        resolved, why = resolve_pins(installer_run, requirements, _kept_working(scope, inventory))
-    if why:
-        raise _nothing_fits(why, requirements, scope, installer_run, inventory)
-    refuse_other(installer_run, requirements, there | {pin.name: pin.release for pin in resolved.pins})
-    return resolved
+    pins = frozen(scope, packages, markers, free_too=True)
+    resolved = resolve_at_once(installer_run, offer.requirements, pins, there)
+    if resolved is not None:
+        return resolved, ""
+    return resolve_pins(installer_run, offer.requirements, frozen(scope, packages, markers))
 
 
-def lock_for(inventory: Inventory, installer_run: InstallerRun, requirements: Sequence[str]) -> Lock:
-    """Locks requirements for a target with its installed packages.
+def _solve_kept_working(
+    installer_run: InstallerRun, offer: Offer, scope: ChangeScope, inventory: Inventory
+) -> tuple[SolverResult, str]:
+    """Solves with the dependencies of all other packages kept met."""
+    return resolve_pins(installer_run, offer.requirements, _kept_working(scope, inventory))
+
+
+def _unknown_release(offer: Offer, releases: Mapping[str, str]) -> str | None:
+    """The release of CuPy that was solved, if it is not one of those offered."""
+    if not offer.choices:
+        return None
+    release = releases[offer.choices[0].distribution]
+    return release if offer.choice(release) is None else None
+
+
+def _solved_requirements(
+    offer: Offer, inventory: Inventory, resolved: SolverResult
+) -> tuple[tuple[str, ...], str | None]:
+    """The exact requirements of what was solved, and what must come from elsewhere."""
+    releases = inventory.releases | {pin.name: pin.release for pin in resolved.pins}
+    choice = offer.choice(releases[offer.choices[0].distribution]) if offer.choices else None
+    return (choice.requirements, choice.needs_toolkit) if choice else (offer.requirements, None)
+
+
+def lock_for(inventory: Inventory, installer_run: InstallerRun, offers: Sequence[Offer]) -> Lock:
+    """Locks the first of these offers that fits a target with its installed packages.
 
     Raises:
         InstallError: when it fails.
     """
-    scope = change_scope(requirements, inventory.visible, inventory.scheme.markers)
-    lock, why = make_lock(installer_run, requirements, frozen(scope, inventory.visible))
-    if lock is None:
-        lock, why = make_lock(installer_run, requirements, _kept_working(scope, inventory))
-    if lock is None:
-        raise _nothing_fits(why, requirements, scope, installer_run, inventory)
-    refuse_wheels(installer_run, (pin.name for pin in lock.pins))
-    return lock
+    scopes = [change_scope(offer.requirements, inventory.visible, inventory.scheme.markers) for offer in offers]
+    reasons = []
+    pinned = partial(frozen, packages=inventory.visible, markers=inventory.scheme.markers)
+    for constraints in (pinned, partial(_kept_working, inventory=inventory)):
+        for offer, scope in zip(offers, scopes, strict=True):
+            lock, why = make_lock(installer_run, offer.requirements, constraints(scope))
+            if lock is not None:
+                refuse_wheels(installer_run, (pin.name for pin in lock.pins))
+                return lock
+            reasons.append(why)
+    raise _nothing_fits(reasons[len(offers)], offers[0].requirements, scopes[0], installer_run, inventory)
 
 
 def _nothing_fits(

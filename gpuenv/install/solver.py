@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuenv.install.backends.base import Files, InstallerOptions, complaint, succeeded
-from gpuenv.install.exceptions import DISK_OR_NETWORK, NO_VERSIONS, InstallError, InstallFailed, NothingFits, remedy_for
+from gpuenv.install.exceptions import DISK_OR_NETWORK, NO_VERSIONS, InstallFailed, NothingFits, remedy_for
 from gpuenv.install.installer_config import CONSTRAINTS, FALSE, InstallerRun, relevant_settings, settings_text
 from gpuenv.install.plan import Pin, PlannedCommand
 from gpuenv.matrix.ranges import same_release
@@ -86,7 +86,7 @@ def resolve_pins(
     """
     run = _run(installer_run, installer_run.installer.resolving, requirements, constraints)
     commands = (PlannedCommand("query what would change", run.command),)
-    why = _conflict(installer_run, run.result, "could not report what would change")
+    why = _conflict(installer_run, requirements, run.result, "could not report what would change")
     if why is not None:
         return SolverResult((), commands), why
     with _unreadable_answers(installer_run):
@@ -105,7 +105,7 @@ def make_lock(
         InstallFailed: when the installer fails for another reason.
     """
     run = _run(installer_run, installer_run.installer.locking, requirements, constraints, options)
-    why = _conflict(installer_run, run.result, "could not make the lock")
+    why = _conflict(installer_run, requirements, run.result, "could not make the lock")
     if why is not None:
         return None, why
     with _unreadable_answers(installer_run):
@@ -161,15 +161,20 @@ def with_digests(installer_run: InstallerRun, resolved: SolverResult) -> SolverR
     return SolverResult(tuple(pins), (*resolved.commands, PlannedCommand("query the digests", run.command)))
 
 
-def _conflict(installer_run: InstallerRun, result: ChildResult, failure: str) -> str | None:
+def _conflict(
+    installer_run: InstallerRun, requirements: Sequence[str], result: ChildResult, failure: str
+) -> str | None:
     """The reason if the resolver found no solution; None on success.
 
     Raises:
-        InstallFailed: when the installer fails for another reason, such as no index.
+        InstallFailed: when the installer fails for another reason, such as no index, or files that it lacks offline.
     """
     if succeeded(result):
         return None
     why = complaint(result)
+    missing = offline_failure(why, requirements, installer_run)
+    if missing is not None:
+        raise missing
     if _CONFLICT.search(result.stderr) and not NO_VERSIONS.search(result.stderr):
         return why
     raise InstallFailed(f"{installer_run.installer.label} {failure}: {why}", remedy_of(why, installer_run))
@@ -260,10 +265,8 @@ def nothing_fits(
     kept: Sequence[Dependency] = (),
     *,
     fits_empty: bool = True,
-) -> InstallError:
+) -> NothingFits:
     """The error for requirements that conflict with the environment or with the user's settings.
-
-    If an offline installer lacks files, that is the error instead.
 
     Args:
         why: the installer's message.
@@ -273,9 +276,6 @@ def nothing_fits(
         kept: the dependencies of the packages that stay.
         fits_empty: whether it fits an empty environment; if not, the environment is not the reason.
     """
-    failed = offline_failure(why, requirements, installer_run)
-    if failed is not None:
-        return failed
     details = f" It contains {', '.join(stay)}, which other packages need." if stay and fits_empty else ""
     named = set(re.findall(r"[\w.-]*\w", why.lower())) - {required_name(text) for text in requirements}
     dependents = list(dict.fromkeys(f"{want.by} needs {want.text}" for want in kept if want.name in named))

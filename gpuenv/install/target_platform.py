@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from packaging.version import Version
 
 from gpuenv.install.backends.uv import Uv
-from gpuenv.install.exceptions import InstallError, TargetUnusable
+from gpuenv.install.exceptions import InstallError, NothingFits, TargetUnusable
 from gpuenv.install.installer_config import InstallerRun
 from gpuenv.install.planner import change_scope, frozen
 from gpuenv.install.solver import Lock, make_lock, nothing_fits
+from gpuenv.matrix.offers import Offer
 from gpuenv.model.dependencies import Package
 from gpuenv.model.snapshot import Snapshot
 
@@ -89,8 +91,8 @@ def platform_of(snapshot: Snapshot) -> TargetPlatform:
     return TargetPlatform(f"{python.major}.{python.minor}", arch, libc.minor)
 
 
-def lock_for_platform(installer_run: InstallerRun, snapshot: Snapshot, requirements: tuple[str, ...]) -> Lock:
-    """Locks requirements for a recorded machine, with its known packages.
+def lock_for_platform(installer_run: InstallerRun, snapshot: Snapshot, offers: Sequence[Offer]) -> Lock:
+    """Locks the first of these offers that fits a recorded machine with its known packages.
 
     Raises:
         InstallError: when it fails.
@@ -103,8 +105,11 @@ def lock_for_platform(installer_run: InstallerRun, snapshot: Snapshot, requireme
     }
     # No index has a local version (``2.6.0+cu124``).
     packages = [Package(name, release) for name, release in releases.items() if Version(release).local is None]
-    scope = change_scope(requirements, packages, {})
-    lock, reason = make_lock(installer_run, requirements, frozen(scope, packages))
-    if lock is None:
-        raise nothing_fits(reason, requirements, scope.stay, installer_run)
-    return lock
+    failure: InstallError | None = None
+    for offer in offers:
+        scope = change_scope(offer.requirements, packages, {})
+        lock, reason = make_lock(installer_run, offer.requirements, frozen(scope, packages, {}))
+        if lock is not None:
+            return lock
+        failure = failure or nothing_fits(reason, offer.requirements, scope.stay, installer_run)
+    raise failure or NothingFits("nothing fits")

@@ -420,7 +420,7 @@ def commit_or_restore(
     return InstallOutcome(
         status=Result.INSTALLED,
         exit_code=ExitCode.OK,
-        message=journal.summary,
+        message=f"{journal.summary}; needs {plan.needs_toolkit}" if plan.needs_toolkit else journal.summary,
         transaction=journal.number,
         target=plan.target,
         plan=plan,

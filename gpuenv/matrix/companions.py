@@ -39,7 +39,7 @@ class CudaPackage(NamedTuple):
         source: its metadata, or a matrix row.
         is_library: whether it is itself a CUDA library.
         cuda: the minor version that it pins, if any.
-        cupy: the versions of CuPy that it requires.
+        cupy: the versions of CuPy that it requires, of the line for its CUDA; None if it requires no CuPy.
     """
 
     distribution: str
@@ -58,11 +58,12 @@ def cuda_packages(snapshot: Snapshot, matrix: Matrix) -> tuple[CudaPackage, ...]
     """
     target = snapshot.target
     dependents = [entry for entry in target.cuda_dependents or () if entry.name not in target.conda_packages]
-    packages = {**{entry.name: entry.release for entry in dependents}, **target.packages}
+    of_cupy = [entry for entry in target.needs_of_cupy if entry.name not in target.conda_packages]
+    packages = {**{entry.name: entry.release for entry in (*dependents, *of_cupy)}, **target.packages}
     markers = environment_markers(snapshot)
     free = frozenset[str]() if target.cuda_dependents is None else _unneeded(packages, dependents, markers)
     lines = dict[str, list[str]]()
-    for entry in (*dependents, *(need for need in target.needs_of_cupy if need.name not in target.conda_packages)):
+    for entry in (*dependents, *of_cupy):
         lines.setdefault(entry.name, []).append(entry.requirement)
     found = (
         cuda_package(name, version, matrix, lines.get(name, ()), markers)
@@ -149,7 +150,7 @@ def _by_metadata(
         if entry is not None and applies:
             applying.append(entry)
     cupy = next((str(entry.specifier) for entry in applying if is_cupy(_canonical(entry.name))), None)
-    return (*cuda_of(name, applying), cupy or None)
+    return (*cuda_of(name, applying), cupy)
 
 
 def cuda_of(name: str, requirements: Iterable[Requirement]) -> tuple[int | None, CudaVersion | None]:

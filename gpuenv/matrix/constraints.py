@@ -337,7 +337,7 @@ def agrees_with_packages(wheel: WheelCandidate, needs: Needs, matrix: Matrix) ->
             change = Change(f"target.packages.{other.distribution}", wanted, other.version)
             needed = f"{other.distribution} {wanted}"
             return Rejected(needed, f"{other.distribution} {other.version} {found}", other.source, change)
-    unknown = next((other for other in needs.brings if other.cuda_major is None), None)
+    unknown = next((other for other in needs.brings if other.cuda_major is None and other.cupy is None), None)
     if unknown is not None and wheel.release.extras:
         return Unknown(f"the CUDA of {unknown.distribution} {unknown.version}", f"CUDA {wheel.line.cuda_major}")
     return None
@@ -348,6 +348,8 @@ def _conflict(wheel: WheelCandidate, needs: Needs, other: CudaPackage, matrix: M
     major, found = wheel.line.cuda_major, f"built for CUDA {other.cuda or other.cuda_major}"
     if other.cupy is not None and in_range(wheel.release.cupy, other.cupy) is False:
         return f"that allows CuPy {wheel.release.cupy}", f"that requires CuPy {other.cupy}"
+    if other.cupy is not None and other.cuda_major not in (None, major):
+        return f"built for CUDA {major} or absent", found
     if not wheel.release.extras or other.cuda_major is None:
         return None  # this CuPy does not search packages for CUDA libraries, or nothing is known of the other's
     if other.cuda_major > major or (other.cuda_major != major and not other.is_library):

@@ -679,7 +679,7 @@ class Target(NamedTuple):
         left_metadata: metadata without files: duplicate or empty.
         kernels: its Jupyter kernels.
         needs_of_cupy: other distributions' requirements on CuPy.
-        cuda_dependents: their requirements on the CUDA wheels that CuPy loads, also those of extras; null if not read.
+        cuda_dependents: their requirements on CUDA's wheels and bindings, also those of extras; null if not read.
         extension: CuPy's core extension module, as found by the loader.
         kernel_cache: CuPy's kernel cache folder.
         kernel_cache_fault: why this user cannot write to it.

@@ -158,7 +158,17 @@ def test_an_offline_lock_with_an_empty_cache_fails(
 def test_a_conflict_is_reported_as_a_conflict_when_offline(sandbox: Sandbox) -> None:
     """All required metadata is in the cache, so the failure is a conflict, not a missing file."""
     target = sandbox.target("conflict", "numpy==1.26.4", "old-science==1.0")
-    command = ("install", "--python", target, "--yes", *MACHINE, "--assume", "numpy=2.1.0", "--installer", "uv")
+    command = (
+        "install",
+        "--python",
+        target,
+        "--yes",
+        *MACHINE,
+        "--installer",
+        "uv",
+        "cupy>=14",
+        "--assume=numpy=2.1.0",
+    )
     assert failed_outcome(sandbox, *command)[0]["exit_code"] == 3, "fills the cache"
     outcome, _ = failed_outcome(sandbox, *command, "--offline")
     assert (outcome["exit_code"], outcome["status"]) == (3, "failed")

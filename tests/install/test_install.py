@@ -100,7 +100,7 @@ def test_a_package_pinned_by_another_is_not_changed(sandbox: Sandbox) -> None:
 def test_other_packages_change_only_with_allow_changes(sandbox: Sandbox) -> None:
     target = sandbox.target("moves", "numpy==1.26.4", "user-of-numpy==1.0")
     before = contents(target)
-    facts = ("--assume", "numpy=2.1.0")  # so the resolver selects a CuPy that requires NumPy 2
+    facts = ("--assume", "numpy=2.1.0", "cupy>=14")  # requires NumPy 2
     result = sandbox.install(target, *facts)
     assert result.returncode == 2
     assert "packages other than CuPy's would change: numpy" in result.stderr
@@ -115,7 +115,7 @@ def test_other_packages_change_only_with_allow_changes(sandbox: Sandbox) -> None
 def test_a_conflict_is_reported_and_changes_nothing(sandbox: Sandbox) -> None:
     target = sandbox.target("conflict", "numpy==1.26.4", "old-science==1.0")
     before = contents(target)
-    result = sandbox.install(target, "--assume", "numpy=2.1.0")
+    result = sandbox.install(target, "--assume", "numpy=2.1.0", "cupy>=14")
     assert result.returncode == 3, result.stderr
     assert "numpy" in result.stderr
     assert "Install into a separate environment" in result.stderr
@@ -186,16 +186,68 @@ def test_an_install_without_a_terminal_needs_yes(sandbox: Sandbox) -> None:
     assert not (target / ".gpuenv").exists()
 
 
-def test_a_cupy_line_required_by_another_package_is_not_removed(sandbox: Sandbox) -> None:
-    """The conflict is reported before anything is downloaded."""
+@pytest.mark.parametrize(
+    ("requirement", "wanted", "code", "text"),
+    [
+        ("cupy-cuda11x", (), 0, "already installed"),  # it fits, and stays
+        ("cupy-cuda11x", ("cupy-cuda12x",), 3, "needs old-tool built for CUDA 12 or absent"),
+        ("cupy-cuda11x<13", (), 3, "old-tool"),
+    ],
+)
+def test_a_cupy_line_required_by_another_package_is_not_removed(
+    sandbox: Sandbox, requirement: str, wanted: tuple[str, ...], code: int, text: str
+) -> None:
+    """A conflict is reported before anything is downloaded."""
     target = sandbox.target("needed", "cupy-cuda11x==13.6.0", "numpy==2.1.0")
-    sandbox.add(target, str(make_wheel(sandbox.folder, Package("old-tool", "1.0", ("cupy-cuda11x",)))))
+    sandbox.add(target, str(make_wheel(sandbox.folder, Package("old-tool", "1.0", (requirement,)))))
     before, requests = contents(target), len(sandbox.index.requests)
-    result = sandbox.gpuenv("install", "--python", target, "--dry-run", *MACHINE)
-    assert result.returncode == 3, result.stderr
-    assert "old-tool needs cupy-cuda11x" in result.stderr
-    assert "Install into a separate environment" in result.stderr
-    assert (contents(target), len(sandbox.index.requests)) == (before, requests)
+    result = sandbox.gpuenv("install", "--python", target, "--dry-run", *MACHINE, *wanted)
+    assert result.returncode == code, result.stderr
+    assert text in " ".join((result.stdout + result.stderr).split())
+    assert contents(target) == before
+    assert code == 0 or len(sandbox.index.requests) == requests
+
+
+def test_the_newest_release_that_another_package_allows_is_installed(sandbox: Sandbox) -> None:
+    target = sandbox.target("limited")
+    sandbox.add(target, str(make_wheel(sandbox.folder, Package("a-library", "1.0", ("cupy-cuda12x<14",)))))
+    code, outcome = install_outcome(sandbox, target)
+    assert code == 0
+    assert outcome["plan"]["requirements"] == ["cupy-cuda12x==13.6.0"]
+    resolved = sandbox.gpuenv("resolve", "--python", target, "--format", "json", *MACHINE)
+    assert json.loads(resolved.stdout)["wheel"]["requirements"] == outcome["plan"]["requirements"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "requirements"),
+    [
+        (("cupy-cuda12x",), ["cupy-cuda12x[ctk]==14.2.0"]),
+        (("cupy==13.6.0",), ["cupy-cuda12x==13.6.0"]),
+        (("cupy<14", "cupy-cuda11x"), ["cupy-cuda11x==13.6.0"]),
+        (("cupy_cuda12x[ctk]>=13",), ["cupy-cuda12x[ctk]==14.2.0"]),
+    ],
+)
+def test_a_requirement_restricts_the_choice(sandbox: Sandbox, wanted: tuple[str, ...], requirements: list[str]) -> None:
+    result = sandbox.gpuenv(
+        "install", *wanted, "--python", sandbox.target("wanted"), "--dry-run", *MACHINE, "--format=json"
+    )
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["requirements"] == requirements
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code", "text"),
+    [
+        ("numpy<2", 2, "is not a requirement on CuPy"),
+        ("cupy =>13", 2, "is not a requirement, such as"),
+        ("cupy==99", 3, "the matrix has no such release"),
+        ("cupy-cuda12x==9.0.0", 3, "the matrix has no such release"),
+    ],
+)
+def test_a_requirement_that_nothing_meets_is_refused(sandbox: Sandbox, wanted: str, code: int, text: str) -> None:
+    result = sandbox.gpuenv("install", wanted, "--python", sandbox.target("refused"), "--dry-run", *MACHINE)
+    assert result.returncode == code, result.stderr
+    assert text in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize("command", ["install", "lock"])
@@ -240,8 +292,9 @@ def test_uv_constraints_of_the_user_are_respected(sandbox: Sandbox, tmp_path: Pa
     constraints.write_text("numpy==1.26.4\n", encoding="utf-8")
     target = sandbox.target("constrained")
     result = sandbox.install(target, UV_CONSTRAINT=str(constraints))
-    assert result.returncode == 3, result.stderr
-    assert "numpy" in result.stderr
+    assert result.returncode == 0, result.stderr
+    assert (versions(target)["cupy-cuda12x"], versions(target)["numpy"]) == ("13.6.0", "1.26.4")
+    assert "needs the libraries and headers of a toolkit" in " ".join(result.stdout.split())
 
 
 _REDIRECTIONS = {"PIP_USER": "1", "PIP_PLATFORM": "win_amd64", "PIP_PYTHON_VERSION": "3.9", "PIP_ABI": "cp39"}

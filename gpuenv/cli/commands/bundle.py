@@ -93,10 +93,9 @@ def _fill(folder: Path, result: LockResult, request: InstallerRequest, matrix: P
     shutil.copyfile(matrix_path(matrix), folder / "matrix.yaml")
     options = platform.pip_options if platform else ()
     download(installer_run_for(scheme, request), scheme, (folder / LOCK, folder / WHEELS), announce, options)
-    requirements = result.resolution.wheel.requirements if result.resolution.wheel else ()
     python, system = (platform.python, platform.platform) if platform else (scheme.minor, scheme.platform)
-    revision = result.resolution.matrix_revision
-    write_bundle(folder, BundleManifest(requirements, python, system, __version__, revision, ()))
+    manifest = BundleManifest(result.requirements, python, system, __version__, result.matrix_revision, ())
+    write_bundle(folder, manifest)
 
 
 def fitting_bundle(path: Path, scratch: Path, scheme: Scheme) -> Bundle:

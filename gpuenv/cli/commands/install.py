@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.command_errors import CommandError, announce
+from gpuenv.cli.command_errors import CommandError, announce, usage_errors
 from gpuenv.cli.sources import MachineSource, get_matrix, probing
 from gpuenv.model.exit_codes import ExitCode
 
@@ -24,13 +24,22 @@ if TYPE_CHECKING:
     from gpuenv.install.environment import Scheme
     from gpuenv.install.installer_config import Installer
     from gpuenv.install.planner import PreparedInstall
+    from gpuenv.matrix.offers import Wanted
     from gpuenv.matrix.tables import Matrix
     from gpuenv.model.snapshot import Snapshot
 
 
 class InstallOptions(NamedTuple):
-    """The options of ``gpuenv install``."""
+    """The arguments and options of ``gpuenv install``."""
 
+    requirement: Annotated[
+        Optional[list[str]],
+        typer.Argument(
+            metavar="[REQUIREMENT]...",
+            help="Restrict CuPy: 'cupy-cuda12x<14', 'cupy==13.6.0'. By default, the best that fits.",
+            show_default=False,
+        ),
+    ] = None
     python: options.Python = None
     kernel: options.Kernel = None
     assume: options.Assume = None
@@ -78,8 +87,13 @@ def install(opts: InstallOptions) -> None:
     """
     from gpuenv.cli.install_steps import InstallerRequest, outcome_on_failure, read_lock, target_of
     from gpuenv.cli.output import Output, check_paths
+    from gpuenv.matrix.offers import parse_wanted
 
     check_paths([opts.output, opts.guard])
+    with usage_errors(ValueError):
+        wanted = tuple(map(parse_wanted, opts.requirement or ()))
+    if wanted and (opts.locked or opts.bundle):
+        raise CommandError(ExitCode.USAGE, "a REQUIREMENT and --locked or --bundle exclude each other")
     python = target_of(opts.python, opts.kernel)
     source = MachineSource(python, None, opts.assume or (), False, opts.timeout, opts.driver_root)
     if opts.locked is not None and opts.bundle is not None:
@@ -91,17 +105,22 @@ def install(opts: InstallOptions) -> None:
     with outcome_on_failure(out, source.named_target) as recovered:
         if opts.locked is not None:
             read_lock(opts.locked)  # report errors in it before probing the target
-        code = _install(opts, source, request, out, recovered)
+        code = _install(opts, wanted, source, request, out, recovered)
     raise typer.Exit(code)
 
 
 def _install(
-    opts: InstallOptions, source: MachineSource, request: InstallerRequest, out: Output, recovered: list[str]
+    opts: InstallOptions,
+    wanted: Wanted,
+    source: MachineSource,
+    request: InstallerRequest,
+    out: Output,
+    recovered: list[str],
 ) -> int:
     """Returns the exit code; appends the interrupted installs that were rolled back first to ``recovered``."""
     import tempfile
 
-    from gpuenv.cli.install_steps import interpreter_of, recover_interrupted, resolved_for, show_outcome
+    from gpuenv.cli.install_steps import interpreter_of, recover_interrupted, show_outcome
     from gpuenv.install.plan import Clock
 
     clock = Clock(time.monotonic())
@@ -111,13 +130,13 @@ def _install(
     target, snapshot, rows = _examination(interpreter, source, opts.matrix, request)
     clock.begin("resolution")
     from gpuenv.cli.environment_change import ConsentOptions, ExaminedMachine, transact
-    from gpuenv.install.environment import read_inventory
     from gpuenv.install.plan import Result
+    from gpuenv.matrix.resolve import resolve
 
     scheme = target.scheme
-    examined = ExaminedMachine(source, snapshot, rows, resolved_for(snapshot, rows, read_inventory(scheme)))
+    examined = ExaminedMachine(source, snapshot, rows, resolve(snapshot, rows))
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as scratch:
-        plan_factory = _plan_factory(target, examined, opts, request, Path(scratch))
+        plan_factory = _plan_factory(target, examined, opts, wanted, request, Path(scratch))
         consent = ConsentOptions(out, opts.yes, opts.dry_run, opts.allow_changes, request.offline)
         done = transact(interpreter, scheme, plan_factory, consent, clock)
     if done is None:
@@ -166,21 +185,28 @@ def _examination(
 
 
 def _plan_factory(
-    target: InstallTarget, examined: ExaminedMachine, opts: InstallOptions, request: InstallerRequest, scratch: Path
+    target: InstallTarget,
+    examined: ExaminedMachine,
+    opts: InstallOptions,
+    wanted: Wanted,
+    request: InstallerRequest,
+    scratch: Path,
 ) -> PlanFactory:
     """How to make the plan: from conda packages for conda environments, from wheels for all others.
 
     The wheels are those of the resolver, of a lock file, or of a bundle, which is unpacked to ``scratch``.
     """
     from gpuenv.cli.environment_change import by_conda, by_wheels, takes_conda
-    from gpuenv.cli.install_steps import chosen_requirements, installer_run_for, read_lock, requirements_of_lock
+    from gpuenv.cli.install_steps import chosen_offers, installer_run_for, read_lock, requirements_of_lock
     from gpuenv.install.environment import read_inventory
     from gpuenv.install.planner import prepare
+    from gpuenv.matrix.offers import Offer
 
     scheme = target.scheme
     if takes_conda(scheme, request):
-        for option, value in (("--locked", opts.locked), ("--bundle", opts.bundle), ("--guard", opts.guard)):
-            if value is not None:
+        given = {"--locked": opts.locked, "--bundle": opts.bundle, "--guard": opts.guard, "a REQUIREMENT": wanted}
+        for option, value in given.items():
+            if value:
                 raise CommandError(
                     ExitCode.USAGE,
                     f"{option} is for wheels, and conda packages would be installed into this environment",
@@ -191,19 +217,19 @@ def _plan_factory(
     if opts.bundle is not None:
         from gpuenv.cli.commands.bundle import fitting_bundle
 
-        found = fitting_bundle(opts.bundle, scratch, scheme)
-        pins, request = found.pins, request._replace(find_links=str(found.wheels))
+        content = fitting_bundle(opts.bundle, scratch, scheme)
+        pins, request = content.pins, request._replace(find_links=str(content.wheels))
     elif opts.locked is not None:
         pins = read_lock(opts.locked, scheme.markers)
     lock = opts.bundle or opts.locked
     if pins is not None and lock is not None:
-        requirements = requirements_of_lock(pins, examined.resolution, lock)
+        found: tuple[Offer, ...] = (Offer(requirements_of_lock(pins, examined.resolution, lock)),)
     else:
-        requirements = chosen_requirements(examined.resolution)
+        found = chosen_offers(examined.snapshot, examined.matrix, wanted, any_numpy=opts.allow_changes)
 
     def prepared() -> PreparedInstall:
         installer_run = installer_run_for(scheme, request, target.installer_future.result())
-        return prepare(read_inventory(scheme), installer_run, requirements, pins)
+        return prepare(read_inventory(scheme), installer_run, found, pins)
 
     return by_wheels(prepared, examined)
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from gpuenv.install.environment import Scheme
     from gpuenv.install.solver import Lock
     from gpuenv.install.target_platform import TargetPlatform
-    from gpuenv.model.resolution import Resolution
 
 
 class LockFormat(str, Enum):
@@ -66,8 +65,7 @@ def lock(
         result = make_lock(source, matrix, request, as_toml=lock_format is LockFormat.PYLOCK)
     except InstallError as error:
         raise command_error(error, source.named_target) from error
-    requirements = " ".join(result.resolution.wheel.requirements) if result.resolution.wheel else ""
-    head = f"# {requirements}, as gpuenv lock resolved it (matrix {result.resolution.matrix_revision})\n"
+    head = f"# {' '.join(result.requirements)}, as gpuenv lock resolved it (matrix {result.matrix_revision})\n"
     as_requirements = lock_format is LockFormat.REQUIREMENTS or result.lock.pylock is None
     text = lock_text(result.lock.pins) if as_requirements else result.lock.pylock
     write_result(f"{head}{text}", output, shared=True)
@@ -76,7 +74,8 @@ def lock(
 class LockResult(NamedTuple):
     """A lock, and the environment it is for."""
 
-    resolution: Resolution  # that chose the requirements
+    requirements: tuple[str, ...]  # of the release that was locked
+    matrix_revision: str
     scheme: Scheme  # of the target, or of gpuenv's own Python for another machine
     lock: Lock
     platform: TargetPlatform | None = None  # of another machine; None if the target is on this one
@@ -92,36 +91,34 @@ def make_lock(
         CommandError: when there is no target, or no wheel fits.
     """
     from gpuenv.cli.install_steps import (
-        chosen_requirements,
+        chosen_offers,
         installer_run_for,
         interpreter_of,
         require_target,
-        resolved_for,
+        requirements_of,
     )
     from gpuenv.install.environment import query_scheme, read_inventory
     from gpuenv.install.planner import lock_for
     from gpuenv.install.target_platform import lock_for_platform, platform_of
-    from gpuenv.matrix.resolve import resolve
 
     if source.snapshot is not None or source.no_probe:
         scheme = query_scheme(sys.executable, os.environ, time.monotonic() + source.timeout)
         snapshot, rows = get_both(source, matrix)
         platform = platform_of(snapshot)
-        resolution = resolve(snapshot, rows)
-        requirements = chosen_requirements(resolution)
+        found = chosen_offers(snapshot, rows)
         installer_run = installer_run_for(scheme, request)  # fails without uv
         chosen = replace(installer_run.options, python_version=platform.python, platform=platform.uv_platform)
-        lock = lock_for_platform(replace(installer_run, options=chosen), snapshot, requirements)
-        return LockResult(resolution, scheme, lock, platform)
+        lock = lock_for_platform(replace(installer_run, options=chosen), snapshot, found)
+        return LockResult(requirements_of(lock.pins, found), rows.revision, scheme, lock, platform)
     interpreter = interpreter_of(source)
     snapshot, rows = get_both(source, matrix)
     require_target(snapshot)
     scheme = query_scheme(interpreter, os.environ, time.monotonic() + source.timeout)
     inventory = read_inventory(scheme)
-    resolution = resolved_for(snapshot, rows, inventory)
-    requirements = chosen_requirements(resolution)
+    found = chosen_offers(snapshot, rows)
     installer_run = installer_run_for(scheme, request)
     if as_toml and not installer_run.installer.locks_as_toml:  # fail before a minute of work
         remedy = "install uv (gpuenv lock --installer uv says why an installed one is rejected), or pass"
         raise CommandError(ExitCode.USAGE, "pip cannot write a pylock.toml", f"{remedy} --format requirements")
-    return LockResult(resolution, scheme, lock_for(inventory, installer_run, requirements))
+    lock = lock_for(inventory, installer_run, found)
+    return LockResult(requirements_of(lock.pins, found), rows.revision, scheme, lock)

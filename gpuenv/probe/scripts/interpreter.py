@@ -276,8 +276,8 @@ def needs_of_cupy():
 
 
 def cuda_dependents():
-    """Each distribution's requirements on the CUDA wheels that CuPy loads, also those of extras."""
-    return dependents("cuda-toolkit|cuda-bindings|nvidia-(?:cuda-nvrtc|cuda-runtime|cu(?:blas|fft|rand|solver|sparse))")
+    """Each distribution's requirements on CUDA's wheels and their bindings, also those of extras."""
+    return dependents("cuda-(?:toolkit|bindings)|nvidia-")
 
 
 def dependents(names):

@@ -1,0 +1,107 @@
+"""What fits a machine, as ranges of releases for the solver of an installer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from gpuenv.matrix.candidates import by_preference
+from gpuenv.matrix.constraints import LineVerdicts, fits
+from gpuenv.matrix.needs import needs_of
+from gpuenv.matrix.ranges import in_range, same_release, version_of
+from gpuenv.matrix.resolve import wheel_choice
+from gpuenv.matrix.tables import Matrix
+from gpuenv.model.cupy import is_cupy
+from gpuenv.model.resolution import WheelChoice
+from gpuenv.model.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+
+Wanted: TypeAlias = "Sequence[Requirement]"
+
+
+class Offer(NamedTuple):
+    """Releases of one wheel line that fit, of which a solver may choose any.
+
+    Attributes:
+        requirements: the range of releases, and pins of CUDA wheels; input for an installer.
+        choices: the fitting releases, the best first; empty if the requirements are exact.
+    """
+
+    requirements: tuple[str, ...]
+    choices: tuple[WheelChoice, ...] = ()
+
+    def choice(self, release: str) -> WheelChoice | None:
+        """Returns the choice of a release; None if it is not among them."""
+        return next((entry for entry in self.choices if same_release(entry.version, release)), None)
+
+    def without(self, release: str) -> Offer:
+        """Returns the offer without a release that a solver chose, and that does not fit or is not known."""
+        first, *others = self.requirements
+        return Offer((f"{first},!={release}", *others), self.choices)
+
+
+def offers(snapshot: Snapshot, matrix: Matrix, wanted: Wanted = ()) -> tuple[Offer, ...]:
+    """Returns every fitting release, in order of preference; each offer has one line, extra and set of CUDA wheels.
+
+    Args:
+        snapshot: the machine and the target.
+        matrix: the matrix.
+        wanted: what restricts CuPy, such as ``cupy-cuda12x<14`` and ``cupy!=14.1.0``.
+    """
+    needs = needs_of(snapshot, matrix)
+    lines = LineVerdicts(needs, matrix)
+    groups: dict[tuple[object, ...], list[WheelChoice]] = {}
+    for wheel in by_preference(needs, matrix):
+        if fits(wheel, needs, matrix, lines):
+            choice = wheel_choice(wheel, needs, matrix)
+            if all(is_wanted(choice, entry) for entry in wanted):
+                key = choice.distribution, choice.extra, choice.requirements[1:], choice.needs_toolkit
+                groups.setdefault(key, []).append(choice)
+    published = {line.name: [release.cupy for release in line.releases] for line in matrix.wheel_lines}
+    return tuple(_offer(choices, published[choices[0].distribution]) for choices in groups.values())
+
+
+def is_wanted(choice: WheelChoice, wanted: Requirement) -> bool:
+    """Whether a requirement admits this choice: its release, and its extra if the requirement has one."""
+    has_extra = not wanted.extras or wanted.extras == {choice.extra}
+    return has_extra and names_release(wanted, choice.distribution, choice.version)
+
+
+def names_release(wanted: Requirement, distribution: str, release: str) -> bool:
+    """Whether a requirement names this line, or CuPy in general, and admits the release."""
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - 8 ms
+
+    of_line = canonicalize_name(wanted.name) in ("cupy", distribution)
+    return of_line and wanted.specifier.contains(release, prereleases=True)
+
+
+def parse_wanted(text: str) -> Requirement:
+    """Parses what the user restricts CuPy to.
+
+    Raises:
+        ValueError: it is not a requirement on CuPy.
+    """
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - 8 ms
+
+    try:
+        wanted = Requirement(text)
+    except InvalidRequirement as error:
+        raise ValueError(f"{text!r} is not a requirement, such as 'cupy-cuda12x<14' or 'cupy==13.6.0'") from error
+    if not is_cupy(canonicalize_name(wanted.name)) or wanted.url or wanted.marker:
+        raise ValueError(f"{text!r} is not a requirement on CuPy, such as 'cupy-cuda12x<14' or 'cupy==13.6.0'")
+    return wanted
+
+
+def _offer(choices: Sequence[WheelChoice], published: Sequence[str]) -> Offer:
+    releases = sorted((entry.version for entry in choices), key=version_of)
+    best, name = choices[0], choices[0].distribution + (f"[{choices[0].extra}]" if choices[0].extra else "")
+    if len(releases) == 1:
+        return Offer(best.requirements, tuple(choices))
+    span = f">={releases[0]},<={releases[-1]}"
+    unfit = (release for release in sorted(published, key=version_of) if release not in releases)
+    excluded = "".join(f",!={release}" for release in unfit if in_range(release, span))
+    return Offer((f"{name}{span}{excluded}", *best.requirements[1:]), tuple(choices))
