@@ -50,7 +50,6 @@ def _conda_candidate(build: CondaBuild, matrix: Matrix) -> WheelCandidate | None
         platforms=platforms,
         numpy=build.numpy,
         source=build.source,
-        extras={},
         built_with=build.cuda,
     )
     name = f"{build.channel}::cupy (CUDA {build.cuda.major})"

@@ -15,7 +15,7 @@ from gpuenv.matrix.needs import CudaPackages, NeededGpu, Needs, advisories_for
 from gpuenv.matrix.products import branch_of, branches_for, reads_ptx
 from gpuenv.matrix.ranges import in_range
 from gpuenv.matrix.tables import CudaMajor, Matrix, Platform, WheelLine
-from gpuenv.model.resolution import Change, ConstraintName, Unusable
+from gpuenv.model.resolution import CandidateKind, Change, ConstraintName, Unusable
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 
@@ -344,8 +344,8 @@ def _conflict(wheel: WheelCandidate, needs: Needs, other: CudaPackages, matrix: 
     major, found = wheel.line.cuda_major, f"built for CUDA {other.cuda or other.cuda_major}"
     if other.cupy is not None and in_range(wheel.release.cupy, other.cupy) is False:
         return f"that allows CuPy {wheel.release.cupy}", f"that requires CuPy {other.cupy}"
-    if not wheel.release.extras:
-        return None  # this CuPy does not search packages for CUDA libraries
+    if not wheel.release.extras and (other.is_library or wheel.kind is not CandidateKind.CONDA):
+        return None  # this CuPy does not search packages for CUDA libraries; a conda environment has one CUDA for all
     if other.cuda_major > major or (other.cuda_major != major and not other.is_library):
         return f"built for CUDA {major} or absent", found
     if other.cuda is not None and other.cuda.major == major:

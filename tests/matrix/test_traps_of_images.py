@@ -117,11 +117,21 @@ def test_conda_pins_the_cuda_that_serves_the_gpu(matrix: Matrix) -> None:
     assert [entry.fact for entry in conda.assumptions] == ["the GPU code in this platform's wheel"]
 
 
-def test_conda_pins_cuda_11_for_an_old_gpu(matrix: Matrix) -> None:
-    assert resolution_of(matrix, "driver=470.256.02", "gpu=K80").conda is None
-    conda = resolution_of(matrix, "driver=470.256.02", "gpu=K80", "python=3.14").conda
+@pytest.mark.parametrize("python", ["3.9", "3.12", "3.14"])
+def test_conda_pins_cuda_11_for_an_old_gpu(python: str, matrix: Matrix) -> None:
+    conda = resolution_of(matrix, "driver=470.256.02", "gpu=K80", f"python={python}").conda
     assert conda is not None
     assert conda.specs == ("cupy=13.6.0", "cuda-version=11")
+
+
+@pytest.mark.parametrize(
+    ("package", "major"),
+    [("torch=2.9.0", 12), ("torch=2.15.0", 13), ("cudf-cu12=26.10.2", 12), ("torch=2.9.0+cpu", 13)],
+)
+def test_16_the_conda_build_follows_from_the_other_packages(package: str, major: int, matrix: Matrix) -> None:
+    conda = resolution_of(matrix, "driver=580.95.05", "gpu=A100", f"package.{package}").conda
+    assert conda is not None
+    assert conda.specs == ("cupy=14.1.1", f"cuda-version={major}")
 
 
 def test_a_jetson_gets_no_image(matrix: Matrix) -> None:
