@@ -10,13 +10,22 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
-from gpuenv.matrix.candidates import TEGRA, WheelCandidate, minors_of, serves, serving_minors
+from gpuenv.matrix.candidates import (
+    TEGRA,
+    WheelCandidate,
+    installable,
+    minors_of,
+    oldest_libc,
+    serves,
+    serving_minors,
+    supports,
+)
 from gpuenv.matrix.needs import CudaPackages, NeededGpu, Needs, advisories_for
 from gpuenv.matrix.products import branch_of, branches_for, reads_ptx
 from gpuenv.matrix.ranges import in_range
 from gpuenv.matrix.tables import CudaMajor, Matrix, Platform, WheelLine
 from gpuenv.model.resolution import CandidateKind, Change, ConstraintName, Unusable
-from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
+from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc
 
 
 class Rejected(NamedTuple):
@@ -62,9 +71,9 @@ def libc(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     if row is None or row.libc is None:
         return None
     if needs.libc is None:
-        extra = wheel.brings.libc if wheel.brings else None
-        return Unknown("host.libc", f"at least {max(row.libc, extra) if extra else row.libc}")
-    if needs.libc.family == row.libc.family and needs.libc >= row.libc:
+        of_cuda = _libc_of_cuda(wheel, needs, matrix)
+        return Unknown("host.libc", f"at least {max(row.libc, of_cuda) if of_cuda else row.libc}")
+    if supports(needs.libc, row.libc):
         return None
     return Rejected(f"at least {row.libc}", str(needs.libc), matrix.cite(wheel.release.source))
 
@@ -314,17 +323,23 @@ def _made_for(code: str) -> ComputeCapability:
 
 
 def extra_fits_platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """The CUDA wheels of the extra support this C library; otherwise pip silently selects an older CuPy."""
-    brings = wheel.brings
-    if brings is not None and needs.tegra:
+    """CUDA wheels of the extra support this C library and the GPUs; otherwise pip silently selects an older CuPy."""
+    if wheel.extra is not None and needs.tegra:
         return Unknown("the GPU code in the CUDA wheels for aarch64", "made for Tegra")
-    if brings is None or brings.libc is None or not needs.likely_platform.startswith("linux-"):
-        return None
-    if needs.libc is None:
-        return None  # ``libc`` reports the assumption
-    if needs.libc.family == brings.libc.family and needs.libc >= brings.libc:
-        return None
-    return Rejected(f"at least {brings.libc} for [{wheel.extra}]", str(needs.libc), matrix.cite(wheel.release.source))
+    serving, offered = serving_minors(wheel, needs, matrix), minors_of(wheel, matrix)
+    floor = _libc_of_cuda(wheel, needs, matrix)
+    if floor is None or installable(serving or offered, wheel, needs):
+        return None  # if the C library is unknown, ``libc`` reports the assumption
+    of_gpu = f" with CUDA {serving[0].cuda} or newer" if 0 < len(serving) < len(offered) else ""
+    source = serving[0].toolkit_source if serving else None
+    needed = f"at least {floor} for [{wheel.extra}]{of_gpu}"
+    return Rejected(needed, str(needs.libc), matrix.cite(source or wheel.release.source))
+
+
+def _libc_of_cuda(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Libc | None:
+    """Returns the oldest C library for CUDA wheels of the extra that support the GPUs."""
+    rows = serving_minors(wheel, needs, matrix) or minors_of(wheel, matrix)
+    return min((floor for row in rows if (floor := oldest_libc(row, wheel))), default=None) if wheel.extra else None
 
 
 def agrees_with_packages(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
