@@ -77,7 +77,30 @@ def test_11_a_wheel_without_the_extra_requires_a_devel_image(matrix: Matrix) -> 
     image = resolution_of(matrix, "driver=470.256.02", "gpu=K80").image
     assert image is not None
     assert "-devel-" in image.reference
-    assert image.requirements == ("cupy-cuda11x==13.6.0",)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "reference", "requirement"),
+    [
+        (
+            "K80",
+            "nvidia/cuda:11.4.3-devel-ubuntu20.04",
+            "cupy-cuda11x==12.3.0",
+        ),  # Python 3.8; libcuda 520 has no Kepler
+        ("V100", "nvidia/cuda:11.8.0-devel-ubuntu22.04", "cupy-cuda11x==13.6.0"),  # Python 3.10
+        (
+            "RTX 3090",
+            "nvidia/cuda:11.4.3-devel-ubuntu20.04",
+            "cupy-cuda11x==12.3.0",
+        ),  # the compat package is not for GeForce
+    ],
+)
+def test_an_image_gets_a_cupy_for_the_python_of_its_distribution(
+    gpu: str, reference: str, requirement: str, matrix: Matrix
+) -> None:
+    image = resolution_of(matrix, "driver=470.256.02", f"gpu={gpu}").image
+    assert image is not None
+    assert (image.reference, image.requirements) == (reference, (requirement,))
 
 
 @pytest.mark.parametrize(
