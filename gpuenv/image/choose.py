@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from gpuenv.image.build_records import Base, Choice, ImageKind
 from gpuenv.image.cuda_headers import has_own_headers
 from gpuenv.image.reference import split
-from gpuenv.matrix.alternatives import inside_container, refusals
+from gpuenv.matrix.alternatives import inside_container, python_of_ubuntu, refusals
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, by_preference, serving_minors
 from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, fits
 from gpuenv.matrix.needs import NeededGpu, Needs, cuda_of_branch
@@ -19,8 +19,6 @@ from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion,
 
 DOCKER_PLATFORMS = {"linux-x86_64": "linux/amd64", "linux-aarch64": "linux/arm64"}
 _CTK = "ctk"
-# The Python of each Ubuntu, which its packages are named after (packages.ubuntu.com: python3 in focal, jammy, noble).
-PYTHON_OF = {"ubuntu20.04": "3.8", "ubuntu22.04": "3.10", "ubuntu24.04": "3.12"}
 # Debian 12: its glibc, 2.36, is newer than what any wheel of CuPy or CUDA asks for (docker-library/python, README).
 _SLIM = "python:{python}-slim-bookworm"
 _HEADERS = {12: "nvidia-cuda-runtime-cu12=={cuda}.*", 13: "cuda-toolkit[cudart]=={cuda}.*"}
@@ -224,9 +222,7 @@ def _python(
 def _own_python(name: str) -> str | None:
     """The Python that an image has by its name: that of its Ubuntu, or of a tag of the official ``python``."""
     official = re.search(r"(?:^|/)python:(3\.\d+)", name)
-    if official:
-        return official[1]
-    return next((python for distribution, python in PYTHON_OF.items() if name.endswith(distribution)), None)
+    return official[1] if official else python_of_ubuntu(name)
 
 
 def _choice(found: _Found, request: ImageRequest, needs: Needs, matrix: Matrix) -> Choice:

@@ -8,9 +8,9 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.matrix.candidates import WheelCandidate, by_preference, minors_of, serving_minors, wheel_candidates
-from gpuenv.matrix.constraints import INSTALLABLE, LineVerdicts, Rejected, fits
+from gpuenv.matrix.constraints import INSTALLABLE, LineVerdicts, Rejected, fits, python
 from gpuenv.matrix.needs import AmdHost, Needs
-from gpuenv.matrix.products import branch_of
+from gpuenv.matrix.products import branch_of, branches_for
 from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.tables import CondaBuild, Flavour, Image, Matrix, Platform, RocmLine, WheelLine
 from gpuenv.model.resolution import (
@@ -23,7 +23,7 @@ from gpuenv.model.resolution import (
     Rejection,
 )
 from gpuenv.model.strings import pattern
-from gpuenv.model.versions import CudaVersion
+from gpuenv.model.versions import CudaVersion, PythonVersion
 
 if TYPE_CHECKING:
     from packaging.version import Version
@@ -50,7 +50,6 @@ def _conda_candidate(build: CondaBuild, matrix: Matrix) -> WheelCandidate | None
         platforms=platforms,
         numpy=build.numpy,
         source=build.source,
-        extras={},
         built_with=build.cuda,
     )
     name = f"{build.channel}::cupy (CUDA {build.cuda.major})"
@@ -92,13 +91,18 @@ def judge_images(needs: Needs, matrix: Matrix, lines: LineVerdicts) -> tuple[Jud
     def fits_inside(wheel: WheelCandidate) -> bool:
         return fits(wheel, inside, matrix, lines)
 
-    def best_wheel(cuda_major: int) -> WheelCandidate | None:
-        return next((wheel for wheel in preferred if wheel.line.cuda_major == cuda_major and fits_inside(wheel)), None)
-
-    best = {major: best_wheel(major) for major in dict.fromkeys(line.cuda_major for line in matrix.wheel_lines)}
+    @cache
+    def best_wheel(cuda_major: int, own_python: str | None) -> WheelCandidate | None:
+        in_image = replace(inside, python=PythonVersion.parse(own_python) if own_python else None)
+        of_major = (wheel for wheel in preferred if wheel.line.cuda_major == cuda_major and fits_inside(wheel))
+        return next((wheel for wheel in of_major if not isinstance(python(wheel, in_image, matrix), Rejected)), None)
 
     def judge_image(image: Image) -> JudgedImage:
-        wheel = _wheel_in(image.line, image.cupy, matrix) if image.line else best.get(image.cuda.major)
+        wheel = (
+            _wheel_in(image.line, image.cupy, matrix)
+            if image.line
+            else best_wheel(image.cuda.major, python_of_ubuntu(image.reference))
+        )
         fitting = wheel if wheel is not None and fits_inside(wheel) else None
         held = _holds(image, fitting, inside, matrix)
         refused = (*_image_platform(image, needs), *refusals(image, needs, matrix), *held)
@@ -107,6 +111,15 @@ def judge_images(needs: Needs, matrix: Matrix, lines: LineVerdicts) -> tuple[Jud
         return JudgedImage(image, wheel, tuple(Rejection(candidate, *refusal, source) for refusal in refused))
 
     return tuple(sorted(map(judge_image, matrix.images), key=lambda entry: _image_rank(entry, needs), reverse=True))
+
+
+# The Python of each Ubuntu, which its packages are named after (packages.ubuntu.com: python3 in focal, jammy, noble).
+_PYTHON_OF = {"ubuntu20.04": "3.8", "ubuntu22.04": "3.10", "ubuntu24.04": "3.12"}
+
+
+def python_of_ubuntu(text: str) -> str | None:
+    """Returns the Python of the Ubuntu that the name of an image or its tag contains."""
+    return next((version for system, version in _PYTHON_OF.items() if system in text), None)
 
 
 def inside_container(needs: Needs) -> Needs:
@@ -144,7 +157,10 @@ def _image_platform(image: Image, needs: Needs) -> _Refusals:
 
 
 def refusals(image: Image, needs: Needs, matrix: Matrix) -> _Refusals:
-    """Evaluates NVIDIA_REQUIRE_CUDA: the CUDA level, or one of the branches with the right brand."""
+    """Evaluates NVIDIA_REQUIRE_CUDA: the CUDA level, or one of the branches with the right brand.
+
+    Below its CUDA level an image starts with the libcuda of its compat package, which must support the GPUs too.
+    """
     if needs.driver_absent:
         yield ConstraintName.IMAGE_ADMITS_DRIVER, f"a driver of CUDA {image.cuda}", "no driver"
     level = needs.driver_cuda
@@ -157,6 +173,12 @@ def refusals(image: Image, needs: Needs, matrix: Matrix) -> _Refusals:
         of_brand = f" with another GPU than {', '.join(sorted(unlisted))}" if unlisted else ""
         needed = f"a driver of CUDA {image.cuda} or newer, or of branch {admitted}{of_brand}"
         yield ConstraintName.IMAGE_ADMITS_DRIVER, needed, f"driver {needs.driver or 'unknown'} (CUDA {level})"
+    compat = next((row.branch for row in matrix.driver_branches if row.cuda == image.cuda), None)
+    for gpu in needs.gpus:
+        row = branches_for(gpu.compute_capability, matrix)
+        if row is not None and compat is not None and row.wants(compat):
+            needed = f"a GPU that the image's libcuda of branch {compat} supports"
+            yield ConstraintName.IMAGE_ADMITS_DRIVER, needed, gpu.label
 
 
 def admits(image: Image, level: CudaVersion, branch: int) -> bool:
@@ -176,13 +198,18 @@ def _holds(image: Image, wheel: WheelCandidate | None, inside: Needs, matrix: Ma
         yield constraint, "the libraries and headers of the devel image", image.flavour.value
 
 
-def _image_rank(entry: JudgedImage, needs: Needs) -> tuple[int, Version, bool, bool, bool, tuple[int, int]]:
-    """Returns the sort key, best last: CUDA major, CuPy, without CuPy, no compat package, smallest, CUDA."""
+def _image_rank(entry: JudgedImage, needs: Needs) -> tuple[int, bool, Version, bool, bool, bool, tuple[int, int]]:
+    """Returns the sort key, best last: CUDA major, CuPy, without CuPy, no compat package, smallest, CUDA.
+
+    The compat package is for data center GPUs (CUDA Compatibility, Forward Compatibility), whatever an image admits.
+    """
     image, wheel = entry.image, entry.wheel
     without_compat = needs.driver_cuda is None or needs.driver_cuda >= image.cuda
     cupy = version_of(wheel.release.cupy if wheel else "0")
     smallest = (image.flavour is Flavour.BASE) == (wheel is not None and wheel.extra is not None)
-    return (image.cuda.major, cupy, image.line is None, without_compat, smallest, (image.cuda.major, image.cuda.minor))
+    starts = without_compat or not needs.brands
+    cuda = image.cuda.major, image.cuda.minor
+    return image.cuda.major, starts, cupy, image.line is None, without_compat, smallest, cuda
 
 
 _HIP = pattern(r"libamdhip64\.so\.(\d+)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
@@ -10,7 +11,7 @@ from gpuenv.matrix.needs import NeededGpu, Needs, advisories_for
 from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.tables import CudaMinor, Extra, Matrix, Platform, Release, WheelLine, in_span
 from gpuenv.model.resolution import Candidate, CandidateKind
-from gpuenv.model.versions import ComputeCapability, CudaVersion
+from gpuenv.model.versions import ComputeCapability, CudaVersion, Libc
 
 if TYPE_CHECKING:
     from packaging.version import Version
@@ -65,32 +66,32 @@ def wheel_candidates(matrix: Matrix) -> tuple[WheelCandidate, ...]:
 
 def by_preference(needs: Needs, matrix: Matrix) -> tuple[WheelCandidate, ...]:
     """Returns every candidate in order of preference."""
-    if needs.toolkits or needs.tegra:
-        return _ordered(needs, matrix)
-    return _usual_order(matrix)
+    if not needs.toolkits and not needs.tegra:
+        return _usual_order(matrix)
 
-
-@lru_cache(maxsize=4)
-def _usual_order(matrix: Matrix) -> tuple[WheelCandidate, ...]:
-    return tuple(sorted(wheel_candidates(matrix), key=lambda wheel: _rank(wheel, wants_extra=True), reverse=True))
-
-
-def _ordered(needs: Needs, matrix: Matrix) -> tuple[WheelCandidate, ...]:
-    def rank(wheel: WheelCandidate) -> tuple[Version, bool, CudaVersion, bool]:
-        has_toolkit = host_toolkit(wheel, needs, matrix) is not None
-        version, cuda, extra = _rank(wheel, wants_extra=not needs.tegra and not has_toolkit)
-        # Lines with installed or included libraries come before those that need another toolkit.
-        return version, has_toolkit or (wheel.extra is not None and not needs.tegra), cuda, extra
+    def rank(wheel: WheelCandidate) -> _Rank:
+        return _rank(wheel, has_toolkit=host_toolkit(wheel, needs, matrix) is not None, tegra=needs.tegra)
 
     return tuple(sorted(wheel_candidates(matrix), key=rank, reverse=True))
 
 
-def _rank(wheel: WheelCandidate, *, wants_extra: bool) -> tuple[Version, CudaVersion, bool]:
-    """The sort key, best last: newest CuPy, newest CUDA, the extra unless the host has a fitting toolkit.
+@lru_cache(maxsize=4)
+def _usual_order(matrix: Matrix) -> tuple[WheelCandidate, ...]:
+    return tuple(sorted(wheel_candidates(matrix), key=_rank, reverse=True))
+
+
+_Rank: TypeAlias = "tuple[Version, bool, CudaVersion, bool]"
+
+
+def _rank(wheel: WheelCandidate, *, has_toolkit: bool = False, tegra: bool = False) -> _Rank:
+    """The sort key, best last: newest CuPy, with CUDA libraries, newest CUDA, the extra unless a toolkit fits.
 
     On Tegra the toolkit is JetPack's: no document says that the CUDA wheels behind the extra run there.
     """
-    return (version_of(wheel.release.cupy), wheel.line.first_cuda, (wheel.extra is not None) == wants_extra)
+    has_extra = wheel.extra is not None
+    complete = has_toolkit or (has_extra and not tegra)
+    wants_extra = not has_toolkit and not tegra
+    return version_of(wheel.release.cupy), complete, wheel.line.first_cuda, has_extra == wants_extra
 
 
 def minors_of(wheel: WheelCandidate, matrix: Matrix) -> tuple[CudaMinor, ...]:
@@ -127,6 +128,24 @@ def _serving_all(
     """Returns the minor versions for the bare release that the extra can install."""
     rows = _serving(wheel.bare or wheel, capabilities, matrix)
     return rows if wheel.extra is None else tuple(row for row in rows if row.toolkit_wheels)
+
+
+def installable(rows: Sequence[CudaMinor], wheel: WheelCandidate, needs: Needs) -> tuple[CudaMinor, ...]:
+    """Returns those of the CUDA minor versions that an extra can install with the C library, if that is known."""
+    if wheel.extra is None or needs.libc is None or not needs.likely_platform.startswith("linux-"):
+        return tuple(rows)
+    floors = ((row, oldest_libc(row, wheel)) for row in rows)
+    return tuple(row for row, floor in floors if floor is None or supports(needs.libc, floor))
+
+
+def oldest_libc(row: CudaMinor, wheel: WheelCandidate) -> Libc | None:
+    """Returns the oldest C library for the CUDA wheels of a minor version; if not measured, that of the extra."""
+    return row.toolkit_libc or (wheel.brings.libc if wheel.brings else None)
+
+
+def supports(libc: Libc, floor: Libc) -> bool:
+    """Whether a C library has the family that wheels need and is no older than they need."""
+    return libc.family == floor.family and libc >= floor
 
 
 def left_out(wheel: WheelCandidate, needs: Needs, row: CudaMinor, matrix: Matrix) -> tuple[NeededGpu, ...]:

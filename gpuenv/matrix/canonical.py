@@ -25,7 +25,7 @@ _TABLES = (
     *("driver_branches", "cuda_majors", "cuda_minors", "generations", "wheel_lines", "rocm_lines", "conda_builds"),
     *("images", "ngc_releases", "companions", "advisories", "peaks", "products", "older_products", "sources"),
 )
-_SOURCES = ("source", "driver_source", "state_source")
+_SOURCES = ("source", "driver_source", "state_source", "toolkit_source")
 _BLOCK_SCALAR = re.compile(r"[>|][-+\d]*")
 # By the name of a table, or the identity of a row among the plain values.
 Comments: TypeAlias = "Mapping[str | int, Sequence[str]]"

@@ -10,14 +10,23 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple, TypeAlias
 
-from gpuenv.matrix.candidates import TEGRA, WheelCandidate, minors_of, serves, serving_minors
+from gpuenv.matrix.candidates import (
+    TEGRA,
+    WheelCandidate,
+    installable,
+    minors_of,
+    oldest_libc,
+    serves,
+    serving_minors,
+    supports,
+)
 from gpuenv.matrix.companions import CudaPackage
 from gpuenv.matrix.needs import NeededGpu, Needs, advisories_for
 from gpuenv.matrix.products import branch_of, branches_for, reads_ptx
 from gpuenv.matrix.ranges import in_range
 from gpuenv.matrix.tables import CudaMajor, Matrix, Platform, WheelLine
-from gpuenv.model.resolution import Change, ConstraintName, Unusable
-from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
+from gpuenv.model.resolution import CandidateKind, Change, ConstraintName, Unusable
+from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc
 
 
 class Rejected(NamedTuple):
@@ -63,9 +72,9 @@ def libc(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     if row is None or row.libc is None:
         return None
     if needs.libc is None:
-        extra = wheel.brings.libc if wheel.brings else None
-        return Unknown("host.libc", f"at least {max(row.libc, extra) if extra else row.libc}")
-    if needs.libc.family == row.libc.family and needs.libc >= row.libc:
+        of_cuda = _libc_of_cuda(wheel, needs, matrix)
+        return Unknown("host.libc", f"at least {max(row.libc, of_cuda) if of_cuda else row.libc}")
+    if supports(needs.libc, row.libc):
         return None
     return Rejected(f"at least {row.libc}", str(needs.libc), matrix.cite(wheel.release.source))
 
@@ -315,17 +324,23 @@ def _made_for(code: str) -> ComputeCapability:
 
 
 def extra_fits_platform(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """The CUDA wheels of the extra support this C library; otherwise pip silently selects an older CuPy."""
-    brings = wheel.brings
-    if brings is not None and needs.tegra:
+    """CUDA wheels of the extra support this C library and the GPUs; otherwise pip silently selects an older CuPy."""
+    if wheel.extra is not None and needs.tegra:
         return Unknown("the GPU code in the CUDA wheels for aarch64", "made for Tegra")
-    if brings is None or brings.libc is None or not needs.likely_platform.startswith("linux-"):
-        return None
-    if needs.libc is None:
-        return None  # ``libc`` reports the assumption
-    if needs.libc.family == brings.libc.family and needs.libc >= brings.libc:
-        return None
-    return Rejected(f"at least {brings.libc} for [{wheel.extra}]", str(needs.libc), matrix.cite(wheel.release.source))
+    serving, offered = serving_minors(wheel, needs, matrix), minors_of(wheel, matrix)
+    floor = _libc_of_cuda(wheel, needs, matrix)
+    if floor is None or installable(serving or offered, wheel, needs):
+        return None  # if the C library is unknown, ``libc`` reports the assumption
+    of_gpu = f" with CUDA {serving[0].cuda} or newer" if 0 < len(serving) < len(offered) else ""
+    source = serving[0].toolkit_source if serving else None
+    needed = f"at least {floor} for [{wheel.extra}]{of_gpu}"
+    return Rejected(needed, str(needs.libc), matrix.cite(source or wheel.release.source))
+
+
+def _libc_of_cuda(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Libc | None:
+    """Returns the oldest C library for CUDA wheels of the extra that support the GPUs."""
+    rows = serving_minors(wheel, needs, matrix) or minors_of(wheel, matrix)
+    return min((floor for row in rows if (floor := oldest_libc(row, wheel))), default=None) if wheel.extra else None
 
 
 def agrees_with_packages(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
@@ -348,12 +363,15 @@ def _conflict(wheel: WheelCandidate, needs: Needs, other: CudaPackage, matrix: M
     major, found = wheel.line.cuda_major, f"built for CUDA {other.cuda or other.cuda_major}"
     if other.cupy is not None and in_range(wheel.release.cupy, other.cupy) is False:
         return f"that allows CuPy {wheel.release.cupy}", f"that requires CuPy {other.cupy}"
-    if other.cupy is not None and other.cuda_major not in (None, major):
+    if other.cuda_major is None:
+        return None
+    # A CuPy without extras does not search packages for CUDA libraries. A conda environment has one CUDA for all.
+    searches = bool(wheel.release.extras) or (wheel.kind is CandidateKind.CONDA and not other.is_library)
+    is_bound = other.cupy is not None or (searches and not other.is_library)
+    if (is_bound and other.cuda_major != major) or (searches and other.cuda_major > major):
         return f"built for CUDA {major} or absent", found
-    if not wheel.release.extras or other.cuda_major is None:
-        return None  # this CuPy does not search packages for CUDA libraries, or nothing is known of the other's
-    if other.cuda_major > major or (other.cuda_major != major and not other.is_library):
-        return f"built for CUDA {major} or absent", found
+    if not searches:
+        return None
     if other.cuda is not None and other.cuda.major == major:
         serving = {row.cuda for row in serving_minors(wheel, needs, matrix)}
         if serving and other.cuda not in serving:

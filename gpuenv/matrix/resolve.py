@@ -14,6 +14,7 @@ from gpuenv.matrix.candidates import (
     WheelCandidate,
     by_preference,
     host_toolkit,
+    installable,
     minors_of,
     serving_minors,
 )
@@ -196,7 +197,7 @@ def judge(wheel: WheelCandidate, needs: Needs, matrix: Matrix, lines: LineVerdic
 
 def wheel_choice(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> WheelChoice:
     """Returns a candidate as input for an installer."""
-    serving = serving_minors(wheel, needs, matrix)
+    serving = installable(serving_minors(wheel, needs, matrix), wheel, needs)
     known = any(gpu.compute_capability for gpu in needs.gpus)
     name = f"{wheel.line.name}[{wheel.extra}]" if wheel.extra else wheel.line.name
     return WheelChoice(
@@ -214,8 +215,8 @@ def wheel_choice(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> WheelCh
 
 def _toolkit_pins(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[str, ...]:
     """Returns a pin on the CUDA wheels if the extra could install a minor version that does not support these GPUs."""
-    serving = serving_minors(wheel, needs, matrix)
-    offered = minors_of(wheel, matrix)
+    serving = installable(serving_minors(wheel, needs, matrix), wheel, needs)
+    offered = installable(minors_of(wheel, matrix), wheel, needs)
     if wheel.extra is None or not serving or len(serving) == len(offered):
         return ()
     if serving[-1] is offered[-1]:
@@ -354,11 +355,12 @@ def reasons(resolution: Resolution, *, newer_only: bool = False) -> Iterator[str
         newer_only: omits the release of the choice for a newer CUDA.
     """
     wheel, seen = resolution.wheel, set[int | None]()
+    rejected = {entry.candidate for entry in resolution.rejected}
     wheels = (entry for entry in resolution.rejected if entry.candidate.kind is CandidateKind.WHEEL)
     for candidate, group in groupby(wheels, key=lambda entry: entry.candidate):
         if candidate.extra is not None:  # what rejects a release without an extra also rejects it with one
-            chosen = wheel and not wheel.extra and (wheel.distribution, wheel.version) == candidate[1:3]
-            if chosen and not newer_only:
+            only_extra = candidate._replace(extra=None) not in rejected
+            if only_extra and wheel and _is_better(candidate, wheel, newer_only=newer_only):
                 yield f"Not {candidate.label}: {_why(group)}."
             continue
         major = cuda_major(candidate.name)

@@ -21,7 +21,8 @@ from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import ComputeCapability, DriverVersion
 
 SCHEMA = "gpuenv.matrix-rows/1"
-_NOT_FACTS = ("source", "driver_source", "state_source", "releases")
+_SOURCES = ("source", "driver_source", "state_source", "toolkit_source")
+_NOT_FACTS = (*_SOURCES, "releases")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ def _tables(matrix: Matrix) -> Iterator[_Table]:
 def _row(name: str, table: str, record: object, matrix: Matrix) -> Row:
     data = encode(record)
     facts = {key: _text(value) for key, value in data.items() if key not in _NOT_FACTS and _text(value)}
-    keys = [data[key] for key in ("source", "driver_source", "state_source") if data.get(key)]
+    keys = [data[key] for key in _SOURCES if data.get(key)]
     proofs = tuple(RowSource(key, matrix.cite(key), matrix.sources[key]) for key in dict.fromkeys(keys))
     return Row(name, table, facts, proofs)
 

@@ -287,6 +287,7 @@ class CudaMinor(NamedTuple):
         soname: of its NVRTC on Linux.
         builtins: soname of the library that this NVRTC loads, which must have the same minor version.
         libc: the oldest C library that its NVRTC wheel for Linux x86_64 supports.
+        toolkit_libc: the oldest one that all wheels of its toolkit that CuPy loads support. Null: not measured.
         cudart: the lowest CUDA level of a driver that its cudart accepts; null: not measured.
     """
 
@@ -300,8 +301,10 @@ class CudaMinor(NamedTuple):
     soname: str | None = None
     builtins: str | None = None
     libc: Libc | None = None
+    toolkit_libc: Libc | None = None
     cudart: CudaVersion | None = None
     driver_source: str | None = None
+    toolkit_source: str | None = None
 
 
 class Generation(NamedTuple):

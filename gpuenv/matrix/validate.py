@@ -119,7 +119,7 @@ def _source_faults(path: str, source: MatrixSource) -> Iterator[MatrixFault]:
 def _citation_faults(matrix: Matrix) -> Iterator[MatrixFault]:
     """Every source that a row cites exists."""
     for path, row in (*_rows(matrix, *_TABLES), *_releases(matrix)):
-        for key in ("source", "driver_source", "state_source"):
+        for key in ("source", "driver_source", "state_source", "toolkit_source"):
             cited = getattr(row, key, None)
             if cited is not None and cited not in matrix.sources:
                 yield MatrixFault(path, f"the source {cited} is not among the sources")

@@ -98,8 +98,10 @@ def minor_measurement(
             "soname": found.soname,
             "builtins": found.builtins,
             "libc": f"glibc-{libc_floor(file, found.glibc)}",
+            "toolkit_libc": known and known.toolkit_libc,
             "cudart": level,
             "driver_source": known and known.driver_source,
+            "toolkit_source": known and known.toolkit_source,
             "source": key,
         }
         others = [runtime[1]] if level is not None and runtime else []

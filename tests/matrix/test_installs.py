@@ -10,6 +10,7 @@ from packaging.version import Version
 
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.resolution import Candidate, CandidateKind, WheelChoice
+from gpuenv.model.versions import CudaVersion, Libc
 from tests.matrix.dry_runs import NoSolutionError, plan_with_pip, plan_with_uv
 from tests.matrix.resolutions import choose_wheel, resolution_of
 
@@ -28,6 +29,7 @@ TARGETS = [
     (("driver=580.95.05", "gpu=A100"), "3.14", "x86_64-manylinux_2_28"),
     (("driver=535.104.05", "gpu=A100"), "3.8", "x86_64-manylinux_2_28"),
     (("driver=535.104.05", "gpu=A100", "libc=glibc-2.17"), "3.11", "x86_64-manylinux_2_17"),
+    (("driver=570.86.15", "gpu=RTX 5090", "libc=glibc-2.17"), "3.12", "x86_64-manylinux_2_17"),
     (("driver=470.256.02", "gpu=K80"), "3.12", "x86_64-manylinux_2_28"),
     (("driver=570.86.15", "gpu=RTX 5090"), "3.13", "x86_64-manylinux_2_28"),
     (("driver=575.57.08", "gpu=B300"), "3.12", "x86_64-manylinux_2_28"),
@@ -65,6 +67,8 @@ def test_uv_installs_the_chosen_wheel(facts: tuple[str, ...], python: str, platf
     [
         (("driver=570.86.15", "gpu=RTX 5090"), "3.12", 28),
         (("driver=580.95.05", "gpu=H100", "libc=glibc-2.17"), "3.12", 17),
+        (("driver=580.95.05", "gpu=H100", "libc=glibc-2.26"), "3.12", 26),
+        (("driver=570.86.15", "gpu=RTX 5090", "libc=glibc-2.27"), "3.12", 27),
         (("driver=535.104.05", "gpu=A100"), "3.8", 28),
     ],
     ids=str,
@@ -145,3 +149,18 @@ def test_the_matrix_has_the_newest_toolkit(matrix: Matrix) -> None:
     newest = Version(plan_with_uv("cuda-toolkit")["cuda-toolkit"])
     newest_known = max(row.cuda for row in matrix.cuda_minors if row.toolkit_wheels)
     assert (newest_known.major, newest_known.minor) == newest.release[:2]
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
+def test_the_cuda_packages_need_the_c_library_of_their_rows(arch: str, matrix: Matrix) -> None:
+    """uv knows 2.17 and 2.28; there are no packages for aarch64 before 12.3."""
+    for row in matrix.cuda_minors:
+        requirement = f"cuda-toolkit[cublas,cudart,cufft,curand,cusolver,cusparse,nvrtc]=={row.cuda}.*"
+        if row.toolkit_libc is None or (arch == "aarch64" and row.cuda < CudaVersion(12, 3)):
+            continue
+        assert plan_with_uv(requirement, platform=f"{arch}-manylinux_2_28")
+        if row.toolkit_libc <= Libc("glibc", 2, 17):
+            assert plan_with_uv(requirement, platform=f"{arch}-manylinux_2_17")
+        else:
+            with pytest.raises(NoSolutionError):
+                plan_with_uv(requirement, platform=f"{arch}-manylinux_2_17")

@@ -231,7 +231,7 @@ def test_values_of_another_kind_are_rejected(old: str, new: str, message: str) -
     ("old", "new", "message"),
     [
         ("revision: '2026-", "revision: '2026.", "expected a day, such as"),
-        ("revision: '2026-11-28'", "revision: '20261128'", "expected a day, such as"),
+        ("revision: '2026-11-29'", "revision: '20261129'", "expected a day, such as"),
         ("numpy: '<1.29,>=1.20'", f"numpy: '<{'9' * 5000}'", "is no version range"),
         ("title: Public nvidia-smi output", 'title: "a\\Nb"', "control characters"),
         (

@@ -12,7 +12,7 @@ from gpuenv.matrix.tables import Matrix
 from gpuenv.model.resolution import BY_CALLER, CandidateKind, ConstraintName
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import CudaVersion
-from tests.matrix.resolutions import resolution_of
+from tests.matrix.resolutions import choose_wheel, resolution_of
 
 
 @dataclass(frozen=True)
@@ -121,12 +121,35 @@ def test_b300_requires_nvrtc_12_9(matrix: Matrix) -> None:
     assert wheel.nvrtc.lowest == CudaVersion(12, 9)
 
 
-def test_an_old_glibc_rejects_the_extra_of_cuda_13(matrix: Matrix) -> None:
+def test_an_old_glibc_prefers_complete_cuda_12_to_cuda_13_without_libraries(matrix: Matrix) -> None:
     """Trap: on glibc < 2.27, cupy-cuda13x[ctk] makes installers fall back to a CuPy without CUDA libraries."""
-    resolution = resolution_of(matrix, "driver=580.95.05", "gpu=H100", "libc=glibc-2.17")
+    resolution = resolution_of(matrix, "driver=580.95.05", "gpu=H100", "libc=glibc-2.26")
     assert resolution.wheel is not None
-    assert (resolution.wheel.distribution, resolution.wheel.extra) == ("cupy-cuda13x", None)
-    assert resolution.wheel.needs_toolkit is not None
+    assert resolution.wheel.requirements == ("cupy-cuda12x[ctk]==14.2.0",)
+    assert resolution.wheel.needs_toolkit is None
+    assert str(resolution.wheel.nvrtc and resolution.wheel.nvrtc.highest) == "12.6"
+    refused = "Not cupy-cuda13x[ctk] 14.2.0: needs at least glibc-2.27 for [ctk], found glibc-2.26."
+    assert refused in resolution.explanation
+
+
+def test_a_toolkit_on_the_host_outranks_packages_on_an_old_glibc(matrix: Matrix) -> None:
+    facts = ("driver=580.95.05", "gpu=H100", "libc=glibc-2.26", "toolkit=13.0")
+    assert choose_wheel(matrix, *facts).requirements == ("cupy-cuda13x==14.2.0",)
+
+
+def test_an_old_glibc_rejects_cuda_packages_for_a_gpu_that_needs_newer_ones(matrix: Matrix) -> None:
+    """cuBLAS, cuRAND and cuSOLVER 12.8 and newer are manylinux_2_27."""
+    resolution = resolution_of(matrix, "driver=570.86.15", "gpu=RTX 5090", "libc=glibc-2.17")
+    assert resolution.wheel is not None
+    assert resolution.wheel.requirements == ("cupy-cuda12x==14.2.0",)
+    assert resolution.wheel.needs_toolkit == "the libraries and headers of a toolkit, CUDA 12.8 to 12.9"
+    refused = "cupy-cuda12x[ctk] 14.2.0: needs at least glibc-2.27 for [ctk] with CUDA 12.8 or newer, found glibc-2.17."
+    assert refused in resolution.explanation
+
+
+def test_an_unknown_glibc_is_assumed_to_run_the_cuda_packages_of_the_gpu(matrix: Matrix) -> None:
+    machine = assume(Snapshot(), ("os=linux", "arch=x86_64", "driver=570.86.15", "gpu=RTX 5090"), matrix)
+    assert "host.libc is at least glibc-2.27" in resolve(machine, matrix).explanation
 
 
 def test_a_fitting_toolkit_on_the_host_replaces_the_extra(matrix: Matrix) -> None:

@@ -77,7 +77,30 @@ def test_11_a_wheel_without_the_extra_requires_a_devel_image(matrix: Matrix) -> 
     image = resolution_of(matrix, "driver=470.256.02", "gpu=K80").image
     assert image is not None
     assert "-devel-" in image.reference
-    assert image.requirements == ("cupy-cuda11x==13.6.0",)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "reference", "requirement"),
+    [
+        (
+            "K80",
+            "nvidia/cuda:11.4.3-devel-ubuntu20.04",
+            "cupy-cuda11x==12.3.0",
+        ),  # Python 3.8; libcuda 520 has no Kepler
+        ("V100", "nvidia/cuda:11.8.0-devel-ubuntu22.04", "cupy-cuda11x==13.6.0"),  # Python 3.10
+        (
+            "RTX 3090",
+            "nvidia/cuda:11.4.3-devel-ubuntu20.04",
+            "cupy-cuda11x==12.3.0",
+        ),  # the compat package is not for GeForce
+    ],
+)
+def test_an_image_gets_a_cupy_for_the_python_of_its_distribution(
+    gpu: str, reference: str, requirement: str, matrix: Matrix
+) -> None:
+    image = resolution_of(matrix, "driver=470.256.02", f"gpu={gpu}").image
+    assert image is not None
+    assert (image.reference, image.requirements) == (reference, (requirement,))
 
 
 @pytest.mark.parametrize(
@@ -117,11 +140,21 @@ def test_conda_pins_the_cuda_that_serves_the_gpu(matrix: Matrix) -> None:
     assert [entry.fact for entry in conda.assumptions] == ["the GPU code in this platform's wheel"]
 
 
-def test_conda_pins_cuda_11_for_an_old_gpu(matrix: Matrix) -> None:
-    assert resolution_of(matrix, "driver=470.256.02", "gpu=K80").conda is None
-    conda = resolution_of(matrix, "driver=470.256.02", "gpu=K80", "python=3.14").conda
+@pytest.mark.parametrize("python", ["3.9", "3.12", "3.14"])
+def test_conda_pins_cuda_11_for_an_old_gpu(python: str, matrix: Matrix) -> None:
+    conda = resolution_of(matrix, "driver=470.256.02", "gpu=K80", f"python={python}").conda
     assert conda is not None
     assert conda.specs == ("cupy=13.6.0", "cuda-version=11")
+
+
+@pytest.mark.parametrize(
+    ("package", "major"),
+    [("torch=2.9.0", 12), ("torch=2.15.0", 13), ("cudf-cu12=26.10.2", 12), ("torch=2.9.0+cpu", 13)],
+)
+def test_16_the_conda_build_follows_from_the_other_packages(package: str, major: int, matrix: Matrix) -> None:
+    conda = resolution_of(matrix, "driver=580.95.05", "gpu=A100", f"package.{package}").conda
+    assert conda is not None
+    assert conda.specs == ("cupy=14.1.1", f"cuda-version={major}")
 
 
 def test_a_jetson_gets_no_image(matrix: Matrix) -> None:

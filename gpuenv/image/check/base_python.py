@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from gpuenv.image.check.base_images import BaseImage
 from gpuenv.image.check.shell import Command
 from gpuenv.image.check.stages import Stage
-from gpuenv.image.choose import PYTHON_OF
+from gpuenv.matrix.alternatives import python_of_ubuntu
 from gpuenv.model.versions import PythonVersion
 
 _OTHERS = (
@@ -37,8 +37,7 @@ def python_of(base: BaseImage, stages: Sequence[Stage], commands: Iterable[Comma
     if base.python is not None:
         return base.python
     text = f"{base.name.familiar}{base.name.tag}" if base.name is not None and (base.nvidia or base.plain) else ""
-    system = re.search(r"ubuntu\d\d\.\d\d", text)
-    known = PYTHON_OF.get(system[0]) if system is not None else None
+    known = python_of_ubuntu(text)
     elsewhere = any(stage.takes for stage in stages)  # what is copied has a Python of its own
     return PythonVersion.parse(known) if known and not elsewhere and not any(map(_brings, commands)) else None
 
