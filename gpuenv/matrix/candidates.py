@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from gpuenv.matrix.needs import NeededGpu, Needs, advisories_for
 from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.tables import CudaMinor, Extra, Matrix, Platform, Release, WheelLine, in_span
+from gpuenv.model.nvidia import cuda_wheel
 from gpuenv.model.resolution import Candidate, CandidateKind
 from gpuenv.model.versions import ComputeCapability, CudaVersion, Libc
 
@@ -66,11 +67,12 @@ def wheel_candidates(matrix: Matrix) -> tuple[WheelCandidate, ...]:
 
 def by_preference(needs: Needs, matrix: Matrix) -> tuple[WheelCandidate, ...]:
     """Returns every candidate in order of preference."""
-    if not needs.toolkits and not needs.tegra:
+    if not needs.toolkits and not needs.tegra and not any(entry.is_library for entry in needs.brings):
         return _usual_order(matrix)
 
     def rank(wheel: WheelCandidate) -> _Rank:
-        return _rank(wheel, has_toolkit=host_toolkit(wheel, needs, matrix) is not None, tegra=needs.tegra)
+        has_toolkit = host_toolkit(wheel, needs, matrix) is not None or has_libraries(wheel, needs, matrix)
+        return _rank(wheel, has_toolkit=has_toolkit, tegra=needs.tegra)
 
     return tuple(sorted(wheel_candidates(matrix), key=rank, reverse=True))
 
@@ -198,6 +200,35 @@ def _caps(release: Release) -> _Caps:
 
 def _cap(caps: _Caps, nvrtc: CudaVersion) -> ComputeCapability | None:
     return next((cap for start, cap in caps if start <= nvrtc), None)
+
+
+# What the extra [ctk] installs: the extras of cuda-toolkit that the metadata of CuPy 14.2.0 names.
+_LIBRARIES = ("cublas", "cuda-nvrtc", "cuda-runtime", "cufft", "curand", "cusolver", "cusparse")
+
+
+def has_libraries(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> bool:
+    """Whether the CUDA wheels that other packages of the target need are all that this CuPy needs too."""
+    if not wheel.release.extras:  # this CuPy does not search packages for CUDA libraries
+        return False
+    versions = library_versions(wheel, needs)
+    nvrtc = nvrtc_of_others(wheel, needs)
+    serving = [row.cuda for row in serving_minors(wheel.bare or wheel, needs, matrix)]
+    return len(versions) == len(_LIBRARIES) and nvrtc in serving
+
+
+def nvrtc_of_others(wheel: WheelCandidate, needs: Needs) -> CudaVersion | None:
+    """Returns the CUDA version of the NVRTC that other packages of the target need, if any of this major version."""
+    try:
+        return CudaVersion.parse(library_versions(wheel, needs).get("cuda-nvrtc", ""))
+    except ValueError:  # none, or metadata with another version
+        return None
+
+
+def library_versions(wheel: WheelCandidate, needs: Needs) -> dict[str, str]:
+    """Returns the versions of the CUDA wheels that other packages need, of the line's major version, by library."""
+    versions = {entry.distribution: entry.version for entry in needs.brings if entry.is_library}
+    names = {library: cuda_wheel(library, wheel.line.cuda_major) for library in _LIBRARIES}
+    return {library: versions[name] for library, name in names.items() if name in versions}
 
 
 def host_toolkit(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str | None:

@@ -13,9 +13,11 @@ from gpuenv.matrix.alternatives import JudgedImage, conda_candidates, conda_choi
 from gpuenv.matrix.candidates import (
     WheelCandidate,
     by_preference,
+    has_libraries,
     host_toolkit,
     installable,
     minors_of,
+    nvrtc_of_others,
     serving_minors,
 )
 from gpuenv.matrix.constraints import LineVerdicts, Rejected, fits, objections, unusable_packages
@@ -214,8 +216,14 @@ def wheel_choice(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> WheelCh
 
 
 def _toolkit_pins(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[str, ...]:
-    """Returns a pin on the CUDA wheels if the extra could install a minor version that does not support these GPUs."""
+    """Returns a pin on the CUDA wheels: their minor version that other packages need, or those that support these GPUs.
+
+    Without it, the extra installs the newest minor version.
+    """
     serving = installable(serving_minors(wheel, needs, matrix), wheel, needs)
+    nvrtc = nvrtc_of_others(wheel, needs) if wheel.extra else None
+    if nvrtc in [row.cuda for row in serving]:
+        return (f"cuda-toolkit=={nvrtc}.*",)
     offered = installable(minors_of(wheel, matrix), wheel, needs)
     if wheel.extra is None or not serving or len(serving) == len(offered):
         return ()
@@ -225,7 +233,7 @@ def _toolkit_pins(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[
 
 
 def _needs_toolkit(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str | None:
-    if wheel.extra is not None:
+    if wheel.extra is not None or has_libraries(wheel, needs, matrix):
         return None
     serving = serving_minors(wheel, needs, matrix)
     span = f"CUDA {serving[0].cuda}" + (f" to {serving[-1].cuda}" if len(serving) > 1 else "")

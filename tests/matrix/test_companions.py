@@ -98,6 +98,31 @@ def test_the_line_beside_a_package_is_that_of_its_cuda(
     assert resolution.wheel.distribution == "cupy-cuda12x"
 
 
+LIBRARIES = ("cublas", "cuda-nvrtc", "cuda-runtime", "cufft", "curand", "cusolver", "cusparse")
+
+
+def _torch(*libraries: str, version: str, suffix: str = "-cu12") -> tuple[dict[str, str], tuple[Dependent, ...]]:
+    """A torch and the CUDA wheels that it pins."""
+    wheels = {f"nvidia-{name}{suffix}": version for name in libraries}
+    dependents = tuple(Dependent("torch", "2.8.0", f"{name}=={version}") for name in wheels)
+    return {"torch": "2.8.0", **wheels}, dependents
+
+
+def test_the_cuda_wheels_of_another_package_are_used_and_kept(matrix: Matrix) -> None:
+    """What the extra would install is there: the extra would only move pins."""
+    resolution = resolve(_with(machine(matrix, *H100), *_torch(*LIBRARIES, version="12.8.93")), matrix)
+    assert resolution.wheel is not None
+    assert resolution.wheel.requirements == ("cupy-cuda12x==14.2.0",)
+    assert resolution.wheel.needs_toolkit is None
+
+
+def test_missing_cuda_wheels_come_from_the_toolkit_that_another_package_pins(matrix: Matrix) -> None:
+    packages, dependents = _torch("cuda-nvrtc", "cublas", version="12.8.93")
+    resolution = resolve(_with(machine(matrix, *H100), packages, dependents), matrix)
+    assert resolution.wheel is not None
+    assert resolution.wheel.requirements == ("cupy-cuda12x[ctk]==14.2.0", "cuda-toolkit==12.8.*")
+
+
 def test_cuda_wheels_that_only_cupy_needs_decide_nothing(matrix: Matrix) -> None:
     packages = {"nvidia-cuda-nvrtc": "13.1.80", "cuda-toolkit": "13.1.0", "cupy-cuda13x": "14.2.0"}
     toolkit = Dependent("cuda-toolkit", "13.1.0", 'nvidia-cuda-nvrtc==13.1.80.*; extra == "nvrtc"')
