@@ -6,12 +6,13 @@ uv counts, and which XDG folders, was tried with uv 0.13.9. pip lists its config
 
 from __future__ import annotations
 
+import configparser
 import os
 import re
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -47,6 +48,15 @@ _OF_UV = frozenset(
     + ("exclude-newer-package", "no-binary", "no-binary-package", "no-deps", "no-emit-package", "offline")
     + ("python-version", "python-platform", "output-file", "all-extras", "extra", "group", "target")
 )
+# Settings of pip that uv has too, by its variables (uv documentation, "Environment variables").
+_UV_OF_PIP = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "trusted-host": "UV_INSECURE_HOST",
+}
+_OF_PIP_AND_UV = (*_UV_OF_PIP, "constraint")
+_INDEXES_OF_UV = ("index", "default-index", "index-url", "extra-index-url", "find-links")
 _NOT_OVERRIDABLE = {"target": "to install elsewhere", "no-deps": "to leave out what packages need"}
 _OF_PIP = frozenset(
     ("constraint", "requirement", "editable", "no-index", "no-binary", "python", "python-version", "platform", "abi")
@@ -142,7 +152,9 @@ def _find_uv(scheme: Scheme, environment: Mapping[str, str], deadline: float, tr
             # uv cannot use an interpreter that prints something at startup, in a sitecustomize for example.
             answer = run_child([path, "python", "find", scheme.executable], environment, _version_deadline(deadline))
             if answer.exit_code == 0:
-                return Uv(path, version, tuple(environment.get("UV_CONSTRAINT", "").split()))
+                of_pip = _pip_settings_for_uv(environment, scheme.prefix)
+                constraints = f"{environment.get('UV_CONSTRAINT', '')} {of_pip.constraints}".split()
+                return Uv(path, version, tuple(constraints), of_pip.variables, of_pip.names)
             unfit = f"uv cannot be used for this interpreter: {complaint(answer)[:_LONGEST]}"
         tried.append(unfit)
         return None
@@ -203,6 +215,63 @@ def relevant_settings(installer_run: InstallerRun) -> tuple[InstallerSetting, ..
     return tuple(dict.fromkeys(entry for entry, value in _uv_settings(installer_run.environment) if value is not False))
 
 
+class _PipSettings(NamedTuple):
+    """Settings of pip for uv: constraint files, variables of uv, and the settings with their origins, for display."""
+
+    constraints: str
+    variables: tuple[tuple[str, str], ...]
+    names: tuple[str, ...]
+
+
+def _pip_settings_for_uv(environment: Mapping[str, str], prefix: str) -> _PipSettings:
+    """Translates pip's settings of indexes and constraints, unless uv has settings of its own for them."""
+    of_uv = {entry.key for entry, _ in _uv_settings(environment, _INDEXES_OF_UV)}
+    of_uv |= {key for key in _INDEXES_OF_UV if environment.get(f"UV_{key.replace('-', '_').upper()}")}
+    found = _pip_settings(environment, prefix)
+    kept = {key: value for key, (value, _) in found.items() if key == "constraint" or not of_uv}
+    variables = {_UV_OF_PIP[key]: " ".join(value.split()) for key, value in kept.items() if key != "constraint"}
+    if "find-links" in kept:  # uv separates them by commas, and refuses a folder that does not exist
+        places = [place for place in kept["find-links"].split() if "://" in place or os.path.isdir(place)]  # noqa: PTH112
+        variables["UV_FIND_LINKS"] = ",".join(places)
+    if "extra-index-url" in kept:  # pip takes the best version of all indexes
+        variables["UV_INDEX_STRATEGY"] = "unsafe-best-match"
+    names = tuple(f"{key} ({origin})" for key, (_, origin) in found.items() if key in kept)
+    return _PipSettings(kept.get("constraint", ""), tuple((name, value) for name, value in variables.items()), names)
+
+
+def _pip_settings(environment: Mapping[str, str], prefix: str) -> dict[str, tuple[str, str]]:
+    """The values of these settings with their origins, by pip's order: files, then variables."""
+    found: dict[str, tuple[str, str]] = {}
+    for path in _pip_files(environment, prefix):
+        parser = configparser.RawConfigParser()
+        try:
+            if not is_file(path) or others_reach(path):
+                continue
+            parser.read_string(read_at_most(path, _LARGEST_CONFIGURATION).decode("utf-8"))
+        except (OSError, ValueError, configparser.Error):
+            continue  # pip reports it
+        for section in ("global", "install"):
+            options = parser[section] if parser.has_section(section) else {}
+            found |= {key: (options[key], str(path)) for key in _OF_PIP_AND_UV if options.get(key)}
+    for key in _OF_PIP_AND_UV:
+        variable = f"PIP_{key.replace('-', '_').upper()}"
+        if environment.get(variable):
+            found[key] = environment[variable], variable
+    return found
+
+
+def _pip_files(environment: Mapping[str, str], prefix: str) -> tuple[Path, ...]:
+    """Pip's configuration files, the last one first in precedence (pip documentation, Configuration)."""
+    named, home = environment.get("PIP_CONFIG_FILE"), environment.get("HOME", "")
+    if named == os.devnull:
+        return ()
+    folders = [Path(folder) for folder in (environment.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":")]
+    config = Path(environment.get("XDG_CONFIG_HOME") or f"{home}/.config")
+    of_user = (Path(home, ".pip/pip.conf"), config / "pip/pip.conf")
+    of_system = (*(folder / "pip/pip.conf" for folder in reversed(folders)), Path("/etc/pip.conf"))
+    return (*of_system, *of_user, Path(prefix, "pip.conf"), *((Path(named),) if named else ()))
+
+
 def _unfit_for_uv(environment: Mapping[str, str]) -> str | None:
     """The setting that makes uv unusable, since no command-line option overrides it."""
     seen = set()
@@ -213,12 +282,14 @@ def _unfit_for_uv(environment: Mapping[str, str]) -> str | None:
     return None
 
 
-def _uv_settings(environment: Mapping[str, str]) -> Iterator[tuple[InstallerSetting, object]]:
-    """The settings of uv's configuration files with their values; the first of one name counts."""
+def _uv_settings(
+    environment: Mapping[str, str], wanted: Collection[str] = _OF_UV
+) -> Iterator[tuple[InstallerSetting, object]]:
+    """These settings of uv's configuration files with their values; the first of one name counts."""
     for path, table in _uv_tables(environment):
         more = table.get("pip")
         for key, value in {**table, **(more if isinstance(more, dict) else {})}.items():
-            if key in _OF_UV:
+            if key in wanted:
                 yield InstallerSetting(key, str(path)), value
 
 

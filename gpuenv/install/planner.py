@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
+from gpuenv.install.backends.uv import Uv
 from gpuenv.install.environment import (
     InstalledDistribution,
     Inventory,
@@ -235,13 +236,18 @@ def prepare(
         commands=(*resolved.commands, *(map(PlannedCommand, _STAGING, staging) if install else ())),
         undo=undo_command(scheme),
         space=Space(download, free_space(root), download * _GROWTH if download is not None else None),
-        notes=tuple(
-            f"{name} {inventory.releases[name]} is of another CUDA major version and is kept, since other packages "
-            "need it; CuPy may load it first"
-            for name in scope.stay
-        ),
+        notes=tuple(_notes(scope, inventory, installer_run)),
     )
     return PreparedInstall(plan, inventory, lock_text(install), (*leaving, *strays), installer_run)
+
+
+def _notes(scope: ChangeScope, inventory: Inventory, installer_run: InstallerRun) -> Iterator[str]:
+    installer = installer_run.installer
+    if isinstance(installer, Uv) and installer.pip_settings:
+        yield f"uv uses settings of pip: {', '.join(installer.pip_settings)}"
+    for name in scope.stay:
+        kept = f"{name} {inventory.releases[name]} is of another CUDA major version and is kept"
+        yield f"{kept}, since other packages need it; CuPy may load it first"
 
 
 def undo_command(scheme: Scheme) -> PlannedCommand:

@@ -245,3 +245,34 @@ def test_a_release_missing_from_the_index_is_not_a_conflict(sandbox: Sandbox) ->
         assert "it lacks that release" in result.stderr
         assert "a separate environment" not in result.stderr
         assert "with the packages in the environment" not in result.stderr
+
+
+def test_uv_uses_the_index_and_the_constraints_of_pip(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Where uv has no such settings; the plan says so."""
+    constraints, settings = tmp_path / "constraints.txt", tmp_path / "pip.conf"
+    constraints.write_text("numpy==1.26.4\n", encoding="utf-8")
+    settings.write_text(f"[global]\nindex-url = http://{sandbox.index.address}\n", encoding="utf-8")
+    files = {"PIP_CONSTRAINT": str(constraints), "PIP_CONFIG_FILE": str(settings)}
+    target = sandbox.target("translated")
+    result = sandbox.install(target, "--installer", "uv", UV_DEFAULT_INDEX="", PIP_INDEX_URL="", **files)
+    assert result.returncode == 0, result.stderr
+    assert versions(target)["numpy"] == "1.26.4"
+    shown = " ".join(result.stderr.split())
+    assert f"uv uses settings of pip: index-url ({settings}), constraint (PIP_CONSTRAINT)" in shown
+
+
+def test_pips_index_is_not_used_where_uv_has_its_own(sandbox: Sandbox) -> None:
+    target = sandbox.target("own")
+    result = sandbox.install(target, "--installer", "uv", PIP_INDEX_URL="http://127.0.0.1:9/simple")
+    assert result.returncode == 0, result.stderr
+    assert "settings of pip" not in result.stderr
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+def test_a_constraint_of_pip_on_cupy_is_followed(sandbox: Sandbox, tmp_path: Path, installer: str) -> None:
+    constraints = tmp_path / "constraints.txt"
+    constraints.write_text("cupy-cuda12x<14\n", encoding="utf-8")
+    target = sandbox.target(f"held-{installer}", pip=True)
+    result = sandbox.install(target, "--installer", installer, PIP_CONSTRAINT=str(constraints))
+    assert result.returncode == 0, result.stderr
+    assert versions(target)["cupy-cuda12x"] == "13.6.0"

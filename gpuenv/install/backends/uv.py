@@ -30,7 +30,7 @@ _REMOVED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Uv:
-    """uv: the program, its reported version, and the user's constraint files.
+    """uv: the program, its reported version, the user's constraint files, and pip's settings where uv has none.
 
     Constraints on the command line replace those of UV_CONSTRAINT, so both are passed there.
     """
@@ -40,6 +40,8 @@ class Uv:
     program: str
     version: str
     constraints: tuple[str, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()  # pip's settings, as variables of uv
+    pip_settings: tuple[str, ...] = ()  # the same for display
 
     @property
     def label(self) -> str:
@@ -90,7 +92,7 @@ class Uv:
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         """The user's variables, except those that select another environment."""
         kept = {name: value for name, value in variables.items() if name not in _REMOVED}
-        return {**kept, "NO_COLOR": "1", "UV_NO_WRAP": "1"}  # its output is parsed
+        return {**kept, **dict(self.variables), "NO_COLOR": "1", "UV_NO_WRAP": "1"}  # its output is parsed
 
     def _held(self, files: Files) -> tuple[str, ...]:
         return tuple(f"--constraints={path}" for path in (str(files.constraints), *self.constraints))
