@@ -101,7 +101,7 @@ def transact(
             outcome = InstallOutcome(Result.UNCHANGED, ExitCode.OK, message, None, plan.target, plan)
         else:
             clock.begin("consent")
-            _require_consent(plan, consent)
+            require_consent(plan, consent)
             outcome = execute_plan(store, clock)
     return replace(outcome, recovered=recovered, phases=clock.phases())
 
@@ -124,7 +124,7 @@ def show_plan(plan: Plan, out: Output) -> None:
     out.emit(plan, lambda: plan_lines(plan, verbose=out.verbose))
 
 
-def _require_consent(plan: Plan, consent: ConsentOptions) -> None:
+def require_consent(plan: Plan, consent: ConsentOptions) -> None:
     """Asks for consent, unless ``--yes``.
 
     Raises:

@@ -27,7 +27,7 @@ from gpuenv.install.environment import (
     read_record,
 )
 from gpuenv.install.exceptions import DamagedCache, InstallError, InstallFailed, disk_failure, disk_message
-from gpuenv.install.journal import AddedFile, Journal, RemovedFile, Store, TransactionState
+from gpuenv.install.journal import AddedFile, Journal, RemovedFile, Store
 from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result, Verification
 from gpuenv.install.planner import PreparedInstall, numbered, summary_of
 from gpuenv.install.rollback import failed_outcome, forget_old, restore
@@ -35,6 +35,7 @@ from gpuenv.install.solver import remedy_of, settings_hint
 from gpuenv.install.swap import CACHE, BackgroundSync, everything_in, files_at, move_files, touched
 from gpuenv.install.verify import ANOTHER_CUPY, CONSISTENT, DoctorComparison, ImportSettings, verify, working_frameworks
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.probe.transactions import TransactionState
 
 _THREADS = 4
 _UNCHECKED = ("/RECORD", "/RECORD.jws", "/RECORD.p7s")

@@ -10,7 +10,8 @@ import pytest
 
 from gpuenv.install.conda_environment import read_state
 from gpuenv.install.exceptions import InstallError
-from gpuenv.install.journal import Store, TransactionState, read_json
+from gpuenv.install.journal import Store, read_json
+from gpuenv.probe.transactions import TransactionState
 from tests.install.sandbox import contents, install_outcome
 
 if TYPE_CHECKING:
@@ -89,3 +90,32 @@ def test_a_record_that_would_take_gigabytes_is_refused(tmp_path: Path, name: str
         return
     with pytest.raises(InstallError, match="larger than"):
         store.read("0001") if name == "journal.json" else read_state(store, "0001")
+
+
+def test_forgetting_frees_what_installs_keep_and_makes_undoing_impossible(sandbox: Sandbox) -> None:
+    target = sandbox.target("forgotten", "cupy-cuda11x==13.6.0", "numpy==2.1.0")
+    install_outcome(sandbox, target)
+    (site,) = target.glob("lib/python*/site-packages")
+    (site / "cupy/part3.py").unlink()
+    install_outcome(sandbox, target)
+    installed = contents(target)
+    command = ("rollback", "--python", target)
+    sizes = [
+        entry["size"] for entry in json.loads(sandbox.gpuenv(*command, "--list", "--format", "json").stdout)["installs"]
+    ]
+    assert len(sizes) == 2
+    assert min(sizes) > 0
+    refused = sandbox.gpuenv(*command, "--forget", "0001")
+    assert refused.returncode == 2, "there is no consent"
+    planned = sandbox.gpuenv(*command, "--forget", "0001", "--dry-run")
+    assert ".gpuenv/0001" in planned.stdout
+    assert ".gpuenv/0002" not in planned.stdout
+    assert sandbox.gpuenv(*command, "--forget", "0001", "--yes").returncode == 0
+    listed = json.loads(sandbox.gpuenv(*command, "--list", "--format", "json").stdout)
+    assert [entry["number"] for entry in listed["installs"]] == ["0002"]
+    result = sandbox.gpuenv(*command, "--forget", "--yes", "--format", "json")
+    assert json.loads(result.stdout)["status"] == "forgotten", result.stderr
+    assert not (target / ".gpuenv").exists()
+    assert contents(target) == installed
+    assert sandbox.gpuenv(*command).returncode == 4
+    assert sandbox.gpuenv(*command, "--forget", "--yes").returncode == 4
