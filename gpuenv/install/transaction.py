@@ -26,7 +26,7 @@ from gpuenv.install.environment import (
     read_inventory,
     read_record,
 )
-from gpuenv.install.exceptions import DamagedCache, InstallError, InstallFailed, disk_failure, disk_message
+from gpuenv.install.exceptions import DISK_FULL, DamagedCache, InstallError, InstallFailed, disk_failure, disk_message
 from gpuenv.install.journal import AddedFile, Journal, RemovedFile, Store
 from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result, Verification
 from gpuenv.install.planner import PreparedInstall, numbered, summary_of
@@ -142,7 +142,8 @@ def _fill_stage(prepared: PreparedInstall, folder: Path, stage: Path, announce: 
         result = installer_run.run(command, _progress(announce))
     if not succeeded(result):
         why = complaint(result)
-        kind = DamagedCache if _UNPACKED in result.stderr else InstallFailed
+        is_damaged = _UNPACKED in result.stderr and not DISK_FULL.search(result.stderr)
+        kind = DamagedCache if is_damaged else InstallFailed
         raise kind(f"{prepared.plan.installer} failed: {why}", remedy_of(why, prepared.installer_run))
 
 

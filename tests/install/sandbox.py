@@ -43,6 +43,7 @@ class Index:
     def __init__(self, folder: Path, packages: Iterable[Package] = SET) -> None:
         self.folder = folder
         self.replacements: dict[str, bytes] = {}
+        self.statuses: dict[str, int] = {}
         self.requests: list[str] = []
         self.authorization: list[str] = []
         (folder / "files").mkdir(parents=True)
@@ -82,6 +83,10 @@ class _Handler(SimpleHTTPRequestHandler):
         name = self.path.rsplit("/", 1)[-1]
         self._index.requests.append(self.path)
         self._index.authorization.append(self.headers.get("Authorization", ""))
+        status = next((status for path, status in self._index.statuses.items() if path in self.path), None)
+        if status is not None:
+            self.send_error(status)
+            return
         content = self._index.replacements.get(name)
         if content is None:
             super().do_GET()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.install.mounts import mounted
 from tests.install.sandbox import Index, Sandbox, contents
 from tests.install.test_killed_installs import BEFORE
 from tests.install.wheels import CUPY, SET, Package, cupy, make_wheel
@@ -60,6 +61,58 @@ def test_an_index_that_is_down_changes_nothing(sandbox: Sandbox) -> None:
     result = sandbox.install(target)
     assert result.returncode == 4, result.stderr
     assert contents(target) == before
+
+
+@pytest.mark.parametrize("installer", ["uv", "pip"])
+@pytest.mark.parametrize("path", ["/simple/", "/files/"])
+@pytest.mark.parametrize("status", [401, 403])
+def test_an_index_that_refuses_is_not_said_to_lack_the_release(
+    sandbox: Sandbox, installer: str, path: str, status: int
+) -> None:
+    target = sandbox.target("refused", pip=installer == "pip")
+    sandbox.index.statuses[path] = status
+    result = sandbox.install(target, "--installer", installer)
+    assert result.returncode == 4, result.stderr
+    assert str(status) in result.stderr
+    assert "The index refuses the request" in result.stderr
+    assert "lacks that release" not in result.stderr
+
+
+def test_an_index_with_an_error_of_its_own_is_named(sandbox: Sandbox) -> None:
+    target = sandbox.target("unavailable", pip=True)
+    sandbox.index.statuses["/simple/"] = 503
+    for installer in ("uv", "pip"):
+        result = sandbox.install(target, "--installer", installer, "--install-timeout", "60")
+        assert result.returncode == 4, result.stderr
+        assert "The index has an error of its own" in result.stderr
+
+
+@pytest.mark.parametrize("share", [2, 3, 10])
+def test_a_truncated_wheel_is_not_said_to_be_missing(sandbox: Sandbox, share: int) -> None:
+    """uv reads its metadata from the beginning or the end, and takes a failure for a conflict."""
+    target = sandbox.target("truncated")
+    content = (sandbox.index.folder / "files" / CUPY).read_bytes()
+    sandbox.index.replacements[CUPY] = content[: len(content) // share]
+    result = sandbox.install(target)
+    assert result.returncode == 4, result.stderr
+    assert "an incomplete file" in result.stderr
+    assert "lacks that release" not in result.stderr
+
+
+def test_a_full_disk_is_no_damaged_cache_and_nothing_is_downloaded_again(tmp_path: Path, sandbox: Sandbox) -> None:
+    large = {f"cupy_backends/large{number}.py": f"{number}" * 300_000 for number in range(10)}
+    wheel = Package(EXPECTED.name, EXPECTED.release, EXPECTED.requires, EXPECTED.extras, {**EXPECTED.files, **large})
+    with (
+        with_wheel(wheel, tmp_path, sandbox) as other,
+        mounted(tmp_path / "s", "-t", "tmpfs", "-o", "size=2m", "x") as disk,
+    ):
+        target = Sandbox(other.index, disk, other.libraries).target("venv")
+        result = other.install(target)
+        assert result.returncode == 4, result.stderr
+        assert "Free space" in result.stderr
+        assert "cache is damaged" not in result.stderr
+        assert sum(path.endswith(CUPY) for path in other.index.requests) <= 2, "metadata, and file"
+        assert not (target / ".gpuenv").exists()
 
 
 def test_a_wheel_with_a_wrong_record_is_not_installed(tmp_path: Path, sandbox: Sandbox) -> None:
