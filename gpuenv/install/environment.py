@@ -106,7 +106,12 @@ def hex_digest(path: str) -> str:
 
 def digest(path: str) -> str:
     """The SHA-256 of a file in the form of a RECORD (base64); OSError when it cannot be read."""
-    return base64.urlsafe_b64encode(bytes.fromhex(hex_digest(path))).rstrip(b"=").decode()
+    return record_form(bytes.fromhex(hex_digest(path)))
+
+
+def record_form(sha256: bytes) -> str:
+    """A digest in the form of a RECORD."""
+    return base64.urlsafe_b64encode(sha256).rstrip(b"=").decode()
 
 
 def has_digest(path: str, sha256: str) -> bool:

@@ -46,9 +46,10 @@ class RemovedFile:
     """A file or link to remove, by its path relative to the root of the environment."""
 
     place: str
-    inode: int  # with the next two, its identity
+    inode: int  # with the next two, what shows without reading it that it is unchanged
     size: int  # bytes
     mtime_ns: int  # time of change, nanoseconds since 1970
+    sha256: str | None = None  # of its content, as a RECORD writes it; needed where the environment was copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class AddedFile:
     inode: int
     size: int
     mtime_ns: int
+    sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -233,6 +233,16 @@ def test_doctor_fix_undoes_an_interrupted_install_and_does_nothing_else(trial: T
     assert contents(trial.target) == trial.before
     assert "ENV403" in repaired["repair"]["gone"]
     assert "WHL502" in repaired["repair"]["left"], "the two CuPys that were there before"
+
+
+def test_a_copy_of_an_interrupted_install_is_undone(trial: Trial) -> None:
+    calls = trial.calls()
+    trial.roll_back()
+    assert trial.install(KILL_AT=str(calls * 3 // 4)).returncode == KILLED
+    copy = trial.target.with_name("copy")
+    subprocess.run(["cp", "-a", str(trial.target), str(copy)], check=True)
+    assert undo_what_the_doctor_names(replace(trial, target=copy))
+    assert contents(copy) == trial.before
 
 
 def test_a_running_install_is_not_taken_for_an_interrupted_one(trial: Trial) -> None:
