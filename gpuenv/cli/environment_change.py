@@ -23,6 +23,7 @@ from gpuenv.cli.gpu_tests import place_of, planted_fault, run_tests
 from gpuenv.cli.install_steps import CONDAS, InstallerRequest, recover_interrupted
 from gpuenv.cli.options import InstallerName
 from gpuenv.cli.output import Output, write_stderr
+from gpuenv.cli.progress import announcing_phases
 from gpuenv.cli.sources import MachineSource, get_snapshot, own_environment
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.doctor.registry import find_check
@@ -89,10 +90,10 @@ def transact(
         InstallError: when nothing was changed: no plan, no consent, or the new files could not be prepared.
     """
     if consent.dry_run:
-        show_plan(plan_factory()[0], consent.out)
+        show_plan(dry_run_plan(plan_factory, clock), consent.out)
         return None
     store = Store(Path(scheme.root))
-    with store.locked():
+    with store.locked(), announcing_phases(clock):
         recovered = recover_interrupted(interpreter, store, dry_run=False, locked=True, offline=consent.offline)
         clock.begin("plan")
         plan, execute_plan = plan_factory()
@@ -104,6 +105,13 @@ def transact(
             require_consent(plan, consent)
             outcome = execute_plan(store, clock)
     return replace(outcome, recovered=recovered, phases=clock.phases())
+
+
+def dry_run_plan(plan_factory: PlanFactory, clock: Clock) -> Plan:
+    """The plan alone, for a dry run."""
+    clock.begin("plan")
+    with announcing_phases(clock):
+        return plan_factory()[0]
 
 
 def target_scheme(

@@ -16,6 +16,7 @@ from gpuenv.cli.environment_change import (
     PlanFactory,
     by_conda,
     by_wheels,
+    dry_run_plan,
     show_plan,
     target_scheme,
     transact,
@@ -188,7 +189,7 @@ def _transaction(
     if plan_factory is None:
         return None
     if opts.dry_run:
-        return plan_factory()[0]
+        return dry_run_plan(plan_factory, Clock())
     return transact(
         interpreter, scheme, plan_factory, ConsentOptions(out, opts.yes, dry_run=False, offline=opts.offline), Clock()
     )

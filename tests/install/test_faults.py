@@ -115,6 +115,16 @@ def test_a_full_disk_is_no_damaged_cache_and_nothing_is_downloaded_again(tmp_pat
         assert not (target / ".gpuenv").exists()
 
 
+def test_long_phases_are_announced_from_the_second_second_on(tmp_path: Path, sandbox: Sandbox) -> None:
+    slow = cupy_running("import time\ntime.sleep(4)\n__version__ = '14.2.0'\n")
+    with with_wheel(slow, tmp_path, sandbox) as other:
+        other.index.delays.update({"/simple/cupy": 3, CUPY: 3})
+        result = other.install(other.target("slow"))
+    assert result.returncode == 0, result.stderr
+    for text in ("querying the package index", "downloading and unpacking", "verifying the install"):
+        assert f"gpuenv: {text}: 2 s so far" in result.stderr
+
+
 def test_a_wheel_with_a_wrong_record_is_not_installed(tmp_path: Path, sandbox: Sandbox) -> None:
     """The wheel has the digest that the index states, but one of its files differs from RECORD."""
     wheel = Package(

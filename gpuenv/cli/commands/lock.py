@@ -98,7 +98,9 @@ def make_lock(
         require_target,
         resolved_for,
     )
+    from gpuenv.cli.progress import announcing_phases
     from gpuenv.install.environment import query_scheme, read_inventory
+    from gpuenv.install.plan import Clock
     from gpuenv.install.planner import lock_for
     from gpuenv.install.target_platform import lock_for_platform, platform_of
     from gpuenv.matrix.resolve import resolve
@@ -111,7 +113,8 @@ def make_lock(
         requirements = chosen_requirements(resolution)
         installer_run = installer_run_for(scheme, request)  # fails without uv
         chosen = replace(installer_run.options, python_version=platform.python, platform=platform.uv_platform)
-        lock = lock_for_platform(replace(installer_run, options=chosen), snapshot, requirements)
+        with announcing_phases(Clock(part="plan")):
+            lock = lock_for_platform(replace(installer_run, options=chosen), snapshot, requirements)
         return LockResult(resolution, scheme, lock, platform)
     interpreter = interpreter_of(source)
     snapshot, rows = get_both(source, matrix)
@@ -124,4 +127,5 @@ def make_lock(
     if as_toml and not installer_run.installer.locks_as_toml:  # fail before a minute of work
         remedy = "install uv (gpuenv lock --installer uv says why an installed one is rejected), or pass"
         raise CommandError(ExitCode.USAGE, "pip cannot write a pylock.toml", f"{remedy} --format requirements")
-    return LockResult(resolution, scheme, lock_for(inventory, installer_run, requirements))
+    with announcing_phases(Clock(part="plan")):
+        return LockResult(resolution, scheme, lock_for(inventory, installer_run, requirements))

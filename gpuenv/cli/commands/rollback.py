@@ -120,12 +120,13 @@ def _roll_back(
     store: Store, interpreter: str, number: str | None, out: Output, recovered: list[str], *, offline: bool
 ) -> None:
     from gpuenv.cli.install_steps import recover_interrupted, show_outcome
-    from gpuenv.install.plan import InstallOutcome, Result
+    from gpuenv.cli.progress import announcing_phases
+    from gpuenv.install.plan import Clock, InstallOutcome, Result
     from gpuenv.install.rollback import committed, roll_back
 
     if not store.folder.is_dir():
         raise InstallError("there is no install to roll back in this environment")
-    with store.locked():
+    with store.locked(), announcing_phases(Clock(part="put back")):
         recovered[:] = recover_interrupted(interpreter, store, dry_run=False, locked=True, offline=offline)
         # Recovery may have done it already: an interrupted install or rollback is the newest transaction.
         done = number in recovered or (number is None and recovered)
