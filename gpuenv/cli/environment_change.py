@@ -31,7 +31,7 @@ from gpuenv.install.backends.base import TimeBudget
 from gpuenv.install.conda_environment import is_conda
 from gpuenv.install.conda_transaction import CondaRun, PreparedCondaInstall, execute_conda, prepare_conda, refuse_pixi
 from gpuenv.install.environment import Scheme, query_scheme
-from gpuenv.install.exceptions import ConsentNeeded, InstallFailed, TargetUnusable
+from gpuenv.install.exceptions import ConsentNeeded, TargetUnusable
 from gpuenv.install.installer_config import select_conda
 from gpuenv.install.journal import Store
 from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result, Verification
@@ -46,7 +46,7 @@ from gpuenv.model.finding import Severity
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import BROKEN, SmokeResult, TestResult, TestStatus
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.strings import Lines, format_size, join_words, lines_of
+from gpuenv.model.strings import Lines, join_words, lines_of
 from gpuenv.probe.children import ChildGroup
 from gpuenv.report.text_line import counted
 from gpuenv.smoke.session import UnusableTarget
@@ -137,7 +137,6 @@ def require_consent(plan: Plan, consent: ConsentOptions) -> None:
 
     Raises:
         ConsentNeeded: when it is declined, or there is no terminal to prompt on.
-        InstallFailed: when the disk has too little space.
     """
     out = consent.out
     if plan.moves and not consent.allow_changes:
@@ -156,12 +155,6 @@ def require_consent(plan: Plan, consent: ConsentOptions) -> None:
             raise ConsentNeeded("declined; nothing was changed")
     elif not out.as_json:
         write_stderr(plan_lines(plan, verbose=out.verbose))  # standard output is for the result
-    space = plan.space
-    if space.download is not None and space.free is not None and space.free < space.download:
-        raise InstallFailed(
-            f"the download takes {format_size(space.download)}, and {format_size(space.free)} are free",
-            "Free space on the environment's disk.",
-        )
 
 
 def by_wheels(prepare: Callable[[], PreparedInstall], examined: ExaminedMachine) -> PlanFactory:

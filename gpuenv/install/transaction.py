@@ -15,6 +15,7 @@ from typing import NamedTuple
 from gpuenv import __version__
 from gpuenv.install.backends.base import complaint, succeeded
 from gpuenv.install.backends.uv import Uv
+from gpuenv.install.disk_space import refuse_without_room
 from gpuenv.install.environment import (
     InstalledDistribution,
     RecordEntry,
@@ -137,19 +138,22 @@ def _fill_stage(prepared: PreparedInstall, folder: Path, stage: Path, announce: 
     Its commands run in turn until one succeeds, each with an empty folder.
 
     Raises:
-        InstallFailed: when all fail; DamagedCache when a file is not a wheel.
+        InstallFailed: when all fail, or there is no room for the download; DamagedCache when a file is not a wheel.
     """
     lock = folder / "lock.txt"
     lock.write_text(prepared.lock, encoding="utf-8")
     announce(f"{prepared.plan.installer} is downloading and installing {len(prepared.plan.install)} packages")
     installer_run = prepared.installer_run.without_constraints()
     first, *others = installer_run.installer.staging(installer_run.options, lock, stage)
+    if not others and not installer_run.options.offline:  # there is no try without a download
+        refuse_without_room(prepared, stage)
     result = installer_run.run(first, _progress(announce))
     for command in others:
-        if succeeded(result):
+        if succeeded(result) or DISK_FULL.search(result.stderr):
             break
         shutil.rmtree(stage)
         stage.mkdir()
+        refuse_without_room(replace(prepared, installer_run=installer_run), stage)
         result = installer_run.run(command, _progress(announce))
     if not succeeded(result):
         why = complaint(result)
