@@ -177,7 +177,7 @@ def query_scheme(
         lines = [line for line in result.stderr.splitlines() if line.strip()]
         reason = result.error or (lines[-1].strip()[:200] if lines else "it printed nothing")
         if result.ending is Ending.TIMED_OUT:
-            reason = f"no answer within {result.duration:.0f} s"
+            reason = f"no answer within {result.duration:.1f} s"
         raise TargetUnusable(
             f"{interpreter}: the target's interpreter cannot be used: {reason}",
             "Recreate the environment, or name another one with --python.",
