@@ -23,6 +23,7 @@ from gpuenv.cli.gpu_tests import place_of, planted_fault, run_tests
 from gpuenv.cli.install_steps import CONDAS, InstallerRequest, recover_interrupted
 from gpuenv.cli.options import InstallerName
 from gpuenv.cli.output import Output, write_stderr
+from gpuenv.cli.progress import announcing_phases
 from gpuenv.cli.sources import MachineSource, get_snapshot, own_environment
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.doctor.registry import find_check
@@ -30,7 +31,7 @@ from gpuenv.install.backends.base import TimeBudget
 from gpuenv.install.conda_environment import is_conda
 from gpuenv.install.conda_transaction import CondaRun, PreparedCondaInstall, execute_conda, prepare_conda, refuse_pixi
 from gpuenv.install.environment import Scheme, query_scheme
-from gpuenv.install.exceptions import ConsentNeeded, InstallFailed, TargetUnusable
+from gpuenv.install.exceptions import ConsentNeeded, TargetUnusable
 from gpuenv.install.installer_config import select_conda
 from gpuenv.install.journal import Store
 from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result, Verification
@@ -45,7 +46,7 @@ from gpuenv.model.finding import Severity
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import BROKEN, SmokeResult, TestResult, TestStatus
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.strings import Lines, format_size, join_words, lines_of
+from gpuenv.model.strings import Lines, join_words, lines_of
 from gpuenv.probe.children import ChildGroup
 from gpuenv.report.text_line import counted
 from gpuenv.smoke.session import UnusableTarget
@@ -89,10 +90,10 @@ def transact(
         InstallError: when nothing was changed: no plan, no consent, or the new files could not be prepared.
     """
     if consent.dry_run:
-        show_plan(plan_factory()[0], consent.out)
+        show_plan(dry_run_plan(plan_factory, clock), consent.out)
         return None
     store = Store(Path(scheme.root))
-    with store.locked():
+    with store.locked(), announcing_phases(clock):
         recovered = recover_interrupted(interpreter, store, dry_run=False, locked=True, offline=consent.offline)
         clock.begin("plan")
         plan, execute_plan = plan_factory()
@@ -101,9 +102,16 @@ def transact(
             outcome = InstallOutcome(Result.UNCHANGED, ExitCode.OK, message, None, plan.target, plan)
         else:
             clock.begin("consent")
-            _require_consent(plan, consent)
+            require_consent(plan, consent)
             outcome = execute_plan(store, clock)
     return replace(outcome, recovered=recovered, phases=clock.phases())
+
+
+def dry_run_plan(plan_factory: PlanFactory, clock: Clock) -> Plan:
+    """The plan alone, for a dry run."""
+    clock.begin("plan")
+    with announcing_phases(clock):
+        return plan_factory()[0]
 
 
 def target_scheme(
@@ -124,12 +132,11 @@ def show_plan(plan: Plan, out: Output) -> None:
     out.emit(plan, lambda: plan_lines(plan, verbose=out.verbose))
 
 
-def _require_consent(plan: Plan, consent: ConsentOptions) -> None:
+def require_consent(plan: Plan, consent: ConsentOptions) -> None:
     """Asks for consent, unless ``--yes``.
 
     Raises:
         ConsentNeeded: when it is declined, or there is no terminal to prompt on.
-        InstallFailed: when the disk has too little space.
     """
     out = consent.out
     if plan.moves and not consent.allow_changes:
@@ -148,12 +155,6 @@ def _require_consent(plan: Plan, consent: ConsentOptions) -> None:
             raise ConsentNeeded("declined; nothing was changed")
     elif not out.as_json:
         write_stderr(plan_lines(plan, verbose=out.verbose))  # standard output is for the result
-    space = plan.space
-    if space.download is not None and space.free is not None and space.free < space.download:
-        raise InstallFailed(
-            f"the download takes {format_size(space.download)}, and {format_size(space.free)} are free",
-            "Free space on the environment's disk.",
-        )
 
 
 def by_wheels(prepare: Callable[[], PreparedInstall], examined: ExaminedMachine) -> PlanFactory:

@@ -16,6 +16,7 @@ from gpuenv.cli.environment_change import (
     PlanFactory,
     by_conda,
     by_wheels,
+    dry_run_plan,
     show_plan,
     target_scheme,
     transact,
@@ -23,6 +24,7 @@ from gpuenv.cli.environment_change import (
 from gpuenv.cli.install_steps import (
     InstallerRequest,
     command_error,
+    find_store,
     installer_run_for,
     interpreter_of,
     recover_interrupted,
@@ -48,6 +50,7 @@ from gpuenv.install.plan_text import plan_lines
 from gpuenv.install.planner import PreparedInstall, prepare
 from gpuenv.matrix.offers import Offer, offers
 from gpuenv.matrix.resolve import resolve
+from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Repair, RepairStatus, Severity
 
 if TYPE_CHECKING:
@@ -72,6 +75,18 @@ def fix(
         CommandError: when consent is missing, or there is no target.
         Exit: after the plan of a dry run as text, with the exit code of the findings.
     """
+    if any(finding.cause is Cause.INSTALL_INTERRUPTED for finding in found.findings):
+        return _finish_rollback(found, examine, opts, source)
+    return _repair(found, examine, opts, source, forms)
+
+
+def _repair(
+    found: Report,
+    examine: Callable[[], Report],
+    opts: DoctorOptions,
+    source: MachineSource,
+    forms: Sequence[OutputSpec],
+) -> Report:
     repairs = repair_plan(found.findings, found.snapshot)
     if repairs is None:
         return _nothing(found, "nothing here that gpuenv can fix")
@@ -86,14 +101,7 @@ def fix(
     except ConsentNeeded as error:
         raise command_error(error) from error
     except InstallError as error:
-        # The findings remain; a failed repair has its own exit code.
-        failure = with_environment_state(error, python=source.named_target)
-        announce(failure.message)
-        if failure.remedy:
-            complain(failure.remedy, wrap=True)
-        status = RepairStatus.FAILED if error.untouched else RepairStatus.NOT_RESTORED
-        repair = Repair(status, _sentence(failure.message), left=_codes(found))
-        return found._replace(repair=repair, exit_code=failure.exit_code)
+        return _failed(found, error, source)
     if isinstance(outcome, Plan):
         if all(entry.form == "text" and entry.path is None for entry in forms):
             show_plan(outcome, out)
@@ -117,6 +125,39 @@ def fix(
     )
     exit_code = after.exit_code if status is RepairStatus.REPAIRED else int(outcome.exit_code)
     return after._replace(repair=repair, exit_code=exit_code)
+
+
+def _finish_rollback(
+    found: Report, examine: Callable[[], Report], opts: DoctorOptions, source: MachineSource
+) -> Report:
+    """Undoes an interrupted install or rollback and nothing else: what remains is only visible afterwards."""
+    if opts.dry_run:
+        plan = ("The interrupted install would be rolled back; the other checks of the environment come afterwards.",)
+        return found._replace(
+            repair=Repair(RepairStatus.PLANNED, "Nothing was changed.", left=_codes(found), plan=plan)
+        )
+    try:
+        interpreter = interpreter_of(source)
+        store = find_store(interpreter, source.timeout)
+        numbers = recover_interrupted(interpreter, store, dry_run=False, offline=opts.offline)
+    except InstallError as error:
+        return _failed(found, error, source)
+    after = examine()
+    left = _codes(after)
+    gone = tuple(code for code in _codes(found) if code not in left)
+    message = f"Rolled back: the interrupted install {', '.join(numbers)}." if numbers else "It was undone meanwhile."
+    return after._replace(repair=Repair(RepairStatus.REPAIRED, message, gone=gone, left=left))
+
+
+def _failed(found: Report, error: InstallError, source: MachineSource) -> Report:
+    """The report of a failed repair, which has its own exit code; the findings remain."""
+    failure = with_environment_state(error, python=source.named_target)
+    announce(failure.message)
+    if failure.remedy:
+        complain(failure.remedy, wrap=True)
+    status = RepairStatus.FAILED if error.untouched else RepairStatus.NOT_RESTORED
+    repair = Repair(status, _sentence(failure.message), left=_codes(found))
+    return found._replace(repair=repair, exit_code=failure.exit_code)
 
 
 def _nothing(found: Report, message: str) -> Report:
@@ -147,7 +188,7 @@ def _transaction(
     if plan_factory is None:
         return None
     if opts.dry_run:
-        return plan_factory()[0]
+        return dry_run_plan(plan_factory, Clock())
     return transact(
         interpreter, scheme, plan_factory, ConsentOptions(out, opts.yes, dry_run=False, offline=opts.offline), Clock()
     )

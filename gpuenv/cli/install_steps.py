@@ -16,9 +16,10 @@ from gpuenv.doctor.fixes.adaptation import add_target_option
 from gpuenv.doctor.repair import with_any_numpy
 from gpuenv.files import LARGEST_DOCUMENT
 from gpuenv.install.backends.base import InstallerOptions, TimeBudget
+from gpuenv.install.environment import query_scheme
 from gpuenv.install.exceptions import ConsentNeeded, InstallError, NothingFits, TargetUnusable, Unreadable
 from gpuenv.install.installer_config import Installer, InstallerRun, select_installer
-from gpuenv.install.journal import store_of
+from gpuenv.install.journal import Store, store_of
 from gpuenv.install.lockfile import parse_lock
 from gpuenv.install.plan import InstallOutcome, Pin, Result
 from gpuenv.install.plan_text import outcome_lines
@@ -39,7 +40,6 @@ from gpuenv.probe.target import TargetError, find_interpreter
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output
     from gpuenv.install.environment import Scheme
-    from gpuenv.install.journal import Store
     from gpuenv.matrix.tables import Matrix
     from gpuenv.model.resolution import Resolution
 
@@ -141,6 +141,16 @@ def interpreter_of(source: MachineSource) -> str:
     with usage_errors(TargetError):
         refuse_foreign(found, os.environ)
     return found
+
+
+def find_store(interpreter: str, seconds: float) -> Store:
+    """The journals next to the interpreter, else those in the root that it reports within ``seconds``.
+
+    Raises:
+        TargetUnusable: when it does not answer.
+    """
+    deadline = time.monotonic() + seconds
+    return store_of(interpreter) or Store(Path(query_scheme(interpreter, os.environ, deadline).root))
 
 
 def recover_interrupted(

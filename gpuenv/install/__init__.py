@@ -10,6 +10,7 @@ own_folders                       the user's folders that installers get
 installer_config, solver          the installer and its configuration; what it would install
 journal, planner                  the record of transactions; from a resolution to a plan
 target_platform, bundle           locks for another machine; bundles
+disk_space                        whether the disks can hold the download
 swap, conda_environment           file moves; the state of a conda environment
 rollback, verify                  undoing a transaction; verification before it is kept
 transaction, conda_transaction    executing a plan

@@ -26,6 +26,7 @@ from gpuenv.install.conda_environment import (
     write_state,
     wrong_files,
 )
+from gpuenv.install.disk_space import refuse_too_little
 from gpuenv.install.environment import InstalledDistribution, Scheme, read_installed
 from gpuenv.install.exceptions import InstallError, InstallFailed, NothingFits, TargetUnusable, disk_failure, remedy_for
 from gpuenv.install.journal import Journal
@@ -225,6 +226,7 @@ def execute_conda(prepared: PreparedCondaInstall, ctx: TransactionContext) -> In
     conda_run, store, prefix = prepared.conda_run, ctx.store, prepared.scheme.prefix
     if stems(prefix) != set(prepared.packages):
         raise InstallError("the environment has changed since the plan was made", "Try again.")
+    refuse_too_little(prefix, prepared.plan.space.download, prepared.plan.space.free)
     ctx.clock.begin("imports before")
     frameworks = working_frameworks(ctx.child, prepared.visible)
     number = store.begin()

@@ -106,7 +106,12 @@ def hex_digest(path: str) -> str:
 
 def digest(path: str) -> str:
     """The SHA-256 of a file in the form of a RECORD (base64); OSError when it cannot be read."""
-    return base64.urlsafe_b64encode(bytes.fromhex(hex_digest(path))).rstrip(b"=").decode()
+    return record_form(bytes.fromhex(hex_digest(path)))
+
+
+def record_form(sha256: bytes) -> str:
+    """A digest in the form of a RECORD."""
+    return base64.urlsafe_b64encode(sha256).rstrip(b"=").decode()
 
 
 def has_digest(path: str, sha256: str) -> bool:
@@ -172,7 +177,7 @@ def query_scheme(
         lines = [line for line in result.stderr.splitlines() if line.strip()]
         reason = result.error or (lines[-1].strip()[:200] if lines else "it printed nothing")
         if result.ending is Ending.TIMED_OUT:
-            reason = f"no answer within {result.duration:.0f} s"
+            reason = f"no answer within {result.duration:.1f} s"
         raise TargetUnusable(
             f"{interpreter}: the target's interpreter cannot be used: {reason}",
             "Recreate the environment, or name another one with --python.",

@@ -6,10 +6,17 @@ import re
 
 UNTOUCHED = "nothing was changed"
 NO_VERSIONS = re.compile(r"from versions: none")  # pip: the index has no file, or cannot be reached
-# Disk or network problems, which no setting of the installer causes.
-DISK_OR_NETWORK = re.compile(
-    r"No space left|network|connect|resolve host|dns|timed? ?out|name resolution|unreachable", re.IGNORECASE
+# The messages of uv 0.13.9 and pip 23.2.1 to 26.3 for the faults of a real file system and of a server on loopback.
+DISK_FULL = re.compile(r"No space left|Disk quota exceeded|os error (?:28|122)\b|Errno (?:28|122)\b")
+REFUSED = re.compile(r"\b401\b|\b403\b|lack of valid authentication credentials")
+DAMAGED = re.compile(
+    r"hash|invalid package format|structure of .* was invalid|end of file before message|IncompleteRead"
+    r"|error decoding response body|Failed to (?:extract archive|read metadata)|has an invalid wheel",
+    re.IGNORECASE,
 )
+_OUT_OF_TIME = re.compile(r"--install-timeout")
+_SERVER_ERROR = re.compile(r"HTTP status server error|\b50\d Server Error|HTTP error 50\d|50\d error responses")
+_NETWORK = re.compile(r"network|connect|resolve host|dns|timed? ?out|name resolution|unreachable", re.IGNORECASE)
 
 
 class InstallError(Exception):
@@ -62,16 +69,37 @@ def disk_failure(step: str, error: OSError) -> InstallFailed:
     return InstallFailed(f"{step}: {message}", remedy_for(message))
 
 
+_REFUSED_REMEDY = (
+    "The index refuses the request: check its address, and its credentials there, in ~/.netrc or in a keyring."
+)
+_DAMAGED_REMEDY = (
+    "The index served a different or an incomplete file: try again; if it persists, ask the operator of the index or "
+    "of the proxy."
+)
+_REMEDIES = (  # the first that matches, and whether the user's settings cannot be the cause
+    (_OUT_OF_TIME, True, "Give the installer more time: --install-timeout SECONDS."),
+    (DISK_FULL, True, "Free space on the disk of the environment, the cache or the temporary folder."),
+    (REFUSED, True, _REFUSED_REMEDY),
+    (_SERVER_ERROR, True, "The index has an error of its own: try again later, or ask its operator."),
+    (
+        NO_VERSIONS,
+        False,
+        "Check the network, proxy and index settings (pip config list): the index in use offers no such file.",
+    ),
+    (DAMAGED, True, _DAMAGED_REMEDY),
+    (
+        _NETWORK,
+        True,
+        "Check the network, proxy and index settings; gpuenv bundle prepares an install without a network.",
+    ),
+)
+
+
 def remedy_for(message: str) -> str | None:
     """The remedy for the most common failures, by the message."""
-    if re.search(r"No space left", message):
-        return "Free space on the disk of the environment, the cache or the temporary folder."
-    if NO_VERSIONS.search(message):
-        return "Check the network, proxy and index settings (pip config list): the index in use offers no such file."
-    if re.search(r"hash", message, re.IGNORECASE):
-        return (
-            "The index served a different file than planned: try again; if it persists, ask the operator of the index."
-        )
-    if DISK_OR_NETWORK.search(message):
-        return "Check the network, proxy and index settings; gpuenv bundle prepares an install without a network."
-    return None
+    return next((remedy for pattern, _, remedy in _REMEDIES if pattern.search(message)), None)
+
+
+def is_external(message: str) -> bool:
+    """Whether a failure comes from the disk, the network or the index, not from the installer's settings."""
+    return next((external for pattern, external, _ in _REMEDIES if pattern.search(message)), False)

@@ -15,32 +15,30 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from gpuenv.files import others_access, read_regular, replace_file, sync_folder
 from gpuenv.install.exceptions import InstallError, TargetUnusable
 from gpuenv.model.codec import DecodeError, decode, encode
-from gpuenv.model.strings import parse_integer
+from gpuenv.probe.transactions import (
+    JOURNAL,
+    JOURNALS,
+    LOCK,
+    TransactionState,
+    journals_folder,
+    numbers_in,
+    prefix_of,
+    state_of,
+)
 
-JOURNALS = ".gpuenv"  # the folder in the root of an environment
 _FIX_FOLDER = "Free space or fix the permissions there, then try again."
 _PRIVATE = 0o700
-_LOCK = "lock"
+_BLOCK = 512  # bytes; stat(2)
 _MAX_TRIES = 20  # each fails only if another gpuenv has just ended
 LARGEST_RECORD = 32 << 20  # bytes; a record of 50,000 files has 20 million
 _MOST_VALUES = 1 << 20  # each takes up to 90 bytes of memory
 SCHEMA = "gpuenv.journal/1"
-
-
-class TransactionState(str, Enum):
-    """The progress of a transaction."""
-
-    OPEN = "open"
-    COMMITTED = "committed"
-    UNDOING = "undoing"
-    UNDONE = "undone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +46,10 @@ class RemovedFile:
     """A file or link to remove, by its path relative to the root of the environment."""
 
     place: str
-    inode: int  # with the next two, its identity
+    inode: int  # with the next two, what shows without reading it that it is unchanged
     size: int  # bytes
     mtime_ns: int  # time of change, nanoseconds since 1970
+    sha256: str | None = None  # of its content, as a RECORD writes it; needed where the environment was copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +61,7 @@ class AddedFile:
     inode: int
     size: int
     mtime_ns: int
+    sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +108,9 @@ class Store:
     def numbers(self) -> tuple[str, ...]:
         """The numbers of all transactions, the oldest first."""
         try:
-            names = [entry.name for entry in self.folder.iterdir()]
+            return numbers_in(self.folder)
         except OSError:
             return ()
-        return tuple(sorted((name for name in names if parse_integer(name) is not None), key=int))
 
     def begin(self) -> str:
         """Creates the folder of a new transaction and returns its number.
@@ -132,7 +131,7 @@ class Store:
         Raises:
             OSError: when it cannot be written.
         """
-        _write(self.transaction(journal.number) / "journal.json", encode(journal))
+        _write(self.transaction(journal.number) / JOURNAL, encode(journal))
         sync_folder(self.folder)
 
     def mark(self, number: str, state: TransactionState) -> None:
@@ -145,7 +144,7 @@ class Store:
         Raises:
             InstallError: when it is unreadable or invalid.
         """
-        path = self.transaction(number) / "journal.json"
+        path = self.transaction(number) / JOURNAL
         try:
             journal = decode(Journal, read_json(path))
         except FileNotFoundError:
@@ -161,11 +160,17 @@ class Store:
 
     def state(self, number: str) -> TransactionState:
         """The state of a transaction; open if none is recorded."""
-        path = self.transaction(number) / "state.json"
-        try:
-            return TransactionState(read_json(path)["state"])
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):
-            return TransactionState.OPEN
+        return state_of(self.transaction(number))
+
+    def size(self, number: str) -> int:
+        """The bytes on the disk that deleting a transaction frees; files that are linked elsewhere free none."""
+        entries = (Path(parent, name) for parent, _, names in os.walk(self.transaction(number)) for name in names)
+        total = 0
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                status = entry.lstat()
+                total += status.st_blocks * _BLOCK if status.st_nlink == 1 else 0
+        return total
 
     def drop(self, number: str) -> None:
         """Deletes a transaction and its backups.
@@ -174,7 +179,7 @@ class Store:
         """
         folder = self.transaction(number)
         with contextlib.suppress(OSError):
-            (folder / "journal.json").unlink()
+            (folder / JOURNAL).unlink()
             sync_folder(folder)
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -191,7 +196,7 @@ class Store:
         folder = self.folder
         for _ in range(_MAX_TRIES):
             _make_folder(self.root, folder)
-            handle = _take_lock(self.root, folder / _LOCK)
+            handle = _take_lock(self.root, folder / LOCK)
             if handle is not None:
                 break
         else:
@@ -200,17 +205,16 @@ class Store:
             yield
         finally:
             with contextlib.suppress(OSError):
-                if [entry.name for entry in folder.iterdir()] == [_LOCK]:
-                    (folder / _LOCK).unlink()
+                if [entry.name for entry in folder.iterdir()] == [LOCK]:
+                    (folder / LOCK).unlink()
                     folder.rmdir()
             os.close(handle)
 
 
 def store_of(interpreter: str) -> Store | None:
     """The journals of the environment of an interpreter, which may itself be missing."""
-    prefix = Path(os.path.dirname(os.path.dirname(os.path.abspath(interpreter))))  # noqa: PTH100 - no links
-    stores = (Store(root) for root in (prefix, prefix / "local"))
-    return next((store for store in stores if os.path.isdir(store.folder)), None)  # noqa: PTH112 - raises nothing
+    folder = journals_folder(prefix_of(interpreter))
+    return Store(folder.parent) if folder is not None else None
 
 
 def read_json(path: Path) -> Any:  # noqa: ANN401 - JSON
@@ -231,7 +235,7 @@ def unreadable(path: Path, what: str, error: Exception) -> InstallError:
     """The error for a damaged journal, which is never rolled back by guessing."""
     return InstallError(
         f"{path}: {what} cannot be read: {error}",
-        f"If the environment works, remove {path.parent}; that install can then no longer be undone. Else recreate it.",
+        f"If the environment works, keep it as it is: gpuenv rollback --forget {path.parent.name}. Else recreate it.",
     )
 
 

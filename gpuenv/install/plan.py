@@ -22,6 +22,7 @@ class Reason(str, Enum):
     NO_OWNER = "no-distribution-owns-it"
     CAME_WITH_INSTALL = "came-with-the-install"
     CONDA_SAYS = "conda-takes-it-out"
+    KEPT_TO_UNDO = "kept-to-undo-an-install"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A file or folder of CuPy that no distribution owns."""
+    """A file or folder of CuPy that no distribution owns, or what an install keeps."""
 
     path: str
     reason: Reason = Reason.NO_OWNER
@@ -112,6 +113,7 @@ class Result(str, Enum):
     UNCHANGED = "unchanged"
     RESTORED = "restored"
     ROLLED_BACK = "rolled-back"
+    FORGOTTEN = "forgotten"
     NOT_RESTORED = "not-restored"
     FAILED = "failed"
 

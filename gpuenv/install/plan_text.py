@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from gpuenv.doctor.fixes.adaptation import add_target_option
-from gpuenv.install.journal import Journal
 from gpuenv.install.plan import InstallOutcome, Plan, Reason, Result
+from gpuenv.install.rollback import History
 from gpuenv.model.strings import format_size
 from gpuenv.report.text import command_text
 from gpuenv.report.text_line import Style, TextLine
@@ -19,6 +19,7 @@ _REASONS = {
     Reason.NO_OWNER: "no distribution owns it",
     Reason.CAME_WITH_INSTALL: "added by the install",
     Reason.CONDA_SAYS: "removed by conda: it conflicts with the new packages",
+    Reason.KEPT_TO_UNDO: "what an install keeps, so that it can be undone",
 }
 _LEFTOVERS_SHOWN = 3
 _STATUS = {True: ("ok", Style.PLAIN), False: ("FAILED", Style.BAD), None: ("undetermined", Style.WARNING)}
@@ -26,6 +27,7 @@ _STYLES = {
     Result.INSTALLED: Style.GOOD,
     Result.UNCHANGED: Style.GOOD,
     Result.ROLLED_BACK: Style.GOOD,
+    Result.FORGOTTEN: Style.GOOD,
     Result.RESTORED: Style.WARNING,
     Result.NOT_RESTORED: Style.BAD,
     Result.FAILED: Style.BAD,
@@ -122,12 +124,22 @@ def outcome_lines(outcome: InstallOutcome, *, verbose: bool = False) -> Iterator
         yield TextLine(f"  $ {command_text(outcome.undo.argv)}", Style.COMMAND, 4)
 
 
-def history_lines(journals: Sequence[Journal], python: str | None = None) -> Iterator[TextLine]:
+def history_lines(history: History, python: str | None = None) -> Iterator[TextLine]:
     """The installs that can be rolled back, the newest first; ``python`` is the value of ``--python``."""
-    if not journals:
-        yield TextLine("There is no install to roll back in this environment.")
+    interrupted = history.open_transaction
+    if interrupted is not None:
+        what = f"{interrupted.step} was interrupted; nothing was changed now. To undo it: gpuenv rollback"
+        text = add_target_option(f"the {what}", python)
+        yield TextLine(f"{interrupted.number}  {interrupted.since}  {text}", Style.BAD, 6)
+    if not history.installs:
+        if interrupted is None:
+            yield TextLine("There is no install to roll back in this environment.")
         return
-    for journal in journals:
-        yield TextLine(f"{journal.number}  {journal.created_at or 'at an unknown time'}  {journal.summary}", hang=6)
+    for entry in history.installs:
+        size = f" (keeps {format_size(entry.size)})" if entry.size is not None else ""
+        text = f"{entry.number}  {entry.created_at or 'at an unknown time'}  {entry.summary}{size}"
+        yield TextLine(text, hang=6)
     usage = "gpuenv rollback undoes the newest; with a number, that one and every later one."
+    yield TextLine(add_target_option(usage, python), Style.QUIET)
+    usage = "gpuenv rollback --forget frees what they keep; with a number, that of it and of every earlier one."
     yield TextLine(add_target_option(usage, python), Style.QUIET)

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from gpuenv.install.conda_environment import changed_by_others, go_back, read_state
 from gpuenv.install.exceptions import InstallError, InstallFailed, disk_failure, disk_message
-from gpuenv.install.journal import Journal, Store, TransactionState
+from gpuenv.install.journal import Journal, Store
 from gpuenv.install.plan import (
     InstallOutcome,
+    Leftover,
     Pin,
     Plan,
     PlannedCommand,
@@ -23,6 +24,9 @@ from gpuenv.install.plan import (
 )
 from gpuenv.install.swap import changed_since, not_restored, taken_since, touched, undo, write_out
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.snapshot import OpenTransaction
+from gpuenv.model.strings import format_size
+from gpuenv.probe.transactions import TransactionState, open_transaction
 
 _KEPT_TRANSACTIONS = 3
 _LISTED = 3
@@ -101,8 +105,7 @@ def recover(store: Store, environment: Mapping[str, str] | None = None, *, offli
                 raise InstallFailed(
                     f"an earlier install ({number}) was interrupted, and {len(taken)} of its files have been changed "
                     f"since by something else, {taken[0]} first; it was not rolled back",
-                    f"If the environment works, remove {store.transaction(number)} to keep it as it is. Else "
-                    "recreate it.",
+                    f"If the environment works, keep it as it is: gpuenv rollback --forget {number}. Else recreate it.",
                 )
             back = restore(store, journal, environment, offline=offline)
             if back.missing:
@@ -210,6 +213,7 @@ class PastInstall:
     removed: tuple[str, ...]  # as ``name==version``
     installed: tuple[str, ...]
     former: Mapping[str, str]  # name and version of every distribution before
+    size: int | None = None  # bytes that ``gpuenv rollback --forget`` frees
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,13 +221,69 @@ class History:
     """The installs that can be rolled back, newest first (``gpuenv.history/1``)."""
 
     installs: tuple[PastInstall, ...]
+    open_transaction: OpenTransaction | None = None  # interrupted; ``gpuenv rollback`` undoes it first
     schema: str = SCHEMA
 
 
-def history_of(journals: Sequence[Journal]) -> History:
-    """The journals without their files."""
+def history_of(store: Store) -> History:
+    """The recorded installs without their files; changes nothing."""
     return History(
-        tuple(PastInstall(j.number, j.created_at, j.summary, j.removed, j.installed, j.former) for j in journals)
+        tuple(
+            PastInstall(j.number, j.created_at, j.summary, j.removed, j.installed, j.former, store.size(j.number))
+            for j in committed(store)
+        ),
+        open_transaction(store.folder) if store.folder.is_dir() else None,
+    )
+
+
+def unfinished(store: Store) -> tuple[Journal, ...]:
+    """The interrupted transactions, the newest first."""
+    states = (TransactionState.OPEN, TransactionState.UNDOING)
+    found = (store.read(number) for number in reversed(store.numbers()) if store.state(number) in states)
+    return tuple(journal for journal in found if journal is not None)
+
+
+def to_forget(store: Store, number: str | None) -> tuple[str, ...]:
+    """The numbers of the install to forget and of every earlier one, the oldest first; without a number, of all.
+
+    The earlier ones cannot be undone without it.
+
+    Raises:
+        InstallError: when there is none, or an interrupted one is not named.
+    """
+    numbers = store.numbers()
+    if number is None and (interrupted := unfinished(store)):
+        (latest, *_) = interrupted
+        raise InstallError(
+            f"install {latest.number} was interrupted",
+            "Undo it first: gpuenv rollback",
+        )
+    if not numbers or (number is not None and number not in numbers):
+        raise InstallError(
+            f"there is no install {number}" if number else "there is no install to forget in this environment",
+            "gpuenv rollback --list shows them" if number else None,
+        )
+    return numbers[: numbers.index(number) + 1 if number is not None else None]
+
+
+def plan_of_forgetting(store: Store, numbers: Sequence[str], target: TargetEnvironment) -> Plan:
+    """The plan to delete what these installs keep."""
+    freed = format_size(sum(map(store.size, numbers)))
+    interrupted = {number for number in numbers if store.state(number) is not TransactionState.COMMITTED}
+    notes = [f"this frees {freed}; these installs can then no longer be undone: {', '.join(numbers)}"]
+    notes += [f"install {number} is not completed: the environment stays as it is now" for number in interrupted]
+    return Plan(
+        target=target,
+        installer="the journal",
+        requirements=(),
+        remove=(),
+        leftovers=tuple(Leftover(str(store.transaction(number)), Reason.KEPT_TO_UNDO) for number in numbers),
+        install=(),
+        moves=(),
+        commands=(),
+        undo=PlannedCommand("what is forgotten cannot be restored", ()),
+        space=Space(0, None),
+        notes=tuple(notes),
     )
 
 

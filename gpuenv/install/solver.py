@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuenv.install.backends.base import Files, InstallerOptions, complaint, succeeded
-from gpuenv.install.exceptions import DISK_OR_NETWORK, NO_VERSIONS, InstallFailed, NothingFits, remedy_for
+from gpuenv.install.exceptions import (
+    DAMAGED,
+    NO_VERSIONS,
+    REFUSED,
+    InstallFailed,
+    NothingFits,
+    is_external,
+    remedy_for,
+)
 from gpuenv.install.installer_config import CONSTRAINTS, FALSE, InstallerRun, relevant_settings, settings_text
 from gpuenv.install.plan import Pin, PlannedCommand
 from gpuenv.matrix.ranges import same_release
@@ -28,6 +36,9 @@ _NOT_CACHED = re.compile(
 _NO_INDEX = re.compile(
     rf"{NO_VERSIONS.pattern}|[Tt]here (?:is|are) no versions? of|not found in the (?:package registry|provided)"
 )
+_INVALID = re.compile(r"invalid (?:package format|wheel)|structure of .* was invalid|metadata.* (?:was|is) invalid")
+_NOT_FETCHED = re.compile(r"Could not fetch URL .+ - skipping")  # pip prints it with -vv alone
+_RETRIED = "Retrying"  # pip, in a warning with the reason
 _MAX_NAMES = 5
 SEPARATE_ENVIRONMENT = "Install into a separate environment: python -m venv NAME, then gpuenv install --python NAME."
 _CHECK_INDEX = (
@@ -71,6 +82,10 @@ def _run(
         files.constraints.write_text("".join(f"{text}\n" for text in constraints), encoding="utf-8")
         argv = (*command(installer_run.options, files), *options)
         result = installer_run.run(argv)
+        if NO_VERSIONS.search(result.stderr) and _RETRIED not in result.stderr:
+            verbose = installer_run.run((*argv, "-vv"))
+            reasons = dict.fromkeys(_NOT_FETCHED.findall(f"{verbose.stdout}\n{verbose.stderr}"))
+            result = result._replace(stderr="\n".join([*reasons, result.stderr]))
         with _unreadable_answers(installer_run):
             answer = files.answer.read_text(encoding="utf-8") if files.answer.exists() else ""
     return _InstallerCall(argv, result, answer)
@@ -175,9 +190,17 @@ def _conflict(
     missing = offline_failure(why, requirements, installer_run)
     if missing is not None:
         raise missing
-    if _CONFLICT.search(result.stderr) and not NO_VERSIONS.search(result.stderr):
+    if _CONFLICT.search(result.stderr) and not NO_VERSIONS.search(result.stderr) and not _is_unread(why):
         return why
     raise InstallFailed(f"{installer_run.installer.label} {failure}: {why}", remedy_of(why, installer_run))
+
+
+def _is_unread(why: str) -> bool:
+    """Whether a package is missing because the index refused it or sent a damaged file, which uv takes for a conflict.
+
+    A refusal counts only if no version is known: an index may answer 403 for every package that it lacks.
+    """
+    return bool(_INVALID.search(why) and DAMAGED.search(why)) or bool(_NO_INDEX.search(why) and REFUSED.search(why))
 
 
 @contextmanager
@@ -215,7 +238,7 @@ def remedy_of(why: str, installer_run: InstallerRun) -> str | None:
     """The remedy for a failure of the installer, which may be offline by the user's choice."""
     if not _lacks_files(why, installer_run):
         remedy = remedy_for(why)
-        return remedy if DISK_OR_NETWORK.search(why) else settings_hint(installer_run, why) or remedy
+        return remedy if is_external(why) else settings_hint(installer_run, why) or remedy
     ways = ["leave out --offline"] if installer_run.options.offline else []
     way = " and ".join(
         [*ways, f"unset {installer_run.installer.offline_variable}"] if _is_offline_by_variable(installer_run) else ways

@@ -8,15 +8,17 @@ journal lists.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from pathlib import Path
 
 from gpuenv.install.backends.base import succeeded
+from gpuenv.install.environment import digest, record_form
 from gpuenv.install.journal import AddedFile, Journal, RemovedFile, Store
 from gpuenv.probe.children import ChildGroup, run_child
 
@@ -88,15 +90,17 @@ def write_out(folder: Path, paths: Iterable[Path], group: ChildGroup | None = No
                 os.close(handle)
 
 
-def files_at(root: Path, paths: Iterable[str]) -> tuple[RemovedFile, ...]:
-    """The existing files and links at these paths, relative to the root."""
+def files_at(
+    root: Path, paths: Iterable[str], digest_of: Callable[[str], str | None] = lambda _: None
+) -> tuple[RemovedFile, ...]:
+    """The existing files and links at these paths, relative to the root, with the digests of ``digest_of``."""
     found, start = [], f"{root}/"
     for path in dict.fromkeys(paths):
         try:
             status = os.lstat(start + path)
         except (FileNotFoundError, NotADirectoryError):
             continue
-        found.append(RemovedFile(path, status.st_ino, status.st_size, status.st_mtime_ns))
+        found.append(RemovedFile(path, status.st_ino, status.st_size, status.st_mtime_ns, digest_of(path)))
     return tuple(found)
 
 
@@ -165,36 +169,64 @@ def _was_moved(store: Store, journal: Journal, index: int) -> bool:
 
 
 def not_restored(store: Store, journal: Journal) -> tuple[str, ...]:
-    """The paths that differ from the former state; empty if all are restored."""
+    """The paths that differ from the former state; empty if all are restored.
+
+    The sizes are compared: each file was renamed, and what is in the backup is the former content.
+    """
     root = store.root
-    kept = {entry.place: entry for entry in journal.keep}
-    wrong = [path for path, entry in kept.items() if files_at(root, [path]) != (entry,)]
+    kept = {entry.place: entry.size for entry in journal.keep}
+    there = {entry.place: entry.size for entry in files_at(root, kept)}
+    wrong = [path for path, size in kept.items() if there.get(path) != size]
     extra = [e.place for e in journal.put if e.place not in kept and os.path.lexists(root / e.place)]
     # A folder with other files by now, such as nvidia/ of CUDA's wheels, remains.
     left = [folder for folder in journal.created if (root / folder).is_dir() and not any((root / folder).iterdir())]
     return tuple(wrong + extra + left)
 
 
-def _identity(entry: RemovedFile | AddedFile) -> tuple[int, int, int]:
-    """The identity of a file: inode, size and modification time."""
-    return entry.inode, entry.size, entry.mtime_ns
+def _is_same(root: Path, now: RemovedFile, then: RemovedFile | AddedFile) -> bool:
+    """Whether a file is the recorded one, by its content unless inode, size and time show that it is untouched.
+
+    In a copied environment every inode is another one.
+    """
+    if (now.inode, now.size, now.mtime_ns) == (then.inode, then.size, then.mtime_ns):
+        return True
+    return now.size == then.size and then.sha256 is not None and has_content(f"{root}/{now.place}", then.sha256)
+
+
+def has_content(path: str, sha256: str) -> bool:
+    """Whether a file, or the target of a link, has a digest."""
+    try:
+        return content_digest(path) == sha256
+    except OSError:
+        return False
+
+
+def content_digest(path: str) -> str:
+    """The SHA-256 of a file, or of the path that a link names; OSError when it cannot be read."""
+    if not os.path.islink(path):  # noqa: PTH114 - thousands of files
+        return digest(path)
+    return record_form(hashlib.sha256(os.fsencode(os.readlink(path))).digest())  # noqa: PTH115
 
 
 def taken_since(store: Store, journal: Journal) -> tuple[str, ...]:
     """The paths of an unfinished transaction at which other programs have put files since."""
-    known: dict[str, set[tuple[int, int, int]]] = {}
+    known: dict[str, list[RemovedFile | AddedFile]] = {}
     entries: tuple[RemovedFile | AddedFile, ...] = (*journal.keep, *journal.put)
     for entry in entries:
-        known.setdefault(entry.place, set()).add(_identity(entry))
+        known.setdefault(entry.place, []).append(entry)
     there = files_at(store.root, (place for place in known if CACHE not in place))
-    return tuple(now.place for now in there if _identity(now) not in known[now.place])
+    return tuple(now.place for now in there if not any(_is_same(store.root, now, then) for then in known[now.place]))
 
 
 def changed_since(store: Store, journal: Journal) -> tuple[str, ...]:
-    """The files of a committed transaction that other programs changed since; a missing new file does not count."""
+    """The files of a committed transaction that other programs changed since.
+
+    A missing new file does not count, nor does bytecode, which Python writes again.
+    """
     root = store.root
-    there = {entry.place: entry for entry in journal.put}
-    changed = [now.place for now in files_at(root, there) if _identity(now) != _identity(there[now.place])]
-    taken = [entry.place for entry in journal.keep if entry.place not in there and os.path.lexists(root / entry.place)]
+    there = {entry.place: entry for entry in journal.put if CACHE not in entry.place}
+    changed = [now.place for now in files_at(root, there) if not _is_same(root, now, there[now.place])]
+    new = {entry.place for entry in journal.put}
+    taken = [entry.place for entry in journal.keep if entry.place not in new and os.path.lexists(root / entry.place)]
     lost = [e.place for index, e in enumerate(journal.keep) if not _was_moved(store, journal, index)]
     return tuple(changed + [place for place in taken if CACHE not in place] + lost)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from gpuenv import __version__
 from gpuenv.install.backends.base import complaint, succeeded
 from gpuenv.install.backends.uv import Uv
+from gpuenv.install.disk_space import refuse_without_room
 from gpuenv.install.environment import (
     InstalledDistribution,
     RecordEntry,
@@ -26,15 +27,16 @@ from gpuenv.install.environment import (
     read_inventory,
     read_record,
 )
-from gpuenv.install.exceptions import DamagedCache, InstallError, InstallFailed, disk_failure, disk_message
-from gpuenv.install.journal import AddedFile, Journal, RemovedFile, Store, TransactionState
+from gpuenv.install.exceptions import DISK_FULL, DamagedCache, InstallError, InstallFailed, disk_failure, disk_message
+from gpuenv.install.journal import AddedFile, Journal, RemovedFile, Store
 from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result, Verification
-from gpuenv.install.planner import PreparedInstall, numbered, summary_of
+from gpuenv.install.planner import PreparedInstall, numbered, owners, summary_of
 from gpuenv.install.rollback import failed_outcome, forget_old, restore
 from gpuenv.install.solver import remedy_of, settings_hint
-from gpuenv.install.swap import CACHE, BackgroundSync, everything_in, files_at, move_files, touched
+from gpuenv.install.swap import CACHE, BackgroundSync, content_digest, everything_in, files_at, move_files, touched
 from gpuenv.install.verify import ANOTHER_CUPY, CONSISTENT, DoctorComparison, ImportSettings, verify, working_frameworks
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.probe.transactions import TransactionState
 
 _THREADS = 4
 _UNCHECKED = ("/RECORD", "/RECORD.jws", "/RECORD.p7s")
@@ -97,9 +99,20 @@ def read_stage(stage: Path, scheme: Scheme) -> StagedInstall:
                         f"{distribution.name}: {entry.path} is in its RECORD but was not installed"
                     ) from error
             files[place][2].append(entry)
-    return StagedInstall(
-        found, tuple(StagedFile(path, at, status, tuple(e)) for at, (path, status, e) in files.items())
-    )
+    staged = [StagedFile(path, at, status, tuple(e)) for at, (path, status, e) in files.items()]
+    return StagedInstall(found, (*staged, *_bytecode(staged)))
+
+
+def _bytecode(staged: Sequence[StagedFile]) -> Iterator[StagedFile]:
+    """The bytecode of the staged modules, which uv compiles if the user's settings say so, and no RECORD lists."""
+    listed = {file.path for file in staged}
+    folders = {os.path.dirname(file.path): file.place for file in staged if file.path.endswith(".py")}
+    for folder, module in folders.items():
+        with contextlib.suppress(FileNotFoundError), os.scandir(os.path.join(folder, CACHE)) as entries:
+            for entry in entries:
+                if entry.path not in listed and entry.name.endswith(".pyc"):
+                    place = os.path.join(os.path.dirname(module), CACHE, entry.name)
+                    yield StagedFile(entry.path, place, entry.stat(follow_symlinks=False), ())
 
 
 def mismatching_files(files: Sequence[StagedFile]) -> tuple[str, ...]:
@@ -125,23 +138,27 @@ def _fill_stage(prepared: PreparedInstall, folder: Path, stage: Path, announce: 
     Its commands run in turn until one succeeds, each with an empty folder.
 
     Raises:
-        InstallFailed: when all fail; DamagedCache when a file is not a wheel.
+        InstallFailed: when all fail, or there is no room for the download; DamagedCache when a file is not a wheel.
     """
     lock = folder / "lock.txt"
     lock.write_text(prepared.lock, encoding="utf-8")
     announce(f"{prepared.plan.installer} is downloading and installing {len(prepared.plan.install)} packages")
     installer_run = prepared.installer_run.without_constraints()
     first, *others = installer_run.installer.staging(installer_run.options, lock, stage)
+    if not others and not installer_run.options.offline:  # there is no try without a download
+        refuse_without_room(prepared, stage)
     result = installer_run.run(first, _progress(announce))
     for command in others:
-        if succeeded(result):
+        if succeeded(result) or DISK_FULL.search(result.stderr):
             break
         shutil.rmtree(stage)
         stage.mkdir()
+        refuse_without_room(replace(prepared, installer_run=installer_run), stage)
         result = installer_run.run(command, _progress(announce))
     if not succeeded(result):
         why = complaint(result)
-        kind = DamagedCache if _UNPACKED in result.stderr else InstallFailed
+        is_damaged = _UNPACKED in result.stderr and not DISK_FULL.search(result.stderr)
+        kind = DamagedCache if is_damaged else InstallFailed
         raise kind(f"{prepared.plan.installer} failed: {why}", remedy_of(why, prepared.installer_run))
 
 
@@ -318,7 +335,8 @@ def _journal(prepared: PreparedInstall, ctx: TransactionContext, number: str, st
     missing = frozenset(created)
     new = {file.place for file in staged if os.path.dirname(file.place) in missing}
     moving = [f for f in staged if f.place in new or f.place in leaving or not _is_present(root, f)]
-    keep = files_at(root, (*leaving, *(file.place for file in moving if file.place not in new)))
+    places = (*leaving, *(file.place for file in moving if file.place not in new))
+    keep = files_at(root, places, _recorded_digests(prepared, root))
     return Journal(
         number=number,
         created_at=ctx.created_at,
@@ -329,12 +347,41 @@ def _journal(prepared: PreparedInstall, ctx: TransactionContext, number: str, st
         installed=tuple(f"{pin.name}=={pin.release}" for pin in plan.install),
         keep=keep,
         put=tuple(
-            AddedFile(below(f.path, str(root)), f.place, f.status.st_ino, f.status.st_size, f.status.st_mtime_ns)
+            AddedFile(
+                below(f.path, str(root)),
+                f.place,
+                f.status.st_ino,
+                f.status.st_size,
+                f.status.st_mtime_ns,
+                None if CACHE in f.place else _recorded(f.entries) or digest(f.path),
+            )
             for f in moving
         ),
         created=created,
         folders=_folders_of(root, keep),
     )
+
+
+def _recorded(entries: Iterable[RecordEntry]) -> str | None:
+    """The digest of a file by the RECORDs that list it."""
+    return next((entry.sha256 for entry in entries if entry.sha256), None)
+
+
+def _recorded_digests(prepared: PreparedInstall, root: Path) -> Callable[[str], str | None]:
+    """The digests of files to remove: by RECORD, since reading gigabytes takes long, else by their content.
+
+    Bytecode needs none.
+    """
+    recorded = owners(prepared.inventory.own.values(), str(root))
+
+    def digest_of(place: str) -> str | None:
+        known = _recorded(entry for _, entry in recorded.get(place, ()))
+        if known is None and CACHE not in place:
+            with contextlib.suppress(OSError):  # unreadable: then it is known by its inode alone
+                return content_digest(f"{root}/{place}")
+        return known
+
+    return digest_of
 
 
 def _is_present(root: Path, file: StagedFile) -> bool:

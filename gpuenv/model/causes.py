@@ -520,6 +520,17 @@ class Cause(str, Enum):
         "the target interpreter cannot start (its base is missing, it crashes, or it is not Python)",
         fix=("Recreate the environment with an installed interpreter.",),
     )
+    INSTALL_INTERRUPTED = _Row(
+        "install-interrupted",
+        "an install or rollback of gpuenv was interrupted and left the environment half changed",
+        fix=(
+            Fix(
+                "Restore the former files before you change any package: other changes make that impossible.",
+                ("gpuenv", "rollback"),
+                safe=True,
+            ),
+        ),
+    )
     CUPY_VARIABLE_INVALID = _Row(
         "cupy-variable-invalid",
         "a CUPY_ variable has a value that CuPy rejects",

@@ -646,6 +646,20 @@ class Dependent(NamedTuple):
     requirement: str
 
 
+class OpenTransaction(NamedTuple):
+    """An install or rollback of gpuenv that was interrupted while it changed the environment.
+
+    Attributes:
+        number: of the recorded install.
+        step: what was interrupted: its ``install`` or its ``rollback``.
+        since: when its journal was written, ISO 8601.
+    """
+
+    number: str
+    step: str
+    since: str
+
+
 class Target(NamedTuple):
     """The environment that has or should have CuPy.
 
@@ -693,6 +707,7 @@ class Target(NamedTuple):
         environments_near: other environments that the user may have intended: the target of the interpreter's link and,
             for a system Python, those in the current folder.
         examined_as: the user as whom root examined it, since its files belong to that user: ``uid 1000``.
+        open_transaction: an interrupted install or rollback of gpuenv, which ``gpuenv rollback`` undoes.
     """
 
     executable: Reading[str] = Reading()
@@ -735,6 +750,7 @@ class Target(NamedTuple):
     lost_environment: Reading[str] = Reading()
     environments_near: tuple[str, ...] = ()
     examined_as: Reading[str] = Reading()
+    open_transaction: Reading[OpenTransaction] = Reading()
 
     def with_cupy(self, cupy: tuple[CupyInstallation, ...], packages: Mapping[str, str]) -> "Target":
         """Returns the environment with another CuPy, of which only the name is known."""

@@ -160,13 +160,18 @@ def _target(ctx: ProbeContext, interpreter: str, facts: SimpleQueue[tuple[Raw, S
     """Probes the target's interpreter, then its libraries; passes the interpreter's facts to ``_files``."""
     try:
         result = run_target(ctx, interpreter, "interpreter", *working_folder(ctx.environment))
-        from gpuenv.probe.target_probes import probe_libraries, target_facts  # noqa: PLC0415 - see the module's docstring
+        from gpuenv.probe.target_probes import (  # noqa: PLC0415 - see the module's docstring
+            probe_libraries,
+            target_facts,
+            with_transactions,
+        )
 
         target, source = target_facts(result)
         if target.text("python") is None:
             from gpuenv.probe.startup_failure import diagnose_startup  # noqa: PLC0415 - few targets need it
 
             target = diagnose_startup(ctx, interpreter, target, source)
+        target = with_transactions(target, interpreter)
         facts.put((target, source))
         libraries, libraries_source = probe_libraries(ctx, interpreter, target)
     finally:

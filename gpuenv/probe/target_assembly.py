@@ -12,6 +12,7 @@ from gpuenv.model.snapshot import (
     FileFault,
     JupyterKernel,
     Library,
+    OpenTransaction,
     SourceState,
     StaleMetadata,
     Target,
@@ -90,6 +91,12 @@ def assemble_target(raw: RawFacts) -> Target:
         lost_environment=known_or("lost_environment", INTERPRETER, "its pyvenv.cfg exists"),
         environments_near=facts.all("environments_near", str),
         examined_as=reading("the owner of its files", raw.examined_as, "it was examined as the user of gpuenv"),
+        open_transaction=facts.reading(
+            "open_transaction",
+            OpenTransaction,
+            "the journals in its folder .gpuenv",
+            facts.text("unread_transactions") or "no install or rollback of gpuenv was interrupted",
+        ),
     )
 
 

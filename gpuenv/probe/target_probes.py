@@ -18,6 +18,7 @@ from gpuenv.probe.children import ChildResult, Ending
 from gpuenv.probe.context import ProbeContext, run_script, run_target
 from gpuenv.probe.protocol import KILLED, last_line, numbered, parse_facts, source_of, with_failure
 from gpuenv.probe.raw import Raw
+from gpuenv.probe.transactions import journals_folder, open_transaction, prefix_of
 
 _FIRST_WITH_PATHFINDER = Version("14")  # cupy/_environment.py of 13.6.0 has none, that of 14.0.0 has
 _SHARE = 0.6  # of the remaining time for one library, so that those after a hung one are still tried
@@ -45,6 +46,16 @@ def target_facts(result: ChildResult) -> tuple[Raw, Source]:
     if source.state is SourceState.FAILED and result.ending is not Ending.NOT_STARTED:
         source = with_failure(source, f"exit code {result.exit_code}: {last_line(result.stderr)}")
     return Raw(facts), source
+
+
+def with_transactions(target: Raw, interpreter: str) -> Raw:
+    """Adds the interrupted transaction of the environment, or why its transactions cannot be read."""
+    folder = journals_folder(prefix_of(interpreter), target.text("prefix"))
+    try:
+        found = open_transaction(folder) if folder is not None else None
+    except OSError as error:
+        return target.plus(open_transaction=None, unread_transactions=f"{folder}: {error.strerror or error}")
+    return target.plus(open_transaction=encode(found) if found else None, unread_transactions=None)
 
 
 def probe_files(ctx: ProbeContext, target: Raw, source: Source, *, deep: bool) -> tuple[Raw, Source]:

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
+import time
 from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -43,6 +44,8 @@ class Index:
     def __init__(self, folder: Path, packages: Iterable[Package] = SET) -> None:
         self.folder = folder
         self.replacements: dict[str, bytes] = {}
+        self.statuses: dict[str, int] = {}
+        self.delays: dict[str, float] = {}
         self.requests: list[str] = []
         self.authorization: list[str] = []
         (folder / "files").mkdir(parents=True)
@@ -82,6 +85,11 @@ class _Handler(SimpleHTTPRequestHandler):
         name = self.path.rsplit("/", 1)[-1]
         self._index.requests.append(self.path)
         self._index.authorization.append(self.headers.get("Authorization", ""))
+        time.sleep(max((seconds for path, seconds in self._index.delays.items() if path in self.path), default=0))
+        status = next((status for path, status in self._index.statuses.items() if path in self.path), None)
+        if status is not None:
+            self.send_error(status)
+            return
         content = self._index.replacements.get(name)
         if content is None:
             super().do_GET()

@@ -88,7 +88,7 @@ def test_the_former_packages_are_restored_after_a_partial_install(conda: Conda, 
         result = conda.gpuenv(*command, FAIL_AFTER="2", KILL_PARENT="1")
         assert result.returncode == -9
         assert conda.packages() != FORMER
-        result = conda.gpuenv("rollback", "--python", conda.prefix, "--list")
+        result = conda.gpuenv("rollback", "--python", conda.prefix)
         assert result.returncode == 0, result.stderr
         assert "was rolled back" in result.stderr
     assert conda.packages() == FORMER

@@ -64,7 +64,7 @@ def test_a_restore_that_lacks_space_is_finished_once_there_is_space(conda: Conda
         assert any("No space left" in text for text in outcome["not_restored"])
         (journals / "filling").unlink()
         (conda.folder / "sound/conda").replace(conda.folder / "conda/conda")
-        result = conda.gpuenv("rollback", "--python", conda.prefix, "--list", IGNORE_REVISION="1")
+        result = conda.gpuenv("rollback", "--python", conda.prefix, IGNORE_REVISION="1")
         assert result.returncode == 0, result.stderr
         assert "was rolled back" in result.stderr
         assert conda.packages() == FORMER

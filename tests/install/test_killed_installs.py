@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
+import json
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.install.journal import Store
 from tests.cli.program import PROGRAM
 from tests.install.sandbox import LIMIT, MACHINE, contents, versions
 
@@ -71,13 +72,13 @@ def points(calls: int, count: int) -> list[int]:
 
 
 def kill_at(trial: Trial, point: int, installed: dict[str, str]) -> str:
-    """Kills an install at a call, and returns the state of the environment after the next command."""
+    """Kills an install at a call, undoes it if the doctor says so, and returns the state of the environment."""
     result = trial.install(KILL_AT=str(point))
     between = contents(trial.target)
     # The number of calls varies slightly, so the last points may come after the end.
     assert result.returncode == KILLED or (result.returncode == 0 and between == installed), (point, result.stderr)
-    listed = trial.sandbox.gpuenv("rollback", "--python", trial.target, "--list")
-    assert listed.returncode == 0, (point, listed.stderr)
+    is_open = undo_what_the_doctor_names(trial)
+    assert is_open or between in (trial.before, installed), point
     state = contents(trial.target)
     if state == installed:
         trial.roll_back()
@@ -86,6 +87,29 @@ def kill_at(trial: Trial, point: int, installed: dict[str, str]) -> str:
     assert state == trial.before, (point, set(state.items()) ^ set(trial.before.items()))
     assert versions(trial.target)["cupy-cuda12x"] == "13.6.0"
     return "restored" if between != trial.before else "untouched"
+
+
+def undo_what_the_doctor_names(trial: Trial) -> bool:
+    """Runs the fix of an open transaction, which has to come first; returns whether there is one."""
+    before = contents(trial.target)
+    result = trial.sandbox.gpuenv("doctor", "--python", trial.target, "--format", "json", "--no-redact")
+    report = json.loads(result.stdout)
+    listed = trial.sandbox.gpuenv("rollback", "--python", trial.target, "--list", "--format", "json", "--no-redact")
+    assert listed.returncode == 0, listed.stderr
+    assert contents(trial.target) == before, "reading changes nothing"
+    interrupted = report["snapshot"]["target"]["open_transaction"]["value"]
+    assert json.loads(listed.stdout)["open_transaction"] == interrupted
+    if interrupted is None:
+        assert not [finding for finding in report["findings"] if finding["code"] == "ENV403"]
+        return False
+    first, *others = report["findings"]
+    assert (first["code"], first["cause"], first["primary"]) == ("ENV403", "install-interrupted", True)
+    assert not [finding["code"] for finding in others if finding["code"].startswith(("ENV", "WHL", "LIB", "CCH"))]
+    ((program, *command),) = [fix["command"] for fix in first["fix"]]
+    assert (program, command) == ("gpuenv", ["rollback", "--python", str(trial.target)])
+    undone = trial.sandbox.gpuenv(*command)
+    assert undone.returncode == 0, undone.stderr
+    return True
 
 
 def format_results(results: dict[int, str]) -> str:
@@ -125,22 +149,24 @@ def test_a_restore_that_is_killed_repeatedly_is_completed(trial: Trial) -> None:
     trial.roll_back()
     middle = calls * 3 // 4
     assert trial.install(KILL_AT=str(middle)).returncode == KILLED
-    command = [*PROGRAM, "rollback", "--python", str(trial.target), "--list"]
+    command = [*PROGRAM, "rollback", "--python", str(trial.target)]
     for point in (20, 35, 10, 60):
         environment = trial.sandbox.environment(LD_PRELOAD=str(trial.killer), KILL_AT=str(point))
         subprocess.run(command, env=environment, capture_output=True, check=False, timeout=LIMIT)
-    assert trial.sandbox.gpuenv("rollback", "--python", trial.target, "--list").returncode == 0
+    assert undo_what_the_doctor_names(trial)
     assert contents(trial.target) == trial.before
 
 
-def test_a_killed_rollback_is_completed_by_the_next_command(trial: Trial) -> None:
+def test_a_killed_rollback_is_completed_by_the_next_one(trial: Trial) -> None:
     assert trial.install().returncode == 0
     command = [*PROGRAM, "rollback", "--python", str(trial.target)]
     environment = trial.sandbox.environment(LD_PRELOAD=str(trial.killer), KILL_AT="25")
     result = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=LIMIT)
     assert result.returncode == KILLED
     assert contents(trial.target) != trial.before
-    assert trial.sandbox.gpuenv("rollback", "--python", trial.target, "--list").returncode == 0
+    listed = trial.sandbox.gpuenv("rollback", "--python", trial.target, "--list")
+    assert "the rollback was interrupted" in " ".join(listed.stdout.split())
+    assert undo_what_the_doctor_names(trial)
     assert contents(trial.target) == trial.before
 
 
@@ -182,13 +208,48 @@ def test_changes_made_after_an_interrupted_install_are_kept(trial: Trial) -> Non
     (site,) = trial.target.glob("lib/python*/site-packages")
     (site / "cupy/__init__.py").write_text("__version__ = 'mine'\n", encoding="utf-8")
     before = contents(trial.target)
-    (number,) = {path.parent for path in (trial.target / ".gpuenv").glob("*/journal.json")}
+    (number,) = {path.parent.name for path in (trial.target / ".gpuenv").glob("*/journal.json")}
     for command in (("rollback",), ("install", "--yes", *MACHINE)):
         result = trial.sandbox.gpuenv(*command, "--python", trial.target)
         assert result.returncode == 4, result.stderr
         assert "cupy/__init__.py" in result.stderr
-        assert str(number) in " ".join(result.stderr.split())
+        assert f"gpuenv rollback --python {trial.target} --forget {number}" in " ".join(result.stderr.split())
         assert contents(trial.target) == before
-    shutil.rmtree(number)
-    assert trial.sandbox.gpuenv("rollback", "--python", trial.target, "--list").returncode == 0
+    result = trial.sandbox.gpuenv("rollback", "--forget", "--python", trial.target, number, "--yes")
+    assert result.returncode == 0, result.stderr
+    assert not undo_what_the_doctor_names(trial)
     assert contents(trial.target) == before
+
+
+def test_doctor_fix_undoes_an_interrupted_install_and_does_nothing_else(trial: Trial) -> None:
+    calls = trial.calls()
+    trial.roll_back()
+    assert trial.install(KILL_AT=str(calls * 3 // 4)).returncode == KILLED
+    command = ("doctor", "--fix", "--python", trial.target, "--format", "json")
+    planned = json.loads(trial.sandbox.gpuenv(*command, "--dry-run").stdout)
+    assert planned["repair"]["status"] == "planned"
+    assert contents(trial.target) != trial.before
+    repaired = json.loads(trial.sandbox.gpuenv(*command).stdout)
+    assert contents(trial.target) == trial.before
+    assert "ENV403" in repaired["repair"]["gone"]
+    assert "WHL502" in repaired["repair"]["left"], "the two CuPys that were there before"
+
+
+def test_a_copy_of_an_interrupted_install_is_undone(trial: Trial) -> None:
+    calls = trial.calls()
+    trial.roll_back()
+    assert trial.install(KILL_AT=str(calls * 3 // 4)).returncode == KILLED
+    copy = trial.target.with_name("copy")
+    subprocess.run(["cp", "-a", str(trial.target), str(copy)], check=True)
+    assert undo_what_the_doctor_names(replace(trial, target=copy))
+    assert contents(copy) == trial.before
+
+
+def test_a_running_install_is_not_taken_for_an_interrupted_one(trial: Trial) -> None:
+    calls = trial.calls()
+    trial.roll_back()
+    assert trial.install(KILL_AT=str(calls * 3 // 4)).returncode == KILLED
+    with Store(trial.target).locked():
+        result = trial.sandbox.gpuenv("doctor", "--python", trial.target, "--format", "json")
+    assert json.loads(result.stdout)["snapshot"]["target"]["open_transaction"]["value"] is None
+    assert undo_what_the_doctor_names(trial)

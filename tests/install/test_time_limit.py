@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.install.backends.base import TimeBudget, complaint
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.environment import query_scheme
+from gpuenv.install.exceptions import remedy_for
 from gpuenv.install.installer_config import select_conda, select_installer
 from tests.cli.program import PROGRAM
 from tests.install.conda_sandbox import conda
@@ -110,3 +112,10 @@ def test_a_conda_that_hangs_leaves_time_for_the_next_program(conda: Conda) -> No
     environment["CONDA_EXE"] = str(conda.folder / "conda/conda")
     installer = select_conda("auto", str(conda.prefix), environment, time.monotonic() + 45)
     assert installer.family == "micromamba"
+
+
+def test_an_installer_for_which_no_time_is_left_is_not_said_to_have_run() -> None:
+    spent, short = TimeBudget(0).run(["sleep", "60"], {}), TimeBudget(1.2).run(["sleep", "60"], {})
+    assert complaint(spent) == "no time was left for it: the time limit of all its runs is set by --install-timeout"
+    assert complaint(short).startswith("it was ended after 1 s: ")
+    assert remedy_for(complaint(spent)) == "Give the installer more time: --install-timeout SECONDS."

@@ -82,8 +82,10 @@ def _fill(folder: Path, result: LockResult, request: InstallerRequest, matrix: P
     """Writes wheels, lock, matrix and manifest."""
     from gpuenv import __version__
     from gpuenv.cli.install_steps import installer_run_for
+    from gpuenv.cli.progress import announcing_phases
     from gpuenv.install.bundle import LOCK, WHEELS, BundleManifest, download, write_bundle
     from gpuenv.install.lockfile import lock_text
+    from gpuenv.install.plan import Clock
 
     scheme, platform = result.scheme, result.platform
     (folder / WHEELS).mkdir(parents=True)
@@ -92,7 +94,8 @@ def _fill(folder: Path, result: LockResult, request: InstallerRequest, matrix: P
         (folder / "pylock.toml").write_text(result.lock.pylock, encoding="utf-8")
     shutil.copyfile(matrix_path(matrix), folder / "matrix.yaml")
     options = platform.pip_options if platform else ()
-    download(installer_run_for(scheme, request), scheme, (folder / LOCK, folder / WHEELS), announce, options)
+    with announcing_phases(Clock(part="download and unpack")):
+        download(installer_run_for(scheme, request), scheme, (folder / LOCK, folder / WHEELS), announce, options)
     python, system = (platform.python, platform.platform) if platform else (scheme.minor, scheme.platform)
     manifest = BundleManifest(result.requirements, python, system, __version__, result.matrix_revision, ())
     write_bundle(folder, manifest)

@@ -97,7 +97,9 @@ def make_lock(
         require_target,
         requirements_of,
     )
+    from gpuenv.cli.progress import announcing_phases
     from gpuenv.install.environment import query_scheme, read_inventory
+    from gpuenv.install.plan import Clock
     from gpuenv.install.planner import lock_for
     from gpuenv.install.target_platform import lock_for_platform, platform_of
 
@@ -108,7 +110,8 @@ def make_lock(
         found = chosen_offers(snapshot, rows)
         installer_run = installer_run_for(scheme, request)  # fails without uv
         chosen = replace(installer_run.options, python_version=platform.python, platform=platform.uv_platform)
-        lock = lock_for_platform(replace(installer_run, options=chosen), snapshot, found)
+        with announcing_phases(Clock(part="plan")):
+            lock = lock_for_platform(replace(installer_run, options=chosen), snapshot, found)
         return LockResult(requirements_of(lock.pins, found), rows.revision, scheme, lock, platform)
     interpreter = interpreter_of(source)
     snapshot, rows = get_both(source, matrix)
@@ -120,5 +123,6 @@ def make_lock(
     if as_toml and not installer_run.installer.locks_as_toml:  # fail before a minute of work
         remedy = "install uv (gpuenv lock --installer uv says why an installed one is rejected), or pass"
         raise CommandError(ExitCode.USAGE, "pip cannot write a pylock.toml", f"{remedy} --format requirements")
-    lock = lock_for(inventory, installer_run, found)
+    with announcing_phases(Clock(part="plan")):
+        lock = lock_for(inventory, installer_run, found)
     return LockResult(requirements_of(lock.pins, found), rows.revision, scheme, lock)

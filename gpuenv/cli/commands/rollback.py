@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import time
-from pathlib import Path
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from gpuenv.cli import options
+from gpuenv.cli.command_errors import CommandError
 from gpuenv.cli.sources import MachineSource, own_environment
 from gpuenv.install.exceptions import InstallError
 from gpuenv.model.exit_codes import ExitCode
@@ -17,17 +16,21 @@ from gpuenv.model.exit_codes import ExitCode
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output
     from gpuenv.install.journal import Journal, Store
-    from gpuenv.install.plan import TargetEnvironment
+    from gpuenv.install.plan import Plan, TargetEnvironment
 
 
 def rollback(
     number: Annotated[
         Optional[str], typer.Argument(metavar="[ID]", help="Install to undo, with every later one.")
     ] = None,
-    listing: Annotated[bool, typer.Option("--list", help="List what can be rolled back.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List what can be rolled back; change nothing.")] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Free what the installs up to ID keep; they can then not be undone.")
+    ] = False,
     python: options.Python = None,
     kernel: options.Kernel = None,
     dry_run: options.DryRun = False,
+    yes: options.Yes = False,
     output_format: options.OutputFormat = options.Format.TEXT,
     output: options.OutputFile = None,
     offline: options.NetworkOffline = False,
@@ -38,46 +41,69 @@ def rollback(
 ) -> None:
     """Restore the target to the state before an install.
 
-    Undoes the newest install if no ID is given.
+    Without an ID, undoes the interrupted install if there is one, else the newest.
 
-    Exit code: 0 done, 4 it failed, 7 the target cannot be used.
+    Exit code: 0 done, 2 --forget lacks consent, 4 it failed, 7 the target cannot be used.
     """
-    from gpuenv.cli.install_steps import interpreter_of, outcome_on_failure, recover_interrupted, target_of
+    from gpuenv.cli.install_steps import find_store, interpreter_of, outcome_on_failure, target_of
     from gpuenv.cli.output import Output, check_paths
-    from gpuenv.install.conda_environment import read_state
-    from gpuenv.install.environment import query_scheme
-    from gpuenv.install.journal import Store, store_of
     from gpuenv.install.plan_text import history_lines, plan_lines
-    from gpuenv.install.rollback import committed, history_of, plan_of_rollback, up_to
+    from gpuenv.install.rollback import history_of
 
+    if forget and listing:
+        raise CommandError(ExitCode.USAGE, "--forget and --list exclude each other")
     check_paths([output])
     out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
     source = MachineSource(target_of(python, kernel), None, (), False, timeout, "/")
     with outcome_on_failure(out, source.named_target) as recovered:
         interpreter = interpreter_of(source)
-        # The journals next to the interpreter, else in the root that the interpreter reports.
-        store = store_of(interpreter) or Store(
-            Path(query_scheme(interpreter, os.environ, time.monotonic() + timeout).root)
-        )
-        if listing and not dry_run and not _is_read_only(store.folder):
-            known = store if store.folder.is_dir() else None
-            recovered.extend(recover_interrupted(interpreter, known, dry_run=False, offline=offline))
+        store = find_store(interpreter, timeout)
         if listing:
-            journals = committed(store)
-            out.emit(history_of(journals), lambda: history_lines(journals, source.named_target))
+            history = history_of(store)
+            out.emit(history, lambda: history_lines(history, source.named_target))
+        elif forget:
+            _forget(store, interpreter, number, out, yes=yes, dry_run=dry_run)
         elif dry_run:
-            chosen = up_to(committed(store), number)
-            states = {journal.number: read_state(store, journal.number) for journal in chosen}
-            condas = {number: state.tool.label for number, state in states.items() if state is not None}
-            plan = plan_of_rollback(chosen, _environment(interpreter, store), condas)
+            plan = _plan(store, interpreter, number)
             out.emit(plan, lambda: plan_lines(plan))
         else:
             _roll_back(store, interpreter, number, out, recovered, offline=offline)
 
 
-def _is_read_only(folder: Path) -> bool:
-    """Whether the folder is readable but not writable: recovery is impossible, but listing works."""
-    return os.access(folder, os.R_OK | os.X_OK) and not os.access(folder, os.W_OK)
+def _plan(store: Store, interpreter: str, number: str | None) -> Plan:
+    """What a rollback undoes: interrupted installs, then those up to the number."""
+    from gpuenv.install.conda_environment import read_state
+    from gpuenv.install.rollback import committed, plan_of_rollback, unfinished, up_to
+
+    interrupted = unfinished(store)
+    is_enough = interrupted and number in (None, *(journal.number for journal in interrupted))
+    chosen = [*interrupted, *(() if is_enough else up_to(committed(store), number))]
+    states = {journal.number: read_state(store, journal.number) for journal in chosen}
+    condas = {number: state.tool.label for number, state in states.items() if state is not None}
+    return plan_of_rollback(chosen, _environment(interpreter, store), condas)
+
+
+def _forget(store: Store, interpreter: str, number: str | None, out: Output, *, yes: bool, dry_run: bool) -> None:
+    """Deletes what installs keep, after consent."""
+    from gpuenv.cli.environment_change import ConsentOptions, require_consent, show_plan
+    from gpuenv.cli.install_steps import show_outcome
+    from gpuenv.install.plan import InstallOutcome, Result
+    from gpuenv.install.rollback import plan_of_forgetting, to_forget
+
+    if not store.folder.is_dir():
+        raise InstallError("there is no install to forget in this environment")
+    target = _environment(interpreter, store)
+    with nullcontext() if dry_run else store.locked():
+        numbers = to_forget(store, number)
+        plan = plan_of_forgetting(store, numbers, target)
+        if dry_run:
+            show_plan(plan, out)
+            return
+        require_consent(plan, ConsentOptions(out, yes, dry_run=False))
+        for forgotten in numbers:
+            store.drop(forgotten)
+    message = f"forgot what can no longer be undone: {', '.join(numbers)}"
+    show_outcome(InstallOutcome(Result.FORGOTTEN, ExitCode.OK, message, None, target), out)
 
 
 def _environment(interpreter: str, store: Store) -> TargetEnvironment:
@@ -94,12 +120,13 @@ def _roll_back(
     store: Store, interpreter: str, number: str | None, out: Output, recovered: list[str], *, offline: bool
 ) -> None:
     from gpuenv.cli.install_steps import recover_interrupted, show_outcome
-    from gpuenv.install.plan import InstallOutcome, Result
+    from gpuenv.cli.progress import announcing_phases
+    from gpuenv.install.plan import Clock, InstallOutcome, Result
     from gpuenv.install.rollback import committed, roll_back
 
     if not store.folder.is_dir():
         raise InstallError("there is no install to roll back in this environment")
-    with store.locked():
+    with store.locked(), announcing_phases(Clock(part="put back")):
         recovered[:] = recover_interrupted(interpreter, store, dry_run=False, locked=True, offline=offline)
         # Recovery may have done it already: an interrupted install or rollback is the newest transaction.
         done = number in recovered or (number is None and recovered)

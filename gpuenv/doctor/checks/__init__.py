@@ -2,6 +2,7 @@
 
 # ruff: noqa: F401, I001 - the imports register the checks, in the order of runs
 from gpuenv.doctor.checks import (
+    transaction,
     sources,
     gpu_presence,
     container,

@@ -31,7 +31,7 @@ _STARTUP_FAULTS = {
 }
 
 
-@check("ENV401", Cause.TARGET_ENVIRONMENT_BROKEN)
+@check("ENV401", Cause.TARGET_ENVIRONMENT_BROKEN, requires=("ENV403",))
 def target_broken(ctx: CheckContext) -> Outcome:
     """The interpreter of the target environment does not work.
 

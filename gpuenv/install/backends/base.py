@@ -111,7 +111,8 @@ def succeeded(result: ChildResult) -> bool:
 def complaint(result: ChildResult) -> str:
     """The installer's error message: ASCII, shortened, without secrets."""
     if result.ending is Ending.TIMED_OUT:
-        return f"timed out after {result.duration:.0f} s"
+        ran = f"it was ended after {result.duration:.0f} s" if result.duration >= 1 else "no time was left for it"
+        return f"{ran}: the time limit of all its runs is set by --install-timeout"
     if result.ending is Ending.NOT_STARTED:
         return f"it could not be started: {result.error}"
     if result.ending is Ending.CRASHED:

@@ -23,7 +23,7 @@ _LOCK = ("compile", "--format=pylock.toml", "--no-header", "--quiet")
 # Variables that select another environment, or change what is installed and how.
 _REMOVED = frozenset(
     ("UV_SYSTEM_PYTHON", "UV_PYTHON", "UV_PROJECT_ENVIRONMENT", "UV_REQUIRE_HASHES", "UV_NO_VERIFY_HASHES")
-    + ("UV_COMPILE_BYTECODE", "UV_BREAK_SYSTEM_PACKAGES", "UV_PROJECT", "UV_WORKING_DIRECTORY", "UV_CONSTRAINT")
+    + ("UV_BREAK_SYSTEM_PACKAGES", "UV_PROJECT", "UV_WORKING_DIRECTORY", "UV_CONSTRAINT")
     + ("UV_WORKING_DIR",)
 )
 
