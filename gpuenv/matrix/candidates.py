@@ -200,6 +200,11 @@ def _cap(caps: _Caps, nvrtc: CudaVersion) -> ComputeCapability | None:
     return next((cap for start, cap in caps if start <= nvrtc), None)
 
 
+def replaced_by(wheel: WheelCandidate, needs: Needs) -> tuple[str, ...]:
+    """Returns the other CuPy distributions of the target, which own the same files."""
+    return tuple(dict.fromkeys(cupy.distribution for cupy in needs.cupy if cupy.distribution != wheel.line.name))
+
+
 def host_toolkit(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str | None:
     """Returns the folder of a host toolkit with libraries, headers and a fitting version for this candidate."""
     if not needs.toolkits:

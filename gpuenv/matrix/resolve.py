@@ -16,6 +16,7 @@ from gpuenv.matrix.candidates import (
     host_toolkit,
     installable,
     minors_of,
+    replaced_by,
     serving_minors,
 )
 from gpuenv.matrix.constraints import LineVerdicts, Rejected, fits, objections, unusable_packages
@@ -209,7 +210,7 @@ def wheel_choice(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> WheelCh
         nvrtc=NvrtcRange(serving[0].cuda, serving[-1].cuda) if known and serving else None,
         needs_toolkit=_needs_toolkit(wheel, needs, matrix),
         tags=_tags(wheel, needs),
-        replaces=tuple(dict.fromkeys(cupy.distribution for cupy in needs.cupy if cupy.distribution != wheel.line.name)),
+        replaces=replaced_by(wheel, needs),
     )
 
 
