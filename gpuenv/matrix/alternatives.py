@@ -7,7 +7,14 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuenv.matrix.candidates import WheelCandidate, by_preference, minors_of, serving_minors, wheel_candidates
+from gpuenv.matrix.candidates import (
+    WheelCandidate,
+    by_preference,
+    minors_of,
+    replaced_by,
+    serving_minors,
+    wheel_candidates,
+)
 from gpuenv.matrix.constraints import INSTALLABLE, LineVerdicts, Rejected, fits, python
 from gpuenv.matrix.needs import AmdHost, Needs
 from gpuenv.matrix.products import branch_of, branches_for
@@ -233,7 +240,9 @@ def experimental(needs: Needs, matrix: Matrix) -> tuple[tuple[Experimental, ...]
             if against := list(_runs(wheel, line, host, needs, matrix)):
                 rejected += against  # an older release would not fit either, and less of it was measured
             else:
-                found.append(Experimental(wheel.candidate, tuple(_assumed(line, wheel.platform(needs), host))))
+                assumptions = tuple(_assumed(line, wheel.platform(needs), host))
+                requirements = (f"{line.name}=={wheel.release.cupy}",)
+                found.append(Experimental(wheel.candidate, assumptions, requirements, replaced_by(wheel, needs)))
             break
     return tuple(found), tuple(rejected)
 

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from gpuenv.matrix.needs import cuda_of_branch
-from gpuenv.matrix.products import ProductError, find_product
+from gpuenv.matrix.products import ProductError, find_gpu
 from gpuenv.matrix.ranges import is_version
-from gpuenv.matrix.tables import Matrix
+from gpuenv.matrix.tables import AmdProduct, Matrix
 from gpuenv.model.cupy import cuda_major_of, is_cupy
-from gpuenv.model.gpus import visible_entries
+from gpuenv.model.gpus import is_gfx, visible_entries
 from gpuenv.model.nvidia import CUDA_LIBRARIES
 from gpuenv.model.reading import ASSUMED, Reading, assumed, missing
 from gpuenv.model.snapshot import (
+    AmdGpu,
     Container,
     CupyInstallation,
     Driver,
@@ -35,7 +36,7 @@ _NONE = "none"
 # are equivalent to each other (NVIDIA Container Toolkit 1.16.0, Specialized Configurations with Docker, GPU
 # Enumeration, read 2026-11-22).
 _WITH_NONE = "NVIDIA_VISIBLE_DEVICES"
-_GPU_KEYS = ("gpu", "gpu-count", "gpu-memory", "compute-capability")
+_GPU_KEYS = ("gpu", "gpu-count", "gpu-memory", "compute-capability", "gfx")
 _MAX_GPUS = 1024  # more than any machine has
 _CUPY = "target.cupy"
 _FOLDER = "an assumed folder"
@@ -176,14 +177,20 @@ def _assume_gpus(snapshot: Snapshot, names: Sequence[str], matrix: Matrix) -> Sn
     """Assumes GPUs by model; ``none`` for a machine without one."""
     if names[0].lower() == _NONE:
         return _with_gpus(snapshot, ())
-    gpus = []
-    for index, name in enumerate(names):
+    gpus: list[Gpu] = []
+    of_amd: list[AmdGpu] = []
+    for name in names:
         try:
-            found = find_product(name, matrix)
+            found = find_gpu(name, matrix)
         except ProductError as error:
             raise AssumeError(f"--assume gpu={name}: {error}") from error
-        gpus.append(Gpu(assumed(index), name=assumed(found.name), compute_capability=assumed(found.compute_capability)))
-    return _with_gpus(snapshot, gpus)
+        if isinstance(found, AmdProduct):
+            of_amd.append(AmdGpu(len(of_amd), found.name, found.gfx))
+            continue
+        capability = assumed(found.compute_capability)
+        gpus.append(Gpu(assumed(len(gpus)), name=assumed(found.name), compute_capability=capability))
+    snapshot = _with_gpus(snapshot, gpus)
+    return snapshot._replace(amd_gpus=tuple(of_amd)) if of_amd else snapshot
 
 
 def _with_gpus(snapshot: Snapshot, gpus: Sequence[Gpu]) -> Snapshot:
@@ -198,7 +205,27 @@ def _assume_capability(snapshot: Snapshot, value: str) -> Snapshot:
     return _with_gpus(snapshot, [gpu._replace(compute_capability=capability) for gpu in gpus])
 
 
+def _assume_gfx(snapshot: Snapshot, value: str) -> Snapshot:
+    """Assumes the target of AMD GPUs, and no GPU of NVIDIA's."""
+    if not is_gfx(value):
+        raise ValueError("expected the target of an AMD GPU, such as gfx942")
+    of_amd = tuple(gpu._replace(gfx=value) for gpu in snapshot.amd_gpus or (AmdGpu(0),))
+    return _with_gpus(snapshot, ())._replace(amd_gpus=of_amd)
+
+
+def _assume_rocm(snapshot: Snapshot, value: str) -> Snapshot:
+    """Assumes a ROCm release, or none."""
+    if value.lower() != _NONE and not is_version(value):
+        raise ValueError("expected a release of ROCm, such as 7.0, or none")
+    rocm = missing("assumed to be absent") if value.lower() == _NONE else assumed(value)
+    return snapshot._replace(rocm=rocm).assuming("rocm")
+
+
 def _assume_count(snapshot: Snapshot, value: str) -> Snapshot:
+    if snapshot.amd_gpus and not snapshot.gpus:
+        of_amd = snapshot.amd_gpus
+        more = (of_amd[number % len(of_amd)]._replace(node=number) for number in range(_read_count(value)))
+        return _with_gpus(snapshot, ())._replace(amd_gpus=tuple(more))
     kinds = snapshot.gpus or (Gpu(),)
     gpus = [kinds[number % len(kinds)]._replace(index=assumed(number)) for number in range(_read_count(value))]
     return _with_gpus(snapshot, gpus)
@@ -361,6 +388,8 @@ def _keys(matrix: Matrix) -> dict[str, Callable[[Snapshot, str], Snapshot]]:
         "compute-capability": _assume_capability,
         "gpu-count": _assume_count,
         "gpu-memory": _assume_memory,
+        "gfx": _assume_gfx,
+        "rocm": _assume_rocm,
         "cupy": _assume_cupy,
         "numpy": lambda snapshot, value: _assume_package(snapshot, "numpy", value),
         "toolkit": _assume_toolkit,

@@ -231,6 +231,11 @@ def library_versions(wheel: WheelCandidate, needs: Needs) -> dict[str, str]:
     return {library: versions[name] for library, name in names.items() if name in versions}
 
 
+def replaced_by(wheel: WheelCandidate, needs: Needs) -> tuple[str, ...]:
+    """Returns the other CuPy distributions of the target, which own the same files."""
+    return tuple(dict.fromkeys(cupy.distribution for cupy in needs.cupy if cupy.distribution != wheel.line.name))
+
+
 def host_toolkit(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str | None:
     """Returns the folder of a host toolkit with libraries, headers and a fitting version for this candidate."""
     if not needs.toolkits:

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from packaging.version import InvalidVersion, Version
 
-from gpuenv.matrix.tables import MatrixSource, Peak, Product
+from gpuenv.matrix.tables import AmdProduct, MatrixSource, Peak, Product
 
-TABLES = {"products": Product, "older_products": Product, "peaks": Peak}
+TABLES = {"products": Product, "older_products": Product, "amd_products": AmdProduct, "peaks": Peak}
 SOURCES = "sources.csv"
 _SEPARATOR = "; "
 _COLUMNS = ("key", "kind", "seen", "file", "sha256", "title", "section", "note")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, TypeVar
 
-from gpuenv.matrix.tables import Matrix, Product
+from gpuenv.matrix.tables import AmdProduct, Matrix, Product
 from gpuenv.model.causes import Cause
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
-_MAKERS = {"nvidia", "tesla", "geforce"}
+_OF_NVIDIA, _OF_AMD = {"nvidia", "tesla", "geforce"}, {"amd", "instinct", "radeon"}
+_MAKERS = _OF_NVIDIA | _OF_AMD
 # The name of a virtual GPU, such as GRID A100D-20C: board, letters for its kind, megabytes or gigabytes, and the
 # licence. One backed by a MIG instance also has its slices, as GRID A100D-1-10C, and CUDA appends the instance
 # (NVIDIA, Virtual GPU Software User Guide, Virtual GPU Types for Supported GPUs).
@@ -31,19 +32,43 @@ def find_product(name: str, matrix: Matrix) -> Product:
         ProductError: with similar names.
     """
     found = _matches(name, matrix)
-    capabilities = {product.compute_capability for product in found}
-    if len(capabilities) == 1:
+    if len({product.compute_capability for product in found}) == 1:
         return found[0]
-    if capabilities:
-        labels = dict.fromkeys(f"{product.name} ({product.compute_capability})" for product in found)
+    raise _error(name, [f"{product.name} ({product.compute_capability})" for product in found], _names(matrix))
+
+
+def find_gpu(name: str, matrix: Matrix) -> Product | AmdProduct:
+    """Returns the product of NVIDIA or AMD: also for ``MI300X``, ``W7900`` or ``Radeon RX 7900 XTX``.
+
+    Raises:
+        ProductError: with similar names.
+    """
+    words = set(_words(name))
+    if not words & _OF_AMD and _matches(name, matrix):
+        return find_product(name, matrix)
+    spellings = [] if words & _OF_NVIDIA else [(row, _tokens(row.name)) for row in matrix.amd_products]
+    found = _closest(_tokens(name), spellings)
+    if len({product.gfx for product in found}) == 1:
+        return found[0]
+    known = [*_names(matrix), *(row.name for row, _ in spellings)]
+    raise _error(name, [f"{product.name} ({product.gfx})" for product in found], known)
+
+
+def _names(matrix: Matrix) -> list[str]:
+    return [known for product in matrix.products for known in (product.name, *product.aliases)]
+
+
+def _error(name: str, found: Sequence[str], known: Sequence[str]) -> ProductError:
+    """Returns the error for an ambiguous name, with what it may mean, or an unknown one, with similar ones."""
+    if found:
         how = "pass each GPU separately" if _SEVERAL.search(name) else "use the full name"
-        raise ProductError(f"the GPU {name!r} is ambiguous: {', '.join([*labels][:6])}; {how}")
+        return ProductError(f"the GPU {name!r} is ambiguous: {', '.join([*dict.fromkeys(found)][:6])}; {how}")
     import difflib  # noqa: PLC0415 - only for an error
 
-    names = [known for product in matrix.products for known in (product.name, *product.aliases)]
-    similar = difflib.get_close_matches(name.lower(), [known.lower() for known in names], 3, 0.5)
+    texts = dict.fromkeys(" ".join(_tokens(text)) for text in known)
+    similar = difflib.get_close_matches(" ".join(_tokens(name)), texts, 3, 0.5)
     hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
-    raise ProductError(f"no GPU named {name!r} is known{hint}")
+    return ProductError(f"no GPU named {name!r} is known{hint}")
 
 
 def capability_by_name(name: str, matrix: Matrix) -> ComputeCapability | None:
@@ -107,17 +132,38 @@ def _matches(name: str, matrix: Matrix) -> list[Product]:
     spellings = _every_spelling(matrix)
     if _BRAND in name.lower():  # the same number of another brand is another GPU
         spellings = tuple(entry for entry in spellings if entry[0].name.lower().find(_BRAND) >= 0)
+    older = _every_older(matrix)
+    return (
+        _exact(wanted, spellings)
+        or [product for product, tokens in older if tokens == _named(name)]
+        or _wider(wanted, spellings)
+        or [product for product, tokens in older if _without_maker(tokens) == wanted]
+        or _narrower(wanted, spellings)
+    )
+
+
+_T = TypeVar("_T")
+_Spellings: TypeAlias = "Sequence[tuple[_T, tuple[str, ...]]]"
+
+
+def _closest(wanted: tuple[str, ...], spellings: _Spellings[_T]) -> list[_T]:
+    if not wanted:
+        return []
+    return _exact(wanted, spellings) or _wider(wanted, spellings) or _narrower(wanted, spellings)
+
+
+def _exact(wanted: tuple[str, ...], spellings: _Spellings[_T]) -> list[_T]:
     exact = [product for product, tokens in spellings if tokens == wanted]
-    exact = exact or [product for product, tokens in spellings if "".join(tokens) == "".join(wanted)]
-    exact = exact or [product for product, tokens in _every_older(matrix) if tokens == _named(name)]
+    return exact or [product for product, tokens in spellings if "".join(tokens) == "".join(wanted)]
+
+
+def _wider(wanted: tuple[str, ...], spellings: _Spellings[_T]) -> list[_T]:
     wider = [product for product, tokens in spellings if set(wanted) < set(tokens)]
+    return wider or [product for product, tokens in spellings if "".join(tokens).endswith("".join(wanted))]
+
+
+def _narrower(wanted: tuple[str, ...], spellings: _Spellings[_T]) -> list[_T]:
     narrower = [(len(tokens), product) for product, tokens in spellings if tokens and set(tokens) < set(wanted)]
-    if exact or wider:
-        return exact or wider
-    joined = [product for product, tokens in spellings if "".join(tokens).endswith("".join(wanted))]
-    joined = joined or [product for product, tokens in _every_older(matrix) if _without_maker(tokens) == wanted]
-    if joined:
-        return joined
     longest = max((length for length, _ in narrower), default=0)
     return [product for length, product in narrower if length == longest]
 
@@ -133,11 +179,15 @@ def _every_older(matrix: Matrix) -> tuple[tuple[Product, list[str]], ...]:
 
 
 def _named(name: str) -> list[str]:
-    return [part for part in re.findall(r"[a-z0-9.]+", name.lower()) if part != "nvidia"]
+    return [part for part in _words(name) if part != "nvidia"]
 
 
 def _tokens(name: str) -> tuple[str, ...]:
-    return _without_maker(re.findall(r"[a-z0-9.]+", name.lower()))
+    return _without_maker(_words(name))
+
+
+def _words(name: str) -> list[str]:
+    return re.findall(r"[a-z0-9.]+", name.lower())
 
 
 def _without_maker(tokens: Iterable[str]) -> tuple[str, ...]:

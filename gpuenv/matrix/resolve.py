@@ -18,6 +18,7 @@ from gpuenv.matrix.candidates import (
     installable,
     minors_of,
     nvrtc_of_others,
+    replaced_by,
     serving_minors,
 )
 from gpuenv.matrix.constraints import LineVerdicts, Rejected, fits, objections, unusable_packages
@@ -211,7 +212,7 @@ def wheel_choice(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> WheelCh
         nvrtc=NvrtcRange(serving[0].cuda, serving[-1].cuda) if known and serving else None,
         needs_toolkit=_needs_toolkit(wheel, needs, matrix),
         tags=_tags(wheel, needs),
-        replaces=tuple(dict.fromkeys(cupy.distribution for cupy in needs.cupy if cupy.distribution != wheel.line.name)),
+        replaces=replaced_by(wheel, needs),
     )
 
 

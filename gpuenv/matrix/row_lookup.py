@@ -11,10 +11,10 @@ from gpuenv.matrix.assume import assume
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, by_preference
 from gpuenv.matrix.constraints import fits, oldest_driver, runs
 from gpuenv.matrix.needs import Needs, needs_of
-from gpuenv.matrix.products import branch_of, find_product
+from gpuenv.matrix.products import branch_of, find_gpu
 from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.resolve import choose, judge
-from gpuenv.matrix.tables import DriverBranch, Generation, Matrix, MatrixSource, Product, Release, WheelLine
+from gpuenv.matrix.tables import AmdProduct, DriverBranch, Generation, Matrix, MatrixSource, Product, Release, WheelLine
 from gpuenv.model.codec import encode
 from gpuenv.model.resolution import Candidate, Rejection, WheelChoice
 from gpuenv.model.snapshot import Snapshot
@@ -84,7 +84,8 @@ def select_rows(matrix: Matrix, filters: RowFilter) -> Rows:
     if filters.line is not None:
         conditions.append(_line_filter(matrix, filters.line))
     if filters.gpu is not None:
-        conditions.append(_gpu_filter(find_product(filters.gpu, matrix)))
+        product = find_gpu(filters.gpu, matrix)
+        conditions.append(_amd_filter(product) if isinstance(product, AmdProduct) else _gpu_filter(product))
     if filters.driver is not None:
         conditions.append(_driver_filter(matrix, DriverVersion.parse(filters.driver)))
     rows = tuple(
@@ -136,6 +137,14 @@ def _gpu_filter(product: Product) -> _Filter:
     return passes
 
 
+def _amd_filter(product: AmdProduct) -> _Filter:
+    def passes(record: object, row: Row) -> bool:
+        platforms = getattr(record, "platforms", {}).values() if row.table == "rocm_lines" else ()
+        return record is product or any(product.gfx in (platform.gfx or ()) for platform in platforms)
+
+    return passes
+
+
 def _driver_filter(matrix: Matrix, driver: DriverVersion) -> _Filter:
     branch = branch_of(driver, matrix)
     known = next((row for row in matrix.driver_branches if row.branch == branch), None)
@@ -179,6 +188,7 @@ def _tables(matrix: Matrix) -> Iterator[_Table]:
     yield "ngc_releases", matrix.ngc_releases, lambda row: f"ngc/{row.image}:{row.release}"
     yield "products", matrix.products, lambda row: f"gpu/{row.name}"
     yield "older_products", matrix.older_products, lambda row: f"older-gpu/{row.name}"
+    yield "amd_products", matrix.amd_products, lambda row: f"amd-gpu/{row.name}"
 
 
 def _row(name: str, table: str, record: object, matrix: Matrix) -> Row:

@@ -337,6 +337,14 @@ class Product(NamedTuple):
     pci: tuple[str, ...] = ()
 
 
+class AmdProduct(NamedTuple):
+    """A GPU of AMD and the target that compilers make code for, such as ``gfx942``."""
+
+    name: str
+    gfx: str
+    source: str
+
+
 class Peak(NamedTuple):
     """Theoretical peaks of a product without sparsity, from its data sheet.
 
@@ -399,6 +407,7 @@ class Matrix:
     peaks: tuple[Peak, ...] = ()
     ngc_releases: tuple[NgcRelease, ...] = ()
     older_products: tuple[Product, ...] = ()
+    amd_products: tuple[AmdProduct, ...] = ()
 
     def cite(self, source: str) -> str:
         """Returns the citation of a row's source."""

@@ -15,13 +15,14 @@ from packaging.version import Version
 from gpuenv.matrix.tables import CudaMinor, Matrix, MatrixSource, Release, SourceKind, WheelLine
 from gpuenv.model.codec import encode
 from gpuenv.model.cupy import is_cupy
+from gpuenv.model.gpus import is_gfx
 from gpuenv.model.nvidia import generation_of
 from gpuenv.model.strings import Lines
 
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows-x86_64", "windows-arm64")
 _TABLES = (
     *("driver_branches", "cuda_majors", "cuda_minors", "generations", "wheel_lines", "products", "older_products"),
-    *("conda_builds", "images", "companions", "advisories", "rocm_lines", "peaks", "ngc_releases"),
+    *("conda_builds", "images", "companions", "advisories", "rocm_lines", "peaks", "ngc_releases", "amd_products"),
 )
 _REQUIRED = ("driver_branches", "cuda_majors", "cuda_minors", "generations", "wheel_lines", "products")
 _EXTRA = re.compile(r"[A-Za-z0-9][\w.-]*")
@@ -148,6 +149,14 @@ def _growth_faults(matrix: Matrix) -> Iterator[MatrixFault]:
     yield from _repeated("ngc_releases", [f"{row.image}:{row.release}" for row in matrix.ngc_releases])
     yield from _repeated_names("products", [(row.name, *row.aliases) for row in matrix.products])
     yield from _repeated_names("older_products", [(row.name, *row.aliases) for row in matrix.older_products])
+    yield from _amd_faults(matrix)
+
+
+def _amd_faults(matrix: Matrix) -> Iterator[MatrixFault]:
+    yield from _repeated("amd_products", [row.name for row in matrix.amd_products])
+    for path, product in _rows(matrix, "amd_products"):
+        if not is_gfx(product.gfx):
+            yield MatrixFault(path, f"{product.gfx} is no target; expected one like gfx90a")
 
 
 def _minor_faults(row: CudaMinor) -> Iterator[str]:

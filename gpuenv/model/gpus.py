@@ -1,4 +1,4 @@
-"""Presence and visibility of NVIDIA GPUs."""
+"""Presence and visibility of NVIDIA GPUs, and the targets of AMD's."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ TURNED_OFF = "alias nvidia off"
 CONTROL = "/dev/nvidiactl"
 _OWN_LIBRARIES = ("nvml", "libcuda", ASSUMED)
 _TEGRA_NAMES = ("nvgpu", "Orin", "Thor", "Tegra", "Xavier")
+_GFX = pattern(r"gfx[1-9]\d?[0-9a-f]{2}")
+
+
+def is_gfx(text: str) -> bool:
+    """Whether a text is the target of an AMD GPU, such as ``gfx90a`` or ``gfx1100``."""
+    return _GFX.fullmatch(text) is not None
 
 
 def nvidia_on_bus(snapshot: Snapshot) -> tuple[PciGpu, ...] | None:

@@ -166,10 +166,17 @@ class ImageChoice(NamedTuple):
 
 
 class Experimental(NamedTuple):
-    """A candidate that might work but is unproven, with its assumptions."""
+    """A candidate that might work but is unproven, with its assumptions.
+
+    Attributes:
+        requirements: for pip or uv.
+        replaces: other CuPy distributions in the target, as in a wheel choice.
+    """
 
     candidate: Candidate
     assumptions: tuple[Assumption, ...]
+    requirements: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
 
 
 class Resolution(NamedTuple):

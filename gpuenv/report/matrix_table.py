@@ -25,6 +25,7 @@ _HEADINGS = {
     "ngc_releases": "NVIDIA's framework images",
     "products": "GPU products",
     "older_products": "Older GPU products",
+    "amd_products": "GPU products of AMD",
 }
 
 

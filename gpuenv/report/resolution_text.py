@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuenv.matrix.resolve import change_text
+from gpuenv.model.cupy import rocm_of
 from gpuenv.model.documents import AssumedMachine, BetterChoice, Fleet, WhatIf, WhyNot
-from gpuenv.model.resolution import Resolution
+from gpuenv.model.resolution import Experimental, Resolution, WheelChoice
 from gpuenv.report.text import command_text
 from gpuenv.report.text_line import Style, TextLine, counted
 
@@ -19,21 +20,27 @@ def explanation_lines(resolution: Resolution, *, verbose: bool = False) -> Itera
         yield TextLine(text, (Style.GOOD if resolution.wheel else Style.BAD) if number == 0 else Style.PLAIN, 2)
     wheel = resolution.wheel
     if wheel is not None:
-        yield TextLine()
-        yield TextLine("Install", Style.HEADING)
-        if wheel.replaces:
-            uninstall = command_text(["python", "-m", "pip", "uninstall", "-y", *wheel.replaces])
-            yield TextLine(f"  $ {uninstall}", Style.COMMAND, 4)
-        install = command_text(["python", "-m", "pip", "install", *wheel.requirements])
-        yield TextLine(f"  $ {install}", Style.COMMAND, 4)
+        yield from _install_lines("Install", wheel)
         if wheel.needs_toolkit:
             yield TextLine(f"  needs {wheel.needs_toolkit}", hang=4)
+    for candidate in resolution.experimental if wheel is None else ():
+        yield from _install_lines(f"Install with ROCm {rocm_of(candidate.candidate.name)} (experimental)", candidate)
     if verbose:
         yield TextLine()
         yield TextLine("Rejected", Style.HEADING)
         for entry in resolution.rejected:
             text = f"{entry.candidate.label}: {entry.constraint.value}: needs {entry.needed}, found {entry.found}"
             yield TextLine(f"  {text} [{entry.source}]", Style.QUIET, 4)
+
+
+def _install_lines(heading: str, choice: WheelChoice | Experimental) -> Iterator[TextLine]:
+    yield TextLine()
+    yield TextLine(heading, Style.HEADING)
+    if choice.replaces:
+        uninstall = command_text(["python", "-m", "pip", "uninstall", "-y", *choice.replaces])
+        yield TextLine(f"  $ {uninstall}", Style.COMMAND, 4)
+    install = command_text(["python", "-m", "pip", "install", *choice.requirements])
+    yield TextLine(f"  $ {install}", Style.COMMAND, 4)
 
 
 def what_if_lines(answer: WhatIf) -> Iterator[TextLine]:

@@ -354,6 +354,11 @@ def test_an_amd_gpu_does_not_fit_a_cupy_for_cuda(matrix: Matrix, cupy: str | Non
     assert (finding.code, finding.cause) == ("GPU201", cause)
     assert "gfx90a" in finding.title
     assert ("which cupy-cuda12x cannot use" in finding.title) is (cause is Cause.ROCM_MISMATCH)
+    commands = [" ".join(fix.command[-2:]) for fix in finding.fix if fix.command]
+    install = ["install cupy-rocm-7-0==14.2.0"]
+    expected = {"cupy-cuda12x": ["-y cupy-cuda12x", *install], "cupy-rocm-5-0": [], None: install}
+    assert commands == expected[cupy]
+    assert not any(fix.safe for fix in finding.fix), "experimental"
 
 
 @pytest.mark.parametrize(("holder", "named"), [("vfio-pci", True), ("nvidia", False), (None, False)])

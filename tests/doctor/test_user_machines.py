@@ -193,8 +193,12 @@ USER_MACHINES = {
         "mixed-pip-conda", "pip", conda(cupy="14.1.1", cuda_version="12.9", numpy="2.1.0"),
     ),
     "a conda environment of an old Python": Machine(
+        linux("driver=580.95.05", "gpu=A100", "python=3.8", "numpy=1.24.4", "cupy=none"),
+        "cupy-not-installed", "in a new environment", conda(numpy="1.24.4", python="3.8.18"),
+    ),
+    "a conda environment of the oldest Python with a build": Machine(
         linux("driver=580.95.05", "gpu=A100", "python=3.9", "numpy=1.26.4", "cupy=none"),
-        "cupy-not-installed", "in a new environment", conda(numpy="1.26.4", python="3.9.18"),
+        "cupy-not-installed", "cupy=13.6.0", conda(numpy="1.26.4", python="3.9.18"),
     ),
     "pip without the extra": Machine(
         linux("driver=580.95.05", "gpu=L4", "cupy=cupy-cuda12x==14.2.0"), "cuda-library-missing", "[ctk]", libraries()

@@ -7,7 +7,7 @@ import pytest
 from gpuenv.matrix.assume import AssumeError, assume
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.snapshot import Container, Snapshot
+from gpuenv.model.snapshot import AmdGpu, Container, Snapshot
 from tests.cli.snapshots import FIT
 
 
@@ -80,6 +80,38 @@ def test_a_product_name_determines_the_compute_capability(name: str, capability:
     assert str(_assume(matrix, f"gpu={name}").gpus[0].compute_capability.value) == capability
 
 
+@pytest.mark.parametrize(
+    ("name", "product", "gfx"),
+    [
+        ("MI300X", "AMD Instinct MI300X", "gfx942"),
+        ("AMD Instinct MI300X VF", "AMD Instinct MI300X", "gfx942"),
+        ("mi250x", "AMD Instinct MI250X", "gfx90a"),
+        ("Radeon RX 7900 XTX", "AMD Radeon RX 7900 XTX", "gfx1100"),
+        ("7900xt", "AMD Radeon RX 7900 XT", "gfx1100"),
+        ("W7900", "AMD Radeon PRO W7900", "gfx1100"),
+        ("RX 6700", "AMD Radeon RX 6700", "gfx1031"),
+        ("Radeon 740M", "AMD Radeon 740M", "gfx1103"),
+    ],
+)
+def test_an_amd_product_has_a_target(name: str, product: str, gfx: str, matrix: Matrix) -> None:
+    snapshot = _assume(matrix, f"gpu={name}")
+    assert snapshot.amd_gpus == (AmdGpu(0, product, gfx),)
+    assert (snapshot.gpus, snapshot.gpu_count.value) == ((), 0)
+
+
+def test_names_of_nvidia_products_stay_theirs(matrix: Matrix) -> None:
+    assert _assume(matrix, "gpu=740M").gpus[0].name.value == "GeForce GT 740M"
+    both = _assume(matrix, "gpu=H100", "gpu=MI100")
+    assert (len(both.gpus), len(both.amd_gpus)) == (1, 1)
+
+
+def test_the_target_and_the_rocm_of_an_amd_gpu_are_assumed(matrix: Matrix) -> None:
+    snapshot = _assume(matrix, "gfx=gfx942", "rocm=7.0.2", "gpu-count=8")
+    assert {gpu.gfx for gpu in snapshot.amd_gpus} == {"gfx942"}
+    assert (len(snapshot.amd_gpus), snapshot.rocm.value) == (8, "7.0.2")
+    assert not _assume(matrix, "gpu=MI300X", "rocm=none").rocm.known
+
+
 def test_gpu_count_memory_and_capability_are_parsed(matrix: Matrix) -> None:
     snapshot = _assume(matrix, "gpu=H100", "gpu-count=8", "gpu-memory=80GiB")
     assert len(snapshot.gpus) == 8
@@ -139,7 +171,12 @@ def test_a_second_cupy_is_given_as_a_package(matrix: Matrix) -> None:
         ("drvier=580", "did you mean driver?"),
         ("driver", "expected KEY=VALUE"),
         ("driver=new", "is no driver version"),
-        ("gpu=H1000", "no GPU named 'H1000' is known"),
+        ("gpu=H1000", "no GPU named 'H1000' is known; did you mean h100"),
+        ("gpu=MI300", "did you mean mi300x or mi300a"),
+        ("gpu=Radeon RX 7900 XTY", "did you mean rx 7900 xt or rx 7900 xtx"),
+        ("gpu=Radeon PRO", "is ambiguous: AMD Radeon"),
+        ("gfx=942", "expected the target of an AMD GPU, such as gfx942"),
+        ("rocm=seven", "expected a release of ROCm, such as 7.0, or none"),
         ("gpu-count=-1", "expected an integer"),
         ("gpu-memory=lots", "expected a size like 80GiB"),
         ("os=beos", "expected one of linux"),
@@ -170,6 +207,7 @@ def test_an_invalid_fact_is_reported_with_a_hint(fact: str, message: str, matrix
     [
         ("gpu=none", "gpu=V100"),
         ("gpu=none", "gpu-count=2"),
+        ("gpu=none", "gfx=gfx942"),
         ("compute-capability=7.0", "gpu=None"),
         ("gpu-count=00", "gpu=V100"),
         ("gpu-memory=80GiB", "gpu-count=0"),

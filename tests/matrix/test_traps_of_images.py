@@ -11,6 +11,7 @@ from gpuenv.model.reading import Reading, known
 from gpuenv.model.resolution import ConstraintName, Resolution
 from gpuenv.model.snapshot import AmdGpu, PciGpu
 from gpuenv.model.versions import CudaVersion
+from gpuenv.report.resolution_text import explanation_lines
 from tests.matrix.resolutions import choose_wheel, machine, resolution_of
 
 
@@ -196,6 +197,25 @@ def test_rocm_and_the_gfx_target_restrict_the_choice_for_amd_gpus(matrix: Matrix
         "cupy-rocm-4-3",
     ]
     assert _amd(matrix, "6.2.0", "gfx90a").experimental == ()
+
+
+def test_an_amd_gpu_gets_the_command_of_its_experimental_wheel(matrix: Matrix) -> None:
+    facts = ("driver=none", "gpu=MI300X", "rocm=7.0.2", "cupy=cupy-cuda12x==13.6.0")
+    resolution = resolution_of(matrix, *facts)
+    (entry,) = resolution.experimental
+    assert (entry.requirements, entry.replaces) == (("cupy-rocm-7-0==14.2.0",), ("cupy-cuda12x",))
+    lines = [line.text for line in explanation_lines(resolution)]
+    assert lines[-3:] == [
+        "Install with ROCm 7.0 (experimental)",
+        "  $ python -m pip uninstall -y cupy-cuda12x",
+        "  $ python -m pip install cupy-rocm-7-0==14.2.0",
+    ]
+
+
+def test_an_amd_gpu_without_code_in_any_wheel_gets_no_command(matrix: Matrix) -> None:
+    resolution = resolution_of(matrix, "driver=none", "gpu=RX 6700 XT", "rocm=7.0.2")
+    assert resolution.experimental == ()
+    assert not any("pip install" in line.text for line in explanation_lines(resolution))
 
 
 def test_a_known_fault_is_reported_with_the_release_that_fixes_it(matrix: Matrix) -> None:

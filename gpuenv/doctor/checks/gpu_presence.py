@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.kernel_module import switch_off_lines, unblock_fixes
+from gpuenv.doctor.fixes.packages import pip_fix
 from gpuenv.doctor.predicates import is_driver_probed
 from gpuenv.doctor.registry import (
     EXPECT_NO_GPU,
@@ -31,6 +34,7 @@ from gpuenv.model.gpus import (
     visible_entries,
 )
 from gpuenv.model.nvidia import AMD, INTEL
+from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import Container, Module, Snapshot
 
 _HIDING = ("", "none", "void")
@@ -62,7 +66,8 @@ def no_nvidia_gpu(ctx: CheckContext) -> Outcome:
     the line with which programs switch a laptop's NVIDIA GPU off, and some of them remove it from the bus as well: if
     the driver's module is installed next to an integrated GPU, the GPU counts as switched off, else as absent.
     What to do: use a machine with an NVIDIA GPU. For a virtual machine or a cloud instance, choose a type with a GPU;
-    for a job, request one from the scheduler. For an AMD GPU, build CuPy for ROCm from source.
+    for a job, request one from the scheduler. For an AMD GPU, install CuPy's wheel for the ROCm release, which CuPy's
+    documentation calls experimental, or build CuPy from source.
     """
     snapshot = ctx.snapshot
     if ctx.needs.gpus_absent and not snapshot.amd_gpus:
@@ -83,7 +88,7 @@ def no_nvidia_gpu(ctx: CheckContext) -> Outcome:
         return
     only_amd = bool(snapshot.amd_gpus) and not snapshot.gpus
     if only_amd and (ctx.needs.gpus_absent or snapshot.source("kernel").state.value == "not-asked"):
-        yield _without_nvidia(snapshot)
+        yield _without_nvidia(ctx)
         return
     on_bus = nvidia_on_bus(snapshot)
     if on_bus is None:
@@ -92,12 +97,13 @@ def no_nvidia_gpu(ctx: CheckContext) -> Outcome:
     if on_bus or driver_nodes(snapshot):
         return
     if bus_is_reliable(snapshot):
-        yield _without_nvidia(snapshot)
+        yield _without_nvidia(ctx)
     elif snapshot.host.sandbox.known:
         yield NotKnown(f"the PCI bus that {snapshot.host.sandbox.value} shows is not the host's")
 
 
-def _without_nvidia(snapshot: Snapshot) -> Symptom:
+def _without_nvidia(ctx: CheckContext) -> Symptom:
+    snapshot = ctx.snapshot
     others = ", ".join(gpu.name or f"{gpu.vendor}:{gpu.device}" for gpu in snapshot.pci_gpus or ()) or "none"
     evidence = [Evidence("display and 3D controllers on the PCI bus", others, "/sys/bus/pci/devices")]
     evidence += [
@@ -108,7 +114,7 @@ def _without_nvidia(snapshot: Snapshot) -> Symptom:
     ]
     amd = tuple(dict.fromkeys(gpu.gfx or gpu.name or f"node {gpu.node}" for gpu in snapshot.amd_gpus))
     if amd:
-        return _amd(snapshot, ", ".join(amd), tuple(evidence))
+        return _amd(ctx, ", ".join(amd), tuple(evidence))
     off = tuple(Evidence("driver.module_blocks", block, "modprobe.d") for block in switch_off_lines(snapshot))
     # NVIDIA's module is installed next to an integrated GPU; elsewhere such a file is a leftover.
     is_laptop = not _INTEGRATED_GPU_VENDORS.isdisjoint(gpu.vendor for gpu in snapshot.pci_gpus or ())
@@ -120,6 +126,18 @@ def _without_nvidia(snapshot: Snapshot) -> Symptom:
             cause=Cause.DRIVER_MODULE_NOT_LOADED,
         )
     return _none(off + tuple(evidence), (_PERHAPS_OFF,) if off else ())
+
+
+def _rocm_fixes(ctx: CheckContext) -> Iterator[Fix]:
+    """Yields the commands that install the newest wheel for AMD GPUs that may fit, which gpuenv does not verify."""
+    for wheel in ctx.resolution.experimental[:1]:
+        if wheel.replaces:
+            text = "Uninstall the CuPy that cannot use this GPU."
+            yield pip_fix(ctx.snapshot, text, "uninstall", "-y", *wheel.replaces)._replace(safe=False)
+        text = (
+            f"Install the wheel for ROCm {rocm_of(wheel.candidate.name)}: CuPy's support of AMD GPUs is experimental."
+        )
+        yield pip_fix(ctx.snapshot, text, "install", *wheel.requirements)._replace(safe=False)
 
 
 def _none(evidence: tuple[Evidence, ...], more: tuple[Fix, ...] = ()) -> Symptom:
@@ -134,12 +152,14 @@ def _none(evidence: tuple[Evidence, ...], more: tuple[Fix, ...] = ()) -> Symptom
     )
 
 
-def _amd(snapshot: Snapshot, kinds: str, evidence: tuple[Evidence, ...]) -> Symptom:
+def _amd(ctx: CheckContext, kinds: str, evidence: tuple[Evidence, ...]) -> Symptom:
     """The GPU is AMD's: a CuPy for CUDA cannot use it, and gpuenv does not examine ROCm."""
+    snapshot = ctx.snapshot
     for_cuda = [entry for entry in snapshot.target.cupy if not is_rocm(entry.distribution)]
     installed = tuple(Evidence("target.cupy", e.label, "its metadata") for e in for_cuda)
+    source = ASSUMED if "gpus" in snapshot.assumed else "/sys/class/kfd"
     nodes = tuple(
-        Evidence("amd_gpus", f"{gpu.gfx or gpu.name} at {gpu.pci or 'an unknown address'}", "/sys/class/kfd")
+        Evidence("amd_gpus", f"{gpu.gfx or gpu.name} at {gpu.pci or 'an unknown address'}", source)
         for gpu in snapshot.amd_gpus
     )
     title = f"This machine has no NVIDIA GPU, but AMD's {kinds}"
@@ -150,10 +170,12 @@ def _amd(snapshot: Snapshot, kinds: str, evidence: tuple[Evidence, ...]) -> Symp
     if other is not None:
         title = f"{other.distribution} does not match the installed ROCm {snapshot.rocm.value}"
         installed = (Evidence("target.cupy", other.label, "its metadata"),)
+    is_installed = not for_cuda and other is None and bool(snapshot.target.cupy)
     return Symptom(
         f"{title}, which {for_cuda[0].distribution} cannot use" if for_cuda else title,
         nodes + installed + evidence_of(snapshot, "rocm") + evidence,
         (
+            *(() if is_installed else _rocm_fixes(ctx)),
             Fix("Build CuPy for ROCm from source: CuPy's installation guide, Using CuPy on AMD GPU."),
             Fix("Or use a machine with an NVIDIA GPU; gpuenv supports no other."),
         ),
