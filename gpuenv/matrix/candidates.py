@@ -82,18 +82,18 @@ def _usual_order(matrix: Matrix) -> tuple[WheelCandidate, ...]:
     return tuple(sorted(wheel_candidates(matrix), key=_rank, reverse=True))
 
 
-_Rank: TypeAlias = "tuple[Version, bool, CudaVersion, bool]"
+_Rank: TypeAlias = "tuple[bool, Version, CudaVersion, bool]"
 
 
 def _rank(wheel: WheelCandidate, *, has_toolkit: bool = False, tegra: bool = False) -> _Rank:
-    """The sort key, best last: newest CuPy, with CUDA libraries, newest CUDA, the extra unless a toolkit fits.
+    """The sort key, best last: with CUDA libraries, newest CuPy, newest CUDA, the extra unless a toolkit fits.
 
     On Tegra the toolkit is JetPack's: no document says that the CUDA wheels behind the extra run there.
     """
     has_extra = wheel.extra is not None
     complete = has_toolkit or (has_extra and not tegra)
     wants_extra = not has_toolkit and not tegra
-    return version_of(wheel.release.cupy), complete, wheel.line.first_cuda, has_extra == wants_extra
+    return complete, version_of(wheel.release.cupy), wheel.line.first_cuda, has_extra == wants_extra
 
 
 def minors_of(wheel: WheelCandidate, matrix: Matrix) -> tuple[CudaMinor, ...]:

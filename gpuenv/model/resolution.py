@@ -193,6 +193,7 @@ class Resolution(NamedTuple):
         matrix_revision: of the matrix in use.
         experimental: candidates for an AMD GPU, if there is no NVIDIA GPU.
         unusable: installed packages that cannot use the GPUs, such as a PyTorch for another driver.
+        solved: whether the solver of an installer has confirmed the wheel.
     """
 
     wheel: WheelChoice | None
@@ -206,4 +207,5 @@ class Resolution(NamedTuple):
     matrix_revision: str
     experimental: tuple[Experimental, ...] = ()
     unusable: tuple[Unusable, ...] = ()
+    solved: bool = False
     schema: str = SCHEMA

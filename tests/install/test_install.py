@@ -218,6 +218,30 @@ def test_the_newest_release_that_another_package_allows_is_installed(sandbox: Sa
     assert json.loads(resolved.stdout)["wheel"]["requirements"] == outcome["plan"]["requirements"]
 
 
+def test_a_solver_confirms_what_resolve_prints(sandbox: Sandbox, tmp_path: Path) -> None:
+    """The index, the constraints and the packages of the target decide together."""
+    constraints = tmp_path / "constraints.txt"
+    constraints.write_text("numpy==1.26.4\n", encoding="utf-8")
+    target = sandbox.target("solved")
+    command = ("resolve", "--python", target, "--format=json", *MACHINE)
+    unsolved = json.loads(sandbox.gpuenv(*command, UV_CONSTRAINT=str(constraints)).stdout)
+    assert (unsolved["solved"], unsolved["wheel"]["requirements"]) == (False, ["cupy-cuda12x[ctk]==14.2.0"])
+    solved = json.loads(sandbox.gpuenv(*command, "--solve", UV_CONSTRAINT=str(constraints)).stdout)
+    assert (solved["solved"], solved["wheel"]["requirements"]) == (True, ["cupy-cuda12x==13.6.0"])
+    dry_run = ("install", "--python", target, "--dry-run", *MACHINE, "--format=json")
+    plan = json.loads(sandbox.gpuenv(*dry_run, UV_CONSTRAINT=str(constraints)).stdout)
+    assert plan["requirements"] == solved["wheel"]["requirements"]
+    text = sandbox.gpuenv("resolve", "--python", target, *MACHINE, "--solve").stdout
+    assert "+ cupy-cuda12x 14.2.0" in text
+    assert not list(target.glob(".gpuenv")), "nothing was changed"
+
+
+def test_solving_needs_an_environment(sandbox: Sandbox) -> None:
+    result = sandbox.gpuenv("resolve", "--solve", "--no-probe", *MACHINE)
+    assert result.returncode == 2
+    assert "--solve needs this machine's environment" in " ".join(result.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("wanted", "requirements"),
     [

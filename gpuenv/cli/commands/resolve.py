@@ -14,7 +14,9 @@ from gpuenv.cli.sources import MachineSource, get_all, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from gpuenv.install.plan import Plan
     from gpuenv.matrix.tables import Matrix
+    from gpuenv.model.resolution import Resolution
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.text_line import TextLine
 
@@ -39,6 +41,11 @@ WhyNot = Annotated[
     typer.Option("--why-not", metavar="LINE", help="Why this wheel line, release or image was not chosen."),
 ]
 
+Solve = Annotated[
+    bool,
+    typer.Option("--solve", help="Let the installer's solver confirm the wheel, and show the plan of its install."),
+]
+
 
 def resolve(
     python: options.Python = None,
@@ -48,10 +55,12 @@ def resolve(
     paste: options.Paste = None,
     what_if: WhatIf = None,
     why_not: WhyNot = None,
+    solve: Solve = False,
+    installer: options.WheelInstaller = options.WheelsFrom.AUTO,
     matrix: options.MatrixFile = None,
     output_format: options.OutputFormat = options.Format.TEXT,
     output: options.OutputFile = None,
-    offline: options.Offline = False,
+    offline: options.NetworkOffline = False,
     no_color: options.NoColor = False,
     verbose: options.Verbose = False,
     timeout: options.Timeout = options.TIMEOUT,
@@ -60,11 +69,10 @@ def resolve(
 ) -> None:
     """Find the CuPy wheel that fits, and why others do not.
 
-    Also finds the conda specification and the image that fit.
+    Also finds the conda specification and the image that fit. Only --solve uses the network.
 
     Exit code: 0 a wheel fits, 3 none does (with --what-if: in no row; with several machines: for one of them).
     """
-    del offline  # nothing here uses the network
     from gpuenv.cli.output import Output
     from gpuenv.matrix import what_if as answers
     from gpuenv.matrix.assume import AssumeError
@@ -75,6 +83,9 @@ def resolve(
     files = snapshot or []
     if (what_if is not None) + (why_not is not None) + (len(files) > 1) > 1:
         raise CommandError(ExitCode.USAGE, "--what-if, --why-not and several --snapshot exclude each other")
+    if solve and (files or no_probe or paste or what_if is not None or why_not is not None):
+        message = "--solve needs this machine's environment, and excludes --snapshot, --no-probe, --paste and questions"
+        raise CommandError(ExitCode.USAGE, message)
     out = Output(output, as_json=output_format is options.Format.JSON, color=not no_color, redacted=redact)
     source = MachineSource(
         python, files[0] if files else None, assume or (), no_probe, timeout, driver_root, paste=paste
@@ -100,10 +111,65 @@ def resolve(
         out.emit(answer, lambda: [*why_not_lines(answer), *_matrix_lines(rows)])
         served = choose(facts, rows) is not None
     else:
-        resolution = resolve_wheel(facts, rows)
-        out.emit(resolution, lambda: [*explanation_lines(resolution, verbose=verbose), *_matrix_lines(rows)])
+        resolution, plan = resolve_wheel(facts, rows), None
+        if solve and resolution.wheel is not None:
+            resolution, plan = _solved(resolution, source, (facts, rows), installer, offline=offline)
+        shown = [*explanation_lines(resolution, verbose=verbose), *(_plan_lines(plan) if plan else ())]
+        out.emit(resolution, lambda: [*shown, *_matrix_lines(rows)])
         served = resolution.wheel is not None
     raise typer.Exit(ExitCode.OK if served else ExitCode.NOTHING_FITS)
+
+
+def _solved(
+    resolution: Resolution,
+    source: MachineSource,
+    read: tuple[Snapshot, Matrix],
+    installer: options.WheelsFrom,
+    *,
+    offline: bool,
+) -> tuple[Resolution, Plan]:
+    """Returns the resolution with the wheel that the installer's solver chooses, and the plan of its install.
+
+    Raises:
+        CommandError: when nothing can be solved, or conda manages the target.
+    """
+    import os
+    import time
+
+    from gpuenv.cli.environment_change import takes_conda
+    from gpuenv.cli.install_steps import (
+        InstallerRequest,
+        chosen_offers,
+        command_error,
+        installer_run_for,
+        interpreter_of,
+        require_target,
+    )
+    from gpuenv.install.environment import query_scheme, read_inventory
+    from gpuenv.install.exceptions import InstallError
+    from gpuenv.install.planner import prepare
+
+    request = InstallerRequest(installer.installer, offline, False, options.INSTALL_TIMEOUT)
+    facts, rows = read
+    require_target(facts)
+    try:
+        scheme = query_scheme(interpreter_of(source), os.environ, time.monotonic() + source.timeout)
+        if takes_conda(scheme, request):
+            raise CommandError(ExitCode.USAGE, "conda manages this target: see gpuenv install --dry-run")
+        offers = chosen_offers(facts, rows)
+        plan = prepare(read_inventory(scheme), installer_run_for(scheme, request), offers).plan
+    except InstallError as error:
+        raise command_error(error, source.named_target) from error
+    choices = (choice for offer in offers for choice in offer.choices)
+    wheel = next(choice for choice in choices if choice.requirements == plan.requirements)
+    return resolution._replace(wheel=wheel, solved=True), plan
+
+
+def _plan_lines(plan: Plan) -> list[TextLine]:
+    from gpuenv.install.plan_text import plan_lines
+    from gpuenv.report.text_line import TextLine
+
+    return [TextLine(), *plan_lines(plan)]
 
 
 def _matrix_lines(matrix: Matrix) -> list[TextLine]:
