@@ -51,6 +51,11 @@ def test_a_measured_row_shows_the_file_and_its_full_digest(matrix: Matrix) -> No
         ),
         (RowFilter(driver="580"), {"driver/580", "cuda/13", "generation/Volta 7.0"}, {"generation/Kepler 3.0"}),
         (RowFilter(gpu="V100", line="cupy-cuda12x"), {"cuda/12.0"}, {"cuda/11.8", "cuda/13.0"}),
+        (
+            RowFilter(gpu="MI300X"),
+            {"amd-gpu/AMD Instinct MI300X", "cupy-rocm-7-0/14.2.0"},
+            {"amd-gpu/AMD Instinct MI250X", "cupy-rocm-5-0/13.3.0", "cupy-cuda13x/14.2.0"},
+        ),
     ],
 )
 def test_filters_select_the_rows_of_a_line_gpu_or_driver(
