@@ -41,6 +41,7 @@ def listing(name: str, *arguments: str) -> Any:  # noqa: ANN401 - JSON
     return output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("arguments", "name"), LISTINGS, ids=[" ".join(words) for words, _ in LISTINGS])
 def test_json_is_one_object_that_conforms_to_its_schema(tmp_path: Path, arguments: tuple[str, ...], name: str) -> None:
     output = listing(name, *arguments)

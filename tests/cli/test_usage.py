@@ -115,6 +115,7 @@ UNNEEDED_OPTIONS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "message"), UNNEEDED_OPTIONS, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
 )

@@ -41,6 +41,7 @@ def test_the_dockerfiles_are_the_reviewed_ones() -> None:
     assert dockerfiles() == (GOLDEN / "Dockerfiles.txt").read_text()
 
 
+@pytest.mark.long
 def test_the_linter_finds_nothing_in_any_of_them(tmp_path: Path) -> None:
     linter = Path(sys.executable).with_name("hadolint")
     if not linter.exists():

@@ -129,6 +129,7 @@ def test_a_name_that_only_contains_such_letters_is_none(name: str) -> None:
     assert not is_secret_name(name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "unit",
     [

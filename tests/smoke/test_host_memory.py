@@ -96,6 +96,7 @@ def peak_and_estimate(which: str) -> tuple[int, float]:
     return peak, test.HOST * test.memory(size)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("which", WITH_ESTIMATE)
 def test_no_test_exceeds_its_estimate_of_host_memory(which: str) -> None:
     peak, estimate = peak_and_estimate(which)
