@@ -131,6 +131,7 @@ _OF_TARGET: Mapping[str, Sources] = {
     "toolkits[].toolkit": Sources(("version.json", "*cuda.h", "version.txt", "*cuda_runtime_api.h", "nvcc"), _KEPT),
     "target.executable": _one(_TARGET, "the caller"),
     "target.examined_as": _one("the owner of its files"),
+    "target.open_transaction": _one("the journals in its folder .gpuenv"),
     "target.made_by": _one("pyvenv.cfg or conda-meta"),
     "target.writable": _one("the permissions of its folder of packages"),
     "target.cupy[]": _one(_METADATA),

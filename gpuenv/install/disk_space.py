@@ -34,7 +34,8 @@ def refuse_without_room(prepared: PreparedInstall, stage: Path) -> None:
         InstallFailed: when a disk has too little space.
     """
     pins, installer_run = prepared.plan.install, prepared.installer_run
-    root, cache = Path(prepared.plan.target.root), _folder_of_downloads(installer_run)
+    root = Path(prepared.plan.target.root)
+    cache = _folder_of_downloads(installer_run, root)
     free = {folder: free_space(str(folder)) for folder in (cache, root)}
     total = _size(pins)
     if total is None or all(space is None or space >= total for space in free.values()):
@@ -63,15 +64,11 @@ def _size(pins: Iterable[Pin]) -> int | None:
     return sum(known) if len(known) == len(sizes) else None
 
 
-def _folder_of_downloads(installer_run: InstallerRun) -> Path:
-    """The nearest existing folder on the way to uv's cache; the temporary folder for pip, or without a cache."""
-    command = installer_run.installer.telling_cache()
-    told = (
-        installer_run.run(command).stdout.strip()
-        if command and not installer_run.environment.get("UV_NO_CACHE")
-        else ""
-    )
-    folder = Path(told or tempfile.gettempdir())
+def _folder_of_downloads(installer_run: InstallerRun, root: Path) -> Path:
+    """The nearest existing folder on the way to uv's cache; without a cache, TMPDIR, else the environment."""
+    command = None if installer_run.environment.get("UV_NO_CACHE") else installer_run.installer.telling_cache()
+    cache = installer_run.run(command).stdout.strip() if command else ""
+    folder = Path(cache or installer_run.environment.get("TMPDIR") or root)
     return next(parent for parent in (folder, *folder.parents) if parent.exists())
 
 

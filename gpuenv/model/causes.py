@@ -527,7 +527,6 @@ class Cause(str, Enum):
             Fix(
                 "Restore the former files before you change any package: other changes make that impossible.",
                 ("gpuenv", "rollback"),
-                safe=True,
             ),
         ),
     )

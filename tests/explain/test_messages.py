@@ -12,6 +12,7 @@ from tests.eval.messages import MESSAGES
 
 # Of no program's text, or only behind another one by its numbers.
 WITHOUT = {
+    Cause.INSTALL_INTERRUPTED,  # found in the files of the environment
     Cause.SOURCES_DISAGREE,
     Cause.GPU_TEST_FAILED,
     Cause.GPU_TOO_OLD_FOR_ANY_DRIVER,

@@ -20,7 +20,7 @@ from tests.explain.message_ranking import ranked
 
 SIGNATURES = all_signatures()
 # Found on the machine or by a test only: no program prints that its sources disagree.
-NOT_IN_A_TEXT = {Cause.SOURCES_DISAGREE, Cause.GPU_TEST_FAILED}
+NOT_IN_A_TEXT = {Cause.SOURCES_DISAGREE, Cause.GPU_TEST_FAILED, Cause.INSTALL_INTERRUPTED}
 # What only one report can contain: its author's folders, its line numbers, its issue.
 OF_ONE_REPORT = re.compile(
     r"/home/(?!\w*\[)|[/\\]Users[/\\]|/tmp/\w|/mnt/|\bissues?/\d|#\d{2,}|line \d{2,}|0x[0-9a-f]{6,}"

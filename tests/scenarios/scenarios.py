@@ -16,6 +16,7 @@ from tests.scenarios.target_setups import (
     fake_python,
     folder_named_cupy,
     home_is_a_file,
+    interrupted,
     missing_file,
     modules_for_another_python,
     old_cxx_runtime,
@@ -237,6 +238,8 @@ _LIBRARY = (
 _OTHER = (
     Scenario("target-environment-broken", "a missing base Python", L4, setup=without_base_python, assumptions=()),
     Scenario("target-environment-broken", "a program that is not a Python", L4, setup=fake_python, assumptions=()),
+    Scenario("install-interrupted", "a killed install", L4, setup=interrupted(None)),
+    Scenario("install-interrupted", "a killed rollback", L4, setup=interrupted("undoing")),
     Scenario(
         "container-toolkit-broken",
         "a pod with device nodes only",

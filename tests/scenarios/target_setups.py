@@ -137,6 +137,18 @@ def fake_python(workspace: Workspace) -> Mapping[str, str]:
     return {}
 
 
+def interrupted(state: str | None) -> Setup:
+    """A journal of gpuenv without a state, as an install leaves it that is killed, or with the state of a rollback."""
+
+    def setup(workspace: Workspace) -> Mapping[str, str]:
+        write(workspace.prefix / ".gpuenv/0001/journal.json", "{}")
+        if state is not None:
+            write(workspace.prefix / ".gpuenv/0001/state.json", f'{{"state": "{state}"}}')
+        return {}
+
+    return setup
+
+
 def cache_below_a_file(workspace: Workspace) -> Mapping[str, str]:
     return {"CUPY_CACHE_DIR": str(write(workspace.folder / "a-file") / "kernel_cache")}
 

@@ -27,5 +27,5 @@ def transaction_open(ctx: CheckContext) -> Outcome:
         yield Symptom(
             f"{which[0].upper()}{which[1:]} was interrupted: files of this environment may be mixed or missing",
             (Evidence("target.open_transaction", f"{which}, begun {found.since}", reading.source or ""),),
-            Cause.INSTALL_INTERRUPTED.fix,
+            tuple(fix._replace(safe=True) for fix in Cause.INSTALL_INTERRUPTED.fix),
         )
