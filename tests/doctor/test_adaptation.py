@@ -48,7 +48,7 @@ def fixes(code: str, *options: str) -> tuple[Fix, ...]:
     ("facts", "command"),
     [
         (
-            ("driver=580.95.05", "gpu=H100", "python=3.11", "numpy=1.26.4", "cupy=none"),
+            ("driver=580.95.05", "gpu=H100", "python=3.10", "numpy=1.21.6", "cupy=none"),
             (
                 "conda",
                 "install",
@@ -60,12 +60,12 @@ def fixes(code: str, *options: str) -> tuple[Fix, ...]:
             ),
         ),
         (
-            ("driver=580.95.05", "gpu=V100", "python=3.9", "numpy=1.26.4", "cupy=none"),
+            ("driver=580.95.05", "gpu=V100", "python=3.8", "numpy=1.24.4", "cupy=none"),
             (*CREATE, "python=3.12", "cupy=14.1.1", "cuda-version=12"),
         ),
         (
-            ("driver=470.82.01", "gpu=K80", "python=3.11", "numpy=2.1.0", "cupy=none"),
-            (*CREATE, "python=3.14", "cupy=13.6.0", "cuda-version=11"),
+            ("driver=470.82.01", "gpu=K80", "python=3.8", "numpy=1.24.4", "cupy=none"),
+            (*CREATE, "python=3.12", "cupy=13.6.0", "cuda-version=11"),
         ),
     ],
 )
@@ -75,8 +75,17 @@ def test_a_conda_environment_gets_a_conda_command_first(facts: tuple[str, ...], 
     assert "mamba" in first.text
 
 
+def test_a_conda_build_that_fits_is_installed_into_the_environment() -> None:
+    (fix, *_) = fixes("WHL503", "driver=470.82.01", "gpu=K80", "python=3.11", "numpy=2.1.0", "cupy=none")
+    assert fix.command == (
+        *("conda", "install", "--prefix=/env", "--channel=conda-forge"),
+        *("cupy=13.6.0", "cuda-version=11"),
+    )
+    assert fix.safe
+
+
 def test_an_installation_by_pip_is_offered_as_an_alternative() -> None:
-    result = fixes("WHL503", "driver=470.82.01", "gpu=K80", "python=3.11", "numpy=2.1.0", "cupy=none")
+    result = fixes("WHL503", "driver=470.82.01", "gpu=K80", "python=3.8", "numpy=1.24.4", "cupy=none")
     assert result[1].text.startswith("Or, by pip, install: cupy-cuda11x")
 
 
