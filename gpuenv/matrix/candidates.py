@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from gpuenv.matrix.needs import NeededGpu, Needs, advisories_for
 from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.tables import CudaMinor, Extra, Matrix, Platform, Release, WheelLine, in_span
-from gpuenv.model.nvidia import cuda_wheel
+from gpuenv.model.nvidia import cuda_wheel, cuda_wheel_requirement
 from gpuenv.model.resolution import Candidate, CandidateKind
 from gpuenv.model.versions import ComputeCapability, CudaVersion, Libc
 
@@ -67,11 +67,12 @@ def wheel_candidates(matrix: Matrix) -> tuple[WheelCandidate, ...]:
 
 def by_preference(needs: Needs, matrix: Matrix) -> tuple[WheelCandidate, ...]:
     """Returns every candidate in order of preference."""
-    if not needs.toolkits and not needs.tegra and not any(entry.is_library for entry in needs.brings):
+    if not needs.toolkits and not needs.tegra and not any(entry.is_needed for entry in needs.brings):
         return _usual_order(matrix)
 
     def rank(wheel: WheelCandidate) -> _Rank:
-        has_toolkit = host_toolkit(wheel, needs, matrix) is not None or has_libraries(wheel, needs, matrix)
+        bare = wheel.bare or wheel
+        has_toolkit = host_toolkit(wheel, needs, matrix) is not None or shares_libraries(bare, needs, matrix)
         return _rank(wheel, has_toolkit=has_toolkit, tegra=needs.tegra)
 
     return tuple(sorted(wheel_candidates(matrix), key=rank, reverse=True))
@@ -206,14 +207,20 @@ def _cap(caps: _Caps, nvrtc: CudaVersion) -> ComputeCapability | None:
 _LIBRARIES = ("cublas", "cuda-nvrtc", "cuda-runtime", "cufft", "curand", "cusolver", "cusparse")
 
 
-def has_libraries(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> bool:
-    """Whether the CUDA wheels that other packages of the target need are all that this CuPy needs too."""
-    if not wheel.release.extras:  # this CuPy does not search packages for CUDA libraries
+def shares_libraries(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> bool:
+    """Whether this CuPy uses the CUDA wheels that other packages of the target need, with what they lack of its own.
+
+    The extra would move them to the versions of one CUDA toolkit.
+    """
+    if wheel.extra is not None or not wheel.release.extras:  # an older CuPy does not search packages for libraries
         return False
-    versions = library_versions(wheel, needs)
-    nvrtc = nvrtc_of_others(wheel, needs)
-    serving = [row.cuda for row in serving_minors(wheel.bare or wheel, needs, matrix)]
-    return len(versions) == len(_LIBRARIES) and nvrtc in serving
+    return nvrtc_of_others(wheel, needs) in [row.cuda for row in serving_minors(wheel, needs, matrix)]
+
+
+def lacking_libraries(wheel: WheelCandidate, needs: Needs) -> tuple[str, ...]:
+    """Returns requirements on the CUDA wheels of the line's major version that no other package needs."""
+    present, major = library_versions(wheel, needs), wheel.line.cuda_major
+    return tuple(cuda_wheel_requirement(library, major) for library in _LIBRARIES if library not in present)
 
 
 def nvrtc_of_others(wheel: WheelCandidate, needs: Needs) -> CudaVersion | None:
@@ -226,7 +233,7 @@ def nvrtc_of_others(wheel: WheelCandidate, needs: Needs) -> CudaVersion | None:
 
 def library_versions(wheel: WheelCandidate, needs: Needs) -> dict[str, str]:
     """Returns the versions of the CUDA wheels that other packages need, of the line's major version, by library."""
-    versions = {entry.distribution: entry.version for entry in needs.brings if entry.is_library}
+    versions = {entry.distribution: entry.version for entry in needs.brings if entry.is_needed}
     names = {library: cuda_wheel(library, wheel.line.cuda_major) for library in _LIBRARIES}
     return {library: versions[name] for library, name in names.items() if name in versions}
 

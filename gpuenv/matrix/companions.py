@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _LOADED = pattern(r"nvidia-(?:cuda-nvrtc|cuda-runtime|cublas|cufft|curand|cusolver|cusparse)(?:-cu\d\d)?")
 # Libraries whose names have a CUDA version, and which work beside those of another one.
 _LIBRARIES = pattern(r"nvidia-.*|cuda-(?:toolkit|bindings|pathfinder|python|core)|cutensor.*|cusparselt.*|libcu.*")
+TOOLKIT = "cuda-toolkit"  # the metapackage of CUDA's wheels, of which an environment has one
 _LOCAL = pattern(r"cu(\d\d)(\d)")
 _NAMED = pattern(r"-cu(?:da)?(\d\d)\b")
 _EXACT = pattern(r"==(\d{1,4})\.(\d{1,4})(?:\.\d+)*(?:\.\*)?")
@@ -38,6 +39,7 @@ class CudaPackage(NamedTuple):
         cuda_major: None if unknown.
         source: its metadata, or a matrix row.
         is_library: whether it is itself a CUDA library.
+        is_needed: whether another package than CuPy is known to need it.
         cuda: the minor version that it pins, if any.
         cupy: the versions of CuPy that it requires, of the line for its CUDA; None if it requires no CuPy.
     """
@@ -49,6 +51,7 @@ class CudaPackage(NamedTuple):
     is_library: bool
     cuda: CudaVersion | None = None
     cupy: str | None = None
+    is_needed: bool = False
 
 
 def cuda_packages(snapshot: Snapshot, matrix: Matrix) -> tuple[CudaPackage, ...]:
@@ -65,12 +68,19 @@ def cuda_packages(snapshot: Snapshot, matrix: Matrix) -> tuple[CudaPackage, ...]
     lines = dict[str, list[str]]()
     for entry in (*dependents, *of_cupy):
         lines.setdefault(entry.name, []).append(entry.requirement)
-    found = (
+    found = [
         cuda_package(name, version, matrix, lines.get(name, ()), markers)
         for name, version in packages.items()
         if name not in free
-    )
-    return tuple(sorted((entry for entry in found if entry is not None), key=lambda entry: entry.distribution))
+    ]
+    known = [entry for entry in found if entry is not None]
+    if target.cuda_dependents is not None:
+        if TOOLKIT in packages and TOOLKIT not in free:
+            version = packages[TOOLKIT]
+            major = cuda_major_of_wheel(TOOLKIT, version)
+            known.append(CudaPackage(TOOLKIT, version, major, "its version", is_library=True))
+        known = [entry._replace(is_needed=entry.is_library) for entry in known]
+    return tuple(sorted(known, key=lambda entry: entry.distribution))
 
 
 def _unneeded(

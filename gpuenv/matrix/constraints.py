@@ -20,7 +20,7 @@ from gpuenv.matrix.candidates import (
     serving_minors,
     supports,
 )
-from gpuenv.matrix.companions import CudaPackage
+from gpuenv.matrix.companions import TOOLKIT, CudaPackage
 from gpuenv.matrix.needs import NeededGpu, Needs, advisories_for
 from gpuenv.matrix.products import branch_of, branches_for, reads_ptx
 from gpuenv.matrix.ranges import in_range
@@ -366,8 +366,10 @@ def _conflict(wheel: WheelCandidate, needs: Needs, other: CudaPackage, matrix: M
     if other.cuda_major is None:
         return None
     # A CuPy without extras does not search packages for CUDA libraries. A conda environment has one CUDA for all.
+    # The extra requires a toolkit, of which an environment has one.
     searches = bool(wheel.release.extras) or (wheel.kind is CandidateKind.CONDA and not other.is_library)
     is_bound = other.cupy is not None or (searches and not other.is_library)
+    is_bound = is_bound or (wheel.extra is not None and other.distribution == TOOLKIT)
     if (is_bound and other.cuda_major != major) or (searches and other.cuda_major > major):
         return f"built for CUDA {major} or absent", found
     if not searches:

@@ -13,13 +13,14 @@ from gpuenv.matrix.alternatives import JudgedImage, conda_candidates, conda_choi
 from gpuenv.matrix.candidates import (
     WheelCandidate,
     by_preference,
-    has_libraries,
     host_toolkit,
     installable,
+    lacking_libraries,
     minors_of,
     nvrtc_of_others,
     replaced_by,
     serving_minors,
+    shares_libraries,
 )
 from gpuenv.matrix.constraints import LineVerdicts, Rejected, fits, objections, unusable_packages
 from gpuenv.matrix.needs import Needs, needs_of
@@ -217,10 +218,12 @@ def wheel_choice(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> WheelCh
 
 
 def _toolkit_pins(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[str, ...]:
-    """Returns a pin on the CUDA wheels: their minor version that other packages need, or those that support these GPUs.
+    """Returns requirements on CUDA wheels: what other packages lack, or a minor version that supports these GPUs.
 
-    Without it, the extra installs the newest minor version.
+    Without the latter, the extra installs the newest minor version.
     """
+    if shares_libraries(wheel, needs, matrix):
+        return lacking_libraries(wheel, needs)
     serving = installable(serving_minors(wheel, needs, matrix), wheel, needs)
     nvrtc = nvrtc_of_others(wheel, needs) if wheel.extra else None
     if nvrtc in [row.cuda for row in serving]:
@@ -234,7 +237,7 @@ def _toolkit_pins(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> tuple[
 
 
 def _needs_toolkit(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str | None:
-    if wheel.extra is not None or has_libraries(wheel, needs, matrix):
+    if wheel.extra is not None or shares_libraries(wheel, needs, matrix):
         return None
     serving = serving_minors(wheel, needs, matrix)
     span = f"CUDA {serving[0].cuda}" + (f" to {serving[-1].cuda}" if len(serving) > 1 else "")

@@ -135,6 +135,14 @@ def cuda_wheel(library: str, cuda_major: int) -> str:
     return f"nvidia-{library}" + ("" if cuda_major >= _FIRST_WITHOUT_SUFFIX else f"-cu{cuda_major}")
 
 
+def cuda_wheel_requirement(library: str, cuda_major: int) -> str:
+    """Returns the requirement on a library of a CUDA major version: ``nvidia-curand-cu12``, ``nvidia-curand==10.*``."""
+    name = cuda_wheel(library, cuda_major)
+    if cuda_major != _FIRST_WITHOUT_SUFFIX:
+        return name
+    return f"{name}=={_OWN_MAJOR_OF_13.get(name, cuda_major)}.*"
+
+
 def cuda_major_of_wheel(name: str, release: str) -> int | None:
     """Returns the CUDA major version of a CUDA wheel (canonical name); None if unknown or another distribution."""
     suffixed = _SUFFIXED.fullmatch(name)

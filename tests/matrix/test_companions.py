@@ -99,12 +99,14 @@ def test_the_line_beside_a_package_is_that_of_its_cuda(
 
 
 LIBRARIES = ("cublas", "cuda-nvrtc", "cuda-runtime", "cufft", "curand", "cusolver", "cusparse")
+OF_13 = {"cufft": "12.0.0.15", "curand": "10.4.0.35", "cusolver": "12.0.3.29", "cusparse": "12.6.2.49"}
 
 
 def _torch(*libraries: str, version: str, suffix: str = "-cu12") -> tuple[dict[str, str], tuple[Dependent, ...]]:
     """A torch and the CUDA wheels that it pins."""
-    wheels = {f"nvidia-{name}{suffix}": version for name in libraries}
-    dependents = tuple(Dependent("torch", "2.8.0", f"{name}=={version}") for name in wheels)
+    of_their_own = {} if suffix else OF_13
+    wheels = {f"nvidia-{name}{suffix}": of_their_own.get(name, version) for name in libraries}
+    dependents = tuple(Dependent("torch", "2.8.0", f"{name}=={release}") for name, release in wheels.items())
     return {"torch": "2.8.0", **wheels}, dependents
 
 
@@ -116,11 +118,32 @@ def test_the_cuda_wheels_of_another_package_are_used_and_kept(matrix: Matrix) ->
     assert resolution.wheel.needs_toolkit is None
 
 
-def test_missing_cuda_wheels_come_from_the_toolkit_that_another_package_pins(matrix: Matrix) -> None:
-    packages, dependents = _torch("cuda-nvrtc", "cublas", version="12.8.93")
+@pytest.mark.parametrize(
+    ("suffix", "version", "lacking", "requirements"),
+    [
+        ("-cu12", "12.8.93", ("curand",), ("cupy-cuda12x==14.2.0", "nvidia-curand-cu12")),
+        ("", "13.0.48", ("curand",), ("cupy-cuda13x==14.2.0", "nvidia-curand==10.*")),
+        ("", "13.0.48", ("cuda-runtime",), ("cupy-cuda13x==14.2.0", "nvidia-cuda-runtime==13.*")),
+        ("-cu12", "12.8.93", ("cuda-nvrtc",), ("cupy-cuda12x[ctk]==14.2.0",)),
+    ],
+)
+def test_cuda_wheels_that_others_lack_are_added(
+    matrix: Matrix, suffix: str, version: str, lacking: tuple[str, ...], requirements: tuple[str, ...]
+) -> None:
+    packages, dependents = _torch(*(set(LIBRARIES) - set(lacking)), version=version, suffix=suffix)
     resolution = resolve(_with(machine(matrix, *H100), packages, dependents), matrix)
     assert resolution.wheel is not None
-    assert resolution.wheel.requirements == ("cupy-cuda12x[ctk]==14.2.0", "cuda-toolkit==12.8.*")
+    assert resolution.wheel.requirements == requirements
+    assert resolution.wheel.needs_toolkit is None
+
+
+def test_the_extra_needs_the_toolkit_of_other_packages(matrix: Matrix) -> None:
+    """An environment has one cuda-toolkit."""
+    packages = {"numba-cuda": "0.20.0", "cuda-toolkit": "12.9.2"}
+    needs = (Dependent("numba-cuda", "0.20.0", "cuda-toolkit==12.*"),)
+    resolution = resolve(_with(machine(matrix, *H100), packages, needs), matrix)
+    assert resolution.wheel is not None
+    assert resolution.wheel.distribution == "cupy-cuda12x"
 
 
 def test_cuda_wheels_that_only_cupy_needs_decide_nothing(matrix: Matrix) -> None:
@@ -129,4 +152,4 @@ def test_cuda_wheels_that_only_cupy_needs_decide_nothing(matrix: Matrix) -> None
     assert cuda_packages(_with(machine(matrix, *H100), packages, (toolkit,)), matrix) == ()
     torch = Dependent("torch", "2.99.0", "cuda-toolkit[nvrtc]==13.1.0")
     found = cuda_packages(_with(machine(matrix, *H100), {**packages, "torch": "2.99.0"}, (toolkit, torch)), matrix)
-    assert [entry.distribution for entry in found] == ["nvidia-cuda-nvrtc", "torch"]
+    assert [entry.distribution for entry in found] == ["cuda-toolkit", "nvidia-cuda-nvrtc", "torch"]
