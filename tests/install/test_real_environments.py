@@ -50,7 +50,7 @@ ENVIRONMENTS = [
     *((python, ()) for python in ("3.9", "3.10", "3.11", "3.12", "3.13")),
     ("3.12", ("torch==2.11.0", "jax[cuda13]==0.10.2")),
     ("3.12", ("torch==2.8.0", "jax[cuda12]==0.9.2")),
-    ("3.11", ("cudf-cu12==26.8.1", "torch==2.8.0")),
+    ("3.11", ("cuml-cu12==26.8.*",)),
     ("3.12", ("spacy",)),
     ("3.12", ("transformers", "torch==2.10.0")),
     ("3.11", ("onnxruntime-gpu", "numpy<2")),
