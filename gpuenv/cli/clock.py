@@ -12,7 +12,7 @@ _DAY = 86_400  # seconds
 
 def now() -> str:
     """The current time, to the second."""
-    return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
+    return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(time.time()))
 
 
 def today(*, days_ago: int = 0) -> str:
