@@ -85,16 +85,6 @@ def _value(hint: Any, text: str) -> object:  # noqa: ANN401 - a type hint
     return float(text) if float in (hint, *get_args(hint)) else text
 
 
-def products_text(rows: Iterable[Product] | Iterable[Peak], kind: type[Product | Peak]) -> str:
-    """Formats a table of products or peaks."""
-    columns = tuple(get_type_hints(kind))
-    return _formatted(columns, ([_text(getattr(row, name)) for name in columns] for row in rows))
-
-
-def _text(value: object) -> str:
-    return _SEPARATOR.join(map(str, value)) if isinstance(value, tuple) else "" if value is None else str(value)
-
-
 def sources_text(sources: Mapping[str, MatrixSource]) -> str:
     """Formats sources, sorted by their keys and versions."""
 
