@@ -24,7 +24,7 @@ from gpuenv.install.environment import (
     is_inside,
     read_record,
 )
-from gpuenv.install.exceptions import InstallError, NothingFits, TargetUnusable
+from gpuenv.install.exceptions import InstallError, InstallFailed, NothingFits, TargetUnusable
 from gpuenv.install.installer_config import InstallerRun, refuse_wheels
 from gpuenv.install.journal import Store
 from gpuenv.install.lockfile import lock_text
@@ -340,12 +340,18 @@ def _solve(
             scopes.append((offer, _scope_of(offer, inventory, damaged)))
         except NothingFits as error:  # a package needs another line of CuPy
             failure = failure or error
-    reasons = []
+    reasons: list[str] = []
     for attempt in (_solve_frozen, _solve_kept_working):
         for first, scope in scopes:
             offer = first
             there = {entry.name: entry.release for entry in inventory.visible if entry.name not in scope.remove}
-            resolved, why = attempt(installer_run, offer, scope, inventory)
+            try:
+                resolved, why = attempt(installer_run, offer, scope, inventory)
+            except InstallFailed:
+                if not reasons:
+                    raise
+                reasons.append("")  # the index may lack an old line; the conflict of the first offer is the reason
+                continue
             while not why:
                 releases = there | {pin.name: pin.release for pin in resolved.pins}
                 refuse_other(installer_run, offer.requirements, releases)
@@ -357,7 +363,7 @@ def _solve(
             reasons.append(why)
     if not scopes:
         raise failure or NothingFits("nothing fits")
-    (offer, scope), why = scopes[0], reasons[len(scopes)]
+    (offer, scope), why = scopes[0], reasons[len(scopes)] or reasons[0]
     raise _nothing_fits(why, offer.requirements, scope, installer_run, inventory)
 
 

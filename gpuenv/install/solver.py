@@ -35,6 +35,7 @@ _NOT_CACHED = re.compile(
 )
 _NO_INDEX = re.compile(
     rf"{NO_VERSIONS.pattern}|[Tt]here (?:is|are) no versions? of|not found in the (?:package registry|provided)"
+    r"|only the following versions of \S+ are available"  # uv 0.13.9, of a range in which no version is
 )
 _INVALID = re.compile(r"invalid (?:package format|wheel)|structure of .* was invalid|metadata.* (?:was|is) invalid")
 _NOT_FETCHED = re.compile(r"Could not fetch URL .+ - skipping")  # pip prints it with -vv alone

@@ -28,7 +28,7 @@ def test_a_dockerfile_is_printed() -> None:
 @pytest.mark.parametrize(("kind", "count"), [("wheels", 1), ("runtime", 1), ("devel", 1)])
 def test_each_kind_has_its_base(kind: str, count: int) -> None:
     done = gpuenv(*PRINT, "--kind", kind, "--cuda", "v12.9")
-    named = {"wheels": "python:", "runtime": "nvidia/cuda:12.9.1-runtime-", "devel": "nvidia/cuda:12.9.1-devel-"}
+    named = {"wheels": "python:", "runtime": "nvidia/cuda:12.9.2-runtime-", "devel": "nvidia/cuda:12.9.2-devel-"}
     assert done.returncode == 0
     assert done.stdout.count("# CuPy") == count
     assert f"FROM {named[kind]}" in done.stdout
