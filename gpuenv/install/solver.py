@@ -32,6 +32,7 @@ _CONFLICT = re.compile(r"No solution found|ResolutionImpossible|conflict|No matc
 # same as for a release that no index has.
 _NOT_CACHED = re.compile(
     r"not found in the cache|to be downloaded from a registry|network was disabled|[Tt]here (?:is|are) no versions? of"
+    r"|only the following versions of \S+ are available"
 )
 _NO_INDEX = re.compile(
     rf"{NO_VERSIONS.pattern}|[Tt]here (?:is|are) no versions? of|not found in the (?:package registry|provided)"
