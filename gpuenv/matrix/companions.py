@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -148,17 +147,10 @@ def _by_metadata(
     name: str, lines: Sequence[str], markers: Mapping[str, str]
 ) -> tuple[int | None, CudaVersion | None, str | None]:
     """Returns CUDA major, minor, and the range of CuPy that a distribution requires, without its extras."""
-    from gpuenv.model.dependencies import parse  # noqa: PLC0415 - 10 ms, and many targets have no such package
+    from gpuenv.model.dependencies import applies, parse  # noqa: PLC0415 - 10 ms, and many targets have no such package
 
-    applying = []
-    for line in lines:
-        entry = parse(line)
-        try:
-            applies = entry is not None and (entry.marker is None or entry.marker.evaluate({**markers, "extra": ""}))
-        except (KeyError, ValueError):  # an undefined variable, or no version
-            applies = True
-        if entry is not None and applies:
-            applying.append(entry)
+    found = (parse(line) for line in lines)
+    applying = [entry for entry in found if entry is not None and applies(entry, frozenset(), markers)]
     cupy = next((str(entry.specifier) for entry in applying if is_cupy(_canonical(entry.name))), None)
     return (*cuda_of(name, applying), cupy)
 
@@ -200,4 +192,6 @@ def _major_in_range(wheel: str, entry: Requirement) -> int | None:
 
 
 def _canonical(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - 8 ms, and many targets have no such package
+
+    return canonicalize_name(name)

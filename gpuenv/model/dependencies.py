@@ -112,7 +112,7 @@ def _complete_extras(package: Package, installed: Mapping[str, Package], markers
 def _requirements_of(package: Package, extras: set[str], markers: Mapping[str, str]) -> Iterator[Dependency]:
     for text in package.requires:
         requirement = parse(text)
-        if requirement is None or not _applies(requirement, extras, markers):
+        if requirement is None or not applies(requirement, extras, markers):
             continue
         bare = str(requirement).split(";")[0].strip()
         needed_extras = tuple(sorted(canonicalize_name(extra) for extra in requirement.extras))
@@ -153,7 +153,8 @@ def marker_holds(text: str, markers: Mapping[str, str]) -> bool:
         raise ValueError(f"the marker {text!r} cannot be judged here") from error
 
 
-def _applies(requirement: Requirement, extras: set[str], markers: Mapping[str, str]) -> bool:
+def applies(requirement: Requirement, extras: Iterable[str], markers: Mapping[str, str]) -> bool:
+    """Whether a requirement's marker holds with one of these extras or none; true if it cannot be evaluated."""
     if requirement.marker is None:
         return True
     try:
