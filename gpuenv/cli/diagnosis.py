@@ -139,7 +139,7 @@ def make_diagnosis_report(
     if found:
         diagnosis = _with_plugins(diagnosis, found, snapshot, options, source.timeout)
     begun = probing_since if started is None else started
-    return make_report(diagnosis, resolution, snapshot, time.monotonic() - begun, options, smoke)
+    return make_report(diagnosis, snapshot, time.monotonic() - begun, options, smoke)
 
 
 def _with_plugins(

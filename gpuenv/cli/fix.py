@@ -36,20 +36,17 @@ from gpuenv.cli.sources import MachineSource, get_matrix
 from gpuenv.doctor.installed_cupy import is_managed_by_conda
 from gpuenv.doctor.repair import (
     RepairPlan,
+    conda_repair,
     installed_requirement,
-    loses_libraries,
-    repair_matrices,
+    repair_offers,
     repair_plan,
-    satisfies,
-    with_any_numpy,
 )
 from gpuenv.install.environment import read_inventory, read_record
 from gpuenv.install.exceptions import ConsentNeeded, InstallError, NothingFits, TargetUnusable
 from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result
 from gpuenv.install.plan_text import plan_lines
 from gpuenv.install.planner import PreparedInstall, prepare
-from gpuenv.matrix.offers import Offer, offers
-from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.offers import Offer
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Repair, RepairStatus, Severity
 
@@ -209,14 +206,16 @@ def _plan_factory(
             "Use pixi: gpuenv doctor shows the commands.",
         )
     if is_managed_by_conda(snapshot.target):
-        resolution = examined.resolution
         # Conda replaces whole packages; it cannot reinstall the same ones here: the fix has the command.
-        if repairs.may_replace and resolution.conda is None:  # nothing fits the installed NumPy: let conda change it
-            resolution = resolve(with_any_numpy(snapshot), examined.matrix)
-        if not repairs.may_replace or resolution.conda is None:
+        resolution = conda_repair(snapshot, examined.matrix, examined.resolution) if repairs.may_replace else None
+        if resolution is None:
             return None
         return _numpy_may_move(by_conda(scheme, examined._replace(resolution=resolution), request))
-    found = _offers(examined, repairs) if repairs.may_replace else (Offer(installed_requirement(snapshot)),)
+    found = (
+        repair_offers(snapshot, examined.matrix, examined.resolution, repairs)
+        if repairs.may_replace
+        else (Offer(installed_requirement(snapshot)),)
+    )
     if not found:
         return None
     found = tuple(offer._replace(requirements=(*offer.requirements, *repairs.additions)) for offer in found)
@@ -231,27 +230,6 @@ def _numpy_may_move(plan_factory: PlanFactory) -> PlanFactory:
         return replace(plan, moves=tuple(name for name in plan.moves if name != "numpy")), carry_out
 
     return planned
-
-
-def _offers(examined: ExaminedMachine, repairs: RepairPlan) -> tuple[Offer, ...]:
-    """What repairs the target, with the installed NumPy first and then with another one.
-
-    NumPy is no requirement: CuPy's metadata changes it as far as other packages allow.
-    """
-    snapshot = examined.snapshot
-    # A host toolkit that CuPy does not find now does not count.
-    counted = snapshot._replace(toolkits=()) if repairs.with_libraries else snapshot
-    found: list[Offer] = []
-    for candidate in (counted, with_any_numpy(counted)):
-        last: tuple[Offer, ...] = ()
-        for narrowed in repair_matrices(snapshot, examined.matrix, examined.resolution):
-            last = offers(candidate, narrowed)
-            found += (offer for offer in last if satisfies(offer.choices[0], repairs, snapshot))
-        # The unrestricted choice of the resolver came last; a person has to add what it lacks.
-        lacks = bool(last) and not found and not repairs.with_libraries
-        if lacks and candidate is counted and not loses_libraries(last[0].choices[0], repairs, snapshot):
-            return last[:1]
-    return tuple(dict.fromkeys(found))
 
 
 def _prepare(scheme: Scheme, found: Sequence[Offer], request: InstallerRequest, repairs: RepairPlan) -> PreparedInstall:

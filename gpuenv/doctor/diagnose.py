@@ -24,6 +24,7 @@ from gpuenv.doctor.registry import (
     all_checks,
     to_finding,
 )
+from gpuenv.doctor.repair import repair_command, repaired_resolution
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import (
@@ -47,10 +48,11 @@ UNKNOWN = "unknown: "  # prefix of the reason of an undetermined check
 
 
 class Diagnosis(NamedTuple):
-    """The findings, and the status of each check."""
+    """The findings, the status of each check, and what fits; its wheel is the one that the fixes install."""
 
     findings: tuple[Finding, ...]
     checks: tuple[CheckRun, ...]
+    resolution: Resolution
 
 
 class DiagnosisOptions(NamedTuple):
@@ -88,20 +90,35 @@ def diagnose(
 ) -> Diagnosis:
     """Runs every check on a snapshot; a check that crashes is reported and the others go on.
 
+    If the target is repaired by another wheel than a new installation would choose, the fixes name that one.
+
     Args:
         snapshot: the recorded facts.
         matrix: the compatibility matrix.
-        resolution: the CuPy that fits, for the fixes.
+        resolution: the CuPy that fits.
         clock: returns seconds, for the durations of checks.
         options: the options.
         smoke: the result of the GPU tests, if they ran.
     """
     ctx = CheckContext(snapshot, needs_of(snapshot, matrix), matrix, resolution, options.requirements, smoke)
+    diagnosis = _run_checks(ctx, clock, options)
+    repaired = repaired_resolution(diagnosis.findings, snapshot, matrix, resolution)
+    if repaired is not resolution:
+        diagnosis = _run_checks(ctx._replace(resolution=repaired), clock, options)
+    command, codes = repair_command(diagnosis.findings, snapshot, matrix, repaired)
+    if command is None:
+        return diagnosis
+    fixes = with_target_option((command,), options.python)
+    findings = (replace(f, fix=(*fixes, *f.fix)) if f.code in codes else f for f in diagnosis.findings)
+    return diagnosis._replace(findings=tuple(findings))
+
+
+def _run_checks(ctx: CheckContext, clock: Callable[[], float], options: DiagnosisOptions) -> Diagnosis:
     findings: dict[Finding, tuple[str, ...]] = {}  # each with the codes that would explain it
     runs: list[CheckRun] = []
     blocked: dict[str, str] = {}
     for check in all_checks():
-        if smoke is None and check.reads_gpu_tests:
+        if ctx.smoke is None and check.reads_gpu_tests:
             continue
         skipped = _skipped(check, options, findings, blocked)
         if skipped is not None:
@@ -111,7 +128,7 @@ def diagnose(
         symptoms, run = _run(check, ctx)
         runs.append(run._replace(duration=clock() - started))
         for symptom in symptoms:
-            found = _finding(check, symptom, snapshot, options)
+            found = _finding(check, symptom, ctx.snapshot, options)
             findings[found] = () if symptom.independent else check.follows
             # A suppressed finding of the GPU still explains its consequences; after a suppressed one of the environment
             # the dependent checks run.
@@ -123,7 +140,7 @@ def diagnose(
         merged.setdefault((replace(found, evidence=()), follows), {}).update(dict.fromkeys(found.evidence))
     explained = {replace(found, evidence=tuple(entries)): follows for (found, follows), entries in merged.items()}
     ordered = ranked(explained, lambda finding, primary: primary.code.startswith(explained[finding]))
-    return Diagnosis(ordered, tuple(runs))
+    return Diagnosis(ordered, tuple(runs), ctx.resolution)
 
 
 def _skipped(
@@ -172,7 +189,8 @@ def add_plugin_findings(
     """
     own = [replace(finding, primary=False) for finding in diagnosis.findings]
     others = [_suppress(finding, options.suppressions, options.day) for finding in findings]
-    return Diagnosis(ranked([*own, *others], lambda *_: False), (*diagnosis.checks, *runs))
+    findings = ranked([*own, *others], lambda *_: False)
+    return diagnosis._replace(findings=findings, checks=(*diagnosis.checks, *runs))
 
 
 def _run(check: Check, ctx: CheckContext) -> tuple[list[Symptom], CheckRun]:

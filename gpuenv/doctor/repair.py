@@ -1,16 +1,19 @@
-"""Which findings ``doctor --fix`` repairs by a transaction inside the target, and what it installs for them."""
+"""What repairs findings inside the target: ``doctor --fix`` and the printed commands install the same."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from gpuenv.doctor.fixes.packages import canonical_name, requirement_arguments
-from gpuenv.doctor.installed_cupy import first_cuda_major, is_clearable, stale_metadata
-from gpuenv.doctor.registry import RepairKind, find_check
+from gpuenv.doctor.fixes.packages import canonical_name, exclude_numpy_fixes, requirement_arguments
+from gpuenv.doctor.installed_cupy import first_cuda_major, is_clearable, is_managed_by_conda, stale_metadata
+from gpuenv.doctor.registry import Component, RepairKind, find_check
+from gpuenv.matrix.offers import Offer, offers
+from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Finding, Severity
+from gpuenv.model.finding import Finding, Fix, Severity
 from gpuenv.model.reading import Reading, missing
 from gpuenv.model.resolution import Resolution, WheelChoice
 from gpuenv.model.snapshot import FileState, Snapshot
@@ -18,6 +21,14 @@ from gpuenv.model.snapshot import FileState, Snapshot
 _REPLACING = (RepairKind.REPLACE, RepairKind.REPLACE_WITH_LIBRARIES)
 _REINSTALLING = (RepairKind.REINSTALL, RepairKind.REINSTALL_CRASHING)
 _SEVERAL = 2
+_INSTALL = Fix(
+    "Let gpuenv install CuPy; it verifies the result, and undoes a failure.", ("gpuenv", "install"), safe=True
+)
+_REPAIR = Fix(
+    "Let gpuenv repair the environment; it verifies the result, and undoes a failure.",
+    ("gpuenv", "doctor", "--fix"),
+    safe=True,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +99,104 @@ def _is_safe(finding: Finding, kind: RepairKind, snapshot: Snapshot) -> bool:
     """Whether gpuenv may repair it inside the target; the choice between pip and conda is left to the user."""
     if finding.cause is Cause.MIXED_PIP_CONDA:
         return False
+    if finding.cause is Cause.NUMPY_INCOMPATIBLE and exclude_numpy_fixes(snapshot):
+        return False  # a NumPy outside of the target would still be imported first
     removable = {entry.distribution for entry in snapshot.target.cupy if entry.is_own}
     if finding.cause is Cause.MULTIPLE_CUPY_PACKAGES and len(removable) < _SEVERAL:
         return False  # a transaction in the target removes nothing outside of it, such as the user site-packages
     if any(fix.safe for fix in finding.fix):
         return True
     return kind in _REPLACING and not snapshot.target.externally_managed.value
+
+
+class _Option(NamedTuple):
+    """An offer that repairs the target, with the facts and the rows that it was made for."""
+
+    offer: Offer
+    snapshot: Snapshot
+    matrix: Matrix
+
+
+def repair_offers(snapshot: Snapshot, matrix: Matrix, resolution: Resolution, repairs: RepairPlan) -> tuple[Offer, ...]:
+    """What may be installed to repair the target, in order of preference.
+
+    The installed NumPy is kept if possible. NumPy is no requirement: CuPy's metadata changes it as far as other
+    packages allow.
+    """
+    return tuple(dict.fromkeys(entry.offer for entry in _options(snapshot, matrix, resolution, repairs)))
+
+
+def repaired_resolution(
+    findings: Sequence[Finding], snapshot: Snapshot, matrix: Matrix, resolution: Resolution
+) -> Resolution:
+    """The resolution with the wheel that repairs these findings, if it is another one.
+
+    A repair changes as little as possible, and completes what is missing; a new installation may do otherwise.
+    """
+    repairs = repair_plan(findings, snapshot)
+    if repairs is None or not repairs.may_replace or is_managed_by_conda(snapshot.target):
+        return resolution
+    best = next(iter(_options(snapshot, matrix, resolution, repairs)), None)
+    if best is None or best.offer.choices[0] == resolution.wheel:
+        return resolution
+    repaired = resolve(best.snapshot, best.matrix, wheels_only=True)
+    return resolution._replace(
+        wheel=repaired.wheel, assumptions=repaired.assumptions, explanation=repaired.explanation, next_better=None
+    )
+
+
+def is_repair_command(command: Sequence[str] | None) -> bool:
+    """Whether this is the command of gpuenv that repairs the target."""
+    program, *arguments = command or [""]
+    return program == "gpuenv" and (arguments[:1] == ["install"] or "--fix" in arguments)
+
+
+def repair_command(
+    findings: Sequence[Finding], snapshot: Snapshot, matrix: Matrix, resolution: Resolution
+) -> tuple[Fix | None, tuple[str, ...]]:
+    """The command of gpuenv that repairs findings, and their codes; None if there is none."""
+    repairs = repair_plan(findings, snapshot)
+    if repairs is None or snapshot.target.made_by.value == "pixi":
+        return None, ()
+    if is_managed_by_conda(snapshot.target):
+        possible = repairs.may_replace and conda_repair(snapshot, matrix, resolution) is not None
+    elif repairs.may_replace:
+        possible = bool(repair_offers(snapshot, matrix, resolution, repairs))
+    else:
+        possible = bool(snapshot.target.cupy)
+    checks = [find_check(code) for code in repairs.codes]
+    is_missing = any(check is not None and check.missing is Component.CUPY for check in checks)
+    return (_INSTALL if is_missing else _REPAIR, repairs.codes) if possible else (None, ())
+
+
+def conda_repair(snapshot: Snapshot, matrix: Matrix, resolution: Resolution) -> Resolution | None:
+    """The resolution with a build that conda can install, with another NumPy if none fits the installed one."""
+    if resolution.conda is not None:
+        return resolution
+    changed = resolve(with_any_numpy(snapshot), matrix)
+    return changed if changed.conda is not None else None
+
+
+def _options(snapshot: Snapshot, matrix: Matrix, resolution: Resolution, repairs: RepairPlan) -> Iterator[_Option]:
+    # A host toolkit that CuPy does not find now does not count.
+    counted = snapshot._replace(toolkits=()) if repairs.with_libraries else snapshot
+    is_first = True
+    for candidate in (counted, with_any_numpy(counted)):
+        last: _Option | None = None
+        for narrowed in repair_matrices(snapshot, matrix, resolution):
+            last = None
+            for offer in offers(candidate, narrowed):
+                option = _Option(offer, candidate, narrowed)
+                last = last or option
+                if satisfies(offer.choices[0], repairs, snapshot):
+                    is_first = False
+                    yield option
+        # The unrestricted choice of the resolver came last; a person has to add what it lacks.
+        if last is None or repairs.with_libraries or not is_first or candidate is not counted:
+            continue
+        if not loses_libraries(last.offer.choices[0], repairs, snapshot):
+            yield last
+            return
 
 
 def repair_matrices(snapshot: Snapshot, matrix: Matrix, preferred: Resolution) -> Iterator[Matrix]:

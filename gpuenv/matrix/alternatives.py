@@ -11,7 +11,7 @@ from gpuenv.matrix.candidates import (
     WheelCandidate,
     by_preference,
     minors_of,
-    replaced_by,
+    other_cupys,
     serving_minors,
     wheel_candidates,
 )
@@ -242,7 +242,7 @@ def experimental(needs: Needs, matrix: Matrix) -> tuple[tuple[Experimental, ...]
             else:
                 assumptions = tuple(_assumed(line, wheel.platform(needs), host))
                 requirements = (f"{line.name}=={wheel.release.cupy}",)
-                found.append(Experimental(wheel.candidate, assumptions, requirements, replaced_by(wheel, needs)))
+                found.append(Experimental(wheel.candidate, assumptions, requirements, other_cupys(wheel, needs)))
             break
     return tuple(found), tuple(rejected)
 

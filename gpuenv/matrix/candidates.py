@@ -238,9 +238,15 @@ def library_versions(wheel: WheelCandidate, needs: Needs) -> dict[str, str]:
     return {library: versions[name] for library, name in names.items() if name in versions}
 
 
-def replaced_by(wheel: WheelCandidate, needs: Needs) -> tuple[str, ...]:
+def other_cupys(wheel: WheelCandidate, needs: Needs) -> tuple[str, ...]:
     """Returns the other CuPy distributions of the target, which own the same files."""
     return tuple(dict.fromkeys(cupy.distribution for cupy in needs.cupy if cupy.distribution != wheel.line.name))
+
+
+def replaced_by(wheel: WheelCandidate, needs: Needs) -> tuple[str, ...]:
+    """Returns what to remove: other CuPys, and unneeded CUDA wheels of another major, which would be found first."""
+    strays = (name for name, major in needs.unneeded if major != wheel.line.cuda_major)
+    return (*other_cupys(wheel, needs), *strays)
 
 
 def host_toolkit(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> str | None:

@@ -82,6 +82,21 @@ def cuda_packages(snapshot: Snapshot, matrix: Matrix) -> tuple[CudaPackage, ...]
     return tuple(sorted(known, key=lambda entry: entry.distribution))
 
 
+def unneeded_libraries(snapshot: Snapshot) -> dict[str, int]:
+    """Returns the CUDA wheels of the target that only CuPy needs, if anything, and the CUDA major of each.
+
+    Empty if the requirements of the target's packages were not read.
+    """
+    target = snapshot.target
+    if target.cuda_dependents is None:
+        return {}
+    dependents = [entry for entry in target.cuda_dependents if entry.name not in target.conda_packages]
+    packages = {**{entry.name: entry.release for entry in dependents}, **target.packages}
+    free = sorted(_unneeded(packages, dependents, environment_markers(snapshot)))
+    majors = {name: cuda_major_of_wheel(name, packages[name]) for name in free if name not in target.conda_packages}
+    return {name: major for name, major in majors.items() if major is not None}
+
+
 def _unneeded(
     packages: Mapping[str, str], dependents: Iterable[Dependent], markers: Mapping[str, str]
 ) -> frozenset[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from gpuenv.matrix.companions import CudaPackage, cuda_packages
+from gpuenv.matrix.companions import CudaPackage, cuda_packages, unneeded_libraries
 from gpuenv.matrix.products import branch_of, capability_by_name, product_by_pci
 from gpuenv.matrix.ranges import within
 from gpuenv.matrix.tables import Advisory, Matrix
@@ -76,6 +76,7 @@ class Needs:
         toolkits: CUDA toolkits on the host.
         packages: the distributions of the target that advisories of the matrix name.
         brings: those that provide CUDA libraries.
+        unneeded: CUDA wheels that only CuPy needs, if anything, and the CUDA major of each.
         cupy: the CuPy distributions of the target.
         amd: its AMD GPUs, if any.
         assumed: paths of the facts that the caller assumed.
@@ -99,6 +100,7 @@ class Needs:
     toolkits: tuple[Toolkit, ...]
     packages: frozenset[str]
     brings: tuple[CudaPackage, ...]
+    unneeded: tuple[tuple[str, int], ...]
     cupy: tuple[InstalledCupy, ...]
     amd: AmdHost | None
     assumed: tuple[str, ...]
@@ -170,6 +172,7 @@ def needs_of(snapshot: Snapshot, matrix: Matrix) -> Needs:
         toolkits=tuple(kit for kit in snapshot.toolkits if not kit.in_target),
         packages=frozenset(row.package for row in matrix.advisories if row.package and row.package in target.packages),
         brings=cuda_packages(snapshot, matrix),
+        unneeded=tuple(unneeded_libraries(snapshot).items()),
         cupy=tuple(InstalledCupy(entry.distribution, entry.release) for entry in target.cupy),
         amd=_amd_host(snapshot),
         assumed=snapshot.assumed,

@@ -122,7 +122,8 @@ class WheelChoice(NamedTuple):
         cuda_major: CUDA major version of the line.
         nvrtc: the NVRTC minor versions that support these GPUs; null if no GPU is known.
         needs_toolkit: what else must be installed; null if the extra provides everything.
-        replaces: other CuPy distributions in the target; they own the same files and must be removed first.
+        replaces: what to remove from the target first: other CuPy distributions, which own the same files, and CUDA
+            wheels of another major version that nothing else needs, which would be found first.
     """
 
     distribution: str

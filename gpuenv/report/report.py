@@ -82,7 +82,6 @@ class Report(NamedTuple):
 
 def make_report(
     diagnosis: Diagnosis,
-    resolution: Resolution,
     snapshot: Snapshot,
     duration: float,
     options: DiagnosisOptions = DEFAULT_OPTIONS,
@@ -91,8 +90,7 @@ def make_report(
     """Assembles a report with its status and exit code.
 
     Args:
-        diagnosis: the findings, and the outcome of each check.
-        resolution: what fits.
+        diagnosis: the findings, the outcome of each check, and what fits.
         snapshot: the machine.
         duration: seconds that the diagnosis took.
         options: the options of the diagnosis.
@@ -107,12 +105,12 @@ def make_report(
         exit_code=int(codes.get(status, ExitCode.OK)),
         findings=diagnosis.findings,
         checks=diagnosis.checks,
-        resolution=resolution,
+        resolution=diagnosis.resolution,
         smoke=smoke,
         snapshot=snapshot,
         duration=duration,
         gpuenv_version=__version__,
-        matrix_revision=resolution.matrix_revision,
+        matrix_revision=diagnosis.resolution.matrix_revision,
         requirements=options.requirements,
         allow_list=suppression_results(options.suppressions, diagnosis.findings, options.day),
     )

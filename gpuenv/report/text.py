@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
+from gpuenv.doctor.repair import is_repair_command
 from gpuenv.matrix.resolve import changes_text, reasons
 from gpuenv.model.finding import (
     CheckRun,
@@ -46,6 +48,7 @@ _REPAIRS = {
     RepairStatus.NOT_RESTORED: "rollback failed",
     RepairStatus.FAILED: "failed",
 }
+_SAME_REPAIR = (Fix("The same command repairs this, too."),)
 _LABEL = 10
 _MAX_EVIDENCE, _SHOWN_EVIDENCE = 1000, 300  # characters; longer evidence is cut, except in JSON
 
@@ -149,12 +152,15 @@ def _finding_groups(findings: Sequence[Finding]) -> Iterator[TextLine]:
         ("Warnings", [f for f in findings if f.severity is Severity.WARNING]),
         ("Notes", [f for f in findings if f.severity is Severity.NOTE]),
     )
+    repaired = False
     for heading, group in groups:
         if group:
             yield TextLine()
             yield TextLine(heading, Style.HEADING)
         for finding in group:
-            yield from finding_lines(finding)
+            is_repair = any(is_repair_command(fix.command) for fix in finding.fix)
+            yield from finding_lines(replace(finding, fix=_SAME_REPAIR) if repaired and is_repair else finding)
+            repaired = repaired or is_repair
 
 
 def _repair_lines(repair: Repair | None) -> Iterator[TextLine]:

@@ -12,6 +12,7 @@ from gpuenv.model.finding import Finding
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, Library, Snapshot
 from gpuenv.model.versions import CudaVersion
+from tests.support.fixes import by_hand
 
 SITE = "/venv/lib/python3.12/site-packages"
 
@@ -60,7 +61,7 @@ def findings_by_code(matrix: Matrix, snapshot: Snapshot) -> dict[str, Finding]:
     diagnosis = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0)
     assert all(finding.evidence and finding.fix for finding in diagnosis.findings)
     assert all("\n" not in finding.title for finding in diagnosis.findings)
-    return {finding.code: finding for finding in diagnosis.findings}
+    return {finding.code: by_hand(finding) for finding in diagnosis.findings}
 
 
 def with_target(snapshot: Snapshot, **fields: object) -> Snapshot:

@@ -25,6 +25,7 @@ from gpuenv.model.snapshot import CupyInstallation, Snapshot, Target
 from tests.cli.program import answer
 from tests.cli.snapshots import FIT, UNFIT, WITHOUT_GPU, write_snapshot
 from tests.doctor.installed_target import findings_by_code, healthy, with_target
+from tests.support.fixes import by_hand
 from tests.support.matrix import MATRIX
 
 __all__ = ["healthy"]
@@ -41,7 +42,7 @@ def fixes(code: str, *options: str) -> tuple[Fix, ...]:
     target = snapshot.target._replace(kind=known("conda", "x"), prefix=known("/env", "x"), conda_packages=ours)
     snapshot = snapshot._replace(target=target)
     findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
-    return next(finding.fix for finding in findings if finding.code == code)
+    return next(by_hand(finding).fix for finding in findings if finding.code == code)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +100,11 @@ def test_a_lack_of_conda_builds_is_reported() -> None:
 
 
 def test_conda_changes_the_version_of_its_own_numpy() -> None:
+    """The build that fits the installed NumPy comes first: it is what gpuenv doctor --fix installs."""
     result = fixes("WHL506", "driver=580.95.05", "gpu=H100", "python=3.12", "numpy=1.26.4", "cupy=cupy-cuda12x==14.2.0")
-    assert result[0].command == ("conda", "install", "--prefix=/env", "numpy<2.6,>=2.0")
+    assert result[0].command is not None
+    assert "cupy=13.6.0" in result[0].command
+    assert result[-1].command == ("conda", "install", "--prefix=/env", "numpy<2.6,>=2.0")
 
 
 PREFIX = "/srv/app/.pixi/envs/default"

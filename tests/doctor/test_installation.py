@@ -47,6 +47,7 @@ from tests.doctor.installed_target import (
     with_file_fault,
     with_target,
 )
+from tests.support.fixes import by_hand
 from tests.support.matrix import MATRIX
 
 __all__ = ["healthy"]
@@ -272,8 +273,9 @@ def test_a_missing_dependency_is_reported_with_its_fix(
     (finding,) = unmet_requirements(matrix, requires, **packages)
     assert finding.severity is severity
     assert requires in finding.title
-    assert finding.fix[0].command is not None
-    assert requires.replace(" ", "") in finding.fix[0].command
+    command = by_hand(finding).fix[0].command
+    assert command is not None
+    assert requires.replace(" ", "") in command
 
 
 @pytest.mark.parametrize(
@@ -667,7 +669,7 @@ def machine(*options: str) -> Snapshot:
 
 
 def findings(snapshot: Snapshot) -> tuple[Finding, ...]:
-    return diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    return tuple(map(by_hand, diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings))
 
 
 def planned_repairs(snapshot: Snapshot) -> RepairPlan | None:

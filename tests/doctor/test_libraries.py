@@ -123,7 +123,9 @@ def test_an_nvrtc_without_support_for_the_gpu_is_reported(
     result = findings.get("LIB610")
     assert (result and result.cause) == cause
     if result is not None:
-        assert any("cupy-cuda13x[ctk]==" in " ".join(fix.command or ()) for fix in result.fix)
+        command = next(fix.command for fix in result.fix if fix.command)
+        assert "cupy-cuda12x[ctk]==14.2.0" in command, "the installed release, with a newer NVRTC"
+        assert any(word.startswith("cuda-toolkit") for word in command)
 
 
 TOOLKIT = Toolkit("/usr/local/cuda-12.8", "searched", known(CudaVersion(12, 8), "x"), has_nvrtc=True)
@@ -137,16 +139,16 @@ TOOLKIT = Toolkit("/usr/local/cuda-12.8", "searched", known(CudaVersion(12, 8), 
             "14.1.0",
             (
                 "Remove /opt/cuda-12.4/lib64 from LD_LIBRARY_PATH",
-                "Or remove the installed CuPy",
+                "Or install the CuPy that includes such an NVRTC: cupy-cuda12x[ctk]==14.1.0",
                 "Or install a toolkit",
             ),
         ),
         (
             TOOLKIT._replace(has_nvrtc=False),
             "14.1.0",
-            ("Remove the installed CuPy", "Install the CuPy", "Or install a toolkit"),
+            ("Install the CuPy that includes such an NVRTC: cupy-cuda12x[ctk]==14.1.0", "Or install a toolkit"),
         ),
-        (None, "14.1.0", ("Remove the installed CuPy", "Install the CuPy", "Or install a toolkit")),
+        (None, "14.1.0", ("Install the CuPy that includes such an NVRTC", "Or install a toolkit")),
     ],
 )
 def test_the_fixes_for_an_old_nvrtc_are_alternatives(

@@ -27,6 +27,7 @@ from gpuenv.model.snapshot import (
 )
 from gpuenv.preflight.evaluate import evaluate
 from gpuenv.preflight.requirements import parse_requirement
+from tests.support.fixes import by_hand
 from tests.support.matrix import MATRIX
 
 LINUX = ("os=linux", "arch=x86_64", "libc=glibc-2.35", "python=3.11", "numpy=2.1.0")
@@ -276,7 +277,8 @@ USER_MACHINES = {
 def findings(machine: Machine) -> tuple[Finding, ...]:
     snapshot = machine.change(assume(Snapshot(), machine.facts, MATRIX))
     requirements = evaluate([parse_requirement(text) for text in machine.requires], snapshot)
-    return diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0, DiagnosisOptions(requirements)).findings
+    diagnosis = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0, DiagnosisOptions(requirements))
+    return tuple(map(by_hand, diagnosis.findings))
 
 
 @pytest.mark.parametrize("name", USER_MACHINES)

@@ -6,12 +6,16 @@ import pytest
 
 from gpuenv.cli.commands.explain import explain_text, scan_text
 from gpuenv.cli.sources import MachineSource
+from gpuenv.data import data_path
 from gpuenv.explain.explainer import explanation, verdict_of
 from gpuenv.explain.explanation_types import LikelyCause
 from gpuenv.explain.scan import scan
 from gpuenv.explain.scoring import DoctorFinding, DoctorVerdict, rank_causes
+from gpuenv.matrix.load import load
+from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckRun, CheckStatus, Fix
+from gpuenv.model.snapshot import Snapshot
 from tests.eval.near_misses import OPPOSITES
 
 
@@ -217,7 +221,8 @@ def test_findings_replace_the_advice_to_run_the_doctor() -> None:
 def test_only_a_probed_machine_rules_a_cause_out() -> None:
     from gpuenv.doctor.diagnose import Diagnosis  # noqa: PLC0415 - of use here alone
 
-    diagnosis = Diagnosis((), (CheckRun("DRV104", CheckStatus.CLEAN, None, 0.0),))
+    run = CheckRun("DRV104", CheckStatus.CLEAN, None, 0.0)
+    diagnosis = Diagnosis((), (run,), resolve(Snapshot(), load(data_path("matrix.yaml"))))
     assert verdict_of(diagnosis, probed=False).ruled_out == frozenset()
     assert verdict_of(diagnosis, probed=True).ruled_out == {Cause.NOUVEAU_LOADED}
 

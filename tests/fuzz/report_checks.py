@@ -58,7 +58,7 @@ def report_of(snapshot: Snapshot, options: DiagnosisOptions = DEFAULT_OPTIONS) -
     diagnosis = diagnose(snapshot, shipped_matrix(), resolution, time.monotonic, options)
     crashed = [(run.code, run.reason) for run in diagnosis.checks if run.status is CheckStatus.CRASHED]
     assert not crashed, crashed
-    report = make_report(diagnosis, resolution, snapshot, 0.5, options)
+    report = make_report(diagnosis, snapshot, 0.5, options)
     assert report.exit_code == CODES[report.status]
     primary = [finding for finding in report.findings if finding.primary]
     assert len(primary) == (report.status is Status.UNFIT)

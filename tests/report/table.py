@@ -62,7 +62,7 @@ def run_preflight(machine: Machine, name: str, folder: Path, *, retry: bool = Fa
         no_cupy=no_cupy_expected(requirements),
     )
     diagnosis = diagnose(machine.snapshot, MATRIX, machine.resolution, lambda: 0.0, terms)
-    report = make_report(diagnosis, machine.resolution, machine.snapshot, 0.5, terms)
+    report = make_report(diagnosis, machine.snapshot, 0.5, terms)
     report = with_retry_code(report) if retry else report
     outputs = [OutputSpec(form, folder / form) for form in FORMATS]
     emit_report(report, outputs, RenderOptions(verbose=False, color=False, redact=True))

@@ -27,7 +27,7 @@ CUPY = ("cupy=cupy-cuda13x==14.2.0", "toolkit=13.0")
 def _report(*assumptions: str) -> Report:
     snapshot = assume(Snapshot(), assumptions, MATRIX)
     resolution = resolve(snapshot, MATRIX)
-    return make_report(diagnose(snapshot, MATRIX, resolution, lambda: 0.0), resolution, snapshot, 0.5)
+    return make_report(diagnose(snapshot, MATRIX, resolution, lambda: 0.0), snapshot, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,8 @@ def test_an_assumed_toolkit_must_support_the_gpu() -> None:
 
 def test_without_an_observed_gpu_the_status_is_not_fit() -> None:
     """A diagnosis without findings proves nothing until CUDA has shown a device to this process."""
-    no_findings = Diagnosis((), ())
+    resolution = resolve(Snapshot(), MATRIX)
+    no_findings = Diagnosis((), (), resolution)
     with_gpu = Snapshot()._replace(
         visible_count=known(1, "libcuda"), driver=Snapshot().driver._replace(cuda_init=known(0, "libcuda"))
     )
@@ -72,16 +73,16 @@ def test_without_an_observed_gpu_the_status_is_not_fit() -> None:
     assert judge(no_findings, Snapshot()) is Status.UNKNOWN
     assert judge(no_findings, with_gpu) is Status.UNKNOWN
     assert judge(no_findings, with_cupy) is Status.FIT
-    unjudged = Diagnosis(
-        (), (CheckRun("WHL504", CheckStatus.SKIPPED, f"{UNKNOWN}not in the matrix", 0.0, undecided=True),)
-    )
+    run = CheckRun("WHL504", CheckStatus.SKIPPED, f"{UNKNOWN}not in the matrix", 0.0, undecided=True)
+    unjudged = Diagnosis((), (run,), resolution)
     assert judge(unjudged, with_cupy) is Status.UNKNOWN
     assert judge(no_findings, Snapshot(), DiagnosisOptions(no_gpu=True)) is Status.FIT
 
 
 def test_a_crashed_check_is_never_fit() -> None:
-    crashed = Diagnosis((), (CheckRun("DRV100", CheckStatus.CRASHED, "ZeroDivisionError", 0.0),))
     report = _report(*HEALTHY, "cupy=cupy-cuda13x==14.2.0")
+    run = CheckRun("DRV100", CheckStatus.CRASHED, "ZeroDivisionError", 0.0)
+    crashed = Diagnosis((), (run,), report.resolution)
     assert judge(crashed, report.snapshot) is Status.UNKNOWN
 
 

@@ -24,7 +24,7 @@ from tests.support.matrix import MATRIX
 def _report(*assumptions: str) -> Report:
     snapshot = assume(Snapshot(), assumptions, MATRIX)
     resolution = resolve(snapshot, MATRIX)
-    return make_report(diagnose(snapshot, MATRIX, resolution, lambda: 0.0), resolution, snapshot, 0.5)
+    return make_report(diagnose(snapshot, MATRIX, resolution, lambda: 0.0), snapshot, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_preflight_report_matches_the_schema() -> None:
     requirements = [parse_requirement(text) for text in ("gpu>=1", "cc>=8.0", "nvlink")]
     results = evaluate(requirements, snapshot)
     diagnosis = diagnose(snapshot, MATRIX, resolution, lambda: 0.0, DiagnosisOptions(requirements=results))
-    report = make_report(diagnosis, resolution, snapshot, 0.5, DiagnosisOptions(requirements=results))
+    report = make_report(diagnosis, snapshot, 0.5, DiagnosisOptions(requirements=results))
     data = json.loads(json.dumps(encode(report)))
     Draft202012Validator(json_schema(Report, "gpuenv.report/1")).validate(data)
     assert [entry["status"] for entry in data["requirements"]] == ["met", "violated", "unknown"]

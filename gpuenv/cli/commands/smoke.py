@@ -223,7 +223,7 @@ def _report(run: SmokeRun, python: str | None) -> Report:
     resolution = resolve(snapshot, matrix)
     diagnosis = diagnose(snapshot, matrix, resolution, time.monotonic, diagnosis_options, result)
     diagnosis = diagnosis._replace(checks=tuple(run for run in diagnosis.checks if run.code in of_the_tests))
-    report = make_report(diagnosis, resolution, snapshot, result.duration, diagnosis_options, result)
+    report = make_report(diagnosis, snapshot, result.duration, diagnosis_options, result)
     return report._replace(exit_code=result.exit_code)
 
 

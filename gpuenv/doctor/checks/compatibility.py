@@ -236,14 +236,15 @@ def numpy_outside_range(ctx: CheckContext) -> Outcome:
         yield NotKnown(f"{numpy.value} is not a version")
     if fits is not False:
         return
+    wheel = ctx.resolution.wheel
+    keeps_cupy = wheel is None or any(entry.release == wheel.version for entry in ctx.snapshot.target.cupy)
+    text = f"{'Install' if keeps_cupy else 'Or install'} a NumPy that fits."
+    other_numpy = pip_fix(ctx.snapshot, text, "install", f"numpy{needed}")
+    other_cupy = () if keeps_cupy else install_fixes(ctx, "Install the CuPy that fits this NumPy.")
     yield Symptom(
         f"{label} needs NumPy {needed}, found {numpy.value or 'none'}",
         evidence_of(ctx.snapshot, "target.numpy") + (Evidence("needed", f"NumPy {needed}", cited),),
-        (
-            *exclude_numpy_fixes(ctx.snapshot),
-            pip_fix(ctx.snapshot, "Install a NumPy that fits.", "install", f"numpy{needed}"),
-            *(install_fixes(ctx, "Or install the CuPy that fits this NumPy.") if numpy.known else ()),
-        ),
+        (*exclude_numpy_fixes(ctx.snapshot), *other_cupy, other_numpy),
     )
 
 

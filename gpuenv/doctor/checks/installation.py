@@ -10,7 +10,16 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion
 
 from gpuenv.doctor.evidence import evidence_of
-from gpuenv.doctor.fixes.packages import exclude_fix, install_fixes, keep_conda_fixes, pip_fix, single_cupy_fixes
+from gpuenv.doctor.fixes.packages import (
+    delete_fix,
+    exclude_fix,
+    install_fixes,
+    keep_conda_fixes,
+    leftovers_fix,
+    pip_fix,
+    single_cupy_fixes,
+    without_cache,
+)
 from gpuenv.doctor.installed_cupy import (
     empty_metadata,
     installed_cuda_major,
@@ -102,8 +111,10 @@ def cupy_missing(ctx: CheckContext) -> Outcome:
             + tuple(Evidence("target.left_metadata", e.path, "has no name") for e in empty_metadata(snapshot.target))
             + evidence_of(snapshot, "target.kind"),
             (
-                Fix(f"Remove the folders cupy, cupyx and cupy_backends, and its metadata, from {site}."),
-                *(install_fixes(ctx, "Then install the wheel that fits.") or _later(ctx)),
+                leftovers_fix(
+                    snapshot, "Delete them", site, *(entry.path for entry in empty_metadata(snapshot.target))
+                ),
+                *(without_cache(install_fixes(ctx, "Then install the wheel that fits.")) or _later(ctx)),
             ),
             cause=Cause.CORRUPT_INSTALLATION,
         )
@@ -154,6 +165,7 @@ _ESSENTIAL = pattern(r"\.(so(\.[\d.]+)?|pyd?|json|h|hpp|cuh|inl)$")
 _BINARY = pattern(r"\.(so(\.[\d.]+)?|pyd)$")
 _UNUSED_FOLDERS = {"tests", "testing", "test", "doc", "docs", "licenses"}
 _GONE = (FileState.MISSING, FileState.UNREADABLE)
+_CHANGED = (FileState.WRONG_SIZE, FileState.CHANGED)
 _PERMISSIONS = Fix("Let this user enter their folders and read them, or create your own environment.")
 _SHOWN = 5
 # CUDA as conda-forge and NVIDIA's channel package it.
@@ -205,13 +217,13 @@ def _damaged(ctx: CheckContext, found: list[FileFault], severity: Severity) -> S
         tuple(Evidence(entry.path, _STATE_TEXTS[entry.state], "RECORD") for entry in found[:_SHOWN]),
         (_PERMISSIONS,)
         if all(entry.state is FileState.UNREADABLE for entry in found)
-        else _reinstall_fixes(ctx, names),
+        else _reinstall_fixes(ctx, names, from_cache=not any(entry.state in _CHANGED for entry in found)),
         severity,
     )
 
 
-def _reinstall_fixes(ctx: CheckContext, names: list[str]) -> tuple[Fix, ...]:
-    """The fixes that reinstall packages with faulty files.
+def _reinstall_fixes(ctx: CheckContext, names: list[str], *, from_cache: bool) -> tuple[Fix, ...]:
+    """The fixes that reinstall packages with faulty files, by default with the installer's cache.
 
     If CUDA wheels of two majors share files, the ones that CuPy does not use are removed first, unless a framework
     needs them.
@@ -226,6 +238,7 @@ def _reinstall_fixes(ctx: CheckContext, names: list[str]) -> tuple[Fix, ...]:
         return (Fix("Reinstall them; their metadata does not contain the release."),)
     text = "Then reinstall the others." if others else "Reinstall them."
     reinstall = pip_fix(ctx.snapshot, text, "install", "--force-reinstall", "--no-deps", *pins)
+    reinstall = reinstall if from_cache else without_cache((reinstall,))[0]
     if not others:
         return (reinstall,)
     # A package that the matrix does not know may load them, so the user decides.
@@ -261,7 +274,12 @@ def left_metadata(ctx: CheckContext) -> Outcome:
     yield Symptom(
         f"Stale metadata of other releases: {text}",
         tuple(Evidence(entry.path, entry.release or "", "its metadata") for entry in stale),
-        tuple(Fix(f"Remove {entry.path}.", safe=is_clearable(entry, ctx.snapshot.target)) for entry in stale),
+        tuple(
+            delete_fix(ctx.snapshot, f"Delete {entry.path}.", entry.path)._replace(
+                safe=is_clearable(entry, ctx.snapshot.target)
+            )
+            for entry in stale
+        ),
         Severity.WARNING,
     )
 
@@ -425,7 +443,8 @@ def _with_this_interpreter(ctx: CheckContext, entry: CupyInstallation) -> tuple[
         has_other = any(other.is_own and other.for_this_interpreter is not False for other in target.cupy)
         return tuple(dict.fromkeys((exclude_fix(entry), *(() if has_other else install))))
     remove = pip_fix(ctx.snapshot, "Remove it.", "uninstall", "-y", entry.distribution)
-    return (remove, *(fix for fix in install if fix.command != remove.command or not fix.command))
+    rest = (leftovers_fix(ctx.snapshot, "Delete what may be left of it", entry.location),) if entry.location else ()
+    return (remove, *rest, *(fix for fix in install if fix.command != remove.command or not fix.command))
 
 
 def _foreign_platforms(entry: CupyInstallation, platform: str | None) -> tuple[str, ...]:

@@ -368,12 +368,10 @@ def _evidence(library: Library) -> Evidence:
 
 
 def _matching_cupy_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
-    """The CuPy of the installed CUDA; before that, libraries for the installed CuPy by its extra."""
+    """The CuPy of the installed CUDA, or libraries for the installed CuPy."""
     installed, chosen = installed_cupy(ctx), ctx.resolution.wheel
     if chosen is None or (installed is not None and chosen.distribution == installed.cupy.distribution):
         return _library_fixes(ctx)
-    if installed is not None and installed.exact and installed.wheel.release.extras:
-        return (*_library_fixes(ctx), *install_fixes(ctx, "Or install the CuPy that fits."))
     return (*install_fixes(ctx, "Install the CuPy that fits."), *_library_fixes(ctx, is_alternative=True))
 
 
@@ -384,15 +382,15 @@ def _library_fixes(ctx: CheckContext, *, reinstall: bool = False, is_alternative
     major = installed_cuda_major(ctx)
     rest = f"nstall a CUDA {f'{major} ' if major else ''}toolkit, and {path}."
     toolkit = Fix(f"Or i{rest}")
+    wheel = ctx.resolution.wheel
+    if not reinstall and not is_alternative and wheel is not None and wheel.extra is not None:
+        return (*install_fixes(ctx, "Install the CuPy that includes its libraries."), toolkit)
     if installed is not None and installed.exact and installed.wheel.release.extras:
         extra = next(iter(installed.wheel.release.extras))
         requirement = f"{installed.cupy.distribution}[{extra}]=={installed.cupy.release}"
         options = ("--force-reinstall",) if reinstall else ()
         text = f"Install it with its libraries: {requirement}"
         return (pip_fix(ctx.snapshot, text, "install", *options, requirement), toolkit)
-    chosen = ctx.resolution.wheel
-    if chosen is not None and chosen.extra is not None and not is_alternative:
-        return (*install_fixes(ctx, "Install the release that includes its libraries."), toolkit)
     return (toolkit if is_alternative else Fix(f"I{rest}"),)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import evidence_of
+from gpuenv.doctor.fixes.packages import DEFAULT_PYTHON, new_environment_fixes
 from gpuenv.doctor.installed_cupy import older_than_the_matrix
 from gpuenv.doctor.predicates import is_container_without_gpu
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
@@ -45,7 +46,7 @@ def no_wheel_for_interpreter(ctx: CheckContext) -> Outcome:
         f"No release of CuPy has a wheel for this {'platform' if platform else 'interpreter'}: {details}",
         evidence_of(ctx.snapshot, "target.python", "host.libc", "host.arch")
         + tuple(Evidence("the newest release needs", entry.needed, entry.source) for entry in newest),
-        tuple(_other_environment(entry) for entry in newest),
+        tuple(fix for entry in newest for fix in _other_environment(entry)),
         cause=Cause.PLATFORM_WHEEL_MISSING if platform else Cause.PYTHON_UNSUPPORTED,
     )
 
@@ -75,14 +76,17 @@ def _old_jetpack(ctx: CheckContext) -> Symptom:
     )
 
 
-def _other_environment(reason: Rejection) -> Fix:
+def _other_environment(reason: Rejection) -> tuple[Fix, ...]:
     if reason.constraint is ConstraintName.PYTHON:
-        return Fix(f"Create an environment with {reason.needed}.", ("uv", "venv", "--python", "3.12", "ENVIRONMENT"))
+        return new_environment_fixes(f"Create an environment with {reason.needed}.", DEFAULT_PYTHON)
     if reason.found.startswith("musl"):
-        return Fix(
-            "Use a system with glibc, such as Debian or Ubuntu; in a container an image that is not based on Alpine."
+        return (
+            Fix(
+                "Use a system with glibc, such as Debian or Ubuntu; in a container an image that is not based on "
+                "Alpine."
+            ),
         )
-    return Fix(f"Use a system with {reason.needed}.")
+    return (Fix(f"Use a system with {reason.needed}."),)
 
 
 @check(

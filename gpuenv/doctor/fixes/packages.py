@@ -103,6 +103,37 @@ def keep_conda_fixes(ctx: CheckContext, foreign: tuple[str, ...]) -> tuple[Fix, 
     return (remove, reinstall, alternative)
 
 
+def delete_fix(snapshot: Snapshot, text: str, *paths: str) -> Fix:
+    """Deletes files and folders; ``text`` says so."""
+    return Fix(text, None if snapshot.host.os.value == "windows" else ("rm", "-rf", "--", *paths))
+
+
+def leftovers_fix(snapshot: Snapshot, text: str, site: str, *metadata: str) -> Fix:
+    """Deletes CuPy's modules, which no distribution owns, and its metadata; ``text`` is the beginning of a sentence."""
+    text = f"{text}: the folders cupy, cupyx and cupy_backends{' and the metadata' if metadata else ''} in {site}."
+    folders = (f"{site}/{name}" for name in ("cupy", "cupyx", "cupy_backends"))
+    return delete_fix(snapshot, text, *folders, *metadata)
+
+
+def without_cache(fixes: tuple[Fix, ...]) -> tuple[Fix, ...]:
+    """The fixes without uv's cache: uv links files from it, so that a file damaged here is damaged there too."""
+    return tuple(
+        fix._replace(command=(*fix.command, "--no-cache"))
+        if fix.command and fix.command[:3] == ("uv", "pip", "install")
+        else fix
+        for fix in fixes
+    )
+
+
+def new_environment_fixes(text: str, python: str | None = None) -> tuple[Fix, ...]:
+    """Creates an environment, with another Python if one is named, and installs CuPy there."""
+    create = ("uv", "venv", "--python", python) if python else ("python3", "-m", "venv")
+    return (
+        Fix(text, (*create, _NEW_ENVIRONMENT)),
+        Fix("Then install CuPy there.", ("gpuenv", "install", "--python", _NEW_ENVIRONMENT)),
+    )
+
+
 def install_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
     """Commands that install the resolver's choice into the target; empty if nothing fits.
 
@@ -138,7 +169,8 @@ def single_cupy_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
     if outside and (only_conda or _is_compatible(ctx, inside)):
         return outside
     text = "Remove all of them." if not outside else "Remove those of this environment."
-    removal = (_removal(ctx, text, inside),) if inside else ()
+    going = tuple(dict.fromkeys((*inside, *_unneeded_libraries(ctx))))
+    removal = (_removal(ctx, text, going),) if inside else ()
     return (*outside, *removal, *install_fixes(ctx, "Then install the wheel that fits this machine."))
 
 
@@ -159,6 +191,12 @@ def _is_compatible(ctx: CheckContext, names: tuple[str, ...]) -> bool:
     return best or any(wheel not in rejected for wheel in wheels)
 
 
+def _unneeded_libraries(ctx: CheckContext) -> tuple[str, ...]:
+    """CUDA wheels of another major version than that of the wheel that fits, which nothing else needs."""
+    wheel = ctx.resolution.wheel
+    return tuple(name for name in wheel.replaces if not is_cupy(name)) if wheel else ()
+
+
 def _removal(ctx: CheckContext, text: str, names: tuple[str, ...]) -> Fix:
     """Safe if all of them lie in the target; the user site-packages serve other environments too."""
     fix = pip_fix(ctx.snapshot, text, "uninstall", "-y", *names)
@@ -176,15 +214,21 @@ def _wheel_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
     wheel = ctx.resolution.wheel
     if wheel is None:
         return ()
-    installed = ctx.snapshot.target.cupy
-    others = [entry.distribution for entry in installed if entry.distribution != wheel.distribution]
+    if ctx.snapshot.target.externally_managed.value:
+        prefix = "Or create" if text.startswith("Or ") else "Create"
+        return new_environment_fixes(f"{prefix} an environment, since the system manages this Python.")
+    installed, going = ctx.snapshot.target.cupy, wheel.replaces if len(ctx.snapshot.target.cupy) <= 1 else ()
     fixes = []
     if len(installed) == 1 and not is_removable(installed[0], ctx.snapshot.target):
         fixes.append(exclude_fix(installed[0]))
-    elif len(installed) == 1 and others:
+        going = _unneeded_libraries(ctx)
+    if going:
         prefix, found, rest = text.partition(" install")  # "Or install ...": the alternative begins with the removal
         remove = f"{prefix} remove" if found else "Remove"
-        fixes.append(_removal(ctx, f"{remove} the installed CuPy.", tuple(others)))
+        what = "the installed CuPy" if is_cupy(going[0]) else "CUDA wheels"
+        more = " and CUDA wheels" if is_cupy(going[0]) and len(going) > 1 else ""
+        other = " of another CUDA version" if more or not is_cupy(going[0]) else ""
+        fixes.append(_removal(ctx, f"{remove} {what}{more}{other}.", going))
         text = f"Then install{rest}" if found else text
     text = f"{text.removesuffix('.')}: {' '.join(wheel.requirements)}"
     fixes.append(pip_fix(ctx.snapshot, text, "install", *wheel.requirements))
@@ -222,7 +266,8 @@ _MOVED_BY_CONDA = frozenset({"target.numpy"})  # conda changes it in the same co
 
 _NEW_ENVIRONMENT_FACTS = frozenset({*_MOVED_BY_CONDA, "target.python"})  # a new environment may differ in these
 
-_DEFAULT_PYTHON = "3.12"
+DEFAULT_PYTHON = "3.12"
+_NEW_ENVIRONMENT = "cupy-env"
 
 
 class _CondaWay(NamedTuple):
@@ -279,11 +324,11 @@ def _conda_ways(ctx: CheckContext, text: str, prefix: tuple[str, ...]) -> tuple[
         text = f"{text}, with what it needs (mamba takes the same arguments): {' '.join((*specs, *moved))}"
         return (Fix(text, ("conda", "install", *prefix, channel, *specs, *moved), safe=True),)
     if way.fits_new_environment:
-        pythons = next((c.needed for c in way.reachable.changes if c.fact == "target.python"), _DEFAULT_PYTHON)
+        pythons = next((c.needed for c in way.reachable.changes if c.fact == "target.python"), DEFAULT_PYTHON)
         minors = [minor for minor in pythons.split(", ") if not minor.endswith("t")]  # not the free-threaded builds
-        packages = (f"python={_DEFAULT_PYTHON if _DEFAULT_PYTHON in minors else minors[-1]}", *specs)
+        packages = (f"python={DEFAULT_PYTHON if DEFAULT_PYTHON in minors else minors[-1]}", *specs)
         text = f"{text}, in a new environment (mamba takes the same arguments): {' '.join(packages)}"
-        return (Fix(text, ("conda", "create", "--name=ENVIRONMENT", channel, *packages)),)
+        return (Fix(text, ("conda", "create", f"--name={_NEW_ENVIRONMENT}", channel, *packages)),)
     return (
         Fix(f"With {changes_text(way.reachable)}, conda's build fits: {' '.join(specs)} from {way.choice.channel}."),
     )

@@ -1,0 +1,59 @@
+"""The commands that a report prints for an environment, typed into a shell, make it fit."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.environments.cases import BuiltEnvironment, EnvironmentCase
+from tests.environments.test_environments import CASES as ENVIRONMENTS
+from tests.environments.test_environments import Session
+from tests.fix.test_fix import BROKEN, Broken
+from tests.fix.typed_commands import type_commands
+from tests.probe.pythons import python
+
+if TYPE_CHECKING:
+    from tests.install.sandbox import Sandbox
+
+NEW_ENVIRONMENT = "cupy-env"
+
+
+def as_environment(name: str, broken: Broken) -> EnvironmentCase:
+    def build(sandbox: Sandbox) -> BuiltEnvironment:
+        target = sandbox.target("broken", *broken.packages)
+        broken.damage(target)
+        return BuiltEnvironment(target)
+
+    return EnvironmentCase(name, build, broken.code, machine=broken.machine)
+
+
+CASES = [as_environment(name, broken) for name, broken in BROKEN.items()]
+CASES += [case for case in ENVIRONMENTS if case.cause and case.error]
+# What these need is not here: conda, pixi, or another machine.
+ELSEWHERE = (
+    "pip's CuPy over conda's",
+    "a pixi project without CuPy",
+    "a pixi project with a wrong line from PyPI",
+    "a Python of 32 bits",
+)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", [case for case in CASES if case.name not in ELSEWHERE], ids=str)
+def test_the_printed_commands_make_the_environment_fit(sandbox: Sandbox, case: EnvironmentCase) -> None:
+    session = Session(sandbox, case)
+    folder = session.built.folder or sandbox.folder
+    _, report, _ = session.report()
+    programs = f"{Path(sys.executable).parent}:{python('3.12').parent}:{os.defpath}"
+    environment = sandbox.environment(**session.built.variables, PATH=programs)
+    seen = type_commands(report, environment, folder, ("--yes", *case.machine))
+    if (folder / NEW_ENVIRONMENT).exists():
+        session.built = BuiltEnvironment(folder / NEW_ENVIRONMENT)
+    _, after, _ = session.report()
+    shown = "\n".join((*seen, *(f"{entry['code']} {entry['title']}" for entry in after["findings"])))
+    assert after["status"] in ("fit", "degraded"), shown
+    assert report["findings"][0]["code"] not in {entry["code"] for entry in after["findings"]}, shown
