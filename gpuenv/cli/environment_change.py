@@ -20,7 +20,7 @@ import typer
 from gpuenv.cli.clock import now
 from gpuenv.cli.command_errors import CommandError, announce
 from gpuenv.cli.gpu_tests import place_of, planted_fault, run_tests
-from gpuenv.cli.install_steps import CONDAS, InstallerRequest, recover_interrupted
+from gpuenv.cli.install_steps import CONDAS, InstallerRequest, recover_interrupted, refuse_interrupted
 from gpuenv.cli.options import InstallerName
 from gpuenv.cli.output import Output, write_stderr
 from gpuenv.cli.progress import announcing_phases
@@ -89,12 +89,13 @@ def transact(
     Raises:
         InstallError: when nothing was changed: no plan, no consent, or the new files could not be prepared.
     """
+    store = Store(Path(scheme.root))
     if consent.dry_run:
+        refuse_interrupted(interpreter, store)
         show_plan(dry_run_plan(plan_factory, clock), consent.out)
         return None
-    store = Store(Path(scheme.root))
     with store.locked(), announcing_phases(clock):
-        recovered = recover_interrupted(interpreter, store, dry_run=False, locked=True, offline=consent.offline)
+        recovered = recover_interrupted(interpreter, store, locked=True, offline=consent.offline)
         clock.begin("plan")
         plan, execute_plan = plan_factory()
         if plan.empty:

@@ -47,7 +47,6 @@ from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result
 from gpuenv.install.plan_text import plan_lines
 from gpuenv.install.planner import PreparedInstall, prepare
 from gpuenv.matrix.offers import Offer
-from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Repair, RepairStatus, Severity
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def fix(
         CommandError: when consent is missing, or there is no target.
         Exit: after the plan of a dry run as text, with the exit code of the findings.
     """
-    if any(finding.cause is Cause.INSTALL_INTERRUPTED for finding in found.findings):
+    if found.snapshot.target.open_transaction.value is not None:
         return _finish_rollback(found, examine, opts, source)
     return _repair(found, examine, opts, source, forms)
 
@@ -136,7 +135,7 @@ def _finish_rollback(
     try:
         interpreter = interpreter_of(source)
         store = find_store(interpreter, source.timeout)
-        numbers = recover_interrupted(interpreter, store, dry_run=False, offline=opts.offline)
+        numbers = recover_interrupted(interpreter, store, offline=opts.offline)
     except InstallError as error:
         return _failed(found, error, source)
     after = examine()
@@ -176,7 +175,6 @@ def _transaction(
     """Plans, asks for consent, and executes the plan; only the plan for a dry run, None if no CuPy fits."""
     request = InstallerRequest(InstallerName.AUTO, opts.offline, break_system_packages=False, seconds=INSTALL_TIMEOUT)
     interpreter = interpreter_of(source)
-    recover_interrupted(interpreter, None, dry_run=opts.dry_run, offline=opts.offline)
     scheme = target_scheme(interpreter, source, request)
     matrix = get_matrix(opts.matrix)
     plan_factory = _plan_factory(

@@ -36,6 +36,7 @@ from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.interpreters import refuse_foreign
 from gpuenv.probe.jupyter_kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError, find_interpreter
+from gpuenv.probe.transactions import open_transaction
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output
@@ -153,8 +154,26 @@ def find_store(interpreter: str, seconds: float) -> Store:
     return store_of(interpreter) or Store(Path(query_scheme(interpreter, os.environ, deadline).root))
 
 
+def refuse_interrupted(interpreter: str, store: Store | None = None) -> None:
+    """Refuses to plan on the half-changed state that an interrupted install left.
+
+    Raises:
+        TargetUnusable: when an install or a rollback was interrupted.
+    """
+    store = store or store_of(interpreter)
+    try:
+        found = open_transaction(store.folder) if store is not None and store.folder.is_dir() else None
+    except OSError as error:
+        raise TargetUnusable(f"{error.filename}: cannot be read: {error.strerror}") from error
+    if store is not None and found is not None:
+        raise TargetUnusable(
+            f"{store.root}: {found.label} was interrupted, and nothing can be planned before it is undone",
+            "Undo it: gpuenv rollback. gpuenv install does so first.",
+        )
+
+
 def recover_interrupted(
-    interpreter: str, store: Store | None, *, dry_run: bool, locked: bool = False, offline: bool = False
+    interpreter: str, store: Store | None, *, locked: bool = False, offline: bool = False
 ) -> tuple[str, ...]:
     """Rolls back interrupted installs, even if the interpreter is gone; returns their numbers.
 
@@ -164,7 +183,7 @@ def recover_interrupted(
         InstallError: when one cannot be rolled back.
     """
     store = store or store_of(interpreter)
-    if store is None or (dry_run and not locked):
+    if store is None:
         return ()
     with nullcontext() if locked else store.locked():
         found = recover(store, own_environment(), offline=offline)

@@ -210,3 +210,8 @@ class Resolution(NamedTuple):
     unusable: tuple[Unusable, ...] = ()
     solved: bool = False
     schema: str = SCHEMA
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether no candidate was judged, because the state of the target is unknown; the explanation says why."""
+        return self.wheel is None and not self.rejected

@@ -659,6 +659,11 @@ class OpenTransaction(NamedTuple):
     step: str
     since: str
 
+    @property
+    def label(self) -> str:
+        """``install 0002`` or ``the rollback of install 0002``."""
+        return f"install {self.number}" if self.step == "install" else f"the rollback of install {self.number}"
+
 
 class Target(NamedTuple):
     """The environment that has or should have CuPy.

@@ -65,9 +65,11 @@ def machine_texts(report: Report) -> list[str]:
 
 
 def wheel_text(report: Report) -> str:
-    """The requirements to install, or ``none fits``."""
+    """The requirements to install, ``none fits`` or ``unknown``."""
     wheel = report.resolution.wheel
-    return " ".join(wheel.requirements) if wheel else "none fits"
+    if wheel is not None:
+        return " ".join(wheel.requirements)
+    return "unknown" if report.resolution.is_unknown else "none fits"
 
 
 _DEFAULT_FILE = "pyproject.toml"

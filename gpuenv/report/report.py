@@ -44,7 +44,7 @@ class Report(NamedTuple):
         exit_code: of the command.
         findings: the one to fix first is primary, and comes first.
         checks: every check, with its outcome.
-        resolution: what fits this machine.
+        resolution: what fits this machine; unknown while an install is interrupted.
         smoke: the GPU tests; null unless requested.
         snapshot: the facts of the machine.
         duration: seconds.
@@ -96,6 +96,10 @@ def make_report(
         options: the options of the diagnosis.
         smoke: the GPU tests, if they ran.
     """
+    resolution, interrupted = diagnosis.resolution, snapshot.target.open_transaction.value
+    if interrupted is not None:  # the environment is half changed
+        why = f"Unknown until {interrupted.label} is undone: gpuenv rollback"
+        resolution = Resolution(None, None, None, (), (), None, (), why, resolution.matrix_revision)
     status = judge(diagnosis, snapshot, options, smoke)
     if any(entry.status is RequirementStatus.UNKNOWN for entry in options.requirements) and status is not Status.UNFIT:
         status = Status.UNKNOWN
@@ -105,12 +109,12 @@ def make_report(
         exit_code=int(codes.get(status, ExitCode.OK)),
         findings=diagnosis.findings,
         checks=diagnosis.checks,
-        resolution=diagnosis.resolution,
+        resolution=resolution,
         smoke=smoke,
         snapshot=snapshot,
         duration=duration,
         gpuenv_version=__version__,
-        matrix_revision=diagnosis.resolution.matrix_revision,
+        matrix_revision=resolution.matrix_revision,
         requirements=options.requirements,
         allow_list=suppression_results(options.suppressions, diagnosis.findings, options.day),
     )

@@ -243,6 +243,8 @@ def wheel_lines(resolution: Resolution, *, without_gpu: bool = False) -> Iterato
             yield TextLine(f"  needs {wheel.needs_toolkit}", hang=4)
         yield from (TextLine(f"  {text}", Style.QUIET, 4) for text in assumption_texts(resolution))
         yield from (TextLine(f"  {text}", Style.QUIET, 4) for text in reasons(resolution, newer_only=True))
+    elif resolution.is_unknown:
+        yield TextLine(f"  {resolution.explanation}", Style.WARNING, 4)
     elif resolution.reachable:
         condition = "without an NVIDIA GPU" if without_gpu else "this machine as it is"
         yield TextLine(f"  None fits {condition}. What would fit:", hang=2)

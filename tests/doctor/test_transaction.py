@@ -12,6 +12,9 @@ from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import CheckStatus
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import OpenTransaction, Snapshot
+from gpuenv.report.findings import wheel_text
+from gpuenv.report.report import make_report
+from gpuenv.report.text import report_lines
 from tests.doctor.installed_target import healthy, with_target
 
 __all__ = ["healthy"]
@@ -31,6 +34,22 @@ def test_an_interrupted_transaction_comes_first_and_its_fix_is_the_only_one(
     assert others, "the GPU is missing, too"
     commands = [fix.command for finding in others for fix in finding.fix if fix.command]
     assert not [command for command in commands if {"pip", "uv", "conda", "install"} & {*command}]
+
+
+def test_the_report_names_no_wheel_for_a_half_changed_environment(matrix: Matrix, healthy: Snapshot) -> None:
+    opened = known(OpenTransaction("0002", "install", "2026-12-01T08:00:00+00:00"), "the journals")
+    snapshot = with_target(healthy, open_transaction=opened)
+    resolution = resolve(snapshot, matrix)
+    assert resolution.wheel is not None
+    report = make_report(diagnose(snapshot, matrix, resolution, lambda: 0.0), resolution, snapshot, 0.0)
+    found = report.resolution
+    assert (found.wheel, found.conda, found.image, found.matrix_revision) == (None, None, None, matrix.revision)
+    reason = "Unknown until install 0002 is undone: gpuenv rollback"
+    assert found.explanation == reason
+    text = "\n".join(line.text for line in report_lines(report))
+    assert f"The right wheel\n  {reason}\n" in text
+    assert resolution.wheel.distribution not in text.partition("The right wheel")[2]
+    assert wheel_text(report) == "unknown"
 
 
 def test_every_check_of_the_packages_waits_for_the_interrupted_transaction(matrix: Matrix, healthy: Snapshot) -> None:

@@ -200,6 +200,21 @@ def test_the_next_install_first_restores_the_interrupted_one(trial: Trial) -> No
     assert contents(trial.target) == trial.before
 
 
+def test_nothing_is_planned_before_an_interrupted_install_is_undone(trial: Trial) -> None:
+    calls = trial.calls()
+    trial.roll_back()
+    assert trial.install(KILL_AT=str(calls * 3 // 4)).returncode == KILLED
+    between = contents(trial.target)
+    for command in (("install", "--dry-run"), ("lock",), ("resolve", "--solve")):
+        result = trial.sandbox.gpuenv(*command, "--python", trial.target, *MACHINE)
+        assert result.returncode == 7, (command, result.stdout, result.stderr)
+        assert not result.stdout.startswith("Plan")
+        message = " ".join(result.stderr.split())
+        assert "was interrupted" in message
+        assert f"gpuenv rollback --python {trial.target}" in message
+    assert contents(trial.target) == between
+
+
 def test_changes_made_after_an_interrupted_install_are_kept(trial: Trial) -> None:
     """A user repairs an interrupted install by hand; rollback and install name the changed file."""
     calls = trial.calls()

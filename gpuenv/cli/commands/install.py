@@ -120,12 +120,15 @@ def _install(
     """Returns the exit code; appends the interrupted installs that were rolled back first to ``recovered``."""
     import tempfile
 
-    from gpuenv.cli.install_steps import interpreter_of, recover_interrupted, show_outcome
+    from gpuenv.cli.install_steps import interpreter_of, recover_interrupted, refuse_interrupted, show_outcome
     from gpuenv.install.plan import Clock
 
     clock = Clock(time.monotonic())
     interpreter = interpreter_of(source)
-    recovered += recover_interrupted(interpreter, None, dry_run=opts.dry_run, offline=request.offline)
+    if opts.dry_run:
+        refuse_interrupted(interpreter)
+    else:
+        recovered += recover_interrupted(interpreter, None, offline=request.offline)
     clock.begin("examination")
     target, snapshot, rows = _examination(interpreter, source, opts.matrix, request)
     clock.begin("resolution")

@@ -94,6 +94,7 @@ def make_lock(
         chosen_offers,
         installer_run_for,
         interpreter_of,
+        refuse_interrupted,
         require_target,
         requirements_of,
     )
@@ -114,6 +115,7 @@ def make_lock(
             lock = lock_for_platform(replace(installer_run, options=chosen), snapshot, found)
         return LockResult(requirements_of(lock.pins, found), rows.revision, scheme, lock, platform)
     interpreter = interpreter_of(source)
+    refuse_interrupted(interpreter)
     snapshot, rows = get_both(source, matrix)
     require_target(snapshot)
     scheme = query_scheme(interpreter, os.environ, time.monotonic() + source.timeout)

@@ -99,7 +99,7 @@ def resolve(
         out.emit(fleet, lambda: [*fleet_lines(fleet), *_matrix_lines(rows)])
         raise typer.Exit(ExitCode.NOTHING_FITS if fleet.unserved else ExitCode.OK)
     facts, rows = get_both(source, matrix)
-    _announce_ignored_target(facts)
+    _announce_target_problems(facts)
     if what_if is not None:
         with usage_errors(AssumeError):
             table = answers.what_if(facts, tuple(what_if), rows)
@@ -143,6 +143,7 @@ def _solved(
         command_error,
         installer_run_for,
         interpreter_of,
+        refuse_interrupted,
         require_target,
     )
     from gpuenv.install.environment import query_scheme, read_inventory
@@ -153,7 +154,9 @@ def _solved(
     facts, rows = read
     require_target(facts)
     try:
-        scheme = query_scheme(interpreter_of(source), os.environ, time.monotonic() + source.timeout)
+        interpreter = interpreter_of(source)
+        refuse_interrupted(interpreter)
+        scheme = query_scheme(interpreter, os.environ, time.monotonic() + source.timeout)
         if takes_conda(scheme, request):
             raise CommandError(ExitCode.USAGE, "conda manages this target: see gpuenv install --dry-run")
         offers = chosen_offers(facts, rows)
@@ -180,11 +183,14 @@ def _matrix_lines(matrix: Matrix) -> list[TextLine]:
     return [TextLine(), matrix_line(matrix.revision, days_since(matrix.revision))]
 
 
-def _announce_ignored_target(facts: Snapshot) -> None:
-    """Announces a target that does not answer, or that is another environment than it seems."""
+def _announce_target_problems(facts: Snapshot) -> None:
+    """Announces a target that does not answer, is half changed, or is another environment than it seems."""
     from gpuenv.model.snapshot import SourceState
 
     target, state = facts.target, facts.source("target")
+    interrupted = target.open_transaction.value
+    if interrupted is not None:
+        announce(f"{interrupted.label} was interrupted: the answer is for the half-changed target; see gpuenv doctor")
     if target.lost_environment.known:
         announce(f"{target.lost_environment.value} has no pyvenv.cfg: the answer is for {target.prefix.value}")
     elif state.state in (SourceState.FAILED, SourceState.CRASHED, SourceState.TIMED_OUT) and not target.python.known:

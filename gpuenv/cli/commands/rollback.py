@@ -127,7 +127,7 @@ def _roll_back(
     if not store.folder.is_dir():
         raise InstallError("there is no install to roll back in this environment")
     with store.locked(), announcing_phases(Clock(part="put back")):
-        recovered[:] = recover_interrupted(interpreter, store, dry_run=False, locked=True, offline=offline)
+        recovered[:] = recover_interrupted(interpreter, store, locked=True, offline=offline)
         # Recovery may have done it already: an interrupted install or rollback is the newest transaction.
         done = number in recovered or (number is None and recovered)
         undone: tuple[Journal, ...] = () if done else roll_back(store, number, own_environment(), offline=offline)

@@ -23,9 +23,9 @@ def transaction_open(ctx: CheckContext) -> Outcome:
     reading = ctx.snapshot.target.open_transaction
     found = reading.value
     if found is not None:
-        which = f"install {found.number}" if found.step == "install" else f"the rollback of install {found.number}"
+        label = found.label
         yield Symptom(
-            f"{which[0].upper()}{which[1:]} was interrupted: files of this environment may be mixed or missing",
-            (Evidence("target.open_transaction", f"{which}, begun {found.since}", reading.source or ""),),
+            f"{label[0].upper()}{label[1:]} was interrupted: files of this environment may be mixed or missing",
+            (Evidence("target.open_transaction", f"{label}, begun {found.since}", reading.source or ""),),
             tuple(fix._replace(safe=True) for fix in Cause.INSTALL_INTERRUPTED.fix),
         )
