@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from packaging.utils import canonicalize_name
 
@@ -66,6 +66,17 @@ class ChangeScope(NamedTuple):
     named: frozenset[str]  # in the requirements
     free: frozenset[str]  # may change without consent: CUDA wheels that only CuPy needs
     stay: tuple[str, ...]  # CUDA wheels of another major version that other packages need
+
+
+class ScopedOffer(NamedTuple):
+    """An offer, and the scope of the change for it."""
+
+    offer: Offer
+    scope: ChangeScope
+
+
+T = TypeVar("T", SolverResult, Lock)
+Attempt: TypeAlias = Callable[[ScopedOffer], tuple[T | None, str]]
 
 
 def change_scope(
@@ -333,45 +344,80 @@ def _solve(
     Raises:
         NothingFits: when none can be; with the reason against the first.
     """
-    scopes: list[tuple[Offer, ChangeScope]] = []
-    failure: InstallError | None = None
+    scoped: list[ScopedOffer] = []
+    refused: list[NothingFits] = []
     for offer in offers:
         try:
-            scopes.append((offer, _scope_of(offer, inventory, damaged)))
+            scoped.append(ScopedOffer(offer, _scope_of(offer, inventory, damaged)))
         except NothingFits as error:  # a package needs another line of CuPy
-            failure = failure or error
+            refused.append(error)
+    if not scoped:
+        raise refused[0]
+    attempts = (
+        partial(_solve_frozen, installer_run, inventory),
+        partial(_solve_kept_working, installer_run, inventory),
+    )
+    chosen, result, why = solve_first(installer_run, scoped, attempts, inventory.visible)
+    if result is None:
+        raise _nothing_fits(why, chosen, installer_run, inventory)
+    return chosen.offer, chosen.scope, result
+
+
+def solve_first(
+    installer_run: InstallerRun,
+    offers: Sequence[ScopedOffer],
+    attempts: Sequence[Attempt[T]],
+    packages: Sequence[Package],
+) -> tuple[ScopedOffer, T | None, str]:
+    """Solves the first offer that can be, by one attempt after the other; else returns the conflict of the first offer.
+
+    Args:
+        installer_run: runs the installer.
+        offers: in order of preference, at least one.
+        attempts: ways to solve an offer, the strictest first; each returns a result, or None and the conflict.
+        packages: the installed packages.
+
+    Raises:
+        InstallFailed: when the installer fails for another reason than a conflict.
+    """
     reasons: list[str] = []
-    for attempt in (_solve_frozen, _solve_kept_working):
-        for first, scope in scopes:
-            offer = first
-            there = {entry.name: entry.release for entry in inventory.visible if entry.name not in scope.remove}
+    for attempt in attempts:
+        for scoped in offers:
             try:
-                resolved, why = attempt(installer_run, offer, scope, inventory)
+                result, why = _solve_offer(installer_run, scoped, attempt, packages)
             except InstallFailed:
                 if not reasons:
                     raise
-                reasons.append("")  # the index may lack an old line; the conflict of the first offer is the reason
-                continue
-            while not why:
-                releases = there | {pin.name: pin.release for pin in resolved.pins}
-                refuse_other(installer_run, offer.requirements, releases)
-                unknown = _unknown_release(offer, releases)
-                if unknown is None:
-                    return offer, scope, resolved
-                offer = offer.without(unknown)
-                resolved, why = attempt(installer_run, offer, scope, inventory)
+                why = ""  # the index may lack an old line; the conflict of the first offer is the reason
+            else:
+                if result is not None:
+                    return scoped, result, ""
             reasons.append(why)
-    if not scopes:
-        raise failure or NothingFits("nothing fits")
-    (offer, scope), why = scopes[0], reasons[len(scopes)] or reasons[0]
-    raise _nothing_fits(why, offer.requirements, scope, installer_run, inventory)
+    return offers[0], None, reasons[-len(offers)] or reasons[0]
+
+
+def _solve_offer(
+    installer_run: InstallerRun, scoped: ScopedOffer, attempt: Attempt[T], packages: Sequence[Package]
+) -> tuple[T | None, str]:
+    """Solves an offer, and again without each release of CuPy that the solver chooses and the offer does not have."""
+    kept = {entry.name: entry.release for entry in packages if entry.name not in scoped.scope.remove}
+    while True:
+        result, why = attempt(scoped)
+        if result is None:
+            return None, why
+        releases = kept | {pin.name: pin.release for pin in result.pins}
+        refuse_other(installer_run, scoped.offer.requirements, releases)
+        unknown = _unknown_release(scoped.offer, releases)
+        if unknown is None:
+            return result, ""
+        scoped = scoped._replace(offer=scoped.offer.without(unknown))
 
 
 def _solve_frozen(
-    installer_run: InstallerRun, offer: Offer, scope: ChangeScope, inventory: Inventory
-) -> tuple[SolverResult, str]:
+    installer_run: InstallerRun, inventory: Inventory, scoped: ScopedOffer
+) -> tuple[SolverResult | None, str]:
     """Solves with all other packages pinned."""
-    packages, markers = inventory.visible, inventory.scheme.markers
+    (offer, scope), packages, markers = scoped, inventory.visible, inventory.scheme.markers
     there = {entry.name: entry.release for entry in packages if entry.name not in scope.remove}
     pins = frozen(scope, packages, markers, free_too=True)
     resolved = resolve_at_once(installer_run, offer.requirements, pins, there)
@@ -381,10 +427,10 @@ def _solve_frozen(
 
 
 def _solve_kept_working(
-    installer_run: InstallerRun, offer: Offer, scope: ChangeScope, inventory: Inventory
-) -> tuple[SolverResult, str]:
+    installer_run: InstallerRun, inventory: Inventory, scoped: ScopedOffer
+) -> tuple[SolverResult | None, str]:
     """Solves with the dependencies of all other packages kept met."""
-    return resolve_pins(installer_run, offer.requirements, _kept_working(scope, inventory))
+    return resolve_pins(installer_run, scoped.offer.requirements, _kept_working(scoped.scope, inventory))
 
 
 def _unknown_release(offer: Offer, releases: Mapping[str, str]) -> str | None:
@@ -410,23 +456,25 @@ def lock_for(inventory: Inventory, installer_run: InstallerRun, offers: Sequence
     Raises:
         InstallError: when it fails.
     """
-    scopes = [change_scope(offer.requirements, inventory.visible, inventory.scheme.markers) for offer in offers]
-    reasons = []
-    pinned = partial(frozen, packages=inventory.visible, markers=inventory.scheme.markers)
-    for constraints in (pinned, partial(_kept_working, inventory=inventory)):
-        for offer, scope in zip(offers, scopes, strict=True):
-            lock, why = make_lock(installer_run, offer.requirements, constraints(scope))
-            if lock is not None:
-                refuse_wheels(installer_run, (pin.name for pin in lock.pins))
-                return lock
-            reasons.append(why)
-    raise _nothing_fits(reasons[len(offers)], offers[0].requirements, scopes[0], installer_run, inventory)
+    packages, markers = inventory.visible, inventory.scheme.markers
+    scoped = [ScopedOffer(offer, change_scope(offer.requirements, packages, markers)) for offer in offers]
+
+    def pinned(entry: ScopedOffer) -> tuple[Lock | None, str]:
+        return make_lock(installer_run, entry.offer.requirements, frozen(entry.scope, packages, markers))
+
+    def kept_working(entry: ScopedOffer) -> tuple[Lock | None, str]:
+        return make_lock(installer_run, entry.offer.requirements, _kept_working(entry.scope, inventory))
+
+    chosen, lock, why = solve_first(installer_run, scoped, (pinned, kept_working), packages)
+    if lock is None:
+        raise _nothing_fits(why, chosen, installer_run, inventory)
+    refuse_wheels(installer_run, (pin.name for pin in lock.pins))
+    return lock
 
 
-def _nothing_fits(
-    why: str, requirements: Sequence[str], scope: ChangeScope, installer_run: InstallerRun, inventory: Inventory
-) -> InstallError:
+def _nothing_fits(why: str, scoped: ScopedOffer, installer_run: InstallerRun, inventory: Inventory) -> InstallError:
     """The error of a failed resolution; tries an empty environment to see whether this one is the reason."""
+    requirements, scope = scoped.offer.requirements, scoped.scope
     try:
         fits_empty = make_lock(installer_run, requirements, ())[0] is not None
     except InstallError:

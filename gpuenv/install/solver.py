@@ -95,20 +95,19 @@ def _run(
 
 def resolve_pins(
     installer_run: InstallerRun, requirements: Sequence[str], constraints: Sequence[str]
-) -> tuple[SolverResult, str]:
-    """Resolves under constraints; returns no pins and the reason if that is impossible.
+) -> tuple[SolverResult | None, str]:
+    """Resolves under constraints; None and the reason if that is impossible.
 
     Raises:
         InstallFailed: when the installer fails for another reason, such as no network.
     """
     run = _run(installer_run, installer_run.installer.resolving, requirements, constraints)
-    commands = (PlannedCommand("query what would change", run.command),)
     why = _conflict(installer_run, requirements, run.result, "could not report what would change")
     if why is not None:
-        return SolverResult((), commands), why
+        return None, why
     with _unreadable_answers(installer_run):
         pins = installer_run.installer.resolved(run.result.stdout + "\n" + run.result.stderr, run.answer)
-    return SolverResult(pins, commands), ""
+    return SolverResult(pins, (PlannedCommand("query what would change", run.command),)), ""
 
 
 def make_lock(

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from packaging.version import Version
 
 from gpuenv.install.backends.uv import Uv
-from gpuenv.install.exceptions import InstallError, NothingFits, TargetUnusable
+from gpuenv.install.exceptions import InstallError, TargetUnusable
 from gpuenv.install.installer_config import InstallerRun
-from gpuenv.install.planner import change_scope, frozen
+from gpuenv.install.planner import ScopedOffer, change_scope, frozen, solve_first
 from gpuenv.install.solver import Lock, make_lock, nothing_fits
 from gpuenv.matrix.offers import Offer
 from gpuenv.model.dependencies import Package
@@ -105,11 +105,12 @@ def lock_for_platform(installer_run: InstallerRun, snapshot: Snapshot, offers: S
     }
     # No index has a local version (``2.6.0+cu124``).
     packages = [Package(name, release) for name, release in releases.items() if Version(release).local is None]
-    failure: InstallError | None = None
-    for offer in offers:
-        scope = change_scope(offer.requirements, packages, {})
-        lock, reason = make_lock(installer_run, offer.requirements, frozen(scope, packages, {}))
-        if lock is not None:
-            return lock
-        failure = failure or nothing_fits(reason, offer.requirements, scope.stay, installer_run)
-    raise failure or NothingFits("nothing fits")
+    scoped = [ScopedOffer(offer, change_scope(offer.requirements, packages, {})) for offer in offers]
+
+    def pinned(entry: ScopedOffer) -> tuple[Lock | None, str]:
+        return make_lock(installer_run, entry.offer.requirements, frozen(entry.scope, packages, {}))
+
+    chosen, lock, why = solve_first(installer_run, scoped, (pinned,), packages)
+    if lock is None:
+        raise nothing_fits(why, chosen.offer.requirements, chosen.scope.stay, installer_run)
+    return lock

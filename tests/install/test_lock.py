@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from gpuenv.files import parse_toml
 from gpuenv.install.lockfile import parse_pylock
-from tests.install.sandbox import MACHINE, contents, versions
+from tests.install.sandbox import MACHINE, Index, Sandbox, contents, versions
 from tests.install.snapshots import write_snapshot
 from tests.install.test_install import NEW
-
-if TYPE_CHECKING:
-    from tests.install.sandbox import Sandbox
+from tests.install.wheels import SET, cupy
 
 OLDER = {"cupy-cuda12x": "13.6.0", "numpy": "1.26.4"}
 
@@ -231,6 +229,19 @@ def test_a_lock_for_an_assumed_machine_names_missing_facts(
     result = sandbox.gpuenv("lock", "--no-probe", *facts)
     assert (result.returncode, result.stdout) == (7, ""), result.stderr
     assert message in result.stderr
+
+
+@pytest.mark.parametrize("machine", ["target", "another machine"])
+def test_a_lock_has_no_release_that_the_matrix_does_not_know(sandbox: Sandbox, tmp_path: Path, machine: str) -> None:
+    packages = [package for package in SET if package.stem != "cupy_cuda12x-14.2.0"]
+    releases = [cupy("cupy-cuda12x", release, ctk="12") for release in ("14.0.1", "14.1.9")]
+    with closing(Index(tmp_path / "index", [*packages, *releases])) as index:
+        other = Sandbox(index, tmp_path, sandbox.libraries)
+        where = ("--python", other.target("known")) if machine == "target" else ("--no-probe", *ELSEWHERE)
+        result = other.gpuenv("lock", *where, *MACHINE, "--format", "requirements")
+    assert result.returncode == 0, result.stderr
+    assert "cupy-cuda12x==14.0.1" in result.stdout
+    assert result.stdout.startswith("# cupy-cuda12x[ctk]==14.0.1, as gpuenv lock resolved it")
 
 
 def test_a_lock_for_a_snapshot_keeps_its_installed_packages(sandbox: Sandbox, tmp_path: Path) -> None:
