@@ -6,7 +6,6 @@ uv counts, and which XDG folders, was tried with uv 0.13.9. pip lists its config
 
 from __future__ import annotations
 
-import configparser
 import os
 import re
 import shutil
@@ -16,19 +15,27 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from gpuenv.files import is_file, others_reach, parse_toml, read_at_most
 from gpuenv.install.backends import pip, uv
-from gpuenv.install.backends.base import InstallerOptions, TimeBudget, complaint
+from gpuenv.install.backends.base import (
+    FALSE,
+    LARGEST_CONFIGURATION,
+    InstallerOptions,
+    InstallerSetting,
+    TimeBudget,
+    complaint,
+)
 from gpuenv.install.backends.conda import CondaTool, tool_version
 from gpuenv.install.backends.pip import Pip
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.environment import Scheme
 from gpuenv.install.exceptions import NothingFits, TargetUnusable
+from gpuenv.install.pip_settings import settings_for_uv
 from gpuenv.model.redaction import hide_secrets
 from gpuenv.probe.children import ChildGroup, ChildResult, OnText, run_child
 from gpuenv.probe.interpreters import module_command
@@ -41,21 +48,12 @@ _VERSION_TIMEOUT = 30.0  # seconds for ``--version``; a program that hangs leave
 _REMEDY = "Install uv, or pip into the target: python -m ensurepip; if one is installed, check its message first."
 _LONGEST = 300  # characters
 _VERSION = re.compile(r"(?:uv|pip) (\d+(?:\.\d+)+)")
-_LARGEST_CONFIGURATION = 4 * 1024 * 1024
 # Settings that exclude or replace packages, releases or wheels, or install to another place.
 _OF_UV = frozenset(
     ("constraint-dependencies", "override-dependencies", "exclude-dependencies", "exclude-newer", "no-index")
     + ("exclude-newer-package", "no-binary", "no-binary-package", "no-deps", "no-emit-package", "offline")
     + ("python-version", "python-platform", "output-file", "all-extras", "extra", "group", "target")
 )
-# Settings of pip that uv has too, by its variables (uv documentation, "Environment variables").
-_UV_OF_PIP = {
-    "index-url": "UV_DEFAULT_INDEX",
-    "extra-index-url": "UV_INDEX",
-    "find-links": "UV_FIND_LINKS",
-    "trusted-host": "UV_INSECURE_HOST",
-}
-_OF_PIP_AND_UV = (*_UV_OF_PIP, "constraint")
 _INDEXES_OF_UV = ("index", "default-index", "index-url", "extra-index-url", "find-links")
 _NOT_OVERRIDABLE = {"target": "to install elsewhere", "no-deps": "to leave out what packages need"}
 _OF_PIP = frozenset(
@@ -65,7 +63,6 @@ _OF_PIP = frozenset(
 _OF_ITS_FILES = "pip's configuration (pip config debug names the file)"
 _BY_VARIABLE = ":env:"  # the part of pip's configuration from environment variables
 _PIP_SETTING = re.compile(r"(?P<part>[\w:-]+)\.(?P<key>[\w-]+)=(?P<value>.*)")
-FALSE = ("", "0", "f", "false", "n", "no", "off")  # values of environment variables of uv and pip
 _ALL, _NONE = ":all:", ":none:"
 # Precedence, the last one highest (pip documentation, Configuration, "Precedence / Override order").
 _PARTS: Mapping[str, int] = {"global": 0, "install": 1, _BY_VARIABLE: 2}
@@ -152,9 +149,8 @@ def _find_uv(scheme: Scheme, environment: Mapping[str, str], deadline: float, tr
             # uv cannot use an interpreter that prints something at startup, in a sitecustomize for example.
             answer = run_child([path, "python", "find", scheme.executable], environment, _version_deadline(deadline))
             if answer.exit_code == 0:
-                of_pip = _pip_settings_for_uv(environment, scheme.prefix)
-                constraints = f"{environment.get('UV_CONSTRAINT', '')} {of_pip.constraints}".split()
-                return Uv(path, version, tuple(constraints), of_pip.variables, of_pip.names)
+                of_pip = settings_for_uv(environment, scheme.prefix, has_indexes=_has_uv_indexes(environment))
+                return Uv(path, version, tuple(environment.get("UV_CONSTRAINT", "").split()), of_pip)
             unfit = f"uv cannot be used for this interpreter: {complaint(answer)[:_LONGEST]}"
         tried.append(unfit)
         return None
@@ -191,13 +187,6 @@ def _version_deadline(deadline: float) -> float:
     return min(deadline, time.monotonic() + _VERSION_TIMEOUT)
 
 
-class InstallerSetting(NamedTuple):
-    """A setting of an installer, and the file that contains it or the program that reports it."""
-
-    key: str
-    origin: str
-
-
 def settings_text(settings: Iterable[InstallerSetting]) -> str:
     """The settings as text, grouped by their files."""
     by_origin: dict[str, list[str]] = {}
@@ -212,64 +201,15 @@ def relevant_settings(installer_run: InstallerRun) -> tuple[InstallerSetting, ..
         entries = _pip_configuration(installer_run, installer_run.installer)
         own = (_pip_setting(*entry) for entry in entries if entry[1] in _OF_PIP and entry[0] != _BY_VARIABLE)
         return tuple(dict.fromkeys(own))
-    return tuple(dict.fromkeys(entry for entry, value in _uv_settings(installer_run.environment) if value is not False))
+    of_uv = (entry for entry, value in _uv_settings(installer_run.environment) if value is not False)
+    of_pip = (entry for entry in installer_run.installer.pip_settings.settings if entry.key in _OF_PIP)
+    return tuple(dict.fromkeys((*of_uv, *of_pip)))
 
 
-class _PipSettings(NamedTuple):
-    """Settings of pip for uv: constraint files, variables of uv, and the settings with their origins, for display."""
-
-    constraints: str
-    variables: tuple[tuple[str, str], ...]
-    names: tuple[str, ...]
-
-
-def _pip_settings_for_uv(environment: Mapping[str, str], prefix: str) -> _PipSettings:
-    """Translates pip's settings of indexes and constraints, unless uv has settings of its own for them."""
-    of_uv = {entry.key for entry, _ in _uv_settings(environment, _INDEXES_OF_UV)}
-    of_uv |= {key for key in _INDEXES_OF_UV if environment.get(f"UV_{key.replace('-', '_').upper()}")}
-    found = _pip_settings(environment, prefix)
-    kept = {key: value for key, (value, _) in found.items() if key == "constraint" or not of_uv}
-    variables = {_UV_OF_PIP[key]: " ".join(value.split()) for key, value in kept.items() if key != "constraint"}
-    if "find-links" in kept:  # uv separates them by commas, and refuses a folder that does not exist
-        places = [place for place in kept["find-links"].split() if "://" in place or os.path.isdir(place)]  # noqa: PTH112
-        variables["UV_FIND_LINKS"] = ",".join(places)
-    if "extra-index-url" in kept:  # pip takes the best version of all indexes
-        variables["UV_INDEX_STRATEGY"] = "unsafe-best-match"
-    names = tuple(f"{key} ({origin})" for key, (_, origin) in found.items() if key in kept)
-    return _PipSettings(kept.get("constraint", ""), tuple((name, value) for name, value in variables.items()), names)
-
-
-def _pip_settings(environment: Mapping[str, str], prefix: str) -> dict[str, tuple[str, str]]:
-    """The values of these settings with their origins, by pip's order: files, then variables."""
-    found: dict[str, tuple[str, str]] = {}
-    for path in _pip_files(environment, prefix):
-        parser = configparser.RawConfigParser()
-        try:
-            if not is_file(path) or others_reach(path):
-                continue
-            parser.read_string(read_at_most(path, _LARGEST_CONFIGURATION).decode("utf-8"))
-        except (OSError, ValueError, configparser.Error):
-            continue  # pip reports it
-        for section in ("global", "install"):
-            options = parser[section] if parser.has_section(section) else {}
-            found |= {key: (options[key], str(path)) for key in _OF_PIP_AND_UV if options.get(key)}
-    for key in _OF_PIP_AND_UV:
-        variable = f"PIP_{key.replace('-', '_').upper()}"
-        if environment.get(variable):
-            found[key] = environment[variable], variable
-    return found
-
-
-def _pip_files(environment: Mapping[str, str], prefix: str) -> tuple[Path, ...]:
-    """Pip's configuration files, the last one first in precedence (pip documentation, Configuration)."""
-    named, home = environment.get("PIP_CONFIG_FILE"), environment.get("HOME", "")
-    if named == os.devnull:
-        return ()
-    folders = [Path(folder) for folder in (environment.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(":")]
-    config = Path(environment.get("XDG_CONFIG_HOME") or f"{home}/.config")
-    of_user = (Path(home, ".pip/pip.conf"), config / "pip/pip.conf")
-    of_system = (*(folder / "pip/pip.conf" for folder in reversed(folders)), Path("/etc/pip.conf"))
-    return (*of_system, *of_user, Path(prefix, "pip.conf"), *((Path(named),) if named else ()))
+def _has_uv_indexes(environment: Mapping[str, str]) -> bool:
+    """Whether uv has settings of indexes of its own."""
+    variables = (f"UV_{key.replace('-', '_').upper()}" for key in _INDEXES_OF_UV)
+    return any(map(environment.get, variables)) or any(_uv_settings(environment, (*_INDEXES_OF_UV, "no-index")))
 
 
 def _unfit_for_uv(environment: Mapping[str, str]) -> str | None:
@@ -346,7 +286,7 @@ def _uv_files(environment: Mapping[str, str]) -> list[Path]:
 def _read(path: Path, *within: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """The table in a file; nothing if it is missing or invalid, which uv reports itself."""
     try:
-        table: Any = parse_toml(read_at_most(path, _LARGEST_CONFIGURATION).decode("utf-8")) if is_file(path) else None
+        table: Any = parse_toml(read_at_most(path, LARGEST_CONFIGURATION).decode("utf-8")) if is_file(path) else None
     except (OSError, ValueError, RecursionError):
         return
     for name in within:

@@ -254,8 +254,9 @@ def prepare(
 
 def _notes(scope: ChangeScope, inventory: Inventory, installer_run: InstallerRun) -> Iterator[str]:
     installer = installer_run.installer
-    if isinstance(installer, Uv) and installer.pip_settings:
-        yield f"uv uses settings of pip: {', '.join(installer.pip_settings)}"
+    if isinstance(installer, Uv) and installer.pip_settings.settings:
+        settings = (f"{entry.key} ({entry.origin})" for entry in installer.pip_settings.settings)
+        yield f"uv uses settings of pip: {', '.join(settings)}"
     for name in scope.stay:
         kept = f"{name} {inventory.releases[name]} is of another CUDA major version and is kept"
         yield f"{kept}, since other packages need it; CuPy may load it first"

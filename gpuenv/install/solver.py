@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from gpuenv.install.backends.base import Files, InstallerOptions, complaint, succeeded
+from gpuenv.install.backends.base import FALSE, Files, InstallerOptions, complaint, succeeded
 from gpuenv.install.exceptions import (
     DAMAGED,
     NO_VERSIONS,
@@ -20,7 +20,7 @@ from gpuenv.install.exceptions import (
     is_external,
     remedy_for,
 )
-from gpuenv.install.installer_config import CONSTRAINTS, FALSE, InstallerRun, relevant_settings, settings_text
+from gpuenv.install.installer_config import CONSTRAINTS, InstallerRun, relevant_settings, settings_text
 from gpuenv.install.plan import Pin, PlannedCommand
 from gpuenv.matrix.ranges import same_release
 from gpuenv.model.dependencies import Dependency, allows, required_name

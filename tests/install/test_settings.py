@@ -263,6 +263,29 @@ def test_uv_uses_the_index_and_the_constraints_of_pip(sandbox: Sandbox, tmp_path
     assert f"uv uses settings of pip: index-url ({settings}), constraint (PIP_CONSTRAINT)" in shown
 
 
+@pytest.mark.parametrize("variable", ["", "0"])
+def test_uv_uses_no_index_where_pip_is_configured_so(sandbox: Sandbox, tmp_path: Path, variable: str) -> None:
+    """The variable overrides the file, and uv finds all packages in the folder of pip's find-links."""
+    settings = tmp_path / "pip.conf"
+    folder = sandbox.index.folder / "files"
+    settings.write_text(f"[global]\nno-index = yes\nfind-links = {folder}\n", encoding="utf-8")
+    pip = {"PIP_CONFIG_FILE": str(settings), "PIP_NO_INDEX": variable, "UV_DEFAULT_INDEX": ""}
+    target = sandbox.target("indexless")
+    before = len(sandbox.index.requests)
+    result = sandbox.install(target, "--installer", "uv", **pip)
+    assert result.returncode == 0, result.stderr
+    assert versions(target)["cupy-cuda12x"] == "14.2.0"
+    assert (len(sandbox.index.requests) > before) is (variable == "0")
+    assert (f"no-index ({settings})" in " ".join(result.stderr.split())) is (variable == "")
+
+
+def test_the_no_index_of_pip_is_named_where_uv_finds_nothing(sandbox: Sandbox) -> None:
+    target = sandbox.target("nowhere")
+    result = sandbox.install(target, "--installer", "uv", PIP_NO_INDEX="1", UV_DEFAULT_INDEX="")
+    assert result.returncode == 3, result.stderr
+    assert "Check your own settings first: no-index in PIP_NO_INDEX." in " ".join(result.stderr.split())
+
+
 def test_pips_index_is_not_used_where_uv_has_its_own(sandbox: Sandbox) -> None:
     target = sandbox.target("own")
     result = sandbox.install(target, "--installer", "uv", PIP_INDEX_URL="http://127.0.0.1:9/simple")

@@ -24,6 +24,15 @@ _NOISE = re.compile(
 _CAUSED = re.compile(r"^(The conflict is caused by:)\n((?: +\S.*\n)+)", re.MULTILINE)
 _FRAMES = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+", re.MULTILINE)
 _LONGEST = 1500
+LARGEST_CONFIGURATION = 4 * 1024 * 1024  # bytes of a configuration file
+FALSE = ("", "0", "f", "false", "n", "no", "off")  # values of environment variables of uv and pip
+
+
+class InstallerSetting(NamedTuple):
+    """A setting of an installer, and the file or variable that contains it or the program that reports it."""
+
+    key: str
+    origin: str
 
 
 class Files(NamedTuple):

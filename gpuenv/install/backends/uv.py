@@ -15,6 +15,7 @@ from packaging.version import Version
 
 from gpuenv.install.backends.base import Files, InstallerOptions, make_pin
 from gpuenv.install.lockfile import parse_pylock
+from gpuenv.install.pip_settings import PipSettings
 from gpuenv.install.plan import Pin
 
 OLDEST = Version("0.6.15")
@@ -39,9 +40,8 @@ class Uv:
     offline_variable: ClassVar[str] = "UV_OFFLINE"  # ``--offline`` as a variable
     program: str
     version: str
-    constraints: tuple[str, ...] = ()
-    variables: tuple[tuple[str, str], ...] = ()  # pip's settings, as variables of uv
-    pip_settings: tuple[str, ...] = ()  # the same for display
+    constraints: tuple[str, ...]
+    pip_settings: PipSettings
 
     @property
     def label(self) -> str:
@@ -92,18 +92,22 @@ class Uv:
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         """The user's variables, except those that select another environment."""
         kept = {name: value for name, value in variables.items() if name not in _REMOVED}
-        return {**kept, **dict(self.variables), "NO_COLOR": "1", "UV_NO_WRAP": "1"}  # its output is parsed
+        return {**kept, **dict(self.pip_settings.variables), "NO_COLOR": "1", "UV_NO_WRAP": "1"}  # its output is parsed
 
     def _held(self, files: Files) -> tuple[str, ...]:
-        return tuple(f"--constraints={path}" for path in (str(files.constraints), *self.constraints))
+        return tuple(
+            f"--constraints={path}"
+            for path in (str(files.constraints), *self.constraints, *self.pip_settings.constraints)
+        )
 
-    @staticmethod
-    def _common(options: InstallerOptions) -> tuple[str, ...]:
+    def _common(self, options: InstallerOptions) -> tuple[str, ...]:
         argv = [f"--python={options.executable}", "--only-binary=:all:"]
         if options.offline:
             argv.append("--offline")
         if options.python_version is not None:
             argv += [f"--python-version={options.python_version}", f"--python-platform={options.platform}"]
+        if self.pip_settings.no_index or options.find_links is not None:
+            argv.append("--no-index")
         if options.find_links is not None:
-            argv += ["--no-index", f"--find-links={options.find_links}"]
+            argv.append(f"--find-links={options.find_links}")
         return tuple(argv)
