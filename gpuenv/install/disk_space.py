@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,14 +32,14 @@ def refuse_without_room(prepared: PreparedInstall, stage: Path) -> None:
     Raises:
         InstallFailed: when a disk has too little space.
     """
-    pins, installer_run = prepared.plan.install, prepared.installer_run
-    root = Path(prepared.plan.target.root)
+    plan, installer_run = prepared.plan, prepared.installer_run
+    root = Path(plan.target.root)
     cache = _folder_of_downloads(installer_run, root)
     free = {folder: free_space(str(folder)) for folder in (cache, root)}
-    total = _size(pins)
+    total = plan.space.download
     if total is None or all(space is None or space >= total for space in free.values()):
         return
-    to_download = _size(pin for pin in pins if not _is_cached(pin, installer_run, stage)) or 0
+    to_download = sum(pin.size or 0 for pin in plan.install if not _is_cached(pin, installer_run, stage))
     to_unpack = to_download if root.stat().st_dev == cache.stat().st_dev else total
     for folder, needed in ((cache, to_download), (root, to_unpack)):
         refuse_too_little(folder, needed, free[folder])
@@ -55,13 +54,6 @@ def refuse_too_little(folder: str | Path, needed: int | None, free: int | None) 
     if needed is not None and free is not None and free < needed:
         message = f"{folder}: the packages take at least {format_size(needed)}, and {format_size(free)} are free"
         raise InstallFailed(message, _REMEDY)
-
-
-def _size(pins: Iterable[Pin]) -> int | None:
-    """The sum of the sizes; None if one is unknown."""
-    sizes = [pin.size for pin in pins]
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
 
 
 def _folder_of_downloads(installer_run: InstallerRun, root: Path) -> Path:
