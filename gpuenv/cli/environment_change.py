@@ -20,7 +20,13 @@ import typer
 from gpuenv.cli.clock import now
 from gpuenv.cli.command_errors import CommandError, announce
 from gpuenv.cli.gpu_tests import place_of, planted_fault, run_tests
-from gpuenv.cli.install_steps import CONDAS, InstallerRequest, recover_interrupted, refuse_interrupted
+from gpuenv.cli.install_steps import (
+    CONDAS,
+    InstallerRequest,
+    installer_run_for,
+    recover_interrupted,
+    refuse_interrupted,
+)
 from gpuenv.cli.options import InstallerName
 from gpuenv.cli.output import Output, write_stderr
 from gpuenv.cli.progress import announcing_phases
@@ -30,15 +36,16 @@ from gpuenv.doctor.registry import find_check
 from gpuenv.install.backends.base import TimeBudget
 from gpuenv.install.conda_environment import is_conda
 from gpuenv.install.conda_transaction import CondaRun, PreparedCondaInstall, execute_conda, prepare_conda, refuse_pixi
-from gpuenv.install.environment import Scheme, query_scheme
+from gpuenv.install.environment import Scheme, query_scheme, read_inventory
 from gpuenv.install.exceptions import ConsentNeeded, TargetUnusable
-from gpuenv.install.installer_config import select_conda
+from gpuenv.install.installer_config import Installer, select_conda
 from gpuenv.install.journal import Store
-from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result, Verification
+from gpuenv.install.plan import Clock, InstallOutcome, Pin, Plan, Result, Verification
 from gpuenv.install.plan_text import plan_lines
-from gpuenv.install.planner import PreparedInstall, refuse_unusable
+from gpuenv.install.planner import PreparedInstall, prepare, refuse_unusable
 from gpuenv.install.transaction import TransactionContext, execute
 from gpuenv.install.verify import DoctorComparison, ImportSettings
+from gpuenv.matrix.offers import Offer
 from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.exit_codes import ExitCode
@@ -156,6 +163,22 @@ def require_consent(plan: Plan, consent: ConsentOptions) -> None:
             raise ConsentNeeded("declined; nothing was changed")
     elif not out.as_json:
         write_stderr(plan_lines(plan, verbose=out.verbose))  # standard output is for the result
+
+
+def prepare_wheels(
+    scheme: Scheme,
+    request: InstallerRequest,
+    offers: Sequence[Offer],
+    pins: tuple[Pin, ...] | None = None,
+    installer: Installer | None = None,
+) -> PreparedInstall:
+    """The plan to install the first of these offers that can be solved, or the pins of a lock.
+
+    Raises:
+        InstallError: when there can be no plan.
+        CommandError: when it is a conda installer.
+    """
+    return prepare(read_inventory(scheme), installer_run_for(scheme, request, installer), offers, pins)
 
 
 def by_wheels(prepare: Callable[[], PreparedInstall], examined: ExaminedMachine) -> PlanFactory:

@@ -207,6 +207,19 @@ def require_target(snapshot: Snapshot) -> None:
         )
 
 
+def scheme_of_target(source: MachineSource, snapshot: Snapshot) -> Scheme:
+    """The folders of the target that a plan or a lock is for.
+
+    Raises:
+        InstallError: when an install was interrupted in it.
+        CommandError: when there is no target, or it does not answer.
+    """
+    interpreter = interpreter_of(source)
+    refuse_interrupted(interpreter)
+    require_target(snapshot)
+    return query_scheme(interpreter, os.environ, time.monotonic() + source.timeout)
+
+
 def chosen_offers(
     snapshot: Snapshot, rows: Matrix, wanted: Wanted = (), *, any_numpy: bool = False
 ) -> tuple[Offer, ...]:

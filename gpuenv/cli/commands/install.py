@@ -199,10 +199,8 @@ def _plan_factory(
 
     The wheels are those of the resolver, of a lock file, or of a bundle, which is unpacked to ``scratch``.
     """
-    from gpuenv.cli.environment_change import by_conda, by_wheels, takes_conda
-    from gpuenv.cli.install_steps import chosen_offers, installer_run_for, read_lock, requirements_of_lock
-    from gpuenv.install.environment import read_inventory
-    from gpuenv.install.planner import prepare
+    from gpuenv.cli.environment_change import by_conda, by_wheels, prepare_wheels, takes_conda
+    from gpuenv.cli.install_steps import chosen_offers, read_lock, requirements_of_lock
     from gpuenv.matrix.offers import Offer
 
     scheme = target.scheme
@@ -231,8 +229,7 @@ def _plan_factory(
         found = chosen_offers(examined.snapshot, examined.matrix, wanted, any_numpy=opts.allow_changes)
 
     def prepared() -> PreparedInstall:
-        installer_run = installer_run_for(scheme, request, target.installer_future.result())
-        return prepare(read_inventory(scheme), installer_run, found, pins)
+        return prepare_wheels(scheme, request, found, pins, target.installer_future.result())
 
     return by_wheels(prepared, examined)
 

@@ -93,10 +93,8 @@ def make_lock(
     from gpuenv.cli.install_steps import (
         chosen_offers,
         installer_run_for,
-        interpreter_of,
-        refuse_interrupted,
-        require_target,
         requirements_of,
+        scheme_of_target,
     )
     from gpuenv.cli.progress import announcing_phases
     from gpuenv.install.environment import query_scheme, read_inventory
@@ -114,11 +112,8 @@ def make_lock(
         with announcing_phases(Clock(part="plan")):
             lock = lock_for_platform(replace(installer_run, options=chosen), snapshot, found)
         return LockResult(requirements_of(lock.pins, found), rows.revision, scheme, lock, platform)
-    interpreter = interpreter_of(source)
-    refuse_interrupted(interpreter)
     snapshot, rows = get_both(source, matrix)
-    require_target(snapshot)
-    scheme = query_scheme(interpreter, os.environ, time.monotonic() + source.timeout)
+    scheme = scheme_of_target(source, snapshot)
     inventory = read_inventory(scheme)
     found = chosen_offers(snapshot, rows)
     installer_run = installer_run_for(scheme, request)

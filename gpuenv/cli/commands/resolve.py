@@ -133,34 +133,23 @@ def _solved(
     Raises:
         CommandError: when nothing can be solved, or conda manages the target.
     """
-    import os
-    import time
-
-    from gpuenv.cli.environment_change import takes_conda
+    from gpuenv.cli.environment_change import prepare_wheels, takes_conda
     from gpuenv.cli.install_steps import (
         InstallerRequest,
         chosen_offers,
         command_error,
-        installer_run_for,
-        interpreter_of,
-        refuse_interrupted,
-        require_target,
+        scheme_of_target,
     )
-    from gpuenv.install.environment import query_scheme, read_inventory
     from gpuenv.install.exceptions import InstallError
-    from gpuenv.install.planner import prepare
 
     request = InstallerRequest(installer.installer, offline, False, options.INSTALL_TIMEOUT)
     facts, rows = read
-    require_target(facts)
     try:
-        interpreter = interpreter_of(source)
-        refuse_interrupted(interpreter)
-        scheme = query_scheme(interpreter, os.environ, time.monotonic() + source.timeout)
+        scheme = scheme_of_target(source, facts)
         if takes_conda(scheme, request):
             raise CommandError(ExitCode.USAGE, "conda manages this target: see gpuenv install --dry-run")
         offers = chosen_offers(facts, rows)
-        plan = prepare(read_inventory(scheme), installer_run_for(scheme, request), offers).plan
+        plan = prepare_wheels(scheme, request, offers).plan
     except InstallError as error:
         raise command_error(error, source.named_target) from error
     choices = (choice for offer in offers for choice in offer.choices)
