@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from gpuenv.matrix.companions import CudaRole
 from gpuenv.matrix.needs import NeededGpu, Needs, advisories_for
 from gpuenv.matrix.ranges import version_of
 from gpuenv.matrix.tables import CudaMinor, Extra, Matrix, Platform, Release, WheelLine, in_span
@@ -67,7 +68,11 @@ def wheel_candidates(matrix: Matrix) -> tuple[WheelCandidate, ...]:
 
 def by_preference(needs: Needs, matrix: Matrix) -> tuple[WheelCandidate, ...]:
     """Returns every candidate in order of preference."""
-    if not needs.toolkits and not needs.tegra and not any(entry.is_needed for entry in needs.brings):
+    if (
+        not needs.toolkits
+        and not needs.tegra
+        and not any(entry.role is CudaRole.NEEDED_LIBRARY for entry in needs.brings)
+    ):
         return _usual_order(matrix)
 
     def rank(wheel: WheelCandidate) -> _Rank:
@@ -233,7 +238,7 @@ def nvrtc_of_others(wheel: WheelCandidate, needs: Needs) -> CudaVersion | None:
 
 def library_versions(wheel: WheelCandidate, needs: Needs) -> dict[str, str]:
     """Returns the versions of the CUDA wheels that other packages need, of the line's major version, by library."""
-    versions = {entry.distribution: entry.version for entry in needs.brings if entry.is_needed}
+    versions = {entry.distribution: entry.version for entry in needs.brings if entry.role is CudaRole.NEEDED_LIBRARY}
     names = {library: cuda_wheel(library, wheel.line.cuda_major) for library in _LIBRARIES}
     return {library: versions[name] for library, name in names.items() if name in versions}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.matrix.ranges import in_range
@@ -31,14 +32,21 @@ _BY_CUDA_VERSION = ("cuda-toolkit", "cuda-bindings", "nvidia-cuda-nvrtc", "nvidi
 _MAJORS = range(11, 20)
 
 
+class CudaRole(Enum):
+    """What a distribution has to do with CUDA libraries."""
+
+    USER = "needs them"
+    LIBRARY = "is one"
+    NEEDED_LIBRARY = "is one that another package than CuPy is known to need"
+
+
 class CudaPackage(NamedTuple):
     """A distribution of the target that provides CUDA libraries, or needs those of one major version.
 
     Attributes:
         cuda_major: None if unknown.
         source: its metadata, or a matrix row.
-        is_library: whether it is itself a CUDA library.
-        is_needed: whether another package than CuPy is known to need it.
+        role: whether it needs CUDA libraries or is one.
         cuda: the minor version that it pins, if any.
         cupy: the versions of CuPy that it requires, of the line for its CUDA; None if it requires no CuPy.
     """
@@ -47,10 +55,14 @@ class CudaPackage(NamedTuple):
     version: str
     cuda_major: int | None
     source: str
-    is_library: bool
+    role: CudaRole
     cuda: CudaVersion | None = None
     cupy: str | None = None
-    is_needed: bool = False
+
+    @property
+    def is_library(self) -> bool:
+        """Whether it is itself a CUDA library."""
+        return self.role is not CudaRole.USER
 
 
 def cuda_packages(snapshot: Snapshot, matrix: Matrix) -> tuple[CudaPackage, ...]:
@@ -77,8 +89,8 @@ def cuda_packages(snapshot: Snapshot, matrix: Matrix) -> tuple[CudaPackage, ...]
         if TOOLKIT in packages and TOOLKIT not in free:
             version = packages[TOOLKIT]
             major = cuda_major_of_wheel(TOOLKIT, version)
-            known.append(CudaPackage(TOOLKIT, version, major, "its version", is_library=True))
-        known = [entry._replace(is_needed=entry.is_library) for entry in known]
+            known.append(CudaPackage(TOOLKIT, version, major, "its version", CudaRole.LIBRARY))
+        known = [entry._replace(role=CudaRole.NEEDED_LIBRARY) if entry.is_library else entry for entry in known]
     return tuple(sorted(known, key=lambda entry: entry.distribution))
 
 
@@ -131,17 +143,17 @@ def cuda_package(
     """
     if is_cupy(name) or _LIBRARIES.fullmatch(name):
         major = cuda_major_of_wheel(name, version) if _LOADED.fullmatch(name) else None
-        return None if major is None else CudaPackage(name, version, major, "its name and version", is_library=True)
+        return None if major is None else CudaPackage(name, version, major, "its name and version", CudaRole.LIBRARY)
     build = version.partition("+")[2]
     local = _LOCAL.fullmatch(build)
     rows = [row for row in matrix.companions if row.distribution == name]
     if local and rows:
         cuda = CudaVersion(int(local[1]), int(local[2]))
-        return CudaPackage(name, version, cuda.major, "the build in its version", is_library=False, cuda=cuda)
+        return CudaPackage(name, version, cuda.major, "the build in its version", CudaRole.USER, cuda=cuda)
     if lines:
         major, minor, cupy = _by_metadata(name, lines, markers or {})
         if major is not None or cupy is not None:
-            return CudaPackage(name, version, major, "its metadata", is_library=False, cuda=minor, cupy=cupy)
+            return CudaPackage(name, version, major, "its metadata", CudaRole.USER, cuda=minor, cupy=cupy)
         if any("cuda-bindings" not in line for line in lines):
             return None  # its CUDA is for other platforms, or an extra that is not in use
     return None if build else _by_row_or_name(name, version, rows, matrix)
@@ -151,11 +163,11 @@ def _by_row_or_name(name: str, version: str, rows: Sequence[Companion], matrix: 
     row = next((row for row in rows if in_range(version, row.versions)), None)
     if row is not None:
         source = matrix.cite(row.source)
-        return CudaPackage(name, version, row.cuda_major, source, is_library=False, cuda=row.cuda, cupy=row.cupy)
+        return CudaPackage(name, version, row.cuda_major, source, CudaRole.USER, cuda=row.cuda, cupy=row.cupy)
     major, _ = cuda_of(name, ())
     if major is not None:
-        return CudaPackage(name, version, major, "its name", is_library=False)
-    return CudaPackage(name, version, None, "no row of the matrix", is_library=False) if rows else None
+        return CudaPackage(name, version, major, "its name", CudaRole.USER)
+    return CudaPackage(name, version, None, "no row of the matrix", CudaRole.USER) if rows else None
 
 
 def _by_metadata(
