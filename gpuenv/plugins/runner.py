@@ -68,13 +68,13 @@ def _run(
         return _broken(plugin, plugin.fault, 0.0)
     result = run_interpreter([*_CHILD, str(snapshot), plugin.function], environment, time.monotonic() + seconds, group)
     facts = parse_facts(result.stdout)
-    seconds, complaint = result.duration, _complaint(result, facts, "answer")
+    complaint = _complaint(result, facts, "answer", seconds)
     if complaint is not None:
-        return _broken(plugin, complaint, seconds)
+        return _broken(plugin, complaint, result.duration)
     try:
         checked = decode(CheckResult, facts["answer"])
     except DecodeError as error:
-        return _broken(plugin, f"its result is invalid: {error}", seconds)
+        return _broken(plugin, f"its result is invalid: {error}", result.duration)
     findings = tuple(
         Finding(
             code=plugin.code,
@@ -92,11 +92,11 @@ def _run(
         if symptom.cause is not None
     )
     if findings:
-        return PluginResult(findings, CheckRun(plugin.code, CheckStatus.FOUND, None, seconds))
+        return PluginResult(findings, CheckRun(plugin.code, CheckStatus.FOUND, None, result.duration))
     if checked.unknown:
         reason = f"{UNKNOWN}{checked.unknown[0].reason[:_LONGEST]}"
-        return PluginResult((), CheckRun(plugin.code, CheckStatus.SKIPPED, reason, seconds))
-    return PluginResult((), CheckRun(plugin.code, CheckStatus.CLEAN, None, seconds))
+        return PluginResult((), CheckRun(plugin.code, CheckStatus.SKIPPED, reason, result.duration))
+    return PluginResult((), CheckRun(plugin.code, CheckStatus.CLEAN, None, result.duration))
 
 
 def describe(plugin: Plugin, environment: Mapping[str, str], seconds: float = MOST_SECONDS) -> Description:
@@ -110,14 +110,14 @@ def describe(plugin: Plugin, environment: Mapping[str, str], seconds: float = MO
         group.close()
     facts = parse_facts(result.stdout)
     text = facts.get("doc")
-    return Description(text[:_LONGEST_DOC] if isinstance(text, str) else "", _complaint(result, facts, "doc"))
+    return Description(text[:_LONGEST_DOC] if isinstance(text, str) else "", _complaint(result, facts, "doc", seconds))
 
 
-def _complaint(result: ChildResult, facts: Mapping[str, object], key: str) -> str | None:
-    """Why there is no result; None if there is one."""
+def _complaint(result: ChildResult, facts: Mapping[str, object], key: str, seconds: float) -> str | None:
+    """Why there is no result within these seconds; None if there is one."""
     step = {"import": "while it was imported", "run": "while it ran"}.get(str(facts.get("asking")), "at its start")
     if result.ending is Ending.TIMED_OUT:
-        return f"did not end within {result.duration:.0f} s, {step}"
+        return f"did not end within {seconds:g} s, {step}"
     if result.ending is Ending.CRASHED:
         return f"ended by {result.signal_name}, {step}"
     if result.ending is Ending.NOT_STARTED:

@@ -247,6 +247,12 @@ def test_the_code_of_a_plug_in_is_explained_by_its_docstring(example: Home) -> N
     assert example.gpuenv("explain", "ACME102").returncode == 2
 
 
+def test_a_time_limit_below_a_second_is_shown_as_it_is(home: Home) -> None:
+    home.plugin("BAD110", BAD["BAD110"][0])
+    result = home.gpuenv("explain", "BAD110", "--timeout", 0.1)
+    assert "did not end within 0.1 s" in " ".join(result.stdout.split())
+
+
 def test_explain_reports_a_check_that_cannot_be_loaded(home: Home) -> None:
     for code in ("BAD105", "BAD108", "BAD110", "GPU999"):
         home.plugin(code, BAD[code][0])
