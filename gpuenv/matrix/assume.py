@@ -36,6 +36,7 @@ _NONE = "none"
 # are equivalent to each other (NVIDIA Container Toolkit 1.16.0, Specialized Configurations with Docker, GPU
 # Enumeration, read 2026-11-22).
 _WITH_NONE = "NVIDIA_VISIBLE_DEVICES"
+_NVIDIA_KEYS = ("compute-capability", "gpu-memory")
 _GPU_KEYS = ("gpu", "gpu-count", "gpu-memory", "compute-capability", "gfx")
 _MAX_GPUS = 1024  # more than any machine has
 _CUPY = "target.cupy"
@@ -66,6 +67,11 @@ def assume(snapshot: Snapshot, assumptions: Sequence[str], matrix: Matrix) -> Sn
     gpus = [value for key, value in pairs if key == "gpu"]
     if gpus:
         snapshot = _assume_gpus(snapshot, gpus, matrix)
+    are_of_amd = bool(gpus and snapshot.amd_gpus and not snapshot.gpus)
+    amd_fact = next((pair for pair in pairs if pair[0] == "gfx" or (pair[0] == "gpu" and are_of_amd)), None)
+    nvidia_fact = next((pair for pair in pairs if pair[0] in _NVIDIA_KEYS), None)
+    if amd_fact and nvidia_fact:
+        raise AssumeError(f"--assume {'='.join(nvidia_fact)}: contradicts {'='.join(amd_fact)}, a GPU of AMD's")
     # The system first: replacing it discards other facts.
     for (key, value), text in sorted(zip(pairs, assumptions, strict=True), key=lambda entry: entry[0][0] != "os"):
         try:

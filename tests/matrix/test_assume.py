@@ -218,6 +218,19 @@ def test_gpu_facts_contradict_an_absent_gpu(facts: tuple[str, ...], matrix: Matr
         _assume(matrix, *facts)
 
 
+@pytest.mark.parametrize("amd", ["gpu=MI300X", "gfx=gfx942"])
+@pytest.mark.parametrize("nvidia", ["compute-capability=9.0", "gpu-memory=80GiB"])
+def test_facts_of_nvidia_gpus_contradict_an_amd_gpu(amd: str, nvidia: str, matrix: Matrix) -> None:
+    for facts in ((amd, nvidia), (nvidia, amd)):
+        with pytest.raises(AssumeError, match=f"{nvidia}: contradicts {amd}, a GPU of AMD's"):
+            _assume(matrix, *facts)
+
+
+def test_a_compute_capability_is_that_of_the_nvidia_gpu_beside_an_amd_gpu(matrix: Matrix) -> None:
+    snapshot = _assume(matrix, "gpu=MI300X", "gpu=H100", "compute-capability=9.0")
+    assert len(snapshot.gpus) == len(snapshot.amd_gpus) == 1
+
+
 def test_none_may_be_repeated(matrix: Matrix) -> None:
     assert _assume(matrix, "gpu=none", "gpu=none", "gpu-count=0").gpus == ()
 
