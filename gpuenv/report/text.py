@@ -48,7 +48,7 @@ _REPAIRS = {
     RepairStatus.NOT_RESTORED: "rollback failed",
     RepairStatus.FAILED: "failed",
 }
-_SAME_REPAIR = (Fix("The same command repairs this, too."),)
+_SAME_REPAIR = (Fix("The same command of gpuenv repairs this, too."),)
 _LABEL = 10
 _MAX_EVIDENCE, _SHOWN_EVIDENCE = 1000, 300  # characters; longer evidence is cut, except in JSON
 
@@ -152,15 +152,16 @@ def _finding_groups(findings: Sequence[Finding]) -> Iterator[TextLine]:
         ("Warnings", [f for f in findings if f.severity is Severity.WARNING]),
         ("Notes", [f for f in findings if f.severity is Severity.NOTE]),
     )
-    repaired = False
+    shown: set[Fix] = set()
     for heading, group in groups:
         if group:
             yield TextLine()
             yield TextLine(heading, Style.HEADING)
         for finding in group:
-            is_repair = any(is_repair_command(fix.command) for fix in finding.fix)
-            yield from finding_lines(replace(finding, fix=_SAME_REPAIR) if repaired and is_repair else finding)
-            repaired = repaired or is_repair
+            repeated = shown if any(is_repair_command(fix.command) for fix in shown.intersection(finding.fix)) else ()
+            fixes = tuple(fix for fix in finding.fix if fix not in repeated)
+            yield from finding_lines(replace(finding, fix=(*_SAME_REPAIR, *fixes) if repeated else fixes))
+            shown.update(finding.fix)
 
 
 def _repair_lines(repair: Repair | None) -> Iterator[TextLine]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.cli.program import PROGRAM, full_answer
+from tests.fix.typed_commands import type_commands
 from tests.install.sandbox import contents, run, versions
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Broken:
     line: str
     machine: tuple[str, ...] = H100
     damage: Callable[[Path], None] = leave_unchanged
+    follow_ups: int = 0  # errors that remain after the first one is fixed by hand
 
 
 CUPY_CTK = "cupy-cuda12x[ctk]==14.2.0"
@@ -88,7 +90,7 @@ BROKEN = {
     ),
     "a NumPy that was forced": Broken((CUPY_CTK, "--no-deps numpy==1.26.4"), "WHL506", "cupy-cuda12x"),
     "a NumPy that was forced, and no libraries": Broken(
-        ("cupy-cuda12x==14.2.0", "--no-deps numpy==1.26.4"), "WHL506", "cupy-cuda12x"
+        ("cupy-cuda12x==14.2.0", "--no-deps numpy==1.26.4"), "WHL506", "cupy-cuda12x", follow_ups=1
     ),
     "a module cut short": Broken((CUPY_CTK,), "WHL510", "cupy-cuda12x", damage=truncate_module),
     "a library deleted": Broken((CUPY_CTK,), "WHL510", "cupy-cuda12x", damage=delete_cublas),
@@ -118,6 +120,25 @@ def test_a_broken_environment_is_fixed_and_can_be_rolled_back(tmp_path: Path, na
     )
     assert result.returncode == 0, result.stderr
     assert contents(target) == former
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_the_printed_commands_make_the_environment_fit(tmp_path: Path, name: str) -> None:
+    if ctypes.util.find_library("nvrtc"):
+        pytest.skip("the loader of this machine finds CUDA libraries")
+    broken = BROKEN[name]
+    target = make(tmp_path / "venv", *broken.packages)
+    broken.damage(target)
+    _, before = doctor(target, *broken.machine)
+    programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    seen: list[str] = []
+    for _ in range(1 + broken.follow_ups):
+        _, report = doctor(target, *broken.machine)
+        seen += type_commands(report, {**ENVIRONMENT, "PATH": programs}, tmp_path, broken.machine, LIMIT)
+    code, after = doctor(target, *broken.machine)
+    assert (code, after["status"]) == (0, "fit"), "\n".join((*seen, json.dumps(after["findings"], indent=1)))
+    wheel = before["resolution"]["wheel"]
+    assert versions(target)[wheel["distribution"]] == wheel["version"]
 
 
 def test_a_numpy_required_by_another_package_is_not_changed(tmp_path: Path) -> None:
