@@ -9,11 +9,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
-from packaging.version import Version
 
+from gpuenv.matrix.ranges import is_version, within
 from gpuenv.matrix.tables import CudaMinor, Matrix, MatrixSource, Release, SourceKind, WheelLine
-from gpuenv.model.codec import encode
+from gpuenv.model.codec import field_names
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.gpus import is_gfx
 from gpuenv.model.nvidia import generation_of
@@ -78,23 +77,27 @@ def _head_faults(matrix: Matrix) -> Iterator[MatrixFault]:
     for table in _REQUIRED:
         if not getattr(matrix, table):
             yield MatrixFault(table, "has no rows")
-    for path, text in _texts(encode(matrix), ""):
-        if not text.isprintable():
-            yield MatrixFault(path, "a text with control characters or line ends")
+    for table in field_names(matrix):
+        for path in _unprintable(getattr(matrix, table)):
+            yield MatrixFault(f"{table}{path}", "a text with control characters or line ends")
 
 
-def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - plain values
-    """Yields every text and key of plain values with its path."""
+def _unprintable(value: object) -> Iterator[str]:
+    """Yields the path in a value of every text and key with control characters or line ends."""
     if isinstance(value, str):
-        yield path, value
+        if not value.isprintable():
+            yield ""
+    elif isinstance(value, tuple):  # a list, or a record
+        names = getattr(value, "_fields", None)
+        for number, item in enumerate(value):
+            for path in _unprintable(item):
+                yield f".{names[number]}{path}" if names else f"[{number}]{path}"
     elif isinstance(value, dict):
         for key, item in value.items():
-            inner = f"{path}.{key}" if path else key
-            yield inner, key
-            yield from _texts(item, inner)
-    elif isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from _texts(item, f"{path}[{number}]")
+            if not key.isprintable():
+                yield f".{key}"
+            for path in _unprintable(item):
+                yield f".{key}{path}"
 
 
 def _rows(matrix: Matrix, *tables: str) -> Iterator[tuple[str, Any]]:
@@ -243,7 +246,7 @@ def _reference_faults(matrix: Matrix) -> Iterator[MatrixFault]:
 
 def _range_faults(path: str, text: str) -> Iterator[MatrixFault]:
     try:
-        SpecifierSet(text).contains("1")
+        within("1", text)
     except ValueError:  # InvalidSpecifier, or more digits than int accepts
         yield MatrixFault(path, f"{text[:60]} is no version range")
 
@@ -255,18 +258,16 @@ def _abi_faults(path: str, tags: Sequence[str]) -> Iterator[MatrixFault]:
 
 
 def _release_faults(path: str, release: Release) -> Iterator[MatrixFault]:
-    try:
-        Version(release.cupy)
-    except ValueError:  # InvalidVersion, or more digits than int accepts
+    if not is_version(release.cupy):
         yield MatrixFault(path, f"{release.cupy} is no version")
     yield from _range_faults(f"{path}.numpy", release.numpy)
     yield from _extra_faults(f"{path}.extras", release)
-    range_faults = list(_range_faults(f"{path}.requires_python", release.requires_python or ""))
+    wanted = release.requires_python or ""
+    range_faults = list(_range_faults(f"{path}.requires_python", wanted))
     yield from range_faults
     if not range_faults:
-        wanted = SpecifierSet(release.requires_python or "")
         for tag in release.pythons:
-            if _ABI.fullmatch(tag) and not wanted.contains(f"{tag[2]}.{tag[3:].rstrip('t')}", prereleases=True):
+            if _ABI.fullmatch(tag) and not within(f"{tag[2]}.{tag[3:].rstrip('t')}", wanted):
                 yield MatrixFault(f"{path}.pythons", f"{tag} is outside {release.requires_python}")
     yield from _abi_faults(f"{path}.pythons", release.pythons)
     for name, platform in release.platforms.items():

@@ -131,6 +131,7 @@ def _record_reader(kind: Any, form: _Form) -> _Reader:  # noqa: ANN401 - a recor
     origin = get_origin(kind) or kind
     bound = dict(zip(getattr(origin, "__parameters__", ()), get_args(kind), strict=False))
     names = field_names(origin)
+    known = frozenset(names)
 
     @cache
     def readers() -> list[tuple[str, _Reader]]:  # at the first use, since a record may hold itself
@@ -140,8 +141,8 @@ def _record_reader(kind: Any, form: _Form) -> _Reader:  # noqa: ANN401 - a recor
     def read(data: Any) -> object:  # noqa: ANN401 - a plain value
         if not isinstance(data, dict):
             raise _error("an object", data)
-        if form is not _Form.JSON and (unknown := sorted(set(data) - set(names))):
-            raise DecodeError(f".{unknown[0]}", f"unknown key; expected one of {', '.join(names)}")
+        if form is not _Form.JSON and not data.keys() <= known:
+            raise DecodeError(f".{min(data.keys() - known)}", f"unknown key; expected one of {', '.join(names)}")
         values = {}
         for name, reader in readers():
             if name in data:

@@ -56,8 +56,11 @@ def _machines(matrix: Matrix, count: int) -> list[Snapshot]:
 
 def test_loading_costs_at_most_twice_the_parsing_of_its_files() -> None:
     tables = {name: (DATA / name).read_bytes() for name in file_names()}
-    parse_only = _fastest(lambda: (strict_yaml.parse(TEXT), read_tables(tables)))
-    total = _fastest(lambda: load.parse(TEXT, "matrix.yaml"))
+    parsing, loading = [], []
+    for _ in range(9):  # in turn, since the speed of the processor varies
+        parsing.append(_fastest(lambda: (strict_yaml.parse(TEXT), read_tables(tables)), 1))
+        loading.append(_fastest(lambda: load.parse(TEXT, "matrix.yaml"), 1))
+    parse_only, total = min(parsing), min(loading)
     sys.stdout.write(f"load and validate: {total * 1000:.0f} ms, {total / parse_only:.2f} x the parsing alone\n")
     assert total <= 2 * parse_only
 
