@@ -1,27 +1,36 @@
 """What ``resolve`` prints beside real packages: it installs, moves no pin of others, and is the plan of install.
 
-The packages are stand-ins: wheels of one empty module with the real metadata of the package index, since only metadata
-decides. CuPy and CUDA's wheels are those of the index.
+The packages are stand-ins: empty wheels with the real metadata of the package index, since only metadata decides. CuPy
+and CUDA's wheels are those of the index.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from email.parser import Parser
 from pathlib import Path
 
 import pytest
+from packaging.utils import canonicalize_name
 
+from gpuenv.files import parse_toml
 from tests.cli.program import full_answer
+from tests.install.metadata_index import MetadataIndex, wheel_metadata
 from tests.install.sandbox import run
-from tests.install.wheels import Package, make_wheel
 from tests.probe.pythons import python as find_python
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 LIMIT = 900
 VARIABLES = {name: value for name, value in os.environ.items() if not name.startswith(("VIRTUAL_ENV", "CONDA"))}
+UV = (sys.executable, "-m", "uv", "pip")
+FILES = ("METADATA", "INSTALLER", "RECORD")
 H100 = ("--assume", "driver=580.95.05", "--assume", "gpu=H100", "--assume", "toolkit=none")
 
 ENVIRONMENTS = [
@@ -57,51 +66,81 @@ ENVIRONMENTS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def variables() -> Iterator[dict[str, str]]:
+    """Returns the variables of every call: pip's index has metadata beside its wheels, as uv reads it out of them."""
+    index = MetadataIndex()
+    yield {name: value for name, value in VARIABLES.items() if name != "PIP_FIND_LINKS"} | index.variables
+    index.close()
+
+
 @pytest.mark.parametrize(
     ("version", "requirements"), ENVIRONMENTS, ids=[" ".join((python, *wanted)) for python, wanted in ENVIRONMENTS]
 )
 def test_the_choice_beside_other_packages_is_the_plan_and_moves_nothing(
-    tmp_path: Path, version: str, requirements: tuple[str, ...]
+    tmp_path: Path, variables: dict[str, str], version: str, requirements: tuple[str, ...]
 ) -> None:
-    target = stand_in(tmp_path, version, requirements)
-    code, resolution = full_answer(("resolve", "--python", target, *H100), VARIABLES, LIMIT)
+    target = stand_in(tmp_path, find_python(version), closure(requirements, version))
+    code, resolution = full_answer(("resolve", "--python", target, *H100), variables, LIMIT)
     assert code == 0, resolution
+    choice = resolution["wheel"]
     for installer in ("uv", "pip"):
         command = ("install", "--python", target, "--dry-run", "--installer", installer, *H100)
-        code, plan = full_answer(command, VARIABLES, LIMIT)
+        code, plan = full_answer(command, variables, LIMIT)
         assert code == 0, plan
-        assert (plan["requirements"], plan["moves"]) == (resolution["wheel"]["requirements"], []), installer
-        assert plan["needs_toolkit"] == resolution["wheel"]["needs_toolkit"]
+        assert (plan["requirements"], plan["moves"]) == (choice["requirements"], []), installer
+        assert plan["needs_toolkit"] == choice["needs_toolkit"]
+        assert changes(target, installer, choice["requirements"], variables) == {
+            pin["name"]: pin["release"] for pin in plan["install"]
+        }
 
 
-def stand_in(folder: Path, version: str, requirements: tuple[str, ...]) -> Path:
-    """Creates an environment with pip and the metadata of what pip would install for these requirements, but CuPy."""
-    target, wheels = folder / "venv", folder / "wheels"
-    interpreter = target / "bin/python"
-    run([str(find_python(version)), "-m", "venv", str(target)], VARIABLES)
-    if not requirements:
-        return target
-    report = folder / "report.json"
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        str(interpreter),
-        "--disable-pip-version-check",
-        "install",
-        "--quiet",
-    ]
-    options = ["--dry-run", "--ignore-installed", "--only-binary=:all:", f"--report={report}"]
-    subprocess.run([*pip, *options, *requirements], env=VARIABLES, check=True, timeout=LIMIT)
-    wheels.mkdir()
-    for entry in json.loads(report.read_text(encoding="utf-8"))["install"]:
-        metadata = entry["metadata"]
-        extras = tuple(metadata.get("provides_extra", ()))
-        if not metadata["name"].startswith("cupy"):
-            make_wheel(
-                wheels, Package(metadata["name"], metadata["version"], tuple(metadata.get("requires_dist", ())), extras)
-            )
-    files = [str(wheel) for wheel in wheels.glob("*.whl")]
-    subprocess.run([*pip, "--no-deps", "--no-index", *files], env=VARIABLES, check=True, timeout=LIMIT)
+def closure(requirements: Sequence[str], version: str, platform: str = "linux") -> dict[str, str]:
+    """Returns the wheels that uv would install for these requirements, but CuPy's: URLs by name and version."""
+    options = ["--format=pylock.toml", "--only-binary=:all:", f"--python-version={version}"]
+    command = [*UV, "compile", "--quiet", "--no-header", *options, f"--python-platform={platform}", "-"]
+    text = "".join(f"{requirement}\n" for requirement in requirements)
+    done = subprocess.run(
+        command, input=text, env=VARIABLES, capture_output=True, text=True, check=False, timeout=LIMIT
+    )
+    assert done.returncode == 0, done.stderr
+    packages = parse_toml(done.stdout).get("packages", [])
+    return {
+        f"{entry['name']}=={entry['version']}": entry["wheels"][0]["url"]
+        for entry in packages
+        if not entry["name"].startswith("cupy")
+    }
+
+
+def stand_in(folder: Path, interpreter: Path, wheels: Mapping[str, str]) -> Path:
+    """Creates an environment with pip and empty packages that have the metadata of these wheels."""
+    target = folder / "venv"
+    run([sys.executable, "-m", "uv", "venv", "--quiet", "--seed", f"--python={interpreter}", str(target)], VARIABLES)
+    with ThreadPoolExecutor() as pool:
+        texts = list(pool.map(wheel_metadata, wheels.values()))
+    (site,) = target.glob("lib/python*/site-packages")
+    for text in texts:
+        metadata = Parser().parsestr(text, headersonly=True)
+        name, release = canonicalize_name(metadata["Name"]), metadata["Version"]
+        for former in site.glob(f"{name.replace('-', '_')}-*.dist-info"):  # of what the seed has brought
+            shutil.rmtree(former)
+        info = site / f"{name.replace('-', '_')}-{release}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(text, encoding="utf-8")
+        (info / "INSTALLER").write_text("uv", encoding="ascii")
+        (info / "RECORD").write_text("".join(f"{info.name}/{file},,\n" for file in FILES), encoding="ascii")
     return target
+
+
+def changes(target: Path, installer: str, requirements: Sequence[str], variables: Mapping[str, str]) -> dict[str, str]:
+    """Returns what a user would install with the printed requirements: versions by name."""
+    if installer == "uv":
+        command = [*UV, "install", "--dry-run", "--only-binary=:all:", f"--python={target}", *requirements]
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True, timeout=LIMIT)
+        return dict(re.findall(r"^ [+~] (\S+?)==(\S+)", done.stderr, re.MULTILINE))
+    report = target.parent / "report.json"
+    options = ["--dry-run", "--quiet", "--only-binary=:all:", f"--report={report}"]
+    command = [str(target / "bin/python"), "-m", "pip", "install", *options, *requirements]
+    subprocess.run(command, env=variables, check=True, timeout=LIMIT)
+    entries = (entry["metadata"] for entry in json.loads(report.read_text(encoding="utf-8"))["install"])
+    return {canonicalize_name(metadata["name"]): metadata["version"] for metadata in entries}
