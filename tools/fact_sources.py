@@ -144,6 +144,7 @@ _OF_TARGET: Mapping[str, Sources] = {
     "target.starts_without": _one("the target's interpreter, started again"),
     "target.packages": _one(_METADATA, "conda-meta"),
     "target.conda_packages": _one("conda-meta"),
+    "target.conda_needs[]": _one("conda-meta"),
     "target.libraries[]": _one("cuda-pathfinder", _LOADER),
     "target.cuda_path": _one(_CUPY),
     "target.headers": _one(_CUPY),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -51,6 +50,7 @@ from gpuenv.install.verify import (
     verify_import,
     working_frameworks,
 )
+from gpuenv.matrix.companions import follows_cuda_of_conda
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.redaction import hide_secrets
 from gpuenv.model.resolution import CondaChoice
@@ -64,7 +64,6 @@ _EXPERIMENTAL = (
 )
 _WITH_NETWORK = "Offline, conda has only its cache; leave out --offline to search its channels."
 # CUDA packages of conda-forge and NVIDIA's channel, and dependencies of CuPy's packages.
-_CUDA_OR_CUPY = re.compile(r"cupy|cupy-core|_*cuda.*|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink|nvrtc).*")
 _SHOWN = 3
 
 
@@ -137,7 +136,7 @@ def prepare_conda(scheme: Scheme, conda_run: CondaRun, choice: CondaChoice) -> P
         remove=remove,
         leftovers=(),
         install=install,
-        moves=tuple(name for name in dict.fromkeys(changed) if not _CUDA_OR_CUPY.fullmatch(name)),
+        moves=tuple(name for name in dict.fromkeys(changed) if not follows_cuda_of_conda(name)),
         commands=(
             PlannedCommand("query what would change", asking),
             PlannedCommand("install with conda", command),

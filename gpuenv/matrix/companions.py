@@ -29,7 +29,11 @@ _EXACT = pattern(r"==(\d{1,4})\.(\d{1,4})(?:\.\d+)*(?:\.\*)?")
 _EXTRA = pattern(r"""extra *== *['"]([\w.-]+)['"]""")
 # These have the version of CUDA; an open range of the others tells nothing.
 _BY_CUDA_VERSION = ("cuda-toolkit", "cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime")
-_MAJORS = range(11, 20)
+_MAJORS, _MINORS = range(11, 20), range(20)
+# Distributions with rows in the matrix that conda builds, by the names of its packages: a row is about the wheels.
+_CONDA_NAMES = {"torch": "pytorch"}
+_CUDA_OF_CONDA = pattern(r"cupy|cupy-core|_*cuda.*|lib(cublas|cufft|curand|cusolver|cusparse|nvjitlink|nvrtc).*")
+_CONDA_PREFIX = pattern(r"^=?(\d[\d.]*?)(?:\.?\*)?$")
 
 
 class CudaRole(Enum):
@@ -79,12 +83,14 @@ def cuda_packages(snapshot: Snapshot, matrix: Matrix) -> tuple[CudaPackage, ...]
     lines = dict[str, list[str]]()
     for entry in (*dependents, *of_cupy):
         lines.setdefault(entry.name, []).append(entry.requirement)
+    in_conda = frozenset(name for name, of_conda in _CONDA_NAMES.items() if of_conda in target.conda_packages)
     found = [
         cuda_package(name, version, matrix, lines.get(name, ()), markers)
         for name, version in packages.items()
-        if name not in free
+        if name not in free and (name in lines or name not in in_conda)
     ]
     known = [entry for entry in found if entry is not None]
+    known += (package for entry in target.conda_needs if (package := _of_conda(entry)) is not None)
     if target.cuda_dependents is not None:
         if TOOLKIT in packages and TOOLKIT not in free:
             version = packages[TOOLKIT]
@@ -107,6 +113,30 @@ def unneeded_libraries(snapshot: Snapshot) -> dict[str, int]:
     free = sorted(_unneeded(packages, dependents, environment_markers(snapshot)))
     majors = {name: cuda_major_of_wheel(name, packages[name]) for name in free if name not in target.conda_packages}
     return {name: major for name, major in majors.items() if major is not None}
+
+
+def follows_cuda_of_conda(name: str) -> bool:
+    """Whether a conda package is CuPy or one of CUDA's own, which conda may change together with cuda-version."""
+    return _CUDA_OF_CONDA.fullmatch(name) is not None
+
+
+def _of_conda(need: Dependent) -> CudaPackage | None:
+    """Returns a conda package whose requirement on cuda-version admits one CUDA major alone."""
+    if follows_cuda_of_conda(need.name):
+        return None
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415 - 8 ms, for conda alone
+
+    clauses = need.requirement.split(" ")[1:2]
+    texts = (clause for text in clauses for clause in text.split(",") if clause)
+    try:
+        # Without an operator or with "=" alone, the clause is the beginning of a version (conda's MatchSpec).
+        span = SpecifierSet(",".join(_CONDA_PREFIX.sub(r"==\1.*", text) for text in texts))
+    except InvalidSpecifier:
+        return None
+    majors = [major for major in _MAJORS if any(span.contains(f"{major}.{minor}") for minor in _MINORS)]
+    if len(majors) != 1:
+        return None
+    return CudaPackage(need.name, need.release, majors[0], "its conda record", CudaRole.USER)
 
 
 def _unneeded(

@@ -688,6 +688,7 @@ class Target(NamedTuple):
         pathfinder_hidden_by: a module named ``cuda`` that hides cuda.pathfinder.
         packages: its GPU-related distributions by canonical name.
         conda_packages: those installed by conda.
+        conda_needs: conda packages' requirements on ``cuda-version``, which stands for CUDA's version there.
         libraries: the CUDA libraries that this CuPy loads.
         cuda_path: the toolkit folder that this CuPy uses, according to its own code.
         headers: the folders where run-time compilation searches for CUDA headers, in order.
@@ -733,6 +734,7 @@ class Target(NamedTuple):
     pathfinder_hidden_by: Reading[str] = Reading()
     packages: Mapping[str, str] = _EMPTY
     conda_packages: Mapping[str, str] = _EMPTY
+    conda_needs: tuple[Dependent, ...] = ()
     libraries: tuple[Library, ...] = ()
     cuda_path: Reading[str] = Reading()
     headers: Reading[tuple[str, ...]] = Reading()

@@ -62,6 +62,7 @@ def assemble_target(raw: RawFacts) -> Target:
         pathfinder_hidden_by=known_or("pathfinder_hidden_by", _IMPORTS, "it is not hidden"),
         packages=dict(sorted(packages.items())),
         conda_packages=dict(sorted(by_conda.items())),
+        conda_needs=facts.all("conda_needs", Dependent),
         libraries=raw.libraries.all("libraries", Library),
         cuda_path=_setting(raw, raw.libraries.text("cuda_path"), "it found none"),
         headers=_setting(raw, raw.libraries.get("headers", tuple[str, ...]), "NVRTC's version is unknown"),

@@ -41,12 +41,14 @@ SITE = f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
 FORMER = {"numpy": "2.1.0", "cuda-version": "13.0", "science": "1.0"}
 
 
-def make_package(channel: Path, name: str, release: str, files: dict[str, str], *depends: str) -> None:
+def make_package(
+    channel: Path, name: str, release: str, files: dict[str, str], *depends: str, build: str = "0"
+) -> None:
     """Writes a .tar.bz2 with its index and paths, as conda-build does (CEP "Package layout")."""
     index = {
         "name": name,
         "version": release,
-        "build": "0",
+        "build": build,
         "build_number": 0,
         "depends": list(depends),
         "noarch": "generic",
@@ -69,7 +71,7 @@ def make_package(channel: Path, name: str, release: str, files: dict[str, str], 
         "info/files": "".join(f"{path}\n" for path in files),
     }
     (channel / "noarch").mkdir(parents=True, exist_ok=True)
-    with tarfile.open(channel / "noarch" / f"{name}-{release}-0.tar.bz2", "w:bz2") as tar:
+    with tarfile.open(channel / "noarch" / f"{name}-{release}-{build}.tar.bz2", "w:bz2") as tar:
         for path, text in members.items():
             info = tarfile.TarInfo(path)
             info.size = len(text.encode())

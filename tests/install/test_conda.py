@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from rattler.index import index_fs
 
-from tests.install.conda_sandbox import FORMER, SITE, Conda, conda, cupy, make_package
+from tests.install.conda_sandbox import FORMER, SITE, Conda, conda, cupy, distribution, make_package
 from tests.install.sandbox import MACHINE, contents
 
 __all__ = ["conda"]
@@ -292,6 +292,51 @@ def test_a_damaged_conda_package_gets_a_command_as_its_fix(conda: Conda) -> None
     assert commands == [["conda", "install", "--force-reinstall", f"--prefix={conda.prefix}", *arguments]]
     assert report["repair"]["status"] == "nothing-to-mend"
     assert contents(conda.prefix) == before
+
+
+H100 = ("--assume", "driver=580.95.05", "--assume", "gpu=H100", "--format", "json", "--no-redact")
+# What packages of conda-forge require, by its recipes: name, release, build and requirements.
+FORGE = [
+    *(("cuda-version", release, "0", ()) for release in ("12.4", "12.8", "13.1")),
+    ("cuda-cudart", "12.9.79", "0", ("cuda-version >=12.9,<12.10.0a0",)),
+    ("cuda-cudart", "13.0.96", "0", ("cuda-version >=13.0,<13.1.0a0",)),
+    ("pytorch", "2.8.0", "cuda129_0", ("cuda-version >=12.9,<13", "numpy >=1.23,<3")),
+    ("pytorch", "2.8.0", "cuda130_0", ("cuda-version >=13.0,<14", "numpy >=1.23,<3")),
+    ("pytorch", "2.8.0", "cpu_0", ("numpy >=1.23,<3",)),
+    ("libcudf", "26.10.00", "cuda12_0", ("cuda-version >=12.2,<13.0a0",)),
+    ("gromacs", "2026.1", "cuda_0", ("cuda-version >=12.9,<13", "cuda-cudart")),
+]
+
+
+@pytest.mark.parametrize(
+    ("installed", "chosen"),
+    [
+        (("pytorch[version='==2.8.0',build='cuda129_0']",), ["cupy=14.1.1", "cuda-version=12"]),
+        (("pytorch[version='==2.8.0',build='cuda130_0']",), ["cupy=14.1.1", "cuda-version=13"]),
+        (("pytorch[version='==2.8.0',build='cpu_0']", "cuda-version=12.4"), ["cupy=14.1.1", "cuda-version=13"]),
+        (("libcudf", "cuda-version=12.8", "numpy=1.26.4"), ["cupy=13.6.0", "cuda-version=12"]),
+        (("gromacs",), ["cupy=14.1.1", "cuda-version=12"]),
+        (("cuda-cudart=12.9",), ["cupy=14.1.1", "cuda-version=13"]),
+    ],
+    ids=" ".join,
+)
+def test_the_choice_with_condas_packages_is_the_plan_and_moves_nothing(
+    conda: Conda, installed: tuple[str, ...], chosen: list[str]
+) -> None:
+    channel = conda.folder / "channels/conda-forge"
+    for name, release, build, depends in FORGE:
+        files = distribution("torch", release) if name == "pytorch" else {f"share/{name}": release}
+        make_package(channel, name, release, files, *depends, build=build)
+    for release, numpy in (("14.1.1", "numpy >=2.0"), ("13.6.0", "numpy >=1.22")):
+        make_package(channel, "cupy", release, cupy(release), numpy, "cuda-version >=13.0,<14", build="cuda13_0")
+    asyncio.run(index_fs(channel, force=True))
+    program = [str(conda.folder / "conda/conda"), "install", f"--prefix={conda.prefix}", "--yes", "--json"]
+    command = [*program, "--channel=conda-forge", *installed]
+    subprocess.run(command, env=conda.environment(), check=True, capture_output=True)
+    resolution = json.loads(conda.gpuenv("resolve", "--python", conda.prefix, *H100).stdout)
+    plan = json.loads(conda.gpuenv("install", "--dry-run", "--python", conda.prefix, *H100).stdout)
+    assert resolution["conda"]["specs"] == chosen
+    assert (plan["requirements"], plan["moves"]) == (chosen, [])
 
 
 @pytest.mark.parametrize("name", ["with space and 'quotes'", "--name=x; $(touch pwned)", "%s{0}#@!"])

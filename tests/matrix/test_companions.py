@@ -153,3 +153,46 @@ def test_cuda_wheels_that_only_cupy_needs_decide_nothing(matrix: Matrix) -> None
     torch = Dependent("torch", "2.99.0", "cuda-toolkit[nvrtc]==13.1.0")
     found = cuda_packages(_with(machine(matrix, *H100), {**packages, "torch": "2.99.0"}, (toolkit, torch)), matrix)
     assert [entry.distribution for entry in found] == ["cuda-toolkit", "nvidia-cuda-nvrtc", "torch"]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "cuda_version"),
+    [
+        ("cuda-version >=12.9,<13", "cuda-version=12"),
+        ("cuda-version >=12,<13.0a0", "cuda-version=12"),
+        ("cuda-version 12.*", "cuda-version=12"),
+        ("cuda-version =12.9", "cuda-version=12"),
+        ("cuda-version 12.9 h4f385c5_3", "cuda-version=12"),
+        ("cuda-version >=13.0,<14", "cuda-version=13"),
+        ("cuda-version >=12", "cuda-version=13"),
+        ("cuda-version", "cuda-version=13"),
+        ("cuda-version 12.*|13.*", "cuda-version=13"),
+    ],
+)
+def test_conda_packages_keep_their_cuda(matrix: Matrix, requirement: str, cuda_version: str) -> None:
+    snapshot = machine(matrix, *H100)
+    needs = (Dependent("gromacs", "2026.1", requirement),)
+    conda = resolve(snapshot._replace(target=snapshot.target._replace(conda_needs=needs)), matrix).conda
+    assert conda is not None
+    assert conda.specs[1] == cuda_version
+
+
+def test_condas_own_cuda_packages_change_with_cupy(matrix: Matrix) -> None:
+    snapshot = machine(matrix, *H100)
+    needs = (Dependent("cuda-cudart", "12.9.79", "cuda-version >=12.9,<12.10.0a0"),)
+    conda = resolve(snapshot._replace(target=snapshot.target._replace(conda_needs=needs)), matrix).conda
+    assert conda is not None
+    assert conda.specs[1] == "cuda-version=13"
+
+
+@pytest.mark.parametrize(("requirement", "cuda_version"), [(">=13.0,<14", "13"), (">=12.9,<13", "12"), (None, "13")])
+def test_the_row_of_a_wheel_does_not_decide_for_the_conda_package(
+    matrix: Matrix, requirement: str | None, cuda_version: str
+) -> None:
+    """Its CUDA is that of the wheel on the index; conda builds one for each, and one without."""
+    snapshot = _with(machine(matrix, *H100), {"torch": "2.8.0", "pytorch": "2.8.0"}, ())
+    needs = (Dependent("pytorch", "2.8.0", f"cuda-version {requirement}"),) if requirement else ()
+    target = snapshot.target._replace(conda_packages={"pytorch": "2.8.0"}, conda_needs=needs)
+    conda = resolve(snapshot._replace(target=target), matrix).conda
+    assert conda is not None
+    assert conda.specs[1] == f"cuda-version={cuda_version}"

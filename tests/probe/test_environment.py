@@ -104,6 +104,25 @@ def test_condas_packages_are_listed_separately(venv: Path, tmp_path: Path) -> No
     assert [entry.distribution for entry in facts.distributions] == ["cupy-cuda12x"]
 
 
+def test_condas_packages_are_read_with_what_they_require_of_cuda(venv: Path) -> None:
+    (venv / "conda-meta").mkdir()
+    depends = {
+        "cuda-version-12.9-h4f385c5_3": [],
+        "gromacs-2026.1-cuda_0": ["cuda-version >=12.9,<13", "libcufft", "numpy[version='>=2']"],
+        "pytorch-2.8.0-cuda129_0": ["numpy[version='>=2']", "cuda-version >=12.9,<13"],
+        "zlib-1.3-0": ["libzlib 1.3"],
+    }
+    for record, needs in depends.items():
+        text = json.dumps({"depends": needs, "constrains": ["cuda-version <14"], "files": ["a"] * 30000}, indent=2)
+        (venv / f"conda-meta/{record}.json").write_text(text, encoding="utf-8")
+    facts = facts_of(venv)
+    assert facts.conda_packages == {"cuda-version": "12.9", "pytorch": "2.8.0"}
+    assert [(entry.name, entry.release, entry.requirement) for entry in facts.conda_needs] == [
+        ("gromacs", "2026.1", "cuda-version >=12.9,<13"),
+        ("pytorch", "2.8.0", "cuda-version >=12.9,<13"),
+    ]
+
+
 @pytest.mark.parametrize(
     "name",
     ["cutensor-cu12", "cuquantum-python-cu12", "pycuda", "cuda-python", "cuda-bindings", "cuda-core", "nvmath-python",

@@ -262,11 +262,29 @@ def required(head):
 
 def conda_packages():
     """Name and version of every conda package that concerns GPUs, by the names of its records."""
-    found = {}
-    for record in names_in(os.path.join(sys.prefix, "conda-meta")):
+    return {name: release for name, release, _ in conda_records() if RELEVANT.match(name + "-0")}
+
+
+def conda_records():
+    """Name, version and path of each record of conda, by the record's own name."""
+    folder = os.path.join(sys.prefix, "conda-meta")
+    for record in names_in(folder):
         match = re.match(r"(.+)-([^-]+)-[^-]+\.json$", record)  # NAME-VERSION-BUILD.json
-        if match and RELEVANT.match(match.group(1) + "-0"):
-            found[match.group(1).lower()] = match.group(2)
+        if match:
+            yield match.group(1).lower(), match.group(2), os.path.join(folder, record)
+
+
+def conda_needs():
+    """What conda's packages require of cuda-version, conda's package for the version of CUDA, by their records."""
+    records = list(conda_records())
+    if not any(name == "cuda-version" for name, _, _ in records):
+        return []
+    found = []
+    for name, release, path in records:
+        # The list ends long before those of files, which make a record large.
+        depends = re.search(r'"depends": *\[((?:[^\]"]|"[^"]*")*)\]', read(path))
+        needs = re.findall(r'"(cuda-version [^"]*)"', depends.group(1)) if depends else []
+        found += [{"name": name, "release": release, "requirement": need} for need in needs]
     return found
 
 
@@ -646,6 +664,7 @@ def main():
         ("distributions", distributions),
         ("left_metadata", left_metadata),
         ("conda_packages", conda_packages),
+        ("conda_needs", conda_needs),
         ("writable", writable),
         ("user_site", user_site),
         ("cupy_modules", cupy_modules),
