@@ -26,7 +26,7 @@ from gpuenv.matrix.products import branch_of, branches_for, reads_ptx
 from gpuenv.matrix.ranges import in_range
 from gpuenv.matrix.tables import CudaMajor, Matrix, Platform, WheelLine
 from gpuenv.model.resolution import CandidateKind, Change, ConstraintName, Unusable
-from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc
+from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 
 class Rejected(NamedTuple):
@@ -106,8 +106,19 @@ def _python_list(tags: tuple[str, ...]) -> str:
     return ", ".join(f"{tag[2]}.{tag[3:]}" for tag in tags)
 
 
+# The first Python whose wheels of NumPy all need a newer C library than CuPy's: NumPy 2.3.2 to 2.5.5 for Python 3.14
+# and 3.15, x86_64 and aarch64, are manylinux_2_27; 2.2.6 for Python 3.13 is manylinux_2_17 (files of the index).
+_NUMPY_PYTHON, _NUMPY_LIBC = PythonVersion(3, 14), Libc("glibc", 2, 27)
+_NUMPY_SOURCE = "the platform tags of NumPy's wheels, 2.3.2 to 2.5.5"
+
+
 def numpy(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
-    """The installed NumPy, if any, is in the range that CuPy requires."""
+    """The installed NumPy is in the range that CuPy requires; without one, NumPy has wheels for this C library."""
+    if needs.numpy is None and _lacks_numpy_wheels(wheel, needs):
+        older = _python_list(tuple(tag for tag in wheel.release.pythons if PythonVersion.parse(tag) < _NUMPY_PYTHON))
+        change = Change("target.python", older, str(needs.python)) if older else None
+        needed = f"at least {_NUMPY_LIBC} for NumPy's wheels for Python {needs.python}"
+        return Rejected(needed, str(needs.libc), _NUMPY_SOURCE, change)
     fitting = needs.numpy is None or in_range(needs.numpy, wheel.release.numpy)
     if fitting is None:
         return Unknown("target.numpy", wheel.release.numpy)
@@ -115,6 +126,15 @@ def numpy(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
         return None
     change = Change("target.numpy", wheel.release.numpy, needs.numpy)
     return Rejected(f"NumPy {wheel.release.numpy}", needs.numpy, matrix.cite(wheel.release.source), change)
+
+
+def _lacks_numpy_wheels(wheel: WheelCandidate, needs: Needs) -> bool:
+    """Whether NumPy has wheels for another Python or C library alone; conda has builds of its own."""
+    if wheel.kind is not CandidateKind.WHEEL or needs.python is None or needs.libc is None:
+        return False
+    is_linux = needs.likely_platform.startswith("linux-") and needs.libc.family == _NUMPY_LIBC.family
+    is_old = needs.python >= _NUMPY_PYTHON and needs.libc < _NUMPY_LIBC
+    return is_linux and is_old and needs.python.tag in wheel.release.pythons  # else ``python`` rejects it
 
 
 _Constraints: TypeAlias = "tuple[tuple[ConstraintName, Constraint], ...]"

@@ -133,6 +133,20 @@ def test_explains_what_is_not_the_newest_release(matrix: Matrix, facts: tuple[st
     assert _explained(matrix, *facts) == lines
 
 
+def test_a_c_library_without_wheels_of_numpy_is_named_with_the_pythons_that_have_them(matrix: Matrix) -> None:
+    facts = (*A100, "python=3.14", "libc=glibc-2.17")
+    newest, second, *_ = _explained(matrix, *facts, "numpy=none")
+    reason = "needs at least glibc-2.27 for NumPy's wheels for Python 3.14, found glibc-2.17."
+    assert (newest, second) == (f"Not cupy-cuda13x 14.2.0: {reason}", f"Not cupy-cuda12x 14.2.0: {reason}")
+    resolution = resolution_of(matrix, *facts, "numpy=none")
+    assert resolution.next_better is not None
+    assert [(change.fact, change.needed) for change in resolution.next_better.changes] == [
+        ("target.python", "3.10, 3.11, 3.12, 3.13")
+    ]
+    assert resolution_of(matrix, *facts, "numpy=2.5.5").wheel is not None
+    assert resolution_of(matrix, *A100, "python=3.14", "libc=glibc-2.27", "numpy=none").wheel is not None
+
+
 def test_a_library_that_no_framework_may_need_is_not_reported(matrix: Matrix) -> None:
     assert not resolution_of(matrix, *OLD_DRIVER, "package.nvidia-cublas=13.1.0.3").unusable
 
