@@ -186,7 +186,9 @@ Deep = Annotated[
 Redact = Annotated[
     bool,
     typer.Option(
-        "--redact/--no-redact", help="Hide names, home folders, UUIDs and secrets in JSON and in files. On by default."
+        "--redact/--no-redact",
+        help="Hide names, home folders, UUIDs and secrets in JSON and in files. On by default. Commands in JSON on "
+        "standard output keep their paths.",
     ),
 ]
 DriverRoot = Annotated[str, typer.Option("--driver-root", hidden=True, envvar="GPUENV_DRIVER_ROOT")]

@@ -63,14 +63,17 @@ class Output(NamedTuple):
 
 
 def emit_json(value: object, output: Path | None, *, redacted: bool) -> None:
-    """Writes a record as a JSON object."""
+    """Writes a record as a JSON object.
+
+    On standard output the caller may run the commands in it, which therefore keep their paths; a file is for others.
+    """
     from gpuenv.model.codec import encode
 
     data = encode(value)
     if redacted:
         from gpuenv.report.redact import redact
 
-        data = redact(data, identity())
+        data = redact(data, identity(), runnable=output is None)
     write_result(json.dumps(data, indent=2, ensure_ascii=True) + "\n", output)
 
 

@@ -8,11 +8,20 @@ from typing import NamedTuple
 
 
 class Fix(NamedTuple):
-    """A fix: its text, its command (an argv list) if there is one, and whether gpuenv may run it in the target."""
+    """A fix.
+
+    Attributes:
+        text: what to do.
+        command: an argv list that does it.
+        safe: whether gpuenv may run the command in the target.
+        shell: instead of a command: a line for the user's own shell, such as ``unset CUDA_PATH``, which no program can
+            run for it, or one with a pattern or a variable.
+    """
 
     text: str
     command: tuple[str, ...] | None = None
     safe: bool = False
+    shell: str | None = None
 
 
 _REMOVE = Fix(

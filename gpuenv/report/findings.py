@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gpuenv.doctor.checks.requirement import REQUIREMENT_CHECK
 from gpuenv.model.finding import Finding, RequirementResult, RequirementStatus, SuppressionResult
 from gpuenv.report.report import Report, crashed_checks, undetermined_checks
-from gpuenv.report.text import command_text, evidence_text, found_text, machine_rows
+from gpuenv.report.text import evidence_text, fix_command, found_text, machine_rows
 
 
 def detail_lines(finding: Finding) -> Iterator[str]:
@@ -17,8 +17,8 @@ def detail_lines(finding: Finding) -> Iterator[str]:
         yield f"- {evidence_text(entry)}"
     for fix in finding.fix:
         yield f"> {fix.text}"
-        if fix.command:
-            yield f"  $ {command_text(fix.command)}"
+        if line := fix_command(fix):
+            yield f"  $ {line}"
 
 
 def requirement_text(result: RequirementResult) -> str:

@@ -16,7 +16,7 @@ from gpuenv.model.strings import format_quantity, format_share
 from gpuenv.report.findings import suppression_text
 from gpuenv.report.report import SCHEMA, Report, Status, inconclusive_checks, verdict
 from gpuenv.report.smoke_text import Series, counts_text, smoke_series, test_label
-from gpuenv.report.text import assumption_texts, command_text, evidence_text, machine_rows
+from gpuenv.report.text import assumption_texts, command_text, evidence_text, fix_command, machine_rows
 
 _TONES = {Status.FIT: "good", Status.DEGRADED: "warn", Status.UNKNOWN: "warn", Status.UNFIT: "bad"}
 _SEVERITIES = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: "note"}
@@ -104,7 +104,8 @@ def _finding(finding: Finding) -> Iterator[str]:
     if finding.fix:
         yield "<h4>Fix</h4><ol>"
         for fix in finding.fix:
-            command = f"<pre tabindex=0>{escaped(command_text(fix.command))}</pre>" if fix.command else ""
+            line = fix_command(fix)
+            command = f"<pre tabindex=0>{escaped(line)}</pre>" if line else ""
             yield f"<li>{escaped(fix.text)}{command}</li>"
         yield "</ol>"
     yield f'<p class="quiet">{escaped(finding.docs)}</p></article>'

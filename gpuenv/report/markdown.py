@@ -13,7 +13,7 @@ from gpuenv.model.finding import CheckStatus, Finding, RequirementStatus, Severi
 from gpuenv.report.findings import suppression_text, wheel_text
 from gpuenv.report.report import Report, inconclusive_checks, verdict
 from gpuenv.report.smoke_text import measured_texts, test_label
-from gpuenv.report.text import command_text, evidence_text, machine_rows, wheel_lines
+from gpuenv.report.text import evidence_text, fix_command, machine_rows, wheel_lines
 from gpuenv.report.text_line import counted
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$])")
@@ -80,7 +80,8 @@ def _finding(finding: Finding) -> Iterator[str]:
     for entry in finding.evidence:
         yield f"- {_code(evidence_text(entry))}"
     for fix in finding.fix:
-        command = f" {_code(command_text(fix.command))}" if fix.command else ""
+        line = fix_command(fix)
+        command = f" {_code(line)}" if line else ""
         yield f"- *fix:* {_plain(fix.text)}{command}"
     yield ""
 

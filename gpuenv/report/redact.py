@@ -62,6 +62,8 @@ _TERM_FIELDS = frozenset(
 _OWN_NAMES = frozenset(("secrets",))
 # Scripts build, push or pull with these, so that they must be exact; only secrets are removed.
 _EXACT_FIELDS = frozenset(("tag", "reference", "dockerfile", "org.opencontainers.image.base.name"))
+# Commands: no program expands ~, and no driver knows a pseudonym.
+_COMMAND_FIELDS = frozenset(("command", "shell", "argv", "undo"))
 
 
 class Identity(NamedTuple):
@@ -72,11 +74,12 @@ class Identity(NamedTuple):
     host: str
 
 
-def redact(data: Any, identity: Identity) -> Any:  # noqa: ANN401 - JSON has no narrower type
-    """The values without identities and secrets."""
+def redact(data: Any, identity: Identity, *, runnable: bool = False) -> Any:  # noqa: ANN401 - JSON has no narrower type
+    """The values without identities and secrets; if ``runnable``, commands lose secrets only."""
     data = _without_secrets(data)
     identifiers = _identifiers(data)
-    return _mapped(data, lambda key, text: _redacted(text, key, identity, identifiers))
+    kept = _EXACT_FIELDS | _COMMAND_FIELDS if runnable else _EXACT_FIELDS
+    return _mapped(data, lambda key, text: text if key in kept else _redacted(text, key, identity, identifiers))
 
 
 def _without_secrets(data: Any) -> Any:  # noqa: ANN401 - JSON
@@ -134,8 +137,6 @@ def _mapped(data: Any, change: Callable[[str, str], str], key: str = "") -> Any:
 def _redacted(text: str, key: str, identity: Identity, identifiers: _Identifiers) -> str:
     if key == "serial":
         return HIDDEN
-    if key in _EXACT_FIELDS:
-        return text
     # A path may name a host or a user in any field.
     is_term = key in _TERM_FIELDS and not re.search(r"[/\\]", text)
     return _redacted_text(text, identity, identifiers, with_host=not is_term)

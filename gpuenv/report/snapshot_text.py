@@ -9,7 +9,7 @@ from gpuenv.model.codec import encode
 from gpuenv.model.documents import Comparison, SnapshotDifference
 from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.model.strings import format_value
-from gpuenv.report.text import command_text
+from gpuenv.report.text import fix_command
 from gpuenv.report.text_line import Style, TextLine, counted
 
 _READING = {"value", "source", "others", "reason"}
@@ -102,8 +102,8 @@ def difference_lines(comparison: Comparison, *, verbose: bool = False) -> Iterat
         yield TextLine("Try this first", Style.HEADING)
         for step in comparison.try_first:
             yield TextLine(f"  {step.text}", hang=2)
-            if step.command:
-                yield TextLine(f"  $ {command_text(step.command)}", Style.COMMAND, 4)
+            if line := fix_command(step):
+                yield TextLine(f"  $ {line}", Style.COMMAND, 4)
     if comparison.findings:
         yield TextLine()
         yield TextLine("Found here only", Style.HEADING)

@@ -211,8 +211,13 @@ def fix_lines(fixes: Iterable[Fix], indent: str = "  ") -> Iterator[TextLine]:
     """The fixes, each with its command."""
     for fix in fixes:
         yield TextLine(f"{indent}> {fix.text}", hang=len(indent) + 2)
-        if fix.command:
-            yield TextLine(f"{indent}  $ {command_text(fix.command)}", Style.COMMAND, len(indent) + 4)
+        if line := fix_command(fix):
+            yield TextLine(f"{indent}  $ {line}", Style.COMMAND, len(indent) + 4)
+
+
+def fix_command(fix: Fix) -> str | None:
+    """The command of a fix as typed in a shell."""
+    return command_text(fix.command) if fix.command else fix.shell
 
 
 def command_text(command: Sequence[str]) -> str:

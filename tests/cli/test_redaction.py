@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from gpuenv.simulate.stub_driver import StubDriver
 from tests.cli.identities import HOME, HOST, MIG, OTHER_UUID, SECRETS, USER, USER_ENVIRONMENT, texts_containing
 from tests.cli.program import answer, gpuenv
 from tests.cli.snapshots import FIT, UNFIT, UUID, replace_facts, write_snapshot
+from tests.probe.venvs import make_venv
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,10 +35,33 @@ QUERY_PARAMETERS = [
 def test_a_replayed_snapshot_shows_no_identity_of_its_user(snapshot_file: Path) -> None:
     for command in ("doctor", "probe", "resolve"):
         _, output = answer(command, "--snapshot", snapshot_file, environment=USER_ENVIRONMENT)
+        for fix in (fix for finding in output.get("findings", ()) for fix in finding["fix"]):
+            fix["command"] = fix["shell"] = None  # they keep their paths
         for name, _, secret in SECRETS:
             assert texts_containing(output, secret) == [], name
         for identity in (USER, HOME, UUID, MIG, UUID[4:], MIG[4:]):
             assert texts_containing(output, identity) == []
+
+
+def test_commands_on_standard_output_run_and_those_in_a_file_hide_the_home(tmp_path: Path) -> None:
+    home = tmp_path / USER
+    folder = make_venv(home / "env")
+    (folder / "pyvenv.cfg").unlink()
+    environment = {"HOME": str(home), "USER": USER, "GPUENV_DRIVER_ROOT": str(tmp_path / "root")}
+    file = tmp_path / "report.json"
+    _, output = answer("doctor", "--python", folder, "--format", f"json={file}", environment=environment)
+    written = json.loads(file.read_text(encoding="utf-8"))
+    command, hidden = (_fix_of("ENV401", report)["command"] for report in (output, written))
+    assert command[-1] == str(folder)
+    assert texts_containing(hidden, USER) == []
+    assert hidden[-1] == "~/env"
+    subprocess.run(command, check=True)
+    assert (folder / "pyvenv.cfg").is_file()
+
+
+def _fix_of(code: str, report: dict[str, Any]) -> dict[str, Any]:
+    """The first fix of a finding."""
+    return next(finding["fix"][0] for finding in report["findings"] if finding["code"] == code)
 
 
 @pytest.mark.parametrize("command", ["probe", "doctor"])
