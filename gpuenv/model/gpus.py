@@ -114,6 +114,7 @@ def host_is_hidden(snapshot: Snapshot) -> bool:
 
 # Prefixes of hidden_by if the kernel denies this process the GPU's device node: CUDA does not count such a GPU.
 CONTROL_GROUP, DEVICE_NODE, PERMISSION = "control group", "device node", "permission"
+_ORDINAL = pattern(r"\+?([0-9]+)")  # the driver reads a number as strtol does, and ignores what follows: "0 1" is 0
 _OLD_INSTANCE = pattern(r"MIG-(GPU-[0-9a-f-]+)/\d+/\d+")
 
 
@@ -180,8 +181,9 @@ def uuids_of(gpus: Sequence[Gpu]) -> tuple[str, ...]:
 
 def _resolve_entry(entry: str, count: int, uuids: Sequence[str]) -> str | None:
     """Returns the full entry; None if it names nothing."""
-    if entry.isdecimal() and entry.isascii():
-        return str(int(entry)) if len(entry) <= len(str(count)) + 1 and int(entry) < count else None
+    number = _ORDINAL.match(entry)
+    if number:
+        return str(int(number[1])) if len(number[1]) <= len(str(count)) + 1 and int(number[1]) < count else None
     if not entry.startswith(("GPU-", "MIG-")):
         return None
     if old := _OLD_INSTANCE.fullmatch(entry):
