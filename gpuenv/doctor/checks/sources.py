@@ -40,7 +40,7 @@ def driver_unresponsive(ctx: CheckContext) -> Outcome:
         return
     hung = any(ctx.snapshot.source(name).state is SourceState.TIMED_OUT for name in dead)
     yield Symptom(
-        f"{' and '.join('NVML' if name == 'nvml' else name for name in dead)} {_PREDICATES[hung, len(dead) > 1]}",
+        f"The driver's {' and '.join(_FILES[name] for name in dead)} {_PREDICATES[hung, len(dead) > 1]}",
         evidence_of(ctx.snapshot, *dead)
         + hardware_event_evidence(ctx.snapshot)
         + evidence_of(ctx.snapshot, "driver.version"),
@@ -53,11 +53,12 @@ def driver_unresponsive(ctx: CheckContext) -> Outcome:
 
 
 _MORE_TIME = Fix("If many GPUs without persistence mode are slow to wake, give them more time: --timeout 120.")
+_FILES = {"nvml": "libnvidia-ml (NVML)", "libcuda": "libcuda (CUDA)"}
 _PREDICATES = {
     (True, False): "does not answer",
     (True, True): "do not answer",
-    (False, False): "crashes",
-    (False, True): "crash",
+    (False, False): "crashes every program that initialises it",
+    (False, True): "crash every program that initialises them",
 }
 
 
@@ -168,7 +169,8 @@ def nvidia_smi_fails(ctx: CheckContext) -> Outcome:
     has_hung = state is SourceState.TIMED_OUT
     next_step = "see what it waits for" if has_hung else "read its message"
     yield Symptom(
-        f"nvidia-smi {'does not answer' if has_hung else 'fails'}, though the driver answers",
+        f"nvidia-smi {'hangs' if has_hung else 'fails'}, but "
+        + ("CUDA works: programs are not affected" if works else "NVML works"),
         evidence_of(snapshot, "nvidia-smi", "nvml"),
         (Fix(f"Run nvidia-smi by hand and {next_step}.", _SMI),),
         Severity.WARNING,
