@@ -14,6 +14,7 @@ from typing import Any
 
 from gpuenv.doctor.fixes.adaptation import adapt_for_pixi
 from gpuenv.doctor.fixes.packages import pip_fix
+from gpuenv.doctor.fixes.variables import change_fix
 from gpuenv.matrix.needs import driver_absent
 from gpuenv.model.causes import Cause
 from gpuenv.model.codec import field_names
@@ -346,9 +347,9 @@ def undo(difference: SnapshotDifference, every: Sequence[SnapshotDifference], he
             step = pip_fix(here, f"Install {name} {there}, as on the other machine.", "install", f"{name}=={there}")
         return adapt_for_pixi((step,), here.target)[0]._replace(safe=False)  # an experiment, not a repair
     if family == "environment" and difference.there is None:
-        return Fix(f"Try without {name}, which is not set on the other machine.", ("env", "-u", name, "python"))
+        return change_fix(here, name, text=f"Try without {name}, which is not set on the other machine.")
     if family == "environment":
-        return Fix(f"Set {name} as on the other machine: {there}")
+        return change_fix(here, name, there, f"Set {name} as on the other machine.")
     instead = f"{there} instead of {now}"
     if difference.fact in _DRIVER_FACTS:
         version = next((" instead of ".join(entry.shown) for entry in every if entry.fact == _VERSION), None)

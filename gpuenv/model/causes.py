@@ -14,16 +14,19 @@ class Fix(NamedTuple):
         text: what to do.
         command: an argv list that does it.
         safe: whether gpuenv may run the command in the target.
-        shell: instead of a command: a line for the user's own shell, such as ``unset CUDA_PATH``, which no program can
-            run for it, or one with a pattern or a variable.
+        shell_line: instead of a command: a line for the user's own shell, such as ``unset CUDA_PATH``, which no program
+            can run for it, or one with a pattern or a variable.
     """
 
     text: str
     command: tuple[str, ...] | None = None
     safe: bool = False
-    shell: str | None = None
+    shell_line: str | None = None
 
 
+SHELL_FILES = "~/.bashrc ~/.bash_profile ~/.profile ~/.zshrc /etc/profile.d /etc/environment"
+"""Files in which shells and logins set variables, for a line of a shell."""
+OWN_FOLDER = 'sudo chown -R "$USER": {}'
 _REMOVE = Fix(
     "Uninstall every CuPy package, then install the one that gpuenv resolve recommends.",
     ("python", "-m", "pip", "uninstall", "cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x"),
@@ -340,8 +343,12 @@ class Cause(str, Enum):
         "visible-devices-hide-gpu",
         "CUDA_VISIBLE_DEVICES or NVIDIA_VISIBLE_DEVICES hides every GPU or names only missing ones",
         fix=(
-            Fix("Unset the variable for this command.", ("env", "-u", "CUDA_VISIBLE_DEVICES", "python", "PROGRAM")),
-            "Find where the shell, the job script or the program sets it. The driver needs no reinstallation.",
+            Fix("Unset it; in a scheduler's job, request GPUs instead.", shell_line="unset CUDA_VISIBLE_DEVICES"),
+            Fix(
+                "Then correct it where it is set: in a file that shells read, which this finds, the job script or the "
+                "program. The driver needs no reinstallation.",
+                shell_line=f"grep -rns CUDA_VISIBLE_DEVICES {SHELL_FILES}",
+            ),
         ),
         explains=("CPU_ONLY_FRAMEWORK", "NO_NVIDIA_GPU"),
     )
@@ -496,17 +503,17 @@ class Cause(str, Enum):
         "cuda-path-wrong",
         "CUDA_PATH or CUDA_HOME points to a missing folder or to another version",
         fix=(
-            Fix(
-                "Set CUDA_PATH to the root of the toolkit in use.",
-                ("env", "CUDA_PATH=/usr/local/cuda", "python", "PROGRAM"),
-            ),
+            Fix("Set CUDA_PATH to the root of the toolkit in use.", shell_line="export CUDA_PATH=/usr/local/cuda"),
+            Fix("Or unset it.", shell_line="unset CUDA_PATH"),
+            Fix("Find where it is set.", shell_line=f"grep -rns CUDA_PATH {SHELL_FILES}"),
         ),
     )
     LIBRARY_PATH_CONFLICT = _Row(
         "library-path-conflict",
         "another version of a CUDA library is found first (LD_LIBRARY_PATH, ldconfig, stubs)",
         fix=(
-            Fix("Try without the variable.", ("env", "-u", "LD_LIBRARY_PATH", "python", "PROGRAM")),
+            Fix("Try without the variable.", shell_line="unset LD_LIBRARY_PATH"),
+            Fix("If it helps, find where it is set.", shell_line=f"grep -rns LD_LIBRARY_PATH {SHELL_FILES}"),
             RUN_DOCTOR,
         ),
         explains=("CUDA_LIBRARY_MISSING",),
@@ -527,7 +534,13 @@ class Cause(str, Enum):
     TARGET_ENVIRONMENT_BROKEN = _Row(
         "target-environment-broken",
         "the target interpreter cannot start (its base is missing, it crashes, or it is not Python)",
-        fix=("Recreate the environment with an installed interpreter.",),
+        fix=(
+            Fix(
+                "Give a virtual environment the Python again that it was made with; its packages stay.",
+                shell_line="rm ENVIRONMENT/bin/python* && python3 -m venv --upgrade --without-pip ENVIRONMENT",
+            ),
+            "With another release of Python, create a new environment, and install its packages again.",
+        ),
     )
     INSTALL_INTERRUPTED = _Row(
         "install-interrupted",
@@ -543,7 +556,7 @@ class Cause(str, Enum):
         "cupy-variable-invalid",
         "a CUPY_ variable has a value that CuPy rejects",
         fix=(
-            "Unset or correct the CUPY_ variable that is rejected.",
+            Fix("List CuPy's variables, and unset the one that is rejected.", shell_line="env | grep ^CUPY_"),
             RUN_DOCTOR,
         ),
     )
@@ -603,7 +616,7 @@ class Cause(str, Enum):
             "Remove every NVIDIA driver package inside WSL: Windows provides the driver.",
             Fix(
                 "Put the WSL driver folder on the library path.",
-                ("env", "LD_LIBRARY_PATH=/usr/lib/wsl/lib", "python", "PROGRAM"),
+                shell_line="export LD_LIBRARY_PATH=/usr/lib/wsl/lib",
             ),
             "If the Windows driver is too old, update it in Windows and restart WSL: wsl --shutdown.",
         ),
@@ -613,16 +626,17 @@ class Cause(str, Enum):
         "kernel-cache-unwritable",
         "CuPy cannot write its kernel cache",
         fix=(
-            Fix(
-                "Set CUPY_CACHE_DIR to a folder that this user can write to.",
-                ("env", "CUPY_CACHE_DIR=/tmp/cupy-cache-of-this-user", "python", "PROGRAM"),
-            ),
+            Fix("Make the folder your own, if root has created it.", shell_line=OWN_FOLDER.format("~/.cupy")),
+            Fix("Or keep kernels in memory.", shell_line="export CUPY_CACHE_IN_MEMORY=1"),
         ),
     )
     KERNEL_CACHE_RACE = _Row(
         "kernel-cache-race",
         "several processes or users collide in one shared kernel cache",
-        fix=("Set a separate CUPY_CACHE_DIR for each user or process, or set CUPY_CACHE_IN_MEMORY=1.",),
+        fix=(
+            "Set a separate CUPY_CACHE_DIR for each user or process, in a folder that only that user can change.",
+            Fix("Or keep kernels in memory.", shell_line="export CUPY_CACHE_IN_MEMORY=1"),
+        ),
     )
     # program
     OUT_OF_MEMORY = _Row(

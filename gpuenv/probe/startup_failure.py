@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -25,6 +26,7 @@ _PACKAGES = ("site-packages", "dist-packages")
 # Those of setuptools and virtualenv, which are common and harmless.
 _KNOWN = ("distutils-precedence.pth", "_virtualenv.pth")
 _RUNS = pattern(rb"^import[ \t]")  # as in site.py: such a line is run, others name a folder
+_RELEASE = pattern(r"(?m)^version(?:_info)? *= *(\d+\.\d+(?:\.\d+)?)")
 _LIMIT = 100_000
 _LINKS = 40  # the kernel's own limit
 _MOST = 8
@@ -37,11 +39,23 @@ def diagnose_startup(ctx: ProbeContext, interpreter: str, target: Raw, source: S
     """
     if target.text("python") is not None or not has_python_name(interpreter):
         return target  # a program of another name is not run again
+    target = target.plus(venv_python=_release_of_venv(interpreter))
     blocked = _blocked_path(interpreter)
     if blocked is not None:
         return target.plus(unstartable=blocked)
     files = list(_startup_files(interpreter, ctx.environment))[:_MOST]
     return target.plus(startup_files=files, starts_without=_starts_without(ctx, interpreter, source))
+
+
+def _release_of_venv(interpreter: str) -> str | None:
+    """The release of Python in the environment's pyvenv.cfg, whose key ``version`` or ``version_info`` has it."""
+    prefix = os.path.dirname(os.path.dirname(os.path.abspath(interpreter)))
+    try:
+        with open(os.path.join(prefix, "pyvenv.cfg"), encoding="utf-8", errors="replace") as file:
+            found = _RELEASE.search(file.read(_LIMIT)) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+    except OSError:
+        return None
+    return found[1] if found else None
 
 
 def _blocked_path(path: str) -> str | None:

@@ -63,7 +63,7 @@ _OWN_NAMES = frozenset(("secrets",))
 # Scripts build, push or pull with these, so that they must be exact; only secrets are removed.
 _EXACT_FIELDS = frozenset(("tag", "reference", "dockerfile", "org.opencontainers.image.base.name"))
 # Commands: no program expands ~, and no driver knows a pseudonym.
-_COMMAND_FIELDS = frozenset(("command", "shell", "argv", "undo"))
+_COMMAND_FIELDS = frozenset(("command", "shell_line", "argv", "undo"))
 
 
 class Identity(NamedTuple):

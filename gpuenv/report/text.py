@@ -217,7 +217,7 @@ def fix_lines(fixes: Iterable[Fix], indent: str = "  ") -> Iterator[TextLine]:
 
 def fix_command(fix: Fix) -> str | None:
     """The command of a fix as typed in a shell."""
-    return command_text(fix.command) if fix.command else fix.shell
+    return command_text(fix.command) if fix.command else fix.shell_line
 
 
 def command_text(command: Sequence[str]) -> str:

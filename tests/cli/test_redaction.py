@@ -36,7 +36,7 @@ def test_a_replayed_snapshot_shows_no_identity_of_its_user(snapshot_file: Path) 
     for command in ("doctor", "probe", "resolve"):
         _, output = answer(command, "--snapshot", snapshot_file, environment=USER_ENVIRONMENT)
         for fix in (fix for finding in output.get("findings", ()) for fix in finding["fix"]):
-            fix["command"] = fix["shell"] = None  # they keep their paths
+            fix["command"] = fix["shell_line"] = None  # they keep their paths
         for name, _, secret in SECRETS:
             assert texts_containing(output, secret) == [], name
         for identity in (USER, HOME, UUID, MIG, UUID[4:], MIG[4:]):

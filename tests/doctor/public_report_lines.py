@@ -142,7 +142,7 @@ REPORTED_LINES = {
             WINDOWS, "driver=560.94", "gpu=GTX 1080", "python=3.8", "numpy=1.19.5", "cupy=cupy-cuda101==7.1.1",
             r"env.CUDA_PATH=C:\NVIDIA\CUDA\v10.2\bin",
         ),
-        r"CUDA_PATH=C:\NVIDIA\CUDA\v10.2",
+        r"CUDA_PATH = 'C:\NVIDIA\CUDA\v10.2",
     ),
     "cupy/cupy#5847": Reported(
         "gpu-removed-from-toolkit",

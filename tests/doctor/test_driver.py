@@ -31,6 +31,7 @@ from gpuenv.model.snapshot import (
     Target,
 )
 from gpuenv.model.versions import DriverVersion, Libc
+from gpuenv.report.text import fix_command
 from tests.doctor.kernel_hosts import BUS, KERNEL, findings, log, working
 from tests.doctor.module_hosts import ADDED, BUILT, FAILED, OLD, host_without_module, with_reading
 
@@ -582,11 +583,11 @@ def off_loader_path(
     ("snapshot", "folder", "commands"),
     [
         (off_loader_path(OPERATOR), "/run/nvidia/driver", []),
-        (off_loader_path("/usr/lib64-nvidia"), "/usr/lib64-nvidia", ["env", "sudo"]),
+        (off_loader_path("/usr/lib64-nvidia"), "/usr/lib64-nvidia", ["export", "sudo"]),
         (
             off_loader_path(STORE, origin=LibraryOrigin.NIXOS, distribution="nixos 25.11"),
             "/run/opengl-driver/lib",
-            ["env"],
+            ["export"],
         ),
         (off_loader_path("/usr/lib/x86_64-linux-gnu", origin=LibraryOrigin.SYSTEM), "libcuda.so.1", ["sudo"]),
         (
@@ -597,9 +598,9 @@ def off_loader_path(
         (
             off_loader_path("/usr/local/nvidia/lib64", container=Container.KUBERNETES),
             "/usr/local/nvidia/lib64",
-            ["env"],
+            ["export"],
         ),
-        (off_loader_path("/var/lib/nvidia/lib64", distribution="cos 117"), "remount,exec", ["sudo", "env", "sudo"]),
+        (off_loader_path("/var/lib/nvidia/lib64", distribution="cos 117"), "remount,exec", ["sudo", "export", "sudo"]),
     ],
     ids=["operator", "colab", "nixos", "ldconfig", "image", "gke", "cos"],
 )
@@ -608,15 +609,15 @@ def test_a_driver_library_off_the_loader_path_is_not_reinstalled(
 ) -> None:
     (finding,) = findings(snapshot, matrix)
     assert (finding.code, finding.cause) == ("DRV108", Cause.DRIVER_INSTALL_BROKEN)
-    assert [fix.command[0] for fix in finding.fix if fix.command] == commands
-    assert any(folder in f"{fix.text} {' '.join(fix.command or ())}" for fix in finding.fix)
+    assert [line.split()[0] for fix in finding.fix if (line := fix_command(fix))] == commands
+    assert any(folder in f"{fix.text} {fix_command(fix)}" for fix in finding.fix)
     assert not any("nstall" in fix.text or "install" in (fix.command or ()) for fix in finding.fix)
 
 
 @pytest.mark.parametrize("folder", [OPERATOR, "/usr/lib/x86_64-linux-gnu"])
 def test_a_directory_with_a_c_library_is_not_added_to_the_loader_path(matrix: Matrix, folder: str) -> None:
     (finding,) = findings(off_loader_path(folder), matrix)
-    assert not any(f"LD_LIBRARY_PATH={folder}" in " ".join((fix.text, *(fix.command or ()))) for fix in finding.fix)
+    assert not any(f"LD_LIBRARY_PATH={folder}" in f"{fix.text} {fix_command(fix)}" for fix in finding.fix)
 
 
 @pytest.mark.parametrize(

@@ -475,7 +475,13 @@ def test_the_first_fix_is_not_an_alternative(matrix: Matrix, healthy: Snapshot, 
     assert not finding.fix[0].text.startswith(("Or ", "Then "))
 
 
-def test_a_title_names_each_library_and_each_directory_once(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_title_says_that_only_another_major_is_installed(matrix: Matrix, healthy: Snapshot) -> None:
     title = findings_by_code(matrix, with_wheels(healthy, CUDA_13_WHEELS, NVRTC, CUBLAS))["LIB603"].title
+    assert title == "cupy-cuda12x needs CUDA 12; only 13.0 is installed"
+
+
+def test_a_title_names_each_library_and_each_directory_once(matrix: Matrix, healthy: Snapshot) -> None:
+    both = {**CUDA_13_WHEELS, "nvidia-cuda-nvrtc-cu12": "12.9.86"}
+    title = findings_by_code(matrix, with_wheels(healthy, both, NVRTC, CUBLAS))["LIB603"].title
     assert "libnvrtc.so.12, libcublas.so.12" in title
     assert title.count(CUDA_13_DIRECTORY) == 1

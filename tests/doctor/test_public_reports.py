@@ -10,6 +10,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Severity
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.report.text import fix_command
 from tests.doctor.public_report_lines import REPORTED_LINES
 from tests.doctor.public_reports import REPORTED
 
@@ -28,5 +29,5 @@ def test_the_cause_and_the_fix_are_those_of_the_report(source: str, matrix: Matr
     named = [finding for finding in candidates if finding.cause.value == reported.cause]
     assert named, result
     assert bool(primary) is reported.error, result
-    fixes = " ".join(f"{fix.text} {' '.join(fix.command or ())}" for fix in named[0].fix[:FIRST_FIXES])
+    fixes = " ".join(f"{fix.text} {fix_command(fix)}" for fix in named[0].fix[:FIRST_FIXES])
     assert reported.fix_text.lower() in fixes.lower(), fixes

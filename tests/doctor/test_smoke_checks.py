@@ -144,7 +144,7 @@ def test_a_failure_on_one_of_two_gpus_is_blamed_on_that_gpu(cause: Cause | None)
     assert [entry.value for entry in finding.evidence if entry.fact == "the same tests"] == [
         f"passed on GPU 1 ({FIT.gpus[0].name.value}), in the same environment"
     ]
-    assert "CUDA_VISIBLE_DEVICES=1)" in finding.fix[0].text
+    assert finding.fix[0].shell_line == "export CUDA_DEVICE_ORDER=PCI_BUS_ID; export CUDA_VISIBLE_DEVICES=1"
     commands = [fix.command for fix in finding.fix]
     assert REINSTALL.isdisjoint(word for command in commands for word in command or ())
     assert commands[-1] == ("gpuenv", "smoke", "--only", WRONG.name, "--gpu", "0", "-v")

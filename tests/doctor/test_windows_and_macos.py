@@ -47,7 +47,11 @@ PROHIBITED = windows()._replace(
     ),
 )
 BROKEN = windows()._replace(
-    target=windows().target._replace(python=Reading()),
+    target=windows().target._replace(
+        python=Reading(),
+        executable=known(r"C:\venv\Scripts\python.exe", "--python"),
+        venv_python=known("3.12.4", "pyvenv.cfg"),
+    ),
     sources=(*windows().sources, Source("target", SourceState.FAILED)),
 )
 NO_DRIVER = windows()._replace(driver=Snapshot().driver, gpus=(), gpu_count=Reading(), sources=ABSENT)
@@ -63,9 +67,13 @@ NO_DRIVER = windows()._replace(driver=Snapshot().driver, gpus=(), gpu_count=Read
             Cause.DRIVER_LIBRARY_VERSION_MISMATCH,
             ["shutdown /r /t 0"],
         ),
-        (HIDDEN, Cause.VISIBLE_DEVICES_HIDE_GPU, []),
+        (HIDDEN, Cause.VISIBLE_DEVICES_HIDE_GPU, ["rundll32 sysdm.cpl,EditEnvironmentVariables"]),
         (PROHIBITED, Cause.COMPUTE_MODE_EXCLUSIVE, ["nvidia-smi -i 0 -c DEFAULT"]),
-        (BROKEN, Cause.TARGET_ENVIRONMENT_BROKEN, ["py -m venv --clear ENVIRONMENT"]),
+        (
+            BROKEN,
+            Cause.TARGET_ENVIRONMENT_BROKEN,
+            [r"py -3.12 -m venv --upgrade --without-pip C:\venv", r"py -m venv C:\venv-new"],
+        ),
         (NO_DRIVER, Cause.NO_DRIVER, []),
     ],
     ids=lambda value: value.value if isinstance(value, Cause) else "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -44,7 +45,8 @@ def test_a_blocking_startup_hook_is_named_at_the_deadline(venv: Path) -> None:
     (site_packages(venv) / "hold.pth").write_text("import time; time.sleep(60)\n", encoding="utf-8")
     (site_packages(venv) / "folders.pth").write_text("/somewhere\nimportant\n", encoding="utf-8")
     facts = diagnose(interpreter_of(venv), limit=0.5)
-    assert facts == TargetFacts(startup_files=(str(site_packages(venv) / "hold.pth"),))
+    assert facts.startup_files == (str(site_packages(venv) / "hold.pth"),)
+    assert (facts.starts_without, facts.unstartable) == (None, None)
 
 
 @pytest.mark.parametrize("name", ["PYTHONHOME", "PYTHONPATH", "LD_PRELOAD"])
@@ -72,6 +74,26 @@ def test_a_failing_wrapper_has_neither_a_variable_nor_a_hook_as_its_cause(tmp_pa
     assert (facts.python, facts.starts_without) == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("text", "release"),
+    [
+        ("home = /opt/gone/bin\nversion = 3.9.19\n", "3.9.19"),
+        ("home=/opt/gone/bin\nversion_info=3.12.4.final.0\n", "3.12.4"),
+        ("uv = 0.9.1\nversion_info = 3.13\n", "3.13"),
+        ("version = unknown\n", None),
+        (None, None),
+    ],
+)
+def test_the_release_of_a_broken_environment_is_read(tmp_path: Path, text: str | None, release: str | None) -> None:
+    interpreter = tmp_path / "venv/bin/python3"
+    interpreter.parent.mkdir(parents=True)
+    interpreter.symlink_to("/opt/gone/bin/python3")
+    if text is not None:
+        (tmp_path / "venv/pyvenv.cfg").write_text(text, encoding="utf-8")
+    facts = diagnose(interpreter)
+    assert (facts.venv_python, facts.unstartable) == (release, "/opt/gone/bin/python3 does not exist")
+
+
 def test_a_program_not_named_python_is_not_run_again(tmp_path: Path) -> None:
     script = program(tmp_path / "train.sh", f"#!/bin/sh\necho run >> {tmp_path}/runs\n")
     assert diagnose(script) == TargetFacts()
@@ -96,4 +118,9 @@ def test_a_shadowed_standard_module_does_not_end_the_doctor(tmp_path: Path) -> N
     assert done.returncode == 1, done.stderr
     (finding,) = [entry for entry in json.loads(done.stdout)["findings"] if entry["code"] == "ENV401"]
     assert "PYTHONPATH" in finding["title"]
-    assert finding["fix"][0]["command"][:3] == ["env", "-u", "PYTHONPATH"]
+    assert finding["fix"][0]["shell_line"] == "unset PYTHONPATH"
+    line = f"unset PYTHONPATH\nexec {shlex.join(command)}"
+    done = subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, check=False, env=environment, timeout=60
+    )
+    assert "ENV401" not in [entry["code"] for entry in json.loads(done.stdout)["findings"]]

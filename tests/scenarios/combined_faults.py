@@ -120,7 +120,7 @@ COMBINED = (
         NEW_LINE,
         HIDDEN_GPU,
         independent=(TOO_OLD,),
-        first_fix="env -u CUDA_VISIBLE_DEVICES",
+        first_fix="unset CUDA_VISIBLE_DEVICES",
     ),
     case(VARIABLE, "CUDA 13 and Volta", "v100-580", NEW_LINE, HIDDEN_GPU, independent=(REMOVED,)),
     case("mig-misconfigured", "a newer line", "a100-mig-wrong-instance", NEW_LINE, independent=(TOO_OLD,)),

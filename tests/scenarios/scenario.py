@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -119,8 +120,44 @@ def load_machine(name: str) -> Profile:
     return load(MACHINES / f"{name}.yaml")
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedScenario:
+    """A scenario whose files exist: the command, its variables, its limit of permissions and its directory."""
+
+    name: str
+    command: list[str]
+    environment: Mapping[str, str]
+    prefix: list[str]
+    folder: Path
+
+    def run(self, *lines: str) -> DoctorRun:
+        """Runs the program, after these lines in the same shell."""
+        started = time.monotonic()
+        command = [*self.prefix, *self.command]
+        if lines:
+            command = ["bash", "-c", "\n".join((*lines, f"exec {shlex.join(command)}"))]
+        process = subprocess.run(
+            command,
+            env=dict(self.environment),
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT_S,
+        )
+        seconds = time.monotonic() - started
+        assert "Traceback" not in process.stderr, process.stderr
+        assert process.stdout.startswith("{"), f"{self.name}: {process.stdout[:400]}\n{process.stderr}"
+        return DoctorRun(process.returncode, json.loads(process.stdout), seconds)
+
+
 def run_scenario(scenario: Scenario, context: BuildContext, folder: Path) -> DoctorRun:
     """Builds a scenario in an empty directory and runs the program on it."""
+    return prepare_scenario(scenario, context, folder).run()
+
+
+def prepare_scenario(scenario: Scenario, context: BuildContext, folder: Path) -> PreparedScenario:
+    """Builds a scenario in an empty directory."""
     profile = scenario.change(load_machine(scenario.base))
     machine = materialise(profile, folder, context.stub, context.libraries.of)
     interpreter = Targets(folder / "targets").interpreter(profile.target)
@@ -128,21 +165,13 @@ def run_scenario(scenario: Scenario, context: BuildContext, folder: Path) -> Doc
     further_variables = scenario.setup(workspace)
     limit = [] if profile.timeout is None else ["--timeout", str(profile.timeout)]
     options = ["--python", str(interpreter), *scenario.assumptions, *limit, "--format", "json"]
-    command = [sys.executable, "-m", "gpuenv", *scenario.command, *options]
-    started = time.monotonic()
-    process = subprocess.run(
-        [*(_drop_permissions() if scenario.unprivileged else ()), *command],
-        env={**machine.environment, **further_variables},
-        cwd=machine.root,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=TIMEOUT_S,
+    return PreparedScenario(
+        str(scenario),
+        [sys.executable, "-m", "gpuenv", *scenario.command, *options],
+        {**machine.environment, **further_variables},
+        _drop_permissions() if scenario.unprivileged else [],
+        machine.root,
     )
-    seconds = time.monotonic() - started
-    assert "Traceback" not in process.stderr, process.stderr
-    assert process.stdout.startswith("{"), f"{scenario}: {process.stdout[:400]}\n{process.stderr}"
-    return DoctorRun(process.returncode, json.loads(process.stdout), seconds)
 
 
 def _drop_permissions() -> list[str]:
@@ -197,3 +226,7 @@ def combine(*changes: Change) -> Change:
 
 def variables(**values: str) -> Setup:
     return lambda _: values
+
+
+def combine_setups(*setups: Setup) -> Setup:
+    return lambda workspace: {name: value for setup in setups for name, value in setup(workspace).items()}

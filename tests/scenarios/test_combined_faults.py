@@ -31,6 +31,10 @@ def test_several_faults_are_distinguished(
     others = [finding for finding in findings if not finding["primary"]]
     assert {finding["cause"] for finding in others if not finding["follows_from"]} == {*combined.independent}, details
     assert {finding["cause"] for finding in others if finding["follows_from"]} == {*combined.consequences}, details
-    fixes = [f"{fix['text']} {' '.join(fix['command'] or ())}" for finding in findings for fix in finding["fix"]]
+    fixes = [
+        f"{fix['text']} {fix['shell_line'] or ' '.join(fix['command'] or ())}"
+        for finding in findings
+        for fix in finding["fix"]
+    ]
     assert combined.first_fix in fixes[0]
     assert [fix for fix in fixes if any(words in fix for words in combined.excluded)] == []

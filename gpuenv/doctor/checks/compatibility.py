@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable
 from gpuenv.doctor.checks.installation import ONE_CUPY
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.distributions import driver_location
-from gpuenv.doctor.fixes.gpus import visibility_variables
 from gpuenv.doctor.fixes.packages import conda_prefix_option, exclude_numpy_fixes, install_fixes, pip_fix
+from gpuenv.doctor.fixes.variables import select_fixes
 from gpuenv.doctor.installed_cupy import InstalledCupy, installed_cupy, is_managed_by_conda, unknown_cupy_reason
 from gpuenv.doctor.predicates import expects_compat_libcuda, is_container_without_gpu
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, RepairKind, Symptom, check
@@ -186,10 +186,7 @@ def _others(installed: InstalledCupy, ctx: CheckContext) -> tuple[Fix, ...]:
     if not supported:
         return ()
     names = ", ".join(dict.fromkeys(str(gpu.name.value or f"GPU {gpu.index.value}") for gpu in supported))
-    variables = visibility_variables(supported, ctx.snapshot.gpus)
-    return (
-        (Fix(f"Or use only the GPUs that it supports: {names}.", ("env", *variables, "python")),) if variables else ()
-    )
+    return select_fixes(ctx.snapshot, supported, f"Or use only the GPUs that it supports: {names}.")
 
 
 def outside_text(

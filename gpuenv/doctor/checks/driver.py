@@ -36,6 +36,7 @@ from gpuenv.doctor.fixes.kernel_module import (
     replace_nouveau_fixes,
     unblock_fixes,
 )
+from gpuenv.doctor.fixes.variables import with_folder_fix
 from gpuenv.doctor.predicates import (
     COS_DRIVER_ROOT,
     GPU_OPERATOR_ROOT,
@@ -528,7 +529,7 @@ def _search_path_fixes(snapshot: Snapshot, library: DriverLibrary) -> Iterator[F
     else:
         if folder.startswith(COS_DRIVER_ROOT) and not is_contained(snapshot):
             yield _COS_REMOUNT
-        yield Fix("Add the folder for this program.", ("env", f"LD_LIBRARY_PATH={folder}", "python"))
+        yield with_folder_fix(snapshot, folder, "Add the folder in this shell.")
         if is_contained(snapshot):
             yield Fix(
                 f"For every program in the container: set LD_LIBRARY_PATH={folder} when the container is started."

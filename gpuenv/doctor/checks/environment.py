@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from gpuenv.doctor.evidence import evidence_of, packages_as_evidence
+from gpuenv.doctor.fixes.variables import change_fix, own_folder, variable_fixes
 from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import conda_record, is_cupy, is_published, is_rocm, refused_variables
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.markers import environment_markers
-from gpuenv.model.snapshot import Dependent, Snapshot
+from gpuenv.model.snapshot import Container, Dependent, Snapshot
 from gpuenv.model.strings import pattern
 
 _LOOKALIKE = pattern(r"(cupy|cupy-?(cuda|cu|gpu|rocm|hip|amd|nvidia)[\w.-]*|cu-py|cupy-?python)")
@@ -126,6 +128,7 @@ def framework_without_gpu(ctx: CheckContext) -> Outcome:
     )
 
 
+_FULL = pattern(r"the file system of (.+) is full")
 _NO_TEMPORARY = "there is no folder for temporary files"  # in which CuPy puts sources during compilation
 
 
@@ -138,8 +141,8 @@ def unwritable(ctx: CheckContext) -> Outcome:
     read-only, as in many containers, a full disk, and a container without a folder for temporary files.
     How it is seen: the permissions of the folder of CUPY_CACHE_DIR, or ~/.cupy/kernel_cache, and of those for temporary
     files are checked for this user; nothing is written.
-    What to do: set CUPY_CACHE_DIR to a folder that this user may write, or keep kernels in memory with
-    CUPY_CACHE_IN_MEMORY=1.
+    What to do: make the folder your own, or let CUPY_CACHE_DIR name a folder that you alone may write, since CuPy runs
+    the kernels in it; or keep kernels in memory with CUPY_CACHE_IN_MEMORY=1.
     """
     target = ctx.snapshot.target
     if not target.kernel_cache_fault.known or not target.cupy:
@@ -147,18 +150,43 @@ def unwritable(ctx: CheckContext) -> Outcome:
     refused = refused_variables(ctx.snapshot.environment, target.cupy[0].release)
     if any(wrong.name == "CUPY_CACHE_DIR" for wrong in refused):
         return  # ENV402 reports that variable: import cupy already fails
-    temporary = (target.kernel_cache_fault.value or "").startswith(_NO_TEMPORARY)
-    name, folder = ("TMPDIR", "/var/cupy-tmp") if temporary else ("CUPY_CACHE_DIR", "/tmp/cupy-cache")  # noqa: S108 - an example
-    if ctx.snapshot.host.os.value == "windows":
-        name, folder = ("TEMP", r"C:\cupy-tmp") if temporary else ("CUPY_CACHE_DIR", r"%LOCALAPPDATA%\cupy-cache")
     yield Symptom(
         f"CuPy cannot write its kernel cache: {target.kernel_cache_fault.value}",
         evidence_of(ctx.snapshot, "target.kernel_cache", "target.kernel_cache_fault", "environment.CUPY_CACHE_DIR"),
-        (
-            Fix(f"Use a folder that this user may write: {name}={folder}."),
-            Fix("Or keep kernels in memory: CUPY_CACHE_IN_MEMORY=1."),
-        ),
+        tuple(_cache_fixes(ctx.snapshot)),
     )
+
+
+def _cache_fixes(snapshot: Snapshot) -> Iterator[Fix]:
+    """How to get a folder of one's own: never one that others can write to, since CuPy runs the kernels in it."""
+    cache, fault = snapshot.target.kernel_cache.value or "", snapshot.target.kernel_cache_fault.value or ""
+    is_windows = snapshot.host.os.value == "windows"
+    if fault.startswith(_NO_TEMPORARY):
+        own = "mkdir -p -m 700 ~/tmp && export TMPDIR=~/tmp"
+        yield Fix(
+            "Use a folder of your own.", shell_line=r'$env:TEMP = "$env:LOCALAPPDATA\Temp"' if is_windows else own
+        )
+        if snapshot.host.container.value is Container.DOCKER:
+            yield Fix("Or start the container with one.", ("docker", "run", "--tmpfs", "/tmp", "IMAGE"))  # noqa: S108 - its own
+        return
+    yield from _writable_cache_fixes(snapshot, cache, fault, is_windows=is_windows)
+    yield change_fix(snapshot, "CUPY_CACHE_IN_MEMORY", "1", "Or keep kernels in memory.")
+
+
+def _writable_cache_fixes(snapshot: Snapshot, cache: str, fault: str, *, is_windows: bool) -> Iterator[Fix]:
+    home, full = cache.rpartition("/")[0], _FULL.fullmatch(fault)
+    if full:
+        yield Fix("See which file system is full, and delete what is not needed.", ("df", "-h", full[1]))
+    elif "CUPY_CACHE_DIR" in snapshot.environment:
+        yield from variable_fixes(snapshot, "CUPY_CACHE_DIR", text="Unset it: CuPy then uses ~/.cupy/kernel_cache.")
+    elif is_windows:
+        line = r'$env:CUPY_CACHE_DIR = "$env:LOCALAPPDATA\cupy-cache"'
+        yield Fix("Use a folder of your account.", shell_line=line)
+    elif fault.startswith(home) and home.endswith("/.cupy"):
+        yield Fix("Make the folder your own: root has created it, as with sudo.", shell_line=own_folder(home))
+    else:
+        line = 'export CUPY_CACHE_DIR="$(mktemp -d)"'
+        yield Fix("Use a new folder of your own, until the home folder is writable.", shell_line=line)
 
 
 @check("CCH702", Cause.KERNEL_CACHE_RACE, requires=("WHL503", "CCH701"))
@@ -177,9 +205,19 @@ def shared(ctx: CheckContext) -> Outcome:
     yield Symptom(
         f"CuPy's kernel cache, {target.kernel_cache.value}, belongs wholly or partly to other users",
         evidence_of(ctx.snapshot, "target.kernel_cache", "target.kernel_cache_owners"),
-        (Fix("Use a folder of your own: CUPY_CACHE_DIR=$HOME/.cupy/kernel_cache, or one for each job."),),
+        tuple(_own_cache_fixes(ctx.snapshot)),
         Severity.WARNING,
     )
+
+
+def _own_cache_fixes(snapshot: Snapshot) -> Iterator[Fix]:
+    cache = snapshot.target.kernel_cache.value or ""
+    if "CUPY_CACHE_DIR" in snapshot.environment:
+        text = "Unset it: CuPy then uses ~/.cupy/kernel_cache, which no other user shares."
+        yield from variable_fixes(snapshot, "CUPY_CACHE_DIR", text=text)
+    elif snapshot.host.os.value != "windows":
+        yield Fix("Make the folder and its files your own.", shell_line=own_folder(cache))
+    yield change_fix(snapshot, "CUPY_CACHE_IN_MEMORY", "1", "Or keep kernels in memory.")
 
 
 @check("ENV402", Cause.CUPY_VARIABLE_INVALID, requires=("WHL503",))
@@ -201,5 +239,5 @@ def variable_refused(ctx: CheckContext) -> Outcome:
                 Evidence(f"environment.{wrong.name}", repr(wrong.value), "the environment"),
                 Evidence("accepted", wrong.taken, f"CuPy {cupy[0].release}"),
             ),
-            (Fix(f"Unset or correct it: {wrong.taken}.", ("env", "-u", wrong.name, "gpuenv", "doctor")),),
+            variable_fixes(ctx.snapshot, wrong.name, text=f"Unset it, or set it to {wrong.taken}."),
         )

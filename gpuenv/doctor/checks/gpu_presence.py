@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.kernel_module import switch_off_lines, unblock_fixes
 from gpuenv.doctor.fixes.packages import pip_fix
+from gpuenv.doctor.fixes.variables import change_fix, visible_devices_fixes
 from gpuenv.doctor.predicates import is_driver_probed
 from gpuenv.doctor.registry import (
     EXPECT_NO_GPU,
@@ -36,7 +37,10 @@ from gpuenv.model.gpus import (
 from gpuenv.model.nvidia import AMD, INTEL
 from gpuenv.model.reading import ASSUMED
 from gpuenv.model.snapshot import Container, Module, Snapshot
+from gpuenv.model.strings import pattern
 
+_QUOTES = ("'", '"')  # which the files of docker run --env-file and of services do not remove
+_GAP = pattern(r"(?:^|,)\s*(([0-9]+)[^0-9,]+[0-9][^,]*)")  # two numbers in one entry
 _HIDING = ("", "none", "void")
 _NO_REQUEST = "void"  # set by the device plugin of Kubernetes for a pod that requested no GPU
 _PERHAPS_OFF = Fix(
@@ -186,18 +190,13 @@ def _amd(ctx: CheckContext, kinds: str, evidence: tuple[Evidence, ...]) -> Sympt
 def _hidden(snapshot: Snapshot, value: str) -> Symptom:
     instances = [instance.uuid for gpu in snapshot.gpus for instance in gpu.mig_instances]
     of_mig = value.startswith("MIG-") and any(gpu.mig.value for gpu in snapshot.gpus)
+    effect = " names no existing MIG instance" if of_mig else " hides every GPU"
+    if value[:1] in _QUOTES:
+        effect = ": the value contains quote characters, so CUDA finds no GPU"
     return Symptom(
-        f"CUDA_VISIBLE_DEVICES={value or '(empty)'} "
-        + ("names no existing MIG instance" if of_mig else "hides every GPU"),
+        f"CUDA_VISIBLE_DEVICES={value or '(empty)'}{effect}",
         _evidence(snapshot, value) + tuple(Evidence("existing MIG instance", uuid, "nvml") for uuid in instances[:7]),
-        (
-            Fix("Unset it for this command.", ("env", "-u", "CUDA_VISIBLE_DEVICES", "gpuenv", "doctor")),
-            Fix(
-                "Or set it to the UUID of an existing MIG instance."
-                if of_mig and instances
-                else f"Or set it to existing GPUs: {_names(snapshot)}."
-            ),
-        ),
+        visible_devices_fixes(snapshot, value),
         cause=Cause.MIG_MISCONFIGURED if of_mig else None,
     )
 
@@ -212,29 +211,22 @@ def _cut_short(ctx: CheckContext, value: str) -> Outcome:
         yield Symptom(
             f"CUDA_VISIBLE_DEVICES names {len(instances)} MIG instances, but a CUDA program sees only one",
             _evidence(snapshot, value),
-            (
-                Fix(
-                    "Set it to one instance for each process.",
-                    ("env", f"CUDA_VISIBLE_DEVICES={instances[0]}", "python"),
-                ),
-            ),
+            (change_fix(snapshot, "CUDA_VISIBLE_DEVICES", instances[0], "Name one instance for each process."),),
             Severity.WARNING,
             Cause.MIG_MISCONFIGURED,
         )
         return
-    if found.invalid is None:
+    title = f"CUDA stops reading CUDA_VISIBLE_DEVICES={value} at {found.invalid or 'an empty entry'}, which is no GPU"
+    if found.entries and found.invalid is None and (gap := _GAP.search(value)):
+        title = f"CUDA_VISIBLE_DEVICES={value}: CUDA reads only GPU {gap[2]} of {gap[1]}; GPUs are separated by commas"
+    elif found.invalid is None:
         return
     yield Symptom(
-        f"CUDA stops reading CUDA_VISIBLE_DEVICES={value} at {found.invalid or 'an empty entry'}, which is no GPU",
+        title,
         _evidence(snapshot, value),
-        (Fix(f"Set it to existing GPUs: {_names(snapshot)}."),),
+        visible_devices_fixes(snapshot, value),
         severity_for_unusable_gpu(ctx),
     )
-
-
-def _names(snapshot: Snapshot) -> str:
-    last = len(accessible_gpus(snapshot.gpus)) - 1
-    return f"0 to {last}, or their UUIDs" if last > 0 else "0, or its UUID"
 
 
 def _evidence(snapshot: Snapshot, value: str) -> tuple[Evidence, ...]:

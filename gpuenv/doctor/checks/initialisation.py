@@ -6,6 +6,14 @@ from collections.abc import Sequence
 
 from gpuenv.doctor.evidence import driver_errors, evidence_of, kernel_drivers, matching_log_lines, packages_as_evidence
 from gpuenv.doctor.fixes.distributions import FABRIC_MANAGER, FIRMWARE, driver_fixes, install_command, restart_fix
+from gpuenv.doctor.fixes.variables import (
+    granted_devices,
+    origin_fixes,
+    step_fix,
+    variable_fixes,
+    with_folder_fix,
+    without_folders_fixes,
+)
 from gpuenv.doctor.predicates import is_driver_probed, is_passed_through, kernel_driver_names, unfound_wsl_libcuda
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
 from gpuenv.matrix.needs import compat_in_use
@@ -175,7 +183,18 @@ def stub_libcuda(ctx: CheckContext) -> Outcome:
     yield Symptom(
         "The toolkit's stub of libcuda is loaded instead of the driver's library",
         evidence_of(ctx.snapshot, "driver.cuda_library", "libcuda"),
-        (Fix("Remove the stubs folder from LD_LIBRARY_PATH and /etc/ld.so.conf.d."),),
+        _unfind_fixes(ctx.snapshot, "stubs"),
+    )
+
+
+def _unfind_fixes(snapshot: Snapshot, folder: str) -> tuple[Fix, ...]:
+    """How to remove a folder of this name from the loader's path: from its variable, or from its configuration."""
+    return without_folders_fixes(snapshot, lambda entry: f"/{folder}" in entry) or (
+        Fix(
+            f"Find the line that adds the {folder} folder to the loader's path, and remove it.",
+            ("grep", "-rns", folder, "/etc/ld.so.conf", "/etc/ld.so.conf.d"),
+        ),
+        Fix("Then rebuild the loader's cache.", ("sudo", "ldconfig")),
     )
 
 
@@ -244,7 +263,7 @@ def forward_compatibility(ctx: CheckContext) -> Outcome:
         "A forward-compatibility libcuda is in use that this GPU or driver does not allow",
         evidence_of(ctx.snapshot, "driver.cuda_library", "libcuda", "driver.version"),
         (
-            Fix("Remove the compat folder from LD_LIBRARY_PATH and /etc/ld.so.conf.d, or remove cuda-compat."),
+            *_unfind_fixes(ctx.snapshot, "compat"),
             Fix("Or update the driver, so that no compatibility package is needed."),
         ),
     )
@@ -289,7 +308,7 @@ def _unsearched_folder(snapshot: Snapshot, unfound: DriverLibrary) -> Symptom:
         (Evidence("driver.libraries", unfound.path, "the folders that drivers use"),)
         + evidence_of(snapshot, "libcuda", "nvml", "environment.LD_LIBRARY_PATH"),
         (
-            Fix("Add the folder for this program.", ("env", f"LD_LIBRARY_PATH={folder}", "python")),
+            with_folder_fix(snapshot, folder, "Add the folder in this shell."),
             Fix(
                 "For every program: add the folder to /etc/ld.so.conf.d, and rebuild the loader's cache.",
                 ("sudo", "sh", "-c", f"echo {folder} > /etc/ld.so.conf.d/ld.wsl.conf && ldconfig"),
@@ -478,6 +497,7 @@ def _without_instance(snapshot: Snapshot, evidence: tuple[Evidence, ...]) -> Sym
     return Symptom(title, evidence, fixes, cause=Cause.MIG_MISCONFIGURED)
 
 
+_PIPES = "CUDA_MPS_PIPE_DIRECTORY"
 _FEWER_CLIENTS = "End other clients of MPS, or wait for them."
 _END_MPS = ("sh", "-c", "echo quit | nvidia-cuda-mps-control")
 # CUDA Driver API, Data types used by CUDA driver, CUresult; NVIDIA, Multi-Process Service (read November 2026).
@@ -503,6 +523,9 @@ MPS_ERRORS = {
 def _by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Symptom:
     """MPS refuses this process or does not answer. Its daemon runs on the host; a container gets only its pipes."""
     title, first = MPS_ERRORS[Cuda(code)]
+    alone: tuple[Fix, ...] = ()
+    if code == Cuda.MPS_CONNECTION_FAILED and _PIPES in snapshot.environment:
+        alone = variable_fixes(snapshot, _PIPES, text="Use the GPU without MPS, if its daemon no longer runs.")
     where = " on the host" if is_contained(snapshot) else ""
     if where and "daemon" in first:
         first = f"On the host: {first[0].lower()}{first[1:]}"
@@ -510,7 +533,8 @@ def _by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Sy
         f"CUDA cannot be initialised through MPS: {title}",
         evidence,
         (
-            Fix(first),
+            *alone,
+            Fix(f"Or {first[0].lower()}{first[1:]}" if alone else first),
             Fix(f"Or turn MPS off: end its daemon{where}, as the user who started it.", _END_MPS),
         ),
     )
@@ -543,16 +567,22 @@ def other_than_granted(ctx: CheckContext) -> Outcome:
         return  # the tasks of a step share what the step was granted
     value = snapshot.environment.get("CUDA_VISIBLE_DEVICES")
     by = snapshot.grant.by.value or "the scheduler"
-    fix = Fix("Set CUDA_VISIBLE_DEVICES to the granted GPUs; ask the administrator for device control groups.")
-    if fewer and value is not None:
-        fix = Fix("Do not change CUDA_VISIBLE_DEVICES: the scheduler sets it.")
-    elif fewer:
-        fix = Fix("Request all of them in the job's step as well, such as with srun --gpus.")
+    right = granted_devices(snapshot)
+    if fewer and value is None:
+        again = Fix("Start the container or the job again, with all of them.")
+        fixes: tuple[Fix, ...] = (step_fix(snapshot) if by == "slurm" else again,)
+    elif right is None:
+        keep = Fix("Do not change CUDA_VISIBLE_DEVICES: the scheduler sets it.")
+        fixes = (keep, *origin_fixes(snapshot, "CUDA_VISIBLE_DEVICES"))
+    else:
+        fixes = variable_fixes(snapshot, "CUDA_VISIBLE_DEVICES", right, "Name the GPUs that were granted.")
+    if not fewer:
+        fixes += (Fix("Ask the administrator to confine jobs to their GPUs, by device control groups."),)
     yield Symptom(
         f"{granted.value} GPUs were granted by {by}, and this process sees {seen.value}",
         evidence_of(snapshot, "grant.gpus", "grant.devices", "visible_count")
         + (Evidence("environment.CUDA_VISIBLE_DEVICES", value if value is not None else "not set", "the environment"),),
-        (fix,),
+        fixes,
         Severity.WARNING,
         cause=None if fewer and value is not None else Cause.SOURCES_DISAGREE,
     )

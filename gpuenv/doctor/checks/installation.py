@@ -20,6 +20,7 @@ from gpuenv.doctor.fixes.packages import (
     single_cupy_fixes,
     without_cache,
 )
+from gpuenv.doctor.fixes.variables import variable_fixes
 from gpuenv.doctor.installed_cupy import (
     empty_metadata,
     installed_cuda_major,
@@ -351,8 +352,8 @@ def numpy_shadowed(ctx: CheckContext) -> Outcome:
         f"This interpreter cannot import NumPy: {target.numpy_fault.value}",
         evidence_of(ctx.snapshot, "target.numpy_module", "target.numpy_fault", "target.numpy"),
         (
-            Fix("If PYTHONPATH adds it, unset that.", ("env", "-u", "PYTHONPATH", "gpuenv", "doctor")),
-            Fix("Or rename that file or folder, or start the program in another folder."),
+            *(variable_fixes(ctx.snapshot, "PYTHONPATH") if _is_in_pythonpath(ctx, module) else ()),
+            Fix("Rename that file or folder, or start the program in another folder."),
         ),
         Severity.ERROR if _on_path(ctx, module) else Severity.WARNING,
     )
@@ -360,10 +361,13 @@ def numpy_shadowed(ctx: CheckContext) -> Outcome:
 
 def _on_path(ctx: CheckContext, module: str) -> bool:
     """Whether a folder of PYTHONPATH or of the environment contains the module."""
-    entries = ctx.snapshot.environment.get("PYTHONPATH", "").split(":")
     prefix = ctx.snapshot.target.prefix.value
-    folders = [*(entry for entry in entries if entry), *([prefix] if prefix else [])]
-    return any(PurePosixPath(module).is_relative_to(folder) for folder in folders)
+    return _is_in_pythonpath(ctx, module) or bool(prefix and PurePosixPath(module).is_relative_to(prefix))
+
+
+def _is_in_pythonpath(ctx: CheckContext, module: str) -> bool:
+    folders = ctx.snapshot.environment.get("PYTHONPATH", "").split(":")
+    return any(PurePosixPath(module).is_relative_to(folder) for folder in folders if folder)
 
 
 @check("WHL513", Cause.MIXED_PIP_CONDA, requires=("ENV401", "WHL502"))

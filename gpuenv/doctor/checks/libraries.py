@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from gpuenv.doctor.checks.compatibility import outside_text
 from gpuenv.doctor.checks.installation import ONE_CUPY
 from gpuenv.doctor.evidence import SEARCH_PATHS, cuda_frameworks, evidence_of, fact, packages_as_evidence
 from gpuenv.doctor.fixes.packages import conda_prefix_option, install_fixes, pip_fix
+from gpuenv.doctor.fixes.variables import variable_fixes, with_folder_fix, without_folder_of_fixes
 from gpuenv.doctor.installed_cupy import (
     InstalledCupy,
     installed_cuda_major,
@@ -25,7 +27,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.nvidia import cuda_major_of_wheel, cuda_wheel
 from gpuenv.model.reading import ASSUMED
-from gpuenv.model.snapshot import Library, SourceState
+from gpuenv.model.snapshot import Library, Snapshot, SourceState
 from gpuenv.model.strings import pattern
 from gpuenv.model.versions import CudaVersion
 
@@ -77,7 +79,7 @@ _LIMIT = pattern(r"ulimit -v is (\d+) KiB")
 _FILE = pattern(r"(/[^:]*): (?:failed|cannot|file too|invalid|wrong|ELF|only|object)")
 _FINDER_PREFIX = pattern(r"^Failed to dlopen [^:]*: ")  # added by cuda-pathfinder to the loader's message
 # GNU C Library Manual, Dynamic Linking Tunables: optional_static_tls is "the amount of surplus static TLS in bytes".
-_MORE_TLS = ("env", "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384", "gpuenv", "doctor")
+_MORE_TLS = "export GLIBC_TUNABLES=glibc.rtld.optional_static_tls=16384"
 # Why the loader cannot load an existing file, by group of the pattern, the first that matches; and fixes.
 _LOADER_FAULTS = {
     "noexec": (
@@ -91,7 +93,7 @@ _LOADER_FAULTS = {
     "reserve": (
         "the reserve of static TLS (thread-local storage) is too small",
         (
-            Fix("Try a larger reserve; if it helps, set it where CuPy is started.", _MORE_TLS),
+            Fix("Try a larger reserve; if it helps, set it where CuPy is started.", shell_line=_MORE_TLS),
             Fix("Or preload nothing (LD_PRELOAD, LD_AUDIT), or import CuPy before the libraries that use the reserve."),
         ),
     ),
@@ -217,9 +219,10 @@ def other_major_first(ctx: CheckContext) -> Outcome:
         yield from _loaded_nvrtc(ctx)
         yield from _predicted(ctx)
         return
+    title = f"Libraries of another CUDA major are loaded instead of those that CuPy needs: {_with_files(wrong)}"
     yield _of_other_major(
         ctx,
-        f"Libraries of another CUDA major are loaded instead of those that CuPy needs: {_with_files(wrong)}",
+        title if _has_own_major(ctx, wrong) else _only_other_major(ctx),
         tuple(Evidence(library.soname, str(library.finder_path), "cuda-pathfinder") for library in wrong),
         wheels(ctx),
     )
@@ -231,6 +234,21 @@ def _of_other_major(
     users = frameworks(ctx)
     cause = Cause.TORCH_CUPY_CONFLICT if users else None
     return Symptom(title, first + users + last, _other_major_fixes(ctx), cause=cause)
+
+
+def _has_own_major(ctx: CheckContext, wrong: Sequence[Library]) -> bool:
+    """Whether libraries of CuPy's CUDA major are installed as well."""
+    major, packages = installed_cuda_major(ctx), ctx.snapshot.target.packages
+    majors = {cuda_major_of_wheel(name, release) for name, release in packages.items()}
+    majors |= {kit.toolkit.value.major for kit in ctx.snapshot.toolkits if kit.toolkit.value}
+    return major in majors or any(library.path not in (None, library.finder_path) for library in wrong)
+
+
+def _only_other_major(ctx: CheckContext) -> str:
+    """``cupy-cuda12x needs CUDA 12; only 13.0 is installed``."""
+    releases = dict.fromkeys(".".join(entry.value.split(".")[:2]) for entry in _nvrtcs(ctx))
+    found = f"only {' and '.join(releases)} is installed" if releases else "only another major is installed"
+    return f"{ctx.snapshot.target.cupy[0].distribution} needs CUDA {installed_cuda_major(ctx)}; {found}"
 
 
 def _with_files(wrong: Sequence[Library]) -> str:
@@ -507,13 +525,15 @@ def _is_of_wheel(library: Library | None) -> bool:
 
 
 def _same_release(ctx: CheckContext, refusal: Refusal, provider: Library | None) -> tuple[Fix, ...]:
-    first = Fix("Let the loader find the libraries of one CUDA release first; LD_LIBRARY_PATH decides if it is set.")
+    first = without_folder_of_fixes(ctx.snapshot, (provider and provider.path) or "") or (
+        Fix("Let the loader find the libraries of one CUDA release first; LD_LIBRARY_PATH decides if it is set."),
+    )
     release, major = _RELEASE.search(refusal.symbol), installed_cuda_major(ctx)
     if provider is None or not _is_of_wheel(provider) or major is None or release is None:
-        return (first,)
+        return first
     wheel = cuda_wheel(provider.name.lower(), major)
     if wheel not in ctx.snapshot.target.packages:
-        return (first,)
+        return first
     requirement = f"{wheel}>={release[1]}.{release[2]},<{int(release[1]) + 1}"
     return (
         pip_fix(ctx.snapshot, "Install the release that is needed.", "install", requirement),
@@ -555,17 +575,20 @@ def builtins(ctx: CheckContext) -> Outcome:
             Evidence(found.soname, found.path or "not found", "NVRTC's compilation of an empty program"),
             *evidence_of(ctx.snapshot, "environment.LD_LIBRARY_PATH"),
         ),
-        (_nvrtc_fix(ctx, nvrtc),),
+        _nvrtc_fixes(ctx, nvrtc),
     )
 
 
-def _nvrtc_fix(ctx: CheckContext, nvrtc: Library) -> Fix:
+def _nvrtc_fixes(ctx: CheckContext, nvrtc: Library) -> tuple[Fix, ...]:
     packages = ctx.snapshot.target.packages
     wheels = [name for name in packages if re.fullmatch(r"nvidia-cuda-nvrtc(-cu\d\d)?", name)]
     if wheels and "/site-packages/" in (nvrtc.path or ""):
         requirements = [f"{name}=={packages[name]}" for name in wheels]
-        return pip_fix(ctx.snapshot, "Reinstall NVRTC.", "install", "--force-reinstall", "--no-deps", *requirements)
-    return Fix("Let the loader find NVRTC and its builtins in the folder of one CUDA toolkit.")
+        text, options = "Reinstall NVRTC.", ("--force-reinstall", "--no-deps")
+        return (pip_fix(ctx.snapshot, text, "install", *options, *requirements),)
+    return without_folder_of_fixes(ctx.snapshot, nvrtc.path or "") or (
+        Fix("Let the loader find NVRTC and its builtins in the folder of one CUDA toolkit."),
+    )
 
 
 @check("LIB605", Cause.CUDA_HEADERS_MISSING, Cause.CUDA_PATH_WRONG, requires=_LIBRARIES, repair=RepairKind.ADD)
@@ -585,23 +608,30 @@ def headers_missing(ctx: CheckContext) -> Outcome:
         return
     if any(_BUNDLED in folder and not _INCOMPLETE.search(folder) for folder in folders):
         return
-    searched = ", ".join(folders) or "no folder at all"
     # A toolkit with headers, of CuPy's major, to which no variable points.
     major = installed_cuda_major(ctx)
     kits = (kit for kit in ctx.needs.toolkits if kit.has_headers and not _variables(ctx))
     unnamed = next((kit for kit in kits if kit.toolkit.value and kit.toolkit.value.major == major), None)
-    command = ("env", f"CUDA_PATH={unnamed.path}", "python") if unnamed else ()
+    title = f"CuPy finds no CUDA headers to compile its kernels: {_without_headers(ctx, folders)}"
     yield Symptom(
-        f"CUDA's headers are not found: {searched} was searched"
-        + (f", and the toolkit in {unnamed.path} was not" if unnamed else ""),
+        f"CuPy does not find the CUDA headers of the toolkit in {unnamed.path}" if unnamed else title,
         evidence_of(ctx.snapshot, "target.headers", "target.cuda_path")
         + tuple(Evidence(f"environment.{name}", value, "the environment") for name, value in _variables(ctx)),
         (
-            *((Fix("Set CUDA_PATH to the installed toolkit before Python starts.", command),) if unnamed else ()),
+            *(variable_fixes(ctx.snapshot, "CUDA_PATH", unnamed.path) if unnamed else ()),
             _headers_fix(ctx),
         ),
         cause=Cause.CUDA_PATH_WRONG if unnamed else None,
     )
+
+
+def _without_headers(ctx: CheckContext, folders: Sequence[str]) -> str:
+    """Why there are none: the wheel that has them is missing, or the folders lack them."""
+    major = installed_cuda_major(ctx)
+    wheel = cuda_wheel("cuda-runtime", major) if major else None
+    if not folders and wheel and wheel not in ctx.snapshot.target.packages:
+        return f"{wheel} is not installed"
+    return f"none in {', '.join(folders)}" if folders else "no folder for them exists"
 
 
 def _headers_fix(ctx: CheckContext) -> Fix:
@@ -636,7 +666,7 @@ def headers_other_major_toolkit(ctx: CheckContext) -> Outcome:
         + (_loaded(nvrtc),)
         + evidence_of(ctx.snapshot, "target.cuda_path")
         + tuple(Evidence(f"environment.{name}", value, "the environment") for name, value in variables),
-        (Fix(f"Set CUDA_PATH to a toolkit of CUDA {nvrtc.release.split('.')[0]}, to use its headers."),),
+        _toolkit_fixes(ctx, "CUDA_PATH", int(nvrtc.release.split(".")[0])),
         Severity.WARNING,
         cause=None if variables else Cause.LIBRARY_PATH_CONFLICT,
     )
@@ -660,7 +690,7 @@ def _conda_not_activated(ctx: CheckContext, nvrtc: Library) -> Outcome:
             _loaded(nvrtc),
             *evidence_of(ctx.snapshot, "environment.CONDA_PREFIX"),
         ),
-        (Fix("Activate the environment before Python starts.", ("conda", "run", f"--prefix={prefix}", "python")),),
+        (Fix("Activate the environment before Python starts.", shell_line=f"conda activate {shlex.quote(prefix)}"),),
         Severity.WARNING,
         cause=Cause.LIBRARY_PATH_CONFLICT,
     )
@@ -717,13 +747,14 @@ def nvrtc_outside_gpu(ctx: CheckContext) -> Outcome:
 def _other_nvrtc_fixes(ctx: CheckContext, installed: InstalledCupy, nvrtc: Library) -> Iterator[Fix]:
     """Finds the installed one first, or installs a CuPy that includes one, or a toolkit."""
     serving = serving_minors(installed.wheel, ctx.needs, ctx.matrix)
-    folder = (nvrtc.path or "").rpartition("/")[0]
-    by_variable = folder in ctx.snapshot.environment.get("LD_LIBRARY_PATH", "").split(":")
+    by_variable = without_folder_of_fixes(ctx.snapshot, nvrtc.path or "")
     known = {row.cuda for row in serving}
     suitable = [kit for kit in ctx.snapshot.toolkits if kit.has_nvrtc and kit.toolkit.value in known]
-    has_fix = by_variable and bool(suitable)
+    has_fix = bool(by_variable and suitable)
     if has_fix:
-        yield Fix(f"Remove {folder} from LD_LIBRARY_PATH: the toolkit in {suitable[0].path} supports the GPU.")
+        first, *origin = by_variable
+        yield first._replace(text=f"{first.text[:-1]}: the toolkit in {suitable[0].path} supports the GPU.")
+        yield from origin
     wheel = ctx.resolution.wheel
     same = wheel and (wheel.distribution, wheel.version) == (installed.cupy.distribution, installed.cupy.release)
     if wheel is not None and (wheel.extra or not same):  # the same CuPy would find the same NVRTC
@@ -760,7 +791,7 @@ def ptx_newer_than_driver(ctx: CheckContext) -> Outcome:
             _loaded(nvrtc),
             *evidence_of(ctx.snapshot, "driver.cuda"),
         ),
-        (Fix("Unset CUPY_COMPILE_WITH_PTX."), Fix(f"Or update the driver to one of CUDA {nvrtc.release} or newer.")),
+        (*variable_fixes(ctx.snapshot, _AS_PTX), Fix(f"Or update the driver to one of CUDA {nvrtc.release} or newer.")),
     )
 
 
@@ -785,6 +816,7 @@ def _library(ctx: CheckContext, name: str) -> Library | None:
     return next((entry for entry in ctx.snapshot.target.libraries if entry.name == name), None)
 
 
+_LIBSTDCXX = pattern(r"/[^\s:]*/libstdc\+\+\.so[.\d]*")
 _RUNTIME = pattern(r"(GLIBCXX|CXXABI)_[\d.]+")
 _REFUSALS = ("not found (required by", "cannot open shared object", "undefined symbol")  # the loader's messages
 _WINDOWS_ERRORS = ("DLL load failed", "Could not find module")  # of Python, and of its ctypes
@@ -832,13 +864,21 @@ def compiled_module(ctx: CheckContext) -> Outcome:
     yield Symptom(
         f"CuPy's compiled module cannot be loaded: {reason}",
         evidence_of(ctx.snapshot, "target.extension", "environment.LD_LIBRARY_PATH", "environment.LD_PRELOAD"),
-        (
-            Fix("Remove the folder with the older libstdc++ from LD_LIBRARY_PATH, or put a newer one first.")
-            if runtime
-            else Fix("Let the loader find the library in the message, or reinstall CuPy."),
-        ),
+        _runtime_fixes(ctx.snapshot, reason)
+        if runtime
+        else (Fix("Let the loader find the library in the message, or reinstall CuPy."),),
         cause=None if runtime else Cause.CORRUPT_INSTALLATION,
     )
+
+
+def _runtime_fixes(snapshot: Snapshot, reason: str) -> tuple[Fix, ...]:
+    """How to keep the loader from the older libstdc++ that its message names."""
+    path = found[0] if (found := _LIBSTDCXX.search(reason)) else ""
+    preloaded = re.split(r"[ :]+", snapshot.environment.get("LD_PRELOAD", ""))
+    if path in preloaded:
+        rest = " ".join(entry for entry in preloaded if entry not in ("", path))
+        return variable_fixes(snapshot, "LD_PRELOAD", rest or None, f"Remove {path} from LD_PRELOAD.")
+    return without_folder_of_fixes(snapshot, path) or (Fix("Let the loader find a newer libstdc++ first."),)
 
 
 def _missing_dll(ctx: CheckContext, reason: str) -> Outcome:
@@ -881,7 +921,7 @@ def path_to_nowhere(ctx: CheckContext) -> Outcome:
             f"{name} is set to a folder that does not exist: {snapshot.environment.get(name, '')}",
             (Evidence(f"environment.{name}", snapshot.environment.get(name, ""), "the environment"),)
             + evidence_of(snapshot, "target.cuda_path"),
-            (Fix(f"Unset {name}, or set it to an existing toolkit.", ("env", "-u", name, "python")),),
+            _toolkit_fixes(ctx, name, installed_cuda_major(ctx)),
             Severity.WARNING,
         )
     yield from _other_major_toolkit(ctx)
@@ -901,10 +941,22 @@ def _inside_a_toolkit(ctx: CheckContext) -> Outcome:
             f"{name} is set to the folder {last} of a toolkit instead of the toolkit: {value}",
             (Evidence(f"environment.{name}", value, "the environment"),)
             + evidence_of(ctx.snapshot, "target.cuda_path"),
-            (Fix(f"Set it to the toolkit itself: {name}={toolkit}", ("env", f"{name}={toolkit}", "python")),),
+            variable_fixes(ctx.snapshot, name, toolkit, "Set it to the toolkit itself."),
             # On Windows CuPy adds its folder bin to the search path, and import cupy fails if there is none.
             Severity.ERROR if ctx.snapshot.host.os.value == "windows" and name == "CUDA_PATH" else Severity.WARNING,
         )
+
+
+def _toolkit_fixes(ctx: CheckContext, name: str, major: int | None) -> tuple[Fix, ...]:
+    """Sets a variable to an installed toolkit of a CUDA major, or unsets it."""
+    snapshot = ctx.snapshot
+    kits = (kit for kit in snapshot.toolkits if kit.has_headers and not kit.in_target and kit.found_via != name)
+    kit = next((kit for kit in kits if kit.toolkit.value and kit.toolkit.value.major == major), None)
+    if kit is not None:
+        return variable_fixes(snapshot, name, kit.path, f"Set {name} to the installed toolkit of CUDA {major}.")
+    if name in snapshot.environment:
+        return variable_fixes(snapshot, name)
+    return (Fix(f"Install a toolkit of CUDA {major}, and set {name} to it."),)
 
 
 def _other_major_toolkit(ctx: CheckContext) -> Outcome:
@@ -919,7 +971,7 @@ def _other_major_toolkit(ctx: CheckContext) -> Outcome:
         yield Symptom(
             f"CUDA_PATH is set to a toolkit of CUDA {release}, but {line} is for CUDA {major}",
             (Evidence("environment.CUDA_PATH", value, "the environment"),) + fact("toolkits[].toolkit", kit.toolkit),
-            (Fix(f"Unset it, or set it to a toolkit of CUDA {major}.", ("env", "-u", "CUDA_PATH", "python")),),
+            _toolkit_fixes(ctx, "CUDA_PATH", major),
             Severity.WARNING,
         )
 
@@ -1015,7 +1067,7 @@ def without_library(ctx: CheckContext, missing: Linked, evidence: tuple[Evidence
         return Symptom(
             f"{cupy.distribution} is linked with {missing.soname}, which may be in {where}",
             evidence + fact("toolkits[].toolkit", same[0].toolkit),
-            (Fix("Let the loader find its libraries.", ("env", f"LD_LIBRARY_PATH={folder}", "python")),),
+            (with_folder_fix(ctx.snapshot, folder, "Let the loader find its libraries."),),
             cause=Cause.CUDA_LIBRARY_MISSING,
         )
     if others and missing.cuda is not None:

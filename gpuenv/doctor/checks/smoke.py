@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gpuenv.doctor.evidence import evidence_of
-from gpuenv.doctor.fixes.gpus import find_gpu, gpu_label, reset_fixes, smi_selector, visibility_variables
+from gpuenv.doctor.fixes.gpus import find_gpu, gpu_label, reset_fixes, smi_selector
 from gpuenv.doctor.fixes.packages import pip_fix
+from gpuenv.doctor.fixes.variables import select_fixes
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -267,10 +268,9 @@ def _other_gpu_fixes(snapshot: Snapshot, tests: Sequence[TestResult], sound: Seq
     """Fixes if the same environment gives right numbers on another GPU: the GPU is at fault."""
     failed = {test.gpu for test in tests}
     spare = [gpu for gpu in snapshot.gpus if gpu.uuid.value in sound and gpu.uuid.value not in failed]
-    variables = visibility_variables(spare, snapshot.gpus)
-    how = f" ({' '.join(variables)})" if variables else ""
+    text = "Use the GPUs that pass until this one has been checked."
     return (
-        Fix(f"Use the GPUs that pass{how} until this one has been checked."),
+        *(select_fixes(snapshot, spare, text) or (Fix(text),)),
         Fix("Read the driver's messages in the kernel log.", ("sudo", "dmesg")),
         Fix("Restart the machine; if it happens again, have the GPU replaced."),
     )

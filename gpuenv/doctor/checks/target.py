@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath, PureWindowsPath
+
 from gpuenv.doctor.evidence import evidence_of
+from gpuenv.doctor.fixes.variables import variable_fixes
 from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
@@ -10,9 +13,6 @@ from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.model.strings import has_python_name
 
 _BROKEN = (SourceState.FAILED, SourceState.CRASHED, SourceState.TIMED_OUT, SourceState.ABSENT)
-_RECREATE = Fix(
-    "Recreate the environment with an existing Python.", ("python3", "-m", "venv", "--clear", "ENVIRONMENT")
-)
 _FOLDERS = "the folders of the environment"
 _REACHABLE = (
     Fix("Create an environment with a Python that every user may run, not one in another user's home folder."),
@@ -22,11 +22,14 @@ _REACHABLE = (
 _STARTUP_FAULTS = {
     "startup": (
         "A start-up file ends or silences the target's interpreter",
-        "Repair or remove what runs when it starts: {}.",
+        Fix("Repair or remove what runs when it starts: {}."),
     ),
     "variables": (
         "The target's interpreter does not work with a PYTHON variable that is set",
-        "Unset the variables whose names begin with PYTHON, one at a time.",
+        Fix(
+            "Unset the variables whose names begin with PYTHON.",
+            shell_line="unset $(env | grep -o '^PYTHON[A-Z_]*')",
+        ),
     ),
 }
 
@@ -41,7 +44,8 @@ def target_broken(ctx: CheckContext) -> Outcome:
     LD_PRELOAD, a .pth file or a sitecustomize ends every start; or this user may not read the packages.
     How it is seen: the interpreter runs a small script of the standard library in a process of its own; if that fails,
     it runs again without Python's variables, without those of the loader, and without start-up files.
-    What to do: recreate the environment with an existing Python, unset the variable, or repair the file.
+    What to do: link a virtual environment to an installed Python of the same release, which keeps its packages; unset
+    the variable; or repair the file.
     """
     snapshot = ctx.snapshot
     state = snapshot.source("target")
@@ -81,18 +85,44 @@ def _title_and_fixes(snapshot: Snapshot, state: SourceState) -> tuple[str, tuple
     if target.unstartable.known:  # a dangling link, or one to a file that this user may not read
         why = str(target.unstartable.value)
         title = f"The target's interpreter cannot be used: {executable}: {why}"
-        return title, _REACHABLE if why.endswith("by this user") else (_RECREATE,)
+        return title, _REACHABLE if why.endswith("by this user") else _base_fixes(snapshot)
     if without is not None:  # the interpreter itself works
-        by_name = (f"The target's interpreter does not work with {without} set", "Unset or correct it.")
-        title, text = _STARTUP_FAULTS.get(without, by_name)
-        command = None if without in _STARTUP_FAULTS else ("env", "-u", without, "gpuenv", "doctor")
-        text = text.format(files or "pyvenv.cfg, .pth files, sitecustomize")
-        return f"{title}: {executable}", (Fix(text, command),)
+        title, fix = _STARTUP_FAULTS.get(without, (f"The target's interpreter does not work with {without} set", None))
+        text = fix and fix.text.format(files or "pyvenv.cfg, .pth files, sitecustomize")
+        repair = (fix._replace(text=text),) if fix and text else variable_fixes(snapshot, without)
+        return f"{title}: {executable}", repair
     if state is SourceState.FAILED and target.executable.source == "--python" and not has_python_name(executable):
         fixes = (Fix("Name the interpreter itself, a virtual environment or a conda prefix: --python PATH"),)
         return f"The target is not a Python interpreter: {executable}", fixes
     fault = "crashes" if state is SourceState.CRASHED else "cannot be used"
-    return f"The target's interpreter {fault}: {executable}", (_RECREATE,)
+    return f"The target's interpreter {fault}: {executable}", _base_fixes(snapshot)
+
+
+def _base_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """How to get a working interpreter: the links of a virtual environment are replaced, and its packages stay.
+
+    ``venv --upgrade`` keeps links that exist, also dangling ones (Lib/venv/__init__.py of 3.11); its packages are in a
+    folder of the minor release.
+    """
+    executable, release = snapshot.target.executable.value or "", snapshot.target.venv_python.value
+    if release is None:
+        return (Fix("Reinstall this Python, or name another one with --python."),)
+    is_windows = snapshot.host.os.value == "windows"
+    path = (PureWindowsPath if is_windows else PurePosixPath)(executable)
+    folder, minor = str(path.parent.parent), ".".join(release.split(".")[:2])
+    links = ("rm", "-f", *(str(path.with_name(name)) for name in ("python", "python3", f"python{minor}")))
+    python = ("py", f"-{minor}") if is_windows else (f"python{minor}",)
+    return (
+        *(() if is_windows else (Fix("Remove the links to the Python that is gone; the packages stay.", links),)),
+        Fix(
+            f"{'Link' if is_windows else 'Then link'} the environment to an installed Python {minor}.",
+            (*python, "-m", "venv", "--upgrade", "--without-pip", folder),
+        ),
+        Fix(
+            f"If Python {minor} cannot be installed: create a new environment, and install the packages again.",
+            ("python3", "-m", "venv", f"{folder}-new"),
+        ),
+    )
 
 
 def _unreadable(snapshot: Snapshot) -> Symptom:
@@ -104,7 +134,7 @@ def _unreadable(snapshot: Snapshot) -> Symptom:
         + tuple(Evidence("target.unreadable", path, "its permissions") for path in target.unreadable),
         (
             Fix("Ask the owner of that folder to let this user read it."),
-            Fix("Or create your own environment.", ("python3", "-m", "venv", "ENVIRONMENT")),
+            Fix("Or create an environment of your own.", shell_line="python3 -m venv ~/cupy-env"),
         ),
     )
 
@@ -122,6 +152,5 @@ def _lost(snapshot: Snapshot) -> Symptom:
                 "Recreate its pyvenv.cfg; its packages stay.",
                 (f"{prefix}/bin/python{minor}", "-m", "venv", "--without-pip", str(folder)),
             ),
-            Fix("Or recreate the environment."),
         ),
     )
