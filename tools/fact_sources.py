@@ -141,6 +141,7 @@ _OF_TARGET: Mapping[str, Sources] = {
     "target.numpy_fault": _one("the target's import system"),
     "target.pathfinder_hidden_by": _one("the target's import system"),
     "target.unstartable": _one("the folders and links that lead to it"),
+    "target.venv_python": _one("pyvenv.cfg"),
     "target.starts_without": _one("the target's interpreter, started again"),
     "target.packages": _one(_METADATA, "conda-meta"),
     "target.conda_packages": _one("conda-meta"),

@@ -48,6 +48,14 @@ def texts_containing(data: Any, part: str) -> list[str]:  # noqa: ANN401 - JSON
     return [text for text in texts if part in text]
 
 
+def without_commands(data: Any) -> Any:  # noqa: ANN401 - JSON
+    """The value without the commands in it, which keep their paths on standard output."""
+    if isinstance(data, dict):
+        kept = {name: value for name, value in data.items() if name not in ("command", "shell_line", "argv", "undo")}
+        return {name: without_commands(value) for name, value in kept.items()}
+    return [without_commands(entry) for entry in data] if isinstance(data, list) else data
+
+
 @pytest.fixture
 def machine(tmp_path: Path, stub_driver: StubDriver) -> Mapping[str, str]:
     """The environment variables of a machine with two GPUs and this user."""

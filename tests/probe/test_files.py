@@ -77,6 +77,25 @@ def test_a_file_shared_by_two_distributions_is_a_fault_only_if_it_differs(venv: 
     assert faults(venv) == [("owned-twice", "nvidia/nccl/lib/libnccl.so.2")]
 
 
+@pytest.mark.parametrize("path", ["nvidia/__init__.py", "nvidia/cuda_nvrtc/__init__.py"])
+def test_a_missing_empty_module_of_nvidias_namespace_is_no_fault(venv: Path, tmp_path: Path, path: str) -> None:
+    """Uninstalling the wheel of CUDA 13 removes the file, which that of CUDA 12 records as well."""
+    library = "nvidia/cuda_nvrtc/lib/libnvrtc.so.12"
+    install(venv, metadata_wheel(tmp_path, "nvidia-cuda-nvrtc-cu12==12.9.86", {path: b"", library: b"12"}))
+    (site_packages(venv) / path).unlink()
+    assert faults(venv) == []
+    (site_packages(venv) / library).unlink()
+    assert faults(venv) == [("missing", library)]
+
+
+@pytest.mark.parametrize("path", ["cupy/_core/__init__.py", "nvidia/dali/fn/__init__.py"])
+def test_another_missing_module_is_a_fault(venv: Path, tmp_path: Path, path: str) -> None:
+    content = b"" if path.startswith("cupy") else b"x = 1\n"
+    install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", {path: content}))
+    (site_packages(venv) / path).unlink()
+    assert faults(venv) == [("missing", path)]
+
+
 def test_at_most_fifty_faults_are_listed_the_most_severe_first(venv: Path, tmp_path: Path) -> None:
     content = {f"cupy/m{number:02}.py": b"x\n" for number in range(60)}
     install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", content))

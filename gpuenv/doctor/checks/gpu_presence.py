@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.kernel_module import switch_off_lines, unblock_fixes
 from gpuenv.doctor.fixes.packages import pip_fix
-from gpuenv.doctor.fixes.variables import change_fix, visible_devices_fixes
+from gpuenv.doctor.fixes.variables import NOT_GRANTED, change_fix, visible_devices_fixes
 from gpuenv.doctor.predicates import is_driver_probed
 from gpuenv.doctor.registry import (
     EXPECT_NO_GPU,
@@ -193,8 +193,9 @@ def _hidden(snapshot: Snapshot, value: str) -> Symptom:
     effect = " names no existing MIG instance" if of_mig else " hides every GPU"
     if value[:1] in _QUOTES:
         effect = ": the value contains quote characters, so CUDA finds no GPU"
+    title = f"CUDA_VISIBLE_DEVICES={value or '(empty)'}{effect}"
     return Symptom(
-        f"CUDA_VISIBLE_DEVICES={value or '(empty)'}{effect}",
+        f"Slurm gave this process no GPU: CUDA_VISIBLE_DEVICES={value}" if value == NOT_GRANTED else title,
         _evidence(snapshot, value) + tuple(Evidence("existing MIG instance", uuid, "nvml") for uuid in instances[:7]),
         visible_devices_fixes(snapshot, value),
         cause=Cause.MIG_MISCONFIGURED if of_mig else None,

@@ -24,8 +24,9 @@ _JOB_OPTIONS = {
     "lsf": Fix("Request a GPU for the job.", ("bsub", "-gpu", "num=1", "COMMAND")),
     "pbs": Fix("Request a GPU for the job.", ("qsub", "-l", "select=1:ngpus=1", "JOB_SCRIPT")),
 }
-_NOT_GRANTED = "NoDevFiles"  # by which Slurm hides every GPU from a job or a step that requested none
-_BY_SCHEDULER = ("", "-1", _NOT_GRANTED)
+NOT_GRANTED = "NoDevFiles"
+"""By this value Slurm hides every GPU from a job or a step that requested none."""
+_BY_SCHEDULER = ("", "-1", NOT_GRANTED)
 _STARTED_WITH = {
     **dict.fromkeys((Container.DOCKER, Container.PODMAN), "its -e or --env-file option, or ENV in its image"),
     Container.KUBERNETES: "env in the pod's specification",
@@ -134,7 +135,7 @@ def scheduler_of(snapshot: Snapshot) -> str | None:
         return by
     jobs = {"LSB_JOBID": "lsf", "PBS_JOBID": "pbs"}
     in_job = next((name for variable, name in jobs.items() if variable in environment), None)
-    return in_job or ("slurm" if environment.get(_DEVICES) == _NOT_GRANTED else None)
+    return in_job or ("slurm" if environment.get(_DEVICES) == NOT_GRANTED else None)
 
 
 def visible_devices_fixes(snapshot: Snapshot, value: str) -> tuple[Fix, ...]:
@@ -143,7 +144,7 @@ def visible_devices_fixes(snapshot: Snapshot, value: str) -> tuple[Fix, ...]:
     granted = granted_devices(snapshot)
     if scheduler is not None and granted is None and (scheduler == "slurm" or value in _BY_SCHEDULER):
         return (_JOB_OPTIONS[scheduler],)
-    if value == _NOT_GRANTED:
+    if value == NOT_GRANTED:
         return (step_fix(snapshot),)
     if scheduler is not None and granted is not None:
         return variable_fixes(snapshot, _DEVICES, granted, "Name the GPUs that the job was granted.")

@@ -108,12 +108,21 @@ def state_of(path: str, owners: Sequence[_Owner]) -> str | None:
     except PermissionError:  # a parent folder may not be entered
         return "unreadable"
     except (OSError, ValueError):
-        return "missing"
+        return None if is_namespace(path, owners) else "missing"
     if len(owners) > 1 and conflict(owners):
         return "owned-twice"
     if owners[0][3] and stat.S_ISREG(found.st_mode) and all(found.st_size != size for _, _, size, _ in owners):
         return "wrong-size"
     return None
+
+
+def is_namespace(path: str, owners: Sequence[_Owner]) -> bool:
+    """Whether it is an empty __init__.py that NVIDIA's wheels share.
+
+    Uninstalling one of them removes it; Python then imports the folder as a namespace package.
+    """
+    parts = path.split(os.sep)
+    return parts[-1] == "__init__.py" and "nvidia" in parts[-3:-1] and any(size == 0 for _, _, size, _ in owners)
 
 
 def conflict(owners: Sequence[_Owner]) -> bool:
