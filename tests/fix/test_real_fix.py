@@ -134,7 +134,8 @@ def test_the_printed_commands_make_the_environment_fit(tmp_path: Path, name: str
     seen: list[str] = []
     for _ in range(1 + broken.follow_ups):
         _, report = doctor(target, *broken.machine)
-        seen += type_commands(report, {**ENVIRONMENT, "PATH": programs}, tmp_path, broken.machine, LIMIT)
+        shown, _ = type_commands(report, {**ENVIRONMENT, "PATH": programs}, tmp_path, broken.machine, LIMIT)
+        seen.append(shown)
     code, after = doctor(target, *broken.machine)
     assert (code, after["status"]) == (0, "fit"), "\n".join((*seen, json.dumps(after["findings"], indent=1)))
     wheel = before["resolution"]["wheel"]

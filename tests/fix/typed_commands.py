@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+_OF_THE_SHELL = ("_", "SHLVL", "PWD", "OLDPWD", "PATH")
+
 
 def by_hand(report: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401 - JSON
     """The fixes of the first finding up to the first alternative, without the command that repairs by itself."""
@@ -33,25 +35,25 @@ def type_commands(
     folder: Path,
     options: tuple[str, ...],
     limit: float = LIMIT,
-) -> list[str]:
-    """Runs the commands with a shell, gpuenv with more options; returns what a user sees."""
-    seen = []
+) -> tuple[str, dict[str, str]]:
+    """Runs the commands in one shell, gpuenv with more options; returns what a user sees, and the variables then."""
+    lines = []
     for fix in by_hand(report):
-        seen.append(f"> {fix['text']}")
-        if fix["command"] is None:
-            continue
-        line = shlex.join(fix["command"])
-        if fix["command"][0] == "gpuenv":
-            line = shlex.join([sys.executable, "-m", "gpuenv", *fix["command"][1:], *options])
-        done = subprocess.run(
-            ["bash", "-c", line],
-            env=dict(environment),
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=limit,
-            check=False,
-        )
-        seen.append(f"$ {line}\n{done.stdout[-500:]}{done.stderr[-500:]}[{done.returncode}]")
-    return seen
+        words = fix["command"] or []
+        if words[:1] == ["gpuenv"]:
+            words = [sys.executable, "-m", *words, *options]
+        lines += [shlex.join(["echo", f"> {fix['text']}"]), fix["shell_line"] or shlex.join(words)]
+    variables = folder / "variables"
+    script = "\n".join(("exec 2>&1", "set -v", *lines, f"env -0 > {shlex.quote(str(variables))}"))
+    done = subprocess.run(
+        ["bash"],
+        input=script,
+        env=dict(environment),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=limit,
+        check=False,
+    )
+    entries = (entry.partition("=") for entry in variables.read_text(encoding="utf-8").split("\0") if entry)
+    return done.stdout, {name: value for name, _, value in entries if name not in _OF_THE_SHELL}

@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.packages import (
     delete_fix,
-    exclude_fix,
+    exclude_fixes,
     install_fixes,
     keep_conda_fixes,
     leftovers_fix,
@@ -445,7 +445,7 @@ def _with_this_interpreter(ctx: CheckContext, entry: CupyInstallation) -> tuple[
     install = install_fixes(ctx, "Install it with this interpreter.")  # removes a CuPy of another line too
     if not is_removable(entry, target):
         has_other = any(other.is_own and other.for_this_interpreter is not False for other in target.cupy)
-        return tuple(dict.fromkeys((exclude_fix(entry), *(() if has_other else install))))
+        return tuple(dict.fromkeys((*exclude_fixes(ctx.snapshot, entry), *(() if has_other else install))))
     remove = pip_fix(ctx.snapshot, "Remove it.", "uninstall", "-y", entry.distribution)
     rest = (leftovers_fix(ctx.snapshot, "Delete what may be left of it", entry.location),) if entry.location else ()
     return (remove, *rest, *(fix for fix in install if fix.command != remove.command or not fix.command))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath, PureWindowsPath
 
 from gpuenv.doctor.evidence import evidence_of
-from gpuenv.doctor.fixes.variables import variable_fixes
+from gpuenv.doctor.fixes.variables import change_fix, variable_fixes
 from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix
@@ -13,6 +13,7 @@ from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.model.strings import has_python_name
 
 _BROKEN = (SourceState.FAILED, SourceState.CRASHED, SourceState.TIMED_OUT, SourceState.ABSENT)
+_ACTIVATED = ("VIRTUAL_ENV", "CONDA_PREFIX")
 _FOLDERS = "the folders of the environment"
 _REACHABLE = (
     Fix("Create an environment with a Python that every user may run, not one in another user's home folder."),
@@ -105,6 +106,10 @@ def _base_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     folder of the minor release.
     """
     executable, release = snapshot.target.executable.value or "", snapshot.target.venv_python.value
+    active = snapshot.target.executable.source or ""
+    if release is None and active in _ACTIVATED:  # the environment was renamed or deleted
+        text = f"Activate an environment that exists, or unset {active}, which names this one."
+        return (change_fix(snapshot, active, text=text),)
     if release is None:
         return (Fix("Reinstall this Python, or name another one with --python."),)
     is_windows = snapshot.host.os.value == "windows"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
+from gpuenv.doctor.fixes.variables import change_fix, without_folders_fixes
 from gpuenv.doctor.installed_cupy import is_managed_by_conda, is_removable, removable_cupys
 from gpuenv.doctor.registry import CheckContext
 from gpuenv.matrix.alternatives import conda_candidates, conda_choice
@@ -163,7 +164,8 @@ def install_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
 def single_cupy_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
     """How to keep one of several CuPys, the compatible one."""
     target = ctx.snapshot.target
-    outside = tuple(exclude_fix(entry) for entry in target.cupy if not is_removable(entry, target))
+    foreign = (entry for entry in target.cupy if not is_removable(entry, target))
+    outside = tuple(fix for entry in foreign for fix in exclude_fixes(ctx.snapshot, entry))
     inside = removable_cupys(target)
     only_conda = bool(inside) and all(conda_record(name, target.conda_packages) for name in inside)
     if outside and (only_conda or _is_compatible(ctx, inside)):
@@ -218,9 +220,9 @@ def _wheel_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
         prefix = "Or create" if text.startswith("Or ") else "Create"
         return new_environment_fixes(f"{prefix} an environment, since the system manages this Python.")
     installed, going = ctx.snapshot.target.cupy, wheel.replaces if len(ctx.snapshot.target.cupy) <= 1 else ()
-    fixes = []
+    fixes: list[Fix] = []
     if len(installed) == 1 and not is_removable(installed[0], ctx.snapshot.target):
-        fixes.append(exclude_fix(installed[0]))
+        fixes += exclude_fixes(ctx.snapshot, installed[0])
         going = _unneeded_libraries(ctx)
     if going:
         prefix, found, rest = text.partition(" install")  # "Or install ...": the alternative begins with the removal
@@ -237,14 +239,24 @@ def _wheel_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
     return tuple(fixes)
 
 
-def exclude_fix(entry: CupyInstallation) -> Fix:
+def exclude_fixes(snapshot: Snapshot, entry: CupyInstallation) -> tuple[Fix, ...]:
     """How to keep imports from finding a CuPy outside of the environment."""
-    what = f"{entry.label} in {entry.location}"
+    what, target = f"{entry.label} in {entry.location}", snapshot.target
     if entry.place is PackageLocation.PYTHONPATH:
-        return Fix(f"Remove the folder of {what} from PYTHONPATH.")
+        found = without_folders_fixes(snapshot, lambda folder: folder == entry.location, "PYTHONPATH")
+        return found or (Fix(f"Remove the folder of {what} from PYTHONPATH."),)
     if entry.place is PackageLocation.USER:
-        return Fix(f"Remove {what}, or set PYTHONNOUSERSITE=1: every Python imports from the user site-packages.")
-    return Fix(f"{what} is outside of this environment: remove it there, or use an environment without that folder.")
+        return (_exclude_user_site(snapshot, what),)
+    if target.kind.value == "venv" and target.prefix.value:
+        text = f"{what} is found because this environment includes the system's packages: exclude them."
+        line = "s/^(include-system-site-packages *=).*/\\1 false/"
+        return (Fix(text, ("sed", "-E", "-i", line, f"{target.prefix.value}/pyvenv.cfg")),)
+    return (Fix(f"{what} is outside of this environment: remove it there, or use an environment without that folder."),)
+
+
+def _exclude_user_site(snapshot: Snapshot, what: str) -> Fix:
+    text = f"Keep Python from importing {what}: every Python imports from the user site-packages."
+    return change_fix(snapshot, "PYTHONNOUSERSITE", "1", text)
 
 
 def exclude_numpy_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
@@ -255,10 +267,10 @@ def exclude_numpy_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     folders = [entry.rstrip("/") for entry in snapshot.environment.get("PYTHONPATH", "").split(":") if entry]
     folder = next((entry for entry in folders if module.startswith(f"{entry}/numpy/")), None)
     if folder is not None and not (prefix and module.startswith(f"{prefix}/")):
-        return (Fix(f"The NumPy that is imported lies in {folder}: remove that folder from PYTHONPATH."),)
+        return without_folders_fixes(snapshot, lambda entry: entry == folder, "PYTHONPATH")
     # A virtual environment's own packages come before the user site-packages.
     if user and target.kind.value != "venv" and module.startswith(f"{user.rstrip('/')}/numpy/"):
-        return (Fix(f"The NumPy that is imported lies in {user}: remove it there, or set PYTHONNOUSERSITE=1."),)
+        return (_exclude_user_site(snapshot, f"the NumPy in {user}"),)
     return ()
 
 
