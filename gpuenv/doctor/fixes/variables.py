@@ -152,11 +152,13 @@ def visible_devices_fixes(snapshot: Snapshot, value: str) -> tuple[Fix, ...]:
     if every is None:
         return variable_fixes(snapshot, _DEVICES)
     if chosen is None and not value.startswith(("GPU-", "MIG-")):
-        unset, alternative = variable_fixes(snapshot, _DEVICES, text="Unset it, and every GPU is visible."), None
-        alternative = change_fix(snapshot, _DEVICES, every, "Or name GPUs that exist.")
-        return (unset[0], alternative, *unset[1:])
-    right = variable_fixes(snapshot, _DEVICES, chosen or every, "Name GPUs that exist.")
-    return (right[0], change_fix(snapshot, _DEVICES, text="Or unset it, and every GPU is visible."), *right[1:])
+        first, *origin = variable_fixes(snapshot, _DEVICES, text="Unset it, and every GPU is visible.")
+        return (first, change_fix(snapshot, _DEVICES, every, "Or name GPUs that exist."), *origin)
+    of_mig = (chosen or every).startswith("MIG-")  # without the variable, CUDA uses the first instance
+    text = "Name a MIG instance that exists." if of_mig else "Name GPUs that exist."
+    unset = () if of_mig else (change_fix(snapshot, _DEVICES, text="Or unset it, and every GPU is visible."),)
+    right, *origin = variable_fixes(snapshot, _DEVICES, chosen or every, text)
+    return (right, *unset, *origin)
 
 
 def step_fix(snapshot: Snapshot) -> Fix:
