@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -169,6 +170,7 @@ def test_a_dry_run_prints_the_plan_and_changes_nothing(sandbox: Sandbox) -> None
     text = sandbox.gpuenv(*command, COLUMNS="80").stdout
     assert "- cupy-cuda11x 13.6.0 (another CuPy line" in text
     assert "+ cupy-cuda12x 14.2.0" in text
+    assert "The solver of" not in text
     assert "gpuenv rollback" in text
     assert text.isascii()
     assert contents(target) == before
@@ -228,6 +230,9 @@ def test_a_solver_confirms_what_resolve_prints(sandbox: Sandbox, tmp_path: Path)
     assert (unsolved["solved"], unsolved["wheel"]["requirements"]) == (False, ["cupy-cuda12x[ctk]==14.2.0"])
     solved = json.loads(sandbox.gpuenv(*command, "--solve", UV_CONSTRAINT=str(constraints)).stdout)
     assert (solved["solved"], solved["wheel"]["requirements"]) == (True, ["cupy-cuda12x==13.6.0"])
+    first, second, *_ = solved["explanation"].splitlines()
+    assert first == "cupy-cuda12x[ctk] 14.2.0 fits best."
+    assert re.fullmatch(r"The solver of uv [\d.]+ chooses cupy-cuda12x 13\.6\.0\.", second)
     dry_run = ("install", "--python", target, "--dry-run", *MACHINE, "--format=json")
     plan = json.loads(sandbox.gpuenv(*dry_run, UV_CONSTRAINT=str(constraints)).stdout)
     assert plan["requirements"] == solved["wheel"]["requirements"]

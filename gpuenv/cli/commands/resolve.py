@@ -141,6 +141,7 @@ def _solved(
         scheme_of_target,
     )
     from gpuenv.install.exceptions import InstallError
+    from gpuenv.model.strings import Lines, lines_of
 
     request = InstallerRequest(installer.installer, offline, False, options.INSTALL_TIMEOUT)
     facts, rows = read
@@ -154,7 +155,10 @@ def _solved(
         raise command_error(error, source.named_target) from error
     choices = (choice for offer in offers for choice in offer.choices)
     wheel = next(choice for choice in choices if choice.requirements == plan.requirements)
-    return resolution._replace(wheel=wheel, solved=True), plan
+    explanation = lines_of(resolution.explanation)
+    if wheel != resolution.wheel:
+        explanation.insert(1, f"The solver of {plan.installer} chooses {wheel.requirements[0].replace('==', ' ')}.")
+    return resolution._replace(wheel=wheel, solved=True, explanation=Lines(explanation)), plan
 
 
 def _plan_lines(plan: Plan) -> list[TextLine]:
