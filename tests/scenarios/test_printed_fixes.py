@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 L4, PAIR, EIGHT = "l4-550", "l4-pair-list-cut-short", "h100x8-550"
 MIG_PAIR, JOB, DOCKER = "a100-mig-wrong-instance", "slurm-host-numbers", "docker-device-without-toolkit"
+OLD_INSTANCE = "MIG-GPU-8f0c1d2e-1111-2222-3333-444455556666/99/0"
 TOOLKIT = "export CUDA_PATH=/usr/local/cuda-12.4"
 GPU_OF_ANOTHER_MACHINE = "GPU-8f0c1d2e-1111-2222-3333-444455556666"
 
@@ -114,6 +115,7 @@ CASES = (
     Case("a number too many", PAIR, visible("0,2,1"), ("export CUDA_VISIBLE_DEVICES=0,1",)),
     Case("a number twice", PAIR, visible("1,1"), ("export CUDA_VISIBLE_DEVICES=1",)),
     Case("another GPU", L4, visible(GPU_OF_ANOTHER_MACHINE), ("export CUDA_VISIBLE_DEVICES=GPU-",)),
+    Case("an instance in an old form", MIG_PAIR, visible(OLD_INSTANCE), ("DEVICES=MIG-0000",), "mig-misconfigured"),
     Case("another instance", MIG_PAIR, visible("MIG-0"), ("export CUDA_VISIBLE_DEVICES=MIG-",), "mig-misconfigured"),
     Case("the host's numbers in a job", JOB, visible("2,3"), ("export CUDA_VISIBLE_DEVICES=0,1",)),
     Case("fewer than granted", "slurm-grant-two-of-eight", visible("0"), ("export CUDA_VISIBLE_DEVICES=0,1",)),
@@ -176,6 +178,7 @@ CASES = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_printed_commands_solve_the_problem(
     case: Case, stub_driver: StubDriver, cuda_libraries: CudaLibraries, tmp_path: Path

@@ -66,7 +66,7 @@ RESTRICTIONS = (
         "a100-mig-535",
         with_r450_mig_name,
         first_fix="CUDA_VISIBLE_DEVICES",
-        included=("the UUID of an existing MIG instance",),
+        included=("export CUDA_VISIBLE_DEVICES=MIG-00000000-0000-0000-0000-000000000000",),
     ),
     case(
         "mig-misconfigured",

@@ -77,4 +77,8 @@ def test_the_doctor_reports_the_expected_cause_and_fix(
 
 
 def fix_texts(findings: Any) -> list[str]:  # noqa: ANN401 - JSON
-    return [f"{fix['text']} {' '.join(fix['command'] or ())}" for finding in findings for fix in finding["fix"]]
+    return [
+        f"{fix['text']} {fix['shell_line'] or ' '.join(fix['command'] or ())}"
+        for finding in findings
+        for fix in finding["fix"]
+    ]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from gpuenv.doctor.fixes.gpus import visibility_variables
 from gpuenv.model.causes import OWN_FOLDER, SHELL_FILES
 from gpuenv.model.finding import Fix
-from gpuenv.model.gpus import accessible_gpus, parse_visible, uuids_of
+from gpuenv.model.gpus import accessible_gpus, is_old_instance, parse_visible, uuids_of
 from gpuenv.model.snapshot import Container, Gpu, Snapshot
 from gpuenv.model.strings import pattern
 
@@ -184,7 +184,8 @@ def _chosen_devices(snapshot: Snapshot, value: str) -> str | None:
     """The existing GPUs that a value names in any form: ``0 1``, ``"0"``, ``cuda:0``; None if it names none."""
     gpus = accessible_gpus(snapshot.gpus)
     uuids = uuids_of(gpus)
-    names = (name for name in _PUNCTUATION.sub(",", value).split(",") if name)
+    # Of an instance in the form before R470, only its GPU can be looked up.
+    names = (name for name in _PUNCTUATION.sub(",", value).split(",") if name and not is_old_instance(name))
     found = dict.fromkeys(entry for name in names for entry in parse_visible(name, len(gpus), uuids).entries)
     instances = [name for name in found if name.startswith("MIG-")]
     return ",".join(instances[:1] or found) or None  # a process sees one instance
