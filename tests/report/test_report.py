@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 
 import pytest
 
@@ -143,3 +144,14 @@ def test_long_evidence_is_cut_in_the_text() -> None:
     assert "cut: " in shown[0]
     assert len(shown[0]) < 1000
     assert any(folders in entry.value for finding in report.findings for entry in finding.evidence)
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html", "junit", "github"])
+def test_every_form_shows_a_line_for_the_users_shell(form: str) -> None:
+    result = _report(*HEALTHY, *CUPY, "env.CUDA_VISIBLE_DEVICES=-1")
+    if form == "text":
+        text = "\n".join(line.text for line in report_lines(result))
+    else:
+        module = import_module(f"gpuenv.report.{form}")
+        text = module.html_text(result, ()) if form == "html" else module.render(result)
+    assert "unset CUDA_VISIBLE_DEVICES" in text

@@ -248,7 +248,7 @@ def hidden_by_variable(ctx: CheckContext) -> Outcome:
     or MIG instance; or libcuda counts fewer than the variable lists, because CUDA stops reading at an invalid entry; or
     the container was started with NVIDIA_VISIBLE_DEVICES empty, none or void and has no device nodes.
     What to do: unset the variable, or set it to an existing GPU, where the shell, the job script, the notebook or the
-    container sets it.
+    container sets it. In a job that was granted no GPU, request one by the job's own option, and leave the variable.
     """
     snapshot = ctx.snapshot
     variables = snapshot.environment

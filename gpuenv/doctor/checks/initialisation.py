@@ -553,8 +553,8 @@ def other_than_granted(ctx: CheckContext) -> Outcome:
     confined: it can compute on GPUs of other jobs.
     How it is seen: the variables of the scheduler or the container engine are compared with the number of devices that
     libcuda lists.
-    What to do: remove CUDA_VISIBLE_DEVICES from profiles and scripts, since the scheduler sets it; with more GPUs, ask
-    the administrator to turn on device control groups.
+    What to do: name the granted GPUs in CUDA_VISIBLE_DEVICES, and remove it from profiles and scripts, since the
+    scheduler sets it; with more GPUs, ask the administrator to turn on device control groups.
     """
     snapshot = ctx.snapshot
     granted, seen = snapshot.grant.gpus, snapshot.visible_count
