@@ -23,7 +23,7 @@ from tests.support.syntax_trees import (
 MAY_IMPORT = {
     "model": set[str](),
     "matrix": {"model", "files", "data"},
-    "doctor": {"model", "matrix"},
+    "doctor": {"model", "matrix", "data", "files"},
     "explain": {"model", "matrix", "doctor"},
     "probe": {"model", "interrupt", "files"},
     "paste": {"model", "matrix", "probe", "explain"},
@@ -71,7 +71,10 @@ THIRD_PARTY = {
 }
 # Parts without side effects, and the modules in them that read files.
 PURE = ("model", "matrix", "doctor", "explain", "paste", "preflight", "report")
-EDGES = {"gpuenv.explain.classifier_weights", "gpuenv.matrix.load", "gpuenv.preflight.config"}
+EDGES = {
+    *("gpuenv.doctor.fixes.table", "gpuenv.explain.classifier_weights", "gpuenv.matrix.load"),
+    "gpuenv.preflight.config",
+}
 IMPURE_MODULES = {
     "time",
     "subprocess",

@@ -633,7 +633,8 @@ def test_a_directory_with_a_c_library_is_not_added_to_the_loader_path(matrix: Ma
 def test_an_unusable_libcuda_leads_to_installing_the_compute_package(matrix: Matrix, snapshot: Snapshot) -> None:
     (finding,) = findings(snapshot, matrix)
     assert finding.code == "DRV108"
-    assert "Install the compute package" in finding.fix[0].text
+    assert "libcuda" in finding.fix[0].text
+    assert finding.fix[0].command is not None
 
 
 def test_a_musl_loader_is_not_given_the_path_of_a_glibc_library(matrix: Matrix) -> None:
@@ -739,7 +740,7 @@ def test_a_held_back_libcuda_is_installed_without_a_reboot(matrix: Matrix) -> No
     used = (library("libcuda", OLDER), library("libnvidia-ml", MODULE))
     finding = finding_of(machine(HOST, 0, used), matrix)
     assert finding.cause.value == BROKEN
-    assert finding.fix[0].command == ("sudo", "apt-get", "install", "libnvidia-compute-550")
+    assert finding.fix[0].command == ("sudo", "apt-get", "install", f"libnvidia-compute-550={MODULE}-*")
 
 
 @pytest.mark.parametrize("nvml", [0, int(Nvml.LIB_RM_VERSION_MISMATCH)])
@@ -868,7 +869,11 @@ def test_a_libcuda_on_ld_library_path_is_removed_from_the_path(
 
 @pytest.mark.parametrize(
     ("distribution", "command"),
-    [("arch", None), ("ubuntu 22.04", ("sudo", "apt-get", "install", "libnvidia-compute-550"))],
+    [
+        ("arch", ("sudo", "pacman", "-Syu", "nvidia-utils")),
+        ("debian 12", ("sudo", "apt-get", "install", f"libcuda1={MODULE}-*")),
+        ("ubuntu 22.04", ("sudo", "apt-get", "install", f"libnvidia-compute-550={MODULE}-*")),
+    ],
 )
 def test_the_fix_for_a_held_back_libcuda_names_the_required_release(
     matrix: Matrix, distribution: str, command: tuple[str, ...] | None
@@ -877,7 +882,7 @@ def test_the_fix_for_a_held_back_libcuda_names_the_required_release(
     used = (library("libcuda", OLDER, place), library("libnvidia-ml", MODULE, place))
     finding = finding_of(on(distribution, machine(HOST, 0, used)), matrix)
     assert [fix.command for fix in finding.fix] == [command]
-    assert f"exactly {MODULE}" in finding.fix[0].text
+    assert distribution == "arch" or str(MODULE) in finding.fix[0].text
 
 
 def test_a_newer_system_libcuda_is_an_unfinished_update(matrix: Matrix) -> None:

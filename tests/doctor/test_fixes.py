@@ -8,7 +8,8 @@ import pytest
 
 from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.doctor.fixes.distributions import driver_branch_fix, family, headers_package, release_of
+from gpuenv.doctor.driver_requirements import DriverRequirement
+from gpuenv.doctor.fixes.distributions import driver_package_fixes, family, headers_package, system_of
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Fix
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from gpuenv.model.finding import Finding
 
 MATRIX = load(data_path("matrix.yaml"))
-H100, V100, K80, GTX_1050 = "2330", "1db6", "102d", "1c8d"
+H100, V100, K80, GTX_1050, RTX_5090 = "2330", "1db6", "102d", "1c8d", "2b85"
 ABSENT = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda", "nvidia-smi"))
 FAILED = tuple(Source(name, SourceState.FAILED) for name in ("nvml", "libcuda"))
 
@@ -52,36 +53,139 @@ def commands(fixes: tuple[Fix, ...]) -> list[str]:
     return [" ".join(fix.command) for fix in fixes if fix.command]
 
 
+NVIDIA_HOST = "https://developer.download.nvidia.com/compute/cuda/repos"
+FUSION = "https://mirrors.rpmfusion.org/{0}/fedora/rpmfusion-{0}-release-42.noarch.rpm"
+DEBIAN_12 = (
+    "sudo sh -c echo deb http://deb.debian.org/debian bookworm contrib non-free non-free-firmware"
+    " > /etc/apt/sources.list.d/non-free.list && apt-get update"
+)
+KEYRING = [
+    f"wget {NVIDIA_HOST}/debian12/x86_64/cuda-keyring_1.1-1_all.deb",
+    "sudo dpkg -i cuda-keyring_1.1-1_all.deb",
+    "sudo apt-get update",
+]
+RHEL_9 = [
+    "sudo dnf install https://dl.fedoraproject.org/pub/epel/epel-release-latest-9.noarch.rpm",
+    f"sudo dnf config-manager --add-repo {NVIDIA_HOST}/rhel9/x86_64/cuda-rhel9.repo",
+    f"sudo dnf install kernel-devel-{GENERIC}",
+]
+RESTART_AND_CHECK = ["sudo reboot", "nvidia-smi"]
+
+
 @pytest.mark.parametrize(
-    ("distribution", "expected"),
+    ("distribution", "device", "expected"),
     [
-        ("ubuntu 24.04", ["sudo ubuntu-drivers install"]),
-        ("linuxmint 22", ["sudo ubuntu-drivers install"]),
-        ("debian 12", ["sudo apt-get install nvidia-driver"]),
-        ("fedora 42", ["sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda"]),
-        ("rocky 9.5", ["sudo dnf module enable nvidia-driver:open-dkms", "sudo dnf install nvidia-open"]),
-        ("rhel 8.10", ["sudo dnf module enable nvidia-driver:open-dkms", "sudo dnf install nvidia-open"]),
-        ("almalinux 10.0", ["sudo dnf install nvidia-open"]),
-        ("arch", ["sudo pacman -S nvidia-open"]),
-        ("opensuse-leap 15.6", ["sudo zypper install nvidia-open"]),
-        ("sles 15.6", ["sudo zypper install nvidia-open"]),
-        ("slackware 15.0", []),
+        ("ubuntu 24.04", H100, ["sudo ubuntu-drivers install"]),
+        ("linuxmint 22", H100, ["sudo ubuntu-drivers install"]),
+        ("debian 12", H100, [DEBIAN_12, "sudo apt-get install nvidia-driver linux-headers-amd64"]),
+        ("debian 12", V100, [DEBIAN_12, "sudo apt-get install nvidia-driver linux-headers-amd64"]),
+        ("debian 12", K80, [DEBIAN_12, "sudo apt-get install nvidia-tesla-470-driver linux-headers-amd64"]),
+        ("debian 12", RTX_5090, [*KEYRING, "sudo apt-get install nvidia-open linux-headers-amd64"]),
+        (
+            "fedora 42",
+            H100,
+            [
+                f"sudo dnf install {FUSION.format('free')} {FUSION.format('nonfree')}",
+                "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda",
+            ],
+        ),
+        (
+            "fedora 42",
+            RTX_5090,
+            [
+                f"sudo dnf install {FUSION.format('free')} {FUSION.format('nonfree')}",
+                "sudo sh -c echo %_with_kmod_nvidia_open 1 > /etc/rpm/macros.nvidia-kmod",
+                "sudo dnf install akmod-nvidia xorg-x11-drv-nvidia-cuda",
+            ],
+        ),
+        (
+            "rocky 9.5",
+            H100,
+            [*RHEL_9, "sudo dnf module enable nvidia-driver:open-dkms", "sudo dnf install nvidia-open"],
+        ),
+        ("rocky 9.5", V100, [*RHEL_9, "sudo dnf module install nvidia-driver:580-dkms"]),
+        (
+            "almalinux 10.0",
+            H100,
+            [*(line.replace("9", "10") for line in RHEL_9), "sudo dnf install nvidia-open"],
+        ),
+        ("arch", H100, ["sudo pacman -S nvidia-open nvidia-utils"]),
+        (
+            "opensuse-leap 15.6",
+            H100,
+            [f"sudo zypper addrepo {NVIDIA_HOST}/opensuse15/x86_64/ cuda", "sudo zypper install nvidia-open"],
+        ),
+        (
+            "sles 15.6",
+            H100,
+            [f"sudo zypper addrepo {NVIDIA_HOST}/sles15/x86_64/ cuda", "sudo zypper install nvidia-open"],
+        ),
     ],
 )
-def test_the_driver_is_installed_with_the_package_manager(distribution: str, expected: list[str]) -> None:
-    finding = primary(machine(distribution))
+def test_the_driver_is_installed_by_every_step_that_it_needs(
+    distribution: str, device: str, expected: list[str]
+) -> None:
+    finding = primary(machine(distribution, device))
     assert finding.cause == "no-driver"
-    assert commands(finding.fix) == expected
+    assert commands(finding.fix) == [*expected, *RESTART_AND_CHECK]
 
 
 @pytest.mark.parametrize(
-    ("distribution", "expected"),
-    [("rocky 9.5", ["sudo dnf module install nvidia-driver:580-dkms"]), ("arch", []), ("sles 15.6", [])],
+    ("distribution", "device"), [("slackware 15.0", H100), ("sles 15.6", V100), ("debian 13", K80), ("kali 2026", V100)]
 )
-def test_gpus_before_turing_do_not_get_the_open_modules(distribution: str, expected: list[str]) -> None:
-    finding = primary(machine(distribution, V100))
-    assert commands(finding.fix) == expected
-    assert "branch 580" in finding.fix[0].text
+def test_a_system_without_a_known_package_gets_no_command(distribution: str, device: str) -> None:
+    finding = primary(machine(distribution, device))
+    assert commands(finding.fix) == []
+    assert finding.fix[0].text.startswith("Install the NVIDIA driver, branch ")
+
+
+def test_with_secure_boot_the_key_of_the_modules_is_enrolled_before_the_restart() -> None:
+    snapshot = machine("debian 12")
+    host = snapshot.host._replace(secure_boot=known(value=True, source="efivars"))
+    result = commands(primary(snapshot._replace(host=host)).fix)
+    assert result[-3:] == ["sudo mokutil --import /var/lib/dkms/mok.pub", *RESTART_AND_CHECK]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "driver", "gpu", "expected"),
+    [
+        ("debian 12", "470.256.02", H100, "sudo apt-get install nvidia-driver linux-headers-amd64"),
+        ("debian 12", "535.261.03", RTX_5090, "sudo apt-get install nvidia-open linux-headers-amd64"),
+        ("ubuntu 24.04", "535.309.01", RTX_5090, "sudo apt-get install nvidia-driver-580-open"),
+    ],
+)
+def test_a_driver_that_is_too_old_for_the_gpu_is_updated_from_where_there_is_a_newer_one(
+    distribution: str, driver: str, gpu: str, expected: str
+) -> None:
+    finding = primary(with_driver(machine(distribution, gpu), driver))
+    assert finding.cause == "gpu-too-new-for-driver"
+    assert expected in commands(finding.fix)
+
+
+def with_driver(snapshot: Snapshot, version: str) -> Snapshot:
+    """The machine with a driver that does not start its GPU."""
+    release = DriverVersion.parse(version)
+    driver = Driver(
+        version=known(release, "nvml"),
+        branch=known(release.branch, "nvml"),
+        module=known(Module.NOT_LOADED, "/lib/modules"),
+        nvml_init=known(int(Nvml.DRIVER_NOT_LOADED), "nvml"),
+        cuda_init=known(100, "libcuda"),
+    )
+    return snapshot._replace(driver=driver, sources=(Source("kernel", SourceState.ANSWERED), *FAILED))
+
+
+def test_the_branch_of_a_dropped_gpu_is_pinned_and_held() -> None:
+    """Of Debian 12, 535 suits a GTX 1050; where only NVIDIA's repository has a branch, apt is kept at it."""
+    needed = DriverRequirement(560, 580, frozenset(("proprietary",)))
+    fixes = driver_package_fixes(machine("debian 12", GTX_1050), needed, exact=True)
+    assert commands(fixes) == [
+        *KEYRING,
+        "sudo apt-get install nvidia-driver-pinning-580",
+        "sudo apt-get install cuda-drivers-580 linux-headers-amd64",
+        "sudo apt-mark hold cuda-drivers-580",
+        *RESTART_AND_CHECK,
+    ]
 
 
 @pytest.mark.parametrize(("system", "wsl"), [("linux", True), ("windows", False)])
@@ -89,7 +193,7 @@ def test_the_windows_driver_is_installed_in_windows(system: str, *, wsl: bool) -
     host = Host(os=known(system, "uname"), wsl=known(wsl, "kernel"), container=known(Container.NONE, "marks"))
     finding = primary(Snapshot(host=host, sources=(Source("kernel", SourceState.ANSWERED), *ABSENT)))
     assert "in Windows" in finding.fix[0].text
-    assert commands(finding.fix) == []
+    assert commands(finding.fix) == (["wsl.exe --shutdown"] if wsl else [])
 
 
 @pytest.mark.parametrize(
@@ -108,21 +212,13 @@ def test_the_windows_driver_is_installed_in_windows(system: str, *, wsl: bool) -
     ],
 )
 def test_an_old_gpu_gets_the_last_branch_that_supports_it(distribution: str, device: str, expected: str) -> None:
-    version = DriverVersion.parse("595.58.03")
-    driver = Driver(
-        version=known(version, "nvml"),
-        branch=known(version.branch, "nvml"),
-        module=known(Module.NOT_LOADED, "/lib/modules"),
-        nvml_init=known(int(Nvml.DRIVER_NOT_LOADED), "nvml"),
-        cuda_init=known(100, "libcuda"),
-    )
-    snapshot = machine(distribution, device)._replace(
-        driver=driver, sources=(Source("kernel", SourceState.ANSWERED), *FAILED)
-    )
+    snapshot = with_driver(machine(distribution, device), "595.58.03")
     finding = primary(snapshot)
     assert finding.cause == "gpu-removed-from-driver"
-    assert expected in " ".join([finding.fix[0].text, *commands(finding.fix)])
-    assert driver_branch_fix(machine(distribution, container=Container.DOCKER), None, 580, "Do it") == Fix("Do it.")
+    assert expected in " ".join([*(fix.text for fix in finding.fix), *commands(finding.fix)])
+    needed = DriverRequirement(None, 580, frozenset())
+    (fix,) = driver_package_fixes(machine(distribution, container=Container.DOCKER), needed, exact=True)
+    assert fix == Fix("On the host: install the NVIDIA driver, branch 580 or older, then restart it.")
 
 
 @pytest.mark.parametrize(
@@ -138,7 +234,7 @@ def test_an_old_gpu_gets_the_last_branch_that_supports_it(distribution: str, dev
 def test_an_old_gpu_without_a_driver_gets_a_supported_branch(distribution: str, device: str, expected: str) -> None:
     finding = primary(machine(distribution, device))
     assert finding.cause == "no-driver"
-    assert expected in " ".join([finding.fix[0].text, *commands(finding.fix)])
+    assert expected in " ".join([*(fix.text for fix in finding.fix), *commands(finding.fix)])
 
 
 def mismatched(**host: object) -> Snapshot:
@@ -201,22 +297,6 @@ def test_a_container_is_recreated_and_the_host_gets_the_toolkit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("distribution", "command"),
-    [
-        ("rocky 9.6", ("sudo", "dnf", "module", "install", "nvidia-driver:580-dkms")),
-        ("rhel 8.10", ("sudo", "dnf", "module", "install", "nvidia-driver:580-dkms")),
-        ("rhel 10.1", None),
-        ("centos 7", None),
-    ],
-)
-def test_an_older_branch_is_a_dnf_module_stream_on_rhel_8_and_9(
-    distribution: str, command: tuple[str, ...] | None
-) -> None:
-    snapshot = Snapshot(host=Host(distribution=known(distribution, "os-release")))
-    assert driver_branch_fix(snapshot, "rhel", 580, "Install it").command == command
-
-
-@pytest.mark.parametrize(
     ("name", "kind"),
     [
         *(("ubuntu 24.04", "ubuntu"), ("Ubuntu 22.04.4 LTS", "ubuntu"), ("linuxmint 21.3", "ubuntu")),
@@ -241,9 +321,12 @@ def test_a_distribution_is_recognized_by_its_id_or_display_name(name: str, kind:
     ],
 )
 def test_the_release_number_is_read_from_the_id_or_display_name(name: str, release: str) -> None:
-    assert release_of(Snapshot(host=Host(distribution=known(name, "paste")))) == release
+    assert system_of(Snapshot(host=Host(distribution=known(name, "paste")))).release == release
 
 
 def test_the_headers_of_amazon_linux_do_not_depend_on_the_name_form() -> None:
     kernel = "6.12.20-23.97.amzn2023.x86_64"
-    assert headers_package("rhel", "Amazon Linux 2023.8", kernel) == headers_package("rhel", "amzn 2023", kernel)
+    systems = [
+        system_of(Snapshot(host=Host(distribution=known(name, "x")))) for name in ("Amazon Linux 2023.8", "amzn 2023")
+    ]
+    assert headers_package(systems[0], kernel) == headers_package(systems[1], kernel) == f"kernel6.12-devel-{kernel}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.doctor.fixes.adaptation import adapt_for_ostree
-from gpuenv.doctor.fixes.distributions import other_kernel_modules_fix
+from gpuenv.doctor.fixes.distributions import other_kernel_modules_fixes
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Finding, Fix
 from gpuenv.model.reading import Reading, known
@@ -100,11 +100,11 @@ def test_transactional_systems_get_no_zypper_command(matrix: Matrix, name: str) 
 
 @pytest.mark.parametrize(("wants_open", "value"), [(True, "true"), (False, "false")])
 def test_nixos_selects_the_kind_of_modules_by_an_option(wants_open: bool, value: str) -> None:  # noqa: FBT001 - a table
-    fix = other_kernel_modules_fix(without_driver("nixos 25.05", ADA), wants_open=wants_open)
+    (fix,) = other_kernel_modules_fixes(without_driver("nixos 25.05", ADA), wants_open=wants_open)
     assert f"hardware.nvidia.open = {value};" in fix.text
     assert (
         "configuration.nix"
-        not in other_kernel_modules_fix(without_driver("fedora 43", ADA), wants_open=wants_open).text
+        not in other_kernel_modules_fixes(without_driver("fedora 43", ADA), wants_open=wants_open)[0].text
     )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.doctor.fixes.distributions import headers_package
+from gpuenv.doctor.fixes.distributions import headers_package, system_of
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
 from gpuenv.model.reading import Reading, known, missing
-from gpuenv.model.snapshot import FileState, Library, Module, Snapshot, Source, SourceState, Target, Toolkit
+from gpuenv.model.snapshot import FileState, Host, Library, Module, Snapshot, Source, SourceState, Target, Toolkit
 from gpuenv.model.versions import CudaVersion
 from tests.doctor.installed_target import CUPY, LIBRARIES, SITE, findings_by_code, healthy, with_file_fault, with_target
 from tests.doctor.kernel_hosts import findings
@@ -382,7 +382,9 @@ def test_an_optional_library_may_be_damaged(matrix: Matrix, healthy: Snapshot) -
 def test_the_headers_package_depends_on_the_kernel_flavor(
     family: str, distribution: str, kernel: str, package: str | None
 ) -> None:
-    assert headers_package(family, distribution, kernel) == package
+    system = system_of(Snapshot(host=Host(distribution=known(distribution, "os-release"))))
+    assert system.family == (family or None)
+    assert headers_package(system, kernel) == package
 
 
 CUDA_13_DIRECTORY = f"{SITE}/nvidia/cu13/lib"

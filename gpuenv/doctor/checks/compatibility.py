@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from gpuenv.doctor.checks.installation import ONE_CUPY
 from gpuenv.doctor.evidence import evidence_of
-from gpuenv.doctor.fixes.distributions import driver_location
+from gpuenv.doctor.fixes.distributions import driver_location, driver_update_fixes
 from gpuenv.doctor.fixes.packages import conda_prefix_option, exclude_numpy_fixes, install_fixes, pip_fix
 from gpuenv.doctor.fixes.variables import select_fixes
 from gpuenv.doctor.installed_cupy import InstalledCupy, installed_cupy, is_managed_by_conda, unknown_cupy_reason
@@ -90,7 +90,8 @@ def driver_too_old(ctx: CheckContext) -> Outcome:
     if is_libcuda:
         newer = (Fix("Or let programs load the driver's own libcuda, not one of an older release."),)
     elif change is not None:  # such a driver exists, up to the last branch that drives every GPU here
-        newer = (Fix(f"Or update the driver{driver_location(ctx.snapshot)}: {change.needed}."),)
+        plain = (Fix(f"Or update the driver{driver_location(ctx.snapshot)}: {change.needed}."),)
+        newer = driver_update_fixes(ctx, change.needed) or plain
     yield Symptom(
         f"The {which} is too old for {installed.cupy.distribution}: needs {verdict.needed}, found {verdict.found}",
         evidence_of(ctx.snapshot, "driver.version", "driver.cuda") + _installed_and_needed(installed, verdict),

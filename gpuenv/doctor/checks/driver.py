@@ -18,13 +18,10 @@ from gpuenv.doctor.driver_libraries import (
 from gpuenv.doctor.evidence import evidence_of, hardware_events, kernel_drivers, log_evidence, matching_log_lines
 from gpuenv.doctor.fixes.containers import matching_libraries_fix
 from gpuenv.doctor.fixes.distributions import (
-    COMPUTE_PART,
-    compiler_fix,
     driver_fixes,
-    family,
-    install_command,
     module_build_command,
     restart_fix,
+    system_steps,
 )
 from gpuenv.doctor.fixes.gpus import CONNECT_POWER, ENLARGE_PCI_WINDOW, POWER_CYCLE
 from gpuenv.doctor.fixes.kernel_module import (
@@ -117,7 +114,7 @@ def module_not_built(ctx: CheckContext) -> Outcome:
         + (evidence_of(snapshot, "driver.module_kernels") if others else ())
         + evidence_of(snapshot, "driver.module"),
         (
-            *(compiler_fix(snapshot, build.compiler) for build in failed if build.compiler),
+            *(fix for b in failed if b.compiler for fix in system_steps(snapshot, "compiler", compiler=b.compiler)),
             *(Fix(f"Read the build log: /var/lib/dkms/{b.module}/{b.release}/build/make.log") for b in failed),
             *module_install_fixes(snapshot, kernel),
             Fix("If the driver is too old for this kernel, install a newer driver, or boot an older kernel."),
@@ -167,17 +164,8 @@ def module_refused(ctx: CheckContext) -> Outcome:
 
 def signing_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     """How to load a module with Secure Boot."""
-    keys = {
-        "ubuntu": "/var/lib/shim-signed/mok/MOK.der",
-        "debian": "/var/lib/dkms/mok.pub",
-        "fedora": "/etc/pki/akmods/certs/public_key.der",  # akmods, README.secureboot
-    }
-    key = keys.get(family(snapshot) or "")
-    enrol = ("sudo", "mokutil", "--import", key) if key else None
-    if family(snapshot) == "suse":  # openSUSE's wiki, SDB:NVIDIA drivers: a key of each package, named by its release
-        enrol = ("sudo", "sh", "-c", "mokutil --import /usr/share/nvidia-pubkeys/*.der --root-pw")
     return (
-        Fix("Enrol the key that signs this machine's modules, then restart and confirm it.", enrol),
+        *system_steps(snapshot, "enrol-key"),
         Fix("Or install modules that the distribution has signed, or turn Secure Boot off in the firmware."),
     )
 
@@ -456,11 +444,10 @@ def driver_incomplete(ctx: CheckContext) -> Outcome:
         "The driver is incomplete: libcuda.so.1 is not found",
         evidence_of(snapshot, "libcuda", "nvml", "driver.module"),
         (
-            _VGPU_HOST
-            if any(gpu.virtualization.value is Virtualization.HOST_VGPU for gpu in snapshot.gpus)
-            else Fix(
-                "Install the compute package of the same driver, or reinstall the driver.",
-                install_command(snapshot, COMPUTE_PART),
+            *(
+                (_VGPU_HOST,)
+                if any(gpu.virtualization.value is Virtualization.HOST_VGPU for gpu in snapshot.gpus)
+                else system_steps(snapshot, "libcuda")
             ),
             *(() if snapshot.host.container.known else (_IN_A_CONTAINER,)),
         ),
@@ -605,10 +592,6 @@ def _libcuda_mismatch(snapshot: Snapshot, libcuda: list[DriverLibrary]) -> Sympt
     is_partial_update = is_newer(snapshot, mismatched) and not is_foreign(snapshot, mismatched)
     if not is_partial_update and (matching := matching_libraries(snapshot, libcuda)):
         return _wrong_one_first(snapshot, libcuda, matching)
-    # A package has the release of its repository: Arch Linux only the newest, Ubuntu the newest of a branch.
-    command = None if family(snapshot) == "arch" else install_command(snapshot, COMPUTE_PART)
-    later = "If its package has another release by now, update the whole driver and restart."
-    install = Fix(f"Install the libcuda of the same driver, of exactly {module}. {later}", command)
     if is_foreign(snapshot, mismatched):
         text = f"Remove {mismatched.path} from the loader's path (LD_LIBRARY_PATH, /etc/ld.so.conf.d)."
         missing = Fix(f"If no libcuda is found then, install that of the same driver, of exactly {module}.")
@@ -616,7 +599,7 @@ def _libcuda_mismatch(snapshot: Snapshot, libcuda: list[DriverLibrary]) -> Sympt
         evidence = _evidence(snapshot) + evidence_of(snapshot, "environment.LD_LIBRARY_PATH")
         return Symptom(title, evidence, (Fix(text), missing), cause=Cause.DRIVER_INSTALL_BROKEN)
     title = f"libcuda has version {mismatched.release}, but the rest of the driver has {module}"
-    return Symptom(title, _evidence(snapshot), (install,), cause=Cause.DRIVER_INSTALL_BROKEN)
+    return Symptom(title, _evidence(snapshot), system_steps(snapshot, "libcuda"), cause=Cause.DRIVER_INSTALL_BROKEN)
 
 
 def _wrong_one_first(snapshot: Snapshot, found: list[DriverLibrary], matching: list[DriverLibrary]) -> Symptom:
@@ -688,14 +671,6 @@ def _evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:
     )
 
 
-_FINISH = {
-    **dict.fromkeys(("ubuntu", "debian"), ("sudo", "apt-get", "install", "--fix-broken")),
-    **dict.fromkeys(("rhel", "fedora"), ("sudo", "dnf", "distro-sync")),
-    "arch": ("sudo", "pacman", "-Syu"),
-    "suse": ("sudo", "zypper", "verify"),
-}
-
-
 def _to_finish(snapshot: Snapshot) -> tuple[Fix, ...]:
     """Fixes before the restart, if the disk has the old driver's module for this kernel and no newer one."""
     driver, kernel = snapshot.driver, snapshot.host.kernel.value
@@ -703,10 +678,8 @@ def _to_finish(snapshot: Snapshot) -> tuple[Fix, ...]:
     releases = {build.release for build in driver.dkms if build.state == "built" and build.kernel in (None, kernel)}
     if module is None or library is None or str(module) not in releases or str(library) in releases:
         return ()
+    text = f"A restart alone loads {module} again, because no module of {library} is built: finish the update first."
     return (
-        Fix(
-            f"A restart alone loads {module} again, because no module of {library} is built: finish the update first.",
-            _FINISH.get(family(snapshot) or "", module_build_command(snapshot, kernel)),
-        ),
+        *(system_steps(snapshot, "finish-update", text=text) or (Fix(text, module_build_command(snapshot, kernel)),)),
         Fix(f"Then build the module of {library} for this kernel.", module_build_command(snapshot, kernel)),
     )

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from itertools import islice
 
-from gpuenv.doctor.driver_requirements import BLACKWELL, TURING, conflicting_gpus, driver_requirement, kind_for
-from gpuenv.doctor.evidence import evidence_of, hardware_event_evidence, hardware_events, log_evidence
-from gpuenv.doctor.fixes.distributions import (
-    driver_branch_fix,
-    family,
-    other_kernel_modules_fix,
+from gpuenv.doctor.driver_requirements import (
+    BLACKWELL,
+    PROPRIETARY,
+    TURING,
+    DriverRequirement,
+    conflicting_gpus,
+    driver_requirement,
+    kind_for,
 )
+from gpuenv.doctor.evidence import evidence_of, hardware_event_evidence, hardware_events, log_evidence
+from gpuenv.doctor.fixes.distributions import driver_package_fixes, other_kernel_modules_fixes
 from gpuenv.doctor.fixes.gpus import gpu_label, reset_fixes, smi_selector, visibility_variables
 from gpuenv.doctor.predicates import gpus_not_listed, is_driver_probed
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check, severity_for_unusable_gpu
@@ -207,23 +211,22 @@ def _other_branch(name: str, ctx: CheckContext) -> tuple[Fix, ...]:
     if not needed.possible:
         return conflicting_gpus(ctx)
     keep = Fix(f"Or keep the driver, if you do not need {name}: the other GPUs work without it.")
-    text = f"Install a driver of {needed.branches}"
-    other = driver_branch_fix(snapshot, family(snapshot), needed.last, text) if needed.last else Fix(f"{text}.")
-    return (other, keep) if driver_sees_gpu(snapshot) else (other,)
+    other = driver_package_fixes(snapshot, needed, exact=True)
+    return (*other, keep) if driver_sees_gpu(snapshot) else other
 
 
 def _wrong_modules(name: str, wants_open: bool, ctx: CheckContext, evidence: tuple[Evidence, ...]) -> Symptom:  # noqa: FBT001 - one of two kinds
     snapshot = ctx.snapshot
     used, needed = ("proprietary", "open") if wants_open else ("open", "proprietary")
-    fix = other_kernel_modules_fix(snapshot, wants_open=wants_open)
+    fixes = other_kernel_modules_fixes(snapshot, wants_open=wants_open)
     driven = [gpu.compute_capability.value for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known]
     if any(c is not None and (c < TURING if wants_open else c >= BLACKWELL) for c in driven):  # they would stop working
-        fix = Fix("Neither kind of kernel modules drives all these GPUs: use this one in another machine.")
+        fixes = (Fix("Neither kind of kernel modules drives all these GPUs: use this one in another machine."),)
     lines = [line for line in _lines(snapshot) if (_NEEDS_OPEN if wants_open else _NEEDS_PROPRIETARY).search(line)]
     return Symptom(
         f"The driver's {used} kernel modules cannot drive {name}: it needs the {needed} ones",
         evidence_of(snapshot, "driver.flavor", "driver.version") + evidence + log_evidence(snapshot, lines[-2:]),
-        conflicting_gpus(ctx) or (fix,),
+        conflicting_gpus(ctx) or fixes,
         _severity(snapshot),
         Cause.GPU_TOO_NEW_FOR_DRIVER if wants_open else Cause.GPU_REMOVED_FROM_DRIVER,
     )
@@ -247,8 +250,8 @@ def _unknown_product(device: PciGpu, ctx: CheckContext) -> Symptom | None:
         return None
     branch = int(matches[-1][1][1])
     none_left, evidence = _none_left(branch, matrix), log_evidence(snapshot, [matches[-1][0]])
-    text = f"Install a driver of branch {branch}, the last one for this GPU"
-    fixes = none_left or (driver_branch_fix(snapshot, family(snapshot), branch, text),)
+    needed = DriverRequirement(None, branch, frozenset((PROPRIETARY,)))
+    fixes = none_left or driver_package_fixes(snapshot, needed, exact=True)
     evidence, more = _device(device, "in no table") + evidence, f": it requires branch {branch}"
     return _unsupported(ctx, driver, name, evidence, fixes, old=True, gone=bool(none_left), more=more)
 

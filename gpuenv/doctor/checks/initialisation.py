@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuenv.doctor.evidence import driver_errors, evidence_of, kernel_drivers, matching_log_lines, packages_as_evidence
-from gpuenv.doctor.fixes.distributions import FABRIC_MANAGER, FIRMWARE, driver_fixes, install_command, restart_fix
+from gpuenv.doctor.fixes.distributions import driver_fixes, restart_fix, system_steps
 from gpuenv.doctor.fixes.variables import (
     granted_devices,
     origin_fixes,
@@ -145,10 +145,7 @@ def no_firmware(ctx: CheckContext) -> Outcome:
         "The driver does not find its firmware, so the GPU is not started",
         lines + evidence_of(snapshot, "driver.module_version", "libcuda"),
         (
-            Fix(
-                "Install the firmware of exactly this driver, or reinstall the driver.",
-                install_command(snapshot, FIRMWARE),
-            ),
+            *system_steps(snapshot, "firmware"),
             Fix("Unload the module, or restart.", ("sudo", "modprobe", "-r", "nvidia")),
             Fix("Then load it.", ("sudo", "modprobe", "nvidia")),
         ),
@@ -236,10 +233,7 @@ def system_not_ready(ctx: CheckContext) -> Outcome:
         ),
         (
             Fix("Start the fabric manager.", ("sudo", "systemctl", "enable", "--now", "nvidia-fabricmanager")),
-            Fix(
-                f"If it fails, install the one of exactly the driver's version, {snapshot.driver.version.value}.",
-                install_command(snapshot, FABRIC_MANAGER),
-            ),
+            *system_steps(snapshot, "fabric-manager"),
             *((ACCEPT_WORK,) if any(gpu.fabric.state.value is None for gpu in snapshot.gpus) else ()),
         ),
     )
@@ -292,7 +286,7 @@ def wsl_libcuda(ctx: CheckContext) -> Outcome:
     yield Symptom(
         "A Linux libcuda hides the one of Windows",
         evidence_of(snapshot, "driver.cuda_library", "libcuda"),
-        (Fix("Remove the Linux driver's packages from this WSL distribution."), *driver_fixes(ctx)),
+        (*system_steps(snapshot, "remove-driver"), restart_fix(snapshot, "so that it mounts the Windows driver")),
     )
 
 

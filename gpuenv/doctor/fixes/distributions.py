@@ -1,13 +1,11 @@
-"""Commands that install the driver and related packages, by distribution; gpuenv runs none of them.
+"""How the driver and related packages are installed on the machine at hand; gpuenv runs none of these commands.
 
-Packages: NVIDIA, Driver Installation Guide (branch 620), Kernel Modules, table 5 (read 2026-11-21), and the READMEs of
-NVIDIA's packaging repositories for the fabric manager (read November 2026); Debian, package nvidia-driver; Ubuntu,
-ubuntu-drivers; RPM Fusion, Howto NVIDIA; Arch, package nvidia-open; NVIDIA, Installing the NVIDIA Container Toolkit.
+The steps of each distribution are rows of fixes.csv; here is decided which of them the GPUs need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import NamedTuple
 
 from gpuenv.doctor.driver_requirements import (
     OPEN,
@@ -18,6 +16,7 @@ from gpuenv.doctor.driver_requirements import (
     gpus_to_drive,
     requirement_of,
 )
+from gpuenv.doctor.fixes.table import branches_of, rows_of, steps, steps_of
 from gpuenv.doctor.registry import CheckContext
 from gpuenv.model.finding import Fix
 from gpuenv.model.gpus import driver_nodes, is_contained
@@ -34,59 +33,129 @@ _FAMILIES = {
 }
 # Distributions whose display name (PRETTY_NAME of os-release, inxi's Distro) does not begin with their ID.
 _DISPLAY_NAMES = {
-    **dict.fromkeys(("linux mint", "pop!_os", "kde neon"), "ubuntu"),
-    **dict.fromkeys(("red hat enterprise linux", "oracle linux", "amazon linux"), "rhel"),
+    "linux mint": "linuxmint",
+    "pop!_os": "pop",
+    "kde neon": "neon",
+    "red hat enterprise linux": "rhel",
+    "oracle linux": "ol",
+    "amazon linux": "amzn",
+    "opensuse leap": "opensuse-leap",
+    "opensuse tumbleweed": "opensuse-tumbleweed",
+    "suse linux enterprise": "sles",
 }
-_APT, _DNF = ("sudo", "apt-get", "install"), ("sudo", "dnf", "install")
-_PACMAN, _ZYPPER = ("sudo", "pacman", "-S"), ("sudo", "zypper", "install")
-_INSTALL = {"ubuntu": _APT, "debian": _APT, "rhel": _DNF, "fedora": _DNF, "arch": _PACMAN, "suse": _ZYPPER}
-_Names = Mapping[str, str]  # package names by family, with placeholders for the driver's branch and version
-COMPUTE_PART = {  # libcuda
-    "debian": "libcuda1",
-    "fedora": "xorg-x11-drv-nvidia-cuda",
-    "rhel": "nvidia-driver-cuda",
-    "arch": "nvidia-utils",
-    "ubuntu": "libnvidia-compute-{branch}",
-}
-FIRMWARE = {"debian": "firmware-nvidia-gsp", "ubuntu": "nvidia-firmware-{branch}-{version}"}
-FABRIC_MANAGER = {
-    **dict.fromkeys(("debian", "suse", "rhel"), "cuda-drivers-fabricmanager-{branch}"),
-    "ubuntu": "nvidia-fabricmanager-{branch}",
-}
-_OPEN_DRIVER = dict.fromkeys(("rhel", "arch", "suse"), "nvidia-open")
-_OPEN_MODULES = {**_OPEN_DRIVER, "debian": "nvidia-open-kernel-dkms", "ubuntu": "nvidia-driver-{branch}-open"}
 # Google, Container-Optimized OS, Run GPUs: it has no package manager.
 _SYSTEM_INSTALLERS = {"cos": ("sudo", "cos-extensions", "install", "gpu")}
 _LAST_BEFORE_TURING = 580  # the matrix's row of Maxwell, Pascal and Volta
+_RELEASE = pattern(r"(?<= )\d+(?:\.\d+)?")
+_INSTALLERS = {"rhel": "sudo dnf install", "suse": "sudo zypper install", "arch": "sudo pacman -S"}
+
+
+class System(NamedTuple):
+    """A distribution as the table of fixes names it: ``rhel`` 9 for Rocky Linux 9.5."""
+
+    name: str
+    release: str
+    family: str | None
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Its names in the table, the most specific first."""
+        return (f"{self.name} {self.release}", self.name, *((self.family,) if self.family else ()))
+
+    @property
+    def repository(self) -> str:
+        """The folder of NVIDIA's repository for it: ``debian12``, ``ubuntu2404``."""
+        return f"{self.name}{self.release.replace('.', '')}"
+
+
+def system_of(snapshot: Snapshot) -> System:
+    """The distribution of this machine."""
+    text = (snapshot.host.distribution.value or "").casefold()
+    name = next((key for prefix, key in _DISPLAY_NAMES.items() if text.startswith(prefix)), text.partition(" ")[0])
+    kind = _FAMILIES.get(name)
+    found = _RELEASE.search(text)
+    release = found[0] if found else ""
+    if name != "ubuntu":
+        release = release.partition(".")[0]
+    return System("rhel" if kind == "rhel" and name != "amzn" else name, release, kind)
 
 
 def family(snapshot: Snapshot) -> str | None:
     """``debian``, ``ubuntu``, ``rhel``, ``fedora``, ``arch`` or ``suse``; None for another distribution."""
-    name = (snapshot.host.distribution.value or "").casefold()
-    by_name = next((kind for prefix, kind in _DISPLAY_NAMES.items() if name.startswith(prefix)), None)
-    return by_name or _FAMILIES.get(name.partition(" ")[0])
+    return system_of(snapshot).family
 
 
-def install_command(snapshot: Snapshot, names: _Names) -> tuple[str, ...] | None:
-    """The command that installs a package for the installed driver; None if its name is unknown."""
-    kind, branch, version = family(snapshot) or "", snapshot.driver.branch.value, snapshot.driver.version.value
-    name = names.get(kind, "")
-    unknown = not name or (branch is None and "{branch}" in name) or (version is None and "{version}" in name)
-    return None if unknown else (*_INSTALL[kind], *name.format(branch=branch, version=version).split())
+def system_steps(snapshot: Snapshot, task: str, **more: object) -> tuple[Fix, ...]:
+    """The steps of a task on this machine; in a container the host's distribution is unknown."""
+    places = () if is_contained(snapshot) else system_of(snapshot).places
+    return steps_of(task, places, **{**_values(snapshot), **more})
+
+
+def module_build_command(snapshot: Snapshot, kernel: str | None = None) -> tuple[str, ...]:
+    """The command that builds the driver's module for the running kernel."""
+    (step,) = system_steps(snapshot, "module-build", text="")
+    command = step.command or ()
+    option = "--kernels" if "akmods" in command else "-k"
+    return (*command, *((option, kernel) if kernel else ()))
+
+
+def _values(snapshot: Snapshot) -> dict[str, object]:
+    """Values of the table's placeholders; the branch and the version are those of the installed driver."""
+    system, driver, kernel = system_of(snapshot), snapshot.driver, snapshot.host.kernel.value
+    headers = headers_of_all_kernels(snapshot)
+    return {
+        "release": system.release or None,
+        "repository": system.repository,
+        "nvidia_arch": "sbsa" if snapshot.host.arch.value == "aarch64" else "x86_64",
+        "headers": headers_package(system, kernel) if kernel else None,
+        "all_headers": headers,
+        "kernel_image": headers.replace("headers", "kernel" if "proxmox" in headers else "image"),
+        "install": _INSTALLERS.get(system.family or ""),
+        "branch": driver.branch.value,
+        "version": driver.module_version.value or driver.version.value,
+    }
 
 
 def driver_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
-    """How to install the driver."""
+    """How to install the driver that the GPUs need."""
     snapshot = ctx.snapshot
     if ctx.needs.tegra:
-        return (Fix("Install the driver of JetPack: flash the board, or install nvidia-jetpack."),)
+        return (
+            Fix(
+                "Install the driver of JetPack 6 or newer with its packages.", ("sudo", "apt-get", "install", _JETPACK)
+            ),
+            Fix(
+                "If the board has JetPack 5 or older: flash it with JetPack 6, by NVIDIA's SDK Manager; it deletes "
+                "what is on the board."
+            ),
+        )
     if snapshot.host.wsl.value or snapshot.host.os.value == "windows":
         not_in_linux = ", not in Linux" if snapshot.host.wsl.value else ""
         install = Fix(f"Install the NVIDIA driver in Windows{not_in_linux} (NVIDIA's app or its download page).")
         return _wsl_driver_fixes(snapshot, install)
-    command = _SYSTEM_INSTALLERS.get((snapshot.host.distribution.value or "").partition(" ")[0])
+    command = _SYSTEM_INSTALLERS.get(system_of(snapshot).name)
     by_system = (Fix("Install the NVIDIA driver with the system's own program.", command),) if command else ()
-    return conflicting_gpus(ctx) or by_system or _driver_package(ctx)
+    needed = driver_requirement(ctx)
+    return conflicting_gpus(ctx) or by_system or driver_package_fixes(snapshot, needed, exact=_chooses_wrongly(ctx))
+
+
+_JETPACK = "nvidia-jetpack"
+
+
+def driver_update_fixes(ctx: CheckContext, wanted: str) -> tuple[Fix, ...]:
+    """How to update the driver to at least a version: ``>= 580.65.06``; empty if it belongs to another system."""
+    snapshot, needed = ctx.snapshot, driver_requirement(ctx)
+    found = _BRANCH.search(wanted)
+    if found is None or is_contained(snapshot) or snapshot.host.wsl.value or snapshot.host.os.value != "linux":
+        return ()
+    first = max(int(found[0]), needed.first or 0)
+    needed = needed._replace(first=first)
+    if not needed.possible or ctx.needs.tegra or family(snapshot) is None:
+        return ()
+    return driver_package_fixes(snapshot, needed, exact=True, lead=f"Or update the driver to {wanted}")
+
+
+_BRANCH = pattern(r"\d{3}(?=\.)")
 
 
 def _wsl_driver_fixes(snapshot: Snapshot, install: Fix) -> tuple[Fix, ...]:
@@ -98,51 +167,93 @@ def _wsl_driver_fixes(snapshot: Snapshot, install: Fix) -> tuple[Fix, ...]:
     if not snapshot.host.wsl.value or is_contained(snapshot) or driver_nodes(snapshot) or not is_kernel_probed:
         return (install,)
     if (snapshot.host.kernel.value or "").endswith("-Microsoft"):  # WSL 2 ends in -microsoft-standard-WSL2
+        name = snapshot.environment.get("WSL_DISTRO_NAME") or "DISTRO"
         return (
-            Fix("Convert this distribution to WSL 2, in Windows (wsl --set-version): WSL 1 has no GPU support."),
+            Fix(
+                "WSL 1 has no GPU support: convert this distribution to WSL 2, in Windows; this ends its programs.",
+                ("wsl.exe", "--set-version", name, "2"),
+            ),
             install,
         )
-    return (install, Fix("If .wslconfig in Windows has gpuSupport=false, remove that line and restart WSL."))
+    return (
+        install,
+        Fix("If .wslconfig in Windows has gpuSupport=false, remove that line; then restart WSL.", _RESTART_WSL),
+    )
 
 
-def _driver_package(ctx: CheckContext) -> tuple[Fix, ...]:
-    snapshot = ctx.snapshot
-    kind, needed = family(snapshot), driver_requirement(ctx)
-    newest_is_too_new = needed.last is not None and _chooses_newest(ctx)
+_RESTART_WSL = ("wsl.exe", "--shutdown")
+
+
+def driver_package_fixes(
+    snapshot: Snapshot, needed: DriverRequirement, *, exact: bool, lead: str = "Install the NVIDIA driver"
+) -> tuple[Fix, ...]:
+    """How to install a driver that meets a requirement: the distribution's packages, else NVIDIA's repository.
+
+    Args:
+        snapshot: the machine.
+        needed: what the GPUs need.
+        exact: whether the distribution's own choice of a branch may be wrong.
+        lead: the beginning of the first sentence.
+    """
+    kind = f", {needed.text}" if needed != _ANY_DRIVER else ""
+    if is_contained(snapshot):
+        return (Fix(f"On the host: {lead[0].lower()}{lead[1:]}{kind}, then restart it."),)
     # Needed in addition to packages that are layered onto an image.
     without_nouveau = blacklist_fix(snapshot, "nouveau", "Before that restart, blacklist nouveau by kernel parameters.")
-    if fixes := _immutable_system_fixes(snapshot, needed, with_older=newest_is_too_new):
+    if fixes := _immutable_system_fixes(snapshot, needed, with_older=exact and needed.last is not None):
         return fixes
-    if newest_is_too_new and needed.last is not None:
-        text = f"Install the NVIDIA driver of branch {needed.last} with its proprietary modules, then restart"
-        return (driver_branch_fix(snapshot, kind, needed.last, text), *without_nouveau)
-    if kind == "debian" and OPEN in needed.kinds:  # its package has the proprietary ones
-        return (Fix(f"Install the NVIDIA driver of {needed.text}, then restart."),)
-    if kind in ("ubuntu", "debian"):
-        command = ("sudo", "ubuntu-drivers", "install") if kind == "ubuntu" else (*_APT, "nvidia-driver")
-        needs = " (from the non-free component)" if kind == "debian" else ""
-        return (Fix(f"Install the NVIDIA driver{needs}, then restart.", command),)
-    if kind == "fedora":
-        packages = ("akmod-nvidia", "xorg-x11-drv-nvidia-cuda")
-        install = Fix("Install the NVIDIA driver (from RPM Fusion), then restart.", (*_DNF, *packages))
-        return (install, *without_nouveau)
-    install = Fix("Install the NVIDIA driver, then restart.", install_command(snapshot, _OPEN_DRIVER))
-    enable = ("sudo", "dnf", "module", "enable", "nvidia-driver:open-dkms")
-    streams = kind == "rhel" and release_of(snapshot) in WITH_STREAMS
-    stream = (Fix("Select the open kernel modules from NVIDIA's repository.", enable),) if streams else ()
-    return (*stream, install)
+    found = _package_steps(snapshot, needed, exact=exact)
+    first = Fix(f"{lead}{kind}, {'in these steps' if found else 'then restart'}.")
+    if not found:
+        return (first,)
+    key = system_steps(snapshot, "enrol-key") if snapshot.host.secure_boot.value else ()
+    last = (restart_fix(snapshot, "so that the new module is loaded; this ends all programs"), _CHECK)
+    return (first, *found, *without_nouveau, *key, *last)
 
 
-def _chooses_newest(ctx: CheckContext) -> bool:
+_ANY_DRIVER = DriverRequirement(None, None, frozenset())
+_CHECK = Fix("Then check: it lists the GPU and the driver.", ("nvidia-smi",))
+
+
+def _package_steps(snapshot: Snapshot, needed: DriverRequirement, *, exact: bool) -> tuple[Fix, ...]:
+    wants_open, is_bounded = OPEN in needed.kinds, needed.last is not None
+    tasks = ["driver-open" if wants_open else "driver"]
+    if exact:
+        tasks.insert(0, "driver-branch")
+    tasks.append("nvidia-driver-branch" if is_bounded else "nvidia-driver")
+    places = system_of(snapshot).places
+    for task in tasks:
+        for row in rows_of(task, places):
+            branch = _branch(branches_of(row), needed)
+            takes_newest = not row.branches and task != "nvidia-driver"
+            if branch is None or (takes_newest and exact and is_bounded):
+                continue
+            rows = [other for other in rows_of(task, places) if other.branches == row.branches]
+            values = {**_values(snapshot), "branch": branch, "open": "-open" if wants_open else ""}
+            repository = rows_of("nvidia-repository", places) if task.startswith("nvidia-") else ()
+            hold = rows_of("hold-branch", places) if is_bounded and task.endswith("-branch") else ()
+            return steps((*repository, *rows, *hold), **values)
+    return ()
+
+
+def _branch(branches: tuple[int, ...] | None, needed: DriverRequirement) -> int | None:
+    """The first branch that meets a requirement; of all of them the last one, else the first."""
+    if branches is None:
+        return needed.last or needed.first or 0
+    return next((branch for branch in branches if needed.met_by(branch, None)), None)
+
+
+def _chooses_wrongly(ctx: CheckContext) -> bool:
     """Whether the distribution's default package may be too new for one of the GPUs.
 
-    Debian's releases have branches before 590; ubuntu-drivers considers one GPU, and knows which branch it needs.
+    ubuntu-drivers considers one GPU, and knows which branch it needs.
     """
-    kind, needed = family(ctx.snapshot), driver_requirement(ctx)
-    if kind == "debian":
-        return needed.last is not None and needed.last < _LAST_BEFORE_TURING
+    needed = driver_requirement(ctx)
+    if needed.last is None:
+        return False
     gpus = [gpu for part in gpus_to_drive(ctx) for gpu in part]
-    return kind != "ubuntu" or len({requirement_of((gpu,), ctx.snapshot, ctx.matrix) for gpu in gpus}) > 1
+    is_mixed = len({requirement_of((gpu,), ctx.snapshot, ctx.matrix) for gpu in gpus}) > 1
+    return family(ctx.snapshot) != "ubuntu" or is_mixed
 
 
 def driver_location(snapshot: Snapshot) -> str:
@@ -152,82 +263,36 @@ def driver_location(snapshot: Snapshot) -> str:
     return " on the host" if is_contained(snapshot) else ""
 
 
-def other_kernel_modules_fix(snapshot: Snapshot, *, wants_open: bool) -> Fix:
+def other_kernel_modules_fixes(snapshot: Snapshot, *, wants_open: bool) -> tuple[Fix, ...]:
     """How to change to the open kernel modules, or to the proprietary ones, up to branch 580 for older GPUs."""
     if is_declared(snapshot):
         option = f"hardware.nvidia.open = {'true' if wants_open else 'false'};"
-        return Fix(f"Write {option} into configuration.nix, rebuild, and restart.", _NIXOS_REBUILD)
-    if wants_open:
-        text = "Replace the driver's proprietary kernel modules with the open ones, then restart."
-        return Fix(text, install_command(snapshot, _OPEN_MODULES))
-    branch = min(snapshot.driver.branch.value or _LAST_BEFORE_TURING, _LAST_BEFORE_TURING)
-    text = f"Replace the open kernel modules with the proprietary ones of branch {branch}, then restart."
-    names = {"debian": "nvidia-kernel-dkms", "ubuntu": f"nvidia-driver-{branch}"}
-    return Fix(text, install_command(snapshot, names))
-
-
-def kernel_headers_command(snapshot: Snapshot, kernel: str) -> tuple[str, ...] | None:
-    """The command that installs the headers of a kernel."""
-    kind = family(snapshot) or ""
-    name = headers_package(kind, snapshot.host.distribution.value or "", kernel)
-    return (*_INSTALL[kind], name) if name else None
-
-
-def compiler_fix(snapshot: Snapshot, name: str) -> Fix:
-    """How to install the compiler that the kernel was built with; Debian and Ubuntu have a package of each."""
-    return Fix(
-        f"Install {name}, the compiler that built this kernel, and let DKMS build the module again.",
-        install_command(snapshot, dict.fromkeys(("ubuntu", "debian"), name)),
-    )
-
-
-def module_build_command(snapshot: Snapshot, kernel: str | None = None) -> tuple[str, ...]:
-    """The command that builds the driver's module for the running kernel."""
-    if family(snapshot) == "fedora":
-        return ("sudo", "akmods", "--force", *(("--kernels", kernel) if kernel else ()))
-    return ("sudo", "dkms", "autoinstall", *(("-k", kernel) if kernel else ()))
-
-
-def initramfs_command(snapshot: Snapshot) -> tuple[str, ...] | None:
-    """The command that rebuilds the initramfs, which may contain modules and blacklists too."""
-    commands = {
-        **dict.fromkeys(("ubuntu", "debian"), ("update-initramfs", "-u")),
-        **dict.fromkeys(("fedora", "rhel", "suse"), ("dracut", "--force")),
-        "arch": ("mkinitcpio", "-P"),
-    }
-    found = commands.get(family(snapshot) or "")
-    return ("sudo", *found) if found else None
+        return (Fix(f"Write {option} into configuration.nix, rebuild, and restart.", _NIXOS_REBUILD),)
+    branch = snapshot.driver.branch.value
+    if not wants_open:
+        branch = min(branch or _LAST_BEFORE_TURING, _LAST_BEFORE_TURING)
+    rows = rows_of(f"{'open' if wants_open else 'proprietary'}-modules", system_of(snapshot).places)
+    restart = restart_fix(snapshot, "so that the other modules are loaded; this ends all programs")
+    return (*steps(rows, **{**_values(snapshot), "branch": branch}), restart)
 
 
 def restart_fix(snapshot: Snapshot, why: str) -> Fix:
     """How to restart the machine: for WSL in Windows, for a container the host."""
     if snapshot.host.wsl.value:
-        return Fix(f"Restart WSL, in Windows, {why}.", ("wsl.exe", "--shutdown"))
+        return Fix(f"Restart WSL, in Windows, {why}.", _RESTART_WSL)
     if is_contained(snapshot):
         return Fix(f"Restart the host, {why}.", ("sudo", "reboot"))
     return Fix(f"Restart the machine, {why}.", ("sudo", "reboot"))
 
 
 def container_toolkit_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """How the host's engine gives containers a GPU; a container does not know the host's distribution."""
-    install = (
-        None
-        if is_contained(snapshot)
-        else install_command(snapshot, dict.fromkeys(_INSTALL, "nvidia-container-toolkit"))
-    )
-    where = "If that fails: on the host, install" if is_contained(snapshot) else "Install"
-    first = Fix(f"{where} the NVIDIA container toolkit.", install)
-    if snapshot.host.container.value is Container.PODMAN:
-        describe = ("sudo", "nvidia-ctk", "cdi", "generate", "--output=/etc/cdi/nvidia.yaml")
-        return (first, Fix("On the host, generate the CDI description of the GPUs.", describe))
-    return (
-        first,
-        Fix(
-            "On the host, configure Docker to use it.",
-            ("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=docker"),
-        ),
-        Fix("On the host, restart Docker.", ("sudo", "systemctl", "restart", "docker")),
-    )
+    """How this host's engine gives containers a GPU; a container does not know the host's distribution."""
+    engine = Container.PODMAN if snapshot.host.container.value is Container.PODMAN else Container.DOCKER
+    configure = steps_of("configure-engine", (engine.value,))
+    if not is_contained(snapshot):
+        return (*system_steps(snapshot, "container-toolkit"), *configure)
+    first = Fix("If that fails: on the host, install the NVIDIA container toolkit, from NVIDIA's repository of it.")
+    return (first, *(fix._replace(text=f"On the host: {fix.text[0].lower()}{fix.text[1:]}") for fix in configure))
 
 
 # How to install the driver on systems without a package manager: by a configuration, or in an image.
@@ -248,14 +313,14 @@ def _immutable_system_fixes(snapshot: Snapshot, needed: DriverRequirement, *, wi
 
     ``with_older``: whether the newest driver is too new for one of the GPUs.
     """
-    name = (snapshot.host.distribution.value or "").partition(" ")[0]
+    name = system_of(snapshot).name
     older = needed.last if with_older else None
     if name == "nixos":
         lines = ['services.xserver.videoDrivers = [ "nvidia" ];']
         if _needs_open_modules(needed) is not None:
             lines.append(f"hardware.nvidia.open = {'true' if _needs_open_modules(needed) else 'false'};")
         if older is not None:
-            lines.append(f"{NIXOS_LEGACY_DRIVER.format(older)};")
+            lines.append(f"hardware.nvidia.package = config.boot.kernelPackages.nvidiaPackages.legacy_{older};")
         text = f"Write {' '.join(lines)} into configuration.nix (the driver is unfree), rebuild, and restart."
         return (Fix(text, _NIXOS_REBUILD),)
     if name in _UNIVERSAL_BLUE:
@@ -300,38 +365,45 @@ def is_declared(snapshot: Snapshot) -> bool:
 
 _NUMBERS = pattern(r"(?P<major>\d+)\.(?P<minor>\d+)\.")
 _PROXMOX_KERNEL = pattern(r"\d[\d.-]*-pve")
+_DEBIAN_KIND = pattern(r"(?:cloud|rt)(?=-(?:amd64|arm64)$)")
 _WITH_KIND = pattern(r"(?P<plain>[^+]+)\+(?P<kind>64k|rt)")
 _SUSE_KERNEL = pattern(r".*-(?P<kind>default|azure|rt|64kb|longterm)")
 _FIRST_OF_PROXMOX = (6, 5)
 
 
-def headers_package(family: str, distribution: str, kernel: str) -> str | None:
-    """The package with the headers of a kernel, with its release if several may be installed; None if unknown.
-
-    Args:
-        family: the result of ``family()``.
-        distribution: ``amzn 2023``, or its display name.
-        kernel: the output of ``uname -r``.
-    """
-    if family == "debian" and _PROXMOX_KERNEL.fullmatch(kernel):
+def headers_package(system: System, kernel: str) -> str | None:
+    """The package with the headers of a kernel, with its release if several may be installed; None if unknown."""
+    if system.family == "debian" and _PROXMOX_KERNEL.fullmatch(kernel):
         return f"{'proxmox' if _numbers(kernel) >= _FIRST_OF_PROXMOX else 'pve'}-headers-{kernel}"
-    if family in ("ubuntu", "debian"):
+    if system.family in ("ubuntu", "debian"):
         return f"linux-headers-{kernel}"
-    if family in ("fedora", "rhel"):
-        return _red_hat_headers(distribution, kernel)
-    if family == "suse":
+    if system.family in ("fedora", "rhel"):
+        return _red_hat_headers(system, kernel)
+    if system.family == "suse":
         match = _SUSE_KERNEL.fullmatch(kernel)
         return f"kernel-{match['kind'] if match else 'default'}-devel"
-    return "linux-headers" if family == "arch" and "-arch" in kernel else None  # its other kernels have their own
+    return "linux-headers" if system.family == "arch" and "-arch" in kernel else None  # its other kernels have others
 
 
-def _red_hat_headers(distribution: str, kernel: str) -> str:
+def headers_of_all_kernels(snapshot: Snapshot) -> str:
+    """The package that keeps the headers of the newest kernel of this kind, on Debian, Proxmox VE and Ubuntu."""
+    kernel = snapshot.host.kernel.value or ""
+    if family(snapshot) == "ubuntu":
+        return f"linux-headers-{kernel}" if kernel else "linux-headers-generic"
+    if _PROXMOX_KERNEL.fullmatch(kernel):
+        return "proxmox-default-headers"
+    kind = _DEBIAN_KIND.search(kernel)
+    arch = "arm64" if snapshot.host.arch.value == "aarch64" else "amd64"
+    return f"linux-headers-{f'{kind[0]}-' if kind else ''}{arch}"
+
+
+def _red_hat_headers(system: System, kernel: str) -> str:
     if match := _WITH_KIND.fullmatch(kernel):
         return f"kernel-{match['kind']}-devel-{match['plain']}"
     if "uek" in kernel:
         return f"kernel-uek-devel-{kernel}"
     major, minor = _numbers(kernel)
-    if distribution.startswith(("amzn 2023", "Amazon Linux 2023")) and (major, minor) > (6, 1):
+    if system[:2] == ("amzn", "2023") and (major, minor) > (6, 1):
         return f"kernel{major}.{minor}-devel-{kernel}"
     return f"kernel-devel-{kernel}"
 
@@ -339,43 +411,3 @@ def _red_hat_headers(distribution: str, kernel: str) -> str:
 def _numbers(kernel: str) -> tuple[int, int]:
     found = _NUMBERS.match(kernel)
     return (int(found["major"]), int(found["minor"])) if found else (0, 0)
-
-
-# How to install the last driver branch for an old GPU, by distribution.
-# Ubuntu: its packages nvidia-driver-BRANCH. RPM Fusion: Howto NVIDIA, its packages of legacy branches
-# (akmod-nvidia-580xx with Fedora 44). Arch Linux, News, NVIDIA 590 driver drops Pascal support (December 2025):
-# nvidia-580xx-dkms of the AUR. NixOS Wiki, NVIDIA, Legacy branches. NVIDIA/yum-packaging-nvidia-driver,
-# docs/guide-rhel8.md, Select an installation branch: the stream NNN-dkms holds on to a branch, with the proprietary
-# modules (all read November 2026).
-
-WITH_STREAMS = ("8", "9")  # releases of the RHEL family in which the driver is a module of dnf
-_NUMBER = pattern(r"(?<= )\d+")
-_STREAM = "nvidia-driver:{0}-dkms"
-NIXOS_LEGACY_DRIVER = "hardware.nvidia.package = config.boot.kernelPackages.nvidiaPackages.legacy_{0}"
-_LEGACY_SOURCES = {
-    "arch": "nvidia-{0}xx-dkms from the AUR",
-    "nixos": NIXOS_LEGACY_DRIVER,
-}
-_PACKAGES = {
-    "ubuntu": ("apt-get", "install", "nvidia-driver-{0}"),
-    "fedora": ("dnf", "install", "--allowerasing", "akmod-nvidia-{0}xx", "xorg-x11-drv-nvidia-{0}xx-cuda"),
-}
-
-
-def driver_branch_fix(snapshot: Snapshot, kind: str | None, branch: int, text: str) -> Fix:
-    """How to install the driver of a branch, by package if its name is known; ``text`` has no full stop."""
-    name = kind or (snapshot.host.distribution.value or "").partition(" ")[0]
-    if is_contained(snapshot):
-        return Fix(f"{text}.")
-    if name == "rhel" and release_of(snapshot) in WITH_STREAMS:
-        return Fix(f"{text} (from NVIDIA's repository).", ("sudo", "dnf", "module", "install", _STREAM.format(branch)))
-    if name in _LEGACY_SOURCES:
-        return Fix(f"{text}: {_LEGACY_SOURCES[name].format(branch)}.")
-    command = ("sudo", *(part.format(branch) for part in _PACKAGES[name])) if name in _PACKAGES else None
-    return Fix(f"{text}.", command)
-
-
-def release_of(snapshot: Snapshot) -> str:
-    """``9`` of rocky 9.5, and of Rocky Linux 9.5 (Blue Onyx); empty if unknown."""
-    found = _NUMBER.search(snapshot.host.distribution.value or "")
-    return found[0] if found else ""

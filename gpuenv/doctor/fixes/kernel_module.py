@@ -15,11 +15,10 @@ from gpuenv.doctor.fixes.distributions import (
     blacklist_fix,
     driver_fixes,
     family,
-    initramfs_command,
     is_declared,
-    kernel_headers_command,
     module_build_command,
     restart_fix,
+    system_steps,
 )
 from gpuenv.doctor.predicates import NOVA, gpus_bound_to_nova, libraries_absent
 from gpuenv.doctor.registry import CheckContext
@@ -59,8 +58,9 @@ def module_install_fixes(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
 
 def _build_fixes(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
     return (
-        Fix("Install the headers of this kernel.", kernel_headers_command(snapshot, kernel)),
+        *system_steps(snapshot, "headers"),
         Fix("Build the module for this kernel.", module_build_command(snapshot, kernel)),
+        *system_steps(snapshot, "kernel-update"),
     )
 
 
@@ -136,7 +136,8 @@ def unblock_fixes(snapshot: Snapshot) -> Iterator[Fix]:
     yield Fix(f"Remove the lines that block the module{tool}: {'; '.join(found)}")
     at_boot = all(block.startswith("/proc/cmdline") for block in found)
     text = "update the boot loader's configuration" if at_boot else "rebuild the initramfs"
-    yield Fix(f"Then {text}, and restart.", None if at_boot else initramfs_command(snapshot))
+    text = f"Then {text}, and restart."
+    yield from (Fix(text),) if at_boot else system_steps(snapshot, "initramfs", text=text)
 
 
 def _is_switched_off(block: str) -> bool:
@@ -165,16 +166,12 @@ def replace_nouveau_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
             lines = f"the lines blacklist {name} and options {name} modeset=0"
         text = f"NVIDIA's driver is installed: block {name} by adding {lines} to a file in /etc/modprobe.d, if missing."
         early = f"Rebuild the initramfs, which loads {name} before that file is read, and restart."
-        by_files = (Fix(text), Fix(early, initramfs_command(snapshot)))
+        by_files = (Fix(text), *system_steps(snapshot, "initramfs", text=early))
         restart = restart_fix(snapshot, "so that NVIDIA's module takes the GPU")
         return (*_check_kind_fixes(ctx), *(by_parameters or by_files), restart)
     # Packages of the driver block nouveau; older ones do not block nova.
     nova = Fix(f"If the package does not block {NOVA}: blacklist {NOVA}, in a file in /etc/modprobe.d.")
-    return (
-        *driver_fixes(ctx),
-        *((nova,) if name == NOVA else ()),
-        restart_fix(snapshot, "so that the new module takes the GPU"),
-    )
+    return (*((nova,) if name == NOVA else ()), *driver_fixes(ctx))
 
 
 def _check_kind_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
