@@ -192,6 +192,7 @@ def _host(raw: RawFacts) -> Host:
         module_signatures=kernel.reading(
             "module_signatures", bool, "module.sig_enforce", "/sys/module/module/parameters is not visible"
         ),
+        overcommit=kernel.reading("overcommit", int, "/proc/sys/vm/overcommit_memory"),
         suspends=kernel.reading("suspends", int, "/sys/power/suspend_stats/success", "the kernel does not count them"),
         image=kernel.reading("image", str, "/run/ostree-booted", "no mark of one was found"),
     )
@@ -298,6 +299,7 @@ def _driver(raw: RawFacts) -> Driver:
         module_kernels=reading("/lib/modules", kernels),
         module_files=reading("/lib/modules", files),
         module_blocks=kernel.reading("module_blocks", tuple[str, ...], "modprobe.d and /proc/cmdline"),
+        module_options=kernel.reading("module_options", tuple[str, ...], "modprobe.d and /proc/cmdline"),
         nvml_init=nvml.reading("init", int, "nvml"),
         cuda_init=cuda.reading("init", int, "libcuda", no_cuda),
         device_nodes=kernel.all("device_nodes", DeviceNode),

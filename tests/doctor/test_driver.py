@@ -382,10 +382,10 @@ def test_a_gpu_reserved_for_a_virtual_machine_is_reported_as_such(
     [
         ("crw-rw-rw-", None, None, "control group"),
         ("crw-rw----", None, None, "group that owns"),
-        ("crw-rw-rw-", "slurm", 0, "request one from Slurm"),
-        ("crw-rw----", "slurm", 0, "request one from Slurm"),
-        ("crw-rw-rw-", "slurm", None, "control group"),
-        ("crw-rw----", "slurm", None, "group that owns"),
+        ("crw-rw-rw-", "slurm", 0, "Request a GPU for the job"),
+        ("crw-rw----", "slurm", 0, "Request a GPU for the job"),
+        ("crw-rw-rw-", "slurm", None, "Request a GPU for the job"),
+        ("crw-rw----", "slurm", None, "Request a GPU for the job"),
         ("crw-rw----", "slurm", 1, "group that owns"),
     ],
 )
@@ -404,11 +404,38 @@ def test_access_to_the_nodes_depends_on_mode_and_grant(
     (finding,) = findings(snapshot._replace(driver=driver, grant=grant), matrix)
     assert finding.code == "CTR304"
     assert expected in finding.fix[0].text
-    perhaps = "If this job did not request a GPU from Slurm"
-    assert any(perhaps in fix.text for fix in finding.fix) is (by == "slurm" and gpus is None)
-    joins = expected == "group that owns"
-    assert (finding.fix[0].command == ("sudo", "usermod", "-a", "-G", "44", "USER")) is joins
-    assert any("NVreg_DeviceFile" in fix.text for fix in finding.fix) is joins
+    asks = by == "slurm" and not gpus
+    assert (finding.fix[0].command == ("sbatch", "--gpus=1", "JOB_SCRIPT")) is asks
+    join = 'sudo usermod --append --groups 44 "$USER"'
+    joins = mode == "crw-rw----" and gpus != 0
+    assert any(fix.shell_line == join for fix in finding.fix) is joins
+    assert any("log out and in" in fix.text for fix in finding.fix) is joins
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), "grep -rn nvidia /etc/modprobe.d /etc/udev/rules.d /usr/lib/udev/rules.d"),
+        (("/etc/modprobe.d/n.conf: options nvidia NVreg_DeviceFileMode=0660",), "NVreg_DeviceFileMode=0660"),
+    ],
+)
+def test_nodes_of_root_alone_get_their_default_mode_and_no_group(
+    matrix: Matrix, options: tuple[str, ...], expected: str
+) -> None:
+    snapshot = working(cuda=100)
+    nodes = tuple(
+        DeviceNode(f"/dev/nvidia{n}", accessible=False, mode="crw-rw----", owner="0:0") for n in ("0", "ctl", "-uvm")
+    )
+    driver = snapshot.driver._replace(
+        device_nodes=nodes, nvml_init=known(4, "nvml"), module_options=known(options, "modprobe.d")
+    )
+    (finding,) = findings(snapshot._replace(driver=driver), matrix)
+    assert finding.code == "CTR304"
+    text = " ".join(f"{fix.text} {' '.join(fix.command or ())}" for fix in finding.fix)
+    assert expected in text
+    assert "usermod" not in text
+    assert "default mode, 0666" in text
+    assert "chmod" not in text
 
 
 @pytest.mark.parametrize(("container", "by_docker"), [(Container.DOCKER, True), (Container.LXC, False)])

@@ -32,7 +32,7 @@ VALUES = {
 PROGRAMS = {
     *("akmods", "apt-get", "apt-mark", "curl", "dkms", "dnf", "dpkg", "dracut", "mkinitcpio", "mokutil", "nvidia-ctk"),
     *("pacman", "sh", "systemctl", "ubuntu-drivers", "update-initramfs", "wget", "zypper"),
-    *("apptainer", "docker", "podman", "sbatch", "srun"),
+    *("apptainer", "docker", "podman", "bsub", "qsub", "sbatch"),
 }
 DELETING = re.compile(r"\b(?:purge|remove|rm|-R|autoremove|uninstall|--clear)\b")
 

@@ -75,7 +75,9 @@ def test_an_exclusive_gpu_in_use_is_an_error_unless_another_gpu_is_free(matrix: 
     assert any("4711 (python3), 9216 MiB" in entry.value for entry in alone.evidence)
     (others,) = run_check(matrix, checks.compute_mode, Snapshot(gpus=(EXCLUSIVE, SECOND)))
     assert others.severity is Severity.WARNING
-    assert "CUDA_VISIBLE_DEVICES=1" in others.fix[0].text
+    assert others.fix[0].command == ("ps", "-o", "user,pid,etime,args", "-p", "4711")
+    assert "export CUDA_VISIBLE_DEVICES=1" in (others.fix[1].shell_line or "")
+    assert (others.fix[2].command or ())[:2] == ("sudo", "nvidia-smi")
 
 
 @pytest.mark.parametrize(
@@ -190,9 +192,9 @@ def test_a_suggested_gpu_is_numbered_in_pci_bus_order(matrix: Matrix) -> None:
     slower = IDLE._replace(ordinal=known(1, "libcuda"))
     fastest = IDLE._replace(index=known(1, "nvml"), ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
     (full,) = run_check(matrix, checks.memory_full, Snapshot(gpus=(slower, fastest)))
-    assert full.fix[1].text.endswith(": CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0.")
+    assert full.fix[1].shell_line == "export CUDA_DEVICE_ORDER=PCI_BUS_ID; export CUDA_VISIBLE_DEVICES=0"
     (held,) = run_check(matrix, checks.compute_mode, Snapshot(gpus=(EXCLUSIVE, SECOND)))
-    assert held.fix[0].text.endswith(": CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=1.")
+    assert held.fix[1].shell_line == "export CUDA_DEVICE_ORDER=PCI_BUS_ID; export CUDA_VISIBLE_DEVICES=1"
 
 
 def test_an_inaccessible_gpu_has_no_cuda_ordinal(matrix: Matrix) -> None:

@@ -119,6 +119,7 @@ READ: dict[str, tuple[str, ...]] = {
     "lockdown": ("/sys/kernel/security/lockdown",),
     "module_signatures": ("/sys/module/module/parameters/sig_enforce",),
     "suspends": ("/sys/power/suspend_stats/success",),
+    "overcommit": ("/proc/sys/vm/overcommit_memory",),
     "pci_gpus": (
         *CONTAINER_MARKERS,
         *(f"/sys/bus/pci/devices/*/{name}" for name in ("class", "vendor", "device")),
@@ -132,6 +133,7 @@ READ: dict[str, tuple[str, ...]] = {
     "modules": ("/proc/modules", "/lib/modules/*/modules.dep"),
     "module_files": ("/lib/modules/*/modules.dep",),
     "module_blocks": ("/proc/cmdline", "/etc/modprobe.d/*", "/usr/lib/modprobe.d/*"),
+    "module_options": ("/proc/cmdline", "/etc/modprobe.d/*", "/usr/lib/modprobe.d/*"),
     "dkms": ("/var/lib/dkms/*/*/build/make.log",),
     "libraries": ("/proc/self/mountinfo",),
     "amd_nodes": (f"{NODE}/properties", f"{NODE}/name", f"{NODE}/mem_banks/*/properties"),

@@ -6,11 +6,11 @@ from gpuenv.doctor.driver_libraries import unsearched_libcuda
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.containers import (
     cannot_share_gpus,
-    compute_capability_fix,
+    compute_capability_fixes,
     device_node_fixes,
     gpu_access_fixes,
+    request_gpu_fixes,
 )
-from gpuenv.doctor.fixes.distributions import container_toolkit_fixes
 from gpuenv.doctor.predicates import is_driver_probed, libcuda_absent, libraries_absent
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
@@ -34,7 +34,6 @@ _WITHOUT_SELINUX = Fix(
     "If SELinux denies access from the start, turn its label off for this container.",
     ("podman", "run", "--device", "nvidia.com/gpu=all", "--security-opt=label=disable", "IMAGE"),
 )
-_REQUEST_GPU = Fix("If this job did not request a GPU from Slurm, restart it with one, such as with --gpus=1.")
 
 
 @check("CTR301", Cause.CONTAINER_WITHOUT_GPU, requires=("DRV100", "DRV101", "GPU201", "GPU202"))
@@ -155,7 +154,7 @@ def container_without_compute(ctx: CheckContext) -> Outcome:
     yield Symptom(
         "This container has the GPU without CUDA: libcuda is not mounted",
         evidence_of(snapshot, "environment.NVIDIA_DRIVER_CAPABILITIES", "libcuda", "nvml"),
-        (compute_capability_fix(snapshot),),
+        compute_capability_fixes(snapshot),
     )
 
 
@@ -227,8 +226,9 @@ def device_node_permission(ctx: CheckContext) -> Outcome:
 
     What it means: other users may read and write /dev/nvidia*, but not this one, so neither NVML nor CUDA works.
     How it is seen: the mode and owner of the nodes, together with an initialisation that fails.
-    What to do: on a host, add the user to the group that owns the nodes, or fix the udev rule; in a container, run with
-    the group (--group-add) or allow the devices. A Slurm job can open only the GPUs that it requested.
+    What to do: on a host, add the user to the group that owns the nodes; if that is root's, remove the module's option
+    or the udev rule that restricts them, for by default every user may open them. In a container, run with the group
+    (--group-add) or allow the devices. A Slurm job can open only the GPUs that it requested.
     """
     snapshot = ctx.snapshot
     is_container = is_contained(snapshot)  # CTR306 reports control groups
@@ -239,8 +239,9 @@ def device_node_permission(ctx: CheckContext) -> Outcome:
     unknown_grant = snapshot.grant.by.value == "slurm" and not snapshot.grant.gpus.known
     yield Symptom(
         f"This user may not open {', '.join(node.path for node in closed)}",
-        tuple(Evidence(node.path, f"{node.mode} {node.owner}", "/dev") for node in closed),
-        (*_access_fixes(snapshot, closed), *((_REQUEST_GPU,) if unknown_grant else ())),
+        tuple(Evidence(node.path, f"{node.mode} {node.owner}", "/dev") for node in closed)
+        + (evidence_of(snapshot, "driver.module_options") if snapshot.driver.module_options.value else ()),
+        (*(request_gpu_fixes(snapshot) if unknown_grant else ()), *_access_fixes(snapshot, closed)),
     )
 
 
@@ -251,20 +252,48 @@ def _access_fixes(snapshot: Snapshot, closed: list[DeviceNode]) -> tuple[Fix, ..
     packages set them (modprobe.nvidia.install; both read 2026-11-22).
     """
     if snapshot.grant.by.value == "slurm" and snapshot.grant.gpus.value == 0:
-        return (Fix("This job has no GPU: request one from Slurm.", ("srun", "--gpus=1", "COMMAND")),)
+        return request_gpu_fixes(snapshot)
     if all(_open_to_all(node) for node in closed):
         return (Fix("Their mode allows every user: allow them in the control group or security policy too."),)
     groups = {node.owner.partition(":")[2] for node in closed if node.mode[4:6] == "rw"} - {"", "0"}
     group = next(iter(sorted(groups)), None)
-    text = "Add this user to the group that owns the nodes, and log in again; in a container use --group-add."
+    if group is None:
+        return _default_mode_fixes(snapshot)
     if is_contained(snapshot):
         by_docker = snapshot.host.container.value is Container.DOCKER
-        command = ("docker", "run", "--group-add", group, "--gpus", "all", "IMAGE") if group and by_docker else None
-        return (Fix(text, command),)
-    join = Fix(text, ("sudo", "usermod", "-a", "-G", group, "USER") if group else None)
-    if is_tegra(snapshot):
-        return (join,)  # udev creates its nodes, regardless of module options
-    return (join, Fix("Or remove NVreg_DeviceFileUID, -GID and -Mode from /etc/modprobe.d, and reload the module."))
+        command = ("docker", "run", "--group-add", group, "--gpus", "all", "IMAGE") if by_docker else None
+        return (Fix(f"Start the container with the group that owns the nodes, {group} (--group-add).", command),)
+    join = f'sudo usermod --append --groups {group} "$USER"'
+    return (
+        Fix(f"Add this user to the group that owns the nodes, {group}.", shell_line=join),
+        Fix("Then log out and in again: running programs keep their groups."),
+    )
+
+
+def _default_mode_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """Nodes of root alone, which no group opens: by default the driver makes them with mode 0666."""
+    where = "On the host: " if is_contained(snapshot) else ""
+    if is_tegra(snapshot):  # udev creates its nodes, regardless of module options
+        return (Fix(f"{where}find the udev rule that restricts the nodes to root.", _GREP_RULES),)
+    options = snapshot.driver.module_options.value or ()
+    found = [line for line in options if "NVreg_DeviceFile" in line]
+    cause = Fix(f"{where}Find the udev rule or the option that restricts the nodes to root.", _GREP_RULES)
+    if found:
+        cause = Fix(f"{where}Remove the options that restrict the nodes to root: {'; '.join(found)}")
+    return (
+        cause,
+        Fix(
+            f"{where}Then let the driver make them again with its default mode, 0666: restart the machine, or reload "
+            "the modules while no program uses a GPU.",
+            ("sudo", "modprobe", "-r", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia"),
+        ),
+        Fix(
+            f"{where}After a reload: load them again, and make the nodes.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")
+        ),
+    )
+
+
+_GREP_RULES = ("grep", "-rn", "nvidia", "/etc/modprobe.d", "/etc/udev/rules.d", "/usr/lib/udev/rules.d")
 
 
 def _cuda_fails(snapshot: Snapshot) -> bool:
@@ -290,10 +319,8 @@ def docker_without_toolkit(ctx: CheckContext) -> Outcome:
         return
     is_snap = (snapshot.container_support.docker.value or "").startswith("/snap/")
     yield Symptom(
-        "Docker on this host cannot give GPUs to containers: the NVIDIA container toolkit is not installed",
-        evidence_of(
-            snapshot, "container_support.docker", "container_support.has_toolkit", "container_support.runtimes"
-        ),
-        (*container_toolkit_fixes(snapshot), *((_SNAP,) if is_snap else ())),
+        "Docker here cannot give GPUs to containers: the NVIDIA container toolkit is not installed",
+        (),
+        (_SNAP,) if is_snap else (Fix("Only if a container needs the GPU: gpuenv explain CTR307 has the steps."),),
         Severity.NOTE,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 
 from gpuenv.doctor.driver_requirements import (
@@ -15,7 +16,8 @@ from gpuenv.doctor.driver_requirements import (
 )
 from gpuenv.doctor.evidence import evidence_of, hardware_event_evidence, hardware_events, log_evidence
 from gpuenv.doctor.fixes.distributions import driver_package_fixes, other_kernel_modules_fixes
-from gpuenv.doctor.fixes.gpus import gpu_label, reset_fixes, smi_selector, visibility_variables
+from gpuenv.doctor.fixes.gpus import gpu_label, look_for_xid, reset_fixes, smi_selector
+from gpuenv.doctor.fixes.variables import select_fixes
 from gpuenv.doctor.predicates import gpus_not_listed, is_driver_probed
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check, severity_for_unusable_gpu
 from gpuenv.matrix.products import branch_of, branches_for, product_by_pci, product_near_pci
@@ -103,7 +105,7 @@ def gpu_lost(ctx: CheckContext) -> Outcome:
         + evidence_of(ctx.snapshot, "libcuda"),
         (
             *(reset_fixes("End every program on it, then reset it.", map(smi_selector, lost)) if to_reset else ()),
-            Fix("Look for Xid messages of the driver in the kernel log.", ("sudo", "dmesg")),
+            *look_for_xid(ctx.snapshot),
             Fix("Power the machine off and on; if it happens again, have the GPU replaced."),
         ),
         severity_for_unusable_gpu(ctx) if ctx.snapshot.driver.cuda_init.value == 0 else Severity.ERROR,
@@ -290,7 +292,7 @@ def compute_mode(ctx: CheckContext) -> Outcome:
     process already does. CUDA lists the GPU, then reports that all devices are busy or unavailable. Under MPS the one
     process is MPS's server, which admits others.
     How it is seen: NVML reports the compute mode and the processes on the GPU.
-    What to do: wait for the other process, use another GPU, or set the mode to default.
+    What to do: see whose process it is and wait for it, use another GPU, or set the mode to default.
     """
     visible = _visible(ctx.snapshot) or (
         []
@@ -304,10 +306,11 @@ def compute_mode(ctx: CheckContext) -> Outcome:
     evidence += tuple(entry for index, gpu in closed for entry in _holders(index, gpu))
     prohibited = any(gpu.compute_mode.value is ComputeMode.PROHIBITED for _, gpu in closed)
     available = [gpu for _, gpu in visible if not _closed(ctx.snapshot, gpu)]
-    other = visibility_variables(available[:1], ctx.snapshot.gpus)
-    fixes = [Fix(f"Use an available GPU: {' '.join(other)}.")] if other else []
+    fixes = [] if prohibited else [_wait_for(ctx.snapshot, closed)]
+    fixes += select_fixes(ctx.snapshot, available[:1], "Use a GPU that is free, in this shell.")
     first = closed[0][1].index.value
-    fixes.append(Fix("Allow every process to use it again.", ("sudo", "nvidia-smi", "-i", str(first), "-c", "DEFAULT")))
+    text = "Or let every process use it; only if whoever chose the mode agrees, and until the next restart."
+    fixes.append(Fix(text, ("sudo", "nvidia-smi", "-i", str(first), "-c", "DEFAULT")))
     yield Symptom(
         f"{', '.join(gpu_label(gpu) for _, gpu in closed)}: "
         + ("the compute mode prohibits every use" if prohibited else "exclusive mode, and another process uses it"),
@@ -315,6 +318,15 @@ def compute_mode(ctx: CheckContext) -> Outcome:
         tuple(fixes),
         Severity.WARNING if available else Severity.ERROR,
     )
+
+
+def _wait_for(snapshot: Snapshot, closed: Sequence[tuple[int, Gpu]]) -> Fix:
+    """Whose process has the GPU, and that it is to be waited for."""
+    pids = [str(user.pid) for _, gpu in closed for user in gpu.users]
+    if not pids or is_contained(snapshot):  # process ids are the host's
+        return Fix("See which process uses it; wait for it, or end it if it is yours.", ("nvidia-smi",))
+    text = "See whose process uses it; wait for it, or end it if it is yours."
+    return Fix(text, ("ps", "-o", "user,pid,etime,args", "-p", ",".join(pids)))
 
 
 def _closed(snapshot: Snapshot, gpu: Gpu) -> bool:
@@ -459,9 +471,8 @@ def memory_full(ctx: CheckContext) -> Outcome:
             continue
         freest = max((other for _, other in visible), key=lambda other: other.memory_free.value or 0)
         fixes = [Fix("End the processes that use it, or wait for them.", ("nvidia-smi",))]
-        other = visibility_variables([freest], ctx.snapshot.gpus)
-        if other and freest is not gpu and (freest.memory_free.value or 0) > free:
-            fixes.append(Fix(f"Or use the GPU with the most free memory: {' '.join(other)}."))
+        if freest is not gpu and (freest.memory_free.value or 0) > free:
+            fixes += select_fixes(ctx.snapshot, [freest], "Or use the GPU with the most free memory.")
         yield Symptom(
             f"{gpu_label(gpu)}: {free >> 20} of {total >> 20} MiB are free",
             evidence_of(ctx.snapshot, f"gpus[{index}].memory_free") + _holders(index, gpu),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gpuenv.doctor.evidence import driver_errors, evidence_of, kernel_drivers, matching_log_lines, packages_as_evidence
 from gpuenv.doctor.fixes.distributions import driver_fixes, restart_fix, system_steps
+from gpuenv.doctor.fixes.kernel_module import excluded_gpu_fixes, reload_uvm_fixes
 from gpuenv.doctor.fixes.variables import (
     granted_devices,
     origin_fixes,
@@ -345,8 +346,7 @@ def lost_after_suspend(ctx: CheckContext) -> Outcome:
         "CUDA stopped working after the machine was suspended",
         evidence_of(snapshot, "libcuda", "host.suspends", "nvml"),
         (
-            Fix("End every CUDA program, and unload the module of CUDA's memory.", ("sudo", "rmmod", "nvidia_uvm")),
-            Fix("Load it again; if it cannot be unloaded, restart.", ("sudo", "modprobe", "nvidia_uvm")),
+            *reload_uvm_fixes(),
             Fix(
                 "To prevent it, let the driver save the GPU's memory.",
                 ("sudo", "systemctl", "enable", "nvidia-suspend", "nvidia-hibernate", "nvidia-resume"),
@@ -393,10 +393,11 @@ def initialisation_failed(ctx: CheckContext) -> Outcome:
     elif code == Cuda.NO_DEVICE and not nvidia_on_bus(snapshot):
         yield NotKnown("neither the driver nor the PCI bus shows an NVIDIA GPU")
     else:
-        yield _not_listed(nvidia_on_bus(snapshot) or (), evidence)
+        excluded = excluded_gpu_fixes(snapshot)
+        yield _not_listed(nvidia_on_bus(snapshot) or (), evidence, excluded)
 
 
-def _not_listed(on_bus: Sequence[PciGpu], evidence: tuple[Evidence, ...]) -> Symptom:
+def _not_listed(on_bus: Sequence[PciGpu], evidence: tuple[Evidence, ...], excluded: tuple[Fix, ...]) -> Symptom:
     """A GPU is on the bus, as far as known, but the driver has none: another driver may hold it."""
     title = "The driver does not list the NVIDIA GPU that is on the PCI bus"
     names = kernel_driver_names(gpu for gpu in on_bus if is_passed_through(gpu))
@@ -405,7 +406,7 @@ def _not_listed(on_bus: Sequence[PciGpu], evidence: tuple[Evidence, ...]) -> Sym
         title += f": {names} holds it"
         passed_on = (Fix(f"{names} reserves the GPU for a virtual machine: use it there, or bind it to nvidia."),)
     return Symptom(
-        title, evidence + kernel_drivers(on_bus), (*passed_on, READ_LOG)
+        title, evidence + kernel_drivers(on_bus), (*passed_on, *(excluded or (READ_LOG,)))
     )  # nvidia-uvm has no part in listing GPUs
 
 
@@ -435,6 +436,17 @@ _LIMITS = Fix(
     "Let this process reserve more memory: check the limit of its virtual memory (ulimit -v), job or container.",
     ("sh", "-c", "ulimit -a"),
 )
+_STRICT = 2  # vm.overcommit_memory: the kernel counts every reserved address, and CUDA reserves very many
+_OVERCOMMIT = (
+    Fix(
+        "vm.overcommit_memory=2 refuses the addresses that CUDA reserves: set the kernel's default, until the restart.",
+        ("sudo", "sysctl", "vm.overcommit_memory=0"),
+    ),
+    Fix(
+        "For good: change the line that sets it; ask who set it, for it protects other programs of this machine.",
+        ("grep", "-rn", "overcommit_memory", "/etc/sysctl.conf", "/etc/sysctl.d", "/usr/lib/sysctl.d"),
+    ),
+)
 _REFUSED_CALL = Fix(
     "Find out which system call is refused, by a seccomp profile, a security module or a limit.",
     ("strace", "-f", "-Z", "python3", "-c", 'import ctypes; ctypes.CDLL("libcuda.so.1").cuInit(0)'),
@@ -454,7 +466,7 @@ def _fixes_of(ctx: CheckContext, code: int) -> tuple[Fix, ...]:
     snapshot = ctx.snapshot
     look = _READ_HOST_LOG if is_contained(snapshot) else READ_LOG
     if code == Cuda.OUT_OF_MEMORY:
-        return (_LIMITS, look)
+        return (*(_OVERCOMMIT if snapshot.host.overcommit.value == _STRICT else (_LIMITS,)), look)
     if code == Cuda.OPERATING_SYSTEM:
         unconfined = _UNCONFINED.get(snapshot.host.container.value or Container.NONE)
         seccomp = (Fix(_WITHOUT_SECCOMP, unconfined),) if is_contained(snapshot) else ()
@@ -467,6 +479,8 @@ def _fixes_of(ctx: CheckContext, code: int) -> tuple[Fix, ...]:
     sliced = code == Cuda.NO_DEVICE and any(gpu.mig.value and gpu.mig_instances for gpu in snapshot.gpus)
     load = _LOAD_ON_HOST if is_contained(snapshot) else _LOAD
     may_help = not ctx.needs.tegra and (_UVM not in driver_nodes(snapshot) or code in (Cuda.NO_DEVICE, Cuda.UNKNOWN))
+    if code == Cuda.UNKNOWN and _UVM in driver_nodes(snapshot) and not is_contained(snapshot) and not ctx.needs.tegra:
+        return (*accept, *reload_uvm_fixes(), look)
     special = (*accept, *((_CHECK_VGPU,) if virtual else ()), *((_CHECK_MIG_NODES,) if sliced else ()))
     return (*special, *((load,) if may_help else ()), look)
 
@@ -529,7 +543,9 @@ def _by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Sy
         (
             *alone,
             Fix(f"Or {first[0].lower()}{first[1:]}" if alone else first),
-            Fix(f"Or turn MPS off: end its daemon{where}, as the user who started it.", _END_MPS),
+            Fix(
+                f"Or turn MPS off: end its daemon{where}, as the user who started it; this ends its clients.", _END_MPS
+            ),
         ),
     )
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TypeVar
 
 from gpuenv.doctor.evidence import evidence_of, hardware_event_evidence
+from gpuenv.doctor.fixes.gpus import look_for_xid
 from gpuenv.doctor.predicates import libraries_absent
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Fix, Severity
+from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import driver_nodes, module_loaded
 from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.model.strings import pattern
 
 T = TypeVar("T")
 
@@ -22,6 +24,13 @@ _LOST_GPU_CHECKS = ("GPU203", "GPU204", "GPU209", "DRV110", "DRV113", "DRV119", 
 _DEAD = (SourceState.TIMED_OUT, SourceState.CRASHED)
 _FAILED = (*_DEAD, SourceState.FAILED)
 _SMI = ("nvidia-smi",)
+# nvidia-smi prints NVML's text of NVML_ERROR_NO_PERMISSION.
+_NO_PERMISSION = pattern(r"(?i)insufficient permissions")
+_LIST_NODES = "id; ls -l /dev/nvidia*"
+_JOIN_GROUP = Fix(
+    "If a group owns them: sudo usermod --append --groups GROUP and this user's name, then log in again; a job gets "
+    "them by requesting a GPU."
+)
 
 
 @check("DRV100", Cause.DRIVER_UNRESPONSIVE)
@@ -45,7 +54,7 @@ def driver_unresponsive(ctx: CheckContext) -> Outcome:
         + hardware_event_evidence(ctx.snapshot)
         + evidence_of(ctx.snapshot, "driver.version"),
         (
-            Fix("Look for Xid messages of the driver in the kernel log.", ("sudo", "dmesg")),
+            *look_for_xid(ctx.snapshot),
             Fix("Restart the machine; if it happens again at once, reinstall the driver."),
             *((_MORE_TIME,) if hung else ()),
         ),
@@ -129,6 +138,7 @@ def _disagreement(snapshot: Snapshot, path: str, reading: Reading[T]) -> Outcome
     "DRV103",
     Cause.DRIVER_UNRESPONSIVE,
     Cause.SOURCES_DISAGREE,
+    Cause.DEVICE_NODE_PERMISSION,
     requires=("DRV100", "DRV101"),
     follows=(*_LOST_GPU_CHECKS, "CTR304"),
 )
@@ -166,6 +176,19 @@ def nvidia_smi_fails(ctx: CheckContext) -> Outcome:
         return
     if snapshot.gpu_count.value == 0 or any(gpu.fault.known for gpu in snapshot.gpus):
         return  # it has nothing to list, or fails over the same GPU
+    if _NO_PERMISSION.search(snapshot.source("nvidia-smi").detail or ""):
+        yield Symptom(
+            "nvidia-smi may not open the GPU's device nodes as this user",
+            evidence_of(snapshot, "nvidia-smi", "nvml")
+            + tuple(Evidence(node.path, f"{node.mode} {node.owner}", "/dev") for node in snapshot.driver.device_nodes),
+            (
+                Fix("See who may open the nodes: this user needs to read and write them.", shell_line=_LIST_NODES),
+                _JOIN_GROUP,
+            ),
+            Severity.WARNING,
+            Cause.DEVICE_NODE_PERMISSION,
+        )
+        return
     has_hung = state is SourceState.TIMED_OUT
     next_step = "see what it waits for" if has_hung else "read its message"
     yield Symptom(

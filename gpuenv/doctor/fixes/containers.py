@@ -8,33 +8,26 @@ dev[n], with 8.1 (read November 2026).
 from __future__ import annotations
 
 from gpuenv.doctor.fixes.distributions import container_toolkit_fixes
+from gpuenv.doctor.fixes.table import steps_of
 from gpuenv.doctor.predicates import is_system_container
 from gpuenv.model.finding import Fix
 from gpuenv.model.gpus import driver_nodes
 from gpuenv.model.snapshot import Container, Snapshot
 
-_DOCKER = ("docker", "run", "--gpus", "all", "IMAGE")
-_COMMANDS = {
-    Container.DOCKER: _DOCKER,
-    Container.PODMAN: ("podman", "run", "--device", "nvidia.com/gpu=all", "IMAGE"),
-    Container.APPTAINER: ("apptainer", "exec", "--nv", "IMAGE", "COMMAND"),
-}
-_TEGRA = ("docker", "run", "--runtime", "nvidia", "IMAGE")
-_CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-_POD_LIMITS = Fix("Request a GPU for the pod: resources.limits with nvidia.com/gpu: 1.")
-# NVIDIA/k8s-device-plugin, README: the plugin names the GPUs in NVIDIA_VISIBLE_DEVICES, and the runtime adds them.
-_POD_RUNTIME = (
-    Fix("If the pod was granted a GPU, its runtime did not add it: set runtimeClassName: nvidia in the pod."),
-    Fix(
-        "Or, on the node, make NVIDIA's runtime the default, and restart containerd.",
-        ("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=containerd", "--set-as-default"),
-    ),
-)
+_POD_RUNTIME = Fix("If the pod was granted a GPU, its runtime did not add it: set runtimeClassName: nvidia in the pod.")
 _NODES = "Add the host's nodes /dev/nvidia*, and the rules that allow them, to the container's configuration"
 _PROXMOX = Fix("With Proxmox VE 8.1 or newer: a line for each in /etc/pve/lxc/ID.conf, such as dev0: /dev/nvidia-uvm.")
 # gVisor, User Guide, GPU Support: nvproxy forwards the driver's calls, and is off by default.
 _GVISOR = Fix("Under gVisor, enable the driver in its runtime: runsc with --nvproxy=true, on the host.")
 _LXC = Fix("With Incus or LXD: add a device of type gpu, and set nvidia.runtime=true.")
+
+
+# Docker, GPU support in Docker Desktop: only on Windows, with the WSL 2 backend, whose kernel is WSL's.
+_LINUXKIT = "-linuxkit"
+_DOCKER_DESKTOP = (
+    Fix("This is Docker Desktop's own virtual machine, which has no NVIDIA GPU: on Linux, use Docker Engine instead."),
+    Fix("On Windows, turn on Docker Desktop's WSL 2 engine (Settings, General), and start the container again."),
+)
 
 
 def cannot_share_gpus(snapshot: Snapshot) -> bool:
@@ -48,11 +41,10 @@ def cannot_share_gpus(snapshot: Snapshot) -> bool:
 def gpu_access_fixes(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
     """How to start this kind of container with a GPU."""
     kind = _kind(snapshot)
+    if (snapshot.host.kernel.value or "").endswith(_LINUXKIT):
+        return (*_DOCKER_DESKTOP, *_start(kind, tegra=False))
     if kind is Container.KUBERNETES:
-        # The device plugin sets this variable, unless it grants by mounts or by CDI.
-        if snapshot.environment.get("NVIDIA_VISIBLE_DEVICES") == "void":
-            return (_POD_LIMITS,)  # the pod requested none
-        return (*_POD_RUNTIME, _POD_LIMITS) if snapshot.grant.devices.value else (_POD_LIMITS, *_POD_RUNTIME)
+        return _pod_fixes(snapshot)
     if is_system_container(snapshot):
         libraries = matching_libraries_fix(snapshot)
         by_incus = (_LXC,) if kind is Container.LXC else ()
@@ -60,11 +52,32 @@ def gpu_access_fixes(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
         if driver_nodes(snapshot):
             return (libraries, *by_incus)
         return (nodes, *((_PROXMOX,) if by_incus else ()), *by_incus, libraries)
-    if kind not in _COMMANDS:
-        return (Fix("Start the container with the GPU's device nodes and the host's driver libraries."),)
-    start = Fix("Start the container with access to the GPUs.", _TEGRA if tegra else _COMMANDS[kind])
+    if kind not in (Container.DOCKER, Container.PODMAN):
+        return _start(kind)
     gvisor = (_GVISOR,) if snapshot.host.sandbox.value == "gvisor" else ()
-    return (start,) if kind is Container.APPTAINER else (start, *gvisor, *container_toolkit_fixes(snapshot))
+    return (*_start(kind, tegra=tegra), *gvisor, *container_toolkit_fixes(snapshot))
+
+
+def _start(kind: Container, *, tegra: bool = False) -> tuple[Fix, ...]:
+    return steps_of("start-with-gpu", (*((f"{kind.value} on tegra",) if tegra else ()), kind.value))
+
+
+def _pod_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """NVIDIA/k8s-device-plugin, README: it sets the variable, unless it grants by mounts or by CDI."""
+    start = _start(Container.KUBERNETES)
+    if snapshot.environment.get("NVIDIA_VISIBLE_DEVICES") == "void":
+        return start  # the pod requested none
+    on_node = steps_of("configure-engine", (Container.KUBERNETES.value,))
+    runtime = (
+        _POD_RUNTIME,
+        *(fix._replace(text=f"Or, on the node: {fix.text[0].lower()}{fix.text[1:]}") for fix in on_node),
+    )
+    return (*runtime, *start) if snapshot.grant.devices.value else (*start, *runtime)
+
+
+def request_gpu_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """How a job or a pod requests a GPU from its scheduler."""
+    return steps_of("request-gpu", (snapshot.grant.by.value or "",))
 
 
 def matching_libraries_fix(snapshot: Snapshot) -> Fix:
@@ -82,21 +95,13 @@ def device_node_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     if is_system_container(snapshot):
         proxmox = (_PROXMOX,) if kind is Container.LXC else ()
         return (Fix(f"{_NODES}, all of them."), *proxmox, create)
-    return (Fix("Pass every device node of the driver to the container.", _COMMANDS.get(kind)), create)
+    (start,) = _start(kind)
+    return (Fix("Pass every device node of the driver to the container.", start.command), create)
 
 
-def compute_capability_fix(snapshot: Snapshot) -> Fix:
+def compute_capability_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     """How this kind of container gets the compute capability."""
-    kind = _kind(snapshot)
-    if kind is Container.DOCKER:
-        command = (*_DOCKER[:-1], "-e", _CAPABILITIES, _DOCKER[-1])
-        return Fix("Start the container with the compute capability.", command)
-    if kind is Container.PODMAN:
-        return Fix("Start the container with the whole driver, by CDI.", _COMMANDS[kind])
-    if kind is Container.LXC:
-        return Fix("Add CUDA to the container; with Incus or LXD: nvidia.driver.capabilities=compute,utility.")
-    where = "in the pod's specification (env)" if kind is Container.KUBERNETES else "for it"
-    return Fix(f"Set {_CAPABILITIES} {where}, and restart it.")
+    return steps_of("start-with-compute", (_kind(snapshot).value,))
 
 
 def _kind(snapshot: Snapshot) -> Container:

@@ -45,6 +45,7 @@ _DISPLAY_NAMES = {
 }
 # Google, Container-Optimized OS, Run GPUs: it has no package manager.
 _SYSTEM_INSTALLERS = {"cos": ("sudo", "cos-extensions", "install", "gpu")}
+_FIRST_OPEN = 515  # NVIDIA, Driver Installation Guide, Kernel Modules: the first branch with open ones
 _LAST_BEFORE_TURING = 580  # the matrix's row of Maxwell, Pascal and Volta
 _RELEASE = pattern(r"(?<= )\d+(?:\.\d+)?")
 _INSTALLERS = {"rhel": "sudo dnf install", "suse": "sudo zypper install", "arch": "sudo pacman -S"}
@@ -226,7 +227,8 @@ def _package_steps(snapshot: Snapshot, needed: DriverRequirement, *, exact: bool
         for row in rows_of(task, places):
             branch = _branch(branches_of(row), needed)
             takes_newest = not row.branches and task != "nvidia-driver"
-            if branch is None or (takes_newest and exact and is_bounded):
+            is_missing = branch is None or (wants_open and 0 < branch < _FIRST_OPEN)
+            if is_missing or (takes_newest and exact and is_bounded):
                 continue
             rows = [other for other in rows_of(task, places) if other.branches == row.branches]
             values = {**_values(snapshot), "branch": branch, "open": "-open" if wants_open else ""}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from gpuenv.model.finding import Fix
 from gpuenv.model.gpus import accessible_gpus
 from gpuenv.model.nvidia import pci_key
-from gpuenv.model.snapshot import Gpu
+from gpuenv.model.snapshot import Gpu, Snapshot
 
 _MOST_RESETS = 4  # more resets than this are not listed: restarting the machine is one step
 
@@ -57,6 +57,13 @@ def reset_fixes(text: str, selectors: Iterable[str | None]) -> tuple[Fix, ...]:
     if len(known) != len(options) or len(known) > _MOST_RESETS:
         return ()
     return tuple(Fix(text, ("sudo", "nvidia-smi", "--gpu-reset", "-i", option)) for option in known)
+
+
+def look_for_xid(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """Where the driver reports what happened to a GPU; empty if the kernel log was read and has such an event."""
+    if any(message.xid for message in snapshot.kernel_log.value or ()):
+        return ()
+    return (Fix("Look for Xid messages of the driver in the kernel log.", ("sudo", "dmesg")),)
 
 
 # Fixes for a board that the driver finds and cannot start, for checks and for error messages.

@@ -23,7 +23,7 @@ from gpuenv.doctor.fixes.distributions import (
 from gpuenv.doctor.predicates import NOVA, gpus_bound_to_nova, libraries_absent
 from gpuenv.doctor.registry import CheckContext
 from gpuenv.model.finding import Fix
-from gpuenv.model.gpus import TURNED_OFF
+from gpuenv.model.gpus import TURNED_OFF, is_contained
 from gpuenv.model.snapshot import Module, Snapshot
 from gpuenv.model.strings import pattern
 
@@ -138,6 +138,31 @@ def unblock_fixes(snapshot: Snapshot) -> Iterator[Fix]:
     text = "update the boot loader's configuration" if at_boot else "rebuild the initramfs"
     text = f"Then {text}, and restart."
     yield from (Fix(text),) if at_boot else system_steps(snapshot, "initramfs", text=text)
+
+
+def excluded_gpu_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """How to let the module drive a GPU that one of its options leaves out; empty without such an option."""
+    excluding = ("NVreg_ExcludedGpus", "NVreg_AssignGpus")
+    found = [line for line in snapshot.driver.module_options.value or () if any(name in line for name in excluding)]
+    if not found or is_contained(snapshot):
+        return ()
+    text = "If the module is in the initramfs, as on most desktops: rebuild it."
+    return (
+        Fix(f"An option leaves GPUs out of the driver. Remove this one from its list: {'; '.join(found)}"),
+        *system_steps(snapshot, "initramfs", text=text),
+        restart_fix(snapshot, "so that the module reads its options again; this ends all programs"),
+    )
+
+
+def reload_uvm_fixes() -> tuple[Fix, ...]:
+    """How to reload the module of CUDA's memory, which is stale after a suspend."""
+    return (
+        Fix(
+            "Reload the module of CUDA's memory, stale after a suspend: first end every CUDA program and unload it.",
+            ("sudo", "rmmod", "nvidia_uvm"),
+        ),
+        Fix("Load it again; if it could not be unloaded, restart.", ("sudo", "modprobe", "nvidia_uvm")),
+    )
 
 
 def _is_switched_off(block: str) -> bool:

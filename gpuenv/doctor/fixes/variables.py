@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from gpuenv.doctor.fixes.gpus import visibility_variables
+from gpuenv.doctor.fixes.table import steps_of
 from gpuenv.model.causes import OWN_FOLDER, SHELL_FILES
 from gpuenv.model.finding import Fix
 from gpuenv.model.gpus import accessible_gpus, is_old_instance, parse_visible, uuids_of
@@ -13,17 +14,7 @@ from gpuenv.model.snapshot import Container, Gpu, Snapshot
 from gpuenv.model.strings import pattern
 
 _DEVICES = "CUDA_VISIBLE_DEVICES"
-# sbatch(1) and srun(1), --gpus; IBM Spectrum LSF, bsub -gpu; Altair PBS Professional, User's Guide, Requesting GPUs;
-# HTCondor Manual, Submitting a job, request_gpus (read November 2026).
-_JOB_OPTIONS = {
-    "slurm": Fix(
-        "Request a GPU for the job, on the command line or by a line #SBATCH --gpus=1 in its script.",
-        ("sbatch", "--gpus=1", "JOB_SCRIPT"),
-    ),
-    "htcondor": Fix("Request a GPU for the job, by a line in its submit file: request_gpus = 1"),
-    "lsf": Fix("Request a GPU for the job.", ("bsub", "-gpu", "num=1", "COMMAND")),
-    "pbs": Fix("Request a GPU for the job.", ("qsub", "-l", "select=1:ngpus=1", "JOB_SCRIPT")),
-}
+_SCHEDULERS = ("slurm", "htcondor", "lsf", "pbs")
 NOT_GRANTED = "NoDevFiles"
 """By this value Slurm hides every GPU from a job or a step that requested none."""
 _BY_SCHEDULER = ("", "-1", NOT_GRANTED)
@@ -131,7 +122,7 @@ def select_fixes(snapshot: Snapshot, gpus: Iterable[Gpu], text: str) -> tuple[Fi
 def scheduler_of(snapshot: Snapshot) -> str | None:
     """The scheduler whose job this is: slurm, htcondor, lsf or pbs; None outside of a job."""
     by, environment = snapshot.grant.by.value, snapshot.environment
-    if by in _JOB_OPTIONS:
+    if by in _SCHEDULERS:
         return by
     jobs = {"LSB_JOBID": "lsf", "PBS_JOBID": "pbs"}
     in_job = next((name for variable, name in jobs.items() if variable in environment), None)
@@ -143,7 +134,7 @@ def visible_devices_fixes(snapshot: Snapshot, value: str) -> tuple[Fix, ...]:
     scheduler = scheduler_of(snapshot)
     granted = granted_devices(snapshot)
     if scheduler is not None and granted is None and (scheduler == "slurm" or value in _BY_SCHEDULER):
-        return (_JOB_OPTIONS[scheduler],)
+        return steps_of("request-gpu", (scheduler,))
     if value == NOT_GRANTED:
         return (step_fix(snapshot),)
     if scheduler is not None and granted is not None:

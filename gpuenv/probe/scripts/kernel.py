@@ -173,6 +173,12 @@ def suspends(root: str) -> int | None:
     return int(count) if re.fullmatch("[0-9]{1,9}", count) else None
 
 
+def overcommit(root: str) -> int | None:
+    """vm.overcommit_memory (Linux, Documentation/mm/overcommit-accounting)."""
+    value = read_value(root, "/proc/sys/vm/overcommit_memory") or ""
+    return int(value) if value in ("0", "1", "2") else None
+
+
 # Containers
 
 
@@ -482,6 +488,8 @@ _BLOCKING = (
     rf"\s*(blacklist\s+{_NAME}|alias\s+nvidia\s+off"
     rf"|install\s+{_NAME}\s+(/usr)?/bin/(false|true))\s*$"
 )
+# NVIDIA, driver README, and open-gpu-kernel-modules, nv-reg.h: which GPUs the module leaves out, and its nodes.
+_OPTION = r"NVreg_(?:ExcludedGpus|AssignGpus|DeviceFile(?:UID|GID|Mode))="
 # The kernel's own parameter, modprobe's (modprobe(8)), and dracut's (dracut.cmdline(7)).
 _PARAMETER = r"(?:module_blacklist|modprobe\.blacklist|rd\.driver\.blacklist)=(?:\S*,)?nvidia(?:,\S*)?$"
 
@@ -537,6 +545,16 @@ def module_files(root: str) -> list[str]:
 
 def module_blocks(root: str) -> list[str]:
     """What keeps the nvidia module from being loaded: lines of modprobe.d files, and kernel parameters."""
+    return _settings(root, _BLOCKING, _PARAMETER)
+
+
+def module_options(root: str) -> list[str]:
+    """Options of the module that exclude GPUs or restrict its device nodes."""
+    return _settings(root, rf"\s*options\s+{_NAME}\s.*{_OPTION}", rf"nvidia\.{_OPTION}")
+
+
+def _settings(root: str, line_form: str, parameter_form: str) -> list[str]:
+    """The lines of modprobe.d files and the kernel parameters of these forms, with the file of each."""
     seen: set[str] = set()
     found = []
     for folder in _FOLDERS:
@@ -545,9 +563,9 @@ def module_blocks(root: str) -> list[str]:
                 continue
             seen.add(name)
             lines = (read(root, f"{folder}/{name}") or "").splitlines()
-            found += [f"{folder}/{name}: {line.strip()}" for line in lines if re.match(_BLOCKING, line)]
+            found += [f"{folder}/{name}: {line.strip()}" for line in lines if re.match(line_form, line)]
     parameters = (read(root, "/proc/cmdline") or "").split()
-    found += [f"/proc/cmdline: {text}" for text in parameters if re.match(_PARAMETER, text)]
+    found += [f"/proc/cmdline: {text}" for text in parameters if re.match(parameter_form, text)]
     return found[:_MOST_BLOCKS]
 
 
@@ -849,6 +867,7 @@ FACTS: dict[str, Callable[[str], object]] = {
     # ostree(1) and rpm-ostree look there too.
     "image": lambda root: "ostree" if exists(root, "/run/ostree-booted") else None,
     "suspends": suspends,
+    "overcommit": overcommit,
     "device_nodes": device_nodes,
     "pci_gpus": pci_gpus,
     "toolkits": toolkits,
@@ -856,6 +875,7 @@ FACTS: dict[str, Callable[[str], object]] = {
     "modules": modules,
     "module_files": module_files,
     "module_blocks": module_blocks,
+    "module_options": module_options,
     "dkms": dkms,
     "libraries": libraries,
     "amd_nodes": amd_nodes,
