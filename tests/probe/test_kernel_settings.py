@@ -160,6 +160,36 @@ def test_module_blocks_are_reported(tmp_path: Path, files: dict[str, str], block
 
 
 @pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, ()),
+        ({"etc/modprobe.d/a.conf": "options nvidia NVreg_PreserveVideoMemoryAllocations=1\n"}, ()),
+        (
+            {"etc/modprobe.d/a.conf": "options nvidia NVreg_Foo=1 NVreg_ExcludedGpus=GPU-1\n# options nvidia x\n"},
+            ("/etc/modprobe.d/a.conf: options nvidia NVreg_Foo=1 NVreg_ExcludedGpus=GPU-1",),
+        ),
+        (
+            {"usr/lib/modprobe.d/b.conf": "options nvidia-current NVreg_DeviceFileMode=0660\n"},
+            ("/usr/lib/modprobe.d/b.conf: options nvidia-current NVreg_DeviceFileMode=0660",),
+        ),
+        (
+            {"proc/cmdline": "quiet nvidia.NVreg_ExcludedGpus=GPU-1\n"},
+            ("/proc/cmdline: nvidia.NVreg_ExcludedGpus=GPU-1",),
+        ),
+    ],
+)
+def test_options_that_leave_gpus_out_or_restrict_nodes_are_reported(
+    tmp_path: Path, files: dict[str, str], expected: tuple[str, ...]
+) -> None:
+    assert kernel_of(make_root(tmp_path, files)).module_options == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), [("2\n", 2), ("0\n", 0), ("7\n", None), ("", None)])
+def test_the_overcommit_mode_is_reported(tmp_path: Path, text: str, expected: int | None) -> None:
+    assert kernel_of(make_root(tmp_path, {"proc/sys/vm/overcommit_memory": text})).overcommit == expected
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [("\x06\0\0\0\x01", True), ("\x06\0\0\0\0", False), ("\x06\0\0\0", None), ("", None), ("\x06\0\0\0\x01\x01", None)],
 )

@@ -1,0 +1,166 @@
+"""Fixes that follow from a fact of the machine, instead of a general piece of advice that the fact refutes."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuenv.doctor.fixes.distributions import driver_fixes
+from gpuenv.doctor.registry import CheckContext
+from gpuenv.matrix.needs import needs_of
+from gpuenv.matrix.resolve import resolve
+from gpuenv.matrix.tables import Matrix
+from gpuenv.model.finding import Finding
+from gpuenv.model.nvidia import Nvml
+from gpuenv.model.reading import Reading, known
+from gpuenv.model.snapshot import (
+    Container,
+    ContainerSupport,
+    DeviceNode,
+    Gpu,
+    Grant,
+    Host,
+    LibraryOrigin,
+    Snapshot,
+    Source,
+    SourceState,
+)
+from tests.doctor.kernel_hosts import findings, log, working
+
+OUT_OF_MEMORY, NO_DEVICE, UNKNOWN = 2, 100, 999
+XID = "NVRM: Xid (PCI:0000:01:00): 79, GPU has fallen off the bus."
+
+
+def lines(finding: Finding) -> list[str]:
+    """The commands and the shell's lines of its fixes."""
+    return [fix.shell_line or " ".join(fix.command or ()) for fix in finding.fix if fix.shell_line or fix.command]
+
+
+def only(snapshot: Snapshot, matrix: Matrix, code: str) -> Finding:
+    (finding,) = [entry for entry in findings(snapshot, matrix) if entry.code == code]
+    return finding
+
+
+def test_insufficient_permissions_of_nvidia_smi_are_a_matter_of_the_nodes(matrix: Matrix) -> None:
+    snapshot = working()
+    detail = "Unable to determine the device handle for GPU 0000:01:00.0: Insufficient Permissions"
+    smi = Source("nvidia-smi", SourceState.FAILED, detail)
+    finding = only(snapshot._replace(sources=(*snapshot.sources, smi)), matrix, "DRV103")
+    assert finding.cause == "device-node-permission"
+    assert lines(finding) == ["id; ls -l /dev/nvidia*"]
+    assert "by hand" not in finding.fix[0].text
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"), [(2, ["sudo sysctl vm.overcommit_memory=0", "grep -rn overcommit_memory"]), (0, ["sh -c ul"])]
+)
+def test_strict_overcommit_is_named_if_cuda_cannot_reserve_memory(
+    matrix: Matrix, mode: int, expected: list[str]
+) -> None:
+    snapshot = working(cuda=OUT_OF_MEMORY)
+    host = snapshot.host._replace(overcommit=known(mode, "/proc/sys/vm/overcommit_memory"))
+    result = lines(only(snapshot._replace(host=host), matrix, "DRV113"))
+    assert all(line.startswith(begin) for line, begin in zip(result, expected, strict=False))
+    assert any("ulimit" in line for line in result) is (mode != 2)
+
+
+def test_a_gpu_that_an_option_excludes_is_taken_off_its_list(matrix: Matrix) -> None:
+    snapshot = working(cuda=NO_DEVICE)
+    line = "/etc/modprobe.d/gpu.conf: options nvidia NVreg_ExcludedGpus=GPU-1"
+    host = snapshot.host._replace(distribution=known("debian 12", "os-release"))
+    driver = snapshot.driver._replace(module_options=known((line,), "modprobe.d"))
+    excluded = snapshot._replace(host=host, driver=driver, gpus=(), gpu_count=known(0, "nvml"))
+    finding = only(excluded, matrix, "DRV113")
+    assert line in finding.fix[0].text
+    assert lines(finding) == ["sudo update-initramfs -u", "sudo reboot"]
+
+
+@pytest.mark.parametrize("is_quoted", [True, False])
+def test_an_xid_that_is_quoted_is_not_looked_for(matrix: Matrix, *, is_quoted: bool) -> None:
+    snapshot = working()
+    lost = Gpu(index=known(0, "nvml"), pci=known("0000:01:00.0", "nvml"), fault=known(int(Nvml.GPU_IS_LOST), "nvml"))
+    kernel_log = log(XID, xid=79) if is_quoted else log("NVRM: loading")
+    finding = only(snapshot._replace(gpus=(lost,), kernel_log=kernel_log), matrix, "GPU203")
+    assert ("sudo dmesg" in lines(finding)) is not is_quoted
+    hung = tuple(Source(name, SourceState.TIMED_OUT) for name in ("nvml", "libcuda"))
+    finding = only(snapshot._replace(sources=hung, kernel_log=kernel_log), matrix, "DRV100")
+    assert ("sudo dmesg" in lines(finding)) is not is_quoted
+
+
+def test_a_linuxkit_kernel_is_docker_desktop(matrix: Matrix) -> None:
+    snapshot = Snapshot(
+        host=Host(
+            os=known("linux", "uname"),
+            kernel=known("6.10.14-linuxkit", "uname"),
+            container=known(Container.DOCKER, "/.dockerenv"),
+        ),
+        environment={"NVIDIA_VISIBLE_DEVICES": "all"},
+        pci_gpus=(),
+        driver=working().driver._replace(device_nodes=(), cuda_init=Reading(), nvml_init=Reading()),
+        sources=tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda")),
+    )
+    finding = only(snapshot, matrix, "CTR301")
+    assert "Docker Desktop" in finding.fix[0].text
+    assert not any("nvidia-ctk" in line for line in lines(finding))
+
+
+@pytest.mark.parametrize("suspends", [1, None])
+def test_a_stale_uvm_module_is_reloaded_by_two_commands(matrix: Matrix, suspends: int | None) -> None:
+    snapshot = working(cuda=UNKNOWN)
+    host = snapshot.host._replace(suspends=known(suspends, "/sys/power") if suspends else Reading())
+    (finding,) = [
+        entry for entry in findings(snapshot._replace(host=host), matrix) if entry.code in ("DRV113", "DRV117")
+    ]
+    assert lines(finding)[:2] == ["sudo rmmod nvidia_uvm", "sudo modprobe nvidia_uvm"]
+
+
+def test_a_linux_driver_in_wsl_is_removed_and_wsl_restarted(matrix: Matrix) -> None:
+    snapshot = working(cuda=NO_DEVICE)
+    host = snapshot.host._replace(wsl=known(value=True, source="kernel"), distribution=known("ubuntu 24.04", "x"))
+    driver = snapshot.driver._replace(cuda_origin=known(LibraryOrigin.SYSTEM, "x"))
+    finding = only(snapshot._replace(host=host, driver=driver), matrix, "DRV112")
+    assert lines(finding)[0].startswith("sudo apt-get purge ^(libcuda1|libnvidia-compute|nvidia-driver|")
+    assert "deletes" in finding.fix[0].text
+    assert lines(finding)[1:] == ["wsl.exe --shutdown"]
+
+
+def context(snapshot: Snapshot, matrix: Matrix) -> CheckContext:
+    return CheckContext(snapshot, needs_of(snapshot, matrix), matrix, resolve(snapshot, matrix))
+
+
+def test_wsl_1_is_converted_by_its_own_name(matrix: Matrix) -> None:
+    host = Host(
+        os=known("linux", "uname"),
+        wsl=known(value=True, source="kernel"),
+        kernel=known("4.4.0-19041-Microsoft", "uname"),
+    )
+    sources = (Source("kernel", SourceState.ANSWERED),)
+    fixes = driver_fixes(context(Snapshot(host=host, sources=sources), matrix))
+    assert fixes[0].command == ("wsl.exe", "--set-version", "DISTRO", "2")
+    named = Snapshot(host=host, sources=sources, environment={"WSL_DISTRO_NAME": "Ubuntu-24.04"})
+    assert driver_fixes(context(named, matrix))[0].command == ("wsl.exe", "--set-version", "Ubuntu-24.04", "2")
+
+
+def test_a_jetson_gets_jetpack_6(matrix: Matrix) -> None:
+    host = Host(os=known("linux", "uname"), tegra=known("R35", "/etc/nv_tegra_release"), arch=known("aarch64", "uname"))
+    fixes = driver_fixes(context(Snapshot(host=host), matrix))
+    assert "JetPack 6" in fixes[0].text
+    assert fixes[0].command == ("sudo", "apt-get", "install", "nvidia-jetpack")
+    assert "deletes" in fixes[1].text
+
+
+def test_a_slurm_job_without_a_gpu_requests_one(matrix: Matrix) -> None:
+    snapshot = working(cuda=NO_DEVICE)
+    nodes = (DeviceNode("/dev/nvidia0", accessible=False, mode="crw-rw-rw-", owner="0:0"),)
+    grant = Grant(by=known("slurm", "SLURM_JOB_ID"), gpus=known(0, "SLURM_GPUS"))
+    driver = snapshot.driver._replace(
+        device_nodes=(*nodes, *snapshot.driver.device_nodes[1:]), nvml_init=known(4, "nvml")
+    )
+    finding = only(snapshot._replace(driver=driver, grant=grant), matrix, "CTR304")
+    assert lines(finding) == ["sbatch --gpus=1 JOB_SCRIPT"]
+
+
+def test_the_note_on_docker_is_two_lines(matrix: Matrix) -> None:
+    support = ContainerSupport(docker=known("/usr/bin/docker", "x"), has_toolkit=known(value=False, source="x"))
+    finding = only(working()._replace(container_support=support), matrix, "CTR307")
+    assert finding.evidence == ()
+    assert [fix.command for fix in finding.fix] == [None]
