@@ -24,7 +24,7 @@ from gpuenv.doctor.registry import (
     all_checks,
     to_finding,
 )
-from gpuenv.doctor.repair import repair_command, repaired_resolution
+from gpuenv.doctor.repair import repair_command, repaired_resolution, with_repair
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import (
@@ -108,8 +108,8 @@ def diagnose(
     command, codes = repair_command(diagnosis.findings, snapshot, matrix, repaired)
     if command is None:
         return diagnosis
-    fixes = with_target_option((command,), options.python)
-    findings = (replace(f, fix=(*fixes, *f.fix)) if f.code in codes else f for f in diagnosis.findings)
+    (command,) = with_target_option((command,), options.python)
+    findings = (replace(f, fix=with_repair(f.fix, command)) if f.code in codes else f for f in diagnosis.findings)
     return diagnosis._replace(findings=tuple(findings))
 
 

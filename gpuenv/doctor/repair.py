@@ -14,6 +14,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Fix, Severity
+from gpuenv.model.nvidia import cuda_major_of_wheel
 from gpuenv.model.reading import Reading, missing
 from gpuenv.model.resolution import Resolution, WheelChoice
 from gpuenv.model.snapshot import FileState, Snapshot
@@ -21,11 +22,10 @@ from gpuenv.model.snapshot import FileState, Snapshot
 _REPLACING = (RepairKind.REPLACE, RepairKind.REPLACE_WITH_LIBRARIES)
 _REINSTALLING = (RepairKind.REINSTALL, RepairKind.REINSTALL_CRASHING)
 _SEVERAL = 2
-_INSTALL = Fix(
-    "Let gpuenv install CuPy; it verifies the result, and undoes a failure.", ("gpuenv", "install"), safe=True
-)
+BY_HAND = "Or by hand: "
+_INSTALL = Fix("Install CuPy; gpuenv verifies the result, and undoes a failure.", ("gpuenv", "install"), safe=True)
 _REPAIR = Fix(
-    "Let gpuenv repair the environment; it verifies the result, and undoes a failure.",
+    "Repair the environment; gpuenv verifies the result, and undoes a failure.",
     ("gpuenv", "doctor", "--fix"),
     safe=True,
 )
@@ -73,13 +73,16 @@ def repair_plan(findings: Sequence[Finding], snapshot: Snapshot) -> RepairPlan |
     requirements = _requirements(finding for finding, kind in repairable if kind in _REINSTALLING)
     reinstalled = tuple(dict.fromkeys(map(canonical_name, requirements)))
     crashing = [entry.soname for entry in target.libraries if (entry.error or "").startswith("loading it")]
+    # Libraries that crash, and that no wheel of the target provides, are replaced by those of wheels.
+    has_wheels = any(cuda_major_of_wheel(name, version) for name, version in target.packages.items())
+    without_wheels = RepairKind.REINSTALL_CRASHING in kinds and not has_wheels
     stale = (entry.name for entry in stale_metadata(target) if is_clearable(entry, target))
     # uv links files from its cache: a changed file is changed in the cache too.
     changed = (entry for entry in target.file_faults if entry.state in (FileState.WRONG_SIZE, FileState.CHANGED))
     return RepairPlan(
         codes=tuple(dict.fromkeys(finding.code for finding, _ in repairable)),
-        may_replace=not kinds.isdisjoint(_REPLACING),
-        with_libraries=RepairKind.REPLACE_WITH_LIBRARIES in kinds,
+        may_replace=without_wheels or not kinds.isdisjoint(_REPLACING),
+        with_libraries=without_wheels or RepairKind.REPLACE_WITH_LIBRARIES in kinds,
         reinstalled=reinstalled,
         sonames=tuple(crashing) if RepairKind.REINSTALL_CRASHING in kinds else (),
         additions=tuple(_requirements(finding for finding, kind in repairable if kind is RepairKind.ADD)),
@@ -149,6 +152,19 @@ def is_repair_command(command: Sequence[str] | None) -> bool:
     """Whether this is the command of gpuenv that repairs the target."""
     program, *arguments = command or [""]
     return program == "gpuenv" and (arguments[:1] == ["install"] or "--fix" in arguments)
+
+
+def with_repair(fixes: tuple[Fix, ...], command: Fix) -> tuple[Fix, ...]:
+    """Puts the command of gpuenv before the fixes, whose first step inside the target becomes an alternative to it."""
+    found = [command]
+    is_alternative = False
+    for fix in fixes:
+        if fix.safe and not is_alternative:
+            is_alternative = True
+            found.append(fix._replace(text=f"{BY_HAND}{fix.text[0].lower()}{fix.text[1:]}"))
+        else:
+            found.append(fix)
+    return tuple(found)
 
 
 def repair_command(

@@ -30,7 +30,7 @@ from tests.support.matrix import MATRIX
 
 __all__ = ["healthy"]
 HOST = ("os=linux", "arch=x86_64")
-CREATE = ("conda", "create", "--name=ENVIRONMENT", "--channel=conda-forge")
+CREATE = ("conda", "create", "--name=cupy-env", "--channel=conda-forge")
 SEARCH = ("conda", "search", "--channel=conda-forge", "cupy")
 
 

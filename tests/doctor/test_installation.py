@@ -349,7 +349,7 @@ def test_metadata_of_another_release_is_a_repairable_warning(matrix: Matrix, hea
     finding = findings["WHL520"]
     assert (finding.cause, finding.severity) == (Cause.CORRUPT_INSTALLATION, Severity.WARNING)
     assert finding.title.endswith("numpy 1.26.4 (installed: 2.1.0)")
-    assert finding.fix[0].text == f"Remove {SITE}/numpy-1.26.4.dist-info."
+    assert finding.fix[0].text == f"Delete {SITE}/numpy-1.26.4.dist-info."
     repairs = repair_plan([finding], snapshot)
     assert repairs is not None
     assert (repairs.cleared, repairs.may_replace, repairs.reinstalled) == (("numpy",), False, ())
@@ -432,7 +432,7 @@ def two_cupys(matrix: Matrix, healthy: Snapshot, *cupys: CupyInstallation) -> tu
     ("place", "fix_text"),
     [
         (PackageLocation.PYTHONPATH, "from PYTHONPATH"),
-        (PackageLocation.USER, "PYTHONNOUSERSITE=1"),
+        (PackageLocation.USER, "Keep Python from importing"),
         (PackageLocation.ELSEWHERE, "outside of this environment"),
     ],
 )
@@ -496,14 +496,14 @@ def test_a_user_cupy_before_a_conda_cupy_is_not_a_mixed_environment(matrix: Matr
     finding = findings_by_code(matrix, snapshot)["WHL502"]
     assert finding.cause is Cause.MULTIPLE_CUPY_PACKAGES
     (fix,) = finding.fix
-    assert "PYTHONNOUSERSITE=1" in fix.text
+    assert fix.shell_line == "export PYTHONNOUSERSITE=1"
 
 
 @pytest.mark.parametrize(
     ("kind", "module", "fix_text"),
     [
-        ("conda", "/home/me/.local/lib/python3.12/site-packages/numpy/__init__.py", "PYTHONNOUSERSITE=1"),
-        ("system", "/home/me/.local/lib/python3.12/site-packages/numpy/__init__.py", "PYTHONNOUSERSITE=1"),
+        ("conda", "/home/me/.local/lib/python3.12/site-packages/numpy/__init__.py", "Keep Python from importing"),
+        ("system", "/home/me/.local/lib/python3.12/site-packages/numpy/__init__.py", "Keep Python from importing"),
         ("venv", "/home/me/.local/lib/python3.12/site-packages/numpy/__init__.py", "Install a NumPy"),
         ("venv", "/opt/lib/numpy/__init__.py", "from PYTHONPATH"),
         ("venv", "/venv/lib/python3.12/site-packages/numpy/__init__.py", "Install a NumPy"),
@@ -553,7 +553,7 @@ def test_user_packages_are_hidden_if_pip_cannot_remove_them(
 ) -> None:
     finding = finding_of_two_user_cupys(matrix, healthy, kind, managed=managed, pip=pip)
     assert not any("uninstall" in (fix.command or ()) for fix in finding.fix)
-    assert "PYTHONNOUSERSITE=1" in finding.fix[0].text
+    assert finding.fix[0].shell_line == "export PYTHONNOUSERSITE=1"
 
 
 def test_a_cupy_is_installed_after_clearing_pythonpath(matrix: Matrix, healthy: Snapshot) -> None:

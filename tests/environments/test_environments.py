@@ -83,7 +83,12 @@ def check_report(case: EnvironmentCase, code: int, report: Any) -> None:  # noqa
         assert (primary, code) == (None, 0), shown
         assert root_causes <= set(allowed), shown
         assert root_causes or "" in allowed, shown
-    fixes = [f"{fix['text']} {' '.join(fix['command'] or ())}" for finding in findings for fix in finding["fix"]]
+    fixes = [
+        f"{fix['text']} {fix['shell_line'] or ' '.join(fix['command'] or ())}"
+        for finding in findings
+        for fix in finding["fix"]
+        if (fix["command"] or [""])[0] != "gpuenv"
+    ]
     assert case.first_fix in " ".join(fixes[:2]), shown
     assert [fix for fix in fixes if any(words in fix for words in case.forbidden_words)] == [], shown
 

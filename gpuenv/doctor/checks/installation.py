@@ -112,9 +112,7 @@ def cupy_missing(ctx: CheckContext) -> Outcome:
             + tuple(Evidence("target.left_metadata", e.path, "has no name") for e in empty_metadata(snapshot.target))
             + evidence_of(snapshot, "target.kind"),
             (
-                leftovers_fix(
-                    snapshot, "Delete them", site, *(entry.path for entry in empty_metadata(snapshot.target))
-                ),
+                leftovers_fix(snapshot, site, *(entry.path for entry in empty_metadata(snapshot.target))),
                 *(without_cache(install_fixes(ctx, "Then install the wheel that fits.")) or _later(ctx)),
             ),
             cause=Cause.CORRUPT_INSTALLATION,
@@ -447,7 +445,7 @@ def _with_this_interpreter(ctx: CheckContext, entry: CupyInstallation) -> tuple[
         has_other = any(other.is_own and other.for_this_interpreter is not False for other in target.cupy)
         return tuple(dict.fromkeys((*exclude_fixes(ctx.snapshot, entry), *(() if has_other else install))))
     remove = pip_fix(ctx.snapshot, "Remove it.", "uninstall", "-y", entry.distribution)
-    rest = (leftovers_fix(ctx.snapshot, "Delete what may be left of it", entry.location),) if entry.location else ()
+    rest = (leftovers_fix(ctx.snapshot, entry.location),) if entry.location else ()
     return (remove, *rest, *(fix for fix in install if fix.command != remove.command or not fix.command))
 
 

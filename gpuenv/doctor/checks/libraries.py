@@ -184,12 +184,13 @@ def loading_crashes(ctx: CheckContext) -> Outcome:
     crashing = [
         entry.soname for entry in libraries if entry.path is None and (entry.error or "").startswith("loading it")
     ]
+    has_wheels = any(cuda_major_of_wheel(name, of) for name, of in ctx.snapshot.target.packages.items())
     fault = "crashes" if state.state is SourceState.CRASHED else "hangs"
     yield Symptom(
         f"Loading {', '.join(crashing) or 'the CUDA libraries'} "
         f"for {installed[0].distribution if installed else 'CuPy'} {fault}",
         evidence_of(ctx.snapshot, "libraries") + loaded,
-        _library_fixes(ctx, reinstall=True),
+        _library_fixes(ctx, reinstall=has_wheels),
     )
 
 

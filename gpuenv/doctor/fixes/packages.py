@@ -106,12 +106,14 @@ def keep_conda_fixes(ctx: CheckContext, foreign: tuple[str, ...]) -> tuple[Fix, 
 
 def delete_fix(snapshot: Snapshot, text: str, *paths: str) -> Fix:
     """Deletes files and folders; ``text`` says so."""
-    return Fix(text, None if snapshot.host.os.value == "windows" else ("rm", "-rf", "--", *paths))
+    is_posix = snapshot.host.os.value != "windows" and all(path.startswith("/") for path in paths)
+    return Fix(text, ("rm", "-rf", "--", *paths) if is_posix else None)
 
 
-def leftovers_fix(snapshot: Snapshot, text: str, site: str, *metadata: str) -> Fix:
-    """Deletes CuPy's modules, which no distribution owns, and its metadata; ``text`` is the beginning of a sentence."""
-    text = f"{text}: the folders cupy, cupyx and cupy_backends{' and the metadata' if metadata else ''} in {site}."
+def leftovers_fix(snapshot: Snapshot, site: str, *metadata: str) -> Fix:
+    """Deletes CuPy's modules, which no distribution owns, and its metadata."""
+    and_metadata = ", and the metadata," if metadata else ""
+    text = f"Delete the folders cupy, cupyx and cupy_backends{and_metadata} from {site}."
     folders = (f"{site}/{name}" for name in ("cupy", "cupyx", "cupy_backends"))
     return delete_fix(snapshot, text, *folders, *metadata)
 
