@@ -102,6 +102,8 @@ def _is_safe(finding: Finding, kind: RepairKind, snapshot: Snapshot) -> bool:
     """Whether gpuenv may repair it inside the target; the choice between pip and conda is left to the user."""
     if finding.cause is Cause.MIXED_PIP_CONDA:
         return False
+    if finding.cause is Cause.LIBSTDCXX_MISMATCH:
+        return False  # another CuPy would load the same C++ runtime
     if finding.cause is Cause.NUMPY_INCOMPATIBLE and exclude_numpy_fixes(snapshot):
         return False  # a NumPy outside of the target would still be imported first
     removable = {entry.distribution for entry in snapshot.target.cupy if entry.is_own}
