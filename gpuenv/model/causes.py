@@ -47,7 +47,7 @@ _CTK = Fix(
     "Install the CUDA libraries with the [ctk] extra of the installed CuPy package (CuPy 14 or later).",
     ("gpuenv", "resolve"),
 )
-_DRIVER = Fix("Install a newer driver with the system's package manager, then reboot.")
+_DRIVER = Fix("Install a newer driver from the distribution, or from NVIDIA's repository if its own is older; reboot.")
 _SMI = Fix("See which processes use the GPU and how much memory is free.", ("nvidia-smi",))
 _GPUS_ALL = Fix("Start the container with access to the GPUs.", ("docker", "run", "--gpus", "all", "IMAGE"))
 
@@ -109,7 +109,8 @@ class Cause(str, Enum):
         "no-driver",
         "no NVIDIA driver is installed (no kernel module, no libcuda)",
         fix=(
-            "Install the NVIDIA driver with the system's package manager, then reboot. No CUDA package contains it.",
+            "Install the driver from the distribution, or from NVIDIA's repository, and reboot; under WSL: in Windows.",
+            "On Ubuntu: sudo ubuntu-drivers install. No CUDA package contains the driver.",
             RUN_DOCTOR,
         ),
         other_host="another host may have a driver",
@@ -185,7 +186,7 @@ class Cause(str, Enum):
         "suspend-resume-lost-gpu",
         "CUDA stopped working after suspend; the uvm module must be reloaded",
         fix=(
-            Fix("Stop the programs that use the GPU and unload nvidia-uvm.", ("sudo", "modprobe", "-r", "nvidia_uvm")),
+            Fix("Stop the programs that use the GPU and unload nvidia-uvm.", ("sudo", "rmmod", "nvidia_uvm")),
             Fix("Load it again.", ("sudo", "modprobe", "nvidia_uvm")),
             "To prevent it, set NVreg_PreserveVideoMemoryAllocations=1 and enable nvidia-suspend.service.",
         ),
@@ -209,7 +210,14 @@ class Cause(str, Enum):
     GPU_REMOVED_FROM_DRIVER = _Row(
         "gpu-removed-from-driver",
         "this driver branch no longer supports the GPU; an older branch does",
-        fix=("Install the last driver branch that supports this GPU; before Turing, without the open kernel modules.",),
+        fix=(
+            "Install the last branch for this GPU: for Maxwell, Pascal and Volta 580, with its proprietary modules.",
+            Fix("On Ubuntu.", ("sudo", "apt-get", "install", "nvidia-driver-580")),
+            Fix(
+                "Then keep the branch; to undo it: apt-mark unhold.", ("sudo", "apt-mark", "hold", "nvidia-driver-580")
+            ),
+            "From NVIDIA's repository: first nvidia-driver-pinning-580, which keeps the branch; then cuda-drivers-580.",
+        ),
         other_host="the host's driver does not support the host's GPU",
         explains=("NO_NVIDIA_GPU", "GPU_TOO_NEW_FOR_DRIVER"),
     )
@@ -218,7 +226,8 @@ class Cause(str, Enum):
         "the driver branch is older than the GPU",
         fix=(
             _DRIVER,
-            "Blackwell and later need the driver's open kernel modules.",
+            "Blackwell and later need branch 570 or newer with its open kernel modules: nvidia-open.",
+            RUN_DOCTOR,
         ),
         other_host="the host's driver does not support the host's GPU",
         explains=("NO_NVIDIA_GPU",),
@@ -266,8 +275,12 @@ class Cause(str, Enum):
         "compute-mode-exclusive",
         "the GPU is in exclusive-process or prohibited mode and in use",
         fix=(
-            "Stop the program that uses the GPU, or use another GPU.",
-            Fix("Or allow several programs to share it.", ("sudo", "nvidia-smi", "-c", "DEFAULT")),
+            Fix("See which process uses the GPU, and wait for it, or end it if it is yours.", ("nvidia-smi",)),
+            "Or use another GPU.",
+            Fix(
+                "Or let several programs share it, if whoever chose the mode agrees; until the next restart.",
+                ("sudo", "nvidia-smi", "-i", "GPU", "-c", "DEFAULT"),
+            ),
         ),
         other_host="the host's GPU is in use",
         transient=True,
@@ -285,10 +298,9 @@ class Cause(str, Enum):
         "fabric-manager-not-running",
         "the fabric manager of an NVSwitch machine is not running (system not yet initialized)",
         fix=(
-            Fix(
-                "Start the fabric manager that matches the driver version.",
-                ("sudo", "systemctl", "start", "nvidia-fabricmanager"),
-            ),
+            Fix("Start the fabric manager.", ("sudo", "systemctl", "enable", "--now", "nvidia-fabricmanager")),
+            "If it fails: install that of exactly the driver's version, such as nvidia-fabricmanager-580=580.65.06-1.",
+            RUN_DOCTOR,
         ),
         other_host="the host's fabric manager must be started",
         explains=("FABRIC_MANAGER_NOT_NEEDED", "CUDA_INITIALIZATION_FAILED"),
@@ -366,7 +378,10 @@ class Cause(str, Enum):
     JETSON_TEGRA = _Row(
         "jetson-tegra",
         "a Tegra board needs the wheels and drivers of its platform",
-        fix=("Install wheels built for this JetPack release, or use the l4t images.",),
+        fix=(
+            "Use JetPack 6 or newer and its CUDA in /usr/local/cuda: CUDA 12's wheels for Arm servers cannot run here.",
+            "In a container: an l4t image of the same JetPack release, started with --runtime nvidia.",
+        ),
     )
     ROCM_MISMATCH = _Row(
         "rocm-mismatch",
@@ -574,9 +589,10 @@ class Cause(str, Enum):
         "container-toolkit-broken",
         "the NVIDIA container toolkit is missing or not configured",
         fix=(
-            "Install the NVIDIA container toolkit on the host with the system's package manager.",
+            "On the host, add the repository in NVIDIA's guide, Installing the NVIDIA Container Toolkit (Arch has it).",
+            "Install nvidia-container-toolkit; gpuenv check-image prints every step for this system.",
             Fix("Configure the container engine.", ("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=docker")),
-            Fix("Restart it.", ("sudo", "systemctl", "restart", "docker")),
+            Fix("Restart it; this stops running containers.", ("sudo", "systemctl", "restart", "docker")),
         ),
         other_host="the host's container toolkit is missing or not configured",
     )
@@ -599,7 +615,12 @@ class Cause(str, Enum):
     DEVICE_NODE_PERMISSION = _Row(
         "device-node-permission",
         "device nodes exist but this user cannot access them",
-        fix=("Add the user to the group that owns /dev/nvidia* (often video), and log in again.",),
+        fix=(
+            Fix("See who may open the device nodes.", shell_line="id; ls -l /dev/nvidia*"),
+            "If a group such as video owns them: add the user to it (usermod --append --groups), and log in again.",
+            "If only root may: remove NVreg_DeviceFileMode from /etc/modprobe.d, or the udev rule, and restart.",
+            "In a job: request a GPU from the scheduler, which opens the nodes to it.",
+        ),
         other_host="this user cannot access the host's device nodes",
         explains=("DEVICE_NODE_MISSING", "VISIBLE_DEVICES_HIDE_GPU"),
     )
@@ -613,7 +634,8 @@ class Cause(str, Enum):
         "wsl-libcuda",
         "under WSL, the libcuda of Windows is shadowed by a Linux one or not found, or the Windows driver is too old",
         fix=(
-            "Remove every NVIDIA driver package inside WSL: Windows provides the driver.",
+            "Remove every NVIDIA driver package inside WSL (apt-get purge): Windows provides the driver.",
+            Fix("Then restart WSL, in Windows.", ("wsl.exe", "--shutdown")),
             Fix(
                 "Put the WSL driver folder on the library path.",
                 shell_line="export LD_LIBRARY_PATH=/usr/lib/wsl/lib",

@@ -321,6 +321,8 @@ def docker_without_toolkit(ctx: CheckContext) -> Outcome:
     yield Symptom(
         "Docker here cannot give GPUs to containers: the NVIDIA container toolkit is not installed",
         (),
-        (_SNAP,) if is_snap else (Fix("Only if a container needs the GPU: gpuenv explain CTR307 has the steps."),),
+        (_SNAP,)
+        if is_snap
+        else (Fix("Only if a container needs the GPU: gpuenv explain container-toolkit-broken has the steps."),),
         Severity.NOTE,
     )
