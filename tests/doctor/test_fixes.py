@@ -131,7 +131,8 @@ def test_the_driver_is_installed_by_every_step_that_it_needs(
 
 
 @pytest.mark.parametrize(
-    ("distribution", "device"), [("slackware 15.0", H100), ("sles 15.6", V100), ("debian 13", K80), ("kali 2026", V100)]
+    ("distribution", "device"),
+    [("slackware 15.0", H100), ("sles 15.6", V100), ("debian 13", K80), ("ubuntu 26.04", K80), ("kali 2026", V100)],
 )
 def test_a_system_without_a_known_package_gets_no_command(distribution: str, device: str) -> None:
     finding = primary(machine(distribution, device))

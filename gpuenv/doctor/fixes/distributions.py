@@ -204,7 +204,7 @@ def driver_package_fixes(
     if fixes := _immutable_system_fixes(snapshot, needed, with_older=exact and needed.last is not None):
         return fixes
     found = _package_steps(snapshot, needed, exact=exact)
-    first = Fix(f"{lead}{kind}, {'in these steps' if found else 'then restart'}.")
+    first = Fix(f"{lead}{kind}, {'in these steps' if found else 'then restart: no package of it is known here'}.")
     if not found:
         return (first,)
     key = system_steps(snapshot, "enrol-key") if snapshot.host.secure_boot.value else ()
@@ -228,7 +228,7 @@ def _package_steps(snapshot: Snapshot, needed: DriverRequirement, *, exact: bool
             branch = _branch(branches_of(row), needed)
             takes_newest = not row.branches and task != "nvidia-driver"
             is_missing = branch is None or (wants_open and 0 < branch < _FIRST_OPEN)
-            if is_missing or (takes_newest and exact and is_bounded):
+            if is_missing or (takes_newest and is_bounded and (exact or not _has_branch(places, needed))):
                 continue
             rows = [other for other in rows_of(task, places) if other.branches == row.branches]
             values = {**_values(snapshot), "branch": branch, "open": "-open" if wants_open else ""}
@@ -236,6 +236,12 @@ def _package_steps(snapshot: Snapshot, needed: DriverRequirement, *, exact: bool
             hold = rows_of("hold-branch", places) if is_bounded and task.endswith("-branch") else ()
             return steps((*repository, *rows, *hold), **values)
     return ()
+
+
+def _has_branch(places: tuple[str, ...], needed: DriverRequirement) -> bool:
+    """Whether the distribution has a branch that meets a requirement, as far as known."""
+    rows = rows_of("driver-branch", places)
+    return not rows or any(_branch(branches_of(row), needed) is not None for row in rows)
 
 
 def _branch(branches: tuple[int, ...] | None, needed: DriverRequirement) -> int | None:

@@ -59,7 +59,10 @@ def module_install_fixes(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
 def _build_fixes(snapshot: Snapshot, kernel: str) -> tuple[Fix, ...]:
     return (
         *system_steps(snapshot, "headers"),
-        Fix("Build the module for this kernel.", module_build_command(snapshot, kernel)),
+        Fix(
+            "Build the module for this kernel; then load it (sudo modprobe nvidia).",
+            module_build_command(snapshot, kernel),
+        ),
         *system_steps(snapshot, "kernel-update"),
     )
 
