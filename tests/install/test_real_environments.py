@@ -171,7 +171,7 @@ def test_what_the_user_asks_for_is_planned_by_both_tools_and_moves_nothing(
         for installer in ("uv", "pip")
     ]
     for installer, (code, plan) in zip(("uv", "pip"), plans, strict=True):
-        assert (code, plan["moves"]) == (0, []), plan
+        assert (code, plan["moves"], plan["remove"]) == (0, [], []), plan
         name, release = plan["requirements"][0].split("==")
         assert Requirement(wanted).name in ("cupy", name.partition("[")[0])
         assert Requirement(wanted).specifier.contains(release)
@@ -222,7 +222,7 @@ def check_plan(target: Path, installer: str, variables: Mapping[str, str], choic
     command = ("install", "--python", target, "--dry-run", "--installer", installer, *H100)
     code, plan = full_answer(command, variables, LIMIT)
     assert code == 0, plan
-    assert (plan["requirements"], plan["moves"]) == (choice["requirements"], []), installer
+    assert (plan["requirements"], plan["moves"], plan["remove"]) == (choice["requirements"], [], []), installer
     assert plan["needs_toolkit"] == choice["needs_toolkit"]
     pins = pins_of(plan)
     assert changes(target, installer, choice["requirements"], variables) == pins
