@@ -53,6 +53,10 @@ def test_packages_are_layered_onto_an_image(matrix: Matrix) -> None:
         (Fix("x", ("sudo", "dnf", "module", "enable", "nvidia-driver:open-dkms")), None),
         (Fix("x", ("sudo", "dnf", "install", "@nvidia-driver:580-dkms")), None),
         (Fix("x", ("sudo", "dnf", "-y", "install", "a-1.0")), ("sudo", "rpm-ostree", "install", "a-1.0")),
+        (
+            Fix("x", ("sudo", "dnf", "install", "https://example.org/a-1.noarch.rpm")),
+            ("sudo", "rpm-ostree", "install", "https://example.org/a-1.noarch.rpm"),
+        ),
         (Fix("x", ("sudo", "dracut", "--force")), None),
         (Fix("x", ("sudo", "akmods", "--force")), None),
         (Fix("x", ("sudo", "modprobe", "nvidia")), ("sudo", "modprobe", "nvidia")),

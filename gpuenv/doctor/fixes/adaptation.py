@@ -30,7 +30,7 @@ _LINUX_PROGRAMS = _ROOT_CHANGERS | {
 }
 _LINUX_PROGRAMS |= {"rmmod", "sh", "systemctl", "which"}
 _NAMES_HOST = pattern(r"\b(host|there|on the node)\b")
-_PACKAGE = pattern(r"[A-Za-z0-9._+-]+")
+_PACKAGE = pattern(r"(?:https://[A-Za-z0-9._/+-]+\.rpm|[A-Za-z0-9._+-]+)")
 _RESTART = Fix("Restart the machine; if the problem returns, reinstall its NVIDIA driver.")
 
 
