@@ -21,13 +21,14 @@ _EVENT = pattern(
 # Those whose resolution is a reset, a reboot or an inspection of the board, and then support. Excluded are those that
 # the catalogue resolves by restarting the application (13, 31, 69, 94), by nothing (43, 44, 45, 63, 92), or by software
 # (109, 119, 120), and 46, "GPU stopped processing", which an endless kernel may cause.
+FALLEN_OFF_THE_BUS = 79
 HARDWARE_XIDS = {
     48: "double-bit memory error",
     54: "auxiliary power is not connected",
     62: "internal micro-controller halted",
     64: "memory remapping failed",
     74: "NVLink error",
-    79: "GPU has fallen off the bus",
+    FALLEN_OFF_THE_BUS: "GPU has fallen off the bus",
     95: "uncontained memory error",
     136: "link training failed",
     140: "unrecovered memory error",

@@ -225,11 +225,17 @@ def test_a_hardware_event_of_a_working_gpu_is_a_warning(matrix: Matrix, xid: int
 )
 def test_a_reset_names_the_gpus_of_the_events(matrix: Matrix, places: list[str | None], reset: list[str]) -> None:
     """Without -i, nvidia-smi resets all GPUs (its manual, --gpu-reset)."""
-    result = known(tuple(KernelMessage("NVRM: Xid", 79, place) for place in places), "/dev/kmsg")
+    result = known(tuple(KernelMessage("NVRM: Xid", 64, place) for place in places), "/dev/kmsg")
     (finding,) = findings(working()._replace(kernel_log=result), matrix)
     commands = [fix.command for fix in finding.fix if fix.command and "--gpu-reset" in fix.command]
     assert commands == [("sudo", "nvidia-smi", "--gpu-reset", "-i", place) for place in reset]
     assert "estart the machine" in " ".join(fix.text for fix in finding.fix)
+
+
+def test_a_gpu_that_has_fallen_off_the_bus_is_not_reset(matrix: Matrix) -> None:
+    (finding,) = findings(working()._replace(kernel_log=log("NVRM: Xid", xid=79)), matrix)
+    assert not [fix for fix in finding.fix if fix.command]
+    assert "power it off and on" in finding.fix[0].text
 
 
 @pytest.mark.parametrize("xid", [8, 13, 31, 32, 43, 44, 45, 46, 63, 69, 92, 94, 109, 119, 120, 154, None])

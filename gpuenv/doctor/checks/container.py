@@ -257,8 +257,10 @@ def _access_fixes(snapshot: Snapshot, closed: list[DeviceNode]) -> tuple[Fix, ..
         return (Fix("Their mode allows every user: allow them in the control group or security policy too."),)
     groups = {node.owner.partition(":")[2] for node in closed if node.mode[4:6] == "rw"} - {"", "0"}
     group = next(iter(sorted(groups)), None)
-    if group is None:
-        return _default_mode_fixes(snapshot)
+    if snapshot.host.container.value is Container.PODMAN:
+        return (_KEEP_GROUPS, *_default_mode_fixes(snapshot))
+    if group is None:  # a scheduler closes the nodes of a job that did not request a GPU
+        return () if snapshot.grant.by.value == "slurm" else _default_mode_fixes(snapshot)
     if is_contained(snapshot):
         by_docker = snapshot.host.container.value is Container.DOCKER
         command = ("docker", "run", "--group-add", group, "--gpus", "all", "IMAGE") if by_docker else None
@@ -293,6 +295,11 @@ def _default_mode_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     )
 
 
+# podman-run(1), --group-add: keep-groups gives the container the supplementary groups of the user who starts it.
+_KEEP_GROUPS = Fix(
+    "Start the container with the groups of the user who starts it; a container of Podman has none of them.",
+    ("podman", "run", "--group-add=keep-groups", "--device", "nvidia.com/gpu=all", "IMAGE"),
+)
 _GREP_RULES = ("grep", "-rn", "nvidia", "/etc/modprobe.d", "/etc/udev/rules.d", "/usr/lib/udev/rules.d")
 
 

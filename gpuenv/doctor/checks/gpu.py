@@ -29,7 +29,7 @@ from gpuenv.model.nvidia import Nvml, pci_key
 from gpuenv.model.snapshot import SEVERE_THROTTLE_REASONS, ComputeMode, Gpu, PciGpu, Snapshot
 from gpuenv.model.strings import pattern
 from gpuenv.model.versions import DriverVersion
-from gpuenv.model.xids import HARDWARE_XIDS
+from gpuenv.model.xids import FALLEN_OFF_THE_BUS, HARDWARE_XIDS
 
 
 @check("GPU209", Cause.GPU_HARDWARE_FAULT, requires=("DRV100", "GPU201", "CTR301"))
@@ -61,8 +61,14 @@ def hardware_event_logged(ctx: CheckContext) -> Outcome:
         f"The kernel log has a hardware event of {' and '.join(gpus)}: {', '.join(kinds)}",
         hardware_event_evidence(snapshot),
         (
-            Fix("Restart the machine."),
-            *reset_fixes("Or reset this GPU, if no program uses it.", (event.pci for event in events)),
+            *(
+                (Fix("Restart the machine; if the GPU is still missing, power it off and on. A reset has no effect."),)
+                if any(event.xid == FALLEN_OFF_THE_BUS for event in events)
+                else (
+                    Fix("Restart the machine."),
+                    *reset_fixes("Or reset this GPU, if no program uses it.", (event.pci for event in events)),
+                )
+            ),
             Fix("If it happens again, check seating, power and cooling, and have the GPU replaced."),
         ),
         Severity.ERROR if snapshot.driver.cuda_init.value else Severity.WARNING,
@@ -309,7 +315,8 @@ def compute_mode(ctx: CheckContext) -> Outcome:
     fixes = [] if prohibited else [_wait_for(ctx.snapshot, closed)]
     fixes += select_fixes(ctx.snapshot, available[:1], "Use a GPU that is free, in this shell.")
     first = closed[0][1].index.value
-    text = "Or let every process use it; only if whoever chose the mode agrees, and until the next restart."
+    let = "Or let" if fixes else "Let"
+    text = f"{let} every process use it; only if whoever chose the mode agrees, and until the next restart."
     fixes.append(Fix(text, ("sudo", "nvidia-smi", "-i", str(first), "-c", "DEFAULT")))
     yield Symptom(
         f"{', '.join(gpu_label(gpu) for _, gpu in closed)}: "

@@ -175,12 +175,14 @@ def _amd(ctx: CheckContext, kinds: str, evidence: tuple[Evidence, ...]) -> Sympt
         title = f"{other.distribution} does not match the installed ROCm {snapshot.rocm.value}"
         installed = (Evidence("target.cupy", other.label, "its metadata"),)
     is_installed = not for_cuda and other is None and bool(snapshot.target.cupy)
+    wheels = () if is_installed else tuple(_rocm_fixes(ctx))
+    build = "Or build" if wheels else "Build"
     return Symptom(
         f"{title}, which {for_cuda[0].distribution} cannot use" if for_cuda else title,
         nodes + installed + evidence_of(snapshot, "rocm") + evidence,
         (
-            *(() if is_installed else _rocm_fixes(ctx)),
-            Fix("Build CuPy for ROCm from source: CuPy's installation guide, Using CuPy on AMD GPU."),
+            *wheels,
+            Fix(f"{build} CuPy for ROCm from source: CuPy's installation guide, Using CuPy on AMD GPU."),
             Fix("Or use a machine with an NVIDIA GPU; gpuenv supports no other."),
         ),
         cause=Cause.ROCM_MISMATCH if for_cuda or other else None,
