@@ -8,6 +8,7 @@ from itertools import takewhile
 from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from gpuenv import __version__
 from gpuenv.cli.command_errors import CommandError, OutputClosed, complain, drop_stdout
@@ -39,9 +40,21 @@ _COMMANDS = (
     "check-image",
     "build-image",
 )
+_MACHINES = ("snapshot", "paste")  # options that select a machine
 _WITH_SMOKE = (["doctor"], ["preflight"])  # the commands with --smoke [LEVEL]
 # Options after the first argument of run belong to that command, with or without --.
 _SETTINGS: dict[str, dict[str, Any]] = {"run": {"allow_interspersed_args": False}}
+
+
+class _Command(typer.core.TyperCommand):
+    """A command that refuses a second machine where it can judge only one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - a class of click
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for parameter in order:
+            if parameter.name in _MACHINES and not parameter.multiple and order.count(parameter) > 1:
+                ctx.fail(f"{parameter.opts[0]} is given twice, and {ctx.command_path} judges one machine")
+        return super().parse_args(ctx, args)
 
 
 def make_app(arguments: list[str]) -> typer.Typer:
@@ -63,7 +76,8 @@ def make_app(arguments: list[str]) -> typer.Typer:
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
         else:
-            app.command(name, context_settings=_SETTINGS.get(name))(with_as_root(getattr(module, function)))
+            settings = _SETTINGS.get(name)
+            app.command(name, cls=_Command, context_settings=settings)(with_as_root(getattr(module, function)))
     return app
 
 

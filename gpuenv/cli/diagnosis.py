@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpuenv.model.finding import Suppression
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.plugins.discovery import Plugin
-    from gpuenv.preflight.config import Config
+    from gpuenv.preflight.config import Config, FailOn
     from gpuenv.report.report import Report
 
 
@@ -62,22 +62,51 @@ def suppressions_of(settings: Config) -> tuple[Suppression, ...]:
     """
     if not settings.suppressions:
         return ()
-    import difflib
-
     codes = known_codes()
-    errors = []
-    for entry in settings.suppressions:
-        if entry.code not in codes:
-            matches = difflib.get_close_matches(entry.code, codes, 9)
-            swapped = [other for other in matches if sorted(other) == sorted(entry.code)]  # GPU260 for GPU206
-            hint = f"; did you mean {(swapped or matches)[0]}?" if matches else ""
-            errors.append(f"{entry.source}: allow: there is no check {entry.code}{hint}")
-    if errors:
-        raise CommandError(ExitCode.USAGE, Lines(errors), "gpuenv doctor --list names the checks")
+    _raise_unknown(
+        f"{entry.source}: allow: there is no check {entry.code}{_nearest(entry.code, codes)}"
+        for entry in settings.suppressions
+        if entry.code not in codes
+    )
     for entry in settings.suppressions:
         if entry.has_expired(today()):
             announce(f"{entry.source}: the suppression of {entry.code} expired on {entry.expires} and is ignored")
     return settings.suppressions
+
+
+def fail_on_of(entries: Sequence[FailOn]) -> tuple[str, ...]:
+    """The names as ``DiagnosisOptions`` has them.
+
+    Raises:
+        CommandError: for a name that is neither ``warning``, nor a code, nor a cause, with the nearest one.
+    """
+    if not entries:
+        return ()
+    from gpuenv.model.causes import Cause
+    from gpuenv.model.finding import Severity
+
+    spellings = (Severity.WARNING.value, *known_codes(), *(cause.value for cause in Cause))
+    known = {name.lower(): name for name in spellings}
+    _raise_unknown(
+        f"{entry.source}: expected warning, the code of a check or a cause, found {entry.name}"
+        f"{_nearest(entry.name, spellings)}"
+        for entry in entries
+        if entry.name.strip().lower() not in known
+    )
+    return tuple(known[entry.name.strip().lower()] for entry in entries)
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    import difflib
+
+    matches = difflib.get_close_matches(name, known, 9)
+    swapped = [other for other in matches if sorted(other) == sorted(name)]  # GPU260 for GPU206
+    return f"; did you mean {(swapped or matches)[0]}?" if matches else ""
+
+
+def _raise_unknown(errors: Iterable[str]) -> None:
+    if lines := tuple(errors):
+        raise CommandError(ExitCode.USAGE, Lines(lines), "gpuenv doctor --list names the checks and causes")
 
 
 @cache

@@ -64,6 +64,8 @@ class DiagnosisOptions(NamedTuple):
         no_cupy: whether no CuPy is expected.
         excluded: codes of checks that do not run.
         suppressions: accepted findings, each until a date.
+        fail_on: ``warning``, codes and causes, whose findings become errors.
+        hardware_must_be_sound: whether every hardware fault of a GPU is an error.
         day: today, an ISO date.
         python: the value of ``--python``; None if the target was detected.
     """
@@ -73,6 +75,8 @@ class DiagnosisOptions(NamedTuple):
     no_cupy: bool = False
     excluded: frozenset[str] = frozenset()
     suppressions: tuple[Suppression, ...] = ()
+    fail_on: tuple[str, ...] = ()
+    hardware_must_be_sound: bool = False
     day: str = ""
     python: str | None = None
 
@@ -165,7 +169,7 @@ def _finding(check: Check, symptom: Symptom, snapshot: Snapshot, options: Diagno
     host, fixes = snapshot.host, symptom.fix
     fixes = adapt_for_container(fixes) if is_contained(snapshot) else adapt_for_ostree(fixes, host.image.value)
     fixes = with_target_option(adapt_for_pixi(adapt_for_system(fixes, host.os.value), snapshot.target), options.python)
-    found = replace(to_finding(check, symptom), fix=fixes)
+    found = _raise(replace(to_finding(check, symptom), fix=fixes), options, hardware_fault=symptom.hardware_fault)
     expected = (options.no_gpu and check.concerns_gpu) or (options.no_cupy and check.missing is Component.CUPY)
     if expected and found.severity is Severity.ERROR:
         found = replace(found, severity=Severity.NOTE)
@@ -188,7 +192,7 @@ def add_plugin_findings(
     Findings of gpuenv come first: a primary one stays primary and keeps its consequences.
     """
     own = [replace(finding, primary=False) for finding in diagnosis.findings]
-    others = [_suppress(finding, options.suppressions, options.day) for finding in findings]
+    others = [_suppress(_raise(entry, options), options.suppressions, options.day) for entry in findings]
     findings = ranked([*own, *others], lambda *_: False)
     return diagnosis._replace(findings=findings, checks=(*diagnosis.checks, *runs))
 
@@ -205,6 +209,20 @@ def _run(check: Check, ctx: CheckContext) -> tuple[list[Symptom], CheckRun]:
     if unknown:
         return [], CheckRun(check.code, CheckStatus.SKIPPED, f"{UNKNOWN}{unknown[0]}", 0.0, undecided=True)
     return [], CheckRun(check.code, CheckStatus.CLEAN, None, 0.0)
+
+
+def _raise(finding: Finding, options: DiagnosisOptions, *, hardware_fault: bool = False) -> Finding:
+    """Turns a finding into an error if an option demands it."""
+    if finding.severity is Severity.ERROR:
+        return finding
+    names = (finding.severity.value, finding.code, finding.cause.value)
+    by = next((f"fail-on {entry}" for entry in options.fail_on if entry in names), None)
+    if by is None and options.hardware_must_be_sound and hardware_fault:
+        by = "preflight accepts no hardware fault of a GPU"
+    if by is None:
+        return finding
+    evidence = Evidence("severity", f"a {finding.severity.value}, raised to an error", by)
+    return replace(finding, severity=Severity.ERROR, evidence=(*finding.evidence, evidence))
 
 
 def _suppress(finding: Finding, suppressions: Iterable[Suppression], today: str) -> Finding:

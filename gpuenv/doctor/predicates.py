@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from gpuenv.model.gpus import driver_sees_gpu, is_contained, nvidia_on_bus
 from gpuenv.model.nvidia import pci_key
-from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot, SourceState
+from gpuenv.model.reading import Reading
+from gpuenv.model.snapshot import Container, DriverLibrary, Gpu, LibraryOrigin, PciGpu, Snapshot, SourceState
 
 # Kernel drivers that reserve a device for a virtual machine. Linux, drivers/vfio/pci: vfio-pci, and a variant for each
 # kind of device, such as nvgrace_gpu_vfio_pci; drivers/xen/xen-pciback/pci_stub.c and drivers/pci/pci-stub.c.
@@ -94,6 +95,14 @@ def image_driver_libraries(snapshot: Snapshot) -> tuple[DriverLibrary, ...]:
     )
 
 
+def is_in_image(snapshot: Snapshot, library: Reading[str]) -> bool:
+    """Whether the driver library that the loader finds belongs to the container's image."""
+    path = library.value
+    return is_contained(snapshot) and any(
+        entry.mounted is False and path is not None and path.endswith(entry.path) for entry in snapshot.driver.libraries
+    )
+
+
 def is_container_without_gpu(snapshot: Snapshot) -> bool:
     """Whether this is a container without a GPU; GPUs on the bus belong to the host.
 
@@ -120,6 +129,11 @@ def unfound_wsl_libcuda(snapshot: Snapshot) -> DriverLibrary | None:
     if not snapshot.host.wsl.value or not libcuda_absent(snapshot):
         return None
     return next((entry for entry in snapshot.driver.libraries if entry.origin is LibraryOrigin.WSL), None)
+
+
+def reaches_process(snapshot: Snapshot, gpu: Gpu) -> bool:
+    """Whether this process may use the GPU; where libcuda was not probed, any GPU."""
+    return gpu.ordinal.known or not is_driver_probed(snapshot)
 
 
 def is_driver_probed(snapshot: Snapshot) -> bool:

@@ -52,6 +52,8 @@ class Symptom(NamedTuple):
         severity: the severity.
         cause: overrides the first cause of the check.
         independent: whether it never follows from another finding, despite the check's ``follows``.
+        in_image: whether the fault lies in the container's image, so that every host has it.
+        hardware_fault: whether a GPU is broken, which is always an error of ``preflight``.
     """
 
     title: str
@@ -60,6 +62,8 @@ class Symptom(NamedTuple):
     severity: Severity = Severity.ERROR
     cause: Cause | None = None
     independent: bool = False
+    in_image: bool = False
+    hardware_fault: bool = False
 
 
 class NotKnown(NamedTuple):
@@ -109,6 +113,7 @@ def to_finding(check: DocumentedCheck, symptom: Symptom) -> Finding:
         evidence=symptom.evidence,
         fix=symptom.fix,
         docs=f"gpuenv explain {check.code}",
+        in_image=symptom.in_image,
     )
 
 

@@ -52,6 +52,7 @@ class Finding:
         fix: what to do, the best first.
         docs: the ``gpuenv explain`` command for its code.
         allowed: the suppression that downgrades it to a note; null without one.
+        in_image: whether the fault lies in the container's image, so that every host has it.
     """
 
     code: str
@@ -64,6 +65,7 @@ class Finding:
     fix: tuple[Fix, ...]
     docs: str
     allowed: Suppression | None = None
+    in_image: bool = False
 
 
 class CheckRun(NamedTuple):

@@ -23,7 +23,7 @@ OWN_FILE, PROJECT_FILE = "gpuenv.toml", "pyproject.toml"
 # Their presence makes a folder the root of a repository; .git is a file in a work tree of ``git worktree``.
 _REPOSITORY_MARKS = (".git", ".hg", ".svn", ".bzr", ".jj", ".sl", ".pijul", "_darcs", ".fslckout", "_FOSSIL_")
 _MAX_SIZE = 4 * 1024 * 1024  # bytes
-_KEYS = ("require", "timeout", "wait", "retry-elsewhere", "smoke", "allow")
+_KEYS = ("require", "timeout", "wait", "retry-elsewhere", "smoke", "allow", "fail-on")
 _SUPPRESSION_KEYS = ("code", "reason", "expires")
 _SUPPRESSION_EXAMPLE = 'a list of tables, such as {code = "CODE", reason = "replaced in May", expires = 2027-05-31}'
 _MAX_SECONDS = 86400
@@ -39,6 +39,13 @@ class ConfigError(ValueError):
         super().__init__(Lines(self.faults))
 
 
+class FailOn(NamedTuple):
+    """What to turn into an error: ``warning``, a code or a cause; and its origin: an option, or a file and its line."""
+
+    name: str
+    source: str = "--fail-on"
+
+
 class Config(NamedTuple):
     """The settings of a configuration file.
 
@@ -50,6 +57,7 @@ class Config(NamedTuple):
         retry_elsewhere: whether a bad or busy host ends in exit code 75.
         suppressions: in the order of the file.
         smoke: level of the GPU tests; None to skip them.
+        fail_on: what to turn into errors, each with its line.
     """
 
     file: str | None = None
@@ -59,6 +67,7 @@ class Config(NamedTuple):
     retry_elsewhere: bool | None = None
     suppressions: tuple[Suppression, ...] = ()
     smoke: SmokeLevel | None = None
+    fail_on: tuple[FailOn, ...] = ()
 
 
 class FoundFile(NamedTuple):
@@ -234,9 +243,18 @@ class _ConfigParser:
         if retry is not None and not isinstance(retry, bool):
             self._fault("retry-elsewhere", f"expected true or false, found {retry!r:.40}")
         smoke = self._level(data.get("smoke"))
+        fail_on = self._fail_on(data.get("fail-on", []))
         if self.faults:
             raise ConfigError(self.faults)
-        return Config(self.name, requirements, timeout, wait, retry, suppressions, smoke)
+        return Config(self.name, requirements, timeout, wait, retry, suppressions, smoke, fail_on)
+
+    def _fail_on(self, value: Any) -> tuple[FailOn, ...]:  # noqa: ANN401 - TOML
+        names = [value] if isinstance(value, str) else value
+        if not isinstance(names, list) or not all(map(_is_text, names)):
+            self._fault("fail-on", 'expected a list of texts, such as ["warning"] or ["GPU210", "gpu-throttled"]')
+            return ()
+        source = f"{self.name}: line {self._line('fail-on')}"
+        return tuple(FailOn(name, source) for name in names)
 
     def _fault(self, key: str, expected: str) -> None:
         self.faults.append(f"{self.name}: line {self._line(key)}: {safe(key)}: {expected}")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from gpuenv.model.finding import Evidence, Finding, RequirementResult, RequirementStatus, Severity
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.preflight.requirements import KEYS, TRANSIENT, Clause, Key, Observation, Requirement
+from gpuenv.preflight.requirements import KEYS, MAX_COUNT, TRANSIENT, Clause, Key, Observation, Requirement
 
 
 def evaluate(requirements: Iterable[Requirement], snapshot: Snapshot) -> tuple[RequirementResult, ...]:
@@ -25,6 +25,15 @@ def no_cupy_expected(requirements: Iterable[Requirement]) -> bool:
         entry.key == "cupy" and any(c.operator == "==" and c.value.lower() == "none" for c in entry.clauses)
         for entry in requirements
     )
+
+
+def contradiction(requirements: Iterable[Requirement]) -> str | None:
+    """The requirements on the number of GPUs, with their origins, if no number meets all of them."""
+    entries = [entry for entry in requirements if entry.key == "gpu"]
+    tests = [KEYS["gpu"].value_type.read(clause.operator, clause.value) for e in entries for clause in e.clauses]
+    if any(all(test(count) for test in tests) for count in range(MAX_COUNT + 2)):
+        return None
+    return " and ".join(f"{entry.text} ({entry.origin.text})" for entry in entries)
 
 
 def is_transient(result: RequirementResult) -> bool:
@@ -90,10 +99,10 @@ def _subjects_text(subjects: Sequence[str], all_subjects: Sequence[str]) -> str:
 def reason_to_retry(findings: Sequence[Finding], requirements: Sequence[RequirementResult]) -> str | None:
     """Why to try another host; None if it would not help."""
     for finding in findings:
-        if finding.severity is Severity.ERROR and finding.cause.other_host:
+        if finding.severity is Severity.ERROR and finding.cause.other_host and not finding.in_image:
             return f"{finding.cause}: {finding.cause.other_host}"
     # Requirements that are not met because of the job itself, such as a variable that hides the GPU.
-    host_codes = {finding.code for finding in findings if finding.cause.other_host}
+    host_codes = {finding.code for finding in findings if finding.cause.other_host and not finding.in_image}
     consequences = [f for f in findings if f.follows_from is not None and f.follows_from not in host_codes]
     job_bound = {str(entry.value) for finding in consequences for entry in finding.evidence if entry.fact == "required"}
     for result in requirements:

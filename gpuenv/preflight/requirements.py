@@ -37,7 +37,7 @@ Test = Callable[[Any], bool]
 ORDERED = (">=", "<=", "==", "!=", ">", "<")
 EQUAL = ("==", "!=")
 NONE = "none"
-_MAX_COUNT = 4096
+MAX_COUNT = 4096
 _MAX_MAJOR = 20  # 20 and above are major and minor: 90 is 9.0
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operators.ge,
@@ -75,7 +75,7 @@ def _ordered(parse: Callable[[str], Any]) -> Callable[[str, str], Test]:
 
 
 def _count(text: str) -> int:
-    number = parse_integer(text, len(str(_MAX_COUNT)))
+    number = parse_integer(text, len(str(MAX_COUNT)))
     if number is None:
         raise ValueError("expected a whole number like 2")
     return number

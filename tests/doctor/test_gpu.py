@@ -112,14 +112,14 @@ def test_a_gpu_that_is_invisible_to_this_process_is_ignored(matrix: Matrix) -> N
     ("health", "severity"),
     [
         (GpuHealth(rows_failed=known(value=True, source="nvml")), Severity.ERROR),
-        (GpuHealth(rows_pending=known(value=True, source="nvml")), Severity.WARNING),
-        (GpuHealth(pages_pending=known(value=True, source="nvml")), Severity.WARNING),
+        (GpuHealth(rows_pending=known(value=True, source="nvml")), Severity.ERROR),
+        (GpuHealth(pages_pending=known(value=True, source="nvml")), Severity.ERROR),
         (GpuHealth(ecc_uncorrected=known(1, "nvml")), Severity.WARNING),
         (GpuHealth(ecc_corrected=known(10**6, "nvml"), ecc_uncorrected_ever=known(3, "nvml")), None),
         (GpuHealth(rows_uncorrected=known(2, "nvml"), pages_retired=known(5, "nvml")), None),
     ],
 )
-def test_only_permanent_memory_errors_are_errors(matrix: Matrix, health: GpuHealth, severity: Severity | None) -> None:
+def test_memory_that_must_not_be_used_is_an_error(matrix: Matrix, health: GpuHealth, severity: Severity | None) -> None:
     symptoms = run_check(matrix, checks.memory_errors, Snapshot(gpus=(IDLE._replace(health=health),)))
     assert [symptom.severity for symptom in symptoms] == ([] if severity is None else [severity])
 
@@ -134,7 +134,20 @@ def test_an_inactive_link_counts_only_with_a_registered_fabric(
     links = tuple(NvLink(number, active=number < up) for number in range(18))
     fabric = Fabric(known(registration, "nvml")) if registration else Fabric()
     gpu = IDLE._replace(nvlinks=links, fabric=fabric)
-    assert len(run_check(matrix, checks.nvlink_down, Snapshot(gpus=(gpu,)))) == findings
+    symptoms = run_check(matrix, checks.nvlink_down, Snapshot(gpus=(gpu,)))
+    assert [symptom.severity for symptom in symptoms] == [Severity.WARNING] * findings  # a process with one GPU
+
+
+def test_a_fabric_link_down_is_an_error_for_a_process_with_several_gpus(matrix: Matrix) -> None:
+    links = tuple(NvLink(number, active=number != 7) for number in range(18))
+    gpu = IDLE._replace(nvlinks=links, fabric=Fabric(known("completed", "nvml")))
+    other = SECOND._replace(ordinal=known(1, "libcuda"))
+    (symptom,) = run_check(matrix, checks.nvlink_down, Snapshot(gpus=(gpu, other)))
+    assert (symptom.severity, symptom.cause, symptom.hardware_fault) == (
+        Severity.ERROR,
+        Cause.GPU_HARDWARE_FAULT,
+        True,
+    )
 
 
 @pytest.mark.parametrize(("up", "of"), [(3, 4), (1, 2)])

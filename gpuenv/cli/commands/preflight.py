@@ -50,6 +50,12 @@ class PreflightOptions(NamedTuple):
         Optional[float],
         typer.Option("--wait", metavar="SECONDS", min=0, max=86400, help="Time to wait for a busy GPU."),
     ] = None
+    fail_on: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            "--fail-on", metavar="WHAT", help="Turn findings into errors: warning, a code or a cause. Repeatable."
+        ),
+    ] = None
     smoke: options.Smoke = None
     expect_no_gpu: Annotated[
         bool, typer.Option("--expect-no-gpu", help="No GPU may be here: the same as --require gpu==0.")
@@ -88,7 +94,7 @@ def preflight(opts: PreflightOptions) -> None:
     Exit code: 0 fit and every requirement met, 1 unfit, 8 undetermined; with --retry-elsewhere, 75 for a host that is
     bad or busy.
     """
-    from gpuenv.cli.diagnosis import make_diagnosis_report, read_settings, show_phases, suppressions_of
+    from gpuenv.cli.diagnosis import fail_on_of, make_diagnosis_report, read_settings, show_phases, suppressions_of
     from gpuenv.cli.output import (
         FORMATS,
         RECORD_FORMATS,
@@ -99,6 +105,7 @@ def preflight(opts: PreflightOptions) -> None:
         read_formats,
         read_history,
     )
+    from gpuenv.preflight.config import FailOn
 
     specs = read_formats(opts.formats, opts.output, RECORD_FORMATS if opts.list_requirements else FORMATS)
     settings = read_settings(opts.config, no_config=opts.no_config)
@@ -111,9 +118,10 @@ def preflight(opts: PreflightOptions) -> None:
         options.TIMEOUT if budget is None else budget,
         opts.driver_root,
     )
-    requirements = (*settings.requirements, *_from_options(opts.require or (), expect_no_gpu=opts.expect_no_gpu))
+    requirements = _requirements(settings, opts)
     gpu_tests = _gpu_tests(opts.smoke, settings, budget)
     allowances = suppressions_of(settings)
+    fail_on = fail_on_of((*settings.fail_on, *map(FailOn, opts.fail_on or ())))
     if opts.list_requirements:
         from gpuenv.cli.sources import validate_options
         from gpuenv.report.catalogue import grammar_lines, listed_requirements
@@ -134,6 +142,8 @@ def preflight(opts: PreflightOptions) -> None:
             no_gpu=no_gpu_expected(requirements),
             no_cupy=no_cupy_expected(requirements),
             suppressions=allowances,
+            fail_on=fail_on,
+            hardware_must_be_sound=True,
             day=today(),
         )
 
@@ -166,6 +176,20 @@ def _gpu_tests(level: SmokeLevel | None, settings: Config, budget: float | None)
 
     seconds = options.TIMEOUT + _SLACK * BUDGET[selected] if budget is None else budget
     return GpuTestRequest(selected, seconds, settings.file if level is None else None)
+
+
+def _requirements(settings: Config, opts: PreflightOptions) -> tuple[Requirement, ...]:
+    """Those of the configuration and of the options.
+
+    Raises:
+        CommandError: for an invalid one, or if no machine can meet them.
+    """
+    from gpuenv.preflight.evaluate import contradiction
+
+    found = (*settings.requirements, *_from_options(opts.require or (), expect_no_gpu=opts.expect_no_gpu))
+    if contradictory := contradiction(found):
+        raise CommandError(ExitCode.USAGE, f"no machine can meet {contradictory}", "remove one of them")
+    return found
 
 
 def _from_options(texts: Sequence[str], *, expect_no_gpu: bool) -> tuple[Requirement, ...]:

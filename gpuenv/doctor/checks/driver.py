@@ -42,6 +42,7 @@ from gpuenv.doctor.predicates import (
     gpus_not_listed,
     image_driver_libraries,
     is_driver_probed,
+    is_in_image,
     is_passed_through,
     is_system_container,
     kernel_driver_names,
@@ -483,6 +484,7 @@ def libcuda_unloadable(ctx: CheckContext) -> Outcome:
         evidence_of(snapshot, "libcuda", "nvml"),
         (Fix(remedy),),
         Severity.ERROR if libcuda else Severity.WARNING,
+        in_image=is_in_image(snapshot, snapshot.driver.cuda_library if libcuda else snapshot.driver.nvml_library),
     )
 
 
@@ -635,6 +637,7 @@ def _in_a_container(snapshot: Snapshot) -> Symptom:
             _evidence(snapshot) + files,
             (_REMOVE_FROM_IMAGE,),
             cause=Cause.DRIVER_INSTALL_BROKEN,
+            in_image=True,
         )
     if snapshot.driver.cuda_origin.value is LibraryOrigin.FLATPAK:
         return Symptom(

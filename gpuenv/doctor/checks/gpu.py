@@ -18,7 +18,7 @@ from gpuenv.doctor.evidence import evidence_of, hardware_event_evidence, hardwar
 from gpuenv.doctor.fixes.distributions import driver_package_fixes, other_kernel_modules_fixes
 from gpuenv.doctor.fixes.gpus import gpu_label, look_for_xid, reset_fixes, smi_selector
 from gpuenv.doctor.fixes.variables import select_fixes
-from gpuenv.doctor.predicates import gpus_not_listed, is_driver_probed
+from gpuenv.doctor.predicates import gpus_not_listed, is_driver_probed, reaches_process
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check, severity_for_unusable_gpu
 from gpuenv.matrix.products import branch_of, branches_for, product_by_pci, product_near_pci
 from gpuenv.matrix.tables import Matrix, Product
@@ -114,8 +114,14 @@ def gpu_lost(ctx: CheckContext) -> Outcome:
             *look_for_xid(ctx.snapshot),
             Fix("Power the machine off and on; if it happens again, have the GPU replaced."),
         ),
-        severity_for_unusable_gpu(ctx) if ctx.snapshot.driver.cuda_init.value == 0 else Severity.ERROR,
+        severity_for_unusable_gpu(ctx) if _is_left_out(ctx.snapshot) else Severity.ERROR,
+        hardware_fault=True,
     )
+
+
+def _is_left_out(snapshot: Snapshot) -> bool:
+    """Whether CUDA works, and a variable names the GPUs to use, so that a lost one cannot reach this process."""
+    return snapshot.driver.cuda_init.value == 0 and "CUDA_VISIBLE_DEVICES" in snapshot.environment
 
 
 _KINDS = "NVIDIA, Driver Installation Guide, Kernel Modules"
@@ -283,6 +289,7 @@ _MPS_VARIABLES = ("CUDA_MPS_PIPE_DIRECTORY",)
 _RESETTABLE = ("rows_pending", "pages_pending", "ecc_uncorrected")
 _FULL = 20  # a GPU is full if less than this fraction of its memory is free: 1/20
 _BRIDGE_LINKS = 4
+_COMPLETED = "completed"  # the registration of a GPU in an NVSwitch fabric
 
 
 def _visible(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
@@ -377,13 +384,17 @@ def memory_errors(ctx: CheckContext) -> Outcome:
     """
     for index, gpu in enumerate(ctx.snapshot.gpus):
         health, path = gpu.health, f"gpus[{index}].health"
+        severity = Severity.ERROR if reaches_process(ctx.snapshot, gpu) else Severity.WARNING
         if health.rows_failed.value:
             yield Symptom(
                 f"{gpu_label(gpu)}: a memory row could not be remapped",
                 evidence_of(ctx.snapshot, f"{path}.rows_failed", f"{path}.rows_uncorrected"),
                 (Fix("Have the GPU replaced; do not use it until then."),),
+                severity,
+                hardware_fault=True,
             )
         elif waiting := [name for name in _RESETTABLE if getattr(health, name).value]:
+            is_pending = bool(health.rows_pending.value or health.pages_pending.value)
             yield Symptom(
                 f"{gpu_label(gpu)}: memory errors need a reset",
                 evidence_of(ctx.snapshot, *(f"{path}.{name}" for name in waiting)),
@@ -391,17 +402,18 @@ def memory_errors(ctx: CheckContext) -> Outcome:
                     *reset_fixes("End every program on it, then reset it.", [smi_selector(gpu)]),
                     Fix("Or restart the machine; if errors happen again, have the GPU replaced."),
                 ),
-                Severity.WARNING,
+                severity if is_pending else Severity.WARNING,
+                hardware_fault=is_pending,
             )
 
 
-@check("GPU207", Cause.GPU_THROTTLED, requires=_STATE_REQUIRES)
+@check("GPU207", Cause.GPU_THROTTLED, Cause.GPU_HARDWARE_FAULT, requires=_STATE_REQUIRES)
 def nvlink_down(ctx: CheckContext) -> Outcome:
     """An NVLink of a GPU is down although all should be up.
 
-    What it means: on an NVSwitch machine every link of a GPU leads to a switch, and a pair of GPUs with at most four
-    links each has all of them on its bridge; a link that is down costs bandwidth, and collective operations may fail.
-    Elsewhere links without a bridge are down by design.
+    What it means: on an NVSwitch machine every link of a GPU leads to a switch: with one down, collective operations of
+    several GPUs may fail. A pair of GPUs with at most four links each has all of them on its bridge; one that is down
+    costs bandwidth. Elsewhere links without a bridge are down by design.
     How it is seen: NVML reports that some links are up and others are not, while the fabric's registration is complete,
     or the GPU has few links; or that a GPU has fewer up than another one of the same product.
     What to do: look for SXid and Xid messages in the kernel log, reseat the bridge or reset the GPUs, have the board
@@ -411,6 +423,8 @@ def nvlink_down(ctx: CheckContext) -> Outcome:
         down = [link.link for link in gpu.nvlinks if not link.active]
         if not down or len(down) == len(gpu.nvlinks) or not _should_all_be_up(gpu, ctx.snapshot):
             continue
+        is_fabric, users = gpu.fabric.state.value == _COMPLETED, [g for g in ctx.snapshot.gpus if g.ordinal.known]
+        is_used = gpu in users and len(users) > 1  # a process with one GPU uses no link
         yield Symptom(
             f"{gpu_label(gpu)}: {len(down)} of {len(gpu.nvlinks)} NVLinks are down",
             (Evidence(f"gpus[{index}].nvlinks", f"down: {', '.join(map(str, down))}", "nvml"),)
@@ -419,13 +433,15 @@ def nvlink_down(ctx: CheckContext) -> Outcome:
                 Fix("Look for Xid and SXid messages of the driver in the kernel log.", ("sudo", "dmesg")),
                 Fix("Power the machine off and reseat the NVLink bridge, if there is one."),
             ),
-            Severity.WARNING,
+            Severity.ERROR if is_fabric and is_used else Severity.WARNING,
+            Cause.GPU_HARDWARE_FAULT if is_fabric else None,
+            hardware_fault=is_fabric,
         )
 
 
 def _should_all_be_up(gpu: Gpu, snapshot: Snapshot) -> bool:
     """Whether a switch or a single bridge has all its links; or a GPU of the same product has more up."""
-    if gpu.fabric.state.value == "completed" or len(gpu.nvlinks) <= _BRIDGE_LINKS:
+    if gpu.fabric.state.value == _COMPLETED or len(gpu.nvlinks) <= _BRIDGE_LINKS:
         return True
     twins = [other for other in snapshot.gpus if other.name.value == gpu.name.value]
     return any(sum(link.active for link in other.nvlinks) > sum(link.active for link in gpu.nvlinks) for other in twins)
