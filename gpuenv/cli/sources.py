@@ -39,6 +39,7 @@ class MachineSource(NamedTuple):
     driver_root: str
     deep: bool = False
     paste: Path | None = None
+    host_only: bool = False
 
     @property
     def named_target(self) -> str | None:
@@ -230,6 +231,7 @@ def _begin(source: MachineSource, stack: ExitStack) -> Callable[[Matrix | None],
         root=source.driver_root,
         timeout=source.timeout,
         deep=source.deep,
+        host_only=source.host_only,
         taken_at=now(),
     )
     with usage_errors(TargetError):

@@ -62,6 +62,7 @@ class DiagnosisOptions(NamedTuple):
         requirements: the evaluated requirements.
         no_gpu: whether no GPU is expected.
         no_cupy: whether no CuPy is expected.
+        host_only: whether to judge driver, GPUs and container alone.
         excluded: codes of checks that do not run.
         suppressions: accepted findings, each until a date.
         fail_on: ``warning``, codes and causes, whose findings become errors.
@@ -73,6 +74,7 @@ class DiagnosisOptions(NamedTuple):
     requirements: tuple[RequirementResult, ...] = ()
     no_gpu: bool = False
     no_cupy: bool = False
+    host_only: bool = False
     excluded: frozenset[str] = frozenset()
     suppressions: tuple[Suppression, ...] = ()
     fail_on: tuple[str, ...] = ()
@@ -151,7 +153,7 @@ def _skipped(
     check: Check, options: DiagnosisOptions, found: Iterable[Finding], blocked: dict[str, str]
 ) -> CheckRun | None:
     """The run of a check that is excluded or pointless; ``blocked`` maps pointless checks to the code at their root."""
-    if check.code in options.excluded:
+    if check.code in options.excluded or (options.host_only and not check.concerns_host):
         return excluded_run(check.code)
     has_gpu_problem = any(f.severity is not Severity.WARNING and f.code.startswith(GPU_FAMILIES) for f in found)
     if options.no_gpu and check.compares_with_gpu and has_gpu_problem:

@@ -201,6 +201,12 @@ class Check:
         return self.code.startswith(("ENV", "WHL", "LIB"))
 
     @property
+    def concerns_host(self) -> bool:
+        """Whether it needs nothing of the target: it concerns driver, GPUs or container, or a requirement."""
+        needs_target = self.compares_with_gpu or any(code.startswith(("ENV", "WHL", "LIB")) for code in self.requires)
+        return self.code.startswith((*GPU_FAMILIES, "REQ")) and not self.reads_gpu_tests and not needs_target
+
+    @property
     def concerns_libraries(self) -> bool:
         """Whether it concerns the CUDA libraries, which may lie outside of the target."""
         return self.code.startswith("LIB")

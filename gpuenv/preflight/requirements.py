@@ -496,6 +496,9 @@ _ALL = (
 KEYS: dict[str, Key] = {key.name: key for key in _ALL}
 """Every key by its name, in the order of the help."""
 
+OF_TARGET = ("python", "cupy", "line", "numpy")
+"""The keys that concern the target environment."""
+
 TRANSIENT = ("free-memory", "no-other-processes")
 """The keys whose violation may end by itself, when other processes leave the GPU."""
 

@@ -107,6 +107,8 @@ def assemble_snapshot(
     no_target, no_files = late("target"), late("files")
     if interpreter is None:
         no_target = Source("target", SourceState.ABSENT, "no Python on PATH")
+        if request.host_only:
+            no_target = Source("target", SourceState.NOT_ASKED, "only the host is judged")
         no_files = Source("files", SourceState.NOT_ASKED, not_probed)
     no_libraries = Source("libraries", SourceState.NOT_ASKED, not_probed)
     target, target_source, libraries, libraries_source = answers.get("target", (Raw(), no_target, Raw(), no_libraries))

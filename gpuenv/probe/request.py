@@ -19,6 +19,7 @@ class ProbeRequest(NamedTuple):
         timeout: seconds until every probe must have answered.
         taken_at: the snapshot's time, ISO 8601.
         deep: also check the digests of the installed files, which takes long.
+        host_only: probe no target.
     """
 
     environment: Mapping[str, str]
@@ -27,3 +28,4 @@ class ProbeRequest(NamedTuple):
     timeout: float = DEFAULT_TIMEOUT
     taken_at: str | None = None
     deep: bool = False
+    host_only: bool = False

@@ -44,7 +44,7 @@ class ProbeSession:
             TargetError: when the requested target is not an environment, or another user's that root cannot examine.
         """
         self._request = request
-        self._interpreter = find_interpreter(request.python, request.environment)
+        self._interpreter = None if request.host_only else find_interpreter(request.python, request.environment)
         self._identity = None
         if self._interpreter is not None:
             self._identity = examining_identity(self._interpreter, request.environment, script("start.py"))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gpuenv.doctor.checks.requirement import REQUIREMENT_CHECK
 from gpuenv.model.finding import Finding, RequirementResult, RequirementStatus, SuppressionResult
 from gpuenv.report.report import Report, crashed_checks, undetermined_checks
-from gpuenv.report.text import evidence_text, fix_command, found_text, machine_rows
+from gpuenv.report.text import evidence_text, fix_command, found_text, report_rows
 
 
 def detail_lines(finding: Finding) -> Iterator[str]:
@@ -61,7 +61,7 @@ def requirement_of(finding: Finding, report: Report) -> RequirementResult | None
 
 def machine_texts(report: Report) -> list[str]:
     """``driver: 550.54.15, up to CUDA 12.4 (nvml)``, one text per fact."""
-    return [f"{label}: {text}" for label, text in machine_rows(report.snapshot)]
+    return [f"{label}: {text}" for label, text in report_rows(report)]
 
 
 def wheel_text(report: Report) -> str:

@@ -16,7 +16,7 @@ from gpuenv.model.strings import format_quantity, format_share
 from gpuenv.report.findings import suppression_text
 from gpuenv.report.report import SCHEMA, Report, Status, inconclusive_checks, verdict
 from gpuenv.report.smoke_text import Series, counts_text, smoke_series, test_label
-from gpuenv.report.text import assumption_texts, command_text, evidence_text, fix_command, machine_rows
+from gpuenv.report.text import assumption_texts, command_text, evidence_text, fix_command, report_rows
 
 _TONES = {Status.FIT: "good", Status.DEGRADED: "warn", Status.UNKNOWN: "warn", Status.UNFIT: "bad"}
 _SEVERITIES = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.NOTE: "note"}
@@ -32,7 +32,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 def html_text(report: Report, history: Sequence[EarlierRun] = ()) -> str:
     """The page; ``report`` must be sanitized."""
     status, sentence = verdict(report)
-    rows = (f"<dt>{escaped(label)}</dt><dd>{escaped(text)}</dd>" for label, text in machine_rows(report.snapshot))
+    rows = (f"<dt>{escaped(label)}</dt><dd>{escaped(text)}</dd>" for label, text in report_rows(report))
     runs = [(code(run.code), escaped(run.status.value), escaped(run.reason or "")) for run in report.checks]
     checks = table(("check", "status", "reason"), runs)
     return "\n".join(
@@ -48,7 +48,7 @@ def html_text(report: Report, history: Sequence[EarlierRun] = ()) -> str:
             *section("machine", "Machine", ["<dl>", *rows, "</dl>"]),
             *_requirements(report.requirements),
             *_findings(report),
-            *_wheel(report.resolution),
+            *(() if report.host_only else _wheel(report.resolution)),
             *smoke_section(report),
             *_history(history),
             *section("checks", "Checks", [f"<details><summary>{len(runs)} checks</summary>", *checks, "</details>"]),

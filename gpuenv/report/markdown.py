@@ -13,7 +13,7 @@ from gpuenv.model.finding import CheckStatus, Finding, RequirementStatus, Severi
 from gpuenv.report.findings import suppression_text, wheel_text
 from gpuenv.report.report import Report, inconclusive_checks, verdict
 from gpuenv.report.smoke_text import measured_texts, test_label
-from gpuenv.report.text import evidence_text, fix_command, machine_rows, wheel_lines
+from gpuenv.report.text import evidence_text, fix_command, report_rows, wheel_lines
 from gpuenv.report.text_line import counted
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~<>&$])")
@@ -39,7 +39,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield ""
         yield f"Try another host: {_plain(report.retry_elsewhere)}."
     yield ""
-    yield from _table(("", ""), [(label, _code(text)) for label, text in machine_rows(report.snapshot)])
+    yield from _table(("", ""), [(label, _code(text)) for label, text in report_rows(report)])
     if report.requirements:
         yield "### Requirements"
         yield ""
@@ -59,6 +59,12 @@ def _lines(report: Report) -> Iterator[str]:
         yield from (f"- {_code(suppression_text(entry))}" for entry in report.allow_list)
         yield ""
     yield from _smoke(report)
+    if not report.host_only:
+        yield from _wheel(report)
+    yield from _closing(report)
+
+
+def _wheel(report: Report) -> Iterator[str]:
     yield "### The right wheel"
     yield ""
     yield _code(wheel_text(report))
@@ -68,7 +74,6 @@ def _lines(report: Report) -> Iterator[str]:
     if lines:
         yield from (f"- {_plain(line)}" for line in lines)
         yield ""
-    yield from _closing(report)
 
 
 def _finding(finding: Finding) -> Iterator[str]:

@@ -54,6 +54,7 @@ class Report(NamedTuple):
         retry_elsewhere: why to try another host, if the exit code says so.
         allow_list: the suppressions of the configuration, and the state of each.
         repair: what ``--fix`` did about the findings, if requested.
+        host_only: whether driver, GPUs and container alone were judged.
         schema: name and major version of the schema.
     """
 
@@ -71,6 +72,7 @@ class Report(NamedTuple):
     retry_elsewhere: str | None = None
     allow_list: tuple[SuppressionResult, ...] = ()
     repair: Repair | None = None
+    host_only: bool = False
     schema: str = SCHEMA
 
     @property
@@ -117,6 +119,7 @@ def make_report(
         matrix_revision=resolution.matrix_revision,
         requirements=options.requirements,
         allow_list=suppression_results(options.suppressions, diagnosis.findings, options.day),
+        host_only=options.host_only,
     )
 
 
@@ -147,7 +150,7 @@ def _is_decided(diagnosis: Diagnosis, snapshot: Snapshot, options: DiagnosisOpti
     if _has_passed(smoke):
         return True
     decisive = any(check.decisive or (check.decisive_if_assumed and not _is_observed(snapshot)) for check in checks)
-    return is_gpu_proven(snapshot, expect_no_cupy=options.no_cupy) and not decisive
+    return is_gpu_proven(snapshot, expect_no_cupy=options.no_cupy or options.host_only) and not decisive
 
 
 def _has_passed(smoke: SmokeResult | None) -> bool:
@@ -212,13 +215,14 @@ def _sentence(report: Report) -> str:
     if first is not None:
         return f"{first.title}."
     unknown = [entry.text for entry in report.requirements if entry.status is RequirementStatus.UNKNOWN]
-    is_proven = is_gpu_proven(report.snapshot, report.smoke)
+    is_proven = is_gpu_proven(report.snapshot, report.smoke) and not report.host_only
     if unknown and (is_proven or is_gpu_proven(report.snapshot, expect_no_cupy=True)):
         return f"Whether the machine meets {', '.join(unknown)} is undetermined."
     if report.status is Status.UNKNOWN:
-        return "Whether CuPy can use a GPU here is undetermined."
+        return f"Whether {'CUDA programs' if report.host_only else 'CuPy'} can use a GPU here is undetermined."
     if is_proven:
         return "CuPy can use the GPU here."
     if is_gpu_proven(report.snapshot, expect_no_cupy=True):
-        return "CUDA programs can use the GPU here; no CuPy is expected."
+        suffix = "" if report.host_only else "; no CuPy is expected"
+        return f"CUDA programs can use the GPU here{suffix}."
     return "No GPU is expected here, and nothing else is wrong."

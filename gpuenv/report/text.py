@@ -61,14 +61,17 @@ def report_lines(report: Report, *, verbose: bool = False, matrix_age: int | Non
         yield TextLine(f"Try another host: {report.retry_elsewhere}.", Style.BAD, 2)
     yield TextLine()
     yield from _repair_lines(report.repair)
-    yield from machine_lines(report.snapshot)
+    yield TextLine("Machine", Style.HEADING)
+    for label, text in report_rows(report):
+        yield TextLine(f"  {label:<{_LABEL - 2}}{text}", hang=_LABEL)
     yield from requirement_lines(report.requirements)
     yield from _finding_groups(report.findings)
     yield from _suppression_lines(report.allow_list)
     if report.smoke is not None:
         yield from section_lines(report.smoke, verbose=verbose)
-    yield TextLine()
-    yield from wheel_lines(report.resolution, without_gpu=report.lacks_gpu)
+    if not report.host_only:
+        yield TextLine()
+        yield from wheel_lines(report.resolution, without_gpu=report.lacks_gpu)
     if verbose:
         yield from _check_lines(report.checks)
     yield from _closing_lines(report, verbose=verbose, matrix_age=matrix_age)
@@ -79,11 +82,11 @@ def matrix_line(revision: str, age: int | None) -> TextLine:
     return TextLine(f"Matrix revision {revision}{age_text(age)}.", Style.QUIET, 2)
 
 
-def machine_lines(snapshot: Snapshot) -> Iterator[TextLine]:
-    """The machine and the target in a few lines."""
-    yield TextLine("Machine", Style.HEADING)
-    for label, text in machine_rows(snapshot):
-        yield TextLine(f"  {label:<{_LABEL - 2}}{text}", hang=_LABEL)
+def report_rows(report: Report) -> Iterator[tuple[str, str]]:
+    """What a report is about, as pairs of label and text."""
+    yield from _host_rows(report.snapshot)
+    if not report.host_only:
+        yield from _target_rows(report.snapshot)
 
 
 def requirement_lines(requirements: Sequence[RequirementResult]) -> Iterator[TextLine]:
@@ -104,6 +107,11 @@ def found_text(result: RequirementResult) -> str:
 
 def machine_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     """The machine and the target as pairs of label and text."""
+    yield from _host_rows(snapshot)
+    yield from _target_rows(snapshot)
+
+
+def _host_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     yield "system", _system(snapshot)
     yield "driver", _driver(snapshot)
     for text in gpu_texts(snapshot):
@@ -111,6 +119,9 @@ def machine_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     for kit in snapshot.toolkits:
         suffix = "" if kit.has_nvrtc else ", without NVRTC"
         yield "toolkit", f"CUDA {kit.toolkit.value or 'unknown'} in {kit.path}{suffix}"
+
+
+def _target_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     target = snapshot.target
     if target.python.known:
         location = f"({target.kind.value or target.python.source}) {target.executable.value or ''}".rstrip()

@@ -60,6 +60,9 @@ class PreflightOptions(NamedTuple):
     expect_no_gpu: Annotated[
         bool, typer.Option("--expect-no-gpu", help="No GPU may be here: the same as --require gpu==0.")
     ] = False
+    host_only: Annotated[
+        bool, typer.Option("--host-only", help="Judge driver, GPUs and container alone, on a node without CuPy.")
+    ] = False
     python: options.Python = None
     snapshot: options.SnapshotFile = None
     assume: options.Assume = None
@@ -117,9 +120,12 @@ def preflight(opts: PreflightOptions) -> None:
         opts.no_probe,
         options.TIMEOUT if budget is None else budget,
         opts.driver_root,
+        host_only=opts.host_only,
     )
     requirements = _requirements(settings, opts)
     gpu_tests = _gpu_tests(opts.smoke, settings, budget)
+    if opts.host_only:
+        _check_host_only(opts.python, requirements, gpu_tests)
     allowances = suppressions_of(settings)
     fail_on = fail_on_of((*settings.fail_on, *map(FailOn, opts.fail_on or ())))
     if opts.list_requirements:
@@ -141,6 +147,7 @@ def preflight(opts: PreflightOptions) -> None:
             requirements=evaluate(requirements, facts),
             no_gpu=no_gpu_expected(requirements),
             no_cupy=no_cupy_expected(requirements),
+            host_only=opts.host_only,
             suppressions=allowances,
             fail_on=fail_on,
             hardware_must_be_sound=True,
@@ -164,6 +171,19 @@ def preflight(opts: PreflightOptions) -> None:
     if opts.verbose:
         show_phases(report.snapshot)
     raise typer.Exit(report.exit_code)
+
+
+def _check_host_only(python: str | None, requirements: Sequence[Requirement], gpu_tests: GpuTestRequest | None) -> None:
+    """Refuses what needs a target environment."""
+    from gpuenv.preflight.requirements import OF_TARGET
+
+    needs_target = [f"{entry.text} ({entry.origin.text})" for entry in requirements if entry.key in OF_TARGET]
+    needs_target += ["--python"] if python is not None else []
+    if gpu_tests is not None:
+        needs_target.append(f"smoke ({gpu_tests.file})" if gpu_tests.file else "--smoke")
+    if needs_target:
+        message = f"--host-only judges no environment, and excludes {', '.join(needs_target)}"
+        raise CommandError(ExitCode.USAGE, message, "--no-config ignores configuration files")
 
 
 def _gpu_tests(level: SmokeLevel | None, settings: Config, budget: float | None) -> GpuTestRequest | None:
