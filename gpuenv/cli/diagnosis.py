@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -168,7 +169,16 @@ def make_diagnosis_report(
     if found:
         diagnosis = _with_plugins(diagnosis, found, snapshot, options, source.timeout)
     begun = probing_since if started is None else started
-    return make_report(diagnosis, snapshot, time.monotonic() - begun, options, smoke)
+    return with_job(make_report(diagnosis, snapshot, time.monotonic() - begun, options, smoke), source)
+
+
+def with_job(report: Report, source: MachineSource) -> Report:
+    """The report with the jobs in which gpuenv runs and, if it probed this machine, the machine's name."""
+    from gpuenv.report.job import find_jobs, host_names
+
+    is_own = source.snapshot is None and source.paste is None and not source.no_probe
+    names = host_names(os.environ, platform.node()) if is_own else ()
+    return report._replace(host_name=next(iter(names), None), jobs=find_jobs(os.environ))
 
 
 def _with_plugins(

@@ -227,13 +227,15 @@ def identity() -> Identity:
     """The user, home folder and host name to redact."""
     import getpass
 
+    from gpuenv.report.job import host_names
     from gpuenv.report.redact import Identity
 
     try:
         user = getpass.getuser()
     except (KeyError, OSError, ImportError):
         user = ""
-    return Identity(home=os.path.expanduser("~").rstrip("/"), user=user, host=platform.node())  # noqa: PTH111 - no error without a home
+    home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 - no error without a home
+    return Identity(home, user, host_names(os.environ, platform.node()))
 
 
 class OutputSpec(NamedTuple):
@@ -305,16 +307,18 @@ def emit_report(report: Report, specs: Sequence[OutputSpec], render_options: Ren
     """
 
     @cache
-    def redacted() -> Report:
-        """The redacted report, for all formats except text and JSON."""
+    def redacted(*, for_the_site: bool = False) -> Report:
+        """The redacted report; one for the machine's own site names the host and the GPUs."""
         from gpuenv.report.redact import sanitize_report
 
-        return sanitize_report(report, identity() if render_options.redact else None)
+        hidden = identity()._replace(hosts=(), uuids=False) if for_the_site else identity()
+        return sanitize_report(report, hidden if render_options.redact else None)
 
     first_error: CommandError | None = None
     for entry in sorted(specs, key=lambda entry: entry.path is None):
         try:
-            _emit(report if entry.form in RECORD_FORMATS else redacted(), entry, render_options)
+            shown = report if entry.form in RECORD_FORMATS else redacted(for_the_site=entry.form == "prometheus")
+            _emit(shown, entry, render_options)
         except CommandError as error:
             first_error = first_error or error
     if first_error is not None:

@@ -36,6 +36,8 @@ def render(report: Report) -> str:
     }
     root = ET.Element("testsuites", {"name": "gpuenv", **totals})
     suite = ET.SubElement(root, "testsuite", {"name": "gpuenv", **totals, "skipped": str(counts["skipped"])})
+    if report.host_name:
+        suite.set("hostname", report.host_name)
     if report.snapshot.taken_at:
         suite.set("timestamp", report.snapshot.taken_at)
     properties = ET.SubElement(suite, "properties")

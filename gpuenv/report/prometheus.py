@@ -1,6 +1,8 @@
 """A report as metrics for the text-file collector of Prometheus's node exporter.
 
-The format is Prometheus's text exposition format, version 0.0.4 (Prometheus documentation, "Exposition formats").
+The format is Prometheus's text exposition format, version 0.0.4 (Prometheus documentation, "Exposition formats"). GPUs
+have the labels of NVIDIA's DCGM exporter, so that both can be joined: gpu, UUID, pci_bus_id and Hostname
+(NVIDIA/dcgm-exporter, internal/pkg/rendermetrics/render_metrics.go).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import NamedTuple
 
 from gpuenv import __version__
 from gpuenv.model.finding import RequirementStatus, Severity
+from gpuenv.model.nvidia import pci_key
 from gpuenv.model.smoke import TestStatus
 from gpuenv.model.snapshot import Gpu
 from gpuenv.report.findings import wheel_text
@@ -39,7 +42,7 @@ class _Metric(NamedTuple):
 
 
 def render(report: Report) -> str:
-    """The metrics; ``report`` must be sanitized."""
+    """The metrics; ``report`` must be sanitized, but names the host and the GPUs."""
     return "".join(line for metric in _metrics(report) if metric.samples for line in _lines(metric))
 
 
@@ -97,6 +100,8 @@ def _metrics(report: Report) -> Iterator[_Metric]:
         for entry in report.allow_list
     )
     yield _Metric("allowance_info", "One sample per suppression.", tuple((labels, 1.0) for labels in suppressions))
+    jobs = ({"number": str(n), **{k: v or "" for k, v in job._asdict().items()}} for n, job in enumerate(report.jobs))
+    yield _Metric("job_info", "One sample per job in which gpuenv ran.", tuple((labels, 1.0) for labels in jobs))
     yield from _machine(report)
     yield from _smoke(report)
     yield _one("duration_seconds", "Duration of the diagnosis.", report.duration)
@@ -111,10 +116,7 @@ def _machine(report: Report) -> Iterator[_Metric]:
     level, version = snapshot.driver.cuda.value, snapshot.driver.version.value
     yield _info("driver", "The driver.", {"version": str(version or ""), "cuda": str(level or "")})
     yield _one("gpus", "GPUs that the driver lists.", len(snapshot.gpus))
-    labelled = [
-        ({"gpu": str(number if gpu.index.value is None else gpu.index.value), "uuid": gpu.uuid.value or ""}, gpu)
-        for number, gpu in enumerate(snapshot.gpus)
-    ]
+    labelled = [(_labels(number, gpu, report.host_name), gpu) for number, gpu in enumerate(snapshot.gpus)]
     infos = (
         {**labels, "name": gpu.name.value or "", "compute_capability": str(gpu.compute_capability.value or "")}
         for labels, gpu in labelled
@@ -125,12 +127,27 @@ def _machine(report: Report) -> Iterator[_Metric]:
         yield _Metric(name, help_text, tuple((labels, float(value)) for labels, value in values if value is not None))
 
 
+def _labels(number: int, gpu: Gpu, host_name: str | None) -> Labels:
+    labels = {
+        "gpu": str(number if gpu.index.value is None else gpu.index.value),
+        "UUID": gpu.uuid.value or "",
+        "pci_bus_id": _bus_id(gpu.pci.value),
+    }
+    return {**labels, "Hostname": host_name} if host_name else labels
+
+
+def _bus_id(address: str | None) -> str:
+    """The address in NVML's form, which DCGM takes over: ``00000000:3B:00.0``."""
+    key = pci_key(address)
+    return f"0000{key}".upper() if key else ""
+
+
 def _smoke(report: Report) -> Iterator[_Metric]:
     if report.smoke is None:
         return
     yield _one("smoke_passed", "Whether the GPU tests passed.", float(report.smoke.status is TestStatus.PASSED))
     labelled = [
-        ({"test": test.name, "group": test.group, "uuid": test.gpu or "", "repeat": str(test.repeat)}, test)
+        ({"test": test.name, "group": test.group, "UUID": test.gpu or "", "repeat": str(test.repeat)}, test)
         for test in report.smoke.tests
     ]
     passed = tuple(
@@ -140,7 +157,7 @@ def _smoke(report: Report) -> Iterator[_Metric]:
     seconds = tuple((labels, test.duration) for labels, test in labelled)
     yield _Metric("smoke_test_duration_seconds", "Duration of a GPU test.", seconds)
     rates = tuple(
-        ({"name": series.name, "uuid": series.gpu, "unit": series.unit}, median(series.values))
+        ({"name": series.name, "UUID": series.gpu, "unit": series.unit}, median(series.values))
         for series in smoke_series(report.smoke)
     )
     yield _Metric("smoke_measured", "Value measured by a GPU test, in its unit; median of the repetitions.", rates)

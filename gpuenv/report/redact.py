@@ -55,7 +55,7 @@ _ADDRESS = pattern(r"(?:(?<=//)|(?<=@))\d{1,3}(?:\.\d{1,3}){3}\b|(?<![\w.])\d{1,
 # Fields with gpuenv's own terms, which are kept even if the host has the same name.
 _TERM_FIELDS = frozenset(
     ("schema", "state", "status", "source", "name", "cause", "code", "constraint", "severity", "kind", "fact", "docs")
-    + ("container", "distribution", "os", "arch", "value", "found_via", "assumed", "channel")
+    + ("container", "distribution", "os", "arch", "value", "found_via", "assumed", "channel", "id")
 )
 
 # Fields with names of secrets, not with their values.
@@ -67,11 +67,12 @@ _COMMAND_FIELDS = frozenset(("command", "shell_line", "argv", "undo"))
 
 
 class Identity(NamedTuple):
-    """What to hide: the home directory, the names of user and host."""
+    """What to hide: the home directory, the names of user and host, and whether the UUIDs."""
 
     home: str
     user: str
-    host: str
+    hosts: tuple[str, ...]
+    uuids: bool = True
 
 
 def redact(data: Any, identity: Identity, *, runnable: bool = False) -> Any:  # noqa: ANN401 - JSON has no narrower type
@@ -143,16 +144,18 @@ def _redacted(text: str, key: str, identity: Identity, identifiers: _Identifiers
 
 
 def _redacted_text(text: str, identity: Identity, identifiers: _Identifiers, *, with_host: bool) -> str:
-    text = _UUID.sub(lambda match: pseudonym(match[1]), text)
-    text = _PREFIX.sub(lambda match: _pseudonym_prefix(match[1], identifiers.uuids), text)
+    if identity.uuids:
+        text = _UUID.sub(lambda match: pseudonym(match[1]), text)
+        text = _PREFIX.sub(lambda match: _pseudonym_prefix(match[1], identifiers.uuids), text)
     if len(identity.home) > 1:
         text = re.sub(rf"(?<![\w.-]){re.escape(identity.home)}(?![\w.-])", "~", text)
     text = _HOMES.sub(rf"\1/{HIDDEN}", text)
     text = _ADDRESS.sub(HIDDEN, _PROMPT.sub(HIDDEN, text))
     for name in (identity.user, *identifiers.names):
         text = _without_name(text, name)
-    if with_host and identity.host.lower() not in _COMMON:
-        text = re.sub(rf"(?<![\w.-]){re.escape(identity.host)}(?![\w-])", HIDDEN, text)
+    for host in identity.hosts if with_host else ():
+        if host.lower() not in _COMMON:
+            text = re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", HIDDEN, text)
     return text
 
 

@@ -23,6 +23,7 @@ from gpuenv.model.finding import (
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult, TestStatus
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.report.job import Job
 
 SCHEMA = "gpuenv.report/1"
 
@@ -55,6 +56,8 @@ class Report(NamedTuple):
         allow_list: the suppressions of the configuration, and the state of each.
         repair: what ``--fix`` did about the findings, if requested.
         host_only: whether driver, GPUs and container alone were judged.
+        host_name: of the machine that was probed, as the scheduler calls it, else its own; null for another machine.
+        jobs: those of schedulers and CI systems in which gpuenv ran.
         schema: name and major version of the schema.
     """
 
@@ -73,6 +76,8 @@ class Report(NamedTuple):
     allow_list: tuple[SuppressionResult, ...] = ()
     repair: Repair | None = None
     host_only: bool = False
+    host_name: str | None = None
+    jobs: tuple[Job, ...] = ()
     schema: str = SCHEMA
 
     @property

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from gpuenv.matrix.tables import Matrix
 
-IDENTITY = Identity(home="/home/testuser", user="testuser", host="node17")
+IDENTITY = Identity(home="/home/testuser", user="testuser", hosts=("node17",))
 CODES = {Status.FIT: 0, Status.DEGRADED: 0, Status.UNFIT: 1, Status.UNKNOWN: 8}
 WORDS = {
     Status.FIT: "FIT",

@@ -8,7 +8,7 @@ import pytest
 
 from gpuenv.report.redact import Identity, redact, redact_lines
 
-NO_IDENTITY = Identity("", "", "")
+NO_IDENTITY = Identity("", "", ())
 
 
 @pytest.mark.parametrize(
@@ -26,8 +26,8 @@ def test_a_user_name_on_windows_may_contain_spaces(line: str, expected: str) -> 
 @pytest.mark.parametrize("name", ["nvidia", "cupy", "docker", "localhost", "Ubuntu"])
 def test_a_user_or_a_host_named_like_software_changes_no_path(name: str) -> None:
     lines = [f"/usr/lib/python3/site-packages/{name}/lib/libcublas.so.12", f"container: {name}"]
-    assert redact_lines(lines, Identity(f"/home/{name}", name, name)) == lines
-    assert redact_lines([f"/home/{name}/x"], Identity(f"/home/{name}", name, name)) == ["~/x"]
+    assert redact_lines(lines, Identity(f"/home/{name}", name, (name,))) == lines
+    assert redact_lines([f"/home/{name}/x"], Identity(f"/home/{name}", name, (name,))) == ["~/x"]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_user_or_a_host_named_like_software_changes_no_path(name: str) -> None
 )
 def test_a_long_line_is_redacted_quickly(unit: str) -> None:
     started = time.process_time()
-    redact_lines([(unit * 100_000)[:100_000]], Identity("/home/alice", "alice", "node17"))
+    redact_lines([(unit * 100_000)[:100_000]], Identity("/home/alice", "alice", ("node17",)))
     assert time.process_time() - started < 2
 
 

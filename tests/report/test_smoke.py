@@ -78,7 +78,7 @@ def test_repetitions_are_a_series() -> None:
 
 def test_a_saved_baseline_matches_the_same_gpu_by_its_pseudonym() -> None:
     now, earlier = smoke(AGAIN), smoke(replace(AGAIN, measured={"device_copy": Quantity(2e12, "B/s")}))
-    saved = decode(SmokeResult, redact(encode(earlier), Identity("", "", "")))
+    saved = decode(SmokeResult, redact(encode(earlier), Identity("", "", ())))
     assert {test.gpu for test in saved.tests} != {UUID}
     (comparison,) = compared(now, saved).compared
     assert (comparison.name, comparison.gpu, comparison.against, comparison.ratio) == (
