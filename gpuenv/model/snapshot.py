@@ -342,9 +342,11 @@ class GpuHealth(NamedTuple):
         temperature: degrees Celsius.
         power: current watts.
         power_limit: maximum watts.
+        power_limit_default: maximum watts as the board's vendor set them.
         clock: current MHz of the multiprocessors.
         clock_most: maximum MHz.
         throttle_reasons: why the clock is reduced; an idle GPU has ``gpu-idle``.
+        inforom_valid: whether the checksums of the board's infoROM are right.
     """
 
     ecc: Reading[bool] = Reading()
@@ -362,9 +364,11 @@ class GpuHealth(NamedTuple):
     temperature: Reading[int] = Reading()
     power: Reading[float] = Reading()
     power_limit: Reading[float] = Reading()
+    power_limit_default: Reading[float] = Reading()
     clock: Reading[int] = Reading()
     clock_most: Reading[int] = Reading()
     throttle_reasons: Reading[tuple[str, ...]] = Reading()
+    inforom_valid: Reading[bool] = Reading()
 
 
 class PcieLink(NamedTuple):
@@ -448,6 +452,7 @@ class Gpu(NamedTuple):
         memory_total: bytes.
         memory_free: bytes.
         mig: whether MIG mode is enabled.
+        mig_pending: whether it will be enabled after the next reset.
         mig_instances: its MIG instances.
         fault: NVML's return code if it could not open the GPU.
         compute_mode: which processes may use it.
@@ -455,6 +460,7 @@ class Gpu(NamedTuple):
         processes: number of compute processes on it that NVML shows to this user.
         users: these processes.
         virtualization: how it is virtualized for this system.
+        licensed: whether a licence for virtual GPUs is in use.
         health: memory errors, heat, power and clock.
         pcie: the link to the host.
         nvlinks: the links to other GPUs or switches.
@@ -475,6 +481,7 @@ class Gpu(NamedTuple):
     memory_total: Reading[int] = Reading()
     memory_free: Reading[int] = Reading()
     mig: Reading[bool] = Reading()
+    mig_pending: Reading[bool] = Reading()
     mig_instances: tuple[MigInstance, ...] = ()
     fault: Reading[int] = Reading()
     compute_mode: Reading[ComputeMode] = Reading()
@@ -482,6 +489,7 @@ class Gpu(NamedTuple):
     processes: Reading[int] = Reading()
     users: tuple[GpuUser, ...] = ()
     virtualization: Reading[Virtualization] = Reading()
+    licensed: Reading[bool] = Reading()
     health: GpuHealth = GpuHealth()
     pcie: PcieLink = PcieLink()
     nvlinks: tuple[NvLink, ...] = ()

@@ -111,10 +111,10 @@ BRANDS = (
 _MIG_NAME = pattern(r" MIG \d+g\.\d+gb")
 _STATE_AND_STATUS, _PEER = 2, 3
 _HEALTH: dict[str, type] = {
-    **dict.fromkeys(("ecc", "ecc_pending", "pages_pending", "rows_pending", "rows_failed"), bool),
+    **dict.fromkeys(("ecc", "ecc_pending", "pages_pending", "rows_pending", "rows_failed", "inforom_valid"), bool),
     **dict.fromkeys(("ecc_corrected", "ecc_corrected_ever", "ecc_uncorrected", "ecc_uncorrected_ever"), int),
     **dict.fromkeys(("rows_corrected", "rows_uncorrected", "temperature", "clock", "clock_most"), int),
-    **dict.fromkeys(("power", "power_limit"), float),
+    **dict.fromkeys(("power", "power_limit", "power_limit_default"), float),
 }
 
 
@@ -181,6 +181,7 @@ def _gpu(raw: RawFacts, entry: ListedGpu, *listings: Sequence[ListedGpu]) -> Gpu
         memory_total=settle(totals, _missing_reason(nvml, "memory_total")),
         memory_free=_nvml(nvml, "memory_free", int),
         mig=mig,
+        mig_pending=_nvml(nvml, "mig_pending", bool),
         mig_instances=nvml.all("mig_instances", MigInstance) if nvml else (),
         fault=missing("NVML opened the GPU") if fault is None else known(fault, "nvml"),
         compute_mode=_named(nvml, "compute_mode", _COMPUTE_MODES, "nvmlDeviceGetComputeMode"),
@@ -188,6 +189,7 @@ def _gpu(raw: RawFacts, entry: ListedGpu, *listings: Sequence[ListedGpu]) -> Gpu
         processes=_nvml(nvml, "processes", int),
         users=nvml.all("users", GpuUser) if nvml else (),
         virtualization=_named(nvml, "virtualization", _VIRTUALIZATIONS, "nvmlDeviceGetVirtualizationMode"),
+        licensed=_nvml(nvml, "licensed", bool),
         health=_health(nvml) if nvml else GpuHealth(),
         pcie=_pcie(nvml) if nvml else PcieLink(),
         nvlinks=_nvlinks(nvml),

@@ -138,6 +138,19 @@ def test_an_inactive_link_counts_only_with_a_registered_fabric(
     assert [symptom.severity for symptom in symptoms] == [Severity.WARNING] * findings  # a process with one GPU
 
 
+@pytest.mark.parametrize(
+    ("variables", "severity"), [({}, Severity.ERROR), ({"CUDA_VISIBLE_DEVICES": "0"}, Severity.WARNING)]
+)
+def test_a_lost_gpu_is_an_error_unless_a_variable_leaves_it_out(
+    matrix: Matrix, variables: dict[str, str], severity: Severity
+) -> None:
+    lost = SECOND._replace(ordinal=missing("lost"), fault=known(15, "nvml"))
+    driver = Snapshot().driver._replace(cuda_init=known(0, "libcuda"))
+    snapshot = Snapshot(gpus=(IDLE, lost), driver=driver, environment=variables)
+    (symptom,) = run_check(matrix, checks.gpu_lost, snapshot)
+    assert (symptom.severity, symptom.hardware_fault) == (severity, True)
+
+
 def test_a_fabric_link_down_is_an_error_for_a_process_with_several_gpus(matrix: Matrix) -> None:
     links = tuple(NvLink(number, active=number != 7) for number in range(18))
     gpu = IDLE._replace(nvlinks=links, fabric=Fabric(known("completed", "nvml")))

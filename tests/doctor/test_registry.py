@@ -164,6 +164,7 @@ def test_a_lost_gpu_is_the_cause_if_the_requirement_needs_it(matrix: Matrix, tex
     lost_gpu = snapshot.gpus[1]._replace(fault=known(15, "nvml"), hidden_by=known("it is lost", "nvml"))
     driver = snapshot.driver._replace(cuda_init=known(0, "cuInit"))
     snapshot = snapshot._replace(gpus=(snapshot.gpus[0], lost_gpu), driver=driver, visible_count=known(1, "libcuda"))
+    snapshot = snapshot._replace(environment={"CUDA_VISIBLE_DEVICES": "0"})
     terms = DiagnosisOptions(evaluate([parse_requirement(text)], snapshot))
     findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
     assert [finding.code for finding in findings if finding.primary] == ([primary] if primary else [])

@@ -15,6 +15,7 @@ enum {
     NOT_SUPPORTED = 3,
     NOT_FOUND = 6,
     INSUFFICIENT_SIZE = 7,
+    CORRUPTED_INFOROM = 14,
     ARGUMENT_VERSION_MISMATCH = 25,
 };
 
@@ -509,6 +510,29 @@ API int nvmlDeviceGetTemperatureV(struct device *device, struct temperature *out
 
 OPTIONAL(nvmlDeviceGetPowerUsage, "power.usage")
 OPTIONAL(nvmlDeviceGetEnforcedPowerLimit, "power.limit")
+OPTIONAL(nvmlDeviceGetPowerManagementDefaultLimit, "power.limit.default")
+
+API int nvmlDeviceValidateInforom(struct device *device) {
+    ENTER_GPU(device, device);
+    if (!text_of(device, "inforom.valid")) return NOT_SUPPORTED;
+    return number_of(device, "inforom.valid", 1) ? SUCCESS : CORRUPTED_INFOROM;
+}
+
+struct licence_expiry { unsigned year; unsigned short month, day, hour, minute, second; unsigned char status; };
+struct licensable { int code; unsigned state; char info[128], product[128]; unsigned enabled; struct licence_expiry expiry; };
+struct licensables { int supported; unsigned count; struct licensable features[3]; };
+
+/* One feature, the vGPU itself. */
+API int nvmlDeviceGetGridLicensableFeatures_v4(struct device *device, struct licensables *out) {
+    ENTER_GPU(device, out);
+    if (!text_of(device, "licensed")) return NOT_SUPPORTED;
+    memset(out, 0, sizeof *out);
+    out->supported = 1;
+    out->count = 1;
+    out->features[0].code = 1;
+    out->features[0].state = out->features[0].enabled = (unsigned)number_of(device, "licensed", 0);
+    return SUCCESS;
+}
 
 static int clock_of(const struct device *device, const char *prefix, unsigned type, unsigned *out) {
     static const char *const names[] = {"graphics", "sm", "memory", "video"};

@@ -69,6 +69,7 @@ def test_every_quantity_is_reported_in_its_unit(stub_driver: StubDriver, tmp_pat
     assert (health.rows_corrected.value, health.rows_uncorrected.value) == (4, 1)
     assert (health.rows_pending.value, health.rows_failed.value) == (True, False)
     assert (health.temperature.value, health.power.value, health.power_limit.value) == (41, 63.5, 400.0)
+    assert (health.power_limit_default.value, health.inforom_valid.value, gpu.licensed.value) == (500.0, False, True)
     assert (health.clock.value, health.clock_most.value) == (210, 1410)
     assert health.throttle_reasons.value == ("gpu-idle", "hardware-thermal", "bit-11")
     assert (pcie.generation.value, pcie.generation_most.value) == (1, 4)
@@ -89,6 +90,8 @@ def test_unsupported_quantities_are_missing_with_the_return_code(stub_driver: St
         (gpu.health.ecc_corrected, "nvmlDeviceGetTotalEccErrors"),
         (gpu.health.pages_retired, "nvmlDeviceGetRetiredPages"),
         (gpu.health.rows_corrected, "nvmlDeviceGetRemappedRows"),
+        (gpu.health.inforom_valid, "nvmlDeviceValidateInforom"),
+        (gpu.licensed, "nvmlDeviceGetGridLicensableFeatures_v4"),
         (gpu.fabric.state, "nvmlDeviceGetGpuFabricInfo"),
     ):
         assert reading.value is None
@@ -109,6 +112,7 @@ def test_unsupported_quantities_are_missing_with_the_return_code(stub_driver: St
         ("pcie.width", "4294967295", "pcie.width", "nvmlDeviceGetCurrPcieLinkWidth"),
         ("persistence", "7", "persistence", "nvmlDeviceGetPersistenceMode"),
         ("mig", "255", "mig", "nvmlDeviceGetMigMode"),
+        ("power.limit.default", "-1", "health.power_limit_default", "nvmlDeviceGetPowerManagementDefaultLimit"),
         ("ecc", "3", "health.ecc", "nvmlDeviceGetEccMode"),
         ("remapped.corrected", "4294967295", "health.rows_corrected", "nvmlDeviceGetRemappedRows"),
         ("remapped.pending", "9", "health.rows_pending", "nvmlDeviceGetRemappedRows"),

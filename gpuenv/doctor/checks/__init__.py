@@ -7,6 +7,7 @@ from gpuenv.doctor.checks import (
     gpu_presence,
     container,
     gpu,
+    health,
     driver,
     target,
     initialisation,

@@ -130,6 +130,14 @@ def count_of(pages: Any) -> int:  # noqa: ANN401 - any type that NVML returns
     return within(MOST_ROWS)(len(pages))
 
 
+def licensed(features: Any) -> bool:  # noqa: ANN401 - an NVML structure
+    """Whether a feature has a licence (nvmlGridLicensableFeature_t, featureState), if the GPU supports any."""
+    count = within(len(features.gridLicensableFeatures), 1)(features.licensableFeaturesCount)
+    if not features.isGridLicenseSupported:
+        raise OddAnswerError("no support for licences")
+    return any(features.gridLicensableFeatures[number].featureState for number in range(count))
+
+
 def unconverted(value: Any) -> Any:  # noqa: ANN401 - any type that NVML returns
     """Returns the value unchanged."""
     return value
@@ -153,6 +161,7 @@ ESSENTIAL: tuple[Quantity, ...] = (
 )
 FURTHER: tuple[Quantity, ...] = (
     ("brand", "nvmlDeviceGetBrand", (), unconverted),
+    ("mig_pending", "nvmlDeviceGetMigMode", (), lambda modes: flag(modes[1])),
     ("persistence", "nvmlDeviceGetPersistenceMode", (), flag),
     ("virtualization", "nvmlDeviceGetVirtualizationMode", (), unconverted),
     ("ecc ecc_pending", "nvmlDeviceGetEccMode", (), flags),
@@ -167,6 +176,7 @@ FURTHER: tuple[Quantity, ...] = (
     ("temperature", "nvmlDeviceGetTemperature", (pynvml.NVML_TEMPERATURE_GPU,), within(MOST_DEGREES)),
     ("power", "nvmlDeviceGetPowerUsage", (), watts),
     ("power_limit", "nvmlDeviceGetEnforcedPowerLimit", (), watts),
+    ("power_limit_default", "nvmlDeviceGetPowerManagementDefaultLimit", (), watts),
     ("clock", "nvmlDeviceGetClockInfo", (pynvml.NVML_CLOCK_SM,), within(MOST_MEGAHERTZ)),
     ("clock_most", "nvmlDeviceGetMaxClockInfo", (pynvml.NVML_CLOCK_SM,), within(MOST_MEGAHERTZ)),
     ("throttle_reasons", "nvmlDeviceGetCurrentClocksThrottleReasons", (), unconverted),
@@ -174,6 +184,7 @@ FURTHER: tuple[Quantity, ...] = (
     ("pcie_generation_most", "nvmlDeviceGetMaxPcieLinkGeneration", (), within(MOST_GENERATION)),
     ("pcie_width", "nvmlDeviceGetCurrPcieLinkWidth", (), within(MOST_LANES)),
     ("pcie_width_most", "nvmlDeviceGetMaxPcieLinkWidth", (), within(MOST_LANES)),
+    ("licensed", "nvmlDeviceGetGridLicensableFeatures_v4", (), licensed),
 )
 
 
@@ -288,6 +299,16 @@ class NvmlGpu(NvmlScope):
         else:
             self.emit("why.fabric", self.why)
 
+    def emit_inforom(self) -> None:
+        """Prints whether the checksums of the infoROM are right, by the return code."""
+        valid = self.ask("nvmlDeviceValidateInforom", self.handle, convert=lambda _: True)
+        if self.failures.get("nvmlDeviceValidateInforom") == pynvml.NVML_ERROR_CORRUPTED_INFOROM:
+            valid = False
+        if valid is None:
+            self.emit("why.inforom_valid", self.why)
+        else:
+            self.emit("inforom_valid", valid)
+
     def emit_users(self) -> None:
         """Prints the compute processes; drivers before R510 have only the older call."""
         found = self.ask("nvmlDeviceGetComputeRunningProcesses", self.handle, convert=list)
@@ -399,6 +420,7 @@ def main() -> None:
             gpu.emit_essentials()
     for gpu in opened:
         gpu.emit_quantities(FURTHER)
+        gpu.emit_inforom()
         gpu.emit_users()
     for gpu in opened:
         gpu.emit_fabric()
