@@ -208,8 +208,25 @@ def test_the_command_of_a_recipe_fails_on_a_broken_machine(
 def test_every_scheduler_retries_on_exit_code_75() -> None:
     assert read_yaml("gitlab/gitlab-ci.yml")["gpu-preflight"]["retry"]["exit_codes"] == [75]
     assert read_yaml("buildkite/pipeline.yml")["steps"][0]["retry"]["automatic"][0]["exit_status"] == 75
-    assert read_yaml("kubernetes/job.yaml")["spec"]["podFailurePolicy"]["rules"][0]["onExitCodes"]["values"] == [75]
     assert "code == 75" in read_text("jenkins/Jenkinsfile")
+
+
+def test_a_kubernetes_job_is_replaced_a_bounded_number_of_times() -> None:
+    """Pods of the action Ignore are not counted (Kubernetes, Jobs, Pod failure policy)."""
+    spec = read_yaml("kubernetes/job.yaml")["spec"]
+    actions = {
+        code: rule["action"] for rule in spec["podFailurePolicy"]["rules"] for code in rule["onExitCodes"]["values"]
+    }
+    assert actions == {75: "Count", 1: "FailJob", 2: "FailJob", 7: "FailJob"}
+    assert 0 < spec["backoffLimit"] < 10
+
+
+@pytest.mark.parametrize("path", ["kubernetes/job.yaml", "kubernetes/pod.yaml"])
+def test_the_preflight_of_a_pod_knows_its_node(path: str) -> None:
+    document = read_yaml(path)
+    pod_spec = document["spec"].get("template", document)["spec"]
+    fields = {e["name"]: e["valueFrom"]["fieldRef"]["fieldPath"] for e in pod_spec["initContainers"][0]["env"]}
+    assert fields == {"NODE_NAME": "spec.nodeName", "POD_NAME": "metadata.name"}
 
 
 def test_a_jenkins_build_stays_stable_after_a_retry_elsewhere() -> None:
@@ -226,17 +243,53 @@ def test_the_artifacts_of_the_gitlab_recipe_are_the_written_reports() -> None:
     assert {*artifacts["paths"], *artifacts["reports"].values()} == written
 
 
-@pytest.mark.parametrize(("machine", "code"), [(FIT, 0), (BROKEN, 1), (WITHOUT_CUPY, 0)])
-def test_the_slurm_prolog_drains_only_bad_nodes(runner: Callable[[str], Runner], machine: str, code: int) -> None:
-    ci = runner(machine)
-    log = ci.folder / "prolog.log"
-    result = ci.run(["sh", str(RECIPES / "slurm/prolog.sh")], SLURM_JOB_GPUS="0", GPUENV_LOG=str(log))
-    assert result.returncode == code, result.stdout + result.stderr
-    assert log.read_text(encoding="utf-8").startswith("UNFIT" if machine != FIT else "FIT")
+MISMATCH = (
+    "scontrol update NodeName=gpu07 State=DRAIN Reason=gpuenv DRV107: "
+    "The loaded kernel module and the driver's libraries have different versions"
+)
+SHOW = "scontrol show node gpu07"
 
 
-def test_the_slurm_prolog_ignores_jobs_without_a_gpu(runner: Callable[[str], Runner]) -> None:
-    assert runner(BROKEN).run(["sh", str(RECIPES / "slurm/prolog.sh")]).returncode == 0
+def node_script(
+    ci: Runner, variables: Mapping[str, str] | None = None, *, state: str = "IDLE", requeue: int = 0
+) -> tuple[int, list[str]]:
+    """Runs the recipe of a node with a stand-in for the scheduler's program; returns status and calls."""
+    calls = ci.folder / "calls"
+    answers = f"show) echo State={state} ;; requeue) exit {requeue} ;;"
+    stub = f'#!/bin/sh\necho "scontrol $*" >> {calls}\ncase $1 in {answers} esac\n'
+    (ci.folder.parent / "bin/scontrol").write_text(stub, encoding="utf-8")
+    (ci.folder.parent / "bin/scontrol").chmod(0o755)
+    result = ci.run(["sh", str(RECIPES / "slurm/node.sh")], SLURMD_NODENAME="gpu07", **(variables or {}))
+    return result.returncode, calls.read_text(encoding="utf-8").splitlines() if calls.exists() else []
+
+
+@pytest.mark.parametrize(
+    ("machine", "calls"), [(FIT, []), (WITHOUT_CUPY, []), (BROKEN, [SHOW, MISMATCH])], ids=["fit", "no-cupy", "broken"]
+)
+def test_the_health_check_drains_only_bad_nodes_with_the_finding(
+    runner: Callable[[str], Runner], machine: str, calls: list[str]
+) -> None:
+    assert node_script(runner(machine)) == (0, calls)
+
+
+def test_a_drained_node_keeps_its_reason(runner: Callable[[str], Runner]) -> None:
+    assert node_script(runner(BROKEN), state="IDLE+DRAIN") == (0, [SHOW])
+
+
+@pytest.mark.parametrize(("requeue", "status"), [(0, 0), (1, 1)], ids=["batch", "interactive"])
+def test_the_prolog_requeues_the_job_of_a_bad_node(runner: Callable[[str], Runner], requeue: int, status: int) -> None:
+    job = {"SLURM_JOB_ID": "7", "SLURM_JOB_GPUS": "0", "SLURM_SCRIPT_CONTEXT": "prolog_slurmd"}
+    result = node_script(runner(BROKEN), job, requeue=requeue)
+    assert result == (status, [SHOW, MISMATCH, "scontrol requeue 7"])
+
+
+def test_the_epilog_drains_and_does_not_requeue(runner: Callable[[str], Runner]) -> None:
+    job = {"SLURM_JOB_ID": "7", "SLURM_JOB_GPUS": "0", "SLURM_SCRIPT_CONTEXT": "epilog_slurmd"}
+    assert node_script(runner(BROKEN), job) == (0, [SHOW, MISMATCH])
+
+
+def test_a_job_without_a_gpu_is_not_examined(runner: Callable[[str], Runner]) -> None:
+    assert node_script(runner(BROKEN), {"SLURM_JOB_ID": "7"}) == (0, [])
 
 
 @pytest.mark.parametrize(("machine", "code", "calls"), [(FIT, 0, []), (BROKEN, 75, ["requeue", "update"])])
