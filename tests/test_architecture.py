@@ -111,7 +111,7 @@ BROAD = [
     (f"{SCRIPTS}.libraries", "emit_settings"),  # CuPy's own module
     (f"{PAYLOAD}.harness", "list_devices"),  # someone else's environment
     (f"{PAYLOAD}.harness", "run_test"),  # a test may raise anything, which is its result
-    (f"{PAYLOAD}.harness", "_run"),  # a test may raise anything, which is its result
+    (f"{PAYLOAD}.harness", "_run_size"),  # a test may raise anything, which is its result
     (f"{PAYLOAD}.groundwork", "_compiled"),  # someone else's package
     (f"{PAYLOAD}.groundwork", "_library"),  # someone else's package
     (f"{PAYLOAD}.groundwork", "groundwork"),  # someone else's package

@@ -113,12 +113,19 @@ def place_of(
     return SmokeTarget(
         interpreter=interpreter,
         environment=dict(os.environ),
-        folder=str(Path.cwd()),
+        folder=_working_folder(),
         snapshot=snapshot,
         driver_root=source.driver_root,
         started=started,
         peaks=peaks_of(matrix),
     )
+
+
+def _working_folder() -> str:
+    try:
+        return str(Path.cwd())
+    except OSError:  # deleted meanwhile
+        return os.sep
 
 
 def run_tests(order: SmokeOptions, place: SmokeTarget, matrix: Matrix) -> SmokeResult:

@@ -27,6 +27,9 @@ class TestStatus(str, Enum):
     __test__ = False  # not for pytest
 
 
+HEALTH_STATE = "health.state"
+"""The result that compares what NVML reports before and after the tests: no proof that a GPU computes."""
+
 BROKEN = (TestStatus.FAILED, TestStatus.CRASHED, TestStatus.TIMED_OUT)
 """The statuses of a failure."""
 
@@ -102,7 +105,13 @@ class TestResult:
 
 @dataclass(frozen=True, slots=True)
 class TestedGpu:
-    """A GPU or MIG instance that tests ran on; memory in bytes."""
+    """A GPU or MIG instance that tests ran on; memory in bytes.
+
+    Attributes:
+        index: NVML index of the GPU; null where NVML does not list it.
+        pci: PCI address of the GPU, as NVML spells it.
+        status: of the tests on this GPU alone; null if it had none.
+    """
 
     __test__ = False  # not for pytest
 
@@ -110,6 +119,9 @@ class TestedGpu:
     name: str | None = None
     compute_capability: str | None = None
     memory_total: int | None = None
+    index: int | None = None
+    pci: str | None = None
+    status: TestStatus | None = None
 
 
 class Compared(NamedTuple):
@@ -119,8 +131,10 @@ class Compared(NamedTuple):
         name: group and name, such as ``transfer.h2d_pinned``.
         baseline: the reference value.
         worse: whether the difference, in the direction that is worse for this unit, is more than the tolerance.
-        against: ``baseline``, an earlier run; ``sisters``, the median of the other GPUs of the same name in this run;
-            ``data-sheet``, the theoretical peak of the product.
+        against: ``baseline``, an earlier run of this GPU; ``baseline-product``, the median of the GPUs of the same name
+            in that run; ``sisters``, the median of the other GPUs of the same name in this run; ``data-sheet``, the
+            theoretical peak of the product; ``minimum``, that of ``--min-rate``; ``start``, the first rate of the
+            burn-in, where ``value`` is the last.
     """
 
     name: str
@@ -147,6 +161,8 @@ class SmokeResult(NamedTuple):
         versions: of Python, NumPy and CuPy, as the target environment reports them.
         fault: the injected fault, or null.
         compared: with the baseline, other GPUs and data sheets.
+        rejected: why the exit code is not 0 although no test failed: a minimum that was not met or not measured, a
+            finding of ``--fail-on``.
         started_at: ISO 8601.
     """
 
@@ -161,6 +177,7 @@ class SmokeResult(NamedTuple):
     versions: Mapping[str, str] = MappingProxyType({})
     fault: str | None = None
     compared: tuple[Compared, ...] = ()
+    rejected: tuple[str, ...] = ()
     started_at: str | None = None
     gpuenv_version: str = ""
     schema: str = SCHEMA
@@ -169,7 +186,7 @@ class SmokeResult(NamedTuple):
 def overall(tests: tuple[TestResult, ...]) -> TestStatus:
     """Returns the overall status: failed before busy before passed; skipped if a test is unfinished.
 
-    Tests that do not apply are ignored; without any other, the status is skipped.
+    Tests that do not apply are ignored; without any other on one of the GPUs, the status is skipped.
     """
     found = {test.status for test in tests}
     if found.intersection(BROKEN):
@@ -177,4 +194,6 @@ def overall(tests: tuple[TestResult, ...]) -> TestStatus:
     if TestStatus.BUSY in found:
         return TestStatus.BUSY
     unfinished = any(test.trouble in UNFINISHED for test in tests)
-    return TestStatus.PASSED if TestStatus.PASSED in found and not unfinished else TestStatus.SKIPPED
+    proven = {test.gpu for test in tests if test.status is TestStatus.PASSED and test.name != HEALTH_STATE}
+    is_complete = not unfinished and {test.gpu for test in tests if test.gpu is not None} <= proven
+    return TestStatus.PASSED if proven and is_complete else TestStatus.SKIPPED

@@ -30,6 +30,8 @@ def smoke_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[TextL
     yield TextLine(f"{status}: {sentence}", style, len(status) + 2)
     if result.fault:
         yield TextLine(_fault_text(result.fault), Style.WARNING)
+    for reason in result.rejected:
+        yield TextLine(f"  {reason}", Style.BAD, 4)
     for gpu in result.gpus:
         yield TextLine()
         yield TextLine(_tested_gpu(gpu), Style.HEADING, 2)
@@ -61,6 +63,12 @@ def section_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[Tex
 def _smoke_verdict(result: SmokeResult) -> tuple[str, str, Style]:
     status, sentence, style = _SMOKE_VERDICTS[result.status]
     has_passed = any(test.status is TestStatus.PASSED for test in result.tests)
+    untested = sum(gpu.status is TestStatus.SKIPPED for gpu in result.gpus)
+    if result.status is TestStatus.PASSED and result.rejected:
+        return "REJECTED", "every test computed correct results, and a requirement is not met.", Style.BAD
+    if result.status is TestStatus.SKIPPED and has_passed and untested:
+        count = f"no test ran on {untested} of {len(result.gpus)} GPUs"
+        return "UNFINISHED", f"{count}; those that ran computed correct results.", style
     if result.status is TestStatus.SKIPPED and has_passed:
         return "UNFINISHED", "not every test ran; those that ran computed correct results.", style
     return status, sentence, style
@@ -76,7 +84,9 @@ def _tested_gpu(gpu: TestedGpu) -> str:
         parts.append(f"compute capability {gpu.compute_capability}")
     if gpu.memory_total:
         parts.append(f"{gpu.memory_total // _MIB} MiB")
-    return ", ".join([*parts, gpu.uuid or "UUID unknown"])
+    where = [f"GPU {gpu.index}" if gpu.index is not None else "", gpu.pci or ""]
+    status = f": {gpu.status.value}" if gpu.status not in (None, TestStatus.PASSED) else ""
+    return ", ".join([*parts, gpu.uuid or "UUID unknown", *filter(None, where)]) + status
 
 
 def _gpu_lines(result: SmokeResult, uuid: str | None, *, verbose: bool) -> Iterator[TextLine]:

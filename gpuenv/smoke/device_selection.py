@@ -25,6 +25,7 @@ class Device:
         compute_capability: such as 9.0.
         memory_total: bytes.
         index: NVML index of the GPU, which --gpu accepts.
+        pci: PCI address of the GPU.
         exclusive: whether only one process at a time can use it.
         instance: whether it is a MIG instance.
         uuid_is_checked: whether a test compares the UUID that CUDA reports with this one.
@@ -36,6 +37,7 @@ class Device:
     compute_capability: str | None = None
     memory_total: int | None = None
     index: int | None = None
+    pci: str | None = None
     exclusive: bool = False
     instance: bool = False
     uuid_is_checked: bool = True
@@ -43,7 +45,7 @@ class Device:
     @property
     def record(self) -> TestedGpu:
         """The record of the device in the result."""
-        return TestedGpu(self.uuid, self.name, self.compute_capability, self.memory_total)
+        return TestedGpu(self.uuid, self.name, self.compute_capability, self.memory_total, self.index, self.pci)
 
 
 def visible_devices(snapshot: Snapshot, environment: Mapping[str, str]) -> tuple[Device, ...]:
@@ -66,6 +68,7 @@ def visible_devices(snapshot: Snapshot, environment: Mapping[str, str]) -> tuple
                     compute_capability=capability,
                     memory_total=instance.memory_total,
                     index=gpu.index.value,
+                    pci=gpu.pci.value,
                     instance=True,
                 )
                 for instance in (() if _is_hidden(gpu) else gpu.mig_instances)
@@ -80,6 +83,7 @@ def visible_devices(snapshot: Snapshot, environment: Mapping[str, str]) -> tuple
                     compute_capability=capability,
                     memory_total=gpu.memory_total.value,
                     index=gpu.index.value,
+                    pci=gpu.pci.value,
                     exclusive=gpu.compute_mode.value not in (None, ComputeMode.DEFAULT),
                     uuid_is_checked=visible == gpu.uuid.value,
                 )

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.nvidia import pci_key
-from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble
+from gpuenv.model.smoke import HEALTH_STATE, Quantity, TestResult, TestStatus, Trouble
 from gpuenv.model.snapshot import SEVERE_THROTTLE_REASONS, Gpu, GpuHealth, Snapshot, SourceState
 from gpuenv.model.xids import HARDWARE_XIDS, PROGRAM_XIDS, xid_event
 from gpuenv.probe.scripts.shared import records
 from gpuenv.smoke.device_selection import Device
 
-NAME, GROUP, TITLE = "health.state", "health", "no new memory errors, remapped rows, Xid messages or throttling"
+GROUP, TITLE = "health", "no new memory errors, remapped rows, Xid messages or throttling"
 
 
 class KernelLog:
@@ -97,7 +97,7 @@ def _health_result(
         "power": (health.power.value, "W"),
     }
     return TestResult(
-        name=NAME,
+        name=HEALTH_STATE,
         group=GROUP,
         gpu=before.uuid.value,
         status=status,

@@ -214,7 +214,7 @@ def _run_task(run: _TestRun, task: Task) -> TestResult:
         return skipped_result(task.test, task.gpu, Trouble.NO_TIME, detail, task.repeat)
     seconds = min(task.deadline, left)
     child = run.payload(task.test.name, payload_arguments(task, run.settings.fault), task.devices, seconds)
-    facts = parse_facts(child.stdout)
+    facts = _read_facts(child)
     result = judge_task(replace(task, deadline=seconds), child, facts)
     if result.status is TestStatus.TIMED_OUT and seconds < min(task.deadline, BUDGET[SmokeLevel.QUICK]):
         # It had less time than the budget of a quick run: the GPU is not to blame.
@@ -235,6 +235,7 @@ def payload_arguments(task: Task, fault: str | None) -> dict[str, object]:
         "level": task.level.value,
         "seed": task.seed,
         "size": dict(task.size),
+        "smaller": [dict(size) for size in task.test.sizes_up_to(task.level)[:-1]],
         "fault": fault,
         # CuPy does not report the UUID of a MIG instance with every driver.
         "uuid": only.uuid if only and not only.instance and only.uuid_is_checked else None,
@@ -245,13 +246,28 @@ def list_devices(settings: RunSettings, seconds: float) -> tuple[tuple[Device, .
     """Returns the devices that the target's CuPy lists within these seconds, or its error."""
     with _test_run(settings) as run:
         child = run.payload("--census", {}, (), seconds)
-    facts = parse_facts(child.stdout)
+    facts = _read_facts(child)
     error = facts.get("error")
     if error is None and facts.get("done") is not True:
         status, _, how = _describe_ending(child, seconds)
         error = f"no device list ({how}{'' if status is TestStatus.TIMED_OUT else _stderr_tail(child)})"
     entries = [entry for entry in numbered(facts, "device") if isinstance(entry, dict)]
     return devices_from_cupy(entries, settings.environment), str(error) if error is not None else None
+
+
+def _read_facts(child: ChildResult) -> dict[str, Any]:
+    """Returns the facts of a child; what no file can hold, a lone surrogate in an exception's text, becomes ``?``."""
+
+    def printable(value: Any) -> Any:  # noqa: ANN401 - any type of JSON
+        if isinstance(value, str):
+            return value.encode("utf-8", "replace").decode("utf-8")
+        if isinstance(value, list):
+            return [printable(entry) for entry in value]
+        if isinstance(value, dict):
+            return {printable(key): printable(entry) for key, entry in value.items()}
+        return value
+
+    return {key: printable(value) for key, value in parse_facts(child.stdout).items()}
 
 
 def judge_task(task: Task, child: ChildResult, facts: Mapping[str, Any]) -> TestResult:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpuenv import __version__
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.gpus import RUNS_NO_KERNEL, is_simulated
-from gpuenv.model.smoke import BROKEN, SmokeResult, TestResult, TestStatus, Trouble, overall
+from gpuenv.model.smoke import BROKEN, HEALTH_STATE, SmokeResult, TestResult, TestStatus, Trouble, overall
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.probe.interpreters import ForeignTargetError, examining_identity, scratch_folder
 from gpuenv.probe.request import ProbeRequest
 from gpuenv.probe.session import take_snapshot
-from gpuenv.smoke.baseline import Peaks, compare_with_peaks, compare_with_same_model
+from gpuenv.smoke.baseline import Peaks, compare_with_peaks, compare_with_same_model, compare_with_start
 from gpuenv.smoke.device_selection import Device, powered_down_gpus, select_devices, visible_devices
 from gpuenv.smoke.gpu_health import KernelLog, health_results
 from gpuenv.smoke.runner import RunInterrupted, RunResults, RunSettings, list_devices, run_tasks
@@ -26,7 +26,7 @@ from gpuenv.smoke.tasks import (
     PAYLOAD,
     SmokeOptions,
     plan_tasks,
-    select_tests,
+    selected_tests,
     skip_for_few_gpus,
     skipped_result,
     worker_count,
@@ -138,7 +138,7 @@ def skip_all(options: SmokeOptions, target: SmokeTarget, reason: str, started_at
 def _skip_each(
     options: SmokeOptions, target: SmokeTarget, trouble: Trouble, reason: str, started_at: str
 ) -> SmokeResult:
-    tests = select_tests(options.groups, options.only, options.level)
+    tests = selected_tests(options)
     results = tuple(skipped_result(test, None, trouble, reason) for test in tests)
     return _result(options, target, (), RunResults(results, {}), started_at)
 
@@ -158,7 +158,7 @@ def _check_target(snapshot: Snapshot) -> None:
 
 
 def _run(options: SmokeOptions, target: SmokeTarget, devices: tuple[Device, ...], announce: Announce) -> RunResults:
-    tests, log, last = select_tests(options.groups, options.only, options.level), KernelLog(), time.monotonic()
+    tests, log, last = selected_tests(options), KernelLog(), time.monotonic()
     # A container or a batch system may restrict this process to some of the processors.
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     setting = RunSettings(
@@ -183,6 +183,7 @@ def _run(options: SmokeOptions, target: SmokeTarget, devices: tuple[Device, ...]
         due = (
             options.level is not SmokeLevel.QUICK
             and not options.only
+            and not {"health", HEALTH_STATE} & {*options.skip}
             and (not options.groups or "health" in options.groups)
         )
         state: tuple[TestResult, ...] = ()
@@ -199,7 +200,11 @@ def _run(options: SmokeOptions, target: SmokeTarget, devices: tuple[Device, ...]
 def _result(
     options: SmokeOptions, target: SmokeTarget, devices: tuple[Device, ...], outcome: RunResults, started_at: str
 ) -> SmokeResult:
-    gpus = tuple(device.record for device in devices)
+    by_gpu = {device.uuid: tuple(test for test in outcome.tests if test.gpu == device.uuid) for device in devices}
+    gpus = tuple(
+        replace(device.record, status=overall(by_gpu[device.uuid]) if by_gpu[device.uuid] else None)
+        for device in devices
+    )
     status = overall(outcome.tests)
     python = target.snapshot.target.python.value
     return SmokeResult(
@@ -214,6 +219,10 @@ def _result(
         versions={**({"python": str(python)} if python else {}), **outcome.versions},
         fault=options.fault,
         started_at=started_at,
-        compared=compare_with_peaks(outcome.tests, gpus, target.peaks) + compare_with_same_model(outcome.tests, gpus),
+        compared=(
+            *compare_with_peaks(outcome.tests, gpus, target.peaks),
+            *compare_with_same_model(outcome.tests, gpus),
+            *compare_with_start(outcome.tests),
+        ),
         gpuenv_version=__version__,
     )

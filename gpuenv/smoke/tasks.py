@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpuenv.model.smoke import TestResult, TestStatus, Trouble
 from gpuenv.model.smoke_level import SmokeLevel
@@ -26,12 +26,32 @@ GROUPS = (
 BUDGET = {SmokeLevel.QUICK: 10.0, SmokeLevel.NORMAL: 60.0, SmokeLevel.DEEP: 900.0}
 # Mostly for the first import of CuPy from a cold disk and the initialization of an idle driver.
 DEADLINE = {SmokeLevel.QUICK: 30.0, SmokeLevel.NORMAL: 60.0, SmokeLevel.DEEP: 300.0}
+BURN_IN = "health.sustained"
 DEFAULT_SEED = 20261121
 _TESTS_PER_GPU = 12  # all of the quick level; importing CuPy keeps one processor busy per test
 # Bytes per test: its context, the libraries' workspaces and its arrays.
 _MEMORY_PER_TEST = {SmokeLevel.QUICK: 2 << 30, SmokeLevel.NORMAL: 3 << 30, SmokeLevel.DEEP: 12 << 30}
 
 Size = Mapping[str, object]
+
+
+class MinimumRate(NamedTuple):
+    """A rate that a GPU must reach: in FLOP/s or B/s, or a share of its reference.
+
+    Attributes:
+        name: group and name of the measured number, such as ``transfer.device_copy``.
+        share: of the baseline if there is one, else of the data sheet; None for an absolute rate.
+        rate: in the unit of the number; None for a share.
+    """
+
+    name: str
+    share: float | None
+    rate: float | None
+
+    @property
+    def test(self) -> str:
+        """The test that measures it."""
+        return f"{self.name.partition('.')[0]}.rates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +67,7 @@ class TestInfo:
         tolerance: the accepted error, and why.
         alone: the levels in which it runs alone, because it measures times, or watches or fills memory.
         seconds: level -> deadline, if the level's default is too short.
+        leaves: what its deliberate fault leaves behind; empty for a test without one.
     """
 
     __test__ = False  # not for pytest
@@ -59,6 +80,7 @@ class TestInfo:
     tolerance: str
     alone: tuple[str, ...]
     seconds: Mapping[str, float]
+    leaves: str = ""
 
     @property
     def gpus(self) -> int:
@@ -70,11 +92,14 @@ class TestInfo:
         """The longest of its own deadlines in seconds; 0 without any."""
         return max(self.seconds.values(), default=0.0)
 
+    def sizes_up_to(self, level: SmokeLevel) -> tuple[Size, ...]:
+        """Returns the sizes of a level and of those below it, the largest last; empty if the level lacks the test."""
+        order = list(SmokeLevel)
+        return tuple(self.sizes[entry.value] for entry in order[: order.index(level) + 1] if entry.value in self.sizes)
+
     def size(self, level: SmokeLevel) -> Size | None:
         """Returns the sizes for a level, else those of the nearest lower level; None if the level lacks the test."""
-        order = list(SmokeLevel)
-        known = [self.sizes[entry.value] for entry in order[: order.index(level) + 1] if entry.value in self.sizes]
-        return known[-1] if known else None
+        return next(reversed(self.sizes_up_to(level)), None)
 
 
 @cache
@@ -88,7 +113,7 @@ def _read_tests(group: str) -> Iterator[TestInfo]:
     for node in ast.parse(path.read_text(encoding="utf-8"), str(path)).body:
         if not isinstance(node, ast.ClassDef):
             continue
-        found = _literals(node.body, "TITLE", "LEVELS", "NEEDS", "TOLERANCE", "ALONE", "SECONDS")
+        found = _literals(node.body, "TITLE", "LEVELS", "NEEDS", "TOLERANCE", "ALONE", "SECONDS", "LEAVES")
         if "TITLE" in found:  # not a base class of several tests
             yield TestInfo(
                 name=f"{group}.{re.sub('(?<!^)(?=[A-Z])', '_', node.name).lower()}",
@@ -99,6 +124,7 @@ def _read_tests(group: str) -> Iterator[TestInfo]:
                 tolerance=found["TOLERANCE"],
                 alone=tuple(found.get("ALONE", ())),
                 seconds=found.get("SECONDS", {}),
+                leaves=found.get("LEAVES", ""),
             )
 
 
@@ -115,13 +141,6 @@ def injectable_faults() -> tuple[str, ...]:
     """Returns the names of the faults that can be injected into a test."""
     text = (PAYLOAD / "cupy_device.py").read_text(encoding="utf-8")
     return tuple(_literals(ast.parse(text).body, "FAULTS")["FAULTS"])
-
-
-def select_tests(groups: Sequence[str], only: Sequence[str], level: SmokeLevel) -> tuple[TestInfo, ...]:
-    """Returns the tests of a level in these groups (all by default); ``only`` names tests of any level."""
-    if only:
-        return tuple(test for test in all_tests() if test.name in only)
-    return tuple(test for test in all_tests() if (not groups or test.group in groups) and test.size(level) is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +189,10 @@ class SmokeOptions:
         repeat: how often each test runs.
         timeout: seconds for each test; None for the default of the level and the test.
         fault: a fault to inject into every test, to test the tests.
+        skip: names of tests or groups that do not run.
+        faults: whether tests run that make a kernel fault on purpose.
+        burn_in: seconds for which the burn-in runs, at any level; None for its own at the deep level.
+        minimums: rates that must be reached; the tests that measure them run at any level.
     """
 
     groups: tuple[str, ...] = ()
@@ -180,6 +203,34 @@ class SmokeOptions:
     repeat: int = 1
     timeout: float | None = None
     fault: str | None = None
+    skip: tuple[str, ...] = ()
+    faults: bool = False
+    burn_in: float | None = None
+    minimums: tuple[MinimumRate, ...] = ()
+
+
+def select_tests(
+    groups: Sequence[str], only: Sequence[str], level: SmokeLevel, *, faults: bool = False
+) -> tuple[TestInfo, ...]:
+    """Returns the tests of a level in these groups (all by default); ``only`` names tests of any level.
+
+    Those that make a kernel fault on purpose need ``faults``.
+    """
+    return selected_tests(SmokeOptions(tuple(groups), tuple(only), level=level, faults=faults))
+
+
+def selected_tests(options: SmokeOptions) -> tuple[TestInfo, ...]:
+    """Returns the tests that the options select."""
+    added = {entry.test for entry in options.minimums} | ({BURN_IN} if options.burn_in is not None else set())
+
+    def is_selected(test: TestInfo) -> bool:
+        if test.name in options.skip or test.group in options.skip or (test.leaves and not options.faults):
+            return False
+        if test.name in added or options.only:
+            return test.name in added or test.name in options.only
+        return (not options.groups or test.group in options.groups) and test.size(options.level) is not None
+
+    return tuple(test for test in all_tests() if is_selected(test))
 
 
 def plan_tasks(tests: Iterable[TestInfo], devices: Sequence[Device], options: SmokeOptions) -> tuple[Task, ...]:
@@ -199,8 +250,10 @@ def _task(test: TestInfo, devices: tuple[Device, ...], repeat: int, options: Smo
     has_level = test.size(options.level) is not None
     level = options.level if has_level else next(level for level in SmokeLevel if level.value in test.sizes)
     deadline = max(DEADLINE[level], test.seconds.get(level.value, 0.0))
-    seed = derive_seed(options.seed, test.name, repeat)
-    return Task(test, test.size(level) or {}, devices, seed, repeat, options.timeout or deadline, level)
+    seed, size = derive_seed(options.seed, test.name, repeat), test.size(level) or {}
+    if test.name == BURN_IN and options.burn_in is not None:
+        size, deadline = {**size, "seconds": options.burn_in}, deadline + options.burn_in
+    return Task(test, size, devices, seed, repeat, options.timeout or deadline, level)
 
 
 def derive_seed(seed: int, name: str, repeat: int) -> int:

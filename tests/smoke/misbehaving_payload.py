@@ -100,6 +100,11 @@ def sees_no_gpu() -> dict[str, object]:
     return {"status": "skipped", "trouble": "no-device", "detail": "CUDA finds no GPU", "cause": None}
 
 
+def raises_a_lone_surrogate() -> dict[str, object]:
+    """As of a file name that is not UTF-8."""
+    return {"status": "failed", "trouble": "error", "detail": "no file \udcff here", "cause": None}
+
+
 def loses_context() -> dict[str, object]:
     return {
         "status": "crashed",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.simulate.layout import SimulatedMachine
 from gpuenv.simulate.profile import TargetSpec
 from gpuenv.smoke.tasks import all_tests, select_tests
-from tests.cli.program import gpuenv
+from tests.cli.program import MINIMAL, PROGRAM, gpuenv
 from tests.smoke.smoke_command import kernel_tests, run, smoke
 from tests.support.target import Targets
 
@@ -38,6 +39,37 @@ def test_the_text_has_the_verdict_and_the_exit_code(target: Path, tmp_path: Path
     assert process.stdout.startswith("SKIPPED: no test ran.\n")
     assert "13 skipped" in process.stdout
     assert "exit code 5" in process.stdout
+
+
+def test_a_run_in_a_deleted_folder_ends_as_elsewhere(target: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    command = 'cd "$1" && rmdir "$1" && shift && exec "$@"'
+    process = subprocess.run(
+        ["sh", "-c", command, "sh", folder, *PROGRAM, "smoke", "--python", target],
+        env={**MINIMAL, "GPUENV_DRIVER_ROOT": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (process.returncode, "Traceback" in process.stderr) == (5, False), process.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--only", "streams.async_error"], "makes a kernel fault on purpose: it leaves Xid 31"),
+        (["--skip", "no.such"], "there is no test or group named no.such"),
+        (["--min-rate", "copy=fast"], "--min-rate copy=fast: expected NAME=80%"),
+        (["--fail-on", "gpu-throtled"], "there is no code or cause named gpu-throtled"),
+        (["--skip", "health.sustained", "--burn-in", "5"], "--skip health.sustained contradicts another option"),
+    ],
+)
+def test_an_option_that_cannot_be_honoured_is_refused(arguments: list[str], message: str) -> None:
+    process = run(*arguments)
+    assert (process.returncode, process.stdout) == (2, "")
+    assert message in process.stderr
 
 
 def test_a_target_without_cupy_is_unusable(targets: Targets, tmp_path: Path) -> None:

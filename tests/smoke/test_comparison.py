@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpuenv.data import data_path
@@ -10,8 +12,16 @@ from gpuenv.matrix.products import peaks_of
 from gpuenv.model.smoke import (
     TestedGpu,
 )
-from gpuenv.smoke.baseline import compare, compare_with_peaks, compare_with_same_model
-from gpuenv.smoke.tasks import PAYLOAD
+from gpuenv.smoke.baseline import (
+    RATES,
+    compare,
+    compare_with_minimums,
+    compare_with_peaks,
+    compare_with_same_model,
+    compare_with_start,
+    parse_minimum,
+)
+from gpuenv.smoke.tasks import PAYLOAD, SmokeOptions, all_tests, selected_tests
 from tests.smoke.devices import A, B, result, test
 
 
@@ -61,6 +71,69 @@ def test_a_gpu_is_compared_with_its_data_sheet() -> None:
         (B, "data-sheet", 0.3, True),
     ]
     assert compare_with_peaks(tests, [TestedGpu(A, "NVIDIA H200 MIG 1g.18gb"), TestedGpu(B, None)], peaks) == ()
+
+
+def test_another_gpu_of_the_same_product_is_compared_with_the_baseline() -> None:
+    """A CI job rarely gets the same card."""
+    golden = result(test("transfer.rates", A, h2d=100.0), test("transfer.rates", "GPU-c", h2d=110.0))
+    (entry,) = compare(result(test("transfer.rates", B, h2d=80.0)), golden)
+    assert (entry.gpu, entry.baseline, entry.against, entry.worse) == (B, 105.0, "baseline-product", True)
+    (entry,) = compare(result(test("transfer.rates", A, h2d=95.0)), golden)
+    assert (entry.baseline, entry.against) == (100.0, "baseline"), "its own numbers come first"
+    other = golden._replace(gpus=tuple(replace(gpu, name="Tesla T4") for gpu in golden.gpus))
+    assert compare(result(test("transfer.rates", B, h2d=80.0)), other) == ()
+
+
+HINT = "give a rate, such as 500GB/s, or a baseline"
+PEAKS = {"NVIDIA H100": {"transfer.device_copy": 1000.0}}
+
+
+@pytest.mark.parametrize(
+    ("text", "measured", "minimum"), [("copy=80%", 790.0, 800.0), ("transfer.device_copy=0.5kB/s", 499.0, 500.0)]
+)
+def test_a_rate_below_its_minimum_is_worse(text: str, measured: float, minimum: float) -> None:
+    wanted = parse_minimum(text)
+    assert wanted.test == "transfer.rates"
+    ((entry,), unknown) = compare_with_minimums(
+        [wanted], result(test("transfer.rates", A, device_copy=measured)), None, PEAKS
+    )
+    assert (entry.against, entry.worse, unknown) == ("minimum", True, ())
+    assert entry.baseline == pytest.approx(minimum)
+    ((entry,), _) = compare_with_minimums([wanted], result(test("transfer.rates", A, device_copy=minimum)), None, PEAKS)
+    assert not entry.worse
+
+
+def test_a_minimum_without_a_reference_or_a_measurement_is_not_met() -> None:
+    copy, fast = [parse_minimum("copy=80%")], result(test("transfer.rates", A, device_copy=900.0))
+    assert compare_with_minimums(copy, fast, None, {}) == (
+        (),
+        ("the data sheets known here have no transfer.device_copy of NVIDIA H100: " + HINT,),
+    )
+    slow = result(test("transfer.rates", A, h2d=1.0))
+    assert compare_with_minimums(copy, slow, None, PEAKS)[1] == (
+        "transfer.device_copy was not measured on NVIDIA H100",
+    )
+    ((entry,), unknown) = compare_with_minimums(copy, fast, result(test("a.b", A, x=1.0), *fast.tests), {})
+    assert (entry.baseline, unknown) == (720.0, ()), "a share of the baseline"
+
+
+@pytest.mark.parametrize("text", ["copy", "copy=80", "paste=80%", "copy=2TFLOP/s", "f16=2GB/s", "copy=-5%"])
+def test_an_unclear_minimum_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="--min-rate"):
+        parse_minimum(text)
+
+
+def test_the_test_that_measures_a_minimum_runs_at_any_level() -> None:
+    options = SmokeOptions(groups=("fft",), minimums=(parse_minimum("copy=80%"),))
+    assert {entry.name for entry in selected_tests(options)} == {"fft.complex", "transfer.rates"}
+    names = {entry.name for entry in all_tests()}
+    assert {parse_minimum(f"{name}=1%").test for name in RATES} <= names
+
+
+@pytest.mark.parametrize(("last", "worse"), [(70.0, True), (80.0, False)])
+def test_a_rate_that_falls_during_the_burn_in_is_worse(last: float, *, worse: bool) -> None:
+    (entry,) = compare_with_start([test("health.sustained", A, f32_first=100.0, f32_last=last)])
+    assert (entry.name, entry.against, entry.ratio, entry.worse) == ("health.f32", "start", last / 100, worse)
 
 
 def test_every_peak_of_the_matrix_is_measured() -> None:

@@ -32,7 +32,7 @@ def test_tests_with_a_slow_kernel_have_asynchronous_launches(which: str) -> None
     assert gpu_test(which).ENVIRONMENT["CUDA_LAUNCH_BLOCKING"] == "0"
 
 
-@pytest.mark.parametrize("which", [which for which in NAMES if gpu_test(which).LOSES_CONTEXT])
+@pytest.mark.parametrize("which", [which for which in NAMES if gpu_test(which).LEAVES])
 def test_an_intended_fault_leaves_no_core_file(which: str) -> None:
     assert gpu_test(which).ENVIRONMENT["CUDA_ENABLE_COREDUMP_ON_EXCEPTION"] == "0"
 

@@ -50,7 +50,9 @@ def product_in_parts(a: Array, b: Array, parts: int, rounded: Any) -> Array:  # 
 def test_a_half_precision_product_may_be_summed_in_parts(parts: int, seed: int) -> None:
     inputs = blas_matmul_f16.inputs(np.random.default_rng(seed), {"n": 512})
     c = product_in_parts(inputs["a"], inputs["b"], parts, half)
-    assert find_wrong(blas_matmul_f16.expect(inputs), {"c": c.astype("e")}) == []
+    whole = product_in_parts(inputs["whole_a"], inputs["whole_b"], parts, half)
+    answers = {"c": c.astype("e"), "whole": whole.astype("e")}
+    assert find_wrong(blas_matmul_f16.expect(inputs), answers) == []
 
 
 @pytest.mark.parametrize("parts", [1, 2, 4, 8, 16])
@@ -63,11 +65,21 @@ def test_a_bfloat16_product_may_be_summed_in_parts(parts: int) -> None:
     assert find_wrong(blas_matmul_bf16.expect(inputs), answers) == []
 
 
+@pytest.mark.parametrize(
+    ("which", "largest"),
+    [
+        ("blas.matmul_f16", 2**11),
+        ("blas.matmul_bf16", 2**8),
+        ("blas.matmul_f32", 2**24),
+        ("blas.matmul_tf32", 2**24),
+        ("blas.matmul_f64", 2**53),
+    ],
+)
 @pytest.mark.parametrize("n", [16, 512, 2048])
-def test_the_integers_of_the_bfloat16_test_are_exact(n: int) -> None:
-    inputs = blas_matmul_bf16.inputs(np.random.default_rng(3), {"n": n})
-    magnitudes = np.abs(inputs["whole_a"]) @ np.abs(inputs["whole_b"])
-    assert 10 < magnitudes.max() <= 256
+def test_no_order_of_the_sums_rounds_whole_numbers(which: str, largest: int, n: int) -> None:
+    inputs = gpu_test(which).inputs(np.random.default_rng(3), {"n": n})
+    magnitudes = np.abs(inputs["whole_a"].astype("d")) @ np.abs(inputs["whole_b"].astype("d"))
+    assert largest / 2000 < magnitudes.max() <= largest
 
 
 @pytest.mark.parametrize("test", [blas_matmul_f16, blas_matmul_bf16])

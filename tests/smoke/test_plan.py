@@ -23,6 +23,7 @@ from gpuenv.smoke.tasks import (
     derive_seed,
     plan_tasks,
     select_tests,
+    selected_tests,
     skip_for_few_gpus,
     worker_count,
 )
@@ -158,6 +159,33 @@ def test_a_test_that_needs_more_gpus_is_skipped_with_a_reason() -> None:
     assert skipped.detail == "needs 2 GPUs; visible: 1"
     assert skip_for_few_gpus(QUICK, [device(A), device(B)], SmokeOptions()) == ()
     assert len(skip_for_few_gpus(QUICK, [device(M1, instance=True), device(M2, instance=True)], SmokeOptions())) == 1
+
+
+def test_a_test_that_faults_on_purpose_runs_on_request_only() -> None:
+    normal = SmokeOptions(level=SmokeLevel.NORMAL)
+    names = {test.name for test in selected_tests(normal)}
+    assert {test.name for test in selected_tests(replace(normal, faults=True))} - names == {"streams.async_error"}
+
+
+def test_skipped_tests_and_groups_are_not_planned() -> None:
+    normal = SmokeOptions(level=SmokeLevel.NORMAL)
+    rest = selected_tests(replace(normal, skip=("fft", "memory.leak")))
+    gone = {test.name for test in selected_tests(normal)} - {test.name for test in rest}
+    assert "memory.leak" in gone
+    assert {name.partition(".")[0] for name in gone} == {"fft", "memory"}
+
+
+def test_the_burn_in_runs_for_the_stated_time_at_any_level() -> None:
+    options = SmokeOptions(groups=("fft",), burn_in=900.0)
+    tasks = {task.test.name: task for task in plan_tasks(selected_tests(options), [device(A)], options)}
+    assert tasks["health.sustained"].size["seconds"] == 900.0
+    assert tasks["health.sustained"].deadline == 900.0 + DEADLINE[SmokeLevel.DEEP]
+    assert set(tasks) == {"fft.complex", "health.sustained"}
+
+
+def test_a_tested_gpu_has_its_index_and_its_pci_address() -> None:
+    (only,) = visible_devices(Snapshot(gpus=(gpu(A, 3),)), {})
+    assert (only.record.index, only.record.pci) == (3, "00000000:20:00.0")
 
 
 def test_equal_options_give_equal_plans() -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.causes import Cause
-from gpuenv.model.smoke import Quantity, TestResult, TestStatus, Trouble, overall
+from gpuenv.model.smoke import HEALTH_STATE, Quantity, TestResult, TestStatus, Trouble, overall
 from gpuenv.smoke.runner import RunSettings, list_devices, run_tasks
 from tests.smoke.payload_runs import (
     DEADLINE_TOLERANCE,
@@ -102,6 +102,12 @@ def test_an_early_exit_quotes_standard_error(tmp_path: Path) -> None:
     assert (run_single(tmp_path, "exits_early").detail or "").endswith(": something is wrong")
 
 
+def test_the_text_of_an_exception_can_be_written(tmp_path: Path) -> None:
+    detail = run_single(tmp_path, "raises_a_lone_surrogate").detail
+    assert detail == "no file ? here"
+    assert detail.encode()
+
+
 def test_a_missing_interpreter_is_reported(tmp_path: Path) -> None:
     missing = str(tmp_path / "python")
     settings = RunSettings(missing, {"PATH": os.defpath}, str(tmp_path), program=PROGRAM)
@@ -132,7 +138,7 @@ def test_a_child_runs_in_an_empty_folder_and_sees_one_gpu(tmp_path: Path) -> Non
     assert reported["entries"] == []
     assert reported["folder"] != str(tmp_path)
     assert reported["visible"] == FIRST_GPU.uuid
-    order = {"level": "quick", "seed": 42, "size": {"n": 3}, "fault": None, "uuid": FIRST_GPU.uuid}
+    order = {"level": "quick", "seed": 42, "size": {"n": 3}, "smaller": [], "fault": None, "uuid": FIRST_GPU.uuid}
     assert reported["order"] == {**order, "folder": reported["folder"]}, "it writes only there"
 
 
@@ -209,6 +215,14 @@ def test_an_unfinished_run_has_not_passed(trouble: Trouble) -> None:
     assert overall((passed, unfinished)) is TestStatus.SKIPPED
     assert overall((passed, unfinished, result_of(TestStatus.FAILED))) is TestStatus.FAILED
     assert overall((passed, replace(unfinished, trouble=Trouble.NOT_APPLICABLE))) is TestStatus.PASSED
+
+
+def test_a_run_that_skipped_every_test_of_one_gpu_has_not_passed() -> None:
+    passed = replace(result_of(TestStatus.PASSED), gpu="GPU-1")
+    skipped = replace(result_of(TestStatus.SKIPPED), gpu="GPU-2", trouble=Trouble.NOT_APPLICABLE)
+    assert overall((passed, skipped)) is TestStatus.SKIPPED
+    assert overall((passed, skipped, replace(passed, gpu="GPU-2"))) is TestStatus.PASSED
+    assert overall((passed, skipped, replace(passed, gpu="GPU-2", name=HEALTH_STATE))) is TestStatus.SKIPPED
 
 
 @pytest.mark.parametrize(

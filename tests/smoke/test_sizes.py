@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from gpuenv.smoke.payload.cupy_device import Skip, allocate_pinned
+from gpuenv.smoke.payload.cupy_device import Busy, Skip, allocate_pinned
 from gpuenv.smoke.payload.failures import GIB, AvailableMemory, available_memory, fit_size, verdict_on_gpu_memory
 from gpuenv.smoke.payload.tests import GpuTest
 from gpuenv.smoke.tasks import PAYLOAD
@@ -135,4 +135,10 @@ def test_a_lack_of_managed_memory_skips_the_test() -> None:
     ],
 )
 def test_a_single_loss_of_memory_to_others_is_not_a_leak(losses: list[int], leak: int) -> None:
-    assert gpu_test("memory.leak").leaked(iter(losses).__next__) == leak
+    assert gpu_test("memory.leak").leaked(iter(losses).__next__, lambda: 0) == leak
+
+
+@pytest.mark.parametrize(("losses", "idle"), [([1 << 30, 1 << 30], 1 << 20), ([1 << 30, 1 << 28], 0)])
+def test_a_neighbour_that_grows_while_memory_is_watched_is_busy(losses: list[int], idle: int) -> None:
+    with pytest.raises(Busy, match="another program takes memory"):
+        gpu_test("memory.leak").leaked(iter(losses).__next__, lambda: idle)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 
 import typer
@@ -21,11 +22,13 @@ from gpuenv.model.smoke_level import SmokeLevel
 if TYPE_CHECKING:
     from gpuenv.cli.output import OutputSpec
     from gpuenv.matrix.tables import Matrix
-    from gpuenv.model.smoke import SmokeResult
+    from gpuenv.model.finding import Finding
+    from gpuenv.model.smoke import Compared, SmokeResult
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.report import Report
+    from gpuenv.smoke.baseline import Peaks
     from gpuenv.smoke.session import UnusableTarget
-    from gpuenv.smoke.tasks import SmokeOptions
+    from gpuenv.smoke.tasks import MinimumRate, SmokeOptions
 
 
 def smoke(
@@ -51,6 +54,33 @@ def smoke(
     ] = None,
     compare: Annotated[
         Optional[Path], typer.Option("--compare", metavar="FILE", help="Compare the measurements with a baseline.")
+    ] = None,
+    skip: Annotated[
+        Optional[list[str]], typer.Option("--skip", metavar="NAME", help="Skip this test or group. Repeatable.")
+    ] = None,
+    faults: Annotated[
+        bool,
+        typer.Option("--faults", help="Run the tests that make a kernel fault, too: they leave Xids in the log."),
+    ] = False,
+    burn_in: Annotated[
+        Optional[float],
+        typer.Option("--burn-in", metavar="SECONDS", min=1, max=86400, help="Run health.sustained for so long."),
+    ] = None,
+    min_rate: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            "--min-rate",
+            metavar="NAME=RATE",
+            help="Fail below this rate, or share of the baseline or the data sheet (copy=80%). Repeatable.",
+        ),
+    ] = None,
+    fail_on: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            "--fail-on",
+            metavar="warning|CODE|CAUSE",
+            help="Fail on such a finding (gpu-throttled). Repeatable.",
+        ),
     ] = None,
     python: options.Python = None,
     formats: options.Formats = None,
@@ -85,7 +115,7 @@ def smoke(
         emit_report,
         read_formats,
     )
-    from gpuenv.smoke.tasks import DEFAULT_SEED, GROUPS, SmokeOptions, all_tests
+    from gpuenv.smoke.tasks import DEFAULT_SEED, GROUPS, SmokeOptions, all_tests, selected_tests
 
     specs = read_formats(formats, output, RECORD_FORMATS if list_tests else FORMATS)
     check_paths([save_baseline, *(entry.path for entry in specs)])
@@ -98,7 +128,12 @@ def smoke(
         repeat=repeat,
         timeout=timeout,
         fault=planted_fault(),
+        skip=tuple(skip or ()),
+        faults=faults,
+        burn_in=burn_in,
+        minimums=_minimums(min_rate or ()),
     )
+    _check_selection(order, fail_on or (), listing=list_tests)
     check_names("group", order.groups, GROUPS)
     check_names("test", order.only, [test.name for test in all_tests()], "gpuenv smoke --list names them")
     if list_tests:
@@ -106,19 +141,77 @@ def smoke(
         _read(compare)
         _list(order, specs, color=not no_color)
     else:
+        for test in selected_tests(order):
+            if test.leaves:
+                announce(f"{test.name} makes a kernel fault on purpose and leaves {test.leaves}")
         run = _run(order, python, driver_root, _read(compare))
         if save_baseline is not None:
             _save(run, save_baseline, redact=redact)
         render_options = RenderOptions(verbose=verbose, color=not no_color, redact=redact, of_the_tests=True)
         # If nothing ran, the reason on standard error suffices as text; the requested formats contain it too.
         forms = specs if run.unusable is None else [entry for entry in specs if entry != OutputSpec("text", None)]
-        emit_report(_report(run, python), forms, render_options)
+        report, run = _judged(_report(run, python), run, fail_on or ())
+        emit_report(report, forms, render_options)
         if run.unusable is not None:
             from gpuenv.doctor.fixes.adaptation import add_target_option
 
             remedy = add_target_option(run.unusable.remedy or "", python) or None
             raise CommandError(run.result.exit_code, str(run.unusable), remedy)
         raise typer.Exit(run.result.exit_code)
+
+
+def _minimums(texts: Sequence[str]) -> tuple[MinimumRate, ...]:
+    from gpuenv.smoke.baseline import parse_minimum
+
+    with usage_errors(ValueError):
+        return tuple(parse_minimum(text) for text in texts)
+
+
+def _check_selection(order: SmokeOptions, fail_on: Sequence[str], *, listing: bool) -> None:
+    """Refuses unknown names, and an option that another one makes meaningless."""
+    from gpuenv.cli.gpu_tests import check_names
+    from gpuenv.doctor.registry import all_checks
+    from gpuenv.model.causes import Cause
+    from gpuenv.model.smoke import HEALTH_STATE
+    from gpuenv.smoke.tasks import BURN_IN, GROUPS, all_tests
+
+    tests = {test.name: test for test in all_tests()}
+    check_names("test or group", order.skip, [*tests, *GROUPS, HEALTH_STATE], "gpuenv smoke --list names them")
+    codes = [check.code for check in all_checks() if check.reads_gpu_tests]
+    check_names("code or cause", fail_on, ["warning", *codes, *(cause.value for cause in Cause)], "gpuenv explain")
+    for name in () if listing else order.only:
+        if name in tests and tests[name].leaves and not order.faults:
+            message = f"{name} makes a kernel fault on purpose: it leaves {tests[name].leaves}"
+            raise CommandError(ExitCode.USAGE, message, "add --faults to run it")
+    needed = [*(entry.test for entry in order.minimums), *([BURN_IN] if order.burn_in is not None else [])]
+    for name in {*needed, *order.only} & {*order.skip}:
+        raise CommandError(ExitCode.USAGE, f"--skip {name} contradicts another option")
+
+
+def _judged(report: Report, run: SmokeRun, fail_on: Sequence[str]) -> tuple[Report, SmokeRun]:
+    """Turns the findings of ``--fail-on`` into errors."""
+    from gpuenv.model.finding import Severity
+
+    def is_named(finding: Finding) -> bool:
+        is_warning = finding.severity is Severity.WARNING and "warning" in fail_on
+        return is_warning or finding.code in fail_on or finding.cause.value in fail_on
+
+    named = [finding for finding in report.findings if is_named(finding)]
+    if not named:
+        return report, run
+    findings = tuple(
+        replace(finding, severity=Severity.ERROR) if finding in named else finding for finding in report.findings
+    )
+    why = tuple(f"{finding.code} {finding.cause.value}: {finding.title}" for finding in named)
+    result = rejected(run.result, why)
+    return report._replace(findings=findings, smoke=result, exit_code=result.exit_code), run._replace(result=result)
+
+
+def rejected(result: SmokeResult, why: tuple[str, ...]) -> SmokeResult:
+    """The result with reasons for which it is not accepted; an exit code other than 0 stays."""
+    if not why:
+        return result
+    return result._replace(rejected=result.rejected + why, exit_code=result.exit_code or int(ExitCode.SMOKE_FAILED))
 
 
 def _list(order: SmokeOptions, specs: Sequence[OutputSpec], *, color: bool) -> None:
@@ -128,7 +221,7 @@ def _list(order: SmokeOptions, specs: Sequence[OutputSpec], *, color: bool) -> N
     from gpuenv.smoke.tasks import select_tests
 
     is_detailed = bool(order.only)
-    tests = select_tests(order.groups, order.only, SmokeLevel.DEEP)
+    tests = select_tests(order.groups, order.only, SmokeLevel.DEEP, faults=True)
     width = max(len(test.name) for test in tests)
     lines = [TextLine("Tests, each with its lowest level")]
     listed = []
@@ -139,6 +232,7 @@ def _list(order: SmokeOptions, specs: Sequence[OutputSpec], *, color: bool) -> N
         if is_detailed:
             lines.append(TextLine(f"    tolerance: {test.tolerance}", hang=6))
             lines += [TextLine(f"    needs {need}") for need in test.needs]
+            lines += [TextLine(f"    needs --faults: it leaves {test.leaves}")] if test.leaves else []
     emit_record(Tests(tuple(listed)), lambda: lines, specs, color=color)
 
 
@@ -183,17 +277,50 @@ def _run(order: SmokeOptions, python: str | None, driver_root: str, baseline: Sm
         return SmokeRun(skipped._replace(exit_code=int(ExitCode.TARGET_UNUSABLE)), snapshot, matrix, error)
     except SmokeInterrupted as stop:
         result = with_causes(stop.result)
-    return SmokeRun(compared(result, baseline) if baseline else result, snapshot, matrix)
+    return SmokeRun(compared(result, baseline, order, place.peaks), snapshot, matrix)
 
 
-def compared(result: SmokeResult, baseline: SmokeResult) -> SmokeResult:
-    """The result compared with an earlier one, whose GPUs may be pseudonyms."""
+def compared(
+    result: SmokeResult,
+    baseline: SmokeResult | None,
+    order: SmokeOptions | None = None,
+    peaks: Peaks = MappingProxyType({}),
+) -> SmokeResult:
+    """The result compared with an earlier one, whose GPUs may be pseudonyms, and with the minimums of the options."""
     from gpuenv.report.redact import pseudonym
-    from gpuenv.smoke.baseline import compare
+    from gpuenv.smoke.baseline import compare, compare_with_minimums
 
-    known = {pseudonym(gpu.uuid): gpu.uuid for gpu in result.gpus if gpu.uuid}
-    tests = tuple(replace(test, gpu=known.get(test.gpu or "", test.gpu)) for test in baseline.tests)
-    return result._replace(compared=compare(result, baseline._replace(tests=tests)) + result.compared)
+    found: tuple[Compared, ...] = ()
+    why: tuple[str, ...] = ()
+    if baseline is not None:
+        known = {pseudonym(gpu.uuid): gpu.uuid for gpu in result.gpus if gpu.uuid}
+        baseline = baseline._replace(
+            tests=tuple(replace(test, gpu=known.get(test.gpu or "", test.gpu)) for test in baseline.tests),
+            gpus=tuple(replace(gpu, uuid=known.get(gpu.uuid or "", gpu.uuid)) for gpu in baseline.gpus),
+        )
+        found = compare(result, baseline)
+        if not found:
+            ours, theirs = (sorted({gpu.name or "unknown" for gpu in entry.gpus}) for entry in (result, baseline))
+            why = (f"nothing to compare: the baseline is of {', '.join(theirs)}, this run of {', '.join(ours)}",)
+            if set(ours) & set(theirs):
+                why = ("nothing to compare: this run and the baseline have no measurement in common; see --level",)
+    if order is not None and order.minimums:
+        below, unknown = compare_with_minimums(order.minimums, result, baseline, peaks)
+        why += unknown + tuple(
+            f"{entry.name} is below the required minimum: {_quantity(entry.value, entry.unit)} of"
+            f" {_quantity(entry.baseline, entry.unit)}"
+            for entry in below
+            if entry.worse
+        )
+        found = below + found
+    return rejected(result._replace(compared=found + result.compared), why)
+
+
+def _quantity(value: float, unit: str) -> str:
+    from gpuenv.model.smoke import Quantity
+    from gpuenv.model.strings import format_quantity
+
+    return format_quantity(Quantity(value, unit))
 
 
 def _save(run: SmokeRun, path: Path, *, redact: bool) -> None:

@@ -67,8 +67,12 @@ def nothing_was_proven(ctx: CheckContext) -> Outcome:
             (Fix("Check the whole environment, its variables and libraries.", ("gpuenv", "doctor", "-v")),),
         )
         return
-    reasons = dict.fromkeys(test.detail or "no reason given" for test in result.tests)
-    yield NotKnown(next(iter(reasons), "there was no test to run"))
+    reasons = dict.fromkeys(
+        test.detail or "no reason given" for test in result.tests if test.status is TestStatus.SKIPPED
+    )
+    untested = [gpu.uuid for gpu in result.gpus if gpu.status is TestStatus.SKIPPED]
+    where = f"no GPU test ran on {_listed(ctx.snapshot, untested)}: " if 0 < len(untested) < len(result.gpus) else ""
+    yield NotKnown(where + next(iter(reasons), "there was no test to run"))
 
 
 @check("SMK902", Cause.GPU_TEST_FAILED, *dict.fromkeys((*_CAUSES.values(), *_EXPLAINING)), follows=_NOT_STARTED)
@@ -149,7 +153,7 @@ def gpu_is_slow(ctx: CheckContext) -> Outcome:
             f"{which} is slower than expected: {', '.join(dict.fromkeys(entry.name for entry in slow))}",
             tuple(Evidence(entry.name, _rate_text(entry), "smoke") for entry in slow[:_MOST]) + why,
             (Fix("Check its clocks, temperature, power and link.", ("nvidia-smi", "-q", "-d", "PERFORMANCE")),),
-            Severity.WARNING,
+            Severity.ERROR if any(entry.against == "minimum" for entry in slow) else Severity.WARNING,
             cause,
         )
 
@@ -193,7 +197,14 @@ def _messages(tests: Sequence[TestResult]) -> tuple[Evidence, ...]:
 
 
 def _rate_text(entry: Compared) -> str:
-    references = {"baseline": "its baseline", "sisters": "the other GPUs", "data-sheet": "its data sheet"}
+    references = {
+        "baseline": "its baseline",
+        "baseline-product": "the baseline of this product",
+        "sisters": "the other GPUs",
+        "data-sheet": "its data sheet",
+        "minimum": "the required minimum",
+        "start": "its rate at the start of the burn-in",
+    }
     measured, expected = (format_quantity(Quantity(value, entry.unit)) for value in (entry.value, entry.baseline))
     return f"{measured}, {format_share(entry.ratio)} of {references[entry.against]} ({expected})"
 

@@ -51,6 +51,10 @@ class Skip(Exception):  # noqa: N818 - not an error: the test does not apply
     """Ends a test that does not apply; the message says why."""
 
 
+class Busy(Exception):  # noqa: N818 - not an error: other processes use the GPU
+    """Ends a test that other processes disturb; the message says how."""
+
+
 class CupyDevice:
     """One GPU, used through CuPy.
 

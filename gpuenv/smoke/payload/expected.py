@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, List, NamedTuple, Optional
 
 import numpy as np
 
@@ -16,12 +16,14 @@ class ExpectedArray(NamedTuple):
     """An expected answer of the GPU.
 
     ``value`` is a NumPy array; ``bound`` is the largest absolute error, a number or an array of the same shape, where 0
-    requires equality (NaN equals NaN); ``dtype`` is the dtype of the answer.
+    requires equality (NaN equals NaN); ``dtype`` is the dtype of the answer; ``norm`` is the largest 2-norm of all its
+    errors together, or None.
     """
 
     value: Array
     bound: Any
     dtype: Any
+    norm: Optional[float] = None
 
 
 ExpectedAnswers = Dict[str, ExpectedArray]
@@ -61,13 +63,24 @@ def _describe_wrong(name: str, answer: ExpectedArray, got: Array) -> str:
     wrong = ~within(answer, got)
     count = int(np.count_nonzero(wrong))
     if not count:
-        return ""
+        return _describe_norm(name, answer, got)
     index = tuple(int(number) for number in np.argwhere(wrong)[0])
     actual, right = got[index], answer.value[index]
     bound = np.broadcast_to(np.asarray(answer.bound), got.shape)[index]
     tail = "" if not bound else " (allowed error %.3g)" % bound
     element = "element %s" % ", ".join(map(str, index)) if index else "the value"
     return "%s: %d of %d wrong; %s is %s instead of %s%s" % (name, count, got.size, element, actual, right, tail)
+
+
+def _describe_norm(name: str, answer: ExpectedArray, got: Array) -> str:
+    """Describes errors that are small each and too large together."""
+    if answer.norm is None:
+        return ""
+    wide = np.complex128 if got.dtype.kind == "c" else np.float64
+    norm = float(np.linalg.norm((got.astype(wide) - answer.value).ravel()))
+    return (
+        "" if norm <= answer.norm else "%s: an error of %.3g in the 2-norm (allowed: %.3g)" % (name, norm, answer.norm)
+    )
 
 
 def within(answer: ExpectedArray, got: Array) -> Array:

@@ -139,21 +139,31 @@ def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[SmokeVerdict]
     import cupy as cp
     import numpy as np
 
-    from gpuenv.smoke.payload.cupy_device import CupyDevice, Skip
-
     tell("versions", {"cupy": cp.__version__, "numpy": np.__version__})
     count = cp.cuda.runtime.getDeviceCount()
     device = device_facts(cp, 0)
     tell("device", device)
     reason = unmet_need(test.NEEDS, cp.__version__, device["capability"], count, np.__version__)
-    reason = reason or (_mps_conflict(cp) if test.LOSES_CONTEXT else None)
+    reason = reason or (_mps_conflict(cp) if test.LEAVES else None)
     if reason:
         return SmokeVerdict("skipped", "not-applicable", reason)
     if order.get("uuid") and device["uuid"] and device["uuid"].lower() != order["uuid"].lower():
         return SmokeVerdict("failed", "wrong-device", "the first CUDA device is %s" % device["uuid"])
+    # Those of the lower levels, too: what a lower level rejects, a deeper one rejects as well.
+    for sizes in [*order.get("smaller", ()), order["size"]]:
+        verdict = _run_size(test, cp, sizes, order, tell)
+        if verdict:
+            return verdict
+        cp.get_default_memory_pool().free_all_blocks()
+    return None
+
+
+def _run_size(test: Any, cp: Any, sizes: Dict[str, Any], order: Dict[str, Any], tell: Tell) -> Optional[SmokeVerdict]:
+    from gpuenv.smoke.payload.cupy_device import Busy, CupyDevice, Skip
+
     memory = current_memory(cp)
     tell("memory", {"free": memory.free, "total": memory.total})
-    size, verdict = fit_size(test, order["size"], memory)
+    size, verdict = fit_size(test, sizes, memory)
     if verdict:
         return verdict
     tell("size", size)
@@ -164,6 +174,8 @@ def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[SmokeVerdict]
         wrong = _wrong_answers(test, gpu, size, order["seed"], tell)
     except Skip as skip:
         return SmokeVerdict("skipped", "not-applicable", str(skip))
+    except Busy as busy:
+        return SmokeVerdict("busy", "memory-held-by-others", str(busy), "gpu-busy")
     except Exception as error:  # noqa: BLE001 - any exception of a test is an answer
         tell("traceback", traceback.format_exc()[-2000:])
         return (
@@ -187,7 +199,7 @@ def _wrong_answers(test: Any, gpu: Any, size: Dict[str, Any], seed: int, tell: T
     gpu.inject_fault()
     started = time.perf_counter()
     got = test.run(gpu, data)
-    if not test.LOSES_CONTEXT:
+    if not test.LEAVES:
         gpu.runtime.deviceSynchronize()
     took = time.perf_counter() - started
     wrong = find_wrong(expected, got)

@@ -6,8 +6,8 @@ from typing import Optional
 class GpuTest:
     """A test: its input, the answers expected by the host, and those of the GPU.
 
-    The runner reads TITLE, LEVELS, TOLERANCE, NEEDS, ALONE and SECONDS as literals from the source; it does not import
-    the payload.
+    The runner reads TITLE, LEVELS, TOLERANCE, NEEDS, ALONE, SECONDS and LEAVES as literals from the source; it does not
+    import the payload.
 
     Attributes:
         TITLE: what is tested, in a few words.
@@ -20,7 +20,8 @@ class GpuTest:
         KERNELS: name -> CUDA C++ source of every kernel that the test compiles.
         ENVIRONMENT: variables to set before CuPy is imported.
         EXACT_REPEAT: whether two runs on the same input must be bitwise equal (compared in the deep level).
-        LOSES_CONTEXT: whether it loses its CUDA context on purpose; skipped under MPS.
+        LEAVES: what its deliberate fault, after which its CUDA context is lost, leaves behind; such a test runs on
+            request only, and never under MPS.
         SHRINKS: the size to halve when memory is short.
         HOST: bytes of host memory (input, answers, comparison) per byte of GPU memory.
     """
@@ -34,7 +35,7 @@ class GpuTest:
     KERNELS = {}
     ENVIRONMENT = {}
     EXACT_REPEAT = False
-    LOSES_CONTEXT = False
+    LEAVES = ""
     SHRINKS: Optional[str] = None
     HOST = 3
 

@@ -39,6 +39,22 @@ def product(a, b, unit, dtype, out_unit=0.0, smallest=0.0) -> ExpectedArray:
     return approx(value, bound + 2 * out_unit * (spread + bound) + smallest, dtype)
 
 
+def whole_numbers(random, shape, least, most, kept=1.0, dtype="d"):
+    """Returns odd whole numbers from ``least`` to ``most``, even bounds, with random signs; a share of the rest is 0.
+
+    An odd number has as many significant bits as it can, so that a type with fewer changes it.
+    """
+    numbers = random.integers(least // 2, most // 2, size=shape) * 2 + 1
+    signs = random.integers(0, 2, size=shape) * 2 - 1
+    return (numbers * signs * (random.random(shape) < kept)).astype(dtype)
+
+
+def exact_product(a, b, dtype) -> ExpectedArray:
+    """Returns A @ B of whole numbers, whose sums are exact in double precision."""
+    wide = np.complex128 if np.iscomplexobj(a) else np.float64
+    return exact((np.asarray(a).astype(wide) @ np.asarray(b).astype(wide)).astype(dtype))
+
+
 def loosened(answer, factor):
     """Returns the same expected array with a larger bound."""
     return answer._replace(bound=factor * answer.bound)
@@ -50,20 +66,48 @@ def product_memory(size, item):
 
 
 class _Product(GpuTest):
-    """A @ B of two random matrices of one dtype."""
+    """A @ B of two matrices of one dtype: of random numbers, within a bound, and of whole numbers, exactly.
+
+    The whole numbers have so few bits that no order of the sums rounds: about ``TERMS`` terms of a sum are not zero.
+    """
 
     SHRINKS = "n"
     TYPE = "f"
     ITEM = 4  # bytes
+    WHOLE_A, WHOLE_B = (
+        (4096, 8192),
+        (0, 4),
+    )  # more than the 11 bits of TF32; 700 * 8191 * 3 < 2**24 with room for chance
+    TERMS = 500
 
     def inputs(self, random, size):
         # Different shapes, so that a swapped axis fails; entries are exact in the dtype.
         n = size["n"]
-        a, b = random.standard_normal((n, n + 8)), random.standard_normal((n + 8, n + 16))
-        return {"a": a.astype(self.TYPE), "b": b.astype(self.TYPE)}
+        k = n + 8
+        a, b = random.standard_normal((n, k)), random.standard_normal((k, n + 16))
+        kept = min(1.0, self.TERMS / float(k)) ** 0.5
+        return {
+            "a": a.astype(self.TYPE),
+            "b": b.astype(self.TYPE),
+            "whole_a": whole_numbers(random, a.shape, *self.WHOLE_A, kept, self.TYPE),
+            "whole_b": whole_numbers(random, b.shape, *self.WHOLE_B, kept, self.TYPE),
+        }
+
+    def expect(self, data):
+        return {
+            "c": self.bounded(data["a"], data["b"]),
+            "whole": exact_product(data["whole_a"], data["whole_b"], self.TYPE),
+        }
+
+    def bounded(self, a, b) -> ExpectedArray:
+        """Returns the expected product of random numbers."""
+        return product(a, b, UNIT[self.TYPE], self.TYPE)
 
     def run(self, gpu, data):
-        return {"c": gpu.to_host(gpu.to_device(data["a"]) @ gpu.to_device(data["b"]))}
+        return {
+            name: gpu.to_host(gpu.to_device(data[a]) @ gpu.to_device(data[b]))
+            for name, a, b in (("c", "a", "b"), ("whole", "whole_a", "whole_b"))
+        }
 
     def memory(self, size):
         return product_memory(size, self.ITEM)
@@ -75,13 +119,14 @@ class MatmulF16(_Product):
     TITLE = "matrix product in half precision"
     LEVELS = {"normal": {"n": 512}, "deep": {"n": 2048}}
     TOLERANCE = (
-        "sums in single precision, cut off by tensor cores: gamma(2 k) |A| |B|; and two roundings to half precision of"
-        " what they are summed from"
+        "whole numbers whose sums half precision holds: exact; others: sums in single precision, cut off by tensor"
+        " cores: gamma(2 k) |A| |B|; and two roundings to half precision of what they are summed from"
     )
     TYPE = "e"
+    WHOLE_A, WHOLE_B, TERMS = (0, 8), (0, 2), 100  # sums below 2048, up to which half precision is exact
 
-    def expect(self, data):
-        return {"c": product(data["a"], data["b"], TENSOR_UNIT, "e", UNIT["e"], 2.0**-25)}
+    def bounded(self, a, b):
+        return product(a, b, TENSOR_UNIT, "e", UNIT["e"], 2.0**-25)
 
 
 class MatmulF32(_Product):
@@ -90,13 +135,11 @@ class MatmulF32(_Product):
     TITLE = "matrix product in single precision"
     LEVELS = {"quick": {"n": 256}, "normal": {"n": 512}, "deep": {"n": 2048}}
     TOLERANCE = (
-        "gamma(2 k) |A| |B| with the unit of single precision: any order of the sum, with or without fused operations"
+        "whole numbers of 13 bits with sums below 2**24: exact, as TF32 is not; others: gamma(2 k) |A| |B| with the"
+        " unit of single precision: any order of the sum, with or without fused operations"
     )
     ENVIRONMENT = NO_TF32
     EXACT_REPEAT = True
-
-    def expect(self, data):
-        return {"c": product(data["a"], data["b"], UNIT["f"], "f")}
 
 
 class MatmulF64(_Product):
@@ -104,12 +147,16 @@ class MatmulF64(_Product):
 
     TITLE = "matrix product in double precision"
     LEVELS = {"normal": {"n": 512}, "deep": {"n": 1536}}
-    TOLERANCE = "gamma(2 k) |A| |B| on both sides: NumPy's product rounds too"
+    TOLERANCE = (
+        "whole numbers of 36 bits with sums below 2**53: exact; others: gamma(2 k) |A| |B| on both sides, as NumPy's"
+        " product rounds too"
+    )
     EXACT_REPEAT = True
     TYPE, ITEM = "d", 8
+    WHOLE_A, WHOLE_B = (1 << 35, 1 << 36), (0, 16)
 
-    def expect(self, data):
-        return {"c": loosened(product(data["a"], data["b"], UNIT["d"], "d"), 2)}
+    def bounded(self, a, b):
+        return loosened(super().bounded(a, b), 2)
 
 
 class MatmulC64(_Product):
@@ -117,32 +164,50 @@ class MatmulC64(_Product):
 
     TITLE = "matrix product of complex numbers"
     LEVELS = {"normal": {"n": 384}, "deep": {"n": 1024}}
-    TOLERANCE = "a complex product is four real ones: gamma(4 k) |A| |B|, with a factor of sqrt(2) for the two parts"
+    TOLERANCE = (
+        "whole numbers as blas.matmul_f32: exact; others: a complex product is four real ones: gamma(4 k) |A| |B|,"
+        " with a factor of sqrt(2) for the two parts"
+    )
     ENVIRONMENT = NO_TF32
     ITEM = 8
+    TERMS = 100  # also where three products of sums take the place of four
 
     def inputs(self, random, size):
         real, imaginary = super().inputs(random, size), super().inputs(random, size)
         return {name: (real[name] + 1j * imaginary[name]).astype(np.complex64) for name in real}
 
     def expect(self, data):
-        return {"c": loosened(product(data["a"], data["b"], UNIT["f"], "F"), 1.5)}
+        return {
+            "c": loosened(product(data["a"], data["b"], UNIT["f"], "F"), 1.5),
+            "whole": exact_product(data["whole_a"], data["whole_b"], "F"),
+        }
 
 
 class MatmulTf32(_Product):
-    """The matrix product in single precision with TF32, which drops 13 bits of the operands but not of the sums."""
+    """The matrix product in single precision where TF32, which drops 13 bits of the operands, is allowed."""
 
-    TITLE = "matrix product with TF32"
+    TITLE = "matrix product with TF32 allowed"
     LEVELS = {"normal": {"n": 512}, "deep": {"n": 2048}}
     NEEDS = ["capability:8.0"]
-    TOLERANCE = "operands keep 11 bits, possibly truncated: 2 * 2**-10 |A| |B|, plus the sums in single precision"
+    TOLERANCE = (
+        "whole numbers of 11 bits: exact, with TF32 or not; others: operands keep 11 bits, possibly truncated:"
+        " 2 * 2**-10 |A| |B|, plus the sums in single precision; whether TF32 was chosen is measured"
+    )
     ENVIRONMENT = {"CUPY_TF32": "1"}
+    WHOLE_A = (1024, 2048)
+    WIDE = 4097.0  # a whole number that TF32 does not hold
 
-    def expect(self, data):
-        a, b = data["a"], data["b"]
+    def bounded(self, a, b):
         sums = product(a, b, TENSOR_UNIT, "f")
         spread = np.abs(a).astype("d") @ np.abs(b).astype("d")
-        return {"c": approx(sums.value, sums.bound + 2.02 * (2 * TF32_UNIT) * spread, "f")}
+        return approx(sums.value, sums.bound + 2.02 * (2 * TF32_UNIT) * spread, "f")
+
+    def run(self, gpu, data):
+        a = np.full(data["a"].shape, self.WIDE, dtype="f")
+        b = np.eye(*data["b"].shape, dtype="f")
+        chosen = gpu.to_device(a) @ gpu.to_device(b)
+        gpu.measure("tf32_chosen", float((chosen[:, : a.shape[1]] != self.WIDE).any()), "1")
+        return super().run(gpu, data)
 
 
 class MatmulInt8(_Product):
@@ -182,25 +247,17 @@ class MatmulBf16(_Product):
         " single precision, cut off by tensor cores, and two roundings of their summands to bfloat16"
     )
     ITEM = 8
-    TERMS = 100  # nonzero terms of an integer sum on average: bfloat16 represents every integer up to 256
+    WHOLE_A, WHOLE_B, TERMS = (0, 2), (0, 2), 100  # bfloat16 represents every integer up to 256
 
     def inputs(self, random, size):
-        k = size["n"] + 8
-        shapes = {"a": (size["n"], k), "b": (k, size["n"] + 16)}
+        data = super().inputs(random, size)
         # Multiples of 1/8 up to 8 have seven significant bits and are exact in bfloat16.
-        data = {name: (random.integers(-63, 64, size=shape) / 8.0).astype("f") for name, shape in shapes.items()}
-        for name, shape in shapes.items():
-            # 1, -1 and enough zeros that about TERMS of k products are nonzero.
-            kept = random.random(shape) < (self.TERMS / float(k)) ** 0.5
-            data["whole_" + name] = (kept * random.choice([-1, 1], size=shape)).astype("f")
+        for name in ("a", "b"):
+            data[name] = (random.integers(-63, 64, size=data[name].shape) / 8.0).astype("f")
         return data
 
-    def expect(self, data):
-        whole = data["whole_a"].astype("d") @ data["whole_b"].astype("d")
-        return {
-            "c": product(data["a"], data["b"], TENSOR_UNIT, "f", BFLOAT16_UNIT),
-            "whole": exact(whole.astype("f")),
-        }
+    def bounded(self, a, b):
+        return product(a, b, TENSOR_UNIT, "f", BFLOAT16_UNIT)
 
     def run(self, gpu, data):
         import ml_dtypes
@@ -224,38 +281,35 @@ class Batched(GpuTest):
 
     TITLE = "batched, strided and transposed products"
     LEVELS = {"normal": {"n": 96, "batch": 12}, "deep": {"n": 256, "batch": 64}}
-    TOLERANCE = "gamma(2 k) |A| |B| on both sides, in double precision"
+    TOLERANCE = "exact: whole numbers of 32 bits, whose sums are below 2**53"
     SHRINKS = "batch"
 
     def inputs(self, random, size):
         n, batch = size["n"], size["batch"]
         return {
-            "a": random.standard_normal((batch, n, n + 4)),
-            "b": random.standard_normal((batch, n + 4, n + 8)),
-            "one": random.standard_normal((n + 4, n + 8)),
+            "a": whole_numbers(random, (batch, n, n + 4), 1 << 31, 1 << 32),
+            "b": whole_numbers(random, (batch, n + 4, n + 8), 0, 64),
+            "one": whole_numbers(random, (n + 4, n + 8), 0, 64),
+        }
+
+    def products(self, a, b, one):
+        return {
+            "batched": a @ b,
+            "broadcast": a @ one,
+            "transposed": b.transpose(0, 2, 1) @ a.transpose(0, 2, 1),
+            "strided": a[0, ::2, ::-1] @ one[::-1, 1::3],
         }
 
     def expect(self, data):
-        a, b, one = data["a"], data["b"], data["one"]
-        pairs = {
-            "batched": (a, b),
-            "broadcast": (a, one),
-            "transposed": (b.transpose(0, 2, 1), a.transpose(0, 2, 1)),
-            "strided": (a[0, ::2, ::-1], one[::-1, 1::3]),
-            "fortran": (np.asfortranarray(one.T), np.asfortranarray(b[-1])),
-        }
-        return {name: loosened(product(x, y, UNIT["d"], "d"), 2) for name, (x, y) in pairs.items()}
+        answers = self.products(**data)
+        answers["fortran"] = np.asfortranarray(data["one"].T) @ np.asfortranarray(data["b"][-1])
+        return {name: exact(value) for name, value in answers.items()}
 
     def run(self, gpu, data):
-        cp = gpu.cp
-        a, b, one = gpu.to_device(data["a"]), gpu.to_device(data["b"]), gpu.to_device(data["one"])
-        return {
-            "batched": gpu.to_host(a @ b),
-            "broadcast": gpu.to_host(cp.matmul(a, one)),
-            "transposed": gpu.to_host(b.transpose(0, 2, 1) @ a.transpose(0, 2, 1)),
-            "strided": gpu.to_host(a[0, ::2, ::-1] @ one[::-1, 1::3]),
-            "fortran": gpu.to_host(cp.asfortranarray(one.T) @ cp.asfortranarray(b[-1])),
-        }
+        cp, arrays = gpu.cp, {name: gpu.to_device(value) for name, value in data.items()}
+        answers = self.products(**arrays)
+        answers["fortran"] = cp.asfortranarray(arrays["one"].T) @ cp.asfortranarray(arrays["b"][-1])
+        return {name: gpu.to_host(value) for name, value in answers.items()}
 
     def memory(self, size):
         return size["batch"] * (size["n"] + 8) ** 2 * 8 * 8
@@ -266,41 +320,33 @@ class Vectors(GpuTest):
 
     TITLE = "products with vectors"
     LEVELS = {"normal": {"n": 1500}, "deep": {"n": 6000}}
-    TOLERANCE = "gamma(2 k) |A| |x| on both sides, in double precision; an outer product rounds once"
+    TOLERANCE = "exact: whole numbers of 20 bits, whose sums are below 2**53"
     SHRINKS = "n"
 
     def inputs(self, random, size):
-        n = size["n"]
+        n, bits = size["n"], (1 << 19, 1 << 20)
         return {
-            "a": random.standard_normal((n, n + 5)),
-            "x": random.standard_normal(n + 5),
-            "y": random.standard_normal(n),
-            "z": random.standard_normal(n) + 1j * random.standard_normal(n),
+            "a": whole_numbers(random, (n, n + 5), *bits),
+            "x": whole_numbers(random, n + 5, *bits),
+            "y": whole_numbers(random, n, *bits),
+            "z": whole_numbers(random, n, *bits) + 1j * whole_numbers(random, n, *bits),
+        }
+
+    def products(self, package, a, x, y, z):
+        return {
+            "column": a @ x,
+            "row": y @ a,
+            "dot": package.dot(x, x),
+            "vdot": package.vdot(z, y.astype(complex)),
+            "outer": package.outer(y, x[:7]),
         }
 
     def expect(self, data):
-        a, x, y, z = (data[name] for name in "axyz")
-        column, row = product(a, x[:, None], UNIT["d"], "d"), product(y[None], a, UNIT["d"], "d")
-        return {
-            "column": approx(column.value[:, 0], 2 * column.bound[:, 0], "d"),
-            "row": approx(row.value[0], 2 * row.bound[0], "d"),
-            "dot": approx(np.array(x @ x), 4 * gamma(x.size, UNIT["d"]) * float(x @ x), "d"),
-            "vdot": approx(
-                np.array(np.vdot(z, y)), 8 * gamma(2 * y.size, UNIT["d"]) * float(np.abs(z) @ np.abs(y)), "D"
-            ),
-            "outer": approx(np.outer(y, x[:7]), 2 * UNIT["d"] * np.abs(np.outer(y, x[:7])), "d"),
-        }
+        return {name: exact(value) for name, value in self.products(np, **data).items()}
 
     def run(self, gpu, data):
-        cp = gpu.cp
-        a, x, y, z = (gpu.to_device(data[name]) for name in "axyz")
-        return {
-            "column": gpu.to_host(a @ x),
-            "row": gpu.to_host(y @ a),
-            "dot": gpu.to_host(cp.dot(x, x)),
-            "vdot": gpu.to_host(cp.vdot(z, y.astype(complex))),
-            "outer": gpu.to_host(cp.outer(y, x[:7])),
-        }
+        arrays = {name: gpu.to_device(value) for name, value in data.items()}
+        return {name: gpu.to_host(value) for name, value in self.products(gpu.cp, **arrays).items()}
 
     def memory(self, size):
         return size["n"] ** 2 * 8 * 3

@@ -1,0 +1,103 @@
+"""A GPU that computes products or transforms wrong does not pass, at any level: on the stand-in for CuPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpuenv.model.smoke_level import SmokeLevel
+from gpuenv.smoke.payload.expected import find_wrong
+from gpuenv.smoke.tasks import all_tests
+from tests.smoke.payload import LEVELS, gpu_test
+from tests.smoke.standin import SICKNESSES, errors
+
+PRODUCTS = (
+    *("blas.matmul_f16", "blas.matmul_f32", "blas.matmul_f64", "blas.matmul_c64", "blas.matmul_tf32"),
+    *("blas.matmul_int8", "blas.batched", "blas.vectors"),
+)
+TRANSFORMS = ("fft.complex", "fft.real", "fft.dimensions")
+BURN_IN = {"n": 128, "seconds": 0.3, "mib": 2}
+
+
+def sizes() -> list[Any]:
+    """Each of these tests at each of its levels; the deep sizes take a processor minutes."""
+    return [
+        pytest.param(which, level, id=f"{which}-{level}", marks=[pytest.mark.slow] if level == "deep" else [])
+        for which in (*PRODUCTS, *TRANSFORMS)
+        for level in gpu_test(which).LEVELS
+    ]
+
+
+@pytest.mark.parametrize(("which", "level"), sizes())
+def test_a_sick_gpu_passes_at_no_level(which: str, level: str) -> None:
+    size = gpu_test(which).LEVELS[level]
+    assert errors(which, size)[0] == [], "a healthy one passes"
+    for sickness in SICKNESSES:
+        assert errors(which, size, sickness)[0], sickness
+
+
+@pytest.mark.parametrize("level", ["quick", "normal", pytest.param("deep", marks=pytest.mark.slow)])
+def test_tf32_in_place_of_single_precision_fails_at_every_level(level: str) -> None:
+    found, _ = errors("blas.matmul_f32", gpu_test("blas.matmul_f32").LEVELS[level], "TF32")
+    assert any(text.startswith("whole: ") for text in found)
+
+
+@pytest.mark.parametrize(("sickness", "chosen"), [(None, 0.0), ("TF32", 1.0)])
+def test_whether_tf32_was_chosen_is_measured_and_does_not_fail(sickness: str | None, chosen: float) -> None:
+    found, device = errors("blas.matmul_tf32", {"n": 256}, sickness)
+    assert found == []
+    assert device.measured["tf32_chosen"] == (chosen, "1")
+
+
+def test_a_spectrum_that_is_two_percent_too_large_fails_at_the_largest_length() -> None:
+    test = gpu_test("fft.complex")
+    x = {"65536": test.inputs(np.random.default_rng(7), {"lengths": [65536]})["65536"]}
+    expected = test.expect(x)
+    scaled = {name: (answer.value * 1.02).astype(answer.dtype) for name, answer in expected.items()}
+    assert len(find_wrong(expected, scaled)) == 2
+    # Errors that are small each and too large together.
+    bound = {name: answer.value + answer.bound * 0.9 for name, answer in expected.items()}
+    wrong = find_wrong(expected, {name: value.astype(expected[name].dtype) for name, value in bound.items()})
+    assert all("in the 2-norm" in text for text in wrong)
+    assert len(wrong) == 2
+
+
+@pytest.mark.parametrize("test", all_tests(), ids=lambda test: test.name)
+def test_a_level_runs_the_sizes_of_the_levels_below_it(test: Any) -> None:  # noqa: ANN401 - a test of the payload
+    """What a lower level rejects, a higher one rejects too."""
+    previous: tuple[Any, ...] = ()
+    for level in SmokeLevel:
+        assert test.sizes_up_to(level)[: len(previous)] == previous
+        previous = test.sizes_up_to(level)
+    assert len(previous) == len([level for level in LEVELS if level in test.sizes])
+
+
+# The burn-in.
+
+
+def test_a_burn_in_of_a_healthy_gpu_passes_and_compares_every_product() -> None:
+    found, device = errors("health.sustained", BURN_IN)
+    assert found == []
+    assert device.measured["products_compared"][0] >= 4
+    assert device.measured["memory_tested"] == (2.0 * (1 << 20), "B")
+
+
+@pytest.mark.parametrize("sickness", [entry for entry in SICKNESSES if entry != "transposed"])
+def test_any_product_of_a_burn_in_that_differs_fails(sickness: str) -> None:
+    """The first products are right: the GPU gets sick when it is warm."""
+    found, _ = errors("health.sustained", BURN_IN, sickness, after=40)
+    assert any(text.startswith("differing_f") for text in found), found
+
+
+def test_a_wrong_word_of_memory_fails_the_burn_in() -> None:
+    found, _ = errors("health.sustained", BURN_IN, wrong_words=1)
+    assert [text.partition(":")[0] for text in found] == ["wrong_words"]
+
+
+def test_a_falling_rate_of_the_burn_in_is_measured() -> None:
+    _, device = errors("health.sustained", {**BURN_IN, "seconds": 2}, slowdown=1.05)
+    for kind in ("f32", "f16"):
+        first, last = (device.measured[f"sustained_{kind}_{when}"][0] for when in ("first", "last"))
+        assert last < 0.8 * first
