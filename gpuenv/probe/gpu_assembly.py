@@ -274,11 +274,15 @@ def _health(gpu: Raw) -> GpuHealth:
     if single.value is not None and double.value is not None and single.value + double.value <= MAX_INTEGER:
         pages = known(single.value + double.value, "nvml")
     mask = _nvml(gpu, "throttle_reasons", int)
-    bits = [number for number in range((mask.value or 0).bit_length()) if (mask.value or 0) >> number & 1]
-    # A reason without a name keeps its bit number.
-    reasons = tuple(REASONS[number] if number < len(REASONS) else f"bit-{number}" for number in bits)
-    throttle = missing(mask.reason or _NOT_QUERIED) if mask.value is None else known(reasons, "nvml")
+    throttle = missing(mask.reason or _NOT_QUERIED) if mask.value is None else known(clock_reasons(mask.value), "nvml")
     return GpuHealth(**readings, pages_retired=pages, throttle_reasons=throttle)
+
+
+def clock_reasons(mask: object) -> tuple[str, ...]:
+    """The reasons for a lower clock in NVML's mask; one without a name keeps its bit number."""
+    number = mask if isinstance(mask, int) else 0
+    bits = [bit for bit in range(number.bit_length()) if number >> bit & 1]
+    return tuple(REASONS[bit] if bit < len(REASONS) else f"bit-{bit}" for bit in bits)
 
 
 def _pcie(gpu: Raw) -> PcieLink:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.nvidia import pci_key
-from gpuenv.model.smoke import HEALTH_STATE, Quantity, TestResult, TestStatus, Trouble
+from gpuenv.model.smoke import HEALTH_STATE, THROTTLED, Quantity, TestResult, TestStatus, Trouble
 from gpuenv.model.snapshot import SEVERE_THROTTLE_REASONS, Gpu, GpuHealth, Snapshot, SourceState
 from gpuenv.model.xids import HARDWARE_XIDS, PROGRAM_XIDS, xid_event
+from gpuenv.probe.gpu_assembly import clock_reasons
 from gpuenv.probe.scripts.shared import records
 from gpuenv.smoke.device_selection import Device
 
@@ -48,6 +50,51 @@ class KernelLog:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def watched_result(result: TestResult, samples: Sequence[Mapping[str, object]]) -> TestResult:
+    """Returns the result of a burn-in with what NVML reported meanwhile.
+
+    A reason for a lower clock is measured as ``throttled_REASON``, its share of the samples under load. An uncorrected
+    memory error fails the test, whatever it computed.
+    """
+
+    def column(key: str, entries: Sequence[Mapping[str, object]]) -> list[int]:
+        return [value for value in (entry.get(key) for entry in entries) if isinstance(value, int)]
+
+    def is_idle(entry: Mapping[str, object]) -> bool:
+        return "gpu-idle" in clock_reasons(entry.get("reasons"))
+
+    loaded = [entry for entry in samples if not is_idle(entry)]
+    measured: dict[str, tuple[float, str]] = {}
+    for name, key, pick, unit in (
+        ("temperature_most", "temperature", max, "C"),
+        ("clock_least", "clock", min, "MHz"),
+        ("clock_most", "clock", max, "MHz"),
+    ):
+        if values := column(key, loaded):
+            measured[name] = (pick(values), unit)
+    if values := column("power", loaded):
+        measured["power_most"] = (max(values) / 1000, "W")
+    for key in ("ecc_corrected", "ecc_uncorrected", "pcie_replays"):
+        if values := column(key, samples):
+            measured[f"{key}_new"] = (max(values) - values[0], "1")
+    for reason in dict.fromkeys(reason for entry in loaded for reason in clock_reasons(entry.get("reasons"))):
+        share = sum(reason in clock_reasons(entry.get("reasons")) for entry in loaded) / len(loaded)
+        measured[THROTTLED + reason] = (share, "1")
+    quantities = {name: Quantity(float(value), unit) for name, (value, unit) in measured.items()}
+    result = replace(result, measured={**result.measured, **quantities})
+    count = int(measured.get("ecc_uncorrected_new", (0, ""))[0])
+    if not count:
+        return result
+    detail = f"{count} uncorrected memory errors during the test"
+    return replace(
+        result,
+        status=TestStatus.FAILED if result.status is TestStatus.PASSED else result.status,
+        trouble=result.trouble or Trouble.ERROR,
+        detail="; ".join(filter(None, [result.detail, detail])),
+        cause=Cause.GPU_HARDWARE_FAULT,
+    )
 
 
 def health_results(

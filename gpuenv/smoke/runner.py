@@ -27,13 +27,15 @@ from gpuenv.probe.context import script
 from gpuenv.probe.interpreters import identity_for, scratch_folder, target_variables
 from gpuenv.probe.protocol import KILLED, numbered, parse_facts
 from gpuenv.smoke.device_selection import VISIBLE, Device, devices_from_cupy
+from gpuenv.smoke.gpu_health import watched_result
 from gpuenv.smoke.supervisor import NOT_STARTED, TIMED_OUT
-from gpuenv.smoke.tasks import BUDGET, PAYLOAD, Task, skipped_result
+from gpuenv.smoke.tasks import BUDGET, BURN_IN, PAYLOAD, Task, skipped_result
 
 MIN_SECONDS = 0.5  # with less time left, a test is not started
 MAX_SILENT_TESTS = 2  # timeouts in a row after which the GPU gets no more tests
 _MARGIN = 2.0  # seconds after the deadline for the supervisor to end its processes
 _TERMINATE_SECONDS = 1.0  # seconds for terminated supervisors to exit
+_SAMPLE_SECONDS = 0.5  # between two samples of a GPU under load
 _HOLD_SECONDS = 7 * 86400.0  # longer than any run
 _MAX_DETAIL = 1000  # characters
 _UNSTARTED = "could not be started"
@@ -213,9 +215,11 @@ def _run_task(run: _TestRun, task: Task) -> TestResult:
         detail = "not started: the time for the run is used up"
         return skipped_result(task.test, task.gpu, Trouble.NO_TIME, detail, task.repeat)
     seconds = min(task.deadline, left)
-    child = run.payload(task.test.name, payload_arguments(task, run.settings.fault), task.devices, seconds)
+    with _watched(run, task, seconds) as samples:
+        child = run.payload(task.test.name, payload_arguments(task, run.settings.fault), task.devices, seconds)
     facts = _read_facts(child)
     result = judge_task(replace(task, deadline=seconds), child, facts)
+    result = watched_result(result, samples) if samples else result
     if result.status is TestStatus.TIMED_OUT and seconds < min(task.deadline, BUDGET[SmokeLevel.QUICK]):
         # It had less time than the budget of a quick run: the GPU is not to blame.
         detail = f"stopped after {seconds:.1f} s: the time for the run is used up"
@@ -226,6 +230,32 @@ def _run_task(run: _TestRun, task: Task) -> TestResult:
         if isinstance(versions, dict):
             run.versions.update({str(name): str(value) for name, value in versions.items()})
     return result
+
+
+@contextmanager
+def _watched(run: _TestRun, task: Task, seconds: float) -> Iterator[list[Mapping[str, object]]]:
+    """Yields a list that has NVML's samples of the GPU at the end, if the task is a burn-in.
+
+    A child that hangs in NVML is waited for briefly, and ended with the run.
+    """
+    samples: list[Mapping[str, object]] = []
+    if task.test.name != BURN_IN or task.gpu is None or task.devices[0].instance:
+        yield samples
+        return
+    stop = Path(run.scratch) / f"stop-{task.gpu}-{task.repeat}"
+    command = [sys.executable, "-I", "-S", "-B", script("watch.py"), str(stop), str(_SAMPLE_SECONDS), task.gpu]
+
+    def watch() -> None:
+        facts = _read_facts(run.supervised(command, {}, seconds + _MARGIN))
+        samples.extend(entry for entry in numbered(facts, "sample") if isinstance(entry, dict))
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield samples
+    finally:
+        stop.touch()
+        thread.join(_SAMPLE_SECONDS + _MARGIN)
 
 
 def payload_arguments(task: Task, fault: str | None) -> dict[str, object]:

@@ -10,7 +10,7 @@ import pytest
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.reading import Reading, known
-from gpuenv.model.smoke import Compared, SmokeResult, TestResult, TestStatus, Trouble, overall
+from gpuenv.model.smoke import Compared, Quantity, SmokeResult, TestResult, TestStatus, Trouble, overall
 from gpuenv.model.snapshot import GpuHealth, MigInstance, PcieLink
 from gpuenv.report.prometheus import render as metrics_text
 from gpuenv.report.report import Status
@@ -201,6 +201,32 @@ def test_a_slow_gpu_is_a_warning_with_its_rate_and_the_reference(against: str, t
     assert (finding.code, finding.cause, finding.severity) == ("SMK904", Cause.GPU_THROTTLED, Severity.WARNING)
     assert f"15% of {text} (" in finding.evidence[0].value
     assert report(FIT, tests=slow(against)).status is Status.DEGRADED
+
+
+def test_a_rate_below_the_required_minimum_is_an_error() -> None:
+    (finding,) = smoke_findings(slow("minimum"))
+    assert (finding.code, finding.severity) == ("SMK904", Severity.ERROR)
+    assert "15% of the required minimum (" in finding.evidence[0].value
+
+
+def test_a_rate_that_falls_has_the_reason_that_nvml_gave_meanwhile() -> None:
+    shares = {"throttled_software-power-cap": Quantity(0.9, "1"), "pcie_replays_new": Quantity(3.0, "1")}
+    burn_in = replace(PASSED, name="health.sustained", measured=shares)
+    rate = Compared("health.sustained_f32", UUID, "FLOP/s", 7e12, 10e12, 0.7, worse=True, against="start")
+    (finding,) = smoke_findings(smoke(burn_in, compared=(rate,)))
+    assert [entry.value for entry in finding.evidence[:3]] == [
+        "7 TFLOP/s, 70% of its rate at the start of the burn-in (10 TFLOP/s)",
+        "software-power-cap for 90% of the time",
+        "3",
+    ]
+    assert smoke_findings(smoke(burn_in)) == (), "a GPU under load is usually at its power limit"
+
+
+def test_a_clock_throttled_for_heat_under_load_is_a_finding() -> None:
+    for share, expected in ((0.5, [Cause.GPU_THROTTLED]), (0.05, [])):
+        shares = {"throttled_hardware-thermal": Quantity(share, "1")}
+        burn_in = replace(PASSED, name="health.sustained", measured=shares)
+        assert [finding.cause for finding in smoke_findings(smoke(burn_in))] == expected
 
 
 @pytest.mark.parametrize(

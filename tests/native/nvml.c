@@ -574,6 +574,7 @@ OPTIONAL(nvmlDeviceGetCurrPcieLinkGeneration, "pcie.generation")
 OPTIONAL(nvmlDeviceGetMaxPcieLinkGeneration, "pcie.generation.max")
 OPTIONAL(nvmlDeviceGetCurrPcieLinkWidth, "pcie.width")
 OPTIONAL(nvmlDeviceGetMaxPcieLinkWidth, "pcie.width.max")
+OPTIONAL(nvmlDeviceGetPcieReplayCounter, "pcie.replays")
 
 API int nvmlDeviceGetNvLinkState(struct device *device, unsigned link, unsigned *out) {
     ENTER_GPU(device, out);

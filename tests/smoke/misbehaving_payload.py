@@ -58,6 +58,12 @@ def passes() -> None:
     send("work_seconds", 0.25)
 
 
+def sustained() -> None:
+    """A burn-in of a second."""
+    time.sleep(1.2)
+    passes()
+
+
 def fails() -> dict[str, object]:
     return {"status": "failed", "trouble": "wrong-answer", "detail": "c: 1 of 4 wrong", "cause": None}
 

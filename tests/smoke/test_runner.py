@@ -16,13 +16,16 @@ import pytest
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.smoke import HEALTH_STATE, Quantity, TestResult, TestStatus, Trouble, overall
+from gpuenv.smoke.gpu_health import watched_result
 from gpuenv.smoke.runner import RunSettings, list_devices, run_tasks
+from gpuenv.smoke.tasks import BURN_IN
 from tests.smoke.payload_runs import (
     DEADLINE_TOLERANCE,
     FIRST_GPU,
     LONG_DEADLINE,
     PROGRAM,
     SHORT_DEADLINE,
+    info,
     run,
     run_settings,
     run_single,
@@ -157,6 +160,46 @@ def test_a_gpu_is_held_while_tests_run(tmp_path: Path, stub_driver: StubDriver, 
     assert time.monotonic() - started < LONG_DEADLINE / 2
     assert calls.read_text(encoding="utf-8").split("\n")[:2] == ["nvml nvmlInit_v2", "nvml nvmlDeviceGetHandleByUUID"]
     assert holders() == []
+
+
+def burn_in(folder: Path, stub_driver: StubDriver, *lines: str) -> TestResult:
+    table = folder / "stub.txt"
+    table.write_text("\n".join(["gpu.count=1", f"gpu.0.uuid={FIRST_GPU.uuid}", *lines, ""]), encoding="utf-8")
+    settings = run_settings(folder, GPUENV_STUB=str(table), LD_LIBRARY_PATH=str(stub_driver.folder))
+    sustained = replace(info("sustained"), name=BURN_IN, group="health")
+    (result,) = run_tasks([replace(task("sustained"), test=sustained)], settings).tests
+    return result
+
+
+def test_nvml_is_sampled_while_the_burn_in_runs(tmp_path: Path, stub_driver: StubDriver) -> None:
+    readings = ("clock.sm=1200", "clock.reasons=68", "temperature=85", "power.usage=350500", "pcie.replays=7")
+    result = burn_in(tmp_path, stub_driver, *(f"gpu.0.{line}" for line in readings))
+    measured = {name: (entry.value, entry.unit) for name, entry in result.measured.items() if name != "rate"}
+    assert result.status is TestStatus.PASSED
+    assert measured == {
+        "temperature_most": (85.0, "C"),
+        "clock_least": (1200.0, "MHz"),
+        "clock_most": (1200.0, "MHz"),
+        "power_most": (350.5, "W"),
+        "pcie_replays_new": (0.0, "1"),
+        "throttled_software-power-cap": (1.0, "1"),
+        "throttled_hardware-thermal": (1.0, "1"),
+    }
+
+
+@pytest.mark.parametrize("line", ["nvml.delay.nvmlDeviceGetPowerUsage=forever", "nvml.fault.nvmlInit_v2=9"])
+def test_a_burn_in_does_not_wait_for_nvml(tmp_path: Path, stub_driver: StubDriver, line: str) -> None:
+    started = time.monotonic()
+    assert burn_in(tmp_path, stub_driver, line).status is TestStatus.PASSED
+    assert time.monotonic() - started < LONG_DEADLINE / 2
+
+
+def test_an_uncorrected_memory_error_fails_the_burn_in() -> None:
+    passed = result_of(TestStatus.PASSED)
+    result = watched_result(passed, [{"ecc_uncorrected": 4, "reasons": 1}, {"ecc_uncorrected": 6, "reasons": 0}])
+    assert (result.status, result.cause) == (TestStatus.FAILED, Cause.GPU_HARDWARE_FAULT)
+    assert result.detail == "2 uncorrected memory errors during the test"
+    assert watched_result(passed, [{"ecc_uncorrected": 4}]).status is TestStatus.PASSED
 
 
 def test_no_gpu_is_held_without_nvml(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.smoke import (
     BROKEN,
     FAULT_VARIABLE,
+    THROTTLED,
     UNFINISHED,
     Compared,
     Quantity,
@@ -25,6 +26,8 @@ from gpuenv.model.smoke import (
 from gpuenv.model.snapshot import SEVERE_THROTTLE_REASONS, Gpu, Snapshot
 from gpuenv.model.strings import format_quantity, format_share, join_words
 
+_BURN_IN = "health.sustained"
+_LONG = 0.1  # of a burn-in: a shorter throttling is an adjustment
 _MOST = 6  # tests that a finding lists
 _NOT_STARTED = ("DRV", "GPU", "CTR", "ENV", "WHL", "LIB")  # problems that prevent every test
 # The cause of a failure, if the test itself names none.
@@ -137,25 +140,48 @@ def gpu_is_slow(ctx: CheckContext) -> Outcome:
 
     What it means: the numbers are right, but the GPU is slower than this product's data sheet, the other GPUs of this
     machine, or an earlier run here: heat, power, a degraded link, another job, a failing GPU.
-    How it is seen: measured rates are compared with the peaks of the matrix, the median of the other GPUs, and the
-    saved baseline.
+    How it is seen: measured rates are compared with the peaks of the matrix, the median of the other GPUs, the saved
+    baseline and --min-rate, the last rate of the burn-in with its first; NVML names the reasons for a lower clock while
+    it runs.
     What to do: check the reasons for throttling and the link's width; check cooling, power and seating; have the GPU
     checked.
     """
     result = ctx.smoke
-    worse = [entry for entry in result.compared if entry.worse] if result else []
-    for uuid in dict.fromkeys(entry.gpu for entry in worse):
+    if result is None:
+        return
+    worse = [entry for entry in result.compared if entry.worse]
+    reasons = {test.gpu: _burn_in_reasons(test) for test in result.tests if test.name == _BURN_IN}
+    throttled = [uuid for uuid, (severe, _) in reasons.items() if severe]
+    for uuid in dict.fromkeys([*(entry.gpu for entry in worse), *throttled]):
         slow = [entry for entry in worse if entry.gpu == uuid]
         index, gpu = find_gpu(ctx.snapshot.gpus, uuid)
         cause, why = _slowness_cause(ctx.snapshot, index, gpu)
         which = gpu_label(gpu) if gpu else "The GPU"
+        severe, seen = reasons.get(uuid, ((), ()))
+        names = ", ".join(dict.fromkeys(entry.name for entry in slow))
         yield Symptom(
-            f"{which} is slower than expected: {', '.join(dict.fromkeys(entry.name for entry in slow))}",
-            tuple(Evidence(entry.name, _rate_text(entry), "smoke") for entry in slow[:_MOST]) + why,
+            f"{which} is slower than expected: {names}"
+            if slow
+            else f"The clock of {which} is throttled under load: {', '.join(severe)}",
+            tuple(Evidence(entry.name, _rate_text(entry), "smoke") for entry in slow[:_MOST]) + seen + why,
             (Fix("Check its clocks, temperature, power and link.", ("nvidia-smi", "-q", "-d", "PERFORMANCE")),),
             Severity.ERROR if any(entry.against == "minimum" for entry in slow) else Severity.WARNING,
             cause,
         )
+
+
+def _burn_in_reasons(test: TestResult) -> tuple[tuple[str, ...], tuple[Evidence, ...]]:
+    """The severe reasons for which a burn-in was throttled for long, and all that NVML reported as evidence."""
+    shares = {
+        name.removeprefix(THROTTLED): quantity.value
+        for name, quantity in test.measured.items()
+        if name.startswith(THROTTLED)
+    }
+    severe = tuple(name for name, share in shares.items() if share >= _LONG and name in SEVERE_THROTTLE_REASONS)
+    limits = ", ".join(f"{name} for {format_share(share)} of the time" for name, share in shares.items())
+    replays = test.measured.get("pcie_replays_new")
+    found = (("its clock under load", limits), ("PCIe replays", f"{replays.value:.0f}" if replays else "0"))
+    return severe, tuple(Evidence(name, text, "nvml") for name, text in found if text not in ("", "0"))
 
 
 def _by_cause(tests: Sequence[TestResult]) -> dict[Cause, list[TestResult]]:
