@@ -190,8 +190,8 @@ class Rates(GpuTest):
 
     TITLE = "rate of transforms"
     # Large enough that a transform takes longer than the tens of microseconds that the host needs to launch the next:
-    # 256 MiB, read and written, take 0.1 ms at 4.8 TB/s.
-    LEVELS = {"normal": {"batch": 2048, "n": 16384}, "deep": {"batch": 2048, "n": 65536}}
+    # 512 MiB, read and written, take 0.13 ms at 8 TB/s.
+    LEVELS = {"normal": {"batch": 4096, "n": 16384}, "deep": {"batch": 2048, "n": 65536}}
     HOST = 0.1  # eight rows
     TOLERANCE = "as fft.complex, for the last transform, in single precision"
     ALONE = ["normal", "deep"]

@@ -172,7 +172,7 @@ class Rates(GpuTest):
     """Rates of copies: host to device and back, pageable and pinned, and within the device."""
 
     TITLE = "rates of copies"
-    LEVELS = {"normal": {"mib": 256}, "deep": {"mib": 1024}}
+    LEVELS = {"normal": {"mib": 512}, "deep": {"mib": 1024}}
     TOLERANCE = "exact: integers"
     ALONE = ["normal", "deep"]
     SHRINKS = "mib"
