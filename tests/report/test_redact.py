@@ -59,7 +59,7 @@ def test_references_to_build_and_pull_lose_only_their_secrets() -> None:
 @pytest.mark.parametrize("name", ["command", "shell_line", "argv", "undo"])
 def test_a_command_to_run_loses_only_its_secrets(name: str) -> None:
     home = "/srv/people/jorinde"
-    identity = Identity(home, "jorinde", "hexe")
+    identity = Identity(home, "jorinde", ("hexe",))
     command = [f"{home}/env/bin/python", "https://me:p4ssw0rd@index.example/simple"]
     data = {"text": f"Use {home}/env.", name: command}
     hidden = {"text": "Use ~/env.", name: ["~/env/bin/python", "https://(redacted)@index.example/simple"]}
