@@ -27,12 +27,21 @@ class Example:
     expected: Any
 
 
+def example(which: str, seed: int = 7, level: str | None = None) -> Example:
+    """The input and answers of the test's lowest level, in smaller sizes, or of another."""
+    lowest = next(level for level in LEVELS if level in gpu_test(which).LEVELS)
+    return _lowest_example(which, seed) if level in (None, lowest) else _example(which, seed, level or lowest)
+
+
 @cache
-def example(which: str, seed: int = 7) -> Example:
-    """The input and answers of the test's smallest level."""
+def _lowest_example(which: str, seed: int) -> Example:
+    return _example(which, seed, next(level for level in LEVELS if level in gpu_test(which).LEVELS))
+
+
+def _example(which: str, seed: int, level: str) -> Example:
     test = gpu_test(which)
-    size = next(test.LEVELS[level] for level in LEVELS if level in test.LEVELS)
-    if which in SMALLER:
+    size = test.LEVELS[level]
+    if which in SMALLER and level == next(level for level in LEVELS if level in test.LEVELS):
         size = {**size, **SMALLER[which]}
     inputs = test.inputs(np.random.default_rng(seed), size)
     return Example(inputs, test.expect(inputs))
@@ -44,6 +53,7 @@ SMALLER: dict[str, dict[str, int]] = {
     "health.sustained": {"n": 256},
     "fft.rates": {"n": 1024},
     "transfer.rates": {"mib": 1},
+    "transfer.profile": {"mib": 1},
     "streams.overlap": {"mib": 1},
     "memory.chunks": {"mib": 1},
     "memory.limit": {"mib": 1},

@@ -160,11 +160,16 @@ def make() -> Any:  # noqa: ANN401 - a module
         get_current_stream=lambda: SimpleNamespace(synchronize=lambda: None),
         get_elapsed_time=lambda start, end: (end.moment - start.moment) * 1000.0,
     )
-    names = ("empty", "zeros", "full", "eye", "arange", "tile", "asfortranarray", "outer", "vdot", "stack", "cumsum")
+    names = (
+        *("empty", "zeros", "full", "eye", "arange", "tile", "asfortranarray", "outer", "vdot", "cumsum", "einsum"),
+        *("zeros_like", "empty_like", "sin", "exp", "log", "tanh", "power"),
+    )
     made = {name: result_on_gpu(getattr(np, name)) for name in names}
     return SimpleNamespace(
         **made,
         ndarray=GpuArray,
+        add=np.add,
+        multiply=np.multiply,
         asarray=lambda x: on_gpu(np.array(x)),
         asnumpy=lambda x: np.array(x).view(np.ndarray),
         matmul=lambda a, b: on_gpu(STATE.product(np.asarray(a), np.asarray(b))),

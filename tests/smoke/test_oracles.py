@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpuenv.smoke.payload.expected import ExpectedArray, approx, exact, find_wrong, gamma
-from tests.smoke.payload import NAMES, example, gpu_test
+from tests.smoke.payload import LEVELS, NAMES, example, gpu_test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 # Answers that no computation in double precision gives: a mean of random numbers, a time, a share of memory.
 STATISTICAL = {("random.moments", name) for name in ("uniform", "normal", "exponential", "halves")}
 LOOSE = STATISTICAL | {("streams.timing", "milliseconds"), ("memory.leak", "free")}
+# Two roundings to bfloat16, of eight bits, hide it; the product of whole numbers beside it shows it.
+COARSE = {("blas.matmul_bf16", "c")}
 # Answers with interchangeable elements: the halves of an interval are equally likely.
 SYMMETRIC = {("random.moments", "halves")}
 
@@ -69,7 +71,40 @@ def single_precision(answer: ExpectedArray, correct: Any) -> Iterator[Any]:  # n
         yield single
 
 
+def one_percent(answer: ExpectedArray, correct: Any) -> Iterator[Any]:  # noqa: ANN401 - an array
+    """The answer times 1.01: of a number near zero, or of a flag, nothing to see."""
+    if answer.dtype.kind not in "fc":
+        return
+    with np.errstate(all="ignore"):
+        scaled = (correct * 1.01).astype(correct.dtype)
+    if not np.array_equal(scaled, correct, equal_nan=True):
+        yield scaled
+
+
+def one_wrong_block(answer: ExpectedArray, correct: Any) -> Iterator[Any]:  # noqa: ANN401 - an array
+    """The last elements, up to 16, as those of an answer that starts elsewhere."""
+    if correct.ndim == 0 or correct.shape[-1] < 2:
+        return
+    moved = correct.copy()
+    moved[..., -16:] = np.roll(moved[..., -16:], 1, axis=-1)
+    # Random sums, and flags that are equal, have no order.
+    same = (moved == correct) | (np.isnan(moved) & np.isnan(correct) if answer.dtype.kind in "fc" else False)
+    if not same.all():
+        yield moved
+
+
+def unwritten(_: ExpectedArray, correct: Any) -> Iterator[Any]:  # noqa: ANN401 - an array
+    """What the memory held before."""
+    held = np.full((*correct.shape, correct.itemsize), 0x5A, dtype=np.uint8)
+    wrong = held.view(correct.dtype)[..., 0] if correct.dtype.kind != "b" else np.ones_like(correct)
+    if not np.array_equal(wrong, correct):
+        yield wrong
+
+
 INJECTED = {
+    "1 % scale": one_percent,
+    "one wrong block": one_wrong_block,
+    "unwritten": unwritten,
     "one wrong element": one_wrong_element,
     "zeros": zeros,
     "swapped axes": swapped_axes,
@@ -84,12 +119,22 @@ def test_the_correct_answer_passes(which: str) -> None:
     assert find_wrong(expected, correct_answers(expected)) == []
 
 
-@pytest.mark.parametrize("which", NAMES)
-def test_an_injected_error_is_caught_in_every_answer(which: str) -> None:
-    expected = example(which).expected
+def each_level() -> list[Any]:
+    """Every test at each of its levels: the lowest in small sizes, the others, which take a processor minutes, slow."""
+    lowest = {which: next(level for level in LEVELS if level in gpu_test(which).LEVELS) for which in NAMES}
+    return [
+        pytest.param(which, level, marks=[] if level == lowest[which] else [pytest.mark.slow], id=f"{which}-{level}")
+        for which in NAMES
+        for level in gpu_test(which).LEVELS
+    ]
+
+
+@pytest.mark.parametrize(("which", "level"), each_level())
+def test_an_injected_error_is_caught_in_every_answer_at_every_level(which: str, level: str) -> None:
+    expected = example(which, level=level).expected
     for (name, answer), kind in product(expected.items(), INJECTED):
-        if (kind == "single precision" and (which, name) in LOOSE) or (
-            kind == "swapped axes" and (which, name) in SYMMETRIC
+        if (kind in ("single precision", "1 % scale") and (which, name) in LOOSE | COARSE) or (
+            kind in ("swapped axes", "one wrong block") and (which, name) in SYMMETRIC
         ):
             continue
         for wrong in INJECTED[kind](answer, correct_answers(expected)[name]):

@@ -74,6 +74,11 @@ def test_a_level_runs_the_sizes_of_the_levels_below_it(test: Any) -> None:  # no
     assert len(previous) == len([level for level in LEVELS if level in test.sizes])
 
 
+@pytest.mark.parametrize("which", ["kernels.transcendental", "kernels.indexing"])
+def test_what_programs_use_most_is_computed_as_numpy_does(which: str) -> None:
+    assert errors(which, {"n": 3001})[0] == []
+
+
 # The burn-in.
 
 

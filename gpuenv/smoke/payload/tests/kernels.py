@@ -497,3 +497,101 @@ class Reduction(GpuTest):
 
     def memory(self, size):
         return size["n"] ** 2 * 8 * 6
+
+
+class Transcendental(GpuTest):
+    """The element-wise functions that programs use most, in single and double precision."""
+
+    TITLE = "sin, exp, log, tanh and pow"
+    LEVELS = {"normal": {"n": 100003}, "deep": {"n": 5000011}}
+    TOLERANCE = (
+        "8 units in the last place in single and 16 in double precision: CUDA documents at most 4 (CUDA C++ Programming"
+        " Guide, Mathematical Functions), and the double ones of NumPy may err by 4, too"
+    )
+    SHRINKS = "n"
+    ULPS = {"f": 8, "d": 16}
+    NAMES = ("sin", "exp", "log", "tanh", "power")
+
+    def inputs(self, random, size):
+        n = size["n"]
+        any_sign, positive = random.uniform(-20.0, 20.0, size=n), np.exp(random.uniform(-7.0, 7.0, size=n))
+        exponent = random.uniform(-3.0, 3.0, size=n)
+        arrays = {"x": any_sign, "p": positive, "e": exponent}
+        return {kind + name: x.astype(kind) for kind in self.ULPS for name, x in arrays.items()}
+
+    def results(self, package, data, kind):
+        x, p, e = (data[kind + name] for name in "xpe")
+        for name in self.NAMES:
+            function = getattr(package, name)
+            yield name + "_" + kind, function(p, e) if name == "power" else function(p if name == "log" else x)
+
+    def expect(self, data):
+        wide = {name: x.astype("d") for name, x in data.items()}
+        return {
+            name: approx(value, 2 * ulps * UNIT[kind] * np.abs(value), kind)
+            for kind, ulps in self.ULPS.items()
+            for name, value in self.results(np, wide, kind)
+        }
+
+    def run(self, gpu, data):
+        arrays = {name: gpu.to_device(x) for name, x in data.items()}
+        found = (pair for kind in self.ULPS for pair in self.results(gpu.cp, arrays, kind))
+        return {name: gpu.to_host(value) for name, value in found}
+
+    def memory(self, size):
+        return size["n"] * 8 * 10
+
+
+class Indexing(GpuTest):
+    """Gather, scatter, compaction, scans, sums over indices, and arrays that are reused for results."""
+
+    TITLE = "gather, scatter, scan, einsum and output arrays"
+    LEVELS = {"normal": {"n": 100003}, "deep": {"n": 5000011}}
+    HOST = 1.5  # narrow integers
+    TOLERANCE = "exact: integers"
+    SHRINKS = "n"
+    BINS = 257
+
+    def inputs(self, random, size):
+        n = size["n"]
+        return {
+            "x": random.integers(-1000, 1000, size=n, dtype=np.int32),
+            "index": random.integers(0, n, size=n),
+            "order": random.permutation(n),
+            "cube": random.integers(-1000, 1000, size=(31, 17, 23)),
+            "sheet": random.integers(-1000, 1000, size=(23, 17)),
+        }
+
+    def results(self, package, add_at, data):
+        x, index, order, cube, sheet = data.values()
+        scattered, added = package.zeros_like(x), package.zeros(self.BINS, dtype=x.dtype)
+        scattered[order] = x
+        add_at(added, index % self.BINS, x)
+        out = package.empty_like(x)
+        package.multiply(x, 3, out=out)
+        package.add(out, x, out=out)  # one of the inputs is the output
+        out[::2] -= x[::2]
+        return {
+            "gathered": x[index],
+            "scattered": scattered,
+            "added": added,
+            "positive": x[x > 0],
+            "scan": package.cumsum(x.astype("q")),
+            "scan_of_rows": package.cumsum(cube, axis=1),
+            "sums": package.einsum("ijk,kj->i", cube, sheet),
+            "product": package.einsum("ijk,kl->ijl", cube, sheet),
+            "reused": out,
+        }
+
+    def expect(self, data):
+        return {name: exact(value) for name, value in self.results(np, np.add.at, data).items()}
+
+    def run(self, gpu, data):
+        add_at = getattr(gpu.cp.add, "at", None)
+        if add_at is None:  # before CuPy 12
+            from cupyx import scatter_add as add_at
+        arrays = {name: gpu.to_device(x) for name, x in data.items()}
+        return {name: gpu.to_host(value) for name, value in self.results(gpu.cp, add_at, arrays).items()}
+
+    def memory(self, size):
+        return size["n"] * 8 * 10

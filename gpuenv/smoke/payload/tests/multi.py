@@ -48,7 +48,7 @@ class Each(GpuTest):
 class Peer(GpuTest):
     """Copies between GPUs, and the use of an array from another GPU."""
 
-    TITLE = "peer copies, and arrays of another GPU"
+    TITLE = "peer copies of every pair, and arrays of another GPU"
     LEVELS = {"normal": {"n": 1000003}, "deep": {"n": 30000001}}
     NEEDS = ["gpus:2"]
     TOLERANCE = "exact: integers; an array of another GPU is rejected, or works through peer access"
@@ -56,7 +56,8 @@ class Peer(GpuTest):
 
     def expect(self, data):
         x = data["x"]
-        return {"copied": exact(x), "back": exact(x + 1), "raw": exact(x), "used": exact(x * 2)}
+        pairs = exact(np.zeros((MAX_GPUS, MAX_GPUS), dtype=np.int64))
+        return {"copied": exact(x), "back": exact(x + 1), "raw": exact(x), "used": exact(x * 2), "wrong_by_pair": pairs}
 
     def run(self, gpu, data):
         cp, host = gpu.cp, data["x"]
@@ -80,7 +81,28 @@ class Peer(GpuTest):
             except ValueError:  # Array device must be same as the current device
                 got["used"] = gpu.to_host(cp.asarray(x) * 2)
         gpu.measure("peer_access", gpu.runtime.deviceCanAccessPeer(0, 1), "1")
+        got["wrong_by_pair"] = self.wrong_by_pair(gpu, host)
         return got
+
+    def wrong_by_pair(self, gpu, host):
+        """Returns the number of wrong elements in a copy from each GPU (row) to each other (column)."""
+        cp, count = gpu.cp, min(gpu.runtime.getDeviceCount(), MAX_GPUS)
+        wrong, direct = np.zeros((MAX_GPUS, MAX_GPUS), dtype=np.int64), 0
+        for source in range(count):
+            with cp.cuda.Device(source):
+                x = gpu.to_device(host)
+            cp.cuda.Device(source).synchronize()
+            for target in range(count):
+                if source == target:
+                    continue
+                with cp.cuda.Device(target):
+                    right, y = gpu.to_device(host), cp.zeros(host.shape, dtype=host.dtype)
+                    gpu.runtime.memcpyPeer(y.data.ptr, target, x.data.ptr, source, x.nbytes)
+                    wrong[source, target] = int(gpu.to_host(cp.count_nonzero(y != right)))
+                    direct += gpu.runtime.deviceCanAccessPeer(target, source)
+                    del right, y
+        gpu.measure("peer_pairs", direct, "1")
+        return wrong
 
     def memory(self, size):
         return size["n"] * 8 * 5

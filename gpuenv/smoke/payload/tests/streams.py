@@ -191,6 +191,57 @@ class Overlap(Delayed):
         return (size["mib"] << 20) * 2
 
 
+class SideBySide(GpuTest):
+    """Two kernels on two streams that wait for each other run at the same time; whether they do is measured."""
+
+    TITLE = "two kernels side by side"
+    LEVELS = {"normal": {"milliseconds": 200}}
+    TOLERANCE = "exact: integers; whether the kernels met is only measured, as CUDA does not promise it"
+    # A single connection puts the kernels of all streams into one queue (CUDA C++ Programming Guide, CUDA Environment
+    # Variables).
+    ENVIRONMENT = {"CUDA_LAUNCH_BLOCKING": "0", "CUDA_DEVICE_MAX_CONNECTIONS": "8"}
+    ALONE = ["normal", "deep"]
+    KERNELS = {
+        "gpuenv_meet": r"""
+__device__ unsigned long long gpuenv_now() {
+    unsigned long long now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    return now;
+}
+
+extern "C" __global__ void gpuenv_meet(volatile int *flags, int me, int value, int *met,
+                                       unsigned long long nanoseconds) {
+    unsigned long long start = gpuenv_now();
+    flags[me] = value + me;
+    __threadfence();
+    while (flags[1 - me] == 0 && gpuenv_now() - start < nanoseconds) { }
+    met[me] = flags[1 - me] != 0;
+}
+"""
+    }
+
+    def inputs(self, random, size):
+        return {"nanoseconds": int(size["milliseconds"] * 1e6), "value": int(random.integers(1, 2**30))}
+
+    def expect(self, data):
+        return {"flags": exact(np.array([data["value"], data["value"] + 1], dtype=np.int32))}
+
+    def run(self, gpu, data):
+        cp, meet = gpu.cp, self.kernel(gpu, "gpuenv_meet")
+        meet.compile()
+        flags, met = cp.zeros(2, dtype=np.int32), cp.zeros(2, dtype=np.int32)
+        streams = [cp.cuda.Stream(non_blocking=True) for _ in range(2)]
+        cp.cuda.Device().synchronize()
+        for me, stream in enumerate(streams):
+            with stream:
+                arguments = (flags, np.int32(me), np.int32(data["value"]), met, np.uint64(data["nanoseconds"]))
+                meet((1,), (1,), arguments)
+        for stream in streams:
+            stream.synchronize()
+        gpu.measure("side_by_side", float(gpu.to_host(met).all()), "1")
+        return {"flags": gpu.to_host(flags)}
+
+
 class Timing(Delayed):
     """Events measure the time of a kernel with a known duration."""
 

@@ -1,9 +1,12 @@
 """Copies between the host and the GPU."""
 
+import time
+
 import numpy as np
 
 from gpuenv.smoke.payload.expected import exact
 from gpuenv.smoke.payload.tests import GpuTest
+from gpuenv.smoke.payload.tests.kernels import RawKernel
 from gpuenv.smoke.payload.tests.streams import Delayed
 
 
@@ -207,6 +210,63 @@ class Rates(GpuTest):
         if not (np.array_equal(pageable, host) and np.array_equal(pinned, host[: pinned.size])):
             raise ValueError("the copies that were measured do not return the input")
         return got
+
+    def memory(self, size):
+        return (size["mib"] << 20) * 3
+
+
+class Profile(GpuTest):
+    """One workload, timed by events: the copy to the GPU, a kernel, the copy back, and the wait for them."""
+
+    TITLE = "a profile of one workload"
+    LEVELS = {"normal": {"mib": 64}, "deep": {"mib": 512}}
+    TOLERANCE = "exact: integers"
+    ALONE = ["normal", "deep"]
+    ENVIRONMENT = {"CUDA_LAUNCH_BLOCKING": "0"}
+    SHRINKS = "mib"
+    KERNELS = RawKernel.KERNELS
+    STAGES = ("h2d", "kernel", "d2h")
+
+    def inputs(self, random, size):
+        return {"x": random.integers(-(2**40), 2**40, size=(size["mib"] << 20) // 8, dtype=np.int64)}
+
+    def expect(self, data):
+        x = data["x"]
+        return {"z": exact(x + np.arange(x.size, dtype=np.int64))}  # 2 x - x + i
+
+    def run(self, gpu, data):
+        gpu.use_local_cpus()
+        cp, host, runtime = gpu.cp, data["x"], gpu.runtime
+        pinned = gpu.pinned(host.size, host.dtype)
+        pinned[...] = host[: pinned.size]
+        n = pinned.size
+        x, z = gpu.to_device(host), cp.empty(host.shape, dtype=host.dtype)
+        kernel, stream = self.kernel(gpu, "gpuenv_mix"), cp.cuda.Stream(non_blocking=True)
+        for _ in range(2):  # the first round loads the kernel
+            events = [cp.cuda.Event() for _ in range(4)]
+            cp.cuda.Device().synchronize()
+            started = time.perf_counter()
+            with stream:
+                events[0].record()
+                runtime.memcpyAsync(x.data.ptr, pinned.ctypes.data, pinned.nbytes, 1, stream.ptr)  # 1: host to device
+                events[1].record()
+                kernel(((host.size + 255) // 256,), (256,), (x, x, z, np.int64(host.size)))
+                events[2].record()
+                runtime.memcpyAsync(pinned.ctypes.data, z.data.ptr, pinned.nbytes, 2, stream.ptr)  # 2: device to host
+                events[3].record()
+            submitted = time.perf_counter()
+            stream.synchronize()
+            ended = time.perf_counter()
+            right = np.array_equal(pinned, host[:n] + np.arange(n, dtype=np.int64))
+            pinned[...] = host[:n]
+        if not right:
+            raise ValueError("the copy back does not return what the kernel wrote")
+        for number, name in enumerate(self.STAGES):
+            seconds = cp.cuda.get_elapsed_time(events[number], events[number + 1]) / 1000.0
+            gpu.measure("profile_" + name, seconds, "s")
+        gpu.measure("profile_submit", submitted - started, "s")
+        gpu.measure("profile_wait", ended - submitted, "s")
+        return {"z": gpu.to_host(z)}
 
     def memory(self, size):
         return (size["mib"] << 20) * 3
