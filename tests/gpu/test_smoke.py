@@ -12,6 +12,7 @@ import os
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -134,14 +135,51 @@ def test_every_rate_is_measured() -> None:
         *("transfer.h2d_pageable", "transfer.h2d_pinned", "transfer.d2h_pageable", "transfer.d2h_pinned"),
         *("transfer.device_copy", "blas.matmul_f16", "blas.matmul_f32", "blas.matmul_f64", "fft.fft_c64"),
         *("streams.launch_latency", "kernels.compile_cold", "kernels.compile_warm", "streams.overlap"),
-        *("blas.numpy_matmul_f32", "fft.numpy_fft"),
+        *("blas.numpy_matmul_f32", "fft.numpy_fft", "streams.side_by_side", "transfer.profile_h2d"),
+        *("transfer.profile_kernel", "transfer.profile_d2h", "transfer.profile_wait"),
     }
     assert expected <= set(measured)
-    assert all(measured[name] > 0 for name in expected - {"streams.overlap"})
+    assert all(measured[name] > 0 for name in expected - {"streams.overlap", "streams.side_by_side"})
     assert measured["kernels.compile_warm"] < measured["kernels.compile_cold"]
 
 
+def test_a_burn_in_compares_every_product_while_nvml_watches() -> None:
+    result = smoke("burn-in", "--only", "health.sustained", "--burn-in", "10")
+    assert result["status"] == "passed", details(result)
+    for test in result["tests"]:
+        measured = {name: entry["value"] for name, entry in test["measured"].items()}
+        assert measured["products_compared"] > 100
+        assert measured["sustained_f16_first"] > measured["sustained_f32_first"] * 0.9
+        assert "temperature_most" in measured or test["gpu"] is None or "MIG" in test["gpu"] or is_tegra()
+        assert measured.get("ecc_uncorrected_new", 0) == 0
+
+
+def is_tegra() -> bool:
+    return Path("/etc/nv_tegra_release").exists()
+
+
+def test_a_minimum_is_met_or_missed() -> None:
+    met = smoke("minimum met", "kernels", "--min-rate", "copy=1MB/s")
+    assert (met["exit_code"], met["rejected"]) == (0, [])
+    missed = smoke("minimum missed", "kernels", "--min-rate", "copy=1000TB/s")
+    assert missed["exit_code"] == 5
+    assert all("transfer.device_copy is below the required minimum" in reason for reason in missed["rejected"])
+    assert {entry["against"] for entry in missed["compared"] if entry["worse"]} >= {"minimum"}
+
+
+def test_each_gpu_has_an_index_an_address_and_a_verdict() -> None:
+    for gpu in level("normal")["gpus"]:
+        assert gpu["status"] == "passed"
+        assert is_tegra() or (gpu["index"] is not None and gpu["pci"])
+
+
 # Faults.
+
+
+def test_a_deliberate_fault_needs_a_request() -> None:
+    assert "streams.async_error" not in {test["name"] for test in level("normal")["tests"]}
+    result = smoke("a fault on purpose", "--only", "streams.async_error", "--faults")
+    assert result["status"] == "passed" or "MPS" in str(details(result)), details(result)
 
 
 def catching_tests(fault: str) -> tuple[str, ...]:

@@ -123,7 +123,7 @@ class Sustained(GpuTest):
     # Every product is compared bitwise with the first on the GPU, and every element of the first with the host's. The
     # columns of B repeat, so that the host computes few of them.
     TITLE = "burn-in: right and equal results under sustained load"
-    LEVELS = {"deep": {"n": 4096, "seconds": 60, "mib": 4096}}
+    LEVELS = {"deep": {"n": 4096, "seconds": 30, "mib": 4096}}
     HOST = 2  # answers in double precision
     TOLERANCE = (
         "exact: every product is bitwise equal to the first, and every word of the pattern is right; the first within"

@@ -1,0 +1,198 @@
+"""No healthy GPU fails: every bound is held by other orders of summation, with and without fused operations.
+
+A hundred inputs each, computed by the processor; the table that is printed (``-s``) has the largest share of each bound
+that an order uses. Bounds are tightened only with this table beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpuenv.smoke.payload.expected import ExpectedArray, find_wrong
+from tests.smoke.payload import gpu_test
+
+pytestmark = pytest.mark.slow
+
+Array = Any  # an array of NumPy
+SEEDS = range(100)
+WIDER = {"f": np.float64, "F": np.complex128, "d": np.longdouble, "D": np.clongdouble, "e": np.float64}
+# The type in which a GPU sums: tensor cores sum half precision in single.
+SUMS = {"e": "f"}
+
+Sum = Callable[[Iterator[Array]], Array]
+
+
+def in_sequence(terms: Iterator[Array]) -> Array:
+    total = next(terms)
+    for term in terms:
+        total = total + term
+    return total
+
+
+def backwards(terms: Iterator[Array]) -> Array:
+    return in_sequence(iter([*terms][::-1]))
+
+
+def in_pairs(terms: Iterator[Array]) -> Array:
+    found = [*terms]
+    while len(found) > 1:
+        rest = found[len(found) // 2 * 2 :]
+        found = [a + b for a, b in zip(found[::2], found[1::2], strict=False)] + rest
+    return found[0]
+
+
+def in_parts(terms: Iterator[Array]) -> Array:
+    found = [*terms]
+    return in_sequence(in_sequence(iter(found[part::8])) for part in range(8))
+
+
+ORDERS: dict[str, Sum] = {
+    "in sequence": in_sequence,
+    "backwards": backwards,
+    "in pairs": in_pairs,
+    "in eight parts": in_parts,
+}
+
+
+def fused(a: Array, b: Array) -> Array:
+    """A @ B with one rounding for each product and sum."""
+    kind = SUMS.get(a.dtype.char, a.dtype.char)
+    total = np.zeros((a.shape[0], b.shape[1]), kind)
+    for k in range(a.shape[1]):
+        wide = a[:, k : k + 1].astype(WIDER[kind]) * b[k : k + 1].astype(WIDER[kind])
+        total = (total.astype(WIDER[kind]) + wide).astype(kind)
+    return total.astype(a.dtype)
+
+
+def multiplied(a: Array, b: Array, order: Sum) -> Array:
+    kind = SUMS.get(a.dtype.char, a.dtype.char)
+    terms = (a[:, k : k + 1].astype(kind) * b[k : k + 1].astype(kind) for k in range(a.shape[1]))
+    return order(terms).astype(a.dtype)
+
+
+def share_of_bound(answer: ExpectedArray, got: Array) -> float:
+    """The largest error as a share of its bound, by elements and by the norm."""
+    wide = np.complex128 if got.dtype.kind == "c" else np.float64
+    error = np.abs(got.astype(wide) - answer.value)
+    bound = np.broadcast_to(answer.bound, error.shape)
+    share = float((error[bound > 0] / bound[bound > 0]).max(initial=0.0))
+    return max(share, float(np.linalg.norm(error.ravel())) / answer.norm if answer.norm else 0.0)
+
+
+class Table:
+    """The largest share of each bound."""
+
+    def __init__(self) -> None:
+        self.shares: dict[tuple[str, str], float] = {}
+
+    def add(self, which: str, order: str, expected: dict[str, ExpectedArray], got: dict[str, Array]) -> None:
+        assert find_wrong({name: expected[name] for name in got}, got) == [], (which, order)
+        for name, value in got.items():
+            key = (f"{which}: {name}", order)
+            self.shares[key] = max(self.shares.get(key, 0.0), share_of_bound(expected[name], value))
+
+    def show(self) -> None:
+        for (name, order), share in self.shares.items():
+            print(f"{name:<36} {order:<16} {share:8.1%} of the bound")  # noqa: T201 - the table
+
+
+@pytest.mark.parametrize("which", ["f16", "f32", "f64", "c64"])
+def test_products_in_any_order(which: str) -> None:
+    test, table = gpu_test(f"blas.matmul_{which}"), Table()
+    for seed in SEEDS:
+        data = test.inputs(np.random.default_rng(seed), {"n": 40})
+        expected = test.expect(data)
+        pairs = {"c": (data["a"], data["b"]), "whole": (data["whole_a"], data["whole_b"])}
+        for name, order in ORDERS.items():
+            table.add(test_name(which), name, expected, {key: multiplied(*pair, order) for key, pair in pairs.items()})
+        table.add(test_name(which), "fused", expected, {key: fused(*pair) for key, pair in pairs.items()})
+    table.show()
+
+
+def test_name(which: str) -> str:
+    return f"blas.matmul_{which}"
+
+
+test_name.__test__ = False  # type: ignore[attr-defined]
+
+
+def test_reductions_in_any_order() -> None:
+    test, table = gpu_test("kernels.reduction"), Table()
+    for seed in SEEDS:
+        data = test.inputs(np.random.default_rng(seed), {"n": 60})
+        expected, x = test.expect(data), data["x"]
+        for name, order in ORDERS.items():
+            answers = {
+                "real": order(iter(x.ravel())),
+                "real_by_row": order(iter(x.T)),
+                "squares": order(iter((x * x).ravel())),
+            }
+            table.add("kernels.reduction", name, expected, {key: np.asarray(value) for key, value in answers.items()})
+        squares = np.zeros((), "d")
+        for value in x.ravel().astype(np.longdouble):
+            squares = (squares.astype(np.longdouble) + value * value).astype("d")
+        table.add("kernels.reduction", "fused", expected, {"squares": np.asarray(squares)})
+    table.show()
+
+
+def test_element_wise_kernels_with_and_without_fused_operations() -> None:
+    table = Table()
+    for seed in SEEDS:
+        for which, name in (("kernels.elementwise", "axpy"), ("kernels.fusion", "real")):
+            test = gpu_test(which)
+            data = test.inputs(np.random.default_rng(seed), {"n": 5003})
+            expected, (x, y) = test.expect(data), (data["x"], data["y"])
+            for order, kind in (("separate", "d"), ("fused", np.longdouble)):
+                p, q = x.astype(kind), y.astype(kind)
+                value = p * 1.75 + q if name == "axpy" else p * q + p - q
+                table.add(which, order, expected, {name: value.astype("d")})
+        test = gpu_test("kernels.transcendental")
+        data = test.inputs(np.random.default_rng(seed), {"n": 2003})
+        expected = test.expect(data)
+        for kind in "fd":
+            table.add("kernels.transcendental", "NumPy", expected, dict(test.results(np, data, kind)))
+    table.show()
+
+
+def by_halves(x: Array, root: Array) -> Array:
+    """A transform by decimation in time; ``root``: the roots of unity of the whole length, in the type of x."""
+    n = x.shape[0]
+    if n == 1:
+        return x
+    even, odd = by_halves(x[::2], root[::2]), by_halves(x[1::2], root[::2])
+    turned = root[: n // 2] * odd
+    return np.concatenate([even + turned, even - turned])
+
+
+def by_convolution(x: Array) -> Array:
+    """Bluestein's transform, as libraries compute large primes: three of at least twice the length."""
+    n, kind = x.shape[0], x.dtype
+    chirp = np.exp(-1j * np.pi * (np.arange(n, dtype=np.int64) ** 2 % (2 * n)) / n).astype(kind)
+    length = 1 << (2 * n - 1).bit_length()
+    filter_ = np.zeros(length, kind)
+    filter_[:n], filter_[length - n + 1 :] = chirp.conj(), chirp[:0:-1].conj()
+    padded = np.zeros(length, kind)
+    padded[:n] = x * chirp
+    product = (np.fft.fft(padded) * np.fft.fft(filter_)).astype(kind)
+    return (np.fft.ifft(product).astype(kind)[:n] * chirp).astype(kind)
+
+
+def test_transforms_by_other_algorithms() -> None:
+    test, table = gpu_test("fft.complex"), Table()
+    for seed in SEEDS:
+        data = test.inputs(np.random.default_rng(seed), {"lengths": [2, 4096, 1009]})
+        expected = test.expect(data)
+        for label, kind in (("single", "F"), ("double", "D")):
+            for n, signal in data.items():
+                name, x = f"{label}_{n}", signal.astype(kind)
+                table.add("fft.complex", "NumPy", expected, {name: np.fft.fft(x).astype(kind)})
+                if n == "1009":
+                    table.add("fft.complex", "by convolution", expected, {name: by_convolution(x)})
+                else:
+                    root = np.exp(-2j * np.pi * np.arange(len(x)) / len(x)).astype(kind)
+                    table.add("fft.complex", "by halves", expected, {name: by_halves(x, root)})
+    table.show()
