@@ -144,9 +144,15 @@ def repaired_resolution(
     best = next(iter(_options(snapshot, matrix, resolution, repairs)), None)
     if best is None or best.offer.choices[0] == resolution.wheel:
         return resolution
-    repaired = resolve(best.snapshot, best.matrix, wheels_only=True)
+    wheel = best.offer.choices[0]
+    lines = (
+        line._replace(releases=tuple(release for release in line.releases if release.cupy == wheel.version))
+        for line in best.matrix.wheel_lines
+        if line.name == wheel.distribution
+    )
+    repaired = resolve(best.snapshot, replace(best.matrix, wheel_lines=tuple(lines)), wheels_only=True)
     return resolution._replace(
-        wheel=repaired.wheel, assumptions=repaired.assumptions, explanation=repaired.explanation, next_better=None
+        wheel=wheel, assumptions=repaired.assumptions, explanation=repaired.explanation, next_better=None
     )
 
 

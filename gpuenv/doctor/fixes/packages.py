@@ -229,10 +229,9 @@ def _wheel_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
     if going:
         prefix, found, rest = text.partition(" install")  # "Or install ...": the alternative begins with the removal
         remove = f"{prefix} remove" if found else "Remove"
-        what = "the installed CuPy" if is_cupy(going[0]) else "CUDA wheels"
-        more = " and CUDA wheels" if is_cupy(going[0]) and len(going) > 1 else ""
-        other = " of another CUDA version" if more or not is_cupy(going[0]) else ""
-        fixes.append(_removal(ctx, f"{remove} {what}{more}{other}.", going))
+        what = ["the installed CuPy"] if any(map(is_cupy, going)) else []
+        what += [] if all(map(is_cupy, going)) else ["the CUDA wheels of another version, which nothing else needs"]
+        fixes.append(_removal(ctx, f"{remove} {' and '.join(what)}.", going))
         text = f"Then install{rest}" if found else text
     text = f"{text.removesuffix('.')}: {' '.join(wheel.requirements)}"
     fixes.append(pip_fix(ctx.snapshot, text, "install", *wheel.requirements))
