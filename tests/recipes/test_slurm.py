@@ -1,219 +1,100 @@
-"""The Slurm recipes on a real one-node Slurm, if Debian's packages are installed and the tests run as root."""
+"""The Slurm recipes on a real Slurm of eight nodes, four of them sick."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
-import shlex
-import shutil
-import socket
-import subprocess
-import sysconfig
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 import gpuenv
-from gpuenv.simulate.layout import materialise
-from gpuenv.simulate.profile import load
+from tests.support.slurm import missing_part, simulated_machine, slurm_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from gpuenv.simulate.stub_driver import StubDriver
-    from tests.support.target import CudaLibraries, Targets
+    from tests.support.slurm import SlurmCluster
+    from tests.support.target import CudaLibraries
 
-PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol")
-SEARCH_PATH = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or any(shutil.which(name, path=SEARCH_PATH) is None for name in PROGRAMS),
-        reason="needs Slurm and root",
-    ),
-]
+pytestmark = pytest.mark.slurm
 RECIPES = Path(gpuenv.__file__).parent / "recipes/slurm"
-MACHINES = Path(__file__).parents[1] / "machines"
-FIT, BROKEN = "h200-580", "mismatch-535"
-TIMEOUT = 60.0  # seconds
-CONFIGURATION = """\
-ClusterName=one
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={ports[0]}
-SlurmdPort={ports[1]}
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket
-SlurmUser=root
-SlurmdUser=root
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-MpiDefault=none
-SelectType=select/cons_tres
-GresTypes=gpu
-Prolog={folder}/prolog.sh
-PrologFlags=Alloc
-ReturnToService=2
-NodeName={host} NodeAddr=127.0.0.1 CPUs=1 Gres=gpu:1 State=UNKNOWN
-PartitionName=main Nodes={host} Default=YES MaxTime=10 State=UP
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """One node, its folder, and the shell lines that simulate each machine."""
-
-    folder: Path
-    host: str
-    machine: Callable[[str], str]
-
-    def call(self, *command: str) -> str:
-        result = subprocess.run(
-            command,
-            env={"PATH": SEARCH_PATH, "SLURM_CONF": str(self.folder / "slurm.conf")},
-            cwd=self.folder, capture_output=True, text=True, check=False, timeout=60,
-        )  # fmt: skip
-        assert result.returncode == 0, result.stdout + result.stderr
-        return result.stdout
-
-    def set_node(self, name: str) -> None:
-        """Makes the node's prolog run on a simulated machine from now on."""
-        log = shlex.quote(str(self.folder / "prolog.log"))
-        text = f"#!/bin/sh\n{self.machine(name)}GPUENV_LOG={log} exec sh {shlex.quote(str(RECIPES / 'prolog.sh'))}\n"
-        (self.folder / "prolog.sh").write_text(text, encoding="utf-8")
-        (self.folder / "prolog.sh").chmod(0o755)
-
-    def submit(self, name: str) -> str:
-        """Submits the recipe's job on a simulated machine and returns its number."""
-        text = (RECIPES / "job.sh").read_text(encoding="utf-8")
-        assert text.count("\ncode=0\n") == 1
-        (self.folder / "job.sh").write_text(
-            text.replace("\ncode=0\n", f"\n{self.machine(name)}code=0\n"), encoding="utf-8"
-        )
-        output = self.call("sbatch", "-o", str(self.folder / "job.out"), str(self.folder / "job.sh"))
-        return output.split()[-1]
-
-    def await_job(self, number: str, pattern: str) -> str:
-        """Waits for a pattern in the scheduler's description of a job, and returns the description."""
-        return self._await(lambda: self.call("scontrol", "show", "job", number), pattern)
-
-    def await_node(self, pattern: str) -> str:
-        return self._await(lambda: self.call("scontrol", "show", "node", self.host), pattern)
-
-    def _await(self, query: Callable[[], str], pattern: str) -> str:
-        until = time.monotonic() + TIMEOUT
-        while not re.search(pattern, output := query()):
-            assert time.monotonic() < until, output + (self.folder / "slurmd.log").read_text(encoding="utf-8")[-2000:]
-            time.sleep(0.5)
-        return output
+FIT = {"gpu1": "h200-580", "gpu2": "no-cupy", "gpu3": "l4-550", "gpu4": "a100-corrected-errors"}
+SICK = {"gpu5": "mismatch-535", "gpu6": "a100-row-failed", "gpu7": "gpu-lost", "gpu8": "hung-nvml"}
+REASONS = {
+    "gpu5": "gpuenv DRV107: The loaded kernel module and the driver's libraries have different versions",
+    "gpu6": "gpuenv GPU206: GPU 0 (NVIDIA A100-SXM4-40GB): a memory row could not be remapped",
+    "gpu7": "gpuenv GPU203: GPU 2 (NVIDIA A100-SXM4-40GB) has fallen off the bus",
+    "gpu8": "gpuenv DRV100: ",
+}
+DRAINED = {**dict.fromkeys(FIT, "idle"), **dict.fromkeys(SICK, "drained")}
+TRAIN = '#!/bin/sh\necho "trained on $SLURMD_NODENAME"\n'
+HEALTH_CHECK_LIMIT = 60  # seconds, after which Slurm kills it
 
 
 @pytest.fixture(scope="module")
-def machines(
-    tmp_path_factory: pytest.TempPathFactory, stub_driver: StubDriver, cuda_libraries: CudaLibraries, targets: Targets
-) -> Callable[[str], str]:
-    """Returns the shell lines that put a script on a simulated machine."""
-    folder = tmp_path_factory.mktemp("machines")
-    lines = {}
-    for name in (FIT, BROKEN):
-        profile = load(MACHINES / f"{name}.yaml")
-        machine = materialise(profile, folder / name, stub_driver, cuda_libraries.of)
-        scripts = sysconfig.get_path("scripts")
-        variables = {
-            **machine.environment,
-            "VIRTUAL_ENV": str(targets.interpreter(profile.target).parents[1]),
-            # The job's Python, gpuenv, and Slurm's programs.
-            "PATH": f"{scripts}:{machine.environment['PATH']}:{SEARCH_PATH}",
-        }
-        lines[name] = "".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items())
-    return lambda name: lines[name]
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory, machines: Callable[[str], str]) -> Iterator[Cluster]:
+def cluster(
+    tmp_path_factory: pytest.TempPathFactory, stub_driver: StubDriver, cuda_libraries: CudaLibraries
+) -> Iterator[SlurmCluster]:
+    if part := missing_part():
+        pytest.fail(part)
     folder = tmp_path_factory.mktemp("slurm")
-    folder.chmod(0o755)
-    for name in ("state", "spool"):
-        (folder / name).mkdir()
-    host = socket.gethostname().split(".")[0]
-    text = CONFIGURATION.format(host=host, folder=folder, ports=free_ports())
-    (folder / "slurm.conf").write_text(text, encoding="utf-8")
-    (folder / "gres.conf").write_text("Name=gpu File=/dev/null\n", encoding="utf-8")
-    (folder / "train.py").write_text("print('trained', flush=True)\n", encoding="utf-8")
-    (folder / "munge.key").write_bytes(os.urandom(1024))
-    (folder / "munge.key").chmod(0o600)
-    one = Cluster(folder, host, machines)
-    one.set_node(FIT)
-    munged = ["munged", "--foreground", "--force", f"--socket={folder}/munge.socket", f"--key-file={folder}/munge.key"]
-    munged += [f"--{name}-file={folder}/munge.{name}" for name in ("pid", "log", "seed")]
-    configuration = ["-D", "-f", str(folder / "slurm.conf")]
-    with contextlib.ExitStack() as stack:
-        for command in (munged, ["slurmctld", *configuration], ["slurmd", *configuration]):
-            stack.enter_context(running(command, folder))
-            time.sleep(1)
-        one.await_node("State=IDLE")
-        yield one
+    machines = {
+        node: simulated_machine(name, folder / f"machine-{node}", stub_driver, cuda_libraries)
+        for node, name in (FIT | SICK).items()
+    }
+    with slurm_cluster(folder, machines, RECIPES / "node.sh") as running:
+        yield running
 
 
-def free_ports() -> list[int]:
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1], other.getsockname()[1]]
+@pytest.fixture
+def idle(cluster: SlurmCluster) -> SlurmCluster:
+    """The cluster with every node in service and no health check."""
+    cluster.reconfigure(interval=0)
+    cluster.await_idle()
+    return cluster
 
 
-@contextlib.contextmanager
-def running(command: list[str], folder: Path) -> Iterator[None]:
-    environment = {"PATH": SEARCH_PATH, "SLURM_CONF": str(folder / "slurm.conf")}
-    with (folder / f"{command[0]}.out").open("wb") as log:
-        process = subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)
-    try:
-        yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+def assert_sick_nodes_are_named(cluster: SlurmCluster) -> None:
+    reasons = cluster.reasons()
+    assert set(reasons) == set(SICK)
+    assert all(reason.startswith(REASONS[node]) for node, reason in reasons.items()), reasons
 
 
-def test_a_fit_node_runs_the_job(cluster: Cluster) -> None:
-    cluster.set_node(FIT)
-    number = cluster.submit(FIT)
-    cluster.await_job(number, "JobState=COMPLETED")
-    out = (cluster.folder / "job.out").read_text(encoding="utf-8")
-    assert out.startswith("FIT: ")
-    assert out.endswith("trained\n")
-    assert (cluster.folder / "prolog.log").read_text(encoding="utf-8").startswith("FIT: ")
+def test_the_prolog_drains_sick_nodes_and_their_jobs_run_elsewhere(idle: SlurmCluster) -> None:
+    """Eight jobs for eight nodes: four are requeued, none is held, and all are trained on fit nodes."""
+    numbers = [idle.submit(TRAIN) for _ in idle.nodes]
+    for number in numbers:
+        description = idle.await_job(number, "JobState=COMPLETED|Reason=JobHeld")
+        assert "JobState=COMPLETED" in description
+        output = (idle.folder / f"job-{number}.out").read_text(encoding="utf-8")
+        assert output.removeprefix("trained on ").strip() in FIT
+    idle.await_states(DRAINED)
+    assert_sick_nodes_are_named(idle)
+    restarts = [idle.call("scontrol", "show", "job", number).count("Restarts=1") for number in numbers]
+    assert sum(restarts) == len(SICK)
 
 
-def test_a_job_on_a_bad_node_is_requeued_with_the_node_excluded(cluster: Cluster) -> None:
-    """The node is fit in the prolog and bad in the job."""
-    cluster.set_node(FIT)
-    number = cluster.submit(BROKEN)
-    description = cluster.await_job(number, f"ExcNodeList={cluster.host}")
-    assert "JobState=PENDING" in description
-    assert "Restarts=1" in description
-    assert "Try another host: driver-library-version-mismatch" in (cluster.folder / "job.out").read_text(
-        encoding="utf-8"
-    )
-    cluster.call("scancel", number)
+def test_the_health_check_drains_sick_nodes_within_its_limit(idle: SlurmCluster) -> None:
+    started = time.monotonic()
+    idle.reconfigure(interval=5)
+    idle.await_states(DRAINED)
+    assert_sick_nodes_are_named(idle)
+    assert time.monotonic() - started < HEALTH_CHECK_LIMIT + 30
 
 
-def test_the_prolog_drains_a_bad_node(cluster: Cluster) -> None:
-    cluster.set_node(BROKEN)
-    number = cluster.submit(FIT)
-    description = cluster.await_node(r"State=\S*DRAIN")
-    assert "Prolog error" in description
-    assert (cluster.folder / "prolog.log").read_text(encoding="utf-8").startswith("UNFIT: ")
-    cluster.call("scancel", number)
+def test_a_job_on_a_node_that_is_bad_for_it_runs_on_another_one(idle: SlurmCluster) -> None:
+    """The node passes the prolog; at first, the job's own preflight finds it bad."""
+    text = (RECIPES / "job.sh").read_text(encoding="utf-8")
+    assert text.count("\ncode=0\n") == 1
+    bad = (idle.folder / "machines/gpu5").read_text(encoding="utf-8")
+    again = 'if [ -n "${SLURM_RESTART_COUNT:-}" ]; then\necho "trained on $SLURMD_NODENAME"\nexit\nfi\n'
+    number = idle.submit(text.replace("\ncode=0\n", f"\n{again}{bad}code=0\n"), "--open-mode=append")
+    description = idle.await_job(number, "JobState=COMPLETED")
+    excluded = re.search(r"ExcNodeList=(gpu\d)", description)
+    assert excluded, description
+    output = (idle.folder / f"job-{number}.out").read_text(encoding="utf-8")
+    assert "Try another host: driver-library-version-mismatch" in output
+    assert re.search(rf"trained on (?!{excluded[1]})gpu", output), output

@@ -1,12 +1,14 @@
 #!/bin/sh
 # HealthCheckProgram, Prolog and Epilog of slurm.conf. A node that is bad for every job is drained with the finding as the
 # reason, which sinfo -R shows; a batch job then goes back into the queue and is not held. Whatever else fails, gpuenv
-# itself included, drains no node. Slurm ends a health check after 60 seconds.
+# itself included, drains no node. Slurm ends a health check after 60 seconds; by default it takes a batch job for lost if
+# its prolog takes more than 10.
 #   HealthCheckProgram=/etc/slurm/node.sh
 #   HealthCheckInterval=300
 #   HealthCheckNodeState=IDLE
 #   Prolog=/etc/slurm/node.sh
 #   PrologFlags=Alloc
+#   BatchStartTimeout=60
 #   Epilog=/etc/slurm/node.sh
 PATH=${PATH:-/usr/sbin:/usr/bin:/sbin:/bin}:/usr/local/bin:/opt/gpuenv/bin
 [ -z "${SLURM_JOB_ID:-}" ] || [ -n "${SLURM_JOB_GPUS:-}" ] || exit 0
