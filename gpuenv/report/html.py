@@ -192,7 +192,14 @@ def code(text: object) -> str:
 
 _TEST_TONES = {TestStatus.PASSED: "good", TestStatus.BUSY: "warn", TestStatus.SKIPPED: "warn"}
 _RATES = {"FLOP/s": "Arithmetic", "B/s": "Copies", "s": "Latencies"}
-_REFERENCES = {"data-sheet": "of the data sheet", "sisters": "of the other GPUs", "baseline": "of the baseline"}
+_REFERENCES = {
+    "data-sheet": "of the data sheet",
+    "sisters": "of the other GPUs",
+    "baseline": "of the baseline",
+    "baseline-product": "of the product's baseline",
+    "minimum": "of the required minimum",
+    "start": "of the first rate",
+}
 _UUID_LENGTH = 12  # characters of a UUID that identify a GPU within a report
 
 

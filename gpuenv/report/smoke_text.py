@@ -134,11 +134,23 @@ def _comparison_lines(comparisons: Sequence[Compared], *, heading: bool = True) 
     if heading:
         yield TextLine()
         yield TextLine("Compared", Style.HEADING)
-    for against, name in (("baseline", "the baseline"), ("data-sheet", "the data sheet")):
+    for against, name in (
+        ("baseline", "the baseline"),
+        ("baseline-product", "the baseline of this product"),
+        ("data-sheet", "the data sheet"),
+        ("minimum", "its minimum"),
+    ):
         count = sum(entry.against == against for entry in comparisons)
         if count:
             yield TextLine(f"  {counted(count, 'value')} compared with {name}")
-    owners = {"baseline": "the baseline's", "sisters": "the other GPUs'", "data-sheet": "the data sheet's"}
+    owners = {
+        "baseline": "the baseline's",
+        "baseline-product": "this product's baseline of",
+        "sisters": "the other GPUs'",
+        "data-sheet": "the data sheet's",
+        "minimum": "the required",
+        "start": "the burn-in's first",
+    }
     for entry in worse:
         measured, reference = Quantity(entry.value, entry.unit), Quantity(entry.baseline, entry.unit)
         yield TextLine(

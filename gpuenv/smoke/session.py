@@ -181,7 +181,7 @@ def _run(options: SmokeOptions, target: SmokeTarget, devices: tuple[Device, ...]
         found, versions = run_tasks(plan_tasks(tests, devices, options), setting, progress)
         # The health is checked in all levels but the quick one and after every failure, but not with an injected fault.
         due = (
-            options.level is not SmokeLevel.QUICK
+            (options.level is not SmokeLevel.QUICK or options.burn_in is not None)
             and not options.only
             and not {"health", HEALTH_STATE} & {*options.skip}
             and (not options.groups or "health" in options.groups)

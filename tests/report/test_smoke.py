@@ -10,10 +10,10 @@ import prometheus_client.parser
 import pytest
 from junitparser import JUnitXml
 
-from gpuenv.cli.commands.smoke import compared
+from gpuenv.cli.commands.smoke import SmokeRun, compared, judged
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.finding import Severity
-from gpuenv.model.smoke import Quantity, SmokeResult, TestStatus
+from gpuenv.model.smoke import Quantity, SmokeResult, TestedGpu, TestStatus
 from gpuenv.report.github import render as annotations_text
 from gpuenv.report.gitlab import render as code_quality_text
 from gpuenv.report.html import html_text
@@ -22,11 +22,14 @@ from gpuenv.report.markdown import render as markdown_text
 from gpuenv.report.prometheus import render as metrics_text
 from gpuenv.report.redact import Identity, redact
 from gpuenv.report.sarif import render as sarif_text
-from gpuenv.report.smoke_text import measured_texts, smoke_series
+from gpuenv.report.smoke_text import measured_texts, smoke_lines, smoke_series
 from gpuenv.report.text import report_lines
+from gpuenv.smoke.baseline import parse_minimum
+from gpuenv.smoke.tasks import SmokeOptions
 from tests.cli.snapshots import FIT, UUID
 from tests.report.readers import commands
-from tests.report.sample_reports import AGAIN, FAULTY, PASSED, report, smoke
+from tests.report.sample_reports import AGAIN, FAULTY, PASSED, SLOW, report, smoke
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from gpuenv.report.report import Report
@@ -88,6 +91,49 @@ def test_a_saved_baseline_matches_the_same_gpu_by_its_pseudonym() -> None:
         0.855,
     )
     assert compared(now, earlier).compared == (comparison,)
+
+
+def test_a_baseline_of_another_product_is_not_a_comparison_that_passed() -> None:
+    other = smoke(replace(AGAIN, gpu="GPU-9"))._replace(gpus=(TestedGpu("GPU-9", "Tesla T4"),))
+    result = compared(smoke(AGAIN), other)
+    assert (result.status, result.exit_code) == (TestStatus.PASSED, 5)
+    assert result.rejected == ("nothing to compare: the baseline is of Tesla T4, this run of NVIDIA A100-SXM4-80GB",)
+    same = smoke(replace(AGAIN, measured={}))
+    assert compared(smoke(AGAIN), same).rejected == (
+        "nothing to compare: this run and the baseline have no measurement in common; see --level",
+    )
+
+
+def test_a_missed_minimum_is_an_error_with_exit_code_5() -> None:
+    order = SmokeOptions(minimums=(parse_minimum("copy=2TB/s"), parse_minimum("f16=80%")))
+    result = compared(smoke(AGAIN), None, order)
+    assert (result.status, result.exit_code) == (TestStatus.PASSED, 5)
+    assert result.rejected == (
+        "blas.matmul_f16 was not measured on NVIDIA A100-SXM4-80GB",
+        "transfer.device_copy is below the required minimum: 1.71 TB/s of 2 TB/s",
+    )
+    (finding,) = [finding for finding in report(FIT, tests=result).findings if finding.code == "SMK904"]
+    assert finding.severity is Severity.ERROR
+    printed = "\n".join(line.text for line in smoke_lines(result))
+    assert printed.startswith("REJECTED: every test computed correct results, and a requirement is not met.\n  blas.")
+
+
+@pytest.mark.parametrize("named", ["gpu-throttled", "SMK904", "warning"])
+def test_a_named_finding_fails_the_run(named: str) -> None:
+    tests = smoke(PASSED, compared=(SLOW,))
+    before, run = report(FIT, tests=tests), SmokeRun(tests, FIT, MATRIX)
+    after, judged_run = judged(before, run, [named])
+    assert [finding.severity for finding in after.findings] == [Severity.ERROR]
+    assert (run.result.exit_code, judged_run.result.exit_code, after.exit_code) == (0, 5, 5)
+    assert judged_run.result.rejected == (f"SMK904 gpu-throttled: {before.findings[0].title}",)
+    assert judged(before, run, ["gpu-busy"]) == (before, run)
+
+
+@pytest.mark.parametrize("against", ["baseline", "baseline-product", "sisters", "data-sheet", "minimum", "start"])
+def test_every_kind_of_reference_has_words(against: str) -> None:
+    tests = smoke(PASSED, AGAIN, compared=(SLOW._replace(against=against),))
+    for text in (html_text(report(FIT, tests=tests)), "\n".join(line.text for line in smoke_lines(tests))):
+        assert "6%" in text
 
 
 def test_a_failed_test_makes_a_finding(tested: Report) -> None:

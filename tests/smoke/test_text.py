@@ -16,7 +16,7 @@ from gpuenv.model.smoke import (
 )
 from gpuenv.model.strings import format_share
 from gpuenv.report.smoke_text import section_lines, smoke_lines
-from tests.smoke.devices import A, result, test
+from tests.smoke.devices import A, B, result, test
 
 
 def text(outcome: SmokeResult, *, verbose: bool = False) -> str:
@@ -34,6 +34,19 @@ def test_a_passed_run_lists_its_measurements() -> None:
     assert "24.1 GB/s" in printed
     assert "3.2 us" in printed
     assert "exit code 0" in printed
+
+
+def test_a_run_that_tested_no_more_than_one_of_two_gpus_says_so() -> None:
+    skipped = replace(test("transfer.rates", B), status=TestStatus.SKIPPED, trouble=Trouble.TOO_SMALL, detail="small")
+    run = result(test("transfer.rates", A), skipped)
+    gpus = tuple(
+        replace(gpu, index=number, pci=f"00000000:0{number}:00.0", status=status)
+        for number, (gpu, status) in enumerate(zip(run.gpus, (TestStatus.PASSED, TestStatus.SKIPPED), strict=True))
+    )
+    printed = text(run._replace(gpus=gpus, exit_code=5))
+    assert printed.startswith("UNFINISHED: no test ran on 1 of 2 GPUs; those that ran computed correct results.\n")
+    assert f"{B}, GPU 1, 00000000:01:00.0: skipped\n" in printed
+    assert f"{A}, GPU 0, 00000000:00:00.0\n" in printed
 
 
 def test_an_interrupted_run_is_unfinished() -> None:

@@ -150,7 +150,7 @@ def smoke(
         render_options = RenderOptions(verbose=verbose, color=not no_color, redact=redact, of_the_tests=True)
         # If nothing ran, the reason on standard error suffices as text; the requested formats contain it too.
         forms = specs if run.unusable is None else [entry for entry in specs if entry != OutputSpec("text", None)]
-        report, run = _judged(_report(run, python), run, fail_on or ())
+        report, run = judged(_report(run, python), run, fail_on or ())
         emit_report(report, forms, render_options)
         if run.unusable is not None:
             from gpuenv.doctor.fixes.adaptation import add_target_option
@@ -188,7 +188,7 @@ def _check_selection(order: SmokeOptions, fail_on: Sequence[str], *, listing: bo
         raise CommandError(ExitCode.USAGE, f"--skip {name} contradicts another option")
 
 
-def _judged(report: Report, run: SmokeRun, fail_on: Sequence[str]) -> tuple[Report, SmokeRun]:
+def judged(report: Report, run: SmokeRun, fail_on: Sequence[str]) -> tuple[Report, SmokeRun]:
     """Turns the findings of ``--fail-on`` into errors."""
     from gpuenv.model.finding import Severity
 
