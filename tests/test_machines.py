@@ -30,11 +30,24 @@ from tools.fact_sources import sources_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from _pytest.mark import ParameterSet
+
     from gpuenv.simulate.stub_driver import StubDriver
     from tests.support.target import CudaLibraries, Targets
 
 PROFILES = tuple(load(path) for path in sorted((Path(__file__).parent / "machines").glob("*.yaml")))
-each_profile = pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+
+
+def in_two_lanes() -> Iterator[ParameterSet]:
+    """Every profile; further ones with the same findings and status run in the long lane."""
+    seen = set()
+    for profile in PROFILES:
+        expected = profile.expect.status, profile.expect.primary, *profile.expect.causes
+        yield pytest.param(profile, id=profile.name, marks=[pytest.mark.long] if expected in seen else [])
+        seen.add(expected)
+
+
+each_profile = pytest.mark.parametrize("profile", tuple(in_two_lanes()))
 NOTHING_FITS = 3
 WITH_PYTHON = ("--assume", "python=3.12")  # the tests may run with another Python
 OVERHEAD = 1.0  # seconds beyond --timeout: starting Python, waiting for killed processes, printing

@@ -89,7 +89,10 @@ def sources(folder: Path, site: Site, content: bytes) -> dict[str, str]:
     return {"address": site.address(), "file": str(file), "folder": str(folder)}
 
 
-@pytest.mark.parametrize("kind", ["address", "file", "folder"])
+KINDS = ("address", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("file", "folder")))
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_newer_matrix_is_taken_and_used(user: User, site: Site, tmp_path: Path, kind: str) -> None:
     source = sources(tmp_path / "offline", site, published())[kind]
     result = user.update(source)
@@ -102,7 +105,7 @@ def test_a_newer_matrix_is_taken_and_used(user: User, site: Site, tmp_path: Path
     assert (again.returncode, again.stdout.splitlines()[-1]) == (0, "already up to date")
 
 
-@pytest.mark.parametrize("kind", ["address", "file", "folder"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_dry_run_shows_the_changes_and_writes_nothing(user: User, site: Site, tmp_path: Path, kind: str) -> None:
     recorded = write_snapshot(FIT, tmp_path / "recorded.json")
     source = sources(tmp_path / "offline", site, published(change=without_newest))[kind]
@@ -238,7 +241,7 @@ def test_a_configuration_of_the_working_folder_names_no_source(user: User, site:
 # Digests.
 
 
-@pytest.mark.parametrize("kind", ["address", "file", "folder"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "damage", [lambda content: content[:-1000], lambda content: content.replace(b"14.2.0", b"14.2.1")]
 )
@@ -255,7 +258,7 @@ def test_a_truncated_or_tampered_matrix_is_refused(
     assert user.is_unchanged()
 
 
-@pytest.mark.parametrize("kind", ["address", "file", "folder"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_matrix_without_a_digest_is_refused(user: User, site: Site, tmp_path: Path, kind: str) -> None:
     content = published()
     source = sources(tmp_path / "offline", site, content)[kind]
