@@ -5,6 +5,7 @@ Each module imports only those above it:
 exceptions, plan                  errors; the records of plans and outcomes
 environment                       installed distributions
 backends.base, lockfile           pins and lock files
+pip_settings                      pip's settings, also for uv
 backends.pip, .uv, .conda         command lines, and parsers of what the tools print
 own_folders                       the user's folders that installers get
 installer_config, solver          the installer and its configuration; what it would install
