@@ -40,6 +40,13 @@ def libraries_in_use(snapshot: Snapshot) -> list[DriverLibrary]:
     return list(found.values())
 
 
+def library_path(snapshot: Snapshot, name: str) -> str | None:
+    """Path of a library, ``libcuda`` or ``libnvidia-ml``: the one that the loader takes, else the driver's on disk."""
+    on_disk = (entry for entry in snapshot.driver.libraries if entry.origin not in _NOT_THE_DRIVERS)
+    every = (*libraries_in_use(snapshot), *on_disk)
+    return next((entry.path for entry in every if library_name(entry) == name), None)
+
+
 def _release_in(path: str) -> DriverVersion | None:
     suffix = path.rpartition(".so.")[2]
     try:

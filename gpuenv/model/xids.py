@@ -35,6 +35,9 @@ HARDWARE_XIDS = {
     143: "GPU could not be initialised",
     158: "GPU fatal timeout",
 }
+# Of these: faults of the memory, whose repair NVML reports, and faults of contact, power or heat.
+MEMORY_XIDS = frozenset({48, 64, 95, 140})
+CONTACT_XIDS = frozenset({54, 74, FALLEN_OFF_THE_BUS})
 # An illegal access of a kernel causes 13 or 31 (graphics engine exception, page fault); its terminated process, 43 and
 # 45.
 PROGRAM_XIDS = frozenset({13, 31, 43, 45})

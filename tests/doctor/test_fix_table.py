@@ -13,7 +13,7 @@ TASKS = {
     *("nvidia-repository", "nvidia-driver", "nvidia-driver-branch", "open-modules", "proprietary-modules"),
     *("libcuda", "firmware", "fabric-manager", "finish-update", "initramfs", "module-build", "kernel-update"),
     *("headers", "compiler", "enrol-key", "remove-driver", "container-toolkit", "configure-engine"),
-    *("start-with-gpu", "start-with-compute", "request-gpu"),
+    *("start-with-gpu", "start-with-compute", "request-gpu", "owner", "reinstall"),
 }
 VALUES = {
     "branch": 580,
@@ -28,10 +28,11 @@ VALUES = {
     "install": "sudo dnf install",
     "compiler": "gcc-12",
     "text": "Rebuild it.",
+    "path": "/usr/lib64/libcuda.so.1",
 }
 PROGRAMS = {
     *("akmods", "apt-get", "apt-mark", "curl", "dkms", "dnf", "dpkg", "dracut", "mkinitcpio", "mokutil", "nvidia-ctk"),
-    *("pacman", "sh", "systemctl", "ubuntu-drivers", "update-initramfs", "wget", "zypper"),
+    *("pacman", "rpm", "sh", "systemctl", "ubuntu-drivers", "update-initramfs", "wget", "zypper"),
     *("apptainer", "docker", "podman", "bsub", "qsub", "sbatch"),
 }
 DELETING = re.compile(r"\b(?:purge|remove|rm|-R|autoremove|uninstall|--clear)\b")

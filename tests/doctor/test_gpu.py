@@ -209,7 +209,7 @@ def test_a_full_first_gpu_is_a_warning_that_names_a_free_gpu(matrix: Matrix) -> 
     full = IDLE._replace(memory_free=known(GIB, "nvml"))
     (symptom,) = run_check(matrix, checks.memory_full, Snapshot(gpus=(full, SECOND)))
     assert symptom.severity is Severity.WARNING
-    assert "CUDA_VISIBLE_DEVICES=1" in (symptom.fix[1].shell_line or "")
+    assert "CUDA_VISIBLE_DEVICES=1" in (symptom.fix[0].shell_line or "")
     full_second = SECOND._replace(memory_free=known(GIB, "nvml"))
     assert run_check(matrix, checks.memory_full, Snapshot(gpus=(IDLE, full_second))) == []
 
@@ -218,7 +218,7 @@ def test_a_suggested_gpu_is_numbered_in_pci_bus_order(matrix: Matrix) -> None:
     slower = IDLE._replace(ordinal=known(1, "libcuda"))
     fastest = IDLE._replace(index=known(1, "nvml"), ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
     (full,) = run_check(matrix, checks.memory_full, Snapshot(gpus=(slower, fastest)))
-    assert full.fix[1].shell_line == "export CUDA_DEVICE_ORDER=PCI_BUS_ID; export CUDA_VISIBLE_DEVICES=0"
+    assert full.fix[0].shell_line == "export CUDA_DEVICE_ORDER=PCI_BUS_ID; export CUDA_VISIBLE_DEVICES=0"
     (held,) = run_check(matrix, checks.compute_mode, Snapshot(gpus=(EXCLUSIVE, SECOND)))
     assert held.fix[1].shell_line == "export CUDA_DEVICE_ORDER=PCI_BUS_ID; export CUDA_VISIBLE_DEVICES=1"
 
@@ -228,7 +228,7 @@ def test_an_inaccessible_gpu_has_no_cuda_ordinal(matrix: Matrix) -> None:
     full = SECOND._replace(ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
     free = IDLE._replace(index=known(2, "nvml"), ordinal=known(1, "libcuda"))
     (symptom,) = run_check(matrix, checks.memory_full, Snapshot(gpus=(inaccessible, full, free)))
-    assert (symptom.fix[1].shell_line or "").endswith("CUDA_VISIBLE_DEVICES=1")
+    assert (symptom.fix[0].shell_line or "").endswith("CUDA_VISIBLE_DEVICES=1")
 
 
 @pytest.mark.parametrize("xid", sorted(HARDWARE_XIDS))

@@ -11,15 +11,17 @@ from gpuenv.doctor.driver_libraries import (
     is_newer,
     libraries_in_use,
     library_name,
+    library_path,
     matching_libraries,
     mismatched_libraries,
     unsearched_libcuda,
 )
 from gpuenv.doctor.evidence import evidence_of, hardware_events, kernel_drivers, log_evidence, matching_log_lines
-from gpuenv.doctor.fixes.containers import matching_libraries_fix
+from gpuenv.doctor.fixes.containers import matching_libraries_fix, remove_from_image_fixes
 from gpuenv.doctor.fixes.distributions import (
     driver_fixes,
     module_build_command,
+    reinstall_fixes,
     restart_fix,
     system_steps,
 )
@@ -456,6 +458,20 @@ def driver_incomplete(ctx: CheckContext) -> Outcome:
 
 
 _NOWHERE = "No such file"  # the loader's message for a missing dependency
+_REFUSED_FILE = pattern(r"(?:.*: )?(/\S+\.so[\d.]*): ")
+
+
+def _unloadable_fixes(snapshot: Snapshot, name: str, path: str | None, *, is_incomplete: bool) -> Iterator[Fix]:
+    """A file of an image makes way for the host's; on a host its package is reinstalled, or a stray one removed."""
+    if is_contained(snapshot) and not is_incomplete and path:
+        yield from remove_from_image_fixes(snapshot, (path,))
+        return
+    if is_contained(snapshot) or path is None:
+        yield Fix("Reinstall the driver, which restores missing files; a container must use the host's.")
+        return
+    yield from reinstall_fixes(snapshot, name, path)
+    if not is_incomplete:
+        yield Fix("If no package owns the file, remove it: it hides the driver's.", ("sudo", "rm", path))
 
 
 @check("DRV114", Cause.DRIVER_INSTALL_BROKEN, requires=(*_MODULE_REQUIRES, "DRV106", "DRV108"))
@@ -476,13 +492,15 @@ def libcuda_unloadable(ctx: CheckContext) -> Outcome:
     )
     if not libcuda and not nvml:
         return
-    remedy = "Remove the file in the message, or reinstall its driver."
-    if _NOWHERE in (snapshot.source("libcuda" if libcuda else "nvml").detail or ""):
-        remedy = "Reinstall the driver, which restores missing files; a container must use the host's."
+    source, name = ("libcuda", "libcuda") if libcuda else ("nvml", "libnvidia-ml")
+    message = snapshot.source(source).detail or ""
+    found = _REFUSED_FILE.match(message)
+    path = found[1] if found else library_path(snapshot, name)
     yield Symptom(
-        f"{'libcuda.so.1' if libcuda else 'libnvidia-ml.so.1'} exists, but cannot be loaded",
-        evidence_of(snapshot, "libcuda", "nvml"),
-        (Fix(remedy),),
+        f"{name}.so.1 exists, but cannot be loaded{f': {path}' if path else ''}",
+        evidence_of(snapshot, "libcuda", "nvml")
+        + ((Evidence("the loader's message", message, source),) if message else ()),
+        tuple(_unloadable_fixes(snapshot, name, path, is_incomplete=_NOWHERE in message)),
         Severity.ERROR if libcuda else Severity.WARNING,
         in_image=is_in_image(snapshot, snapshot.driver.cuda_library if libcuda else snapshot.driver.nvml_library),
     )
@@ -528,9 +546,6 @@ def _search_path_fixes(snapshot: Snapshot, library: DriverLibrary) -> Iterator[F
             yield Fix("For every program: add the folder to the loader's configuration.", ("sudo", "sh", "-c", script))
 
 
-_REMOVE_FROM_IMAGE = Fix(
-    "Remove libcuda and libnvidia-ml from the image: the host's are mounted when the container starts."
-)
 # A container keeps the mounts of its start; a CDI description lists files of one version.
 _RESTART_CONTAINER = (
     Fix("Restart the container: it has the libraries of the host's previous driver."),
@@ -635,7 +650,7 @@ def _in_a_container(snapshot: Snapshot) -> Symptom:
         return Symptom(
             "The image contains driver libraries that do not match the version of the host's kernel module",
             _evidence(snapshot) + files,
-            (_REMOVE_FROM_IMAGE,),
+            remove_from_image_fixes(snapshot, tuple(entry.path for entry in in_image)),
             cause=Cause.DRIVER_INSTALL_BROKEN,
             in_image=True,
         )
@@ -651,7 +666,7 @@ def _in_a_container(snapshot: Snapshot) -> Symptom:
         _evidence(snapshot),
         (
             *(_RESTART_CONTAINER if _is_older(snapshot) else (_restart(snapshot),)),
-            *(() if mounts_known else (_REMOVE_FROM_IMAGE,)),
+            *(() if mounts_known else remove_from_image_fixes(snapshot, ())),
         ),
     )
 

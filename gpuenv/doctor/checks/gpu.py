@@ -16,7 +16,14 @@ from gpuenv.doctor.driver_requirements import (
 )
 from gpuenv.doctor.evidence import evidence_of, hardware_event_evidence, hardware_events, log_evidence
 from gpuenv.doctor.fixes.distributions import driver_package_fixes, other_kernel_modules_fixes
-from gpuenv.doctor.fixes.gpus import gpu_label, look_for_xid, reset_fixes, smi_selector
+from gpuenv.doctor.fixes.gpus import (
+    SHOW_REMAPPING,
+    gpu_label,
+    is_slot_board,
+    look_for_xid,
+    reset_fixes,
+    smi_selector,
+)
 from gpuenv.doctor.fixes.variables import select_fixes
 from gpuenv.doctor.predicates import gpus_not_listed, is_driver_probed, reaches_process
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check, severity_for_unusable_gpu
@@ -26,10 +33,10 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import driver_sees_gpu, is_contained
 from gpuenv.model.nvidia import Nvml, pci_key
-from gpuenv.model.snapshot import SEVERE_THROTTLE_REASONS, ComputeMode, Gpu, PciGpu, Snapshot
+from gpuenv.model.snapshot import SEVERE_THROTTLE_REASONS, ComputeMode, Gpu, KernelMessage, PciGpu, Snapshot
 from gpuenv.model.strings import pattern
 from gpuenv.model.versions import DriverVersion
-from gpuenv.model.xids import FALLEN_OFF_THE_BUS, HARDWARE_XIDS
+from gpuenv.model.xids import CONTACT_XIDS, FALLEN_OFF_THE_BUS, HARDWARE_XIDS, MEMORY_XIDS
 
 
 @check("GPU209", Cause.GPU_HARDWARE_FAULT, requires=("DRV100", "GPU201", "CTR301"))
@@ -40,8 +47,8 @@ def hardware_event_logged(ctx: CheckContext) -> Outcome:
     next program; these concern the GPU's memory, its link or its power, and need a reset or an inspection.
     How it is seen: the lines of the kernel log with an Xid number that NVIDIA's catalogue resolves by a reset, a
     restart or an inspection of the board. If the log cannot be read, the check is undetermined.
-    What to do: reset the GPU or restart the machine; if the event happens again, check seating, power and cooling, and
-    have the GPU replaced.
+    What to do: reset the GPU, or restart the machine; after an error of its memory see whether the remapping failed. If
+    the event happens again, check seating, power and cooling unless it concerns the memory, and have the GPU replaced.
     """
     snapshot = ctx.snapshot
     if snapshot.kernel_log.value is None:
@@ -60,19 +67,24 @@ def hardware_event_logged(ctx: CheckContext) -> Outcome:
     yield Symptom(
         f"The kernel log has a hardware event of {' and '.join(gpus)}: {', '.join(kinds)}",
         hardware_event_evidence(snapshot),
-        (
-            *(
-                (Fix("Restart the machine; if the GPU is still missing, power it off and on. A reset has no effect."),)
-                if any(event.xid == FALLEN_OFF_THE_BUS for event in events)
-                else (
-                    Fix("Restart the machine."),
-                    *reset_fixes("Or reset this GPU, if no program uses it.", (event.pci for event in events)),
-                )
-            ),
-            Fix("If it happens again, check seating, power and cooling, and have the GPU replaced."),
-        ),
+        _event_fixes(snapshot, events),
         Severity.ERROR if snapshot.driver.cuda_init.value else Severity.WARNING,
     )
+
+
+def _event_fixes(snapshot: Snapshot, events: Sequence[KernelMessage]) -> tuple[Fix, ...]:
+    """What interrupts least comes first; only faults of contact, power or heat are sought in the board's seat."""
+    xids = {event.xid for event in events}
+    by_contact = not xids.isdisjoint(CONTACT_XIDS)
+    again = "check seating, power and cooling, and " if by_contact else ""
+    last = Fix(f"If it happens again, {again}have the GPU replaced.")
+    if FALLEN_OFF_THE_BUS in xids:
+        text = "Restart the machine; if the GPU is still missing, power it off and on. A reset has no effect."
+        return (Fix(text), last)
+    resets = reset_fixes("Reset this GPU, once no program uses it.", (event.pci for event in events))
+    restart = Fix(f"{'Or restart' if resets else 'Restart'} {'the host' if is_contained(snapshot) else 'the machine'}.")
+    remapping = () if xids.isdisjoint(MEMORY_XIDS) else (SHOW_REMAPPING,)
+    return (*resets, restart, *remapping, last)
 
 
 @check("GPU203", Cause.GPU_HARDWARE_FAULT, requires=("DRV100", "GPU201"))
@@ -112,11 +124,18 @@ def gpu_lost(ctx: CheckContext) -> Outcome:
         (
             *(reset_fixes("End every program on it, then reset it.", map(smi_selector, lost)) if to_reset else ()),
             *look_for_xid(ctx.snapshot),
-            Fix("Power the machine off and on; if it happens again, have the GPU replaced."),
+            Fix(f"Power the machine off and on; if it happens again, {_checks_before(lost)}have the GPU replaced."),
         ),
         severity_for_unusable_gpu(ctx) if _is_left_out(ctx.snapshot) else Severity.ERROR,
         hardware_fault=True,
     )
+
+
+def _checks_before(lost: Sequence[Gpu]) -> str:
+    """What can be checked on a board in a slot; a module on a baseboard has neither cable nor riser."""
+    if not any(map(is_slot_board, lost)):
+        return ""
+    return "check its power cables, the power supply, its seating and riser, and only then "
 
 
 def _is_left_out(snapshot: Snapshot) -> bool:
@@ -401,6 +420,7 @@ def memory_errors(ctx: CheckContext) -> Outcome:
                 (
                     *reset_fixes("End every program on it, then reset it.", [smi_selector(gpu)]),
                     Fix("Or restart the machine; if errors happen again, have the GPU replaced."),
+                    *((SHOW_REMAPPING,) if is_pending else ()),
                 ),
                 severity if is_pending else Severity.WARNING,
                 hardware_fault=is_pending,
@@ -416,8 +436,8 @@ def nvlink_down(ctx: CheckContext) -> Outcome:
     costs bandwidth. Elsewhere links without a bridge are down by design.
     How it is seen: NVML reports that some links are up and others are not, while the fabric's registration is complete,
     or the GPU has few links; or that a GPU has fewer up than another one of the same product.
-    What to do: look for SXid and Xid messages in the kernel log, reseat the bridge or reset the GPUs, have the board
-    checked.
+    What to do: look for SXid and Xid messages in the kernel log; reseat the bridge of a pair; on an NVSwitch machine,
+    restart it, and have the GPU or the baseboard serviced.
     """
     for index, gpu in enumerate(ctx.snapshot.gpus):
         down = [link.link for link in gpu.nvlinks if not link.active]
@@ -431,12 +451,22 @@ def nvlink_down(ctx: CheckContext) -> Outcome:
             + (evidence_of(ctx.snapshot, f"gpus[{index}].fabric.state") if gpu.fabric.state.known else ()),
             (
                 Fix("Look for Xid and SXid messages of the driver in the kernel log.", ("sudo", "dmesg")),
-                Fix("Power the machine off and reseat the NVLink bridge, if there is one."),
+                *(_FABRIC_LINK if is_fabric and not is_slot_board(gpu) else (_BRIDGE,)),
             ),
             Severity.ERROR if is_fabric and is_used else Severity.WARNING,
             Cause.GPU_HARDWARE_FAULT if is_fabric else None,
             hardware_fault=is_fabric,
         )
+
+
+_BRIDGE = Fix("Power the machine off and reseat the NVLink bridge, if there is one.")
+# The manual of nvidia-smi, nvlink --errorcounters; NVIDIA, Fabric Manager for NVSwitch Systems.
+_FABRIC_LINK = (
+    Fix("Show the error counts of the links.", ("nvidia-smi", "nvlink", "-e")),
+    Fix("Read the fabric manager's log.", ("sudo", "journalctl", "-u", "nvidia-fabricmanager")),
+    Fix("Restart the machine, which trains the links again; this ends all programs.", ("sudo", "reboot")),
+    Fix("If the link stays down, have the GPU or the baseboard with its NVSwitches serviced."),
+)
 
 
 def _should_all_be_up(gpu: Gpu, snapshot: Snapshot) -> bool:
@@ -485,7 +515,7 @@ def memory_full(ctx: CheckContext) -> Outcome:
     What it means: a program that names no device uses the first one that CUDA lists. That GPU has little free memory,
     so allocations fail, though nothing is broken.
     How it is seen: NVML's free memory of CUDA device 0 is less than a twentieth of the total.
-    What to do: end the processes that use it, or choose another GPU with CUDA_VISIBLE_DEVICES.
+    What to do: choose another GPU with CUDA_VISIBLE_DEVICES, wait, or end the processes on it if they are yours.
     """
     visible = _visible(ctx.snapshot)
     for index, gpu in visible:
@@ -493,9 +523,10 @@ def memory_full(ctx: CheckContext) -> Outcome:
         if gpu.ordinal.value != 0 or gpu.mig.value or total is None or free is None or free * _FULL >= total:
             continue
         freest = max((other for _, other in visible), key=lambda other: other.memory_free.value or 0)
-        fixes = [Fix("End the processes that use it, or wait for them.", ("nvidia-smi",))]
-        if freest is not gpu and (freest.memory_free.value or 0) > free:
-            fixes += select_fixes(ctx.snapshot, [freest], "Or use the GPU with the most free memory.")
+        has_free = freest is not gpu and (freest.memory_free.value or 0) > free
+        text = "Use the GPU with the most free memory, in this shell."
+        fixes = [*(select_fixes(ctx.snapshot, [freest], text) if has_free else ())]
+        fixes.append(_wait_for(ctx.snapshot, [(index, gpu)]))
         yield Symptom(
             f"{gpu_label(gpu)}: {free >> 20} of {total >> 20} MiB are free",
             evidence_of(ctx.snapshot, f"gpus[{index}].memory_free") + _holders(index, gpu),

@@ -33,22 +33,33 @@ def mig_mode_pending(ctx: CheckContext) -> Outcome:
     What it means: MIG was enabled or disabled, and the GPU could not be reset at that time, mostly because a program or
     a service used it. Until the reset it works in its present mode; after it, programs see other devices.
     How it is seen: NVML's current and pending mode differ (nvmlDeviceGetMigMode).
-    What to do: end the programs on the GPU and reset it, or restart the machine; or set the mode back.
+    What to do: set the mode back; or end the programs on the GPU and reset it, or restart the machine, and create
+    instances.
     """
     for path, gpu in _opened(ctx.snapshot):
         if gpu.mig.value is None or gpu.mig_pending.value in (None, gpu.mig.value):
             continue
         state = "enabled" if gpu.mig_pending.value else "disabled"
         back = Fix(
-            "Or keep the present mode.",
+            "Keep the present mode.",
             ("sudo", "nvidia-smi", "-i", str(smi_selector(gpu)), "-mig", str(int(gpu.mig.value))),
         )
         yield Symptom(
             f"{gpu_label(gpu)}: MIG mode is pending: it will be {state} by the next reset",
             evidence_of(ctx.snapshot, f"{path}.mig", f"{path}.mig_pending"),
-            (*reset_fixes("End every program on it, then reset it.", [smi_selector(gpu)]), back),
+            (
+                back,
+                *reset_fixes("Or end every program on it, then reset it.", [smi_selector(gpu)]),
+                *((_create_instance(gpu),) if gpu.mig_pending.value else ()),
+            ),
             Severity.WARNING,
         )
+
+
+def _create_instance(gpu: Gpu) -> Fix:
+    """NVIDIA, MIG User Guide, Creating GPU Instances: profile 0 is the whole GPU."""
+    text = "After the reset, create an instance of the whole GPU: without one, CUDA finds no device."
+    return Fix(text, ("sudo", "nvidia-smi", "mig", "-i", str(gpu.index.value), "-cgi", "0", "-C"))
 
 
 @check("GPU214", Cause.GPU_THROTTLED, requires=_REQUIRES)
@@ -117,7 +128,10 @@ def vgpu_unlicensed(ctx: CheckContext) -> Outcome:
                 evidence_of(ctx.snapshot, f"{path}.virtualization", f"{path}.licensed"),
                 (
                     Fix("See why no licence was acquired.", ("sudo", "journalctl", "-u", "nvidia-gridd")),
-                    Fix("Put the client's token in /etc/nvidia/ClientConfigToken, and restart nvidia-gridd."),
+                    Fix(
+                        "Put the client's token in /etc/nvidia/ClientConfigToken, and restart nvidia-gridd.",
+                        ("sudo", "systemctl", "restart", "nvidia-gridd"),
+                    ),
                 ),
                 Severity.WARNING,
             )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gpuenv.doctor.evidence import driver_errors, evidence_of, kernel_drivers, matching_log_lines, packages_as_evidence
 from gpuenv.doctor.fixes.distributions import driver_fixes, restart_fix, system_steps
+from gpuenv.doctor.fixes.gpus import is_slot_board
 from gpuenv.doctor.fixes.kernel_module import excluded_gpu_fixes, reload_uvm_fixes
 from gpuenv.doctor.fixes.variables import (
     granted_devices,
@@ -163,8 +164,6 @@ _INIT_REQUIRES = (
     *("CTR301", "CTR302", "CTR303", "CTR304", "CTR305", "CTR306"),
     *("DRV105", "DRV106", "DRV107", "DRV108", "DRV114", "DRV118", "DRV119", "DRV120", "DRV121", "DRV122"),
 )
-# Boards without NVSwitch: those in a PCIe slot, and those connected by bridges alone.
-_WITHOUT_SWITCH = pattern(r"\bPCI[Ee]\b|\bNVL\b|GeForce|RTX|Quadro|TITAN|\b(?:T4|L4|L40S?|A2|A10|A16|A30|A40)\b")
 
 
 @check("DRV109", Cause.LIBRARY_PATH_CONFLICT, requires=_INIT_REQUIRES, of_process=True)
@@ -214,10 +213,7 @@ def system_not_ready(ctx: CheckContext) -> Outcome:
     waiting = bool(every) and not is_driver_probed(snapshot) and states == every  # a paste, without libcuda
     if snapshot.driver.cuda_init.value != Cuda.SYSTEM_NOT_READY and not waiting:
         return
-    without_switch = [
-        gpu.fabric.state.value == "not-supported" or bool(_WITHOUT_SWITCH.search(gpu.name.value or ""))
-        for gpu in snapshot.gpus
-    ]
+    without_switch = [gpu.fabric.state.value == "not-supported" or is_slot_board(gpu) for gpu in snapshot.gpus]
     if without_switch and all(without_switch):
         return
     why = (

@@ -4,19 +4,37 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from gpuenv.doctor.driver_libraries import library_path
 from gpuenv.doctor.evidence import evidence_of, hardware_event_evidence
+from gpuenv.doctor.fixes.distributions import driver_fixes, reinstall_fixes
 from gpuenv.doctor.fixes.gpus import look_for_xid
 from gpuenv.doctor.predicates import libraries_absent
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpus import driver_nodes, module_loaded
+from gpuenv.model.gpus import driver_nodes, is_contained, module_loaded
 from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.model.strings import pattern
 
 T = TypeVar("T")
+
+# pciutils, lspci(8): -d VENDOR:DEVICE; 10de is NVIDIA.
+_SHOW_GPUS = Fix("See whether this machine has an NVIDIA GPU.", ("lspci", "-d", "10de:"))
+_WHICH_SMI = Fix("See whether another one is first on PATH, such as a wrapper.", ("which", "-a", "nvidia-smi"))
+# strace(1), -f; ps(1), wchan is the kernel function in which a process sleeps.
+_HANGING_SMI = (
+    _WHICH_SMI,
+    Fix(
+        "See in which system call it waits: the last line of this trace.",
+        ("timeout", "60", "strace", "-f", "nvidia-smi"),
+    ),
+    Fix(
+        "See which of its processes hang: those in state D end only with a restart of the machine.",
+        ("ps", "-o", "pid,stat,wchan:32,args", "-C", "nvidia-smi"),
+    ),
+)
 
 # A lost GPU, or a driver that cannot start it: sources then count differently, and nvidia-smi fails as well. Variables,
 # modes of a GPU and missing device nodes do not affect these sources.
@@ -40,13 +58,14 @@ def driver_unresponsive(ctx: CheckContext) -> Outcome:
     What it means: NVML or libcuda was loaded, and a call into it hung or crashed. Every program that uses the GPU will
     hang or crash in the same way.
     How it is seen: each library is called in a process of its own, which was killed at the deadline or by a signal.
-    What to do: look for Xid messages in the kernel log; end the processes that use the GPU; restart the machine. If it
-    happens again at once, reinstall the driver, or have the GPU checked. Many GPUs without persistence mode may only be
-    slow to wake: give them more time with --timeout.
+    What to do: if a call hangs, give it more time with --timeout, since GPUs without persistence mode may only be slow
+    to wake; look for Xid messages in the kernel log; restart the machine. If it happens again at once, reinstall the
+    package that owns the library, or have the GPU checked.
     """
     dead = [name for name in ("nvml", "libcuda") if ctx.snapshot.source(name).state in _DEAD]
     if not dead:
         return
+    library = "libnvidia-ml" if "nvml" in dead else "libcuda"
     hung = any(ctx.snapshot.source(name).state is SourceState.TIMED_OUT for name in dead)
     yield Symptom(
         f"The driver's {' and '.join(_FILES[name] for name in dead)} {_PREDICATES[hung, len(dead) > 1]}",
@@ -54,14 +73,18 @@ def driver_unresponsive(ctx: CheckContext) -> Outcome:
         + hardware_event_evidence(ctx.snapshot)
         + evidence_of(ctx.snapshot, "driver.version"),
         (
-            *look_for_xid(ctx.snapshot),
-            Fix("Restart the machine; if it happens again at once, reinstall the driver."),
             *((_MORE_TIME,) if hung else ()),
+            *look_for_xid(ctx.snapshot),
+            Fix(f"Restart {'the host' if is_contained(ctx.snapshot) else 'the machine'}; if that does not help:"),
+            *reinstall_fixes(ctx.snapshot, library, library_path(ctx.snapshot, library)),
         ),
     )
 
 
-_MORE_TIME = Fix("If many GPUs without persistence mode are slow to wake, give them more time: --timeout 120.")
+_MORE_TIME = Fix(
+    "First give it more time: GPUs without persistence mode may only be slow to wake.",
+    ("gpuenv", "doctor", "--timeout", "120"),
+)
 _FILES = {"nvml": "libnvidia-ml (NVML)", "libcuda": "libcuda (CUDA)"}
 _PREDICATES = {
     (True, False): "does not answer",
@@ -93,7 +116,12 @@ def only_nvidia_smi_answers(ctx: CheckContext) -> Outcome:
                 "Find out which nvidia-smi is first on PATH, and remove it if it does not belong to a driver.",
                 ("which", "-a", "nvidia-smi"),
             ),
-            Fix("If there is an NVIDIA GPU in this machine, install its driver."),
+            _SHOW_GPUS,
+            *(
+                fix._replace(text=f"If it shows one: {fix.text[0].lower()}{fix.text[1:]}")
+                for fix in driver_fixes(ctx)[:1]
+            ),
+            *driver_fixes(ctx)[1:],
         ),
     )
 
@@ -149,8 +177,8 @@ def nvidia_smi_fails(ctx: CheckContext) -> Outcome:
     nvidia-smi will hang or fail. Or NVML itself fails while CUDA works: the same tools fail then.
     How it is seen: nvidia-smi was killed at the deadline, crashed, or ended with an error, while NVML answered; or
     nvmlInit returned an error, and cuInit none.
-    What to do: run nvidia-smi by hand; a process in uninterruptible sleep or an nvidia-smi of another driver are usual
-    causes.
+    What to do: if it hangs, look for a wrapper or an nvidia-smi of another driver on PATH, and trace the system call in
+    which it waits; if it fails, read its message. A restart ends a process in uninterruptible sleep.
     """
     snapshot = ctx.snapshot
     state = snapshot.source("nvidia-smi").state
@@ -190,12 +218,11 @@ def nvidia_smi_fails(ctx: CheckContext) -> Outcome:
         )
         return
     has_hung = state is SourceState.TIMED_OUT
-    next_step = "see what it waits for" if has_hung else "read its message"
     yield Symptom(
         f"nvidia-smi {'hangs' if has_hung else 'fails'}, but "
         + ("CUDA works: programs are not affected" if works else "NVML works"),
         evidence_of(snapshot, "nvidia-smi", "nvml"),
-        (Fix(f"Run nvidia-smi by hand and {next_step}.", _SMI),),
+        _HANGING_SMI if has_hung else (Fix("Run nvidia-smi by hand and read its message.", _SMI), _WHICH_SMI),
         Severity.WARNING,
         Cause.SOURCES_DISAGREE if state is SourceState.FAILED else None,
     )

@@ -7,11 +7,11 @@ dev[n], with 8.1 (read November 2026).
 
 from __future__ import annotations
 
-from gpuenv.doctor.fixes.distributions import container_toolkit_fixes
+from gpuenv.doctor.fixes.distributions import container_toolkit_fixes, system_of
 from gpuenv.doctor.fixes.table import steps_of
 from gpuenv.doctor.predicates import is_system_container
 from gpuenv.model.finding import Fix
-from gpuenv.model.gpus import driver_nodes
+from gpuenv.model.gpus import driver_nodes, is_tegra
 from gpuenv.model.snapshot import Container, Snapshot
 
 _POD_RUNTIME = Fix("If the pod was granted a GPU, its runtime did not add it: set runtimeClassName: nvidia in the pod.")
@@ -56,6 +56,24 @@ def gpu_access_fixes(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
         return _start(kind)
     gvisor = (_GVISOR,) if snapshot.host.sandbox.value == "gvisor" else ()
     return (*_start(kind, tegra=tegra), *gvisor, *container_toolkit_fixes(snapshot))
+
+
+def remove_from_image_fixes(snapshot: Snapshot, paths: tuple[str, ...]) -> tuple[Fix, ...]:
+    """How to remove the driver's libraries from an image, whose distribution is the container's own."""
+    if not paths:
+        text = "Remove libcuda and libnvidia-ml from the image: the host's are mounted when the container starts."
+        return (Fix(text),)
+    line = f"RUN rm -f {' '.join(paths)} && ldconfig"
+    owner = steps_of("owner", system_of(snapshot).places, path=paths[0])
+    text = (
+        "Remove the driver's libraries from the image, in its Dockerfile: the package that owns them, which this shows."
+    )
+    return (
+        *(fix._replace(text=text) for fix in owner),
+        Fix(f"Or, if no package owns them, the files: {line}"),
+        Fix("Then build the image again: the host's libraries are mounted when the container starts with a GPU."),
+        *_start(_kind(snapshot), tegra=is_tegra(snapshot)),
+    )
 
 
 def _start(kind: Container, *, tegra: bool = False) -> tuple[Fix, ...]:

@@ -271,6 +271,15 @@ def driver_location(snapshot: Snapshot) -> str:
     return " on the host" if is_contained(snapshot) else ""
 
 
+def reinstall_fixes(snapshot: Snapshot, library: str, path: str | None) -> tuple[Fix, ...]:
+    """How to restore a library of the driver: the package that owns its file, and how to reinstall that."""
+    if snapshot.host.wsl.value:
+        return (Fix("Update the NVIDIA driver in Windows."),)
+    if is_contained(snapshot):
+        return (Fix(f"On the host: reinstall the driver's package that has {library}."),)
+    return (*system_steps(snapshot, "owner", path=path), *system_steps(snapshot, "reinstall", path=path))
+
+
 def other_kernel_modules_fixes(snapshot: Snapshot, *, wants_open: bool) -> tuple[Fix, ...]:
     """How to change to the open kernel modules, or to the proprietary ones, up to branch 580 for older GPUs."""
     if is_declared(snapshot):

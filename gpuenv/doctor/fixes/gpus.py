@@ -8,6 +8,7 @@ from gpuenv.model.finding import Fix
 from gpuenv.model.gpus import accessible_gpus
 from gpuenv.model.nvidia import pci_key
 from gpuenv.model.snapshot import Gpu, Snapshot
+from gpuenv.model.strings import pattern
 
 _MOST_RESETS = 4  # more resets than this are not listed: restarting the machine is one step
 
@@ -57,6 +58,22 @@ def reset_fixes(text: str, selectors: Iterable[str | None]) -> tuple[Fix, ...]:
     if len(known) != len(options) or len(known) > _MOST_RESETS:
         return ()
     return tuple(Fix(text, ("sudo", "nvidia-smi", "--gpu-reset", "-i", option)) for option in known)
+
+
+# Boards without NVSwitch: those in a PCIe slot, and those connected by bridges alone.
+_SLOT_BOARD = pattern(r"\bPCI[Ee]\b|\bNVL\b|GeForce|RTX|Quadro|TITAN|\b(?:T4|L4|L40S?|A2|A10|A16|A30|A40)\b")
+
+
+def is_slot_board(gpu: Gpu) -> bool:
+    """Whether a GPU is a board in a slot, by its product; others are modules on a baseboard, or unknown."""
+    return _SLOT_BOARD.search(gpu.name.value or "") is not None
+
+
+# The manual of nvidia-smi, -d: the row remapper of Ampere and newer, and the retired pages of older GPUs.
+SHOW_REMAPPING = Fix(
+    "Then see whether a remapping has failed: if so, have the GPU replaced.",
+    ("nvidia-smi", "-q", "-d", "ROW_REMAPPER,PAGE_RETIREMENT"),
+)
 
 
 def look_for_xid(snapshot: Snapshot) -> tuple[Fix, ...]:
