@@ -261,7 +261,8 @@ def test_specific_causes_come_before_a_general_cuda_failure(matrix: Matrix) -> N
 
 def test_nvidia_uvm_is_not_suggested_for_gpus_that_nvml_does_not_list(matrix: Matrix) -> None:
     (finding,) = driver_findings(machine(ADA, "open"), matrix)
-    assert [fix.command for fix in finding.fix] == [("sudo", "dmesg")]
+    assert [fix.command for fix in finding.fix if fix.command] == [("sudo", "reboot")]
+    assert "RmInitAdapter" in finding.fix[0].text
 
 
 def test_modules_that_would_disable_a_working_gpu_are_not_advised(matrix: Matrix) -> None:

@@ -14,6 +14,7 @@ TASKS = {
     *("libcuda", "firmware", "fabric-manager", "finish-update", "initramfs", "module-build", "kernel-update"),
     *("headers", "compiler", "enrol-key", "remove-driver", "container-toolkit", "configure-engine"),
     *("start-with-gpu", "start-with-compute", "request-gpu", "owner", "reinstall"),
+    *("new-key", "sign-module", "signed-module", "block-nova", "block-nouveau", "transactional"),
 }
 VALUES = {
     "branch": 580,
@@ -27,11 +28,13 @@ VALUES = {
     "kernel_image": "linux-image-amd64",
     "install": "sudo dnf install",
     "compiler": "gcc-12",
+    "kernel": "6.1.0-50-amd64",
     "text": "Rebuild it.",
     "path": "/usr/lib64/libcuda.so.1",
 }
 PROGRAMS = {
     *("akmods", "apt-get", "apt-mark", "curl", "dkms", "dnf", "dpkg", "dracut", "mkinitcpio", "mokutil", "nvidia-ctk"),
+    *("git", "grubby", "kmodgenca", "reboot", "transactional-update"),
     *("pacman", "rpm", "sh", "systemctl", "ubuntu-drivers", "update-initramfs", "wget", "zypper"),
     *("apptainer", "docker", "podman", "bsub", "qsub", "sbatch"),
 }

@@ -207,7 +207,7 @@ def test_the_windows_driver_is_installed_in_windows(system: str, *, wsl: bool) -
             GTX_1050,
             "sudo dnf install --allowerasing akmod-nvidia-580xx xorg-x11-drv-nvidia-580xx-cuda",
         ),
-        ("arch rolling", GTX_1050, "nvidia-580xx-dkms from the AUR"),
+        ("arch rolling", GTX_1050, "git clone https://aur.archlinux.org/nvidia-580xx-utils.git"),
         ("nixos 26.05", GTX_1050, "nvidiaPackages.legacy_580"),
         ("slackware 15.0", GTX_1050, "branch 580 or older"),
     ],
@@ -225,7 +225,7 @@ def test_an_old_gpu_gets_the_last_branch_that_supports_it(distribution: str, dev
 @pytest.mark.parametrize(
     ("distribution", "device", "expected"),
     [
-        ("arch rolling", K80, "nvidia-470xx-dkms from the AUR"),
+        ("arch rolling", K80, "git clone https://aur.archlinux.org/nvidia-470xx-utils.git"),
         ("fedora 42", K80, "akmod-nvidia-470xx"),
         ("fedora 42", GTX_1050, "akmod-nvidia-580xx"),
         ("debian 12", K80, "branch 470"),

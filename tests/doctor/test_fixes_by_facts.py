@@ -135,7 +135,8 @@ def test_wsl_1_is_converted_by_its_own_name(matrix: Matrix) -> None:
     )
     sources = (Source("kernel", SourceState.ANSWERED),)
     fixes = driver_fixes(context(Snapshot(host=host, sources=sources), matrix))
-    assert fixes[0].command == ("wsl.exe", "--set-version", "DISTRO", "2")
+    assert fixes[0].command == ("wsl.exe", "-l", "-v")
+    assert fixes[1].command == ("wsl.exe", "--set-version", "DISTRO", "2")
     named = Snapshot(host=host, sources=sources, environment={"WSL_DISTRO_NAME": "Ubuntu-24.04"})
     assert driver_fixes(context(named, matrix))[0].command == ("wsl.exe", "--set-version", "Ubuntu-24.04", "2")
 

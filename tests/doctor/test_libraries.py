@@ -375,7 +375,10 @@ def test_an_optional_library_may_be_damaged(matrix: Matrix, healthy: Snapshot) -
         ("suse", "sles 15.6", "6.4.0-150600.8.40-azure", "kernel-azure-devel"),
         ("suse", "sles 15.6", "6.4.0-150600.23.65-64kb", "kernel-64kb-devel"),
         ("arch", "arch rolling", "6.18.2-arch2-1", "linux-headers"),
-        ("arch", "arch rolling", "6.12.60-1-lts", None),
+        ("arch", "arch rolling", "6.12.60-1-lts", "linux-lts-headers"),
+        ("arch", "arch rolling", "6.4.1-zen1-1-zen", "linux-zen-headers"),
+        ("arch", "arch rolling", "6.8.9-hardened1-1-hardened", "linux-hardened-headers"),
+        ("arch", "cachyos rolling", "6.6.2-3-cachyos", None),
         ("", "gentoo 2.17", "6.12.58-gentoo", None),
     ],
 )

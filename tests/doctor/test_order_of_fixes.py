@@ -4,27 +4,40 @@ from __future__ import annotations
 
 import pytest
 
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Finding
 from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import (
     Container,
+    DeviceNode,
+    DkmsBuild,
     DriverLibrary,
     Fabric,
     Gpu,
     GpuUser,
+    Host,
     LibraryOrigin,
+    Module,
     NvLink,
+    PciGpu,
     Snapshot,
     Source,
     SourceState,
+    Target,
+    Virtualization,
 )
 from gpuenv.model.versions import DriverVersion
-from tests.doctor.kernel_hosts import findings, log, working
+from tests.doctor.kernel_hosts import KERNEL, findings, log, working
+from tests.doctor.module_hosts import BUILT, FAILED, OLD, host_without_module, with_reading
+from tests.doctor.test_driver import off_loader_path
 from tests.doctor.test_fixes_by_facts import lines, only
+from tests.doctor.test_immutable_systems import ADA, without_driver
 
 LIBCUDA = "/usr/lib/x86_64-linux-gnu/libcuda.so.550.163.01"
+NO_DEVICE = 100
 SHOW_REMAPPING = "nvidia-smi -q -d ROW_REMAPPER,PAGE_RETIREMENT"
 
 
@@ -148,3 +161,154 @@ def test_a_refused_file_of_an_image_is_removed_by_its_dockerfile(matrix: Matrix)
     finding = only(refused(Container.DOCKER), matrix, "DRV114")
     assert f"RUN rm -f {LIBCUDA} && ldconfig" in texts(finding)
     assert lines(finding) == [f"dpkg -S {LIBCUDA}", "docker run --gpus all IMAGE"]
+
+
+def unsigned(distribution: str, *builds: DkmsBuild) -> Snapshot:
+    """A machine whose kernel refuses a module without a signature."""
+    snapshot = with_reading(host_without_module(Module.NOT_LOADED, *builds), distribution)
+    return snapshot._replace(kernel_log=log("Loading of unsigned module is rejected"))
+
+
+def test_a_module_without_a_signature_is_built_again_before_its_key_is_enrolled(matrix: Matrix) -> None:
+    result = lines(only(unsigned("ubuntu 24.04", BUILT), matrix, "DRV116"))
+    module = f"--force -m nvidia -v 535.183.01 -k {KERNEL}"
+    assert "update-secureboot-policy --new-key" in result[0]
+    assert result[1:5] == [
+        f"sudo dkms build {module}",
+        f"sudo dkms install {module}",
+        "sudo mokutil --import /var/lib/shim-signed/mok/MOK.der",
+        "sudo reboot",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "expected"),
+    [
+        ("ubuntu 24.04", "sudo apt-get install --reinstall nvidia-dkms-550"),
+        ("debian 13", "sudo apt-get install --reinstall nvidia-kernel-dkms"),
+        ("fedora 44", "sudo akmods --force --rebuild"),
+    ],
+)
+def test_an_unsigned_module_without_dkms_build_is_signed_by_its_package(
+    matrix: Matrix, distribution: str, expected: str
+) -> None:
+    assert expected in lines(only(unsigned(distribution), matrix, "DRV116"))
+
+
+def test_a_module_with_an_unknown_key_is_not_built_again(matrix: Matrix) -> None:
+    snapshot = unsigned("ubuntu 24.04", BUILT)
+    snapshot = snapshot._replace(kernel_log=log("Loading of module with unavailable key is rejected"))
+    assert not any("dkms" in line for line in lines(only(snapshot, matrix, "DRV116")))
+
+
+def test_the_kernel_that_has_the_module_is_named(matrix: Matrix) -> None:
+    finding = only(host_without_module(Module.NOT_INSTALLED, OLD, FAILED), matrix, "DRV115")
+    assert f"boot {OLD.kernel}, for which" in texts(finding)
+
+
+def test_microos_gets_a_prebuilt_module_in_two_restarts(matrix: Matrix) -> None:
+    (finding,) = findings(without_driver("opensuse-microos 20260101", ADA), matrix)
+    assert [line.removeprefix("sudo ") for line in lines(finding)] == [
+        "transactional-update pkg install openSUSE-repos-MicroOS-NVIDIA",
+        "reboot",
+        "transactional-update pkg install nvidia-open-driver-G06-signed-kmp-default nvidia-compute-utils-G06",
+        "reboot",
+        "nvidia-smi",
+    ]
+
+
+def test_nova_is_blocked_after_the_installation_and_before_the_restart(matrix: Matrix) -> None:
+    snapshot = without_driver("fedora 44", ADA)
+    bound = snapshot._replace(pci_gpus=(PciGpu("0000:01:00.0", "10de", ADA, None, "NovaCore"),))
+    result = lines(only(bound, matrix, "DRV104"))
+    (block,) = [index for index, line in enumerate(result) if "grubby" in line]
+    assert "akmod-nvidia" in result[block - 1]
+    assert result[block + 1] == "sudo reboot"
+
+
+def test_a_gpu_reserved_by_vfio_is_given_back_where_it_is_configured(matrix: Matrix) -> None:
+    snapshot = on(working(cuda=NO_DEVICE), "debian 13")._replace(gpus=(), gpu_count=known(0, "nvml"))
+    bound = PciGpu("0000:31:00.0", "10de", ADA, None, "vfio-pci")
+    result = lines(only(snapshot._replace(pci_gpus=(bound,)), matrix, "DRV113"))
+    assert result[0].startswith(f"grep -rns -e vfio -e 10de:{ADA} /etc/modprobe.d")
+    assert result[1:] == ["sudo driverctl unset-override 0000:31:00.0", "sudo update-initramfs -u", "sudo reboot"]
+
+
+@pytest.mark.parametrize(("name", "expected"), [("NVIDIA A10-4B", True), ("GRID A100-10C", False), ("A40-8Q", False)])
+def test_a_virtual_gpu_for_desktops_needs_another_type(matrix: Matrix, name: str, *, expected: bool) -> None:
+    snapshot = working(cuda=NO_DEVICE)
+    gpu = snapshot.gpus[0]._replace(name=known(name, "nvml"), virtualization=known(Virtualization.VGPU, "nvml"))
+    finding = only(snapshot._replace(gpus=(gpu,)), matrix, "DRV113")
+    assert ("ends in Q or C" in texts(finding)) is expected
+    assert bool(lines(finding)) is not expected
+
+
+def test_the_default_profile_comes_before_a_container_without_any(matrix: Matrix) -> None:
+    snapshot = working(cuda=304, container=Container.DOCKER)
+    result = texts(only(snapshot, matrix, "DRV113"))
+    assert result.index("the engine's default profile allows CUDA") < result.index("As a test only")
+
+
+def test_a_container_that_lost_its_nodes_is_started_with_each_of_them(matrix: Matrix) -> None:
+    snapshot = working(cuda=NO_DEVICE, container=Container.DOCKER)
+    driver = snapshot.driver._replace(nvml_init=known(int(Nvml.UNKNOWN), "nvml"))
+    finding = only(snapshot._replace(driver=driver, gpus=(), gpu_count=type(snapshot.gpu_count)()), matrix, "CTR306")
+    nodes = "--device /dev/nvidia0 --device /dev/nvidiactl --device /dev/nvidia-uvm"
+    assert sorted(lines(finding)[1].split()) == sorted(f"docker run --gpus all {nodes} IMAGE".split())
+    assert lines(finding)[0] == "docker restart CONTAINER"
+    assert "daemon-reload" in texts(finding)
+
+
+def closed_nodes(snapshot: Snapshot, path: str, owner: str) -> Snapshot:
+    node = DeviceNode(path, accessible=False, mode="crw-rw----", owner=owner)
+    driver = snapshot.driver._replace(device_nodes=(node,), nvml_init=known(int(Nvml.NO_PERMISSION), "nvml"))
+    return snapshot._replace(driver=driver)
+
+
+def test_a_user_of_a_jetson_joins_its_groups_instead_of_an_unmapped_one(matrix: Matrix) -> None:
+    snapshot = closed_nodes(working(cuda=NO_DEVICE), "/dev/nvmap", "65534:65534")
+    tegra = snapshot._replace(host=snapshot.host._replace(tegra=known("R36", "/etc/nv_tegra_release")))
+    finding = only(tegra, matrix, "CTR304")
+    assert lines(finding) == ['sudo usermod -aG video,render "$USER"']
+    assert "65534" not in texts(finding)
+
+
+def test_podman_needs_a_user_of_the_host_who_is_in_the_group(matrix: Matrix) -> None:
+    snapshot = closed_nodes(working(cuda=NO_DEVICE, container=Container.PODMAN), "/dev/nvidia0", "0:44")
+    result = lines(only(snapshot, matrix, "CTR304"))
+    assert result == [
+        "ls -l /dev/nvidia0",
+        'sudo usermod -aG GROUP "$USER"',
+        "podman run --group-add=keep-groups --device nvidia.com/gpu=all IMAGE",
+    ]
+
+
+def test_wslconfig_is_read_before_a_driver_is_installed(matrix: Matrix) -> None:
+    snapshot = Snapshot(
+        host=Host(
+            os=known("linux", "uname"),
+            wsl=known(value=True, source="kernel"),
+            kernel=known("6.6.87.2-microsoft-standard-WSL2", "uname"),
+        ),
+        sources=(Source("kernel", SourceState.ANSWERED), *(Source(n, SourceState.ABSENT) for n in ("nvml", "libcuda"))),
+    )
+    finding = only(snapshot, matrix, "DRV106")
+    assert lines(finding) == ["grep -n -i gpuSupport /mnt/c/Users/*/.wslconfig", "wsl.exe --shutdown"]
+    assert "nstall the NVIDIA driver in Windows" in finding.fix[-1].text
+
+
+def test_a_pod_keeps_the_other_folders_of_the_loader_path(matrix: Matrix) -> None:
+    snapshot = off_loader_path("/usr/local/nvidia/lib64", container=Container.KUBERNETES)
+    (finding,) = findings(snapshot._replace(environment={"LD_LIBRARY_PATH": "/usr/local/cuda-12.4/lib64"}), matrix)
+    value = "LD_LIBRARY_PATH=/usr/local/nvidia/lib64:/usr/local/cuda-12.4/lib64"
+    assert f"set {value} in env of the pod's specification" in texts(finding)
+
+
+def test_a_python_of_another_architecture_is_replaced_with_its_packages(matrix: Matrix) -> None:
+    target = Target(executable=known("/venv/bin/python", "--python"), venv_python=known("3.11.9", "pyvenv.cfg"))
+    sources = (Source("target", SourceState.FAILED, "Exec format error"),)
+    snapshot = Snapshot(host=Host(os=known("linux", "uname")), target=target, sources=sources)
+    every = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
+    (finding,) = [entry for entry in every if entry.code == "ENV401"]
+    assert lines(finding) == ["ls /venv/lib/python3.11/site-packages", "python3 -m venv /venv-new"]
+    assert "gone" not in texts(finding)

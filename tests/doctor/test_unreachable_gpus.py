@@ -113,7 +113,8 @@ def test_a_gpu_switched_off_by_a_modprobe_file_is_reported(matrix: Matrix) -> No
     snapshot = with_reading(host_without_module(Module.NOT_LOADED), "arch", module_blocks=off)._replace(pci_gpus=intel)
     (finding,) = findings(snapshot, matrix)
     assert (finding.code, finding.cause) == ("GPU201", Cause.DRIVER_MODULE_NOT_LOADED)
-    assert off[0] in finding.fix[0].text
+    assert finding.fix[0].command == ("sudo", "envycontrol", "-s", "hybrid")
+    assert off[0] in finding.fix[1].text
     without_alias = with_reading(snapshot, "arch", module_blocks=("/etc/modprobe.d/x.conf: blacklist nvidia",))
     assert [entry.cause for entry in findings(without_alias, matrix)] == [Cause.NO_NVIDIA_GPU]
 

@@ -60,7 +60,7 @@ NO_DRIVER = windows()._replace(driver=Snapshot().driver, gpus=(), gpu_count=Read
 @pytest.mark.parametrize(
     ("snapshot", "cause", "commands"),
     [
-        (HUNG, Cause.DRIVER_UNRESPONSIVE, []),
+        (HUNG, Cause.DRIVER_UNRESPONSIVE, ["gpuenv doctor --timeout 120"]),
         (with_driver(windows(), cuda_init=known(int(Cuda.UNKNOWN), "libcuda")), Cause.CUDA_INITIALIZATION_FAILED, []),
         (
             with_driver(windows(), nvml_init=known(int(Nvml.LIB_RM_VERSION_MISMATCH), "nvml")),

@@ -117,7 +117,7 @@ BOUND_GPUS = (
             NOVA_LOADED,
         ),
         first_fix="blacklist nova_core",
-        excluded=("dnf", "nouveau"),
+        excluded=("dnf",),
     ),
     case(
         "nouveau-loaded",
@@ -130,7 +130,7 @@ BOUND_GPUS = (
             NOVA_LOADED,
         ),
         first_fix="akmod-nvidia",
-        included=("blacklist nova_core",),
+        included=("modprobe.blacklist=nouveau,nova_core",),
     ),
     case(
         "nouveau-loaded",
@@ -143,8 +143,7 @@ BOUND_GPUS = (
             NOVA_LOADED,
             with_files({"run/ostree-booted": ""}),
         ),
-        first_fix="--append=modprobe.blacklist=nova_core",
-        excluded=("blacklist=nouveau",),
+        first_fix="--append=modprobe.blacklist=nouveau,nova_core",
     ),
     case(
         "",

@@ -92,13 +92,20 @@ def driver_too_old(ctx: CheckContext) -> Outcome:
     elif change is not None:  # such a driver exists, up to the last branch that drives every GPU here
         plain = (Fix(f"Or update the driver{driver_location(ctx.snapshot)}: {change.needed}."),)
         newer = driver_update_fixes(ctx, change.needed) or plain
+    wheel = ctx.resolution.wheel
+    # In WSL the driver is Windows' own and easily updated, while a missing toolkit would have to be installed first.
+    lacks_toolkit = wheel is not None and bool(wheel.needs_toolkit) and not ctx.snapshot.toolkits
+    driver_first = bool(ctx.snapshot.host.wsl.value and newer and lacks_toolkit)
+    by_driver = tuple(fix._replace(text=fix.text.replace("Or update", "Update")) for fix in newer)
+    text = f"{'Or install' if driver_first else 'Install'} the wheel that this driver supports."
     yield Symptom(
         f"The {which} is too old for {installed.cupy.distribution}: needs {verdict.needed}, found {verdict.found}",
         evidence_of(ctx.snapshot, "driver.version", "driver.cuda") + _installed_and_needed(installed, verdict),
         (
             *_conda_toolkit_fixes(ctx),
-            *install_fixes(ctx, "Install the wheel that this driver supports."),
-            *newer,
+            *(by_driver if driver_first else ()),
+            *install_fixes(ctx, text),
+            *(() if driver_first else newer),
         ),
     )
 

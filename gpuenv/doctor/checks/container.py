@@ -9,6 +9,7 @@ from gpuenv.doctor.fixes.containers import (
     compute_capability_fixes,
     device_node_fixes,
     gpu_access_fixes,
+    lost_gpu_fixes,
     request_gpu_fixes,
 )
 from gpuenv.doctor.predicates import is_driver_probed, libcuda_absent, libraries_absent
@@ -119,9 +120,8 @@ def cgroup_lost_gpu(ctx: CheckContext) -> Outcome:
         + (Evidence("driver.device_nodes", ", ".join(driver_nodes(snapshot)), "/dev"),)
         + (evidence_of(snapshot, "container_support.device_rules") if rules.known else ()),
         (
-            Fix("Restart the container."),
+            *lost_gpu_fixes(snapshot),
             *((_WITHOUT_SELINUX,) if snapshot.host.container.value is Container.PODMAN else ()),
-            Fix("To prevent it, name the device nodes when it is started, or use CDI."),
         ),
     )
 
@@ -256,9 +256,16 @@ def _access_fixes(snapshot: Snapshot, closed: list[DeviceNode]) -> tuple[Fix, ..
     if all(_open_to_all(node) for node in closed):
         return (Fix("Their mode allows every user: allow them in the control group or security policy too."),)
     groups = {node.owner.partition(":")[2] for node in closed if node.mode[4:6] == "rw"} - {"", "0"}
-    group = next(iter(sorted(groups)), None)
+    group = next(iter(sorted(groups - _UNMAPPED)), None)
     if snapshot.host.container.value is Container.PODMAN:
-        return (_KEEP_GROUPS, *_default_mode_fixes(snapshot))
+        return (*_HOST_GROUP, _KEEP_GROUPS, *(_default_mode_fixes(snapshot) if not groups else ()))
+    if group is None and groups and not is_contained(snapshot) and is_tegra(snapshot):
+        return _TEGRA_GROUPS
+    return _group_fixes(snapshot, group)
+
+
+def _group_fixes(snapshot: Snapshot, group: str | None) -> tuple[Fix, ...]:
+    """How to get a group that opens the nodes; None if only root may open them, or the group is not mapped."""
     if group is None:  # a scheduler closes the nodes of a job that did not request a GPU
         return () if snapshot.grant.by.value == "slurm" else _default_mode_fixes(snapshot)
     if is_contained(snapshot):
@@ -295,6 +302,23 @@ def _default_mode_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     )
 
 
+# An id that is not mapped into a user namespace, and the group nogroup: nobody may join it for access.
+_UNMAPPED = {"65534", "nobody", "nogroup"}
+# NVIDIA, Jetson Linux: the nodes of the GPU belong to the group video, those of its renderer to render.
+_TEGRA_GROUPS = (
+    Fix(
+        "Add this user to the groups of Tegra's GPU, video and render.",
+        shell_line='sudo usermod -aG video,render "$USER"',
+    ),
+    Fix("Then log out and in again: running programs keep their groups."),
+)
+_HOST_GROUP = (
+    Fix("On the host: see which group owns the nodes.", ("ls", "-l", "/dev/nvidia0")),
+    Fix(
+        "On the host: if it is not root, add the user who starts the container to it, in place of GROUP; log in again.",
+        shell_line='sudo usermod -aG GROUP "$USER"',
+    ),
+)
 # podman-run(1), --group-add: keep-groups gives the container the supplementary groups of the user who starts it.
 _KEEP_GROUPS = Fix(
     "Start the container with the groups of the user who starts it; a container of Podman has none of them.",

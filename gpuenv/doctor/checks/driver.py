@@ -20,6 +20,7 @@ from gpuenv.doctor.evidence import evidence_of, hardware_events, kernel_drivers,
 from gpuenv.doctor.fixes.containers import matching_libraries_fix, remove_from_image_fixes
 from gpuenv.doctor.fixes.distributions import (
     driver_fixes,
+    family,
     module_build_command,
     reinstall_fixes,
     restart_fix,
@@ -35,7 +36,7 @@ from gpuenv.doctor.fixes.kernel_module import (
     replace_nouveau_fixes,
     unblock_fixes,
 )
-from gpuenv.doctor.fixes.variables import with_folder_fix
+from gpuenv.doctor.fixes.variables import path_with_folder, with_folder_fix
 from gpuenv.doctor.predicates import (
     COS_DRIVER_ROOT,
     GPU_OPERATOR_ROOT,
@@ -67,6 +68,7 @@ from gpuenv.model.gpus import (
 )
 from gpuenv.model.nvidia import Cuda, Nvml
 from gpuenv.model.snapshot import (
+    Container,
     DkmsBuild,
     DriverLibrary,
     LibraryOrigin,
@@ -120,9 +122,19 @@ def module_not_built(ctx: CheckContext) -> Outcome:
             *(fix for b in failed if b.compiler for fix in system_steps(snapshot, "compiler", compiler=b.compiler)),
             *(Fix(f"Read the build log: /var/lib/dkms/{b.module}/{b.release}/build/make.log") for b in failed),
             *module_install_fixes(snapshot, kernel),
-            Fix("If the driver is too old for this kernel, install a newer driver, or boot an older kernel."),
+            Fix(
+                f"If the driver is too old for this kernel, install a newer driver, or boot {_older_kernel(snapshot)}."
+            ),
         ),
     )
+
+
+def _older_kernel(snapshot: Snapshot) -> str:
+    """The newest other kernel that has the module."""
+    driver, running = snapshot.driver, snapshot.host.kernel.value
+    built = [build.kernel for build in driver.dkms if build.state == "built" and build.kernel not in (None, running)]
+    others = [*(driver.module_kernels.value or ()), *built]
+    return f"{others[-1]}, for which it has a module" if others else "an older kernel"
 
 
 def _build_text(build: DkmsBuild) -> str:
@@ -151,7 +163,7 @@ def module_refused(ctx: CheckContext) -> Outcome:
         yield Symptom(
             "The kernel refuses the NVIDIA driver's module: it has no trusted signature",
             log_evidence(snapshot, unsigned[-3:]) + evidence_of(snapshot, "host.secure_boot", "driver.module"),
-            signing_fixes(snapshot),
+            signing_fixes(snapshot, is_unsigned=any("unsigned" in line for line in unsigned)),
         )
     lines, kernel = matching_log_lines(snapshot, _OTHER_KERNEL), snapshot.host.kernel.value
     if lines:
@@ -165,11 +177,31 @@ def module_refused(ctx: CheckContext) -> Outcome:
         )
 
 
-def signing_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """How to load a module with Secure Boot."""
+def signing_fixes(snapshot: Snapshot, *, is_unsigned: bool = False) -> tuple[Fix, ...]:
+    """How to load a module with Secure Boot; one without any signature is signed first, by building it again."""
+    sign: tuple[Fix, ...] = ()
+    if is_unsigned:
+        rebuild = _signed_builds(snapshot) or system_steps(snapshot, "sign-module")
+        sign = (*system_steps(snapshot, "new-key"), *rebuild)
+    restart = restart_fix(snapshot, "and confirm the key; this ends all programs")
     return (
+        *sign,
         *system_steps(snapshot, "enrol-key"),
-        Fix("Or install modules that the distribution has signed, or turn Secure Boot off in the firmware."),
+        *((restart,) if is_unsigned else ()),
+        *system_steps(snapshot, "signed-module"),
+    )
+
+
+def _signed_builds(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """dkms(8): build signs the module; install copies it into the kernel's folder."""
+    kernel = snapshot.host.kernel.value
+    build = next((b for b in snapshot.driver.dkms if b.state == "built" and b.kernel == kernel), None)
+    if build is None or kernel is None or family(snapshot) not in ("ubuntu", "debian"):
+        return ()
+    module = ("--force", "-m", build.module, "-v", str(build.release), "-k", kernel)
+    return (
+        Fix("Build the module again: DKMS signs it with the key.", ("sudo", "dkms", "build", *module)),
+        Fix("Install it.", ("sudo", "dkms", "install", *module)),
     )
 
 
@@ -466,6 +498,10 @@ def _unloadable_fixes(snapshot: Snapshot, name: str, path: str | None, *, is_inc
     if is_contained(snapshot) and not is_incomplete and path:
         yield from remove_from_image_fixes(snapshot, (path,))
         return
+    if path is None and not is_incomplete and not is_contained(snapshot):
+        text = f"Remove the file of {name} that the loader finds first, which this shows, or reinstall its driver."
+        yield Fix(text, shell_line=f"ldconfig -p | grep {name}.so.1")
+        return
     if is_contained(snapshot) or path is None:
         yield Fix("Reinstall the driver, which restores missing files; a container must use the host's.")
         return
@@ -525,6 +561,16 @@ _OWN_LOADER = Fix(
 )
 
 
+# NixOS Wiki, Nix-ld, and NixOS options, environment.sessionVariables. /run/opengl-driver is a link to the driver.
+_NIXOS_LASTING = (
+    Fix(
+        f'For every session: write environment.sessionVariables.LD_LIBRARY_PATH = [ "{_NIXOS_FOLDER}" ]; into '
+        "configuration.nix, rebuild, and log in again.",
+        ("sudo", "nixos-rebuild", "switch"),
+    ),
+)
+
+
 def _search_path_fixes(snapshot: Snapshot, library: DriverLibrary) -> Iterator[Fix]:
     folder = _NIXOS_FOLDER if library.origin is LibraryOrigin.NIXOS else folder_of(library)
     if folder.startswith(GPU_OPERATOR_ROOT):
@@ -538,10 +584,13 @@ def _search_path_fixes(snapshot: Snapshot, library: DriverLibrary) -> Iterator[F
             yield _COS_REMOUNT
         yield with_folder_fix(snapshot, folder, "Add the folder in this shell.")
         if is_contained(snapshot):
-            yield Fix(
-                f"For every program in the container: set LD_LIBRARY_PATH={folder} when the container is started."
-            )
-        elif library.origin is not LibraryOrigin.NIXOS:
+            value = f"LD_LIBRARY_PATH={path_with_folder(snapshot, folder)}"
+            by_pod = snapshot.host.container.value is Container.KUBERNETES
+            how = "in env of the pod's specification" if by_pod else "when the container is started (-e)"
+            yield Fix(f"For every program in the container: set {value} {how}.")
+        elif library.origin is LibraryOrigin.NIXOS:
+            yield from _NIXOS_LASTING
+        else:
             script = f"echo {folder} > /etc/ld.so.conf.d/nvidia-driver.conf && ldconfig"
             yield Fix("For every program: add the folder to the loader's configuration.", ("sudo", "sh", "-c", script))
 

@@ -47,6 +47,7 @@ _PERHAPS_OFF = Fix(
     "If the machine does have an NVIDIA GPU: a modprobe file has the line alias nvidia off, with which programs switch "
     "a laptop's GPU off. Switch it on with the program that wrote the line."
 )
+_ROCM_FILE = ("cat", "/opt/rocm/.info/version")
 _INTEGRATED_GPU_VENDORS = frozenset((INTEL, AMD))
 
 
@@ -144,6 +145,22 @@ def _rocm_fixes(ctx: CheckContext) -> Iterator[Fix]:
         yield pip_fix(ctx.snapshot, text, "install", *wheel.requirements)._replace(safe=False)
 
 
+# ROCm's packages write their release there (rocm-core).
+_SHOW_ROCM = Fix("See which ROCm is installed: a wheel needs the one in its name, or install that first.", _ROCM_FILE)
+
+
+def _build_fixes(ctx: CheckContext, gfx: str | None, *, is_only: bool) -> Iterator[Fix]:
+    """CuPy, Installation, Using CuPy on AMD GPU: Building CuPy for ROCm from source."""
+    for_cuda = [entry.distribution for entry in ctx.snapshot.target.cupy if not is_rocm(entry.distribution)]
+    if is_only and for_cuda:
+        text = "Uninstall the CuPy that cannot use this GPU."
+        yield pip_fix(ctx.snapshot, text, "uninstall", "-y", *for_cuda)._replace(safe=False)
+    text = "Build CuPy for ROCm from source, if CuPy's installation guide lists this ROCm (Using CuPy on AMD GPU)."
+    fix = pip_fix(ctx.snapshot, text if is_only else f"Or {text[0].lower()}{text[1:]}", "install", "cupy")
+    variables = ("CUPY_INSTALL_USE_HIP=1", "ROCM_HOME=/opt/rocm", f"HCC_AMDGPU_TARGET={gfx}")
+    yield fix._replace(command=("env", *variables, *fix.command) if gfx and fix.command else None, safe=False)
+
+
 def _none(evidence: tuple[Evidence, ...], more: tuple[Fix, ...] = ()) -> Symptom:
     return Symptom(
         "This machine has no NVIDIA GPU",
@@ -176,13 +193,16 @@ def _amd(ctx: CheckContext, kinds: str, evidence: tuple[Evidence, ...]) -> Sympt
         installed = (Evidence("target.cupy", other.label, "its metadata"),)
     is_installed = not for_cuda and other is None and bool(snapshot.target.cupy)
     wheels = () if is_installed else tuple(_rocm_fixes(ctx))
-    build = "Or build" if wheels else "Build"
+    kinds_of_code = {gpu.gfx for gpu in snapshot.amd_gpus}
+    gfx = kinds_of_code.pop() if len(kinds_of_code) == 1 and not is_installed else None
+    build = tuple(_build_fixes(ctx, gfx, is_only=not wheels))
     return Symptom(
         f"{title}, which {for_cuda[0].distribution} cannot use" if for_cuda else title,
         nodes + installed + evidence_of(snapshot, "rocm") + evidence,
         (
+            *(() if snapshot.rocm.known or is_installed else (_SHOW_ROCM,)),
             *wheels,
-            Fix(f"{build} CuPy for ROCm from source: CuPy's installation guide, Using CuPy on AMD GPU."),
+            *build,
             Fix("Or use a machine with an NVIDIA GPU; gpuenv supports no other."),
         ),
         cause=Cause.ROCM_MISMATCH if for_cuda or other else None,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from gpuenv.doctor.evidence import driver_errors, evidence_of, kernel_drivers, matching_log_lines, packages_as_evidence
 from gpuenv.doctor.fixes.distributions import driver_fixes, restart_fix, system_steps
 from gpuenv.doctor.fixes.gpus import is_slot_board
-from gpuenv.doctor.fixes.kernel_module import excluded_gpu_fixes, reload_uvm_fixes
+from gpuenv.doctor.fixes.kernel_module import excluded_gpu_fixes, reload_uvm_fixes, unbind_fixes
 from gpuenv.doctor.fixes.variables import (
     granted_devices,
     origin_fixes,
@@ -23,7 +21,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import driver_nodes, driver_sees_gpu, is_contained, nvidia_on_bus
 from gpuenv.model.nvidia import Cuda
-from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, PciGpu, Snapshot, Virtualization
+from gpuenv.model.snapshot import Container, DriverLibrary, LibraryOrigin, Snapshot, Virtualization
 from gpuenv.model.strings import pattern
 
 _JETPACK_ORIGINS = (LibraryOrigin.TEGRA, LibraryOrigin.MOUNTED, LibraryOrigin.COMPAT)
@@ -385,25 +383,39 @@ def initialisation_failed(ctx: CheckContext) -> Outcome:
     elif code == Cuda.NO_DEVICE and no_instance:
         yield _without_instance(snapshot, evidence)
     elif driver_sees_gpu(snapshot):
-        yield Symptom("CUDA cannot be initialised, though the driver answers", evidence, _fixes_of(ctx, code))
+        yield Symptom(
+            "CUDA cannot be initialised, though the driver answers",
+            evidence,
+            _other_vgpu(snapshot) or _fixes_of(ctx, code),
+        )
     elif code == Cuda.NO_DEVICE and not nvidia_on_bus(snapshot):
         yield NotKnown("neither the driver nor the PCI bus shows an NVIDIA GPU")
     else:
         excluded = excluded_gpu_fixes(snapshot)
-        yield _not_listed(nvidia_on_bus(snapshot) or (), evidence, excluded)
+        yield _not_listed(snapshot, evidence, excluded)
 
 
-def _not_listed(on_bus: Sequence[PciGpu], evidence: tuple[Evidence, ...], excluded: tuple[Fix, ...]) -> Symptom:
+def _not_listed(snapshot: Snapshot, evidence: tuple[Evidence, ...], excluded: tuple[Fix, ...]) -> Symptom:
     """A GPU is on the bus, as far as known, but the driver has none: another driver may hold it."""
     title = "The driver does not list the NVIDIA GPU that is on the PCI bus"
-    names = kernel_driver_names(gpu for gpu in on_bus if is_passed_through(gpu))
-    passed_on: tuple[Fix, ...] = ()
-    if names:
-        title += f": {names} holds it"
-        passed_on = (Fix(f"{names} reserves the GPU for a virtual machine: use it there, or bind it to nvidia."),)
-    return Symptom(
-        title, evidence + kernel_drivers(on_bus), (*passed_on, *(excluded or (READ_LOG,)))
-    )  # nvidia-uvm has no part in listing GPUs
+    on_bus = nvidia_on_bus(snapshot) or ()
+    held = [gpu for gpu in on_bus if is_passed_through(gpu)]
+    if held:
+        title += f": {kernel_driver_names(held)} holds it"
+    fixes = (*unbind_fixes(snapshot, held), *excluded) if held or excluded else _START_GPU
+    return Symptom(title, evidence + kernel_drivers(on_bus), fixes)  # nvidia-uvm has no part in listing GPUs
+
+
+# open-gpu-kernel-modules, nv.c and osinit.c: its messages of a GPU that it does not start.
+_START_GPU = (
+    Fix(
+        "Read the driver's messages: not supported means another branch or kind of modules, RmInitAdapter a GPU that "
+        "did not start.",
+        shell_line="sudo dmesg | grep -i -e NVRM -e nvidia",
+    ),
+    Fix("Restart the machine; if that does not help, power it off and on.", ("sudo", "reboot")),
+    Fix("If RmInitAdapter still fails: check the board's seating and power, update its firmware, or have it replaced."),
+)
 
 
 # Fixes if the driver works and CUDA does not start, by the code that cuInit returns.
@@ -421,7 +433,9 @@ _READ_HOST_LOG = Fix(
     "On the host, look for messages of the driver in the kernel log, then restart it.", READ_LOG.command
 )
 _UVM = "/dev/nvidia-uvm"
-# NVIDIA, Virtual GPU Software User Guide, on CUDA: it lists the types that run it (DualCoder/vgpu_unlock#51 names it).
+# NVIDIA, Virtual GPU Software User Guide, Virtual GPU Types: Q-series are workstations, C-series compute; B-series are
+# desktops and A-series applications, without CUDA (DualCoder/vgpu_unlock#51). The letter follows the memory: A10-4B.
+_DESKTOP_TYPE = pattern(r"-\d+[AB]\b")
 _CHECK_VGPU = Fix("Check whether this type of virtual GPU supports CUDA, in NVIDIA's Virtual GPU Software User Guide.")
 # NVIDIA, MIG User Guide, Device Nodes and Capabilities: who may read an instance's nodes may use it.
 _CHECK_MIG_NODES = Fix(
@@ -447,7 +461,11 @@ _REFUSED_CALL = Fix(
     "Find out which system call is refused, by a seccomp profile, a security module or a limit.",
     ("strace", "-f", "-Z", "python3", "-c", 'import ctypes; ctypes.CDLL("libcuda.so.1").cuInit(0)'),
 )
-_WITHOUT_SECCOMP = "Try once without the engine's seccomp profile; if that helps, give the container a less strict one."
+_DEFAULT_SECCOMP = Fix(
+    "If the container is started with a seccomp profile of its own (--security-opt seccomp=FILE): start it without, "
+    "because the engine's default profile allows CUDA."
+)
+_WITHOUT_SECCOMP = "As a test only, start it without any profile; if that helps, allow the refused call in the profile."
 _UNCONFINED = {
     Container.DOCKER: ("docker", "run", "--gpus", "all", "--security-opt", "seccomp=unconfined", "IMAGE"),
     Container.PODMAN: (
@@ -465,8 +483,9 @@ def _fixes_of(ctx: CheckContext, code: int) -> tuple[Fix, ...]:
         return (*(_OVERCOMMIT if snapshot.host.overcommit.value == _STRICT else (_LIMITS,)), look)
     if code == Cuda.OPERATING_SYSTEM:
         unconfined = _UNCONFINED.get(snapshot.host.container.value or Container.NONE)
-        seccomp = (Fix(_WITHOUT_SECCOMP, unconfined),) if is_contained(snapshot) else ()
-        return (*seccomp, _REFUSED_CALL, look)
+        if is_contained(snapshot):
+            return (_DEFAULT_SECCOMP, _REFUSED_CALL, Fix(_WITHOUT_SECCOMP, unconfined), look)
+        return (_REFUSED_CALL, look)
     if snapshot.host.wsl.value:
         restart = restart_fix(snapshot, "so that it reconnects to the driver")
         return (restart, Fix("If it happens again, update the NVIDIA driver in Windows."))
@@ -479,6 +498,19 @@ def _fixes_of(ctx: CheckContext, code: int) -> tuple[Fix, ...]:
         return (*accept, *reload_uvm_fixes(), look)
     special = (*accept, *((_CHECK_VGPU,) if virtual else ()), *((_CHECK_MIG_NODES,) if sliced else ()))
     return (*special, *((load,) if may_help else ()), look)
+
+
+def _other_vgpu(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """A remedy if every GPU is a virtual one for desktops; else empty."""
+    names = [gpu.name.value or "" for gpu in snapshot.gpus if gpu.virtualization.value is Virtualization.VGPU]
+    if not names or len(names) != len(snapshot.gpus) or not all(map(_DESKTOP_TYPE.search, names)):
+        return ()
+    return (
+        Fix(
+            "Have the administrator of the host give this virtual machine a type whose name ends in Q or C: "
+            f"{names[0]} is a type for desktops or applications, without CUDA."
+        ),
+    )
 
 
 def _without_instance(snapshot: Snapshot, evidence: tuple[Evidence, ...]) -> Symptom:

@@ -95,8 +95,29 @@ def _title_and_fixes(snapshot: Snapshot, state: SourceState) -> tuple[str, tuple
     if state is SourceState.FAILED and target.executable.source == "--python" and not has_python_name(executable):
         fixes = (Fix("Name the interpreter itself, a virtual environment or a conda prefix: --python PATH"),)
         return f"The target is not a Python interpreter: {executable}", fixes
-    fault = "crashes" if state is SourceState.CRASHED else "cannot be used"
-    return f"The target's interpreter {fault}: {executable}", _base_fixes(snapshot)
+    fault, repair = "crashes" if state is SourceState.CRASHED else "cannot be used", _base_fixes(snapshot)
+    if _OTHER_ARCHITECTURE in (snapshot.source("target").detail or ""):
+        fault, repair = "is not a program for this machine's architecture", _other_architecture_fixes(snapshot)
+    return f"The target's interpreter {fault}: {executable}", repair
+
+
+_OTHER_ARCHITECTURE = "Exec format error"  # errno(3), ENOEXEC, of execve(2)
+
+
+def _other_architecture_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """Compiled packages are of the same architecture as the interpreter, so none of them can be kept."""
+    executable, release = snapshot.target.executable.value or "", snapshot.target.venv_python.value
+    if release is None or snapshot.host.os.value == "windows":
+        return (Fix("Install a Python for this machine's architecture, or name another one with --python."),)
+    folder, minor = str(PurePosixPath(executable).parent.parent), ".".join(release.split(".")[:2])
+    return (
+        Fix(
+            "Note which packages the environment has: they are of the other architecture too.",
+            ("ls", f"{folder}/lib/python{minor}/site-packages"),
+        ),
+        Fix("Create a new environment with a Python of this machine.", ("python3", "-m", "venv", f"{folder}-new")),
+        Fix("Then install the packages in it."),
+    )
 
 
 def _base_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:

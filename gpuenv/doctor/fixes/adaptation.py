@@ -28,7 +28,19 @@ _LINUX_PROGRAMS = _ROOT_CHANGERS | {
     "nvidia-modprobe",
     "prime-select",
 }
-_LINUX_PROGRAMS |= {"rmmod", "sh", "systemctl", "which"}
+_LINUX_PROGRAMS |= {
+    "driverctl",
+    "envycontrol",
+    "grubby",
+    "kmodgenca",
+    "lspci",
+    "ps",
+    "rmmod",
+    "sh",
+    "systemctl",
+    "timeout",
+    "which",
+}
 _NAMES_HOST = pattern(r"\b(host|there|on the node)\b")
 _PACKAGE = pattern(r"(?:https://[A-Za-z0-9._/+-]+\.rpm|[A-Za-z0-9._+-]+)")
 _RESTART = Fix("Restart the machine; if the problem returns, reinstall its NVIDIA driver.")
@@ -63,7 +75,23 @@ def adapt_for_ostree(fixes: Iterable[Fix], image: str | None) -> tuple[Fix, ...]
 
     rpm-ostree(1): install. Other changes of the root lose their command and keep their text.
     """
-    return tuple(fixes) if image != "ostree" else tuple(_layer(fix) for fix in fixes)
+    if image != "ostree":
+        return tuple(fixes)
+    adapted: list[Fix] = []
+    for fix in map(_layer, fixes):
+        packages = (fix.command or ())[3:] if (fix.command or ())[:3] == _LAYER else ()
+        adapted.append(fix)
+        if packages and all(package.startswith("https://") for package in packages):
+            adapted.append(_RESTART_AFTER_REPOSITORY)
+    return tuple(adapted)
+
+
+_LAYER = ("sudo", "rpm-ostree", "install")
+_RESTART_AFTER_REPOSITORY = Fix(
+    "Restart the machine: the next step finds the packages of a new repository only then.",
+    ("sudo", "systemctl", "reboot"),
+)
+_BACKGROUND_BUILD = ", and wait some minutes: akmods builds its module after that"  # here as a part of the step
 
 
 def _layer(fix: Fix) -> Fix:
@@ -73,7 +101,8 @@ def _layer(fix: Fix) -> Fix:
         verb, *packages = arguments
         # Only packages can be layered, not module streams and groups.
         impossible = verb != "install" or any(not _PACKAGE.fullmatch(word) for word in packages)
-        return fix._replace(command=None if impossible else ("sudo", "rpm-ostree", "install", *packages))
+        text = fix.text.replace(_BACKGROUND_BUILD, "")
+        return fix._replace(text=text, command=None if impossible else (*_LAYER, *packages))
     return fix._replace(command=None) if program in _ROOT_CHANGERS else fix
 
 

@@ -110,11 +110,19 @@ def _values(snapshot: Snapshot) -> dict[str, object]:
         "nvidia_arch": "sbsa" if snapshot.host.arch.value == "aarch64" else "x86_64",
         "headers": headers_package(system, kernel) if kernel else None,
         "all_headers": headers,
-        "kernel_image": headers.replace("headers", "kernel" if "proxmox" in headers else "image"),
+        "kernel_image": _kernel_package(system, kernel, headers),
+        "kernel": kernel,
         "install": _INSTALLERS.get(system.family or ""),
         "branch": driver.branch.value,
         "version": driver.module_version.value or driver.version.value,
     }
+
+
+def _kernel_package(system: System, kernel: str | None, headers: str) -> str | None:
+    if system.family == "suse":
+        match = _SUSE_KERNEL.fullmatch(kernel or "")
+        return f"kernel-{match['kind']}" if match else None
+    return headers.replace("headers", "kernel" if "proxmox" in headers else "image")
 
 
 def driver_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
@@ -168,17 +176,24 @@ def _wsl_driver_fixes(snapshot: Snapshot, install: Fix) -> tuple[Fix, ...]:
     if not snapshot.host.wsl.value or is_contained(snapshot) or driver_nodes(snapshot) or not is_kernel_probed:
         return (install,)
     if (snapshot.host.kernel.value or "").endswith("-Microsoft"):  # WSL 2 ends in -microsoft-standard-WSL2
-        name = snapshot.environment.get("WSL_DISTRO_NAME") or "DISTRO"
+        name = snapshot.environment.get("WSL_DISTRO_NAME")
+        text = "WSL 1 has no GPU support: convert this distribution to WSL 2, in Windows; this ends its programs."
         return (
+            *(() if name else (Fix("Show the name of this distribution.", ("wsl.exe", "-l", "-v")),)),
+            Fix(text, ("wsl.exe", "--set-version", name or "DISTRO", "2")),
             Fix(
-                "WSL 1 has no GPU support: convert this distribution to WSL 2, in Windows; this ends its programs.",
-                ("wsl.exe", "--set-version", name, "2"),
+                "If Windows refuses: turn on its Virtual Machine Platform, and restart Windows.",
+                ("wsl.exe", "--install", "--no-distribution"),
             ),
             install,
         )
     return (
-        install,
-        Fix("If .wslconfig in Windows has gpuSupport=false, remove that line; then restart WSL.", _RESTART_WSL),
+        Fix(
+            "See whether .wslconfig in Windows has gpuSupport=false; if so, remove that line and restart WSL.",
+            shell_line="grep -n -i gpuSupport /mnt/c/Users/*/.wslconfig",
+        ),
+        Fix("Restart WSL after that; this ends its programs.", _RESTART_WSL),
+        Fix(f"Or, if it has no such line: {install.text[0].lower()}{install.text[1:]}"),
     )
 
 
@@ -200,7 +215,7 @@ def driver_package_fixes(
     if is_contained(snapshot):
         return (Fix(f"On the host: {lead[0].lower()}{lead[1:]}{kind}, then restart it."),)
     # Needed in addition to packages that are layered onto an image.
-    without_nouveau = blacklist_fix(snapshot, "nouveau", "Before that restart, blacklist nouveau by kernel parameters.")
+    without_nouveau = blacklist_fix(snapshot, "Before that restart, block nouveau and nova by kernel parameters.")
     if fixes := _immutable_system_fixes(snapshot, needed, with_older=exact and needed.last is not None):
         return fixes
     found = _package_steps(snapshot, needed, exact=exact)
@@ -338,7 +353,8 @@ def _immutable_system_fixes(snapshot: Snapshot, needed: DriverRequirement, *, wi
             lines.append(f"hardware.nvidia.open = {'true' if _needs_open_modules(needed) else 'false'};")
         if older is not None:
             lines.append(f"hardware.nvidia.package = config.boot.kernelPackages.nvidiaPackages.legacy_{older};")
-        text = f"Write {' '.join(lines)} into configuration.nix (the driver is unfree), rebuild, and restart."
+        lines.append("nixpkgs.config.allowUnfree = true;")
+        text = f"Write {' '.join(lines)} into configuration.nix, rebuild, and restart: the driver is unfree."
         return (Fix(text, _NIXOS_REBUILD),)
     if name in _UNIVERSAL_BLUE:
         suffix = {True: "-nvidia-open", False: "-nvidia", None: "-nvidia-open, or -nvidia for a GPU before Turing"}
@@ -346,6 +362,13 @@ def _immutable_system_fixes(snapshot: Snapshot, needed: DriverRequirement, *, wi
         return (
             Fix(f"{text} {suffix[_needs_open_modules(needed)]}. Then restart."),
             Fix("Show the current image.", ("rpm-ostree", "status")),
+        )
+    packages = rows_of("transactional", (name,)) if _needs_open_modules(needed) is not False and older is None else ()
+    if packages:
+        return (
+            *steps(packages),
+            restart_fix(snapshot, "so that the new module is loaded; this ends all programs"),
+            _CHECK,
         )
     if name in _TRANSACTIONAL:
         text = "Install the NVIDIA driver with a prebuilt module, as DKMS does not work on this system"
@@ -360,11 +383,14 @@ def _needs_open_modules(needed: DriverRequirement) -> bool | None:
     return True if needed.kinds or needed.first is not None else None
 
 
-def blacklist_fix(snapshot: Snapshot, name: str, text: str) -> tuple[Fix, ...]:
-    """How to blacklist a module on an ostree image, its initramfs included; empty elsewhere."""
+def blacklist_fix(snapshot: Snapshot, text: str) -> tuple[Fix, ...]:
+    """How to blacklist the free drivers on an ostree image, its initramfs included; empty elsewhere.
+
+    RPM Fusion, Howto NVIDIA: both, for either may take the GPU if the other is blocked.
+    """
     if snapshot.host.image.value != "ostree":
         return ()
-    blacklist = (f"--append=rd.driver.blacklist={name}", f"--append=modprobe.blacklist={name}")
+    blacklist = ("--append=rd.driver.blacklist=nouveau,nova_core", "--append=modprobe.blacklist=nouveau,nova_core")
     return (Fix(text, (*_KERNEL_PARAMETERS, *blacklist)),)
 
 
@@ -385,6 +411,8 @@ _PROXMOX_KERNEL = pattern(r"\d[\d.-]*-pve")
 _DEBIAN_KIND = pattern(r"(?:cloud|rt)(?=-(?:amd64|arm64)$)")
 _WITH_KIND = pattern(r"(?P<plain>[^+]+)\+(?P<kind>64k|rt)")
 _SUSE_KERNEL = pattern(r".*-(?P<kind>default|azure|rt|64kb|longterm)")
+# Arch Linux, Kernel: linux (6.6.1-arch1-1), linux-zen (6.4.1-zen1-1-zen), linux-lts (6.6.30-1-lts), linux-hardened.
+_ARCH_KERNEL = pattern(r".*-arch.*|.*-(?P<kind>zen|lts|hardened)")
 _FIRST_OF_PROXMOX = (6, 5)
 
 
@@ -399,7 +427,10 @@ def headers_package(system: System, kernel: str) -> str | None:
     if system.family == "suse":
         match = _SUSE_KERNEL.fullmatch(kernel)
         return f"kernel-{match['kind'] if match else 'default'}-devel"
-    return "linux-headers" if system.family == "arch" and "-arch" in kernel else None  # its other kernels have others
+    if system.family == "arch":
+        match = _ARCH_KERNEL.fullmatch(kernel)
+        return None if match is None else f"linux-{match['kind']}-headers" if match["kind"] else "linux-headers"
+    return None
 
 
 def headers_of_all_kernels(snapshot: Snapshot) -> str:

@@ -8,7 +8,7 @@ kernel/drivers/video (INSTALL_MOD_DIR in the logs of the driver's own build).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gpuenv.doctor.driver_requirements import driver_requirement
 from gpuenv.doctor.fixes.distributions import (
@@ -24,7 +24,7 @@ from gpuenv.doctor.predicates import NOVA, gpus_bound_to_nova, libraries_absent
 from gpuenv.doctor.registry import CheckContext
 from gpuenv.model.finding import Fix
 from gpuenv.model.gpus import TURNED_OFF, is_contained
-from gpuenv.model.snapshot import Module, Snapshot
+from gpuenv.model.snapshot import Module, PciGpu, Snapshot
 from gpuenv.model.strings import pattern
 
 _PREBUILT = pattern(r"(?P<kernel>[^/]+)/kernel/nvidia-(?P<branch>\d{1,4})(?P<server>srv)?(?P<open>-open)?/nvidia\.ko")
@@ -99,6 +99,7 @@ def _install_hint(snapshot: Snapshot, others: tuple[str, ...], files: tuple[str,
 _INITRAMFS_BLOCK = "/proc/cmdline: rd.driver.blacklist="
 # canonical/nvidia-prime, prime-select, _blacklist_nvidia; others write the same line into files of their own below /etc
 # (system76-power.conf, and blacklist-nvidia.conf, which EnvyControl's extension for GNOME reads; seen 2026-11-22).
+_ENVYCONTROL_FILE = "/etc/modprobe.d/blacklist-nvidia.conf: "  # bayasdev/envycontrol, BLACKLIST_PATH
 _PRIME_SELECT_FILES = ("/lib/modprobe.d/blacklist-nvidia.conf: ", "/usr/lib/modprobe.d/blacklist-nvidia.conf: ")
 
 
@@ -135,8 +136,12 @@ def unblock_fixes(snapshot: Snapshot) -> Iterator[Fix]:
     if is_off_by_prime_select(snapshot):
         yield Fix("Switch the GPU on, then restart.", ("sudo", "prime-select", "on-demand"))
         return
+    if by_envycontrol := any(block.startswith(_ENVYCONTROL_FILE) and _is_switched_off(block) for block in found):
+        text = "If EnvyControl wrote that file: switch the GPU on, which also removes its udev rules; then restart."
+        yield Fix(text, ("sudo", "envycontrol", "-s", "hybrid"))
     tool = " (or switch the GPU on with the program that wrote it)" if any(map(_is_switched_off, found)) else ""
-    yield Fix(f"Remove the lines that block the module{tool}: {'; '.join(found)}")
+    remove = "Or remove" if by_envycontrol else "Remove"
+    yield Fix(f"{remove} the lines that block the module{tool}: {'; '.join(found)}")
     at_boot = all(block.startswith("/proc/cmdline") for block in found)
     text = "update the boot loader's configuration" if at_boot else "rebuild the initramfs"
     text = f"Then {text}, and restart."
@@ -154,6 +159,33 @@ def excluded_gpu_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
         Fix(f"An option leaves GPUs out of the driver. Remove this one from its list: {'; '.join(found)}"),
         *system_steps(snapshot, "initramfs", text=text),
         restart_fix(snapshot, "so that the module reads its options again; this ends all programs"),
+    )
+
+
+def unbind_fixes(snapshot: Snapshot, held: Sequence[PciGpu]) -> tuple[Fix, ...]:
+    """How to take GPUs back from a kernel driver that reserves them for virtual machines; empty without any.
+
+    driverctl(8): set-override writes a file in /etc/driverctl.d. Linux, vfio-pci: options vfio-pci ids=VENDOR:DEVICE.
+    """
+    if not held or is_contained(snapshot):
+        return ()
+    name = held[0].kernel_driver or ""
+    ids = " or ".join(dict.fromkeys(f"{gpu.vendor}:{gpu.device}" for gpu in held))
+    folders = "/etc/modprobe.d /etc/driverctl.d /etc/default/grub /proc/cmdline"
+    return (
+        Fix(f"{name} reserves the GPU for a virtual machine: use it there."),
+        Fix(f"Or find where it is bound to {name}.", shell_line=f"grep -rns -e vfio -e {ids.split(' ')[0]} {folders}"),
+        *(
+            Fix("If driverctl did it, undo it.", ("sudo", "driverctl", "unset-override", gpu.pci))
+            for gpu in held
+            if name == "vfio-pci"
+        ),
+        *system_steps(
+            snapshot,
+            "initramfs",
+            text=f"If a file or a kernel parameter names {ids}, remove that, and rebuild the initramfs.",
+        ),
+        restart_fix(snapshot, "so that NVIDIA's module takes the GPU"),
     )
 
 
@@ -185,21 +217,40 @@ def replace_nouveau_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
     if is_installed and module_blocks(snapshot):
         by_file = Fix(f"If {name} is loaded again: blacklist {name}, in a file in /etc/modprobe.d.")
         text = f"If {name} is loaded again, block {name} by kernel parameters."
-        return (*unblock_fixes(snapshot), *(blacklist_fix(snapshot, name, text) or (by_file,)))
+        return (*unblock_fixes(snapshot), *(blacklist_fix(snapshot, text) or (by_file,)))
     if is_installed and not libraries_absent(snapshot):
         text = f"NVIDIA's driver is installed: block {name} by kernel parameters."
-        by_parameters = blacklist_fix(snapshot, name, text)
-        lines = f"the line blacklist {name}"
+        by_parameters = blacklist_fix(snapshot, text)
+        how = f"blacklist {name}"
         if name == "nouveau":
-            lines = f"the lines blacklist {name} and options {name} modeset=0"
-        text = f"NVIDIA's driver is installed: block {name} by adding {lines} to a file in /etc/modprobe.d, if missing."
+            how = (
+                f"block {name} by the lines blacklist {name} and options {name} modeset=0 in a file in /etc/modprobe.d"
+            )
+        text = f"NVIDIA's driver is installed: {how}, if that is missing."
         early = f"Rebuild the initramfs, which loads {name} before that file is read, and restart."
-        by_files = (Fix(text), *system_steps(snapshot, "initramfs", text=early))
+        task = "block-nouveau" if name == "nouveau" else "block-nova"
+        block = system_steps(snapshot, task, text=text)
+        by_files = (*block, *(() if _by_boot_loader(block) else system_steps(snapshot, "initramfs", text=early)))
         restart = restart_fix(snapshot, "so that NVIDIA's module takes the GPU")
         return (*_check_kind_fixes(ctx), *(by_parameters or by_files), restart)
-    # Packages of the driver block nouveau; older ones do not block nova.
-    nova = Fix(f"If the package does not block {NOVA}: blacklist {NOVA}, in a file in /etc/modprobe.d.")
-    return (*((nova,) if name == NOVA else ()), *driver_fixes(ctx))
+    fixes = driver_fixes(ctx)
+    is_immutable = snapshot.host.image.value == "ostree" or is_declared(snapshot)
+    return fixes if name != NOVA or is_immutable else _with_nova_blocked(snapshot, fixes)
+
+
+def _with_nova_blocked(snapshot: Snapshot, fixes: tuple[Fix, ...]) -> tuple[Fix, ...]:
+    """Blocks nova before the restart: packages of the driver block nouveau, and older ones do not block nova."""
+    place = next((index for index, fix in enumerate(fixes) if fix.command == ("sudo", "reboot")), len(fixes))
+    text = f"If the package does not blacklist {NOVA}, do it before the restart."
+    block = system_steps(snapshot, "block-nova", text=text)
+    text = f"Rebuild the initramfs, which may load {NOVA} earlier."
+    early = () if _by_boot_loader(block) else system_steps(snapshot, "initramfs", text=text)
+    return (*fixes[:place], *block, *early, *fixes[place:])
+
+
+def _by_boot_loader(fixes: tuple[Fix, ...]) -> bool:
+    """Whether kernel parameters block the module: they hold for the initramfs too."""
+    return any("grubby" in (fix.command or ()) for fix in fixes)
 
 
 def _check_kind_fixes(ctx: CheckContext) -> tuple[Fix, ...]:

@@ -171,11 +171,22 @@ def single_cupy_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
     inside = removable_cupys(target)
     only_conda = bool(inside) and all(conda_record(name, target.conda_packages) for name in inside)
     if outside and (only_conda or _is_compatible(ctx, inside)):
-        return outside
+        first = target.cupy[0]
+        is_first_used = is_removable(first, target) and {entry.distribution for entry in target.cupy} == set(inside)
+        return (*(_leave_or_remove(target) if is_first_used else ()), *outside)
     text = "Remove all of them." if not outside else "Remove those of this environment."
     going = tuple(dict.fromkeys((*inside, *_unneeded_libraries(ctx))))
     removal = (_removal(ctx, text, going),) if inside else ()
     return (*outside, *removal, *install_fixes(ctx, "Then install the wheel that fits this machine."))
+
+
+def _leave_or_remove(target: Target) -> tuple[Fix, ...]:
+    """What affects least if the right copy of one distribution is found first."""
+    others = [entry for entry in target.cupy if not is_removable(entry, target)]
+    return (
+        Fix(f"Leave it as it is, if you like: {target.cupy[0].label} is found first and used."),
+        *(Fix(f"Or uninstall {entry.label} with the Python of {entry.location}.") for entry in others),
+    )
 
 
 def _is_compatible(ctx: CheckContext, names: tuple[str, ...]) -> bool:
@@ -249,7 +260,10 @@ def exclude_fixes(snapshot: Snapshot, entry: CupyInstallation) -> tuple[Fix, ...
     if entry.place is PackageLocation.USER:
         return (_exclude_user_site(snapshot, what),)
     if target.kind.value == "venv" and target.prefix.value:
-        text = f"{what} is found because this environment includes the system's packages: exclude them."
+        text = (
+            f"{what} is found because this environment includes the system's packages. Exclude them, only if the "
+            "environment needs none of them: this hides all of them, not CuPy alone."
+        )
         line = "s/^(include-system-site-packages *=).*/\\1 false/"
         return (Fix(text, ("sed", "-E", "-i", line, f"{target.prefix.value}/pyvenv.cfg")),)
     return (Fix(f"{what} is outside of this environment: remove it there, or use an environment without that folder."),)

@@ -13,7 +13,7 @@ from gpuenv.model.gpus import accessible_gpus, is_old_instance, parse_visible, u
 from gpuenv.model.snapshot import Container, Gpu, Snapshot
 from gpuenv.model.strings import pattern
 
-_DEVICES = "CUDA_VISIBLE_DEVICES"
+_DEVICES, _LOADER_PATH = "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH"
 _SCHEDULERS = ("slurm", "htcondor", "lsf", "pbs")
 NOT_GRANTED = "NoDevFiles"
 """By this value Slurm hides every GPU from a job or a step that requested none."""
@@ -107,9 +107,13 @@ def without_folder_of_fixes(snapshot: Snapshot, path: str) -> tuple[Fix, ...]:
 
 def with_folder_fix(snapshot: Snapshot, folder: str, text: str) -> Fix:
     """Puts a folder first on the loader's path."""
-    name = "LD_LIBRARY_PATH"
-    entries = [entry for entry in snapshot.environment.get(name, "").split(":") if entry not in ("", folder)]
-    return change_fix(snapshot, name, ":".join((folder, *entries)), text)
+    return change_fix(snapshot, _LOADER_PATH, path_with_folder(snapshot, folder), text)
+
+
+def path_with_folder(snapshot: Snapshot, folder: str) -> str:
+    """The loader's path with a folder first, and the present ones after it."""
+    entries = [entry for entry in snapshot.environment.get(_LOADER_PATH, "").split(":") if entry not in ("", folder)]
+    return ":".join((folder, *entries))
 
 
 def select_fixes(snapshot: Snapshot, gpus: Iterable[Gpu], text: str) -> tuple[Fix, ...]:
