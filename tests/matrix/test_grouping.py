@@ -6,6 +6,8 @@ import dataclasses
 import typing
 from random import Random
 
+import pytest
+
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.resolve import resolve, resolve_all
@@ -49,6 +51,7 @@ def _other_serials(snapshot: Snapshot, number: int) -> Snapshot:
     )
 
 
+@pytest.mark.long
 def test_every_machine_has_the_resolution_that_it_has_alone(matrix: Matrix) -> None:
     machines = [*shipped_machines(matrix).values(), *_random_machines(matrix, 200)]
     machines += [_other_serials(snapshot, number) for number, snapshot in enumerate(machines)]

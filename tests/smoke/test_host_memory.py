@@ -103,6 +103,7 @@ def test_no_test_exceeds_its_estimate_of_host_memory(which: str) -> None:
     assert peak <= estimate + DEFAULT_MEMORY / 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("which", WITH_ESTIMATE)
 def test_no_estimate_of_host_memory_is_far_too_high(which: str) -> None:
     """For transforms that take 2 GiB, 9 GiB were estimated: more than many containers have."""

@@ -75,7 +75,7 @@ def test_a_bfloat16_product_may_be_summed_in_parts(parts: int) -> None:
         ("blas.matmul_f64", 2**53),
     ],
 )
-@pytest.mark.parametrize("n", [16, 512, 2048])
+@pytest.mark.parametrize("n", [16, 512, pytest.param(2048, marks=pytest.mark.long)])
 def test_no_order_of_the_sums_rounds_whole_numbers(which: str, largest: int, n: int) -> None:
     inputs = gpu_test(which).inputs(np.random.default_rng(3), {"n": n})
     magnitudes = np.abs(inputs["whole_a"].astype("d")) @ np.abs(inputs["whole_b"].astype("d"))

@@ -38,7 +38,9 @@ def test_a_sick_gpu_passes_at_no_level(which: str, level: str) -> None:
         assert errors(which, size, sickness)[0], sickness
 
 
-@pytest.mark.parametrize("level", ["quick", "normal", pytest.param("deep", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "level", ["quick", pytest.param("normal", marks=pytest.mark.long), pytest.param("deep", marks=pytest.mark.slow)]
+)
 def test_tf32_in_place_of_single_precision_fails_at_every_level(level: str) -> None:
     found, _ = errors("blas.matmul_f32", gpu_test("blas.matmul_f32").LEVELS[level], "TF32")
     assert any(text.startswith("whole: ") for text in found)
