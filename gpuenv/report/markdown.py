@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from gpuenv import __version__
 from gpuenv.model.finding import CheckStatus, Finding, RequirementStatus, Severity
 from gpuenv.report.findings import suppression_text, wheel_text
-from gpuenv.report.report import Report, inconclusive_checks, verdict
+from gpuenv.report.report import Report, deciding_command, inconclusive_checks, verdict
 from gpuenv.report.smoke_text import measured_texts, test_label
 from gpuenv.report.text import evidence_text, fix_command, report_rows, wheel_lines
 from gpuenv.report.text_line import counted
@@ -115,6 +115,8 @@ def _closing(report: Report) -> Iterator[str]:
         yield "### Undetermined"
         yield ""
         yield from (f"- {code}: {_code(reason)}" for code, reason in inconclusive)
+        if command := deciding_command(report):
+            yield f"- To determine it, compute with this CuPy: {_code(command)}"
         yield ""
     skipped = sum(run.status is CheckStatus.SKIPPED for run in report.checks)
     counts = ", ".join(counted(sum(f.severity is kind for f in report.findings), name) for kind, name in _GROUPS)

@@ -197,6 +197,19 @@ def inconclusive_checks(report: Report) -> list[tuple[str, str]]:
     return [*undetermined_checks(report), *crashed_checks(report)]
 
 
+def deciding_command(report: Report) -> str | None:
+    """The command that decides an unknown status of this machine, by computing with its CuPy; None if none does."""
+    executable = report.snapshot.target.executable
+    is_here = report.host_name is not None and not report.requirements
+    is_computable = is_here and report.snapshot.target.cupy and report.snapshot.gpus
+    if report.status is not Status.UNKNOWN or report.host_only or report.smoke is not None or not is_computable:
+        return None
+    import shlex  # noqa: PLC0415 - needed only for an unknown status
+
+    option = f" --python {shlex.quote(executable.value or '')}" if executable.source == "--python" else ""
+    return f"gpuenv smoke{option}"
+
+
 _VERDICTS = {
     Status.FIT: "FIT",
     Status.DEGRADED: "FIT, with warnings",

@@ -26,7 +26,7 @@ from gpuenv.model.nvidia import NVIDIA
 from gpuenv.model.resolution import BY_CALLER, Resolution
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
 from gpuenv.report.job import job_text
-from gpuenv.report.report import Report, Status, is_gpu_proven, undetermined_checks, verdict
+from gpuenv.report.report import Report, Status, deciding_command, is_gpu_proven, undetermined_checks, verdict
 from gpuenv.report.smoke_text import section_lines
 from gpuenv.report.text_line import Style, TextLine, age_text, counted
 
@@ -303,6 +303,8 @@ def _closing_lines(report: Report, *, verbose: bool, matrix_age: int | None) -> 
             yield TextLine(f"  {code} {why}", hang=4)
         if not is_gpu_proven(report.snapshot, report.smoke, expect_no_cupy=bool(report.requirements)):
             yield TextLine("  No GPU was found that an installed CuPy can use.", hang=4)
+        if command := deciding_command(report):
+            yield TextLine(f"  To determine it, compute with this CuPy: {command}", hang=4)
     skipped = sum(run.status is CheckStatus.SKIPPED for run in report.checks)
     yield TextLine()
     for run in report.checks:

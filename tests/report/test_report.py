@@ -15,6 +15,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import CheckRun, CheckStatus, Severity
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import ContainerSupport, CupyInstallation, DeviceNode, Gpu, Grant, KernelMessage, Snapshot
+from gpuenv.report.markdown import render
 from gpuenv.report.report import Report, Status, judge, make_report
 from gpuenv.report.snapshot_text import fact_lines
 from gpuenv.report.text import gpu_texts, report_lines
@@ -155,3 +156,14 @@ def test_every_form_shows_a_line_for_the_users_shell(form: str) -> None:
         module = import_module(f"gpuenv.report.{form}")
         text = module.html_text(result, ()) if form == "html" else module.render(result)
     assert "unset CUDA_VISIBLE_DEVICES" in text
+
+
+def test_an_unknown_status_of_this_machine_names_the_command_that_decides_it() -> None:
+    elsewhere = _report(*HEALTHY, "cupy=cupy==14.2.0")
+    python = known("/my envs/venv/bin/python", "--python")
+    target = elsewhere.snapshot.target._replace(executable=python)
+    here = elsewhere._replace(host_name="node1", snapshot=elsewhere.snapshot._replace(target=target))
+    command = "gpuenv smoke --python '/my envs/venv/bin/python'"
+    assert any(command in line.text for line in report_lines(here))
+    assert any(command in line for line in render(here).splitlines())
+    assert not any("gpuenv smoke" in line.text for line in report_lines(elsewhere))
