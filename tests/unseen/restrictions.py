@@ -161,7 +161,8 @@ RESTRICTIONS = (
         "a vGPU for desktops only",
         "vgpu-a10-570",
         combine(gpus(name="NVIDIA A10-4B"), stub(cuda__return__cuInit="100")),
-        first_fix="type of virtual GPU",
+        first_fix="ends in Q or C",
+        excluded=("nvidia-modprobe", "dmesg"),
     ),
     case(
         "cuda-initialization-failed",

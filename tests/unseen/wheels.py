@@ -89,7 +89,7 @@ WHEELS = (
         "one from source and one from a wheel",
         L4,
         target("cupy==13.6.0", LINE_12, NUMPY),
-        first_fix="Remove all",
+        first_fix="remove all",
     ),
     # CuPy 13.3 compares capabilities as text, so its limit of 90 does not exclude 120, as the matrix records.
     case("", "CuPy 13.3 on an RTX 5090", GEFORCE, target("cupy-cuda12x==13.3.0", "numpy==2.2.6")),

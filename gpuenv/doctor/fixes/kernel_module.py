@@ -137,7 +137,8 @@ def unblock_fixes(snapshot: Snapshot) -> Iterator[Fix]:
         yield Fix("Switch the GPU on, then restart.", ("sudo", "prime-select", "on-demand"))
         return
     if by_envycontrol := any(block.startswith(_ENVYCONTROL_FILE) and _is_switched_off(block) for block in found):
-        text = "If EnvyControl wrote that file: switch the GPU on, which also removes its udev rules; then restart."
+        file = _ENVYCONTROL_FILE.partition(":")[0]
+        text = f"If EnvyControl wrote {file}: switch the GPU on, which also removes its udev rules; then restart."
         yield Fix(text, ("sudo", "envycontrol", "-s", "hybrid"))
     tool = " (or switch the GPU on with the program that wrote it)" if any(map(_is_switched_off, found)) else ""
     remove = "Or remove" if by_envycontrol else "Remove"
