@@ -94,7 +94,8 @@ def driver_too_old(ctx: CheckContext) -> Outcome:
         newer = driver_update_fixes(ctx, change.needed) or plain
     wheel = ctx.resolution.wheel
     # In WSL the driver is Windows' own and easily updated, while a missing toolkit would have to be installed first.
-    lacks_toolkit = wheel is not None and bool(wheel.needs_toolkit) and not ctx.snapshot.toolkits
+    needed = (wheel.needs_toolkit if wheel else None) or ""
+    lacks_toolkit = bool(needed) and not any(f" {kit.path} fits" in needed for kit in ctx.snapshot.toolkits)
     driver_first = bool(ctx.snapshot.host.wsl.value and newer and lacks_toolkit)
     by_driver = tuple(fix._replace(text=fix.text.replace("Or update", "Update")) for fix in newer)
     text = f"{'Or install' if driver_first else 'Install'} the wheel that this driver supports."
