@@ -163,11 +163,11 @@ def is_repair_command(command: Sequence[str] | None) -> bool:
 
 
 def with_repair(fixes: tuple[Fix, ...], command: Fix) -> tuple[Fix, ...]:
-    """Puts the command of gpuenv before the fixes, whose first step inside the target becomes an alternative to it."""
+    """Puts the command of gpuenv before the fixes, whose first step becomes an alternative to it."""
     found = [command]
     is_alternative = False
     for fix in fixes:
-        if fix.safe and not is_alternative:
+        if not is_alternative and not fix.text.startswith("If "):
             is_alternative = True
             found.append(fix._replace(text=f"{BY_HAND}{fix.text[0].lower()}{fix.text[1:]}"))
         else:

@@ -208,7 +208,7 @@ LAYERS = (
         "an externally managed Python",
         externally_managed_python,
         "cupy-not-installed",
-        first_fix="virtual environment",
+        first_fix="python3 -m venv",
         forbidden_words=("--break-system-packages",),
         install_exit_code=7,
     ),
@@ -273,7 +273,6 @@ LAYERS = (
         user_numpy_over_conda,
         "numpy-incompatible",
         first_fix="PYTHONNOUSERSITE=1",
-        fixed_versions={"cupy-cuda12x": "13.6.0"},
     ),
     EnvironmentCase(
         "the user's own line before that of the system's Python",

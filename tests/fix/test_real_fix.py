@@ -129,7 +129,6 @@ def test_the_printed_commands_make_the_environment_fit(tmp_path: Path, name: str
     broken = BROKEN[name]
     target = make(tmp_path / "venv", *broken.packages)
     broken.damage(target)
-    _, before = doctor(target, *broken.machine)
     programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     seen: list[str] = []
     for _ in range(1 + broken.follow_ups):
@@ -138,8 +137,7 @@ def test_the_printed_commands_make_the_environment_fit(tmp_path: Path, name: str
         seen.append(shown)
     code, after = doctor(target, *broken.machine)
     assert (code, after["status"]) == (0, "fit"), "\n".join((*seen, json.dumps(after["findings"], indent=1)))
-    wheel = before["resolution"]["wheel"]
-    assert versions(target)[wheel["distribution"]] == wheel["version"]
+    assert [package for package in versions(target) if package.startswith("cupy")] == [broken.line]
 
 
 def test_a_numpy_required_by_another_package_is_not_changed(tmp_path: Path) -> None:
