@@ -105,7 +105,7 @@ def test_the_driver_is_loaded_only_in_scripts() -> None:
     importing = {module.name for module in modules() if {"ctypes", "pynvml"} & set(imports(module.tree))}
     without_driver = {SUPERVISOR, f"{SCRIPTS}.shared", f"{PAYLOAD}.tests.memory"}
     assert importing - without_driver == {
-        f"{SCRIPTS}.{name}" for name in ("nvml", "cuda", "hold", "libraries", "nvrtc")
+        f"{SCRIPTS}.{name}" for name in ("nvml", "cuda", "hold", "libraries", "nvrtc", "watch")
     }
 
 
