@@ -213,15 +213,23 @@ def _run(check: Check, ctx: CheckContext) -> tuple[list[Symptom], CheckRun]:
     return [], CheckRun(check.code, CheckStatus.CLEAN, None, 0.0)
 
 
+def raise_named(finding: Finding, names: Sequence[str]) -> Finding:
+    """Turns a finding into an error if its severity, code or cause is among the names of ``--fail-on``."""
+    own = (finding.severity.value, finding.code, finding.cause.value)
+    by = next((f"fail-on {name}" for name in names if name in own), None)
+    return finding if by is None else _raised(finding, by)
+
+
 def _raise(finding: Finding, options: DiagnosisOptions, *, hardware_fault: bool = False) -> Finding:
     """Turns a finding into an error if an option demands it."""
+    found = raise_named(finding, options.fail_on)
+    if options.hardware_must_be_sound and hardware_fault:
+        return _raised(found, "preflight accepts no hardware fault of a GPU")
+    return found
+
+
+def _raised(finding: Finding, by: str) -> Finding:
     if finding.severity is Severity.ERROR:
-        return finding
-    names = (finding.severity.value, finding.code, finding.cause.value)
-    by = next((f"fail-on {entry}" for entry in options.fail_on if entry in names), None)
-    if by is None and options.hardware_must_be_sound and hardware_fault:
-        by = "preflight accepts no hardware fault of a GPU"
-    if by is None:
         return finding
     evidence = Evidence("severity", f"a {finding.severity.value}, raised to an error", by)
     return replace(finding, severity=Severity.ERROR, evidence=(*finding.evidence, evidence))

@@ -9,6 +9,7 @@ from gpuenv.matrix.candidates import WheelCandidate
 from gpuenv.matrix.ranges import same_release, version_of
 from gpuenv.matrix.tables import Matrix, Release, WheelLine
 from gpuenv.model.cupy import conda_record, cuda_major_of, cuda_minor
+from gpuenv.model.nvidia import cuda_major_of_wheel
 from gpuenv.model.snapshot import CupyInstallation, PackageLocation, SourceState, StaleMetadata, Target
 from gpuenv.model.strings import pattern
 from gpuenv.model.versions import CudaVersion
@@ -120,6 +121,11 @@ def unknown_cupy_reason(ctx: CheckContext) -> str:
     if not found and ctx.snapshot.source("target").state is not SourceState.ANSWERED:
         return "the installed packages are unknown"
     return f"{found[0].label} is not in the matrix" if found else "CuPy is not installed"
+
+
+def has_cuda_wheels(target: Target) -> bool:
+    """Whether CUDA's libraries are installed in the target by wheels."""
+    return any(cuda_major_of_wheel(name, release) is not None for name, release in target.packages.items())
 
 
 def is_managed_by_conda(target: Target) -> bool:

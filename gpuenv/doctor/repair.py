@@ -7,14 +7,19 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from gpuenv.doctor.fixes.packages import canonical_name, exclude_numpy_fixes, requirement_arguments
-from gpuenv.doctor.installed_cupy import first_cuda_major, is_clearable, is_managed_by_conda, stale_metadata
+from gpuenv.doctor.installed_cupy import (
+    first_cuda_major,
+    has_cuda_wheels,
+    is_clearable,
+    is_managed_by_conda,
+    stale_metadata,
+)
 from gpuenv.doctor.registry import Component, RepairKind, find_check
 from gpuenv.matrix.offers import Offer, offers
 from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Fix, Severity
-from gpuenv.model.nvidia import cuda_major_of_wheel
 from gpuenv.model.reading import Reading, missing
 from gpuenv.model.resolution import Resolution, WheelChoice
 from gpuenv.model.snapshot import FileState, Snapshot
@@ -74,8 +79,7 @@ def repair_plan(findings: Sequence[Finding], snapshot: Snapshot) -> RepairPlan |
     reinstalled = tuple(dict.fromkeys(map(canonical_name, requirements)))
     crashing = [entry.soname for entry in target.libraries if (entry.error or "").startswith("loading it")]
     # Libraries that crash, and that no wheel of the target provides, are replaced by those of wheels.
-    has_wheels = any(cuda_major_of_wheel(name, version) for name, version in target.packages.items())
-    without_wheels = RepairKind.REINSTALL_CRASHING in kinds and not has_wheels
+    without_wheels = RepairKind.REINSTALL_CRASHING in kinds and not has_cuda_wheels(target)
     stale = (entry.name for entry in stale_metadata(target) if is_clearable(entry, target))
     # uv links files from its cache: a changed file is changed in the cache too.
     changed = (entry for entry in target.file_faults if entry.state in (FileState.WRONG_SIZE, FileState.CHANGED))

@@ -278,7 +278,7 @@ class Cause(str, Enum):
             Fix("See which process uses the GPU, and wait for it, or end it if it is yours.", ("nvidia-smi",)),
             "Or use another GPU.",
             Fix(
-                "Or let several programs share it, if whoever chose the mode agrees; until the next restart.",
+                "Or let several programs share it, until the next restart; ask the administrator first.",
                 ("sudo", "nvidia-smi", "-i", "GPU", "-c", "DEFAULT"),
             ),
         ),

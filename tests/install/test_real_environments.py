@@ -268,7 +268,7 @@ def stand_in(folder: Path, interpreter: Path, wheels: Mapping[str, str]) -> Path
     for text in texts:
         head = Parser().parsestr(text, headersonly=True)
         name, release = canonicalize_name(head["Name"]), head["Version"]
-        for former in site.glob(f"{name.replace('-', '_')}-*.dist-info"):  # of what the seed has brought
+        for former in site.glob(f"{name.replace('-', '_')}-*.dist-info"):  # packages that --seed installed
             shutil.rmtree(former)
         info = site / f"{name.replace('-', '_')}-{release}.dist-info"
         info.mkdir()

@@ -22,7 +22,6 @@ from gpuenv.model.smoke_level import SmokeLevel
 if TYPE_CHECKING:
     from gpuenv.cli.output import OutputSpec
     from gpuenv.matrix.tables import Matrix
-    from gpuenv.model.finding import Finding
     from gpuenv.model.smoke import Compared, SmokeResult
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.report import Report
@@ -189,20 +188,14 @@ def _check_selection(order: SmokeOptions, fail_on: Sequence[str], *, listing: bo
 
 
 def judged(report: Report, run: SmokeRun, fail_on: Sequence[str]) -> tuple[Report, SmokeRun]:
-    """Turns the findings of ``--fail-on`` into errors."""
-    from gpuenv.model.finding import Severity
+    """Turns the findings of ``--fail-on`` into errors, for which the result is not accepted."""
+    from gpuenv.doctor.diagnose import raise_named
 
-    def is_named(finding: Finding) -> bool:
-        is_warning = finding.severity is Severity.WARNING and "warning" in fail_on
-        return is_warning or finding.code in fail_on or finding.cause.value in fail_on
-
-    named = [finding for finding in report.findings if is_named(finding)]
-    if not named:
+    findings = tuple(raise_named(finding, fail_on) for finding in report.findings)
+    raised = [new for new, former in zip(findings, report.findings, strict=True) if new is not former]
+    if not raised:
         return report, run
-    findings = tuple(
-        replace(finding, severity=Severity.ERROR) if finding in named else finding for finding in report.findings
-    )
-    why = tuple(f"{finding.code} {finding.cause.value}: {finding.title}" for finding in named)
+    why = tuple(f"{finding.code} {finding.cause.value}: {finding.title}" for finding in raised)
     result = rejected(run.result, why)
     return report._replace(findings=findings, smoke=result, exit_code=result.exit_code), run._replace(result=result)
 

@@ -302,7 +302,7 @@ def _default_mode_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     )
 
 
-# An id that is not mapped into a user namespace, and the group nogroup: nobody may join it for access.
+# An id that is not mapped into a user namespace, and the group nogroup: joining it gives access to unrelated files.
 _UNMAPPED = {"65534", "nobody", "nogroup"}
 # NVIDIA, Jetson Linux: the nodes of the GPU belong to the group video, those of its renderer to render.
 _TEGRA_GROUPS = (

@@ -342,7 +342,9 @@ def compute_mode(ctx: CheckContext) -> Outcome:
     fixes += select_fixes(ctx.snapshot, available[:1], "Use a GPU that is free, in this shell.")
     first = closed[0][1].index.value
     let = "Or let" if fixes else "Let"
-    text = f"{let} every process use it; only if whoever chose the mode agrees, and until the next restart."
+    text = (
+        f"{let} every process use it, until the next restart; ask the administrator first: the mode is set on purpose."
+    )
     fixes.append(Fix(text, ("sudo", "nvidia-smi", "-i", str(first), "-c", "DEFAULT")))
     yield Symptom(
         f"{', '.join(gpu_label(gpu) for _, gpu in closed)}: "

@@ -14,6 +14,7 @@ from gpuenv.doctor.fixes.packages import conda_prefix_option, install_fixes, pip
 from gpuenv.doctor.fixes.variables import variable_fixes, with_folder_fix, without_folder_of_fixes
 from gpuenv.doctor.installed_cupy import (
     InstalledCupy,
+    has_cuda_wheels,
     installed_cuda_major,
     installed_cupy,
     is_managed_by_conda,
@@ -184,13 +185,12 @@ def loading_crashes(ctx: CheckContext) -> Outcome:
     crashing = [
         entry.soname for entry in libraries if entry.path is None and (entry.error or "").startswith("loading it")
     ]
-    has_wheels = any(cuda_major_of_wheel(name, of) for name, of in ctx.snapshot.target.packages.items())
     fault = "crashes" if state.state is SourceState.CRASHED else "hangs"
     yield Symptom(
         f"Loading {', '.join(crashing) or 'the CUDA libraries'} "
         f"for {installed[0].distribution if installed else 'CuPy'} {fault}",
         evidence_of(ctx.snapshot, "libraries") + loaded,
-        _library_fixes(ctx, reinstall=has_wheels),
+        _library_fixes(ctx, reinstall=has_cuda_wheels(ctx.snapshot.target)),
     )
 
 
