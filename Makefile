@@ -118,7 +118,7 @@ bench-image: $(VENV)/installed-dev ## Compare size and build time of images with
 docs: $(VENV)/installed-dev ## Generate the reference pages.
 	$(BIN)/python -m tools.facts_page > gpuenv/docs/facts.md
 
-bench-install: $(VENV)/installed-dev ## Compare gpuenv install with plain uv and pip; needs a package index.
+bench-install: $(VENV)/installed-dev ## Compare gpuenv install with plain uv; needs a package index.
 	$(BIN)/python tests/install/benchmark.py
 
 build: $(VENV)/installed-dev ## Build the wheel.
