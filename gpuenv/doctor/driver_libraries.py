@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gpuenv.doctor.fixes.distributions import family
 from gpuenv.doctor.predicates import COS_DRIVER_ROOT, GPU_OPERATOR_ROOT, libcuda_absent
+from gpuenv.model.gpus import is_contained
 from gpuenv.model.snapshot import DriverLibrary, LibraryOrigin, Snapshot
 from gpuenv.model.versions import DriverVersion
 
@@ -45,6 +46,23 @@ def library_path(snapshot: Snapshot, name: str) -> str | None:
     on_disk = (entry for entry in snapshot.driver.libraries if entry.origin not in _NOT_THE_DRIVERS)
     every = (*libraries_in_use(snapshot), *on_disk)
     return next((entry.path for entry in every if library_name(entry) == name), None)
+
+
+def is_in_image(snapshot: Snapshot, path: str | None) -> bool:
+    """Whether the driver library that the loader takes or refuses belongs to the container's image.
+
+    Links such as libcuda.so.1 are resolved in the snapshot, so that a file of this name in the same folder counts. /lib
+    is a link to /usr/lib.
+    """
+    if path is None or not is_contained(snapshot):
+        return False
+    refused = DriverLibrary(path)
+    return any(
+        entry.mounted is False
+        and library_name(entry) == library_name(refused)
+        and (folder_of(refused).endswith(folder_of(entry)) or f"/usr{folder_of(refused)}" == folder_of(entry))
+        for entry in snapshot.driver.libraries
+    )
 
 
 def _release_in(path: str) -> DriverVersion | None:

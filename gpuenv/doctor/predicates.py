@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from gpuenv.model.gpus import driver_sees_gpu, is_contained, nvidia_on_bus
 from gpuenv.model.nvidia import pci_key
-from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Container, DriverLibrary, Gpu, LibraryOrigin, PciGpu, Snapshot, SourceState
 
 # Kernel drivers that reserve a device for a virtual machine. Linux, drivers/vfio/pci: vfio-pci, and a variant for each
@@ -92,14 +91,6 @@ def image_driver_libraries(snapshot: Snapshot) -> tuple[DriverLibrary, ...]:
         and entry.origin in (LibraryOrigin.SYSTEM, LibraryOrigin.OTHER)
         and entry.release not in (None, module)
         and any(path.endswith(entry.path) for path in paths)
-    )
-
-
-def is_in_image(snapshot: Snapshot, library: Reading[str]) -> bool:
-    """Whether the driver library that the loader finds belongs to the container's image."""
-    path = library.value
-    return is_contained(snapshot) and any(
-        entry.mounted is False and path is not None and path.endswith(entry.path) for entry in snapshot.driver.libraries
     )
 
 

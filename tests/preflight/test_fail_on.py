@@ -110,7 +110,10 @@ def test_a_second_snapshot_is_a_usage_error(command: str, tmp_path: Path) -> Non
     assert "--snapshot is given twice" in result.stderr
 
 
-@pytest.mark.parametrize(("machine", "code"), [("baked-driver-in-image", 1), ("mismatch-535", 75)])
+@pytest.mark.parametrize(
+    ("machine", "code"),
+    [("baked-driver-in-image", 1), ("empty-libcuda-in-image", 1), ("mismatch-535", 75)],
+)
 def test_a_driver_in_the_image_is_no_reason_for_another_host(machine: str, code: int) -> None:
     command = ("simulate", machine, "--", *PROGRAM, "preflight", "--no-config", "--retry-elsewhere")
     result = run_gpuenv((*command, "--require", "gpu>=1"), MINIMAL, LIMIT)
@@ -118,19 +121,20 @@ def test_a_driver_in_the_image_is_no_reason_for_another_host(machine: str, code:
 
 
 def test_an_unloadable_libcuda_of_the_image_is_no_reason_for_another_host(tmp_path: Path) -> None:
-    """The same file mounted from the host is one."""
-    path = FIT.driver.cuda_library.value or ""
+    """The same file mounted from the host is one; the loader names the link to it, in /lib, which is a link too."""
 
     def machine(*, mounted: bool) -> Snapshot:
         return replace_facts(
             FIT,
             host=FIT.host._replace(container=known(Container.DOCKER, "/.dockerenv")),
             driver=FIT.driver._replace(
-                cuda_init=missing("it cannot be loaded"), libraries=(DriverLibrary(path, mounted=mounted),)
+                cuda_library=missing("it cannot be loaded"),
+                cuda_init=missing("it cannot be loaded"),
+                libraries=(DriverLibrary("/usr/lib/x86_64-linux-gnu/libcuda.so.550.163.01", mounted=mounted),),
             ),
             sources=(
                 *(entry for entry in FIT.sources if entry.name != "libcuda"),
-                Source("libcuda", SourceState.FAILED, "file too short"),
+                Source("libcuda", SourceState.FAILED, "/lib/x86_64-linux-gnu/libcuda.so.1: file too short"),
             ),
         )
 

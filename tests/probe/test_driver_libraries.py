@@ -51,6 +51,7 @@ def test_every_library_in_every_driver_folder_is_listed_once(tmp_path: Path) -> 
         "usr/lib64-nvidia/libcuda.so.1",
         "usr/local/nvidia/lib64/libcuda.so.1",
         "var/lib/nvidia/lib64/libcuda.so.1",
+        "usr/local/lib/libcuda.so.1",
         "usr/lib/wsl/lib/libcuda.so.1.1",
         ".singularity.d/libs/libcuda.so.1",
         "usr/lib/x86_64-linux-gnu/nvidia/current/libcuda.so.1",

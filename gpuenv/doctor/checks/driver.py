@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from gpuenv.doctor.driver_libraries import (
     folder_of,
     is_foreign,
+    is_in_image,
     is_newer,
     libraries_in_use,
     library_name,
@@ -45,7 +46,6 @@ from gpuenv.doctor.predicates import (
     gpus_not_listed,
     image_driver_libraries,
     is_driver_probed,
-    is_in_image,
     is_passed_through,
     is_system_container,
     kernel_driver_names,
@@ -538,7 +538,7 @@ def libcuda_unloadable(ctx: CheckContext) -> Outcome:
         + ((Evidence("the loader's message", message, source),) if message else ()),
         tuple(_unloadable_fixes(snapshot, name, path, is_incomplete=_NOWHERE in message)),
         Severity.ERROR if libcuda else Severity.WARNING,
-        in_image=is_in_image(snapshot, snapshot.driver.cuda_library if libcuda else snapshot.driver.nvml_library),
+        in_image=is_in_image(snapshot, path),
     )
 
 

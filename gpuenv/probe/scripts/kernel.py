@@ -442,7 +442,8 @@ def library_folders(root: str) -> list[str]:
     Debian's and Ubuntu's multiarch folders, /usr/lib64 (Fedora, openSUSE), /usr/lib (Arch); lib64-nvidia (Colab);
     /usr/local/nvidia (GKE); /var/lib/nvidia (Container-Optimized OS); /run/opengl-driver (NixOS); wsl (Windows); tegra
     and nvidia (Jetson); GL/nvidia-* (Flatpak); /.singularity.d/libs (Apptainer's --nv); /run/nvidia/driver (the driver
-    container of NVIDIA's GPU Operator); compat and stubs (a toolkit's).
+    container of NVIDIA's GPU Operator); /usr/local/lib, which the loader of Debian searches first; compat and stubs (a
+    toolkit's).
     """
     archs = [f"/usr/lib/{arch}-linux-gnu" for arch in ("x86_64", "aarch64")]
     folders = [
@@ -453,6 +454,7 @@ def library_folders(root: str) -> list[str]:
         "/usr/local/nvidia/lib64",
         "/usr/local/nvidia/lib",
         "/var/lib/nvidia/lib64",
+        "/usr/local/lib",
     ]
     folders += ["/run/opengl-driver/lib", "/usr/lib/wsl/lib", "/.singularity.d/libs"]
     for arch in archs:
