@@ -169,14 +169,14 @@ def make_diagnosis_report(
     if found:
         diagnosis = _with_plugins(diagnosis, found, snapshot, options, source.timeout)
     begun = probing_since if started is None else started
-    return with_job(make_report(diagnosis, snapshot, time.monotonic() - begun, options, smoke), source)
+    is_own = source.snapshot is None and source.paste is None and not source.no_probe
+    return with_job(make_report(diagnosis, snapshot, time.monotonic() - begun, options, smoke), is_own=is_own)
 
 
-def with_job(report: Report, source: MachineSource) -> Report:
+def with_job(report: Report, *, is_own: bool) -> Report:
     """The report with the jobs in which gpuenv runs and, if it probed this machine, the machine's name."""
     from gpuenv.report.job import find_jobs, host_names
 
-    is_own = source.snapshot is None and source.paste is None and not source.no_probe
     names = host_names(os.environ, platform.node()) if is_own else ()
     return report._replace(host_name=next(iter(names), None), jobs=find_jobs(os.environ))
 

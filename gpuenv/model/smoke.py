@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from gpuenv.model.causes import Cause
+from gpuenv.model.job import Job
 from gpuenv.model.smoke_level import SmokeLevel
 
 SCHEMA = "gpuenv.smoke/1"
@@ -167,6 +168,8 @@ class SmokeResult(NamedTuple):
         rejected: why the exit code is not 0 although no test failed: a minimum that was not met or not measured, a
             finding of ``--fail-on``.
         started_at: ISO 8601.
+        host_name: of the machine, as a report has it; null in a report.
+        jobs: those of schedulers and CI systems in which gpuenv ran; empty in a report.
     """
 
     status: TestStatus
@@ -183,6 +186,8 @@ class SmokeResult(NamedTuple):
     rejected: tuple[str, ...] = ()
     started_at: str | None = None
     gpuenv_version: str = ""
+    host_name: str | None = None
+    jobs: tuple[Job, ...] = ()
     schema: str = SCHEMA
 
 

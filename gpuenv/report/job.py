@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-
-class Job(NamedTuple):
-    """A job in which gpuenv ran.
-
-    Attributes:
-        kind: ``slurm``, ``kubernetes``, ``github`` or ``gitlab``.
-        id: its number, or the name of the pod.
-        name: as the user named it; null if no variable has it.
-    """
-
-    kind: str
-    id: str
-    name: str | None = None
+from gpuenv.model.job import Job
 
 
 class _System(NamedTuple):
@@ -63,3 +51,8 @@ def job_text(job: Job) -> str:
     """``Slurm job 4711 (train)``."""
     noun = "pod" if job.kind == "kubernetes" else "job"
     return f"{_LABELS.get(job.kind, job.kind)} {noun} {job.id}{f' ({job.name})' if job.name else ''}"
+
+
+def host_text(host_name: str | None, jobs: Sequence[Job]) -> str:
+    """``gpunode07; Slurm job 4711 (train)``; empty if neither is known."""
+    return "; ".join([host_name or "unknown", *map(job_text, jobs)]) if host_name or jobs else ""

@@ -20,10 +20,10 @@ from gpuenv.model.finding import (
     Severity,
     SuppressionResult,
 )
+from gpuenv.model.job import Job
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult, TestStatus
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.report.job import Job
 
 SCHEMA = "gpuenv.report/1"
 

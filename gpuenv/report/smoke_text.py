@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from gpuenv.model.smoke import Compared, Quantity, SmokeResult, TestedGpu, TestResult, TestStatus
 from gpuenv.model.strings import format_quantity, format_share
+from gpuenv.report.job import host_text
 from gpuenv.report.text_line import Style, TextLine, counted
 
 _MIB = 1024 * 1024
@@ -28,6 +29,8 @@ def smoke_lines(result: SmokeResult, *, verbose: bool = False) -> Iterator[TextL
     """The result; passed tests are counted, and listed if ``verbose``."""
     status, sentence, style = _smoke_verdict(result)
     yield TextLine(f"{status}: {sentence}", style, len(status) + 2)
+    if text := host_text(result.host_name, result.jobs):
+        yield TextLine(f"Host: {text}", hang=2)
     if result.fault:
         yield TextLine(_fault_text(result.fault), Style.WARNING)
     for reason in result.rejected:

@@ -25,7 +25,7 @@ from gpuenv.model.gpus import CONTROL_GROUP, host_is_hidden
 from gpuenv.model.nvidia import NVIDIA
 from gpuenv.model.resolution import BY_CALLER, Resolution
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
-from gpuenv.report.job import job_text
+from gpuenv.report.job import host_text
 from gpuenv.report.report import Report, Status, deciding_command, is_gpu_proven, undetermined_checks, verdict
 from gpuenv.report.smoke_text import section_lines
 from gpuenv.report.text_line import Style, TextLine, age_text, counted
@@ -85,8 +85,8 @@ def matrix_line(revision: str, age: int | None) -> TextLine:
 
 def report_rows(report: Report) -> Iterator[tuple[str, str]]:
     """What a report is about, as pairs of label and text."""
-    if report.host_name or report.jobs:
-        yield "host", "; ".join([report.host_name or "unknown", *map(job_text, report.jobs)])
+    if text := host_text(report.host_name, report.jobs):
+        yield "host", text
     yield from _host_rows(report.snapshot)
     if not report.host_only:
         yield from _target_rows(report.snapshot)

@@ -8,7 +8,8 @@ from pathlib import Path
 import prometheus_client.parser
 import pytest
 
-from gpuenv.report.job import Job, find_jobs, host_names, job_text
+from gpuenv.model.job import Job
+from gpuenv.report.job import find_jobs, host_names, job_text
 from tests.cli.program import LIMIT, MINIMAL, PROGRAM, run_gpuenv
 from tests.cli.snapshots import FIT, write_snapshot
 

@@ -223,3 +223,19 @@ def test_the_printed_result_matches_the_printed_schema(target: Path, machine: Si
     _, result = smoke("kernels", "--gpu", "0", "--python", target, **machine.environment)
     printed = json.loads(gpuenv("schema", "smoke").stdout)
     Draft202012Validator(printed).validate(result)
+
+
+def test_every_form_names_the_job_and_files_hide_the_host(
+    target: Path, machine: SimulatedMachine, tmp_path: Path
+) -> None:
+    forms = ("json", "junit", "github", "sarif", "markdown", "html", "prometheus")
+    formats = [f"--format={form}={tmp_path / form}" for form in forms]
+    job = {"SLURMD_NODENAME": "gpunode07", "SLURM_JOB_ID": "4711", "SLURM_JOB_NAME": "train"}
+    result = run("kernels", "--gpu", "0", "--python", target, *formats, **machine.environment, **job)
+    assert "\nHost: gpunode07; Slurm job 4711 (train)\n" in result.stdout, result.stderr
+    for form in forms:
+        text = (tmp_path / form).read_text(encoding="utf-8")
+        assert "4711" in text, form
+        assert ("gpunode07" in text) == (form == "prometheus"), "the metrics stay on the site"
+    document = json.loads((tmp_path / "json").read_text(encoding="utf-8"))
+    assert (document["host_name"], document["jobs"][0]["id"]) == ("(redacted)", "4711")

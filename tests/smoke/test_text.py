@@ -8,6 +8,7 @@ import pytest
 
 from gpuenv.model.causes import Cause
 from gpuenv.model.codec import decode, encode
+from gpuenv.model.job import Job
 from gpuenv.model.smoke import (
     SmokeResult,
     TestResult,
@@ -34,6 +35,12 @@ def test_a_passed_run_lists_its_measurements() -> None:
     assert "24.1 GB/s" in printed
     assert "3.2 us" in printed
     assert "exit code 0" in printed
+
+
+def test_the_host_and_the_job_follow_the_verdict() -> None:
+    located = result(test("kernels.x", A))._replace(host_name="gpunode07", jobs=(Job("slurm", "4711", "train"),))
+    assert text(located).splitlines()[1] == "Host: gpunode07; Slurm job 4711 (train)"
+    assert "Host" not in section(located), "a report names it above"
 
 
 def test_a_run_that_tested_no_more_than_one_of_two_gpus_says_so() -> None:

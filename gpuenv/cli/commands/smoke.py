@@ -104,6 +104,7 @@ def smoke(
     not pass or all were skipped, 7 the target environment cannot be used. An interrupted run reports what it has.
     """
     del offline  # nothing here uses the network
+    from gpuenv.cli.diagnosis import with_job
     from gpuenv.cli.gpu_tests import check_names, planted_fault
     from gpuenv.cli.output import (
         FORMATS,
@@ -144,12 +145,14 @@ def smoke(
             if test.leaves:
                 announce(f"{test.name} makes a kernel fault on purpose and leaves {test.leaves}")
         run = _run(order, python, driver_root, _read(compare))
+        report = with_job(_report(run, python), is_own=True)
+        run = run._replace(result=run.result._replace(host_name=report.host_name, jobs=report.jobs))
         if save_baseline is not None:
             _save(run, save_baseline, redact=redact)
         render_options = RenderOptions(verbose=verbose, color=not no_color, redact=redact, of_the_tests=True)
         # If nothing ran, the reason on standard error suffices as text; the requested formats contain it too.
         forms = specs if run.unusable is None else [entry for entry in specs if entry != OutputSpec("text", None)]
-        report, run = judged(_report(run, python), run, fail_on or ())
+        report, run = judged(report._replace(smoke=run.result), run, fail_on or ())
         emit_report(report, forms, render_options)
         if run.unusable is not None:
             from gpuenv.doctor.fixes.adaptation import add_target_option
