@@ -124,7 +124,8 @@ def test_identities_are_hidden_unless_requested(tmp_path: Path) -> None:
     names = [*FORMATS, "summary.md"]
     assert [name for name in names if "alice" in (tmp_path / name).read_text(encoding="utf-8")] == []
     uuid = str(FIT.gpus[0].uuid.value)
-    assert [name for name in names if uuid in (tmp_path / name).read_text(encoding="utf-8")] == []
+    of_the_site = ["prometheus"]  # whose metrics join those of the DCGM exporter
+    assert [name for name in names if uuid in (tmp_path / name).read_text(encoding="utf-8")] == of_the_site
     open_folder = tmp_path / "open"
     open_folder.mkdir()
     every_format(open_folder, machine, "--no-redact")
