@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.doctor.checks.smoke import shortfall_text
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.reading import Reading, known
@@ -207,6 +208,24 @@ def test_a_rate_below_the_required_minimum_is_an_error() -> None:
     (finding,) = smoke_findings(slow("minimum"))
     assert (finding.code, finding.severity) == ("SMK904", Severity.ERROR)
     assert "15% of the required minimum (" in finding.evidence[0].value
+
+
+def test_each_reason_for_which_a_run_is_not_accepted_is_an_error_once() -> None:
+    missed = Compared("transfer.device_copy", UUID, "B/s", 1.5e12, 2e12, 0.75, worse=True, against="minimum")
+    unmeasured = "transfer.h2d_pinned was not measured on GPU 0"
+    run = smoke(PASSED, compared=(missed,))._replace(rejected=(unmeasured, shortfall_text(missed)))
+    found = {finding.code: (finding.severity, finding.title) for finding in smoke_findings(run)}
+    assert found["SMK904"][0] is Severity.ERROR
+    assert found["SMK905"] == (Severity.ERROR, f"The run is not accepted: {unmeasured}")
+    assert len(smoke_findings(run)) == 2
+
+
+def test_a_rate_is_not_measured_because_its_test_failed() -> None:
+    run = smoke(failed(Trouble.WRONG_ANSWER))._replace(rejected=("blas.matmul_f16 was not measured on GPU 0",))
+    assert [(finding.code, finding.follows_from) for finding in smoke_findings(run)] == [
+        ("SMK902", None),
+        ("SMK905", "SMK902"),
+    ]
 
 
 def test_a_rate_that_falls_has_the_reason_that_nvml_gave_meanwhile() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import prometheus_client.parser
 import pytest
-from junitparser import JUnitXml
+from junitparser import Failure, JUnitXml
 
 from gpuenv.cli.commands.smoke import SmokeRun, compared, judged
 from gpuenv.model.codec import decode, encode
@@ -21,6 +21,7 @@ from gpuenv.report.junit import render as junit_text
 from gpuenv.report.markdown import render as markdown_text
 from gpuenv.report.prometheus import render as metrics_text
 from gpuenv.report.redact import Identity, redact
+from gpuenv.report.report import Status
 from gpuenv.report.sarif import render as sarif_text
 from gpuenv.report.smoke_text import measured_texts, smoke_lines, smoke_series
 from gpuenv.report.text import report_lines
@@ -112,10 +113,28 @@ def test_a_missed_minimum_is_an_error_with_exit_code_5() -> None:
         "blas.matmul_f16 was not measured on NVIDIA A100-SXM4-80GB",
         "transfer.device_copy is below the required minimum: 1.71 TB/s of 2 TB/s",
     )
-    (finding,) = [finding for finding in report(FIT, tests=result).findings if finding.code == "SMK904"]
-    assert finding.severity is Severity.ERROR
+    unmeasured = "The run is not accepted: blas.matmul_f16 was not measured on NVIDIA A100-SXM4-80GB"
+    findings = report(FIT, tests=result).findings
+    assert {finding.code: finding.severity for finding in findings} == dict.fromkeys(
+        ("SMK904", "SMK905"), Severity.ERROR
+    )
+    assert [finding.title for finding in findings if finding.code == "SMK905"] == [unmeasured]
     printed = "\n".join(line.text for line in smoke_lines(result))
     assert printed.startswith("REJECTED: every test computed correct results, and a requirement is not met.\n  blas.")
+
+
+def test_why_a_run_is_not_accepted_is_in_every_form_for_ci() -> None:
+    order = SmokeOptions(minimums=(parse_minimum("f16=80%"),))
+    rejected = report(FIT, tests=compared(smoke(AGAIN), None, order))
+    why = "blas.matmul_f16 was not measured on NVIDIA A100-SXM4-80GB"
+    assert rejected.status is Status.UNFIT
+    (suite,) = list(JUnitXml.fromstring(junit_text(rejected).encode()))
+    failed = [case.result[0].message for case in suite if case.result and isinstance(case.result[0], Failure)]
+    assert [why in message for message in failed] == [True, True], "the verdict and the check"
+    ((kind, properties, message), *_) = commands(annotations_text(rejected))
+    assert (kind, properties["title"], why in message) == ("error", "SMK905 requirement-not-met", True)
+    (entry,) = json.loads(sarif_text(rejected))["runs"][0]["results"]
+    assert (entry["ruleId"], entry["level"]) == ("SMK905", "error")
 
 
 @pytest.mark.parametrize("named", ["gpu-throttled", "SMK904", "warning"])

@@ -17,6 +17,7 @@ MACHINE_OF_CHECK = {
     "GPU215": "a100-silent-faults",
     "GPU216": "vgpu-a10-unlicensed",
     "GPU217": "a100-silent-faults",
+    "REQ801": "requirement-not-met: a newer GPU",
     "TEG902": "jetson-tegra: CUDA wheels for servers",
     "WHL501": "platform-wheel-missing: a POWER9 server",
     "WHL507": "python-unsupported: PYTHONPATH of Python 3.6",

@@ -283,6 +283,7 @@ def compared(
     peaks: Peaks = MappingProxyType({}),
 ) -> SmokeResult:
     """The result compared with an earlier one, whose GPUs may be pseudonyms, and with the minimums of the options."""
+    from gpuenv.doctor.checks.smoke import shortfall_text
     from gpuenv.report.redact import pseudonym
     from gpuenv.smoke.baseline import compare, compare_with_minimums
 
@@ -302,21 +303,9 @@ def compared(
                 why = ("nothing to compare: this run and the baseline have no measurement in common; see --level",)
     if order is not None and order.minimums:
         below, unknown = compare_with_minimums(order.minimums, result, baseline, peaks)
-        why += unknown + tuple(
-            f"{entry.name} is below the required minimum: {_quantity(entry.value, entry.unit)} of"
-            f" {_quantity(entry.baseline, entry.unit)}"
-            for entry in below
-            if entry.worse
-        )
+        why += unknown + tuple(shortfall_text(entry) for entry in below if entry.worse)
         found = below + found
     return rejected(result._replace(compared=found + result.compared), why)
-
-
-def _quantity(value: float, unit: str) -> str:
-    from gpuenv.model.smoke import Quantity
-    from gpuenv.model.strings import format_quantity
-
-    return format_quantity(Quantity(value, unit))
 
 
 def _save(run: SmokeRun, path: Path, *, redact: bool) -> None:

@@ -170,6 +170,39 @@ def gpu_is_slow(ctx: CheckContext) -> Outcome:
         )
 
 
+@check("SMK905", Cause.REQUIREMENT_NOT_MET, follows=("SMK901", "SMK902", "SMK903"))
+def rates_not_compared(ctx: CheckContext) -> Outcome:
+    """A rate that the caller wants compared was not measured, or has nothing to be compared with.
+
+    What it means: the numbers are right, and whether the GPU is as fast as required is not known, so that the run is
+    not accepted (exit code 5).
+    How it is seen: --min-rate names a rate that no test measured on a GPU, or a share of a rate that neither the
+    baseline nor the data sheets have; or --compare names a baseline without a measurement of this run.
+    What to do: read why the test that measures it did not run; give --min-rate as a rate, such as copy=500GB/s; save a
+    baseline on this product, with the same tests.
+    """
+    result = ctx.smoke
+    if result is None:
+        return
+    slow = [shortfall_text(entry) for entry in result.compared if entry.against == "minimum" and entry.worse]
+    for reason in result.rejected:
+        if reason not in slow:  # SMK904
+            yield Symptom(
+                f"The run is not accepted: {reason}",
+                (),
+                (
+                    Fix("See which tests were skipped and why.", ("gpuenv", "smoke", "--level", "normal", "-v")),
+                    Fix("Or correct --min-rate or --compare."),
+                ),
+            )
+
+
+def shortfall_text(entry: Compared) -> str:
+    """``transfer.device_copy is below the required minimum: 1.71 TB/s of 2 TB/s``."""
+    measured, minimum = (format_quantity(Quantity(value, entry.unit)) for value in (entry.value, entry.baseline))
+    return f"{entry.name} is below the required minimum: {measured} of {minimum}"
+
+
 def _burn_in_reasons(test: TestResult) -> tuple[tuple[str, ...], tuple[Evidence, ...]]:
     """The severe reasons for which a burn-in was throttled for long, and all that NVML reported as evidence."""
     shares = {
