@@ -43,14 +43,17 @@ class PastedGpu:
     capability: str | None = None
     compute_mode: str | None = None  # as nvidia-smi prints it
     mig: bool | None = None
+    mig_pending: bool | None = None
     mig_instances: tuple[tuple[str, str], ...] = ()  # UUID and name of listed instances
     mig_count: int | None = None  # of instances that are counted, not listed
     fault: int | None = None  # NVML's return code for a GPU that could not be opened
     persistence: bool | None = None
     virtualization: Virtualization | None = None
+    licensed: bool | None = None
     fabric: str | None = None  # the state of its registration with NVSwitch
     users: tuple[GpuUser, ...] | None = None  # its compute processes
     process: int | None = None  # the last process listed, compute or graphics
+    pcie: Mapping[str, int] = field(default_factory=dict)  # fields of PcieLink
     health: Mapping[str, Any] = field(default_factory=dict)  # fields of GpuHealth
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from gpuenv.model.nvidia import Nvml
+from gpuenv.model.nvidia import Nvml, pci_key
 from gpuenv.model.snapshot import GpuUser, Virtualization
 from gpuenv.model.strings import parse_integer, pattern
 from gpuenv.paste import outputs
@@ -44,6 +44,8 @@ _MIG = pattern(r"\|[^|]*\|[^|]*\|\s*(Enabled|Disabled)\*?\s*\|$")
 _OPEN_FAILURE = pattern(
     rf"Unable to determine the device handle for (?:GPU|gpu) ?(?:(\d{{1,3}}): )?({_BUS}): (GPU is lost|Unknown Error)"
 )
+# The warning below the output of nvidia-smi for a GPU whose infoROM is corrupt
+_CORRUPT = pattern(rf"WARNING: infoROM is corrupted at gpu ({_BUS})")
 _FAULTS = {"GPU is lost": Nvml.GPU_IS_LOST, "Unknown Error": Nvml.UNKNOWN}
 
 # nvidia-smi --query-gpu
@@ -104,8 +106,23 @@ _EMPTY = ("", "N/A", "ERR!", "Unknown Error", "GPU is lost", "GPU requires reset
 _NOT_REPORTED = ("[", "Requested functionality")
 
 _NAMES = {"product_name": "name", "gpu_uuid": "uuid", "uuid": "uuid", "compute_mode": "compute_mode"}
-_MIG_KEYS = (("mig_mode", "current"), ("mig_mode", "current_mig"))
+_MIG_KEYS = {
+    ("mig_mode", "current"): "mig",
+    ("mig_mode", "current_mig"): "mig",
+    ("mig_mode", "pending"): "mig_pending",
+    ("mig_mode", "pending_mig"): "mig_pending",
+}
 _MEMORY_KEYS = {("fb_memory_usage", "total"): "memory_total", ("fb_memory_usage", "used"): "memory_used"}
+_PCIE_KEYS = {
+    ("pcie_generation", "max"): "generation_most",
+    ("pcie_generation", "current"): "generation",
+    ("pcie_gen", "max_link_gen"): "generation_most",
+    ("pcie_gen", "current_link_gen"): "generation",
+    ("link_width", "max"): "width_most",
+    ("link_width", "current"): "width",
+    ("link_widths", "max_link_width"): "width_most",
+    ("link_widths", "current_link_width"): "width",
+}
 _VIRTUALIZATIONS = {
     "None": Virtualization.NONE,
     "Pass-Through": Virtualization.PASSTHROUGH,
@@ -146,6 +163,14 @@ _NUMBERS = {
     ("max_clocks", "sm"): "clock_most",
     ("max_clocks", "sm_clock"): "clock_most",
 }
+# From R535 on those of the GPU and those of its module are two sections.
+_WATTS = {
+    ("power_readings", "enforced_power_limit"): "power_limit",
+    ("power_readings", "default_power_limit"): "power_limit_default",
+    ("gpu_power_readings", "current_power_limit"): "power_limit",
+    ("gpu_power_readings", "default_power_limit"): "power_limit_default",
+}
+_POWER = pattern(r"(\d{1,5}(?:\.\d+)?) W")
 # Parts of the sum of uncorrected errors since the driver was loaded; true for the last part.
 _UNCORRECTED = {
     ("volatile", "sram_uncorrectable"): False,
@@ -225,6 +250,7 @@ class GpuReader:
 
     def _table(self, line: str) -> list[ExtractedFact]:
         row, memory, failure = _ROW.match(line), _MEMORY.match(line), _OPEN_FAILURE.match(line)
+        corrupt = _CORRUPT.match(line)
         if row:
             name, begins = (None, row[2].removesuffix("...").strip()) if row[2].endswith("...") else (row[2], None)
             errors = parse_integer(row[4] or "")
@@ -237,8 +263,20 @@ class GpuReader:
         if failure:
             number, fault = parse_integer(failure[1] or ""), int(_FAULTS[failure[3]])
             return self._put(outputs.SMI, failure[1] or failure[2], index=number, pci=failure[2], fault=fault)
+        if corrupt:
+            return self._corrupt(corrupt[1])
         mig = _MIG.match(line)
         return self._add(outputs.SMI, mig=mig[1] == "Enabled") if mig else []
+
+    def _corrupt(self, pci: str) -> list[ExtractedFact]:
+        """Adds the fact to the GPU with this address, in each output that lists it."""
+        facts = []
+        for output, entries in self.found.items():
+            for key, gpu in entries.items():
+                if gpu.pci is not None and pci_key(gpu.pci) == pci_key(pci):
+                    entries[key] = _with(gpu, {"health": {**gpu.health, "inforom_valid": False}})
+                    facts.append((output, "", ""))
+        return facts
 
     def _smi_query(self, line: str) -> list[ExtractedFact]:
         """``nvidia-smi -q``, as text and as XML."""
@@ -277,6 +315,7 @@ class GpuReader:
         if values:
             self._current = _with(current, values)
             values["health"] = {**gpu.health, **self._current.health}
+            values["pcie"] = {**gpu.pcie, **self._current.pcie}
         return [*self._add(outputs.SMI_Q, **values), *facts]
 
     def _csv(self, line: str) -> list[ExtractedFact]:
@@ -464,14 +503,18 @@ def mebibytes(text: str) -> int | None:
 def values_of(gpu: PastedGpu, key: Key, value: str) -> dict[str, object]:
     """The fields of a GPU that a value changes."""
     section, name = key
-    # The licence of a vGPU has a product name too.
-    if value in _EMPTY or value.startswith(_NOT_REPORTED) or section.endswith("licensed_product"):
+    if value in _EMPTY or value.startswith(_NOT_REPORTED):
         return {}
+    if section.endswith("licensed_product"):  # the licence of a vGPU has a product name too
+        return {"licensed": value.startswith("Licensed")} if name == "license_status" else {}
     values: dict[str, object] = {}
     if name in _NAMES:
         values = {_NAMES[name]: value}
     elif key in _MIG_KEYS:
-        values = {"mig": _SWITCH.get(value)}
+        values = {_MIG_KEYS[key]: _SWITCH.get(value)}
+    elif key in _PCIE_KEYS:
+        number = parse_integer(value.removesuffix("x"))
+        values = {} if number is None else {"pcie": {**gpu.pcie, _PCIE_KEYS[key]: number}}
     elif key in _MEMORY_KEYS:
         values = {_MEMORY_KEYS[key]: mebibytes(value)}
     elif name == "persistence_mode":
@@ -491,6 +534,9 @@ def _health(health: Mapping[str, object], key: Key, value: str) -> dict[str, obj
     if key in _FLAGS and value in _SWITCH:
         fact = _FLAGS[key]
         return {fact: _SWITCH[value] or (fact == "pages_pending" and bool(health.get(fact)))}
+    watts = _POWER.fullmatch(value)
+    if key in _WATTS and watts:
+        return {_WATTS[key]: float(watts[1])}
     number = parse_integer(value.split(maxsplit=1)[0])
     if key in _NUMBERS and number is not None:
         return {_NUMBERS[key]: number}

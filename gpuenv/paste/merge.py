@@ -147,7 +147,8 @@ def _add(merged: list[PastedGpu], gpu: PastedGpu, *, numbered: bool) -> None:
         by_uuid = gpu.uuid is not None and gpu.uuid == known.uuid
         if by_number or by_address or by_uuid:
             more = {name: getattr(gpu, name) for name in PastedGpu.__slots__ if getattr(known, name) in (None, ())}
-            merged[number] = replace(known, **{**more, "health": {**gpu.health, **known.health}})
+            mappings = {"pcie": {**gpu.pcie, **known.pcie}, "health": {**gpu.health, **known.health}}
+            merged[number] = replace(known, **{**more, **mappings})
         elif gpu.name is not None and gpu.name == known.name:  # the same product has the same capability
             merged[number] = replace(known, capability=known.capability or gpu.capability)
 

@@ -25,6 +25,7 @@ from gpuenv.model.snapshot import (
     Library,
     MigInstance,
     Module,
+    PcieLink,
     PciGpu,
     Snapshot,
     Source,
@@ -264,7 +265,18 @@ def _gpu(gpu: PastedGpu, source: str, matrix: Matrix) -> Gpu:
     free = None
     if gpu.memory_total is not None and gpu.memory_used is not None:
         free = max(gpu.memory_total - gpu.memory_used, 0)
-    names = ("index", "name", "uuid", "pci", "memory_total", "mig", "persistence", "virtualization")
+    names = (
+        "index",
+        "name",
+        "uuid",
+        "pci",
+        "memory_total",
+        "mig",
+        "mig_pending",
+        "persistence",
+        "virtualization",
+        "licensed",
+    )
     readings: dict[str, Any] = {name: _from(getattr(gpu, name), source) for name in names}
     return Gpu(
         **readings,
@@ -275,6 +287,7 @@ def _gpu(gpu: PastedGpu, source: str, matrix: Matrix) -> Gpu:
         fault=Reading() if gpu.fault is None else known(gpu.fault, source),
         processes=_from(None if gpu.users is None else len(gpu.users), source),
         users=gpu.users or (),
+        pcie=PcieLink(**{name: known(value, source) for name, value in gpu.pcie.items()}),
         health=GpuHealth(**{name: known(value, source) for name, value in gpu.health.items()}),
         fabric=Fabric(_from(gpu.fabric, source)),
     )

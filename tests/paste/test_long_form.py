@@ -11,7 +11,7 @@ import pytest
 
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.resolve import resolve
-from gpuenv.model.snapshot import GpuUser, Virtualization
+from gpuenv.model.snapshot import GpuUser, Snapshot, Virtualization
 from gpuenv.paste.merge import conflicts
 from gpuenv.paste.reader import read_paste
 from tests.paste.pasted_facts import MATRIX, primary, snapshot_of, wrong
@@ -166,6 +166,113 @@ def test_the_reported_health_is_judged(text: str, errors: int | None, code: str 
     findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
     of_the_gpu = {finding.code for finding in findings} & {"GPU205", "GPU206", "GPU210"}
     assert of_the_gpu == ({code} if code else set())
+
+
+VGPU = (OUTPUTS / "smi-q-r535-vgpu-a6000.txt").read_text(encoding="utf-8")
+SETTINGS = """\
+GPU 00000000:10:1C.0
+    Product Name                          : NVIDIA A100-SXM4-80GB
+    MIG Mode
+        Current                           : Disabled
+        Pending                           : {pending}
+    PCI
+        GPU Link Info
+            PCIe Generation
+                Max                       : 4
+                Current                   : 1
+                Device Current            : 4
+            Link Width
+                Max                       : 16x
+                Current                   : {width}
+    GPU Power Readings
+        Current Power Limit               : {limit} W
+        Requested Power Limit             : {limit} W
+        Default Power Limit               : 400.00 W
+    Module Power Readings
+        Current Power Limit               : 90.00 W
+        Default Power Limit               : 2000.00 W
+"""
+OLD_POWER = """\
+    Power Readings
+        Power Limit                       : {limit} W
+        Default Power Limit               : 400.00 W
+        Enforced Power Limit              : {limit} W
+"""
+OLD_SETTINGS = SETTINGS[: SETTINGS.index("    GPU Power")] + OLD_POWER
+XML_SETTINGS = """\
+<nvidia_smi_log>
+<gpu id="00000000:10:1C.0">
+<product_name>NVIDIA A100-SXM4-80GB</product_name>
+<mig_mode><current_mig>Disabled</current_mig><pending_mig>{pending}</pending_mig></mig_mode>
+<pci><pci_gpu_link_info>
+<pcie_gen><max_link_gen>4</max_link_gen><current_link_gen>1</current_link_gen></pcie_gen>
+<link_widths><max_link_width>16x</max_link_width><current_link_width>{width}</current_link_width></link_widths>
+</pci_gpu_link_info></pci>
+<gpu_power_readings><current_power_limit>{limit} W</current_power_limit>
+<default_power_limit>400.00 W</default_power_limit></gpu_power_readings>
+<module_power_readings><current_power_limit>90.00 W</current_power_limit>
+<default_power_limit>2000.00 W</default_power_limit></module_power_readings>
+</gpu>
+</nvidia_smi_log>
+"""
+CORRUPT = "WARNING: infoROM is corrupted at gpu 0000:10:1C.0\n"
+
+
+@pytest.mark.parametrize("text", [SETTINGS, OLD_SETTINGS, XML_SETTINGS], ids=["R535", "before R535", "XML"])
+@pytest.mark.parametrize(
+    ("pending", "width", "limit", "warning", "code"),
+    [
+        ("Disabled", "16x", "400.00", "", None),
+        ("Enabled", "16x", "400.00", "", "GPU213"),
+        ("Disabled", "4x", "400.00", "", "GPU214"),
+        ("Disabled", "16x", "150.00", "", "GPU215"),
+        ("Disabled", "16x", "400.00", CORRUPT, "GPU217"),
+        ("Disabled", "16x", "400.00", CORRUPT.replace("10:1C", "10:1D"), None),
+        ("N/A", "N/A", "N/A", "", None),
+    ],
+)
+def test_the_settings_of_a_gpu_are_judged(
+    text: str, pending: str, width: str, limit: str, warning: str, code: str | None
+) -> None:
+    snapshot = snapshot_of(text.format(pending=pending, width=width, limit=limit) + warning)
+    (gpu,) = snapshot.gpus
+    assert (gpu.pcie.generation.value, gpu.pcie.generation_most.value, gpu.pcie.width_most.value) == (1, 4, 16)
+    assert gpu.health.power_limit_default.value == 400.0
+    assert health_codes(snapshot) == ({code} if code else set())
+
+
+def health_codes(snapshot: Snapshot) -> set[str]:
+    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    return {finding.code for finding in findings} & {"GPU213", "GPU214", "GPU215", "GPU216", "GPU217"}
+
+
+@pytest.mark.parametrize(
+    ("status", "licensed"),
+    [
+        ("Unlicensed", False),
+        ("Unlicensed (Unrestricted)", False),
+        ("Licensed (Expiry: 2026-7-7 16:1:44 GMT)", True),
+        ("N/A", None),
+    ],
+)
+def test_the_licence_of_a_virtual_gpu_is_read(status: str, licensed: bool | None) -> None:  # noqa: FBT001 - a table
+    product = "<licensed_product_name>NVIDIA RTX Virtual Workstation</licensed_product_name>"
+    of_xml = (
+        '<nvidia_smi_log>\n<gpu id="00000000:00:10.0">\n<product_name>NVIDIA RTXA6000-24Q</product_name>\n'
+        "<gpu_virtualization_mode><virtualization_mode>VGPU</virtualization_mode></gpu_virtualization_mode>\n"
+        f"<vgpu_software_licensed_product>{product}<license_status>{status}</license_status>"
+        "</vgpu_software_licensed_product>\n</gpu>\n</nvidia_smi_log>\n"
+    )
+    for text in (VGPU.replace("Unlicensed", status), of_xml):
+        snapshot = snapshot_of(text)
+        assert (snapshot.gpus[0].name.value, snapshot.gpus[0].licensed.value) == ("NVIDIA RTXA6000-24Q", licensed)
+        assert health_codes(snapshot) == ({"GPU216"} if licensed is False else set())
+
+
+def test_the_table_names_the_gpu_whose_inforom_is_corrupt() -> None:
+    row = "|   {0}  NVIDIA A100-SXM4-80GB   On   | 00000000:1{0}:1C.0 Off |                   On |\n"
+    snapshot = snapshot_of(row.format(0) + row.format(1) + CORRUPT)
+    assert [gpu.health.inforom_valid.value for gpu in snapshot.gpus] == [False, None]
 
 
 def test_graphics_processes_are_not_compute_processes() -> None:
