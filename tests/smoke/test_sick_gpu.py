@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from gpuenv.model.smoke_level import SmokeLevel
-from gpuenv.smoke.payload.expected import find_wrong
+from gpuenv.smoke.payload.expected import find_wrong, repeated
+from gpuenv.smoke.payload.tests import blas
 from gpuenv.smoke.tasks import all_tests
 from tests.smoke.payload import LEVELS, gpu_test
 from tests.smoke.standin import SICKNESSES, errors
@@ -36,6 +37,28 @@ def test_a_sick_gpu_passes_at_no_level(which: str, level: str) -> None:
     assert errors(which, size)[0] == [], "a healthy one passes"
     for sickness in SICKNESSES:
         assert errors(which, size, sickness)[0], sickness
+
+
+@pytest.mark.parametrize(
+    ("which", "size", "counts"),
+    [
+        # All rows, and a sample of them.
+        ("blas.rates", {"n": 100, "host": 64}, {"f16_whole_wrong", "f32_whole_wrong", "f64_whole_wrong"}),
+        ("blas.rates", {"n": 300, "host": 64}, {"f16_whole_wrong", "f32_whole_wrong", "f64_whole_wrong"}),
+        ("fft.rates", {"batch": 40, "n": 512}, {"wrong"}),
+    ],
+)
+def test_every_element_of_a_measured_result_is_compared(which: str, size: dict[str, int], counts: set[str]) -> None:
+    assert errors(which, size)[0] == [], "a healthy one passes"
+    for sickness in SICKNESSES:
+        assert counts <= {text.partition(":")[0] for text in errors(which, size, sickness)[0]}, sickness
+
+
+def test_blocks_of_a_measured_product_that_change_places_are_noticed() -> None:
+    numbers = repeated(4096, blas.Rates.DISTINCT)
+    assert np.bincount(numbers).tolist() == [64] * 64
+    for step in (8, 16, 32, 64, 128, 256, 512, 1024, 2048):
+        assert not np.array_equal(numbers, np.roll(numbers, step)), step
 
 
 @pytest.mark.parametrize(

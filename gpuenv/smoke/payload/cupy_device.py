@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Optional, Set, Tuple
 
 import numpy as np
 
-from gpuenv.smoke.payload.expected import Array
+from gpuenv.smoke.payload.expected import Array, ExpectedArray
 from gpuenv.smoke.payload.failures import MEMORY_ALLOCATION, cuda_status, free_and_total, is_integrated
 
 INVALID_VALUE = 1  # cudaErrorInvalidValue (driver_types.h)
@@ -18,6 +18,7 @@ MIN_BYTES, MIN_SECONDS = (
     256 << 20,
     1e-3,
 )  # a round this large or long is dominated by the GPU
+MAX_COMPARED = 1 << 23  # elements compared at once
 MIN_PINNED = 1 << 17  # elements
 DEVICES = "/sys/bus/pci/devices"
 
@@ -121,6 +122,25 @@ class CupyDevice:
             # For floats, a high bit of the exponent: the sign of a zero would change nothing.
             raw[offset] = raw[offset] ^ (1 if array.dtype.kind == "b" else 0x40)
         return self.cp.asnumpy(array)
+
+    def count_wrong(self, got: Array, answer: ExpectedArray, rows: Array, columns: Optional[Array] = None) -> Array:
+        """Counts the wrong elements of a large matrix on the GPU, without copying it to the host.
+
+        Args:
+            got: the matrix.
+            answer: a smaller expected array.
+            rows: for each row of the matrix, that of ``answer`` which it must equal.
+            columns: the same for columns; None if they are the same.
+        """
+        value = self.to_device(answer.value)
+        bound = self.to_device(np.broadcast_to(answer.bound, answer.value.shape))
+        count, step = self.cp.zeros((), dtype=np.int64), max(MAX_COMPARED // got.shape[1], 1)
+        all_columns = slice(None) if columns is None else self.to_device(columns)
+        for first in range(0, got.shape[0], step):
+            part = self.to_device(rows[first : first + step])
+            error = abs(got[first : first + step] - value[part][:, all_columns])
+            count += (~(error <= bound[part][:, all_columns])).sum()  # NaN is wrong
+        return self.to_host(count)
 
     def compile(self, source: str, name: str) -> Any:
         """Returns a kernel of the test."""

@@ -45,6 +45,15 @@ def gamma(count: float, unit: float) -> float:
     return count * unit / (1.0 - count * unit)
 
 
+def repeated(count: int, distinct: int) -> Array:
+    """Returns the numbers of ``count`` rows or columns of which few differ: 0 1 2, 1 2 0, 2 0 1 for three.
+
+    Each repetition begins one later, so that exchanging blocks of a usual size changes a matrix.
+    """
+    numbers = np.arange(count)
+    return (numbers + numbers // distinct) % distinct
+
+
 def find_wrong(expected: ExpectedAnswers, got: Dict[str, Array]) -> List[str]:
     """Describes each wrong answer; empty if all are right."""
     missing = ["%s: no answer" % name for name in expected if name not in got]

@@ -4,8 +4,8 @@ import time
 
 import numpy as np
 
-from gpuenv.smoke.payload.expected import UNIT, ExpectedArray, approx, exact, gamma
-from gpuenv.smoke.payload.tests import GpuTest
+from gpuenv.smoke.payload.expected import UNIT, ExpectedArray, approx, exact, gamma, repeated
+from gpuenv.smoke.payload.tests import PLAIN_REDUCTIONS, GpuTest
 
 # Tensor cores round partial sums towards zero rather than to nearest: twice the unit of single precision.
 TENSOR_UNIT = 2.0**-23
@@ -85,12 +85,15 @@ class _Product(GpuTest):
         n = size["n"]
         k = n + 8
         a, b = random.standard_normal((n, k)), random.standard_normal((k, n + 16))
-        kept = min(1.0, self.TERMS / float(k)) ** 0.5
+        whole = self.whole_operands(random, a.shape, b.shape)
+        return dict(whole, a=a.astype(self.TYPE), b=b.astype(self.TYPE))
+
+    def whole_operands(self, random, shape_a, shape_b):
+        """Returns two matrices of whole numbers."""
+        kept = min(1.0, self.TERMS / float(shape_b[0])) ** 0.5
         return {
-            "a": a.astype(self.TYPE),
-            "b": b.astype(self.TYPE),
-            "whole_a": whole_numbers(random, a.shape, *self.WHOLE_A, kept, self.TYPE),
-            "whole_b": whole_numbers(random, b.shape, *self.WHOLE_B, kept, self.TYPE),
+            "whole_a": whole_numbers(random, shape_a, *self.WHOLE_A, kept, self.TYPE),
+            "whole_b": whole_numbers(random, shape_b, *self.WHOLE_B, kept, self.TYPE),
         }
 
     def expect(self, data):
@@ -395,56 +398,82 @@ class Triangular(GpuTest):
 
 
 class Rates(GpuTest):
-    """The rate of the matrix product by dtype, and NumPy's on this host; a corner of each product is checked."""
+    """The rate of the matrix product by dtype, and NumPy's on this host; each product is checked."""
 
+    # Few rows of A and columns of B differ, so that the host computes few of them; the GPU compares all elements, and
+    # the host a corner, in case the comparison is what fails.
     TITLE = "rates of the matrix product"
     LEVELS = {"normal": {"n": 4096, "host": 1024}, "deep": {"n": 8192, "host": 2048}}
-    HOST = 0.3  # two matrices in half precision
-    TOLERANCE = "gamma(2 k) |A| |B| with the unit of each dtype; only a corner is checked to save host time"
+    HOST = 0.1  # the host's own product
+    TOLERANCE = (
+        "every element, on the GPU: whole numbers as blas.matmul_f16, f32 and f64: exact; the measured product:"
+        " gamma(2 k) |A| |B| with the unit of each dtype; a corner on the host, too"
+    )
     ALONE = ["normal", "deep"]
-    ENVIRONMENT = NO_TF32
+    ENVIRONMENT = dict(NO_TF32, **PLAIN_REDUCTIONS)
     SHRINKS = "n"
+    TYPES = {"f16": MatmulF16(), "f32": MatmulF32(), "f64": MatmulF64()}
+    DISTINCT = 64  # rows and columns
     CORNER = 24
     MIN_ROWS = 2048  # rows and columns: smaller products measure the launch instead of the GPU
     MAX_SECONDS = 0.5  # of a product: on a GPU with a display, the driver kills kernels that take seconds
     SAMPLE_ROWS = 256  # for an estimate of the total time
 
     def inputs(self, random, size):
-        n = size["n"]
-        a, b = random.standard_normal((n, n), dtype="f"), random.standard_normal((n, n), dtype="f")
-        return {"a": a.astype("e"), "b": b.astype("e"), "host": size["host"]}
+        n, few = size["n"], min(self.DISTINCT, size["n"])
+        # The same numbers for each dtype: their bits change the power that a GPU takes, and so its rate.
+        a, b = (random.standard_normal(shape, dtype="f").astype("e") for shape in ((few, n), (n, few)))
+        data = {"n": n, "host": size["host"]}
+        for name, test in self.TYPES.items():
+            whole = test.whole_operands(random, a.shape, b.shape)
+            data[name] = dict(whole, a=a.astype(test.TYPE), b=b.astype(test.TYPE))
+        return data
 
     def expect(self, data):
-        a, b = data["a"][-self.CORNER :], data["b"][:, : self.CORNER + 2]
-        return {
-            "f16": product(a, b, TENSOR_UNIT, "e", UNIT["e"], 2.0**-25),
-            "f32": product(a, b, UNIT["f"], "f"),
-            "f64": loosened(product(a, b, UNIT["d"], "d"), 2),
-        }
+        numbers, answers = repeated(data["n"], min(self.DISTINCT, data["n"])), {}
+        corner = np.ix_(numbers[-self.CORNER :], numbers[: self.CORNER + 2])
+        none = exact(np.array(0, dtype=np.int64))
+        for name, test in self.TYPES.items():
+            answer = test.bounded(data[name]["a"], data[name]["b"])
+            answers[name] = answer._replace(value=answer.value[corner], bound=answer.bound[corner])
+            answers.update({name + "_wrong": none, name + "_whole_wrong": none})
+        return answers
 
     def run(self, gpu, data):
-        n, few, got = data["a"].shape[0], self.SAMPLE_ROWS, {}
-        for name, kind in (("f16", "e"), ("f32", "f"), ("f64", "d")):
-            a, b = gpu.to_device(data["a"]).astype(kind), gpu.to_device(data["b"]).astype(kind)
-            a = a[-self.rows_of(n, gpu.round_time(lambda a=a, b=b: a[-few:] @ b, rounds=1, warm=1)) :]
+        n, few, got = data["n"], self.SAMPLE_ROWS, {}
+        numbers = repeated(n, min(self.DISTINCT, n))
+        on_gpu = gpu.to_device(numbers)
+        for name, test in self.TYPES.items():
+            operands, expected = data[name], test.expect(data[name])
+            a, b = gpu.to_device(operands["a"])[on_gpu], gpu.to_device(operands["b"])[:, on_gpu]
+            rows = self.rows_of(n, gpu.round_time(lambda a=a, b=b: a[-few:] @ b, rounds=1, warm=1))
+            a = a[-rows:]
             # Without an output array: CuPy would copy the product into it.
             took = gpu.steady_time(lambda a=a, b=b: a @ b)
             c = a @ b
             if n >= self.MIN_ROWS:
-                gpu.measure("matmul_" + name, 2.0 * a.shape[0] * n * n / took, "FLOP/s")
+                gpu.measure("matmul_" + name, 2.0 * rows * n * n / took, "FLOP/s")
             got[name] = gpu.to_host(c[-self.CORNER :, : self.CORNER + 2])
-            del a, b, c
-        n = data["host"]
-        a, b = data["a"][:n, :n].astype("f"), data["b"][:n, :n].astype("f")
+            got[name + "_wrong"] = gpu.count_wrong(c, expected["c"], numbers[-rows:], numbers)
+            del c
+            a, b = gpu.to_device(operands["whole_a"])[on_gpu[-rows:]], gpu.to_device(operands["whole_b"])[:, on_gpu]
+            got[name + "_whole_wrong"] = gpu.count_wrong(a @ b, expected["whole"], numbers[-rows:], numbers)
+            del a, b
+        self.measure_host(gpu, data["f32"], numbers[: data["host"]])
+        return got
+
+    def measure_host(self, gpu, operands, numbers):
+        """Measures NumPy's product."""
+        n = len(numbers)
+        a, b = operands["a"][numbers, :n], operands["b"][:n, numbers]
         a @ b  # warm-up: the library starts its threads
         started = time.perf_counter()
         a @ b
-        gpu.measure("numpy_matmul_f32", 2.0 * a.shape[0] ** 3 / (time.perf_counter() - started), "FLOP/s")
-        return got
+        gpu.measure("numpy_matmul_f32", 2.0 * n**3 / (time.perf_counter() - started), "FLOP/s")
 
     def rows_of(self, n, seconds):
         """Returns how many rows of A to multiply if ``SAMPLE_ROWS`` take ``seconds``: all, unless that is too long."""
-        return n if seconds * n <= self.MAX_SECONDS * self.SAMPLE_ROWS else self.SAMPLE_ROWS
+        return n if seconds * n <= self.MAX_SECONDS * self.SAMPLE_ROWS else min(self.SAMPLE_ROWS, n)
 
     def memory(self, size):
         return product_memory(size, 12)
