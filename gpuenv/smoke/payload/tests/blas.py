@@ -455,7 +455,7 @@ class Rates(GpuTest):
                 gpu.measure("matmul_" + name, 2.0 * rows * n * n / took, "FLOP/s")
             got[name] = gpu.to_host(c[-self.CORNER :, : self.CORNER + 2])
             got[name + "_wrong"] = gpu.count_wrong(c, expected["c"], numbers[-rows:], numbers)
-            del c
+            del a, b, c
             a, b = gpu.to_device(operands["whole_a"])[on_gpu[-rows:]], gpu.to_device(operands["whole_b"])[:, on_gpu]
             got[name + "_whole_wrong"] = gpu.count_wrong(a @ b, expected["whole"], numbers[-rows:], numbers)
             del a, b
