@@ -1,15 +1,16 @@
 """Compares two machines: "it works there and not here".
 
-A difference that appears in the evidence of a finding of the broken machine alone explains it best. The others are
-ranked by the kind of fact, by how often it was the cause in public reports of broken CuPy environments.
+The worst finding that only the second machine has explains the failure, with the differing facts that belong to it. The
+other differences are ranked by the kind of fact, by how often it was the cause in public reports of broken CuPy
+environments.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from typing import Any
 
 from gpuenv.doctor.fixes.adaptation import adapt_for_pixi
@@ -18,51 +19,51 @@ from gpuenv.doctor.fixes.variables import change_fix
 from gpuenv.matrix.needs import driver_absent
 from gpuenv.model.causes import Cause
 from gpuenv.model.codec import field_names
-from gpuenv.model.documents import DIFF, Comparison, NewFinding, SnapshotDifference
+from gpuenv.model.documents import DIFF, ComparedFinding, Comparison, SnapshotDifference
 from gpuenv.model.finding import Finding, Fix, Severity
 from gpuenv.model.gpus import gpu_is_absent
+from gpuenv.model.nvidia import Cuda, Nvml
 from gpuenv.model.reading import Reading
 from gpuenv.model.redaction import hide_value
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState, Target
-from gpuenv.model.strings import NONE, format_value
+from gpuenv.model.strings import NONE, format_value, pattern
 from gpuenv.model.versions import CudaVersion, DriverVersion
 
-_PRIMARY_LIKELIHOOD, _FINDING_LIKELIHOOD = 0.95, 0.8
+_EXPLANATION_LIKELIHOOD, _FINDING_LIKELIHOOD = 0.95, 0.8
 
-# Pattern of facts, likelihood and meaning; the first match counts.
+# Pattern of facts, likelihood and meaning; the first match counts. What selects a library is as likely as the library.
 _FAMILIES: tuple[tuple[str, float, str], ...] = (
     ("target.cupy", 0.75, "another CuPy line or release"),
+    ("environment.LD_LIBRARY_PATH", 0.7, "the loader searches other folders"),
+    ("environment.LD_PRELOAD", 0.7, "a library is preloaded"),
+    ("environment.CUDA_PATH", 0.7, "CuPy uses another toolkit"),
+    ("target.packages.nvidia-*", 0.7, "other CUDA wheels next to CuPy"),
+    ("target.packages.cuda-*", 0.7, "other CUDA packages next to CuPy"),
     ("target.libraries.*", 0.7, "CuPy would load another CUDA library"),
-    ("visible_count", 0.7, "this process sees a different number of GPUs"),
+    ("visible_count", 0.7, "this process does not see the same GPUs"),
     ("gpus[[]].hidden_by", 0.65, "something hides a GPU"),
-    ("driver.cuda_init", 0.65, "CUDA starts on one of the machines only"),
-    ("driver.nvml_init", 0.65, "NVML starts on one of the machines only"),
+    ("driver.cuda_init", 0.65, "how CUDA starts"),
+    ("driver.nvml_init", 0.65, "how NVML starts"),
     ("driver.module", 0.65, "the kernel module is in a different state"),
-    ("driver.device_nodes./dev/nvidia-modeset", 0.2, "a device file that CUDA does not need"),
-    ("driver.device_nodes.*", 0.6, "access to the driver's device files"),
+    ("environment.CUDA_VISIBLE_DEVICES", 0.6, "the variable that chooses GPUs"),
     ("target.file_faults_count", 0.6, "installed files are missing or changed"),
     ("driver.cuda", 0.55, "the driver supports a different CUDA version"),
     ("driver.cuda_origin", 0.55, "libcuda comes from a different location"),
     ("driver.version", 0.5, "a different driver"),
-    ("driver.library_version", 0.5, "a different driver"),
-    ("driver.module_version", 0.5, "a different driver"),
+    ("driver.device_nodes", 0.3, "the driver's device files that this user may open"),
+    ("driver.flavor", 0.35, "open or proprietary kernel modules"),
     ("driver.*", 0.4, "a different state of the driver"),
     ("gpus[[]].compute_capability", 0.5, "GPUs of a different generation"),
     ("gpus[[]].compute_mode", 0.5, "the compute mode of a GPU"),
-    ("gpus[[]].mig", 0.5, "MIG mode"),
+    ("gpus[[]].mig*", 0.5, "MIG mode"),
     ("gpus[[]].fabric.state", 0.5, "the NVSwitch fabric"),
-    ("gpus[[]].health.*", 0.4, "the GPU's health"),
-    ("target.packages.numpy", 0.5, "a different NumPy"),
-    ("target.numpy", 0.45, "a different NumPy"),
-    ("target.packages.nvidia-*", 0.5, "other CUDA wheels next to CuPy"),
-    ("target.packages.cuda-*", 0.5, "other CUDA packages next to CuPy"),
-    ("environment.LD_LIBRARY_PATH", 0.55, "the loader searches other folders"),
-    ("environment.LD_PRELOAD", 0.55, "a library is preloaded"),
-    ("environment.CUDA_VISIBLE_DEVICES", 0.6, "the variable that chooses GPUs"),
-    ("environment.CUDA_PATH", 0.5, "CuPy uses another toolkit"),
-    ("environment.CUDA_HOME", 0.4, "another toolkit"),
+    ("gpus[[]].memory_total", 0.25, "the memory of a GPU"),
+    ("gpus[[]].*", 0.4, "the state of a GPU"),
+    ("gpus", 0.3, "other GPUs"),
+    ("target.*numpy", 0.5, "a different NumPy"),
     ("environment.NVIDIA_*", 0.45, "the parts of the driver in the container"),
     ("environment.CUPY_*", 0.45, "CuPy's own settings"),
+    ("environment.CUDA_HOME", 0.4, "another toolkit"),
     ("environment.*", 0.3, "the environment"),
     ("host.container", 0.4, "one of the machines is a container"),
     ("host.libc", 0.4, "a different C library"),
@@ -72,261 +73,259 @@ _FAMILIES: tuple[tuple[str, float, str], ...] = (
     ("target.packages.*", 0.3, "a different package next to CuPy"),
     ("toolkits", 0.3, "other CUDA toolkits"),
     ("grant.*", 0.4, "the scheduler granted other GPUs"),
-    ("gpus[[]].name", 0.25, "other GPUs"),
-    ("gpu_count", 0.3, "a different number of GPUs"),
+    ("*", 0.15, "it differs"),
 )
-_REST = (0.15, "it differs")
-_EXTRA_NODE = (0.2, "an additional device file, which hides nothing")
-_HARMLESS_NODE = (0.2, "a device file that hides nothing: CUDA starts here and sees every GPU")
+_DRIVER = "driver.version"
 # NVIDIA, CUDA Compatibility, Minor Version Compatibility, table (read 2026-11-20): above its range, a release runs on
 # newer drivers by backward compatibility.
 _NEWER_DRIVER = (0.3, "a newer driver, which runs what the older one does")
-_NEWER: Mapping[str, Callable[[str], tuple[int, ...]]] = {
-    "driver.version": lambda text: DriverVersion.parse(text).parts,
-    "driver.library_version": lambda text: DriverVersion.parse(text).parts,
-    "driver.module_version": lambda text: DriverVersion.parse(text).parts,
-    "driver.branch": lambda text: (int(text),),
-    "driver.cuda": lambda text: (CudaVersion.parse(text).major, CudaVersion.parse(text).minor),
+_NEWER: Mapping[str, Callable[[str], Any]] = {
+    _DRIVER: lambda text: DriverVersion.parse(text.partition(",")[0]).parts,
+    "driver.cuda": CudaVersion.parse,
 }
-_NODES, _PACKAGES, _CUPY = "driver.device_nodes.", "target.packages.", "target.cupy"
-_OTHER_NAMES = {
-    "target.packages.numpy": ("target.numpy",),
-    "gpus[].compute_capability": ("GPU",),
-    "gpus[].name": ("GPU",),
-}
-# The fact behind a cause, if its evidence has another name.
-_FACT_OF_CAUSE: Mapping[Cause, str] = {Cause.NO_NVIDIA_GPU: "gpu_count"}
+_COUNT = pattern(r"\b\d+ x ")
+_COUNTS_DIFFER = (0.3, "a different number of GPUs")
+_PACKAGES, _LIBRARIES, _VARIABLES = "target.packages.", "target.libraries.", "environment."
 # Consequences of a cause, which cannot be set.
-_OUTCOMES = ("visible_count", "gpu_count", "driver.cuda_init", "driver.nvml_init", "driver.branch")
-_VERSION = "driver.version"
-# Facts that depend on the driver's release.
-_DRIVER_FACTS = (_VERSION, "driver.cuda", "driver.branch", "driver.library_version", "driver.module_version")
-_LIBRARIES = "target.libraries."  # which file is loaded depends on the facts below
-_LIBRARY_SOURCES = (
-    *("environment.LD_LIBRARY_PATH", "environment.LD_PRELOAD", "environment.CUDA_PATH", "environment.CUDA_HOME"),
-    *("environment.CONDA_PREFIX", _CUPY, "target.packages.nvidia-*", "target.packages.cuda-*"),
-)
+_OUTCOMES = ("visible_count", "gpus[].hidden_by", "driver.cuda_init", "driver.nvml_init")
+_FACT_OF_CAUSE = {Cause.NO_NVIDIA_GPU: "gpus", Cause.CUPY_NOT_INSTALLED: "target.cupy"}
+# Facts that the evidence of findings calls otherwise.
+_OTHER_NAMES = {
+    "gpus": ("GPU", "gpu_count", "amd_gpus"),
+    "gpus[].compute_capability": ("GPU",),
+    _DRIVER: ("driver.module_version", "driver.library_version"),
+    "driver.cuda_init": ("status of libcuda",),
+    "driver.nvml_init": ("status of nvml",),
+    "target.packages.numpy": ("target.numpy",),
+}
 
 
 def compare(
     there: Snapshot, here: Snapshot, findings_there: Sequence[Finding], findings_here: Sequence[Finding]
 ) -> Comparison:
     """The differences between a working machine (``there``) and a broken one (``here``), the likeliest first."""
+    new = [finding for finding in findings_here if not _has(findings_there, finding)]
+    explaining = [finding for finding in new if finding.severity is not Severity.NOTE]
+    facts = tuple(_facts_of_both(there, here))
+    differences = sorted((_rank(*fact, explaining) for fact in facts if _differ(fact[1], fact[2])), key=_order)
+    return Comparison(
+        schema=DIFF,
+        differences=tuple(differences),
+        findings=_named(new),
+        try_first=explaining[0].fix if explaining else _experiment(differences, here),
+        compared=sum(None not in fact for fact in facts),
+        explanation=next(iter(_named(explaining)), None),
+        findings_there=_named(finding for finding in findings_there if not _has(findings_here, finding)),
+        findings_on_both=_named(finding for finding in findings_here if _has(findings_there, finding)),
+    )
+
+
+def _has(findings: Iterable[Finding], wanted: Finding) -> bool:
+    """Whether the wanted finding is among the findings, at least as severe."""
+    order = list(Severity)
+    return any(
+        (finding.code, finding.cause) == (wanted.code, wanted.cause)
+        and order.index(finding.severity) <= order.index(wanted.severity)
+        for finding in findings
+    )
+
+
+def _named(findings: Iterable[Finding]) -> tuple[ComparedFinding, ...]:
+    return tuple(ComparedFinding(entry.code, entry.cause, entry.title, entry.severity) for entry in findings)
+
+
+def _rank(fact: str, before: str | None, after: str | None, explaining: Sequence[Finding]) -> SnapshotDifference:
+    """A difference with its likelihood, which is higher if it belongs to a finding; the first explains the failure."""
+    likelihood, why = _family(fact, before, after)
+    owner = next((finding for finding in explaining if _belongs(fact, before, after, finding)), None)
+    if owner is not None:
+        likelihood = _EXPLANATION_LIKELIHOOD if owner is explaining[0] else _FINDING_LIKELIHOOD
+        why = _kind(fact)[1]
+    if fact.startswith(_VARIABLES):
+        before, after = (value and hide_value(fact.removeprefix(_VARIABLES), value) for value in (before, after))
+    return SnapshotDifference(fact, before, after, likelihood, why, owner.code if owner else None)
+
+
+def _family(fact: str, before: str | None, after: str | None) -> tuple[float, str]:
+    """The likelihood of the kind of fact, and what the difference means."""
+    parse = None if NONE in (before, after) else _NEWER.get(fact)
+    if parse and parse(str(after)) > parse(str(before)):
+        return _NEWER_DRIVER
+    if fact == "gpus" and _COUNT.sub("", str(before)) == _COUNT.sub("", str(after)):
+        return _COUNTS_DIFFER
+    return _kind(fact)
+
+
+def _kind(fact: str) -> tuple[float, str]:
+    return next((likelihood, why) for kind, likelihood, why in _FAMILIES if fnmatchcase(fact, kind))
+
+
+def _belongs(fact: str, before: str | None, after: str | None, finding: Finding) -> bool:
+    """Whether the evidence of a finding names the fact, or a distribution or library file in its values."""
+    if _FACT_OF_CAUSE.get(finding.cause) == fact:
+        return True
+    names = {_INDEX.sub("[]", entry.fact) for entry in finding.evidence if entry.to_the_point}
+    words = f"{before} {after}".replace(",", " ").split() if fact.startswith(("target.cupy", _LIBRARIES)) else ()
+    return not names.isdisjoint((fact, *_OTHER_NAMES.get(fact, ()), *words))
+
+
+_INDEX = pattern(r"\[\d+\]")
+
+
+def _order(entry: SnapshotDifference) -> tuple[float, bool, float, str]:
+    """The likeliest first; of equals those that can be set, then the likelier kind of fact."""
+    is_outcome = entry.fact in _OUTCOMES or entry.fact.startswith(_LIBRARIES)
+    return (-entry.likelihood, is_outcome, -_family(entry.fact, entry.there, entry.here)[0], entry.fact)
+
+
+def _experiment(differences: Sequence[SnapshotDifference], here: Snapshot) -> tuple[Fix, ...]:
+    """Without a finding: how to undo the likeliest difference, if it lies inside the environment."""
+    family, _, name = differences[0].fact.rpartition(".") if differences else ("", "", "")
+    there = differences[0].there if differences else None
+    if family == "environment" and there is None:
+        return (change_fix(here, name, text=f"Try without {name}, which is not set on the other machine."),)
+    if family != "target.packages":
+        return ()
+    if there is None:
+        step = pip_fix(here, f"Try without {name}, which the other machine does not have.", "uninstall", "-y", name)
+    else:
+        step = pip_fix(here, f"Install {name} {there}, as on the other machine.", "install", f"{name}=={there}")
+    return (adapt_for_pixi((step,), here.target)[0]._replace(safe=False),)  # an experiment, not a repair
+
+
+# These differ between any two machines: paths below a home or a temporary folder, UUIDs and addresses.
+_OWN_PATH = pattern(
+    r"(?<![^\s:;,=])(?:~|(?:/private)?/(?:tmp|var/tmp|var/folders|dev/shm|home|Users|root)|[A-Za-z]:\\Users)"
+    r"(?![^/\\:;,\s])[^:;,\s]*"
+)
+_SEVERAL = pattern(r"~(?:[:;]~)+")
+_IDENTIFIER = pattern(
+    r"\b(?:GPU|MIG)-[0-9A-Fa-f-]{8,}(?:/\d+/\d+)?|\b(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d\b"
+)
+
+
+def _differ(before: str | None, after: str | None) -> bool:
+    """Whether two values differ by more than private paths and identifiers."""
+    return before != after and _comparable(before) != _comparable(after)
+
+
+def _comparable(value: str | None) -> str | None:
+    return value and _IDENTIFIER.sub("-", _SEVERAL.sub("~", _OWN_PATH.sub("~", value)))
+
+
+def _facts_of_both(there: Snapshot, here: Snapshot) -> Iterator[tuple[str, str | None, str | None]]:
+    """The facts known on both machines, as texts; None for an entry that is known to be absent on one of them."""
     first, second = dict(_facts(there)), dict(_facts(here))
-    known = {(finding.code, finding.cause) for finding in findings_there}
-    new = [finding for finding in findings_here if (finding.code, finding.cause) not in known]
     kinds_there, kinds_here = _complete_kinds(there), _complete_kinds(here)
-    differences = []
     for fact in sorted(first.keys() | second.keys()):
         before, after = first.get(fact), second.get(fact)
         # An absent package, variable or device is a difference; an unknown fact is not.
         comparable = kinds_there if before is None else kinds_here if after is None else ("",)
-        if before != after and fact.startswith(comparable):
-            rank = _rank(fact, before, after, new)
-            if fact.startswith("environment."):
-                name = fact.partition(".")[2]
-                before, after = (value and hide_value(name, value) for value in (before, after))
-            differences.append(SnapshotDifference(fact, before, after, *rank))
-    differences = sorted(_lower_device_files(_raise_library_sources(differences), here), key=_order)
-    return Comparison(
-        schema=DIFF,
-        differences=tuple(differences),
-        findings=tuple(NewFinding(finding.code, finding.cause, finding.title) for finding in new),
-        try_first=_try_first(differences, new, here),
-        compared=len(first.keys() & second.keys()),
-    )
+        if fact.startswith(comparable):
+            yield fact, before, after
+    yield from _gpu_facts(there, here)
 
 
 def _complete_kinds(snapshot: Snapshot) -> tuple[str, ...]:
     """Kinds of entries that a snapshot lists completely, so that an unlisted entry is absent.
 
-    A paste may contain part of a list, and no device files.
+    A paste may contain part of a list.
     """
-    has_nodes = snapshot.source("kernel").state is not SourceState.NOT_ASKED
-    has_packages = has_nodes or snapshot.source("target").state is SourceState.ANSWERED
-    return ("environment.", *((_PACKAGES,) if has_packages else ()), *((_NODES,) if has_nodes else ()))
+    has_packages = _is_probed(snapshot) or snapshot.source("target").state is SourceState.ANSWERED
+    return (_VARIABLES, _PACKAGES) if has_packages else (_VARIABLES,)
 
 
-def _raise_library_sources(differences: list[SnapshotDifference]) -> list[SnapshotDifference]:
-    """If CuPy would load another library, raises the likelihood of the facts that decide which one."""
-    most = max((entry.likelihood for entry in differences if entry.fact.startswith(_LIBRARIES)), default=0.0)
-    return [
-        replace(entry, likelihood=most, why=f"{entry.why}; CuPy would load another library")
-        if entry.likelihood < most and _selects_libraries(entry)
-        else entry
-        for entry in differences
-    ]
+def _is_probed(snapshot: Snapshot) -> bool:
+    return snapshot.source("kernel").state is not SourceState.NOT_ASKED
 
 
-def _selects_libraries(entry: SnapshotDifference) -> bool:
-    """Another release of the same CuPy line searches the same folders for the same libraries."""
-    if entry.fact == _CUPY and _lines(entry.there) == _lines(entry.here):
-        return False
-    return any(fnmatchcase(entry.fact, pattern) for pattern in _LIBRARY_SOURCES)
-
-
-def _lines(distributions: str | None) -> set[str]:
-    return {distribution.partition(" ")[0] for distribution in (distributions or "").split(", ")}
-
-
-def _lower_device_files(differences: list[SnapshotDifference], here: Snapshot) -> list[SnapshotDifference]:
-    """If CUDA starts and sees every GPU, no device file is the cause: fewer GPUs have fewer of them."""
-    counts = (here.visible_count.value, here.gpu_count.value)
-    if here.driver.cuda_init.value != 0 or not counts[0] or counts[0] != counts[1]:
-        return differences
-    likelihood, why = _HARMLESS_NODE
-    return [
-        replace(entry, likelihood=likelihood, why=why)
-        if entry.fact.startswith(_NODES) and likelihood < entry.likelihood < _FINDING_LIKELIHOOD
-        else entry
-        for entry in differences
-    ]
-
-
-def _is_outcome(fact: str) -> bool:
-    return fact in _OUTCOMES or fact.startswith(_LIBRARIES)
-
-
-def _order(entry: SnapshotDifference) -> tuple[float, bool, float, str]:
-    """The likeliest first; of equals those that can be set, then the likelier kind of fact."""
-    return (-entry.likelihood, _is_outcome(entry.fact), -_family(entry.fact, entry.there, entry.here)[0], entry.fact)
-
-
-def _family(fact: str, before: str | None, after: str | None) -> tuple[float, str]:
-    """The likelihood of the kind of fact, and what the difference means."""
-    if fact.startswith(_NODES) and before is None:
-        return _EXTRA_NODE
-    if fact in _NEWER and not {before, after} & {None, NONE} and _NEWER[fact](str(after)) > _NEWER[fact](str(before)):
-        return _NEWER_DRIVER
-    return next(((share, why) for pattern, share, why in _FAMILIES if fnmatchcase(fact, pattern)), _REST)
-
-
-def _rank(fact: str, before: str | None, after: str | None, new: Sequence[Finding]) -> tuple[float, str]:
-    """The likelihood of a difference, and why; higher if the evidence of a new finding names the fact."""
-    likelihood, why = _family(fact, before, after)
-    names = {fact, *_OTHER_NAMES.get(fact, ()), fact.rsplit(".", 1)[-1]}
-    if fact.startswith(_LIBRARIES):  # evidence names a library by its file name
-        names |= {text.split(maxsplit=1)[0] for text in (before, after) if text and ".so" in text}
-    for finding in new:
-        named = (entry.fact for entry in finding.evidence if entry.to_the_point)
-        if finding.severity is not Severity.NOTE and (
-            _FACT_OF_CAUSE.get(finding.cause) == fact
-            or any(name in names or _without_index(name) in names for name in named)
-        ):
-            share = _PRIMARY_LIKELIHOOD if finding.primary else _FINDING_LIKELIHOOD
-            return max(likelihood, share), f"{why}: evidence of {finding.code} ({finding.cause.value})"
-    return likelihood, why
-
-
-def _without_index(path: str) -> str:
-    head, bracket, rest = path.partition("[")
-    return f"{head}[]{rest.partition(']')[2]}" if bracket else path
-
-
-def _try_first(differences: Sequence[SnapshotDifference], new: Sequence[Finding], here: Snapshot) -> tuple[Fix, ...]:
-    fixes = next((finding.fix for finding in new if finding.fix and finding.severity is Severity.ERROR), None)
-    if fixes is not None:
-        return fixes
-    causes = [entry for entry in differences if entry.fact not in _OUTCOMES]
-    settable = [entry for entry in causes if not _is_outcome(entry.fact) and entry.likelihood >= causes[0].likelihood]
-    return (undo((settable or causes)[0], differences, here),) if causes else ()
-
-
-# A snapshot as named texts, comparable between machines. Facts that always differ and explain nothing are excluded: a
-# UUID, a PCI address, a temperature, a home folder.
-
-_LOCATIONS = (
-    "executable",
-    "prefix",
-    "user_site",
-    "cupy_module",
-    "numpy_module",
-    "numpy_fault",
-    "pathfinder_hidden_by",
-    "cuda_path",
-    "headers",
-)
-_HEALTH = ("ecc", "pages_pending", "rows_pending", "rows_failed", "throttle_reasons")
+# Places of files, what follows from another fact, and what changes by itself.
+_EXCLUDED = {
+    "host": ("suspends",),
+    "driver": ("branch", "module_version", "library_version", "nvml_library", "cuda_library", "module_files"),
+    "target": (
+        *(
+            "executable",
+            "prefix",
+            "user_site",
+            "cupy_module",
+            "numpy",
+            "numpy_module",
+            "numpy_fault",
+            "pathfinder_hidden_by",
+        ),
+        *("cuda_path", "headers", "extension", "kernel_cache", "lost_environment", "examined_as", "open_transaction"),
+    ),
+    "grant": ("devices",),
+}
+_JOB_NUMBERS = ("SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID")
 
 
 def _facts(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    yield from _readings("host", snapshot.host)
-    yield from _readings("driver", snapshot.driver, excluded=("nvml_library", "cuda_library"))
-    yield from _readings("target", snapshot.target, excluded=_LOCATIONS)
-    yield from _readings("grant", snapshot.grant, excluded=("devices",))
-    yield from _readings("mps", snapshot.mps)
-    yield from _readings("container_support", snapshot.container_support)
-    # What is known to be absent is a fact; what is unknown is not.
-    if not snapshot.driver.version.known and driver_absent(snapshot):
-        yield "driver.version", NONE
-    if not snapshot.gpu_count.known and gpu_is_absent(snapshot):
-        yield "gpu_count", NONE
-    for name in ("gpu_count", "visible_count", "rocm"):
-        yield from _reading(name, getattr(snapshot, name))
-    yield from _gpus(snapshot)
+    """The facts of a snapshot without those of its GPUs, as texts that are comparable between machines."""
+    for name in ("host", "driver", "target", "grant", "mps", "container_support"):
+        record = getattr(snapshot, name)
+        for field in field_names(record):
+            reading = getattr(record, field)
+            if isinstance(reading, Reading) and reading.known and field not in _EXCLUDED.get(name, ()):
+                yield f"{name}.{field}", _text(f"{name}.{field}", reading.value)
+    if version := _driver_version(snapshot):
+        yield _DRIVER, version
+    if snapshot.rocm.value is not None:
+        yield "rocm", snapshot.rocm.value
     yield from _target(snapshot.target, assumed="target.cupy" in snapshot.assumed)
-    for node in snapshot.driver.device_nodes:
-        yield f"{_NODES}{node.path}", "accessible" if node.accessible else "not accessible"
+    if _is_probed(snapshot):
+        yield "driver.device_nodes", _device_nodes(snapshot)
     if snapshot.toolkits:
         yield "toolkits", _join(str(kit.toolkit.value or "of unknown version") for kit in snapshot.toolkits)
     for name, value in snapshot.environment.items():
-        yield f"environment.{name}", value
+        if name not in _JOB_NUMBERS:
+            yield f"{_VARIABLES}{name}", value
 
 
-def _readings(path: str, record: Any, excluded: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - any record
-    for name in field_names(record):
-        value = getattr(record, name)
-        if isinstance(value, Reading) and name not in excluded:
-            yield from _reading(f"{path}.{name}", value)
+_UNNEEDED_NODE = "/dev/nvidia-modeset"
+_GPU_NODE = pattern(r"/dev/nvidia\d+")
 
 
-def _reading(path: str, reading: Reading[Any]) -> Iterator[tuple[str, str]]:
-    if reading.value is not None:
-        yield path, _text(reading.value)
+def _device_nodes(snapshot: Snapshot) -> str:
+    """The accessible device nodes that CUDA needs; those of the GPUs as one, if every GPU has its own."""
+    nodes = {node.path for node in snapshot.driver.device_nodes if node.accessible} - {_UNNEEDED_NODE}
+    of_gpus = {path for path in nodes if _GPU_NODE.fullmatch(path)}
+    if of_gpus and len(of_gpus) == snapshot.gpu_count.value:
+        nodes = (nodes - of_gpus) | {"/dev/nvidiaN of each GPU"}
+    return _join(nodes)
 
 
-def _text(value: Any) -> str:  # noqa: ANN401 - a reading's value
+def _driver_version(snapshot: Snapshot) -> str | None:
+    """The version, and those of its parts that differ from it; what is known to be absent is a fact."""
+    version = snapshot.driver.version.value
+    if version is None:
+        return NONE if driver_absent(snapshot) else None
+    parts = {"module": snapshot.driver.module_version.value, "library": snapshot.driver.library_version.value}
+    return f"{version}{''.join(f', {name} {part}' for name, part in parts.items() if part not in (None, version))}"
+
+
+_CODES = {"driver.cuda_init": Cuda, "driver.nvml_init": Nvml}
+
+
+def _text(fact: str, value: Any) -> str:  # noqa: ANN401 - a reading's value
+    if fact in _CODES:
+        name = next((code.name for code in _CODES[fact] if code == value), "success" if value == 0 else None)
+        return f"{value} ({name.lower().replace('_', ' ')})" if name else str(value)
+    if fact == "memory_total":
+        return f"{value / 2**30:.0f} GiB"
     return _join(map(format_value, value)) if isinstance(value, tuple) else format_value(value)
 
 
-def _join(texts: Iterator[str] | map[str]) -> str:
+def _join(texts: Iterable[str]) -> str:
     return ", ".join(sorted(set(texts))) or NONE
 
 
-def _gpus(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """GPUs by kind: their order and addresses differ between machines."""
-    if not snapshot.gpus:
-        return
-    for name, describe in _GPU_FACTS.items():
-        counted = Counter(text for gpu in snapshot.gpus if (text := describe(gpu)) is not None)
-        if counted:
-            yield name, ", ".join(f"{count} x {text}" for text, count in sorted(counted.items()))
-    for field in _HEALTH:
-        readings = [getattr(gpu.health, field) for gpu in snapshot.gpus]
-        values = [_text(reading.value) for reading in readings if reading.known]
-        if values:
-            yield f"gpus[].health.{field}", _join(iter(values))
-
-
-_GPU_FACTS: Mapping[str, Callable[[Gpu], str | None]] = {
-    "gpus[].name": lambda gpu: gpu.name.value,
-    "gpus[].compute_capability": lambda gpu: (
-        str(gpu.compute_capability.value) if gpu.compute_capability.known else None
-    ),
-    "gpus[].memory_total": lambda gpu: (
-        None if gpu.memory_total.value is None else f"{gpu.memory_total.value / 2**30:.0f} GiB"
-    ),
-    "gpus[].mig": lambda gpu: None if gpu.mig.value is None else ("MIG on" if gpu.mig.value else "MIG off"),
-    "gpus[].compute_mode": lambda gpu: gpu.compute_mode.value and gpu.compute_mode.value.value,
-    "gpus[].virtualization": lambda gpu: gpu.virtualization.value and gpu.virtualization.value.value,
-    "gpus[].hidden_by": lambda gpu: gpu.hidden_by.value,
-    "gpus[].fabric.state": lambda gpu: gpu.fabric.state.value,
-}
-
-
 def _target(target: Target, *, assumed: bool) -> Iterator[tuple[str, str]]:
+    if target.numpy.value and "numpy" not in target.packages:
+        yield "target.numpy", target.numpy.value
     if target.python.known or target.cupy or assumed:
-        yield _CUPY, _join(entry.label for entry in target.cupy)
+        yield "target.cupy", _join(entry.label for entry in target.cupy)
     for name, release in target.packages.items():
         if not name.startswith("cupy"):  # listed above
             yield f"{_PACKAGES}{name}", release
@@ -336,27 +335,75 @@ def _target(target: Target, *, assumed: bool) -> Iterator[tuple[str, str]]:
         yield f"{_LIBRARIES}{library.name}", found
 
 
-def undo(difference: SnapshotDifference, every: Sequence[SnapshotDifference], here: Snapshot) -> Fix:
-    """The step that removes the likeliest difference; ``every`` has all differences, as it may follow from another."""
-    family, _, name = difference.fact.rpartition(".")
-    there, now = difference.shown
-    if family == "target.packages":
-        if difference.there is None:
-            step = pip_fix(here, f"Try without {name}, which the other machine does not have.", "uninstall", "-y", name)
-        else:
-            step = pip_fix(here, f"Install {name} {there}, as on the other machine.", "install", f"{name}=={there}")
-        return adapt_for_pixi((step,), here.target)[0]._replace(safe=False)  # an experiment, not a repair
-    if family == "environment" and difference.there is None:
-        return change_fix(here, name, text=f"Try without {name}, which is not set on the other machine.")
-    if family == "environment":
-        return change_fix(here, name, there, f"Set {name} as on the other machine.")
-    instead = f"{there} instead of {now}"
-    if difference.fact in _DRIVER_FACTS:
-        version = next((" instead of ".join(entry.shown) for entry in every if entry.fact == _VERSION), None)
-        if version is None and difference.fact == "driver.cuda":  # same driver, another libcuda
-            return Fix(f"Load the same libcuda as on the other machine: it is of CUDA {there}, here of {now}.")
-        change = f": {version}" if version else f" ({difference.fact}: {instead})"
-        return Fix(f"Try the driver of the other machine{change}.")
-    what = "a GPU" if family.startswith("gpus[]") else "a system" if family == "host" else None
-    similar = f"Try {what} like that of the other machine ({difference.fact}: {instead})."
-    return Fix(similar if what else f"Make {difference.fact} the same as on the other machine: {instead}.")
+# Readings of a GPU that are neither its identity nor momentary.
+_GPU_FACTS = (
+    "compute_capability", "memory_total", "mig", "mig_pending", "compute_mode", "virtualization", "licensed",
+    "hidden_by", "fabric.state", "nvlink_count", "pcie.width", "health.ecc", "health.ecc_pending", "health.power_limit",
+    "health.pages_pending", "health.rows_pending", "health.rows_failed", "health.inforom_valid",
+)  # fmt: skip
+
+
+def _gpu_facts(there: Snapshot, here: Snapshot) -> Iterator[tuple[str, str | None, str | None]]:
+    """Compares which GPUs there are, and every fact of a GPU with that of its counterpart."""
+    for fact, text_of in (("gpus", _gpu_list), ("visible_count", _visible)):
+        before, after = text_of(there), text_of(here)
+        if before and after:
+            yield fact, before, after
+    for fact in _GPU_FACTS:
+        before, after = _gpu_text(fact, there.gpus), _gpu_text(fact, here.gpus)
+        if before and after:
+            same = not (_has_another(fact, there.gpus, here.gpus) or _has_another(fact, here.gpus, there.gpus))
+            yield f"gpus[].{fact}", before, before if same else after
+
+
+def _gpu_list(snapshot: Snapshot) -> str | None:
+    """The GPUs by product."""
+    if any(gpu.name.known for gpu in snapshot.gpus):
+        counted = Counter(gpu.name.value or "GPU of unknown name" for gpu in snapshot.gpus)
+        return _join(f"{count} x {name}" for name, count in counted.items())
+    if gpu_is_absent(snapshot):
+        return NONE
+    return "none that the driver lists" if snapshot.gpu_count.value == 0 else None
+
+
+def _visible(snapshot: Snapshot) -> str | None:
+    visible, count = snapshot.visible_count.value, snapshot.gpu_count.value
+    if visible is None or not count:
+        return None
+    return "every GPU" if visible >= count else f"{visible} of {count}"
+
+
+def _gpu_fact(fact: str, gpu: Gpu) -> str | None:
+    value = attrgetter(fact)(gpu).value
+    if value is None and fact == "hidden_by" and gpu.ordinal.known:
+        return NONE
+    return None if value is None else _text(fact, value)
+
+
+def _has_another(fact: str, gpus: Sequence[Gpu], others: Sequence[Gpu]) -> bool:
+    """Whether a GPU has another value than its counterpart.
+
+    Its counterpart is the GPU at its place among those of its product; for want of that any of its product, or any.
+    """
+    places: Counter[str | None] = Counter()
+    for gpu in gpus:
+        name = gpu.name.value
+        same = [other for other in others if other.name.value == name]
+        counterparts = same[places[name] : places[name] + 1] or same or others
+        places[name] += 1
+        values = {_comparable(_gpu_fact(fact, other)) for other in counterparts} - {None}
+        value = _comparable(_gpu_fact(fact, gpu))
+        if value is not None and values and value not in values:
+            return True
+    return False
+
+
+def _gpu_text(fact: str, gpus: Sequence[Gpu]) -> str | None:
+    """The value, or each value with the GPUs that have it."""
+    indices: dict[str, list[str]] = {}
+    for place, gpu in enumerate(gpus):
+        if (value := _gpu_fact(fact, gpu)) is not None:
+            indices.setdefault(value, []).append(str(place if gpu.index.value is None else gpu.index.value))
+    if len(indices) > 1:
+        return "; ".join(f"GPU {', '.join(numbers)}: {value}" for value, numbers in indices.items())
+    return next(iter(indices), None)

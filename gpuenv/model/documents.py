@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpuenv.model.causes import Cause
-from gpuenv.model.finding import Fix
+from gpuenv.model.finding import Fix, Severity
 from gpuenv.model.resolution import Candidate, Change, Rejection
 
 WHAT_IF = "gpuenv.what-if/1"
@@ -105,6 +105,7 @@ class SnapshotDifference:
         there: value on the first machine, which works; null without one.
         here: value on the second machine.
         likelihood: how likely it explains the failure, 0 to 1; a rank, not a measured probability.
+        finding: code of the second machine's finding that it belongs to; null without one.
     """
 
     fact: str
@@ -112,21 +113,17 @@ class SnapshotDifference:
     here: str | None
     likelihood: float
     why: str
-
-    @property
-    def shown(self) -> tuple[str, str]:
-        """Both values as text."""
-        first, second = ("not there" if value is None else value for value in (self.there, self.here))
-        return first, second
+    finding: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class NewFinding:
-    """A finding that only the second machine has."""
+class ComparedFinding:
+    """A finding of one machine or of both."""
 
     code: str
     cause: Cause
     title: str
+    severity: Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +133,21 @@ class Comparison:
     Attributes:
         differences: the most likely explanation first.
         findings: of the second machine only; the one to fix first is first.
-        try_first: steps of the fix to try first; empty if nothing differs.
+        try_first: the fix of the explanation; without one an experiment, if the likeliest difference can be undone.
         compared: number of facts known on both machines.
+        explanation: the worst error or warning of the second machine only; null without one.
+        findings_there: of the first machine only.
+        findings_on_both: of both machines, which explain no difference.
     """
 
     schema: str
     differences: tuple[SnapshotDifference, ...]
-    findings: tuple[NewFinding, ...]
+    findings: tuple[ComparedFinding, ...]
     try_first: tuple[Fix, ...]
     compared: int
+    explanation: ComparedFinding | None = None
+    findings_there: tuple[ComparedFinding, ...] = ()
+    findings_on_both: tuple[ComparedFinding, ...] = ()
 
 
 MEANING = "gpuenv.meaning/1"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from gpuenv.model.codec import encode
-from gpuenv.model.documents import Comparison, SnapshotDifference
+from gpuenv.model.documents import ComparedFinding, Comparison, SnapshotDifference
+from gpuenv.model.finding import Severity
 from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.model.strings import format_value
-from gpuenv.report.text import fix_command
+from gpuenv.report.text import fix_lines
 from gpuenv.report.text_line import Style, TextLine, counted
 
 _READING = {"value", "source", "others", "reason"}
@@ -86,40 +87,59 @@ def phase_lines(snapshot: Snapshot) -> Iterator[TextLine]:
     yield TextLine(f"total {total:.2f} s; one after the other {sequential:.2f} s", Style.QUIET)
 
 
-_MAX_SHOWN = 12
+_MAX_SHOWN, _MAX_BELONGING = 12, 4
+_ABSENT = "absent"
 
 
 def difference_lines(comparison: Comparison, *, verbose: bool = False) -> Iterator[TextLine]:
-    """What to try first, findings on this machine only, and the differences, the likeliest explanation first."""
-    if not comparison.differences:
-        yield TextLine(f"No difference in {counted(comparison.compared, 'fact')} known for both machines.", Style.GOOD)
-        return
-    count = len(comparison.differences)
-    summary = f"{counted(count, 'difference')}; {counted(comparison.compared, 'fact')} known for both machines"
-    yield TextLine(summary, Style.HEADING)
-    if comparison.try_first:
+    """What explains the failure and its fix, the other findings, and the other differences, the likeliest first."""
+    known = f"{counted(comparison.compared, 'fact')} known for both machines"
+    explanation, differences = comparison.explanation, comparison.differences
+    if explanation:
+        is_error = explanation.severity is Severity.ERROR
+        yield TextLine("The likeliest explanation" if is_error else "A possible explanation", Style.HEADING)
+        yield from _finding_lines([explanation], differences, verbose=verbose)
+        yield from fix_lines(comparison.try_first)
+    elif differences:
+        yield TextLine("The doctor finds no error or warning here that it does not find there.", Style.HEADING)
+        yield from fix_lines(comparison.try_first)
+    else:
+        yield TextLine(f"No difference in {known}.", Style.GOOD)
+    for heading, findings in (
+        ("Also found here only", [finding for finding in comparison.findings if finding != explanation]),
+        ("Found there only", comparison.findings_there),
+        ("Found on both machines, so that it explains no difference", comparison.findings_on_both),
+    ):
+        if findings:
+            yield TextLine()
+            yield TextLine(heading, Style.HEADING)
+            yield from _finding_lines(findings, differences, verbose=verbose)
+    if not explanation and any(finding.severity is Severity.ERROR for finding in comparison.findings_there):
+        yield TextLine("  If that machine is the one that fails, exchange the two: gpuenv diff B A.", hang=2)
+    others = [entry for entry in differences if entry.finding is None]
+    if others:
         yield TextLine()
-        yield TextLine("Try this first", Style.HEADING)
-        for step in comparison.try_first:
-            yield TextLine(f"  {step.text}", hang=2)
-            if line := fix_command(step):
-                yield TextLine(f"  $ {line}", Style.COMMAND, 4)
-    if comparison.findings:
+        yield TextLine("Other differences" if explanation else "Differences", Style.HEADING)
+        yield from _difference_lines(others, None if verbose else _MAX_SHOWN)
+    if differences or explanation:
         yield TextLine()
-        yield TextLine("Found here only", Style.HEADING)
-        for finding in comparison.findings:
-            yield TextLine(f"  {finding.code} {finding.cause.value}: {finding.title}", hang=4)
-    yield TextLine()
-    yield TextLine("Differences, the likeliest explanation first", Style.HEADING)
-    shown = comparison.differences if verbose else comparison.differences[:_MAX_SHOWN]
-    for difference in shown:
-        yield from _difference_lines(difference)
-    if len(shown) < count:
-        yield TextLine(f"  and {count - len(shown)} less likely ones (-v lists them)", Style.QUIET)
+        count = counted(len(differences), "difference") if differences else "no difference"
+        yield TextLine(f"{known}; {count}.", Style.QUIET)
 
 
-def _difference_lines(difference: SnapshotDifference) -> Iterator[TextLine]:
-    yield TextLine(f"  {difference.fact}: {difference.why}", hang=4)
-    there, here = difference.shown
-    yield TextLine(f"    there: {there}", Style.QUIET, 11)
-    yield TextLine(f"    here:  {here}", Style.QUIET, 11)
+def _finding_lines(
+    findings: Iterable[ComparedFinding], differences: Iterable[SnapshotDifference], *, verbose: bool
+) -> Iterator[TextLine]:
+    for finding in findings:
+        yield TextLine(f"  {finding.code} {finding.cause.value}: {finding.title}", hang=4)
+        belonging = [entry for entry in differences if entry.finding == finding.code]
+        yield from _difference_lines(belonging, None if verbose else _MAX_BELONGING)
+
+
+def _difference_lines(differences: Sequence[SnapshotDifference], most: int | None) -> Iterator[TextLine]:
+    for difference in differences[:most]:
+        yield TextLine(f"  {difference.fact}: {difference.why}", hang=4)
+        yield TextLine(f"    there: {difference.there or _ABSENT}", Style.QUIET, 11)
+        yield TextLine(f"    here:  {difference.here or _ABSENT}", Style.QUIET, 11)
+    if most is not None and len(differences) > most:
+        yield TextLine(f"  and {len(differences) - most} more (-v lists them)", Style.QUIET)

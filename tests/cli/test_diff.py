@@ -24,13 +24,15 @@ def test_text_and_json_contain_the_same_differences(tmp_path: Path) -> None:
     result = gpuenv("diff", other_machine, this_machine)
     assert result.returncode == 0
     lines = result.stdout.splitlines()
-    assert "Try this first" in lines
+    assert lines[1].startswith(f"  {diff['explanation']['code']} {diff['explanation']['cause']}: ")
+    for step in diff["try_first"]:
+        assert f"  > {step['text']}" in lines
     for difference in diff["differences"]:
         assert any(line.startswith(f"  {difference['fact']}: ") for line in lines)
     for finding in diff["findings"]:
         assert any(line.startswith(f"  {finding['code']} {finding['cause']}: ") for line in lines)
     assert diff["differences"][0]["fact"] == "environment.CUDA_VISIBLE_DEVICES"
-    assert "there: not there" in result.stdout
+    assert "there: absent" in result.stdout
 
 
 def test_the_json_conforms_to_its_schema(tmp_path: Path) -> None:

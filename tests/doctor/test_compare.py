@@ -16,11 +16,12 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.documents import Comparison
 from gpuenv.model.finding import Finding
 from gpuenv.model.reading import known
-from gpuenv.model.snapshot import DeviceNode, Gpu, Snapshot, Toolkit
-from gpuenv.model.versions import CudaVersion
+from gpuenv.model.snapshot import ComputeMode, DeviceNode, Gpu, KernelMessage, Snapshot, Toolkit
+from gpuenv.model.versions import CudaVersion, DriverVersion
 from gpuenv.paste.partial_snapshot import to_snapshot
 from gpuenv.paste.reader import read_paste
-from tests.cli.snapshots import FIT, WITHOUT_GPU
+from gpuenv.report.snapshot_text import difference_lines
+from tests.cli.snapshots import FIT, UUID, WITHOUT_GPU
 from tests.support.matrix import MATRIX
 
 OLDER = known(CudaVersion.parse("12.4"), "version.json")
@@ -100,7 +101,7 @@ def test_gpus_are_compared_by_kind() -> None:
     comparison = compare_machines(FIT._replace(gpus=(gpu, second_gpu)), FIT._replace(gpus=(second_gpu, gpu)))
     assert comparison.differences == (), "the order of GPUs is not compared"
     (difference,) = compare_machines(FIT, FIT._replace(gpus=(second_gpu, *FIT.gpus[1:]))).differences
-    assert difference.fact == "gpus[].name"
+    assert (difference.fact, difference.why) == ("gpus", "other GPUs")
 
 
 def test_an_inaccessible_device_file_is_reported() -> None:
@@ -109,8 +110,8 @@ def test_an_inaccessible_device_file_is_reported() -> None:
         return FIT._replace(driver=FIT.driver._replace(device_nodes=(node,)))
 
     comparison = compare_machines(with_node(True), with_node(False))
-    assert comparison.differences[0].fact == "driver.device_nodes./dev/nvidia0"
-    assert (comparison.differences[0].there, comparison.differences[0].here) == ("accessible", "not accessible")
+    (difference,) = comparison.differences
+    assert (difference.fact, difference.here) == ("driver.device_nodes", "none")
 
 
 def pasted(text: str) -> Snapshot:
@@ -144,7 +145,7 @@ def test_the_compute_capability_explains_a_finding_about_the_gpu() -> None:
     there = pasted(table("580.95.05", "13.0") + "cupy-cuda13x==14.2.0\n")
     here = pasted(table("580.95.05", "13.0", "Tesla V100-SXM2-16GB") + "cupy-cuda13x==14.2.0\n")
     first = compare_machines(there, here).differences[0]
-    assert (first.fact, first.there, first.here) == ("gpus[].compute_capability", "1 x 8.0", "1 x 7.0")
+    assert (first.fact, first.there, first.here) == ("gpus[].compute_capability", "8.0", "7.0")
     assert first.likelihood > 0.9
 
 
@@ -161,7 +162,7 @@ def test_facts_missing_from_a_paste_are_not_differences() -> None:
     searched = pasted(table("550.54.15", "12.4") + "cupy-cuda12x==14.2.0\n")
     assert not {entry.fact for entry in compare_machines(full, searched).differences} & {
         "target.packages.torch",
-        "driver.device_nodes./dev/nvidia-uvm",
+        "driver.device_nodes",
     }
     full_list = pasted("Package Version\n------- -------\ncupy-cuda12x 14.2.0\nnumpy 2.3.4\nrich 13.0\n")
     assert "target.packages.torch" in {entry.fact for entry in compare_machines(full, full_list).differences}
@@ -192,29 +193,18 @@ def test_differences_are_the_same_in_both_directions(one: Any, other: Any) -> No
 
 
 @pytest.mark.parametrize(
-    ("there", "here", "expected"),
+    ("there", "here"),
     [
-        (
-            ("gpu=V100", "driver=580.95.05"),
-            ("gpu=V100", "driver=535.104.05"),
-            "the driver of the other machine: 580.95.05",
-        ),
-        (("driver-cuda=12.4",), ("driver-cuda=12.2",), "Load the same libcuda as on the other machine"),
-        (
-            ("gpu=H100", "driver=535.104.05"),
-            ("gpu=V100", "driver=580.95.05"),
-            "Try a GPU like that of the other machine",
-        ),
-        ((), ("libc=glibc-2.31",), "Try a system like that of the other machine"),
+        (("gpu=V100", "driver=580.95.05"), ("gpu=V100", "driver=535.104.05")),
+        (("driver-cuda=12.4",), ("driver-cuda=12.2",)),
+        (("gpu=H100", "driver=535.104.05"), ("gpu=V100", "driver=580.95.05")),
+        ((), ("libc=glibc-2.31",)),
     ],
 )
-def test_advice_concerns_only_facts_that_the_user_can_change(
-    there: tuple[str, ...], here: tuple[str, ...], expected: str
-) -> None:
+def test_no_step_concerns_what_the_user_cannot_undo(there: tuple[str, ...], here: tuple[str, ...]) -> None:
     comparison = compare(healthy_except(*there), healthy_except(*here), (), ())
-    (step,) = comparison.try_first
-    assert expected in step.text
-    assert "Make driver" not in step.text
+    assert comparison.differences
+    assert comparison.try_first == ()
 
 
 WITHOUT_PIP = {name: release for name, release in FIT.target.packages.items() if name != "pip"}
@@ -261,20 +251,20 @@ def test_a_missing_gpu_comes_before_a_toolkit_among_the_differences() -> None:
     kit = Toolkit("/usr/local/cuda-13.0", "PATH", toolkit=known(CudaVersion.parse("13.0"), "version.json"))
     comparison = compare_machines(eight, WITHOUT_GPU._replace(toolkits=(kit,)))
     result = {entry.fact: entry for entry in comparison.differences}
-    assert comparison.differences[0].fact == "gpu_count"
-    assert (result["gpu_count"].there, result["gpu_count"].here) == ("8", "none")
+    assert comparison.differences[0].fact == "gpus"
+    assert (result["gpus"].there, result["gpus"].here) == ("8 x NVIDIA A100-SXM4-80GB", "none")
     assert (result["driver.version"].there, result["driver.version"].here) == ("550.54.15", "none")
-    assert "GPU201" in result["gpu_count"].why
+    assert result["gpus"].finding == "GPU201"
     with_another = compare_machines(
         eight._replace(toolkits=(kit,)), WITHOUT_GPU._replace(toolkits=(kit._replace(toolkit=OLDER),))
     )
-    assert "GPU201" not in next(entry for entry in with_another.differences if entry.fact == "toolkits").why
+    assert next(entry for entry in with_another.differences if entry.fact == "toolkits").finding is None
     assert compare_machines(WITHOUT_GPU, eight).differences
 
 
 def test_unknown_facts_are_not_reported_as_absent() -> None:
     unseen = WITHOUT_GPU._replace(pci_gpus=None, sources=())
-    assert not {"gpu_count", "driver.version"} & {entry.fact for entry in compare_machines(FIT, unseen).differences}
+    assert not {"gpus", "driver.version"} & {entry.fact for entry in compare_machines(FIT, unseen).differences}
 
 
 NODES = tuple(DeviceNode(f"/dev/nvidia{number}", True, "crw-rw-rw-", "0:0") for number in range(8))
@@ -289,21 +279,151 @@ def with_nodes(count: int, **driver: Any) -> Snapshot:  # noqa: ANN401 - any fie
     )
 
 
-def test_device_files_of_absent_gpus_get_no_advice() -> None:
+def test_device_files_of_absent_gpus_are_not_differences() -> None:
     started = {"cuda_init": known(0, "libcuda")}
     comparison = compare_machines(with_nodes(8, **started), with_nodes(2, **started))
-    nodes = [entry for entry in comparison.differences if "device_nodes" in entry.fact]
-    assert len(nodes) == 6
-    assert all(entry.likelihood <= 0.2 for entry in nodes)
-    assert [step.text for step in comparison.try_first if "device_nodes" in step.text] == []
-
-
-def test_a_missing_device_file_is_described_in_words() -> None:
-    refused = known(999, "libcuda")
-    there = with_nodes(2, cuda_init=refused)
+    assert [entry.fact for entry in comparison.differences] == ["gpus"]
+    there = with_nodes(2, **started)
     here = there._replace(driver=there.driver._replace(device_nodes=NODES[:1]))
-    (step,) = compare(there, here, (), ()).try_first
-    assert (
-        step.text
-        == "Make driver.device_nodes./dev/nvidia1 the same as on the other machine: accessible instead of not there."
+    (difference,) = compare(there, here, (), ()).differences
+    assert (difference.fact, difference.here) == ("driver.device_nodes", "/dev/nvidia0")
+
+
+# Faults of earlier versions
+
+
+def a100s(count: int, **fields: Any) -> Snapshot:  # noqa: ANN401 - any field of a GPU
+    gpus = tuple(
+        FIT.gpus[0]._replace(
+            index=known(number, "nvml"),
+            ordinal=known(number, "libcuda"),
+            compute_mode=known(ComputeMode.DEFAULT, "nvml"),
+            mig=known(value=False, source="nvml"),
+            **fields,
+        )
+        for number in range(count)
     )
+    return with_nodes(count)._replace(gpus=gpus)
+
+
+def test_more_gpus_of_the_same_kind_are_a_count_and_no_other_value() -> None:
+    (difference,) = compare_machines(a100s(1), a100s(2)).differences
+    assert (difference.fact, difference.there, difference.here) == (
+        "gpus",
+        "1 x NVIDIA A100-SXM4-80GB",
+        "2 x NVIDIA A100-SXM4-80GB",
+    )
+    assert difference.why == "a different number of GPUs"
+
+
+def test_gpus_are_matched_by_product_and_then_by_index() -> None:
+    plain = a100s(2)
+    first, second = plain.gpus
+    prohibited = second._replace(compute_mode=known(ComputeMode.PROHIBITED, "nvml"))
+    (difference,) = compare_machines(plain, plain._replace(gpus=(first, prohibited))).differences
+    assert (difference.fact, difference.there, difference.here) == (
+        "gpus[].compute_mode",
+        "default",
+        "GPU 0: default; GPU 1: prohibited",
+    )
+    swapped = plain._replace(gpus=(prohibited._replace(index=first.index), first._replace(index=second.index)))
+    assert compare_machines(plain._replace(gpus=(first, prohibited)), swapped).differences, "GPU 0 differs"
+
+
+def test_a_setting_that_only_the_additional_gpu_has_is_a_difference() -> None:
+    first, second = a100s(2).gpus
+    exclusive = second._replace(compute_mode=known(ComputeMode.EXCLUSIVE_PROCESS, "nvml"))
+    differences = compare_machines(a100s(1), a100s(2)._replace(gpus=(first, exclusive))).differences
+    assert {entry.fact for entry in differences} == {"gpus", "gpus[].compute_mode"}
+
+
+FOLDERS = "/tmp/pytest-1/lib:/usr/local/cuda/lib64"  # noqa: S108 - a value
+
+
+@pytest.mark.parametrize(
+    ("there", "here"),
+    [
+        (FOLDERS, FOLDERS.replace("pytest-1", "pytest-2")),
+        ("/home/one/lib:/opt/lib", "/home/another/envs/lib:/opt/lib"),
+        ("/root/a:/home/b", "/var/tmp/c"),  # noqa: S108 - a value
+        (r"C:\Users\one\cuda", r"C:\Users\another\cuda"),
+    ],
+)
+def test_temporary_and_home_folders_are_not_differences(there: str, here: str) -> None:
+    one, other = (FIT._replace(environment={"LD_LIBRARY_PATH": value}) for value in (there, here))
+    assert compare_machines(one, other).differences == ()
+    assert compare_machines(FIT, one).differences, "whether the variable is set is a difference"
+    elsewhere = FIT._replace(environment={"LD_LIBRARY_PATH": f"{here}:/usr/local/cuda-11.8/lib64"})
+    assert compare_machines(one, elsewhere).differences
+
+
+def test_uuids_addresses_job_numbers_and_suspends_are_not_differences() -> None:
+    def in_job(number: int) -> Snapshot:
+        return FIT._replace(
+            environment={"CUDA_VISIBLE_DEVICES": f"{UUID[:-3]}{number}", "SLURM_JOB_ID": str(number)},
+            host=FIT.host._replace(suspends=known(number, "power")),
+            gpus=(FIT.gpus[0]._replace(hidden_by=known(f"control group: 0000:{number % 100}:00.0", "nvml")),),
+        )
+
+    assert compare_machines(in_job(111), in_job(222)).differences == ()
+
+
+@pytest.mark.parametrize("value", ["/opt/other/lib64", FOLDERS, "C:\\CUDA\\bin"])
+def test_no_step_sets_a_variable_to_a_folder_of_the_other_machine(value: str) -> None:
+    there = FIT._replace(environment={"LD_LIBRARY_PATH": value})
+    here = FIT._replace(environment={"LD_LIBRARY_PATH": "/usr/lib"})
+    assert compare_machines(there, here).try_first == ()
+    assert compare_machines(there, FIT).try_first == ()
+
+
+def test_a_cause_that_the_doctor_finds_comes_before_every_other_difference() -> None:
+    here = healthy_except("env.CUDA_VISIBLE_DEVICES=-1", "cupy=cupy-cuda12x==13.6.0", "driver=550.90.07")
+    there = FIT._replace(environment={"LD_LIBRARY_PATH": FOLDERS})
+    comparison = compare_machines(there, here)
+    belonging = [entry.fact for entry in comparison.differences if entry.finding == "GPU202"]
+    assert belonging
+    assert belonging == [entry.fact for entry in comparison.differences[: len(belonging)]]
+    assert "target.cupy" not in belonging
+    primary = next(finding for finding in findings(here) if finding.primary)
+    assert (comparison.explanation and comparison.explanation.code, comparison.try_first) == ("GPU202", primary.fix)
+
+
+def test_a_new_finding_is_reported_even_if_no_compared_fact_differs() -> None:
+    event = KernelMessage("NVRM: Xid (PCI:0000:53:00): 79, GPU has fallen off the bus.", 79, "0000:53:00")
+    comparison = compare_machines(FIT, FIT._replace(kernel_log=known((event,), "/dev/kmsg")))
+    assert comparison.differences == ()
+    assert [finding.cause for finding in comparison.findings] == [Cause.GPU_HARDWARE_FAULT]
+    text = "\n".join(line.text for line in difference_lines(comparison))
+    assert "gpu-hardware-fault" in text
+    assert "No difference" not in text
+
+
+def test_findings_of_the_first_machine_and_of_both_are_named() -> None:
+    hidden = healthy_except("env.CUDA_VISIBLE_DEVICES=-1")
+    swapped = compare_machines(hidden, FIT)
+    assert (swapped.findings, swapped.explanation) == ((), None)
+    assert [finding.code for finding in swapped.findings_there] == ["GPU202"]
+    assert "GPU202" in "\n".join(line.text for line in difference_lines(swapped))
+    both = compare_machines(hidden, hidden)
+    assert [finding.code for finding in both.findings_on_both] == ["GPU202"]
+    assert both.try_first == ()
+
+
+def test_a_driver_is_one_difference_and_its_cuda_another() -> None:
+    def machine_with(version: str, cuda: str) -> Snapshot:
+        parsed = DriverVersion.parse(version)
+        number = known(parsed, "nvml")
+        driver = FIT.driver._replace(
+            version=number, module_version=number, library_version=number, branch=known(parsed.branch, "nvml")
+        )
+        return FIT._replace(driver=driver._replace(cuda=known(CudaVersion.parse(cuda), "libcuda")))
+
+    comparison = compare_machines(machine_with("550.54.15", "12.4"), machine_with("535.104.05", "12.2"))
+    assert {entry.fact for entry in comparison.differences} == {"driver.version", "driver.cuda"}
+
+
+def test_an_error_code_has_its_name() -> None:
+    there = FIT._replace(driver=FIT.driver._replace(cuda_init=known(0, "libcuda")))
+    here = FIT._replace(driver=FIT.driver._replace(cuda_init=known(999, "libcuda")))
+    difference = next(e for e in compare_machines(there, here).differences if e.fact == "driver.cuda_init")
+    assert (difference.there, difference.here) == ("0 (success)", "999 (unknown)")
