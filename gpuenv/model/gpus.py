@@ -91,11 +91,21 @@ def gpu_is_absent(snapshot: Snapshot) -> bool:
 def bus_is_reliable(snapshot: Snapshot) -> bool:
     """Whether a PCI bus without NVIDIA GPUs is trustworthy.
 
-    A sandbox shows a container another bus than the host's; and a host with a loaded NVIDIA module has a GPU, because
-    the module does not load without one.
+    A sandbox and Docker Desktop show a container another bus than the host's; and a host with a loaded NVIDIA module
+    has a GPU, because the module does not load without one.
     """
     has_module = module_loaded(snapshot) or snapshot.driver.module_version.known
-    return not (is_contained(snapshot) and (snapshot.host.sandbox.known or has_module))
+    has_other_bus = snapshot.host.sandbox.known or in_docker_desktop(snapshot)
+    return not (is_contained(snapshot) and (has_other_bus or has_module))
+
+
+def in_docker_desktop(snapshot: Snapshot) -> bool:
+    """Whether this container runs in Docker Desktop's own virtual machine, which shows no GPU of the host.
+
+    Docker, GPU support in Docker Desktop (read November 2026): only on Windows with the WSL 2 backend, whose kernel is
+    WSL's. The machine on Linux, on macOS and with Hyper-V has a kernel of LinuxKit.
+    """
+    return is_contained(snapshot) and (snapshot.host.kernel.value or "").endswith("-linuxkit")
 
 
 HIDDEN_HOST = "the container shows neither the PCI bus nor a module of the driver, so the host may have no GPU"
@@ -108,7 +118,7 @@ def host_is_hidden(snapshot: Snapshot) -> bool:
     """
     host = snapshot.host
     is_seen = snapshot.pci_gpus is not None or module_loaded(snapshot) or snapshot.driver.module_version.known
-    has_other_sources = bool(host.wsl.value) or is_tegra(snapshot) or host.sandbox.known
+    has_other_sources = bool(host.wsl.value) or is_tegra(snapshot) or host.sandbox.known or in_docker_desktop(snapshot)
     return is_contained(snapshot) and not is_seen and not has_other_sources and not driver_sees_gpu(snapshot)
 
 

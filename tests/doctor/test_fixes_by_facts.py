@@ -10,16 +10,20 @@ from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Finding
+from gpuenv.model.gpus import gpu_is_absent
 from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import (
     Container,
     ContainerSupport,
     DeviceNode,
+    Driver,
     Gpu,
     Grant,
     Host,
     LibraryOrigin,
+    Module,
+    PciGpu,
     Snapshot,
     Source,
     SourceState,
@@ -86,21 +90,39 @@ def test_an_xid_that_is_quoted_is_not_looked_for(matrix: Matrix, *, is_quoted: b
     assert ("sudo dmesg" in lines(finding)) is not is_quoted
 
 
-def test_a_linuxkit_kernel_is_docker_desktop(matrix: Matrix) -> None:
-    snapshot = Snapshot(
+def container_without_gpu(kernel: str, *, bus: tuple[PciGpu, ...] | None = ()) -> Snapshot:
+    return Snapshot(
         host=Host(
             os=known("linux", "uname"),
-            kernel=known("6.10.14-linuxkit", "uname"),
+            kernel=known(kernel, "uname"),
             container=known(Container.DOCKER, "/.dockerenv"),
         ),
         environment={"NVIDIA_VISIBLE_DEVICES": "all"},
-        pci_gpus=(),
-        driver=working().driver._replace(device_nodes=(), cuda_init=Reading(), nvml_init=Reading()),
-        sources=tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda")),
+        pci_gpus=bus,
+        driver=Driver(module=known(Module.NOT_INSTALLED, "/lib/modules")),
+        sources=(
+            Source("kernel", SourceState.ANSWERED),
+            *(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda")),
+        ),
     )
+
+
+@pytest.mark.parametrize("bus", [(), None], ids=["empty", "hidden"])
+def test_a_linuxkit_kernel_is_docker_desktop(matrix: Matrix, bus: tuple[PciGpu, ...] | None) -> None:
+    """Its virtual machine has no GPU, which says nothing about the host."""
+    snapshot = container_without_gpu("6.10.14-linuxkit", bus=bus)
+    assert not gpu_is_absent(snapshot)
+    assert "GPU201" not in {entry.code for entry in findings(snapshot, matrix)}
     finding = only(snapshot, matrix, "CTR301")
-    assert "Docker Desktop" in finding.fix[0].text
+    assert "Docker Desktop" in finding.title
+    assert "Windows with WSL 2 only" in finding.fix[0].text
     assert not any("nvidia-ctk" in line for line in lines(finding))
+
+
+def test_a_container_of_an_engine_without_a_gpu_on_the_bus_is_on_a_host_without_one(matrix: Matrix) -> None:
+    snapshot = container_without_gpu("6.8.0-48-generic")
+    assert gpu_is_absent(snapshot)
+    assert only(snapshot, matrix, "GPU201").title == "This machine has no NVIDIA GPU"
 
 
 @pytest.mark.parametrize("suspends", [1, None])

@@ -22,6 +22,7 @@ from gpuenv.model.gpus import (
     driver_nodes,
     driver_sees_gpu,
     host_is_hidden,
+    in_docker_desktop,
     is_contained,
     is_tegra,
     module_loaded,
@@ -45,7 +46,8 @@ def container_without_gpu(ctx: CheckContext) -> Outcome:
     does not help: the container must be started with a GPU.
     How it is seen: the signs of a container engine, no /dev/nvidia* and no GPU that the driver lists. Where neither the
     PCI bus nor a module of the driver is visible, as with an empty /sys, nothing shows that the host has a GPU, and
-    nothing is concluded.
+    nothing is concluded. The kernel of LinuxKit is that of Docker Desktop's virtual machine, which has no GPU even if
+    the host has one.
     What to do: Docker needs the NVIDIA container toolkit on the host and --gpus all; Podman a CDI file and --device
     nvidia.com/gpu=all; Kubernetes a limit of nvidia.com/gpu; Apptainer --nv; LXC the nodes in its configuration.
     """
@@ -57,9 +59,12 @@ def container_without_gpu(ctx: CheckContext) -> Outcome:
     if host_is_hidden(snapshot):
         yield NotKnown(HIDDEN_HOST)
         return
+    title = "This container was started without access to a GPU"
+    if in_docker_desktop(snapshot):
+        title = "This container runs in Docker Desktop's virtual machine, which has no GPU even if the host does"
     yield Symptom(
-        "This container was started without access to a GPU",
-        evidence_of(snapshot, "host.container")
+        title,
+        evidence_of(snapshot, "host.container", *(("host.kernel",) if in_docker_desktop(snapshot) else ()))
         + (Evidence("driver.device_nodes", "none", "/dev"),)
         + evidence_of(snapshot, "libcuda"),
         gpu_access_fixes(snapshot, tegra=ctx.needs.tegra),

@@ -67,9 +67,10 @@ def no_nvidia_gpu(ctx: CheckContext) -> Outcome:
     for a ROCm other than the installed one, the two do not match.
     How it is seen: the kernel's list of PCI devices, and its AMD nodes. Under WSL and on Jetson boards the GPU is not
     on the PCI bus, so this is not checked; macOS has no NVIDIA driver at all. In a container the bus may be hidden: if
-    NVIDIA's module is loaded, or the kernel is a sandbox's, an empty bus proves nothing. A file in modprobe.d may have
-    the line with which programs switch a laptop's NVIDIA GPU off, and some of them remove it from the bus as well: if
-    the driver's module is installed next to an integrated GPU, the GPU counts as switched off, else as absent.
+    NVIDIA's module is loaded, or the kernel is that of a sandbox or of Docker Desktop, an empty bus proves nothing. A
+    file in modprobe.d may have the line with which programs switch a laptop's NVIDIA GPU off, and some of them remove
+    it from the bus as well: if the driver's module is installed next to an integrated GPU, the GPU counts as switched
+    off, else as absent.
     What to do: use a machine with an NVIDIA GPU. For a virtual machine or a cloud instance, choose a type with a GPU;
     for a job, request one from the scheduler. For an AMD GPU, install CuPy's wheel for the ROCm release, which CuPy's
     documentation calls experimental, or build CuPy from source.

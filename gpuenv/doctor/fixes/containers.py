@@ -11,7 +11,7 @@ from gpuenv.doctor.fixes.distributions import container_toolkit_fixes, system_of
 from gpuenv.doctor.fixes.table import steps_of
 from gpuenv.doctor.predicates import is_system_container
 from gpuenv.model.finding import Fix
-from gpuenv.model.gpus import driver_nodes, is_tegra
+from gpuenv.model.gpus import driver_nodes, in_docker_desktop, is_tegra
 from gpuenv.model.snapshot import Container, Snapshot
 
 _POD_RUNTIME = Fix("If the pod was granted a GPU, its runtime did not add it: set runtimeClassName: nvidia in the pod.")
@@ -22,11 +22,13 @@ _GVISOR = Fix("Under gVisor, enable the driver in its runtime: runsc with --nvpr
 _LXC = Fix("With Incus or LXD: add a device of type gpu, and set nvidia.runtime=true.")
 
 
-# Docker, GPU support in Docker Desktop: only on Windows, with the WSL 2 backend, whose kernel is WSL's.
-_LINUXKIT = "-linuxkit"
+# Docker, GPU support in Docker Desktop (read November 2026).
 _DOCKER_DESKTOP = (
-    Fix("This is Docker Desktop's own virtual machine, which has no NVIDIA GPU: on Linux, use Docker Engine instead."),
-    Fix("On Windows, turn on Docker Desktop's WSL 2 engine (Settings, General), and start the container again."),
+    Fix(
+        "Docker Desktop gives containers a GPU on Windows with WSL 2 only. On Windows, turn on its WSL 2 engine "
+        "(Settings, General), and start the container again."
+    ),
+    Fix("On Linux, use Docker Engine instead of Docker Desktop. On a Mac no container can use an NVIDIA GPU."),
 )
 
 
@@ -41,7 +43,7 @@ def cannot_share_gpus(snapshot: Snapshot) -> bool:
 def gpu_access_fixes(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
     """How to start this kind of container with a GPU."""
     kind = _kind(snapshot)
-    if (snapshot.host.kernel.value or "").endswith(_LINUXKIT):
+    if in_docker_desktop(snapshot):
         return (*_DOCKER_DESKTOP, *_start(kind, tegra=False))
     if kind is Container.KUBERNETES:
         return _pod_fixes(snapshot)
