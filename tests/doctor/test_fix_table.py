@@ -36,7 +36,7 @@ PROGRAMS = {
     *("akmods", "apt-get", "apt-mark", "curl", "dkms", "dnf", "dpkg", "dracut", "mkinitcpio", "mokutil", "nvidia-ctk"),
     *("git", "grubby", "kmodgenca", "reboot", "transactional-update"),
     *("pacman", "rpm", "sh", "systemctl", "ubuntu-drivers", "update-initramfs", "wget", "zypper"),
-    *("apptainer", "docker", "podman", "bsub", "qsub", "sbatch"),
+    *("apptainer", "docker", "podman", "bsub", "qsub", "sbatch", "srun"),
 }
 DELETING = re.compile(r"\b(?:purge|remove|rm|-R|autoremove|uninstall|--clear)\b")
 

@@ -179,7 +179,7 @@ def test_a_slurm_job_without_a_gpu_requests_one(matrix: Matrix) -> None:
         device_nodes=(*nodes, *snapshot.driver.device_nodes[1:]), nvml_init=known(4, "nvml")
     )
     finding = only(snapshot._replace(driver=driver, grant=grant), matrix, "CTR304")
-    assert lines(finding) == ["sbatch --gpus=1 JOB_SCRIPT"]
+    assert lines(finding) == ["sbatch --gpus=1 JOB_SCRIPT", "srun --gres=gpu:1 COMMAND"]
 
 
 def test_the_note_on_docker_is_two_lines(matrix: Matrix) -> None:

@@ -15,6 +15,7 @@ from gpuenv.model.reading import known, missing
 from gpuenv.model.snapshot import Container, Grant, Library, Snapshot, Source, SourceState, Toolkit
 from gpuenv.model.versions import CudaVersion
 from gpuenv.report.text import fix_command
+from tests.cli.snapshots import WITHOUT_GPU
 from tests.doctor.installed_target import LIBRARIES, findings_by_code, healthy, with_target
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["healthy"]
 
+OF_SLURM = ["sbatch --gpus=1 JOB_SCRIPT", "srun --gres=gpu:1 COMMAND"]
 ORIGIN = "~/.bashrc ~/.bash_profile ~/.profile ~/.zshrc /etc/profile.d /etc/environment"
 
 
@@ -55,29 +57,35 @@ def test_a_variable_is_unset_selected_and_searched(matrix: Matrix, healthy: Snap
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "value", "line"),
+    ("scheduler", "value", "expected"),
     [
-        ("slurm", "NoDevFiles", "sbatch --gpus=1 JOB_SCRIPT"),
-        ("slurm", "", "sbatch --gpus=1 JOB_SCRIPT"),
-        ("htcondor", "", None),
-        ("lsf", "-1", "bsub -gpu num=1 COMMAND"),
-        ("pbs", "", "qsub -l select=1:ngpus=1 JOB_SCRIPT"),
+        ("slurm", "NoDevFiles", OF_SLURM),
+        ("slurm", "", OF_SLURM),
+        ("htcondor", "", [None]),
+        ("lsf", "-1", ["bsub -gpu num=1 COMMAND"]),
+        ("pbs", "", ["qsub -l select=1:ngpus=1 JOB_SCRIPT"]),
     ],
 )
 def test_what_a_scheduler_set_is_never_unset(
-    matrix: Matrix, healthy: Snapshot, scheduler: str, value: str, line: str | None
+    matrix: Matrix, healthy: Snapshot, scheduler: str, value: str, expected: list[str | None]
 ) -> None:
     job = {"lsf": {"LSB_JOBID": "4711"}, "pbs": {"PBS_JOBID": "4711.head"}}.get(scheduler, {})
     snapshot = hiding(healthy, value, **job)
     finding = findings_by_code(matrix, snapshot if job else in_job(snapshot, scheduler))["GPU202"]
-    assert lines(finding) == [line]
-    assert line or finding.fix[0].text.endswith("request_gpus = 1")
+    assert lines(finding) == expected
+    assert expected[0] or finding.fix[0].text.endswith("request_gpus = 1")
 
 
 def test_nodevfiles_is_slurms_without_other_signs_of_it(matrix: Matrix, healthy: Snapshot) -> None:
     finding = findings_by_code(matrix, hiding(healthy, "NoDevFiles"))["GPU202"]
     assert finding.title == "Slurm gave this process no GPU: CUDA_VISIBLE_DEVICES=NoDevFiles"
-    assert lines(finding) == ["sbatch --gpus=1 JOB_SCRIPT"]
+    assert lines(finding) == OF_SLURM
+
+
+def test_a_job_on_a_node_without_a_gpu_requests_one(matrix: Matrix) -> None:
+    node = WITHOUT_GPU._replace(environment={"CUDA_VISIBLE_DEVICES": "NoDevFiles", "SLURM_JOB_ID": "4711"})
+    assert lines(findings_by_code(matrix, node)["GPU201"])[1:3] == OF_SLURM
+    assert OF_SLURM[0] not in lines(findings_by_code(matrix, WITHOUT_GPU)["GPU201"])
 
 
 def test_a_step_without_the_gpus_of_its_job_requests_them(matrix: Matrix, healthy: Snapshot) -> None:

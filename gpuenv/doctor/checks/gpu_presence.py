@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.kernel_module import switch_off_lines, unblock_fixes
 from gpuenv.doctor.fixes.packages import pip_fix
-from gpuenv.doctor.fixes.variables import NOT_GRANTED, change_fix, visible_devices_fixes
+from gpuenv.doctor.fixes.table import steps_of
+from gpuenv.doctor.fixes.variables import NOT_GRANTED, change_fix, scheduler_of, visible_devices_fixes
 from gpuenv.doctor.predicates import is_driver_probed
 from gpuenv.doctor.registry import (
     EXPECT_NO_GPU,
@@ -131,7 +132,9 @@ def _without_nvidia(ctx: CheckContext) -> Symptom:
             (*unblock_fixes(snapshot), EXPECT_NO_GPU),
             cause=Cause.DRIVER_MODULE_NOT_LOADED,
         )
-    return _none(off + tuple(evidence), (_PERHAPS_OFF,) if off else ())
+    scheduler = scheduler_of(snapshot)
+    request = steps_of("request-gpu", (scheduler,)) if scheduler else ()
+    return _none(off + tuple(evidence), (*request, *((_PERHAPS_OFF,) if off else ())))
 
 
 def _rocm_fixes(ctx: CheckContext) -> Iterator[Fix]:
