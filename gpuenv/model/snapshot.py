@@ -59,6 +59,7 @@ class Host(NamedTuple):
         module_signatures: whether the kernel rejects modules without a valid signature.
         suspends: number of suspends since boot.
         overcommit: the kernel's vm.overcommit_memory; with 2 it refuses large reservations of addresses.
+        address_limit: bytes of addresses that this process may reserve (``ulimit -v``); null without a limit.
         image: ``ostree`` if the root is an image with layered packages, as in Fedora Silverblue.
     """
 
@@ -76,6 +77,7 @@ class Host(NamedTuple):
     module_signatures: Reading[bool] = Reading()
     suspends: Reading[int] = Reading()
     overcommit: Reading[int] = Reading()
+    address_limit: Reading[int] = Reading()
     image: Reading[str] = Reading()
 
     @property
@@ -262,7 +264,9 @@ class Driver(NamedTuple):
         module_kernels: other kernels that have a module, if the running one has none.
         module_files: the files of those modules below ``/lib/modules``; the path shows what installed them.
         module_blocks: configuration lines and kernel parameters that block the module.
-        module_options: configuration lines and kernel parameters that exclude GPUs or restrict device nodes.
+        module_options: configuration lines and kernel parameters that exclude GPUs or restrict device nodes, and what
+            the loaded module excludes.
+        excluded_gpus: the PCI addresses of the GPUs that the loaded module excludes.
         nvml_init: return code of ``nvmlInit`` (0 is success).
         cuda_init: return code of ``cuInit`` (0 is success).
         device_nodes: device files under ``/dev`` that belong to the driver.
@@ -285,6 +289,7 @@ class Driver(NamedTuple):
     module_files: Reading[tuple[str, ...]] = Reading()
     module_blocks: Reading[tuple[str, ...]] = Reading()
     module_options: Reading[tuple[str, ...]] = Reading()
+    excluded_gpus: Reading[tuple[str, ...]] = Reading()
     nvml_init: Reading[int] = Reading()
     cuda_init: Reading[int] = Reading()
     device_nodes: tuple[DeviceNode, ...] = ()

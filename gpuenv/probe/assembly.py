@@ -57,6 +57,7 @@ _VARIABLES = (
 )  # fmt: skip
 PROC_VERSION = "/proc/driver/nvidia/version"
 SYS_VERSION = "/sys/module/nvidia/version"
+_PARAMS, _KERNEL_GPUS = "/proc/driver/nvidia/params", "/proc/driver/nvidia/gpus"
 _DAEMON_JSON = "/etc/docker/daemon.json"
 _PROGRAMS = "the folders of programs"
 _MODULE_VERSION = pattern(r"(?:Kernel Module(?: for \S+)?)\s+(\d[\d.]+)")
@@ -195,6 +196,7 @@ def _host(raw: RawFacts) -> Host:
             "module_signatures", bool, "module.sig_enforce", "/sys/module/module/parameters is not visible"
         ),
         overcommit=kernel.reading("overcommit", int, "/proc/sys/vm/overcommit_memory"),
+        address_limit=kernel.reading("address_limit", int, "RLIMIT_AS", "this process has no limit"),
         suspends=kernel.reading("suspends", int, "/sys/power/suspend_stats/success", "the kernel does not count them"),
         image=kernel.reading("image", str, "/run/ostree-booted", "no mark of one was found"),
     )
@@ -282,6 +284,8 @@ def _driver(raw: RawFacts) -> Driver:
     ]
     flavor = "open" if banner and "Open Kernel Module" in banner else "proprietary"
     files = kernel.get("module_files", tuple[str, ...])
+    listed = kernel.parts("driver_gpus")
+    excluded = tuple(gpu.text("pci") or "unknown" for gpu in listed if gpu.get("excluded", bool))
     # Paths begin with the kernel's name.
     kernels = None if files is None else tuple(dict.fromkeys(path.partition("/")[0] for path in files))
     return Driver(
@@ -301,11 +305,21 @@ def _driver(raw: RawFacts) -> Driver:
         module_kernels=reading("/lib/modules", kernels),
         module_files=reading("/lib/modules", files),
         module_blocks=kernel.reading("module_blocks", tuple[str, ...], "modprobe.d and /proc/cmdline"),
-        module_options=kernel.reading("module_options", tuple[str, ...], "modprobe.d and /proc/cmdline"),
+        module_options=_module_options(kernel),
+        excluded_gpus=known(excluded, _KERNEL_GPUS) if listed else missing(f"{_KERNEL_GPUS} lists none"),
         nvml_init=nvml.reading("init", int, "nvml"),
         cuda_init=cuda.reading("init", int, "libcuda", no_cuda),
         device_nodes=kernel.all("device_nodes", DeviceNode),
     )
+
+
+def _module_options(kernel: Raw) -> Reading[tuple[str, ...]]:
+    """The lines that set options, and what the loaded module says of them."""
+    options = kernel.reading("module_options", tuple[str, ...], f"modprobe.d, /proc/cmdline and {_PARAMS}")
+    excluded = kernel.text("driver_params")
+    if options.value is None or excluded is None:
+        return options
+    return known((*options.value, f"{_PARAMS}: NVreg_ExcludedGpus={excluded}"), options.source or "")
 
 
 def _module_version(kernel: Raw) -> Reading[DriverVersion]:

@@ -9,7 +9,7 @@ from gpuenv.doctor.registry import CheckContext
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
-from gpuenv.model.finding import Finding
+from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.gpus import gpu_is_absent
 from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import Reading, known
@@ -67,6 +67,16 @@ def test_strict_overcommit_is_named_if_cuda_cannot_reserve_memory(
     assert any("ulimit" in line for line in result) is (mode != 2)
 
 
+def test_a_limit_of_addresses_is_named_if_cuda_cannot_reserve_memory(matrix: Matrix) -> None:
+    snapshot = working(cuda=OUT_OF_MEMORY)
+    limited = snapshot._replace(host=snapshot.host._replace(address_limit=known(8 << 30, "RLIMIT_AS")))
+    finding = only(limited, matrix, "DRV113")
+    assert "only 8192 MiB of addresses (ulimit -v)" in finding.title
+    assert lines(finding)[0] == "ulimit -v unlimited"
+    started = limited._replace(driver=working().driver)
+    assert "DRV113" not in {entry.code for entry in findings(started, matrix)}, "a limit alone is no finding"
+
+
 def test_a_gpu_that_an_option_excludes_is_taken_off_its_list(matrix: Matrix) -> None:
     snapshot = working(cuda=NO_DEVICE)
     line = "/etc/modprobe.d/gpu.conf: options nvidia NVreg_ExcludedGpus=GPU-1"
@@ -74,8 +84,51 @@ def test_a_gpu_that_an_option_excludes_is_taken_off_its_list(matrix: Matrix) -> 
     driver = snapshot.driver._replace(module_options=known((line,), "modprobe.d"))
     excluded = snapshot._replace(host=host, driver=driver, gpus=(), gpu_count=known(0, "nvml"))
     finding = only(excluded, matrix, "DRV113")
+    assert finding.title.endswith(": an option of its kernel module leaves it out")
     assert line in finding.fix[0].text
     assert lines(finding) == ["sudo update-initramfs -u", "sudo reboot"]
+
+
+def with_second_gpu(*options: str, excluded: tuple[str, ...] | None = None) -> Snapshot:
+    """One GPU works; another one on the bus is not listed."""
+    snapshot = working()
+    others = (PciGpu("0000:41:00.0", "10de", "2330", None, "nvidia"),)
+    driver = snapshot.driver._replace(
+        module_options=known(options, "modprobe.d"),
+        excluded_gpus=Reading() if excluded is None else known(excluded, "/proc/driver/nvidia/gpus"),
+    )
+    return snapshot._replace(driver=driver, pci_gpus=(*(snapshot.pci_gpus or ()), *others))
+
+
+EXCLUDING = "/etc/modprobe.d/gpu.conf: options nvidia NVreg_ExcludedGpus=0000:41:00.0"
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "first_line"),
+    [
+        (with_second_gpu(EXCLUDING), ""),
+        (with_second_gpu(EXCLUDING.replace("Excluded", "Assign"), excluded=()), ""),
+        (with_second_gpu(excluded=("0000:41:00.0",)), "grep -rns -e NVreg_ExcludedGpus"),
+    ],
+    ids=["line", "assignment", "module"],
+)
+def test_one_of_several_gpus_that_an_option_excludes_is_a_note(
+    matrix: Matrix, snapshot: Snapshot, first_line: str
+) -> None:
+    finding = only(snapshot, matrix, "GPU218")
+    assert (finding.severity, "0000:41:00.0" in finding.title) == (Severity.NOTE, True)
+    fix = finding.fix[0]
+    assert fix.text.startswith("An option leaves GPUs out of the driver.")
+    assert (fix.shell_line or "").startswith(first_line)
+
+
+@pytest.mark.parametrize(
+    "snapshot",
+    [with_second_gpu(), with_second_gpu(EXCLUDING, excluded=()), working()],
+    ids=["no option", "not yet in effect", "one GPU"],
+)
+def test_no_option_is_blamed_for_a_gpu_that_it_does_not_exclude(matrix: Matrix, snapshot: Snapshot) -> None:
+    assert "GPU218" not in {entry.code for entry in findings(snapshot, matrix)}
 
 
 @pytest.mark.parametrize("is_quoted", [True, False])

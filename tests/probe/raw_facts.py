@@ -85,7 +85,7 @@ class Uname(Facts):
 class DriverGpu(Facts):
     """A GPU in the list of the kernel module."""
 
-    names = ("name", "uuid", "pci")
+    names = ("name", "uuid", "pci", "excluded")
 
 
 class RawToolkit(Facts):

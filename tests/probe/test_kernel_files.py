@@ -48,6 +48,7 @@ FILES: dict[str, bytes] = {
     "proc/device-tree/compatible": b"nvidia,tegra234\0",
     SECURE_BOOT: b"\x06\0\0\0\x01",
     "sys/power/suspend_stats/success": b"2\n",
+    "proc/sys/vm/overcommit_memory": b"1\n",
     "sys/kernel/security/lockdown": b"none [integrity] confidentiality\n",
     "sys/module/module/parameters/sig_enforce": b"Y\n",
     f"{BUS}/class": b"0x030200\n",
@@ -68,10 +69,11 @@ FILES: dict[str, bytes] = {
     "lib/modules/5.4.0-1-generic/modules.dep": b"updates/dkms/nvidia.ko:\n",
     "proc/cmdline": b"quiet module_blacklist=nvidia\n",
     "etc/modprobe.d/blacklist-nvidia.conf": b"alias nvidia off\n",
-    "usr/lib/modprobe.d/more.conf": b"blacklist nvidia\n",
+    "usr/lib/modprobe.d/more.conf": b"blacklist nvidia\noptions nvidia NVreg_DeviceFileMode=0660\n",
     "sys/module/nvidia/version": b"580.95.05\n",
     "proc/driver/nvidia/version": b"NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Sat Aug 19\n",
     "proc/driver/nvidia/gpus/0000:01:00.0/information": b"Model: \t\t H100\nBus Location: \t 0000:01:00.0\n",
+    "proc/driver/nvidia/params": b'ExcludedGpus: "0000:02:00.0"\n',
     "var/lib/dkms/nvidia/580.95.05/build/make.log": b"DKMS make.log for nvidia-580.95.05 for kernel 6.5.2 (x86_64)\n",
     "usr/lib64/libcuda.so.1.1": b"",
     f"{NODE}/1/name": b"aldebaran\n",
@@ -145,9 +147,19 @@ READ: dict[str, tuple[str, ...]] = {
     "kernel_log": ("/dev/kmsg", "/var/log/kern.log", "/var/log/messages", "/var/log/dmesg"),
     "sys_version": ("/sys/module/nvidia/version",),
     "proc_version": ("/proc/driver/nvidia/version",),
+    "driver_params": ("/proc/driver/nvidia/params",),
     "driver_gpus": ("/proc/driver/nvidia/gpus/*/information",),
 }
-WITHOUT_FILES = {"uname", "wsl", "image", "device_nodes", "pointing_nowhere", "mounted_requests", "mps"}
+WITHOUT_FILES = {
+    "uname",
+    "address_limit",
+    "wsl",
+    "image",
+    "device_nodes",
+    "pointing_nowhere",
+    "mounted_requests",
+    "mps",
+}
 
 
 def facts_of(name: str) -> set[str]:
@@ -190,8 +202,8 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_every_fact_is_reported_on_a_machine_with_every_file(intact: dict[str, Any]) -> None:
     assert set(intact) == READ.keys() | WITHOUT_FILES
     empty = {fact for fact, value in intact.items() if value in (None, [], {})}
-    # The root has no device nodes; the variables are not set; the running kernel has a module.
-    assert empty == {"device_nodes", "pointing_nowhere", "module_files"}
+    # The root has no device nodes; no variable and no limit is set; the running kernel has a module.
+    assert empty == {"device_nodes", "pointing_nowhere", "address_limit", "module_files"}
 
 
 def test_every_file_pattern_matches_a_file_of_that_machine() -> None:

@@ -48,8 +48,23 @@ def test_a_loaded_driver_is_recognised_by_its_modules_files(tmp_path: Path) -> N
     assert facts.sys_version == "535.104.05"
     assert facts.proc_version == PROC_VERSION.strip()
     assert facts.driver_gpus == (
-        DriverGpu("NVIDIA GeForce RTX 3090", "GPU-eaf23aa1-4d3d-596c-da66-b86b0e5db584", "0000:01:00.0"),
+        DriverGpu(
+            "NVIDIA GeForce RTX 3090", "GPU-eaf23aa1-4d3d-596c-da66-b86b0e5db584", "0000:01:00.0", excluded=False
+        ),
     )
+
+
+def test_a_gpu_that_an_option_excludes_is_marked(tmp_path: Path) -> None:
+    root = make_root(
+        tmp_path,
+        {
+            "proc/driver/nvidia/gpus/0000:41:00.0/information": "Bus Location: \t 0000:41:00.0\nGPU Excluded:\t Yes\n",
+            "proc/driver/nvidia/params": 'GpuBlacklist: ""\nExcludedGpus: "0000:41:00.0"\n',
+        },
+    )
+    facts = kernel_of(root)
+    assert facts.driver_gpus == (DriverGpu(pci="0000:41:00.0", excluded=True),)
+    assert facts.driver_params == "0000:41:00.0"
 
 
 def test_modules_with_similar_names_are_not_the_driver(tmp_path: Path) -> None:

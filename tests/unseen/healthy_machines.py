@@ -31,6 +31,7 @@ GT_710 = {
     "memory": 2048 << 20,
     "uuid": "GPU-6e7a3c10-52d4-4b1f-9c00-0000000000aa",
 }
+EXCLUDED = {"shown": PciVisibility.KERNEL}
 OLD_GPU = {
     "name": "Tesla V100-PCIE-32GB",
     "capability": "7.0",
@@ -67,6 +68,23 @@ HEALTHY_MACHINES = (
                 "NVRM:  this GPU.  Continuing probe...",
             ),
         ),
+    ),
+    case(
+        "sources-disagree",
+        "a second GPU that an option of the kernel module excludes",
+        L4,
+        combine(
+            more_gpus({"pci": "0000:41:00.0", "uuid": "GPU-6e7a3c10-52d4-4b1f-9c00-0000000000cc", **EXCLUDED}),
+            with_files(
+                {
+                    "proc/driver/nvidia/gpus/0000:41:00.0/information": "Model: \t\t NVIDIA L4\n"
+                    "Bus Location: \t 0000:41:00.0\nDevice Minor: \t 1\nGPU Excluded:\t Yes\n",
+                    "proc/driver/nvidia/params": 'RmMsg: ""\nExcludedGpus: "0000:41:00.0"\n',
+                }
+            ),
+        ),
+        error=False,
+        first_fix="NVreg_ExcludedGpus",
     ),
     case(
         "",

@@ -24,6 +24,7 @@ from gpuenv.doctor.fixes.gpus import (
     reset_fixes,
     smi_selector,
 )
+from gpuenv.doctor.fixes.kernel_module import excluded_gpu_fixes
 from gpuenv.doctor.fixes.variables import select_fixes
 from gpuenv.doctor.predicates import gpus_not_listed, is_driver_probed, reaches_process
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check, severity_for_unusable_gpu
@@ -186,6 +187,33 @@ def gpu_unknown_to_driver(ctx: CheckContext) -> Outcome:
         kinds = ((_NEEDS_OPEN, True), (_NEEDS_PROPRIETARY, False))
         needed = (wants_open for regex, wants_open in kinds if any(map(regex.search, _lines(ctx.snapshot))))
         yield from (_wrong_modules("the GPU", wants_open, ctx, ()) for wants_open in islice(needed, 1))
+
+
+@check("GPU218", Cause.SOURCES_DISAGREE, requires=("DRV100", "GPU201", "GPU203", "GPU204"))
+def excluded_gpu(ctx: CheckContext) -> Outcome:
+    """An option of the kernel module leaves out a GPU, while others work.
+
+    What it means: NVreg_ExcludedGpus names GPUs that the driver does not use, and NVreg_AssignGpus those that it uses
+    alone. Such a GPU is on the PCI bus, but neither NVML nor CUDA lists it. It may be left out on purpose, so this is a
+    note; if it is the only GPU, CUDA does not start, which is a finding of its own (DRV113).
+    How it is seen: /proc/driver/nvidia/gpus says of the GPU that it is excluded; or the driver does not list a GPU that
+    is on the bus, and a file in modprobe.d or the kernel's command line has one of the options.
+    What to do: if the GPU is wanted, remove it from the option, rebuild the initramfs, and restart.
+    """
+    snapshot = ctx.snapshot
+    fixes, excluded = excluded_gpu_fixes(snapshot), snapshot.driver.excluded_gpus
+    by_assignment = any("NVreg_AssignGpus" in line for line in snapshot.driver.module_options.value or ())
+    addresses = excluded.value or ()
+    if not addresses and (by_assignment or not excluded.known):
+        addresses = tuple(device.pci for device in gpus_not_listed(snapshot))
+    if not fixes or not addresses or not driver_sees_gpu(snapshot):
+        return
+    yield Symptom(
+        f"An option of the kernel module leaves out {len(addresses)} of the GPUs on the bus: {', '.join(addresses)}",
+        evidence_of(snapshot, "driver.excluded_gpus", "driver.module_options", "gpu_count"),
+        fixes,
+        Severity.NOTE,
+    )
 
 
 def _known_product(device: PciGpu, product: Product, ctx: CheckContext) -> Symptom | None:

@@ -382,26 +382,31 @@ def initialisation_failed(ctx: CheckContext) -> Outcome:
         yield _by_mps(snapshot, code, evidence + evidence_of(snapshot, "mps.pipe_directory"))
     elif code == Cuda.NO_DEVICE and no_instance:
         yield _without_instance(snapshot, evidence)
+    elif driver_sees_gpu(snapshot) and code == Cuda.OUT_OF_MEMORY:
+        evidence += evidence_of(snapshot, "host.overcommit", "host.address_limit")
+        title = f"CUDA cannot be initialised: {_refused_addresses(snapshot)}"
+        yield Symptom(title, evidence, _fixes_of(ctx, code))
     elif driver_sees_gpu(snapshot):
-        yield Symptom(
-            "CUDA cannot be initialised, though the driver answers",
-            evidence,
-            _other_vgpu(snapshot) or _fixes_of(ctx, code),
-        )
+        title = "CUDA cannot be initialised, though the driver answers"
+        yield Symptom(title, evidence, _other_vgpu(snapshot) or _fixes_of(ctx, code))
     elif code == Cuda.NO_DEVICE and not nvidia_on_bus(snapshot):
         yield NotKnown("neither the driver nor the PCI bus shows an NVIDIA GPU")
     else:
-        excluded = excluded_gpu_fixes(snapshot)
-        yield _not_listed(snapshot, evidence, excluded)
+        yield _not_listed(snapshot, evidence)
 
 
-def _not_listed(snapshot: Snapshot, evidence: tuple[Evidence, ...], excluded: tuple[Fix, ...]) -> Symptom:
-    """A GPU is on the bus, as far as known, but the driver has none: another driver may hold it."""
+def _not_listed(snapshot: Snapshot, evidence: tuple[Evidence, ...]) -> Symptom:
+    """A GPU is on the bus, as far as known, but the driver has none: another driver may hold it, or an option."""
+    excluded = excluded_gpu_fixes(snapshot)
+    if excluded:
+        evidence += evidence_of(snapshot, "driver.excluded_gpus", "driver.module_options")
     title = "The driver does not list the NVIDIA GPU that is on the PCI bus"
     on_bus = nvidia_on_bus(snapshot) or ()
     held = [gpu for gpu in on_bus if is_passed_through(gpu)]
     if held:
         title += f": {kernel_driver_names(held)} holds it"
+    elif excluded:
+        title += ": an option of its kernel module leaves it out"
     fixes = (*unbind_fixes(snapshot, held), *excluded) if held or excluded else _START_GPU
     return Symptom(title, evidence + kernel_drivers(on_bus), fixes)  # nvidia-uvm has no part in listing GPUs
 
@@ -446,6 +451,10 @@ _LIMITS = Fix(
     "Let this process reserve more memory: check the limit of its virtual memory (ulimit -v), job or container.",
     ("sh", "-c", "ulimit -a"),
 )
+_RAISE_LIMIT = Fix(
+    "Lift the limit in this shell, and where it is set: a shell file, /etc/security/limits.conf, the job's options.",
+    shell_line="ulimit -v unlimited",
+)
 _STRICT = 2  # vm.overcommit_memory: the kernel counts every reserved address, and CUDA reserves very many
 _OVERCOMMIT = (
     Fix(
@@ -480,7 +489,7 @@ def _fixes_of(ctx: CheckContext, code: int) -> tuple[Fix, ...]:
     snapshot = ctx.snapshot
     look = _READ_HOST_LOG if is_contained(snapshot) else READ_LOG
     if code == Cuda.OUT_OF_MEMORY:
-        return (*(_OVERCOMMIT if snapshot.host.overcommit.value == _STRICT else (_LIMITS,)), look)
+        return (*_address_fixes(snapshot), look)
     if code == Cuda.OPERATING_SYSTEM:
         unconfined = _UNCONFINED.get(snapshot.host.container.value or Container.NONE)
         if is_contained(snapshot):
@@ -498,6 +507,21 @@ def _fixes_of(ctx: CheckContext, code: int) -> tuple[Fix, ...]:
         return (*accept, *reload_uvm_fixes(), look)
     special = (*accept, *((_CHECK_VGPU,) if virtual else ()), *((_CHECK_MIG_NODES,) if sliced else ()))
     return (*special, *((load,) if may_help else ()), look)
+
+
+def _refused_addresses(snapshot: Snapshot) -> str:
+    """Why CUDA may get no addresses at start, before it uses any memory of a GPU."""
+    limit = snapshot.host.address_limit.value
+    if limit is not None:
+        return f"this process may reserve only {limit >> 20} MiB of addresses (ulimit -v)"
+    if snapshot.host.overcommit.value == _STRICT:
+        return "the kernel reserves no addresses beyond its memory (vm.overcommit_memory=2)"
+    return "it cannot reserve memory (error 2)"
+
+
+def _address_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
+    strict = _OVERCOMMIT if snapshot.host.overcommit.value == _STRICT else ()
+    return (_RAISE_LIMIT, _LIMITS, *strict) if snapshot.host.address_limit.known else (strict or (_LIMITS,))
 
 
 def _other_vgpu(snapshot: Snapshot) -> tuple[Fix, ...]:

@@ -153,11 +153,16 @@ def excluded_gpu_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     """How to let the module drive a GPU that one of its options leaves out; empty without such an option."""
     excluding = ("NVreg_ExcludedGpus", "NVreg_AssignGpus")
     found = [line for line in snapshot.driver.module_options.value or () if any(name in line for name in excluding)]
-    if not found or is_contained(snapshot):
+    if not (found or snapshot.driver.excluded_gpus.value) or is_contained(snapshot):
         return ()
+    lines = [line for line in found if not line.startswith("/proc/driver/")]  # which shows the loaded module's options
+    where = f"Remove this one from its list: {'; '.join(lines)}" if lines else "Find its line, and remove this one."
+    search = (
+        None if lines else "grep -rns -e NVreg_ExcludedGpus -e NVreg_AssignGpus /etc/modprobe.d /usr/lib/modprobe.d"
+    )
     text = "If the module is in the initramfs, as on most desktops: rebuild it."
     return (
-        Fix(f"An option leaves GPUs out of the driver. Remove this one from its list: {'; '.join(found)}"),
+        Fix(f"An option leaves GPUs out of the driver. {where}", shell_line=search),
         *system_steps(snapshot, "initramfs", text=text),
         restart_fix(snapshot, "so that the module reads its options again; this ends all programs"),
     )

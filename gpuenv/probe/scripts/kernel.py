@@ -179,6 +179,14 @@ def overcommit(root: str) -> int | None:
     return int(value) if value in ("0", "1", "2") else None
 
 
+def address_limit() -> int | None:
+    """The bytes of addresses that this process may reserve (getrlimit(2), RLIMIT_AS); None without a limit."""
+    import resource  # noqa: PLC0415 - missing on Windows
+
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
 # Containers
 
 
@@ -624,8 +632,14 @@ def _with_names(root: str, devices: list[dict[str, object]]) -> list[dict[str, o
     return devices
 
 
+def driver_params(root: str) -> str | None:
+    """The GPUs that an option excludes from the loaded module (open-gpu-kernel-modules, nv-procfs.c)."""
+    match = re.search(r'^ExcludedGpus: "(.+)"$', read(root, "/proc/driver/nvidia/params") or "", re.MULTILINE)
+    return match[1] if match else None
+
+
 def driver_gpus(root: str) -> list[dict[str, object]]:
-    """The GPUs that the kernel module lists."""
+    """The GPUs that the kernel module lists (open-gpu-kernel-modules, nv-procfs.c)."""
     folder, gpus = "/proc/driver/nvidia/gpus", []
     for name in names(root, folder):
         if not is_folder(root, f"{folder}/{name}"):
@@ -638,6 +652,7 @@ def driver_gpus(root: str) -> list[dict[str, object]]:
                 "name": entries.get("Model"),
                 "uuid": uuid if re.fullmatch(r"GPU-[0-9a-f-]{36}", uuid) else None,
                 "pci": entries.get("Bus Location") or name,
+                "excluded": entries.get("GPU Excluded") == "Yes",
             }
         )
     return gpus
@@ -870,6 +885,7 @@ FACTS: dict[str, Callable[[str], object]] = {
     "image": lambda root: "ostree" if exists(root, "/run/ostree-booted") else None,
     "suspends": suspends,
     "overcommit": overcommit,
+    "address_limit": lambda _: address_limit(),
     "device_nodes": device_nodes,
     "pci_gpus": pci_gpus,
     "toolkits": toolkits,
@@ -892,6 +908,7 @@ FACTS: dict[str, Callable[[str], object]] = {
     # The driver's own files come last, since reading them can hang; earlier facts are kept.
     "sys_version": lambda root: read_value(root, "/sys/module/nvidia/version"),
     "proc_version": lambda root: read_value(root, "/proc/driver/nvidia/version"),
+    "driver_params": driver_params,
     "driver_gpus": driver_gpus,
 }
 
