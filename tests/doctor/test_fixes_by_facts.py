@@ -11,7 +11,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.gpus import gpu_is_absent
-from gpuenv.model.nvidia import Nvml
+from gpuenv.model.nvidia import Cuda, Nvml
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import (
     Container,
@@ -23,6 +23,7 @@ from gpuenv.model.snapshot import (
     Host,
     LibraryOrigin,
     Module,
+    Mps,
     PciGpu,
     Snapshot,
     Source,
@@ -65,6 +66,20 @@ def test_strict_overcommit_is_named_if_cuda_cannot_reserve_memory(
     result = lines(only(snapshot._replace(host=host), matrix, "DRV113"))
     assert all(line.startswith(begin) for line, begin in zip(result, expected, strict=False))
     assert any("ulimit" in line for line in result) is (mode != 2)
+
+
+def test_a_folder_that_a_killed_mps_daemon_left_is_named(matrix: Matrix) -> None:
+    snapshot = working(cuda=int(Cuda.MPS_CONNECTION_FAILED))
+    folder = "/run/leftover-mps"
+    left = snapshot._replace(mps=Mps(known(folder, "CUDA's default"), known(value=True, source=f"{folder}/control")))
+    assert lines(only(left, matrix, "DRV113"))[:2] == [
+        "pgrep -a -f nvidia-cuda-mps-control",
+        f"sudo mv {folder} {folder}.old",
+    ]
+    started = left._replace(driver=working().driver)
+    assert "DRV113" not in {entry.code for entry in findings(started, matrix)}, "MPS that works, or is not used"
+    contained = left._replace(host=left.host._replace(container=known(Container.DOCKER, "/.dockerenv")))
+    assert not any("mv" in (line or "") for line in lines(only(contained, matrix, "DRV113")))
 
 
 def test_a_limit_of_addresses_is_named_if_cuda_cannot_reserve_memory(matrix: Matrix) -> None:

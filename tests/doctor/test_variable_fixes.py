@@ -9,7 +9,7 @@ import pytest
 
 from gpuenv.doctor.fixes.variables import variable_fixes, without_folder_of_fixes
 from gpuenv.matrix.tables import Matrix
-from gpuenv.model.finding import Finding
+from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.nvidia import Cuda
 from gpuenv.model.reading import known, missing
 from gpuenv.model.snapshot import Container, Grant, Library, Snapshot, Source, SourceState, Toolkit
@@ -80,6 +80,23 @@ def test_nodevfiles_is_slurms_without_other_signs_of_it(matrix: Matrix, healthy:
     finding = findings_by_code(matrix, hiding(healthy, "NoDevFiles"))["GPU202"]
     assert finding.title == "Slurm gave this process no GPU: CUDA_VISIBLE_DEVICES=NoDevFiles"
     assert lines(finding) == OF_SLURM
+
+
+@pytest.mark.parametrize(
+    ("variables", "severity"),
+    [
+        ({"CUDA_FORCE_PTX_JIT": "1"}, Severity.WARNING),
+        ({"CUDA_DISABLE_PTX_JIT": "1"}, Severity.NOTE),
+        ({"CUDA_DISABLE_PTX_JIT": "1", "CUPY_COMPILE_WITH_PTX": "1"}, Severity.WARNING),
+        ({"CUDA_FORCE_PTX_JIT": "0", "CUDA_DISABLE_PTX_JIT": "0"}, None),
+    ],
+)
+def test_a_variable_that_forces_or_forbids_the_compilation_of_ptx_is_unset(
+    matrix: Matrix, healthy: Snapshot, variables: dict[str, str], severity: Severity | None
+) -> None:
+    found = findings_by_code(matrix, healthy._replace(environment=variables)).get("LIB614")
+    assert (found and found.severity) == severity
+    assert found is None or lines(found)[0] == f"unset {next(iter(variables))}"
 
 
 def test_a_job_on_a_node_without_a_gpu_requests_one(matrix: Matrix) -> None:

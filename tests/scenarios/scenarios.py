@@ -223,6 +223,14 @@ _LIBRARY = (
     ),
     Scenario("nvrtc-output-invalid", "a newer toolkit, with PTX requested", H100, newer_toolkit("12.4"), AS_PTX),
     Scenario("nvrtc-output-invalid", "NVRTC 12.9 over R550", L4, newer_toolkit("12.9"), AS_PTX),
+    Scenario("no-kernel-image", "forced PTX", L4, setup=variables(CUDA_FORCE_PTX_JIT="1"), error=False),
+    Scenario(
+        "no-kernel-image",
+        "no PTX, and CuPy asked for it",
+        L4,
+        setup=variables(CUDA_DISABLE_PTX_JIT="1", CUPY_COMPILE_WITH_PTX="1"),
+        error=False,
+    ),
     Scenario(
         "cuda-path-wrong",
         "CUDA_PATH names a missing directory",

@@ -27,7 +27,6 @@ DOCTOR_TESTS = sorted((Path(__file__).parents[1] / "doctor").glob("*.py"))
 PROFILES = tuple(load(path) for path in sorted(MACHINES.glob("*.yaml")))
 # Causes that no file, library or driver reveals, and where they appear.
 IN_TEXTS = {
-    "no-kernel-image": "a binary other than CuPy's: its error text",
     "build-arch-list-unsupported": "the output of a build",
     "fabric-manager-not-needed": "the log of a service; harmless",
     "visible-devices-set-too-late": "a program that sets the variable after its first call",

@@ -586,6 +586,8 @@ def _by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Sy
     alone: tuple[Fix, ...] = ()
     if code == Cuda.MPS_CONNECTION_FAILED and _PIPES in snapshot.environment:
         alone = variable_fixes(snapshot, _PIPES, text="Use the GPU without MPS, if its daemon no longer runs.")
+    elif code == Cuda.MPS_CONNECTION_FAILED and snapshot.mps.daemon.value and not is_contained(snapshot):
+        alone = _leftover_fixes(snapshot.mps.pipe_directory.value or "")
     where = " on the host" if is_contained(snapshot) else ""
     if where and "daemon" in first:
         first = f"On the host: {first[0].lower()}{first[1:]}"
@@ -599,6 +601,17 @@ def _by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Sy
                 f"Or turn MPS off: end its daemon{where}, as the user who started it; this ends its clients.", _END_MPS
             ),
         ),
+    )
+
+
+def _leftover_fixes(folder: str) -> tuple[Fix, ...]:
+    """A daemon that was killed leaves its folder, whose pipe no process answers; without the folder CUDA needs none.
+
+    nvidia-cuda-mps-control(1): where no daemon accepts the connection, a program runs as without MPS.
+    """
+    return (
+        Fix("See whether MPS's control daemon runs.", ("pgrep", "-a", "-f", "nvidia-cuda-mps-control")),
+        Fix("If it does not, its folder is a leftover: rename it.", ("sudo", "mv", folder, f"{folder}.old")),
     )
 
 

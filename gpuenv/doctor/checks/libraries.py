@@ -796,6 +796,41 @@ def ptx_newer_than_driver(ctx: CheckContext) -> Outcome:
     )
 
 
+_FORCE_JIT, _DISABLE_JIT = "CUDA_FORCE_PTX_JIT", "CUDA_DISABLE_PTX_JIT"
+
+
+@check("LIB614", Cause.NO_KERNEL_IMAGE, requires=("WHL503", "GPU202"), compares_with_gpu=True, of_process=True)
+def ptx_compilation_switched(ctx: CheckContext) -> Outcome:
+    """A variable forces or forbids the driver to compile PTX.
+
+    What it means: with CUDA_FORCE_PTX_JIT=1 the driver ignores the finished code in programs and libraries and compiles
+    their PTX; what has none does not load. With CUDA_DISABLE_PTX_JIT=1 it compiles no PTX; what has no finished code
+    for this GPU does not load. The variables are for tests of a build (CUDA Programming Guide, CUDA Environment
+    Variables, read November 2026). Which libraries fail is not known in advance.
+    How it is seen: the variables. With CUPY_COMPILE_WITH_PTX=1 CuPy's own kernels are PTX, which the second forbids.
+    What to do: unset the variable, and set it only in the shell in which a build is tested.
+    """
+    environment = ctx.snapshot.environment
+    if _is_one(environment.get(_FORCE_JIT, "")):
+        yield Symptom(
+            f"{_FORCE_JIT}=1: the driver ignores the finished code of CuPy and CUDA's libraries; what has no PTX fails",
+            evidence_of(ctx.snapshot, f"environment.{_FORCE_JIT}"),
+            variable_fixes(ctx.snapshot, _FORCE_JIT),
+            Severity.WARNING,
+        )
+    if _is_one(environment.get(_DISABLE_JIT, "")):
+        only_ptx = _is_one(environment.get(_AS_PTX, ""))
+        effect = "but CuPy's kernels are PTX" if only_ptx else "and what has no finished code for this GPU fails"
+        yield Symptom(
+            f"{_DISABLE_JIT}=1: the driver compiles no PTX, {effect}",
+            evidence_of(
+                ctx.snapshot, f"environment.{_DISABLE_JIT}", *((f"environment.{_AS_PTX}",) if only_ptx else ())
+            ),
+            variable_fixes(ctx.snapshot, _DISABLE_JIT),
+            Severity.WARNING if only_ptx else Severity.NOTE,
+        )
+
+
 def _is_one(value: str) -> bool:
     """Whether CuPy reads a switch as on."""
     try:
