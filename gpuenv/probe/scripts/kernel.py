@@ -652,7 +652,7 @@ def driver_gpus(root: str) -> list[dict[str, object]]:
                 "name": entries.get("Model"),
                 "uuid": uuid if re.fullmatch(r"GPU-[0-9a-f-]{36}", uuid) else None,
                 "pci": entries.get("Bus Location") or name,
-                "excluded": entries.get("GPU Excluded") == "Yes",
+                "excluded": {"Yes": True, "No": False}.get(entries.get("GPU Excluded", "")),
             }
         )
     return gpus
