@@ -94,7 +94,7 @@ _MESSAGES = {
         r"current PyTorch installation|[Nn]o CUDA GPUs are available|Cannot re-initialize CUDA in forked",
         r"Found no NVIDIA driver on your system|NVIDIA driver on your system is too old|CUDA out of memory\. Tried",
         r"Attempting to deserialize object on|from cudaGetDeviceCount\(\)|No CUDA runtime is found, using CUDA_HOME",
-        r"Torch is not able to use GPU|RuntimeError: CUDA (?:driver )?error\b|cuda runtime error(?: \(\d+\))? ?:",
+        r"Torch is not able to use GPU|RuntimeError: CUDA (?:driver )?error:|cuda runtime error(?: \(\d+\))? ?:",
         r"RuntimeError: (?:cuDNN|CUDNN|cuFFT|NCCL|CUBLAS) error|STATUS_\w{1,60} when calling|CUDA initialization: ",
         r"all tensors to be on the same device|can't convert (?:cuda|CUDA)|torch\.cuda\.is_available\(\)",
         r"No available memory for the cache blocks|\bEngineCore\b|detected CUDA version .{0,60} mismatches",
@@ -114,8 +114,8 @@ _MESSAGES = {
         r"[Cc]all to cu\w+ results in|cannot cache function",
     ),
     Program.RAPIDS: (
-        r"\b(?:rmm|raft|cudf|cugraph)::|\blib(?:rmm|cudf|cuml|cugraph|raft)\b|\bcu(?:df|ml)\.\w|RMM_ERROR|RMM failure",
-        r"\.to_cupy\(\)",
+        r"\b(?:rmm|raft|cudf|cugraph)::|(?<![a-z])lib(?:rmm|cudf|cuml|cugraph|raft)(?![a-z])",
+        r"\bcu(?:df|ml)\.\w|RMM_ERROR|RMM failure|\.to_cupy\(\)",
     ),
     Program.CONTAINER: (
         r"response from daemon|nvidia-container-(?:cli|runtime)\b|nvidia-ctk|libnvidia-container|OCI runtime",

@@ -44,6 +44,7 @@ REPORTS = {
     "microsoft-onnxruntime-20049": Program.OTHER,
     "nixos-nixpkgs-420638": Program.CONTAINER,
     "numba-numba-548": Program.NUMBA,
+    "nvidia-cudf-22130": Program.RAPIDS,
     "nvidia-cudf-496": Program.RAPIDS,
     "nvidia-cudf-6087": Program.RAPIDS,
     "nvidia-k8s-device-plugin-33": Program.CONTAINER,
