@@ -133,6 +133,11 @@ def test_only_users_of_cupy_are_sent_to_cupy() -> None:
             assert [fix for fix in fixes if is_for_cupy(fix)] == [], (cause, program)
 
 
+def test_the_first_fix_goes_on_from_no_other() -> None:
+    first = {fixes_for(cause, program)[0].text for cause in Cause for program in Program}
+    assert [text for text in first if re.match(r"(?:Or|Else|Then|If it persists|If not)\b", text)] == []
+
+
 def test_a_program_without_rows_has_the_fixes_of_the_cause() -> None:
     assert fixes_for(Cause.OUT_OF_MEMORY, Program.CUPY) == Cause.OUT_OF_MEMORY.fix
     assert fixes_for(Cause.DRIVER_LIBRARY_VERSION_MISMATCH, Program.TORCH) == Cause.DRIVER_LIBRARY_VERSION_MISMATCH.fix
