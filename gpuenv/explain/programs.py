@@ -162,7 +162,7 @@ def _one_of(patterns: Mapping[Program, Iterable[str]], form: str) -> str:
     return "|".join(form.format(program.value, "|".join(texts)) for program, texts in patterns.items())
 
 
-# A group's name has a _ where its program's is in use.
+# Two groups of one expression cannot share a name: those of packages end in _.
 _FRAMES = _one_of(
     _PACKAGES, r"(?:(?:site|dist)-packages[\\/]|File \"|/)(?P<{}_>{})[\\/][\w\\/.-]{{1,200}}\.(?:pyx?|pyd|so|dll)\b"
 )
