@@ -27,8 +27,7 @@ eval: $(VENV)/installed-dev ## Score explanations of error texts from public rep
 
 learn: $(VENV)/installed-dev ## Train the text classifier, and score it by cross-validation.
 	@$(BIN)/python -c 'import sklearn' 2>/dev/null || $(PIP_INSTALL) --editable '.[learn]'
-	@$(BIN)/python -m tests.eval.learn
-	@$(BIN)/python -m tests.eval.learn --left-out
+	@$(BIN)/python -m tools.train_classifier
 
 bench-matrix: $(VENV)/installed-dev ## Measure the cost of loading and resolving, as ratios.
 	$(BIN)/python -m pytest -n 0 -q -s -m slow tests/matrix/test_cost.py

@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "model": set[str](),
     "matrix": {"model", "files", "data"},
     "doctor": {"model", "matrix", "data", "files"},
-    "explain": {"model", "matrix", "doctor"},
+    "explain": {"model", "matrix", "doctor", "data"},
     "probe": {"model", "interrupt", "files"},
     "paste": {"model", "matrix", "probe", "explain"},
     "preflight": {"model", "matrix", "files"},
@@ -72,7 +72,7 @@ THIRD_PARTY = {
 # Parts without side effects, and the modules in them that read files.
 PURE = ("model", "matrix", "doctor", "explain", "paste", "preflight", "report")
 EDGES = {
-    *("gpuenv.doctor.fixes.table", "gpuenv.explain.classifier_weights", "gpuenv.matrix.load"),
+    *("gpuenv.doctor.fixes.table", "gpuenv.explain.classifier", "gpuenv.explain.messages", "gpuenv.matrix.load"),
     "gpuenv.preflight.config",
 }
 IMPURE_MODULES = {

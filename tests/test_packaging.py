@@ -85,17 +85,18 @@ def sdist_files(sdist: Path) -> set[str]:
 
 
 def shipped_files(folder: str) -> set[str]:
-    """The files of a folder of the checkout that are shipped, without the compiled matrix, which each build creates."""
+    """The files of a folder of the checkout that are shipped, without the compiled data, which each build creates."""
     paths = (path for path in (PROJECT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    paths = (path for path in paths if path.name != "matrix.json")
+    paths = (path for path in paths if path.name not in ("matrix.json", "messages.json"))
     return {path.relative_to(PROJECT).as_posix() for path in paths}
 
 
 def test_the_wheel_contains_the_package_and_its_data(distributions: Distributions) -> None:
     files = wheel_files(distributions.wheel)
-    missing = shipped_files("gpuenv") - files
+    missing = shipped_files("gpuenv") - shipped_files("gpuenv/data/messages") - files
     assert missing == set()
     assert {"gpuenv/data/matrix.yaml", "gpuenv/data/matrix.json", "gpuenv/data/products.csv"} <= files
+    assert "gpuenv/data/messages.json" in files, "compiled from gpuenv/data/messages"
     assert {f"gpuenv/data/{name}" for name in shipped_files("images")} <= files
     assert {name for name in files if name.startswith("gpuenv/probe/scripts/")}
     assert {f"gpuenv/data/native/{name}" for name in SOURCES} <= files
@@ -107,7 +108,7 @@ def test_the_wheel_contains_nothing_else(distributions: Distributions) -> None:
     expected = (
         shipped_files("gpuenv")
         | {f"gpuenv/data/{name}" for name in shipped_files("images")}
-        | {"gpuenv/data/matrix.yaml", "gpuenv/data/matrix.json"}
+        | {"gpuenv/data/matrix.yaml", "gpuenv/data/matrix.json", "gpuenv/data/messages.json"}
     )
     expected |= {f"gpuenv/data/{name.removeprefix('tests/')}" for name in shipped_files("tests/machines")}
     expected |= {f"gpuenv/data/native/{name}" for name in SOURCES}

@@ -162,12 +162,9 @@ def with_causes(result: SmokeResult) -> SmokeResult:
 def cause_of(text: str) -> Cause | None:
     """The cause of a test's message, if the confidence suffices."""
     from gpuenv.explain.explainer import explanation
-    from gpuenv.explain.scan import Scanner
+    from gpuenv.explain.match import scan
     from gpuenv.smoke.runner import PROGRAM_CAUSES
 
-    scanner = Scanner()
-    scanner.feed(text.encode())
-    scanner.close()
-    causes = explanation(scanner).causes
+    causes = explanation(scan(text.encode())).causes
     likely = [entry for entry in causes if entry.cause not in PROGRAM_CAUSES]
     return likely[0].cause if likely and likely[0].confidence >= _MIN_CONFIDENCE else None

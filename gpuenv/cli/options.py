@@ -12,7 +12,7 @@ from typing import Annotated, Any, Optional, TypeVar, get_type_hints
 
 import typer
 
-from gpuenv.cli.output import FORMATS
+from gpuenv.cli.output import REPORT_FORMATS
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.probe.interpreters import AS_ROOT
 from gpuenv.probe.request import DEFAULT_TIMEOUT, LONGEST_TIMEOUT, SHORTEST_TIMEOUT
@@ -146,7 +146,7 @@ Formats = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT[=FILE]",
-        help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}. Repeatable with files.",
+        help=f"{', '.join(REPORT_FORMATS[:-1])} or {REPORT_FORMATS[-1]}. Repeatable with files.",
     ),
 ]
 History = Annotated[

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 # Each except text, JSON and HTML is a module of gpuenv.report with a function ``render``.
 FORMATS = ("text", "json", "junit", "github", "gitlab", "sarif", "prometheus", "markdown", "html")
+REPORT_FORMATS = (*FORMATS, "summary")  # the last one is not the whole report
 RECORD_FORMATS = ("text", "json")  # formats of any record; redacted while they are written
 _SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 _MAX_HISTORY = 200  # reports
@@ -256,7 +257,7 @@ class RenderOptions(NamedTuple):
 
 
 def read_formats(
-    texts: Sequence[str] | None, output: Path | None, names: Sequence[str] = FORMATS
+    texts: Sequence[str] | None, output: Path | None, names: Sequence[str] = REPORT_FORMATS
 ) -> tuple[OutputSpec, ...]:
     """Parses ``--format``; text goes to standard output (or to ``-o``, ``output``) unless another format does.
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -364,7 +365,7 @@ def pasted_machine(source: MachineSource, matrix: Matrix) -> Snapshot:
     path = source.paste
     if path is None or source.snapshot is not None or source.no_probe or source.python is not None:
         raise CommandError(ExitCode.USAGE, "--paste excludes --snapshot, --no-probe and --python")
-    environment = select_environment(_pasted_text(path))
+    environment = select_environment(pasted_text(path))
     content = read_selection(environment)
     if not content.outputs:
         outputs = ", ".join(OUTPUTS)
@@ -389,7 +390,13 @@ def pasted_machine(source: MachineSource, matrix: Matrix) -> Snapshot:
     return snapshot
 
 
-def _pasted_text(path: Path) -> str:
+@cache
+def pasted_text(path: Path) -> str:
+    """The text of a paste; standard input is read once.
+
+    Raises:
+        CommandError: when it cannot be read, or is too large.
+    """
     from gpuenv.paste.reader import decoded
 
     is_stdin = str(path) == "-"

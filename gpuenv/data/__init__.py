@@ -10,6 +10,7 @@ _CHECKOUT = DATA.parents[1]
 _IN_CHECKOUT = {"native": "tests/native", "machines": "tests/machines"}
 # Written when gpuenv is built or installed, also in a checkout.
 COMPILED_MATRIX = DATA / "matrix.json"
+COMPILED_MESSAGES = DATA / "messages.json"
 
 
 def data_path(name: str) -> Path:

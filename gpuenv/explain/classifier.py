@@ -1,37 +1,32 @@
-"""Classifies texts by their words, for texts without a known message.
+"""Classifies texts by their words: a linear model that ``tools/train_classifier.py`` trains with scikit-learn.
 
-The words are held against those of public reports with a known cause, of messages that programs print, of texts that
-were written for it, and of texts without a fault. A linear support vector machine for each cause has weighed them
-(``make learn`` writes the table); a word or pair of words counts only where three texts of different origin have it, so
-that no report is known by its own names. The result is a guess and is labelled as one.
-``python -m tests.eval.learn --left-out`` measures how good the guesses are.
+The classifier guesses where a text has no known message, and decides between the causes of a message that has several.
+A word or pair of words counts only where three texts of different origin have it, so that no report is known by its
+own names.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import exp, log, sqrt
 
-from gpuenv.explain.classifier_weights import NO_FAULT, ClassifierWeights, shipped_weights
+from gpuenv.data import DATA
 from gpuenv.explain.explanation_types import QuotedLine
-from gpuenv.explain.text_features import compares
-from gpuenv.explain.tokenizer import terms_of
-from gpuenv.model.causes import Cause
+from gpuenv.explain.terms import same_call_of_both, terms_of
+from gpuenv.model.causes import Cause, find_cause
 
-_CAUSES = {cause.value: cause for cause in Cause}
-_STEEPNESS = 8.0  # of a margin's likelihood: sums up to as much as is right, of texts left out
-# How near a text is to those of a cause: its margin there, less that of the texts without a fault; less is enough where
-# it speaks of a GPU's troubles. Chosen on texts left out: of what healthy and unrelated programs really print, two in a
-# hundred are as near; of lines that were written to come near without a fault, one in ten; of reports, nine of ten.
-_NEAR, _NEAR_IN_TROUBLE = 1.4, -0.15
-_ENOUGH = 4  # words and pairs that are known
-_MOST_LIKE = 10  # causes
-_SHOWN = 2  # lines of such a cause
-_TELLING = 4  # words that are shown
-
+WEIGHTS_FILE = DATA / "classifier.json"
+NO_FAULT = "-"  # in place of a cause: texts without a fault
+_ENOUGH = 4  # known words and pairs
+_SHOWN_LINES, _SHOWN_WORDS = 2, 4
+# By how much the margin of a cause exceeds that of texts without a fault. Less is enough where the text speaks of
+# trouble with a GPU. Chosen on texts left out of the training (tools/train_classifier.py prints the shares).
+_CLEAR, _CLEAR_IN_TROUBLE = 1.4, -0.15
 _NAME = re.compile(r"[a-z]{3}")
 _TOPIC = re.compile(
     r"cuda|nvidia|nvrm|cupy|\bcp\.\w|gpu|nvcc|nvrtc|cu(?:blas|fft|dnn|solver|sparse|rand|tensor|array)|nccl|nvml|tensorrt"
@@ -50,100 +45,121 @@ _CODE = re.compile(
     r"[;{}\\]\s*$|^\s*(?:#\s*(?:include|define|if|else|endif|pragma)|//|/?\*|def\s|class\s|from\s\S+\simport|import\s|@\w"
     r"|template|return\b|self\.)"
 )
-_MOST_CODE = 0.5  # of the lines of a report
 
 
 @dataclass(frozen=True, slots=True)
-class CauseScore:
-    """How similar a text is to those of a cause.
+class Classifier:
+    """The trained weights.
 
     Attributes:
-        cause: the cause.
-        chance: 0 to 1; those of all causes together are at most 1.
-        words: what speaks for it, the most telling first.
-        known: how many words and pairs of the text are known, whatever they speak for.
+        causes: names of causes, and ``NO_FAULT``.
+        biases: one for each of them, in hundredths.
+        words: for each word, in hundredths, how rare it is, then in turn the index of a cause and the weight there.
+        steepness: what makes probabilities of margins, fitted on texts left out of the training.
+        trained_on: the digest of the texts.
     """
 
-    cause: Cause
-    chance: float
-    words: tuple[str, ...]
-    known: int
+    causes: tuple[str, ...]
+    biases: tuple[int, ...]
+    words: Mapping[str, Sequence[int]]
+    steepness: float
+    trained_on: str
 
 
-def classify(text: str, table: ClassifierWeights | None = None, *, near: bool = True) -> tuple[CauseScore, ...]:
-    """The ten causes that a text is most like, the likeliest first.
+@dataclass(frozen=True, slots=True)
+class Classification:
+    """What the words of a text speak for.
 
-    Args:
-        text: what was read, plain.
-        table: the weights; None for those that come with gpuenv.
-        near: only where it is really like those of a cause.
+    Attributes:
+        chances: the probability of each cause, likeliest first; together with that of no fault they are 1.
+        is_clear: whether the text is clearly more like those of a cause than like texts without a fault.
+        words: for each of the likeliest causes, the words that speak for it.
     """
-    table = table or shipped_weights()
-    shares = _shares(text, table)
+
+    chances: Mapping[Cause, float]
+    is_clear: bool
+    words: Mapping[Cause, tuple[str, ...]]
+
+
+NOTHING = Classification({}, False, {})
+
+
+@cache
+def trained() -> Classifier:
+    """The classifier that comes with gpuenv."""
+    return read_classifier(WEIGHTS_FILE.read_text(encoding="utf-8"))
+
+
+def read_classifier(text: str) -> Classifier:
+    """Reads a classifier from JSON."""
+    raw = json.loads(text)
+    return Classifier(tuple(raw["causes"]), tuple(raw["biases"]), raw["words"], raw["steepness"], raw["trained_on"])
+
+
+def classify(text: str, classifier: Classifier | None = None) -> Classification:
+    """Classifies a text by its words."""
+    classifier = classifier or trained()
+    shares = _shares(text, classifier)
     if not shares:
-        return ()
-    margins = dict(zip(table.causes, _margins(shares, table), strict=True))
-    innocence = margins.pop(NO_FAULT)
-    nearness = max(margins.values()) - innocence
-    if near and (nearness < (_NEAR_IN_TROUBLE if _tells_of_trouble(text) else _NEAR) or len(shares) < _ENOUGH):
-        return ()
-    chances = _chances(margins)
-    ranked = sorted(chances, key=lambda name: -chances[name])[:_MOST_LIKE]
-    return tuple(
-        CauseScore(_CAUSES[name], chances[name], _telling(name, shares, table), len(shares)) for name in ranked
+        return NOTHING
+    margins = dict(zip(classifier.causes, _margins(shares, classifier), strict=True))
+    best = max(margins.values())
+    raw = {name: exp((margin - best) * classifier.steepness) for name, margin in margins.items()}
+    total = sum(raw.values())
+    innocence = margins[NO_FAULT]
+    ranked = sorted((name for name in raw if name != NO_FAULT), key=lambda name: -raw[name])
+    least = _CLEAR_IN_TROUBLE if _tells_of_trouble(text) else _CLEAR
+    return Classification(
+        {find_cause(name): raw[name] / total for name in ranked},
+        margins[ranked[0]] - innocence >= least and len(shares) >= _ENOUGH,
+        {find_cause(name): _telling(name, shares, classifier) for name in ranked[:3]},
     )
-
-
-def _tells_of_trouble(text: str) -> bool:
-    """Whether a text mentions GPUs and a problem with them, and is not source code.
-
-    The same call of CuPy and of NumPy shows that their results differ.
-    """
-    lowered = _DENIED.sub(" ", text.lower())
-    if not _TOPIC.search(lowered) or not (_TROUBLE.search(lowered) or compares(text)):
-        return False
-    lines = [line for line in text.splitlines() if line.strip()]
-    return sum(bool(_CODE.search(line)) for line in lines) <= len(lines) * _MOST_CODE
 
 
 def telling_lines(lines: Sequence[QuotedLine], words: Sequence[str]) -> tuple[QuotedLine, ...]:
     """The lines with the most of these words, in the order of the text."""
     counted = [(len(set(words) & set(terms_of(line.text))), place) for place, line in enumerate(lines)]
     best = sorted((entry for entry in counted if entry[0]), key=lambda entry: (-entry[0], -entry[1]))
-    return tuple(lines[place] for place in sorted(place for _, place in best[:_SHOWN]))
+    return tuple(lines[place] for place in sorted(place for _, place in best[:_SHOWN_LINES]))
 
 
-def _shares(text: str, table: ClassifierWeights) -> dict[str, float]:
-    """The share of each known word in a text, higher for rare words; the squares sum up to 1."""
-    counts = Counter(term for term in terms_of(text) if term in table.words)
-    raw = {term: (1 + log(count)) * table.rarity(term) for term, count in counts.items()}
+def _tells_of_trouble(text: str) -> bool:
+    """Whether a text mentions GPUs and a problem with them, and is not source code."""
+    lowered = _DENIED.sub(" ", text.lower())
+    if not _TOPIC.search(lowered) or not (_TROUBLE.search(lowered) or same_call_of_both(text)):
+        return False
+    lines = [line for line in text.splitlines() if line.strip()]
+    return 2 * sum(bool(_CODE.search(line)) for line in lines) <= len(lines)
+
+
+def _shares(text: str, classifier: Classifier) -> dict[str, float]:
+    """The TF-IDF of each known word, as scikit-learn's TfidfVectorizer(sublinear_tf=True) computes it."""
+    counts = Counter(term for term in terms_of(text) if term in classifier.words)
+    raw = {term: (1 + log(count)) * classifier.words[term][0] / 100 for term, count in counts.items()}
     length = sqrt(sum(share * share for share in raw.values()))
     return {term: share / length for term, share in raw.items()} if length else {}
 
 
-def _margins(shares: Mapping[str, float], table: ClassifierWeights) -> list[float]:
-    """The margin of the text for each cause."""
-    margins = list(table.biases)
+def _margins(shares: Mapping[str, float], classifier: Classifier) -> list[float]:
+    """The margin of a text for each cause: LinearSVC.decision_function."""
+    margins = [bias / 100 for bias in classifier.biases]
     for term, share in shares.items():
-        for place, weight in table.weights(term):
-            margins[place] += share * weight
+        row = classifier.words[term]
+        for place, weight in zip(row[1::2], row[2::2], strict=True):
+            margins[place] += share * weight / 100
     return margins
 
 
-def _chances(margins: Mapping[str, float]) -> dict[str, float]:
-    best = max(margins.values())
-    raw = {name: exp((margin - best) * _STEEPNESS) for name, margin in margins.items()}
-    total = sum(raw.values())
-    return {name: each / total for name, each in raw.items()}
-
-
-def _telling(cause: str, shares: Mapping[str, float], table: ClassifierWeights) -> tuple[str, ...]:
+def _telling(cause: str, shares: Mapping[str, float], classifier: Classifier) -> tuple[str, ...]:
     """The words with the highest weight for a cause; none is part of another."""
-    place = table.causes.index(cause)
-    spoken = [(share * dict(table.weights(term)).get(place, 0.0), term) for term, share in shares.items()]
+    place = classifier.causes.index(cause)
+    spoken = []
+    for term, share in shares.items():
+        row = classifier.words[term]
+        spoken.append((share * dict(zip(row[1::2], row[2::2], strict=True)).get(place, 0), term))
     telling: list[str] = []
     for weight, term in sorted(spoken, reverse=True):
         is_part = any(f" {term} " in f" {other} " for other in telling)
         if weight > 0 and not is_part and _NAME.search(term):
             telling.append(term)
-    return tuple(telling[:_TELLING])
+    return tuple(telling[:_SHOWN_WORDS])

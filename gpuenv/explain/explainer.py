@@ -3,46 +3,112 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from gpuenv.doctor.diagnose import Diagnosis
 from gpuenv.doctor.registry import all_checks
-from gpuenv.explain.classifier import CauseScore, classify, telling_lines
-from gpuenv.explain.explanation_types import Explanation, Hit, LikelyCause, QuotedLine
-from gpuenv.explain.scan import Scanner
-from gpuenv.explain.scoring import NOTHING_KNOWN, DoctorFinding, DoctorVerdict, Ranked, rank_causes
-from gpuenv.explain.text_evidence import text_evidence
-from gpuenv.model.causes import RUN_DOCTOR, Cause
+from gpuenv.explain.classifier import NOTHING, Classification, classify, telling_lines
+from gpuenv.explain.explanation_types import Explanation, Guess, Hit, LikelyCause
+from gpuenv.explain.match import Scanner
+from gpuenv.explain.programs import Program, fixes_for, program_of
+from gpuenv.explain.score import CERTAIN, NO_MACHINE, DoctorFinding, DoctorVerdict, Ranked, guess, rank
+from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckStatus, Fix, Severity
 from gpuenv.model.strings import format_size
 
-_MOST = 5  # causes of one answer
-_LINES = 5  # lines of one cause
-_CERTAIN = 0.8  # from here on no further fact is named
-_MUCH = 20  # known words and pairs: a message alone has fewer, mostly
+_LINES = 5  # quoted lines of a cause
+_ENOUGH_WORDS = 15
+_WORD = re.compile(r"[A-Za-z_]{3,}")
+_FACTS = "the facts of the machine: gpuenv explain --probe, or gpuenv doctor"
+_EXAMINING = (("gpuenv", "doctor"), ("gpuenv", "resolve"))
 _BLANK = re.compile(r"\{\w+\}")
 
 
-def names_any_cause(scanner: Scanner) -> bool:
-    """Whether anything in the text names a cause; if not, the machine is not probed."""
-    return bool(_ranked(scanner, likely=_scores_in_doubt(scanner)))
+def tells_of_a_fault(scanner: Scanner) -> bool:
+    """Whether a text has a known message, or clearly tells of a fault; if not, the machine does not matter."""
+    return bool(scanner.hits) or _words_of(scanner).is_clear
 
 
-def explanation(
-    scanner: Scanner, evidence: frozenset[str] = frozenset(), verdict: DoctorVerdict | None = None
-) -> Explanation:
-    """Explains a text, with evidence from the machine and the doctor's verdict on it."""
-    verdict = verdict or DoctorVerdict({})
-    likely = _scores_in_doubt(scanner)
-    ranked = _ranked(scanner, evidence, verdict, likely)
-    words = {score.cause: score.words for score in likely}
-    return Explanation(
-        causes=tuple(_likely_cause(entry, verdict, scanner.latest, words) for entry in ranked[:_MOST]),
+def explanation(scanner: Scanner, verdict: DoctorVerdict = NO_MACHINE, *, paste: str | None = None) -> Explanation:
+    """Explains a text, with the doctor's verdict on the machine.
+
+    Args:
+        scanner: the scanned text.
+        verdict: the doctor's verdict.
+        paste: the file from which the machine is known, for commands that examine it again.
+    """
+    words = _words_of(scanner)
+    program = program_of(_latest_text(scanner))
+    if program is Program.OTHER and verdict.has_cupy:
+        program = Program.CUPY
+    ranked = rank(scanner.hits, words if _has_prose(scanner) or not scanner.hits else NOTHING, verdict)
+    found = Explanation(
+        causes=tuple(_likely_cause(entry, verdict, scanner, words, program) for entry in ranked),
+        guess=None if ranked else _guess(scanner, words, program),
         facts=scanner.stated.facts,
         lines_read=scanner.lines_read,
         notes=_notes(scanner),
     )
+    return _of_paste(found, paste) if paste else found
+
+
+def _of_paste(found: Explanation, paste: str) -> Explanation:
+    """The explanation with commands that examine the pasted machine instead of this one."""
+
+    def fixes(entry: LikelyCause | Guess) -> tuple[Fix, ...]:
+        return tuple(
+            fix._replace(command=(*fix.command, "--paste", paste))
+            if fix.command and fix.command[:2] in _EXAMINING
+            else fix
+            for fix in entry.fix
+        )
+
+    def decides(fact: str | None) -> str | None:
+        return f"the facts of the machine: gpuenv doctor --paste {shlex.quote(paste)}" if fact == _FACTS else fact
+
+    causes = (replace(entry, fix=fixes(entry), would_decide=decides(entry.would_decide)) for entry in found.causes)
+    guess = found.guess and replace(found.guess, fix=fixes(found.guess), would_decide=decides(_FACTS) or "")
+    return replace(found, causes=tuple(causes), guess=guess)
+
+
+def _guess(scanner: Scanner, words: Classification, program: Program) -> Guess | None:
+    ranked = guess(words)
+    if not ranked:
+        return None
+    first, *others = ranked
+    telling = words.words[first.cause]
+    return Guess(
+        cause=first.cause,
+        confidence=first.confidence,
+        title=_title(first),
+        words=telling,
+        lines=telling_lines(scanner.latest, telling),
+        alternatives=tuple(entry.cause for entry in others),
+        fix=fixes_for(first.cause, program),
+        would_decide=_decisive_fact(()),
+    )
+
+
+def _has_prose(scanner: Scanner) -> bool:
+    """Whether a text has more than a bare message: fewer words would say nothing but the message itself."""
+    words = (word for line in scanner.latest for word in _WORD.findall(line.text))
+    return sum(1 for _ in words) >= _ENOUGH_WORDS
+
+
+def _words_of(scanner: Scanner) -> Classification:
+    return _classified(_latest_text(scanner))
+
+
+def _latest_text(scanner: Scanner) -> str:
+    return "\n".join(line.text for line in scanner.latest)
+
+
+@lru_cache(maxsize=4)
+def _classified(text: str) -> Classification:
+    return classify(text) if text else NOTHING
 
 
 def _notes(scanner: Scanner) -> tuple[str, ...]:
@@ -51,120 +117,87 @@ def _notes(scanner: Scanner) -> tuple[str, ...]:
     return (f"{format_size(scanner.skipped)} before the end of the text were not searched; name a part of it",)
 
 
-def _scores_in_doubt(scanner: Scanner) -> tuple[CauseScore, ...]:
-    """Classifies the text by its words; empty where a known message leaves no doubt."""
-    ranked = _ranked(scanner)
-    if ranked and ranked[0].confidence >= _CERTAIN:
-        return ()
-    return _classified("\n".join(line.text for line in scanner.latest), not ranked)
-
-
-@lru_cache(maxsize=4)
-def _classified(text: str, near: bool) -> tuple[CauseScore, ...]:  # noqa: FBT001 - called twice for each text
-    return classify(text, near=near)
-
-
-def _ranked(
-    scanner: Scanner,
-    evidence: frozenset[str] = frozenset(),
-    verdict: DoctorVerdict = NOTHING_KNOWN,
-    likely: Sequence[CauseScore] = (),
-) -> tuple[Ranked, ...]:
-    by_words = {score.cause: score.chance for score in likely}
-    is_long_enough = any(score.known >= _MUCH for score in likely)
-    return rank_causes(
-        scanner.hits, text_evidence(scanner.hits) | evidence, verdict, by_words, words_decide=is_long_enough
-    )
-
-
-def verdict_of(diagnosis: Diagnosis, *, probed: bool) -> DoctorVerdict:
+def verdict_of(diagnosis: Diagnosis, *, probed: bool, pasted: bool = False) -> DoctorVerdict:
     """The doctor's verdict; a cause is ruled out only if every check of it ran on a real machine.
 
-    Its fixes are used only then: without a machine they are no more specific than those of the cause.
+    Its fixes are used only for a probed or a pasted machine: without one they are no more specific than the cause's.
     """
-    found = {
-        finding.cause: DoctorFinding(finding.code, finding.title, finding.fix if probed else ())
-        for finding in reversed(diagnosis.findings)
-        if finding.severity is Severity.ERROR
-    }
+    found: dict[Cause, DoctorFinding] = {}
+    for finding in diagnosis.findings:
+        if finding.severity is Severity.ERROR and finding.cause is not None:
+            fix = finding.fix if probed or pasted else ()
+            found.setdefault(finding.cause, DoctorFinding(finding.code, finding.title, fix))
     if not probed:
-        return DoctorVerdict(found)
+        return DoctorVerdict(found, has_machine=pasted)
     status = {run.code: run.status for run in diagnosis.checks}
     clean: dict[Cause, bool] = {}
     for check in all_checks():
         for cause in check.causes if check.code in status else ():
             clean[cause] = clean.get(cause, True) and status.get(check.code) is CheckStatus.CLEAN
     return DoctorVerdict(
-        found, frozenset(cause for cause, ruled_out in clean.items() if ruled_out and cause not in found)
+        found,
+        frozenset(cause for cause, ruled_out in clean.items() if ruled_out and cause not in found),
+        has_machine=True,
     )
 
 
 def _likely_cause(
-    entry: Ranked, verdict: DoctorVerdict, latest: Sequence[QuotedLine], words: Mapping[Cause, tuple[str, ...]]
+    entry: Ranked, verdict: DoctorVerdict, scanner: Scanner, words: Classification, program: Program
 ) -> LikelyCause:
     finding = verdict.found.get(entry.cause)
-    telling = () if entry.hits else words.get(entry.cause, ())
+    telling = () if entry.hits or finding else words.words.get(entry.cause, ())
     lines = tuple({hit.line.number: hit.line for hit in entry.hits}.values())
-    own = _check_hit(entry)
     return LikelyCause(
         cause=entry.cause,
-        code=finding.code if finding else (own and own.signature.code) or _code(entry),
+        code=finding.code if finding else _code(entry),
         confidence=entry.confidence,
-        lines=lines[:_LINES] or telling_lines(latest, telling),
-        title=_title(entry),
-        fix=(own and own.signature.fix) or _fixes(entry.cause, finding),
-        would_decide=None if entry.confidence >= _CERTAIN else _decisive_fact(entry),
-        surfaced_late=any(hit.signature.asynchronous for hit in entry.hits),
-        signatures=tuple(dict.fromkeys(hit.signature.name for hit in entry.hits)),
+        lines=lines[:_LINES] or telling_lines(scanner.latest, telling),
+        title=finding.title if finding and not entry.hits else _title(entry),
+        fix=_fixes(entry.cause, finding, program),
+        would_decide=None
+        if entry.confidence >= CERTAIN or (finding and verdict.has_machine)
+        else _decisive_fact(entry.hits),
+        surfaced_late=any(hit.message.late for hit in entry.hits),
+        signatures=tuple(dict.fromkeys(hit.message.id for hit in entry.hits)),
         supported_by=(f"{finding.code}: {finding.title}",) if finding else (),
         words=telling,
     )
 
 
-def _fixes(cause: Cause, finding: DoctorFinding | None) -> tuple[Fix, ...]:
-    """The fixes of a cause; those of the finding replace the advice to run the doctor."""
-    fixes = cause.fix
-    if finding is None or not finding.fix or RUN_DOCTOR not in fixes:
-        return fixes
-    return (*finding.fix, *(fix for fix in fixes if fix != RUN_DOCTOR))
-
-
-def _check_hit(entry: Ranked) -> Hit | None:
-    """The first hit about this cause whose signature names a check of the doctor."""
-    about = (hit for hit in entry.hits if hit.signature.code and hit.signature.causes[0][0] is entry.cause)
-    return next(about, None)
+def _fixes(cause: Cause, finding: DoctorFinding | None, program: Program) -> tuple[Fix, ...]:
+    """The fixes of the finding, which know the machine; else those of the cause for the program that failed."""
+    return finding.fix if finding and finding.fix else fixes_for(cause, program)
 
 
 def _code(entry: Ranked) -> str:
-    """The check of the doctor whose own cause this is, or that can find it; else the signature's name."""
+    """The check of the doctor whose own cause this is, or that can find it; else the id of the message."""
     cause = entry.cause
+    own = next((hit.message.code for hit in entry.hits if hit.message.code), None)
     checks = [check for check in all_checks() if not check.reads_gpu_tests]
-    own = next((check.code for check in checks if check.causes[0] is cause), None)
+    first = next((check.code for check in checks if check.causes[0] is cause), None)
     also = next((check.code for check in checks if cause in check.causes), None)
-    return own or also or (entry.hits[0].signature.name if entry.hits else cause.value)
+    return own or first or also or (entry.hits[0].message.id if entry.hits else cause.value)
 
 
 def _title(entry: Ranked) -> str:
-    """The signature's sentence where it is about this cause first, else the cause's own."""
-    cause = entry.cause
-    hit = _check_hit(entry) or (entry.hits[0] if entry.hits else None)
-    if hit is None or hit.signature.title is None or hit.signature.causes[0][0] is not cause:
-        return _sentence(cause)
-    title = hit.signature.title
+    """The message's sentence where it is about this cause first, else the cause's own."""
+    sentence = entry.cause.sentence[0].upper() + entry.cause.sentence[1:]
+    if not entry.hits:
+        return sentence
+    hit = entry.hits[0]
+    about = max(hit.message.weights(dict(hit.values)).items(), key=lambda item: item[1])[0]
+    if hit.message.title is None or about is not entry.cause:
+        return sentence
+    title = _filled(hit.message.title, hit)
+    return sentence if _BLANK.search(title) else title
+
+
+def _filled(text: str, hit: Hit) -> str:
     for name, value in hit.values:
-        title = title.replace(f"{{{name}}}", value)
-    return _sentence(cause) if _BLANK.search(title) else title
+        text = text.replace(f"{{{name}}}", value)
+    return text
 
 
-def _sentence(cause: Cause) -> str:
-    return cause.sentence[0].upper() + cause.sentence[1:]
-
-
-def _decisive_fact(entry: Ranked) -> str | None:
-    for hit in entry.hits:
-        if hit.signature.decisive_fact:
-            decides = hit.signature.decisive_fact
-            for name, value in hit.values:
-                decides = decides.replace(f"{{{name}}}", value)
-            return decides
-    return "the facts of the machine: gpuenv explain --probe, or gpuenv doctor"
+def _decisive_fact(hits: Sequence[Hit]) -> str:
+    deciding = (_filled(hit.message.decided_by, hit) for hit in hits if hit.message.decided_by)
+    return next(deciding, _FACTS)

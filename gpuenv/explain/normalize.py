@@ -155,6 +155,6 @@ def clean(text: str) -> str:
         if match is None or not match[0].strip():
             break
         text = text[match.end() :]
-        if match[0].endswith('="'):
+        if match[0].rstrip().endswith('="'):
             text = text.rstrip().removesuffix('"')
     return text.strip()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 
-from gpuenv.explain.literals import LiteralIndex
 from gpuenv.explain.patterns import compiled
 from gpuenv.model.versions import cuda_of_number
 
@@ -202,11 +201,6 @@ LITERALS = tuple(statement.literal for statement in _FACT_PATTERNS if not statem
 _MOST = 3  # different values of one fact that are kept; two already make it useless
 
 
-@cache
-def _index() -> LiteralIndex:
-    return LiteralIndex([(statement.literal,) for statement in _FACT_PATTERNS])
-
-
 class TextFacts:
     """Collects the facts that lines state; a fact with two different values is dropped."""
 
@@ -214,12 +208,11 @@ class TextFacts:
         self._values: dict[str, list[str]] = {}
         self._loose: dict[str, list[str]] = {}
 
-    def look(self, line: str, grams: frozenset[str] | None = None) -> bool:
-        """Takes a line, with the grams of a text that contains it where these are known; whether it states anything."""
-        states = False
-        for place in _index().owners(line.lower(), grams):
-            statement = _FACT_PATTERNS[place]
-            match = compiled(statement.pattern).search(line)
+    def look(self, line: str) -> bool:
+        """Takes a line; returns whether it states anything."""
+        states, lowered = False, line.lower()
+        for statement in _FACT_PATTERNS:
+            match = compiled(statement.pattern).search(line) if statement.literal in lowered else None
             if match is None:
                 continue
             states = True

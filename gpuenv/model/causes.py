@@ -59,7 +59,6 @@ class _Row:
     fix: tuple[Fix | str, ...]  # a string is a fix without a command
     other_host: str | None = None
     transient: bool = False
-    explains: tuple[str, ...] = ()  # names of other members
 
 
 class Cause(str, Enum):
@@ -77,7 +76,6 @@ class Cause(str, Enum):
     fix: tuple[Fix, ...]
     other_host: str | None
     transient: bool
-    _explains: tuple[str, ...]
 
     def __new__(cls, row: _Row) -> Cause:  # noqa: PYI034 - Self needs Python 3.11
         """Sets the columns of the row as attributes."""
@@ -87,16 +85,10 @@ class Cause(str, Enum):
         cause.fix = tuple(Fix(entry) if isinstance(entry, str) else entry for entry in row.fix)
         cause.other_host = row.other_host
         cause.transient = row.transient
-        cause._explains = row.explains  # noqa: SLF001 - the new member itself
         return cause
 
     def __str__(self) -> str:
         return str(self.value)
-
-    @property
-    def explains(self) -> tuple[Cause, ...]:
-        """The causes whose messages are consequences of this one, if a text has both."""
-        return tuple(Cause[name] for name in self._explains)
 
     # driver
     NO_NVIDIA_GPU = _Row(
@@ -114,7 +106,6 @@ class Cause(str, Enum):
             RUN_DOCTOR,
         ),
         other_host="another host may have a driver",
-        explains=("CPU_ONLY_FRAMEWORK", "CUDA_INITIALIZATION_FAILED", "CONTAINER_TOOLKIT_BROKEN"),
     )
     DRIVER_MODULE_NOT_LOADED = _Row(
         "driver-module-not-loaded",
@@ -140,7 +131,6 @@ class Cause(str, Enum):
             "If the kernel is newer than the driver supports, boot the previous kernel or install a newer driver.",
         ),
         other_host="the host's kernel and driver are incompatible",
-        explains=("DRIVER_MODULE_NOT_LOADED", "DRIVER_INSTALL_BROKEN", "NO_DRIVER", "NOUVEAU_LOADED"),
     )
     NOUVEAU_LOADED = _Row(
         "nouveau-loaded",
@@ -149,7 +139,6 @@ class Cause(str, Enum):
             "Install the NVIDIA driver, whose package blocks nouveau, and reboot. Under Secure Boot, enroll its key.",
         ),
         other_host="the host must be set up for the NVIDIA driver",
-        explains=("DRIVER_MODULE_NOT_LOADED", "NO_DRIVER", "DRIVER_INSTALL_BROKEN", "NO_NVIDIA_GPU"),
     )
     DRIVER_LIBRARY_VERSION_MISMATCH = _Row(
         "driver-library-version-mismatch",
@@ -159,20 +148,11 @@ class Cause(str, Enum):
             "If it persists after a reboot, two drivers are installed: remove the older one. Recreate containers.",
         ),
         other_host="the host must be rebooted",
-        explains=(
-            "CONTAINER_TOOLKIT_BROKEN",
-            "DRIVER_INSTALL_BROKEN",
-            "NO_DRIVER",
-            "NO_NVIDIA_GPU",
-            "VISIBLE_DEVICES_HIDE_GPU",
-            "CUDA_INITIALIZATION_FAILED",
-        ),
     )
     DRIVER_TOO_OLD_FOR_CUDA = _Row(
         "driver-too-old-for-cuda",
         "the driver is too old for the CUDA runtime, library or PTX in use",
         fix=(_DRIVER, "Or use a CUDA version and a wheel that this driver supports.", _RESOLVE),
-        explains=("NVRTC_OUTPUT_INVALID", "NO_KERNEL_IMAGE"),
     )
     FORWARD_COMPAT_UNSUPPORTED = _Row(
         "forward-compat-unsupported",
@@ -191,7 +171,6 @@ class Cause(str, Enum):
             "To prevent it, set NVreg_PreserveVideoMemoryAllocations=1 and enable nvidia-suspend.service.",
         ),
         other_host="the host must reload a kernel module",
-        explains=("CUDA_INITIALIZATION_FAILED", "CPU_ONLY_FRAMEWORK"),
     )
     DRIVER_UNRESPONSIVE = _Row(
         "driver-unresponsive",
@@ -219,7 +198,6 @@ class Cause(str, Enum):
             "From NVIDIA's repository: first nvidia-driver-pinning-580, which keeps the branch; then cuda-drivers-580.",
         ),
         other_host="the host's driver does not support the host's GPU",
-        explains=("NO_NVIDIA_GPU", "GPU_TOO_NEW_FOR_DRIVER"),
     )
     GPU_TOO_NEW_FOR_DRIVER = _Row(
         "gpu-too-new-for-driver",
@@ -230,7 +208,6 @@ class Cause(str, Enum):
             RUN_DOCTOR,
         ),
         other_host="the host's driver does not support the host's GPU",
-        explains=("NO_NVIDIA_GPU",),
     )
     GPU_REMOVED_FROM_TOOLKIT = _Row(
         "gpu-removed-from-toolkit",
@@ -303,7 +280,6 @@ class Cause(str, Enum):
             RUN_DOCTOR,
         ),
         other_host="the host's fabric manager must be started",
-        explains=("FABRIC_MANAGER_NOT_NEEDED", "CUDA_INITIALIZATION_FAILED"),
     )
     FABRIC_MANAGER_NOT_NEEDED = _Row(
         "fabric-manager-not-needed",
@@ -314,7 +290,6 @@ class Cause(str, Enum):
                 ("sudo", "systemctl", "disable", "--now", "nvidia-fabricmanager"),
             ),
         ),
-        explains=("FABRIC_MANAGER_NOT_RUNNING",),
     )
     GPU_THROTTLED = _Row(
         "gpu-throttled",
@@ -334,13 +309,6 @@ class Cause(str, Enum):
         "ECC errors, Xid events, remapped rows, or the GPU fell off the bus",
         fix=("Read the Xid events in the kernel log; reboot and test the GPU alone. If the error recurs, replace it.",),
         other_host="the host's GPU is broken",
-        explains=(
-            "ILLEGAL_MEMORY_ACCESS",
-            "ASYNC_ERROR_SURFACED_LATE",
-            "CUDA_INITIALIZATION_FAILED",
-            "VISIBLE_DEVICES_HIDE_GPU",
-            "SUSPEND_RESUME_LOST_GPU",
-        ),
     )
     GPU_TEST_FAILED = _Row(
         "gpu-test-failed",
@@ -362,13 +330,11 @@ class Cause(str, Enum):
                 shell_line=f"grep -rns CUDA_VISIBLE_DEVICES {SHELL_FILES}",
             ),
         ),
-        explains=("CPU_ONLY_FRAMEWORK", "NO_NVIDIA_GPU"),
     )
     VISIBLE_DEVICES_SET_TOO_LATE = _Row(
         "visible-devices-set-too-late",
         "CUDA_VISIBLE_DEVICES is set after CUDA was initialized",
         fix=("Set CUDA_VISIBLE_DEVICES in the shell, or before the first import of a GPU library.",),
-        explains=("INVALID_DEVICE_ORDINAL",),
     )
     INVALID_DEVICE_ORDINAL = _Row(
         "invalid-device-ordinal",
@@ -387,7 +353,6 @@ class Cause(str, Enum):
         "rocm-mismatch",
         "an AMD GPU or ROCm build is involved and does not fit",
         fix=("Install the build for the installed ROCm release and GPU.",),
-        explains=("NO_KERNEL_IMAGE", "CUDA_LIBRARY_MISSING", "NVRTC_OUTPUT_INVALID"),
     )
     # wheel
     CUPY_NOT_INSTALLED = _Row(
@@ -410,7 +375,6 @@ class Cause(str, Enum):
             "Install a wheel such as cupy-cuda13x instead of cupy, which is built from source.",
             _RESOLVE,
         ),
-        explains=("CUDA_HEADERS_MISSING", "CUDA_PATH_WRONG"),
     )
     CORRUPT_INSTALLATION = _Row(
         "corrupt-installation",
@@ -468,13 +432,11 @@ class Cause(str, Enum):
         "cupy-api-version-incompatible",
         "a library that depends on CuPy needs another CuPy version",
         fix=("Install the CuPy release that the library supports.",),
-        explains=("CUPY_NOT_INSTALLED", "CUPY_SDIST_BUILD_FAILURE"),
     )
     CPU_ONLY_FRAMEWORK = _Row(
         "cpu-only-framework",
         "the installed GPU framework is a CPU-only build",
         fix=("Install the framework's CUDA build for a CUDA version that the driver supports.",),
-        explains=("NO_DRIVER",),
     )
     OPTIONAL_LIBRARY_MISSING = _Row(
         "optional-library-missing",
@@ -507,7 +469,6 @@ class Cause(str, Enum):
             "Use NVRTC and its builtins from one CUDA. Unset LD_LIBRARY_PATH, or remove one of the two.",
             RUN_DOCTOR,
         ),
-        explains=("CUPY_BUG", "LIBRARY_PATH_CONFLICT", "CUDA_LIBRARY_MISSING"),
     )
     NVRTC_OUTPUT_INVALID = _Row(
         "nvrtc-output-invalid",
@@ -531,7 +492,6 @@ class Cause(str, Enum):
             Fix("If it helps, find where it is set.", shell_line=f"grep -rns LD_LIBRARY_PATH {SHELL_FILES}"),
             RUN_DOCTOR,
         ),
-        explains=("CUDA_LIBRARY_MISSING",),
     )
     LIBSTDCXX_MISMATCH = _Row(
         "libstdcxx-mismatch",
@@ -583,7 +543,6 @@ class Cause(str, Enum):
             _GPUS_ALL,
             "Podman: --device nvidia.com/gpu=all; Kubernetes: a limit of nvidia.com/gpu; Apptainer: --nv.",
         ),
-        explains=("NO_DRIVER", "CPU_ONLY_FRAMEWORK", "CUDA_INITIALIZATION_FAILED"),
     )
     CONTAINER_TOOLKIT_BROKEN = _Row(
         "container-toolkit-broken",
@@ -622,7 +581,6 @@ class Cause(str, Enum):
             "In a job: request a GPU from the scheduler, which opens the nodes to it.",
         ),
         other_host="this user cannot access the host's device nodes",
-        explains=("DEVICE_NODE_MISSING", "VISIBLE_DEVICES_HIDE_GPU"),
     )
     DEVICE_NODE_MISSING = _Row(
         "device-node-missing",
@@ -665,12 +623,6 @@ class Cause(str, Enum):
         "out-of-memory",
         "an allocation is larger than the free memory",
         fix=(_SMI, "Process the data in smaller chunks, or free the pool: mempool.free_all_blocks()."),
-        explains=(
-            "LIBRARY_NOT_INITIALIZED",
-            "CUFFT_PLAN_FAILURE",
-            "MEMORY_POOL_RETENTION",
-            "ASYNC_ERROR_SURFACED_LATE",
-        ),
     )
     MEMORY_POOL_RETENTION = _Row(
         "memory-pool-retention",
@@ -686,7 +638,6 @@ class Cause(str, Enum):
         "illegal-memory-access",
         "a kernel read or wrote outside its arrays",
         fix=(_SANITIZER, _BLOCKING),
-        explains=("LIBRARY_NOT_INITIALIZED", "CUFFT_PLAN_FAILURE"),
     )
     INVALID_KERNEL_LAUNCH = _Row(
         "invalid-kernel-launch",
@@ -722,7 +673,6 @@ class Cause(str, Enum):
         "fork-after-cuda-init",
         "a forked child process uses the CUDA context of its parent",
         fix=("Start worker processes with spawn: multiprocessing.set_start_method('spawn').",),
-        explains=("CUDA_INITIALIZATION_FAILED",),
     )
     LIBRARY_NOT_INITIALIZED = _Row(
         "library-not-initialized",
@@ -748,7 +698,6 @@ class Cause(str, Enum):
         "image-requires-other-driver",
         "an image requires a driver, CUDA version, brand or architecture that this machine does not have",
         fix=(_DRIVER, "Or use an image with an older CUDA that this driver supports."),
-        explains=("CONTAINER_TOOLKIT_BROKEN", "DRIVER_TOO_OLD_FOR_CUDA"),
     )
     DOCKERFILE_FAULT = _Row(
         "dockerfile-fault",
@@ -761,3 +710,11 @@ class Cause(str, Enum):
         "the machine works but does not meet the requirements",
         fix=("Use a machine that meets the requirement.",),
     )
+
+
+_BY_SLUG = {cause.value: cause for cause in Cause}
+
+
+def find_cause(slug: str) -> Cause:
+    """The cause with a slug; KeyError if there is none."""
+    return _BY_SLUG[slug]

@@ -1,6 +1,6 @@
 """Xid events: the driver's messages about faults of a GPU in the kernel log, and those that mean faulty hardware.
 
-``gpuenv/explain/signatures/nvrm.py`` weighs the causes of an Xid in a pasted text, without the machine.
+``gpuenv/data/messages/nvidia-driver.yaml`` weighs the causes of an Xid in a pasted text, without the machine.
 """
 
 from __future__ import annotations

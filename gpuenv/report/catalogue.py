@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpuenv.doctor.registry import DocumentedCheck
-from gpuenv.explain.explanation_types import Signature
+from gpuenv.explain.messages import Message
 from gpuenv.model.causes import Cause
 from gpuenv.model.documents import (
     CauseMeaning,
@@ -77,14 +77,14 @@ def list_lines(checks: Sequence[DocumentedCheck]) -> Iterator[TextLine]:
         yield TextLine(f"        {', '.join(check.causes)}", Style.QUIET, 8)
 
 
-def signature_lines(signature: Signature) -> Iterator[TextLine]:
+def message_lines(message: Message) -> Iterator[TextLine]:
     """A known error message: its program and its possible causes."""
-    yield TextLine(f"{signature.name}: a message of {signature.scope}", Style.HEADING)
-    for cause, weight in signature.causes:
+    yield TextLine(f"{message.id}: a message of {message.program}", Style.HEADING)
+    for cause, weight in message.causes.items():
         yield TextLine(f"  {cause} ({weight:.0%} without other evidence): {cause.sentence}", hang=4)
-    yield TextLine(f"  source: {signature.source}", Style.QUIET, 4)
-    if signature.decisive_fact:
-        yield TextLine(f"  To settle this, check: {signature.decisive_fact}.", hang=4)
+    yield TextLine(f"  source: {message.source}", Style.QUIET, 4)
+    if message.decided_by:
+        yield TextLine(f"  To settle this, check: {message.decided_by}.", hang=4)
 
 
 def check_meaning(check: DocumentedCheck) -> Meaning:
@@ -114,15 +114,15 @@ def cause_meaning(cause: Cause, checks: Sequence[DocumentedCheck]) -> Meaning:
     )
 
 
-def signature_meaning(signature: Signature) -> Meaning:
+def message_meaning(message: Message) -> Meaning:
     """The description of a known error message."""
     return Meaning(
-        subject=signature.name,
+        subject=message.id,
         kind="message",
-        title=f"a message of {signature.scope}",
-        causes=tuple(CauseMeaning(cause, cause.sentence) for cause, _ in signature.causes),
-        source=signature.source,
-        would_decide=signature.decisive_fact,
+        title=f"a message of {message.program}",
+        causes=tuple(CauseMeaning(cause, cause.sentence) for cause in message.causes),
+        source=message.source,
+        would_decide=message.decided_by,
     )
 
 

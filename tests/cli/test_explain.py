@@ -84,7 +84,7 @@ def test_the_result_can_be_written_to_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["no-such-thing"], "no-such-thing is not a code, a cause or a file"),
+        (["no-such-thing"], "no-such-thing is not a code, a cause, a file or a known error"),
         (["nodriver"], "did you mean no-driver?"),
         (["/"], "/: cannot be read: Is a directory"),
         (["-", "--assume", "driver"], "expected KEY=VALUE"),

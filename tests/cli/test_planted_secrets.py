@@ -11,7 +11,7 @@ import pytest
 from gpuenv.cli.command_errors import complain
 from gpuenv.cli.output import Output
 from gpuenv.explain.explainer import explanation
-from gpuenv.explain.scan import scan
+from gpuenv.explain.match import scan
 from gpuenv.model.strings import Lines
 from gpuenv.report.explanation import explanation_text
 from tests.cli.program import gpuenv

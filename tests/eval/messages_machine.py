@@ -40,7 +40,7 @@ MACHINE: dict[str, tuple[str, ...]] = {
         "ERROR: Unable to find the kernel source tree for the currently running kernel.",
     ),
     "nouveau-loaded": (
-        "After installing the NVIDIA driver, nouveau is still loaded and nvidia-smi does not work",
+        "nouveau 0000:01:00.0: fifo: SCHED_ERROR 0a [CTXSW_TIMEOUT]",
         "ERROR: The Nouveau kernel driver is currently in use by your system.  This driver is incompatible with the NVIDIA driver",
         "01:00.0 VGA compatible controller: NVIDIA Corporation GA104\n\tKernel driver in use: nouveau",
         "NVRM: This can occur when a driver such as:\nNVRM: nouveau, rivafb, nvidiafb or rivatv",
@@ -71,7 +71,7 @@ MACHINE: dict[str, tuple[str, ...]] = {
         "CUDA unknown error - this may be due to an incorrectly set up environment",
     ),
     "driver-unresponsive": (
-        "cudaGetDeviceCount() never returns, the process is in D state",
+        "NVRM: _threadNodeCheckTimeout: API_GPU_ATTACHED_SANITY_CHECK failed!",
         "subprocess.TimeoutExpired: Command '['nvidia-smi']' timed out after 30 seconds",
         "nvidia-container-cli: initialization error: driver rpc error: timed out",
         "INFO: task nvidia-smi:2345 blocked for more than 120 seconds.",
@@ -84,7 +84,7 @@ MACHINE: dict[str, tuple[str, ...]] = {
         "cuInit failed",
     ),
     "gpu-removed-from-driver": (
-        "The new NVIDIA driver no longer supports my GTX 1060, CUDA is gone after the update",
+        "NVRM: ignoring the legacy GPU 0000:02:00.0",
         "NVRM: The NVIDIA GeForce GT 710 GPU installed in this system is\nNVRM:  supported through the NVIDIA 470.xx Legacy drivers.",
         "NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:1b80)\nNVRM: installed in this system is not supported by open\nNVRM: nvidia.ko because it does not include the required GPU\nNVRM: System Processor (GSP).",
         "NVRM: The NVIDIA Quadro K2000 GPU installed in this system is\nNVRM:  supported through the NVIDIA 470.xx Legacy drivers. Please\nNVRM:  visit the site for more",
@@ -95,8 +95,8 @@ MACHINE: dict[str, tuple[str, ...]] = {
         "NVRM: GPU 0000:01:00.0 requires the use of the NVIDIA open kernel modules",
     ),
     "gpu-removed-from-toolkit": (
-        "The CUDA 13 build does not run on a Tesla V100, the CUDA 12 build does",
-        "cupy_backends.cuda.libs.nvrtc.NVRTCError: NVRTC_ERROR_INVALID_OPTION (5)\nnvrtc: error: invalid value for --gpu-architecture (-arch)",
+        "ptxas does not support CC 3.7",
+        "CuPy with cupy-cuda13x\nnvrtc: error: invalid value for --gpu-architecture (-arch)",
         "GPU compute capability 3.0 is not supported (requires >=3.5)",
         "libnvrtc.so.13\nnvrtc: error: invalid value for --gpu-architecture (-arch)",
     ),
@@ -104,7 +104,7 @@ MACHINE: dict[str, tuple[str, ...]] = {
         "nvcc fatal   : Unsupported gpu architecture 'compute_120'",
         "cupy.cuda.compiler.CompileException: nvrtc: error: invalid value for --gpu-architecture (-arch)",
         "ptxas fatal   : Value 'sm_120a' is not defined for option 'gpu-name'",
-        "cupy_backends.cuda.api.driver.CUDADriverError: CUDA_ERROR_NO_BINARY_FOR_GPU: no kernel image is available for execution on the device",
+        "TensorFlow was not built with CUDA kernel binaries compatible with compute capability 12.0.",
     ),
     "cupy-too-old-for-gpu": (
         "cupy.cuda.driver.CUDADriverError: CUDA_ERROR_INVALID_SOURCE: device kernel image is invalid",
@@ -204,7 +204,7 @@ MACHINE: dict[str, tuple[str, ...]] = {
         "nvidia-container-cli: container error: cgroup subsystem devices not found: unknown.",
     ),
     "container-driver-capabilities": (
-        "In the container only nvidia-smi and libnvidia-ml.so.1 are mounted, CUDA programs fail",
+        "NvEnc: libnvidia-encode.so.1: cannot open shared object file: No such file or directory",
         "unsupported capabilities found in 'compute,graphic' (allowed 'compute,video')",
         "| NVIDIA-SMI 550.54.14              Driver Version: 550.54.14      CUDA Version: N/A      |",
         "Cannot load libnvcuvid.so.1\nfailed loading nvcuvid in the container",
@@ -221,7 +221,7 @@ MACHINE: dict[str, tuple[str, ...]] = {
         "nvml error: insufficient permissions",
     ),
     "device-node-missing": (
-        "/dev/nvidia0 and /dev/nvidiactl are there, /dev/nvidia-uvm was not created, CUDA fails",
+        "ls: cannot access '/dev/nvidia-uvm': No such file or directory",
         "Could not load UVM kernel module. Is nvidia-modprobe installed?",
         'open("/dev/nvidia-uvm", O_RDWR) = -1 ENOENT (No such file or directory)',
         'error gathering device information while adding custom device "/dev/nvidia-uvm": no such file or directory',

@@ -2,7 +2,7 @@
 
 PROGRAMS: dict[str, tuple[str, ...]] = {
     "kernel-cache-unwritable": (
-        "cupy wants to write to ~/.cupy/kernel_cache, but the home directory is read-only on the nodes",
+        "OSError: [Errno 122] Disk quota exceeded: '/home/user/.cupy/kernel_cache/tmp1'",
         "  File \"/venv/lib/python3.12/site-packages/cupy/cuda/compiler.py\", line 394, in _compile\nFileNotFoundError: [Errno 2] No usable temporary directory found in ['/tmp', '/var/tmp', '/usr/tmp', '/app']",
         "OSError: [Errno 30] Read-only file system: '.cupy/kernel_cache/tmpx1'",
         "PermissionError: [Errno 13] Permission denied: '/root/.cupy/kernel_cache'",
@@ -10,7 +10,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
         "OSError: [Errno 122] Disk quota exceeded: '.cupy/kernel_cache/a.cubin'",
     ),
     "kernel-cache-race": (
-        "cupy: several MPI ranks start together and the kernel cache is corrupted by one of them",
+        "OSError: [Errno 26] Text file busy: '/home/user/.cupy/kernel_cache/a.cubin'",
         "PermissionError: [WinError 32] The process cannot access the file because it is being used by another process: '.cupy\\\\kernel_cache\\\\tmp'",
         "FileExistsError: [Errno 17] File exists: '.cupy/kernel_cache'",
         "OSError: [Errno 116] Stale file handle: '.cupy/kernel_cache/0f.cubin'",
@@ -30,7 +30,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
     "async-error-surfaced-late": (
         "cupy_backends.cuda.api.runtime.CUDARuntimeError: cudaErrorLaunchFailure: unspecified launch failure",
         "CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure",
-        "CUDARuntimeError: cudaErrorIllegalAddress: an illegal memory access was encountered\ncopy_to_host",
+        "RuntimeError: CUDA error: unspecified launch failure",
         "CUDNN_STATUS_EXECUTION_FAILED",
     ),
     "illegal-memory-access": (
@@ -47,7 +47,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
         "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: too many blocks in cooperative launch",
     ),
     "stream-race": (
-        "cupy: two streams, and the kernel of the second reads the buffer before it is written: the results are NaN",
+        "========= Error: Race reported between Read access and Write access",
         "CSAN detected a possible data race on tensor with data pointer 139",
         "========= Error: Potential RAW hazard detected at __shared__ 0x0 in block (0,0,0)",
         "========= Error: Race reported between Write access and Read access",
@@ -60,8 +60,8 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
         "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
     ),
     "cross-device-array": (
-        "cupy: the program works only with device 0, on the others it fails",
-        "torch extension: an illegal memory access occurs with tensors on cuda:1, with cuda:0 it works",
+        "BufferError: Can't export tensors on a different CUDA device index. Expected: 1. Current device: 0.",
+        "RuntimeError: CUDA error: peer access has not been enabled",
         "ValueError: Array device must be same as the current device: array device = 0 while current = 1",
         "The device where the array resides (1) is different from the current device (0).",
         "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cuda:1!",
@@ -73,7 +73,7 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
         "RuntimeError: mat1 and mat2 must have the same dtype, but got Half and Float",
     ),
     "numpy-semantics-difference": (
-        "cupyx.scipy.signal.find_peaks returns a result that is different from scipy's, it should be consistent with numpy",
+        "AttributeError: module 'cupyx.scipy.signal' has no attribute 'butter'",
         "TypeError: Unsupported type <class 'list'>",
         "ValueError: Unsupported dtype object",
         "TypeError: 'cupy.ndarray' object cannot be interpreted as an integer",

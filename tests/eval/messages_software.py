@@ -23,11 +23,11 @@ SOFTWARE: dict[str, tuple[str, ...]] = {
         "Please install cupy to use the GPU",
     ),
     "wrong-cupy-wheel-for-cuda-major": (
-        "The machine has CUDA 12.4, but pip installed cupy-cuda11x, and importing it fails",
+        "ImportError: libcufft.so.9.0: cannot open shared object file: No such file or directory",
         "ImportError: libcublas.so.10: cannot open shared object file: No such file or directory",
         "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory",
         "cublas64_11.dll -> not found",
-        "Cuda compilation tools, release 12.4, V12.4.131\nImportError: libcublas.so.11: cannot open shared object file: No such file or directory",
+        "ImportError: libnvrtc.so.11.0: cannot open shared object file: No such file or directory",
     ),
     "multiple-cupy-packages": (
         "CuPy may not function correctly because multiple CuPy packages are installed\n  in your environment:\n\n    cupy-cuda11x, cupy-cuda12x",
@@ -101,7 +101,7 @@ SOFTWARE: dict[str, tuple[str, ...]] = {
         "UserWarning:\nNCCL library could not be loaded.\n\nReason: ImportError",
     ),
     "optional-library-probe-misread": (
-        "The warning that NCCL is not available comes each time, even though one GPU needs no NCCL",
+        "Unable to register cuBLAS factory: Attempting to register factory for plugin cuBLAS when one has already been registered",
         "TF-TRT Warning: Could not find TensorRT",
         "Could not load dynamic library 'libnvinfer.so.7'; dlerror: libnvinfer.so.7: cannot open shared object file",
         "Unable to register cuDNN factory: Attempting to register factory for plugin cuDNN when one has already been registered",
@@ -113,7 +113,7 @@ SOFTWARE: dict[str, tuple[str, ...]] = {
         "numba.cuda.cudadrv.error.NvvmSupportError: libNVVM cannot be found. Do `conda install cudatoolkit`:",
     ),
     "cuda-headers-missing": (
-        "CuPy does not find `cuda_fp16.h` on this machine",
+        'cupy/_core/include/cupy/carray.cuh(3): catastrophic error: cannot open source file "cuda_bf16.h"',
         'catastrophic error: cannot open source file "cuda_fp16.h"',
         'error: cannot open source file "vector_types.h"',
         "fatal error: cuda_runtime.h: No such file or directory",

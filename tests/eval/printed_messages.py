@@ -5,7 +5,7 @@ glibc, exceptions of CuPy, NumPy, numba, torch and JAX, output of package manage
 wording of those marked ``as known of`` a program was not verified there. Each message has every cause that is a correct
 first answer to it alone. Those with ``where`` (a release, and its file or a run) were collected before they were first
 scored: of these 464, 274 (59 %) were correct and 168 had no answer; of 191 collected after misses in the ``later``
-reports, 78 (41 %) were correct. The signatures have learnt from all of them since.
+reports, 78 (41 %) were correct. The messages have learnt from all of them since.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.explain.explainer import explanation
-from gpuenv.explain.scan import scan
+from gpuenv.explain.match import scan
 
 HERE = Path(__file__).parent
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from gpuenv.explain.explainer import explanation
-from gpuenv.explain.scan import Scanner, scan
+from gpuenv.explain.match import Scanner, scan
 
 if TYPE_CHECKING:
     from gpuenv.explain.explanation_types import Explanation

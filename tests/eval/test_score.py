@@ -1,4 +1,4 @@
-"""Scores may not fall below these bounds; ``make eval`` prints every miss."""
+"""Scores may not fall below these bounds, three points under what was measured; ``make eval`` prints every miss."""
 
 from __future__ import annotations
 
@@ -11,25 +11,29 @@ from gpuenv.model.causes import Cause
 from tests.eval.printed_messages import messages, recalls
 from tests.eval.score import SETS, answers, load, row
 
-
-@pytest.mark.parametrize(
-    ("name", "with_facts", "first", "three"),
-    [
-        ("established", False, 0.88, 0.95),
-        ("established", True, 0.92, 0.97),
-        ("collected", False, 0.84, 0.92),
-        ("gathered", False, 0.86, 0.91),
-        ("fetched", False, 0.87, 0.93),
-        ("reported", False, 0.84, 0.88),
-        ("recent", False, 0.85, 0.89),
-        ("further", False, 0.85, 0.9),
-        ("later", False, 0.82, 0.88),
-        ("fresh", False, 0.9, 0.94),
-        ("untried", False, 0.8, 0.85),
-        ("anew", False, 0.84, 0.92),
-        ("unconfirmed", False, 0.8, 0.9),
-    ],
+BOUNDS = (
+    ("established", False, 0.81, 0.93),
+    ("established", True, 0.79, 0.93),
+    ("collected", False, 0.87, 0.94),
+    ("gathered", False, 0.87, 0.92),
+    ("fetched", False, 0.87, 0.94),
+    ("reported", False, 0.89, 0.96),
+    ("recent", False, 0.96, 0.97),
+    ("unseen", False, 0.87, 0.97),
+    ("further", False, 0.86, 0.91),
+    ("later", False, 0.80, 0.90),
+    ("fresh", False, 0.81, 0.90),
+    ("untried", False, 0.84, 0.93),
+    ("blind", False, 0.84, 0.91),
+    ("unmet", False, 0.88, 0.93),
+    ("afresh", False, 0.84, 0.95),
+    ("anew", False, 0.80, 0.89),
+    ("whole_reports", False, 0.80, 0.89),
+    ("unconfirmed", False, 0.78, 0.91),
 )
+
+
+@pytest.mark.parametrize(("name", "with_facts", "first", "three"), BOUNDS)
 def test_the_score_of_a_set_stays_above_its_bounds(name: str, with_facts: bool, first: float, three: float) -> None:  # noqa: FBT001 - a case
     scored = answers(load(name), with_facts=with_facts)
     count = len(scored)
@@ -37,6 +41,10 @@ def test_the_score_of_a_set_stays_above_its_bounds(name: str, with_facts: bool, 
     assert sum(answer.first for answer in scored) >= first * count, row(scored)
     assert sum(answer.among_three for answer in scored) >= three * count, row(scored)
     assert sum(answer.wrong_and_sure for answer in scored) <= 0.02 * count, row(scored)
+
+
+def test_every_set_has_a_bound() -> None:
+    assert {name for name, *_ in BOUNDS} == set(SETS)
 
 
 def test_the_cases_are_well_formed() -> None:
@@ -72,8 +80,8 @@ def test_messages_of_libraries_and_tools_are_recognized() -> None:
         assert entry.three >= 0.5 * entry.count, entry
     count = sum(entry.count for entry in entries)
     assert count >= 1000
-    assert sum(entry.first for entry in entries) >= 0.95 * count
-    assert sum(entry.three for entry in entries) >= 0.96 * count
+    assert sum(entry.first for entry in entries) >= 0.98 * count
+    assert sum(entry.three for entry in entries) >= 0.98 * count
 
 
 def test_the_messages_are_well_formed() -> None:

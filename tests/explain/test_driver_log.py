@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.explain.explainer import explanation
-from gpuenv.explain.scan import scan
+from gpuenv.explain.explainer import explanation, verdict_of
+from gpuenv.explain.match import scan
 from gpuenv.matrix.resolve import resolve
 from tests.doctor.test_driver_support import ADA, machine
 from tests.support.matrix import MATRIX
@@ -28,12 +28,21 @@ FAILED = "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x24:0x1c:1435)"
         ((FAILED, POWER), "DRV120"),
     ],
 )
-def test_log_lines_alone_yield_the_doctors_finding(lines: tuple[str, ...], code: str) -> None:
+def test_log_lines_alone_yield_the_cause_and_code_of_the_doctors_finding(lines: tuple[str, ...], code: str) -> None:
     snapshot = machine(ADA, "open", *lines)
     (finding,) = [f for f in diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings if f.primary]
     first = explanation(scan("\n".join(lines).encode())).causes[0]
     assert (finding.code, first.code) == (code, code)
-    assert (first.cause, first.fix) == (finding.cause, finding.fix)
+    assert first.cause is finding.cause
+
+
+def test_on_the_machine_the_fixes_of_the_finding_come_first() -> None:
+    snapshot = machine(ADA, "open", POWER)
+    diagnosis = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0)
+    (finding,) = [one for one in diagnosis.findings if one.primary]
+    first = explanation(scan(POWER.encode()), verdict_of(diagnosis, probed=True)).causes[0]
+    assert first.code == "DRV120"
+    assert first.fix[: len(finding.fix)] == finding.fix
 
 
 def test_another_hardware_fault_keeps_its_own_fixes() -> None:

@@ -24,11 +24,12 @@ def test_a_healthy_text_yields_no_cause() -> None:
     assert {path.stem: found for path in HEALTHY if (found := causes(path.read_bytes()))} == {}
 
 
+def test_hardly_any_healthy_text_yields_a_guess() -> None:
+    guesses = {path.stem: cached_explanation(path.read_bytes()).guess for path in HEALTHY}
+    guessed = {name: guess.cause.value for name, guess in guesses.items() if guess is not None}
+    assert len(guessed) <= 0.02 * len(HEALTHY), guessed
+
+
 def test_a_near_miss_yields_no_cause() -> None:
     texts = (*HEALTHY_OUTPUT, *PROSE, *OTHER_FAULTS)
     assert {text: found for text in texts if (found := causes(text.encode()))} == {}
-
-
-def test_all_healthy_texts_together_yield_no_cause() -> None:
-    """Evidence in one text does not turn another text into an error."""
-    assert causes(b"\n".join(path.read_bytes() for path in HEALTHY)) == []

@@ -1,86 +1,153 @@
-"""Each cause is named for at least three messages that libraries and tools print."""
+"""The files of messages: each entry is found by its own example, and an invalid one names file and entry."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
 import pytest
+import yaml
 
+from gpuenv.doctor.registry import all_checks
+from gpuenv.explain import messages
 from gpuenv.explain.explainer import explanation
-from gpuenv.explain.explanation_types import LikelyCause
-from gpuenv.explain.scan import scan
+from gpuenv.explain.match import scan
+from gpuenv.explain.messages import MESSAGES, Message, MessageError, all_messages, compile_messages
 from gpuenv.model.causes import Cause
-from tests.eval.messages import MESSAGES
 
-# Of no program's text, or only behind another one by its numbers.
-WITHOUT = {
-    Cause.INSTALL_INTERRUPTED,  # found in the files of the environment
-    Cause.SOURCES_DISAGREE,
-    Cause.GPU_TEST_FAILED,
-    Cause.GPU_TOO_OLD_FOR_ANY_DRIVER,
-    Cause.REQUIREMENT_NOT_MET,
+VALID: dict[str, Any] = {
+    "id": "cuda.example",
+    "text": "an example failed",
+    "causes": {"no-driver": 0.9},
+    "source": "a library",
+    "example": "an example failed",
 }
-PAIRS = [(cause, text) for cause, texts in MESSAGES.items() for text in texts]
 
 
-def causes(text: str) -> tuple[LikelyCause, ...]:
-    return explanation(scan(text.encode())).causes
+def test_the_compiled_file_equals_the_files_people_edit() -> None:
+    compiled = json.loads(compile_messages())["messages"]
+    entries = [
+        {**entry, "program": file.stem}
+        for file in sorted(MESSAGES.glob("*.yaml"))
+        for entry in yaml.safe_load(file.read_text(encoding="utf-8"))
+    ]
+    assert compiled == entries
+    assert [message.id for message in all_messages()] == [entry["id"] for entry in entries]
 
 
-def test_the_cause_of_a_message_is_named_first() -> None:
-    named = [(text, cause, [entry.cause.value for entry in causes(text)]) for cause, text in PAIRS]
-    assert [(text, cause, found) for text, cause, found in named if found[:1] != [cause]] == []
+def test_ids_are_unique_and_made_of_words() -> None:
+    ids = [message.id for message in all_messages()]
+    assert [name for name, count in Counter(ids).items() if count > 1] == []
+    assert [name for name in ids if not re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*\.[a-z0-9]+(?:-[a-z0-9]+)*", name)] == []
 
 
-def test_every_cause_has_three_messages() -> None:
-    assert set(MESSAGES) == {cause.value for cause in set(Cause) - WITHOUT}
-    assert [cause for cause, texts in MESSAGES.items() if len(set(texts)) < 3] == []
+@pytest.mark.parametrize("message", all_messages(), ids=lambda message: message.id)
+def test_the_example_of_a_message_is_found_and_one_of_its_causes_comes_first(message: Message) -> None:
+    scanner = scan(message.example.encode())
+    assert message.id in {hit.message.id for hit in scanner.hits}
+    causes = {cause for weights in (message.causes, *(rule.causes for rule in message.by)) for cause in weights}
+    (first, *_) = explanation(scanner).causes
+    assert first.cause in causes
 
 
-def test_an_asynchronous_error_is_labelled_as_one() -> None:
-    (first, *_) = causes("CUDARuntimeError: cudaErrorLaunchFailure: unspecified launch failure")
-    assert first.surfaced_late
-    (first, *_) = causes("cudaErrorInvalidDevice: invalid device ordinal")
-    assert not first.surfaced_late
+def test_every_message_has_a_source() -> None:
+    assert [message.id for message in all_messages() if len(message.source) < 5] == []
 
 
-def test_a_doubt_comes_with_the_fact_that_would_settle_it() -> None:
-    for text in ("CUDA_ERROR_NO_DEVICE", "cudaErrorInsufficientDriver", "NVRTC_ERROR_INVALID_OPTION (5)"):
-        (first, *_) = causes(text)
-        assert first.confidence < 0.8
-        assert first.would_decide
-    (first, *_) = causes("NVRM: API mismatch: the client has the version 535.183.01")
-    assert first.would_decide is None
+def test_a_value_that_decides_is_one_that_the_pattern_captures() -> None:
+    wrong = [
+        (message.id, rule.group)
+        for message in all_messages()
+        for rule in message.by
+        if rule.group not in {"any", *re.compile(message.pattern or "").groupindex}
+    ]
+    assert wrong == []
 
 
-def test_the_captured_values_are_in_the_title() -> None:
-    (first, *_) = causes("version `GLIBCXX_3.4.30' not found")
-    assert "GLIBCXX_3.4.30" in first.title
-    (first, *_) = causes("fatal   : Unsupported .version 8.7; current version is '8.4'")
-    assert "8.7" in first.title
+def test_a_title_fills_in_only_what_the_pattern_captures() -> None:
+    wrong = [
+        (message.id, name)
+        for message in all_messages()
+        for text in (message.title, message.decided_by)
+        for name in re.findall(r"\{(\w+)\}", text or "")
+        if name not in re.compile(message.pattern or "").groupindex
+    ]
+    assert wrong == []
 
 
-def test_an_unmaintained_legacy_branch_is_named() -> None:
-    result = causes("NVRM:  supported through the NVIDIA 340.xx Legacy drivers. Please")
-    assert [entry.cause for entry in result] == [Cause.GPU_REMOVED_FROM_DRIVER, Cause.GPU_TOO_OLD_FOR_ANY_DRIVER]
+def test_no_pattern_has_a_formatted_repetition_bound() -> None:
+    """In an f-string ``{0,60}`` becomes ``(0, 60)``, which no text has."""
+    bound = re.compile(r"(?<!\\)\(\d+, \d+\)")
+    assert [one.id for one in all_messages() if bound.search(f"{one.pattern} {one.unless}")] == []
+
+
+def test_every_code_is_one_of_a_check() -> None:
+    codes = {check.code for check in all_checks()}
+    assert [one.id for one in all_messages() if one.code is not None and one.code not in codes] == []
+
+
+def test_every_cause_but_those_of_no_text_has_a_message() -> None:
+    named = {
+        c for one in all_messages() for weights in (one.causes, *(rule.causes for rule in one.by)) for c in weights
+    }
+    assert {Cause.OUT_OF_MEMORY, Cause.NO_DRIVER} <= named
+    assert len(named) >= len(Cause) - 5
 
 
 @pytest.mark.parametrize(
-    ("number", "cause"),
-    [(79, Cause.GPU_HARDWARE_FAULT), (31, Cause.ILLEGAL_MEMORY_ACCESS), (119, Cause.DRIVER_UNRESPONSIVE)],
+    ("changed", "problem"),
+    [
+        ({"source": None}, "source is missing"),
+        ({"example": None}, "example is missing"),
+        ({"causes": None}, "causes is missing"),
+        ({"weight": 1}, "weight is unknown"),
+        ({"late": "yes"}, "late: expected"),
+        ({"causes": ["no-driver"]}, "causes: expected"),
+        ({"causes": {"no-such-cause": 0.9}}, "no-such-cause"),
+        ({"causes": {"no-driver": 1.5}}, "weights"),
+        ({"causes": {"no-driver": 0}}, "weights"),
+        ({"causes": {"no-driver": 0.9, "no-nvidia-gpu": 0.2}}, "weights"),
+        ({"text": None}, "either text, or pattern"),
+        ({"pattern": "failed", "literals": ["failed"]}, "either text, or pattern"),
+        ({"text": None, "pattern": "failed"}, "literals"),
+        ({"literals": ["failed"]}, "literals"),
+        ({"text": None, "pattern": "(failed", "literals": ["failed"]}, "missing )"),
+        ({"text": None, "pattern": "failed", "literals": ["Failed"]}, "lower case"),
+        ({"text": None, "pattern": "failed", "literals": ["fa"]}, "3 characters"),
+        ({"unless": "[a"}, "unterminated"),
+        ({"by": [{"number": "(", "causes": {"no-driver": 0.9}}]}, "missing )"),
+        ({"by": [{"number": "1", "causes": {"no-such-cause": 0.9}}]}, "no-such-cause"),
+        ({"by": [{"number": "1", "causes": {"no-driver": 2}}]}, "weights"),
+        ({"by": [{"number": "1"}]}, "causes"),
+    ],
 )
-def test_the_number_of_an_xid_decides_its_cause(number: int, cause: Cause) -> None:
-    (first, *_) = causes(f"kernel: NVRM: Xid (PCI:0000:01:00): {number}, pid=1, name=python3")
-    assert first.cause is cause
+def test_an_invalid_entry_is_named_with_its_file(
+    changed: dict[str, Any], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = {key: value for key, value in {**VALID, **changed}.items() if value is not None}
+    with pytest.raises(MessageError) as caught:
+        compiled_alone([entry], tmp_path, monkeypatch)
+    assert str(caught.value).startswith("cuda.yaml: cuda.example: ")
+    assert problem in str(caught.value)
 
 
-def test_a_pool_limit_differs_from_a_full_gpu() -> None:
-    text = "Out of memory allocating 800 bytes (allocated so far: 500 bytes{})."
-    assert causes(text.format(", limit set to: 1,000 bytes"))[0].cause is Cause.MEMORY_POOL_RETENTION
-    assert causes(text.format(", limit set to: 600 bytes"))[0].cause is Cause.OUT_OF_MEMORY
-    assert causes(text.format(""))[0].cause is Cause.OUT_OF_MEMORY
+def test_an_entry_without_an_id_and_an_id_used_twice_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nameless = {key: value for key, value in VALID.items() if key != "id"}
+    with pytest.raises(MessageError, match=r"cuda\.yaml: an entry without an id: id is missing"):
+        compiled_alone([nameless], tmp_path, monkeypatch)
+    with pytest.raises(MessageError, match=r"cuda\.yaml: cuda\.example: the id is used twice"):
+        compiled_alone([VALID, dict(VALID)], tmp_path, monkeypatch)
 
 
-def test_each_xid_is_read_among_many_of_another() -> None:
-    lines = [f"NVRM: Xid (PCI:0000:01:00): 45, pid={number}, Ch 1" for number in range(20)]
-    result = causes("\n".join([*lines, "NVRM: Xid (PCI:0000:01:00): 48, pid=1, DBE"]))
-    assert result[0].cause is Cause.GPU_HARDWARE_FAULT
-    assert result[0].confidence > 0.6
+def test_a_valid_entry_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert json.loads(compiled_alone([VALID], tmp_path, monkeypatch))["messages"] == [{**VALID, "program": "cuda"}]
+
+
+def compiled_alone(entries: list[dict[str, Any]], folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The JSON of a folder with one file of these entries."""
+    (folder / "cuda.yaml").write_text(json.dumps(entries), encoding="utf-8")  # JSON is YAML
+    monkeypatch.setattr(messages, "MESSAGES", folder)
+    return compile_messages()

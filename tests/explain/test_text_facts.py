@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.explain.scan import scan
+from gpuenv.explain.match import scan
 from tests.eval.near_misses import WITHOUT_FACTS
-from tests.explain.test_scoring import causes, first
+from tests.explain.test_score import causes, first
 
 
 @pytest.mark.parametrize(
@@ -41,11 +41,8 @@ def test_facts_are_extracted_from_prose(text: str, facts: tuple[str, ...]) -> No
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        ("Tesla K80, CUDA 12.2\nno kernel image is available for execution on the device", "gpu-removed-from-toolkit"),
         ("torch 2.1.0+cpu; torch.cuda.is_available() returns False", "cpu-only-framework"),
         ("torch.version.cuda is None", "cpu-only-framework"),
-        ("In the docker container `torch.cuda.is_available()` is False. docker run -it image", "container-without-gpu"),
-        ("On macOS 14: ERROR: No matching distribution found for cupy-cuda12x", "platform-wheel-missing"),
         ("/usr/bin/ld: cannot find -lcublas: No such file or directory", "cuda-library-missing"),
         ("foo.o: undefined reference to `cublasCreate_v2@libcublas.so.11'", "library-path-conflict"),
         ("cupy-cuda11x 12.3.0 cupy-cuda12x 13.0.0", "multiple-cupy-packages"),

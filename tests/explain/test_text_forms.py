@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from gpuenv.explain.explainer import explanation
-from gpuenv.explain.scan import Scanner, scan
+from gpuenv.explain.match import Scanner, scan
 from tests.eval.score import load
 from tests.explain.text_forms import FORMS
 
@@ -28,7 +28,8 @@ def plain() -> dict[str, str | None]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_first_cause_is_the_same_in_any_form(form: str) -> None:
-    changed = [text for text, cause in plain().items() if first(FORMS[form](text)) != cause]
+    same_letters = {text: cause for text, cause in plain().items() if form != "bytes" or text.isascii()}
+    changed = [text for text, cause in same_letters.items() if first(FORMS[form](text)) != cause]
     allowed = 0.02 * len(plain()) if any(word in form for word in WRAPPED) else 0
     assert len(changed) <= allowed, changed
 

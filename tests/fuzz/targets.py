@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuenv.cli.commands.explain import with_stated
-from gpuenv.explain.explainer import explanation
-from gpuenv.explain.machine_evidence import machine_evidence
-from gpuenv.explain.scan import scan
+from gpuenv.doctor.diagnose import diagnose
+from gpuenv.explain.explainer import explanation, verdict_of
+from gpuenv.explain.match import scan
+from gpuenv.explain.place import place_factors
 from gpuenv.image import nvidia_require
 from gpuenv.matrix import strict_yaml
 from gpuenv.matrix.assume import AssumeError, assume
@@ -190,7 +192,9 @@ def check_log(data: bytes) -> None:
     scanner = scan(data)
     by_text = explanation(scanner)
     machine = with_stated(Snapshot(), scanner.stated.facts, (), shipped_matrix())
-    by_text_and_facts = explanation(scanner, machine_evidence(machine, shipped_matrix(), scanner.hits))
+    resolution = resolve(machine, shipped_matrix())
+    verdict = verdict_of(diagnose(machine, shipped_matrix(), resolution, time.monotonic), probed=False, pasted=True)
+    by_text_and_facts = explanation(scanner, replace(verdict, factors=place_factors(machine)))
     for answer in (by_text, by_text_and_facts):
         assert all(0 < cause.confidence <= 1 for cause in answer.causes)
         assert [cause.confidence for cause in answer.causes] == sorted(

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.explain.machine_evidence import machine_evidence
 from gpuenv.image.check.cupy_lines import is_no_line
 from gpuenv.install.environment import RecordEntry, read_installed, read_record
 from gpuenv.install.journal import Store
@@ -63,13 +62,6 @@ def test_a_schedulers_device_list_is_kept_unchanged(odd: str) -> None:
     assert parse_device_list(f"{odd}-{odd},1-2") == (f"{odd}-{odd}", "1", "2")
     grant = find_grant(KernelFacts(), {"SLURM_JOB_ID": "1", "SLURM_GPUS_ON_NODE": odd})
     assert (grant.by.value, grant.gpus.value) == ("slurm", None)
-
-
-@odd_numbers
-def test_an_invalid_visible_device_hides_every_gpu(odd: str) -> None:
-    """It names no device."""
-    machine = FIT._replace(environment={"CUDA_VISIBLE_DEVICES": odd})
-    assert "hidden" in machine_evidence(machine, MATRIX, ())
 
 
 @odd_numbers

@@ -19,7 +19,7 @@ from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gpuenv.explain.explanation_types import Explanation
-    from gpuenv.explain.scan import Scanner
+    from gpuenv.explain.match import Scanner
     from gpuenv.matrix.tables import Matrix
     from gpuenv.model.documents import Meaning
     from gpuenv.model.snapshot import Snapshot
@@ -32,11 +32,12 @@ _HEAD = 1 << 18  # bytes that are searched for pasted outputs
 
 
 def explain(
-    what: Annotated[
-        str,
+    words: Annotated[
+        list[str],
         typer.Argument(
-            metavar="CODE|CAUSE|FILE|-",
-            help="A code such as DRV106, a cause such as no-driver, or an error text: a file, or - for standard input.",
+            metavar="CODE|CAUSE|FILE|TEXT|-",
+            help="A code such as DRV106, a cause such as no-driver, or an error: a file, - for standard input, its "
+            "text, or its name, such as CUDA_ERROR_NO_DEVICE or 'Xid 79'.",
         ),
     ],
     python: options.Python = None,
@@ -75,21 +76,20 @@ def explain(
     probed = probe or (python is not None and snapshot is None)
     out = Output(output, output_format is options.Format.JSON, not no_color, redact)
     source = MachineSource(python, snapshot, assume or (), not probed and snapshot is None, timeout, driver_root)
+    what = " ".join(words)
     entry = _find_entry(what) or _plugin_entry(what, timeout)
     if entry is not None:
         validate_options(source, matrix)
         meaning, lines = entry
         out.emit(meaning, lambda: lines)
         return
-    if what != "-" and not _exists(what):
-        raise _unknown(what)
-    explanation = explain_text(scan_text(_chunks(what)), source, matrix)
+    explanation = explain_text(_scanned(what), source, matrix, name=what if _exists(what) else None)
     out.emit(explanation, lambda: explanation_text(explanation, verbose=verbose))
-    raise typer.Exit(ExitCode.OK if explanation.causes and not explanation.is_guess else ExitCode.UNFIT)
+    raise typer.Exit(ExitCode.OK if explanation.causes else ExitCode.UNFIT)
 
 
 def _find_entry(what: str) -> Entry | None:
-    """The meaning of a code, a cause or a signature; None for a text."""
+    """The meaning of a code, a cause or a message; None for a text."""
     from gpuenv.doctor.registry import DocumentedCheck, all_checks
     from gpuenv.image.check.rules import all_rules
     from gpuenv.model.causes import Cause
@@ -105,11 +105,11 @@ def _find_entry(what: str) -> Entry | None:
         return cause_meaning(cause, all_codes), cause_lines(cause, all_codes)
     if "." not in what or "/" in what:
         return None
-    from gpuenv.explain.signatures import all_signatures
-    from gpuenv.report.catalogue import signature_lines, signature_meaning
+    from gpuenv.explain.messages import all_messages
+    from gpuenv.report.catalogue import message_lines, message_meaning
 
-    signature = next((entry for entry in all_signatures() if entry.name == what.lower()), None)
-    return (signature_meaning(signature), signature_lines(signature)) if signature is not None else None
+    message = next((entry for entry in all_messages() if entry.id == what.lower()), None)
+    return (message_meaning(message), message_lines(message)) if message is not None else None
 
 
 def _plugin_entry(what: str, seconds: float) -> Entry | None:
@@ -136,6 +136,20 @@ def _exists(what: str) -> bool:
     return os.path.exists(what)  # noqa: PTH110 - False for a name that is too long or holds a null
 
 
+def _scanned(what: str) -> ScannedText:
+    """The text of a file or of standard input, or the argument itself.
+
+    Raises:
+        CommandError: when it cannot be read, or is one word that no known message has.
+    """
+    if what == "-" or _exists(what):
+        return scan_text(_chunks(what))
+    text = scan_text((what.encode("utf-8", "surrogateescape"),))
+    if text.scanner.hits or len(what.split()) > 1:
+        return text
+    raise _unknown(what)
+
+
 def _unknown(what: str) -> CommandError:
     import difflib
 
@@ -148,8 +162,10 @@ def _unknown(what: str) -> CommandError:
     matches = difflib.get_close_matches(what.lower(), names, 3) or difflib.get_close_matches(what.upper(), names, 3)
     return CommandError(
         ExitCode.USAGE,
-        f"{what} is not a code, a cause or a file",
-        f"did you mean {', '.join(matches)}?" if matches else "name a file with an error text, or - for standard input",
+        f"{what} is not a code, a cause, a file or a known error",
+        f"did you mean {', '.join(matches)}?"
+        if matches
+        else "give a file with the error, its text, or - for standard input",
     )
 
 
@@ -180,7 +196,7 @@ class ScannedText(NamedTuple):
 
 def scan_text(chunks: Iterable[bytes]) -> ScannedText:
     """Scans a text to its end."""
-    from gpuenv.explain.scan import Scanner
+    from gpuenv.explain.match import Scanner
 
     scanner, head = Scanner(), bytearray()
     for chunk in chunks:
@@ -190,18 +206,20 @@ def scan_text(chunks: Iterable[bytes]) -> ScannedText:
     return ScannedText(scanner, bytes(head))
 
 
-def explain_text(text: ScannedText, source: MachineSource, matrix: Path | None) -> Explanation:
+def explain_text(
+    text: ScannedText, source: MachineSource, matrix: Path | None, *, name: str | None = None
+) -> Explanation:
     """Explains a text with the facts of a machine; a text without any known message needs no machine.
 
     Without a machine, the outputs pasted with the error take its place, then the facts that the text states;
-    assumptions override both.
+    assumptions override both. Commands for a pasted machine name the file, which its owner can examine elsewhere.
 
     Raises:
         CommandError: when the machine's facts or the matrix cannot be read or understood.
     """
     from gpuenv.doctor.diagnose import diagnose
-    from gpuenv.explain.explainer import explanation, names_any_cause, verdict_of
-    from gpuenv.explain.machine_evidence import machine_evidence
+    from gpuenv.explain.explainer import explanation, tells_of_a_fault, verdict_of
+    from gpuenv.explain.place import place_factors
     from gpuenv.explain.text_facts import TextFacts
     from gpuenv.matrix.assume import assume
     from gpuenv.matrix.resolve import resolve
@@ -212,7 +230,7 @@ def explain_text(text: ScannedText, source: MachineSource, matrix: Path | None) 
     from gpuenv.paste.selection import read_selection, select_environment
 
     scanner, stated = text.scanner, text.scanner.stated.facts
-    if not names_any_cause(scanner):
+    if not tells_of_a_fault(scanner):
         validate_options(source, matrix)
         return explanation(scanner)
     pasted, note = None, None
@@ -243,7 +261,12 @@ def explain_text(text: ScannedText, source: MachineSource, matrix: Path | None) 
         snapshot = with_stated(snapshot, stated, source.assume, rows)
     diagnosis = diagnose(snapshot, rows, resolve(snapshot, rows), time.monotonic)
     probed = snapshot.source("kernel").state is not SourceState.NOT_ASKED  # a paste has other sources
-    found = explanation(scanner, machine_evidence(snapshot, rows, scanner.hits), verdict_of(diagnosis, probed=probed))
+    verdict = replace(
+        verdict_of(diagnosis, probed=probed, pasted=pasted is not None),
+        factors=place_factors(snapshot),
+        has_cupy=bool(snapshot.target.cupy),
+    )
+    found = explanation(scanner, verdict, paste=name if pasted is not None else None)
     return replace(found, facts=stated, notes=(*found.notes, note)) if note else found
 
 

@@ -99,8 +99,8 @@ def preflight(opts: PreflightOptions) -> None:
     """
     from gpuenv.cli.diagnosis import fail_on_of, make_diagnosis_report, read_settings, show_phases, suppressions_of
     from gpuenv.cli.output import (
-        FORMATS,
         RECORD_FORMATS,
+        REPORT_FORMATS,
         RenderOptions,
         check_paths,
         emit_record,
@@ -110,7 +110,7 @@ def preflight(opts: PreflightOptions) -> None:
     )
     from gpuenv.preflight.config import FailOn
 
-    specs = read_formats(opts.formats, opts.output, RECORD_FORMATS if opts.list_requirements else FORMATS)
+    specs = read_formats(opts.formats, opts.output, RECORD_FORMATS if opts.list_requirements else REPORT_FORMATS)
     settings = read_settings(opts.config, no_config=opts.no_config)
     budget = opts.timeout if opts.timeout is not None else settings.timeout
     source = MachineSource(

@@ -88,7 +88,7 @@ def _explain(
     except CommandError as error:
         complain(error.message, before="gpuenv: cannot explain the failure: ", wrap=True)
         return
-    if sys.stderr is None or not explanation.causes or explanation.is_guess:
+    if sys.stderr is None or not explanation.causes:
         return
     sys.stdout, stdout = sys.stderr, sys.stdout
     try:

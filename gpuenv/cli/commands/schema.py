@@ -14,6 +14,7 @@ from gpuenv.model.exit_codes import ExitCode
 # By short name: module, constant with the full name, and record class.
 _RECORDS = {
     "report": ("gpuenv.report.report", "SCHEMA", "Report"),
+    "summary": ("gpuenv.report.summary", "SCHEMA", "Summary"),
     "snapshot": ("gpuenv.model.snapshot", "SCHEMA", "Snapshot"),
     "resolution": ("gpuenv.model.resolution", "SCHEMA", "Resolution"),
     "explanation": ("gpuenv.explain.explanation_types", "SCHEMA", "Explanation"),

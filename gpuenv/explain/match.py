@@ -1,0 +1,179 @@
+"""Finds the known messages in a text; memory is bounded, whatever the size of the text."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from functools import cache, lru_cache
+
+from gpuenv.explain.explanation_types import Hit, QuotedLine
+from gpuenv.explain.line_finder import SEAM, UNCUT, LineFinder, truncated
+from gpuenv.explain.literals import any_of
+from gpuenv.explain.mentions import is_mention_only, is_source_line
+from gpuenv.explain.messages import Message, all_messages
+from gpuenv.explain.patterns import compiled
+from gpuenv.explain.text_facts import LITERALS, TextFacts
+
+_KEPT = 3  # hits of a message that are kept
+_KEPT_VALUES = 9  # hits that are kept where the captured values decide, each of them once
+_REMEMBERED = 20_000  # lines that need no second look
+_VARIANTS = 64  # variants of a line whose numbers matter, each with other numbers
+_WRAP = 38  # characters from which on a line may have been cut by a terminal in the midst of a word
+_LATEST = 80  # lines that are kept for the classifier
+_DIGITS = re.compile(r"\d+")
+
+
+class Scanner:
+    """Takes a text in pieces and keeps its hits, and the facts of the machine that it states."""
+
+    def __init__(self) -> None:
+        self._finder = LineFinder(self._worth_a_look)
+        self._hits: dict[str, list[Hit]] = {}
+        self._words: set[str] = set()  # of those that messages need elsewhere in the text
+        self._seen: set[int] = set()
+        self._variants: dict[int, set[int]] = {}
+        self._latest: deque[QuotedLine] = deque(maxlen=_LATEST)
+        self._previous = QuotedLine(0, "")
+        self.stated = TextFacts()
+
+    def feed(self, data: bytes) -> None:
+        """Takes the next bytes, at most a MiB."""
+        for line, after in self._finder.feed(data):
+            self._look(line, after)
+
+    def close(self) -> None:
+        """The text has ended."""
+        for line, after in self._finder.close():
+            self._look(line, after)
+
+    @property
+    def lines_read(self) -> int:
+        """How many lines were read."""
+        return self._finder.lines_read
+
+    @property
+    def skipped(self) -> int:
+        """How many bytes were not searched, since the text has too many different lines."""
+        return self._finder.skipped
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """The first hits of each message, in the order of the text."""
+        hits = (hit for kept in self._hits.values() for hit in kept if self._has_words(hit.message))
+        return tuple(sorted(hits, key=lambda hit: hit.line.number))
+
+    @property
+    def latest(self) -> tuple[QuotedLine, ...]:
+        """The last lines that were looked at, each once: the end of a text tells most about what went wrong."""
+        return tuple(QuotedLine(line.number, truncated(line.text)) for line in self._latest)
+
+    def _has_words(self, message: Message) -> bool:
+        return not message.needs or not self._words.isdisjoint(message.needs)
+
+    def _worth_a_look(self) -> re.Pattern[bytes]:
+        """The literals of the messages that may have further hits."""
+        return _literals(frozenset(name for name, kept in self._hits.items() if len(kept) == _limit(kept[0].message)))
+
+    def _look(self, line: QuotedLine, after: str) -> None:
+        previous, self._previous = self._previous, line
+        if is_mention_only(line.text):
+            return
+        after = after.removeprefix("NVRM:").lstrip()  # the driver begins every line of a message so
+        joined = after.replace(SEAM, "")
+        window = f"{line.text} {after.replace(SEAM, ' ')}"
+        shape, variant = hash(_DIGITS.sub("0", window)), hash(window)  # hashes, since a line may be long
+        if self._is_known(shape, variant):
+            return
+        if shape not in self._seen:
+            self._latest.append(QuotedLine(line.number, line.text[:UNCUT]))
+        if len(self._seen) < _REMEMBERED:
+            self._seen.add(shape)
+        self._words.update(word for word in _needed_words() if word in line.text.lower())
+        numbers_matter = self.stated.look(line.text)
+        if not is_source_line(line, previous):
+            mixed = f"{line.text} {joined}" if SEAM in after else ""
+            glued = line.text + joined if len(line.text) >= _WRAP and after else ""
+            for message, match in _matches(line.text, (window, mixed, glued)):
+                numbers_matter = numbers_matter or bool(message.by)
+                self._keep(message, line, match)
+        if numbers_matter and len(self._variants) < _REMEMBERED:
+            self._variants.setdefault(shape, set()).add(variant)
+
+    def _keep(self, message: Message, line: QuotedLine, match: dict[str, str | None]) -> None:
+        kept = self._hits.setdefault(message.id, [])
+        values = tuple((name, value) for name, value in match.items() if value)
+        is_repeated = bool(message.by) and any(hit.values == values for hit in kept)
+        if len(kept) < _limit(message) and not is_repeated:
+            kept.append(Hit(message, QuotedLine(line.number, truncated(line.text)), values))
+
+    def _is_known(self, shape: int, variant: int) -> bool:
+        """Whether a line was seen: a log repeats its lines with other numbers, which may be an Xid or a version."""
+        if shape not in self._seen:
+            return False
+        variants = self._variants.get(shape, set())
+        return not variants or variant in variants or len(variants) >= _VARIANTS
+
+
+def scan(data: bytes) -> Scanner:
+    """Scans a whole text at once."""
+    scanner = Scanner()
+    for start in range(0, len(data), 1 << 20):
+        scanner.feed(data[start : start + (1 << 20)])
+    scanner.close()
+    return scanner
+
+
+@cache
+def _needed_words() -> frozenset[str]:
+    return frozenset(word for message in all_messages() for word in message.needs)
+
+
+@lru_cache(maxsize=8)
+def _literals(complete: frozenset[str]) -> re.Pattern[bytes]:
+    """Finds every literal for which a line is worth a look."""
+    wanted = (message for message in all_messages() if message.id not in complete)
+    return any_of({literal for message in wanted for literal in message.literals} | _needed_words() | set(LITERALS))
+
+
+@cache
+def _any_literal() -> re.Pattern[bytes]:
+    return any_of({literal for message in all_messages() for literal in message.literals})
+
+
+def _limit(message: Message) -> int:
+    """How many hits of a message are kept."""
+    return _KEPT_VALUES if message.by else _KEPT
+
+
+def _matches(line: str, windows: tuple[str, ...]) -> Iterator[tuple[Message, dict[str, str | None]]]:
+    """The messages that begin in a line, with what they capture; they may go on in the next lines."""
+    lowered = "\n".join(f" {text}" for text in windows).lower()  # the beginning of a line is one of a word, too
+    if _any_literal().search(lowered.encode("utf-8", "replace")) is None:
+        return
+    for message in all_messages():
+        if any(literal in lowered for literal in message.literals):
+            match = _match(message, line, windows)
+            if match is not None and not (message.unless and compiled(message.unless).search(windows[0])):
+                yield message, match
+
+
+def _match(message: Message, line: str, windows: tuple[str, ...]) -> dict[str, str | None] | None:
+    """What a message captures, if it begins in the line."""
+    if message.pattern is None:
+        texts = (text.lower() for text in (line, *windows) if text)
+        places = (text.find(literal) for text in texts for literal in message.literals)
+        return {} if any(0 <= place < len(line) for place in places) else None
+    search = compiled(message.pattern).search
+    found: re.Match[str] | None = None
+    for text in (line, *windows):
+        match = search(text) if text else None
+        if match is None or match.start() >= len(line):
+            continue
+        if found is None:
+            found = match
+        elif match.start() == found.start() and match.end() > found.end():
+            return match.groupdict()
+        if found.end() < len(line.rstrip()) or found.end() > len(line):  # it does not end where the line does
+            break
+    return found.groupdict() if found else None
