@@ -97,6 +97,7 @@ _MESSAGES = {
         r"Torch is not able to use GPU|RuntimeError: CUDA (?:driver )?error:|cuda runtime error(?: \(\d+\))? ?:",
         r"RuntimeError: (?:cuDNN|CUDNN|cuFFT|NCCL|CUBLAS) error|STATUS_\w{1,60} when calling|CUDA initialization: ",
         r"all tensors to be on the same device|can't convert (?:cuda|CUDA)|torch\.cuda\.is_available\(\)",
+        r"RuntimeError: nvrtc: error",
         r"No available memory for the cache blocks|\bEngineCore\b|detected CUDA version .{0,60} mismatches",
     ),
     Program.JAX: (
@@ -116,12 +117,14 @@ _MESSAGES = {
     Program.RAPIDS: (
         r"\b(?:rmm|raft|cudf|cugraph)::|(?<![a-z])lib(?:rmm|cudf|cuml|cugraph|raft)(?![a-z])",
         r"\bcu(?:df|ml)\.\w|RMM_ERROR|RMM failure|\.to_cupy\(\)",
+        r"std::bad_alloc: (?:out_of_memory: )?CUDA error",
     ),
     Program.CONTAINER: (
         r"response from daemon|nvidia-container-(?:cli|runtime)\b|nvidia-ctk|libnvidia-container|OCI runtime",
         r"could not select device driver|[Uu]nknown runtime specified|RunContainerError|FailedScheduling",
         r"Insufficient nvidia|nvidia-device-plugin|[Cc]ould not load NVML|unresolvable CDI|setting up CDI|\bcdi: ",
         r"failed to create (?:shim|containerd)|invalid capability specified|pull access denied|manifest unknown",
+        r"nvidia-driver-daemonset|Starting installation of NVIDIA driver (?:version|branch)",
     ),
     Program.OTHER: (
         r"\bggml[_-]|\bllama_|\[?ONNXRuntime|onnxruntime::|CUDAExecutionP|mxnet/|\bpaddle(?:::|/)|pycuda\.",

@@ -238,6 +238,7 @@ class Cause(str, Enum):
         "a binary has no code for this GPU",
         fix=(
             "Install a build of that library for this GPU's compute capability, or compile it for that architecture.",
+            "If the GPU is older than the library supports: an older release of it, or another GPU of the machine.",
         ),
     )
     BUILD_ARCH_LIST_UNSUPPORTED = _Row(
@@ -345,8 +346,9 @@ class Cause(str, Enum):
         "jetson-tegra",
         "a Tegra board needs the wheels and drivers of its platform",
         fix=(
-            "Use JetPack 6 or newer and its CUDA in /usr/local/cuda: CUDA 12's wheels for Arm servers cannot run here.",
-            "In a container: an l4t image of the same JetPack release, started with --runtime nvidia.",
+            "In a container: an l4t image of the board's JetPack release, started with --runtime nvidia.",
+            "On Orin: JetPack 6 or newer with its own CUDA; the wheels of CUDA 12 for Arm servers cannot run here.",
+            "Nano, TX1 and TX2 stay at JetPack 4, Xavier at 5: use packages for that release, or build from source.",
         ),
     )
     ROCM_MISMATCH = _Row(
@@ -398,7 +400,7 @@ class Cause(str, Enum):
         "numpy-incompatible",
         "the installed NumPy does not fit this CuPy",
         fix=(
-            "Install a NumPy version that this CuPy supports, or a newer CuPy.",
+            "Install a NumPy version that this CuPy supports (before CuPy 13.2: NumPy 1), or a newer CuPy.",
             RUN_DOCTOR,
         ),
     )
@@ -431,7 +433,11 @@ class Cause(str, Enum):
     CUPY_API_VERSION_INCOMPATIBLE = _Row(
         "cupy-api-version-incompatible",
         "a library that depends on CuPy needs another CuPy version",
-        fix=("Install the CuPy release that the library supports.",),
+        fix=(
+            "Install the CuPy release that the library supports, or a newer release of the library.",
+            "In your own code: CuPy's Upgrade Guide names replacements: cupy.RawModule for compile_with_cache.",
+            "A module that CuPy does not load is imported by its full name: import cupy.cuda.nccl (from CuPy 9).",
+        ),
     )
     CPU_ONLY_FRAMEWORK = _Row(
         "cpu-only-framework",
@@ -441,7 +447,10 @@ class Cause(str, Enum):
     OPTIONAL_LIBRARY_MISSING = _Row(
         "optional-library-missing",
         "cuTENSOR, NCCL, cuSPARSELt or cuDNN is needed but not installed",
-        fix=("Install the library for CuPy's CUDA major version with pip (nvidia-nccl-cu12, cutensor-cu12) or conda.",),
+        fix=(
+            "Install the library for CuPy's CUDA major version with pip (nvidia-nccl-cu12, cutensor-cu12) or conda.",
+            "If it is installed: import its module by the full name, such as import cupy.cuda.nccl, since CuPy 9.",
+        ),
     )
     OPTIONAL_LIBRARY_PROBE_MISREAD = _Row(
         "optional-library-probe-misread",
@@ -473,13 +482,24 @@ class Cause(str, Enum):
     NVRTC_OUTPUT_INVALID = _Row(
         "nvrtc-output-invalid",
         "NVRTC produced code that the driver's linker rejects",
-        fix=("Use versions of NVRTC, nvJitLink and the driver that work together.", RUN_DOCTOR),
+        fix=(
+            Fix(
+                "Use a driver whose CUDA, in the first line of nvidia-smi, is no older than NVRTC's: update the driver, or "
+                "install an older CUDA.",
+                ("nvidia-smi",),
+            ),
+            RUN_DOCTOR,
+        ),
     )
     CUDA_PATH_WRONG = _Row(
         "cuda-path-wrong",
         "CUDA_PATH or CUDA_HOME points to a missing folder or to another version",
         fix=(
-            Fix("Set CUDA_PATH to the root of the toolkit in use.", shell_line="export CUDA_PATH=/usr/local/cuda"),
+            Fix(
+                "Set CUDA_PATH to the root of an installed toolkit. If there is none, install the CUDA toolkit first "
+                "(in a container: use a devel image).",
+                shell_line="export CUDA_PATH=/usr/local/cuda",
+            ),
             Fix("Or unset it.", shell_line="unset CUDA_PATH"),
             Fix("Find where it is set.", shell_line=f"grep -rns CUDA_PATH {SHELL_FILES}"),
         ),
@@ -488,7 +508,10 @@ class Cause(str, Enum):
         "library-path-conflict",
         "another version of a CUDA library is found first (LD_LIBRARY_PATH, ldconfig, stubs)",
         fix=(
-            Fix("Try without the variable.", shell_line="unset LD_LIBRARY_PATH"),
+            Fix(
+                "Try without LD_LIBRARY_PATH; it must name no folder called stubs or compat.",
+                shell_line="unset LD_LIBRARY_PATH",
+            ),
             Fix("If it helps, find where it is set.", shell_line=f"grep -rns LD_LIBRARY_PATH {SHELL_FILES}"),
             RUN_DOCTOR,
         ),
@@ -542,6 +565,7 @@ class Cause(str, Enum):
         fix=(
             _GPUS_ALL,
             "Podman: --device nvidia.com/gpu=all; Kubernetes: a limit of nvidia.com/gpu; Apptainer: --nv.",
+            "Docker on a Mac has no NVIDIA GPU to give: use Linux, or Windows with WSL 2.",
         ),
     )
     CONTAINER_TOOLKIT_BROKEN = _Row(
@@ -598,6 +622,7 @@ class Cause(str, Enum):
                 "Put the WSL driver folder on the library path.",
                 shell_line="export LD_LIBRARY_PATH=/usr/lib/wsl/lib",
             ),
+            "If Windows is too old, update it: WSL 2 has CUDA in Windows 11, and in Windows 10 from build 19044 on.",
             "If the Windows driver is too old, update it in Windows and restart WSL: wsl --shutdown.",
         ),
     )
@@ -622,7 +647,14 @@ class Cause(str, Enum):
     OUT_OF_MEMORY = _Row(
         "out-of-memory",
         "an allocation is larger than the free memory",
-        fix=(_SMI, "Process the data in smaller chunks, or free the pool: mempool.free_all_blocks()."),
+        fix=(
+            Fix(
+                "Process the data in smaller chunks, and delete arrays that are done with. See what is free, and which "
+                "other processes use the GPU.",
+                ("nvidia-smi",),
+            ),
+            "The pool keeps the memory of deleted arrays: cupy.get_default_memory_pool().free_all_blocks() frees it.",
+        ),
     )
     MEMORY_POOL_RETENTION = _Row(
         "memory-pool-retention",
@@ -642,7 +674,10 @@ class Cause(str, Enum):
     INVALID_KERNEL_LAUNCH = _Row(
         "invalid-kernel-launch",
         "grid, block or shared memory exceeds the device's limits",
-        fix=("Launch at most 1024 threads per block with less shared memory; request more than 48 KiB explicitly.",),
+        fix=(
+            "Launch at most 1024 threads per block with less shared memory; request more than 48 KiB explicitly.",
+            "If CuPy launches it itself (the frames before are CuPy's): use smaller arrays or parts; update CuPy.",
+        ),
     )
     STREAM_RACE = _Row(
         "stream-race",
@@ -667,19 +702,25 @@ class Cause(str, Enum):
     NUMPY_SEMANTICS_DIFFERENCE = _Row(
         "numpy-semantics-difference",
         "CuPy does not support this NumPy behavior or implements it differently",
-        fix=("Read 'Differences between CuPy and NumPy' and the comparison table in CuPy's documentation.",),
+        fix=(
+            "Do this step with NumPy, on cupy.asnumpy(x), or with a function and a dtype that CuPy has.",
+            "CuPy's documentation lists them: 'Differences between CuPy and NumPy' and the comparison table.",
+        ),
     )
     FORK_AFTER_CUDA_INIT = _Row(
         "fork-after-cuda-init",
         "a forked child process uses the CUDA context of its parent",
-        fix=("Start worker processes with spawn: multiprocessing.set_start_method('spawn').",),
+        fix=(
+            "Start worker processes with spawn: multiprocessing.set_start_method('spawn').",
+            "In a DataLoader of PyTorch: multiprocessing_context='spawn', or num_workers=0.",
+        ),
     )
     LIBRARY_NOT_INITIALIZED = _Row(
         "library-not-initialized",
         "cuBLAS, cuSOLVER or another library could not create its handle",
         fix=(
             _SMI,
-            "Check whether the GPU memory is full, and which library is loaded.",
+            "If enough is free: look for libraries of another CUDA than the CuPy package's (LD_LIBRARY_PATH).",
             RUN_DOCTOR,
         ),
     )
@@ -691,7 +732,10 @@ class Cause(str, Enum):
     CUPY_BUG = _Row(
         "cupy-bug",
         "a bug in CuPy, fixed in a later release or still open",
-        fix=("Upgrade to the newest release; if it persists, report it to CuPy.",),
+        fix=(
+            "Upgrade to the newest release; if it persists, report it to CuPy.",
+            "Until it is fixed, use the release in which it last worked, or avoid the call that fails.",
+        ),
     )
     # image
     IMAGE_REQUIRES_OTHER_DRIVER = _Row(
