@@ -129,6 +129,7 @@ class Cause(str, Enum):
             Fix("Install the headers of the running kernel and rebuild the module.", ("sudo", "dkms", "autoinstall")),
             "Under Secure Boot, enroll the key that signs the module (mokutil --import), or disable Secure Boot.",
             "If the kernel is newer than the driver supports, boot the previous kernel or install a newer driver.",
+            "If a container installs the driver: do so on the host, and block nouveau there (nouveau modeset=0).",
         ),
         other_host="the host's kernel and driver are incompatible",
     )
@@ -484,7 +485,7 @@ class Cause(str, Enum):
         "NVRTC produced code that the driver's linker rejects",
         fix=(
             Fix(
-                "Use a driver whose CUDA, in the first line of nvidia-smi, is no older than NVRTC's: update the driver, or "
+                "Use a driver whose CUDA, in the first line of nvidia-smi, is no older than NVRTC's: update it, or "
                 "install an older CUDA.",
                 ("nvidia-smi",),
             ),
@@ -720,7 +721,7 @@ class Cause(str, Enum):
         "cuBLAS, cuSOLVER or another library could not create its handle",
         fix=(
             _SMI,
-            "If enough is free: look for libraries of another CUDA than the CuPy package's (LD_LIBRARY_PATH).",
+            "If enough is free: look for libraries of another CUDA than the program's (LD_LIBRARY_PATH, pip list).",
             RUN_DOCTOR,
         ),
     )
