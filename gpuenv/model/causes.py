@@ -355,7 +355,10 @@ class Cause(str, Enum):
     ROCM_MISMATCH = _Row(
         "rocm-mismatch",
         "an AMD GPU or ROCm build is involved and does not fit",
-        fix=("Install the build for the installed ROCm release and GPU.",),
+        fix=(
+            "Install the build for the installed ROCm release and GPU.",
+            "If ROCm's list of supported GPUs lacks yours (its gfx number: rocminfo), no build is meant for it.",
+        ),
     )
     # wheel
     CUPY_NOT_INSTALLED = _Row(

@@ -107,12 +107,13 @@ def test_a_program_with_its_own_nvrtc_is_upgraded(text: str, program: Program) -
     assert "nvcc" not in step
 
 
-def test_the_first_step_for_an_old_tensorflow_is_not_for_new_ones_alone() -> None:
+@pytest.mark.parametrize("other", ["libcusparse.so.10", "libcufft.so.10"])
+def test_the_first_step_for_an_old_tensorflow_is_not_for_new_ones_alone(other: str) -> None:
     text = (
         "W tensorflow/stream_executor/platform/default/dso_loader.cc:64] Could not load dynamic library "
         "'libcusolver.so.10'; dlerror: libcusolver.so.10: cannot open shared object file: No such file or directory\n"
         "W tensorflow/stream_executor/platform/default/dso_loader.cc:64] Could not load dynamic library "
-        "'libcusparse.so.10'; dlerror: libcusparse.so.10: cannot open shared object file: No such file or directory\n"
+        f"'{other}'; dlerror: {other}: cannot open shared object file: No such file or directory\n"
     )
     assert cause_of(text) is Cause.CUDA_LIBRARY_MISSING
     assert "Python 3.9" in first(text).fix[0].text
@@ -331,3 +332,7 @@ def test_what_would_decide_is_on_the_topic() -> None:
 def test_a_missing_library_of_another_program_asks_for_no_cupy() -> None:
     text = "OSError: libcudart.so: cannot open shared object file: No such file or directory\n"
     assert "cupy" not in (first(text).would_decide or "").lower()
+
+
+def test_an_amd_gpu_without_a_build_is_told_so() -> None:
+    assert any("supported GPUs" in fix.text for fix in Cause.ROCM_MISMATCH.fix)
