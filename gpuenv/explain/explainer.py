@@ -157,7 +157,7 @@ def _likely_cause(
         would_decide=None
         if entry.confidence >= CERTAIN or (finding and verdict.has_machine)
         else _decisive_fact(entry.hits),
-        surfaced_late=any(hit.message.late for hit in entry.hits),
+        surfaced_late=bool(entry.hits) and entry.hits[0].message.late,
         signatures=tuple(dict.fromkeys(hit.message.id for hit in entry.hits)),
         supported_by=(f"{finding.code}: {finding.title}",) if finding else (),
         words=telling,

@@ -25,6 +25,7 @@ _FOUND = 20.0  # how much likelier a finding of the doctor makes a cause that a 
 # refutes it.
 _AGREED, _LEADING, _REFUTED = 100.0, 4.0, 0.1
 _RULED_OUT = 0.35
+_FOREIGN = 0.002  # probability of a cause by words that are those of another
 _LEAST_GUESS = 0.15  # of guesses with less, one in five is right
 
 
@@ -74,11 +75,12 @@ def rank(
 ) -> tuple[Ranked, ...]:
     """Ranks the causes; the confidences add up to 1 at most.
 
-    Returns nothing for a text without a known message, unless its words clearly tell of a fault and the doctor has
-    found one.
+    Returns nothing for a text without a known message, unless its words clearly tell of a fault that the doctor has
+    found.
     """
     votes = list(_votes(hits))
-    if not votes and not (words.is_clear and verdict.has_machine and verdict.found):
+    likeliest = list(words.chances)[:_FIRST_THREE]
+    if not votes and not (words.is_clear and verdict.has_machine and not verdict.found.keys().isdisjoint(likeliest)):
         return ()
     weights = _combined(votes)
     named = frozenset(weights)
@@ -93,7 +95,7 @@ def rank(
         for cause, weight in weights.items()
     }
     if verdict.has_machine and verdict.found:
-        _put_finding_first(scores, named, verdict.found)
+        _put_finding_first(scores, named, verdict.found, words)
     total = sum(scores.values())
     shares = {cause: score / total for cause, score in scores.items()}
     ranked = sorted(shares, key=lambda cause: -shares[cause])[:_MOST]
@@ -118,19 +120,24 @@ def guess(words: Classification) -> tuple[Ranked, ...]:
 _Vote = tuple[Hit, Mapping[Cause, float]]
 
 
-def _put_finding_first(scores: dict[Cause, float], named: Collection[Cause], found: Iterable[Cause]) -> None:
-    """Makes a finding of the machine the first cause, the one that a message names if any, unless the text refutes it.
+def _put_finding_first(
+    scores: dict[Cause, float], named: Collection[Cause], found: Iterable[Cause], words: Classification
+) -> None:
+    """Makes a finding of the machine the first cause, unless the text refutes it.
 
-    A text refutes it where it leaves no doubt of another cause, as that of a program's own mistake.
+    It is the finding that a message names, else the one that the words speak for most. A text refutes it where it
+    leaves no doubt of another cause, or has the words of quite another one.
     """
     causes = list(found)
     both = next((cause for cause in causes if cause in named), None)
     best, total = max(scores.values(), default=1.0), sum(scores.values())
     if both is not None:
         scores[both] = best * _AGREED
-    else:
-        is_refuted = total > 0 and best / total >= _CLEAR_SHARE
-        scores[causes[0]] = best * (_REFUTED if is_refuted else _LEADING)
+        return
+    cause = max(causes, key=lambda entry: words.chances.get(entry, 0.0))
+    is_foreign = bool(words.chances) and words.chances.get(cause, 0.0) < _FOREIGN
+    is_refuted = is_foreign or (total > 0 and best / total >= _CLEAR_SHARE)
+    scores[cause] = best * (_REFUTED if is_refuted else _LEADING)
 
 
 def _votes(hits: Iterable[Hit]) -> list[_Vote]:
