@@ -40,11 +40,11 @@ def explanation(scanner: Scanner, verdict: DoctorVerdict = NO_MACHINE, *, paste:
         verdict: the doctor's verdict.
         paste: the file from which the machine is known, for commands that examine it again.
     """
-    words = _words_of(scanner)
+    words = _words_of(scanner) if _has_prose(scanner) or not scanner.hits else NOTHING
     program = program_of(_latest_text(scanner))
     if program is Program.OTHER and verdict.has_cupy:
         program = Program.CUPY
-    ranked = rank(scanner.hits, words if _has_prose(scanner) or not scanner.hits else NOTHING, verdict)
+    ranked = rank(scanner.hits, words, verdict)
     found = Explanation(
         causes=tuple(_likely_cause(entry, verdict, scanner, words, program) for entry in ranked),
         guess=None if ranked else _guess(scanner, words, program),

@@ -136,26 +136,30 @@ def _literals(complete: frozenset[str]) -> re.Pattern[bytes]:
     return any_of({literal for message in wanted for literal in message.literals} | _needed_words() | set(LITERALS))
 
 
-@cache
-def _any_literal() -> re.Pattern[bytes]:
-    return any_of({literal for message in all_messages() for literal in message.literals})
-
-
 def _limit(message: Message) -> int:
     """How many hits of a message are kept."""
     return _KEPT_VALUES if message.by else _KEPT
 
 
+@cache
+def _owners() -> dict[str, list[int]]:
+    """For each literal, the places of its messages."""
+    owners: dict[str, list[int]] = {}
+    for place, message in enumerate(all_messages()):
+        for literal in message.literals:
+            owners.setdefault(literal, []).append(place)
+    return owners
+
+
 def _matches(line: str, windows: tuple[str, ...]) -> Iterator[tuple[Message, dict[str, str | None]]]:
     """The messages that begin in a line, with what they capture; they may go on in the next lines."""
     lowered = "\n".join(f" {text}" for text in windows).lower()  # the beginning of a line is one of a word, too
-    if _any_literal().search(lowered.encode("utf-8", "replace")) is None:
-        return
-    for message in all_messages():
-        if any(literal in lowered for literal in message.literals):
-            match = _match(message, line, windows)
-            if match is not None and not (message.unless and compiled(message.unless).search(windows[0])):
-                yield message, match
+    places = {place for literal, owners in _owners().items() if literal in lowered for place in owners}
+    for place in sorted(places):
+        message = all_messages()[place]
+        match = _match(message, line, windows)
+        if match is not None and not (message.unless and compiled(message.unless).search(windows[0])):
+            yield message, match
 
 
 def _match(message: Message, line: str, windows: tuple[str, ...]) -> dict[str, str | None] | None:
