@@ -172,7 +172,7 @@ def make_diagnosis_report(
         from gpuenv.cli.sources import pasted_text
         from gpuenv.explain.pasted_error import with_pasted_error
 
-        diagnosis = with_pasted_error(diagnosis, pasted_text(source.paste))
+        diagnosis = with_pasted_error(diagnosis, snapshot, pasted_text(source.paste))
     begun = probing_since if started is None else started
     is_own = source.snapshot is None and source.paste is None and not source.no_probe
     return with_job(make_report(diagnosis, snapshot, time.monotonic() - begun, options, smoke), is_own=is_own)

@@ -13,10 +13,12 @@ from gpuenv.doctor.registry import all_checks
 from gpuenv.explain.classifier import NOTHING, Classification, classify, telling_lines
 from gpuenv.explain.explanation_types import Explanation, Guess, Hit, LikelyCause
 from gpuenv.explain.match import Scanner
+from gpuenv.explain.place import place_factors
 from gpuenv.explain.programs import Program, fixes_for, program_of
 from gpuenv.explain.score import CERTAIN, NO_MACHINE, DoctorFinding, DoctorVerdict, Ranked, guess, rank
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckStatus, Fix, Severity
+from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.strings import format_size
 
 _LINES = 5  # quoted lines of a cause
@@ -40,14 +42,15 @@ def explanation(scanner: Scanner, verdict: DoctorVerdict = NO_MACHINE, *, paste:
         verdict: the doctor's verdict.
         paste: the file from which the machine is known, for commands that examine it again.
     """
-    words = _words_of(scanner) if _has_prose(scanner) or not scanner.hits else NOTHING
+    is_open = not scanner.hits or (verdict.has_machine and verdict.found)
+    words = _words_of(scanner) if is_open or _has_prose(scanner) else NOTHING
     program = program_of(_latest_text(scanner))
     if program is Program.OTHER and verdict.has_cupy:
         program = Program.CUPY
     ranked = rank(scanner.hits, words, verdict)
     found = Explanation(
         causes=tuple(_likely_cause(entry, verdict, scanner, words, program) for entry in ranked),
-        guess=None if ranked else _guess(scanner, words, program),
+        guess=None if ranked else _guess(scanner, words, verdict, program),
         facts=scanner.stated.facts,
         lines_read=scanner.lines_read,
         notes=_notes(scanner),
@@ -60,9 +63,7 @@ def _of_paste(found: Explanation, paste: str) -> Explanation:
 
     def fixes(entry: LikelyCause | Guess) -> tuple[Fix, ...]:
         return tuple(
-            fix._replace(command=(*fix.command, "--paste", paste))
-            if fix.command and fix.command[:2] in _EXAMINING
-            else fix
+            fix._replace(command=(*fix.command, "--paste", paste)) if fix.command in _EXAMINING else fix
             for fix in entry.fix
         )
 
@@ -70,25 +71,26 @@ def _of_paste(found: Explanation, paste: str) -> Explanation:
         return f"the facts of the machine: gpuenv doctor --paste {shlex.quote(paste)}" if fact == _FACTS else fact
 
     causes = (replace(entry, fix=fixes(entry), would_decide=decides(entry.would_decide)) for entry in found.causes)
-    guess = found.guess and replace(found.guess, fix=fixes(found.guess), would_decide=decides(_FACTS) or "")
+    guess = found.guess and replace(found.guess, fix=fixes(found.guess), would_decide=decides(found.guess.would_decide))
     return replace(found, causes=tuple(causes), guess=guess)
 
 
-def _guess(scanner: Scanner, words: Classification, program: Program) -> Guess | None:
-    ranked = guess(words)
+def _guess(scanner: Scanner, words: Classification, verdict: DoctorVerdict, program: Program) -> Guess | None:
+    ranked = guess(words, verdict)
     if not ranked:
         return None
     first, *others = ranked
+    finding = verdict.found.get(first.cause)
     telling = words.words[first.cause]
     return Guess(
         cause=first.cause,
         confidence=first.confidence,
-        title=_title(first),
+        title=finding.title if finding else _title(first),
         words=telling,
         lines=telling_lines(scanner.latest, telling),
         alternatives=tuple(entry.cause for entry in others),
-        fix=fixes_for(first.cause, program),
-        would_decide=_decisive_fact(()),
+        fix=_fixes(first.cause, finding, program),
+        would_decide=_decisive_fact((), verdict),
     )
 
 
@@ -114,10 +116,11 @@ def _classified(text: str) -> Classification:
 def _notes(scanner: Scanner) -> tuple[str, ...]:
     if not scanner.skipped:
         return ()
-    return (f"{format_size(scanner.skipped)} before the end of the text were not searched; name a part of it",)
+    skipped = format_size(scanner.skipped)
+    return (f"{skipped} before the end of the text were not searched; give them as a file of their own",)
 
 
-def verdict_of(diagnosis: Diagnosis, *, probed: bool, pasted: bool = False) -> DoctorVerdict:
+def verdict_of(diagnosis: Diagnosis, snapshot: Snapshot, *, probed: bool, pasted: bool = False) -> DoctorVerdict:
     """The doctor's verdict; a cause is ruled out only if every check of it ran on a real machine.
 
     Its fixes are used only for a probed or a pasted machine: without one they are no more specific than the cause's.
@@ -127,8 +130,9 @@ def verdict_of(diagnosis: Diagnosis, *, probed: bool, pasted: bool = False) -> D
         if finding.severity is Severity.ERROR and finding.cause is not None:
             fix = finding.fix if probed or pasted else ()
             found.setdefault(finding.cause, DoctorFinding(finding.code, finding.title, fix))
+    factors, has_cupy = place_factors(snapshot), bool(snapshot.target.cupy)
     if not probed:
-        return DoctorVerdict(found, has_machine=pasted)
+        return DoctorVerdict(found, has_machine=pasted, factors=factors, has_cupy=has_cupy)
     status = {run.code: run.status for run in diagnosis.checks}
     clean: dict[Cause, bool] = {}
     for check in all_checks():
@@ -138,6 +142,8 @@ def verdict_of(diagnosis: Diagnosis, *, probed: bool, pasted: bool = False) -> D
         found,
         frozenset(cause for cause, ruled_out in clean.items() if ruled_out and cause not in found),
         has_machine=True,
+        factors=factors,
+        has_cupy=has_cupy,
     )
 
 
@@ -156,7 +162,7 @@ def _likely_cause(
         fix=_fixes(entry.cause, finding, program),
         would_decide=None
         if entry.confidence >= CERTAIN or (finding and verdict.has_machine)
-        else _decisive_fact(entry.hits),
+        else _decisive_fact(entry.hits, verdict),
         surfaced_late=bool(entry.hits) and entry.hits[0].message.late,
         signatures=tuple(dict.fromkeys(hit.message.id for hit in entry.hits)),
         supported_by=(f"{finding.code}: {finding.title}",) if finding else (),
@@ -198,6 +204,6 @@ def _filled(text: str, hit: Hit) -> str:
     return text
 
 
-def _decisive_fact(hits: Sequence[Hit]) -> str:
+def _decisive_fact(hits: Sequence[Hit], verdict: DoctorVerdict) -> str | None:
     deciding = (_filled(hit.message.decided_by, hit) for hit in hits if hit.message.decided_by)
-    return next(deciding, _FACTS)
+    return next(deciding, None if verdict.has_machine and verdict.found else _FACTS)

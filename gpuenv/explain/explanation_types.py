@@ -45,7 +45,7 @@ class LikelyCause:
         fix: what to do, the best first.
         would_decide: the fact that would settle a doubt; null where there is none.
         surfaced_late: the error is asynchronous: the line that reports it is not the one to blame.
-        signatures: the ids of the messages that name it.
+        signatures: the ids of the messages that name it; the field has the name that its first version gave it.
         supported_by: the facts of the machine that support it.
         words: where no known message names it: the words that speak for it.
     """
@@ -75,7 +75,7 @@ class Guess:
         lines: those with most of these words.
         alternatives: the next likely causes.
         fix: what to do if the guess is right.
-        would_decide: the fact that would settle the doubt.
+        would_decide: the fact that would settle the doubt; null where the machine was examined.
     """
 
     cause: Cause
@@ -85,7 +85,7 @@ class Guess:
     lines: tuple[QuotedLine, ...]
     alternatives: tuple[Cause, ...]
     fix: tuple[Fix, ...]
-    would_decide: str
+    would_decide: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Explanation:
         guess: the cause of reports in similar words, where no message is known.
         facts: what the text itself states of its machine, as ``--assume`` takes it.
         lines_read: how many lines were read.
-        notes: what else is to be known of how the text was read: which of several environments in it was used.
+        notes: remarks on how the text was read, such as which of several environments in it was used.
     """
 
     schema: str = SCHEMA

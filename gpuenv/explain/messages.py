@@ -111,12 +111,15 @@ def all_messages() -> tuple[Message, ...]:
 
     Raises:
         MessageError: when a file in a checkout is invalid.
+        FileNotFoundError: when the installation is broken.
     """
     texts = _texts()  # none in a wheel
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # missing, or built by another release
         built = json.loads(COMPILED_MESSAGES.read_text(encoding="utf-8"))
         if not texts or built["crc32"] == _checksum(texts):
             return tuple(map(_message, built["messages"]))
+    if not texts:
+        raise FileNotFoundError(f"{COMPILED_MESSAGES.name} is missing from this installation of gpuenv; reinstall it")
     return tuple(map(_message, _rows(texts)))
 
 
@@ -147,6 +150,8 @@ def _rows(texts: Mapping[str, str]) -> Iterator[dict[str, Any]]:
             entries: Any = parse(text).value
         except YamlError as error:
             raise MessageError(f"{program}.yaml: {error}") from error
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise MessageError(f"{program}.yaml: expected a list of entries, each with its keys")
         for entry in entries:
             plain: Any = _typed(entry)
             row = {**plain, "program": program}
@@ -219,6 +224,8 @@ def _message(row: Mapping[str, Any]) -> Message:
 
 
 def _by_value(rule: Mapping[str, Any]) -> ByValue:
+    if "causes" not in rule:
+        raise ValueError("by: causes are missing")
     ((group, pattern),) = ((key, value) for key, value in rule.items() if key != "causes")
     return ByValue(group, str(pattern), _weights(rule["causes"]))
 

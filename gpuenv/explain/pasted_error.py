@@ -9,20 +9,23 @@ from gpuenv.explain.explainer import explanation, verdict_of
 from gpuenv.explain.explanation_types import LikelyCause
 from gpuenv.explain.match import scan
 from gpuenv.model.finding import Evidence, Finding, Severity, ranked
+from gpuenv.model.snapshot import Snapshot
 
 _LEAST = 0.5  # confidence; of less likely causes, one in two is wrong
 
 
-def with_pasted_error(diagnosis: Diagnosis, text: str) -> Diagnosis:
+def with_pasted_error(diagnosis: Diagnosis, snapshot: Snapshot, text: str) -> Diagnosis:
     """The diagnosis of a pasted machine with the cause of the error in the paste.
 
     A finding with that cause comes first. Where no check finds it, the error itself becomes a finding.
     """
-    causes = explanation(scan(text.encode()), verdict_of(diagnosis, probed=False, pasted=True)).causes
+    causes = explanation(
+        scan(text.encode("utf-8", "replace")), verdict_of(diagnosis, snapshot, probed=False, pasted=True)
+    ).causes
     first = next((entry for entry in causes if entry.signatures and entry.confidence >= _LEAST), None)
     if first is None:
         return diagnosis
-    findings = [replace(entry, primary=False) for entry in diagnosis.findings]
+    findings = [replace(entry, primary=False, follows_from=None) for entry in diagnosis.findings]
     same = [entry for entry in findings if entry.cause is first.cause and entry.severity is Severity.ERROR]
     new = [] if same else [_finding(first)]
     others = (entry for entry in findings if entry not in same)

@@ -1,4 +1,4 @@
-r"""Patterns as signatures write them.
+r"""Patterns as the files of messages write them.
 
 A space stands for any white space, since a message may be wrapped or indented; ``.*`` stands for a gap, ``\S*`` or
 ``[\w-]*`` for a word and ``\d+`` for a number, all of bounded length: of an unbounded one a long line would be tried

@@ -75,16 +75,14 @@ def rank(
 ) -> tuple[Ranked, ...]:
     """Ranks the causes; the confidences add up to 1 at most.
 
-    Returns nothing for a text without a known message, unless its words clearly tell of a fault that the doctor has
-    found.
+    Returns nothing for a text without a known message.
     """
     votes = list(_votes(hits))
-    likeliest = list(words.chances)[:_FIRST_THREE]
-    if not votes and not (words.is_clear and verdict.has_machine and not verdict.found.keys().isdisjoint(likeliest)):
+    if not votes:
         return ()
     weights = _combined(votes)
     named = frozenset(weights)
-    for cause, chance in words.chances.items() if votes else ():
+    for cause, chance in words.chances.items():
         weights.setdefault(cause, _UNNAMED * chance)
     scores = {
         cause: weight
@@ -100,7 +98,7 @@ def rank(
     shares = {cause: score / total for cause, score in scores.items()}
     ranked = sorted(shares, key=lambda cause: -shares[cause])[:_MOST]
     first = shares[ranked[0]]
-    factor = min(_SURE if votes and first >= _CLEAR_SHARE else _DOUBT, first) / first
+    factor = min(_SURE if first >= _CLEAR_SHARE else _DOUBT, first) / first
     return tuple(
         Ranked(cause, round(shares[cause] * factor, 3), _hits_of(cause, votes))
         for index, cause in enumerate(ranked)
@@ -108,12 +106,17 @@ def rank(
     )
 
 
-def guess(words: Classification) -> tuple[Ranked, ...]:
-    """The causes that the words of a text without a known message speak for, the likeliest first."""
+def guess(words: Classification, verdict: DoctorVerdict = NO_MACHINE) -> tuple[Ranked, ...]:
+    """The causes that the words of a text without a known message speak for, likeliest first.
+
+    Of the likeliest ones, what the doctor finds on the machine comes first.
+    """
     total = sum(words.chances.values())
     likeliest = list(words.chances.items())[:_FIRST_THREE]
     if not words.is_clear or likeliest[0][1] < _LEAST_GUESS * total:
         return ()
+    if verdict.has_machine:
+        likeliest.sort(key=lambda entry: entry[0] not in verdict.found)
     return tuple(Ranked(cause, round(min(chance / total, _DOUBT), 3), ()) for cause, chance in likeliest)
 
 
@@ -123,10 +126,9 @@ _Vote = tuple[Hit, Mapping[Cause, float]]
 def _put_finding_first(
     scores: dict[Cause, float], named: Collection[Cause], found: Iterable[Cause], words: Classification
 ) -> None:
-    """Makes a finding of the machine the first cause, unless the text refutes it.
+    """Makes a finding of the machine the first cause: one that a message names, else the one that the words speak for.
 
-    It is the finding that a message names, else the one that the words speak for most. A text refutes it where it
-    leaves no doubt of another cause, or has the words of quite another one.
+    The latter only where the text does not refute it: by leaving no doubt of another cause, or by its words.
     """
     causes = list(found)
     both = next((cause for cause in causes if cause in named), None)

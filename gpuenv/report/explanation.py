@@ -66,7 +66,7 @@ def _cause(cause: LikelyCause, *, with_fix: bool) -> Iterator[TextLine]:
     yield TextLine(f"  {cause.title}.", hang=2)
     yield from _quotes(cause.lines if with_fix else cause.lines[:1])
     for fact in cause.supported_by:
-        yield TextLine(f"  - on this machine: {fact}", Style.QUIET, 4)
+        yield TextLine(f"  - the doctor: {fact}", Style.QUIET, 4)
     if cause.surfaced_late:
         yield TextLine("  GPU work is asynchronous: the error is often caused before the line that reports it.", hang=2)
     if not with_fix:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple
 
 from gpuenv.model.codec import encode
@@ -14,7 +15,8 @@ from gpuenv.report.report import Report, inconclusive_checks, primary, verdict
 from gpuenv.report.text import evidence_text, fix_command, report_rows
 
 SCHEMA = "gpuenv.summary/1"
-_MOST = 3  # pieces of evidence, fixes and further findings
+_LARGEST = 3000  # bytes
+_MOST = (3, 2, 1)  # pieces of evidence, fixes and further findings: as many as fit
 _TEXT, _COMMAND = 120, 240  # characters; a command is complete or absent
 
 
@@ -68,11 +70,12 @@ class Summary(NamedTuple):
 
 def render(report: Report) -> str:
     """The summary as JSON; ``report`` must be sanitized."""
-    return json.dumps(encode(summary_of(report)), indent=1, ensure_ascii=True) + "\n"
+    texts = [json.dumps(encode(summary_of(report, most)), indent=1, ensure_ascii=True) + "\n" for most in _MOST]
+    return next((text for text in texts if len(text) <= _LARGEST), texts[-1])
 
 
-def summary_of(report: Report) -> Summary:
-    """The summary of a report."""
+def summary_of(report: Report, most: int) -> Summary:
+    """The summary of a report, with at most so many pieces of evidence, fixes and further findings."""
     first = primary(report)
     others = [entry for entry in report.findings if entry is not first and entry.severity is not Severity.NOTE]
     return Summary(
@@ -80,22 +83,22 @@ def summary_of(report: Report) -> Summary:
         exit_code=report.exit_code,
         sentence=cut_text(verdict(report)[1], _TEXT),
         machine={label: cut_text(text, _TEXT) for label, text in report_rows(report) if label},
-        primary=None if first is None else _finding(first),
-        others=_few(f"{entry.code}: {entry.title}" for entry in others),
-        unknown=_few(f"{code}: {reason}" for code, reason in inconclusive_checks(report)),
+        primary=None if first is None else _finding(first, most),
+        others=_few((f"{entry.code}: {entry.title}" for entry in others), most),
+        unknown=_few((f"{code}: {reason}" for code, reason in inconclusive_checks(report)), most),
         wheel=cut_text(wheel_text(report), _TEXT),
         gpuenv_version=report.gpuenv_version,
         matrix_revision=report.matrix_revision,
     )
 
 
-def _finding(finding: Finding) -> SummaryFinding:
+def _finding(finding: Finding, most: int) -> SummaryFinding:
     return SummaryFinding(
         code=finding.code,
         cause=finding.cause.value,
         title=cut_text(finding.title, _TEXT),
-        evidence=_few(evidence_text(entry) for entry in finding.evidence if entry.to_the_point),
-        fix=tuple(map(_fix, finding.fix[:_MOST])),
+        evidence=_few((evidence_text(entry) for entry in finding.evidence if entry.to_the_point), most),
+        fix=tuple(map(_fix, finding.fix[:most])),
         explain=finding.docs,
     )
 
@@ -105,5 +108,5 @@ def _fix(fix: Fix) -> SummaryFix:
     return SummaryFix(cut_text(fix.text, _TEXT), command if command and len(command) <= _COMMAND else None)
 
 
-def _few(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(cut_text(text, _TEXT) for text in list(texts)[:_MOST])
+def _few(texts: Iterable[str], most: int) -> tuple[str, ...]:
+    return tuple(cut_text(text, _TEXT) for text in islice(texts, most))

@@ -64,6 +64,8 @@ def test_a_text_about_another_cause_refutes_the_finding(tmp_path: Path) -> None:
     machine = write_snapshot(WITHOUT_GPU, tmp_path / "machine.json")
     causes = explained(OWN_MISTAKE, "--snapshot", machine)["causes"]
     assert causes[0]["cause"] == "implicit-host-device-conversion"
+    illegal = explained("cudaErrorIllegalAddress: an illegal memory access was encountered", "--snapshot", machine)
+    assert illegal["causes"][0]["cause"] in {"illegal-memory-access", "async-error-surfaced-late"}
 
 
 def test_the_fixes_are_those_of_the_program(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from gpuenv.explain.classifier import NOTHING, Classification
 from gpuenv.explain.explainer import explanation, verdict_of
 from gpuenv.explain.explanation_types import LikelyCause
 from gpuenv.explain.match import scan
-from gpuenv.explain.score import NO_MACHINE, DoctorFinding, DoctorVerdict, rank
+from gpuenv.explain.score import NO_MACHINE, DoctorFinding, DoctorVerdict, guess, rank
 from gpuenv.matrix.load import load
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
@@ -100,8 +100,8 @@ def test_only_a_probed_machine_rules_a_cause_out() -> None:
 
     run = CheckRun("DRV104", CheckStatus.CLEAN, None, 0.0)
     diagnosis = Diagnosis((), (run,), resolve(Snapshot(), load(data_path("matrix.yaml"))))
-    assert verdict_of(diagnosis, probed=False).ruled_out == frozenset()
-    assert verdict_of(diagnosis, probed=True).ruled_out == {Cause.NOUVEAU_LOADED}
+    assert verdict_of(diagnosis, Snapshot(), probed=False).ruled_out == frozenset()
+    assert verdict_of(diagnosis, Snapshot(), probed=True).ruled_out == {Cause.NOUVEAU_LOADED}
 
 
 def test_the_machine_alone_adds_no_cause() -> None:
@@ -143,14 +143,14 @@ def test_a_finding_outranks_the_words() -> None:
     assert rank(hits, words, found)[0].cause is Cause.NO_DRIVER
 
 
-def test_without_a_message_only_a_finding_and_clear_words_together_give_a_cause() -> None:
-    clear = Classification({NO_DRIVER: 0.9}, True, {})
-    unclear = Classification({NO_DRIVER: 0.9}, False, {})
+def test_without_a_message_there_is_no_cause_and_a_finding_leads_the_guess() -> None:
+    clear = Classification({Cause.NO_NVIDIA_GPU: 0.5, NO_DRIVER: 0.4}, True, {})
     found = DoctorVerdict({NO_DRIVER: DoctorFinding("DRV106", "found on the machine")}, has_machine=True)
-    assert rank((), clear) == ()
-    assert rank((), unclear, found) == ()
-    assert rank((), clear, replace(found, has_machine=False)) == (), "a few stated facts are no machine"
-    assert rank((), clear, found)[0].cause is NO_DRIVER
+    assert rank((), clear, found) == ()
+    assert [entry.cause for entry in guess(clear)] == [Cause.NO_NVIDIA_GPU, NO_DRIVER]
+    assert [entry.cause for entry in guess(clear, found)] == [NO_DRIVER, Cause.NO_NVIDIA_GPU]
+    assert guess(clear, replace(found, has_machine=False))[0].cause is Cause.NO_NVIDIA_GPU, "a few stated facts"
+    assert guess(replace(clear, is_clear=False), found) == ()
 
 
 def test_a_finding_of_the_machine_leads_unless_the_text_refutes_it() -> None:

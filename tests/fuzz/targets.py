@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from gpuenv.cli.commands.explain import with_stated
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.explain.explainer import explanation, verdict_of
 from gpuenv.explain.match import scan
-from gpuenv.explain.place import place_factors
 from gpuenv.image import nvidia_require
 from gpuenv.matrix import strict_yaml
 from gpuenv.matrix.assume import AssumeError, assume
@@ -193,8 +192,8 @@ def check_log(data: bytes) -> None:
     by_text = explanation(scanner)
     machine = with_stated(Snapshot(), scanner.stated.facts, (), shipped_matrix())
     resolution = resolve(machine, shipped_matrix())
-    verdict = verdict_of(diagnose(machine, shipped_matrix(), resolution, time.monotonic), probed=False, pasted=True)
-    by_text_and_facts = explanation(scanner, replace(verdict, factors=place_factors(machine)))
+    diagnosis = diagnose(machine, shipped_matrix(), resolution, time.monotonic)
+    by_text_and_facts = explanation(scanner, verdict_of(diagnosis, machine, probed=False, pasted=True))
     for answer in (by_text, by_text_and_facts):
         assert all(0 < cause.confidence <= 1 for cause in answer.causes)
         assert [cause.confidence for cause in answer.causes] == sorted(

@@ -50,7 +50,7 @@ def test_a_finding_with_the_cause_of_the_error_comes_first() -> None:
     first = diagnosis.findings[0]
     other = replace(first, code="GPU208", cause=Cause.OUT_OF_MEMORY, primary=False)
     both = diagnosis._replace(findings=(*diagnosis.findings, other))
-    found = with_pasted_error(both, FULL).findings
+    found = with_pasted_error(both, UNFIT, FULL).findings
     assert [entry.code for entry in found if entry.primary] == ["GPU208"]
     assert {entry.code for entry in found} == {entry.code for entry in both.findings}
 

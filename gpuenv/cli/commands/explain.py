@@ -144,6 +144,8 @@ def _scanned(what: str) -> ScannedText:
     """
     if what == "-" or _exists(what):
         return scan_text(_chunks(what))
+    if not what.strip():
+        raise CommandError(ExitCode.USAGE, "the text is empty", "give a file with the error, its text, or its name")
     text = scan_text((what.encode("utf-8", "surrogateescape"),))
     if text.scanner.hits or len(what.split()) > 1:
         return text
@@ -219,7 +221,6 @@ def explain_text(
     """
     from gpuenv.doctor.diagnose import diagnose
     from gpuenv.explain.explainer import explanation, tells_of_a_fault, verdict_of
-    from gpuenv.explain.place import place_factors
     from gpuenv.explain.text_facts import TextFacts
     from gpuenv.matrix.assume import assume
     from gpuenv.matrix.resolve import resolve
@@ -261,11 +262,7 @@ def explain_text(
         snapshot = with_stated(snapshot, stated, source.assume, rows)
     diagnosis = diagnose(snapshot, rows, resolve(snapshot, rows), time.monotonic)
     probed = snapshot.source("kernel").state is not SourceState.NOT_ASKED  # a paste has other sources
-    verdict = replace(
-        verdict_of(diagnosis, probed=probed, pasted=pasted is not None),
-        factors=place_factors(snapshot),
-        has_cupy=bool(snapshot.target.cupy),
-    )
+    verdict = verdict_of(diagnosis, snapshot, probed=probed, pasted=pasted is not None)
     found = explanation(scanner, verdict, paste=name if pasted is not None else None)
     return replace(found, facts=stated, notes=(*found.notes, note)) if note else found
 
