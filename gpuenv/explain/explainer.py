@@ -30,7 +30,7 @@ _BLANK = re.compile(r"\{\w+\}")
 
 
 def tells_of_a_fault(scanner: Scanner) -> bool:
-    """Whether a text has a known message, or clearly tells of a fault; if not, the machine does not matter."""
+    """Whether a text has a known message, or clearly tells of a fault; if not, no machine is examined."""
     return bool(scanner.hits) or _words_of(scanner).is_clear
 
 
@@ -42,8 +42,9 @@ def explanation(scanner: Scanner, verdict: DoctorVerdict = NO_MACHINE, *, paste:
         verdict: the doctor's verdict.
         paste: the file from which the machine is known, for commands that examine it again.
     """
-    is_open = not scanner.hits or (verdict.has_machine and verdict.found)
-    words = _words_of(scanner) if is_open or _has_prose(scanner) else NOTHING
+    has_finding = verdict.has_machine and bool(verdict.found)
+    needs_words = not scanner.hits or has_finding or _has_prose(scanner)
+    words = _words_of(scanner) if needs_words else NOTHING
     program = program_of(_latest_text(scanner))
     if program is Program.OTHER and verdict.has_cupy:
         program = Program.CUPY
@@ -206,4 +207,4 @@ def _filled(text: str, hit: Hit) -> str:
 
 def _decisive_fact(hits: Sequence[Hit], verdict: DoctorVerdict) -> str | None:
     deciding = (_filled(hit.message.decided_by, hit) for hit in hits if hit.message.decided_by)
-    return next(deciding, None if verdict.has_machine and verdict.found else _FACTS)
+    return next(deciding, None if verdict.has_machine else _FACTS)

@@ -132,13 +132,13 @@ def _put_finding_first(
     """
     causes = list(found)
     both = next((cause for cause in causes if cause in named), None)
-    best, total = max(scores.values(), default=1.0), sum(scores.values())
+    best = max(scores.values())
     if both is not None:
         scores[both] = best * _AGREED
         return
     cause = max(causes, key=lambda entry: words.chances.get(entry, 0.0))
     is_foreign = bool(words.chances) and words.chances.get(cause, 0.0) < _FOREIGN
-    is_refuted = is_foreign or (total > 0 and best / total >= _CLEAR_SHARE)
+    is_refuted = is_foreign or best >= _CLEAR_SHARE * sum(scores.values())
     scores[cause] = best * (_REFUTED if is_refuted else _LEADING)
 
 

@@ -79,7 +79,7 @@ def list_lines(checks: Sequence[DocumentedCheck]) -> Iterator[TextLine]:
 
 def message_lines(message: Message) -> Iterator[TextLine]:
     """A known error message: its program and its possible causes."""
-    yield TextLine(f"{message.id}: a message of {message.program}", Style.HEADING)
+    yield TextLine(f"{message.id}: a known error message", Style.HEADING)
     for cause, weight in message.causes.items():
         yield TextLine(f"  {cause} ({weight:.0%} without other evidence): {cause.sentence}", hang=4)
     yield TextLine(f"  source: {message.source}", Style.QUIET, 4)
@@ -119,7 +119,7 @@ def message_meaning(message: Message) -> Meaning:
     return Meaning(
         subject=message.id,
         kind="message",
-        title=f"a message of {message.program}",
+        title="a known error message",
         causes=tuple(CauseMeaning(cause, cause.sentence) for cause in message.causes),
         source=message.source,
         would_decide=message.decided_by,

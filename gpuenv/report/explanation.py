@@ -50,7 +50,8 @@ def _guess(guess: Guess) -> Iterator[TextLine]:
     yield from _quotes(guess.lines)
     if guess.alternatives:
         yield TextLine(f"  or: {', '.join(guess.alternatives)}", Style.QUIET, 4)
-    yield TextLine(f"  To settle this, check: {guess.would_decide}.", hang=4)
+    if guess.would_decide:
+        yield TextLine(f"  To settle this, check: {guess.would_decide}.", hang=4)
     yield from fix_lines(guess.fix)
 
 

@@ -94,3 +94,10 @@ def test_the_commands_for_a_paste_examine_the_paste(tmp_path: Path) -> None:
 def test_the_deciding_question_comes_before_the_fix() -> None:
     text = gpuenv("explain", NO_DEVICE).stdout
     assert 0 < text.index("To settle this, check: ") < text.index("  > ")
+
+
+def test_a_guess_about_an_examined_machine_asks_for_nothing_more(tmp_path: Path) -> None:
+    machine = write_snapshot(WITHOUT_GPU, tmp_path / "machine.json")
+    text = "My Jupyter notebook cannot see the GPU of this computer, torch runs on the CPU only, and nothing helps."
+    assert explained(text, "--snapshot", machine)["guess"]["would_decide"] is None
+    assert "check: None" not in gpuenv("explain", text, "--snapshot", machine).stdout
