@@ -60,11 +60,11 @@ THIRD_PARTY = {
     "rich": {"gpuenv.cli.output"},
     "pynvml": {f"{SCRIPTS}.nvml"},
     "cuda": {f"{SCRIPTS}.libraries"},
-    "docker": {"gpuenv.image.check.local_images", "gpuenv.image.container_engine"},
-    "requests": {"gpuenv.image.check.local_images"},
-    "urllib3": {"gpuenv.image.container_engine"},  # exceptions of the SDK
-    "cyclonedx": {"gpuenv.image.sbom"},
-    "packageurl": {"gpuenv.image.sbom"},
+    "docker": {"gpuenv.image.inspect.local_images", "gpuenv.image.engine.container_engine"},
+    "requests": {"gpuenv.image.inspect.local_images"},
+    "urllib3": {"gpuenv.image.engine.container_engine"},  # exceptions of the SDK
+    "cyclonedx": {"gpuenv.image.build.sbom"},
+    "packageurl": {"gpuenv.image.build.sbom"},
     "pytest": {"pytest_plugin"},
     # These run in the target environment.
     **{name: {"payload"} for name in ("numpy", "cupy", "cupyx", "torch", "numba", "jax", "ml_dtypes")},
@@ -98,7 +98,7 @@ IMPURE_ATTRIBUTES = {
 BROAD_KINDS = ("Exception", "BaseException")
 BROAD = [
     ("gpuenv.doctor.diagnose", "_run"),  # a crashed check is reported as such
-    ("gpuenv.image.check.deadline", "run"),  # raised again by the waiting caller
+    ("gpuenv.image.inspect.deadline", "run"),  # raised again by the waiting caller
     ("gpuenv.cli.main", "run"),  # the last handler turns an internal error into a message
     ("gpuenv.probe.session", "_work"),  # raised again by the main thread
     (f"{SCRIPTS}.target_shared", "emit"),  # a foreign stream

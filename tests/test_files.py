@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.files import NotRegularError, TooLargeError, open_regular, read_at_most, read_regular
-from gpuenv.image.check.credentials import credentials_for
-from gpuenv.image.check.judge_compose import judge_compose
-from gpuenv.image.check.judge_file import DockerfileOptions
+from gpuenv.image.dockerfile.judge_compose import judge_compose
+from gpuenv.image.dockerfile.judge_file import DockerfileOptions
+from gpuenv.image.inspect.credentials import credentials_for
 from gpuenv.install.conda_environment import pixi_manifest, read_history, read_packages
 from gpuenv.install.environment import digest, read_installed, read_record
 from gpuenv.install.exceptions import TargetUnusable

@@ -114,8 +114,8 @@ def test_only_listed_modules_use_the_network() -> None:
     network_modules = {
         "gpuenv.cli.download": {"urllib", "http", "ssl"},
         "gpuenv.cli.matrix_update": {"urllib"},
-        "gpuenv.image.check.http": {"urllib", "http", "ssl"},
-        "gpuenv.image.check.registry_client": {"urllib"},
+        "gpuenv.image.inspect.http": {"urllib", "http", "ssl"},
+        "gpuenv.image.inspect.registry_client": {"urllib"},
     }
 
     def forbidden_uses(module: Module) -> set[str]:
@@ -127,7 +127,7 @@ def test_only_listed_modules_use_the_network() -> None:
         }
         network = {"urllib", "http", "ssl", "requests", "ftplib", "asyncio"} - network_modules.get(module.name, set())
         known = (
-            {"requests"} if module.name == "gpuenv.image.check.local_images" else set[str]()
+            {"requests"} if module.name == "gpuenv.image.inspect.local_images" else set[str]()
         )  # exceptions of Docker's SDK
         return names & (network - known) | attributes - {"gethostname"}
 

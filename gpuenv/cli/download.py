@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, unquote_to_bytes, urlsplit
 
 from gpuenv import __version__
 from gpuenv.cli.command_errors import CommandError
-from gpuenv.image.check.http import is_loopback
+from gpuenv.image.inspect.http import is_loopback
 from gpuenv.model.exit_codes import ExitCode
 
 _CHUNK = 65536

@@ -19,15 +19,15 @@ from gpuenv.cli.output import Output, write_result
 from gpuenv.cli.sources import own_environment
 from gpuenv.data import data_path
 from gpuenv.files import is_file
-from gpuenv.image.build_records import BuildStatus, BuiltImage, Choice, ImageOutcome, ImagePlan, ImagePlans
-from gpuenv.image.build_text import outcome_lines, plan_lines
-from gpuenv.image.buildkit import BuildkitCommand, BuildkitOptions, command, find_cli
-from gpuenv.image.choose import NoImageError
-from gpuenv.image.errors import EngineError
-from gpuenv.image.image_plan import PlanInputs, Templates, files_of, plan_image, tag_for
-from gpuenv.image.pins import NoWheelsError, lock_image
-from gpuenv.image.pip_index import pip_configuration
-from gpuenv.image.render import SECRETS, RenderError, Rendering
+from gpuenv.image.build.buildkit import BuildkitCommand, BuildkitOptions, command, find_cli
+from gpuenv.image.build.choose import NoImageError
+from gpuenv.image.build.pins import NoWheelsError, lock_image
+from gpuenv.image.build.pip_index import pip_configuration
+from gpuenv.image.build.plan import PlanInputs, Templates, files_of, plan_image, tag_for
+from gpuenv.image.build.records import BuildStatus, BuiltImage, Choice, ImageOutcome, ImagePlan, ImagePlans
+from gpuenv.image.build.render import SECRETS, RenderError, Rendering
+from gpuenv.image.build.text import outcome_lines, plan_lines
+from gpuenv.image.engine.errors import EngineError
 from gpuenv.install.environment import query_scheme
 from gpuenv.install.exceptions import InstallError
 from gpuenv.install.plan import Pin, PlannedCommand
@@ -36,8 +36,8 @@ from gpuenv.model.strings import parse_integer
 
 if TYPE_CHECKING:
     from gpuenv.cli.commands.build_image import BuildImageOptions
-    from gpuenv.image.container_engine import Engine
-    from gpuenv.image.image_build import BuildOptions
+    from gpuenv.image.build.build import BuildOptions
+    from gpuenv.image.engine.container_engine import Engine
     from gpuenv.matrix.tables import Matrix
 
 _LAST_SECOND = 253402300799  # of the year 9999, the last that datetime supports
@@ -125,7 +125,7 @@ def build_all(
     """
     with ExitStack() as stack:
         session = _session(opts, stack)
-        from gpuenv.image.image_build import build_image
+        from gpuenv.image.build.build import build_image
 
         pinned = [replace(choice, base=session.engine.pinned(choice.base)) for choice in choices]
         build_context = _build_context(session, opts)
@@ -213,7 +213,7 @@ def _plan(
 
 def _with_commands(plan: ImagePlan, session: _EngineSession, opts: BuildImageOptions) -> ImagePlan:
     """The plan with the command line that would build it."""
-    from gpuenv.image.image_build import proxies
+    from gpuenv.image.build.build import proxies
 
     if session.cli is None:
         return replace(plan, builder="classic")
@@ -238,7 +238,7 @@ def _session(opts: BuildImageOptions, stack: ExitStack) -> _EngineSession:
         EngineError: when there is no engine, or its builder lacks a required feature.
     """
     try:
-        from gpuenv.image.container_engine import connect
+        from gpuenv.image.engine.container_engine import connect
     except ImportError as error:
         remedy = "python -m pip install 'gpuenv[image]'"
         raise EngineError(f"building needs the image extra of gpuenv: {error}", remedy) from error
@@ -275,7 +275,7 @@ def _session(opts: BuildImageOptions, stack: ExitStack) -> _EngineSession:
 
 
 def _build_context(session: _EngineSession, opts: BuildImageOptions) -> BuildOptions:
-    from gpuenv.image.image_build import BuildOptions
+    from gpuenv.image.build.build import BuildOptions
 
     # An engine may support GPUs without reporting it (a hook of the toolkit): try if this machine has GPUs.
     nodes = Path(opts.driver_root, "dev")

@@ -20,8 +20,8 @@ from gpuenv.cli.command_errors import CommandError, announce, with_state
 from gpuenv.cli.download import DownloadError, NotFoundError, download, shown
 from gpuenv.cli.sources import get_matrix, matrix_path, read_snapshot
 from gpuenv.data import data_path
-from gpuenv.image.check.deadline import within
-from gpuenv.image.check.http import is_loopback
+from gpuenv.image.inspect.deadline import within
+from gpuenv.image.inspect.http import is_loopback
 from gpuenv.matrix.load import MAX_BYTES, is_json, read
 from gpuenv.matrix.tables import Matrix
 from gpuenv.matrix.validate import MatrixError

@@ -11,7 +11,7 @@ import pytest
 from gpuenv.cli.command_errors import complain
 from gpuenv.cli.main import run
 from gpuenv.cli.output import FORMATS, write_stdout
-from gpuenv.image.errors import error_from_text
+from gpuenv.image.engine.errors import error_from_text
 from gpuenv.model.reading import known
 from gpuenv.model.strings import Lines, sanitize_line
 from gpuenv.preflight.requirements import parse_requirement

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.image.check.image_facts import ImageFacts
-from gpuenv.image.check.verdict import judge_machine
+from gpuenv.image.inspect.image_facts import ImageFacts
+from gpuenv.image.inspect.verdict import judge_machine
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Severity

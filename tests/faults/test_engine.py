@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.image.build_records import Base
-from gpuenv.image.container_engine import connect
-from gpuenv.image.context_tar import pack
-from gpuenv.image.errors import EngineError
-from gpuenv.image.progress import Progress
+from gpuenv.image.build.context_tar import pack
+from gpuenv.image.build.progress import Progress
+from gpuenv.image.build.records import Base
+from gpuenv.image.engine.container_engine import connect
+from gpuenv.image.engine.errors import EngineError
 from tests.cli.program import PROGRAM
 from tests.faults.fault_matrix import case_id, parametrize_faults
 from tests.faults.faulty_servers import Stopped, faulty_answers, serving

@@ -13,14 +13,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gpuenv.image.check.image_facts import ImageError, facts_from_configuration
-from gpuenv.image.check.image_report import ImageReport
-from gpuenv.image.check.image_report_sarif import sarif_text
-from gpuenv.image.check.image_report_text import report_lines
-from gpuenv.image.check.judge_compose import judge_compose
-from gpuenv.image.check.judge_file import DockerfileOptions, file_report, judge_dockerfile
-from gpuenv.image.check.predicted_image import with_machines
-from gpuenv.image.check.verdict import image_report, judge_machine
+from gpuenv.image.dockerfile.judge_compose import judge_compose
+from gpuenv.image.dockerfile.judge_file import DockerfileOptions, file_report, judge_dockerfile
+from gpuenv.image.dockerfile.predicted_image import with_machines
+from gpuenv.image.inspect.image_facts import ImageError, facts_from_configuration
+from gpuenv.image.inspect.image_report import ImageReport
+from gpuenv.image.inspect.image_report_sarif import sarif_text
+from gpuenv.image.inspect.image_report_text import report_lines
+from gpuenv.image.inspect.verdict import image_report, judge_machine
 from gpuenv.model.codec import encode
 from tests.cli.snapshots import SNAPSHOTS
 from tests.fuzz.records import TEXTS, WRONG_VALUES

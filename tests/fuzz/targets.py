@@ -15,7 +15,7 @@ from gpuenv.cli.commands.explain import with_stated
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.explain.explainer import explanation, verdict_of
 from gpuenv.explain.match import scan
-from gpuenv.image import nvidia_require
+from gpuenv.image.inspect import nvidia_require
 from gpuenv.matrix import strict_yaml
 from gpuenv.matrix.assume import AssumeError, assume
 from gpuenv.matrix.load import parse

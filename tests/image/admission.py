@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from textwrap import wrap
 
-from gpuenv.image.nvidia_require import Machine, Requirement, holds, parse
+from gpuenv.image.inspect.nvidia_require import Machine, Requirement, holds, parse
 from gpuenv.matrix.strict_yaml import parse as parse_yaml
 from gpuenv.matrix.tables import DriverBranch
 from gpuenv.probe.gpu_assembly import BRANDS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuenv.image.check.judge_compose import judge_compose
-from gpuenv.image.check.judge_file import DockerfileOptions
+from gpuenv.image.dockerfile.judge_compose import judge_compose
+from gpuenv.image.dockerfile.judge_file import DockerfileOptions
 from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:

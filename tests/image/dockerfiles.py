@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuenv.image.check.judge_file import DockerfileOptions, FileJudgement, judge_dockerfile
+from gpuenv.image.dockerfile.judge_file import DockerfileOptions, FileJudgement, judge_dockerfile
 from gpuenv.model.finding import Severity
 from tests.support.matrix import MATRIX
 

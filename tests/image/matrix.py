@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.data import data_path
-from gpuenv.image.build_records import ImageKind
-from gpuenv.image.choose import ImageRequest, NoImageError, choose
-from gpuenv.image.image_plan import PlanInputs, Templates, plan_image
-from gpuenv.image.render import Rendering
+from gpuenv.image.build.choose import ImageRequest, NoImageError, choose
+from gpuenv.image.build.plan import PlanInputs, Templates, plan_image
+from gpuenv.image.build.records import ImageKind
+from gpuenv.image.build.render import Rendering
 from gpuenv.matrix.needs import needs_of
 from gpuenv.model.snapshot import Snapshot
 from tests.support.matrix import MATRIX
@@ -22,7 +22,7 @@ from tests.support.matrix import MATRIX
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuenv.image.build_records import Choice, ImagePlan
+    from gpuenv.image.build.records import Choice, ImagePlan
 
 GOLDEN = Path(__file__).parent / "golden"
 CREATED = 1795219200

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.image.check.image_facts import ImageError, parse_platform
+from gpuenv.image.inspect.image_facts import ImageError, parse_platform
 from tests.image.layouts import OCI_MANIFEST, descriptor, digest, index, layout, manifest, saved
 from tests.image.test_fetch import AMD, ARM, get
 

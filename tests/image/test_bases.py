@@ -9,10 +9,10 @@ import pytest
 
 from gpuenv.cli.sources import MachineSource, get_snapshot
 from gpuenv.data import data_path
-from gpuenv.image.check.base_images import base_of
-from gpuenv.image.check.judge_compose import judge_compose
-from gpuenv.image.check.judge_file import DockerfileOptions, file_report, judge_dockerfile
-from gpuenv.image.check.predicted_image import with_machines
+from gpuenv.image.dockerfile.base_images import base_of
+from gpuenv.image.dockerfile.judge_compose import judge_compose
+from gpuenv.image.dockerfile.judge_file import DockerfileOptions, file_report, judge_dockerfile
+from gpuenv.image.dockerfile.predicted_image import with_machines
 from gpuenv.matrix.load import load
 from gpuenv.matrix.tables import Flavour
 from gpuenv.report.report import Status
@@ -20,7 +20,7 @@ from gpuenv.report.report import Status
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuenv.image.check.image_report import ImageReport
+    from gpuenv.image.inspect.image_report import ImageReport
 
 MATRIX = load(data_path("matrix.yaml"))
 A100 = ("driver=535.104.05", "gpu=A100")

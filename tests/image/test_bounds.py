@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.image_facts import ImageError
+from gpuenv.image.inspect.image_facts import ImageError
 from tests.image.dockerfiles import judged, told
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gpuenv.image.errors import error_from_text
+from gpuenv.image.engine.errors import error_from_text
 from tests.cli.program import gpuenv
 
 GIVEN = ("--no-probe", "--print", "--compute-capability", "9.0", "--python", "3.12")

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.image_facts import ImageError
-from gpuenv.image.check.judge_compose import judge_compose
-from gpuenv.image.check.judge_file import DockerfileOptions
+from gpuenv.image.dockerfile.judge_compose import judge_compose
+from gpuenv.image.dockerfile.judge_file import DockerfileOptions
+from gpuenv.image.inspect.image_facts import ImageError
 from gpuenv.model.finding import Severity
 from tests.image.composing import BY_CDI, DOCKERFILE, IMAGE, RESERVED, SWARM, told
 from tests.support.matrix import MATRIX

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.build_context import context_of
-from gpuenv.image.check.dockerignore import is_ignored, patterns_of
+from gpuenv.image.dockerfile.build_context import context_of
+from gpuenv.image.dockerfile.dockerignore import is_ignored, patterns_of
 from gpuenv.model.finding import Severity
 from tests.image.dockerfiles import SLIM, judged, told
 

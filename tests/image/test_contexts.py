@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.docker_contexts import ContextError, docker_environment, engine_address
+from gpuenv.image.engine.docker_contexts import ContextError, docker_environment, engine_address
 from tests.cli.program import gpuenv
 from tests.image.docker.program import build
 from tests.image.docker.tagged import of

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuenv.image.check.docker_parse import DockerfileError, parse, source_text
-from gpuenv.image.check.shell import commands
-from gpuenv.image.check.variables import substitute
+from gpuenv.image.dockerfile.docker_parse import DockerfileError, parse, source_text
+from gpuenv.image.dockerfile.shell import commands
+from gpuenv.image.dockerfile.variables import substitute
 
 
 def unknown(name: str) -> str | None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.image_facts import ImageError
-from gpuenv.image.check.judge_file import DockerfileOptions, judge_dockerfile
+from gpuenv.image.dockerfile.judge_file import DockerfileOptions, judge_dockerfile
+from gpuenv.image.inspect.image_facts import ImageError
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
 from tests.image.dockerfiles import CTK, DEVEL, PARTS, RUNTIME, SLIM, WHEEL, at, judged, told

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.credentials import credentials_for
-from gpuenv.image.check.fetch import FetchOptions, fetch
-from gpuenv.image.check.image_facts import ImageError, ImageFacts, ImagePlatform
-from gpuenv.image.check.manifest import LARGEST_MANIFEST
+from gpuenv.image.inspect.credentials import credentials_for
+from gpuenv.image.inspect.fetch import FetchOptions, fetch
+from gpuenv.image.inspect.image_facts import ImageError, ImageFacts, ImagePlatform
+from gpuenv.image.inspect.manifest import LARGEST_MANIFEST
 from tests.image.layouts import Made, digest, manifest
 from tests.image.registry_server import Handler, Served, serving, silent, trickling, with_token
 

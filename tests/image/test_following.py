@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.projects import of_table
+from gpuenv.image.dockerfile.projects import of_table
 from gpuenv.model.finding import Severity
 from tests.image.dockerfiles import DEVEL, SLIM, judged, told
 

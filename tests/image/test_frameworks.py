@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.judge_file import DockerfileOptions, file_report, judge_dockerfile
-from gpuenv.image.check.predicted_image import with_machines
+from gpuenv.image.dockerfile.judge_file import DockerfileOptions, file_report, judge_dockerfile
+from gpuenv.image.dockerfile.predicted_image import with_machines
 from gpuenv.matrix.assume import assume
 from gpuenv.model.snapshot import Snapshot
 from tests.support.matrix import MATRIX
@@ -16,7 +16,7 @@ from tests.support.matrix import MATRIX
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuenv.image.check.image_report import ImageReport
+    from gpuenv.image.inspect.image_report import ImageReport
 
 ARCH = re.compile("arch=")
 CU = "--index-url https://download.pytorch.org/whl/"

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.image.build_records import Choice, ImageKind
-from gpuenv.image.choose import ImageRequest, NoImageError, choose
-from gpuenv.image.cuda_headers import has_own_headers
-from gpuenv.image.render import RenderError, Rendering, render
+from gpuenv.image.build.choose import ImageRequest, NoImageError, choose
+from gpuenv.image.build.cuda_headers import has_own_headers
+from gpuenv.image.build.records import Choice, ImageKind
+from gpuenv.image.build.render import RenderError, Rendering, render
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.candidates import TEGRA
 from gpuenv.matrix.needs import Needs, needs_of

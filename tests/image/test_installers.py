@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.variables import substitute
+from gpuenv.image.dockerfile.variables import substitute
 from tests.image.dockerfiles import DEVEL, judged, told
 from tests.image.test_lines import codes
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from gpuenv.image.check.json_with_comments import JsonError, parse_json
+from gpuenv.image.dockerfile.json_with_comments import JsonError, parse_json
 
 
 def test_comments_and_last_commas_are_no_part_of_it() -> None:

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from gpuenv.image import labels
-from gpuenv.image.check.image_facts import ImageFacts
-from gpuenv.image.check.image_report import ImageRequirementStatus, MachineVerdict
-from gpuenv.image.check.rule_context import brands_of
-from gpuenv.image.check.rules import all_rules
-from gpuenv.image.check.verdict import judge_machine
+from gpuenv.image.inspect.image_facts import ImageFacts
+from gpuenv.image.inspect.image_report import ImageRequirementStatus, MachineVerdict
+from gpuenv.image.inspect.rule_context import brands_of
+from gpuenv.image.inspect.rules import all_rules
+from gpuenv.image.inspect.verdict import judge_machine
 from gpuenv.matrix.assume import assume
 from gpuenv.model.finding import Severity
 from gpuenv.model.reading import known

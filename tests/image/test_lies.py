@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.history import last_cupy, lines_together
-from gpuenv.image.check.image_facts import ImageFacts
-from gpuenv.image.check.judge_file import file_report
-from gpuenv.image.check.predicted_image import with_machines
+from gpuenv.image.dockerfile.judge_file import file_report
+from gpuenv.image.dockerfile.predicted_image import with_machines
+from gpuenv.image.inspect.history import last_cupy, lines_together
+from gpuenv.image.inspect.image_facts import ImageFacts
 from gpuenv.report.report import Status
 from tests.image.dockerfiles import SLIM, judged
 from tests.image.dockerfiles import told as told_of

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.locks import versions_of
+from gpuenv.image.dockerfile.locks import versions_of
 from gpuenv.model.finding import Severity
 from tests.image.dockerfiles import DEVEL, SLIM, judged, told
 from tests.image.test_following import ELEVEN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.image.check.base_images import base_of
+from gpuenv.image.dockerfile.base_images import base_of
 from tests.support.matrix import MATRIX
 
 

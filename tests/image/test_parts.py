@@ -17,15 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuenv.data import data_path
-from gpuenv.image.buildkit import BuildkitCommand, BuildkitOptions, build_with, command
-from gpuenv.image.context_tar import pack
-from gpuenv.image.engine_answers import engine_image
-from gpuenv.image.errors import EngineError, engine_error, error_from_text
-from gpuenv.image.image_plan import LEFT_OUT
-from gpuenv.image.pip_index import pip_configuration
-from gpuenv.image.progress import Progress
+from gpuenv.image.build.buildkit import BuildkitCommand, BuildkitOptions, build_with, command
+from gpuenv.image.build.context_tar import pack
+from gpuenv.image.build.pip_index import pip_configuration
+from gpuenv.image.build.plan import LEFT_OUT
+from gpuenv.image.build.progress import Progress
+from gpuenv.image.build.sbom import bill
+from gpuenv.image.engine.engine_answers import engine_image
+from gpuenv.image.engine.errors import EngineError, engine_error, error_from_text
 from gpuenv.image.reference import ImageNameError, split
-from gpuenv.image.sbom import bill
 from gpuenv.install.plan import Pin
 from tests.image.matrix import choices
 

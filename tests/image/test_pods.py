@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.image_facts import ImageError
-from gpuenv.image.check.judge_any import judge_any
-from gpuenv.image.check.judge_file import DockerfileOptions
+from gpuenv.image.dockerfile.judge_any import judge_any
+from gpuenv.image.dockerfile.judge_file import DockerfileOptions
+from gpuenv.image.inspect.image_facts import ImageError
 from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:

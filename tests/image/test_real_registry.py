@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.image_facts import ImageError
+from gpuenv.image.inspect.image_facts import ImageError
 from tests.image.layouts import Made, digest, manifest
 from tests.image.test_fetch import AMD, get
 

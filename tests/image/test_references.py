@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.image_facts import ImageError
-from gpuenv.image.check.image_names import parse_name
+from gpuenv.image.inspect.image_facts import ImageError
+from gpuenv.image.inspect.image_names import parse_name
 from tests.image.test_fetch import get
 
 if TYPE_CHECKING:

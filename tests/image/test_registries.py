@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.image_facts import ImageError
+from gpuenv.image.inspect.image_facts import ImageError
 from tests.cli.program import gpuenv
 from tests.image.layouts import OCI_INDEX, OCI_MANIFEST, descriptor, digest, index, manifest
 from tests.image.registry_server import serving

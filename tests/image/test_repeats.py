@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.check.docker_parse import source_text
-from gpuenv.image.check.judge_file import DockerfileOptions, judge_dockerfile
-from gpuenv.image.check.shell import commands
+from gpuenv.image.dockerfile.docker_parse import source_text
+from gpuenv.image.dockerfile.judge_file import DockerfileOptions, judge_dockerfile
+from gpuenv.image.dockerfile.shell import commands
 from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuenv.image.nvidia_require import Condition, Machine, RequireError, holds, parse, requirements, unmet
+from gpuenv.image.inspect.nvidia_require import Condition, Machine, RequireError, holds, parse, requirements, unmet
 
 # As nvidia/cuda:12.9 images have it, shortened.
 OF_12_9 = (

@@ -16,8 +16,8 @@ from gpuenv.cli.sources import MachineSource, get_all, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.image.build_records import Choice
-    from gpuenv.image.choose import ImageRequest
+    from gpuenv.image.build.choose import ImageRequest
+    from gpuenv.image.build.records import Choice
     from gpuenv.matrix.needs import Needs
     from gpuenv.matrix.tables import Matrix
 
@@ -144,7 +144,7 @@ def build_image(opts: BuildImageOptions) -> None:
     """
     from gpuenv.cli.image_builder import build_all, outcome_on_failure, plan_all, show_plans, write_contexts
     from gpuenv.cli.output import Output
-    from gpuenv.image.build_records import ImagePlans
+    from gpuenv.image.build.records import ImagePlans
 
     if not opts.build_timeout > 0:  # nan passes the minimum
         raise CommandError(ExitCode.USAGE, f"--build-timeout {opts.build_timeout}: expected seconds, such as 3600")
@@ -182,9 +182,9 @@ def _wishes(opts: BuildImageOptions) -> tuple[ImageRequest, ...]:
     Raises:
         CommandError: for a value that is not understood.
     """
-    from gpuenv.image.build_records import ImageKind
-    from gpuenv.image.choose import DOCKER_PLATFORMS, ImageRequest
-    from gpuenv.image.cupy_spec import line_and_release
+    from gpuenv.image.build.choose import DOCKER_PLATFORMS, ImageRequest
+    from gpuenv.image.build.cupy_spec import line_and_release
+    from gpuenv.image.build.records import ImageKind
     from gpuenv.image.reference import split
     from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion
 
@@ -264,7 +264,7 @@ def _choices(
     opts: BuildImageOptions, wishes: Sequence[ImageRequest], machines: Mapping[str, Needs], rows: Matrix
 ) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
     """The images to build; with --all, also the reasons for those that cannot be built, instead of an error."""
-    from gpuenv.image.choose import NoImageError, choose
+    from gpuenv.image.build.choose import NoImageError, choose
 
     if not opts.every:
         return tuple(choose(wish, machines, rows) for wish in wishes), ()

@@ -20,8 +20,8 @@ from gpuenv.model.strings import Lines
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import OutputSpec
-    from gpuenv.image.check.image_facts import ImageFacts
-    from gpuenv.image.check.image_report import ImageReport
+    from gpuenv.image.inspect.image_facts import ImageFacts
+    from gpuenv.image.inspect.image_report import ImageReport
     from gpuenv.matrix.tables import Matrix
     from gpuenv.model.snapshot import Snapshot
 
@@ -127,12 +127,12 @@ def _emit(report: ImageReport, opts: CheckImageOptions, specs: Sequence[OutputSp
         if entry.form == "json":
             emit_json(report, entry.path, redacted=opts.redact)
         elif entry.form == "text":
-            from gpuenv.image.check.image_report_text import report_lines
+            from gpuenv.image.inspect.image_report_text import report_lines
 
             lines = report_lines(report, verbose=opts.verbose)
             emit_lines(lines, entry.path, color=not opts.no_color, redacted=opts.redact)
         else:
-            from gpuenv.image.check.image_report_sarif import sarif_text
+            from gpuenv.image.inspect.image_report_sarif import sarif_text
             from gpuenv.report.redact import redact_lines
 
             text = sarif_text(report)
@@ -142,10 +142,10 @@ def _emit(report: ImageReport, opts: CheckImageOptions, specs: Sequence[OutputSp
 
 
 def _check_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:
-    from gpuenv.image.check.image_facts import ImageError
-    from gpuenv.image.check.judge_any import judge_any
-    from gpuenv.image.check.judge_file import DockerfileOptions, file_report, read_text
-    from gpuenv.image.check.predicted_image import with_machines
+    from gpuenv.image.dockerfile.judge_any import judge_any
+    from gpuenv.image.dockerfile.judge_file import DockerfileOptions, file_report, read_text
+    from gpuenv.image.dockerfile.predicted_image import with_machines
+    from gpuenv.image.inspect.image_facts import ImageError
 
     def read_files() -> None:
         for file in files:
@@ -177,10 +177,10 @@ def _machines(opts: CheckImageOptions) -> tuple[dict[str, Snapshot], Matrix]:
 
 
 def _check_image(opts: CheckImageOptions, reference: str) -> ImageReport:
-    from gpuenv.image.check.fetch import FetchOptions, fetch
-    from gpuenv.image.check.image_facts import ImageError, parse_platform
-    from gpuenv.image.check.rules_image import wanted_platform
-    from gpuenv.image.check.verdict import image_report, judge_machine, unfetched_verdict
+    from gpuenv.image.inspect.fetch import FetchOptions, fetch
+    from gpuenv.image.inspect.image_facts import ImageError, parse_platform
+    from gpuenv.image.inspect.rules_image import wanted_platform
+    from gpuenv.image.inspect.verdict import image_report, judge_machine, unfetched_verdict
     from gpuenv.matrix.needs import needs_of
 
     try:

@@ -28,7 +28,7 @@ _RECORDS = {
     "why-not": ("gpuenv.model.documents", "WHY_NOT", "WhyNot"),
     "fleet": ("gpuenv.model.documents", "FLEET", "Fleet"),
     "matrix": ("gpuenv.matrix.tables", "SCHEMA", "Matrix"),
-    "image": ("gpuenv.image.check.image_report", "SCHEMA", "ImageReport"),
+    "image": ("gpuenv.image.inspect.image_report", "SCHEMA", "ImageReport"),
     "meaning": ("gpuenv.model.documents", "MEANING", "Meaning"),
     "checks": ("gpuenv.model.documents", "CHECKS", "Checks"),
     "tests": ("gpuenv.model.documents", "TESTS", "Tests"),
@@ -37,8 +37,8 @@ _RECORDS = {
 }
 # The other records of build-image with these names: module and record class.
 _IMAGE_RECORDS = {
-    "plan": ("gpuenv.image.build_records", "ImagePlans"),
-    "outcome": ("gpuenv.image.build_records", "ImageOutcome"),
+    "plan": ("gpuenv.image.build.records", "ImagePlans"),
+    "outcome": ("gpuenv.image.build.records", "ImageOutcome"),
 }
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.image.container_engine import connect
-from gpuenv.image.context_tar import pack
-from gpuenv.image.errors import EngineError
+from gpuenv.image.build.context_tar import pack
+from gpuenv.image.engine.container_engine import connect
+from gpuenv.image.engine.errors import EngineError
 from tests.image.docker import bases
 from tests.image.docker.conftest import client_of, load_stand_ins
 from tests.image.docker.dockerd import Dockerd, missing

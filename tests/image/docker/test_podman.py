@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.image import labels
-from gpuenv.image.build_records import Base
-from gpuenv.image.container_engine import connect
-from gpuenv.image.context_tar import pack
+from gpuenv.image.build.context_tar import pack
+from gpuenv.image.build.records import Base
+from gpuenv.image.engine.container_engine import connect
 from tests.image.docker import bases
 from tests.image.docker.conftest import Given, client_of, load_stand_ins
 from tests.image.docker.dockerd import SYSTEM_PATH, answers

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.image.build_records import Base
-from gpuenv.image.container_engine import connect
-from gpuenv.image.errors import EngineError
-from gpuenv.image.progress import Progress
+from gpuenv.image.build.progress import Progress
+from gpuenv.image.build.records import Base
+from gpuenv.image.engine.container_engine import connect
+from gpuenv.image.engine.errors import EngineError
 from tests.image.docker.conftest import REGISTRY, client_of, load_stand_ins
 from tests.image.docker.dockerd import Dockerd, missing
 from tests.image.docker.program import SMALL, environment, outcome

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.image.build_records import ImageKind
-from gpuenv.image.buildkit import BuildkitCommand, BuildkitOptions, build_with, find_cli
-from gpuenv.image.container_engine import connect
-from gpuenv.image.context_tar import pack
-from gpuenv.image.progress import Progress
-from gpuenv.image.render import Rendering
+from gpuenv.image.build.buildkit import BuildkitCommand, BuildkitOptions, build_with, find_cli
+from gpuenv.image.build.context_tar import pack
+from gpuenv.image.build.progress import Progress
+from gpuenv.image.build.records import ImageKind
+from gpuenv.image.build.render import Rendering
+from gpuenv.image.engine.container_engine import connect
 from tests.image.docker import bases
 from tests.image.docker.conftest import client_of
 from tests.image.docker.dockerd import Dockerd, missing

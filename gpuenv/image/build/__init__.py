@@ -1,0 +1,1 @@
+"""Builds a container image: choice, plan, Dockerfile, build, proof."""

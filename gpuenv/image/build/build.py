@@ -1,0 +1,181 @@
+"""Builds an image from its plan: builds it untagged, verifies it, adds the result as a label, tags and pushes it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from gpuenv.image import labels as own
+from gpuenv.image.build.buildkit import BuildkitCommand, BuildkitOptions, build_with
+from gpuenv.image.build.context_tar import pack
+from gpuenv.image.build.progress import Progress
+from gpuenv.image.build.proof import ProofResult, prove
+from gpuenv.image.build.records import BuildStatus, BuiltImage, ImagePlan, Sizes
+from gpuenv.image.engine.container_engine import Engine
+from gpuenv.image.engine.errors import EngineError
+from gpuenv.install.plan import Phase
+
+Answer = TypeVar("Answer")
+Announce = Callable[[str], None]
+# What engines take for build arguments by default, and keep out of the image's history.
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """How an image is built.
+
+    Attributes:
+        engine: the engine.
+        cli: its command line with BuildKit; None for the classic builder.
+        secrets: name and file of each.
+        environment: the caller's variables; the proxies are taken out of them.
+        gpu_ways: how the proof may have GPUs.
+        announce: receives progress messages.
+        verbose: announces every line.
+        fresh: without the cache.
+        push: whether it is pushed.
+        seconds: for the build.
+    """
+
+    engine: Engine
+    cli: BuildkitCommand | None
+    secrets: Mapping[str, Path]
+    environment: Mapping[str, str]
+    gpu_ways: tuple[str, ...]
+    announce: Announce
+    verbose: bool
+    fresh: bool
+    push: bool
+    seconds: float
+
+
+@dataclass(slots=True)
+class _BuildState:
+    """State of the build of one image."""
+
+    plan: ImagePlan
+    files: Mapping[str, str]
+    phases: list[Phase] = field(default_factory=list)
+    cached: int = 0
+    steps: int = 0
+
+
+def build_image(plan: ImagePlan, files: Mapping[str, str], options: BuildOptions) -> BuiltImage:
+    """Builds one image; if a step fails, its tag stays with the image that had it before.
+
+    Raises:
+        EngineError: when a step fails.
+        KeyboardInterrupt: when interrupted.
+    """
+    state = _BuildState(plan, files)
+    options.announce(f"building {plan.tag} from {plan.choice.base.pinned}")
+    raw = _timed(state, "build", lambda: _build(state, options, {}, fresh=options.fresh))
+    final = ""
+    try:
+        _require_platform(raw, plan, options.engine)
+        options.announce("proving it")
+        proven = _timed(state, "prove", lambda: prove(options.engine, raw, plan.choice, options.gpu_ways))
+        if not proven.passed:
+            return _failed_proof(state, proven)
+        proof = {own.PROOF: proven.label}
+        final = _timed(state, "label", lambda: _build(state, options, proof, fresh=False))
+        options.engine.tag(final, plan.tag)
+    finally:
+        if raw != final:
+            options.engine.remove(raw)
+    digest = None
+    if options.push:
+        options.announce(f"pushing {plan.tag}")
+        progress = Progress(options.announce, verbose=options.verbose)
+        digest = _timed(state, "push", lambda: options.engine.push(plan.tag, progress))
+    return _built(state, proven, (final, digest), options.engine)
+
+
+def _timed(state: _BuildState, name: str, work: Callable[[], Answer]) -> Answer:
+    started = time.monotonic()
+    try:
+        return work()
+    finally:
+        state.phases.append(Phase(name, time.monotonic() - started))
+
+
+def _build(state: _BuildState, options: BuildOptions, labels: Mapping[str, str], *, fresh: bool) -> str:
+    """One run of the builder; the second one, for the label alone, comes out of the cache."""
+    plan = state.plan
+    progress = Progress(options.announce if not labels else lambda _: None, verbose=options.verbose)
+    arguments = {**proxies(options.environment), "SOURCE_DATE_EPOCH": str(plan.created)}
+    platform = None if plan.choice.platform == options.engine.facts.platform else plan.choice.platform
+    if options.cli is not None:
+        build = BuildkitOptions(labels, arguments, options.secrets, platform, fresh)
+        image = build_with(options.cli, build, state.files, progress, time.monotonic() + options.seconds)
+    else:
+        how = {"labels": dict(labels), "buildargs": arguments, "nocache": fresh, "timeout": options.seconds}
+        context = pack(state.files, plan.created)
+        image = options.engine.build(context, {**how, **({"platform": platform} if platform else {})}, progress)
+    if not labels:
+        state.cached, state.steps = progress.cached, progress.steps
+    return image
+
+
+def proxies(environment: Mapping[str, str]) -> dict[str, str]:
+    """The caller's proxies, in both spellings that programs look for."""
+    names = [name for proxy in PROXIES for name in (proxy, proxy.lower())]
+    return {name: environment[name] for name in names if environment.get(name)}
+
+
+def _require_platform(image: str, plan: ImagePlan, engine: Engine) -> None:
+    """Checks the platform of an image, since some engines silently build from a base of another one.
+
+    Raises:
+        EngineError: when that has happened.
+    """
+    found = engine.inspect(image)
+    if found is None or found.platform != plan.choice.platform:
+        what = found.platform if found else "gone"
+        raise EngineError(
+            f"{plan.choice.base.reference} is wanted for {plan.choice.platform}, and what was built is {what}",
+            "Pull the base for that platform, or name another one with --base.",
+        )
+
+
+def _failed_proof(state: _BuildState, proven: ProofResult) -> BuiltImage:
+    failed = [f"{proof.name}: {proof.detail}" for proof in proven.proofs if proof.passed is False]
+    return BuiltImage(
+        tag=state.plan.tag,
+        status=BuildStatus.UNPROVEN,
+        message=f"it was built, and the proof failed; no name was given to it: {'; '.join(failed[:3])}",
+        proofs=proven.proofs,
+        gpu=bool(proven.gpus),
+        phases=tuple(state.phases),
+    )
+
+
+def _built(
+    state: _BuildState, proven: ProofResult, image_and_digest: tuple[str, str | None], engine: Engine
+) -> BuiltImage:
+    """The image as the engine reports it."""
+    plan, (image, digest) = state.plan, image_and_digest
+    found = engine.inspect(plan.tag)
+    if found is None:
+        raise EngineError(f"{plan.tag} was built and is not there", "Look at the engine's log.")
+    base = engine.inspect(plan.choice.base.pinned) or engine.inspect(plan.choice.base.reference)
+    return BuiltImage(
+        tag=plan.tag,
+        status=BuildStatus.BUILT,
+        message=f"built and proven; {'; '.join((proven.label, *proven.notes))}",
+        id=image,
+        digest=digest or found.digest_of(plan.tag),
+        base=plan.choice.base.pinned,
+        labels=found.labels,
+        user=found.user,
+        sizes=Sizes(found.size, found.size - base.size if base else None),
+        cached=state.cached,
+        steps=state.steps,
+        proofs=proven.proofs,
+        gpu=bool(proven.gpus),
+        phases=tuple(state.phases),
+    )

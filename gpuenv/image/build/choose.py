@@ -1,0 +1,299 @@
+"""Which base, wheel line, CuPy and CUDA an image is made of: the same rows and constraints as the resolver's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gpuenv.image.build.cuda_headers import has_own_headers
+from gpuenv.image.build.records import Base, Choice, ImageKind
+from gpuenv.image.reference import split
+from gpuenv.matrix.alternatives import inside_container, python_of_ubuntu, refusals
+from gpuenv.matrix.candidates import TEGRA, WheelCandidate, by_preference, serving_minors
+from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, fits
+from gpuenv.matrix.needs import NeededGpu, Needs, cuda_of_branch
+from gpuenv.matrix.products import branches_for
+from gpuenv.matrix.tables import CudaMinor, Flavour, Image, Matrix
+from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, PythonVersion
+
+DOCKER_PLATFORMS = {"linux-x86_64": "linux/amd64", "linux-aarch64": "linux/arm64"}
+_CTK = "ctk"
+# Debian 12: its glibc, 2.36, is newer than what any wheel of CuPy or CUDA asks for (docker-library/python, README).
+_SLIM = "python:{python}-slim-bookworm"
+_HEADERS = {12: "nvidia-cuda-runtime-cu12=={cuda}.*", 13: "cuda-toolkit[cudart]=={cuda}.*"}
+
+
+class NoImageError(ValueError):
+    """No image fits the request; the message lists the reasons."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRequest:
+    """The requested image; null is left to the matrix.
+
+    Attributes:
+        kind: where CUDA comes from.
+        cuda: major and minor.
+        line: the wheel line.
+        cupy: the release.
+        python: major and minor.
+        arch: ``x86_64`` or ``aarch64``.
+        base: another base image.
+        capabilities: compute capabilities to be served in addition to those of the machines.
+    """
+
+    kind: ImageKind = ImageKind.WHEELS
+    cuda: CudaVersion | None = None
+    line: str | None = None
+    cupy: str | None = None
+    python: PythonVersion | None = None
+    arch: str | None = None
+    base: str | None = None
+    capabilities: tuple[ComputeCapability, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A wheel, the CUDA under it, and NVIDIA's image that has it; no image where CUDA comes from wheels."""
+
+    wheel: WheelCandidate
+    minor: CudaMinor
+    image: Image | None
+    python: PythonVersion
+
+
+def choose(request: ImageRequest, machines: Mapping[str, Needs], matrix: Matrix) -> Choice:
+    """The best choice that serves every machine.
+
+    Args:
+        request: the requested image.
+        machines: where the image is to run, by a name of each.
+        matrix: the rows.
+
+    Raises:
+        NoImageError: when there is none.
+    """
+    inside = {name: _inside(needs, request) for name, needs in machines.items()}
+    _refuse_other_platforms(inside)
+    gpus = tuple(gpu for needs in inside.values() for gpu in needs.gpus)
+    together = replace(next(iter(inside.values())), gpus=gpus)
+    against: dict[str, None] = {}
+    for wheel in _wheels(request, together, matrix, against):
+        unfit = list(_unfit(wheel, inside, matrix))
+        against.update(dict.fromkeys(unfit))
+        found = None if unfit else _completed(wheel, request, (inside, together), matrix, against)
+        if found is not None:
+            return _choice(found, request, together, matrix)
+    reasons = list(against) or ["the matrix has no such wheel"]
+    raise NoImageError(
+        f"no image of kind {request.kind.value} can be made{_request_text(request)}: {'; '.join(reasons[:4])}"
+    )
+
+
+def _refuse_other_platforms(machines: Mapping[str, Needs]) -> None:
+    """One image is of one architecture, and those for Jetson come with JetPack.
+
+    Raises:
+        NoImageError: where that rules some machine out.
+    """
+    platforms = {str(needs.platform): name for name, needs in machines.items()}
+    if len(platforms) > 1:
+        named = ", ".join(f"{platform} ({name})" for platform, name in platforms.items())
+        raise NoImageError(f"no one image is for machines of several architectures: {named}")
+    if any(needs.tegra for needs in machines.values()):
+        raise NoImageError("there are no images for Tegra GPUs: use those of JetPack")
+    if not set(platforms) <= set(DOCKER_PLATFORMS):
+        raise NoImageError(f"there are no images for {', '.join(platforms)}, only for {' and '.join(DOCKER_PLATFORMS)}")
+
+
+def _request_text(request: ImageRequest) -> str:
+    parts = [
+        f"CUDA {request.cuda}" if request.cuda else "",
+        f"CuPy {request.cupy}" if request.cupy else "",
+        f"Python {request.python}" if request.python else "",
+    ]
+    text = ", ".join(part for part in parts if part)
+    return f" with {text}" if text else ""
+
+
+def _inside(needs: Needs, request: ImageRequest) -> Needs:
+    """A machine as it is in the container; one without a driver or GPU is where it is built, not run."""
+    inner = inside_container(needs)
+    more = tuple(NeededGpu(f"compute capability {entry}", entry) for entry in request.capabilities)
+    if needs.driver_absent or needs.gpus_not_there:
+        inner = replace(inner, driver_absent=False, driver=None, driver_cuda=None, gpus=())
+        inner = replace(inner, gpus_absent=False, gpus_not_there=False)
+    if request.arch is not None:
+        inner = replace(inner, platform=f"linux-{request.arch}")
+    return replace(inner, gpus=(*inner.gpus, *more))
+
+
+def _wheels(request: ImageRequest, needs: Needs, matrix: Matrix, against: dict[str, None]) -> Iterator[WheelCandidate]:
+    """The wheels that fit the request, the preferred first; with the extra only if CUDA comes from wheels."""
+    for wheel in by_preference(needs, matrix):
+        named = request.line in (None, wheel.line.name) and request.cupy in (None, wheel.release.cupy)
+        if not named or (request.cuda is not None and not wheel.line.serves(request.cuda)):
+            continue
+        if wheel.line.last_cuda is not None and request.line is None and request.cuda is None:
+            continue
+        if request.kind is ImageKind.WHEELS and _CTK not in wheel.release.extras:
+            against[
+                "CuPy takes CUDA from wheels from 14.0 on, for CUDA 12 and newer; the other kinds take it from the base"
+            ] = None
+        elif (wheel.extra == _CTK) == (request.kind is ImageKind.WHEELS) and wheel.extra in (None, _CTK):
+            yield wheel
+
+
+def _unfit(wheel: WheelCandidate, machines: Mapping[str, Needs], matrix: Matrix) -> Iterator[str]:
+    for name, needs in machines.items():
+        for _, constraint in CONSTRAINTS:
+            verdict = constraint(wheel, needs, matrix)
+            if isinstance(verdict, Rejected):
+                where = f" ({name})" if name else ""
+                yield f"{wheel.candidate.label} needs {verdict.needed}, found {verdict.found}{where}"
+
+
+def _completed(
+    wheel: WheelCandidate,
+    request: ImageRequest,
+    where: tuple[Mapping[str, Needs], Needs],
+    matrix: Matrix,
+    against: dict[str, None],
+) -> _Found | None:
+    """The newest CUDA that serves every GPU, and for NVIDIA's images one that every driver may start."""
+    machines, together = where
+    serving = [row for row in serving_minors(wheel, together, matrix) if request.cuda in (None, row.cuda)]
+    if not serving:
+        against[f"{wheel.candidate.label}: no CUDA that serves these GPUs{_request_text(request)}"] = None
+    for minor in reversed(serving):
+        for image in _images(request, minor, together, matrix, against):
+            refused = list(_refused(image, machines, matrix)) if image else []
+            python = _python(wheel, request, image, against)
+            against.update(dict.fromkeys(refused))
+            if python is not None and not refused:
+                return _Found(wheel, minor, image, python)
+    return None
+
+
+def _refused(image: Image, machines: Mapping[str, Needs], matrix: Matrix) -> Iterator[str]:
+    for name, needs in machines.items():
+        for _, needed, found in refusals(image, needs, matrix):
+            yield f"{image.reference} needs {needed}, found {found}{f' ({name})' if name else ''}"
+
+
+def _images(
+    request: ImageRequest, minor: CudaMinor, needs: Needs, matrix: Matrix, against: dict[str, None]
+) -> Iterator[Image | None]:
+    """NVIDIA's images of one CUDA; a single None where none is needed."""
+    if request.kind is ImageKind.WHEELS or request.base is not None:
+        yield None
+        return
+    rows = [row for row in matrix.images if row.line is None and row.cuda == minor.cuda]
+    fitting = [row for row in rows if row.flavour is Flavour.DEVEL and needs.likely_platform in row.platforms]
+    if not fitting:
+        against[f"there is no image of NVIDIA's with CUDA {minor.cuda} for {needs.likely_platform}"] = None
+    yield from fitting
+
+
+def _python(
+    wheel: WheelCandidate, request: ImageRequest, image: Image | None, against: dict[str, None]
+) -> PythonVersion | None:
+    """The requested Python, the distribution's own, or the newest one that CuPy has a wheel for."""
+    name = (request.base or (image.reference if image else "")).partition("@")[0]
+    if "alpine" in name:
+        against[f"{name} uses musl, for which CuPy has no wheels; use a base with glibc"] = None
+        return None
+    own = _own_python(name)
+    if request.base is not None and own is None and request.python is None:
+        against[f"which Python {request.base} has is not known here: name it with --python"] = None
+        return None
+    if own is not None and request.python is not None and str(request.python) != own:
+        against[f"{name} has Python {own}; the kind wheels takes any"] = None
+        return None
+    offered = [PythonVersion.parse(entry) for entry in wheel.release.pythons if not entry.endswith("t")]
+    wanted = request.python or (PythonVersion.parse(own) if own else max(offered))
+    if wanted in offered:
+        return wanted
+    against[f"{wheel.line.name} {wheel.release.cupy} has no wheel for Python {wanted}"] = None
+    return None
+
+
+def _own_python(name: str) -> str | None:
+    """The Python that an image has by its name: that of its Ubuntu, or of a tag of the official ``python``."""
+    official = re.search(r"(?:^|/)python:(3\.\d+)", name)
+    return official[1] if official else python_of_ubuntu(name)
+
+
+def _choice(found: _Found, request: ImageRequest, needs: Needs, matrix: Matrix) -> Choice:
+    wheel, minor = found.wheel, found.minor
+    stated = tuple(sorted({gpu.compute_capability for gpu in needs.gpus if gpu.compute_capability}))
+    major = wheel.line.cuda_major
+    return Choice(
+        kind=request.kind,
+        base=_base(found, request),
+        platform=DOCKER_PLATFORMS[needs.likely_platform],
+        python=str(found.python),
+        line=wheel.line.name,
+        cupy=wheel.release.cupy,
+        cuda=minor.cuda,
+        requirements=_requirements(found, request),
+        capabilities=_served(found, needs, matrix),
+        stated=stated,
+        minimum_driver=_minimum_driver(found, stated, matrix),
+        admits=f"cuda>={major}.0" if request.kind is ImageKind.WHEELS else "",
+    )
+
+
+def _base(found: _Found, request: ImageRequest) -> Base:
+    if request.base is not None:
+        return Base(request.base, split(request.base)[2], given=True)
+    if found.image is None:
+        return Base(_SLIM.format(python=found.python))
+    if request.kind is ImageKind.DEVEL:
+        return Base(found.image.reference, found.image.digest)
+    # Every devel image has a runtime image beside it, with the same condition (NVIDIA's image sources, 2025-12-15).
+    return Base(found.image.reference.replace("-devel-", "-runtime-"))
+
+
+def _requirements(found: _Found, request: ImageRequest) -> tuple[str, ...]:
+    name, cupy, cuda = found.wheel.line.name, found.wheel.release.cupy, found.minor.cuda
+    if request.kind is ImageKind.WHEELS:
+        return (f"{name}[{_CTK}]=={cupy}", f"cuda-toolkit=={cuda}.*")
+    if request.kind is ImageKind.RUNTIME and has_own_headers(cupy, cuda) is not True and cuda.major in _HEADERS:
+        return (f"{name}=={cupy}", _HEADERS[cuda.major].format(cuda=cuda))
+    return (f"{name}=={cupy}",)
+
+
+def _served(found: _Found, needs: Needs, matrix: Matrix) -> tuple[ComputeCapability, ...]:
+    """Every capability that this wheel with this CUDA serves, also with the oldest driver that the image admits.
+
+    Boards of the Tegra family have images of their own.
+    """
+    served = []
+    for entry in found.minor.capabilities:
+        level = cuda_of_branch(_minimum_driver(found, (entry,), matrix), matrix)
+        one = replace(needs, gpus=(NeededGpu(str(entry), entry),), driver=None, driver_cuda=level)
+        good = found.minor in serving_minors(found.wheel, one, matrix) and fits(found.wheel, one, matrix)
+        if good and entry not in TEGRA:
+            served.append(entry)
+    return tuple(sorted(served))
+
+
+def _minimum_driver(found: _Found, stated: Sequence[ComputeCapability], matrix: Matrix) -> DriverVersion:
+    """The oldest driver: by minor-version compatibility, NVIDIA's image, and the first driver for the GPUs."""
+    first = {row.branch: row.first or _branch(row.branch) for row in matrix.driver_branches}
+    floor = next(row.linux for row in matrix.cuda_majors if row.major == found.minor.cuda.major)
+    if found.image is not None:
+        admitted = [first.get(branch, _branch(branch)) for branch in found.image.branches]
+        own = [entry for entry in (*admitted, found.minor.linux) if entry is not None and entry >= floor]
+        floor = min(own, default=floor)
+    for entry in stated:
+        known = branches_for(entry, matrix)
+        if known is not None and known.first is not None:
+            floor = max(floor, first.get(known.first, _branch(known.first)))
+    return floor
+
+
+def _branch(number: int) -> DriverVersion:
+    return DriverVersion(str(number), (number,))

@@ -1,0 +1,164 @@
+"""The proof of a built image: the payload of the smoke tests, run inside it by the user that it runs as."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpuenv.image.build.context_tar import pack
+from gpuenv.image.build.records import Choice
+from gpuenv.image.engine.container_engine import Engine
+from gpuenv.image.engine.engine_records import ContainerEnd
+from gpuenv.image.engine.errors import EngineError, tidy_text
+from gpuenv.install.plan import Verification
+from gpuenv.model.smoke import TestStatus
+from gpuenv.model.smoke_level import SmokeLevel
+from gpuenv.probe.protocol import numbered, parse_facts
+from gpuenv.smoke.tasks import DEADLINE, DEFAULT_SEED, PAYLOAD, derive_seed, select_tests
+
+_PYTHON = "/opt/cupy/bin/python"
+_FOLDER = "gpuenv-proof"
+_SECONDS = 300.0  # for what needs no GPU: the first import reads gigabytes from a cold disk
+
+
+@dataclass(frozen=True, slots=True)
+class ProofResult:
+    """The result of the proof of an image.
+
+    Attributes:
+        proofs: each thing.
+        gpus: the names of the GPUs that the container had.
+        notes: why a GPU was not to be had.
+    """
+
+    proofs: tuple[Verification, ...]
+    gpus: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing failed, and something was shown."""
+        return bool(self.proofs) and all(proof.passed is not False for proof in self.proofs)
+
+    @property
+    def label(self) -> str:
+        """In a line, without a time, so that the same image gets the same label."""
+        done = sum(proof.passed is True for proof in self.proofs)
+        where = f"on {len(self.gpus)} GPU(s): {', '.join(dict.fromkeys(self.gpus))}" if self.gpus else "without a GPU"
+        return f"{'passed' if self.passed else 'failed'}: {done} of {len(self.proofs)}, {where}"
+
+
+def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> ProofResult:
+    """Runs everything that the host allows in an image.
+
+    Args:
+        engine: where the image is.
+        image: its id.
+        choice: what is in it.
+        ways: how the engine may hand GPUs to a container, the best one first.
+
+    Raises:
+        EngineError: when not even a container without a GPU can be run.
+    """
+    payload = _payload()
+    order = {"capabilities": [str(entry) for entry in choice.stated or choice.capabilities]}
+    end = engine.run(image, _command("--groundwork", order), payload, None, _SECONDS)
+    proofs = groundwork_proofs(parse_facts(end.stdout), end, choice)
+    notes: list[str] = []
+    for way in ways:
+        try:
+            census = parse_facts(engine.run(image, _command("--census", {}), payload, way, _SECONDS).stdout)
+        except EngineError as error:
+            notes.append(f"no GPU by {way}: {error.message.splitlines()[0]}")
+            continue
+        devices = [entry for entry in numbered(census, "device") if isinstance(entry, dict)]
+        if devices:
+            more = _smoke(engine, (image, way, payload), len(devices))
+            return ProofResult((*proofs, *more), tuple(str(entry.get("name")) for entry in devices), tuple(notes))
+        notes.append(f"no GPU by {way}: {census.get('error') or 'the container shows none'}")
+    return ProofResult(proofs, (), tuple(notes))
+
+
+def groundwork_proofs(facts: Mapping[str, Any], end: ContainerEnd, choice: Choice) -> tuple[Verification, ...]:
+    """The payload's results without a GPU, compared with what the image should contain."""
+    proofs = [_ended(facts, end)]
+    versions = facts.get("versions") if isinstance(facts.get("versions"), dict) else {}
+    for name, wanted in (("cupy", choice.cupy), ("python", choice.python)):
+        found = str((versions or {}).get(name))
+        proofs.append(Verification(f"version.{name}", found == wanted or found.startswith(f"{wanted}."), f"{found}"))
+    proofs.append(Verification("user", facts.get("uid") not in (0, None), f"runs as {facts.get('uid')}"))
+    for key, value in facts.items():
+        kind = key.partition(".")[0]
+        if kind in ("import", "compiled"):
+            proofs.append(Verification(key, value is None, "" if value is None else str(value)))
+        elif kind in ("library", "cache") and isinstance(value, dict):
+            proofs.append(Verification(key, value.get("error") is None, str(value.get("error") or _where(value))))
+    return (*proofs, _nvrtc(facts.get("library.nvrtc"), choice))
+
+
+def _ended(facts: Mapping[str, Any], end: ContainerEnd) -> Verification:
+    if facts.get("done") is True:
+        return Verification("payload", passed=True, detail="ran to its end")
+    how = "was killed at its deadline" if end.exit_code is None else f"ended with exit code {end.exit_code}"
+    return Verification("payload", passed=False, detail=f"{how}: {tidy_text(end.stderr)[-300:]}")
+
+
+def _where(value: Mapping[str, Any]) -> str:
+    return " ".join(str(value[key]) for key in ("version", "path", "folder") if value.get(key))
+
+
+def _nvrtc(reported: object, choice: Choice) -> Verification:
+    found = str(reported.get("version")) if isinstance(reported, dict) else "none"
+    return Verification("version.nvrtc", found == str(choice.cuda), found)
+
+
+def _smoke(engine: Engine, where: tuple[str, str, bytes], count: int) -> tuple[Verification, ...]:
+    """The smoke tests of the quick level, each on each GPU."""
+    image, way, payload = where
+    tests = [
+        {
+            "name": test.name,
+            "visible": str(device),
+            "deadline": DEADLINE[SmokeLevel.QUICK],
+            "order": {
+                "level": SmokeLevel.QUICK.value,
+                "seed": derive_seed(DEFAULT_SEED, test.name, 0),
+                "size": dict(test.size(SmokeLevel.QUICK) or {}),
+                "fault": None,
+                "uuid": None,
+            },
+        }
+        for test in select_tests((), (), SmokeLevel.QUICK)
+        if test.gpus == 1
+        for device in range(count)
+    ]
+    end = engine.run(
+        image, _command("--several", {"tests": tests}), payload, way, DEADLINE[SmokeLevel.QUICK] * len(tests)
+    )
+    entries = [entry for entry in numbered(parse_facts(end.stdout), "test") if isinstance(entry, dict)]
+    missing = Verification(
+        "smoke", passed=len(entries) == len(tests), detail=f"{len(entries)} of {len(tests)} tests ended"
+    )
+    return (missing, *(_of_test(entry) for entry in entries))
+
+
+def _of_test(entry: Mapping[str, Any]) -> Verification:
+    status, seconds = str(entry.get("status")), entry.get("duration")
+    passed = None if status == TestStatus.SKIPPED.value else status == TestStatus.PASSED.value
+    duration = float(seconds) if isinstance(seconds, int | float) else 0.0
+    return Verification(f"smoke.{entry.get('name')}", passed, str(entry.get("detail") or status), duration)
+
+
+def _command(name: str, order: Mapping[str, object]) -> list[str]:
+    return [_PYTHON, "-B", f"/tmp/{_FOLDER}/main.py", name, json.dumps(order)]  # noqa: S108 - the container's own
+
+
+def _payload() -> bytes:
+    """The payload's files, for a container that sees nothing of this machine."""
+    files = {
+        f"{_FOLDER}/{path.relative_to(PAYLOAD).as_posix()}": path.read_text(encoding="utf-8")
+        for path in sorted(PAYLOAD.rglob("*.py"))
+    }
+    return pack(files, 0)

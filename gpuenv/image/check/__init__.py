@@ -1,1 +1,0 @@
-"""Judging an image from its manifest and configuration, and a Dockerfile from its text."""

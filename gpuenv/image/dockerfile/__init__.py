@@ -1,0 +1,1 @@
+"""Judges Dockerfiles, compose files and manifests."""

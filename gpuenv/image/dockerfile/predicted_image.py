@@ -1,0 +1,167 @@
+"""The image that a Dockerfile would build, predicted from its text, and compared with machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from gpuenv.image.dockerfile.base_images import BaseImage
+from gpuenv.image.dockerfile.build_target import BuildTarget
+from gpuenv.image.dockerfile.cuda_sources import conda_major, cuda_sources
+from gpuenv.image.dockerfile.cupy_lines import release_of
+from gpuenv.image.dockerfile.install_requests import Install
+from gpuenv.image.dockerfile.variables import is_known
+from gpuenv.image.inspect.image_facts import ImageFacts
+from gpuenv.image.inspect.image_report import ImageReport, MachineVerdict
+from gpuenv.image.inspect.other_frameworks import frameworks
+from gpuenv.image.inspect.rule_context import MAINTAINER
+from gpuenv.image.inspect.rules_image import wanted_platform
+from gpuenv.image.inspect.verdict import exit_code_of, judge_machine, status_of, worst_of
+from gpuenv.matrix.needs import needs_of
+from gpuenv.matrix.tables import Flavour, Image, Matrix
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.versions import CudaVersion
+from gpuenv.report.report import Status
+
+_OF_FLAVOUR = {
+    Flavour.BASE: ("NV_CUDA_CUDART_VERSION",),
+    Flavour.RUNTIME: ("NV_CUDA_CUDART_VERSION", "NV_CUDA_LIB_VERSION"),
+    Flavour.DEVEL: ("NV_CUDA_CUDART_VERSION", "NV_CUDA_LIB_VERSION", "NV_CUDA_CUDART_DEV_VERSION"),
+}
+
+
+def with_machines(
+    report: ImageReport,
+    built: tuple[BuildTarget, ...],
+    machines: Mapping[str, Snapshot],
+    matrix: Matrix,
+    clock: Callable[[], float],
+) -> ImageReport:
+    """The report on a Dockerfile, with the verdict of each machine on what it would build.
+
+    Args:
+        report: on the file itself.
+        built: what each target would be.
+        machines: by their names.
+        matrix: the rows.
+        clock: a reading in seconds, for how long checks take.
+    """
+    if not machines or not built:
+        return report
+    verdicts = tuple(
+        _with_target_name(_machine_verdict(name, each, snapshot, matrix, clock), each, built)
+        for name, snapshot in machines.items()
+        for each in built
+    )
+    findings = (*report.findings, *(finding for entry in verdicts for finding in entry.findings))
+    first = next((entry for entry in findings if entry.primary), None)
+    status = worst_of((report.status, *(entry.status for entry in verdicts)))
+    return replace(
+        report,
+        machines=verdicts,
+        findings=tuple(replace(entry, primary=entry is first) for entry in findings),
+        status=status,
+        exit_code=exit_code_of(status),
+        runs_on=tuple(entry.machine for entry in verdicts if entry.status in (Status.FIT, Status.DEGRADED)),
+    )
+
+
+def _machine_verdict(
+    name: str, target: BuildTarget, snapshot: Snapshot, matrix: Matrix, clock: Callable[[], float]
+) -> MachineVerdict:
+    """A machine's verdict on a target; unknown if nothing is known of the base image."""
+    verdict = judge_machine(name, predicted_image(target, snapshot, matrix), snapshot, matrix, clock)
+    base, has = target.base, cuda_sources(target)
+    lines = [line for line in matrix.wheel_lines if any(entry.name == line.name for entry in target.cupy)]
+    if not base.unknown or (lines and all(has.wheels_of(line.cuda_major) for line in lines)):
+        return verdict
+    ask = f"; gpuenv check-image {base.text} asks its registry" if base.name is not None else ""
+    reason = f"what of CUDA the base image {base.text} has: its name does not tell{ask}"
+    return replace(verdict, unknown=(*verdict.unknown, reason), status=status_of(verdict.findings, unknown=True))
+
+
+def _with_target_name(verdict: MachineVerdict, target: BuildTarget, every: tuple[BuildTarget, ...]) -> MachineVerdict:
+    stage = target.stages[-1]
+    several = sum(other.service == target.service for other in every) > 1
+    parts = [f"service {target.service}"] if target.service else []
+    parts += [f"stage {stage.name or stage.number}"] if several else []
+    return replace(verdict, machine=f"{verdict.machine} ({', '.join(parts)})") if parts else verdict
+
+
+def predicted_image(target: BuildTarget, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
+    """The image for a machine's platform: what its base is known to say, and what the Dockerfile sets."""
+    base, cupy = target.base, [install for install in target.cupy if install.name != "cupy"]
+    beside = [each for each in frameworks(target) if each.cuda and not each.newest]
+    environment = {
+        **_of_base(base),
+        **{name: setting.value for name, setting in target.environment.items() if is_known(setting.value)},
+    }
+    if target.python is not None:
+        environment.setdefault("PYTHON_VERSION", str(target.python))
+    return ImageFacts(
+        reference=base.text if is_known(base.text) else "unknown",
+        source="dockerfile",
+        platform=target.stages[-1].platform or str(wanted_platform(needs_of(snapshot, matrix))),
+        environment=environment,
+        labels=_labels(target),
+        history=tuple(_step(target, install) for install in cupy),
+        frameworks={each.name: str(each.cuda) for each in beside},
+        perhaps=(*_only_perhaps(cupy), *(each.name for each in beside if each.perhaps)),
+    )
+
+
+def _only_perhaps(installs: Sequence[Install]) -> tuple[str, ...]:
+    """The names that stand in conditions alone."""
+    sure = {install.name for install in installs if not install.perhaps}
+    return tuple(dict.fromkeys(install.name for install in installs if install.name not in sure))
+
+
+def _labels(target: BuildTarget) -> dict[str, str]:
+    """The maintainer that NVIDIA's images name, and the CUDA of which nothing is known that it demands.
+
+    By a label, for the variable alone would be a demand: the container toolkit takes CUDA_VERSION without
+    NVIDIA_REQUIRE_CUDA for one, as old images have it.
+    """
+    base = target.base
+    found = {"maintainer": MAINTAINER} if base.nvidia or base.row or base.akin else {}
+    cuda = cuda_sources(target).cuda or _newest_of_conda(target)
+    if cuda is not None and (base.row or base.akin) is None:
+        found["com.nvidia.cuda.version"] = str(cuda)
+    return found
+
+
+def _newest_of_conda(target: BuildTarget) -> CudaVersion | None:
+    """The CUDA that conda takes where a major alone is pinned: the newest that the matrix knows."""
+    major = conda_major(target)
+    return max((row.cuda for row in target.matrix.cuda_minors if row.cuda.major == major), default=None)
+
+
+def _step(target: BuildTarget, install: Install) -> str:
+    """As a builder would write down what installs a CuPy."""
+    release = release_of(target, install)
+    extras = f"[{','.join(sorted(install.extras))}]" if install.extras else ""
+    return f"RUN pip install {install.name}{extras}" + (f"=={release.cupy}" if release else "")
+
+
+def _of_base(base: BaseImage) -> dict[str, str]:
+    if base.tegra:
+        return {"L4T_VERSION": f"of {base.text}"}
+    if base.rocm:
+        return {"ROCM_PATH": "/opt/rocm"}
+    if base.cuda is None:
+        return {}
+    version = str(base.cuda)
+    names = _OF_FLAVOUR.get(base.flavour, ()) if base.flavour else ()
+    found = dict.fromkeys(names, version)
+    row = base.row or base.akin
+    if row is not None:
+        found |= {"CUDA_VERSION": version, "NVIDIA_REQUIRE_CUDA": requirement_of(row)}
+    if base.nvidia or row is not None:
+        found |= {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+    return found
+
+
+def requirement_of(row: Image) -> str:
+    """NVIDIA_REQUIRE_CUDA of an image of the matrix, as NVIDIA writes it."""
+    windows = (f"brand={brand},driver>={branch},driver<{branch + 1}" for branch in row.branches for brand in row.brands)
+    return " ".join((f"cuda>={row.cuda}", *windows))

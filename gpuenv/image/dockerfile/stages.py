@@ -1,0 +1,244 @@
+"""The stages of a Dockerfile, each step with the variables that are in force there.
+
+moby/buildkit, frontend/dockerfile/docs/reference.md (read 2026-11-21): Environment replacement; Understand how ARG and
+FROM interact; ARG, Scope: a stage inherits the arguments of the stage that it starts from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from gpuenv.image.dockerfile.docker_parse import Dockerfile, DockerfileError, Instruction, SourceText
+from gpuenv.image.dockerfile.variables import is_known, substitute
+from gpuenv.image.inspect.image_facts import parse_platform
+
+_FROM = re.compile(r"(\S+)(?:\s+[Aa][Ss]\s+(\S+))?\s*$")
+_PAIR = re.compile(r"([A-Za-z_][\w.-]*)=((?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|\\.|[^\s\"'\\])*)\s*")
+_NAME = re.compile(r"([A-Za-z_][\w.-]*)(?:\s+|$)")
+# More than any written Dockerfile needs: each stage may be built on every other one, and each setting
+# is in force in all that follows.
+_MOST_STAGES, _MOST_SETTINGS, _MOST_INSTRUCTIONS = 500, 1000, 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A variable's value, what is not known in it as it stands, and its line."""
+
+    value: str
+    line: int
+    end_line: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """An instruction, and what is in force before it."""
+
+    instruction: Instruction
+    environment: Mapping[str, Setting]
+    arguments: Mapping[str, str]
+    workdir: str
+
+    def lookup(self, name: str) -> str | None:
+        """The value of a variable; None if unknown."""
+        if name in self.environment:
+            return self.environment[name].value
+        return self.arguments.get(name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """A stage.
+
+    Attributes:
+        number: from 0.
+        name: after AS, in lower case.
+        base: the image that it starts from; what is not known in it as it stands. Null for another stage.
+        platform: what its FROM builds it for; null if that is left to the builder.
+        parent: the number of the stage that it starts from.
+        takes: the numbers of the stages that it copies from.
+        line: of its FROM.
+        end_line: the last line of its FROM.
+        steps: its instructions.
+        environment: what is in force at its end.
+        arguments: the build arguments in force at its end.
+        workdir: the working directory at its end.
+    """
+
+    number: int
+    name: str | None
+    base: str | None
+    platform: str | None
+    parent: int | None
+    takes: tuple[int, ...]
+    line: int
+    end_line: int
+    steps: tuple[Step, ...]
+    environment: Mapping[str, Setting]
+    arguments: Mapping[str, str]
+    workdir: str
+
+
+def stages_of(dockerfile: Dockerfile, given: Mapping[str, str]) -> tuple[Stage, ...]:
+    """The stages in their order.
+
+    Args:
+        dockerfile: the instructions.
+        given: values that the caller has for ARGs.
+
+    Raises:
+        DockerfileError: where something stands before the first FROM, or there is none; or where there is too much.
+    """
+    _refuse_too_many(dockerfile)
+    outer: dict[str, str] = {}
+    groups: list[list[Instruction]] = []
+    for instruction in dockerfile.instructions:
+        if instruction.keyword == "FROM":
+            groups.append([instruction])
+        elif groups:
+            groups[-1].append(instruction)
+        elif instruction.keyword == "ARG":
+            outer.update(_arguments(instruction, given, outer))
+        else:
+            raise DockerfileError(f"line {instruction.line}: {instruction.keyword} before the first FROM")
+    if not groups:
+        raise DockerfileError("line 1: there is no FROM")
+    found: list[Stage] = []
+    for group in groups:
+        found.append(_stage(group, found, outer, given))
+    return tuple(found)
+
+
+def _refuse_too_many(dockerfile: Dockerfile) -> None:
+    """Keeps the work within bounds.
+
+    Raises:
+        DockerfileError: with the line at which it is too much.
+    """
+    for keywords, most, what in (
+        (("FROM",), _MOST_STAGES, "stages"),
+        (("ARG", "ENV"), _MOST_SETTINGS, "ARGs and ENVs"),
+        ((), _MOST_INSTRUCTIONS, "instructions"),
+    ):
+        beyond = [each.line for each in dockerfile.instructions if not keywords or each.keyword in keywords][most:]
+        if beyond:
+            raise DockerfileError(f"line {beyond[0]}: more than {most} {what}")
+
+
+def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, str], given: Mapping[str, str]) -> Stage:
+    first, *rest = group
+    match = _FROM.match(first.body.text.strip())
+    if match is None:
+        raise DockerfileError(f"line {first.line}: FROM {first.body.text.strip()[:40]!r}: expected an image")
+    lookup = {**outer, **given}.get
+    base = substitute(match[1].strip("\"'"), lookup)
+    names = {stage.name: stage.number for stage in before if stage.name}
+    parent = names.get(base.lower())
+    came = before[parent] if parent is not None else None
+    steps, environment, arguments, workdir = _walk(rest, came, outer, given)
+    return Stage(
+        number=len(before),
+        name=match[2].lower() if match[2] else None,
+        base=None if came else base,
+        # Of another stage it is what that stage was built for, whatever stands here.
+        platform=came.platform if came else _platform(substitute(first.flag("platform") or "", lookup)),
+        parent=parent,
+        takes=tuple(dict.fromkeys(_takes(steps, names, len(before)))),
+        line=first.line,
+        end_line=first.end_line,
+        steps=tuple(steps),
+        environment=environment,
+        arguments=arguments,
+        workdir=workdir,
+    )
+
+
+def _platform(text: str) -> str | None:
+    """The platform of a FROM; BUILDPLATFORM and its like depend on the builder."""
+    try:
+        return str(parse_platform(text)) if is_known(text) else None
+    except ValueError:
+        return None
+
+
+def _takes(steps: list[Step], names: Mapping[str, int], count: int) -> Iterator[int]:
+    numbers = {str(number) for number in range(count)}
+    for step in steps:
+        if step.instruction.keyword not in ("COPY", "ADD", "RUN"):
+            continue
+        mounted = (re.search(r"from=([^,\s]+)", mount) for mount in step.instruction.flags_of("mount"))
+        for name in (*step.instruction.flags_of("from"), *(match[1] for match in mounted if match)):
+            if name.lower() in names:
+                yield names[name.lower()]
+            elif name in numbers:
+                yield int(name)
+
+
+def _walk(
+    instructions: list[Instruction], came: Stage | None, outer: Mapping[str, str], given: Mapping[str, str]
+) -> tuple[list[Step], Mapping[str, Setting], Mapping[str, str], str]:
+    environment: Mapping[str, Setting] = came.environment if came else {}
+    arguments: Mapping[str, str] = came.arguments if came else {}
+    workdir = came.workdir if came else "/"
+    steps = []
+    for instruction in instructions:
+        step = Step(instruction, environment, arguments, workdir)
+        steps.append(step)
+        if instruction.keyword == "ARG":
+            arguments = {**arguments, **_arguments(instruction, given, outer)}
+        elif instruction.keyword == "ENV":
+            environment = {**environment, **_settings(step)}
+        elif instruction.keyword == "WORKDIR":
+            workdir = join_image_path(workdir, substitute(instruction.body.text.strip().strip("\"'"), step.lookup))
+        if len(environment) + len(arguments) > _MOST_SETTINGS:
+            raise DockerfileError(f"line {instruction.line}: more than {_MOST_SETTINGS} ARGs and ENVs")
+    return steps, environment, arguments, workdir
+
+
+def join_image_path(folder: str, path: str) -> str:
+    """A path in the image, from the folder that is in force."""
+    import posixpath  # noqa: PLC0415 - the image's paths are those of Linux, wherever this runs
+
+    whole = posixpath.normpath(posixpath.join(folder, path))
+    return whole[1:] if whole.startswith("//") else whole  # POSIX lets two slashes mean something else; Linux does not
+
+
+def _arguments(instruction: Instruction, given: Mapping[str, str], outer: Mapping[str, str]) -> dict[str, str]:
+    """The values of an ARG: the caller's, its default, or that of an ARG before the first FROM."""
+    found: dict[str, str] = {}
+    for word in instruction.body.text.split():
+        name, equals, default = word.partition("=")
+        value = given.get(name)
+        if value is None:
+            value = substitute(unquote(default), {**outer, **found}.get) if equals else outer.get(name)
+        if value is not None and is_known(value):
+            found[name] = value
+    return found
+
+
+def _settings(step: Step) -> dict[str, Setting]:
+    """The variables of an ENV, in its form with an equals sign and in the old one."""
+    return {
+        name: Setting(substitute(value, step.lookup), line, step.instruction.end_line)
+        for name, value, line in pairs(step.instruction.body)
+    }
+
+
+def pairs(body: SourceText) -> Iterator[tuple[str, str, int]]:
+    """Name, value and line of each pair in an ENV or a LABEL."""
+    text = body.text
+    position = len(text) - len(text.lstrip())
+    if _PAIR.match(text, position) is None:
+        match = _NAME.match(text, position)
+        if match is not None:
+            yield match[1], unquote(text[match.end() :].strip()), body.line_at(position)
+        return
+    while (found := _PAIR.match(text, position)) is not None:
+        yield found[1], unquote(found[2]), body.line_at(position)
+        position = found.end()
+
+
+def unquote(text: str) -> str:
+    """A value without the quotes around it or its parts."""
+    return re.sub(r"\"((?:[^\"\\]|\\.)*)\"|'([^']*)'", lambda match: match[1] or match[2] or "", text)

@@ -1,0 +1,72 @@
+"""``$NAME``, ``${NAME:-word}`` and ``${NAME%.*}``, as Dockerfiles, compose files and shells replace them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+
+from gpuenv.image.dockerfile.bounds import spend
+
+# The value of a variable; None if unknown.
+Lookup = Callable[[str], "str | None"]
+_REFERENCE = re.compile(
+    r"\$(?:\{([A-Za-z_]\w*)(?:(:?[-+?]|%%?|\#\#?|//?|:(?=\d))((?:[^{}]|\$\{[^{}]*\})*))?\}|([A-Za-z_]\w*))"
+)
+_PLACE = re.compile(r"(\d{1,9})(?::(\d{1,9})?)?")
+_DEEPEST = 4
+_LONGEST = 1000  # characters of a value and of a pattern that is tried on it
+
+
+def substitute(text: str, lookup: Lookup, depth: int = 0) -> str:
+    """The text with its variables replaced; an unknown one is left as it stands.
+
+    Raises:
+        TooLongError: where that is too long.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        found = _value(match, lookup, depth)
+        spend(len(found))
+        return found
+
+    return _REFERENCE.sub(value, text)
+
+
+def is_known(text: str) -> bool:
+    """Whether no unknown variable was left."""
+    return "$" not in text and "`" not in text
+
+
+def _value(match: re.Match[str], lookup: Lookup, depth: int) -> str:
+    name, operator, word = match[1] or match[4], match[2], match[3] or ""
+    value = lookup(name)
+    if operator is None or "?" in operator:
+        return match[0] if value is None else value
+    if depth >= _DEEPEST or ("+" in operator and value is None):
+        return match[0]
+    if operator[0] in "%#/" or operator == ":":
+        return match[0] if value is None else _cut(value, operator, word)
+    if "+" in operator:
+        return substitute(word, lookup, depth + 1) if value else ""
+    return value or substitute(word, lookup, depth + 1)  # unknown: the default is meant
+
+
+def _cut(value: str, operator: str, word: str) -> str:
+    """A part of a value: without what a pattern matches at its end (%) or beginning (#), replaced (/), or by place."""
+    if operator == ":":
+        part = _PLACE.fullmatch(word)
+        if part is None:
+            return value
+        return value[int(part[1]) :][: int(part[2]) if part[2] else None]
+    if len(value) > _LONGEST or len(word) > _LONGEST:
+        return value
+    if operator[0] == "/":
+        pattern, _, other = word.replace("\\", "").partition("/")
+        return value.replace(pattern, other, -1 if operator == "//" else 1) if pattern else value
+    every = range(len(value) + 1)
+    for place in every if operator in ("%%", "#") else reversed(every):
+        rest, left = (value[place:], value[:place]) if operator[0] == "%" else (value[:place], value[place:])
+        if fnmatchcase(rest, word):
+            return left
+    return value

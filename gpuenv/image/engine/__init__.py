@@ -1,0 +1,1 @@
+"""The container engine: its address, its questions and answers."""

@@ -1,0 +1,251 @@
+"""The container engine, through its SDK: Docker's socket, or Podman's that speaks the same language.
+
+Everything that the SDK raises leaves here as an EngineError: besides its own exceptions there are those of requests
+(OSErrors) and of urllib3.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import docker
+import urllib3
+from docker.errors import APIError, DockerException, ImageNotFound, NotFound
+from docker.types import DeviceRequest
+
+from gpuenv.image.build.progress import Progress
+from gpuenv.image.build.records import Base
+from gpuenv.image.engine.docker_contexts import ContextError, docker_environment
+from gpuenv.image.engine.engine_answers import engine_facts, engine_image, event_of
+from gpuenv.image.engine.engine_records import ContainerEnd, EngineFacts, EngineImage
+from gpuenv.image.engine.errors import EngineError, engine_error, error_from_text
+from gpuenv.image.engine.sockets import usual_sockets
+from gpuenv.image.reference import split
+
+_ALL = (DockerException, urllib3.exceptions.HTTPError, OSError, ValueError)
+_ANSWER = 60  # seconds that a call other than a build may take
+_MOST_OUTPUT = 16 << 20  # bytes of a container's stream; a proof says some kilobytes
+_CDI = "nvidia.com/gpu"
+
+
+@contextlib.contextmanager
+def _engine_errors(doing: str) -> Iterator[None]:
+    """Turns whatever the SDK raises into an EngineError.
+
+    Raises:
+        EngineError: for every such exception.
+    """
+    try:
+        yield
+    except _ALL as error:
+        raise engine_error(error, doing) from error
+
+
+def connect(environment: Mapping[str, str], seconds: float) -> Engine:
+    """The engine that DOCKER_HOST or a context names, or the first that answers on one of the usual sockets.
+
+    Args:
+        environment: the caller's variables.
+        seconds: how long it may take to answer.
+
+    Raises:
+        EngineError: when there is none, or it may not be used.
+    """
+    try:
+        environment = docker_environment(environment)
+    except ContextError as error:
+        raise EngineError(str(error), error.remedy) from error
+    given = environment.get("DOCKER_HOST", "").strip()
+    usual = [f"unix://{path}" for path in usual_sockets(environment, f"/run/user/{os.getuid()}")]
+    there = [host for host in usual if os.path.lexists(host.removeprefix("unix://"))]
+    first: EngineError | None = None
+    for host in [given] if given else there or usual[:1]:
+        try:
+            with _engine_errors(f"the engine at {host}"):
+                return _connected(host, environment, seconds)
+        except EngineError as error:
+            first = first or error
+    assert first is not None  # noqa: S101 - there is at least one address
+    raise first
+
+
+def _connected(host: str, environment: Mapping[str, str], seconds: float) -> Engine:
+    client = docker.from_env(environment={**environment, "DOCKER_HOST": host}, timeout=seconds)
+    facts = engine_facts(client.version(), client.info(), host)
+    client.api.timeout = _ANSWER
+    return Engine(client, facts)
+
+
+class Engine:
+    """A connected engine."""
+
+    def __init__(self, client: Any, facts: EngineFacts) -> None:  # noqa: ANN401 - the SDK has no types
+        self._client = client
+        self.facts = facts
+
+    def inspect(self, reference: str) -> EngineImage | None:
+        """An image that the engine has; None where it has none of that name.
+
+        Raises:
+            EngineError: when it does not answer.
+        """
+        with _engine_errors(f"looking at {reference}"):
+            try:
+                return engine_image(self._client.api.inspect_image(reference))
+            except (ImageNotFound, NotFound):
+                return None
+
+    def pinned(self, base: Base) -> Base:
+        """A base with the digest under which the engine has it; unchanged where there is none, or one already."""
+        if base.digest is not None:
+            return base
+        found = self.inspect(base.reference)
+        return replace(base, digest=found.digest_of(base.reference)) if found else base
+
+    def build(self, context: bytes, how: Mapping[str, Any], progress: Progress) -> str:
+        """Builds with the classic builder, or with Podman's; answers the image's id.
+
+        Args:
+            context: a tar file.
+            how: ``labels``, ``buildargs`` and ``platform``, as the SDK names them.
+            progress: receives the output.
+
+        Raises:
+            EngineError: when the build fails, or the engine goes away.
+        """
+        stream = None
+        found = ""
+        try:
+            with _engine_errors("building"):
+                stream = self._client.api.build(
+                    fileobj=context, custom_context=True, decode=True, rm=True, forcerm=True, **how
+                )
+                for event in map(event_of, stream):
+                    if "error" in event:
+                        raise error_from_text(f"{progress.log}\n{event['error']}", "the build failed")
+                    progress.feed(_text(event))
+                    found = _id_of(event) or found
+        finally:
+            if stream is not None:
+                stream.close()  # which ends a build that still runs
+        if not found:
+            raise EngineError(
+                "building: the engine ended in the middle of the work",
+                "Start it again; what was built so far is in its cache.",
+            )
+        return found
+
+    def tag(self, image: str, reference: str) -> None:
+        """Gives an image a name; whichever had it before loses it.
+
+        Raises:
+            EngineError: when it cannot.
+        """
+        name, tag, _ = split(reference)
+        with _engine_errors(f"naming the image {reference}"):
+            self._client.api.tag(image, name, tag or "latest", force=True)
+
+    def remove(self, image: str) -> None:
+        """Removes an unused image; one that cannot be removed stays."""
+        with contextlib.suppress(*_ALL):
+            self._client.api.remove_image(image)
+
+    def push(self, reference: str, progress: Progress) -> str | None:
+        """Pushes an image; answers the digest of its manifest.
+
+        Raises:
+            EngineError: when the registry refuses it.
+        """
+        name, tag, _ = split(reference)
+        digest = None
+        with _engine_errors(f"pushing {reference}"):
+            for event in map(event_of, self._client.api.push(name, tag or "latest", stream=True, decode=True)):
+                if "error" in event:
+                    raise error_from_text(str(event["error"]), f"pushing {reference}")
+                progress.feed(_text(event))
+                aux = event.get("aux")
+                digest = (aux.get("Digest") if isinstance(aux, dict) else None) or digest
+        return digest or self._pushed_digest(reference)
+
+    def _pushed_digest(self, reference: str) -> str | None:
+        """Podman names no digest while it pushes; the image has it afterwards."""
+        found = self.inspect(reference)
+        return found.digest_of(reference) if found else None
+
+    def run(self, image: str, command: list[str], files: bytes, gpus: str | None, seconds: float) -> ContainerEnd:
+        """Runs a command in a container of its own, without a network, and removes the container.
+
+        Args:
+            image: what to run it in.
+            command: argument vector; the image's own entry point is left out.
+            files: a tar file, unpacked below ``/tmp`` beforehand.
+            gpus: ``cdi`` or ``gpus`` to hand all GPUs to it, None for none.
+            seconds: it is killed afterwards.
+
+        Returns:
+            its exit code, None where it was killed, and the first 16 MiB of each of its streams.
+
+        Raises:
+            EngineError: when it could not be run.
+        """
+        with _engine_errors("running the proof"):
+            api = self._client.api
+            config = api.create_host_config(network_mode="none", **_devices(gpus))
+            made = api.create_container(image, entrypoint=command[:1], command=command[1:], host_config=config)
+            try:
+                api.put_archive(made["Id"], "/tmp", files)  # noqa: S108 - the container's own
+                api.start(made["Id"])
+                code = self._wait(made["Id"], seconds)
+                return ContainerEnd(code, *(self._output(made["Id"], stdout=out) for out in (True, False)))
+            finally:
+                with contextlib.suppress(*_ALL):
+                    api.remove_container(made["Id"], force=True)
+
+    def _wait(self, container: str, seconds: float) -> int | None:
+        try:
+            return int(self._client.api.wait(container, timeout=seconds)["StatusCode"])
+        except (OSError, urllib3.exceptions.HTTPError):
+            # One that ends in this moment cannot be killed any more.
+            with contextlib.suppress(APIError):
+                self._client.api.kill(container)
+            return None
+
+    def _output(self, container: str, *, stdout: bool) -> str:
+        """The beginning of one of a container's streams; the rest is read and dropped: the SDK cannot let go of it."""
+        output = bytearray()
+        for piece in self._client.api.logs(container, stdout=stdout, stderr=not stdout, stream=True):
+            output += piece[: _MOST_OUTPUT - len(output)]
+        return output.decode("utf-8", "replace")
+
+    def close(self) -> None:
+        """Lets go of the connection."""
+        self._client.close()
+
+
+def _devices(gpus: str | None) -> dict[str, Any]:
+    if gpus == "cdi":
+        return {"device_requests": [DeviceRequest(driver="cdi", device_ids=[f"{_CDI}=all"])]}
+    if gpus == "gpus":
+        return {"device_requests": [DeviceRequest(count=-1, capabilities=[["gpu"]])]}
+    return {}
+
+
+def _text(event: Mapping[str, Any]) -> str:
+    if "stream" in event:
+        return str(event["stream"])
+    # A pull or a push: one line a change, without the bars.
+    if event.get("status") and not event.get("progressDetail"):
+        return f"{event.get('id', '')} {event['status']}".strip() + "\n"
+    return ""
+
+
+def _id_of(event: Mapping[str, Any]) -> str | None:
+    aux = event.get("aux")
+    if isinstance(aux, dict) and isinstance(aux.get("ID"), str):
+        return aux["ID"] or None
+    words = str(event.get("stream", "")).split()
+    return words[-1] if words[:2] == ["Successfully", "built"] else None

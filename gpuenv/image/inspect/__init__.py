@@ -1,0 +1,1 @@
+"""Judges an image by its manifest and configuration."""

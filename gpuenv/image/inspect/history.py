@@ -1,0 +1,122 @@
+"""What the steps of an image's history install of CuPy, as builders write them down."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from gpuenv.image.dockerfile.docker_parse import source_text
+from gpuenv.image.dockerfile.install_commands import environment_of, install_request
+from gpuenv.image.dockerfile.install_requests import Install
+from gpuenv.image.dockerfile.installer_options import read_options
+from gpuenv.image.dockerfile.shell import Command, commands
+from gpuenv.model.cupy import is_cupy
+
+_LINE = "cupy-cuda"  # a step without it is not looked at
+_MOST = 200_000  # characters of such steps: no builder that means well writes down more
+# Steps that run nothing when the image is built.
+_WORDS_ALONE = re.compile(r"(?:ARG|CMD|COPY|ADD|ENTRYPOINT|ENV|HEALTHCHECK|LABEL|ONBUILD)\b")
+# Build arguments, and the shell: ``RUN |1 CUDA=12 /bin/bash -o pipefail -c``.
+_SHELL = re.compile(r"/bin/(?:ba|da|z|a)?sh (?:(?:-\S+|pipefail) ){1,8}")
+_ARGUMENT = re.compile(r"(?<!\S)([A-Za-z_]\w*)=(\S*)")
+_WHERE = ("--user", "--target", "-t", "--prefix", "--root", "--python", "-p", "--name", "-n")
+_ANEW = ("-U", "--upgrade", "--force-reinstall")
+_Where = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CupyInstall:
+    """A CuPy that a command installs.
+
+    Attributes:
+        line: its wheel line.
+        release: null where none is pinned.
+        bundled: whether its CUDA comes with it, from wheels.
+        perhaps: whether it stands in a condition, or is tried after a failure, so that it may not be there.
+    """
+
+    line: str
+    release: str | None
+    bundled: bool
+    perhaps: bool
+
+
+def last_cupy(history: Iterable[str]) -> CupyInstall | None:
+    """The CuPy that was installed last and not removed; none if conditions name several lines."""
+    there = [entry for lines in _installed_lines(history).values() for entry in lines.values()]
+    sure = [entry for entry in there if not entry.perhaps]
+    if sure:
+        return sure[-1]
+    return there[-1] if len({entry.line for entry in there}) == 1 else None
+
+
+def lines_together(history: Iterable[str]) -> tuple[str, ...]:
+    """The lines that are left in one environment, where there are several in one."""
+    sure = (tuple(e.line for e in lines.values() if not e.perhaps) for lines in _installed_lines(history).values())
+    return next((lines for lines in sure if len(lines) > 1), ())
+
+
+def _installed_lines(history: Iterable[str]) -> dict[_Where, dict[str, CupyInstall]]:
+    """The lines installed in the end, by environment; the last install comes last."""
+    there: dict[_Where, dict[str, CupyInstall]] = {}
+    for step in _relevant_steps(history):
+        for command, where in _commands_with_environment(step):
+            ask = install_request(command, "history")
+            for lines in there.values():
+                for name in ask.removes:
+                    lines.pop(name, None)
+            for install in ask.installs:
+                if is_cupy(install.name) and install.name.startswith(_LINE):
+                    lines = there.pop(where, {})
+                    entry = _install_over(lines.pop(install.name, None), install, command)
+                    there[where] = {**lines, install.name: entry}
+    return there
+
+
+def _install_over(before: CupyInstall | None, install: Install, command: Command) -> CupyInstall:
+    """What is there after an install: an installed release stays if it satisfies the requirement."""
+    perhaps = command.perhaps or install.perhaps
+    found = CupyInstall(install.name, install.exact, "ctk" in install.extras, perhaps)
+    if before is None or before.perhaps:
+        return found
+    stays = before.release if not {*_ANEW} & {*command.texts} and _admits(install, before.release) else None
+    return replace(found, release=found.release or stays, bundled=found.bundled or before.bundled, perhaps=False)
+
+
+def _admits(install: Install, release: str | None) -> bool:
+    return release is not None and install.specifier is not None and install.specifier.contains(release)
+
+
+def _relevant_steps(history: Iterable[str]) -> Iterator[str]:
+    """The steps that run a command and name a line."""
+    left = _MOST
+    for step in history:
+        if _LINE in step and not _WORDS_ALONE.match(step) and "#(nop)" not in step:
+            left -= len(step)
+            if left < 0:
+                return
+            yield step
+
+
+def _commands_with_environment(step: str) -> Iterator[tuple[Command, _Where]]:
+    """The commands of a step, each with what says into which environment it installs."""
+    script, arguments = _script(step)
+    active = ""
+    for command in commands(source_text(script, 1), arguments.get):
+        if command.program in (".", "source", "activate") or command.texts[:1] == ("activate",):
+            active = command.texts[-1] if command.texts else ""
+        options = read_options(command.words[1:])
+        named = (f"{name} {word.text}" for name in _WHERE for word in options.of(name))
+        prefix = (environment_of(command), command.variables.get("VIRTUAL_ENV") or active)
+        user = ("--user",) if "--user" in options.values else ()
+        yield command, tuple(word for word in (*prefix, *named, *user) if word)
+
+
+def _script(step: str) -> tuple[str, Mapping[str, str]]:
+    """What the shell was given, and the build arguments before it."""
+    text = step.removeprefix("RUN ").lstrip()
+    shell = _SHELL.search(text) if text.startswith(("/", "|")) else None
+    if shell is None:
+        return text, {}
+    return text[shell.end() :], dict(_ARGUMENT.findall(text[: shell.start()]))

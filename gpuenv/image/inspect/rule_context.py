@@ -1,0 +1,259 @@
+"""The context of the rules: an image and a machine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from gpuenv.image import labels
+from gpuenv.image.inspect.history import last_cupy
+from gpuenv.image.inspect.image_facts import ImageError, ImageFacts
+from gpuenv.image.inspect.image_names import parse_name
+from gpuenv.image.inspect.nvidia_require import Machine
+from gpuenv.matrix.needs import Needs, compat_in_use, cuda_of_branch, needs_of
+from gpuenv.matrix.tables import Flavour, Image, Matrix
+from gpuenv.model.snapshot import Gpu, Snapshot
+from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
+
+T = TypeVar("T")
+# How a product's name begins, after NVIDIA's own: the brands that it may have, where NVML did not report it. What a
+# driver calls a data-centre GPU changed with its branch, whatever the name says: a Tesla T4 is of brand NVIDIA in the
+# nvidia-smi -q of nvidia-container-toolkit, issue 188 (read 2026-11-21). Names that are not known to be a data-centre
+# GPU's (T400, GB10, P106-100) have none: an assumption of either kind would decide too much.
+_BRANDS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
+    (re.compile(r"GeForce"), ("geforce", "geforcertx")),
+    (re.compile(r"TITAN", re.IGNORECASE), ("titan", "titanrtx")),
+    (re.compile(r"Quadro RTX"), ("quadrortx", "quadro")),
+    (re.compile(r"Quadro"), ("quadro",)),
+    (re.compile(r"Tesla"), ("tesla", "nvidia")),
+    (re.compile(r"RTX (?:A\d|PRO |\d{4} Ada|\d{4} SFF Ada)"), ("nvidiartx", "quadrortx")),
+    (re.compile(r"(?!P10\d-)(?:(?:[ABHKLMPV]\d{1,3}|G[BH]\d{3})[A-Z]?|T4G?)\b(?!-\d+[A-Z]$)"), ("tesla", "nvidia")),
+)
+_VENDOR = re.compile(r"^NVIDIA\s+", re.IGNORECASE)
+# Variables that NVIDIA's Dockerfiles of the flavours set: container-images/cuda, dist/11.4.1, 11.7.1 and 12.6.3, devel,
+# as public Dockerfiles that were made from them repeat them (read 2026-11-21).
+_DEVEL, _RUNTIME = "NV_CUDA_CUDART_DEV_VERSION", ("NV_CUDA_LIB_VERSION", "NV_LIBCUBLAS_VERSION")
+_DEVEL_ALSO = ("NV_NVML_DEV_VERSION", "NV_LIBCUBLAS_DEV_VERSION", "NV_LIBNPP_DEV_VERSION")
+_CUDA_LABEL = "com.nvidia.cuda.version"
+_COMPAT_VARIABLES = ("_CUDA_COMPAT_PATH", "NV_CUDA_COMPAT_PACKAGE", "NV_CUDA_COMPAT_VERSION")
+MAINTAINER = "cudatools@nvidia.com"
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What the metadata tells about an image's contents; null if they tell nothing.
+
+    Attributes:
+        cuda: the CUDA version.
+        cuda_source: the variable or label that says so.
+        flavour: how much of CUDA there is.
+        line: the wheel line of CuPy.
+        cupy: its release.
+        bundled: whether CuPy's CUDA comes from wheels, whatever the image has besides.
+        perhaps: whether CuPy may not be there at all, since a condition installs it.
+        compat: whether the forward-compatibility libraries are there.
+        rocm: what says that it is for AMD GPUs.
+        tegra: what says that it is for Tegra.
+        for_gpus: whether anything says that it is for NVIDIA GPUs at all.
+    """
+
+    cuda: CudaVersion | None = None
+    cuda_source: str = ""
+    flavour: Flavour | None = None
+    line: str | None = None
+    cupy: str | None = None
+    bundled: bool = False
+    perhaps: bool = False
+    compat: bool | None = None
+    rocm: str | None = None
+    tegra: str | None = None
+    for_gpus: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HostGpu:
+    """A GPU.
+
+    Attributes:
+        label: its name and compute capability.
+        compute_capability: of its own.
+        machines: what requirements are held against: one, or one for each brand that it may have.
+        brand_source: where the brand was read.
+        listed: whether the driver itself lists it.
+    """
+
+    label: str
+    compute_capability: ComputeCapability | None
+    machines: tuple[Machine, ...]
+    brand_source: str
+    listed: bool = False
+
+    @property
+    def brands(self) -> tuple[str, ...]:
+        """The brands that it may have; none if unknown."""
+        return tuple(machine.brand for machine in self.machines if machine.brand is not None)
+
+    @property
+    def brand(self) -> str:
+        """The brand in words."""
+        return " or ".join(self.brands) or "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleContext:
+    """What a rule examines.
+
+    Attributes:
+        image: the image's metadata.
+        contents: what they say about its contents.
+        snapshot: the machine.
+        needs: the same as the resolver sees it.
+        gpus: its GPUs: a container is given all of them, whatever this process sees.
+        driver: the driver's version.
+        level: the CUDA level of the driver itself, not of a compatibility package.
+        matrix: the compatibility matrix.
+    """
+
+    image: ImageFacts
+    contents: Contents
+    snapshot: Snapshot
+    needs: Needs
+    gpus: tuple[HostGpu, ...]
+    driver: DriverVersion | None
+    level: CudaVersion | None
+    matrix: Matrix
+
+
+def context_of_rules(image: ImageFacts, snapshot: Snapshot, matrix: Matrix) -> RuleContext:
+    """The context for an image on a machine."""
+    needs = needs_of(snapshot, matrix)
+    driver = snapshot.driver.version.value
+    level = _level(snapshot, needs, matrix)
+    gpus = tuple(_host_gpu(gpu, driver, level) for gpu in snapshot.gpus) or tuple(
+        HostGpu(gpu.label, gpu.compute_capability, (_machine(driver, level, gpu.compute_capability),), "")
+        for gpu in needs.gpus
+    )
+    return RuleContext(image, contents_of(image, matrix), snapshot, needs, gpus, driver, level, matrix)
+
+
+def _level(snapshot: Snapshot, needs: Needs, matrix: Matrix) -> CudaVersion | None:
+    if snapshot.driver.version.value is not None and compat_in_use(snapshot, matrix):
+        return cuda_of_branch(snapshot.driver.version.value, matrix)
+    return needs.driver_cuda
+
+
+def _host_gpu(gpu: Gpu, driver: DriverVersion | None, level: CudaVersion | None) -> HostGpu:
+    capability = gpu.compute_capability.value
+    brands, source = brands_of(gpu)
+    name = gpu.name.value or gpu.pci.value or "the GPU"
+    machines = tuple(_machine(driver, level, capability, brand) for brand in brands or (None,))
+    listed = gpu.name.source in ("nvml", "libcuda")
+    return HostGpu(f"{name} ({capability})" if capability else name, capability, machines, source, listed)
+
+
+def _machine(
+    driver: DriverVersion | None,
+    level: CudaVersion | None,
+    capability: ComputeCapability | None,
+    brand: str | None = None,
+) -> Machine:
+    texts = [None if value is None else str(value) for value in (level, driver, capability)]
+    return Machine(texts[0], texts[1], texts[2], brand)
+
+
+def brands_of(gpu: Gpu) -> tuple[tuple[str, ...], str]:
+    """The brands that a GPU may have, and their source: NVML, else the product's name."""
+    if gpu.brand.value is not None:
+        return (gpu.brand.value,), gpu.brand.source or ""
+    bare = _VENDOR.sub("", gpu.name.value or "")
+    found = next((brands for pattern, brands in _BRANDS if pattern.match(bare)), ())
+    return found, "its name" if found else ""
+
+
+def contents_of(image: ImageFacts, matrix: Matrix) -> Contents:
+    """What an image's variables, labels and history tell of what is in it."""
+    row = _row(image, matrix)
+    environment, image_labels = image.environment, image.labels
+    cuda, source = _cuda(image)
+    if cuda is None and row is not None:
+        cuda, source = row.cuda, matrix.cite(row.source)
+    line = image_labels.get(labels.LINE) or (row.line if row else None)
+    cupy = image_labels.get(labels.CUPY) or (row.cupy if row else None)
+    installed = None if line else last_cupy(image.history)
+    if installed is not None:
+        line, cupy = installed.line, installed.release
+    tegra = next((name for name in environment if name in ("L4T_VERSION", "NVIDIA_REQUIRE_JETPACK")), None)
+    named = any(name.startswith("NVIDIA_") for name in environment)
+    return Contents(
+        cuda=cuda,
+        cuda_source=source,
+        flavour=_flavour(image) or (row.flavour if row else None),
+        line=line,
+        cupy=cupy,
+        bundled=installed is not None and installed.bundled,
+        perhaps=installed is not None and (installed.perhaps or installed.line in image.perhaps),
+        compat=_compat(image),
+        rocm=next((name for name in ("ROCM_VERSION", "ROCM_PATH", "ROCM_HOME") if name in environment), None),
+        tegra=tegra,
+        for_gpus=cuda is not None or line is not None or named,
+    )
+
+
+def _row(image: ImageFacts, matrix: Matrix) -> Image | None:
+    """The matrix's row of a known image, by its name and tag."""
+    if image.source not in ("registry", "engine", "dockerfile"):
+        return None
+    try:
+        name = parse_name(image.reference)
+    except ImageError:
+        return None  # what a Dockerfile begins from may be no name at all
+    wanted = f"{name.familiar}:{name.tag or 'latest'}"
+    return next((row for row in matrix.images if row.reference == wanted), None)
+
+
+def _cuda(image: ImageFacts) -> tuple[CudaVersion | None, str]:
+    """The CUDA of an image: by gpuenv's own label or the base's variables, before a label that may be outdated.
+
+    Images of NGC with cuBLAS 13.3 have com.nvidia.cuda.version=9.0 (docker inspect in public, read November 2026).
+    """
+    candidates = [(f"label {labels.CUDA}", image.labels.get(labels.CUDA))]
+    candidates += [("CUDA_VERSION", image.environment.get("CUDA_VERSION"))]
+    carried = "CUDA" if image.source == "dockerfile" else f"label {_CUDA_LABEL}"
+    candidates += [(carried, image.labels.get(_CUDA_LABEL))]
+    candidates += [("NV_CUDA_CUDART_VERSION", image.environment.get("NV_CUDA_CUDART_VERSION", "").partition("-")[0])]
+    for name, text in candidates:
+        found = read(CudaVersion.parse, text)
+        if found is not None:
+            return found, name
+    return None, ""
+
+
+def read(parse: Callable[[str], T], text: str | None) -> T | None:
+    """Parses a version from foreign text; none if it is invalid."""
+    try:
+        return parse(text) if text else None
+    except ValueError:
+        return None
+
+
+def _flavour(image: ImageFacts) -> Flavour | None:
+    environment = image.environment
+    if _DEVEL in environment or any(name in environment for name in _DEVEL_ALSO):
+        return Flavour.DEVEL
+    if any(name in environment for name in _RUNTIME):
+        return Flavour.RUNTIME
+    return Flavour.BASE if "NV_CUDA_CUDART_VERSION" in environment else None
+
+
+def _compat(image: ImageFacts) -> bool | None:
+    if any(name in image.environment for name in _COMPAT_VARIABLES):
+        return True
+    if any("cuda-compat-" in step for step in image.history):
+        return True
+    # Images of nvidia/cuda have the package, also where no variable says so: container-images/cuda, base Dockerfile of
+    # dist/12.6.3 as repeated in public (read 2026-11-21), and those that the matrix cites.
+    if MAINTAINER in image.labels.get("maintainer", "") and "CUDA_VERSION" in image.environment:
+        return True
+    return None if "CUDA_VERSION" in image.environment else False

@@ -1,0 +1,94 @@
+"""The rules of check-image: each a function with a code, its causes and a docstring, as the doctor's checks are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from gpuenv.doctor.registry import NotKnown, Symptom, docstring_sections, docstring_title
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule.
+
+    Attributes:
+        code: stable: IMG for an image on a machine, DKF for a Dockerfile, CMP for a compose file.
+        causes: the causes that it can name, its own first.
+        run: the function.
+        follows: codes of rules and of the doctor's checks an error of which says the same better.
+    """
+
+    code: str
+    causes: tuple[Cause, ...]
+    run: Callable[[Any], Iterator[Any]]
+    follows: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The first line of the docstring."""
+        return docstring_title(self.run)
+
+    @property
+    def sections(self) -> dict[str, str]:
+        """What it means, how it is seen, what to do."""
+        return docstring_sections(self.run)
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedSymptom:
+    """What a rule found in a file, and where."""
+
+    symptom: Symptom
+    file: str
+    line: int
+    end_line: int | None = None
+
+
+def of_image(name: str, value: str) -> Evidence:
+    """Evidence from the image itself."""
+    return Evidence(name, value or "(empty)", "the image")
+
+
+ImageOutcome = Iterator[Symptom | NotKnown]
+FileOutcome = Iterator[LocatedSymptom]
+# An image of another platform or for another kind of GPU: what it demands besides is no matter of this machine.
+OTHER_IMAGE = ("IMG901", "IMG906")
+_RULES: dict[str, Rule] = {}
+R = Callable[[Any], Iterator[Any]]
+
+
+def rule(code: str, *causes: Cause, follows: tuple[str, ...] = ()) -> Callable[[R], R]:
+    """Registers a rule; the order of files is the order in which they run.
+
+    Raises:
+        ValueError: for a code that is taken.
+    """
+
+    def register(function: R) -> R:
+        if code in _RULES:
+            raise ValueError(f"the code {code} is taken by {_RULES[code].run.__name__}")
+        _RULES[code] = Rule(code, causes, function, follows)
+        return function
+
+    return register
+
+
+def all_rules(family: str = "") -> tuple[Rule, ...]:
+    """Every rule, or those of a family: IMG, DKF or CMP."""
+    import_module("gpuenv.image.inspect.rules_image")
+    import_module("gpuenv.image.inspect.rules_forward")
+    import_module("gpuenv.image.inspect.rules_gpu")
+    import_module("gpuenv.image.inspect.rules_frameworks")
+    import_module("gpuenv.image.inspect.rules_variables")
+    import_module("gpuenv.image.inspect.rules_host")
+    import_module("gpuenv.image.dockerfile.rules_docker")
+    import_module("gpuenv.image.dockerfile.rules_settings")
+    import_module("gpuenv.image.dockerfile.rules_pins")
+    import_module("gpuenv.image.dockerfile.rules_cupy")
+    import_module("gpuenv.image.dockerfile.rules_compose")
+    return tuple(entry for entry in _RULES.values() if entry.code.startswith(family))

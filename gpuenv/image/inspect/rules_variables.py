@@ -1,0 +1,264 @@
+"""An image's variables, labels and history, on a machine."""
+
+from __future__ import annotations
+
+import re
+
+from gpuenv.doctor.registry import Symptom
+from gpuenv.image import labels
+from gpuenv.image.dockerfile.driver_packages import driver_in
+from gpuenv.image.inspect.nvidia_require import Machine, RequireError, holds, parse, requirements
+from gpuenv.image.inspect.rule_context import RuleContext, read
+from gpuenv.image.inspect.rules import ImageOutcome, of_image, rule
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.gpus import is_contained, parse_visible
+from gpuenv.model.versions import ComputeCapability, DriverVersion
+
+_VISIBLE, _CAPABILITIES, _CUDA_VISIBLE = "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "CUDA_VISIBLE_DEVICES"
+# NVIDIA/nvidia-container-toolkit, cmd/nvidia-container-runtime-hook/container_config.go, getDriverCapabilities: an
+# empty one means the default, a word that is not supported is refused; the words are those that
+# internal/config/image/capabilities_test.go has (read 2026-11-21). That is its legacy mode; of CDI nothing was found.
+_KNOWN = ("compute", "compat32", "graphics", "utility", "video", "display", "ngx", "all")
+_PROOF_FAILED = ("failed", "crashed", "timed-out", "unfit")
+STUBS = re.compile(r"/stubs/?$")  # a folder of them on a search path
+
+
+@rule("IMG911", Cause.CONTAINER_DRIVER_CAPABILITIES)
+def driver_capabilities(ctx: RuleContext) -> ImageOutcome:
+    """The image asks for the driver without the compute or the utility capability.
+
+    What it means: NVIDIA_DRIVER_CAPABILITIES says which of the driver's libraries the container toolkit mounts. Without
+    compute there is no libcuda, without utility no NVML and no nvidia-smi; a word that the toolkit does not know makes
+    it refuse the container.
+    How it is seen: the variable in the image's configuration. Unset or empty it means utility and compute.
+    What to do: set NVIDIA_DRIVER_CAPABILITIES=compute,utility, in the image or when the container is started.
+    """
+    value = ctx.image.environment.get(_CAPABILITIES)
+    if not value:
+        return
+    found = capabilities_fault(value)
+    if found is not None:
+        title, severity = found
+        yield Symptom(
+            f"{_CAPABILITIES} of the image {title}",
+            (of_image(_CAPABILITIES, value),),
+            (Fix(f"Set {_CAPABILITIES}=compute,utility.", _with(f"{_CAPABILITIES}=compute,utility", ctx)),),
+            severity,
+        )
+
+
+def _with(setting: str, ctx: RuleContext) -> tuple[str, ...]:
+    """The command that starts the image with a variable set anew; a file or a Dockerfile has no name to start."""
+    named = ctx.image.source in ("engine", "registry")
+    return "docker", "run", "--gpus", "all", "-e", setting, ctx.image.reference if named else "IMAGE"
+
+
+def capabilities_fault(value: str) -> tuple[str, Severity] | None:
+    """What is wrong with a list of the driver's capabilities; an empty one stands for utility and compute."""
+    words = [word.strip() for word in value.split(",") if word.strip()]
+    if not words or "all" in words:
+        return None
+    unknown = [word for word in words if word not in _KNOWN]
+    if unknown:
+        return f"names {unknown[0][:40]!r}, which the container toolkit refuses", Severity.ERROR
+    if "compute" not in words:
+        return "lacks compute: there is no libcuda in the container", Severity.ERROR
+    if "utility" not in words:
+        return "lacks utility: there is neither NVML nor nvidia-smi in the container", Severity.WARNING
+    return None
+
+
+@rule("IMG912", Cause.VISIBLE_DEVICES_HIDE_GPU)
+def gpus_hidden(ctx: RuleContext) -> ImageOutcome:
+    """A variable of the image hides the GPUs.
+
+    What it means: CUDA_VISIBLE_DEVICES in the image hides every GPU from CUDA, however the container is started.
+    NVIDIA_VISIBLE_DEVICES=void or none has the runtime give the container none, unless --gpus sets it anew.
+    How it is seen: the variables in the image's configuration, and how many GPUs the machine has.
+    What to do: leave them out of the image; the engine sets NVIDIA_VISIBLE_DEVICES by itself.
+    """
+    environment = ctx.image.environment
+    shown = environment.get(_CUDA_VISIBLE)
+    if shown is not None and hides_all(shown):
+        yield Symptom(
+            f"{_CUDA_VISIBLE} of the image hides every GPU",
+            (of_image(_CUDA_VISIBLE, shown),),
+            (Fix(f"Leave {_CUDA_VISIBLE} out of the image."),),
+        )
+    elif shown is not None and (names := _missing_gpu_reason(shown, ctx)):
+        yield Symptom(
+            f"{_CUDA_VISIBLE}={shown[:80]} of the image hides every GPU: {names}",
+            (of_image(_CUDA_VISIBLE, shown), Evidence("gpus[]", str(len(ctx.snapshot.gpus)), "")),
+            (Fix(f"Leave {_CUDA_VISIBLE} out of the image."),),
+        )
+    given = environment.get(_VISIBLE)
+    if given is not None and given.strip() in ("", "void", "none"):
+        yield Symptom(
+            f"{_VISIBLE} of the image asks for no GPU, unless the container is started with --gpus",
+            (of_image(_VISIBLE, given),),
+            (Fix(f"Set {_VISIBLE}=all, or start the container with --gpus all."),),
+            Severity.WARNING,
+        )
+    elif given is None and ctx.contents.for_gpus and environment.get("NVIDIA_REQUIRE_CUDA"):
+        yield Symptom(
+            f"{_VISIBLE} is not set in the image: without --gpus the NVIDIA runtime gives it no GPU",
+            (of_image(_VISIBLE, "not set"),),
+            (Fix("Start the container with --gpus all, or with the variable set to all."),),
+            Severity.NOTE,
+        )
+
+
+def _missing_gpu_reason(value: str, ctx: RuleContext) -> str | None:
+    """Why the list begins with a missing GPU; none inside a container, which may see fewer.
+
+    A UUID is not looked up: those of a recording may be pseudonyms.
+    """
+    first, count = value.split(",", maxsplit=1)[0].strip(), len(ctx.snapshot.gpus)
+    ordinal = first.isascii() and first.isdecimal()
+    if not ordinal or not count or is_contained(ctx.snapshot) or parse_visible(first, count, ()).entries:
+        return None
+    return f"there is no GPU {first[:20]} on a machine with {count}"
+
+
+def hides_all(value: str) -> bool:
+    """Whether CUDA takes a list of devices for none: an empty one is, and it ends at the first that there is not.
+
+    CUDA Programming Guide, 5.2.1.1 CUDA_VISIBLE_DEVICES (read 2026-11-21).
+    """
+    return value.split(",", maxsplit=1)[0].strip() in ("", "-1", "NoDevFiles", "none", "void")
+
+
+@rule("IMG913", Cause.LIBRARY_PATH_CONFLICT)
+def stubs_on_path(ctx: RuleContext) -> ImageOutcome:
+    """LD_LIBRARY_PATH of the image names the toolkit's stub libraries.
+
+    What it means: the stub libcuda is for linking alone; a program that loads it finds no GPU (error 34).
+    How it is seen: a folder named stubs in LD_LIBRARY_PATH of the image.
+    What to do: give the folder to the linker (LIBRARY_PATH), not to the loader.
+    """
+    for part in ctx.image.environment.get("LD_LIBRARY_PATH", "").split(":"):
+        if STUBS.search(part):
+            yield Symptom(
+                "LD_LIBRARY_PATH of the image names the stub of libcuda",
+                (of_image("LD_LIBRARY_PATH", part),),
+                (Fix(f"Leave {part} out of LD_LIBRARY_PATH."),),
+            )
+
+
+@rule("IMG914", Cause.DRIVER_LIBRARY_VERSION_MISMATCH)
+def driver_baked_in(ctx: RuleContext) -> ImageOutcome:
+    """The image has the driver's own libraries in it.
+
+    What it means: libcuda and NVML must be those of the host's kernel module; the container toolkit mounts them. Ones
+    of another version in the image may be found first.
+    How it is seen: the steps of the image's history that install a driver's packages. What is in the layers is not
+    looked at: an image without a history, or one that copies the files, may have them all the same.
+    What to do: leave the driver out of the image.
+    """
+    for step in ctx.image.history:
+        found = driver_in(step)
+        if found is None:
+            continue
+        branch = re.search(r"(?<!\d)(\d{3})(?!\d)", found)
+        same = branch is not None and ctx.driver is not None and int(branch[1]) == ctx.driver.branch
+        newer = branch is not None and ctx.driver is not None and int(branch[1]) > ctx.driver.branch
+        yield Symptom(
+            f"The image has a driver of its own: {found}",
+            (of_image("history", step[:160]), Evidence("driver.version", str(ctx.driver or "unknown"), "")),
+            (Fix("Leave the driver out of the image: the container toolkit brings the host's."),),
+            Severity.ERROR if newer and not same else Severity.WARNING,
+        )
+        return
+
+
+@rule("IMG915", Cause.IMAGE_REQUIRES_OTHER_DRIVER)
+def switched_off(ctx: RuleContext) -> ImageOutcome:
+    """The image switches its own requirements off.
+
+    What it means: with NVIDIA_DISABLE_REQUIRE=1 the container starts on any driver; whether CUDA then works is another
+    matter, which the driver's version decides.
+    How it is seen: the variable in the image's configuration, and what the other variables would have required.
+    What to do: nothing, where CUDA runs on this driver.
+    """
+    environment = ctx.image.environment
+    rest = {name: value for name, value in environment.items() if name != "NVIDIA_DISABLE_REQUIRE"}
+    if requirements(environment) or not requirements(rest):
+        return
+    host = Machine(*(None if value is None else str(value) for value in (ctx.level, ctx.driver)))
+    machines = [machine for gpu in ctx.gpus for machine in gpu.machines] or [host]
+    try:
+        met = all(holds(parse(text), machine) for text in requirements(rest).values() for machine in machines)
+    except RequireError:
+        met = False
+    would = "would be met" if met else "would not be met"
+    yield Symptom(
+        f"The image switches its requirements off (NVIDIA_DISABLE_REQUIRE); they {would} here",
+        (of_image("NVIDIA_DISABLE_REQUIRE", environment["NVIDIA_DISABLE_REQUIRE"]),),
+        (Fix("Nothing has to be done where CUDA runs on this driver."),),
+        Severity.NOTE,
+    )
+
+
+@rule("IMG917", Cause.IMAGE_REQUIRES_OTHER_DRIVER)
+def says_nothing(ctx: RuleContext) -> ImageOutcome:
+    """The image says nothing of CUDA.
+
+    What it means: neither variables, labels nor history tell what is in it for GPUs. That is no fault: an image with
+    CUDA from wheels looks so. Nothing stands against it, and nothing more is known.
+    How it is seen: no variable, label or step of CUDA, NVIDIA, ROCm or CuPy.
+    What to do: run the smoke tests in it; images of gpuenv build-image say by labels what is in them.
+    """
+    if not ctx.contents.for_gpus and ctx.contents.rocm is None:
+        yield Symptom(
+            "The image says nothing of CUDA; its layers were not looked at",
+            (of_image("labels", ", ".join(ctx.image.labels) or "none"),),
+            (Fix("Run gpuenv smoke in it, on a machine with a GPU."),),
+            Severity.NOTE,
+        )
+
+
+@rule(
+    "IMG916",
+    Cause.DRIVER_TOO_OLD_FOR_CUDA,
+    Cause.NO_KERNEL_IMAGE,
+    Cause.IMAGE_REQUIRES_OTHER_DRIVER,
+    follows=("IMG902", "IMG903", "IMG905"),
+)
+def own_labels(ctx: RuleContext) -> ImageOutcome:
+    """What gpuenv's own labels say of the image does not fit this machine.
+
+    What it means: an image that gpuenv has built says for which GPUs it was made, which driver it needs at least, and
+    how its proof went.
+    How it is seen: the labels io.gpuenv.*.
+    What to do: build an image for this machine: gpuenv build-image.
+    """
+    image_labels = ctx.image.labels
+    oldest = read(DriverVersion.parse, image_labels.get(labels.MINIMUM_DRIVER))
+    if oldest and ctx.driver and not ctx.needs.windows and ctx.driver < oldest:
+        yield _label(labels.MINIMUM_DRIVER, str(oldest), f"driver {ctx.driver}", Cause.DRIVER_TOO_OLD_FOR_CUDA)
+    texts = [text.strip() for text in image_labels.get(labels.COMPUTE_CAPABILITIES, "").split(",") if text.strip()]
+    served = {capability for text in texts if (capability := read(ComputeCapability.parse, text))}
+    for gpu in ctx.gpus if served else ():
+        own = gpu.compute_capability
+        if own is not None and not any(known.major == own.major and known <= own for known in served):
+            yield _label(labels.COMPUTE_CAPABILITIES, ", ".join(texts), gpu.label, Cause.NO_KERNEL_IMAGE)
+            break
+    proof = image_labels.get(labels.PROOF, "")
+    if any(word in proof.lower() for word in _PROOF_FAILED):
+        yield Symptom(
+            "The image's own proof did not pass when it was built",
+            (of_image(labels.PROOF, proof[:160]),),
+            (Fix("Build it anew: gpuenv build-image."),),
+            Severity.WARNING,
+            Cause.IMAGE_REQUIRES_OTHER_DRIVER,
+        )
+
+
+def _label(name: str, value: str, found: str, cause: Cause) -> Symptom:
+    return Symptom(
+        f"The image was built for {name.removeprefix(labels.PREFIX)} {value}, and this machine has {found}",
+        (of_image(name, value), Evidence("found", found, "")),
+        (Fix("Build one for this machine: gpuenv build-image."),),
+        cause=cause,
+    )
