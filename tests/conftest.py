@@ -52,7 +52,6 @@ LONG = (
     "fix/",
     "fuzz/test_fuzz.py",
     "image/test_command.py",
-    "image/test_following.py",
     "image/test_check_image.py",
     "install/test_bundle.py",
     "install/test_conda.py",

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.files import NotRegularError, TooLargeError, open_regular, read_at_most, read_regular
-from gpuenv.image.dockerfile.judge_compose import judge_compose
-from gpuenv.image.dockerfile.judge_file import DockerfileOptions
+from gpuenv.image.dockerfile.judge import DockerfileOptions, judge_files
 from gpuenv.image.inspect.credentials import credentials_for
 from gpuenv.install.conda_environment import pixi_manifest, read_history, read_packages
 from gpuenv.install.environment import digest, read_installed, read_record
@@ -136,7 +135,7 @@ def test_an_env_file_of_compose_that_is_a_fifo_is_not_read(tmp_path: Path) -> No
         "services:\n  a:\n    image: x\n  b:\n    extends: {file: base.yaml, service: b}\n", encoding="utf-8"
     )
     with time_limit():
-        assert judge_compose(path, DockerfileOptions(), MATRIX).files == (str(path),)
+        assert judge_files([path], DockerfileOptions(), MATRIX).files == (str(path),)
 
 
 def test_a_docker_configuration_that_is_a_fifo_is_reported(tmp_path: Path) -> None:

@@ -13,9 +13,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gpuenv.image.dockerfile.judge_compose import judge_compose
-from gpuenv.image.dockerfile.judge_file import DockerfileOptions, file_report, judge_dockerfile
-from gpuenv.image.dockerfile.predicted_image import with_machines
+from gpuenv.image.dockerfile.judge import DockerfileOptions, file_report, judge_files
+from gpuenv.image.dockerfile.predict import with_machines
 from gpuenv.image.inspect.image_facts import ImageError, facts_from_configuration
 from gpuenv.image.inspect.image_report import ImageReport
 from gpuenv.image.inspect.image_report_sarif import sarif_text
@@ -49,12 +48,12 @@ def check_dockerfile(text: str) -> None:
     file = context_folder() / "Dockerfile"
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
     try:
-        checked = judge_dockerfile(file, DockerfileOptions(None, None, {}), shipped_matrix())
+        checked = judge_files([file], DockerfileOptions(None, None, {}), shipped_matrix())
     except ImageError as error:
         assert str(file) in str(error), "the file is named"
         return
     report = with_machines(
-        file_report(file, "dockerfile", checked, shipped_matrix()),
+        file_report(file, checked, shipped_matrix()),
         checked.built,
         dict(SNAPSHOTS),
         shipped_matrix(),
@@ -68,11 +67,11 @@ def check_compose(text: str) -> None:
     file = context_folder() / "compose.yaml"
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
     try:
-        checked = judge_compose(file, DockerfileOptions(None, None, {}), shipped_matrix())
+        checked = judge_files([file], DockerfileOptions(None, None, {}), shipped_matrix())
     except ImageError as error:
         assert str(file.parent) in str(error), "the file is named: this one, or the Dockerfile of a service"
         return
-    _check_formats(file_report(file, "compose", checked, shipped_matrix()))
+    _check_formats(file_report(file, checked, shipped_matrix()))
 
 
 _ENTRIES = st.one_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuenv.image.dockerfile.judge_file import DockerfileOptions, FileJudgement, judge_dockerfile
+from gpuenv.image.dockerfile.judge import DockerfileOptions, FileJudgement, judge_files
 from gpuenv.model.finding import Severity
 from tests.support.matrix import MATRIX
 
@@ -29,7 +29,7 @@ def judged(folder: Path, text: str, files: Mapping[str, str] | None = None, **ch
     for name, content in (files or {}).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content)
-    return judge_dockerfile(path, DockerfileOptions(**choice), MATRIX)  # type: ignore[arg-type]
+    return judge_files([path], DockerfileOptions(**choice), MATRIX)  # type: ignore[arg-type]
 
 
 def told(found: FileJudgement) -> list[tuple[str, str, int | None]]:

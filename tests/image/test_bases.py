@@ -10,9 +10,8 @@ import pytest
 from gpuenv.cli.sources import MachineSource, get_snapshot
 from gpuenv.data import data_path
 from gpuenv.image.dockerfile.base_images import base_of
-from gpuenv.image.dockerfile.judge_compose import judge_compose
-from gpuenv.image.dockerfile.judge_file import DockerfileOptions, file_report, judge_dockerfile
-from gpuenv.image.dockerfile.predicted_image import with_machines
+from gpuenv.image.dockerfile.judge import DockerfileOptions, file_report, judge_files
+from gpuenv.image.dockerfile.predict import with_machines
 from gpuenv.matrix.load import load
 from gpuenv.matrix.tables import Flavour
 from gpuenv.report.report import Status
@@ -33,8 +32,8 @@ def on_machine(folder: Path, text: str, machine: tuple[str, ...]) -> ImageReport
     path.write_text(text + "\n")
     given = (*machine, "os=linux", "arch=x86_64", "libc=glibc-2.36")
     snapshot = get_snapshot(MachineSource(None, None, given, True, 5, "/"), MATRIX)
-    judged = judge_dockerfile(path, DockerfileOptions(), MATRIX)
-    report = file_report(path, "dockerfile", judged, MATRIX)
+    judged = judge_files([path], DockerfileOptions(), MATRIX)
+    report = file_report(path, judged, MATRIX)
     return with_machines(report, judged.built, {"it": snapshot}, MATRIX, time.monotonic)
 
 
@@ -140,7 +139,7 @@ def test_of_a_base_that_nobody_knows_nothing_good_is_said(tmp_path: Path, text: 
     [
         ("FROM nvidia/cuda:8.0-devel-ubuntu16.04", A100, Status.UNFIT),
         ("FROM nvidia/cuda:10.1-devel-ubuntu18.04", RTX_5090, Status.UNFIT),
-        ("FROM nvidia/cuda:10.1-devel-ubuntu18.04", ("driver=580.65.06", "gpu=V100"), Status.UNKNOWN),
+        ("FROM nvcr.io/nvidia/cuda:10.1-devel-ubuntu18.04", ("driver=580.65.06", "gpu=V100"), Status.UNKNOWN),
         ("FROM condaforge/miniforge3:1\nRUN conda install cupy=14.1.0 cuda-version=13.0", A100, Status.UNFIT),
         ("FROM condaforge/miniforge3:1\nRUN conda install cupy=14.1.0 cuda-version=12.8", RTX_5090, Status.FIT),
         ("FROM ubuntu:24.04\nRUN apt-get install -y cuda-toolkit-12-4", RTX_5090, Status.UNFIT),
@@ -161,10 +160,8 @@ def test_services_with_an_image_are_held_against_the_machine_too(tmp_path: Path)
         "  model:\n    image: vllm/vllm-openai:v0.11.0\n    gpus: all\n  app:\n    build: .\n    gpus: all\n"
     )
     snapshot = get_snapshot(MachineSource(None, None, (*RTX_5090, "os=linux", "arch=x86_64"), True, 5, "/"), MATRIX)
-    judged = judge_compose(path, DockerfileOptions(), MATRIX)
-    report = with_machines(
-        file_report(path, "compose", judged, MATRIX), judged.built, {"it": snapshot}, MATRIX, time.time
-    )
+    judged = judge_files([path], DockerfileOptions(), MATRIX)
+    report = with_machines(file_report(path, judged, MATRIX), judged.built, {"it": snapshot}, MATRIX, time.time)
     assert {entry.machine: entry.status for entry in report.machines} == {
         "it (service old)": Status.UNFIT,
         "it (service model)": Status.UNKNOWN,

@@ -31,14 +31,13 @@ def test_stages_that_copy_from_several_are_gone_through_once(tmp_path: Path) -> 
     assert time.monotonic() - started < SECONDS
 
 
-def test_copies_of_copies_of_copies_are_followed_so_far_and_it_is_said(tmp_path: Path) -> None:
+def test_copies_of_copies_of_copies_are_searched_once(tmp_path: Path) -> None:
     lines = ["FROM python:3.12-slim AS s0"]
     for number in range(1, 9):
         lines += [f"FROM python:3.12-slim AS s{number}"]
         lines += [f"COPY --from=s{number - 1} /a/b{each} /a/" for each in range(12)]
     started = time.monotonic()
-    found = judged(tmp_path, "\n".join([*lines, "RUN pip install -r /a/r.txt"]))
-    assert any("too many ways" in finding.title for finding in found.findings)
+    assert told(judged(tmp_path, "\n".join([*lines, "RUN pip install -r /a/r.txt"]))) == []
     assert time.monotonic() - started < SECONDS
 
 

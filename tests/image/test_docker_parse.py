@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuenv.image.dockerfile.docker_parse import DockerfileError, parse, source_text
+from gpuenv.image.dockerfile.parse import DockerfileError, parse, source_text
 from gpuenv.image.dockerfile.shell import commands
 from gpuenv.image.dockerfile.variables import substitute
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.dockerfile.judge_file import file_report
-from gpuenv.image.dockerfile.predicted_image import with_machines
+from gpuenv.image.dockerfile.judge import file_report
+from gpuenv.image.dockerfile.predict import with_machines
 from gpuenv.image.inspect.history import last_cupy, lines_together
 from gpuenv.image.inspect.image_facts import ImageFacts
 from gpuenv.report.report import Status
@@ -229,7 +229,7 @@ def test_the_cuda_that_conda_is_pinned_to_is_held_against_the_driver(
     text = f"FROM mambaorg/micromamba:2.0\nRUN micromamba install -y -n base -c conda-forge cupy=14.1.1 {specification}"
     found = judged(tmp_path, text)
     machines = {"there": host("driver=535", "gpu=A100")}
-    whole = file_report(tmp_path / "Dockerfile", "dockerfile", found, MATRIX)
+    whole = file_report(tmp_path / "Dockerfile", found, MATRIX)
     (machine,) = with_machines(whole, found.built, machines, MATRIX, lambda: 0.0).machines
     assert [entry.cause.value for entry in machine.findings if entry.primary] == ([expected] if expected else [])
 

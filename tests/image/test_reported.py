@@ -24,8 +24,8 @@ CASES = {
         "FROM nvidia/cuda:12.2.2-devel-ubuntu22.04\nRUN pip install cupy-cuda13x==13.6.0",
         ("driver=580", "gpu=RTX 4090"), "wrong-cupy-wheel-for-cuda-major",
     ),
-    "a GPU of its time": ("FROM nvidia/cuda:8.0-devel-ubuntu16.04", ("driver=435.21", "gpu=GTX 1080"), None),
-    "Volta on CUDA 9": ("FROM nvidia/cuda:9.0-devel-ubuntu16.04", ("driver=435.21", "gpu=V100"), None),
+    "a GPU of its time": ("FROM nvcr.io/nvidia/cuda:8.0-devel-ubuntu16.04", ("driver=435.21", "gpu=GTX 1080"), None),
+    "Volta on CUDA 9": ("FROM nvcr.io/nvidia/cuda:9.0-devel-ubuntu16.04", ("driver=435.21", "gpu=V100"), None),
 }  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.dockerfile.cupy_lines import is_no_line
+from gpuenv.image.dockerfile.cuda import is_no_line
 from gpuenv.install.environment import RecordEntry, read_installed, read_record
 from gpuenv.install.journal import Store
 from gpuenv.matrix.assume import AssumeError, assume

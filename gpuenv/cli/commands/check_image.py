@@ -142,9 +142,8 @@ def _emit(report: ImageReport, opts: CheckImageOptions, specs: Sequence[OutputSp
 
 
 def _check_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:
-    from gpuenv.image.dockerfile.judge_any import judge_any
-    from gpuenv.image.dockerfile.judge_file import DockerfileOptions, file_report, read_text
-    from gpuenv.image.dockerfile.predicted_image import with_machines
+    from gpuenv.image.dockerfile.judge import DockerfileOptions, file_report, judge_files, read_text
+    from gpuenv.image.dockerfile.predict import with_machines
     from gpuenv.image.inspect.image_facts import ImageError
 
     def read_files() -> None:
@@ -160,10 +159,10 @@ def _check_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:
         values = {name: value if equals else os.environ.get(name) for name, equals, value in pairs}
         arguments = {name: value for name, value in values.items() if value is not None}
         choice = DockerfileOptions(opts.context, opts.target, arguments)
-        kind, judged = judge_any(files, choice, rows)
+        judged = judge_files(files, choice, rows)
     except ImageError as error:
         raise CommandError(ExitCode.USAGE, str(error), error.remedy) from error
-    report = file_report(files[0], kind, judged, rows)
+    report = file_report(files[0], judged, rows)
     return with_machines(report, judged.built, machines, rows, time.monotonic)
 
 

@@ -1,160 +1,100 @@
-"""The files that a Dockerfile installs from, read inside its build context and nowhere else."""
+"""The files that a Dockerfile installs from: requirements.txt, environment.yml, pyproject.toml.
+
+pip, "Requirements File Format"; Python Packaging User Guide, "pyproject.toml specification" and "Dependency Groups";
+uv, "Development dependencies" (all read 2026-11-22).
+"""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
-from gpuenv.files import LARGEST_DOCUMENT, parse_toml
-from gpuenv.image.dockerfile import legacy_projects, pixi
-from gpuenv.image.dockerfile.build_context import BuildContext
-from gpuenv.image.dockerfile.build_point import BuildPoint, GeneratedSource, Inline
-from gpuenv.image.dockerfile.file_sources import file_source
-from gpuenv.image.dockerfile.indexes import index_cuda
-from gpuenv.image.dockerfile.install_requests import (
-    LONGEST,
+from gpuenv.files import parse_toml
+from gpuenv.image.dockerfile.context import BuildContext
+from gpuenv.image.dockerfile.requirements import (
     DependencyFile,
     FileKind,
     Install,
-    InstallRequest,
     Manager,
     SourceLocation,
-    conda_spec,
-    requirement,
+    index_cuda,
+    parse_conda_spec,
+    parse_requirement,
 )
-from gpuenv.image.dockerfile.locks import versions_of
-from gpuenv.image.dockerfile.projects import (
-    EVERY,
-    Selection,
-    dependencies,
-    has_dynamic_dependencies,
-    of_pipfile,
-    sources,
-)
-from gpuenv.image.dockerfile.variables import is_known
 from gpuenv.model.versions import CudaVersion
 
-_DEEPEST = 5
-_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
-_PROJECT = "pyproject.toml"
 _NESTED = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+|(?<=-[rc]))(\S+)")
 _INDEX = re.compile(r"(?:-i|-f|--index-url|--extra-index-url|--find-links)\b")
+_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
+_DEEPEST = 5  # groups that include each other
+_MOST = 5000  # entries of a file
 
 
-def follow(listed: DependencyFile, point: BuildPoint, context: BuildContext, depth: int = 0) -> InstallRequest:
-    """What a file lists; a missing one is recorded."""
-    if listed.kind is FileKind.PIXI:
-        return _pixi(listed, point, context)
-    path = _file_of(listed)
-    found = file_source(path, point, context) if is_known(path) else None
-    if found is None and listed.kind is FileKind.PROJECT:
-        found = _legacy(listed, point, context)
-    if isinstance(found, GeneratedSource):
-        if depth > _DEEPEST:
-            return InstallRequest()
-        parts = [follow(entry, found.where, context, depth + 1) for entry in found.listed]
-        return InstallRequest(tuple(install for part in parts for install in part.installs))
-    if isinstance(found, Inline):
-        lists = listed.kind in (FileKind.REQUIREMENTS, FileKind.CONSTRAINTS)
-        return InstallRequest(tuple(_listing(found.text, found.file, found.above, context, _Seen())) if lists else ())
-    if found is None:
-        _note(listed, context)
-        return InstallRequest()
-    return InstallRequest(tuple(_from_index(install, listed.index_cuda) for install in _read(listed, found, context)))
-
-
-def _file_of(listed: DependencyFile) -> str:
-    """The path of the file itself: of a project, that of its pyproject.toml or Pipfile."""
+def path_of(listed: DependencyFile) -> str:
+    """The path of the file itself; of a project, that of its pyproject.toml."""
     if listed.kind is FileKind.PROJECT and not listed.path.endswith(".toml"):
-        return posixpath.normpath(posixpath.join(listed.path, _PROJECT))
-    if listed.kind is FileKind.PIPFILE:
-        return posixpath.normpath(posixpath.join(listed.path, "Pipfile"))
+        return posixpath.normpath(posixpath.join(listed.path, "pyproject.toml"))
     return listed.path
 
 
-def _legacy(listed: DependencyFile, point: BuildPoint, context: BuildContext) -> str | None:
-    """The setup.cfg or setup.py of a project that has no pyproject.toml."""
-    paths = (posixpath.normpath(posixpath.join(listed.path, name)) for name in legacy_projects.FILES)
-    found = [file_source(path, point, context) for path in paths if is_known(path)]
-    return next((name for name in found if isinstance(name, str) and _states(name, context)), None)
+def read_dependencies(listed: DependencyFile, name: str, context: BuildContext) -> list[Install]:
+    """What a file lists.
 
-
-def _states(name: str, context: BuildContext) -> bool:
-    text = context.text(name) or ""
-    return any(legacy_projects.dependencies_of(name, text, Selection(frozenset({EVERY}))))
-
-
-def _note(listed: DependencyFile, context: BuildContext) -> None:
-    """Records a list that is named and missing; a project may have its list elsewhere."""
-    if listed.kind not in (FileKind.PROJECT, FileKind.CONSTRAINTS):
-        context.missing.append((listed.location.file, listed.location.line, _file_of(listed)))
-
-
-def _read(listed: DependencyFile, name: str, context: BuildContext) -> Iterator[Install]:
+    Args:
+        listed: how a command names it.
+        name: its name in the build context.
+        context: the build context.
+    """
     if listed.kind is FileKind.PROJECT:
-        return _project(listed, name, context)
-    if listed.kind is FileKind.PIPFILE:
-        return _pipfile(listed, name, context)
-    if listed.kind is FileKind.ENVIRONMENT:
-        return _environment(name, context)
-    if listed.kind is FileKind.PACKAGES:
-        return _packages(name, context)
-    return iter(_requirements(name, context, _Seen()))
+        found = _project(listed, name, context)
+    elif listed.kind is FileKind.ENVIRONMENT:
+        found = _environment(name, context)
+    elif listed.kind is FileKind.CONDA_PACKAGES:
+        found = [each for each in _conda_packages(name, context) if each is not None]
+    else:
+        found = _requirements(name, context, set())
+    return [replace(each, index_cuda=each.index_cuda or listed.index_cuda) for each in found[:_MOST]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """The lists that were read, as requirements and as constraints: each is read once."""
-
-    lists: set[str] = field(default_factory=set)
-    constraints: set[str] = field(default_factory=set)
-
-
-def _requirements(name: str, context: BuildContext, seen: _Seen) -> list[Install]:
-    """A file of requirements, with those that it names; nothing for one that was read."""
-    if name in seen.lists:
-        return []
-    seen.lists.add(name)
-    text = context.text(name)
-    return [] if text is None else _listing(text, name, 0, context, seen)
+def apply_constraints(installs: list[Install], constraints: list[Install]) -> list[Install]:
+    """The installs, with the versions that constraints allow."""
+    limits = {each.name: each.specifier for each in constraints if each.specifier is not None}
+    return [
+        replace(each, specifier=each.specifier & limits[each.name])
+        if each.specifier is not None and each.name in limits and each.manager is Manager.PIP
+        else each
+        for each in installs
+    ]
 
 
-def _listing(text: str, name: str, above: int, context: BuildContext, seen: _Seen) -> list[Install]:
-    """The text of such a file, with so many lines above it; its constraints and its index are for all in it."""
+def _requirements(
+    name: str, context: BuildContext, seen: set[tuple[str, bool]], *, limits: bool = False
+) -> list[Install]:
+    """A file of requirements with those that it names; each is read once."""
+    text = None if (name, limits) in seen else context.text(name)
+    seen.add((name, limits))
     found: list[Install] = []
-    limits: list[Install] = []
+    constraints: list[Install] = []
     index: CudaVersion | None = None
-    for line, entry in _logical_lines(text):
-        if not context.may_list(name):
-            break
+    for line, entry in _logical_lines(text or ""):
         nested = _NESTED.match(entry)
-        if nested:
-            limiting = "c" in nested[1][:3]
-            lists = _Seen(seen.constraints, seen.constraints) if limiting else seen
-            inner = _requirements(posixpath.normpath(path_from_file(name, nested[2])), context, lists)
-            (limits if limiting else found).extend(inner)
+        if nested is not None:
+            of_limits = limits or "c" in nested[1][:3]
+            other = posixpath.normpath(posixpath.join(posixpath.dirname(name), nested[2]))
+            (constraints if of_limits else found).extend(_requirements(other, context, seen, limits=of_limits))
         elif entry.startswith("-"):
             index = index_cuda(entry) if _INDEX.match(entry) else index
         else:
-            if len(entry.split(" --", maxsplit=1)[0]) > LONGEST:
-                context.passed_over[name] = f"line {line + above} has more than {LONGEST} characters"
-            entry_install = requirement(entry, SourceLocation(name, line + above))
-            found += [replace(entry_install, locked="--hash=" in text)] if entry_install is not None else []
-    return apply_constraints([_from_index(install, index) for install in found], limits)
-
-
-def _from_index(install: Install, index: CudaVersion | None) -> Install:
-    return replace(install, index_cuda=index) if install.index_cuda is None else install
-
-
-def path_from_file(name: str, other: str) -> str:
-    """A path that is named in a file, from that file's folder."""
-    return posixpath.join(posixpath.dirname(name), other)
+            read = parse_requirement(entry, SourceLocation(name, line))
+            found += [read] if read is not None else []
+        if len(found) > _MOST:
+            context.unread[name] = f"it has more than {_MOST} entries"
+            break
+    placed = [replace(each, index_cuda=each.index_cuda or index) for each in found]
+    return [*placed, *constraints] if limits else apply_constraints(placed, constraints)
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -172,159 +112,105 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
             yield first, whole
 
 
-def _project(listed: DependencyFile, name: str, context: BuildContext) -> Iterator[Install]:
+def _project(listed: DependencyFile, name: str, context: BuildContext) -> list[Install]:
     text = context.text(name) or ""
-    if name.endswith(legacy_projects.FILES):
-        yield from _named(legacy_projects.dependencies_of(name, text, listed.selection), name, text, None, context)
-        return
-    data = _toml(name, text, context)
-    if has_dynamic_dependencies(data):
-        yield from _beside(listed, name, context)
-    lock = next((path for path in (path_from_file(name, lock) for lock in _LOCKS) if context.has(path)), None)
-    indexes = sources(data)
-    for entry in _named(dependencies(data, listed.selection), name, text, _locked(lock, context), context):
-        yield replace(entry, index_cuda=indexes.get(entry.name, entry.index_cuda))
-
-
-def _beside(listed: DependencyFile, name: str, context: BuildContext) -> Iterator[Install]:
-    """Requirements in setup.cfg or setup.py, for a pyproject.toml that leaves them to setuptools."""
-    for other in (path_from_file(name, file) for file in legacy_projects.FILES):
-        text = context.text(other) if context.has(other) else None
-        if text is not None:
-            entries = legacy_projects.dependencies_of(other, text, listed.selection)
-            yield from _named(entries, other, text, None, context)
-
-
-def _pipfile(listed: DependencyFile, name: str, context: BuildContext) -> Iterator[Install]:
-    text = context.text(name) or ""
-    entries = of_pipfile(_toml(name, text, context), development=EVERY in listed.selection.groups)
-    lock = f"{name}.lock" if context.has(f"{name}.lock") else None
-    return _named(entries, name, text, _locked(lock, context), context)
-
-
-def _locked(lock: str | None, context: BuildContext) -> dict[str, str] | None:
-    """The versions of a lock; none where there is no lock."""
-    return None if lock is None else versions_of(context.text(lock, LARGEST_DOCUMENT) or "")
-
-
-def _named(
-    entries: Iterable[str], name: str, text: str, locked: dict[str, str] | None, context: BuildContext
-) -> Iterator[Install]:
-    for entry in entries:
-        if not context.may_list(name):
-            break
-        found = requirement(entry, SourceLocation(name, _line_of(entry, text)))
-        if found is None:
-            continue
-        version = (locked or {}).get(found.name)
-        if version is not None and found.specifier is not None:
-            found = replace(found, specifier=_exactly(version))
-        yield replace(found, locked=locked is not None)
-
-
-def _exactly(version: str) -> SpecifierSet | None:
     try:
-        return SpecifierSet(f"=={version}")
-    except InvalidSpecifier:
-        return None
-
-
-def _toml(name: str, text: str, context: BuildContext) -> dict[str, Any]:
-    try:
-        return parse_toml(text)
+        data = parse_toml(text)
     except (ValueError, RecursionError) as error:
-        context.passed_over[name] = f"is no TOML: {str(error)[:80]}"
-        return {}
+        context.unread[name] = f"it is no TOML: {str(error)[:80]}"
+        return []
+    found = []
+    is_locked = any(context.has(posixpath.join(posixpath.dirname(name), lock)) for lock in _LOCKS)
+    indexes = _indexes_of_uv(data)
+    project = _table(data, "project")
+    if listed.project and (not project or "dependencies" in _texts(project.get("dynamic"))):
+        context.unread[name] = "its dependencies are listed elsewhere"
+    for entry in _project_dependencies(listed, data):
+        read = parse_requirement(entry, SourceLocation(name, _line_of(entry, text)))
+        if read is not None:
+            specifier = None if is_locked and read.exact is None else read.specifier  # the lock has the version
+            found.append(replace(read, specifier=specifier, index_cuda=indexes.get(read.name)))
+    return found
 
 
-def _pixi(listed: DependencyFile, point: BuildPoint, context: BuildContext) -> InstallRequest:
-    """The manifest of pixi's that is named, or the first of a folder; of pyproject.toml the project's own besides."""
-    paths = [listed.path] if listed.path.endswith(".toml") else [f"{listed.path}/{name}" for name in pixi.MANIFESTS]
-    for path in paths:
-        name = file_source(posixpath.normpath(path), point, context)
-        text = context.text(name) if isinstance(name, str) else None
-        if not isinstance(name, str) or text is None:
-            continue
-        data = _toml(name, text, context)
-        manifest = pixi.manifest_of(data, name)
-        if manifest is None:
-            continue
-        own = dependencies({"project": data.get("project")}, Selection()) if manifest is not data else ()
-        locked = context.has(path_from_file(name, "pixi.lock"))
-        listing = (
-            *pixi.installs(manifest, listed.selection.extras, name, text),
-            *_named(own, name, text, None, context),
-        )
-        return InstallRequest(tuple(replace(entry, locked=locked) for entry in listing))
-    return InstallRequest()
+def _project_dependencies(listed: DependencyFile, data: Mapping[str, Any]) -> Iterator[str]:
+    project, groups = _table(data, "project"), _table(data, "dependency-groups")
+    if listed.project:
+        yield from _texts(project.get("dependencies"))
+    for extra, entries in _table(project, "optional-dependencies").items():
+        if {extra, "*"} & listed.extras:
+            yield from _texts(entries)
+    for group in groups:
+        if {group, "*"} & listed.groups:
+            yield from _group(groups, group, 0)
+
+
+def _group(groups: Mapping[str, Any], name: str, depth: int) -> Iterator[str]:
+    entries = groups.get(name)
+    for entry in entries if isinstance(entries, list) and depth < _DEEPEST else ():
+        if isinstance(entry, str):
+            yield entry
+        elif isinstance(entry, dict) and isinstance(entry.get("include-group"), str):
+            yield from _group(groups, entry["include-group"], depth + 1)
+
+
+def _indexes_of_uv(data: Mapping[str, Any]) -> dict[str, CudaVersion | None]:
+    """The CUDA of the index that ``tool.uv.sources`` names for a package."""
+    uv = _table(_table(data, "tool"), "uv")
+    listed = uv.get("index")
+    indexes = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    known = {str(entry.get("name")): index_cuda(str(entry.get("url", ""))) for entry in indexes}
+    found: dict[str, CudaVersion | None] = {}
+    for name, value in _table(uv, "sources").items():
+        for entry in value if isinstance(value, list) else [value]:
+            if isinstance(entry, dict) and "index" in entry:
+                found[name] = known.get(str(entry["index"]))
+    return found
+
+
+def _table(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = data.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _texts(value: object) -> list[str]:
+    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
 
 
 def _line_of(entry: str, text: str) -> int:
-    """The line in which a dependency stands: TOML's reader tells none."""
-    name = re.escape(re.split(r"[\s\[=<>!~;@]", entry)[0])
-    as_key = rf"\s*(?:[\[{{(,]\s*)?[\"']?{name}(?![\w.-])"
-    for pattern in (re.escape(entry), rf"^{as_key}", name):
-        found = re.search(pattern, text, re.IGNORECASE | re.MULTILINE)
-        if found is not None:
-            return text.count("\n", 0, found.end()) + 1
-    return 1
+    """The line of a dependency, which TOML's reader does not tell."""
+    at = text.find(entry)
+    return text.count("\n", 0, at) + 1 if at >= 0 else 1
 
 
-def _environment(name: str, context: BuildContext) -> Iterator[Install]:
-    """``environment.yml``: packages of conda, and below pip those of pip."""
-    text = context.text(name)
-    if text is None:
-        return
-    from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - only where such a file is followed
+def _environment(name: str, context: BuildContext) -> list[Install]:
+    """``environment.yml``: packages of conda, and below ``pip`` those of pip."""
+    from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - only where such a file is read
 
     try:
-        document = parse_shared(text)
+        document = parse_shared(context.text(name) or "")
     except YamlError as error:
-        context.passed_over[name] = str(error)
-        return
+        context.unread[name] = str(error)
+        return []
     listed = document.value.get("dependencies") if isinstance(document.value, dict) else None
-    entries: list[Any] = listed if isinstance(listed, list) else []
-    for number, entry in enumerate(entries):
+    found: list[Install | None] = []
+    for number, entry in enumerate(listed if isinstance(listed, list) else ()):
         path = f"dependencies[{number}]"
         if isinstance(entry, str):
-            found = conda_spec(entry, SourceLocation(name, document.lines.get(path, 1)))
-            if found is not None:
-                yield found
-        elif isinstance(entry, dict) and isinstance(entry.get("pip"), list):
-            yield from _pip_part(entry["pip"], name, f"{path}.pip", document.lines, context)
+            found.append(parse_conda_spec(entry, SourceLocation(name, document.lines.get(path, 1))))
+        for position, text in enumerate(_texts(entry.get("pip")) if isinstance(entry, dict) else ()):
+            nested = _NESTED.match(text)
+            if nested is not None:
+                other = posixpath.normpath(posixpath.join(posixpath.dirname(name), nested[2]))
+                found += _requirements(other, context, set())
+                continue
+            location = SourceLocation(name, document.lines.get(f"{path}.pip[{position}]", 1))
+            found.append(parse_requirement(text, location))
+    return [each for each in found if each is not None]
 
 
-def _pip_part(
-    entries: list[Any], name: str, path: str, lines: dict[str, int], context: BuildContext
-) -> Iterator[Install]:
-    seen = _Seen()
-    for position, entry in enumerate(entries):
-        if not isinstance(entry, str):
-            continue
-        nested = re.match(r"(?:-r|--requirement)[ =]?\s*(\S+)", entry)
-        if nested:
-            yield from _requirements(posixpath.normpath(path_from_file(name, nested[1])), context, seen)
-            continue
-        found = requirement(entry, SourceLocation(name, lines.get(f"{path}[{position}]", 1)))
-        if found is not None:
-            yield found
-
-
-def _packages(name: str, context: BuildContext) -> Iterator[Install]:
+def _conda_packages(name: str, context: BuildContext) -> Iterator[Install | None]:
     """A plain list of conda's packages, as ``conda install --file`` takes it."""
     for line, entry in _logical_lines(context.text(name) or ""):
-        found = None if entry.startswith(("@", "http")) else conda_spec(entry, SourceLocation(name, line))
-        if found is not None:
-            yield found
-
-
-def apply_constraints(installs: list[Install], constraints: list[Install]) -> list[Install]:
-    """The installs, with what constraints say of their versions."""
-    limits = {entry.name: entry for entry in constraints if entry.manager is Manager.PIP}
-    return [_narrowed(entry, limits.get(entry.name)) for entry in installs]
-
-
-def _narrowed(install: Install, limit: Install | None) -> Install:
-    if limit is None or limit.specifier is None or install.specifier is None:
-        return install
-    return replace(install, specifier=install.specifier & limit.specifier)
+        if not entry.startswith(("@", "http")):
+            yield parse_conda_spec(entry, SourceLocation(name, line))

@@ -1,32 +1,36 @@
-"""A dev container's devcontainer.json: what it runs, from an image, a Dockerfile or compose files.
+"""A devcontainer.json: what it runs, from an image, a Dockerfile or compose files.
 
 The Development Container Specification (devcontainers/spec, docs/specs/devcontainerjson-reference.md and
 devcontainer-reference.md, read 2026-11-22): image; build.dockerfile and build.context, from the file's own folder;
 dockerComposeFile and service; runArgs, the arguments of docker run; hostRequirements.gpu; containerEnv. The file is
-JSON with comments.
+JSON with comments and trailing commas, which is YAML once the comments are gone.
 """
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuenv.image.dockerfile.json_with_comments import JsonError, parse_json
-from gpuenv.image.dockerfile.plain_data import at, text_of
-from gpuenv.image.dockerfile.service import DEVCONTAINER, BuildSource, DeviceRequest, Service
+from gpuenv.image.dockerfile.services import (
+    DEVCONTAINER,
+    BuildSource,
+    DeviceRequest,
+    Service,
+    ServiceFileError,
+    pairs_of,
+    text_at,
+    value_at,
+)
 from gpuenv.image.dockerfile.stages import Setting
 
 if TYPE_CHECKING:
     from gpuenv.matrix.strict_yaml import Plain
 
-_NAMES = ("devcontainer.json", ".devcontainer.json")
-_VALUED = ("--gpus", "--runtime", "--device", "-e", "--env")
-
-
-class DevcontainerError(ValueError):
-    """A file that is no devcontainer.json; the message has the line."""
+NAMES = ("devcontainer.json", ".devcontainer.json")
+# A string, which is kept, or a comment. Either may lack its end, and goes on to that of the text then.
+_COMMENT = re.compile(r'"(?:[^"\\]|\\.?)*(?:"|\Z)|//[^\n]*|/\*.*?(?:\*/|\Z)|\t', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class Devcontainer:
     Attributes:
         service: a container of its own.
         compose: else the compose files, from its own folder.
-        services: those of their services that it starts; all, if it names none.
+        services: the services of these that it starts; all, if empty.
     """
 
     service: Service | None
@@ -44,108 +48,72 @@ class Devcontainer:
     services: tuple[str, ...] = ()
 
 
-def is_devcontainer(name: str) -> bool:
-    """Whether a file is one, by its name."""
-    return name in _NAMES
-
-
 def devcontainer_of(text: str, file: str) -> Devcontainer:
     """What a devcontainer.json says.
 
-    Args:
-        text: the file.
-        file: its name, for the findings.
-
     Raises:
-        DevcontainerError: with the line.
+        ServiceFileError: with the line.
     """
+    from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - only for such a file
+
+    bare = _COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else " " + "\n" * found[0].count("\n"), text)
     try:
-        body, lines = parse_json(text)
-    except JsonError as error:
-        raise DevcontainerError(str(error)) from error
+        document = parse_shared(bare)
+    except YamlError as error:
+        raise ServiceFileError(f"{file}: {error}") from error
+    body = document.value
     if not isinstance(body, dict):
-        raise DevcontainerError("line 1: expected an object")
+        raise ServiceFileError(f"{file}: line 1: expected an object")
     compose = body.get("dockerComposeFile")
-    if compose is not None:
-        named = compose if isinstance(compose, list) else [compose]
-        return Devcontainer(None, tuple(name for name in named if isinstance(name, str)), _services(body))
-    return Devcontainer(_service(body, lines, file))
-
-
-def _services(body: Mapping[str, Plain]) -> tuple[str, ...]:
-    """The services that are started: its own, and those that runServices names; all, where it names none."""
+    if compose is None:
+        return Devcontainer(_service(body, document.lines, file))
+    names = tuple(name for name in (compose if isinstance(compose, list) else [compose]) if isinstance(name, str))
+    if not names:
+        raise ServiceFileError(f"{file}: line 1: dockerComposeFile names no file")
     more = body.get("runServices")
-    if not isinstance(more, list):
-        return ()
-    return tuple(dict.fromkeys(name for name in (body.get("service"), *more) if isinstance(name, str)))
+    wanted = (body.get("service"), *more) if isinstance(more, list) else ()
+    return Devcontainer(None, names, tuple(dict.fromkeys(name for name in wanted if isinstance(name, str))))
 
 
-def _service(body: dict[str, Plain], lines: Mapping[str, int], file: str) -> Service:
-    arguments = list(_arguments(body.get("runArgs")))
-    given = [value for option, value in arguments if option == "--gpus"]
+def _service(body: dict[str, Plain], lines: dict[str, int], file: str) -> Service:
+    words = body.get("runArgs")
+    arguments = " ".join(word for word in words if isinstance(word, str)) if isinstance(words, list) else ""
     line = lines.get("runArgs", 1)
-    requests = [DeviceRequest(None, ("gpu",), value, None, line) for value in given]
-    if at(body, "hostRequirements", "gpu") not in (None, "false"):
+    gpus = re.findall(r"--gpus[= ]\"?([^\s\"]+)", arguments)
+    requests = [DeviceRequest(None, ("gpu",), value, None, line) for value in gpus]
+    if value_at(body, "hostRequirements", "gpu") not in (None, "false", False):
         requests.append(DeviceRequest(None, ("gpu",), None, None, lines.get("hostRequirements.gpu", 1)))
+    runtime = re.search(r"--runtime[= ](\S+)", arguments)
     return Service(
         file=file,
-        name=text_of(body.get("name")) or "of this file",
+        name=text_at(body, "name") or "of this file",
         line=lines.get("image") or lines.get("build") or 1,
-        image=text_of(body.get("image")),
+        image=text_at(body, "image"),
         image_line=lines.get("image", 1),
         source=_source(body, lines),
-        environment=dict(_environment(body, arguments, lines)),
+        environment={
+            name: Setting(value, lines.get(f"containerEnv{path}", 1), lines.get(f"containerEnv{path}", 1))
+            for name, value, path in pairs_of(body.get("containerEnv"))
+        },
         requests=tuple(requests),
-        misplaced=(),
-        runtime=next((value for option, value in arguments if option == "--runtime"), None),
-        runtime_line=line,
-        devices=tuple((value, line) for option, value in arguments if option == "--device"),
-        swarm_gpus=False,
+        runtime=(runtime[1], line) if runtime else None,
+        has_devices=re.search(r"--device[= ](?:nvidia\.com/gpu|/dev/nvidia)", arguments) is not None,
+        means_cpu=re.search(r"\bcpu\b", text_at(body, "name") or "", re.IGNORECASE) is not None,
         kind=DEVCONTAINER,
     )
 
 
-def _source(body: dict[str, Plain], lines: Mapping[str, int]) -> BuildSource | None:
+def _source(body: dict[str, Plain], lines: dict[str, int]) -> BuildSource | None:
     """The Dockerfile and its context; both paths start at the file's own folder."""
-    dockerfile = text_of(at(body, "build", "dockerfile")) or text_of(body.get("dockerFile"))
+    dockerfile = text_at(body, "build", "dockerfile") or text_at(body, "dockerFile")
     if dockerfile is None:
         return None
-    context = (
-        text_of(at(body, "build", "context")) or text_of(body.get("context")) or posixpath.dirname(dockerfile) or "."
-    )
-    named = at(body, "build", "args")
+    context = text_at(body, "build", "context") or text_at(body, "context") or posixpath.dirname(dockerfile)
     return BuildSource(
-        context=context,
+        context=context or ".",
         dockerfile=dockerfile,
-        target=text_of(at(body, "build", "target")),
-        arguments={name: value for name, value in named.items() if isinstance(value, str)}
-        if isinstance(named, dict)
-        else {},
+        target=text_at(body, "build", "target"),
+        arguments={name: value for name, value, _ in pairs_of(value_at(body, "build", "args"))},
         line=lines.get("build.dockerfile") or lines.get("dockerFile") or 1,
         beside=True,
-        named=True,
     )
-
-
-def _environment(
-    body: dict[str, Plain], arguments: list[tuple[str, str]], lines: Mapping[str, int]
-) -> Iterator[tuple[str, Setting]]:
-    named = body.get("containerEnv")
-    for name, value in named.items() if isinstance(named, dict) else ():
-        if isinstance(value, str):
-            line = lines.get(f"containerEnv.{name}", 1)
-            yield name, Setting(value, line, line)
-    for option, value in arguments:
-        name, equals, text = value.partition("=")
-        if option in ("-e", "--env") and equals:
-            line = lines.get("runArgs", 1)
-            yield name, Setting(text, line, line)
-
-
-def _arguments(value: Plain) -> Iterator[tuple[str, str]]:
-    """The options of docker run that matter here, each with its value."""
-    words = [word for word in value if isinstance(word, str)] if isinstance(value, list) else []
-    for word, following in zip(words, [*words[1:], ""], strict=False):
-        option, equals, text = word.partition("=")
-        if option in _VALUED:
-            yield option, text if equals else following

@@ -1,183 +1,291 @@
-"""What a command installs: arguments of pip, uv, poetry, conda and the systems' package managers."""
+"""What a command installs: arguments of pip, uv, conda and the package managers of distributions.
+
+The options are those of pip 23.2.1 and uv 0.13.9 (pip install, uv pip install and uv sync --help, run 2026-11-22).
+What other programs install (poetry, pdm, pixi, make, a script) is unknown here.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from packaging.utils import canonicalize_name
 
-from gpuenv.image.dockerfile import pixi, project_commands
-from gpuenv.image.dockerfile.indexes import backend_cuda, index_cuda
-from gpuenv.image.dockerfile.install_requests import (
+from gpuenv.image.dockerfile.requirements import (
     DependencyFile,
     FileKind,
     Install,
     InstallRequest,
     Manager,
     SourceLocation,
-    conda_spec,
-    requirement,
+    index_cuda,
+    parse_conda_spec,
+    parse_requirement,
 )
-from gpuenv.image.dockerfile.installer_options import Options, read_options
-from gpuenv.image.dockerfile.projects import Selection
-from gpuenv.image.dockerfile.shell import Command, ShellWord
+from gpuenv.image.dockerfile.shell import SHELLS, Command, ShellWord
 from gpuenv.model.versions import CudaVersion
 
 _PIP = re.compile(r"pip[\d.]*")
 PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
 _SYSTEM = ("apt-get", "apt", "aptitude", "yum", "dnf", "microdnf", "tdnf", "zypper", "apk")
 _CONDA = ("conda", "mamba", "micromamba")
-_FLAGS_OF_PIP = frozenset(("-n",))  # uv's --no-cache; conda's -n names an environment
+_VERBS_OF_PIP = ("install", "sync", "uninstall", "remove")
 _INDEXES = ("-i", "--index-url", "--extra-index-url", "--index", "--default-index", "-f", "--find-links")
+# Options whose next word is their value. Others that take one are left out: their values are no names of packages that
+# any rule knows.
+_WITH_VALUE = frozenset(
+    (
+        *(
+            "-r",
+            "--requirement",
+            "--requirements",
+            "-c",
+            "--constraint",
+            "--constraints",
+            "-e",
+            "--editable",
+            *_INDEXES,
+        ),
+        *("--torch-backend", "--group", "--extra", "--no-binary", "--only-binary", "--no-binary-package", "--python"),
+        *("-p", "--prefix", "-n", "--name", "-t", "--target", "--file", "--channel", "--directory", "--project", "-P"),
+        *("--upgrade-package", "--reinstall-package", "--no-install-package", "--only-group", "--no-group"),
+    )
+)
+_BUNDLED = re.compile(r"-[IUqvy]+([rce].*)")  # -qr requirements.txt
+# Installers of programs that have nothing to do with CUDA.
+_HARMLESS = re.compile(
+    r"(?:mini|ana)conda|(?:mini|mamba)forge|get-pip|get_pip|\brustup|nodesource|astral\.sh|/uv/|install-poetry|get-poetry"
+    r"|micro\.mamba|micromamba|pixi\.sh|starship|oh-my-zsh|nvm|bash_completion|activate\b|\.bashrc|profile|cargo/env|keyring",
+    re.IGNORECASE,
+)
+# Programs of which it is not known what they install.
+_UNKNOWN = (
+    *("poetry", "pdm", "pipenv", "pixi", "hatch", "rye", "make", "cmake", "ninja", "xargs", "source", ".", "spack"),
+    *("dpkg", "rpm", "ansible-playbook", "nix", "nix-env", "bazel", "eval"),
+)
+
+
+@dataclass(slots=True)
+class Arguments:
+    """The arguments of an installer: words, and the values of options by name."""
+
+    words: list[ShellWord] = field(default_factory=list)
+    values: dict[str, list[ShellWord]] = field(default_factory=dict)
+
+    def of(self, *names: str) -> list[ShellWord]:
+        """The values of an option, by its names."""
+        return [word for name in names for word in self.values.get(name, ())]
 
 
 def install_request(command: Command, file: str, end_line: int | None = None) -> InstallRequest:
-    """What a command installs; nothing where it is no installer."""
-    words = _pip_words(command)
+    """What a command installs; nothing if it is no installer."""
+    words = _words_of_pip(command)
     if words is not None:
-        return _pip(words, file, end_line)
-    if command.program in _CONDA:
+        return _pip(read_arguments(words, flags=("-n",)), file, end_line)  # uv's --no-cache
+    texts = command.texts
+    if command.program == "uv" and texts[:1] in (("sync",), ("add",)):
+        return _uv_project(read_arguments(command.words[1:], flags=("-n",)), file, end_line)
+    if command.program in _CONDA and texts[:1] != ("run",):
         return _conda(command, file, end_line)
-    if command.program in _SYSTEM and {"install", "add", "in"} & set(command.texts):
+    if command.program in _SYSTEM and {"install", "add", "in"} & set(texts):
         return _system(command, file, end_line)
-    if command.program == "pixi" and command.texts:
-        return pixi.install_request(command, file, end_line)
-    return project_commands.install_request(command, file, end_line)
+    return InstallRequest(unknown=_may_install(command))
 
 
 def environment_of(command: Command) -> str:
-    """What names the environment that a command installs into: a folder of programs, or conda's name; else nothing."""
+    """The environment that a command names: the folder of its program, or conda's name; else nothing."""
     folder = command.words[0].text.rpartition("/")[0]
     if folder and not folder.startswith(("/usr", "/bin")):
         return folder
-    options = read_options(command.words[1:], _FLAGS_OF_PIP if command.program == "uv" else frozenset())
-    names = ("--python", "-p") if command.program == "uv" else ("-n", "--name", "-p", "--prefix")
-    named = options.of(*names) if command.program in (*_CONDA, "uv") else []
+    if command.program not in (*_CONDA, "uv"):
+        return ""
+    arguments = read_arguments(command.words[1:], flags=("-n",) if command.program == "uv" else ())
+    named = arguments.of("-n", "--name", "-p", "--prefix", "--python")
     return next((word.text for word in named if word.text != "base"), "")
 
 
-def _pip_words(command: Command) -> Sequence[ShellWord] | None:
-    """The words after pip or uv pip; none for another program."""
-    words = command.words
+def _may_install(command: Command) -> bool:
+    """Whether a program may install packages: a script, a runfile, a build, a shell that reads its input."""
+    name = command.program
+    if _HARMLESS.search(" ".join((command.words[0].text, *command.texts, command.reads))):
+        return False
+    if name in SHELLS or name in _UNKNOWN:
+        return name not in SHELLS or "--version" not in command.texts
+    if PYTHON.fullmatch(name):
+        return any(text.endswith(".py") for text in command.texts[:2])
+    return name.endswith((".sh", ".run", ".py", ".bash")) or command.words[0].text.startswith(("./", "$"))
+
+
+def _words_of_pip(command: Command) -> Sequence[ShellWord] | None:
+    """The words after ``pip`` or ``uv pip``; None for another program."""
+    words, texts = command.words, command.texts
     if _PIP.fullmatch(command.program):
         return words[1:]
-    texts = command.texts
     if PYTHON.fullmatch(command.program) and "-m" in texts:
         at = texts.index("-m") + 1
         return words[at + 2 :] if at < len(texts) and _PIP.fullmatch(texts[at]) else None
     if command.program == "uv" and "pip" in texts:
         return words[texts.index("pip") + 2 :]
-    if command.program in (*_CONDA, "pipenv", "poetry", "pdm", "pixi") and texts[:1] == ("run",):
-        rest = next((n for n, word in enumerate(words) if n > 1 and _PIP.fullmatch(word.text.rsplit("/", 1)[-1])), None)
-        return None if rest is None else words[rest + 1 :]
+    if texts[:1] == ("run",):  # conda run -n NAME pip install, poetry run pip install
+        at = next((n for n, word in enumerate(words) if n > 1 and _PIP.fullmatch(word.text.rsplit("/", 1)[-1])), -1)
+        return words[at + 1 :] if at > 0 else None
     return None
 
 
-def _pip(words: Sequence[ShellWord], file: str, end_line: int | None) -> InstallRequest:
-    options = read_options(words, _FLAGS_OF_PIP)  # some may stand before the verb
-    verb, named = options.positional[0].text if options.positional else "", options.positional[1:]
+def read_arguments(words: Sequence[ShellWord], flags: Sequence[str] = ()) -> Arguments:
+    """The arguments of an installer; ``flags`` are options without a value, although others' of that name have one."""
+    found = Arguments()
+    valued = _WITH_VALUE.difference(flags)
+    position = 0
+    while position < len(words):
+        word = words[position]
+        bundled = _BUNDLED.fullmatch(word.text)
+        text = f"-{bundled[1]}" if bundled else word.text
+        name, equals, value = text.partition("=")
+        if not text.startswith("-") or text == "-":
+            found.words.append(word)
+        elif equals and name.startswith("--"):
+            found.values.setdefault(name, []).append(replace(word, text=value))
+        elif text in valued and position + 1 < len(words):
+            position += 1
+            found.values.setdefault(text, []).append(words[position])
+        elif text[:2] in valued and len(text) > len("-r") and not text.startswith("--"):
+            found.values.setdefault(text[:2], []).append(replace(word, text=text[2:]))
+        else:
+            found.values.setdefault(name, [])
+        position += 1
+    return found
+
+
+def _pip(arguments: Arguments, file: str, end_line: int | None) -> InstallRequest:
+    at = next((n for n, word in enumerate(arguments.words) if word.text in _VERBS_OF_PIP), None)
+    if at is None:
+        return InstallRequest()
+    verb, named = arguments.words[at].text, arguments.words[at + 1 :]
     if verb in ("uninstall", "remove"):
         return InstallRequest(removes=frozenset(canonicalize_name(word.text) for word in named))
-    if verb not in ("install", "sync"):
-        return InstallRequest()
-    source, index = _from_source(options), _index_cuda(options)
-    files = [*_files(options, named if verb == "sync" else [], file, end_line, index)]
-    installs = []
-    for word in (*(named if verb == "install" else ()), *options.of("-e", "--editable")):
+    index = _index_of(arguments)
+    built = {
+        part if part.startswith(":") else canonicalize_name(part)
+        for word in arguments.of("--no-binary", "--no-binary-package")
+        for part in word.text.split(",")
+    }
+    files = _files_of_pip(arguments, named if verb == "sync" else [], file, end_line)
+    installs: list[Install] = []
+    unknown = False
+    for word in (*(named if verb == "install" else ()), *arguments.of("-e", "--editable")):
         location = SourceLocation(file, word.line, end_line)
         if _is_folder(word.text):
             path, _, extras = word.text.partition("[")
             listed = frozenset(part.strip() for part in extras.rstrip("]").split(",") if part.strip())
-            files.append(DependencyFile(FileKind.PROJECT, path, location, Selection(listed), index))
+            files.append(DependencyFile(FileKind.PROJECT, path, location, extras=listed))
             continue
-        found = requirement(word.text, location, known=word.known)
+        found = parse_requirement(word.text, location, known=word.known)
         if found is not None:
-            installs.append(_placed(found, source, index))
-    return InstallRequest(tuple(installs), frozenset(), tuple(files))
-
-
-def _files(
-    options: Options, synced: Sequence[ShellWord], file: str, end_line: int | None, index: CudaVersion | None
-) -> Iterator[DependencyFile]:
-    """The files that a call of pip names: requirements, a project as such, constraints, groups of a project."""
-    required = options.of("-r", "--requirement", "--requirements")
-    for word in (*required, *synced):
-        location = SourceLocation(file, word.line, end_line)
-        if word.text.endswith("pyproject.toml"):
-            selection = project_commands.selection_of("uv", options, defaults=False)
-            yield DependencyFile(FileKind.PROJECT, word.text, location, selection, index)
-        elif not word.text.startswith(("http://", "https://")):
-            yield DependencyFile(FileKind.REQUIREMENTS, word.text, location, index_cuda=index)
-    for word in options.of("-c", "--constraint", "--constraints"):
-        yield DependencyFile(FileKind.CONSTRAINTS, word.text, SourceLocation(file, word.line, end_line))
-    for word in options.of("--group"):
-        folder, _, group = word.text.rpartition(":")
-        selection = Selection(groups=frozenset({group}), project=False)
-        yield DependencyFile(
-            FileKind.PROJECT, folder or ".", SourceLocation(file, word.line, end_line), selection, index
-        )
-
-
-def _placed(install: Install, source: frozenset[str], index: CudaVersion | None) -> Install:
-    built = install.from_source or install.name in source or ":all:" in source
-    return replace(install, from_source=built, index_cuda=index)
-
-
-def _from_source(options: Options) -> frozenset[str]:
-    words = options.of("--no-binary", "--no-binary-package")
-    return frozenset(
-        part if part.startswith(":") else canonicalize_name(part) for word in words for part in word.text.split(",")
+            from_source = found.from_source or found.name in built or ":all:" in built
+            installs.append(replace(found, from_source=from_source, index_cuda=index))
+        else:
+            unknown = unknown or not word.known
+    return InstallRequest(
+        tuple(installs), files=tuple(replace(each, index_cuda=index) for each in files), unknown=unknown
     )
 
 
-def _index_cuda(options: Options) -> CudaVersion | None:
-    named = [index_cuda(word.text) for word in options.of(*_INDEXES)]
-    named += [backend_cuda(word.text) for word in options.of("--torch-backend")]
-    return next((major for major in named if major is not None), None)
+def _files_of_pip(
+    arguments: Arguments, synced: Sequence[ShellWord], file: str, end_line: int | None
+) -> list[DependencyFile]:
+    found = []
+    for word in (*arguments.of("-r", "--requirement", "--requirements"), *synced):
+        location = SourceLocation(file, word.line, end_line)
+        if word.text.endswith("pyproject.toml"):
+            extras = frozenset(each.text for each in arguments.of("--extra")) or _all(arguments, "--all-extras")
+            found.append(DependencyFile(FileKind.PROJECT, word.text, location, extras=extras))
+        else:
+            found.append(DependencyFile(FileKind.REQUIREMENTS, word.text, location))
+    found += (
+        DependencyFile(FileKind.CONSTRAINTS, word.text, SourceLocation(file, word.line, end_line))
+        for word in arguments.of("-c", "--constraint", "--constraints")
+    )
+    for word in arguments.of("--group"):
+        folder, _, group = word.text.rpartition(":")
+        location = SourceLocation(file, word.line, end_line)
+        groups = frozenset((group,))
+        found.append(DependencyFile(FileKind.PROJECT, folder or ".", location, groups=groups, project=False))
+    return found
+
+
+def _all(arguments: Arguments, flag: str) -> frozenset[str]:
+    return frozenset(("*",)) if flag in arguments.values else frozenset()
+
+
+def _uv_project(arguments: Arguments, file: str, end_line: int | None) -> InstallRequest:
+    """``uv sync`` installs a project with its group dev; ``uv add`` installs what it names besides."""
+    verb, *named = arguments.words
+    location = SourceLocation(file, verb.line, end_line)
+    folder = next((word.text for word in arguments.of("--directory", "--project")), ".")
+    without_dev = {"--no-dev", "--no-default-groups", "--only-group"} & set(arguments.values)
+    groups = frozenset(word.text for word in arguments.of("--group", "--only-group"))
+    project = DependencyFile(
+        FileKind.PROJECT,
+        folder,
+        location,
+        extras=frozenset(word.text for word in arguments.of("--extra")) | _all(arguments, "--all-extras"),
+        groups=groups | _all(arguments, "--all-groups") | (frozenset() if without_dev else frozenset(("dev",))),
+        project="--only-group" not in arguments.values,
+    )
+    found = [parse_requirement(word.text, location, known=word.known) for word in named if not _is_folder(word.text)]
+    return InstallRequest(tuple(each for each in found if each is not None), files=(project,))
+
+
+def _index_of(arguments: Arguments) -> CudaVersion | None:
+    named = [index_cuda(word.text) for word in arguments.of(*_INDEXES)]
+    named += [index_cuda(f"/whl/{word.text}") for word in arguments.of("--torch-backend")]
+    return next((cuda for cuda in named if cuda is not None), None)
 
 
 def _is_folder(text: str) -> bool:
-    return text == "." or (text.startswith((".[", "./", "/", "../")) and not text.endswith((".whl", ".tar.gz", ".zip")))
+    archive = text.endswith((".whl", ".tar.gz", ".zip"))
+    return text == "." or (text.startswith((".[", "./", "/", "../")) and not archive)
 
 
 def _conda(command: Command, file: str, end_line: int | None) -> InstallRequest:
-    texts = command.texts
-    options = read_options(command.words[1:])
-    named = [word for word in options.positional if word.text not in ("env", "install", "create", "update", "run")]
-    if "remove" in texts or "uninstall" in texts:
-        return InstallRequest(removes=frozenset(canonicalize_name(word.text) for word in named))
-    if not {"install", "create", "update"} & set(texts):
+    arguments = read_arguments(command.words[1:])
+    verbs = [word.text for word in arguments.words[:2]]
+    named = [word for word in arguments.words if word.text not in ("env", "install", "create", "update")]
+    if {"remove", "uninstall"} & set(verbs):
+        return InstallRequest(removes=frozenset(canonicalize_name(word.text) for word in named[1:]))
+    if not {"install", "create", "update"} & set(verbs):
         return InstallRequest()
-    location = SourceLocation(file, command.words[0].line, end_line)
-    files = tuple(
-        DependencyFile(_kind_of_conda(word.text), word.text, replace(location, line=word.line))
-        for word in options.of("-f", "--file")
-    )
-    if not files and texts[:1] == ("env",):
-        files = (DependencyFile(FileKind.ENVIRONMENT, "environment.yml", location),)  # the default of conda env
-    found = (conda_spec(word.text, SourceLocation(file, word.line, end_line)) for word in named)
-    return InstallRequest(tuple(entry for entry in found if entry is not None), frozenset(), files)
-
-
-def _kind_of_conda(name: str) -> FileKind:
-    return FileKind.ENVIRONMENT if name.endswith((".yml", ".yaml")) else FileKind.PACKAGES
+    location = SourceLocation(file, command.line, end_line)
+    files = [
+        DependencyFile(
+            FileKind.ENVIRONMENT if word.text.endswith((".yml", ".yaml")) else FileKind.CONDA_PACKAGES,
+            word.text,
+            replace(location, line=word.line),
+        )
+        for word in arguments.of("-f", "--file")
+    ]
+    if not files and verbs[:1] == ["env"]:
+        files = [DependencyFile(FileKind.ENVIRONMENT, "environment.yml", location)]  # the default of conda env
+    found = [parse_conda_spec(word.text, replace(location, line=word.line)) for word in named]
+    unknown = not all(word.known for word in named)
+    return InstallRequest(tuple(each for each in found if each is not None), files=tuple(files), unknown=unknown)
 
 
 def _system(command: Command, file: str, end_line: int | None) -> InstallRequest:
-    verbs = ("install", "add", "in")
-    words = [word for word in command.words[1:] if not word.text.startswith("-") and word.text not in verbs]
-    return InstallRequest(
-        tuple(
-            Install(
-                Manager.SYSTEM,
-                re.split(r"[=:<>~]", word.text)[0],
-                None,
-                frozenset(),
-                SourceLocation(file, word.line, end_line),
-                word.text,
-            )
-            for word in words
+    words = [word for word in command.words[1:] if not word.text.startswith("-")]
+    words = [word for word in words if word.text not in ("install", "add", "in")]
+    installs = [
+        Install(
+            Manager.SYSTEM,
+            re.split(r"[=:<>~]", word.text)[0],
+            None,
+            frozenset(),
+            SourceLocation(file, word.line, end_line),
+            word.text,
         )
-    )
+        for word in words
+        if word.known
+    ]
+    return InstallRequest(tuple(installs), unknown=len(installs) < len(words))

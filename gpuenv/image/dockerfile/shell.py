@@ -1,7 +1,7 @@
-"""The simple commands in a shell's text, with the place of every word.
+"""The simple commands in the text of a shell, with the line of every word.
 
-Enough of a shell for the RUN instructions of Dockerfiles: quotes, variables, operators, redirections, comments and
-``sh -c``; what a substitution would print is not known, and a word with one says so.
+Enough of a shell for the RUN instructions of Dockerfiles: quotes, variables, operators, redirections, comments, ``cd``
+and ``sh -c``. What a substitution prints is unknown, and what stands in a condition or a loop may not run.
 """
 
 from __future__ import annotations
@@ -10,30 +10,22 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
 
-from gpuenv.image.dockerfile.bounds import spend
-from gpuenv.image.dockerfile.docker_parse import SourceText, source_text
-from gpuenv.image.dockerfile.shell_lexer import plain_end, quote_end, word_end
-from gpuenv.image.dockerfile.shell_loops import expand_xargs, loop_marker, loop_values, unroll
+from gpuenv.image.dockerfile.parse import SourceText, source_text
 from gpuenv.image.dockerfile.variables import Lookup, is_known, substitute
 
+SHELLS = ("sh", "bash", "dash", "zsh", "ash")
 _OPERATOR = re.compile(r"\|\||&&|;;|[;|&\n()]")
 _REDIRECTION = re.compile(r"\d*(?:&>>?|>>?&?|<&?|<<<|<<-?)\s*")
 _KEYWORDS = ("then", "else", "elif", "do", "if", "while", "until", "!", "{", "}", "fi", "done", "esac")
-_CONDITIONS = ("if", "elif", "while", "until", "!")
-_CONDITIONAL = ("if", "while", "until", "case")
+_TESTING = ("if", "elif", "while", "until", "!")
+_BLOCKS = ("if", "while", "until", "case", "for")
 _WRAPPERS = ("sudo", "exec", "time", "nice", "nohup", "command", "env", "xvfb-run", "gosu", "timeout", "eatmydata")
-# Their options that take a word of their own: sudo(8); env, nice and timeout of GNU coreutils 9.1, --help (2026-11-22).
-_VALUED = {"sudo": "CDRTUghpu", "env": "Cu", "nice": "n", "timeout": "ks", "exec": "a"}
-_VALUED_LONG = ("--user", "--group", "--chdir", "--unset", "--adjustment", "--signal", "--kill-after")
+# Options of these that take a word: sudo(8); env, nice and timeout of GNU coreutils 9.1, --help (2026-11-22).
+_VALUED = re.compile(r"-[A-Za-z]*[ugCDnksap]|--(?:user|group|chdir|unset|signal|kill-after|adjustment)")
 _DECLARING = ("export", "declare", "local", "readonly")
-_MOVES = ("cd", "pushd", "popd")
-_SHELLS = ("sh", "bash", "dash", "zsh", "ash")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _DEEPEST = 3
-_COST = 2000  # of a command, in characters: rules compare each with others
-_MOST_VARIABLES = 200  # of a script; further ones are unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +43,20 @@ class Command:
 
     Attributes:
         words: the program and its arguments, without wrappers, assignments and redirections.
-        guarded: whether its failure stops nothing, or it stands in a condition.
-        perhaps: whether it may not be run at all: it stands in a condition, or after ``||``.
-        folder: where it is run, from the folder of its script; null if unknown.
+        guarded: whether the script goes on when the command fails.
+        conditional: whether the command may not run: it stands in a condition or a loop, or after ``||``.
+        folder: where it runs, from the folder of its script; null if unknown.
         piped: whether its output goes to another command, whose success is what counts.
-        variables: those that the script has set before it, and those set for it alone; null if unknown.
+        reads: the command whose output it reads; empty if it reads none.
+        variables: those that the script sets for it; null if unknown.
     """
 
     words: tuple[ShellWord, ...]
     guarded: bool = False
-    perhaps: bool = False
+    conditional: bool = False
     folder: str | None = ""
     piped: bool = False
+    reads: str = ""
     variables: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
@@ -75,188 +69,142 @@ class Command:
         """The texts of the arguments."""
         return tuple(word.text for word in self.words[1:])
 
+    @property
+    def line(self) -> int:
+        """The line of the program."""
+        return self.words[0].line
 
-def commands(source: SourceText, lookup: Lookup, depth: int = 0, folder: str | None = "") -> tuple[Command, ...]:
-    """Every simple command of a shell's text, which is run in a folder."""
-    shell = _Shell(lookup, depth, folder)
+
+def commands(source: SourceText, lookup: Lookup, folder: str | None = "", depth: int = 0) -> tuple[Command, ...]:
+    """Every simple command of a shell's text, which runs in a folder."""
+    shell = _Shell(lookup, folder, depth)
+    source = SourceText(source.text.rstrip("; \t\r\n"), source.starts)  # the script ends as its last command does
     words: list[ShellWord] = []
-    # Token by token: what a word stands for depends on what was set before it.
-    for part in chain(_tokens(source, shell.known), "\n"):
+    for part in _tokens(source, shell.lookup):
         if isinstance(part, ShellWord):
             words.append(part)
         else:
-            shell.end(words, part)
+            shell.run(words, part)
             words = []
+    shell.run(words, "")
     return tuple(shell.found)
 
 
 class _Shell:
-    """The state of a shell while its text is read.
+    """The state of a shell while its text is read."""
 
-    Attributes:
-        found: the commands so far.
-    """
-
-    def __init__(self, lookup: Lookup, depth: int, folder: str | None) -> None:
+    def __init__(self, lookup: Lookup, folder: str | None, depth: int) -> None:
         self.found: list[Command] = []
-        self._lookup, self._depth = lookup, depth
+        self._outer, self._depth = lookup, depth
         self._blocks: list[str] = []
-        self._folders = [folder]  # of the shell and of each subshell that is open
-        self._own: dict[str, str | None] = {}  # its variables
-        self._loops: dict[str, tuple[str, ...]] = {}  # the variables of loops, with their values
-        self._pipe: list[Command] = []  # what the next command reads
-        self._before = ""  # the operator before
+        self._folders = [folder]  # of the shell, and of each open subshell
+        self._own: dict[str, str | None] = {}
+        self._before, self._written = "", ""  # the operator and the command before
+        self._stops = False  # set -e
 
-    def known(self, name: str) -> str | None:
-        """What a variable stands for."""
-        return self._own[name] if name in self._own else self._lookup(name)
+    def lookup(self, name: str) -> str | None:
+        """The value of a variable; None if unknown."""
+        return self._own[name] if name in self._own else self._outer(name)
 
-    def end(self, words: list[ShellWord], operator: str) -> None:
+    def run(self, words: list[ShellWord], operator: str) -> None:
         """Runs the command of these words, which an operator ends."""
-        _follow_blocks(words, self._blocks)
-        around = self._around(operator)
-        ran = tuple(_command(tuple(words), around, lookup=self.known, depth=self._depth))
-        spend(_COST * len(ran))
-        self.found += (each for entry in ran for each in unroll(expand_xargs(entry, self._pipe), self._loops))
-        self._pipe = [*self._pipe, *ran[:1]] if operator == "|" else []
-        if ran and ran[0].words[-1] is words[-1]:  # otherwise it is of a script, which has a folder of its own
-            self._folders[-1] = _moved(ran[0], self._folders[-1])
-        _follow_subshells(operator, self._folders)
-        self._set(words)
+        self._enter_or_leave_block(words)
+        tested = any(word.text in _TESTING for word in words[:2])
+        bare = [word for word in words if word.text not in _KEYWORDS]
+        self._assign(bare)
+        program = _unwrapped(bare)
+        if program and program[0].text not in ("for", "case", "function", "select"):
+            conditional = bool(self._blocks) or self._before == "||"
+            goes_on = operator in (";", "\n", "&") and not self._stops
+            given = {word.text.partition("=")[0]: word.text.partition("=")[2] for word in _assignments(bare)}
+            command = Command(
+                tuple(program),
+                guarded=tested or conditional or operator == "||" or goes_on,
+                conditional=conditional,
+                folder=self._folders[-1],
+                piped=operator == "|",
+                reads=self._written if self._before == "|" else "",
+                variables={**self._own, **given},
+            )
+            self._written = " ".join(word.text for word in program)
+            self._follow(command)
+        if operator == "(":
+            self._folders.append(self._folders[-1])
+        elif operator == ")" and len(self._folders) > 1:
+            self._folders.pop()
         self._before = operator
 
-    def _around(self, operator: str) -> Command:
-        """The state around a command, as a command without words."""
-        inside = any(block in _CONDITIONAL for block in self._blocks)
-        return Command(
-            (),
-            guarded=inside or operator == "||",
-            perhaps=inside or self._before == "||",
-            folder=self._folders[-1],
-            piped=operator == "|",
-            variables=self._own,
-        )
+    def _follow(self, command: Command) -> None:
+        script = _script(command) if self._depth < _DEEPEST else None
+        if script is not None:
+            inner = commands(source_text(script.text, script.line), self.lookup, command.folder, self._depth + 1)
+            self.found += (
+                replace(
+                    each,
+                    guarded=each.guarded or command.guarded,
+                    conditional=each.conditional or command.conditional,
+                )
+                for each in inner
+            )
+            return
+        self.found.append(command)
+        if command.program in ("cd", "pushd", "popd"):
+            self._folders[-1] = _moved(command)
+        elif command.program == "set" and any(re.match(r"-[a-z]*e|errexit", text) for text in command.texts):
+            self._stops = True
 
-    def _set(self, words: list[ShellWord]) -> None:
-        """The variables that these words set."""
-        assigned = _assigned(words, self._blocks)
-        loop = loop_values([word for word in words if word.text not in _KEYWORDS])
-        if loop is not None:
-            self._loops[loop[0]] = loop[1]
-            assigned[loop[0]] = loop_marker(loop[0])
-        if assigned:  # every command so far keeps those that it saw
-            self._own = dict(islice({**self._own, **assigned}.items(), _MOST_VARIABLES))
+    def _enter_or_leave_block(self, words: list[ShellWord]) -> None:
+        first = next((word.text for word in words if word.text not in ("then", "else", "do", "{", "!")), "")
+        if first in _BLOCKS:
+            self._blocks.append(first)
+        elif first in ("fi", "done", "esac") and self._blocks:
+            self._blocks.pop()
+
+    def _assign(self, words: list[ShellWord]) -> None:
+        """Sets the variables of an assignment that is no command's own; in a block their values are unknown."""
+        if words and words[0].text == "for":
+            self._own.update({word.text: None for word in words[1:2]})
+        bare = words[1:] if words and words[0].text in _DECLARING else words
+        if all(_ASSIGNMENT.match(word.text) for word in bare):
+            for word in bare:
+                name, _, value = word.text.partition("=")
+                self._own[name] = value if word.known and not self._blocks else None
 
 
-def _moved(command: Command, folder: str | None) -> str | None:
-    """The folder after a command."""
-    if command.program not in _MOVES:
-        return folder
+def _moved(command: Command) -> str | None:
+    """The folder after a ``cd``; None if unknown."""
     words = [word for word in command.words[1:] if not word.text.startswith("-")]
     if command.program == "popd" or len(words) != 1 or not words[0].known or words[0].text.startswith("~"):
         return None
-    if "\x00" in words[0].text:  # a loop's variable: one folder after the other
-        return None
-    if words[0].text.startswith("/"):
-        return words[0].text
-    return None if folder is None else posixpath.join(folder, words[0].text)
+    return posixpath.join(command.folder, words[0].text) if command.folder is not None else None
 
 
-def _assigned(words: list[ShellWord], blocks: list[str]) -> dict[str, str | None]:
-    """What an assignment sets that is no command's own; in a block it may be run or not, so its value is unknown."""
-    bare = [word for word in words if word.text not in _KEYWORDS]
-    if bare and bare[0].text == "for":
-        return {word.text: None for word in bare[1:2]}
-    if bare and bare[0].text in _DECLARING:
-        bare = bare[1:]
-    if not all(_ASSIGNMENT.match(word.text) for word in bare):
-        return {}
-    pairs = ((*word.text.partition("=")[::2], word.known) for word in bare)
-    return {name: value if known and not blocks else None for name, value, known in pairs}
-
-
-def _follow_subshells(operator: str, folders: list[str | None]) -> None:
-    """A subshell's folder is its own; a parenthesis of ``case`` closes none."""
-    if operator == "(":
-        folders.append(folders[-1])
-    elif operator == ")" and len(folders) > 1:
-        folders.pop()
-
-
-def _follow_blocks(words: list[ShellWord], blocks: list[str]) -> None:
-    """Keeps the blocks that are open: what stands inside a condition may never run."""
-    first = next((word.text for word in words if word.text not in ("then", "else", "do", "{", "!")), "")
-    if first in (*_CONDITIONAL, "for"):
-        blocks.append(first)
-    elif first in ("fi", "done", "esac") and blocks:
-        blocks.pop()
-
-
-def _command(words: tuple[ShellWord, ...], around: Command, *, lookup: Lookup, depth: int) -> Iterator[Command]:
-    """The command of some words, or those of the script that it runs; ``around`` says where it stands."""
-    guarded = around.guarded
-    while words and words[0].text in _KEYWORDS:
-        guarded = guarded or words[0].text in _CONDITIONS
-        words = words[1:]
-    if not words or words[0].text in ("for", "case", "function"):
-        return
-    given = {word.text.partition("=")[0]: word.text.partition("=")[2] for word in _given(words)}
-    words = _unwrapped(words)
-    if not words:
-        return
-    command = replace(
-        around, words=words, guarded=guarded, variables={**around.variables, **given} if given else around.variables
-    )
-    script = _script(command) if depth < _DEEPEST else None
-    if script is None:
-        yield command
-        return
-    inner = commands(source_text(script.text, script.line), lookup, depth + 1, around.folder)
-    lines = max(1, script.text.count("\n"))
-    for entry in inner:
-        placed = tuple(replace(word, line=min(word.line, script.line + lines)) for word in entry.words)
-        yield replace(entry, words=placed, guarded=entry.guarded or guarded, perhaps=entry.perhaps or around.perhaps)
-
-
-def _given(words: tuple[ShellWord, ...]) -> tuple[ShellWord, ...]:
-    """The assignments that stand before a program, and are for it alone."""
+def _assignments(words: list[ShellWord]) -> list[ShellWord]:
+    """The assignments before a program, which are for it alone."""
     end = next((n for n, word in enumerate(words) if not _ASSIGNMENT.match(word.text) and word.text != "env"), 0)
-    return tuple(word for word in words[:end] if word.text != "env" and word.known)
+    return [word for word in words[:end] if word.text != "env" and word.known]
 
 
-def _unwrapped(words: tuple[ShellWord, ...]) -> tuple[ShellWord, ...]:
-    """Without what stands before the program: assignments, sudo and the like with their options."""
+def _unwrapped(words: list[ShellWord]) -> list[ShellWord]:
+    """The program and its arguments, without assignments, sudo and the like."""
     while words:
         name = words[0].text.rsplit("/", 1)[-1]
-        if _ASSIGNMENT.match(words[0].text):
-            words = words[1:]
-        elif name in _WRAPPERS:
-            words = words[1:]
-            while words and words[0].text.startswith("-"):
-                words = words[2 if _takes_a_word(name, words[0].text) else 1 :]
-            if name in ("timeout", "gosu") and words:
-                words = words[1:]
-        else:
+        if not (_ASSIGNMENT.match(words[0].text) or name in _WRAPPERS):
             break
+        words = words[1:]
+        while name in _WRAPPERS and words and words[0].text.startswith("-"):
+            words = words[2 if _VALUED.fullmatch(words[0].text) else 1 :]
+        if name in ("timeout", "gosu"):
+            words = words[1:]
     return words
 
 
-def _takes_a_word(wrapper: str, option: str) -> bool:
-    """Whether the word behind an option is its value: ``-u me``, ``-Hu me``, and not ``-ume`` or ``--user=me``."""
-    if option.startswith("--"):
-        return option in _VALUED_LONG
-    valued = next((n for n, letter in enumerate(option) if n and letter in _VALUED.get(wrapper, "")), None)
-    return valued == len(option) - 1
-
-
 def _script(command: Command) -> ShellWord | None:
-    """The text that a shell is given to run."""
-    if command.program not in _SHELLS:
+    """The text that ``sh -c`` runs."""
+    if command.program not in SHELLS:
         return None
-    for option, word in zip(command.words[1:], command.words[2:], strict=False):
-        if option.text.startswith("-") and not option.text.startswith("--") and "c" in option.text:
-            return word
-    return None
+    pairs = zip(command.words[1:], command.words[2:], strict=False)
+    return next((word for option, word in pairs if re.fullmatch(r"-[a-z]*c", option.text)), None)
 
 
 def _tokens(source: SourceText, lookup: Lookup) -> Iterator[ShellWord | str]:
@@ -269,18 +217,18 @@ def _tokens(source: SourceText, lookup: Lookup) -> Iterator[ShellWord | str]:
             end = text.find("\n", position)
             position = len(text) if end < 0 else end
         elif (match := _REDIRECTION.match(text, position)) is not None:
-            position = word_end(text, match.end())
+            position = _word_end(text, match.end())
         elif (match := _OPERATOR.match(text, position)) is not None:
             yield match[0]
             position = match.end()
         else:
-            end = word_end(text, position)
+            end = _word_end(text, position)
             yield _word(text[position:end], source.line_at(position), lookup)
             position = max(end, position + 1)
 
 
 def _word(raw: str, line: int, lookup: Lookup) -> ShellWord:
-    """A word without its quotes, its variables replaced where they are known."""
+    """A word without its quotes, with its known variables replaced."""
     parts: list[str] = []
     known, position = True, 0
     while position < len(raw):
@@ -289,14 +237,66 @@ def _word(raw: str, line: int, lookup: Lookup) -> ShellWord:
             parts.append(raw[position + 1 : position + 2])
             position += 2
         elif character == "'":
-            end = quote_end(raw, position)
+            end = _quote_end(raw, position)
             parts.append(raw[position + 1 : end - 1])
             position = end
         else:
-            end = quote_end(raw, position) if character == '"' else plain_end(raw, position)
+            end = _quote_end(raw, position) if character == '"' else _plain_end(raw, position)
             text = raw[position + 1 : end - 1].replace('\\"', '"') if character == '"' else raw[position:end]
             value = substitute(text, lookup)
             known = known and is_known(value)
             parts.append(value)
             position = end
     return ShellWord("".join(parts), line, known)
+
+
+def _word_end(text: str, position: int) -> int:
+    """Where a word ends: at a blank or an operator outside of quotes and substitutions."""
+    while position < len(text):
+        character = text[position]
+        if character == "\\":
+            position += 2
+        elif character in "'\"`":
+            position = _quote_end(text, position)
+        elif text.startswith("$(", position):
+            position = _parenthesis_end(text, position + 1)
+        elif text.startswith("${", position):
+            end = text.find("}", position)
+            position = len(text) if end < 0 else end + 1
+        elif character in " \t\r\n;|&()<>":
+            return position
+        else:
+            position += 1
+    return min(position, len(text))
+
+
+def _quote_end(text: str, position: int) -> int:
+    """Where a quotation ends, behind its second mark."""
+    quote = text[position]
+    position += 1
+    while position < len(text) and text[position] != quote:
+        position += 2 if text[position] == "\\" and quote != "'" else 1
+    return position + 1
+
+
+def _parenthesis_end(text: str, position: int) -> int:
+    """Where a parenthesis ends, with those in it."""
+    depth = 0
+    while position < len(text):
+        if text[position] in "'\"":
+            position = _quote_end(text, position)
+            continue
+        depth += {"(": 1, ")": -1}.get(text[position], 0)
+        position += 1
+        if depth == 0:
+            break
+    return position
+
+
+def _plain_end(raw: str, position: int) -> int:
+    """Where the part of a word ends that is neither quoted nor escaped."""
+    end = position
+    while end < len(raw) and raw[end] not in "\\'\"":
+        closing = raw.find("}", end) if raw.startswith("${", end) else -1
+        end = closing + 1 if closing >= 0 else end + 1
+    return max(end, position + 1)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gpuenv.image.dockerfile.docker_parse import Dockerfile, DockerfileError, Instruction, SourceText
+from gpuenv.image.dockerfile.parse import Dockerfile, DockerfileError, Instruction, SourceText
 from gpuenv.image.dockerfile.variables import is_known, substitute
 from gpuenv.image.inspect.image_facts import parse_platform
 
@@ -55,6 +55,7 @@ class Stage:
         number: from 0.
         name: after AS, in lower case.
         base: the image that it starts from; what is not known in it as it stands. Null for another stage.
+        uses_default: whether its FROM has a variable, for which the caller may give another value.
         platform: what its FROM builds it for; null if that is left to the builder.
         parent: the number of the stage that it starts from.
         takes: the numbers of the stages that it copies from.
@@ -69,6 +70,7 @@ class Stage:
     number: int
     name: str | None
     base: str | None
+    uses_default: bool
     platform: str | None
     parent: int | None
     takes: tuple[int, ...]
@@ -141,6 +143,7 @@ def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, st
         number=len(before),
         name=match[2].lower() if match[2] else None,
         base=None if came else base,
+        uses_default=came.uses_default if came else "$" in match[1],
         # Of another stage it is what that stage was built for, whatever stands here.
         platform=came.platform if came else _platform(substitute(first.flag("platform") or "", lookup)),
         parent=parent,
@@ -212,7 +215,7 @@ def _arguments(instruction: Instruction, given: Mapping[str, str], outer: Mappin
         value = given.get(name)
         if value is None:
             value = substitute(unquote(default), {**outer, **found}.get) if equals else outer.get(name)
-        if value is not None and is_known(value):
+        if value and is_known(value):  # an empty default stands for a value that the caller must give
             found[name] = value
     return found
 

@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 
-from gpuenv.image.dockerfile.bounds import spend
-
 # The value of a variable; None if unknown.
 Lookup = Callable[[str], "str | None"]
 _REFERENCE = re.compile(
@@ -16,18 +14,30 @@ _REFERENCE = re.compile(
 _PLACE = re.compile(r"(\d{1,9})(?::(\d{1,9})?)?")
 _DEEPEST = 4
 _LONGEST = 1000  # characters of a value and of a pattern that is tried on it
+_MOST = 20_000  # characters that one text expands to: each variable may double the one before
+
+
+class TooLongError(ValueError):
+    """A text whose variables expand to too much."""
+
+    def __init__(self) -> None:
+        super().__init__(f"a text whose variables expand to more than {_MOST} characters is not checked")
 
 
 def substitute(text: str, lookup: Lookup, depth: int = 0) -> str:
     """The text with its variables replaced; an unknown one is left as it stands.
 
     Raises:
-        TooLongError: where that is too long.
+        TooLongError: if it becomes too long.
     """
+    left = _MOST
 
     def value(match: re.Match[str]) -> str:
+        nonlocal left
         found = _value(match, lookup, depth)
-        spend(len(found))
+        left -= len(found)
+        if left < 0:
+            raise TooLongError
         return found
 
     return _REFERENCE.sub(value, text)

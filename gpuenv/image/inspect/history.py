@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from gpuenv.image.dockerfile.docker_parse import source_text
-from gpuenv.image.dockerfile.install_commands import environment_of, install_request
-from gpuenv.image.dockerfile.install_requests import Install
-from gpuenv.image.dockerfile.installer_options import read_options
+from gpuenv.image.dockerfile.install_commands import environment_of, install_request, read_arguments
+from gpuenv.image.dockerfile.parse import source_text
+from gpuenv.image.dockerfile.requirements import Install
 from gpuenv.image.dockerfile.shell import Command, commands
 from gpuenv.model.cupy import is_cupy
 
@@ -76,8 +75,7 @@ def _installed_lines(history: Iterable[str]) -> dict[_Where, dict[str, CupyInsta
 
 def _install_over(before: CupyInstall | None, install: Install, command: Command) -> CupyInstall:
     """What is there after an install: an installed release stays if it satisfies the requirement."""
-    perhaps = command.perhaps or install.perhaps
-    found = CupyInstall(install.name, install.exact, "ctk" in install.extras, perhaps)
+    found = CupyInstall(install.name, install.exact, "ctk" in install.extras, command.conditional)
     if before is None or before.perhaps:
         return found
     stays = before.release if not {*_ANEW} & {*command.texts} and _admits(install, before.release) else None
@@ -106,7 +104,7 @@ def _commands_with_environment(step: str) -> Iterator[tuple[Command, _Where]]:
     for command in commands(source_text(script, 1), arguments.get):
         if command.program in (".", "source", "activate") or command.texts[:1] == ("activate",):
             active = command.texts[-1] if command.texts else ""
-        options = read_options(command.words[1:])
+        options = read_arguments(command.words[1:])
         named = (f"{name} {word.text}" for name in _WHERE for word in options.of(name))
         prefix = (environment_of(command), command.variables.get("VIRTUAL_ENV") or active)
         user = ("--user",) if "--user" in options.values else ()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuenv.doctor.registry import NotKnown, Symptom
-from gpuenv.image.dockerfile.rules_line import of_line, other_major
 from gpuenv.image.inspect.rule_context import HostGpu, RuleContext, read
 from gpuenv.image.inspect.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
 from gpuenv.image.inspect.rules_image import carried_forward
+from gpuenv.image.inspect.rules_line import of_line, other_major
 from gpuenv.matrix.alternatives import inside_container
 from gpuenv.matrix.candidates import WheelCandidate, minors_of, serving_minors
 from gpuenv.matrix.constraints import (

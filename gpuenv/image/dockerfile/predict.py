@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from gpuenv.image.dockerfile.base_images import BaseImage
-from gpuenv.image.dockerfile.build_target import BuildTarget
-from gpuenv.image.dockerfile.cuda_sources import conda_major, cuda_sources
-from gpuenv.image.dockerfile.cupy_lines import release_of
-from gpuenv.image.dockerfile.install_requests import Install
+from gpuenv.image.dockerfile.cuda import cuda_sources, frameworks, may_bring_cuda, release_of
+from gpuenv.image.dockerfile.requirements import Install
+from gpuenv.image.dockerfile.target import BuildTarget
 from gpuenv.image.dockerfile.variables import is_known
 from gpuenv.image.inspect.image_facts import ImageFacts
 from gpuenv.image.inspect.image_report import ImageReport, MachineVerdict
-from gpuenv.image.inspect.other_frameworks import frameworks
 from gpuenv.image.inspect.rule_context import MAINTAINER
 from gpuenv.image.inspect.rules_image import wanted_platform
 from gpuenv.image.inspect.verdict import exit_code_of, judge_machine, status_of, worst_of
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.tables import Flavour, Image, Matrix
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.model.versions import CudaVersion
 from gpuenv.report.report import Status
 
 _OF_FLAVOUR = {
@@ -72,8 +69,13 @@ def _machine_verdict(
     """A machine's verdict on a target; unknown if nothing is known of the base image."""
     verdict = judge_machine(name, predicted_image(target, snapshot, matrix), snapshot, matrix, clock)
     base, has = target.base, cuda_sources(target)
+    conditions = [each for each in target.unknown if any(map(may_bring_cuda, each.possible))]
+    if conditions:
+        reasons = tuple(f"whether this runs: {each.what} (line {each.location.line})" for each in conditions)
+        status = status_of(verdict.findings, unknown=True)
+        return replace(verdict, unknown=(*verdict.unknown, *reasons), status=status)
     lines = [line for line in matrix.wheel_lines if any(entry.name == line.name for entry in target.cupy)]
-    if not base.unknown or (lines and all(has.wheels_of(line.cuda_major) for line in lines)):
+    if not base.unknown or (lines and all(line.cuda_major in has.wheels for line in lines)):
         return verdict
     ask = f"; gpuenv check-image {base.text} asks its registry" if base.name is not None else ""
     reason = f"what of CUDA the base image {base.text} has: its name does not tell{ask}"
@@ -91,7 +93,7 @@ def _with_target_name(verdict: MachineVerdict, target: BuildTarget, every: tuple
 def predicted_image(target: BuildTarget, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
     """The image for a machine's platform: what its base is known to say, and what the Dockerfile sets."""
     base, cupy = target.base, [install for install in target.cupy if install.name != "cupy"]
-    beside = [each for each in frameworks(target) if each.cuda and not each.newest]
+    beside = [each for each in frameworks(target) if each.cuda]
     environment = {
         **_of_base(base),
         **{name: setting.value for name, setting in target.environment.items() if is_known(setting.value)},
@@ -106,14 +108,7 @@ def predicted_image(target: BuildTarget, snapshot: Snapshot, matrix: Matrix) -> 
         labels=_labels(target),
         history=tuple(_step(target, install) for install in cupy),
         frameworks={each.name: str(each.cuda) for each in beside},
-        perhaps=(*_only_perhaps(cupy), *(each.name for each in beside if each.perhaps)),
     )
-
-
-def _only_perhaps(installs: Sequence[Install]) -> tuple[str, ...]:
-    """The names that stand in conditions alone."""
-    sure = {install.name for install in installs if not install.perhaps}
-    return tuple(dict.fromkeys(install.name for install in installs if install.name not in sure))
 
 
 def _labels(target: BuildTarget) -> dict[str, str]:
@@ -124,16 +119,10 @@ def _labels(target: BuildTarget) -> dict[str, str]:
     """
     base = target.base
     found = {"maintainer": MAINTAINER} if base.nvidia or base.row or base.akin else {}
-    cuda = cuda_sources(target).cuda or _newest_of_conda(target)
+    cuda = cuda_sources(target).cuda
     if cuda is not None and (base.row or base.akin) is None:
         found["com.nvidia.cuda.version"] = str(cuda)
     return found
-
-
-def _newest_of_conda(target: BuildTarget) -> CudaVersion | None:
-    """The CUDA that conda takes where a major alone is pinned: the newest that the matrix knows."""
-    major = conda_major(target)
-    return max((row.cuda for row in target.matrix.cuda_minors if row.cuda.major == major), default=None)
 
 
 def _step(target: BuildTarget, install: Install) -> str:

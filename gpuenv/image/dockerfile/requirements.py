@@ -1,27 +1,27 @@
-"""What can be installed, and the texts that name it: requirements of pip, packages of conda."""
+"""What is installed: requirements of pip, packages of conda and of the system, and files that list them."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-from gpuenv.image.dockerfile.bounds import spend
-from gpuenv.image.dockerfile.projects import Selection
 from gpuenv.image.dockerfile.variables import is_known
 from gpuenv.model.versions import CudaVersion
 
+LONGEST = 2000  # characters of a requirement: a marker may nest
+NO_CUDA = CudaVersion(0, 0)
 _ENDLESS = re.compile(r"\d{40}")  # no version has so many digits, and Python refuses to read thousands
 _CONDA_SPEC = re.compile(r"(?:[\w./-]+::)?([A-Za-z0-9_.-]+?)\s*(?:(==|=|>=|<=|>|<|!=|~=)(.*))?")
+_INDEX = re.compile(r"/whl/(?:nightly/)?(?:cu(\d\d)(\d)|(cpu))(?![\w.])")
 
 
 class Manager(str, Enum):
-    """Who installs."""
+    """A package manager."""
 
     PIP = "pip"
     CONDA = "conda"
@@ -39,20 +39,18 @@ class SourceLocation:
 
 @dataclass(frozen=True, slots=True)
 class Install:
-    """One thing that is installed.
+    """One package that is installed.
 
     Attributes:
-        manager: by whom.
+        manager: the package manager.
         name: canonical.
-        specifier: the versions; null where that is not known.
+        specifier: the versions; null if unknown.
         extras: the requested extras.
         location: where it is requested.
         text: as it is written.
-        from_source: whether it is built rather than taken as a wheel.
+        from_source: whether it is built instead of taken as a wheel.
         index_cuda: the CUDA that the index is for; 0.0 for one without CUDA.
-        locked: whether a lock or a constraint says which version it is.
-        perhaps: whether it may not be installed at all: it stands in a condition, or is tried after a failure.
-        environment: what names the environment that it is for, where the command does.
+        environment: the environment that the command names; empty for the usual one.
     """
 
     manager: Manager
@@ -63,8 +61,6 @@ class Install:
     text: str
     from_source: bool = False
     index_cuda: CudaVersion | None = None
-    locked: bool = False
-    perhaps: bool = False
     environment: str = ""
 
     @property
@@ -73,23 +69,15 @@ class Install:
         pins = [entry for entry in self.specifier or () if entry.operator in ("==", "===")]
         return pins[0].version if len(pins) == 1 and "*" not in pins[0].version else None
 
-    @property
-    def pinned(self) -> bool:
-        """Whether a later release cannot change what is installed, beyond a range that has an end."""
-        ends = ("==", "===", "~=", "<", "<=")
-        return self.locked or self.specifier is None or any(entry.operator in ends for entry in self.specifier)
-
 
 class FileKind(str, Enum):
-    """A file that lists what is installed."""
+    """The kind of a file that lists packages."""
 
     REQUIREMENTS = "requirements"
     CONSTRAINTS = "constraints"
-    PROJECT = "project"
-    ENVIRONMENT = "environment"
-    PACKAGES = "packages"
-    PIPFILE = "pipfile"
-    PIXI = "pixi"
+    PROJECT = "project"  # pyproject.toml
+    ENVIRONMENT = "environment"  # environment.yml
+    CONDA_PACKAGES = "packages"  # a plain list of conda's
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,57 +85,67 @@ class DependencyFile:
     """A file that a command installs from.
 
     Attributes:
-        kind: what it is.
-        path: where it is in the image; of a project, its folder.
+        kind: the kind.
+        path: its path in the image; of a project, its folder.
         location: where it is requested.
-        selection: which parts of a project; of pixi, the environments stand for extras.
-        index_cuda: as in an install, where the command names an index.
+        extras: the extras of a project; ``*`` for all.
+        groups: its dependency groups; ``*`` for all.
+        project: whether the project's own dependencies are installed, and not its groups alone.
+        index_cuda: as in ``Install``, if the command names an index.
     """
 
     kind: FileKind
     path: str
     location: SourceLocation
-    selection: Selection = Selection()
+    extras: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+    project: bool = True
     index_cuda: CudaVersion | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class InstallRequest:
-    """What a command requests: to install, to remove, and the files that list more."""
+    """What a command installs, removes, and the files that list more.
+
+    Attributes:
+        installs: the packages.
+        removes: names.
+        files: the files.
+        unknown: whether it installs what cannot be read here.
+    """
 
     installs: tuple[Install, ...] = ()
     removes: frozenset[str] = frozenset()
     files: tuple[DependencyFile, ...] = ()
+    unknown: bool = False
 
 
-LONGEST = 2000  # characters of a requirement: a marker may nest
-_COST = 4000  # of reading one, in characters
+def parse_requirement(text: str, location: SourceLocation, *, known: bool = True) -> Install | None:
+    """A requirement as pip reads it; None if it is invalid, or not for Linux.
 
-
-@lru_cache(maxsize=10_000)  # every rule looks at the same ones
-def requirement(text: str, location: SourceLocation, *, known: bool = True) -> Install | None:
-    """A requirement as pip reads it; none if it is invalid or too long, or has a number without end."""
-    if _ENDLESS.search(text):
-        return None
+    Args:
+        text: the requirement.
+        location: where it stands.
+        known: whether all variables in it are known.
+    """
     bare = text.split(" #", maxsplit=1)[0].split(" --", maxsplit=1)[0].strip().rstrip(";").rstrip()
-    if len(bare) > LONGEST:
+    if _ENDLESS.search(bare) or len(bare) > LONGEST:
         return None
-    spend(_COST)
     if re.match(r"(?:git\+|https?://|\S+\.whl$)", bare):
         return _by_address(bare, location, text)
     try:
         read = Requirement(bare)
     except InvalidRequirement:
-        return None if known and is_known(bare) else _half_known(bare, location)
+        return None if known and is_known(bare) else _without_version(bare, location)
     name, extras = canonicalize_name(read.name), frozenset(read.extras)
     if read.url:
         wheel = _wheel(read.url)
         return Install(Manager.PIP, name, wheel[1] if wheel else None, extras, location, text, wheel is None)
-    return Install(Manager.PIP, name, read.specifier, extras, location, text) if _holds_on_linux(read) else None
+    return Install(Manager.PIP, name, read.specifier, extras, location, text) if _is_for_linux(read) else None
 
 
 def _by_address(address: str, location: SourceLocation, text: str) -> Install | None:
-    """The install from an address or a path: a wheel by its file name, else only CuPy's own repository."""
+    """The install from an address: a wheel by its file name, or CuPy's own repository."""
     wheel = _wheel(address)
     if wheel is not None:
         return Install(Manager.PIP, wheel[0], wheel[1], frozenset(), location, text)
@@ -157,16 +155,15 @@ def _by_address(address: str, location: SourceLocation, text: str) -> Install | 
 
 
 def _wheel(address: str) -> tuple[str, SpecifierSet] | None:
-    """The name and version of a wheel, by its file's name."""
-    file = re.split(r"[?#]", address)[0].rsplit("/", 1)[-1].replace("%2B", "+")  # the only one that names have
+    file = re.split(r"[?#]", address)[0].rsplit("/", 1)[-1].replace("%2B", "+")
     try:
         name, version, _, _ = parse_wheel_filename(file)
-    except ValueError:  # no name of a wheel, no version, or one without end
+    except ValueError:
         return None
     return name, SpecifierSet(f"=={version}")
 
 
-def _half_known(text: str, location: SourceLocation) -> Install | None:
+def _without_version(text: str, location: SourceLocation) -> Install | None:
     """A requirement whose version is an unknown variable."""
     match = re.match(r"([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?", text)
     if match is None or text[match.end() :].startswith(("$", "`")):
@@ -175,32 +172,33 @@ def _half_known(text: str, location: SourceLocation) -> Install | None:
     return Install(Manager.PIP, canonicalize_name(match[1]), None, extras, location, text)
 
 
-def _holds_on_linux(read: Requirement) -> bool:
-    """Whether a marker on the system lets it in; what it says of Python or extras is not looked at."""
+def _is_for_linux(read: Requirement) -> bool:
+    """Whether a marker on the system admits Linux; markers on Python or extras are not evaluated."""
     text = str(read.marker or "")
-    if "platform_system" not in text and "sys_platform" not in text:
+    if read.marker is None or not ("platform_system" in text or "sys_platform" in text):
         return True
     linux = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "extra": ""}
-    return read.marker is None or read.marker.evaluate(dict(linux))
+    return read.marker.evaluate(dict(linux))
 
 
-def conda_spec(text: str, location: SourceLocation) -> Install | None:
+def parse_conda_spec(text: str, location: SourceLocation) -> Install | None:
     """A package of conda: ``conda-forge::cupy=14.2``."""
     match = _CONDA_SPEC.fullmatch(text.strip().split(" ")[0])
     if match is None or _ENDLESS.search(text):
         return None
-    version = match[3] or ""
-    version = version.split("=")[0] if match[2] in ("=", "==") else version  # a build behind it
+    operator, version = match[2], match[3] or ""
+    if operator in ("=", "=="):
+        version = version.split("=")[0]  # a build may follow
+    if operator == "=":
+        operator, version = "==", f"{version.rstrip('.*')}.*"
     try:
-        specifier = SpecifierSet(_conda_version(match[2], version))
+        specifier = SpecifierSet(f"{operator}{version}" if operator and version else "")
     except ValueError:
         specifier = None
     return Install(Manager.CONDA, canonicalize_name(match[1]), specifier, frozenset(), location, text)
 
 
-def _conda_version(operator: str | None, version: str) -> str:
-    if not operator or not version:
-        return ""
-    if operator == "=":
-        return f"=={version.rstrip('.*')}.*"
-    return f"{operator}{version}"
+def index_cuda(text: str) -> CudaVersion | None:
+    """The CUDA of PyTorch's index that a text names; ``NO_CUDA`` for the one without, None for any other text."""
+    match = _INDEX.search(text)
+    return None if match is None else NO_CUDA if match[3] else CudaVersion(int(match[1]), int(match[2]))

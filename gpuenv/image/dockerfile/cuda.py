@@ -1,0 +1,242 @@
+"""The CUDA in what a Dockerfile builds: of the base image, packages, wheels and frameworks; and CuPy's lines."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from packaging.version import Version
+
+from gpuenv.image.dockerfile.base_images import BaseImage
+from gpuenv.image.dockerfile.requirements import Install, Manager
+from gpuenv.image.dockerfile.target import BuildTarget
+from gpuenv.matrix.companions import cuda_package
+from gpuenv.matrix.tables import Flavour, Matrix, Release, WheelLine
+from gpuenv.model.cupy import FIRST_UNITED_CUDA, cuda_minor
+from gpuenv.model.strings import parse_integer
+from gpuenv.model.versions import CudaVersion
+
+# NVIDIA, CUDA Installation Guide for Linux 13.0, 4.12.2 Meta Packages, table 4 (read 2026-11-21): cuda-libraries and
+# cuda-runtime have the libraries, cuda-toolkit all, cuda-libraries-dev the development packages. That those need the
+# libraries beside them, and that cuda-nvcc, cuda-minimal-build and cuda-driver-dev have the headers of the runtime, is
+# assumed: it can only leave a finding out. Debian and Ubuntu (package lists of Debian 12 and Ubuntu 24.04, 2026-11-21):
+# nvidia-cuda-dev has the headers and depends on the libraries, nvidia-cuda-toolkit depends on it.
+_OF_DISTRIBUTION = ("nvidia-cuda-toolkit", "nvidia-cuda-dev")
+# Who installs NVRTC by itself, without which no kernel compiles, chooses the other libraries one by one, too.
+_WITH_LIBRARIES = re.compile(
+    r"(?:cuda|cuda-toolkit|cuda-libraries|cuda-runtime|cuda-libraries-dev|cuda-nvrtc|cuda-nvrtc-dev)(?:-\d+(?:-\d+)?)?"
+)
+_WITH_HEADERS = re.compile(
+    r"(?:cuda|cuda-toolkit|cuda-libraries-dev|cuda-libraries-devel|cuda-cudart-dev|cuda-cudart-devel"
+    r"|cuda-minimal-build|cuda-nvcc|cuda-driver-dev|nvidia-cuda-toolkit|nvidia-cuda-dev)(?:-\d+(?:-\d+)?)?"
+)
+_VERSIONED = re.compile(r"(?:cuda|libcublas|libcufft|libcurand|libcusparse|libcusolver)[a-z-]*-(\d{1,3})-(\d{1,3})")
+_WHEEL = re.compile(r"(?:nvidia-(?:cuda-runtime|cuda-nvrtc|cublas)|cuda-toolkit)(?:-cu(\d\d))?")
+_OF_CONDA = ("cuda-version", "cudatoolkit", "cuda-toolkit", "pytorch-cuda")  # their versions are CUDA's
+# What brings CUDA's libraries along: CuPy's own, pytorch's and NVIDIA's channels' packages for GPUs.
+_CONDA_BRINGING = ("cupy", "pytorch-cuda", "pytorch-gpu", "tensorflow-gpu", "rapids", "cudf", "cuml", "libcublas")
+# Extras that bring the CUDA of a major, or are named after it: what uv 0.13 resolved of jax 0.4.30 and 0.12.0.1,
+# numba-cuda 0.15.0 and 0.30.4, tensorflow 2.15.1 to 2.21.0 (run 2026-11-21).
+_EXTRAS = {
+    "jax": re.compile(r"cuda(\d\d)(?:[-_]pip)?"),
+    "numba-cuda": re.compile(r"cu(\d\d)"),
+    "tensorflow": re.compile(r"and-cuda()"),
+}
+_OF_TENSORFLOW = 12
+_OF_A_MAJOR = re.compile(r"cupy-cuda(\d{1,4})x")
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """A framework with CUDA in its wheels, such as torch.
+
+    Attributes:
+        name: distribution name.
+        cuda_major: the CUDA major; 0 for a build without CUDA, null if the version is not pinned.
+        cuda: its CUDA, if known.
+    """
+
+    name: str
+    cuda_major: int | None
+    cuda: CudaVersion | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CudaSources:
+    """The CUDA of a target.
+
+    Attributes:
+        versions: each CUDA of the image itself (base image, packages), with what names it.
+        wheels: the CUDA majors that wheels bring.
+        libraries: whether the image itself has CuPy's libraries; also if its name does not tell.
+        headers: whether the image itself has CUDA's headers; also if its name does not tell.
+        complete: whether nothing else is installed that may bring CUDA.
+        frameworks: the frameworks.
+    """
+
+    versions: tuple[tuple[CudaVersion, str], ...]
+    wheels: frozenset[int]
+    libraries: bool
+    headers: bool
+    complete: bool
+    frameworks: tuple[Framework, ...]
+
+    @property
+    def cuda(self) -> CudaVersion | None:
+        """The CUDA of the base image, else of the first package."""
+        return self.versions[0][0] if self.versions else None
+
+    def serves(self, line: WheelLine) -> bool:
+        """Whether any CUDA is for a line of CuPy."""
+        return line.cuda_major in self.wheels or any(line.serves(cuda) for cuda, _ in self.versions)
+
+
+def cuda_sources(target: BuildTarget) -> CudaSources:
+    """Finds the CUDA of a target."""
+    images = (target.base, *target.copied)
+    conda = [each for each in target.installs if each.manager is Manager.CONDA]
+    packages = [each.name for each in target.system]
+    from_conda = any(_is_conda_cuda(each.name) for each in conda)
+    found = frameworks(target)
+    versions = [(image.cuda, image.text) for image in images]
+    versions += [(_of_package(each.name), each.text) for each in target.system]
+    versions += [(_of_conda(each, target.matrix), f"conda's {each.text}") for each in conda]
+    unknown = [each for each in target.unknown if not each.possible or any(map(may_bring_cuda, each.possible))]
+    return CudaSources(
+        versions=tuple((cuda, text) for cuda, text in versions if cuda is not None),
+        wheels=frozenset({*_wheels(target), *(each.cuda_major for each in found if each.cuda_major)}),
+        libraries=any(map(_brings_libraries, images)) or from_conda or any(map(_has_libraries, packages)),
+        headers=any(map(_brings_headers, images)) or from_conda or any(map(_brings_headers_package, packages)),
+        complete=not unknown and all(each.cuda_major is not None for each in found),
+        frameworks=found,
+    )
+
+
+def _of_package(name: str) -> CudaVersion | None:
+    match = _VERSIONED.fullmatch(name)
+    return CudaVersion(int(match[1]), int(match[2])) if match else None
+
+
+def _brings_headers_package(name: str) -> bool:
+    """Also a development package of another part of CUDA, of which it is not known what else it needs."""
+    return _WITH_HEADERS.fullmatch(name) is not None or (_of_package(name) is not None and "-dev" in name)
+
+
+def may_bring_cuda(install: Install) -> bool:
+    """Whether a package has to do with CUDA, by its name."""
+    return re.search(r"cuda|cupy|nvidia|cublas|torch|tensorflow|jax|rapids|cudf|cuml", install.name) is not None
+
+
+def _brings_libraries(base: BaseImage) -> bool:
+    return base.flavour in (Flavour.RUNTIME, Flavour.DEVEL) or _is_open(base)
+
+
+def _brings_headers(base: BaseImage) -> bool:
+    return base.flavour is Flavour.DEVEL or _is_open(base)
+
+
+def _is_open(base: BaseImage) -> bool:
+    """Whether its name does not tell what of CUDA it has."""
+    return not base.plain and base.flavour is None
+
+
+def _has_libraries(name: str) -> bool:
+    return name in _OF_DISTRIBUTION or _WITH_LIBRARIES.fullmatch(name) is not None
+
+
+def _is_conda_cuda(name: str) -> bool:
+    return name in _CONDA_BRINGING or (name.startswith("cuda") and name != "cuda-python")
+
+
+def _of_conda(entry: Install, matrix: Matrix) -> CudaVersion | None:
+    """The CUDA that a package of conda pins: ``cuda-version=12.9``; of a major alone, the newest that is known."""
+    texts = [each.version for each in entry.specifier or () if each.operator == "=="]
+    match = (
+        re.match(r"(\d{1,3})(?:\.(\d{1,3}))?(?!\d)", texts[0]) if entry.name in _OF_CONDA and len(texts) == 1 else None
+    )
+    if match is None:
+        return None
+    if match[2] is not None:
+        return CudaVersion(int(match[1]), int(match[2]))
+    return max((row.cuda for row in matrix.cuda_minors if row.cuda.major == int(match[1])), default=None)
+
+
+def conda_major(target: BuildTarget) -> int | None:
+    """The CUDA major that conda's packages pin without a minor: ``cuda-version=13``; none where they pin none."""
+    entries = (entry for entry in target.installs if entry.manager is Manager.CONDA and entry.name == _OF_CONDA[0])
+    pinned = [each.version for entry in entries for each in entry.specifier or () if each.operator == "=="]
+    majors = {parse_integer(text.removesuffix(".*")) for text in pinned}
+    return next(iter(majors)) if len(majors) == 1 else None
+
+
+def _wheels(target: BuildTarget) -> set[int]:
+    """The CUDA majors that NVIDIA's wheels, and CuPy's extra ctk, bring."""
+    majors: set[int] = set()
+    for entry in target.installs:
+        match = _WHEEL.fullmatch(entry.name) if entry.manager is Manager.PIP else None
+        if match is not None:
+            version = entry.exact or next((each.version for each in entry.specifier or ()), "")
+            major = parse_integer(match[1] or version.partition(".")[0])
+            majors.add(max(row.major for row in target.matrix.cuda_majors) if major is None else major)
+        line = next((row for row in target.matrix.wheel_lines if row.name == entry.name), None)
+        if line is not None and "ctk" in entry.extras:
+            admitted = [row for row in line.releases if entry.specifier is None or entry.specifier.contains(row.cupy)]
+            if any("ctk" in row.extras for row in admitted):
+                majors.add(line.cuda_major)
+    return majors
+
+
+def frameworks(target: BuildTarget) -> tuple[Framework, ...]:
+    """The frameworks that pip installs, with the CUDA of their index or of their pinned version."""
+    companions = {row.distribution for row in target.matrix.companions}
+    installs = [each for each in target.installs if each.manager is Manager.PIP]
+    found = (_framework(each, target.matrix) for each in installs if each.name in companions or each.name in _EXTRAS)
+    return tuple({each.name: each for each in found if each is not None}.values())
+
+
+def _framework(install: Install, matrix: Matrix) -> Framework | None:
+    pattern = _EXTRAS.get(install.name)
+    named = [match[1] for extra in install.extras if pattern is not None and (match := pattern.fullmatch(extra))]
+    if named:
+        return Framework(install.name, int(named[0] or _OF_TENSORFLOW))
+    suffix = re.search(r"-cu(?:da)?(\d\d)(?:-plugin)?$", install.name)
+    if suffix is not None:
+        return Framework(install.name, int(suffix[1]))
+    if install.name in _EXTRAS:
+        return None  # without such an extra their wheels bring no CUDA
+    if install.index_cuda is not None and "+" not in (install.exact or ""):
+        return Framework(install.name, install.index_cuda.major, install.index_cuda)
+    package = cuda_package(install.name, install.exact, matrix) if install.exact is not None else None
+    return Framework(install.name, package.cuda_major if package else None, package.cuda if package else None)
+
+
+def wheel_line(name: str, matrix: Matrix) -> WheelLine | None:
+    """The line of a distribution: the matrix's, or one that ended before the matrix begins, without releases.
+
+    A line for one CUDA minor from 11.2 on is assumed to run on what cupy-cuda11x runs on.
+    """
+    found = next((line for line in matrix.wheel_lines if line.name == name), None)
+    cuda = cuda_minor(name)
+    if found is not None or cuda is None:
+        return found
+    united = cuda >= FIRST_UNITED_CUDA
+    return WheelLine(name, cuda.major, FIRST_UNITED_CUDA if united else cuda, "its name", (), None if united else cuda)
+
+
+def is_no_line(name: str, matrix: Matrix) -> bool:
+    """Whether a name looks like one of CuPy's lines and is none; of later majors than the matrix's nothing is known."""
+    match = _OF_A_MAJOR.fullmatch(name)
+    later = match is not None and int(match[1]) > max(line.cuda_major for line in matrix.wheel_lines)
+    return name.startswith("cupy-cuda") and wheel_line(name, matrix) is None and not later
+
+
+def release_of(target: BuildTarget, install: Install) -> Release | None:
+    """The release that would be installed: the pinned one, else the newest that specifier and Python admit."""
+    line = wheel_line(install.name, target.matrix)
+    if line is None or install.specifier is None:
+        return None
+    rows = [row for row in line.releases if install.specifier.contains(row.cupy)]
+    if install.exact is None:
+        tag = None if target.python is None else target.python.tag
+        rows = [row for row in rows if row.yanked is None and (tag is None or tag in row.pythons)]
+    return max(rows, key=lambda row: Version(row.cupy), default=None)

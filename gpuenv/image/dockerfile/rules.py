@@ -1,0 +1,610 @@
+"""The rules for a Dockerfile: each a function with a code and a docstring that ``gpuenv explain CODE`` prints.
+
+An error is what fails: the build, the import of CuPy, or its first kernel on a GPU. What works on some machines or may
+be meant is a warning. What cannot be read here (``BuildTarget.unknown``) is never the reason of an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from packaging.version import Version
+
+from gpuenv.doctor.registry import Symptom
+from gpuenv.image.build.cuda_headers import has_own_headers
+from gpuenv.image.dockerfile.base_images import is_whole_tag
+from gpuenv.image.dockerfile.cuda import (
+    CudaSources,
+    cuda_sources,
+    frameworks,
+    is_no_line,
+    release_of,
+    wheel_line,
+)
+from gpuenv.image.dockerfile.driver_packages import brings_driver, is_driver_library, is_driver_package, runfile
+from gpuenv.image.dockerfile.install_commands import PYTHON
+from gpuenv.image.dockerfile.requirements import Install, Manager, SourceLocation
+from gpuenv.image.dockerfile.target import BuildTarget, is_cupy
+from gpuenv.image.dockerfile.variables import is_known
+from gpuenv.image.inspect.rules import FileOutcome, LocatedSymptom, rule
+from gpuenv.image.inspect.rules_variables import STUBS, capabilities_fault, hides_all
+from gpuenv.matrix.tables import Flavour, WheelLine
+from gpuenv.model.causes import Cause
+from gpuenv.model.cupy import refused_variables
+from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.versions import CudaVersion
+
+_FAULT = Cause.DOCKERFILE_FAULT
+_FIRST_WITH_WHEELS = Version("4.0.0")  # the oldest on the package index: cupy-cuda80 (asked on 2026-11-29)
+# NVIDIA removed the images of CUDA 10.2 and older from Docker Hub in summer 2023: NVIDIA/nvidia-docker, issues 1768 and 1790;
+# container-images/cuda, doc/support-policy.md (read 2026-11-29).
+_OLDEST_IMAGE = CudaVersion(11, 0)
+_OF_CONDA = ("cupy", "cupy-core")  # CuPy's packages on conda-forge
+COMPAT = re.compile(r"/compat(?:/lib(?:\.real)?)?/?$")
+# What fails without a GPU. Importing CuPy 14 does not, nor cupy.show_config(), which prints what is missing.
+_GPU_CODE = re.compile(
+    r"\b(?:cupy|cp)\.(?:array|asarray|zeros|ones|arange|empty|full|eye|linspace|random|linalg|fft|"
+    r"cuda\.(?:Device|Stream|runtime\.(?:getDevice\w*|memGetInfo)|get_current_stream))\b"
+    r"|\bassert\s+torch\.cuda\.is_available|\btorch\.cuda\.get_device_name|\.cuda\(\)"
+)
+_GPU_PROGRAMS = ("nvidia-smi", "nvidia-debugdump", "dcgmi", "deviceQuery", "bandwidthTest", "gpu-burn", "gpu_burn")
+
+
+def symptom_at(
+    location: SourceLocation, title: str, fix: str, *evidence: Evidence, severity: Severity = Severity.ERROR
+) -> LocatedSymptom:
+    """A finding at a location."""
+    return LocatedSymptom(
+        Symptom(title, evidence, (Fix(fix),), severity), location.file, location.line, location.end_line
+    )
+
+
+def _base_evidence(target: BuildTarget) -> Evidence:
+    return Evidence("base image", target.base.text[:200], f"line {target.stages[0].line}")
+
+
+def _cupy_evidence(install: Install) -> Evidence:
+    return Evidence("CuPy", install.text, install.location.file)
+
+
+def computes(target: BuildTarget) -> bool:
+    """Whether the image runs CUDA kernels: CuPy or a framework with CUDA is installed in it."""
+    conda = any(each.manager is Manager.CONDA and each.name in _OF_CONDA for each in target.installs)
+    return bool(target.cupy) or conda or any(each.cuda_major for each in frameworks(target))
+
+
+@rule("DKF901", _FAULT)
+def driver_installed(target: BuildTarget) -> FileOutcome:
+    """The driver is installed in the image.
+
+    What it means: the driver's libraries must be those of the host's kernel module; the container toolkit mounts them.
+    Libraries in the image have another version sooner or later, and may be found first.
+    How it is seen: packages of the driver (nvidia-driver-*, libnvidia-compute-*, cuda-drivers, also the metapackages
+    cuda and cuda-X-Y), its installer, or a copy of libcuda or NVML, in an image that has CUDA or CuPy.
+    What to do: leave it out; install cuda-toolkit-X-Y where the toolkit is wanted.
+    """
+    with_cuda = target.base.has_cuda or computes(target) or bool(cuda_sources(target).versions)
+    for entry in target.system if with_cuda else ():
+        if not (is_driver_package(entry.text) or brings_driver(entry.text)):
+            continue
+        meta = re.fullmatch(r"cuda(?:-runtime)?(?:-(\d{1,3})-(\d{1,3}))?", entry.name)
+        if meta is not None or brings_driver(entry.text):
+            toolkit = f"cuda-toolkit-{meta[1]}-{meta[2]}" if meta and meta[1] else "cuda-toolkit-X-Y"
+            title = f"{entry.text} installs the driver's libraries, on which it depends"
+            fix = f"Install {toolkit} of NVIDIA's repository, or use an nvidia/cuda devel image."
+        else:
+            title, fix = f"{entry.text} installs the driver in the image", "Leave it out: the host has the driver."
+        evidence = Evidence("package", entry.text, entry.location.file)
+        yield symptom_at(entry.location, title, fix, evidence, severity=Severity.WARNING)
+    for run in target.run_commands:
+        found = runfile([word.text for word in run.command.words])
+        if found is not None and (with_cuda or found.startswith("cuda")):
+            yield symptom_at(
+                run.location(target.file),
+                f"{found} installs the driver in the image",
+                "Leave it out, or pass --toolkit alone.",
+                severity=Severity.WARNING,
+            )
+    for step in (step for stage in target.stages if with_cuda for step in stage.steps):
+        words = step.instruction.body.text.split() if step.instruction.keyword in ("COPY", "ADD") else []
+        copied = next((word for word in words if is_driver_library(word)), None)
+        if copied is not None:
+            location = SourceLocation(target.file, step.instruction.line, step.instruction.end_line)
+            title = f"{copied} is a library of the driver, and is copied into the image"
+            yield symptom_at(location, title, "Leave it out.", severity=Severity.WARNING)
+
+
+@rule("DKF902", _FAULT)
+def line_against_cuda(target: BuildTarget) -> FileOutcome:
+    """CuPy's line is for another CUDA than the image has.
+
+    What it means: cupy-cuda12x loads the libraries of CUDA 12, and finds none in an image of CUDA 11 or 13; import and
+    the first array succeed, the first kernel fails.
+    How it is seen: the line's name against the CUDA of the base image, of its packages and of wheels.
+    What to do: install the line of the image's CUDA, or let the extra [ctk] bring the line's own.
+    """
+    has = cuda_sources(target)
+    for install in target.cupy:
+        line = wheel_line(install.name, target.matrix)
+        if line is None or not has.versions or not has.complete or has.serves(line):
+            continue
+        cuda, source = has.versions[0]
+        wanted = f"{line.cuda_major}.x" if line.last_cuda is None else str(line.first_cuda)
+        extra = any("ctk" in row.extras for row in line.releases)
+        own = f", or {line.name}[ctk], which brings its own CUDA" if extra else ""
+        yield symptom_at(
+            install.location,
+            f"{install.name} is for CUDA {wanted}, and the image has CUDA {cuda}",
+            f"Install the line of CUDA {cuda.major}{own}.",
+            Evidence("CUDA", str(cuda), source),
+            _cupy_evidence(install),
+        )
+
+
+@rule("DKF903", _FAULT)
+def headers_missing(target: BuildTarget) -> FileOutcome:
+    """CuPy finds no CUDA headers in the image.
+
+    What it means: CuPy 14 needs the headers of the CUDA runtime to compile kernels, older releases from CUDA 12.2 on.
+    The base and runtime images of nvidia/cuda have none, nor have NVIDIA's packages of libraries alone (cuda-cudart,
+    without cuda-cudart-dev), so that every kernel fails: "Failed to find CUDA headers", or
+    a cuda_fp16.h or vector_types.h that cannot be opened.
+    How it is seen: the flavour in the base image's tag, and no package or wheel that brings headers.
+    What to do: add the extra [ctk], the wheel nvidia-cuda-runtime of the image's CUDA, or use the devel image.
+    """
+    has = cuda_sources(target)
+    for install in target.cupy:
+        line, release = wheel_line(install.name, target.matrix), release_of(target, install)
+        if line is None or release is None or has.headers or not has.libraries or not has.complete:
+            continue
+        if line.cuda_major in has.wheels or not has.serves(line):
+            continue
+        own = has_own_headers(release.cupy, has.cuda)
+        tells = target.base.plain or target.base.flavour in (Flavour.RUNTIME, Flavour.BASE)
+        if own is True or not tells or any(not each.plain for each in target.copied):
+            continue
+        extra = f'"{install.name}[ctk]", or ' if "ctk" in release.extras else ""
+        package = f", or cuda-cudart-dev-{str(has.cuda).replace('.', '-')}" if target.base.plain else ""
+        yield symptom_at(
+            install.location,
+            f"CuPy {release.cupy} needs CUDA headers, and {target.base.text} has none",
+            f"Install {extra}{_runtime_wheel(line, has)}{package}; or use the devel image.",
+            _base_evidence(target),
+            _cupy_evidence(install),
+            severity=Severity.WARNING if own is None else Severity.ERROR,
+        )
+
+
+def _runtime_wheel(line: WheelLine, has: CudaSources) -> str:
+    name = "nvidia-cuda-runtime" if line.cuda_major > 12 else f"nvidia-cuda-runtime-cu{line.cuda_major}"  # noqa: PLR2004 - the wheels of CUDA 13 lost the suffix
+    return f"{name}=={has.cuda}.*" if has.cuda else name
+
+
+@rule("DKF904", _FAULT)
+def libraries_missing(target: BuildTarget) -> FileOutcome:
+    """The image has no CUDA libraries for CuPy.
+
+    What it means: a wheel of CuPy has none of CUDA's libraries in it. Without NVRTC, cuBLAS and the others nothing but
+    import works.
+    How it is seen: a base image without CUDA, or one of the flavour base, and neither the extra [ctk], CUDA wheels nor
+    packages that bring the libraries.
+    What to do: install cupy-cudaXXx[ctk]; or use a base image that has them.
+    """
+    has = cuda_sources(target)
+    for install in target.cupy if not target.base.musl else ():  # for musl there is no wheel at all: DKF914
+        line = wheel_line(install.name, target.matrix)
+        if line is None or has.libraries or line.cuda_major in has.wheels or not has.complete:
+            continue
+        if not (target.base.plain or target.base.flavour is Flavour.BASE):
+            continue
+        release = release_of(target, install)
+        if "ctk" in install.extras:
+            yield symptom_at(
+                install.location,
+                f"{f'CuPy {release.cupy}' if release else install.text} has no extra [ctk]: installers leave it out in "
+                "silence, and no CUDA libraries come",
+                f'Install "{install.name}[ctk]" in release 14 or newer, or use an nvidia/cuda devel image.',
+                _cupy_evidence(install),
+                _base_evidence(target),
+            )
+            continue
+        yield symptom_at(
+            install.location,
+            f"{install.name} finds no CUDA libraries in {target.base.text}",
+            f"Install {_with_own_cuda(target, line)}, or use an nvidia/cuda devel image.",
+            _base_evidence(target),
+            _cupy_evidence(install),
+        )
+
+
+def _with_own_cuda(target: BuildTarget, line: WheelLine) -> str:
+    """A line that brings CUDA along: this one where it can."""
+    brings = [row.name for row in target.matrix.wheel_lines if any("ctk" in each.extras for each in row.releases)]
+    if line.name in brings:
+        return f'"{line.name}[ctk]" (CuPy 14 or newer)'
+    return " or ".join(f'"{name}[ctk]"' for name in brings) + f" ({line.name} has no such extra)"
+
+
+@rule("DKF905", _FAULT)
+def two_lines(target: BuildTarget) -> FileOutcome:
+    """Two distributions of CuPy are installed in one environment.
+
+    What it means: the lines of CuPy own the same files. They install without a complaint; which one is imported is
+    chance, and removing one breaks the other.
+    How it is seen: two of cupy, cupy-cudaXXx and conda's cupy in the stages that the image is made of, without a
+    removal between them.
+    What to do: keep one.
+    """
+    own = target.base.row.line if target.base.row else None
+    there: list[tuple[str, Install | None]] = [(own, None)] if own else []
+    for install in target.installs:
+        of_conda = install.manager is Manager.CONDA and install.name in _OF_CONDA
+        if not (of_conda or is_cupy(install) or install.name.startswith("cupy-rocm")):
+            continue
+        label = "cupy" if of_conda else install.name  # conda's package is the distribution cupy, to pip as well
+        other = next((name for name, each in there if name != label and not _separate(each, install)), None)
+        if other is not None and label not in [name for name, _ in there]:
+            yield symptom_at(
+                install.location,
+                f"{label} is installed beside {other}",
+                "Keep one of them; remove both and install one anew where they are there already.",
+                _cupy_evidence(install),
+            )
+        there.append((label, install))
+
+
+def _separate(one: Install | None, other: Install) -> bool:
+    """Whether they are in two environments."""
+    return one is not None and one.environment != other.environment
+
+
+@rule("DKF906", _FAULT)
+def from_source(target: BuildTarget) -> FileOutcome:
+    """CuPy is built from source.
+
+    What it means: on the package index, the name cupy alone is a source distribution: it compiles for half an hour
+    where a toolkit is there, and fails at once where none is.
+    How it is seen: pip installs cupy, or a line with --no-binary or from a repository. conda's cupy is binary, and
+    satisfies a later requirement of pip; before 4.0.0 there were no wheels.
+    What to do: install the wheel of the right line: cupy-cuda12x, cupy-cuda13x.
+    """
+    has = cuda_sources(target)
+    line = f"cupy-cuda{has.cuda.major}x" if has.cuda else "cupy-cuda12x or cupy-cuda13x"
+    fails = not has.headers and has.complete
+    of_conda = any(each.manager is Manager.CONDA and each.name in _OF_CONDA for each in target.installs)
+    ending = "which fails without a CUDA toolkit" if fails else "which takes long"
+    for install in target.cupy:
+        old = install.exact is not None and Version(install.exact) < _FIRST_WITH_WHEELS
+        if (install.name != "cupy" and not install.from_source) or old or (of_conda and not install.from_source):
+            continue
+        yield symptom_at(
+            install.location,
+            f"{install.text.split(' #', maxsplit=1)[0].strip()} builds CuPy from source, {ending}",
+            f"Install {line} instead.",
+            _base_evidence(target),
+            severity=Severity.ERROR if fails else Severity.WARNING,
+        )
+
+
+@rule("DKF911", _FAULT)
+def compat_on_path(target: BuildTarget) -> FileOutcome:
+    """A folder of compatibility or stub libraries is put where the loader looks first.
+
+    What it means: forward-compatibility libraries first on LD_LIBRARY_PATH are used with every driver, also where they
+    fail (cuInit 803 or 804): on a GeForce, and on a driver that is newer. The container toolkit uses them by itself
+    where they are needed. The toolkit's stub of libcuda is for the linker alone.
+    How it is seen: a folder compat in LD_LIBRARY_PATH, in /etc/ld.so.conf.d, or as an argument of ldconfig; a folder
+    stubs in LD_LIBRARY_PATH, in which a link gives the stub the name that programs load.
+    What to do: leave the folder out; stubs belong into LIBRARY_PATH.
+    """
+    setting = target.environment.get("LD_LIBRARY_PATH")
+    for part in setting.value.split(":") if setting is not None else ():
+        compat = COMPAT.search(part) is not None
+        if setting is not None and (compat or (STUBS.search(part) and _links_stub(target))):
+            yield symptom_at(
+                SourceLocation(target.file, setting.line, setting.end_line),
+                f"LD_LIBRARY_PATH {_compat_title(part) if compat else f'names the stub of libcuda: {part}'}",
+                _COMPAT_FIX if compat else "Use LIBRARY_PATH, which the linker reads and the loader does not.",
+                Evidence("LD_LIBRARY_PATH", setting.value[:160], target.file),
+                severity=Severity.WARNING,
+            )
+    for run in target.run_commands:
+        texts = run.command.texts
+        if run.stage not in target.stages:
+            continue
+        folder: str | None = None
+        if run.command.program == "ldconfig":
+            folder = next((text for text in texts if COMPAT.search(text)), None)
+        elif run.command.program in ("echo", "printf") and "ld.so.conf" in run.step.instruction.body.text:
+            folder = next((text for text in texts if re.search(r"/cuda[^\s\"']*/compat\b", text)), None)
+        if folder is not None:
+            title = f"The loader's configuration {_compat_title(folder.strip())}"
+            yield symptom_at(run.location(target.file), title, _COMPAT_FIX, severity=Severity.WARNING)
+
+
+def _links_stub(target: BuildTarget) -> bool:
+    """Whether the stub is given the name libcuda.so.1, under which programs load it; by itself it is libcuda.so."""
+    runs = (run for run in target.run_commands if run.stage in target.stages and run.command.program in ("ln", "cp"))
+    return any("libcuda.so.1" in run.command.texts[-1:][0] for run in runs if run.command.texts)
+
+
+_COMPAT_FIX = "Leave it out: the container toolkit uses them where they are needed."
+
+
+def _compat_title(folder: str) -> str:
+    return f"puts forward-compatibility libraries first: {folder}"
+
+
+@rule("DKF912", _FAULT)
+def gpu_at_build_time(target: BuildTarget) -> FileOutcome:
+    """A step of the build uses a GPU.
+
+    What it means: a build gives its steps neither a GPU nor a driver, whatever the machine has, unless the step asks
+    for one (RUN --device, Dockerfile 1.27) and the builder allows it; so the step fails.
+    How it is seen: nvidia-smi, or Python code that makes arrays of CuPy, in a RUN that is not allowed to fail; a
+    warning where its output goes to another command, which may hide that it failed.
+    What to do: move it to the program's start, or to a test that runs the image with --gpus.
+    """
+    # moby/buildkit, frontend/dockerfile/docs/reference.md, RUN --device (read 2026-11-21).
+    for run in target.run_commands:
+        if run.command.guarded or run.step.instruction.flag("device") is not None:
+            continue
+        scripts = [heredoc.body.text for heredoc in run.step.instruction.heredocs]
+        what = _gpu_use(run.command.program, run.command.texts, scripts)
+        if what is not None:
+            yield symptom_at(
+                run.location(target.file),
+                f"{what} needs a GPU, and a build has none",
+                "Do it when the container starts, or in a test with docker run --gpus all.",
+                severity=Severity.WARNING if run.command.piped else Severity.ERROR,
+            )
+
+
+def _gpu_use(program: str, arguments: tuple[str, ...], scripts: Iterable[str]) -> str | None:
+    if program in _GPU_PROGRAMS:
+        return program
+    if program == "gpuenv" and arguments[:1] and arguments[0] in ("doctor", "smoke", "preflight"):
+        return None if "--expect-no-gpu" in arguments else f"gpuenv {arguments[0]}"
+    if not PYTHON.fullmatch(program):
+        return None
+    code = arguments[arguments.index("-c") + 1 :][:1] if "-c" in arguments else tuple(scripts)
+    texts = (text for text in code if not re.search(r"\btry:|is_available\(\)\s*(?:else|and|:)", text))
+    return next((match[0] for text in texts if (match := _GPU_CODE.search(text))), None)
+
+
+@rule("DKF913", _FAULT)
+def variables_hide(target: BuildTarget) -> FileOutcome:
+    """A variable hides the GPUs, or leaves out the driver's libraries.
+
+    What it means: CUDA_VISIBLE_DEVICES in an image hides every GPU however it is started. NVIDIA_VISIBLE_DEVICES=void
+    asks for none, and NVIDIA_DRIVER_CAPABILITIES without compute leaves libcuda out of the container.
+    How it is seen: the ENV instructions of an image that has CuPy or a framework with CUDA. In other images, such as
+    those of the container toolkit itself, these values are meant.
+    What to do: leave the first two out, and set the last to compute,utility.
+    """
+    if not computes(target):
+        return
+    for name, setting in target.environment.items():
+        fault = _variable_fault(name, setting.value)
+        if fault is not None:
+            title, fix, severity = fault
+            yield symptom_at(
+                SourceLocation(target.file, setting.line, setting.end_line),
+                f"{name}{title}",
+                fix,
+                Evidence(name, setting.value or "(empty)", target.file),
+                severity=severity,
+            )
+
+
+def _variable_fault(name: str, value: str) -> tuple[str, str, Severity] | None:
+    if name == "CUDA_VISIBLE_DEVICES" and is_known(value) and hides_all(value):
+        return f"={value} hides every GPU", f"Leave {name} out of the image.", Severity.ERROR
+    if name == "NVIDIA_VISIBLE_DEVICES" and value.strip() in ("", "void", "none"):
+        title = f"={value} asks for no GPU, unless the container is started with --gpus"
+        return title, "Set it to all, or leave it out.", Severity.WARNING
+    fault = capabilities_fault(value) if name == "NVIDIA_DRIVER_CAPABILITIES" and is_known(value) else None
+    return (f" {fault[0]}", "Set it to compute,utility.", fault[1]) if fault is not None else None
+
+
+@rule("DKF914", _FAULT)
+def no_wheel_for_base(target: BuildTarget) -> FileOutcome:
+    """CuPy has no wheel for the C library or the Python of the base image.
+
+    What it means: pip then takes the source distribution, or an older release in silence, or finds nothing.
+    How it is seen: a base image with musl (Alpine), a Python of the base image for which the pinned release has no
+    wheel, or a pinned release that the line never had.
+    What to do: use a base image with glibc (such as the slim ones) and a Python that the release has wheels for.
+    """
+    for install in target.cupy:
+        if install.from_source or install.name == "cupy":
+            continue
+        if target.base.musl:
+            yield symptom_at(
+                install.location,
+                f"{install.name} has no wheel for musl, which {target.base.text} is made of",
+                "Use a base image with glibc, such as python:3.12-slim.",
+                _base_evidence(target),
+            )
+        release, python = release_of(target, install), target.python
+        if install.exact is None:
+            continue
+        if release is None:
+            yield from _no_release(target, install)
+        elif python is not None and python.tag not in release.pythons:
+            known = ", ".join(re.sub(r"^cp(\d)", r"\1.", tag) for tag in release.pythons)
+            yield symptom_at(
+                install.location,
+                f"{install.name} {release.cupy} has no wheel for Python {python}, which {target.base.text} has",
+                f"Use a Python of {known}, or another release.",
+                _base_evidence(target),
+            )
+
+
+def _no_release(target: BuildTarget, install: Install) -> FileOutcome:
+    line = wheel_line(install.name, target.matrix)
+    if line is None or not line.releases or install.exact is None:
+        return
+    known = sorted({Version(row.cupy) for each in target.matrix.wheel_lines for row in each.releases})
+    version = Version(install.exact)
+    if known[0] <= version <= known[-1] and not version.is_prerelease:
+        newest = max((row.cupy for row in line.releases), key=Version)
+        yield symptom_at(
+            install.location,
+            f"{install.name} has no release {install.exact}",
+            f"Pin one that there is: {install.name}=={newest} is its newest.",
+            _cupy_evidence(install),
+        )
+
+
+@rule("DKF915", _FAULT)
+def no_such_base(target: BuildTarget) -> FileOutcome:
+    """The base image's tag is none that nvidia/cuda has.
+
+    What it means: tags of nvidia/cuda are X.Y.Z-FLAVOUR-DISTRIBUTION. There is no tag latest; one without flavour or
+    distribution, or of a CUDA that was never released, does not exist, and the build fails.
+    How it is seen: the tag against that pattern, and its CUDA against the releases that the matrix knows. A tag that
+    an ARG is set to by default and that has no number stands for one that the caller gives.
+    What to do: name a tag that exists, such as 12.9.1-devel-ubuntu24.04.
+    """
+    fault = tag_fault(target)
+    if fault is not None:
+        title, severity = fault
+        fix = "Name a whole tag, such as 12.9.1-devel-ubuntu24.04."
+        yield symptom_at(target.base_location, title, fix, _base_evidence(target), severity=severity)
+
+
+def tag_fault(target: BuildTarget) -> tuple[str, Severity] | None:
+    """What is wrong with the tag of an image of nvidia/cuda."""
+    base, tag = target.base, target.base.name.tag if target.base.name is not None else None
+    if not base.nvidia or base.name is None or base.row is not None or base.name.digest is not None:
+        return None
+    if target.stages[0].uses_default and (tag is None or not tag[:1].isdigit()):
+        return None  # a word such as notset, in whose place the caller gives a version
+    if tag is None or tag == "latest":
+        return f"{base.text}: nvidia/cuda has no tag latest, so the build fails", Severity.ERROR
+    known = {row.cuda for row in target.matrix.cuda_minors}
+    if base.cuda is not None and min(known) <= base.cuda <= max(known) and base.cuda not in known:
+        return f"There is no CUDA {base.cuda}", Severity.ERROR
+    if base.cuda is not None and base.cuda < _OLDEST_IMAGE and base.text.startswith("nvidia/"):
+        return f"{base.text}: NVIDIA has removed the images of CUDA 10.2 and older, so the build fails", Severity.ERROR
+    whole = is_whole_tag(tag)
+    title = f"nvidia/cuda has no tag {tag}: expected X.Y.Z-FLAVOUR-DISTRIBUTION"
+    return None if whole else (title, Severity.WARNING)
+
+
+@rule("DKF916", _FAULT)
+def cuda_path_elsewhere(target: BuildTarget) -> FileOutcome:
+    """CUDA_PATH or CUDA_HOME names another CUDA than the image has.
+
+    What it means: CuPy looks for headers and libraries where CUDA_PATH points, and builds of extensions where CUDA_HOME
+    does; a folder that is missing, or of another version, breaks them.
+    How it is seen: a version in the variable's folder against the CUDA of the base image and its packages.
+    What to do: leave the variable out, or let it name /usr/local/cuda.
+    """
+    has = cuda_sources(target)
+    for name in ("CUDA_PATH", "CUDA_HOME"):
+        setting = target.environment.get(name)
+        match = re.search(r"/cuda-(\d{1,3})\.(\d{1,3})/?$", setting.value) if setting is not None else None
+        if setting is None or match is None or not has.versions or not has.complete:
+            continue
+        named = CudaVersion(int(match[1]), int(match[2]))
+        if all(cuda != named for cuda, _ in has.versions):
+            cuda, source = has.versions[0]
+            yield symptom_at(
+                SourceLocation(target.file, setting.line, setting.end_line),
+                f"{name} names {setting.value}, and the image has CUDA {cuda}",
+                f"Leave {name} out, or set it to /usr/local/cuda.",
+                Evidence("CUDA", str(cuda), source),
+                severity=Severity.WARNING,
+            )
+
+
+@rule("DKF917", _FAULT)
+def unknown_installs(target: BuildTarget) -> FileOutcome:
+    """Some of what is installed is unknown.
+
+    What it means: a condition, a loop, a script or another package manager installs what is not known here, so that
+    CuPy and CUDA may be there, or may not. Nothing is concluded from that.
+    How it is seen: the other commands of an image that installs CuPy, and commands that may install it: in a condition,
+    or from a file that is not in the build context.
+    What to do: check the built image: gpuenv check-image IMAGE; name the build context with --context.
+    """
+    concerned = any(is_cupy(each) or each.name in _OF_CONDA for each in target.installs)
+    found = [each for each in target.unknown if concerned or "cupy" in each.what or any(map(is_cupy, each.possible))]
+    found += [each for each in target.unknown if each not in found and target.base.has_cuda and each.is_file]
+    if found:
+        shown = [f"{each.what} (line {each.location.line})" for each in found[:3]]
+        rest = f" and {len(found) - 3} more" if len(found) > 3 else ""  # noqa: PLR2004 - as many as are shown
+        yield symptom_at(
+            found[0].location,
+            f"What these install is unknown: {', '.join(shown)}{rest}",
+            "Check the built image: gpuenv check-image IMAGE.",
+            severity=Severity.NOTE,
+        )
+
+
+@rule("DKF918", _FAULT)
+def base_without_name(target: BuildTarget) -> FileOutcome:
+    """FROM names no image.
+
+    What it means: the text is not of the form that Docker asks of a name, so that no build begins: "invalid reference
+    format", or "repository name must be lowercase".
+    How it is seen: the name against the grammar of names (distribution/reference). Unknown variables, and
+    digests by another method than sha256, are left alone.
+    What to do: write it as name:tag, the name in lower case.
+    """
+    base = target.base
+    written = not target.stages[0].uses_default  # a default such as ? stands for what the caller gives
+    if base.text and base.name is None and written and is_known(base.text) and "@" not in base.text:
+        yield symptom_at(
+            target.base_location,
+            f"{base.text[:80]} is no name of an image, so the build fails",
+            "Write it as name:tag, the name in lower case.",
+            _base_evidence(target),
+        )
+
+
+@rule("DKF919", _FAULT)
+def cupy_variable_refused(target: BuildTarget) -> FileOutcome:
+    """A variable of CuPy's is set to a value that CuPy refuses.
+
+    What it means: CuPy reads its variables when it is imported, and ends with an error at a value that it cannot read.
+    How it is seen: the ENV instructions of the stages that the image is made of, against what CuPy takes; a value that
+    holds a variable is not judged.
+    What to do: leave the variable out, or correct it.
+    """
+    settings = {name: setting for name, setting in target.environment.items() if is_known(setting.value)}
+    releases = [release_of(target, install) for install in target.cupy]
+    release = releases[0].cupy if releases and releases[0] else None
+    for wrong in refused_variables({name: setting.value for name, setting in settings.items()}, release):
+        setting = settings[wrong.name]
+        yield symptom_at(
+            SourceLocation(target.file, setting.line, setting.end_line),
+            f"{wrong.name}={wrong.value or '(empty)'}: CuPy refuses this value",
+            f"Leave it out, or correct it: {wrong.taken}.",
+            Evidence(wrong.name, wrong.value or "(empty)", target.file),
+        )
+
+
+@rule("DKF920", _FAULT)
+def no_such_line(target: BuildTarget) -> FileOutcome:
+    """A distribution is named as CuPy's lines are, and is none of them.
+
+    What it means: from CUDA 11.2 on there is one line for each major (cupy-cuda11x, cupy-cuda12x, cupy-cuda13x); a name
+    such as cupy-cuda121 is not CuPy's: either nothing of that name is found, or what another party has registered.
+    How it is seen: the name against CuPy's lines, those of old releases too.
+    What to do: install the line of the CUDA major.
+    """
+    newest = max(line.cuda_major for line in target.matrix.wheel_lines)
+    for install in target.cupy:
+        if is_no_line(install.name, target.matrix):
+            digits = re.match(r"cupy-cuda-?(1\d)", install.name)
+            major = int(digits[1]) if digits is not None and int(digits[1]) <= newest else newest
+            yield symptom_at(
+                install.location,
+                f"{install.name} is no distribution of CuPy's",
+                f"Install cupy-cuda{major}x, or the line of the CUDA that is meant.",
+                _cupy_evidence(install),
+            )

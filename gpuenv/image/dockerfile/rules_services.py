@@ -1,0 +1,189 @@
+"""The rules for compose files, Kubernetes manifests and dev containers: whether a container gets its GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuenv.image.dockerfile.base_images import BaseImage
+from gpuenv.image.dockerfile.rules import COMPAT, computes, symptom_at, tag_fault
+from gpuenv.image.dockerfile.services import POD, DeviceRequest, Service
+from gpuenv.image.dockerfile.target import BuildTarget
+from gpuenv.image.inspect.rules import FileOutcome, rule
+from gpuenv.image.inspect.rules_variables import STUBS, capabilities_fault, hides_all
+from gpuenv.model.causes import Cause
+from gpuenv.model.finding import Evidence, Severity
+
+_FAULT = Cause.DOCKERFILE_FAULT
+_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+# What Docker Engine takes for the capabilities of its driver nvidia, and what of it becomes NVIDIA_DRIVER_CAPABILITIES:
+# moby/moby, daemon/nvidia_linux.go, init and setNvidiaGPUs; daemon/internal/capabilities/caps.go, Match: every one that
+# is requested must be among them (read 2026-11-21).
+_OF_LIBRARIES = ("compute", "compat32", "graphics", "utility", "video", "display")
+_OF_NVIDIA = ("gpu", "nvidia", *_OF_LIBRARIES)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceContext:
+    """A service, and its image as far as it is known.
+
+    Attributes:
+        service: the service.
+        built: what its Dockerfile would build, or its image as a target that adds nothing; empty if unknown.
+        others: the other services of the file.
+    """
+
+    service: Service
+    built: tuple[BuildTarget, ...]
+    others: tuple[Service, ...] = ()
+
+    @property
+    def gpu_software(self) -> str | None:
+        """What in the image uses a GPU: CuPy, a framework with CUDA, or a base image with CUDA's libraries."""
+        for target in self.built:
+            if target.cupy:
+                return target.cupy[0].text
+            if computes(target) or target.base.has_cuda:
+                return target.base.text
+        return None
+
+
+@rule("CMP921", _FAULT)
+def gpu_not_requested(ctx: ServiceContext) -> FileOutcome:
+    """A service that uses a GPU requests none.
+
+    What it means: compose starts a container without any GPU unless the service asks for one, whatever its image is,
+    or the engine's default runtime is NVIDIA's.
+    How it is seen: an image with CUDA or CuPy, and neither gpus, deploy, a CDI device nor the runtime nvidia. A service
+    that names the CPU, that extends another one, or that stands beside one which requests GPUs, is left alone.
+    What to do: add "gpus: all", or a reservation of devices with capabilities [gpu].
+    """
+    service, what = ctx.service, ctx.gpu_software
+    if what is None or service.requests_gpu or service.misplaced or service.means_cpu or service.partial:
+        return
+    if any(other.requests_gpu or other.partial for other in ctx.others):
+        return
+    yield symptom_at(
+        service.location(service.line),
+        f"{service.label} has GPU software ({what}) and requests no GPU",
+        service.kind.ask,
+        Evidence("needs a GPU", what, service.file),
+        severity=Severity.WARNING,
+    )
+
+
+@rule("CMP922", _FAULT)
+def request_wrong(ctx: ServiceContext) -> FileOutcome:
+    """A service requests a GPU in a way that gives none.
+
+    What it means: a reservation of devices needs capabilities that the engine's driver has: gpu, or those of NVIDIA's
+    libraries, of which CUDA needs compute; count and device_ids exclude each other; and compose looks for devices under
+    reservations alone. Kubernetes refuses a GPU below requests that is not below limits.
+    How it is seen: the entries of deploy.resources.reservations.devices and gpus, and where they stand.
+    What to do: write driver: nvidia, count: all, capabilities: [gpu] below deploy.resources.reservations.devices.
+    """
+    service = ctx.service
+    for path, line in service.misplaced:
+        right = "resources.limits" if service.kind is POD else "deploy.resources.reservations.devices"
+        title = f"{service.label}: {path} gives no GPU; it belongs below {right}"
+        yield symptom_at(service.location(line), title, f"Move it to {right}.")
+    for request in service.requests:
+        fault = _request_fault(request)
+        if fault is not None:
+            title, fix, severity = fault
+            yield symptom_at(service.location(request.line), f"{service.label}: {title}", fix, severity=severity)
+
+
+def _request_fault(request: DeviceRequest) -> tuple[str, str, Severity] | None:
+    wanted = request.capabilities
+    if wanted is None:
+        title = "a reservation of devices without capabilities, which compose refuses"
+        return title, "Add capabilities: [gpu].", Severity.ERROR
+    if request.count is not None and request.device_ids is not None:
+        return "count and device_ids exclude each other", "Keep one of the two.", Severity.ERROR
+    return _capabilities_fault(wanted) if request.driver in (None, "nvidia") else None
+
+
+def _capabilities_fault(wanted: tuple[str, ...]) -> tuple[str, str, Severity] | None:
+    reservation, fix = f"a reservation with capabilities [{', '.join(wanted)}]", "Write capabilities: [gpu]."
+    unknown = next((word for word in wanted if word not in _OF_NVIDIA), None)
+    if unknown is not None:
+        return f"{reservation} gives no GPU: the engine's driver for NVIDIA has no {unknown}", fix, Severity.ERROR
+    if any(word in _OF_LIBRARIES for word in wanted) and "compute" not in wanted:
+        return f"{reservation} leaves out compute, and with it libcuda", fix, Severity.WARNING
+    return None
+
+
+@rule("CMP923", _FAULT)
+def runtime_without_devices(ctx: ServiceContext) -> FileOutcome:
+    """The runtime nvidia is used, and nothing says which GPUs it gives.
+
+    What it means: the runtime nvidia gives a container the GPUs that NVIDIA_VISIBLE_DEVICES names. Images of
+    nvidia/cuda set it; others do not, and then there is none.
+    How it is seen: runtime: nvidia, an image that is known not to set the variable, and no environment that does.
+    What to do: set NVIDIA_VISIBLE_DEVICES=all in the service, or use "gpus: all" instead of the runtime.
+    """
+    service = ctx.service
+    if service.runtime is None or service.runtime[0] != "nvidia" or service.requests or _VISIBLE in service.environment:
+        return
+    bases: list[BaseImage] = [target.base for target in ctx.built]
+    sets = any(_VISIBLE in target.environment for target in ctx.built)
+    if bases and not sets and all(base.plain for base in bases):
+        yield symptom_at(
+            service.location(service.runtime[1]),
+            f"{service.label}: the runtime nvidia gives no GPU, for {_VISIBLE} is not set",
+            f"Set {_VISIBLE}=all. Or, in place of the runtime: {service.kind.ask}",
+            severity=Severity.WARNING,
+        )
+
+
+@rule("CMP924", _FAULT)
+def environment_hides(ctx: ServiceContext) -> FileOutcome:
+    """A variable of a service that requests a GPU hides it, or misleads the loader.
+
+    What it means: as in an image: CUDA_VISIBLE_DEVICES may hide every GPU, NVIDIA_DRIVER_CAPABILITIES leave libcuda
+    out, and LD_LIBRARY_PATH put compatibility or stub libraries first.
+    How it is seen: the environment of a service that requests a GPU.
+    What to do: leave them out, or set them right.
+    """
+    service = ctx.service
+    for name, setting in service.environment.items() if service.requests_gpu else ():
+        fault = _setting_fault(name, setting.value, computes=ctx.gpu_software is not None)
+        if fault is not None:
+            title, severity = fault
+            yield symptom_at(
+                service.location(setting.line),
+                f"{service.label}: {title}",
+                f"Leave {name} out, or set it right.",
+                Evidence(name, setting.value or "(empty)", service.file),
+                severity=severity,
+            )
+
+
+def _setting_fault(name: str, value: str, *, computes: bool) -> tuple[str, Severity] | None:
+    if "$" in value:
+        return None
+    if name == "CUDA_VISIBLE_DEVICES" and hides_all(value):
+        return f"{name}={value} hides every GPU", Severity.ERROR
+    if name == "NVIDIA_DRIVER_CAPABILITIES" and computes:
+        fault = capabilities_fault(value)
+        return (f"{name} {fault[0]}", Severity.WARNING) if fault else None
+    if name == "LD_LIBRARY_PATH":
+        part = next((part for part in value.split(":") if COMPAT.search(part) or STUBS.search(part)), None)
+        return (f"{name} puts {part} first", Severity.WARNING) if part else None
+    return None
+
+
+@rule("CMP925", _FAULT)
+def image_without_tag(ctx: ServiceContext) -> FileOutcome:
+    """A service's image has a tag that does not exist.
+
+    What it means: nvidia/cuda has no tag latest, so that the image cannot be pulled.
+    How it is seen: the tag of an image of nvidia/cuda.
+    What to do: name a tag that exists, such as 13.0.2-base-ubuntu24.04.
+    """
+    service = ctx.service
+    fault = tag_fault(ctx.built[0]) if ctx.built and service.source is None else None
+    if fault is not None:
+        title, severity = fault
+        fix = "Name a tag that exists, such as 13.0.2-base-ubuntu24.04."
+        yield symptom_at(service.location(service.image_line), title, fix, severity=severity)

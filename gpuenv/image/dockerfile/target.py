@@ -1,0 +1,279 @@
+"""What a Dockerfile would build: the stages of a target, with what is installed and set in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from gpuenv.image.dockerfile.base_images import BaseImage, base_of
+from gpuenv.image.dockerfile.base_python import python_of
+from gpuenv.image.dockerfile.context import BuildContext, find_source
+from gpuenv.image.dockerfile.dependency_files import apply_constraints, path_of, read_dependencies
+from gpuenv.image.dockerfile.install_commands import environment_of, install_request
+from gpuenv.image.dockerfile.parse import SourceText
+from gpuenv.image.dockerfile.requirements import (
+    DependencyFile,
+    FileKind,
+    Install,
+    InstallRequest,
+    Manager,
+    SourceLocation,
+    index_cuda,
+)
+from gpuenv.image.dockerfile.shell import SHELLS, Command, ShellWord, commands
+from gpuenv.image.dockerfile.stages import Setting, Stage, Step
+from gpuenv.matrix.tables import Matrix
+from gpuenv.model.versions import PythonVersion
+
+_CUDA_FOLDER = re.compile(r"/(?:usr/?)?|/usr/local/?|(?:/usr/local|/opt)/cuda(?:-[\d.]+)?(?:/.*)?")
+_HEREDOC_ONLY = re.compile(r"\s*(?:\d*<<-?['\"]?[\w.-]+['\"]?\s*)+")
+_LONGEST = 60  # characters of a command in a message
+_INDEX_VARIABLES = tuple(
+    f"{tool}_{name}"
+    for tool in ("PIP", "UV")
+    for name in ("INDEX_URL", "EXTRA_INDEX_URL", "DEFAULT_INDEX", "INDEX", "FIND_LINKS")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunCommand:
+    """A command of a RUN, with its instruction and its stage."""
+
+    command: Command
+    step: Step
+    stage: Stage
+
+    def lookup(self, name: str) -> str | None:
+        """The value of a variable that the command sees; None if unknown."""
+        own = self.command.variables
+        return own[name] if name in own else self.step.lookup(name)
+
+    def location(self, file: str) -> SourceLocation:
+        """Where the command stands."""
+        return SourceLocation(file, self.command.line, self.step.instruction.end_line)
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Something that is installed and cannot be read here.
+
+    Attributes:
+        location: where it stands.
+        what: a few words, such as ``make install``.
+        possible: what it may install, if that is readable: the packages of a command in a condition.
+        is_file: whether it is a file that is installed from.
+    """
+
+    location: SourceLocation
+    what: str
+    possible: tuple[Install, ...] = ()
+    is_file: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BuildTarget:
+    """A target of a Dockerfile.
+
+    Attributes:
+        file: the Dockerfile, as it is shown.
+        stages: the stages of its image, the oldest first.
+        base: the base image.
+        installs: the packages of pip and conda, without those that are removed again.
+        system: the packages of the distribution.
+        unknown: what else is installed.
+        run_commands: every command, also of stages that the image copies from.
+        environment: the variables of the image.
+        matrix: the compatibility matrix.
+        copied: the images that a folder of CUDA is copied from.
+        python: the Python of its pip; null if unknown.
+        service: the service of a compose file that it is for.
+    """
+
+    file: str
+    stages: tuple[Stage, ...]
+    base: BaseImage
+    installs: tuple[Install, ...]
+    system: tuple[Install, ...]
+    unknown: tuple[Unknown, ...]
+    run_commands: tuple[RunCommand, ...]
+    environment: Mapping[str, Setting]
+    matrix: Matrix
+    copied: tuple[BaseImage, ...] = ()
+    python: PythonVersion | None = None
+    service: str | None = None
+
+    @property
+    def base_location(self) -> SourceLocation:
+        """The FROM that names the base image."""
+        return SourceLocation(self.file, self.stages[0].line, self.stages[0].end_line)
+
+    @property
+    def cupy(self) -> tuple[Install, ...]:
+        """The CuPy for NVIDIA GPUs that pip installs, including names that are like those of its lines."""
+        return tuple(filter(is_cupy, self.installs))
+
+
+def is_cupy(install: Install) -> bool:
+    """Whether pip installs a CuPy for NVIDIA GPUs, or what is named like one."""
+    named = install.name == "cupy" or install.name.startswith("cupy-cuda")
+    return named and install.manager is Manager.PIP
+
+
+def final_stages(stages: tuple[Stage, ...], wanted: Stage | None) -> tuple[Stage, ...]:
+    """The wanted stage; else each one that no other starts or copies from, as each may be built."""
+    if wanted is not None:
+        return (wanted,)
+    used = {number for stage in stages for number in (stage.parent, *stage.takes) if number is not None}
+    return tuple(stage for stage in stages if stage.number not in used)
+
+
+def evaluate(target: Stage, stages: tuple[Stage, ...], file: str, context: BuildContext, matrix: Matrix) -> BuildTarget:
+    """What a target of a Dockerfile would be."""
+    chain = _chain(target, stages)
+    behind = _behind(chain, stages)
+    run_commands = tuple(
+        RunCommand(command, step, stage)
+        for stage in dict.fromkeys((*behind, *chain))
+        for step in stage.steps
+        if step.instruction.keyword == "RUN"
+        for command in commands_of(step)
+    )
+    base = base_of(chain[0].base or "", matrix)
+    packages = [stage for stage in behind if _gives_packages(stage, chain)]
+    inside = _Installed(stages, file, context, [run for run in run_commands if run.stage in (*packages, *chain)])
+    own = {stage.number for stage in chain}
+    return BuildTarget(
+        file=file,
+        stages=tuple(chain),
+        base=base,
+        installs=tuple(each for each, _ in inside.found if each.manager is not Manager.SYSTEM),
+        system=tuple(each for each, stage in inside.found if each.manager is Manager.SYSTEM and stage in own),
+        unknown=tuple(inside.unknown),
+        run_commands=run_commands,
+        environment=target.environment,
+        matrix=matrix,
+        copied=tuple(base_of(name, matrix) for name in _cuda_copied_from(chain, stages)),
+        python=python_of(base, chain, (run.command for run in run_commands)),
+    )
+
+
+def commands_of(step: Step) -> tuple[Command, ...]:
+    """The commands of a RUN: of a shell's text, of heredocs, or of the form in JSON."""
+    instruction = step.instruction
+    words = instruction.exec_form
+    if words is not None:
+        if len(words) > 2 and words[0].rsplit("/", 1)[-1] in SHELLS and words[1].endswith("c"):  # noqa: PLR2004 - sh -c TEXT
+            return commands(SourceText(words[2], ((0, instruction.line),)), step.lookup)
+        return (Command(tuple(ShellWord(word, instruction.line) for word in words)),) if words else ()
+    scripts = [heredoc.body for heredoc in instruction.heredocs]
+    bare = bool(scripts) and _HEREDOC_ONLY.fullmatch(instruction.body.text) is not None
+    found = () if bare else commands(instruction.body, step.lookup)
+    if bare or (scripts and found and found[0].program in SHELLS):
+        shells = (text for text in scripts if re.match(r"(?!#!)|#!.*\b(?:ba|da|z)?sh\b", text.text))
+        found = (*(() if bare else found[1:]), *(each for text in shells for each in commands(text, step.lookup)))
+    return found
+
+
+def _chain(target: Stage, stages: tuple[Stage, ...]) -> list[Stage]:
+    chain = [target]
+    while chain[0].parent is not None:
+        chain.insert(0, stages[chain[0].parent])
+    return chain
+
+
+def _behind(chain: Iterable[Stage], stages: tuple[Stage, ...]) -> list[Stage]:
+    """The stages that a target copies from, with those that they start from, in their order."""
+    left = [number for stage in chain for number in stage.takes]
+    found: set[int] = set()
+    while left:
+        number = left.pop()
+        if number not in found:
+            found.add(number)
+            stage = stages[number]
+            left += stage.takes if stage.parent is None else (*stage.takes, stage.parent)
+    return [stages[number] for number in sorted(found)]
+
+
+def _copies(chain: Iterable[Stage]) -> Iterator[tuple[str, list[str]]]:
+    """The origin and the sources of each COPY --from."""
+    for step in (step for stage in chain for step in stage.steps):
+        origin = step.instruction.flag("from")
+        if step.instruction.keyword == "COPY" and origin is not None:
+            yield origin, (step.instruction.exec_form or step.instruction.body.text.split())[:-1]
+
+
+def _cuda_copied_from(chain: list[Stage], stages: tuple[Stage, ...]) -> Iterator[str]:
+    """The images, also those of other stages, whose folder of CUDA is copied."""
+    names = {key: stage for stage in stages for key in (stage.name, str(stage.number)) if key}
+    for origin, sources in _copies(chain):
+        if any(map(_CUDA_FOLDER.fullmatch, sources)):
+            stage = names.get(origin.lower())
+            yield origin if stage is None else _chain(stage, stages)[0].base or ""
+
+
+def _gives_packages(stage: Stage, chain: list[Stage]) -> bool:
+    """Whether a folder is copied from it, which may hold an environment, and not single files alone."""
+    sources = [words for origin, words in _copies(chain) if origin.lower() in (stage.name, str(stage.number))]
+    if any("." not in word.rsplit("/", 1)[-1].lstrip(".") for words in sources for word in words):
+        return True
+    return not any(stage.number in each.takes for each in chain)
+
+
+def _shown(command: Command) -> str:
+    text = " ".join(word.text for word in command.words)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+class _Installed:
+    """What is installed after all commands, which add and remove."""
+
+    def __init__(self, build: tuple[Stage, ...], file: str, context: BuildContext, runs: list[RunCommand]) -> None:
+        self.found: list[tuple[Install, int]] = []
+        self.unknown: list[Unknown] = []
+        self._build, self._file, self._context = build, file, context
+        for run in runs:
+            self._run(run)
+
+    def _run(self, run: RunCommand) -> None:
+        request = install_request(run.command, self._file, run.step.instruction.end_line)
+        installs = [*request.installs, *self._of_files(request, run)]
+        if run.command.conditional:
+            if installs or request.files or request.unknown:
+                self._note(run, f"{_shown(run.command)}, in a condition or a loop", tuple(installs))
+            return
+        if request.removes:
+            self.found = [each for each in self.found if each[0].name not in request.removes]
+        if request.unknown:
+            self._note(run, _shown(run.command))
+        named = [index_cuda(run.lookup(name) or "") for name in _INDEX_VARIABLES]
+        named.append(index_cuda(f"/whl/{run.lookup('UV_TORCH_BACKEND')}"))
+        index = next((cuda for cuda in named if cuda is not None), None)
+        environment = environment_of(run.command)
+        self.found += (
+            (replace(each, index_cuda=each.index_cuda or index, environment=environment), run.stage.number)
+            for each in installs
+        )
+
+    def _note(self, run: RunCommand, what: str, possible: tuple[Install, ...] = (), *, is_file: bool = False) -> None:
+        self.unknown.append(Unknown(run.location(self._file), what, possible, is_file))
+
+    def _of_files(self, request: InstallRequest, run: RunCommand) -> list[Install]:
+        """What the files of a command list, with the constraints of the command applied to all."""
+        limits: list[Install] = []
+        found: list[Install] = []
+        for listed in (*request.files, *self._constraints(run)):
+            name = find_source(path_of(listed), run.command.folder, run.step, run.stage, self._build, self._context)
+            unread = set(self._context.unread)
+            read = read_dependencies(listed, name, self._context) if name is not None else []
+            (limits if listed.kind is FileKind.CONSTRAINTS else found).extend(read)
+            for other in set(self._context.unread) - unread:
+                self._note(run, f"{other}: {self._context.unread[other]}", is_file=True)
+            if name is None and listed.kind is not FileKind.CONSTRAINTS:
+                self._note(run, f"{path_of(listed)}: it is not in the build context", is_file=True)
+        return apply_constraints(found, limits)
+
+    def _constraints(self, run: RunCommand) -> Iterator[DependencyFile]:
+        for name in ("PIP_CONSTRAINT", "UV_CONSTRAINT"):
+            for path in (run.lookup(name) or "").split():
+                yield DependencyFile(FileKind.CONSTRAINTS, path, run.location(self._file))
