@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "preflight": {"model", "matrix", "files"},
     "report": {"model", "matrix", "doctor", "explain", "preflight"},
     "image": {
-        *("model", "matrix", "doctor", "probe", "report", "install", "smoke", "files", "archives"),
+        *("model", "matrix", "doctor", "probe", "report", "install", "smoke", "files", "archives", "net"),
     },
     "install": {"model", "matrix", "doctor", "probe", "report", "files", "dist_metadata", "archives"},
     "smoke": {"model", "probe"},
@@ -38,10 +38,11 @@ MAY_IMPORT = {
     "data": set[str](),
     "files": set[str](),
     "archives": set[str](),
+    "net": set[str](),
     "dist_metadata": {"files"},
     "cli": {
         *("model", "matrix", "doctor", "explain", "probe", "preflight", "report", "image", "install", "smoke"),
-        *("simulate", "refresh", "data", "plugins", "paste", "interrupt", "files"),
+        *("simulate", "refresh", "data", "plugins", "paste", "interrupt", "files", "net"),
     },
     "simulate": {"model", "matrix", "report", "probe", "data", "files"},
     "pytest_plugin": {"model", "doctor", "probe", "preflight", "report"},
@@ -60,8 +61,8 @@ THIRD_PARTY = {
     "rich": {"gpuenv.cli.output"},
     "pynvml": {f"{SCRIPTS}.nvml"},
     "cuda": {f"{SCRIPTS}.libraries"},
-    "docker": {"gpuenv.image.inspect.local_images", "gpuenv.image.engine.container_engine"},
-    "requests": {"gpuenv.image.inspect.local_images"},
+    "docker": {"gpuenv.image.inspect.local_engine", "gpuenv.image.engine.container_engine"},
+    "requests": {"gpuenv.image.inspect.local_engine"},
     "urllib3": {"gpuenv.image.engine.container_engine"},  # exceptions of the SDK
     "cyclonedx": {"gpuenv.image.build.sbom"},
     "packageurl": {"gpuenv.image.build.sbom"},
@@ -98,7 +99,8 @@ IMPURE_ATTRIBUTES = {
 BROAD_KINDS = ("Exception", "BaseException")
 BROAD = [
     ("gpuenv.doctor.diagnose", "_run"),  # a crashed check is reported as such
-    ("gpuenv.image.inspect.deadline", "run"),  # raised again by the waiting caller
+    ("gpuenv.net", "run_within"),  # the same handler
+    ("gpuenv.net", "run"),  # raised again by the waiting caller
     ("gpuenv.cli.main", "run"),  # the last handler turns an internal error into a message
     ("gpuenv.probe.session", "_work"),  # raised again by the main thread
     (f"{SCRIPTS}.target_shared", "emit"),  # a foreign stream

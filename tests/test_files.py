@@ -16,7 +16,8 @@ import pytest
 
 from gpuenv.files import NotRegularError, TooLargeError, open_regular, read_at_most, read_regular
 from gpuenv.image.dockerfile.judge import DockerfileOptions, judge_files
-from gpuenv.image.inspect.credentials import credentials_for
+from gpuenv.image.inspect.credentials import find_credentials
+from gpuenv.image.reference import parse_reference
 from gpuenv.install.conda_environment import pixi_manifest, read_history, read_packages
 from gpuenv.install.environment import digest, read_installed, read_record
 from gpuenv.install.exceptions import TargetUnusable
@@ -141,11 +142,8 @@ def test_an_env_file_of_compose_that_is_a_fifo_is_not_read(tmp_path: Path) -> No
 def test_a_docker_configuration_that_is_a_fifo_is_reported(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "config.json")
     with time_limit():
-        result = credentials_for("ghcr.io", {"HOME": str(tmp_path), "DOCKER_CONFIG": str(tmp_path)})
-    assert (result.credentials, result.complaint) == (
-        None,
-        f"{tmp_path}/config.json: cannot be read: not a regular file",
-    )
+        found = find_credentials(parse_reference("ghcr.io/a"), {"HOME": str(tmp_path), "DOCKER_CONFIG": str(tmp_path)})
+    assert found == (None, f"{tmp_path}/config.json: cannot be read: not a regular file")
 
 
 def test_conda_records_that_are_fifos_are_not_read(tmp_path: Path) -> None:

@@ -112,10 +112,10 @@ def test_the_driver_is_loaded_only_in_scripts() -> None:
 def test_only_listed_modules_use_the_network() -> None:
     """The only uses are a query to a registry and the download of a published matrix."""
     network_modules = {
-        "gpuenv.cli.download": {"urllib", "http", "ssl"},
+        "gpuenv.cli.download": {"urllib", "http"},
         "gpuenv.cli.matrix_update": {"urllib"},
-        "gpuenv.image.inspect.http": {"urllib", "http", "ssl"},
-        "gpuenv.image.inspect.registry_client": {"urllib"},
+        "gpuenv.image.inspect.registry": {"urllib", "http"},
+        "gpuenv.net": {"urllib", "http", "ssl"},
     }
 
     def forbidden_uses(module: Module) -> set[str]:
@@ -127,7 +127,7 @@ def test_only_listed_modules_use_the_network() -> None:
         }
         network = {"urllib", "http", "ssl", "requests", "ftplib", "asyncio"} - network_modules.get(module.name, set())
         known = (
-            {"requests"} if module.name == "gpuenv.image.inspect.local_images" else set[str]()
+            {"requests"} if module.name == "gpuenv.image.inspect.local_engine" else set[str]()
         )  # exceptions of Docker's SDK
         return names & (network - known) | attributes - {"gethostname"}
 

@@ -17,11 +17,9 @@ from urllib.parse import unquote, urlsplit
 from gpuenv import files
 from gpuenv.cli.clock import days_since
 from gpuenv.cli.command_errors import CommandError, announce, with_state
-from gpuenv.cli.download import DownloadError, NotFoundError, download, shown
+from gpuenv.cli.download import DownloadError, NotFoundError, download
 from gpuenv.cli.sources import get_matrix, matrix_path, read_snapshot
 from gpuenv.data import data_path
-from gpuenv.image.inspect.deadline import within
-from gpuenv.image.inspect.http import is_loopback
 from gpuenv.matrix.load import MAX_BYTES, is_json, read
 from gpuenv.matrix.tables import Matrix
 from gpuenv.matrix.validate import MatrixError
@@ -29,6 +27,7 @@ from gpuenv.model.codec import encode
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.strings import Lines, decode_text, error_reason
+from gpuenv.net import hide_credentials, is_loopback, run_within
 from gpuenv.refresh.changed_answers import changed_machines
 from gpuenv.report.text_line import Style, TextLine
 from gpuenv.simulate.profile import shipped_machines
@@ -160,7 +159,7 @@ def _fetch(source: str, timeout: float, *, with_digest_file: bool) -> _Published
         return _read_path(Path(source), with_digest_file=with_digest_file)
     _check_address(source, scheme.lower(), is_verified=not with_digest_file)
     deadline = time.monotonic() + timeout
-    name = shown(source)
+    name = hide_credentials(source)
 
     def fetch() -> _Published:
         content = download(source, MAX_BYTES, timeout)
@@ -168,7 +167,7 @@ def _fetch(source: str, timeout: float, *, with_digest_file: bool) -> _Published
         return _Published(name, PurePosixPath(unquote(urlsplit(source).path)).name, content, digest_file)
 
     try:
-        return within(timeout, fetch)
+        return run_within(timeout, fetch)
     except TimeoutError:  # a server that hangs or trickles, or a name server
         failure = DownloadError(f"{name}: no answer within {timeout:g} s", "try again, or allow more with --timeout")
     except DownloadError as error:
@@ -186,15 +185,19 @@ def _check_address(source: str, scheme: str, *, is_verified: bool) -> None:
         remedy = "special characters of a password are written with %, as %2F for a slash"
         raise CommandError(ExitCode.USAGE, message, remedy) from error
     if scheme not in ("https", "http") or not host:
-        raise CommandError(ExitCode.USAGE, f"{shown(source)} is no https address", _WAYS)
+        raise CommandError(ExitCode.USAGE, f"{hide_credentials(source)} is no https address", _WAYS)
     if not PurePosixPath(parts.path).name:
-        raise CommandError(ExitCode.USAGE, f"{shown(source)} names no file", "append its name, such as matrix.json")
+        raise CommandError(
+            ExitCode.USAGE, f"{hide_credentials(source)} names no file", "append its name, such as matrix.json"
+        )
     if scheme == "https" or is_loopback(parts.netloc.rpartition("@")[2]):
         return
     has_credentials = "@" in parts.netloc
     if has_credentials or not is_verified:
         fix = "use https" if has_credentials else "use https, or name the digest with --sha256 DIGEST"
-        raise CommandError(ExitCode.USAGE, f"{shown(source)} is not encrypted: anyone on the way could change it", fix)
+        raise CommandError(
+            ExitCode.USAGE, f"{hide_credentials(source)} is not encrypted: anyone on the way could change it", fix
+        )
 
 
 def _download_digest(source: str, timeout: float) -> str | None:

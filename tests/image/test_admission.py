@@ -25,14 +25,14 @@ def test_a_window_is_no_more_than_it_says() -> None:
     assert [(row.image, brand) for row, brand in cases if admitted(row, brand) != expected(row, brand)] == []
 
 
-def test_a_brand_that_nobody_told_is_let_in_where_any_is() -> None:
+def test_an_unknown_brand_is_admitted_if_any_brand_is() -> None:
     def by_any(row: Row) -> set[int]:
         return {branch for brand in BRANDS for branch in admitted(row, brand)}
 
     assert [row.image for row in rows() if set(admitted(row, None)) != by_any(row)] == []
 
 
-def test_what_is_known_of_the_images() -> None:
+def test_known_admissions() -> None:
     """The facts that people trip over, in so many words."""
     newest = {row.image: row for row in rows()}
     assert 545 not in admitted(newest["12.9.1"], "tesla")

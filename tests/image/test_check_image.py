@@ -1,4 +1,4 @@
-"""The command as people run it: exit codes, forms of output, several machines."""
+"""``gpuenv check-image``: exit codes, formats, several machines."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def test_the_exit_code_is_the_verdict(folder: Path) -> None:
         (("--dockerfile", "/"), "is a folder"),
     ],
 )
-def test_usage_is_said(arguments: tuple[str, ...], message: str) -> None:
+def test_wrong_usage_exits_with_2(arguments: tuple[str, ...], message: str) -> None:
     done = gpuenv("check-image", *arguments)
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stdout == ""
 
 
-def test_the_record_is_what_the_schema_says(folder: Path, tmp_path: Path) -> None:
+def test_the_json_report_follows_its_schema(folder: Path, tmp_path: Path) -> None:
     schema = json.loads(gpuenv("schema", "image").stdout)
     dockerfile = tmp_path / "Dockerfile"
     dockerfile.write_text("FROM nvidia/cuda\nRUN pip install cupy\n")
@@ -90,7 +90,7 @@ def test_the_record_is_what_the_schema_says(folder: Path, tmp_path: Path) -> Non
         assert sum(finding["primary"] for finding in report["findings"]) == (1 if expected else 0)
 
 
-def test_several_machines_are_told_apart(folder: Path, tmp_path: Path) -> None:
+def test_each_machine_has_a_verdict(folder: Path, tmp_path: Path) -> None:
     new = recorded(tmp_path / "new.json", "arch=x86_64", "driver=580", "gpu=H100")
     old = recorded(tmp_path / "old.json", "arch=x86_64", "driver=545", "gpu=H100")
     arm = recorded(tmp_path / "arm.json", "arch=aarch64", "driver=580", "gpu=GH200")
@@ -104,7 +104,7 @@ def test_several_machines_are_told_apart(folder: Path, tmp_path: Path) -> None:
     assert "runs on 2 of 3 machines" in text
 
 
-def test_the_log_for_code_scanning_names_lines(tmp_path: Path) -> None:
+def test_the_sarif_log_names_lines(tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text("FROM python:3.12-slim\nRUN true \\\n && pip install cupy\n")
     done = gpuenv("check-image", "--dockerfile", "Dockerfile", "--format", "sarif", cwd=tmp_path)
     assert done.returncode == 1
@@ -118,7 +118,7 @@ def test_the_log_for_code_scanning_names_lines(tmp_path: Path) -> None:
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["DKF906"]
 
 
-def test_a_dockerfile_is_held_against_a_machine_that_is_named(tmp_path: Path) -> None:
+def test_a_dockerfile_is_checked_on_a_named_machine(tmp_path: Path) -> None:
     path = tmp_path / "Dockerfile"
     path.write_text('FROM python:3.12-slim\nRUN pip install "cupy-cuda13x[ctk]==14.2.0"\n')
     assert gpuenv("check-image", "--dockerfile", path).returncode == 0
@@ -128,7 +128,7 @@ def test_a_dockerfile_is_held_against_a_machine_that_is_named(tmp_path: Path) ->
     assert "driver-too-old-for-cuda" in refused.stdout
 
 
-def test_a_registry_is_asked_for_kilobytes() -> None:
+def test_an_image_is_read_from_its_registry() -> None:
     with serving(IMAGE) as served:
         code, report = answer("check-image", served.name, *FITS, "--from", "registry")
         assert code == 0
@@ -141,7 +141,7 @@ def test_a_registry_is_asked_for_kilobytes() -> None:
         assert "network may not be used" in offline.stderr
 
 
-def test_what_could_not_be_asked_for_is_unknown_in_every_form(tmp_path: Path) -> None:
+def test_an_image_that_cannot_be_fetched_is_unknown_in_every_format(tmp_path: Path) -> None:
     """Nobody here has the image and no registry may be asked: code 8, with a report."""
     page = tmp_path / "page.sarif"
     where = {"DOCKER_HOST": f"unix://{tmp_path}/none.sock", "PATH": str(tmp_path)}
@@ -157,13 +157,13 @@ def test_what_could_not_be_asked_for_is_unknown_in_every_form(tmp_path: Path) ->
     (run,) = json.loads(page.read_text(encoding="utf-8"))["runs"]
     assert run["invocations"][0]["executionSuccessful"] is False
     assert "network may not be used" in run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
-    told = gpuenv(*words, environment=where)
-    assert told.stdout.startswith("UNKNOWN: foo/bar ")
-    assert "not known: foo/bar:latest: the engine at" in " ".join(told.stdout.split())
-    assert "--offline, --from engine" in told.stderr
+    text = gpuenv(*words, environment=where)
+    assert text.stdout.startswith("UNKNOWN: foo/bar ")
+    assert "not known: foo/bar:latest: the engine at" in " ".join(text.stdout.split())
+    assert "--offline, --from engine" in text.stderr
 
 
-def test_an_engine_that_hangs_is_passed_over(tmp_path: Path) -> None:
+def test_an_engine_that_hangs_does_not_keep_the_registry_from_answering(tmp_path: Path) -> None:
     path = tmp_path / "engine.sock"
     with closing(socket.socket(socket.AF_UNIX)) as listener, serving(IMAGE) as served:
         listener.bind(str(path))
@@ -176,7 +176,7 @@ def test_an_engine_that_hangs_is_passed_over(tmp_path: Path) -> None:
         assert "the engine at" in done.stderr
 
 
-def test_hostile_words_neither_command_a_terminal_nor_break_json(tmp_path: Path) -> None:
+def test_control_characters_of_an_image_are_escaped(tmp_path: Path) -> None:
     words = "\x1b[2J\r\n\u202egpuenv: fit"
     folder = layout(tmp_path / "i", Made({"NVIDIA_REQUIRE_X": words, "CUDA_VERSION": words}, {"io.gpuenv.cuda": words}))
     done = gpuenv("check-image", folder, *FITS)
@@ -187,7 +187,7 @@ def test_hostile_words_neither_command_a_terminal_nor_break_json(tmp_path: Path)
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
-def test_a_certificate_is_trusted_where_it_is_named(tmp_path: Path) -> None:
+def test_ssl_cert_file_names_a_trusted_certificate(tmp_path: Path) -> None:
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=loop"]

@@ -1,4 +1,4 @@
-"""Where an image's few kilobytes come from: registries of every temper."""
+"""Images of registries: platforms, credentials, redirects and every way in which a registry fails."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import base64
 import json
 import os
 import socket
+import struct
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.inspect.credentials import credentials_for
+from gpuenv.image.inspect.credentials import find_credentials
 from gpuenv.image.inspect.fetch import FetchOptions, fetch
 from gpuenv.image.inspect.image_facts import ImageError, ImageFacts, ImagePlatform
-from gpuenv.image.inspect.manifest import LARGEST_MANIFEST
+from gpuenv.image.inspect.manifest import MAX_MANIFEST
+from gpuenv.image.reference import parse_reference
 from tests.image.layouts import Made, digest, manifest
 from tests.image.registry_server import Handler, Served, serving, silent, trickling, with_token
 
@@ -33,13 +35,16 @@ def get(
     home: Path,
     wanted: ImagePlatform = LINUX,
     deadline: float = 8.0,
-    said: list[str] | None = None,
+    announced: list[str] | None = None,
     **variables: str,
 ) -> ImageFacts:
     environment = {"HOME": str(home), "PATH": os.environ["PATH"], **variables}
-    told: list[str] = [] if said is None else said
     return fetch(
-        reference, wanted, FetchOptions(environment, deadline, engine=False, registry=True, announce=told.append)
+        reference,
+        wanted,
+        FetchOptions(
+            environment, deadline, engine=False, registry=True, announce=([] if announced is None else announced).append
+        ),
     )
 
 
@@ -89,7 +94,7 @@ def helper(folder: Path, body: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["credHelpers", "credsStore"])
-def test_a_credential_helper_is_asked(tmp_path: Path, key: str) -> None:
+def test_a_credential_helper_gives_the_credentials(tmp_path: Path, key: str) -> None:
     with serving(AMD) as served:
         served.respond = with_token("ann", "geheim", served)
         helper(
@@ -104,22 +109,24 @@ def test_a_credential_helper_is_asked(tmp_path: Path, key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ("echo 'no keychain' >&2; exit 1", "no keychain"),
         ("echo rubbish", "no credentials"),
         ("kill -9 $$", "crashed"),
     ],
 )
-def test_a_helper_that_fails_is_said_and_the_registry_asked_without(tmp_path: Path, body: str, told: str) -> None:
+def test_a_helper_that_fails_is_announced_and_the_registry_used_without_credentials(
+    tmp_path: Path, body: str, message: str
+) -> None:
     with serving(AMD) as served:
         helper(tmp_path, body)
         (tmp_path / ".docker").mkdir()
         (tmp_path / ".docker/config.json").write_text(json.dumps({"credsStore": "made"}))
-        said: list[str] = []
-        image = get(served.name, tmp_path, said=said, PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
+        announced: list[str] = []
+        image = get(served.name, tmp_path, announced=announced, PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
         assert image.environment["ARCH"] == "amd64"
-        assert told in "".join(said)
+        assert message in "".join(announced)
 
 
 @pytest.mark.parametrize(
@@ -131,21 +138,21 @@ def test_the_credentials_are_those_of_the_closest_namespace(tmp_path: Path, repo
     auths = {key: {"username": name, "password": "x"} for name, key in keys.items()}
     (tmp_path / "auth.json").write_text(json.dumps({"auths": auths}))
     variables = {"HOME": str(tmp_path), "REGISTRY_AUTH_FILE": str(tmp_path / "auth.json")}
-    found = credentials_for("quay.io", variables, repository)
-    assert found.credentials is not None
-    assert found.credentials.user == user
-    other = credentials_for("ghcr.io", variables, repository).credentials
+    found, _ = find_credentials(parse_reference(f"quay.io/{repository}"), variables)
+    assert found is not None
+    assert found.user == user
+    other, _ = find_credentials(parse_reference(f"ghcr.io/{repository}"), variables)
     assert other is not None
     assert other.user == "other"
 
 
-def test_a_helpers_name_is_no_way_out_of_its_folder(tmp_path: Path) -> None:
+def test_a_helper_name_with_a_path_is_refused(tmp_path: Path) -> None:
     with serving(AMD) as served:
         (tmp_path / ".docker").mkdir()
         (tmp_path / ".docker/config.json").write_text(json.dumps({"credsStore": "../../bin/evil"}))
-        said: list[str] = []
-        assert get(served.name, tmp_path, said=said).environment["ARCH"] == "amd64"
-        assert "no program has" in said[0]
+        announced: list[str] = []
+        assert get(served.name, tmp_path, announced=announced).environment["ARCH"] == "amd64"
+        assert "no program has" in announced[0]
 
 
 def answering(status: int, body: bytes = b"{}", headers: dict[str, str] | None = None) -> Callable[[Handler], bool]:
@@ -170,7 +177,7 @@ def answering(status: int, body: bytes = b"{}", headers: dict[str, str] | None =
         (answering(200, b"[]"), "expected an object", False),
         (answering(200, b"{}"), "neither manifests nor config", False),
         (answering(200, b"[" * 100_000), "is no JSON", False),
-        (answering(200, b" " * (LARGEST_MANIFEST + 1)), "larger than", False),
+        (answering(200, b" " * (MAX_MANIFEST + 1)), "larger than", False),
         (answering(200, b'{"schemaVersion": 1, "history": []}'), "schema 1", False),
         (answering(200, b'{"config": {"digest": "../../etc/passwd", "size": 1}}'), "without a digest", False),
         (answering(200, b'{"config": {"digest": 7, "size": 1}}'), "without a digest", False),
@@ -185,7 +192,7 @@ def answering(status: int, body: bytes = b"{}", headers: dict[str, str] | None =
         (answering(302, b"", {"Location": "/v2/team/image/manifests/1"}), ".", False),
     ],
 )
-def test_a_registry_that_fails_is_told_as_it_fails(
+def test_an_error_says_how_the_registry_failed(
     tmp_path: Path,
     respond: Callable[[Handler], bool],
     message: str,
@@ -199,7 +206,7 @@ def test_a_registry_that_fails_is_told_as_it_fails(
         assert "Traceback" not in str(caught.value)
 
 
-def test_another_configuration_than_the_manifest_names_is_refused(tmp_path: Path) -> None:
+def test_a_configuration_with_another_digest_is_refused(tmp_path: Path) -> None:
     with serving(AMD) as served:
         name = f"blobs/{digest(AMD.configuration())}"
         served.pieces[name] = (served.pieces[name][0], ARM.configuration())
@@ -207,7 +214,7 @@ def test_another_configuration_than_the_manifest_names_is_refused(tmp_path: Path
             get(served.name, tmp_path)
 
 
-def test_a_redirect_is_followed_without_the_users_secret(tmp_path: Path) -> None:
+def test_a_redirect_to_another_host_gets_no_credentials(tmp_path: Path) -> None:
     with serving(AMD) as served, serving(AMD) as other:
         wants = with_token("ann", "geheim", served)
 
@@ -228,7 +235,7 @@ def test_a_redirect_is_followed_without_the_users_secret(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", ["silent", "trickle"])
-def test_a_slow_registry_does_not_hold_the_caller(tmp_path: Path, kind: str) -> None:
+def test_a_slow_registry_is_abandoned_at_the_deadline(tmp_path: Path, kind: str) -> None:
     with serving(AMD) as served:
         served.respond = trickling(6.0) if kind == "trickle" else silent(6.0)
         begun = time.monotonic()
@@ -237,14 +244,14 @@ def test_a_slow_registry_does_not_hold_the_caller(tmp_path: Path, kind: str) -> 
         assert time.monotonic() - begun < 4.0
 
 
-def test_a_registry_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_an_unreachable_registry_is_an_error(tmp_path: Path) -> None:
     with closing(socket.socket()) as held:
         held.bind(("127.0.0.1", 0))
         with pytest.raises(ImageError, match="cannot be reached"):
             get(f"127.0.0.1:{held.getsockname()[1]}/a:1", tmp_path)
 
 
-def test_a_connection_that_breaks_is_said(tmp_path: Path) -> None:
+def test_a_broken_connection_is_an_error(tmp_path: Path) -> None:
     with serving(AMD) as served:
 
         def cut(handler: Handler) -> bool:
@@ -260,8 +267,29 @@ def test_a_connection_that_breaks_is_said(tmp_path: Path) -> None:
             get(served.name, tmp_path)
 
 
+@pytest.mark.parametrize("status", [200, 401, 500])
+def test_a_connection_that_is_reset_is_an_error(tmp_path: Path, status: int) -> None:
+    with serving(AMD) as served:
+
+        def reset(handler: Handler) -> bool:
+            handler.send_response(status)
+            handler.send_header("Content-Length", "1000")
+            handler.end_headers()
+            handler.wfile.flush()
+            handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            handler.rfile.close()
+            handler.wfile.close()
+            os.close(handler.connection.detach())
+            handler.close_connection = True
+            return True
+
+        served.respond = reset
+        with pytest.raises(ImageError, match=r"connection broke|speaks no TLS"):
+            get(served.name, tmp_path)
+
+
 @pytest.mark.parametrize("text", ["", "UPPER:1", "a b", "-x", "a:b:c", "a@sha256:12", "x" * 300, "a/../b", "a:1\n"])
-def test_what_is_no_reference_is_said(tmp_path: Path, text: str) -> None:
+def test_an_invalid_reference_is_wrong_input(tmp_path: Path, text: str) -> None:
     with pytest.raises(ImageError) as caught:
         get(text, tmp_path)
     assert caught.value.is_input

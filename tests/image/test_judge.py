@@ -1,4 +1,4 @@
-"""Images held against machines: each rule, by the machine that brings it out."""
+"""Verdicts of images on machines: each rule, by a machine that it finds something on."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def told(found: MachineVerdict) -> list[tuple[str, str]]:
         ("GRID A100-4C", ()),
     ],
 )
-def test_a_brand_is_taken_from_a_name_only_where_the_name_tells_it(name: str, brands: tuple[str, ...]) -> None:
+def test_the_brand_of_a_known_product_name(name: str, brands: tuple[str, ...]) -> None:
     assert brands_of(Gpu(name=known(name, "nvml")))[0] == brands
 
 
@@ -204,32 +204,32 @@ def test_an_image_that_does_not_run(
     assert found.changes
 
 
-def test_each_gpu_is_held_against_the_requirement() -> None:
+def test_each_gpu_must_meet_the_requirement() -> None:
     machine = host("driver=535", "gpu=A100", "gpu=GeForce RTX 4090")
     found = verdict(image("12.9.1"), machine)
     assert [entry.status for entry in found.requirements] == [ImageRequirementStatus.MET, ImageRequirementStatus.UNMET]
     assert any("only the GPUs that it allows: NVIDIA A100" in fix.text for fix in found.findings[0].fix)
 
 
-def test_the_brand_that_nvml_tells_goes_before_the_name() -> None:
+def test_the_brand_of_nvml_takes_precedence_over_the_name() -> None:
     machine = ("driver=535", "gpu=RTX A6000")
     assert verdict(image("12.9.1"), host(*machine, brands=("nvidiartx",))).status is Status.FIT
     assert verdict(image("12.9.1"), host(*machine, brands=("geforce",))).status is Status.UNFIT
 
 
-def test_what_is_not_known_is_neither() -> None:
+def test_an_unknown_driver_gives_an_unknown_verdict() -> None:
     found = verdict(image("12.9.1"), host())
     assert found.status is Status.UNKNOWN
     assert any("NVIDIA_REQUIRE_CUDA" in text for text in found.unknown)
 
 
-def test_an_image_that_says_nothing_is_not_held_against_it() -> None:
+def test_an_image_without_gpu_software_is_fit_with_a_note() -> None:
     found = verdict(plain(), host("driver=580", "gpu=H100"))
     assert (found.status, [each.code for each in found.findings]) == (Status.FIT, ["IMG917"])
     assert verdict(plain(), host("driver=none", "gpu=none")).status is Status.UNKNOWN
 
 
-def test_the_history_tells_of_cupy() -> None:
+def test_cupy_is_found_in_the_history() -> None:
     step = 'RUN /bin/sh -c pip install "cupy-cuda13x[ctk]==14.2.0" # buildkit'
     facts = replace(plain(), history=(step,))
     assert told(verdict(facts, host("driver=550", "gpu=H100"))) == [("IMG905", "driver-too-old-for-cuda")]
@@ -247,7 +247,7 @@ def test_a_requirement_that_is_switched_off_is_a_note() -> None:
     assert ("IMG903", "driver-too-old-for-cuda") in told(old)
 
 
-def test_minor_version_compatibility_is_named_as_a_way_out() -> None:
+def test_minor_version_compatibility_is_a_fix() -> None:
     (finding,) = verdict(image("12.9.1"), host("driver=545", "gpu=H100")).findings
     assert any("NVIDIA_DISABLE_REQUIRE" in fix.text for fix in finding.fix)
     first, _ = verdict(image("12.9.1"), host("driver=470", "gpu=A100")).findings
@@ -255,7 +255,7 @@ def test_minor_version_compatibility_is_named_as_a_way_out() -> None:
     assert any(entry.fact == "enforced" and "CDI" in entry.value for entry in first.evidence)
 
 
-def test_forward_compatibility_carries_a_data_centre_gpu() -> None:
+def test_forward_compatibility_helps_a_data_centre_gpu() -> None:
     found = verdict(image("12.1.1"), host("driver=470.57.02", "gpu=A100"))
     assert found.status is Status.DEGRADED
     assert told(found) == [("IMG903", "driver-too-old-for-cuda")]

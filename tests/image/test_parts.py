@@ -25,7 +25,7 @@ from gpuenv.image.build.progress import Progress
 from gpuenv.image.build.sbom import bill
 from gpuenv.image.engine.engine_answers import engine_image
 from gpuenv.image.engine.errors import EngineError, engine_error, error_from_text
-from gpuenv.image.reference import ImageNameError, split
+from gpuenv.image.reference import ImageReferenceError, parse_reference
 from gpuenv.install.plan import Pin
 from tests.image.matrix import choices
 
@@ -43,7 +43,8 @@ DIGEST = "sha256:" + "0" * 64
     ],
 )
 def test_a_name_is_taken_apart(text: str, parts: tuple[str, str | None, str | None]) -> None:
-    assert split(text) == parts
+    parsed = parse_reference(text)
+    assert (parsed.familiar, parsed.tag, parsed.digest) == parts
 
 
 @pytest.mark.parametrize(
@@ -51,15 +52,15 @@ def test_a_name_is_taken_apart(text: str, parts: tuple[str, str | None, str | No
     ["", "a/B", "a:b c", "a:-b", "a\nRUN id", "a@sha256:12", "a:$(id)", 'a"', "-t", f"a:{'x' * 129}", "a//b", "a\n"],
 )
 def test_what_is_no_name_is_refused(text: str) -> None:
-    with pytest.raises(ImageNameError):
-        split(text)
+    with pytest.raises(ImageReferenceError):
+        parse_reference(text)
 
 
 @given(st.text(max_size=40))
 def test_a_name_is_one_word_of_a_dockerfile(text: str) -> None:
     try:
-        split(text)
-    except ImageNameError:
+        parse_reference(text)
+    except ImageReferenceError:
         return
     assert text.split() == [text]
     assert not set(text) & set("$\"'\\#")

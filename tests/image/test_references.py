@@ -1,4 +1,4 @@
-"""What is named as an image and is none, or is one although it looks odd."""
+"""Arguments that are no references of images, and unusual ones that are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.image.inspect.image_facts import ImageError
-from gpuenv.image.inspect.image_names import parse_name
+from gpuenv.image.reference import parse_reference
 from tests.image.test_fetch import get
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("./image.tar", "no such file"),
         ("/srv/image.tar", "no such file"),
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
         ("1" * 64, "is the ID of an image"),
     ],
 )
-def test_what_was_meant_is_told(tmp_path: Path, text: str, said: str) -> None:
+def test_an_error_says_what_was_meant(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ImageError) as caught:
         get(text, tmp_path)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert caught.value.is_input
 
 
 @pytest.mark.parametrize("text", ["dir:1", "oci:latest", "sif:2", "app:1.tar", "tar:latest"])
-def test_an_odd_name_is_a_name(text: str) -> None:
-    assert str(parse_name(text)) == text
+def test_an_unusual_name_is_valid(text: str) -> None:
+    assert str(parse_reference(text)) == text

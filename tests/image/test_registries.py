@@ -1,4 +1,4 @@
-"""Registries as they are met: odd indexes, what is no image, proxies, helpers that hang, none of TLS."""
+"""Unusual registries: nested indexes, artifacts, proxies, helpers that hang, no TLS."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("layers", [5, True, None, "text", {}, [5, {"size": True}, {"size": -1}, {"size": 10**400}]])
-def test_the_layers_of_a_manifest_may_be_anything(tmp_path: Path, layers: object) -> None:
+def test_invalid_layers_have_no_size(tmp_path: Path, layers: object) -> None:
     changed = json.dumps({**json.loads(manifest(AMD)), "layers": layers}).encode()
     with serving(AMD) as served:
         served.pieces["manifests/1"] = (OCI_MANIFEST, changed)
         assert get(served.name, tmp_path).size == 0
 
 
-def test_an_index_may_name_an_index_and_a_single_image_without_its_platform(tmp_path: Path) -> None:
+def test_an_index_may_name_an_index_or_one_image_without_a_platform(tmp_path: Path) -> None:
     inner = index((AMD, ARM))
     outer = {"schemaVersion": 2, "manifests": [descriptor(inner, OCI_INDEX)]}
     alone = {"schemaVersion": 2, "manifests": [descriptor(manifest(ARM), OCI_MANIFEST)]}
@@ -47,7 +47,7 @@ def test_an_index_may_name_an_index_and_a_single_image_without_its_platform(tmp_
         ("application/vnd.oci.empty.v1+json", "application/vnd.example.model", "vnd.example.model"),
     ],
 )
-def test_what_is_no_image_is_called_by_its_type(
+def test_an_artifact_that_is_no_image_is_named_by_its_type(
     tmp_path: Path, media_type: str, artifact: str | None, shown: str
 ) -> None:
     data = b'{"name": "chart"}'
@@ -60,7 +60,7 @@ def test_what_is_no_image_is_called_by_its_type(
         assert caught.value.is_input
 
 
-def test_this_machine_is_asked_without_a_proxy() -> None:
+def test_a_registry_on_this_machine_is_reached_without_a_proxy() -> None:
     """As engines do it: a proxy of the company's knows nothing of the registry on this machine."""
     with serving(AMD) as served:
         words = ("check-image", served.name, "--no-probe", "--assume", "arch=x86_64")
@@ -68,7 +68,7 @@ def test_this_machine_is_asked_without_a_proxy() -> None:
         assert "linux/amd64" in done.stdout, done.stderr
 
 
-def test_a_helper_that_hangs_leaves_the_registry_its_time(tmp_path: Path) -> None:
+def test_a_helper_that_hangs_leaves_time_for_the_registry(tmp_path: Path) -> None:
     with serving(AMD) as served:
         helper(tmp_path, "sleep 20")
         (tmp_path / ".docker").mkdir()
@@ -80,12 +80,12 @@ def test_a_helper_that_hangs_leaves_the_registry_its_time(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["localhost:99999/a:1", "[::::]:5000/a:1", "[abc]/a:1", "127.0.0.1:0/a:1"])
-def test_a_host_that_is_none_is_said(tmp_path: Path, name: str) -> None:
+def test_an_invalid_host_is_an_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(ImageError, match=r"cannot be reached|is no address"):
         get(name, tmp_path, deadline=3.0)
 
 
-def test_a_registry_without_tls_is_known_as_one(tmp_path: Path) -> None:
+def test_a_registry_without_tls_on_another_host_is_refused(tmp_path: Path) -> None:
     """On another address than loopback; the question goes to this machine all the same."""
     with serving(AMD, host="0.0.0.0") as served:  # noqa: S104 - the address of this machine is none of loopback
         name = f"{own_address()}:{served.port}/team/image:1"

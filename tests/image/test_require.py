@@ -95,7 +95,7 @@ def test_which_variables_require() -> None:
         assert requirements({**image, "NVIDIA_DISABLE_REQUIRE": word}) == requirements(image)
 
 
-def test_an_image_of_old_requires_its_cuda() -> None:
+def test_cuda_version_alone_is_a_requirement() -> None:
     assert requirements({"CUDA_VERSION": "9.2.148"}) == {"CUDA_VERSION": "cuda>=9.2"}
     assert requirements({"CUDA_VERSION": "12.4.1", "NVIDIA_REQUIRE_CUDA": "cuda>=12.4"}) == {
         "NVIDIA_REQUIRE_CUDA": "cuda>=12.4"

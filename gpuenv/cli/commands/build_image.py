@@ -185,7 +185,7 @@ def _wishes(opts: BuildImageOptions) -> tuple[ImageRequest, ...]:
     from gpuenv.image.build.choose import DOCKER_PLATFORMS, ImageRequest
     from gpuenv.image.build.cupy_spec import line_and_release
     from gpuenv.image.build.records import ImageKind
-    from gpuenv.image.reference import split
+    from gpuenv.image.reference import parse_reference
     from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion
 
     arch = {"amd64": "x86_64", "arm64": "aarch64"}.get(opts.arch or "", opts.arch)
@@ -196,8 +196,8 @@ def _wishes(opts: BuildImageOptions) -> tuple[ImageRequest, ...]:
     )
     line, cupy = _read("--cupy", opts.cupy or "", line_and_release)
     if opts.base is not None:
-        _read("--base", opts.base, split)
-    if opts.tag is not None and _read("--tag", opts.tag, split)[2] is not None:
+        _read("--base", opts.base, parse_reference)
+    if opts.tag is not None and _read("--tag", opts.tag, parse_reference).digest is not None:
         raise CommandError(ExitCode.USAGE, f"--tag {opts.tag}: a digest cannot be set, since the build produces it")
     python = _read("--python", opts.python, PythonVersion.parse) if opts.python else None
     wish = ImageRequest(

@@ -178,7 +178,7 @@ def _machines(opts: CheckImageOptions) -> tuple[dict[str, Snapshot], Matrix]:
 def _check_image(opts: CheckImageOptions, reference: str) -> ImageReport:
     from gpuenv.image.inspect.fetch import FetchOptions, fetch
     from gpuenv.image.inspect.image_facts import ImageError, parse_platform
-    from gpuenv.image.inspect.rules_image import wanted_platform
+    from gpuenv.image.inspect.rules_driver import wanted_platform
     from gpuenv.image.inspect.verdict import image_report, judge_machine, unfetched_verdict
     from gpuenv.matrix.needs import needs_of
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from gpuenv.image.build.cuda_headers import has_own_headers
 from gpuenv.image.build.records import Base, Choice, ImageKind
-from gpuenv.image.reference import split
+from gpuenv.image.reference import parse_reference
 from gpuenv.matrix.alternatives import inside_container, python_of_ubuntu, refusals
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, by_preference, serving_minors
 from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, fits
@@ -247,7 +247,7 @@ def _choice(found: _Found, request: ImageRequest, needs: Needs, matrix: Matrix) 
 
 def _base(found: _Found, request: ImageRequest) -> Base:
     if request.base is not None:
-        return Base(request.base, split(request.base)[2], given=True)
+        return Base(request.base, parse_reference(request.base).digest, given=True)
     if found.image is None:
         return Base(_SLIM.format(python=found.python))
     if request.kind is ImageKind.DEVEL:

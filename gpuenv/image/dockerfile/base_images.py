@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from gpuenv.image.dockerfile.variables import is_known
-from gpuenv.image.inspect.image_facts import ImageError
-from gpuenv.image.inspect.image_names import HUB, ImageName, parse_name
+from gpuenv.image.reference import HUB, ImageReference, ImageReferenceError, parse_reference
 from gpuenv.matrix.tables import Flavour, Image, Matrix
 from gpuenv.model.versions import CudaVersion, PythonVersion
 
@@ -82,7 +81,7 @@ class BaseImage:
     """
 
     text: str
-    name: ImageName | None = None
+    name: ImageReference | None = None
     cuda: CudaVersion | None = None
     flavour: Flavour | None = None
     plain: bool = False
@@ -126,41 +125,41 @@ def base_of(text: str, matrix: Matrix) -> BaseImage:
     return _other(text, name, cuda or _of_month(name, matrix))
 
 
-def _of_month(name: ImageName, matrix: Matrix) -> CudaVersion | None:
+def _of_month(name: ImageReference, matrix: Matrix) -> CudaVersion | None:
     """The CUDA of a release of NVIDIA's framework images; unknown where its release notes were not read."""
     match = _NGC.fullmatch(f"{name.familiar}:{name.tag or ''}")
     rows = (row for row in matrix.ngc_releases if match and (row.image, row.release) == (match[1], match[2]))
     return next((row.cuda for row in rows), None)
 
 
-def _name(text: str) -> ImageName | None:
+def _name(text: str) -> ImageReference | None:
     try:
-        return parse_name(text)
-    except ImageError:
+        return parse_reference(text)
+    except ImageReferenceError:
         return None
 
 
-def _unmirrored(name: ImageName) -> ImageName:
+def _unmirrored(name: ImageReference) -> ImageReference:
     """The name on Docker Hub of an image that a mirror or a proxy has under its own name plus that one."""
     found = None if name.registry == HUB else _MIRRORED.fullmatch(name.repository)
     return replace(name, registry=HUB, repository=found[1]) if found is not None else name
 
 
-def _plain(text: str, name: ImageName) -> BaseImage:
+def _plain(text: str, name: ImageReference) -> BaseImage:
     tag = name.tag or ""
     python = _PYTHON_TAG.match(tag) if name.familiar == "python" else None
     musl = name.familiar == "alpine" or "alpine" in tag
     return BaseImage(text, name, plain=True, musl=musl, python=PythonVersion.parse(python[1]) if python else None)
 
 
-def _other(text: str, name: ImageName, cuda: CudaVersion | None) -> BaseImage:
+def _other(text: str, name: ImageReference, cuda: CudaVersion | None) -> BaseImage:
     tag = name.tag or ""
     tegra = _TEGRA.fullmatch(f"{name.familiar}:{tag}") is not None
     rocm = name.familiar.startswith(_ROCM)
     return BaseImage(text, name, cuda, musl="alpine" in tag, tegra=tegra, rocm=rocm)
 
 
-def _named_cuda(name: ImageName) -> CudaVersion | None:
+def _named_cuda(name: ImageReference) -> CudaVersion | None:
     """The CUDA that a tag names, or the last part of a repository; or a tag as NVIDIA's, of a repository for CUDA."""
     last = name.repository.rsplit("/", 1)[-1]
     whole = _NVIDIA.fullmatch(name.tag or "") if "cuda" in last else None
@@ -180,7 +179,7 @@ def _akin(cuda: CudaVersion | None, matrix: Matrix) -> Image | None:
     return next((row for row in rows if row.reference.rsplit(":", 1)[0] in _NVIDIA_NAMES), None)
 
 
-def _nvidia(text: str, name: ImageName, row: Image | None, matrix: Matrix) -> BaseImage:
+def _nvidia(text: str, name: ImageReference, row: Image | None, matrix: Matrix) -> BaseImage:
     match = _NVIDIA.fullmatch(name.tag or "")
     if match is None:
         return BaseImage(text, name, nvidia=True, row=row)

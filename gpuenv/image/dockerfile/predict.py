@@ -13,7 +13,7 @@ from gpuenv.image.dockerfile.variables import is_known
 from gpuenv.image.inspect.image_facts import ImageFacts
 from gpuenv.image.inspect.image_report import ImageReport, MachineVerdict
 from gpuenv.image.inspect.rule_context import MAINTAINER
-from gpuenv.image.inspect.rules_image import wanted_platform
+from gpuenv.image.inspect.rules_driver import wanted_platform
 from gpuenv.image.inspect.verdict import exit_code_of, judge_machine, status_of, worst_of
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.tables import Flavour, Image, Matrix
@@ -106,7 +106,10 @@ def predicted_image(target: BuildTarget, snapshot: Snapshot, matrix: Matrix) -> 
         platform=target.stages[-1].platform or str(wanted_platform(needs_of(snapshot, matrix))),
         environment=environment,
         labels=_labels(target),
-        history=tuple(_step(target, install) for install in cupy),
+        history=(
+            *(_step(target, install) for install in cupy),
+            *(f"RUN pip install {each.name}" for each in frameworks(target)),
+        ),
         frameworks={each.name: str(each.cuda) for each in beside},
     )
 

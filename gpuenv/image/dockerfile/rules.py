@@ -37,8 +37,8 @@ from gpuenv.model.versions import CudaVersion
 
 _FAULT = Cause.DOCKERFILE_FAULT
 _FIRST_WITH_WHEELS = Version("4.0.0")  # the oldest on the package index: cupy-cuda80 (asked on 2026-11-29)
-# NVIDIA removed the images of CUDA 10.2 and older from Docker Hub in summer 2023: NVIDIA/nvidia-docker, issues 1768 and 1790;
-# container-images/cuda, doc/support-policy.md (read 2026-11-29).
+# NVIDIA removed the images of CUDA 10.2 and older from Docker Hub in summer 2023: NVIDIA/nvidia-docker, issues 1768
+# and 1790; container-images/cuda, doc/support-policy.md (read 2026-11-29).
 _OLDEST_IMAGE = CudaVersion(11, 0)
 _OF_CONDA = ("cupy", "cupy-core")  # CuPy's packages on conda-forge
 COMPAT = re.compile(r"/compat(?:/lib(?:\.real)?)?/?$")

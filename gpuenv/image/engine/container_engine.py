@@ -24,7 +24,7 @@ from gpuenv.image.engine.engine_answers import engine_facts, engine_image, event
 from gpuenv.image.engine.engine_records import ContainerEnd, EngineFacts, EngineImage
 from gpuenv.image.engine.errors import EngineError, engine_error, error_from_text
 from gpuenv.image.engine.sockets import usual_sockets
-from gpuenv.image.reference import split
+from gpuenv.image.reference import parse_reference
 
 _ALL = (DockerException, urllib3.exceptions.HTTPError, OSError, ValueError)
 _ANSWER = 60  # seconds that a call other than a build may take
@@ -145,9 +145,9 @@ class Engine:
         Raises:
             EngineError: when it cannot.
         """
-        name, tag, _ = split(reference)
+        parsed = parse_reference(reference)
         with _engine_errors(f"naming the image {reference}"):
-            self._client.api.tag(image, name, tag or "latest", force=True)
+            self._client.api.tag(image, parsed.familiar, parsed.tag or "latest", force=True)
 
     def remove(self, image: str) -> None:
         """Removes an unused image; one that cannot be removed stays."""
@@ -160,10 +160,12 @@ class Engine:
         Raises:
             EngineError: when the registry refuses it.
         """
-        name, tag, _ = split(reference)
+        parsed = parse_reference(reference)
         digest = None
         with _engine_errors(f"pushing {reference}"):
-            for event in map(event_of, self._client.api.push(name, tag or "latest", stream=True, decode=True)):
+            for event in map(
+                event_of, self._client.api.push(parsed.familiar, parsed.tag or "latest", stream=True, decode=True)
+            ):
                 if "error" in event:
                     raise error_from_text(str(event["error"]), f"pushing {reference}")
                 progress.feed(_text(event))

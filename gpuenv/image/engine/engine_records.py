@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpuenv.image.inspect.image_names import digest_in
+from gpuenv.image.reference import digest_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""An image in a folder or a file: an OCI layout, or what ``docker save`` writes. Nothing is unpacked."""
+"""An image in a folder or a file: an OCI layout, or what ``docker save`` writes. Nothing is extracted."""
 
 from __future__ import annotations
 
@@ -9,31 +9,36 @@ import zlib
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from gpuenv.archives import ArchiveError, is_plain, open_tar
-from gpuenv.image.inspect.file_kinds import kind_of
 from gpuenv.image.inspect.image_facts import ImageError, ImageFacts, ImagePlatform, facts_from_configuration
 from gpuenv.image.inspect.manifest import (
-    LARGEST_CONFIGURATION,
-    LARGEST_MANIFEST,
-    Descriptor,
-    Index,
+    MAX_CONFIGURATION,
+    MAX_MANIFEST,
+    ImageStore,
+    image_name,
+    index_entries,
     load_json,
-    parse_manifest,
+    read_image,
     verify,
 )
-from gpuenv.image.inspect.manifest_walk import ImageStore, image_of
 from gpuenv.model.strings import error_reason
 
-_MOST_NAMES = 8
-Reader = Callable[[str, int], bytes | None]
-# What tarfile lets through of a file that is damaged, or made to be: its numbers, names behind names, and the streams
-# that it is compressed with.
+_MAX_NAMES = 8
+_Read = Callable[[str, int], "bytes | None"]  # a file by its name, of a limited size; none if it is missing
+# What tarfile raises for a file that is damaged, or made to be: its numbers, names behind names, and the streams that
+# it is compressed with.
 _DAMAGED = (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, zlib.error, lzma.LZMAError)
+_EXPECTED = (
+    "expected an OCI layout (a folder or a tar file), or what docker save writes; "
+    "a Dockerfile or a compose file is named by --dockerfile; an image is named NAME:latest where a file has its name; "
+    "for a file of Apptainer or enroot (.sif, .sqsh) name the image that it was made from"
+)
 
 
 def is_archive(text: str) -> bool:
-    """Whether what was named is a file or a folder, rather than a reference."""
+    """Whether an argument names a file or a folder, rather than an image."""
     return os.path.exists(text)  # noqa: PTH110 - a name that is too long, or holds a null, is no file either
 
 
@@ -45,134 +50,102 @@ def read_archive(path: Path, wanted: ImagePlatform) -> ImageFacts:
     """
     try:
         with ExitStack() as stack:
-            read = _folder(path) if path.is_dir() else _tar(stack, path)
-            return _image(read, str(path), wanted)
+            return _read_image(_folder_reader(path) if path.is_dir() else _tar_reader(stack, path), str(path), wanted)
     except ArchiveError as error:
         raise ImageError(f"{path}: {error}", _EXPECTED, is_input=True) from error
-    except tarfile.ReadError as error:  # its own words list every compression that was tried
-        what, remedy = kind_of(path) or ("no tar file, or a damaged one", _EXPECTED)
-        raise ImageError(f"{path}: {what}", remedy, is_input=True) from error
+    except tarfile.ReadError as error:  # its own message lists every compression that was tried
+        raise ImageError(f"{path}: no tar file, or a damaged one", _EXPECTED, is_input=True) from error
     except (OSError, *_DAMAGED) as error:
-        raise ImageError(
-            f"{path}: cannot be read as an image: {error_reason(error)}", _EXPECTED, is_input=True
-        ) from error
+        message = f"{path}: cannot be read as an image: {error_reason(error)}"
+        raise ImageError(message, _EXPECTED, is_input=True) from error
     except ImageError as error:
         raise ImageError(str(error), error.remedy or _EXPECTED, is_input=True) from error
 
 
-_EXPECTED = (
-    "expected an OCI layout (a folder or a tar file), or what docker save writes; "
-    "a Dockerfile or a compose file is named by --dockerfile; an image is named NAME:latest where a file has its name"
-)
-_ALONE = "docker save -o FILE NAME writes one of them alone"
-
-
-def _folder(path: Path) -> Reader:
-    def read(name: str, most: int) -> bytes | None:
+def _folder_reader(path: Path) -> _Read:
+    def read(name: str, limit: int) -> bytes | None:
         file = path / name
         if not file.is_file() or not file.resolve().is_relative_to(path.resolve()):
             return None
         with file.open("rb") as opened:
-            return _bounded(opened.read(most + 1), most, f"{path}: {name}")
+            return _limited(opened.read(limit + 1), limit, f"{path}: {name}")
 
     return read
 
 
-def _tar(stack: ExitStack, path: Path) -> Reader:
-    if not path.is_file():  # a pipe tells its content once, and a tar file is read to and fro
+def _tar_reader(stack: ExitStack, path: Path) -> _Read:
+    if not path.is_file():  # a tar file is read back and forth, which a pipe does not allow
         raise ImageError(f"{path}: is neither a folder nor a regular file")
     archive = stack.enter_context(open_tar(path))
     # Links are left out: docker save links layers, never what is read.
     members = {str(PurePosixPath(member.name)): member for member in archive if is_plain(member)}
 
-    def read(name: str, most: int) -> bytes | None:
+    def read(name: str, limit: int) -> bytes | None:
         member = members.get(name)
-        return None if member is None else _bounded(archive.data(member).read(most + 1), most, f"{path}: {name}")
+        return None if member is None else _limited(archive.data(member).read(limit + 1), limit, f"{path}: {name}")
 
     return read
 
 
-def _bounded(data: bytes, most: int, what: str) -> bytes:
-    if len(data) > most:
-        raise ImageError(f"{what}: larger than the {most} bytes that it may have")
+def _limited(data: bytes, limit: int, subject: str) -> bytes:
+    if len(data) > limit:
+        raise ImageError(f"{subject}: larger than {limit} bytes, the limit")
     return data
 
 
-def _image(read: Reader, what: str, wanted: ImagePlatform) -> ImageFacts:
-    index = read("index.json", LARGEST_MANIFEST)
+def _read_image(read: _Read, subject: str, wanted: ImagePlatform) -> ImageFacts:
+    index = read("index.json", MAX_MANIFEST)
     if index is not None:
-        return _of_layout(read, index, what, wanted)
-    listing = read("manifest.json", LARGEST_MANIFEST)
+        return _read_layout(read, index, subject, wanted)
+    listing = read("manifest.json", MAX_MANIFEST)
     if listing is None:
-        raise ImageError(f"{what}: neither index.json nor manifest.json is in it")
-    listed = load_json(listing, what)
-    return _of_save(read, listed, what) if isinstance(listed, list) else _of_copy(read, listing, what, wanted)
+        raise ImageError(f"{subject}: neither index.json nor manifest.json is in it")
+    return _read_saved(read, load_json(listing, subject), subject)
 
 
-def _of_layout(read: Reader, data: bytes, what: str, wanted: ImagePlatform) -> ImageFacts:
-    """OCI Image Layout 1.1: index.json lists what is there, by its names where it has several."""
-    found = parse_manifest(data, what)
-    if isinstance(found, Index):
-        _refuse_several(dict(found.names), what)
+def _read_layout(read: _Read, data: bytes, subject: str, wanted: ImagePlatform) -> ImageFacts:
+    """OCI Image Layout 1.1: index.json lists the images, by names where there are several."""
+
+    def read_blob(digest: str, limit: int) -> bytes:
+        blob = read(f"blobs/{digest.replace(':', '/')}", limit)
+        if blob is None:
+            raise ImageError(f"{subject}: {digest} is not in it")
+        return verify(blob, digest, subject)
+
+    index = load_json(data, subject)
+    if isinstance(index, dict) and isinstance(index.get("manifests"), list):
+        named = {name: entry.get("digest") for entry in index_entries(index) if (name := image_name(entry))}
+        _refuse_several(named, subject)
     store = ImageStore(
-        lambda descriptor: _piece(read, _blob(descriptor), descriptor, LARGEST_MANIFEST, what),
-        lambda descriptor: _piece(read, _blob(descriptor), descriptor, LARGEST_CONFIGURATION, what),
-        "folder",
+        "folder", lambda digest: read_blob(digest, MAX_MANIFEST), lambda digest: read_blob(digest, MAX_CONFIGURATION)
     )
-    return image_of(data, None, wanted, what, store)
+    return read_image(data, None, wanted, subject, store)
 
 
-def _blob(descriptor: Descriptor) -> str:
-    return f"blobs/{descriptor.digest.replace(':', '/')}"
-
-
-def _of_copy(read: Reader, data: bytes, what: str, wanted: ImagePlatform) -> ImageFacts:
-    """What ``skopeo copy ... dir:FOLDER`` writes: pieces by their digests, those of an index with a suffix."""
-    store = ImageStore(
-        lambda descriptor: _piece(read, f"{_bare(descriptor)}.manifest.json", descriptor, LARGEST_MANIFEST, what),
-        lambda descriptor: _piece(read, _bare(descriptor), descriptor, LARGEST_CONFIGURATION, what),
-        "folder",
-    )
-    return image_of(data, None, wanted, what, store)
-
-
-def _bare(descriptor: Descriptor) -> str:
-    return descriptor.digest.partition(":")[2]
-
-
-def _piece(read: Reader, name: str, descriptor: Descriptor, most: int, what: str) -> bytes:
-    data = read(name, most)
-    if data is None:
-        raise ImageError(f"{what}: {descriptor.digest} is not in it")
-    return verify(data, descriptor.digest, what)
-
-
-def _of_save(read: Reader, listed: list[object], what: str) -> ImageFacts:
+def _read_saved(read: _Read, listing: object, subject: str) -> ImageFacts:
     """``docker save``: manifest.json lists images, each with the name of its configuration."""
-    entries = [entry for entry in listed if isinstance(entry, dict)]
-    _refuse_several({_tag_of(entry): str(entry.get("Config")) for entry in entries}, what)
+    entries = [entry for entry in listing if isinstance(entry, dict)] if isinstance(listing, list) else []
+    _refuse_several({_saved_name(entry): entry.get("Config") for entry in entries}, subject)
     name = entries[0].get("Config") if entries else None
     if not isinstance(name, str):
-        raise ImageError(f"{what}: manifest.json names no configuration")
-    configuration = read(str(PurePosixPath(name)), LARGEST_CONFIGURATION)
+        raise ImageError(f"{subject}: manifest.json names no configuration")
+    configuration = read(str(PurePosixPath(name)), MAX_CONFIGURATION)
     if configuration is None:
-        raise ImageError(f"{what}: {name[:80]} is not in it")
-    return facts_from_configuration(load_json(configuration, what), what, "archive")
+        raise ImageError(f"{subject}: {name[:80]} is not in it")
+    return facts_from_configuration(load_json(configuration, subject), subject, "archive")
 
 
-def _tag_of(entry: dict[str, object]) -> str:
-    """The first name of an image, or its configuration's where it has none."""
+def _saved_name(entry: dict[str, Any]) -> str:
+    """The first tag of an image, or its configuration if it has none."""
     tags = entry.get("RepoTags")
     return str(tags[0] if isinstance(tags, list) and tags else entry.get("Config"))
 
 
-def _refuse_several(digests: dict[str, str], what: str) -> None:
-    """Refuses an archive of several images, since it is not clear which one is meant.
-
-    Raises:
-        ImageError: where the names are of several images.
-    """
-    if len(set(digests.values())) > 1:
-        names = [name[:80] for name in digests]
-        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        raise ImageError(f"{what}: holds several images: {', '.join(names[:_MOST_NAMES])}{more}", _ALONE)
+def _refuse_several(images: dict[str, object], subject: str) -> None:
+    """Refuses an archive of several images, since it is not clear which one is meant."""
+    if len(set(map(str, images.values()))) > 1:
+        names = ", ".join(name[:80] for name in [*images][:_MAX_NAMES])
+        more = f" and {len(images) - _MAX_NAMES} more" if len(images) > _MAX_NAMES else ""
+        raise ImageError(
+            f"{subject}: holds several images: {names}{more}", "docker save -o FILE NAME writes one of them alone"
+        )

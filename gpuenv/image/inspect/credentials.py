@@ -1,8 +1,8 @@
 """Credentials for a registry: from Docker's and Podman's own files, and the helpers that these name.
 
-A key of Podman's may be for one namespace of a registry alone (containers-auth.json(5), read 2026-11-22).
-The file is Docker's config.json (docs: docker login, Credential store), which Podman's auth.json shares. A helper is a
-program ``docker-credential-NAME`` that is given the registry on standard input (docker-credential-helpers, README).
+Docker's config.json (docs: docker login, Credential store), whose form Podman's auth.json shares; a key of Podman's may
+be for one namespace of a registry alone (containers-auth.json(5), read 2026-11-22). A helper is a program
+``docker-credential-NAME`` that reads the registry from standard input (docker-credential-helpers, README).
 """
 
 from __future__ import annotations
@@ -12,25 +12,26 @@ import binascii
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gpuenv.files import home_folder, read_regular
 from gpuenv.image.engine.docker_contexts import docker_folder
+from gpuenv.image.reference import HUB, ImageReference
 from gpuenv.probe.children import Ending, run_child
 
-_HUB = ("https://index.docker.io/v1/", "index.docker.io", "docker.io", "registry-1.docker.io")
+_HUB_KEYS = ("https://index.docker.io/v1/", "index.docker.io", HUB, "registry-1.docker.io")
 _TOKEN_USER = "<token>"  # noqa: S105 - the name that stands for an identity token
 _HELPER = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_LARGEST = 1 << 20
+_MAX_FILE = 1 << 20
 HELPER_TIMEOUT = 10.0  # seconds for a helper, which may ask a keychain
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A user and a secret; a user of none is an identity token."""
+    """A user and a secret; without a user it is an identity token."""
 
     user: str | None
     secret: str
@@ -41,34 +42,34 @@ class Credentials:
         return "Basic " + base64.b64encode(f"{self.user}:{self.secret}".encode()).decode()
 
 
-@dataclass(frozen=True, slots=True)
-class CredentialLookup:
-    """The credentials for a registry, and the first problem in finding them."""
-
-    credentials: Credentials | None = None
-    complaint: str | None = None
+class CredentialError(ValueError):
+    """A file or a helper that gives no credentials although it should."""
 
 
-def credentials_for(
-    registry: str, environment: Mapping[str, str], repository: str = "", timeout: float = HELPER_TIMEOUT
-) -> CredentialLookup:
-    """The credentials in the user's own files for a registry, and a repository there; none if there are none.
+def find_credentials(
+    image: ImageReference, environment: Mapping[str, str], timeout: float = HELPER_TIMEOUT
+) -> tuple[Credentials | None, str | None]:
+    """The user's credentials for an image, and the first problem in finding them; none if there are none.
 
     Args:
-        registry: its host.
+        image: its registry and repository count.
         environment: the caller's variables.
-        repository: the one that is meant.
         timeout: seconds that all helpers together may take.
     """
-    complaints = []
     until = time.monotonic() + timeout
+    problem: str | None = None
     for path in _files(environment):
-        config, complaint = _load(path)
-        found = _from_config(config, (registry, repository), environment, until)
-        if found.credentials is not None:
-            return found
-        complaints += [text for text in (complaint, found.complaint) if text]
-    return CredentialLookup(None, complaints[0] if complaints else None)
+        config: dict[str, Any] = {}
+        found = None
+        try:
+            config = _load(path)
+            found = _from_helper(config, image, environment, until)
+        except CredentialError as error:
+            problem = problem or str(error)
+        found = found or _from_file(config, image)
+        if found is not None:
+            return found, None
+    return None, problem
 
 
 def _files(environment: Mapping[str, str]) -> Iterator[Path]:
@@ -80,60 +81,58 @@ def _files(environment: Mapping[str, str]) -> Iterator[Path]:
     yield Path(environment.get("XDG_CONFIG_HOME") or home_folder(environment) / ".config") / "containers/auth.json"
 
 
-def _load(path: Path) -> tuple[dict[str, Any], str | None]:
+def _load(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(read_regular(path, _LARGEST))
+        value = json.loads(read_regular(path, _MAX_FILE))
     except FileNotFoundError:
-        return {}, None
+        return {}
     except (OSError, ValueError, RecursionError) as error:
-        return {}, f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
-    return (value, None) if isinstance(value, dict) else ({}, f"{path}: expected an object")
+        raise CredentialError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if not isinstance(value, dict):
+        raise CredentialError(f"{path}: expected an object")
+    return value
 
 
-def _from_config(
-    config: Mapping[str, Any], where: tuple[str, str], environment: Mapping[str, str], until: float
-) -> CredentialLookup:
-    registry, repository = where
-    names = _HUB if registry in _HUB else (registry,)
-    helpers = config.get("credHelpers")
-    entries = helpers.items() if isinstance(helpers, dict) else ()
-    helper = next((name for key, name in entries if key in names or _host(key) in names), None)
-    if helper is None and isinstance(config.get("credsStore"), str):
-        helper = config["credsStore"]
-    from_helper = _ask_helper(helper, names[0], environment, until) if isinstance(helper, str) else CredentialLookup()
-    if from_helper.credentials is not None:
-        return from_helper
-    written = config.get("auths")
-    entries = written.items() if isinstance(written, dict) else ()
-    meant = [(rank, entry) for key, entry in entries if (rank := _rank(key, names, repository)) is not None]
-    for _, entry in sorted(meant, key=lambda pair: -pair[0]):
-        found = _written(entry) if isinstance(entry, dict) else None
-        if found is not None:
-            return CredentialLookup(found)
-    return from_helper
+def _entries(config: Mapping[str, Any], key: str) -> list[tuple[str, Any]]:
+    return [*config[key].items()] if isinstance(config.get(key), dict) else []
 
 
-def _rank(key: str, names: Sequence[str], repository: str) -> int | None:
-    """How closely a key matches a repository: 0 if it matches only the registry, None if not even that."""
-    if key not in names and _host(key) not in names:
-        return None
-    namespace = "" if "://" in key or key in names else key.partition("/")[2].rstrip("/")
-    if namespace in ("", "v1", "v2"):  # of the registry's own interface
-        return 0
-    return len(namespace) if f"{repository}/".startswith(f"{namespace}/") else None
+def _keys(image: ImageReference) -> tuple[str, ...]:
+    return _HUB_KEYS if image.registry == HUB else (image.registry,)
 
 
 def _host(key: str) -> str:
     """The host of a key, which may be a URL."""
-    return key.partition("://")[2].split("/")[0] if "://" in key else key.split("/", maxsplit=1)[0]
+    return key.rpartition("://")[2].partition("/")[0]
 
 
-def _written(entry: Mapping[str, Any]) -> Credentials | None:
-    """Credentials that stand in the file itself."""
-    if isinstance(entry.get("identitytoken"), str) and entry["identitytoken"]:
-        return Credentials(None, entry["identitytoken"])
-    if isinstance(entry.get("username"), str) and isinstance(entry.get("password"), str) and entry["username"]:
-        return Credentials(entry["username"], entry["password"])
+def _from_file(config: Mapping[str, Any], image: ImageReference) -> Credentials | None:
+    """Credentials that stand in the file itself: those of the closest namespace."""
+    entries = [
+        (rank, entry)
+        for key, entry in _entries(config, "auths")
+        if isinstance(entry, dict) and (rank := _rank(key, image)) is not None
+    ]
+    found = (_parse_entry(entry) for _, entry in sorted(entries, key=lambda pair: -pair[0]))
+    return next((credentials for credentials in found if credentials is not None), None)
+
+
+def _rank(key: str, image: ImageReference) -> int | None:
+    """How closely a key matches a repository: 0 if it matches only the registry, None if not even that."""
+    if key not in _keys(image) and _host(key) not in _keys(image):
+        return None
+    namespace = "" if "://" in key else key.partition("/")[2].rstrip("/")
+    if namespace in ("", "v1", "v2"):  # of the registry's own interface
+        return 0
+    return len(namespace) if f"{image.repository}/".startswith(f"{namespace}/") else None
+
+
+def _parse_entry(entry: Mapping[str, Any]) -> Credentials | None:
+    token, user, password = (entry.get(name) for name in ("identitytoken", "username", "password"))
+    if isinstance(token, str) and token:
+        return Credentials(None, token)
+    if isinstance(user, str) and isinstance(password, str) and user:
+        return Credentials(user, password)
     try:
         user, colon, secret = base64.b64decode(str(entry.get("auth") or "")).decode().partition(":")
     except (binascii.Error, ValueError):
@@ -141,21 +140,27 @@ def _written(entry: Mapping[str, Any]) -> Credentials | None:
     return Credentials(user, secret.rstrip("\0")) if colon and user else None
 
 
-def _ask_helper(name: str, server: str, environment: Mapping[str, str], until: float) -> CredentialLookup:
+def _from_helper(
+    config: Mapping[str, Any], image: ImageReference, environment: Mapping[str, str], until: float
+) -> Credentials | None:
+    keys = _keys(image)
+    helpers = _entries(config, "credHelpers")
+    name = next((name for key, name in helpers if key in keys or _host(key) in keys), config.get("credsStore"))
+    if not isinstance(name, str):
+        return None
     if not _HELPER.fullmatch(name):
-        return CredentialLookup(None, f"the credential helper {name[:60]!r} has a name that no program has")
-    command = [f"docker-credential-{name}", "get"]
-    result = run_child(command, environment, until, stdin=f"{server}\n")
+        raise CredentialError(f"the credential helper {name[:60]!r} has a name that no program has")
+    result = run_child([f"docker-credential-{name}", "get"], environment, until, stdin=f"{keys[0]}\n")
     if result.ending is not Ending.EXITED or result.exit_code != 0:
         if "credentials not found" in result.stdout:
-            return CredentialLookup()
-        why = result.error or (result.stderr or result.stdout).strip().split("\n")[0][:120] or result.ending.value
-        return CredentialLookup(None, f"docker-credential-{name} gave no credentials: {why}")
+            return None
+        reason = result.error or (result.stderr or result.stdout).strip().split("\n")[0][:120] or result.ending.value
+        raise CredentialError(f"docker-credential-{name} gave no credentials: {reason}")
     try:
         answer = json.loads(result.stdout)
-    except (ValueError, RecursionError):
-        answer = None
-    user, secret = (answer.get("Username"), answer.get("Secret")) if isinstance(answer, dict) else (None, None)
+        user, secret = answer["Username"], answer["Secret"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        user = secret = None
     if not isinstance(user, str) or not isinstance(secret, str) or not secret:
-        return CredentialLookup(None, f"docker-credential-{name} gave what is no credentials")
-    return CredentialLookup(Credentials(None if user == _TOKEN_USER else user, secret))
+        raise CredentialError(f"docker-credential-{name} gave what is no credentials")
+    return Credentials(None if user == _TOKEN_USER else user, secret)

@@ -1,4 +1,4 @@
-"""Where an image's few kilobytes come from: a file, the engine that has it, or its registry."""
+"""Fetches an image's few kilobytes: from a file, from the engine that has the image, or from its registry."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuenv.image.inspect.archive import is_archive, read_archive
-from gpuenv.image.inspect.credentials import HELPER_TIMEOUT, credentials_for
-from gpuenv.image.inspect.deadline import within
+from gpuenv.image.inspect.credentials import HELPER_TIMEOUT, find_credentials
 from gpuenv.image.inspect.image_facts import ImageError, ImageFacts, ImagePlatform, parse_platform
-from gpuenv.image.inspect.image_names import ImageName, parse_name
-from gpuenv.image.inspect.local_images import engines, local_image
-from gpuenv.image.inspect.registry_client import Registry
-from gpuenv.image.reference import is_identity
+from gpuenv.image.inspect.local_engine import find_engines, inspect_local
+from gpuenv.image.inspect.registry import Registry
+from gpuenv.image.reference import ImageReference, ImageReferenceError, is_image_id, parse_reference
+from gpuenv.net import run_within
 
-_OF_FILE = re.compile(r"(?:^|/|^(?:docker|oci)-archive:)[^/:]*\.(?:tar|tgz|oci|sif|sqsh)(?:\.\w+)?$")
+_FILE_NAME = re.compile(r"(?:^|/|^(?:docker|oci)-archive:)[^/:]*\.(?:tar|tgz|oci|sif|sqsh)(?:\.\w+)?$")
 _NO_FILE = "an image whose name is written so has its tag behind it: NAME:latest"
 _NO_NAME = "a registry knows images by their names alone: NAME:TAG, or NAME@ and the digest of its manifest"
-_LEAVE_OUT = "Or leave out what forbids its registry: --offline, --from engine."
-_HANGS = "Look at the engine's log, or restart it."
-_ENGINE_TIMEOUT = 5.0  # seconds; one that hangs must not keep the registry from being queried
+_NO_NETWORK = "Or leave out what forbids its registry: --offline, --from engine."
+_ENGINE_TIMEOUT = 5.0  # seconds; an engine that hangs leaves the rest to the registry
+_MIN_TIMEOUT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,83 +43,98 @@ class FetchOptions:
     announce: Callable[[str], None]
 
 
-def fetch(reference: str, wanted: ImagePlatform, options: FetchOptions) -> ImageFacts:
-    """Fetches the facts of an image, for one platform.
+def fetch(text: str, wanted: ImagePlatform, options: FetchOptions) -> ImageFacts:
+    """Fetches the facts of an image for one platform.
+
+    Args:
+        text: a file, a folder or a reference.
+        wanted: the platform.
+        options: where to look.
 
     Raises:
-        ImageError: where it cannot be had.
+        ImageError: if there is none.
     """
-    if is_archive(reference):
-        return read_archive(Path(reference), wanted)
-    if _is_path(reference):
-        raise ImageError(f"{reference}: no such file or folder", _NO_FILE, is_input=True)
-    name = parse_name(reference)
+    if is_archive(text):
+        return read_archive(Path(text), wanted)
+    if text.startswith(("/", "./", "../", "~")) or _FILE_NAME.search(text):
+        raise ImageError(f"{text}: no such file or folder", _NO_FILE, is_input=True)
+    try:
+        reference = parse_reference(text)
+    except ImageReferenceError as error:
+        raise ImageError(str(error), is_input=True) from error
     until = time.monotonic() + options.deadline
-    local, failed = _from_engines(reference, options, until) if options.engine else (None, None)
-    if local is None and failed is None and is_identity(reference):
-        raise ImageError(f"{reference[:80]}: is the ID of an image, and no engine here has it", _NO_NAME, is_input=True)
+    local, failure = _from_engines(text, options, until) if options.engine else (None, None)
     if local is not None and (not options.registry or _is_for(local, wanted)):
         return local
-    if failed is not None and is_identity(reference):
-        raise ImageError(f"{name}: {failed}", failed.remedy)
-    if not options.registry:
-        why, remedy = (failed, failed.remedy) if failed is not None else ("no engine here has it", "Pull it.")
-        raise ImageError(f"{name}: {why}, and the network may not be used", f"{remedy or ''} {_LEAVE_OUT}".strip())
-    if failed is not None:
-        options.announce(str(failed))
+    if local is None:
+        _require_registry(text, reference, failure, options)
+    if failure is not None:
+        options.announce(str(failure))
     try:
-        return _from_registry(name, wanted, options, until)
+        return _from_registry(reference, wanted, options, until)
     except ImageError:
         if local is None:
             raise
-        return local  # for another platform, which the judgement says
+        return local  # for another platform, which the verdict reports
 
 
-def _is_path(reference: str) -> bool:
-    """Whether it looks like a path, or a file name that no image has."""
-    return reference.startswith(("/", "./", "../", "~")) or _OF_FILE.search(reference) is not None
+def _require_registry(text: str, reference: ImageReference, failure: ImageError | None, options: FetchOptions) -> None:
+    """Refuses an image that no engine has, if no registry can be asked for it."""
+    if is_image_id(text):
+        if failure is not None:
+            raise ImageError(f"{reference}: {failure}", failure.remedy)
+        raise ImageError(f"{text[:80]}: is the ID of an image, and no engine here has it", _NO_NAME, is_input=True)
+    if not options.registry:
+        reason, remedy = (failure, failure.remedy) if failure is not None else ("no engine here has it", "Pull it.")
+        raise ImageError(
+            f"{reference}: {reason}, and the network may not be used", f"{remedy or ''} {_NO_NETWORK}".strip()
+        )
 
 
 def _is_for(image: ImageFacts, wanted: ImagePlatform) -> bool:
     return image.platform is None or parse_platform(image.platform).serves(wanted)
 
 
-def _from_engines(reference: str, options: FetchOptions, until: float) -> tuple[ImageFacts | None, ImageError | None]:
+def _from_engines(text: str, options: FetchOptions, until: float) -> tuple[ImageFacts | None, ImageError | None]:
     """The image of the first engine that has it, and the error of the first that failed."""
-    failed: ImageError | None = None
+    failure: ImageError | None = None
     try:
-        for address in engines(options.environment):
+        for address in find_engines(options.environment):
             try:
-                found = _from_engine(reference, address, options, until)
+                image = _from_engine(text, address, options, until)
             except ImageError as error:
-                failed = failed or error
+                failure = failure or error
             else:
-                if found is not None:
-                    return found, None
+                if image is not None:
+                    return image, None
     except ImageError as error:  # no valid address
-        failed = error
-    return None, failed
+        failure = error
+    return None, failure
 
 
-def _from_engine(reference: str, address: str, options: FetchOptions, until: float) -> ImageFacts | None:
-    timeout = max(0.5, min(_ENGINE_TIMEOUT, until - time.monotonic()))
+def _from_engine(text: str, address: str, options: FetchOptions, until: float) -> ImageFacts | None:
+    timeout = max(_MIN_TIMEOUT, min(_ENGINE_TIMEOUT, until - time.monotonic()))
     try:
-        return within(timeout, lambda: local_image(reference, address, timeout, options.environment))
+        return run_within(timeout, lambda: inspect_local(text, address, timeout, options.environment))
     except TimeoutError as error:
-        raise ImageError(f"the engine at {address} does not answer within {timeout:g} s", _HANGS) from error
-
-
-def _from_registry(name: ImageName, wanted: ImagePlatform, options: FetchOptions, until: float) -> ImageFacts:
-    helper_timeout = min(HELPER_TIMEOUT, max(0.5, (until - time.monotonic()) / 2))  # the other half is the registry's
-    known = credentials_for(name.registry, options.environment, name.repository, helper_timeout)
-    if known.complaint:
-        options.announce(known.complaint)
-    left = max(0.5, until - time.monotonic())
-    registry = Registry(name, known.credentials, timeout=min(left, options.deadline))
-    try:
-        return within(left, lambda: registry.image(wanted))
-    except TimeoutError as error:
-        seconds = f"{left:.{0 if left >= 1 else 1}f}"
         raise ImageError(
-            f"{name}: the registry has not answered within {seconds} s", "try again, or give it more with --timeout"
+            f"the engine at {address} does not answer within {timeout:g} s", "Look at the engine's log, or restart it."
+        ) from error
+
+
+def _from_registry(reference: ImageReference, wanted: ImagePlatform, options: FetchOptions, until: float) -> ImageFacts:
+    half = (until - time.monotonic()) / 2  # the other half is the registry's
+    credentials, problem = find_credentials(
+        reference, options.environment, min(HELPER_TIMEOUT, max(_MIN_TIMEOUT, half))
+    )
+    if problem is not None:
+        options.announce(problem)
+    left = max(_MIN_TIMEOUT, until - time.monotonic())
+    registry = Registry(reference, credentials, timeout=min(left, options.deadline))
+    try:
+        return run_within(left, lambda: registry.read(wanted))
+    except TimeoutError as error:
+        raise ImageError(
+            f"{reference}: the registry has not answered within {left:.{0 if left >= 1 else 1}f} s",
+            "try again, or give it more with --timeout",
         ) from error

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-_MOST_HISTORY = 500
-_LONGEST_LINE = 20_000
+_MAX_STEPS, _MAX_STEP = 500, 20_000
+_ARCHITECTURES = {"x86_64": "amd64", "x64": "amd64", "aarch64": "arm64", "i386": "386", "i686": "386", "x86": "386"}
+_PLATFORM = re.compile(r"([a-z0-9_]+)/([a-z0-9_]+)(?:/([a-z0-9_.]+))?")
 
 
 class ImageError(Exception):
@@ -42,12 +43,8 @@ class ImagePlatform:
         return same and (None in (self.variant, wanted.variant) or self.variant == wanted.variant)
 
 
-_ARCHITECTURES = {"x86_64": "amd64", "x64": "amd64", "aarch64": "arm64", "i386": "386", "i686": "386", "x86": "386"}
-_PLATFORM = re.compile(r"([a-z0-9_]+)/([a-z0-9_]+)(?:/([a-z0-9_.]+))?")
-
-
 def parse_platform(text: str) -> ImagePlatform:
-    """Reads ``linux/arm64``, ``arm64`` and ``x86_64``.
+    """Parses ``linux/arm64``, ``arm64`` and ``x86_64``.
 
     Raises:
         ValueError: with what was expected.
@@ -59,12 +56,23 @@ def parse_platform(text: str) -> ImagePlatform:
     return ImagePlatform(match[1], _ARCHITECTURES.get(match[2], match[2]), match[3])
 
 
+def platform_of(value: object) -> ImagePlatform | None:
+    """The platform in an entry of an index or in a configuration; none if it is missing or invalid."""
+    parts = [value.get(name) for name in ("os", "architecture", "variant")] if isinstance(value, dict) else [None]
+    if not all(isinstance(part, str) and part for part in parts[:2]):
+        return None
+    try:
+        return parse_platform("/".join(part for part in parts if isinstance(part, str) and part))
+    except ValueError:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class ImageFacts:
     """An image for one platform.
 
     Attributes:
-        reference: as it was named.
+        reference: as the user wrote it.
         source: ``engine``, ``registry``, ``folder``, ``archive`` or ``dockerfile``.
         digest: of its manifest; null where the source has none.
         platform: what it is built for: ``linux/amd64``; null where it does not say.
@@ -77,7 +85,7 @@ class ImageFacts:
         user: who its process runs as; null is root.
         created: when.
         frameworks: those that a Dockerfile installs, with the CUDA that their wheels are of; a layer tells none.
-        perhaps: what of these and of CuPy may not be there at all: it is installed in a condition.
+        perhaps: those of these and of CuPy that may be missing, since a condition installs them.
     """
 
     reference: str
@@ -104,46 +112,31 @@ def facts_from_configuration(data: object, reference: str, source: str) -> Image
     """
     if not isinstance(data, dict) or not isinstance(data.get("os"), str) or not isinstance(data.get("rootfs"), dict):
         raise ImageError(f"{reference}: what the {source} gave as its configuration is none: expected os and rootfs")
-    inner = data.get("config")
-    config: dict[str, Any] = inner if isinstance(inner, dict) else {}
-    layers = data["rootfs"].get("diff_ids")
+    config: dict[str, Any] = data["config"] if isinstance(data.get("config"), dict) else {}
+    labels, layers, platform = config.get("Labels"), data["rootfs"].get("diff_ids"), platform_of(data)
+    steps = [step.get("created_by") for step in _list(data.get("history"))[:_MAX_STEPS] if isinstance(step, dict)]
     return ImageFacts(
         reference=reference,
         source=source,
-        platform=_platform(data),
-        environment=environment_of(config.get("Env")),
-        labels=_texts(config.get("Labels")),
-        history=_history(data.get("history")),
+        platform=str(platform) if platform else None,
+        environment=_environment(config.get("Env")),
+        labels={str(key): str(value) for key, value in labels.items()} if isinstance(labels, dict) else {},
+        history=tuple(text[:_MAX_STEP] for step in steps if (text := _text(step))),
         layers=len(layers) if isinstance(layers, list) else None,
-        user=_text(config.get("User")) or None,
-        created=_text(data.get("created")) or None,
+        user=_text(config.get("User")),
+        created=_text(data.get("created")),
     )
 
 
-def _platform(data: Mapping[str, Any]) -> str | None:
-    """The platform of a configuration; none if it is invalid."""
-    parts = (data["os"], _text(data.get("architecture")), _text(data.get("variant")))
-    try:
-        return str(parse_platform("/".join(part for part in parts if part))) if parts[0] and parts[1] else None
-    except ValueError:
-        return None
-
-
-def environment_of(entries: object) -> dict[str, str]:
+def _environment(entries: object) -> dict[str, str]:
     """Variables from a list of ``NAME=value``; the last of a name wins."""
-    texts = [entry for entry in entries if isinstance(entry, str)] if isinstance(entries, list) else []
-    return {name: value for name, equals, value in (text.partition("=") for text in texts) if equals and name}
+    pairs = (text.partition("=") for text in _list(entries) if isinstance(text, str))
+    return {name: value for name, equals, value in pairs if equals and name}
 
 
-def _texts(value: object) -> dict[str, str]:
-    return {str(key): str(entry) for key, entry in value.items()} if isinstance(value, dict) else {}
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
-def _history(entries: object) -> tuple[str, ...]:
-    steps = entries[:_MOST_HISTORY] if isinstance(entries, list) else []
-    made = [_text(step.get("created_by")) for step in steps if isinstance(step, dict)]
-    return tuple(text[:_LONGEST_LINE] for text in made if text)
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -79,6 +79,8 @@ class MachineVerdict:
         findings: what stands against it.
         changes: what would have to change for the image to run there.
         unknown: what is not known.
+        uses_gpu: whether anything known of the image uses a GPU; false promises no more than that it starts; null where
+            the image is unknown.
     """
 
     machine: str
@@ -91,6 +93,7 @@ class MachineVerdict:
     findings: tuple[ImageFinding, ...]
     changes: tuple[str, ...]
     unknown: tuple[str, ...]
+    uses_gpu: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""``NVIDIA_REQUIRE_*``: an image's requirements on the machine, evaluated as the container runtime does.
+"""``NVIDIA_REQUIRE_*``: an image's requirements on the machine, evaluated as the container runtime does, and as text.
 
 The grammar and its evaluation are those of NVIDIA/libnvidia-container, read 2026-11-21. src/cli/dsl.c, dsl_evaluate and
 evaluate_rule: a variable holds alternatives with blanks between them, of which one must hold; an alternative holds
@@ -22,9 +22,10 @@ from itertools import zip_longest
 _PREFIX, _JETPACK = "NVIDIA_REQUIRE_", "NVIDIA_REQUIRE_JETPACK"
 _DISABLE, _CUDA, _CUDA_VERSION = "NVIDIA_DISABLE_REQUIRE", "NVIDIA_REQUIRE_CUDA", "CUDA_VERSION"
 _TRUE = {"1", "t", "T", "TRUE", "true", "True"}  # what Go's strconv.ParseBool takes for true
-_FALSE = {"0", "f", "F", "FALSE", "false", "False"}
 _CONDITION = re.compile(r"([^<>=!]+)([<>=!]+)(.+)", re.DOTALL)
 _VERSION = re.compile(r"[0-9.]+")
+_BRANCH = re.compile(r"\d{1,9}")
+_MAX_ALTERNATIVES, _MAX_TEXT = 12, 120
 
 Comparison = Callable[[int], bool]
 _COMPARISONS: Mapping[str, Comparison] = {
@@ -73,12 +74,6 @@ class Condition:
 
 
 Requirement = tuple[tuple[Condition, ...], ...]
-
-
-def ineffective_disable_value(environment: Mapping[str, str]) -> str | None:
-    """A value of NVIDIA_DISABLE_REQUIRE that looks true, and that the container toolkit does not take for true."""
-    value = environment.get(_DISABLE, "")
-    return value if value and value not in _TRUE and value not in _FALSE else None
 
 
 def requirements(environment: Mapping[str, str]) -> dict[str, str]:
@@ -156,3 +151,44 @@ def _sign(first: str, second: str) -> int:
 def _parts(version: str) -> list[tuple[int, str]]:
     """Numbers of any length, in their order: Python refuses to make a number of more than 4300 digits."""
     return [(len(digits), digits) for part in version.split(".") if part for digits in [part.lstrip("0")]]
+
+
+def summarize(requirement: Requirement) -> str:
+    """The first alternative of a requirement, and what the others are."""
+    first = ", ".join(map(str, requirement[0])) if requirement else "nothing"
+    first = first if len(first) <= _MAX_TEXT else f"{first[:_MAX_TEXT]}..."
+    branches, _ = _branch_windows(requirement)
+    if branches:
+        return f"{first} (or a driver of branch {_join_or(branches)} with a GPU of a listed brand)"
+    more = len(requirement) - 1
+    return f"{first} (or one of {more} alternatives)" if more > 0 else first
+
+
+def requirement_text(requirement: Requirement) -> str:
+    """All of a requirement, with its windows of driver branches as one alternative."""
+    alternatives = [", ".join(map(str, entries)) for entries in requirement if _window(entries) is None]
+    alternatives = list(dict.fromkeys(alternatives))[:_MAX_ALTERNATIVES]
+    branches, brands = _branch_windows(requirement)
+    if branches:
+        alternatives.append(f"a driver of branch {_join_or(branches)} with brand {', '.join(brands) or 'any'}")
+    return "; or ".join(alternatives)
+
+
+def _branch_windows(requirement: Requirement) -> tuple[list[str], list[str]]:
+    """The driver branches, and the brands, of the alternatives such as ``brand=tesla,driver>=535,driver<536``."""
+    windows = [(branch, entries) for entries in requirement if (branch := _window(entries)) is not None]
+    brands = {entry.value for _, entries in windows for entry in entries if entry.key == "brand"}
+    return [str(branch) for branch in sorted({branch for branch, _ in windows})], sorted(brands)
+
+
+def _window(entries: tuple[Condition, ...]) -> int | None:
+    """The branch of ``driver>=535,driver<536``."""
+    bounds = {entry.operator: entry.value for entry in entries if entry.key == "driver"}
+    low, high = bounds.get(">=", ""), bounds.get("<", "")
+    if not _BRANCH.fullmatch(low) or not _BRANCH.fullmatch(high) or int(high) != int(low) + 1:
+        return None
+    return int(low)
+
+
+def _join_or(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"

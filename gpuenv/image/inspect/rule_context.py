@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from gpuenv.image import labels
 from gpuenv.image.inspect.history import last_cupy
-from gpuenv.image.inspect.image_facts import ImageError, ImageFacts
-from gpuenv.image.inspect.image_names import parse_name
+from gpuenv.image.inspect.image_facts import ImageFacts
 from gpuenv.image.inspect.nvidia_require import Machine
+from gpuenv.image.reference import ImageReferenceError, parse_reference
 from gpuenv.matrix.needs import Needs, compat_in_use, cuda_of_branch, needs_of
-from gpuenv.matrix.tables import Flavour, Image, Matrix
+from gpuenv.matrix.tables import Flavour, Matrix
+from gpuenv.model.finding import Evidence
 from gpuenv.model.snapshot import Gpu, Snapshot
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
@@ -38,6 +39,12 @@ _DEVEL, _RUNTIME = "NV_CUDA_CUDART_DEV_VERSION", ("NV_CUDA_LIB_VERSION", "NV_LIB
 _DEVEL_ALSO = ("NV_NVML_DEV_VERSION", "NV_LIBCUBLAS_DEV_VERSION", "NV_LIBNPP_DEV_VERSION")
 _CUDA_LABEL = "com.nvidia.cuda.version"
 _COMPAT_VARIABLES = ("_CUDA_COMPAT_PATH", "NV_CUDA_COMPAT_PACKAGE", "NV_CUDA_COMPAT_VERSION")
+# Frameworks that use a GPU if there is one, and packages of CUDA.
+_SOFTWARE = re.compile(
+    r"(?<![\w-])(?:torch|tensorflow|jax|cupy|cudf|cuml|vllm|deepspeed|onnxruntime-gpu|nvidia-cuda-[\w-]+|"
+    r"cuda(?:-?toolkit|-runtime|-libraries|-nvcc)[\w-]*)(?![\w-])"
+)
+_ALPINE = "alpine-minirootfs-"  # the archive in the first step of the official image; apk alone is Wolfi's too
 MAINTAINER = "cudatools@nvidia.com"
 
 
@@ -47,16 +54,18 @@ class Contents:
 
     Attributes:
         cuda: the CUDA version.
-        cuda_source: the variable or label that says so.
+        cuda_source: the variable, the label or the matrix's row that says so.
         flavour: how much of CUDA there is.
         line: the wheel line of CuPy.
         cupy: its release.
-        bundled: whether CuPy's CUDA comes from wheels, whatever the image has besides.
-        perhaps: whether CuPy may not be there at all, since a condition installs it.
+        bundled: whether CuPy's CUDA comes from wheels, whatever else the image has.
+        perhaps: whether CuPy may be missing, since a condition installs it.
         compat: whether the forward-compatibility libraries are there.
-        rocm: what says that it is for AMD GPUs.
-        tegra: what says that it is for Tegra.
+        rocm: the variable that says that it is for AMD GPUs.
+        tegra: the variable that says that it is for Tegra.
         for_gpus: whether anything says that it is for NVIDIA GPUs at all.
+        software: GPU software in it of which nothing tells the CUDA.
+        musl: whether its C library is musl.
     """
 
     cuda: CudaVersion | None = None
@@ -70,6 +79,13 @@ class Contents:
     rocm: str | None = None
     tegra: str | None = None
     for_gpus: bool = False
+    software: str | None = None
+    musl: bool = False
+
+    @property
+    def uses_gpu(self) -> bool:
+        """Whether anything known of the image uses a GPU."""
+        return self.for_gpus or self.software is not None or self.rocm is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +95,7 @@ class HostGpu:
     Attributes:
         label: its name and compute capability.
         compute_capability: of its own.
-        machines: what requirements are held against: one, or one for each brand that it may have.
+        machines: what requirements are evaluated against: one for each brand that it may have.
         brand_source: where the brand was read.
         listed: whether the driver itself lists it.
     """
@@ -87,7 +103,7 @@ class HostGpu:
     label: str
     compute_capability: ComputeCapability | None
     machines: tuple[Machine, ...]
-    brand_source: str
+    brand_source: str = ""
     listed: bool = False
 
     @property
@@ -97,19 +113,19 @@ class HostGpu:
 
     @property
     def brand(self) -> str:
-        """The brand in words."""
+        """The brands as text."""
         return " or ".join(self.brands) or "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class RuleContext:
-    """What a rule examines.
+    """The argument of a rule: an image and a machine.
 
     Attributes:
         image: the image's metadata.
-        contents: what they say about its contents.
+        contents: what they tell about its contents.
         snapshot: the machine.
-        needs: the same as the resolver sees it.
+        needs: the machine as the resolver sees it.
         gpus: its GPUs: a container is given all of them, whatever this process sees.
         driver: the driver's version.
         level: the CUDA level of the driver itself, not of a compatibility package.
@@ -125,67 +141,66 @@ class RuleContext:
     level: CudaVersion | None
     matrix: Matrix
 
+    @property
+    def driver_text(self) -> str:
+        """The driver as text: ``driver 550.54.15 (CUDA 12.4)``."""
+        return f"driver {self.driver or 'unknown'}" + (f" (CUDA {self.level})" if self.level else "")
 
-def context_of_rules(image: ImageFacts, snapshot: Snapshot, matrix: Matrix) -> RuleContext:
+    @property
+    def gpu_evidence(self) -> tuple[Evidence, ...]:
+        """Each kind of GPU once."""
+        return tuple(dict.fromkeys(Evidence("gpus[]", gpu.label, "") for gpu in self.gpus))
+
+
+def make_rule_context(image: ImageFacts, snapshot: Snapshot, matrix: Matrix) -> RuleContext:
     """The context for an image on a machine."""
     needs = needs_of(snapshot, matrix)
-    driver = snapshot.driver.version.value
-    level = _level(snapshot, needs, matrix)
-    gpus = tuple(_host_gpu(gpu, driver, level) for gpu in snapshot.gpus) or tuple(
-        HostGpu(gpu.label, gpu.compute_capability, (_machine(driver, level, gpu.compute_capability),), "")
+    driver, level = snapshot.driver.version.value, needs.driver_cuda
+    if driver is not None and compat_in_use(snapshot, matrix):
+        level = cuda_of_branch(driver, matrix)
+    host = Machine(*(None if value is None else str(value) for value in (level, driver)))
+    gpus = tuple(_host_gpu(gpu, host) for gpu in snapshot.gpus) or tuple(
+        HostGpu(gpu.label, gpu.compute_capability, (replace(host, arch=_text(gpu.compute_capability)),))
         for gpu in needs.gpus
     )
     return RuleContext(image, contents_of(image, matrix), snapshot, needs, gpus, driver, level, matrix)
 
 
-def _level(snapshot: Snapshot, needs: Needs, matrix: Matrix) -> CudaVersion | None:
-    if snapshot.driver.version.value is not None and compat_in_use(snapshot, matrix):
-        return cuda_of_branch(snapshot.driver.version.value, matrix)
-    return needs.driver_cuda
+def _text(capability: ComputeCapability | None) -> str | None:
+    return None if capability is None else str(capability)
 
 
-def _host_gpu(gpu: Gpu, driver: DriverVersion | None, level: CudaVersion | None) -> HostGpu:
+def _host_gpu(gpu: Gpu, host: Machine) -> HostGpu:
     capability = gpu.compute_capability.value
     brands, source = brands_of(gpu)
     name = gpu.name.value or gpu.pci.value or "the GPU"
-    machines = tuple(_machine(driver, level, capability, brand) for brand in brands or (None,))
-    listed = gpu.name.source in ("nvml", "libcuda")
-    return HostGpu(f"{name} ({capability})" if capability else name, capability, machines, source, listed)
-
-
-def _machine(
-    driver: DriverVersion | None,
-    level: CudaVersion | None,
-    capability: ComputeCapability | None,
-    brand: str | None = None,
-) -> Machine:
-    texts = [None if value is None else str(value) for value in (level, driver, capability)]
-    return Machine(texts[0], texts[1], texts[2], brand)
+    label = f"{name} ({capability})" if capability else name
+    machines = tuple(replace(host, arch=_text(capability), brand=brand) for brand in brands or (None,))
+    return HostGpu(label, capability, machines, source, gpu.name.source in ("nvml", "libcuda"))
 
 
 def brands_of(gpu: Gpu) -> tuple[tuple[str, ...], str]:
     """The brands that a GPU may have, and their source: NVML, else the product's name."""
     if gpu.brand.value is not None:
         return (gpu.brand.value,), gpu.brand.source or ""
-    bare = _VENDOR.sub("", gpu.name.value or "")
-    found = next((brands for pattern, brands in _BRANDS if pattern.match(bare)), ())
+    product = _VENDOR.sub("", gpu.name.value or "")
+    found = next((brands for pattern, brands in _BRANDS if pattern.match(product)), ())
     return found, "its name" if found else ""
 
 
 def contents_of(image: ImageFacts, matrix: Matrix) -> Contents:
-    """What an image's variables, labels and history tell of what is in it."""
-    row = _row(image, matrix)
-    environment, image_labels = image.environment, image.labels
+    """What an image's variables, labels, history and name tell of its contents."""
+    name = _image_name(image)
+    row = next((row for row in matrix.images if row.reference == name), None)
     cuda, source = _cuda(image)
     if cuda is None and row is not None:
         cuda, source = row.cuda, matrix.cite(row.source)
-    line = image_labels.get(labels.LINE) or (row.line if row else None)
-    cupy = image_labels.get(labels.CUPY) or (row.cupy if row else None)
+    line = image.labels.get(labels.LINE) or (row.line if row else None)
+    cupy = image.labels.get(labels.CUPY) or (row.cupy if row else None)
     installed = None if line else last_cupy(image.history)
     if installed is not None:
         line, cupy = installed.line, installed.release
-    tegra = next((name for name in environment if name in ("L4T_VERSION", "NVIDIA_REQUIRE_JETPACK")), None)
-    named = any(name.startswith("NVIDIA_") for name in environment)
+    named = any(name.startswith("NVIDIA_") for name in image.environment)
     return Contents(
         cuda=cuda,
         cuda_source=source,
@@ -195,22 +210,39 @@ def contents_of(image: ImageFacts, matrix: Matrix) -> Contents:
         bundled=installed is not None and installed.bundled,
         perhaps=installed is not None and (installed.perhaps or installed.line in image.perhaps),
         compat=_compat(image),
-        rocm=next((name for name in ("ROCM_VERSION", "ROCM_PATH", "ROCM_HOME") if name in environment), None),
-        tegra=tegra,
+        rocm=_first_set(image, "ROCM_VERSION", "ROCM_PATH", "ROCM_HOME"),
+        tegra=_first_set(image, "L4T_VERSION", "NVIDIA_REQUIRE_JETPACK"),
         for_gpus=cuda is not None or line is not None or named,
+        software=_software(image),
+        musl=_is_alpine(name, image.history),
     )
 
 
-def _row(image: ImageFacts, matrix: Matrix) -> Image | None:
-    """The matrix's row of a known image, by its name and tag."""
+def _first_set(image: ImageFacts, *names: str) -> str | None:
+    """The first of some variables that the image sets."""
+    return next((name for name in names if name in image.environment), None)
+
+
+def _software(image: ImageFacts) -> str | None:
+    """A framework that a Dockerfile installs, or GPU software that a step of the history names."""
+    matches = (match[0] for step in image.history if (match := _SOFTWARE.search(step)))
+    return next(iter((*image.frameworks, *matches)), None)
+
+
+def _image_name(image: ImageFacts) -> str:
+    """Name and tag of an image; empty for a file, and for what a Dockerfile begins from that is no name at all."""
     if image.source not in ("registry", "engine", "dockerfile"):
-        return None
+        return ""
     try:
-        name = parse_name(image.reference)
-    except ImageError:
-        return None  # what a Dockerfile begins from may be no name at all
-    wanted = f"{name.familiar}:{name.tag or 'latest'}"
-    return next((row for row in matrix.images if row.reference == wanted), None)
+        reference = parse_reference(image.reference)
+    except ImageReferenceError:
+        return ""
+    return f"{reference.familiar}:{reference.tag or 'latest'}"
+
+
+def _is_alpine(name: str, history: tuple[str, ...]) -> bool:
+    in_name = name.startswith("alpine:") or "alpine" in name.rpartition(":")[2]
+    return in_name or any(_ALPINE in step for step in history)
 
 
 def _cuda(image: ImageFacts) -> tuple[CudaVersion | None, str]:
@@ -218,20 +250,20 @@ def _cuda(image: ImageFacts) -> tuple[CudaVersion | None, str]:
 
     Images of NGC with cuBLAS 13.3 have com.nvidia.cuda.version=9.0 (docker inspect in public, read November 2026).
     """
-    candidates = [(f"label {labels.CUDA}", image.labels.get(labels.CUDA))]
-    candidates += [("CUDA_VERSION", image.environment.get("CUDA_VERSION"))]
+    environment = image.environment
     carried = "CUDA" if image.source == "dockerfile" else f"label {_CUDA_LABEL}"
-    candidates += [(carried, image.labels.get(_CUDA_LABEL))]
-    candidates += [("NV_CUDA_CUDART_VERSION", image.environment.get("NV_CUDA_CUDART_VERSION", "").partition("-")[0])]
-    for name, text in candidates:
-        found = read(CudaVersion.parse, text)
-        if found is not None:
-            return found, name
-    return None, ""
+    candidates = (
+        (f"label {labels.CUDA}", image.labels.get(labels.CUDA)),
+        ("CUDA_VERSION", environment.get("CUDA_VERSION")),
+        (carried, image.labels.get(_CUDA_LABEL)),
+        ("NV_CUDA_CUDART_VERSION", environment.get("NV_CUDA_CUDART_VERSION", "").partition("-")[0]),
+    )
+    versions = ((parse_or_none(CudaVersion.parse, text), name) for name, text in candidates)
+    return next(((version, name) for version, name in versions if version is not None), (None, ""))
 
 
-def read(parse: Callable[[str], T], text: str | None) -> T | None:
-    """Parses a version from foreign text; none if it is invalid."""
+def parse_or_none(parse: Callable[[str], T], text: str | None) -> T | None:
+    """Parses a version of a stranger; none if it is invalid."""
     try:
         return parse(text) if text else None
     except ValueError:

@@ -1,4 +1,4 @@
-"""The rules of check-image: each a function with a code, its causes and a docstring, as the doctor's checks are."""
+"""The registry of check-image's rules: functions with a code, causes and a docstring, as the doctor's checks are."""
 
 from __future__ import annotations
 
@@ -11,6 +11,14 @@ from gpuenv.doctor.registry import NotKnown, Symptom, docstring_sections, docstr
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence
 
+ImageOutcome = Iterator[Symptom | NotKnown]
+# An image of another platform or for another kind of GPU: what else it demands does not matter on this machine.
+OTHER_IMAGE = ("IMG901", "IMG906")
+_MODULES = (
+    *("inspect.rules_driver", "inspect.rules_gpu", "inspect.rules_variables"),
+    *("dockerfile.rules", "dockerfile.rules_services"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -18,9 +26,9 @@ class Rule:
 
     Attributes:
         code: stable: IMG for an image on a machine, DKF for a Dockerfile, CMP for a compose file.
-        causes: the causes that it can name, its own first.
+        causes: the causes that it can name, the usual one first.
         run: the function.
-        follows: codes of rules and of the doctor's checks an error of which says the same better.
+        follows: codes of rules and of the doctor's checks of which an error explains this one's.
     """
 
     code: str
@@ -49,21 +57,13 @@ class LocatedSymptom:
     end_line: int | None = None
 
 
-def of_image(name: str, value: str) -> Evidence:
-    """Evidence from the image itself."""
-    return Evidence(name, value or "(empty)", "the image")
-
-
-ImageOutcome = Iterator[Symptom | NotKnown]
 FileOutcome = Iterator[LocatedSymptom]
-# An image of another platform or for another kind of GPU: what it demands besides is no matter of this machine.
-OTHER_IMAGE = ("IMG901", "IMG906")
 _RULES: dict[str, Rule] = {}
 R = Callable[[Any], Iterator[Any]]
 
 
 def rule(code: str, *causes: Cause, follows: tuple[str, ...] = ()) -> Callable[[R], R]:
-    """Registers a rule; the order of files is the order in which they run.
+    """Registers a rule; the order of files is the order in which rules run.
 
     Raises:
         ValueError: for a code that is taken.
@@ -80,13 +80,11 @@ def rule(code: str, *causes: Cause, follows: tuple[str, ...] = ()) -> Callable[[
 
 def all_rules(family: str = "") -> tuple[Rule, ...]:
     """Every rule, or those of a family: IMG, DKF or CMP."""
-    import_module("gpuenv.image.inspect.rules_image")
-    import_module("gpuenv.image.inspect.rules_forward")
-    import_module("gpuenv.image.inspect.rules_gpu")
-    import_module("gpuenv.image.inspect.rules_frameworks")
-    import_module("gpuenv.image.inspect.rules_variables")
-    import_module("gpuenv.image.inspect.rules_host")
-    import_module("gpuenv.image.inspect.rules_cupy")
-    import_module("gpuenv.image.dockerfile.rules")
-    import_module("gpuenv.image.dockerfile.rules_services")
+    for module in _MODULES:
+        import_module(f"gpuenv.image.{module}")
     return tuple(entry for entry in _RULES.values() if entry.code.startswith(family))
+
+
+def of_image(name: str, value: str) -> Evidence:
+    """Evidence from the image itself."""
+    return Evidence(name, value or "(empty)", "the image")

@@ -1,14 +1,15 @@
-"""An image's CUDA and CuPy against the GPUs of a machine."""
+"""An image's CUDA, CuPy and other frameworks against the GPUs of a machine."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
+from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.registry import NotKnown, Symptom
-from gpuenv.image.inspect.rule_context import HostGpu, RuleContext, read
+from gpuenv.image.inspect.rule_context import RuleContext, parse_or_none
 from gpuenv.image.inspect.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
-from gpuenv.image.inspect.rules_image import carried_forward
-from gpuenv.image.inspect.rules_line import of_line, other_major
+from gpuenv.image.inspect.rules_driver import carried_forward, oldest_driver, runs_by_minor
 from gpuenv.matrix.alternatives import inside_container
 from gpuenv.matrix.candidates import WheelCandidate, minors_of, serving_minors
 from gpuenv.matrix.constraints import (
@@ -36,6 +37,7 @@ _CONSTRAINTS: tuple[tuple[Constraint, Cause], ...] = (
 # From CUDA 13.0 on Thor takes the toolkit, programs and container images of Arm servers, Orin does not: NVIDIA, "What's
 # New in CUDA Toolkit 13.0 for Jetson Thor", Unifying CUDA for Arm (read 2026-11-21).
 _THOR = ComputeCapability(11, 0)
+_MEASURED = "linux/amd64"  # the platform whose wheels the matrix's rows of frameworks were read from
 
 
 @rule(
@@ -60,7 +62,7 @@ def gpu_outside_cuda(ctx: RuleContext) -> ImageOutcome:
     contents = ctx.contents
     wheel = _wheel(ctx)
     cuda = None if contents.bundled else contents.cuda
-    of_cupy = [*(_of_wheel(ctx, wheel, cuda) if wheel is not None else of_line(ctx, cuda))]
+    of_cupy = [*(_of_wheel(ctx, wheel, cuda) if wheel is not None else _of_line(ctx, cuda))]
     if not contents.perhaps and (wheel is not None or of_cupy):
         yield from of_cupy
         return
@@ -89,11 +91,11 @@ def _of_wheel(ctx: RuleContext, wheel: WheelCandidate, cuda: CudaVersion | None)
     """CuPy's own limits; without the CUDA of the image, those of any minor that its line can have."""
     name = f"{wheel.line.name} {wheel.release.cupy}"
     if cuda is not None and cuda.major != wheel.line.cuda_major:
-        yield other_major(ctx, name, cuda, wheel.line.cuda_major)
+        yield _other_major(ctx, name, cuda, wheel.line.cuda_major)
         return
     inside = replace(
         inside_container(ctx.needs),
-        python=read(PythonVersion.parse, ctx.image.environment.get("PYTHON_VERSION")),
+        python=parse_or_none(PythonVersion.parse, ctx.image.environment.get("PYTHON_VERSION")),
     )
     own = next((row for row in ctx.matrix.cuda_minors if row.cuda == cuda), None)
     if own is not None and own not in serving_minors(wheel, inside, ctx.matrix):
@@ -104,32 +106,74 @@ def _of_wheel(ctx: RuleContext, wheel: WheelCandidate, cuda: CudaVersion | None)
 
 
 def _rejected(ctx: RuleContext, wheel: WheelCandidate, inside: Needs, name: str) -> ImageOutcome:
-    own = ctx.contents.cuda
-    forward = own is not None and own.major >= wheel.line.cuda_major and carried_forward(ctx)
-    for constraint, cause in _CONSTRAINTS:
-        if constraint is driver_minimum and forward:
+    carried = _carries(ctx, wheel.line.cuda_major)
+    for constraint, usual_cause in _CONSTRAINTS:
+        if constraint is driver_minimum and carried:
             continue  # the libraries in the image are the driver's newer part
         verdict = constraint(wheel, inside, ctx.matrix)
         if isinstance(verdict, Rejected):
-            yield Symptom(
-                f"{name} in the image does not fit: needs {verdict.needed}, found {verdict.found}",
-                (of_image("CuPy", name), Evidence("needed", verdict.needed, verdict.source)),
-                (Fix("Use an image with a CuPy that fits this machine; gpuenv resolve names one."),),
-                cause=_of_line(ctx, wheel) if constraint is nvrtc_compiles_for_gpu else cause,
-            )
+            needed = Evidence("needed", verdict.needed, verdict.source)
+            cause = _cause_of_nvrtc(ctx, wheel) if constraint is nvrtc_compiles_for_gpu else usual_cause
+            yield _unfit(name, verdict.needed, verdict.found, (needed,), cause)
             return
         if isinstance(verdict, Unknown) and constraint is driver_minimum:
             yield NotKnown(f"whether {name} runs: {verdict.fact} is not known")
 
 
-def _of_line(ctx: RuleContext, wheel: WheelCandidate) -> Cause:
+def _unfit(name: str, needed: str, found: object, evidence: tuple[Evidence, ...], cause: Cause) -> Symptom:
+    return Symptom(
+        f"{name} in the image does not fit: needs {needed}, found {found}",
+        (of_image("CuPy", name), *evidence),
+        (Fix("Use an image with a CuPy that fits this machine; gpuenv resolve names one."),),
+        cause=cause,
+    )
+
+
+def _cause_of_nvrtc(ctx: RuleContext, wheel: WheelCandidate) -> Cause:
     """Whether a GPU is too old or too new for every CUDA of the line, or only this CuPy does not know it."""
     supported = {known for row in minors_of(wheel, ctx.matrix) for known in row.capabilities}
-    return outside(supported, [gpu.compute_capability for gpu in ctx.gpus if gpu.compute_capability])
+    return outside(supported, _capabilities(ctx))
 
 
-def _major_of(gpu: HostGpu) -> int:
-    return gpu.compute_capability.major if gpu.compute_capability else 0
+def _capabilities(ctx: RuleContext) -> list[ComputeCapability]:
+    return [gpu.compute_capability for gpu in ctx.gpus if gpu.compute_capability]
+
+
+def _other_major(ctx: RuleContext, name: str, cuda: CudaVersion, major: int) -> Symptom:
+    """A wheel for another CUDA than the image has."""
+    return Symptom(
+        f"{name} is for CUDA {major}, and the image has CUDA {cuda}",
+        (of_image(ctx.contents.cuda_source, str(cuda)), of_image("CuPy", name)),
+        (Fix(f"Install the line of CUDA {cuda.major} in the image, or base it on CUDA {major}."),),
+        cause=Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
+    )
+
+
+def _of_line(ctx: RuleContext, cuda: CudaVersion | None) -> ImageOutcome:
+    """A wheel line whose release is unknown: what holds for every release of it."""
+    row = next((entry for entry in ctx.matrix.wheel_lines if entry.name == ctx.contents.line), None)
+    if row is None:
+        return
+    name, major = row.name, row.cuda_major
+    least = CudaVersion(major, 0)
+    if cuda is not None and cuda.major != major:
+        yield _other_major(ctx, name, cuda, major)
+        return
+    too_old = ctx.level is not None and ctx.level.major < major and not runs_by_minor(least, ctx)
+    if too_old and not _carries(ctx, major):
+        oldest = oldest_driver(least, ctx)
+        needed = f"driver >= {oldest}" if oldest else f"a driver of CUDA {major}"
+        found = f"driver {ctx.driver}" if ctx.driver else f"a driver of CUDA {ctx.level}"
+        yield _unfit(name, needed, found, evidence_of(ctx.snapshot, "driver.version"), Cause.DRIVER_TOO_OLD_FOR_CUDA)
+        return
+    rows = [row for row in ctx.matrix.cuda_minors if row.cuda.major == major and row.capabilities]
+    oldest_gpu, source = min(((min(row.capabilities), row.source) for row in rows), default=(None, ""))
+    for gpu in ctx.gpus:  # one that is older than any that a CUDA of this major compiles for
+        if gpu.compute_capability is not None and oldest_gpu is not None and gpu.compute_capability < oldest_gpu:
+            needed = f"compute capability >= {oldest_gpu}"
+            cited = Evidence("needed", needed, ctx.matrix.cite(source))
+            yield _unfit(name, needed, gpu.label, (cited,), Cause.GPU_REMOVED_FROM_TOOLKIT)
+            return
 
 
 def _of_cuda(ctx: RuleContext, cuda: CudaVersion) -> ImageOutcome:
@@ -142,7 +186,7 @@ def _of_cuda(ctx: RuleContext, cuda: CudaVersion) -> ImageOutcome:
             yield _outside_symptom(ctx, f"CUDA {cuda}", Cause.GPU_TOO_NEW_FOR_TOOLKIT, cited)
             return
         newest = newest_of_old(cuda)
-        if newest is not None and any(_major_of(gpu) > newest for gpu in ctx.gpus):
+        if newest is not None and any(gpu.major > newest for gpu in _capabilities(ctx)):
             yield _outside_symptom(ctx, f"CUDA {cuda}", Cause.GPU_TOO_NEW_FOR_TOOLKIT, OF_OLD)
             return
         yield NotKnown(f"which GPUs CUDA {cuda} compiles for: the matrix has no such CUDA")
@@ -157,7 +201,7 @@ def _of_cuda(ctx: RuleContext, cuda: CudaVersion) -> ImageOutcome:
 
 def outside_cuda(ctx: RuleContext, minor: CudaMinor) -> Cause | None:
     """Why a GPU of the machine is outside of what a CUDA makes code for; none where each is known."""
-    gpus = [gpu.compute_capability for gpu in ctx.gpus if gpu.compute_capability]
+    gpus = _capabilities(ctx)
     if any(gpu < min(minor.capabilities) for gpu in gpus):
         return Cause.GPU_REMOVED_FROM_TOOLKIT
     runs = {gpu for gpu in gpus for known in minor.capabilities if known.major == gpu.major and known <= gpu}
@@ -165,7 +209,6 @@ def outside_cuda(ctx: RuleContext, minor: CudaMinor) -> Cause | None:
 
 
 def _outside_symptom(ctx: RuleContext, what: str, cause: Cause, source: str) -> Symptom:
-    gpus = tuple(dict.fromkeys(Evidence("gpus[]", gpu.label, "") for gpu in ctx.gpus))
     words = {
         Cause.GPU_REMOVED_FROM_TOOLKIT: "no longer supports",
         Cause.GPU_TOO_NEW_FOR_TOOLKIT: "does not know yet",
@@ -174,7 +217,11 @@ def _outside_symptom(ctx: RuleContext, what: str, cause: Cause, source: str) -> 
     older = "an older" if cause is Cause.GPU_REMOVED_FROM_TOOLKIT else "a newer"
     return Symptom(
         f"{what} in the image {words} a GPU of this machine",
-        (of_image(ctx.contents.cuda_source, str(ctx.contents.cuda)), *gpus, Evidence("known", what, source)),
+        (
+            of_image(ctx.contents.cuda_source, str(ctx.contents.cuda)),
+            *ctx.gpu_evidence,
+            Evidence("known", what, source),
+        ),
         (Fix(f"Use an image of {older} CUDA; gpuenv resolve names one for this machine."),),
         cause=cause,
     )
@@ -200,10 +247,62 @@ def other_kind_of_gpu(ctx: RuleContext) -> ImageOutcome:
 
 
 def _kind(title: str, cause: Cause, variable: str, ctx: RuleContext) -> Symptom:
-    gpus = tuple(dict.fromkeys(Evidence("gpus[]", gpu.label, "") for gpu in ctx.gpus))
     return Symptom(
         title,
-        (of_image(variable, ctx.image.environment.get(variable, "set")), *gpus),
+        (of_image(variable, ctx.image.environment.get(variable, "set")), *ctx.gpu_evidence),
         (Fix("Use an image that is made for this kind of GPU."),),
         cause=cause,
     )
+
+
+@rule(
+    "IMG919",
+    Cause.GPU_TOO_NEW_FOR_TOOLKIT,
+    Cause.GPU_REMOVED_FROM_TOOLKIT,
+    Cause.DRIVER_TOO_OLD_FOR_CUDA,
+)
+def framework_outside(ctx: RuleContext) -> ImageOutcome:
+    """The CUDA that another framework brings has no code for this GPU, or is beyond its driver.
+
+    What it means: the wheels of PyTorch and the like hold code that their CUDA made, for the GPUs that it knew. On a
+    newer GPU they load, and their first kernel fails; a driver of an older major runs none of them, unless the image
+    has forward-compatibility libraries that the machine can use.
+    How it is seen: the release or the index that the Dockerfile names for the framework, the CUDA of its wheels, and
+    the machine's GPUs and driver. What is installed without a version is not judged; what is installed in a condition
+    is a warning at most; which CUDA the wheels for other processors than x86_64 are of is not known.
+    What to do: install a release whose CUDA knows every GPU of the machine and that its driver runs.
+    """
+    for name, version in ctx.image.frameworks.items():
+        for symptom in _of_framework(ctx, name, CudaVersion.parse(version)):
+            if not (ctx.image.platform or _MEASURED).startswith(_MEASURED):
+                yield NotKnown(f"which CUDA the wheels of {name} for {ctx.image.platform} are of")
+            else:
+                yield _as_warning(symptom) if name in ctx.image.perhaps else symptom
+
+
+def _of_framework(ctx: RuleContext, name: str, cuda: CudaVersion) -> Iterator[Symptom]:
+    evidence = (of_image(name, f"CUDA {cuda}"), *ctx.gpu_evidence)
+    if ctx.level is not None and ctx.level.major < cuda.major and not _carries(ctx, cuda.major):
+        yield Symptom(
+            f"{name} in the image is of CUDA {cuda}, and the driver runs up to CUDA {ctx.level}",
+            (*evidence, Evidence("driver.cuda", str(ctx.level), "")),
+            (Fix(f"Install a {name} built for CUDA {ctx.level.major}, or update the driver."),),
+            cause=Cause.DRIVER_TOO_OLD_FOR_CUDA,
+        )
+        return
+    minor = next((row for row in ctx.matrix.cuda_minors if row.cuda == cuda), None)
+    cause = outside_cuda(ctx, minor) if minor is not None else None
+    if minor is None or cause is None:
+        return
+    new = cause is Cause.GPU_TOO_NEW_FOR_TOOLKIT
+    yield Symptom(
+        f"{name} in the image is of CUDA {cuda}, which {'does not know' if new else 'no longer supports'} a GPU here",
+        (*evidence, Evidence("known", f"CUDA {cuda}", ctx.matrix.cite(minor.source))),
+        (Fix(f"Install a {name} whose wheels are of {'a newer' if new else 'an older'} CUDA."),),
+        cause=cause,
+    )
+
+
+def _carries(ctx: RuleContext, major: int) -> bool:
+    """Whether the image has forward-compatibility libraries of a CUDA major, which this machine can use."""
+    return ctx.contents.cuda is not None and ctx.contents.cuda.major >= major and carried_forward(ctx)

@@ -1,16 +1,24 @@
-"""An image's variables, labels and history, on a machine."""
+"""An image's variables, labels and history on a machine, and how Docker starts it there."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
+from gpuenv.doctor.evidence import evidence_of
+from gpuenv.doctor.fixes.containers import cannot_share_gpus
+from gpuenv.doctor.fixes.distributions import container_toolkit_fixes
 from gpuenv.doctor.registry import Symptom
 from gpuenv.image import labels
 from gpuenv.image.dockerfile.driver_packages import driver_in
-from gpuenv.image.inspect.nvidia_require import Machine, RequireError, holds, parse, requirements
-from gpuenv.image.inspect.rule_context import RuleContext, read
+from gpuenv.image.inspect.history import lines_together
+from gpuenv.image.inspect.image_report import ImageRequirementStatus
+from gpuenv.image.inspect.nvidia_require import requirements
+from gpuenv.image.inspect.rule_context import RuleContext, parse_or_none
 from gpuenv.image.inspect.rules import ImageOutcome, of_image, rule
+from gpuenv.image.inspect.rules_driver import requirement_verdicts
 from gpuenv.model.causes import Cause
+from gpuenv.model.cupy import refused_variables
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import is_contained, parse_visible
 from gpuenv.model.versions import ComputeCapability, DriverVersion
@@ -34,24 +42,20 @@ def driver_capabilities(ctx: RuleContext) -> ImageOutcome:
     How it is seen: the variable in the image's configuration. Unset or empty it means utility and compute.
     What to do: set NVIDIA_DRIVER_CAPABILITIES=compute,utility, in the image or when the container is started.
     """
-    value = ctx.image.environment.get(_CAPABILITIES)
-    if not value:
-        return
-    found = capabilities_fault(value)
-    if found is not None:
-        title, severity = found
+    value = ctx.image.environment.get(_CAPABILITIES, "")
+    fault = capabilities_fault(value)
+    if fault is not None:
+        title, severity = fault
+        setting = f"{_CAPABILITIES}=compute,utility"
+        # A file or a Dockerfile has no name to start.
+        image = ctx.image.reference if ctx.image.source in ("engine", "registry") else "IMAGE"
+        command = ("docker", "run", "--gpus", "all", "-e", setting, image)
         yield Symptom(
             f"{_CAPABILITIES} of the image {title}",
             (of_image(_CAPABILITIES, value),),
-            (Fix(f"Set {_CAPABILITIES}=compute,utility.", _with(f"{_CAPABILITIES}=compute,utility", ctx)),),
+            (Fix(f"Set {setting}.", command),),
             severity,
         )
-
-
-def _with(setting: str, ctx: RuleContext) -> tuple[str, ...]:
-    """The command that starts the image with a variable set anew; a file or a Dockerfile has no name to start."""
-    named = ctx.image.source in ("engine", "registry")
-    return "docker", "run", "--gpus", "all", "-e", setting, ctx.image.reference if named else "IMAGE"
 
 
 def capabilities_fault(value: str) -> tuple[str, Severity] | None:
@@ -79,28 +83,23 @@ def gpus_hidden(ctx: RuleContext) -> ImageOutcome:
     What to do: leave them out of the image; the engine sets NVIDIA_VISIBLE_DEVICES by itself.
     """
     environment = ctx.image.environment
-    shown = environment.get(_CUDA_VISIBLE)
-    if shown is not None and hides_all(shown):
+    shown, requested = environment.get(_CUDA_VISIBLE), environment.get(_VISIBLE)
+    missing = _missing_gpu_reason(shown, ctx) if shown is not None else None
+    if shown is not None and (missing or hides_all(shown)):
+        count = (Evidence("gpus[]", str(len(ctx.snapshot.gpus)), ""),) if missing else ()
         yield Symptom(
-            f"{_CUDA_VISIBLE} of the image hides every GPU",
-            (of_image(_CUDA_VISIBLE, shown),),
+            f"{_CUDA_VISIBLE}={shown[:80]} of the image hides every GPU{f': {missing}' if missing else ''}",
+            (of_image(_CUDA_VISIBLE, shown), *count),
             (Fix(f"Leave {_CUDA_VISIBLE} out of the image."),),
         )
-    elif shown is not None and (names := _missing_gpu_reason(shown, ctx)):
-        yield Symptom(
-            f"{_CUDA_VISIBLE}={shown[:80]} of the image hides every GPU: {names}",
-            (of_image(_CUDA_VISIBLE, shown), Evidence("gpus[]", str(len(ctx.snapshot.gpus)), "")),
-            (Fix(f"Leave {_CUDA_VISIBLE} out of the image."),),
-        )
-    given = environment.get(_VISIBLE)
-    if given is not None and given.strip() in ("", "void", "none"):
+    if requested is not None and requested.strip() in ("", "void", "none"):
         yield Symptom(
             f"{_VISIBLE} of the image asks for no GPU, unless the container is started with --gpus",
-            (of_image(_VISIBLE, given),),
+            (of_image(_VISIBLE, requested),),
             (Fix(f"Set {_VISIBLE}=all, or start the container with --gpus all."),),
             Severity.WARNING,
         )
-    elif given is None and ctx.contents.for_gpus and environment.get("NVIDIA_REQUIRE_CUDA"):
+    elif requested is None and environment.get("NVIDIA_REQUIRE_CUDA"):
         yield Symptom(
             f"{_VISIBLE} is not set in the image: without --gpus the NVIDIA runtime gives it no GPU",
             (of_image(_VISIBLE, "not set"),),
@@ -161,13 +160,12 @@ def driver_baked_in(ctx: RuleContext) -> ImageOutcome:
         if found is None:
             continue
         branch = re.search(r"(?<!\d)(\d{3})(?!\d)", found)
-        same = branch is not None and ctx.driver is not None and int(branch[1]) == ctx.driver.branch
         newer = branch is not None and ctx.driver is not None and int(branch[1]) > ctx.driver.branch
         yield Symptom(
             f"The image has a driver of its own: {found}",
             (of_image("history", step[:160]), Evidence("driver.version", str(ctx.driver or "unknown"), "")),
             (Fix("Leave the driver out of the image: the container toolkit brings the host's."),),
-            Severity.ERROR if newer and not same else Severity.WARNING,
+            Severity.ERROR if newer else Severity.WARNING,
         )
         return
 
@@ -185,13 +183,9 @@ def switched_off(ctx: RuleContext) -> ImageOutcome:
     rest = {name: value for name, value in environment.items() if name != "NVIDIA_DISABLE_REQUIRE"}
     if requirements(environment) or not requirements(rest):
         return
-    host = Machine(*(None if value is None else str(value) for value in (ctx.level, ctx.driver)))
-    machines = [machine for gpu in ctx.gpus for machine in gpu.machines] or [host]
-    try:
-        met = all(holds(parse(text), machine) for text in requirements(rest).values() for machine in machines)
-    except RequireError:
-        met = False
-    would = "would be met" if met else "would not be met"
+    verdicts = requirement_verdicts(replace(ctx, image=replace(ctx.image, environment=rest)))
+    failed = (ImageRequirementStatus.UNMET, ImageRequirementStatus.INVALID)
+    would = "would not be met" if any(entry.status in failed for entry in verdicts) else "would be met"
     yield Symptom(
         f"The image switches its requirements off (NVIDIA_DISABLE_REQUIRE); they {would} here",
         (of_image("NVIDIA_DISABLE_REQUIRE", environment["NVIDIA_DISABLE_REQUIRE"]),),
@@ -201,21 +195,27 @@ def switched_off(ctx: RuleContext) -> ImageOutcome:
 
 
 @rule("IMG917", Cause.IMAGE_REQUIRES_OTHER_DRIVER)
-def says_nothing(ctx: RuleContext) -> ImageOutcome:
-    """The image says nothing of CUDA.
+def no_gpu_software(ctx: RuleContext) -> ImageOutcome:
+    """Nothing in the image is known to use a GPU, or nothing tells its CUDA.
 
-    What it means: neither variables, labels nor history tell what is in it for GPUs. That is no fault: an image with
-    CUDA from wheels looks so. Nothing stands against it, and nothing more is known.
-    How it is seen: no variable, label or step of CUDA, NVIDIA, ROCm or CuPy.
+    What it means: the image starts on the machine, and that GPU work runs in it is not promised: neither variables,
+    labels nor history tell its CUDA. That is no fault: an image with CUDA from wheels may look so. For Alpine, whose C
+    library is musl, CuPy has no wheels.
+    How it is seen: no variable, label or step of CUDA, NVIDIA, ROCm or CuPy; Alpine by its name or its first step.
     What to do: run the smoke tests in it; images of gpuenv build-image say by labels what is in them.
     """
-    if not ctx.contents.for_gpus and ctx.contents.rocm is None:
-        yield Symptom(
-            "The image says nothing of CUDA; its layers were not looked at",
-            (of_image("labels", ", ".join(ctx.image.labels) or "none"),),
-            (Fix("Run gpuenv smoke in it, on a machine with a GPU."),),
-            Severity.NOTE,
-        )
+    contents = ctx.contents
+    if contents.for_gpus or contents.rocm is not None or ctx.image.frameworks:
+        return
+    musl = ": it is of Alpine (musl), for which CuPy has no wheels" if contents.musl else ""
+    layers = "" if ctx.image.source == "dockerfile" else "; its layers were not looked at"
+    title = f"Nothing tells which CUDA {contents.software} in the image is of"
+    yield Symptom(
+        f"{title if contents.software else 'Nothing in the image is known to use a GPU'}{musl}{layers}",
+        (of_image("labels", ", ".join(ctx.image.labels) or "none"),),
+        (Fix("Run gpuenv smoke in it, on a machine with a GPU."),),
+        Severity.NOTE,
+    )
 
 
 @rule(
@@ -234,11 +234,11 @@ def own_labels(ctx: RuleContext) -> ImageOutcome:
     What to do: build an image for this machine: gpuenv build-image.
     """
     image_labels = ctx.image.labels
-    oldest = read(DriverVersion.parse, image_labels.get(labels.MINIMUM_DRIVER))
+    oldest = parse_or_none(DriverVersion.parse, image_labels.get(labels.MINIMUM_DRIVER))
     if oldest and ctx.driver and not ctx.needs.windows and ctx.driver < oldest:
         yield _label(labels.MINIMUM_DRIVER, str(oldest), f"driver {ctx.driver}", Cause.DRIVER_TOO_OLD_FOR_CUDA)
     texts = [text.strip() for text in image_labels.get(labels.COMPUTE_CAPABILITIES, "").split(",") if text.strip()]
-    served = {capability for text in texts if (capability := read(ComputeCapability.parse, text))}
+    served = {capability for text in texts if (capability := parse_or_none(ComputeCapability.parse, text))}
     for gpu in ctx.gpus if served else ():
         own = gpu.compute_capability
         if own is not None and not any(known.major == own.major and known <= own for known in served):
@@ -262,3 +262,61 @@ def _label(name: str, value: str, found: str, cause: Cause) -> Symptom:
         (Fix("Build one for this machine: gpuenv build-image."),),
         cause=cause,
     )
+
+
+@rule("IMG920", Cause.CONTAINER_TOOLKIT_BROKEN)
+def no_container_toolkit(ctx: RuleContext) -> ImageOutcome:
+    """Docker on the machine cannot hand GPUs to containers.
+
+    What it means: docker run --gpus ends with "could not select device driver", whatever the image. The NVIDIA
+    container toolkit, which gives a container the driver's nodes and libraries, is not on the machine.
+    How it is seen: Docker's program is there; none of the toolkit's programs, no runtime of its own in Docker's
+    configuration, and no file of the Container Device Interface.
+    What to do: install the NVIDIA container toolkit, tell Docker of it, and restart Docker.
+    """
+    snapshot = ctx.snapshot
+    if not ctx.contents.for_gpus or is_contained(snapshot) or not cannot_share_gpus(snapshot):
+        return
+    names = ("docker", "has_toolkit", "runtimes")
+    yield Symptom(
+        "Docker on this machine cannot hand GPUs to containers: there is no NVIDIA container toolkit",
+        evidence_of(snapshot, *(f"container_support.{name}" for name in names)),
+        container_toolkit_fixes(snapshot),
+    )
+
+
+@rule("IMG918", Cause.CUPY_VARIABLE_INVALID)
+def image_sets_what_cupy_refuses(ctx: RuleContext) -> ImageOutcome:
+    """A variable of CuPy's has a value in the image that CuPy refuses.
+
+    What it means: CuPy reads its variables when it is imported, and ends with an error at a value that it cannot read,
+    however the container is started.
+    How it is seen: the variables in the image's configuration whose names begin with CUPY_, against what CuPy takes.
+    What to do: leave the variable out of the image, or correct it.
+    """
+    for wrong in refused_variables(ctx.image.environment, ctx.contents.cupy):
+        yield Symptom(
+            f"{wrong.name}={wrong.value or '(empty)'} of the image: CuPy refuses this value",
+            (of_image(wrong.name, wrong.value),),
+            (Fix(f"Leave it out of the image, or correct it: {wrong.taken}."),),
+        )
+
+
+@rule("IMG921", Cause.MULTIPLE_CUPY_PACKAGES)
+def several_lines(ctx: RuleContext) -> ImageOutcome:
+    """Two distributions of CuPy were installed into the image, and neither was removed.
+
+    What it means: the lines of CuPy own the same files. They install without a complaint; which one is imported is
+    chance, and removing one breaks the other.
+    How it is seen: the steps of the image's history that install a line, without one that takes it away. Steps that
+    name environments of their own are distinguished; those that do so in another way are not, so it is a warning.
+    What to do: keep one: remove both in the step that installs the other, and install it anew.
+    """
+    lines = lines_together(ctx.image.history) if ctx.image.source != "dockerfile" else ()  # DKF905 tells it
+    if lines:
+        yield Symptom(
+            f"The image has had {' and '.join(lines)} installed, which own the same files",
+            (of_image("history", ", ".join(lines)),),
+            (Fix("Build it with one of them alone."),),
+            Severity.WARNING,
+        )

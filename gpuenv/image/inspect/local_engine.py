@@ -1,4 +1,4 @@
-"""An image that an engine on this machine has already: Docker's or Podman's, through Docker's SDK."""
+"""An image that an engine on this machine has: Docker's or Podman's, through Docker's SDK."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from gpuenv.image.engine.engine_answers import list_of, object_of
 from gpuenv.image.engine.errors import engine_error
 from gpuenv.image.engine.sockets import usual_sockets
 from gpuenv.image.inspect.image_facts import ImageError, ImageFacts, facts_from_configuration
-from gpuenv.image.inspect.image_names import digest_in
+from gpuenv.image.reference import digest_in
 
 
-def engines(environment: Mapping[str, str]) -> Iterator[str]:
-    """The addresses at which an engine may be: the one that was named, else every socket that is there.
+def find_engines(environment: Mapping[str, str]) -> Iterator[str]:
+    """The addresses of engines: the one that the caller has chosen, else every usual socket that there is.
 
     Raises:
-        ImageError: where a context is named that is none.
+        ImageError: for a Docker context that does not exist.
     """
     try:
-        named = engine_address(environment)
+        address = engine_address(environment)
     except ContextError as error:
         raise ImageError(str(error), error.remedy) from error
-    if named:
-        yield named
+    if address:
+        yield address
         return
     sockets = usual_sockets(environment)
     yield from (f"unix://{path}" for path in sockets if Path(path).is_socket() and os.access(path, os.W_OK))
 
 
-def local_image(reference: str, address: str, timeout: float, environment: Mapping[str, str]) -> ImageFacts | None:
-    """The image as the engine at an address has it; none where it does not, or the SDK is not installed.
+def inspect_local(reference: str, address: str, timeout: float, environment: Mapping[str, str]) -> ImageFacts | None:
+    """The facts of an image that an engine has; none if it has no such image, or the SDK is not installed.
 
     Args:
-        reference: its name.
+        reference: a name or an ID.
         address: the engine's, as in DOCKER_HOST.
-        timeout: seconds for each of its answers.
-        environment: names the certificates for one behind TLS (DOCKER_TLS_VERIFY, DOCKER_CERT_PATH).
+        timeout: seconds for each answer.
+        environment: names the certificates for an engine behind TLS (DOCKER_TLS_VERIFY, DOCKER_CERT_PATH).
 
     Raises:
-        ImageError: where the engine does not answer as an engine does.
+        ImageError: if the engine fails.
     """
     try:
         import docker  # noqa: PLC0415 - an extra, and slow to import
-        import requests  # noqa: PLC0415 - what the SDK raises beside its own
+        import requests  # noqa: PLC0415 - the SDK raises its exceptions too
     except ImportError:
         return None
     try:
@@ -55,8 +55,7 @@ def local_image(reference: str, address: str, timeout: float, environment: Mappi
             timeout=max(1, int(timeout)), version="auto", environment={**tls, "DOCKER_HOST": address}
         )
         try:
-            image = client.api.inspect_image(reference)
-            return _facts(image, client.api.history(reference), reference)
+            return _facts(client.api.inspect_image(reference), client.api.history(reference), reference)
         finally:
             client.close()
     except docker.errors.ImageNotFound:
@@ -67,11 +66,7 @@ def local_image(reference: str, address: str, timeout: float, environment: Mappi
 
 
 def _facts(answer: object, history: object, reference: str) -> ImageFacts:
-    """Facts from an engine's answer, which has the configuration's content under names of its own.
-
-    Raises:
-        ValueError: when it is none of an engine's.
-    """
+    """Facts from an engine's answer, which has the content of the configuration under other names."""
     image = object_of(answer, "an image")
     steps = [step for step in reversed(history) if isinstance(step, dict)] if isinstance(history, list) else []
     configuration = {
@@ -83,10 +78,9 @@ def _facts(answer: object, history: object, reference: str) -> ImageFacts:
         "history": [{"created_by": step.get("CreatedBy")} for step in steps],
         "created": image.get("Created"),
     }
-    digests = list_of(image.get("RepoDigests"), "an image's digests")
     size = image.get("Size")
     return replace(
         facts_from_configuration(configuration, reference, "engine"),
-        digest=digest_in(map(str, digests), reference),
+        digest=digest_in(map(str, list_of(image.get("RepoDigests"), "an image's digests")), reference),
         size=size if isinstance(size, int) else None,
     )
