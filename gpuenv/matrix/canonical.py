@@ -23,7 +23,17 @@ from gpuenv.model.codec import field_defaults, field_names, is_record
 WIDTH = 120
 _TABLES = (
     *("driver_branches", "cuda_majors", "cuda_minors", "generations", "wheel_lines", "rocm_lines", "conda_builds"),
-    *("images", "ngc_releases", "companions", "advisories", "peaks", "products", "older_products", "amd_products"),
+    *(
+        "images",
+        "ngc_releases",
+        "base_images",
+        "companions",
+        "advisories",
+        "peaks",
+        "products",
+        "older_products",
+        "amd_products",
+    ),
     "sources",
 )
 _SOURCES = ("source", "driver_source", "state_source", "toolkit_source")

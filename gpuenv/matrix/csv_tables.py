@@ -1,4 +1,4 @@
-"""Tables of the matrix that are CSV files: GPU products and their peaks, their sources, and the measured binaries.
+"""Tables of the matrix that are CSV files: GPU products, their peaks, names of base images, and sources.
 
 One row is one line; the texts of a list are separated by ``; ``. A source has a line for each of its files, of which
 the first is cited.
@@ -13,9 +13,15 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from packaging.version import InvalidVersion, Version
 
-from gpuenv.matrix.tables import AmdProduct, MatrixSource, Peak, Product
+from gpuenv.matrix.tables import AmdProduct, BaseImageRule, MatrixSource, Peak, Product
 
-TABLES = {"products": Product, "older_products": Product, "amd_products": AmdProduct, "peaks": Peak}
+TABLES = {
+    "products": Product,
+    "older_products": Product,
+    "amd_products": AmdProduct,
+    "peaks": Peak,
+    "base_images": BaseImageRule,
+}
 SOURCES = "sources.csv"
 _SEPARATOR = "; "
 _COLUMNS = ("key", "kind", "seen", "file", "sha256", "title", "section", "note")

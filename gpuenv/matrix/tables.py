@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc
+from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
 
 class Platform(NamedTuple):
@@ -365,18 +365,52 @@ class Peak(NamedTuple):
 
 
 class NgcRelease(NamedTuple):
-    """A monthly release of an NVIDIA framework image, whose tag does not name its CUDA.
+    """A monthly release of NVIDIA's framework images, whose tags do not name their CUDA.
 
     Attributes:
-        image: the last part of its name below nvcr.io/nvidia, such as ``pytorch``.
-        release: prefix of its tags: 25.12.
-        cuda: the CUDA that it is based on.
+        release: prefix of the tags: 25.12.
+        cuda: the CUDA that they are based on.
+        images: their names below nvcr.io/nvidia, such as ``pytorch``.
+        python: their Python; null if the document does not tell it.
     """
 
-    image: str
     release: str
     cuda: CudaVersion
+    images: tuple[str, ...]
     source: str
+    python: PythonVersion | None = None
+
+
+class ImageKind(str, Enum):
+    """What a base image is for.
+
+    ``nvidia`` is nvidia/cuda itself, ``on-nvidia`` an image made from it, ``plain`` one without CUDA.
+    """
+
+    PLAIN = "plain"
+    NVIDIA = "nvidia"
+    ON_NVIDIA = "on-nvidia"
+    TEGRA = "tegra"
+    ROCM = "rocm"
+
+
+class BaseImageRule(NamedTuple):
+    """What the name of a base image tells; of several rules, the first that tells a fact decides it.
+
+    Attributes:
+        pattern: a regular expression for the whole of ``NAME:TAG``. Its groups ``cuda`` (12.4, 12-4, 124), ``flavour``
+            and ``python`` (3.11, 311) tell facts, ``image`` and ``release`` a row of ngc_releases.
+        cuda: the CUDA of every image that the pattern matches.
+        flavour: likewise.
+        python: likewise.
+    """
+
+    pattern: str
+    source: str
+    kind: ImageKind | None = None
+    cuda: CudaVersion | None = None
+    flavour: Flavour | None = None
+    python: PythonVersion | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -406,6 +440,7 @@ class Matrix:
     rocm_lines: tuple[RocmLine, ...] = ()
     peaks: tuple[Peak, ...] = ()
     ngc_releases: tuple[NgcRelease, ...] = ()
+    base_images: tuple[BaseImageRule, ...] = ()
     older_products: tuple[Product, ...] = ()
     amd_products: tuple[AmdProduct, ...] = ()
 

@@ -21,7 +21,8 @@ from gpuenv.model.strings import Lines
 PLATFORMS = ("linux-x86_64", "linux-aarch64", "windows-x86_64", "windows-arm64")
 _TABLES = (
     *("driver_branches", "cuda_majors", "cuda_minors", "generations", "wheel_lines", "products", "older_products"),
-    *("conda_builds", "images", "companions", "advisories", "rocm_lines", "peaks", "ngc_releases", "amd_products"),
+    *("conda_builds", "images", "companions", "advisories", "rocm_lines", "peaks", "ngc_releases"),
+    *("base_images", "amd_products"),
 )
 _REQUIRED = ("driver_branches", "cuda_majors", "cuda_minors", "generations", "wheel_lines", "products")
 _EXTRA = re.compile(r"[A-Za-z0-9][\w.-]*")
@@ -29,6 +30,7 @@ _REFERENCE = re.compile(r"[a-z0-9][\w./:@-]*")
 _ABI = re.compile(r"cp3\d{1,2}t?")
 _CODE = re.compile(r"\d{1,2}\.\d[af]?")
 _ROCM = re.compile(r"\d{1,4}(?:\.\d{1,4})*")
+_GROUPS = {"cuda", "flavour", "python", "image", "release"}
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -57,6 +59,7 @@ def faults(matrix: Matrix) -> Iterator[MatrixFault]:
     yield from _generation_faults(matrix)
     yield from _line_faults(matrix)
     yield from _reference_faults(matrix)
+    yield from _base_image_faults(matrix)
     for path, line in _rows(matrix, "wheel_lines", "rocm_lines"):
         yield from _repeated(f"{path}.releases", [release.cupy for release in line.releases])
     for path, release in _releases(matrix):
@@ -149,7 +152,8 @@ def _growth_faults(matrix: Matrix) -> Iterator[MatrixFault]:
     for path, row in minors:
         yield from (MatrixFault(path, text) for text in _minor_faults(row))
     yield from _repeated_names("peaks", [row.names for row in matrix.peaks])
-    yield from _repeated("ngc_releases", [f"{row.image}:{row.release}" for row in matrix.ngc_releases])
+    releases = [[f"{image}:{row.release}" for image in row.images] for row in matrix.ngc_releases]
+    yield from _repeated_names("ngc_releases", releases)
     yield from _repeated_names("products", [(row.name, *row.aliases) for row in matrix.products])
     yield from _repeated_names("older_products", [(row.name, *row.aliases) for row in matrix.older_products])
     yield from _amd_faults(matrix)
@@ -242,6 +246,20 @@ def _reference_faults(matrix: Matrix) -> Iterator[MatrixFault]:
         yield from _range_faults(path, companion.cupy or "")
         if companion.cuda is not None and companion.cuda.major != companion.cuda_major:
             yield MatrixFault(path, f"CUDA {companion.cuda} is outside CUDA {companion.cuda_major}")
+
+
+def _base_image_faults(matrix: Matrix) -> Iterator[MatrixFault]:
+    yield from _repeated("base_images", [rule.pattern for rule in matrix.base_images])
+    for path, rule in _rows(matrix, "base_images"):
+        try:
+            groups = set(re.compile(rule.pattern).groupindex)
+        except re.error as error:
+            yield MatrixFault(path, f"{rule.pattern} is no regular expression: {error}")
+            continue
+        for group in sorted(groups - _GROUPS):
+            yield MatrixFault(path, f"{group} is no group of a pattern; expected one of {', '.join(sorted(_GROUPS))}")
+        if ("image" in groups) != ("release" in groups):
+            yield MatrixFault(path, "the groups image and release stand together")
 
 
 def _range_faults(path: str, text: str) -> Iterator[MatrixFault]:

@@ -23,6 +23,7 @@ _HEADINGS = {
     "advisories": "Known problems",
     "peaks": "Peak rates of GPUs",
     "ngc_releases": "NVIDIA's framework images",
+    "base_images": "Names of base images",
     "products": "GPU products",
     "older_products": "Older GPU products",
     "amd_products": "GPU products of AMD",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,8 +19,6 @@ from gpuenv.matrix.tables import Flavour
 from gpuenv.report.report import Status
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gpuenv.image.inspect.image_report import ImageReport
 
 MATRIX = load(data_path("matrix.yaml"))
@@ -55,13 +55,60 @@ def on_machine(folder: Path, text: str, machine: tuple[str, ...]) -> ImageReport
         ("own/base:cuda12", None),
         ("own/base:cu999", None),
         ("own/accuda118:1", None),
-        ("nvcr.io/nvidia/pytorch:24.03-py3", None),
+        ("nvcr.io/nvidia/pytorch:23.10-py3", None),
+        ("nvcr.io/nvidia/merlin/merlin-pytorch:23.06", "12.1"),
+        ("nvcr.io/nvidia/cuda-dl-base:25.01-cuda12.8-devel-ubuntu24.04", "12.8"),
+        ("mcr.microsoft.com/azureml/openmpi4.1.0-cuda11.8-cudnn8-ubuntu22.04:latest", "11.8"),
+        ("cschranz/gpu-jupyter:v1.7_cuda-12.2_ubuntu-22.04", "12.2"),
+        ("tensorflow/tensorflow:2.13.0-gpu-jupyter", "11.8"),
+        ("tensorflow/tensorflow:2.4.1-gpu", "11.0"),
+        ("tensorflow/tensorflow:2.15.0-gpu", None),
+        ("rapidsai/base:26.02-cuda13-py3.13", "13.1"),
+        ("rapidsai/base:26.08-cuda13-py3.13", None),
+        ("rayproject/ray:2.9.3-py310-cu118", "11.8"),
+        ("rayproject/ray:2.9.3-py310-gpu", None),
+        ("quay.io/jupyter/pytorch-notebook:cuda12-python-3.13", None),
     ],
 )
 def test_a_name_may_tell_a_cuda(name: str, cuda: str | None) -> None:
     base = base_of(name, MATRIX)
     assert (str(base.cuda) if base.cuda else None) == cuda
     assert base.unknown is (cuda is None)
+
+
+@pytest.mark.parametrize(
+    "name", ["tensorflow/tensorflow:2.15.0", "quay.io/jupyter/base-notebook:python-3.12", "rayproject/ray:2.9.3-py310"]
+)
+def test_a_name_may_tell_that_there_is_no_cuda(name: str) -> None:
+    assert base_of(name, MATRIX).plain
+
+
+# CuPy 12.2.0 has no wheel for Python 3.12, but for 3.10 and 3.11.
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("FROM nvcr.io/nvidia/pytorch:25.04-py3", ["DKF914"]),
+        ("FROM nvcr.io/nvidia/pytorch:25.04-py3\nRUN conda install python=3.11", []),
+        ("FROM nvcr.io/nvidia/pytorch:24.05-py3", []),
+        ("FROM nvcr.io/nvidia/pytorch:24.04-py3", []),
+        ("FROM rapidsai/base:25.02-cuda12.5-py3.12", ["DKF914"]),
+        ("FROM rapidsai/base:25.02-cuda12.5-py3.11", []),
+        ("FROM rayproject/ray:2.9.3-py312-cu121", ["DKF914"]),
+        ("FROM python:3.12-slim\nRUN uv --version", ["DKF914"]),
+        ("FROM nvidia/cuda:12.4.1-devel-ubuntu24.04", ["DKF914"]),
+    ],
+)
+def test_the_python_of_a_base_is_held_against_the_wheels(tmp_path: Path, text: str, codes: list[str]) -> None:
+    found = on_machine(tmp_path, f"{text}\nRUN pip install 'cupy-cuda12x[ctk]==12.2.0'", A100)
+    assert [entry.code for entry in found.findings if entry.file and entry.code == "DKF914"] == codes
+
+
+def test_every_rule_for_names_decides_one_of_these_names() -> None:
+    """A line of the table that no example needs is a mistake in its pattern, or in its place."""
+    examples = Path(__file__).with_name("base_images.txt").read_text(encoding="utf-8").split()
+    for rule in MATRIX.base_images:
+        others = replace(MATRIX, base_images=tuple(other for other in MATRIX.base_images if other is not rule))
+        assert any(base_of(name, MATRIX) != base_of(name, others) for name in examples), rule.pattern
 
 
 @pytest.mark.parametrize(
@@ -117,10 +164,10 @@ def test_an_image_for_another_kind_of_gpu_is_known_by_its_name(tmp_path: Path, n
 @pytest.mark.parametrize(
     ("text", "status"),
     [
-        ("FROM nvcr.io/nvidia/pytorch:24.03-py3", Status.UNKNOWN),
-        (f"FROM nvcr.io/nvidia/pytorch:24.03-py3\n{WHEEL}", Status.UNKNOWN),
+        ("FROM nvcr.io/nvidia/pytorch:23.10-py3", Status.UNKNOWN),
+        (f"FROM nvcr.io/nvidia/pytorch:23.10-py3\n{WHEEL}", Status.UNKNOWN),
         ("ARG BASE\nFROM $BASE", Status.UNKNOWN),
-        ("FROM nvcr.io/nvidia/pytorch:24.03-py3\nRUN pip install 'cupy-cuda12x[ctk]==14.2.0'", Status.FIT),
+        ("FROM nvcr.io/nvidia/pytorch:23.10-py3\nRUN pip install 'cupy-cuda12x[ctk]==14.2.0'", Status.FIT),
         ("FROM node:22\nRUN npm ci", Status.FIT),
         ("FROM mcr.microsoft.com/devcontainers/python:3.12", Status.FIT),
         ("FROM own/base:cuda12.8", Status.FIT),

@@ -248,6 +248,20 @@ def test_hostile_and_malformed_texts_are_rejected(old: str, new: str, message: s
     assert any(message in fault for fault in faults), faults
 
 
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("own/base:(", "is no regular expression"),
+        ("own/base:(?P<cude>.*)", "cude is no group of a pattern"),
+        ("own/(?P<image>[a-z]+):.*", "image and release stand together"),
+    ],
+)
+def test_a_pattern_of_a_base_image_is_checked(pattern: str, message: str) -> None:
+    row = f"base_images:\n  - {{pattern: '{pattern}', source: banners}}\n\ncompanions:\n"
+    _, faults = _broken(lambda text: text.replace("companions:\n", row, 1))
+    assert any(message in fault and "base_images[0]" in fault for fault in faults), faults
+
+
 def test_a_matrix_without_rows_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "m.json"
     data = encode(load(data_path("matrix.yaml")))
