@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuenv.image.dockerfile.base_images import BaseImage
-from gpuenv.image.dockerfile.rules import COMPAT, computes, symptom_at, tag_fault
+from gpuenv.image.dockerfile.rules import COMPAT, OF_CONDA, computes, symptom_at, tag_fault
 from gpuenv.image.dockerfile.services import POD, DeviceRequest, Service
-from gpuenv.image.dockerfile.target import BuildTarget
+from gpuenv.image.dockerfile.target import BuildTarget, is_cupy
 from gpuenv.image.inspect.rules import FileOutcome, rule
 from gpuenv.image.inspect.rules_variables import STUBS, capabilities_fault, hides_all
 from gpuenv.model.causes import Cause
@@ -37,13 +37,12 @@ class ServiceContext:
     others: tuple[Service, ...] = ()
 
     @property
-    def gpu_software(self) -> str | None:
-        """What in the image uses a GPU: CuPy, a framework with CUDA, or a base image with CUDA's libraries."""
+    def cupy(self) -> str | None:
+        """The CuPy in the image, which needs a GPU: frameworks such as torch run without one, too."""
         for target in self.built:
-            if target.cupy:
-                return target.cupy[0].text
-            if computes(target) or target.base.has_cuda:
-                return target.base.text
+            found = [each.text for each in target.installs if is_cupy(each) or each.name in OF_CONDA]
+            if found or (target.base.row is not None and target.base.row.line is not None):
+                return found[0] if found else target.base.text
         return None
 
 
@@ -53,18 +52,18 @@ def gpu_not_requested(ctx: ServiceContext) -> FileOutcome:
 
     What it means: compose starts a container without any GPU unless the service asks for one, whatever its image is,
     or the engine's default runtime is NVIDIA's.
-    How it is seen: an image with CUDA or CuPy, and neither gpus, deploy, a CDI device nor the runtime nvidia. A service
+    How it is seen: an image with CuPy, and neither gpus, deploy, a CDI device nor the runtime nvidia. A service
     that names the CPU, that extends another one, or that stands beside one which requests GPUs, is left alone.
     What to do: add "gpus: all", or a reservation of devices with capabilities [gpu].
     """
-    service, what = ctx.service, ctx.gpu_software
+    service, what = ctx.service, ctx.cupy
     if what is None or service.requests_gpu or service.misplaced or service.means_cpu or service.partial:
         return
     if any(other.requests_gpu or other.partial for other in ctx.others):
         return
     yield symptom_at(
         service.location(service.line),
-        f"{service.label} has GPU software ({what}) and requests no GPU",
+        f"{service.label} has CuPy ({what}) and requests no GPU",
         service.kind.ask,
         Evidence("needs a GPU", what, service.file),
         severity=Severity.WARNING,
@@ -147,7 +146,7 @@ def environment_hides(ctx: ServiceContext) -> FileOutcome:
     """
     service = ctx.service
     for name, setting in service.environment.items() if service.requests_gpu else ():
-        fault = _setting_fault(name, setting.value, computes=ctx.gpu_software is not None)
+        fault = _setting_fault(name, setting.value, of_compute=any(map(computes, ctx.built)))
         if fault is not None:
             title, severity = fault
             yield symptom_at(
@@ -159,12 +158,12 @@ def environment_hides(ctx: ServiceContext) -> FileOutcome:
             )
 
 
-def _setting_fault(name: str, value: str, *, computes: bool) -> tuple[str, Severity] | None:
+def _setting_fault(name: str, value: str, *, of_compute: bool) -> tuple[str, Severity] | None:
     if "$" in value:
         return None
     if name == "CUDA_VISIBLE_DEVICES" and hides_all(value):
         return f"{name}={value} hides every GPU", Severity.ERROR
-    if name == "NVIDIA_DRIVER_CAPABILITIES" and computes:
+    if name == "NVIDIA_DRIVER_CAPABILITIES" and of_compute:
         fault = capabilities_fault(value)
         return (f"{name} {fault[0]}", Severity.WARNING) if fault else None
     if name == "LD_LIBRARY_PATH":
