@@ -1,0 +1,91 @@
+"""The report of one node, ``gpuenv.node/1``: what ``fleet node`` writes and the analysis reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from gpuenv.model.codec import DecodeError, decode
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.report.report import Report
+
+SCHEMA = "gpuenv.node/1"
+LARGEST = 2_000_000  # bytes of a report
+_DEEPEST = 40  # levels; a report has at most 12
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
+
+
+class NodeReportError(ValueError):
+    """A text that is no report of a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReport:
+    """What one node answered.
+
+    Attributes:
+        node: the engine's name of the machine.
+        taken_at: when, in seconds since the epoch.
+        run: the name of the collection that it belongs to; null for a report by itself.
+        exit_code: of the report, or of the failed attempt.
+        snapshot: the facts; null if probing failed.
+        report: the doctor's report without its snapshot's copy; null if probing failed.
+        error: why there is no snapshot.
+        gpuenv_version: of the program on the node.
+    """
+
+    node: str
+    taken_at: float
+    run: str | None
+    exit_code: int
+    snapshot: Snapshot | None
+    report: Report | None
+    error: str | None = None
+    gpuenv_version: str = ""
+    schema: str = SCHEMA
+
+
+def is_node_name(text: str) -> bool:
+    """Whether a text can be a host name: only such names get into a command."""
+    return _NAME.fullmatch(text) is not None
+
+
+def parse_node_report(data: bytes) -> NodeReport:
+    """Reads a report, which is data from a stranger.
+
+    Raises:
+        NodeReportError: with the reason.
+    """
+    if len(data) > LARGEST:
+        raise NodeReportError(f"{len(data)} bytes are more than the {LARGEST} that a report may have")
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise NodeReportError(f"no JSON: {str(error)[:80]}") from error
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if schema != SCHEMA:
+        raise NodeReportError(f"expected schema {SCHEMA}, found {str(schema)[:40]!r}")
+    if _depth(document) > _DEEPEST:
+        raise NodeReportError(f"nested more than {_DEEPEST} levels deep")
+    try:
+        found = decode(NodeReport, document)
+    except DecodeError as error:
+        raise NodeReportError(str(error)[:200]) from error
+    if not is_node_name(found.node):
+        raise NodeReportError(f"{found.node[:40]!r} is no name of a node")
+    return found
+
+
+def _depth(value: object) -> int:
+    """How many levels of lists and objects there are."""
+    levels, current = 0, [value]
+    while current:
+        levels += 1
+        current = [
+            inner
+            for each in current
+            if isinstance(each, (list, dict))
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+    return levels
