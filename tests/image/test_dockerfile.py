@@ -208,8 +208,8 @@ def test_every_way_of_writing_is_understood(tmp_path: Path, text: str, line: int
         f"{SLIM}\n{CTK}\nRUN case $x in a) pip install 'cupy-cuda13x[ctk]==14.2.0';; esac",
         f"{SLIM}\nRUN test -e x || pip install cupy-cuda12x==14.2.0",
         f"{SLIM}\nRUN for i in 11 12; do pip install cupy-cuda${{i}}x; done",
-        f"{SLIM}\nRUN ./install.sh\n{WHEEL}",
-        f"{SLIM}\nRUN make install\n{WHEEL}",
+        f"{SLIM}\nRUN ./install_cuda.sh\n{WHEEL}",
+        f"{SLIM}\nRUN make deps\n{WHEEL}",
         f"{SLIM}\nCOPY pyproject.toml .\nRUN poetry install\n{WHEEL}",
         f"{DEVEL}\nRUN xargs pip install < list.txt\n{WHEEL}",
         f"{DEVEL}\nCOPY . .\nRUN pip install -r made/by/another/step.txt",
@@ -218,6 +218,18 @@ def test_every_way_of_writing_is_understood(tmp_path: Path, text: str, line: int
 def test_what_is_unknown_is_a_note_and_no_error(tmp_path: Path, text: str) -> None:
     (found,) = judged(tmp_path, text).findings
     assert (found.code, found.severity) == ("DKF917", Severity.NOTE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{SLIM}\nRUN ./configure.sh\n{WHEEL}",
+        f"{DEVEL}\nRUN make install\nRUN pip install cupy-cuda11x==13.6.0",
+        f"{SLIM}\nRUN if a; then apt-get install -y vim; fi\nRUN ./x.sh\n{WHEEL}",
+    ],
+)
+def test_what_is_unknown_and_does_not_look_like_cuda_leaves_a_warning(tmp_path: Path, text: str) -> None:
+    assert {each.severity for each in judged(tmp_path, text).findings} == {Severity.WARNING, Severity.NOTE}
 
 
 def test_what_is_unknown_matters_to_no_image_without_a_gpu(tmp_path: Path) -> None:

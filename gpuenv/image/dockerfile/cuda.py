@@ -13,6 +13,7 @@ from gpuenv.image.dockerfile.target import BuildTarget
 from gpuenv.matrix.companions import cuda_package
 from gpuenv.matrix.tables import Flavour, Matrix, Release, WheelLine
 from gpuenv.model.cupy import FIRST_UNITED_CUDA, cuda_minor
+from gpuenv.model.finding import Severity
 from gpuenv.model.strings import parse_integer
 from gpuenv.model.versions import CudaVersion
 
@@ -43,6 +44,9 @@ _EXTRAS = {
     "tensorflow": re.compile(r"and-cuda()"),
 }
 _OF_TENSORFLOW = 12
+_LIKE_CUDA = re.compile(
+    r"cuda|cupy|nvidia|cublas|gpu|torch|tensorflow|jax|rapids|cudf|cuml|conda|env|dep|require|poetry|pdm|pixi|pipenv|pip "
+)
 _OF_A_MAJOR = re.compile(r"cupy-cuda(\d{1,4})x")
 
 
@@ -70,7 +74,8 @@ class CudaSources:
         wheels: the CUDA majors that wheels bring.
         libraries: whether the image itself has CuPy's libraries; also if its name does not tell.
         headers: whether the image itself has CUDA's headers; also if its name does not tell.
-        complete: whether nothing else is installed that may bring CUDA.
+        severity: of a finding that CUDA is missing: an error if all that is installed is known, a warning if something
+            is unknown that does not look like CUDA, null otherwise.
         frameworks: the frameworks.
     """
 
@@ -78,7 +83,7 @@ class CudaSources:
     wheels: frozenset[int]
     libraries: bool
     headers: bool
-    complete: bool
+    severity: Severity | None
     frameworks: tuple[Framework, ...]
 
     @property
@@ -101,13 +106,12 @@ def cuda_sources(target: BuildTarget) -> CudaSources:
     versions = [(image.cuda, image.text) for image in images]
     versions += [(_of_package(each.name), each.text) for each in target.system]
     versions += [(_of_conda(each, target.matrix), f"conda's {each.text}") for each in conda]
-    unknown = [each for each in target.unknown if not each.possible or any(map(may_bring_cuda, each.possible))]
     return CudaSources(
         versions=tuple((cuda, text) for cuda, text in versions if cuda is not None),
         wheels=frozenset({*_wheels(target), *(each.cuda_major for each in found if each.cuda_major)}),
         libraries=any(map(_brings_libraries, images)) or from_conda or any(map(_has_libraries, packages)),
         headers=any(map(_brings_headers, images)) or from_conda or any(map(_brings_headers_package, packages)),
-        complete=not unknown and all(each.cuda_major is not None for each in found),
+        severity=None if any(each.cuda_major is None for each in found) else _severity(target),
         frameworks=found,
     )
 
@@ -122,9 +126,19 @@ def _brings_headers_package(name: str) -> bool:
     return _WITH_HEADERS.fullmatch(name) is not None or (_of_package(name) is not None and "-dev" in name)
 
 
+def _severity(target: BuildTarget) -> Severity | None:
+    """How sure it is that nothing unknown brings CUDA."""
+    doubts = [each for each in target.unknown if not each.possible]
+    if any(map(may_bring_cuda, (install for each in target.unknown for install in each.possible))):
+        return None
+    if any(each.is_file or _LIKE_CUDA.search(each.what) for each in doubts):
+        return None
+    return Severity.WARNING if doubts else Severity.ERROR
+
+
 def may_bring_cuda(install: Install) -> bool:
     """Whether a package has to do with CUDA, by its name."""
-    return re.search(r"cuda|cupy|nvidia|cublas|torch|tensorflow|jax|rapids|cudf|cuml", install.name) is not None
+    return _LIKE_CUDA.search(install.name) is not None
 
 
 def _brings_libraries(base: BaseImage) -> bool:

@@ -129,7 +129,7 @@ def line_against_cuda(target: BuildTarget) -> FileOutcome:
     has = cuda_sources(target)
     for install in target.cupy:
         line = wheel_line(install.name, target.matrix)
-        if line is None or not has.versions or not has.complete or has.serves(line):
+        if line is None or not has.versions or has.severity is None or has.serves(line):
             continue
         cuda, source = has.versions[0]
         wanted = f"{line.cuda_major}.x" if line.last_cuda is None else str(line.first_cuda)
@@ -141,6 +141,7 @@ def line_against_cuda(target: BuildTarget) -> FileOutcome:
             f"Install the line of CUDA {cuda.major}{own}.",
             Evidence("CUDA", str(cuda), source),
             _cupy_evidence(install),
+            severity=has.severity,
         )
 
 
@@ -158,7 +159,7 @@ def headers_missing(target: BuildTarget) -> FileOutcome:
     has = cuda_sources(target)
     for install in target.cupy:
         line, release = wheel_line(install.name, target.matrix), release_of(target, install)
-        if line is None or release is None or has.headers or not has.libraries or not has.complete:
+        if line is None or release is None or has.headers or not has.libraries or has.severity is None:
             continue
         if line.cuda_major in has.wheels or not has.serves(line):
             continue
@@ -174,7 +175,7 @@ def headers_missing(target: BuildTarget) -> FileOutcome:
             f"Install {extra}{_runtime_wheel(line, has)}{package}; or use the devel image.",
             _base_evidence(target),
             _cupy_evidence(install),
-            severity=Severity.WARNING if own is None else Severity.ERROR,
+            severity=Severity.WARNING if own is None else has.severity,
         )
 
 
@@ -196,7 +197,7 @@ def libraries_missing(target: BuildTarget) -> FileOutcome:
     has = cuda_sources(target)
     for install in target.cupy if not target.base.musl else ():  # for musl there is no wheel at all: DKF914
         line = wheel_line(install.name, target.matrix)
-        if line is None or has.libraries or line.cuda_major in has.wheels or not has.complete:
+        if line is None or has.libraries or line.cuda_major in has.wheels or has.severity is None:
             continue
         if not (target.base.plain or target.base.flavour is Flavour.BASE):
             continue
@@ -209,6 +210,7 @@ def libraries_missing(target: BuildTarget) -> FileOutcome:
                 f'Install "{install.name}[ctk]" in release 14 or newer, or use an nvidia/cuda devel image.',
                 _cupy_evidence(install),
                 _base_evidence(target),
+                severity=has.severity,
             )
             continue
         yield symptom_at(
@@ -217,6 +219,7 @@ def libraries_missing(target: BuildTarget) -> FileOutcome:
             f"Install {_with_own_cuda(target, line)}, or use an nvidia/cuda devel image.",
             _base_evidence(target),
             _cupy_evidence(install),
+            severity=has.severity,
         )
 
 
@@ -273,7 +276,7 @@ def from_source(target: BuildTarget) -> FileOutcome:
     """
     has = cuda_sources(target)
     line = f"cupy-cuda{has.cuda.major}x" if has.cuda else "cupy-cuda12x or cupy-cuda13x"
-    fails = not has.headers and has.complete
+    fails = not has.headers and has.severity is Severity.ERROR
     of_conda = any(each.manager is Manager.CONDA and each.name in OF_CONDA for each in target.installs)
     ending = "which fails without a CUDA toolkit" if fails else "which takes long"
     for install in target.cupy:
@@ -509,7 +512,7 @@ def cuda_path_elsewhere(target: BuildTarget) -> FileOutcome:
     for name in ("CUDA_PATH", "CUDA_HOME"):
         setting = target.environment.get(name)
         match = re.search(r"/cuda-(\d{1,3})\.(\d{1,3})/?$", setting.value) if setting is not None else None
-        if setting is None or match is None or not has.versions or not has.complete:
+        if setting is None or match is None or not has.versions or has.severity is not Severity.ERROR:
             continue
         named = CudaVersion(int(match[1]), int(match[2]))
         if all(cuda != named for cuda, _ in has.versions):
