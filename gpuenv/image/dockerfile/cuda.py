@@ -45,7 +45,8 @@ _EXTRAS = {
 }
 _OF_TENSORFLOW = 12
 _LIKE_CUDA = re.compile(
-    r"cuda|cupy|nvidia|cublas|gpu|torch|tensorflow|jax|rapids|cudf|cuml|conda|env|dep|require|poetry|pdm|pixi|pipenv|pip "
+    r"cuda|cupy|nvidia|cublas|gpu|torch|tensorflow|jax|rapids|cudf|cuml"
+    r"|conda|env|dep|require|poetry|pdm|pixi|pipenv|pip "
 )
 _OF_A_MAJOR = re.compile(r"cupy-cuda(\d{1,4})x")
 
