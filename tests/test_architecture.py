@@ -50,7 +50,8 @@ MAY_IMPORT = {
     "refresh": {"model", "matrix", "probe", "files"},
     "interrupt": set[str](),
     "__main__": {"cli", "interrupt"},
-    "__init__": set[str](),
+    "api": {"model", "matrix", "doctor", "explain", "probe", "preflight", "report", "data"},
+    "__init__": {"api", "model"},
 }
 # Third-party libraries, and the parts or modules that may import each.
 THIRD_PARTY = {

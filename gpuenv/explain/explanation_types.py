@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from gpuenv.explain.messages import Message
 from gpuenv.model.causes import Cause
+from gpuenv.model.codec import to_json
 from gpuenv.model.finding import Fix
+from gpuenv.model.notebook import table_html
 
 SCHEMA = "gpuenv.explanation/1"
 
@@ -106,3 +108,11 @@ class Explanation:
     lines_read: int = 0
     notes: tuple[str, ...] = ()
     guess: Guess | None = None
+
+    def to_json(self) -> str:
+        """The explanation as JSON."""
+        return to_json(self)
+
+    def _repr_html_(self) -> str:
+        rows = [(f"{entry.confidence:.0%}", f"{entry.cause.value}: {entry.title}") for entry in self.causes]
+        return table_html("Likely causes", rows or [("", "no known message")])

@@ -11,6 +11,7 @@ from gpuenv.matrix.products import ProductError, find_gpu
 from gpuenv.matrix.ranges import is_version
 from gpuenv.matrix.tables import AmdProduct, Matrix
 from gpuenv.model.cupy import cuda_major_of, is_cupy
+from gpuenv.model.errors import GpuenvError
 from gpuenv.model.gpus import is_gfx, visible_entries
 from gpuenv.model.nvidia import CUDA_LIBRARIES
 from gpuenv.model.reading import ASSUMED, Reading, assumed, missing
@@ -44,7 +45,7 @@ _FOLDER = "an assumed folder"
 _CUPY_SOURCES = ("libraries", "files")  # sources about the installed CuPy
 
 
-class AssumeError(ValueError):
+class AssumeError(GpuenvError, ValueError):
     """An invalid or contradictory assumption; the message names it and what was expected."""
 
 

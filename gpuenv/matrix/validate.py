@@ -14,6 +14,7 @@ from gpuenv.matrix.ranges import is_version, within
 from gpuenv.matrix.tables import CudaMinor, Matrix, MatrixSource, Release, SourceKind, WheelLine
 from gpuenv.model.codec import field_names
 from gpuenv.model.cupy import is_cupy
+from gpuenv.model.errors import GpuenvError
 from gpuenv.model.gpus import is_gfx
 from gpuenv.model.nvidia import generation_of
 from gpuenv.model.strings import Lines
@@ -41,7 +42,7 @@ class MatrixFault(NamedTuple):
     text: str
 
 
-class MatrixError(Exception):
+class MatrixError(GpuenvError):
     """The matrix is invalid; ``faults`` has one text per fault, with file and line."""
 
     def __init__(self, faults: Iterable[str]) -> None:

@@ -7,6 +7,7 @@ path to it.
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -51,6 +52,11 @@ def encode(value: object) -> Any:  # noqa: ANN401 - JSON has no narrower type
     if isinstance(value, (tuple, list)):
         return [encode(item) for item in value]
     return value
+
+
+def to_json(record: object) -> str:
+    """A record as its JSON document, with all names and identities in it."""
+    return json.dumps(encode(record), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def decode(kind: type[R], data: object, *, written: bool = False, texts: bool = False) -> R:

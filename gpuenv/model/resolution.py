@@ -3,6 +3,8 @@
 from enum import Enum
 from typing import NamedTuple
 
+from gpuenv.model.codec import to_json
+from gpuenv.model.notebook import text_html
 from gpuenv.model.versions import CudaVersion
 
 SCHEMA = "gpuenv.resolution/1"
@@ -210,6 +212,13 @@ class Resolution(NamedTuple):
     unusable: tuple[Unusable, ...] = ()
     solved: bool = False
     schema: str = SCHEMA
+
+    def to_json(self) -> str:
+        """The resolution as JSON."""
+        return to_json(self)
+
+    def _repr_html_(self) -> str:
+        return text_html(self.explanation)
 
     @property
     def is_unknown(self) -> bool:

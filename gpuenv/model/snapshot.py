@@ -8,7 +8,9 @@ from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
 
+from gpuenv.model.codec import to_json
 from gpuenv.model.cupy import is_cupy
+from gpuenv.model.notebook import table_html
 from gpuenv.model.reading import Reading
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
@@ -877,6 +879,17 @@ class Snapshot(NamedTuple):
             if source.name == name:
                 return source
         return Source(name, SourceState.NOT_ASKED)
+
+    def to_json(self) -> str:
+        """The snapshot as JSON; nothing is redacted."""
+        return to_json(self)
+
+    def _repr_html_(self) -> str:
+        rows = [("driver", str(self.driver.version.value or "none"))]
+        rows += [("GPU", gpu.name.value or gpu.pci.value or "unknown") for gpu in self.gpus]
+        rows += [("Python", str(self.target.python.value or "none"))]
+        rows += [("CuPy", cupy.label) for cupy in self.target.cupy]
+        return table_html("Snapshot", rows)
 
     def assuming(self, *paths: str) -> "Snapshot":
         """Returns the snapshot with these paths marked as assumed."""

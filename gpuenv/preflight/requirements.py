@@ -25,6 +25,7 @@ from packaging.version import Version
 
 from gpuenv.matrix.needs import visible_gpus
 from gpuenv.model.cupy import cuda_major, is_published
+from gpuenv.model.errors import GpuenvError
 from gpuenv.model.reading import Reading
 from gpuenv.model.snapshot import Container, Gpu, Snapshot, SourceState, architecture, operating_system
 from gpuenv.model.strings import format_size, parse_integer, parse_size
@@ -517,7 +518,7 @@ _MAX_SHOWN = 60  # characters
 _MAX_LENGTH = 200
 
 
-class RequirementError(ValueError):
+class RequirementError(GpuenvError, ValueError):
     """An invalid requirement; the message has the requirement, what is expected and the nearest spelling."""
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from gpuenv.model.errors import GpuenvError
+
 TYPE_CHECKING = False  # imported before the first child starts: typing and shutil would double the time until then
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +16,7 @@ _IN_PROJECTS = (".venv", "venv", "env", ".pixi/envs/default")  # where uv, poetr
 _INTERPRETERS = ("bin/python3", "bin/python", "Scripts/python.exe", "python.exe")
 
 
-class TargetError(ValueError):
+class TargetError(GpuenvError, ValueError):
     """The requested target is not an environment; the message says what to pass instead."""
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from gpuenv import __version__
 from gpuenv.doctor.diagnose import DEFAULT_OPTIONS, UNKNOWN, Diagnosis, DiagnosisOptions, suppression_results
 from gpuenv.doctor.registry import Component, find_check
+from gpuenv.model.codec import to_json
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import (
     CheckRun,
@@ -21,6 +22,7 @@ from gpuenv.model.finding import (
     SuppressionResult,
 )
 from gpuenv.model.job import Job
+from gpuenv.model.notebook import text_html
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult, TestStatus
 from gpuenv.model.snapshot import Snapshot
@@ -79,6 +81,15 @@ class Report(NamedTuple):
     host_name: str | None = None
     jobs: tuple[Job, ...] = ()
     schema: str = SCHEMA
+
+    def to_json(self) -> str:
+        """The report as JSON; nothing is redacted."""
+        return to_json(self)
+
+    def _repr_html_(self) -> str:
+        from gpuenv.report.text import report_lines  # noqa: PLC0415 - it imports this module
+
+        return text_html("\n".join(line.text for line in report_lines(self)))
 
     @property
     def lacks_gpu(self) -> bool:

@@ -1,0 +1,162 @@
+"""The functions of ``import gpuenv``: each does what the command of the same idea does, and returns its record.
+
+Nothing here changes the state of the caller's process: the driver and CuPy are asked in child processes with a
+deadline, no signal handler is left behind, and no function prints. They can be called in notebooks, in threads, and in
+event loops as blocking calls.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from gpuenv.data import COMPILED_MATRIX, data_path
+from gpuenv.doctor.diagnose import DiagnosisOptions
+from gpuenv.doctor.diagnose import diagnose as run_checks
+from gpuenv.explain.explainer import explanation, tells_of_a_fault, verdict_of
+from gpuenv.explain.explanation_types import Explanation
+from gpuenv.explain.match import Scanner
+from gpuenv.matrix import resolve as resolver
+from gpuenv.matrix.assume import assume as apply_assumptions
+from gpuenv.matrix.load import load
+from gpuenv.matrix.tables import Matrix
+from gpuenv.model.resolution import Resolution
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
+from gpuenv.preflight.requirements import parse_requirement
+from gpuenv.probe import session
+from gpuenv.probe.request import ProbeRequest
+from gpuenv.report.report import Report, make_report
+
+
+def take_snapshot(
+    *,
+    python: str | os.PathLike[str] | None = None,
+    assume: Sequence[str] = (),
+    host_only: bool = False,
+    deep: bool = False,
+    timeout: float = 30.0,
+) -> Snapshot:
+    """Probes this machine and a Python environment.
+
+    Args:
+        python: the environment: an interpreter, a virtual environment or a conda prefix; by default the interpreter
+            that runs this.
+        assume: facts to replace, as ``KEY=VALUE`` (``driver=580``); see ``gpuenv doctor --help``.
+        host_only: probe driver, GPUs and container alone.
+        deep: examine the files of all packages, too.
+        timeout: seconds until a probe that hangs is given up.
+
+    Raises:
+        GpuenvError: when ``python`` is no environment, or an assumption is invalid.
+    """
+    request = ProbeRequest(
+        environment=dict(os.environ),
+        python=os.fspath(python) if python is not None else sys.executable,
+        root="/",
+        timeout=timeout,
+        deep=deep,
+        host_only=host_only,
+        taken_at=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+    snapshot = session.take_snapshot(request)
+    return apply_assumptions(snapshot, assume, _read_matrix(None)) if assume else snapshot
+
+
+def diagnose(
+    snapshot: Snapshot | None = None,
+    *,
+    expect_no_gpu: bool = False,
+    matrix: str | os.PathLike[str] | None = None,
+) -> Report:
+    """Diagnoses a machine, as ``gpuenv doctor`` does.
+
+    Args:
+        snapshot: the machine; this one by default.
+        expect_no_gpu: whether the machine is right without a GPU.
+        matrix: the file of another compatibility matrix.
+
+    Raises:
+        GpuenvError: when the matrix is invalid.
+    """
+    return _report(snapshot, matrix, DiagnosisOptions(no_gpu=expect_no_gpu))
+
+
+def check(
+    *requirements: str,
+    snapshot: Snapshot | None = None,
+    matrix: str | os.PathLike[str] | None = None,
+) -> Report:
+    """Diagnoses a machine and evaluates requirements, as ``gpuenv preflight`` does.
+
+    Args:
+        *requirements: such as ``"gpu>=1"`` or ``"cc>=8.0"``; see ``gpuenv preflight --list-requirements``.
+        snapshot: the machine; this one by default.
+        matrix: the file of another compatibility matrix.
+
+    Raises:
+        GpuenvError: when a requirement is not understood, or the matrix is invalid.
+    """
+    parsed = tuple(map(parse_requirement, requirements))
+    facts = snapshot if snapshot is not None else take_snapshot()
+    options = DiagnosisOptions(
+        requirements=evaluate(parsed, facts),
+        no_gpu=no_gpu_expected(parsed),
+        no_cupy=no_cupy_expected(parsed),
+        hardware_must_be_sound=True,
+    )
+    return _report(facts, matrix, options)
+
+
+def resolve(snapshot: Snapshot | None = None, *, matrix: str | os.PathLike[str] | None = None) -> Resolution:
+    """Finds the wheel, the conda packages and the image that fit a machine, and every reason against the others.
+
+    Args:
+        snapshot: the machine; this one by default.
+        matrix: the file of another compatibility matrix.
+
+    Raises:
+        GpuenvError: when the matrix is invalid.
+    """
+    return resolver.resolve(snapshot if snapshot is not None else take_snapshot(), _read_matrix(matrix))
+
+
+def explain_text(
+    text: str, *, snapshot: Snapshot | None = None, matrix: str | os.PathLike[str] | None = None
+) -> Explanation:
+    """Finds the likely causes of an error text, traceback or log.
+
+    Args:
+        text: the text.
+        snapshot: the machine that it is from, whose facts decide between causes; without one the text alone does.
+        matrix: the file of another compatibility matrix.
+
+    Raises:
+        GpuenvError: when the matrix is invalid.
+    """
+    scanner = Scanner()
+    scanner.feed(text.encode("utf-8", "surrogateescape"))
+    scanner.close()
+    if snapshot is None or not tells_of_a_fault(scanner):
+        return explanation(scanner)
+    rows = _read_matrix(matrix)
+    diagnosis = run_checks(snapshot, rows, resolver.resolve(snapshot, rows), time.monotonic)
+    return explanation(scanner, verdict_of(diagnosis, snapshot, probed=True))
+
+
+def _read_matrix(path: str | os.PathLike[str] | None) -> Matrix:
+    shipped = data_path("matrix.yaml")
+    return load(shipped, compiled=COMPILED_MATRIX) if path is None else load(Path(path))
+
+
+def _report(snapshot: Snapshot | None, matrix: str | os.PathLike[str] | None, options: DiagnosisOptions) -> Report:
+    started = time.monotonic()
+    rows = _read_matrix(matrix)
+    facts = snapshot if snapshot is not None else take_snapshot()
+    today = datetime.now(timezone.utc).strftime("%Y-%m-%d")
+    diagnosis = run_checks(facts, rows, resolver.resolve(facts, rows), time.monotonic, options._replace(day=today))
+    return make_report(diagnosis, facts, time.monotonic() - started, options)
