@@ -106,7 +106,8 @@ test-slurm: compiler $(VENV)/installed-dev ## Run the recipes on a Slurm of eigh
 ENGINE_SUITE ?= sid
 test-docker-newer: .cache/engines/$(ENGINE_SUITE)/usr/sbin/dockerd $(VENV)/installed-dev ## Build the images with a newer engine, and run its Dockerfile checks.
 	GPUENV_TEST_ENGINES=$(CURDIR)/.cache/engines/$(ENGINE_SUITE) \
-		$(BIN)/python -m pytest -n 0 -q -m docker tests/image/docker/test_reproducible.py
+		$(BIN)/python -m pytest -n 0 -q -m docker tests/image/docker/test_reproducible.py \
+		tests/image/docker/test_faults.py::test_the_failure_is_that_of_the_command
 
 .cache/engines/%/usr/sbin/dockerd: | $(VENV)/installed-dev
 	$(BIN)/python -m tests.image.docker.fetch $* .cache/engines/$*

@@ -5,18 +5,26 @@
 * Leaves out what CuPy never loads, and takes it out of the RECORDs too, so that every file named there is there; each
   of them stands in left-out.txt, with its wheel. What stays is as it is in the wheel: not one byte is changed.
 * Compiles every module, checked by nothing at run time, so that neither a time nor a write is needed.
-* Makes the user that the image runs as, and its home with the folder of the kernel cache.
+* Completes the bill of materials by what is there: pip, Python, the packages of Debian or Ubuntu, and their licences.
+* Makes the user that the image runs as, and its home with the folder of the kernel cache, writable by every user.
+* Gives the environment to that user and to group 0, so that pip in a later build, or in OpenShift, can extend it.
 * Gives every file and folder the time SOURCE_DATE_EPOCH: each that the copy makes or touches is in the tree, so that
   builders that write down the time of a folder write down the same one each time.
 """
 
 import compileall
 import csv
+import importlib.metadata
+import json
 import os
+import platform
 import py_compile
 import re
 import shutil
+import stat
 import sys
+import urllib.parse
+import uuid
 
 USER = 10001
 # No file of CuPy 13.6.0 or 14.2.0 names any of these (searched byte by byte), and the proof does not miss them. The
@@ -56,8 +64,92 @@ def compile_all(environment):
     compileall.compile_dir(environment, quiet=2, force=True, invalidation_mode=mode)
 
 
+def complete(bill, packages, root):
+    """Adds to a bill of materials what the lock does not name: pip, Python, the system's packages, and licences."""
+    known = {part["bom-ref"]: part for part in bill.get("components", [])}
+    found = [*python_parts(packages), *debian_parts(root)]
+    for part in found:
+        if part["bom-ref"] in known:
+            known[part["bom-ref"]].update(part)
+        else:
+            known[part["bom-ref"]] = part
+    bill["components"] = [known[ref] for ref in sorted(known)]
+    of_image = {"ref": bill["metadata"]["component"]["bom-ref"], "dependsOn": sorted(known)}
+    bill["dependencies"] = [of_image, *({"ref": ref} for ref in sorted(known))]
+    bill["serialNumber"] = "urn:uuid:%s" % uuid.uuid5(
+        uuid.UUID(bill["serialNumber"]), json.dumps(known, sort_keys=True)
+    )
+    return bill
+
+
+def part(purl, name, version, licences):
+    """A component; ``licences`` are names, the only one of a single element may be an expression of SPDX."""
+    made = {"bom-ref": purl, "name": name, "purl": purl, "type": "library", "version": version}
+    if licences:
+        made["licenses"] = licences
+    return made
+
+
+def named(names):
+    """Licences by their names."""
+    return [{"license": {"name": name}} for name in names]
+
+
+def python_parts(packages):
+    """Python itself, and each distribution of a site-packages folder."""
+    release = platform.python_version()
+    yield part("pkg:generic/python@" + release, "python", release, [])
+    for distribution in importlib.metadata.distributions(path=[packages]):
+        fields = distribution.metadata
+        name, text = fields["Name"], fields["License"]
+        if fields["License-Expression"]:
+            licences = [{"expression": fields["License-Expression"]}]
+        elif text and "\n" not in text and text != "UNKNOWN":
+            licences = named([text])
+        else:
+            classifiers = fields.get_all("Classifier") or []
+            licences = named(sorted({row.split(" :: ")[-1] for row in classifiers if row.startswith("License :: ")}))
+        purl = "pkg:pypi/%s@%s" % (re.sub("[-_.]+", "-", name).lower(), quoted(distribution.version))
+        yield part(purl, re.sub("[-_.]+", "-", name).lower(), distribution.version, licences)
+
+
+def debian_parts(root):
+    """Each installed package of dpkg; nothing where the system has another package manager."""
+    try:
+        with open(os.path.join(root, "var/lib/dpkg/status"), encoding="utf-8") as file:
+            stanzas = file.read().split("\n\n")
+        with open(os.path.join(root, "etc/os-release"), encoding="utf-8") as file:
+            system = dict(re.findall('^(ID|VERSION_ID)="?([^"\n]*)', file.read(), re.MULTILINE))
+    except OSError:
+        return
+    for stanza in stanzas:
+        fields = dict(re.findall(r"^([\w-]+): (.*)", stanza, re.MULTILINE))
+        if not fields.get("Status", "").endswith(" installed"):
+            continue
+        name, version, distribution = fields["Package"], fields["Version"], system.get("ID", "debian")
+        purl = "pkg:deb/%s/%s@%s?arch=%s" % (distribution, quoted(name), quoted(version), fields["Architecture"])
+        if "VERSION_ID" in system:
+            purl += "&distro=%s-%s" % (distribution, system["VERSION_ID"])
+        yield part(purl, name, version, named(debian_licences(os.path.join(root, "usr/share/doc", name, "copyright"))))
+
+
+def debian_licences(path):
+    """The licences that a copyright file in Debian's machine-readable format names."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+    except OSError:
+        return []
+    return sorted(set(re.findall(r"^License: *(\S.*?) *$", text, re.MULTILINE))) if text.startswith("Format:") else []
+
+
+def quoted(text):
+    """A name or a version as a package URL has it."""
+    return urllib.parse.quote(text, safe=":")
+
+
 def add_user(root):
-    """The base's own users and groups, and one more."""
+    """The base's own users and groups, and one more; in its home, any other user can write too."""
     os.makedirs(os.path.join(root, "etc"))
     lines = {"passwd": "cupy:x:%d:%d::/home/cupy:/bin/sh\n" % (USER, USER), "group": "cupy:x:%d:\n" % USER}
     for name, line in lines.items():
@@ -69,14 +161,24 @@ def add_user(root):
     for folder in (home, os.path.join(home, ".cupy"), os.path.join(home, ".cupy/kernel_cache")):
         os.makedirs(folder)
         os.chown(folder, USER, USER)
+        os.chmod(folder, 0o1777)  # noqa: S103 - as /tmp: for docker run --user, and for OpenShift
 
 
-def set_times(folder, when):
-    """The same time for every file, folder and link."""
+def entries(folder):
+    """Every file, folder and link below a folder, and the folder itself."""
     for where, folders, files in os.walk(folder):
         for name in folders + files:
-            os.utime(os.path.join(where, name), (when, when), follow_symlinks=False)
-    os.utime(folder, (when, when))
+            yield os.path.join(where, name)
+    yield folder
+
+
+def open_to_pip(environment):
+    """The environment belongs to the user of the image and to group 0, which may write what its owner may."""
+    for path in entries(environment):
+        os.chown(path, USER, 0, follow_symlinks=False)
+        if not os.path.islink(path):
+            mode = os.stat(path).st_mode
+            os.chmod(path, mode | (mode & stat.S_IRWXU) >> 3)
 
 
 def main():
@@ -90,11 +192,17 @@ def main():
     compile_all(environment)
     bill = "/build/sbom.cdx.json"
     if os.path.exists(bill):
-        shutil.copy(bill, os.path.join(environment, "sbom.cdx.json"))
+        with open(bill, encoding="utf-8") as file:
+            completed = complete(json.load(file), os.path.join(environment, packages), "/")
+        with open(os.path.join(environment, "sbom.cdx.json"), "w", encoding="utf-8") as file:
+            file.write(json.dumps(completed, indent=2) + "\n")
+    open_to_pip(environment)
     add_user(root)
     os.makedirs(os.path.join(root, os.path.dirname(environment).lstrip("/")))
     os.rename(environment, root + environment)
-    set_times(root, int(os.environ["SOURCE_DATE_EPOCH"]))
+    when = int(os.environ["SOURCE_DATE_EPOCH"])
+    for path in entries(root):
+        os.utime(path, (when, when), follow_symlinks=False)
 
 
 if __name__ == "__main__":

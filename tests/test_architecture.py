@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "preflight": {"model", "matrix", "files"},
     "report": {"model", "matrix", "doctor", "explain", "preflight"},
     "image": {
-        *("model", "matrix", "doctor", "probe", "report", "install", "smoke", "files", "archives", "net"),
+        *("model", "matrix", "doctor", "probe", "report", "install", "smoke", "data", "files", "archives", "net"),
     },
     "install": {"model", "matrix", "doctor", "probe", "report", "files", "dist_metadata", "archives"},
     "smoke": {"model", "probe"},

@@ -17,16 +17,13 @@ from gpuenv.cli.command_errors import CommandError, announce, complain, failure_
 from gpuenv.cli.install_steps import InstallerRequest, command_error, installer_run_for
 from gpuenv.cli.output import Output, write_result
 from gpuenv.cli.sources import own_environment
-from gpuenv.data import data_path
 from gpuenv.files import is_file
-from gpuenv.image.build.buildkit import BuildkitCommand, BuildkitOptions, command, find_cli
 from gpuenv.image.build.choose import NoImageError
-from gpuenv.image.build.pins import NoWheelsError, lock_image
-from gpuenv.image.build.pip_index import pip_configuration
-from gpuenv.image.build.plan import PlanInputs, Templates, files_of, plan_image, tag_for
+from gpuenv.image.build.packages import NoWheelsError, lock_image
+from gpuenv.image.build.plan import SECRETS, PlanInputs, RenderError, Rendering, files_of, plan_image, tag_for
 from gpuenv.image.build.records import BuildStatus, BuiltImage, Choice, ImageOutcome, ImagePlan, ImagePlans
-from gpuenv.image.build.render import SECRETS, RenderError, Rendering
 from gpuenv.image.build.text import outcome_lines, plan_lines
+from gpuenv.image.engine.buildkit import BuildkitOptions, command, find_cli, pip_configuration
 from gpuenv.image.engine.errors import EngineError
 from gpuenv.install.environment import query_scheme
 from gpuenv.install.exceptions import InstallError
@@ -37,12 +34,19 @@ from gpuenv.model.strings import parse_integer
 if TYPE_CHECKING:
     from gpuenv.cli.commands.build_image import BuildImageOptions
     from gpuenv.image.build.build import BuildOptions
-    from gpuenv.image.engine.container_engine import Engine
+    from gpuenv.image.build.packages import AddedPackages
     from gpuenv.matrix.tables import Matrix
 
 _LAST_SECOND = 253402300799  # of the year 9999, the last that datetime supports
 # Variables of pip and uv that name certificates.
 _CERTIFICATES = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
+
+
+class UserInputs(NamedTuple):
+    """The labels and packages that the user adds to an image."""
+
+    labels: Mapping[str, str]
+    packages: AddedPackages
 
 
 @contextmanager
@@ -73,9 +77,7 @@ def outcome_on_failure(out: Output, *, building: bool) -> Iterator[None]:
             ) from error
 
 
-def plan_all(
-    opts: BuildImageOptions, labels: Mapping[str, str], choices: Sequence[Choice], rows: Matrix
-) -> list[ImagePlan]:
+def plan_all(opts: BuildImageOptions, inputs: UserInputs, choices: Sequence[Choice], rows: Matrix) -> list[ImagePlan]:
     """The plans; with ``--dry-run``, as the engine would build them, if one answers."""
     with ExitStack() as stack:
         session = None
@@ -87,7 +89,7 @@ def plan_all(
         plans = []
         for choice in choices:
             pinned = replace(choice, base=session.engine.pinned(choice.base)) if session else choice
-            plan = _plan(opts, labels, pinned, rows, session, several=len(choices) > 1)
+            plan = _plan(opts, inputs, pinned, rows, session, several=len(choices) > 1)
             plans.append(_with_commands(plan, session, opts) if session else plan)
         return plans
 
@@ -106,16 +108,14 @@ def write_contexts(folder: Path, plans: Sequence[ImagePlan]) -> None:
         path = folder / plan.choice.name if len(plans) > 1 else folder
         try:
             path.mkdir(parents=True, exist_ok=True)
-            for name, text in files_of(plan, _templates(plan.choice)).items():
+            for name, text in files_of(plan).items():
                 (path / name).write_text(text, encoding="utf-8")
         except OSError as error:
             raise CommandError(ExitCode.USAGE, f"{path}: cannot be written: {error.strerror or error}") from error
         announce(f"{path}: written; to build it: docker build {path}")
 
 
-def build_all(
-    opts: BuildImageOptions, labels: Mapping[str, str], choices: Sequence[Choice], rows: Matrix, out: Output
-) -> int:
+def build_all(opts: BuildImageOptions, inputs: UserInputs, choices: Sequence[Choice], rows: Matrix, out: Output) -> int:
     """Builds the images in turn, going on after a failure.
 
     Raises:
@@ -128,14 +128,13 @@ def build_all(
         from gpuenv.image.build.build import build_image
 
         pinned = [replace(choice, base=session.engine.pinned(choice.base)) for choice in choices]
-        build_context = _build_context(session, opts)
         done: list[BuiltImage] = []
         remedies: dict[str, None] = {}
         several = len(choices) > 1
         for choice in pinned:
             tag = tag_for(opts.tag, choice, several=several)
             try:
-                plan = _plan(opts, labels, choice, rows, session, several=several)
+                plan = _plan(opts, inputs, choice, rows, session, several=several)
             except (NoWheelsError, InstallError) as error:
                 if not several:
                     raise
@@ -143,7 +142,7 @@ def build_all(
                 done.append(BuiltImage(tag, BuildStatus.FAILED, str(error), base=choice.base.pinned))
                 continue
             try:
-                done.append(build_image(plan, files_of(plan, _templates(choice)), build_context))
+                done.append(build_image(plan, files_of(plan), session))
             except EngineError as error:
                 remedies |= {error.remedy: None} if error.remedy else {}
                 done.append(BuiltImage(tag, BuildStatus.FAILED, error.message, base=choice.base.pinned))
@@ -180,18 +179,12 @@ def _created(rows: Matrix) -> int:
         return 0
 
 
-def _templates(choice: Choice) -> Templates:
-    folder = data_path("images")
-    texts = [(folder / name).read_text(encoding="utf-8") for name in (f"{choice.kind.value}.Dockerfile", "tidy.py")]
-    return Templates(*texts)
-
-
 def _plan(
     opts: BuildImageOptions,
-    labels: Mapping[str, str],
+    inputs: UserInputs,
     choice: Choice,
     rows: Matrix,
-    session: _EngineSession | None,
+    session: BuildOptions | None,
     *,
     several: bool,
 ) -> ImagePlan:
@@ -203,15 +196,16 @@ def _plan(
             opts.installer.installer, opts.offline, break_system_packages=False, seconds=opts.build_timeout
         )
         scheme = query_scheme(sys.executable, os.environ, time.monotonic() + 60)
-        pins = lock_image(installer_run_for(scheme, request), choice.requirements, choice.python, choice.platform)
+        caller = installer_run_for(scheme, request)
+        pins = lock_image(caller, choice.requirements, choice.python, choice.platform, inputs.packages)
     secrets = session.secrets if session else opts.secrets
     mounts = session.cli is not None if session else opts.builder.value == "buildkit" or bool(secrets)
     rendering = Rendering(_created(rows), mounts, tuple(name for name in SECRETS if name in secrets))
-    order = PlanInputs(tag_for(opts.tag, choice, several=several), pins, labels, rows.revision)
-    return plan_image(choice, order, rendering, _templates(choice))
+    order = PlanInputs(tag_for(opts.tag, choice, several=several), pins, inputs.labels, rows.revision)
+    return plan_image(choice, order, rendering)
 
 
-def _with_commands(plan: ImagePlan, session: _EngineSession, opts: BuildImageOptions) -> ImagePlan:
+def _with_commands(plan: ImagePlan, session: BuildOptions, opts: BuildImageOptions) -> ImagePlan:
     """The plan with the command line that would build it."""
     from gpuenv.image.build.build import proxies
 
@@ -223,21 +217,14 @@ def _with_commands(plan: ImagePlan, session: _EngineSession, opts: BuildImageOpt
     return replace(plan, builder="buildkit", commands=(PlannedCommand("build", argv),))
 
 
-class _EngineSession(NamedTuple):
-    """The engine, its BuildKit (None for the classic builder), and the secrets of the builds."""
-
-    engine: Engine
-    cli: BuildkitCommand | None
-    secrets: Mapping[str, Path]
-
-
-def _session(opts: BuildImageOptions, stack: ExitStack) -> _EngineSession:
+def _session(opts: BuildImageOptions, stack: ExitStack) -> BuildOptions:
     """Connects to the engine; finds its builder and the secrets.
 
     Raises:
         EngineError: when there is no engine, or its builder lacks a required feature.
     """
     try:
+        from gpuenv.image.build.build import BuildOptions
         from gpuenv.image.engine.container_engine import connect
     except ImportError as error:
         remedy = "python -m pip install 'gpuenv[image]'"
@@ -271,21 +258,15 @@ def _session(opts: BuildImageOptions, stack: ExitStack) -> _EngineSession:
             f"the classic builder would leave the secrets ({', '.join(secrets)}) in the image",
             "Install docker-buildx for BuildKit; --public-index does without this machine's own index.",
         )
-    return _EngineSession(engine, cli, secrets)
-
-
-def _build_context(session: _EngineSession, opts: BuildImageOptions) -> BuildOptions:
-    from gpuenv.image.build.build import BuildOptions
-
     # An engine may support GPUs without reporting it (a hook of the toolkit): try if this machine has GPUs.
     nodes = Path(opts.driver_root, "dev")
     has_gpus = (nodes / "nvidiactl").exists() or (nodes / "dxg").exists()
     return BuildOptions(
-        engine=session.engine,
-        cli=session.cli,
-        secrets=session.secrets,
+        engine=engine,
+        cli=cli,
+        secrets=secrets,
         environment=os.environ,
-        gpu_ways=session.engine.facts.gpu_ways or (("gpus",) if has_gpus else ()),
+        gpu_ways=engine.facts.gpu_ways or (("gpus",) if has_gpus else ()),
         announce=announce,
         verbose=opts.verbose,
         fresh=opts.no_cache,

@@ -10,11 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuenv.data import data_path
 from gpuenv.image.build.choose import ImageRequest, NoImageError, choose
-from gpuenv.image.build.plan import PlanInputs, Templates, plan_image
+from gpuenv.image.build.plan import PlanInputs, Rendering, plan_image
 from gpuenv.image.build.records import ImageKind
-from gpuenv.image.build.render import Rendering
 from gpuenv.matrix.needs import needs_of
 from gpuenv.model.snapshot import Snapshot
 from tests.support.matrix import MATRIX
@@ -45,14 +43,9 @@ def choices() -> dict[tuple[str, str, str], Choice | str]:
     return found
 
 
-def templates(kind: ImageKind) -> Templates:
-    folder = data_path("images")
-    return Templates((folder / f"{kind.value}.Dockerfile").read_text(), (folder / "tidy.py").read_text())
-
-
 def planned(choice: Choice, how: Rendering = Rendering(CREATED)) -> ImagePlan:  # noqa: B008 - a record that nothing changes
     order = PlanInputs(f"gpuenv-cupy:{choice.name}", (), {}, MATRIX.revision)
-    return plan_image(choice, order, how, templates(choice.kind))
+    return plan_image(choice, order, how)
 
 
 def plans() -> Iterator[ImagePlan]:

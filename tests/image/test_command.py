@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.program import answer, gpuenv
 from tests.cli.snapshots import FIT, write_snapshot
+from tests.install.wheels import SET, make_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,6 +46,23 @@ def test_all_of_them_are_one_object(tmp_path: Path) -> None:
     jsonschema.Draft202012Validator(schema).validate(told)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.Draft202012Validator(schema).validate({"schema": "gpuenv.plan/1"})
+
+
+def test_several_plans_are_a_table_of_a_line_each(tmp_path: Path) -> None:
+    """Of wheels of the test's own: the plan of CUDA 12.9 for two kinds."""
+    for package in SET:
+        make_wheel(tmp_path, package)
+    own = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path), "DOCKER_HOST": f"unix://{tmp_path}/none"}
+    words = ("build-image", "--dry-run", "--no-probe", "--cuda", "12.9", "--kind", "wheels", "--kind", "devel")
+    done = gpuenv(*words, environment=own)
+    head, first, second, _, last = done.stdout.splitlines()
+    assert head.split() == ["image", "cupy", "driver", "compute", "capability"]
+    assert first.startswith("wheels-cuda12.9-cupy14.2.0-py3.")
+    assert second.startswith("devel-cuda12.9-cupy14.2.0-py3.12")
+    assert last == "2 images of gpuenv-cupy: --verbose for the whole plans"
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    whole = gpuenv(*words, "--verbose", environment=own).stdout
+    assert whole.count("  wheels     cu") == 2
 
 
 def test_names_and_files_are_exact_in_an_object_too() -> None:

@@ -13,14 +13,14 @@ import pytest
 
 from gpuenv.image.build.choose import ImageRequest, NoImageError, choose
 from gpuenv.image.build.cuda_headers import has_own_headers
+from gpuenv.image.build.plan import TEMPLATES, RenderError, Rendering, render, template
 from gpuenv.image.build.records import Choice, ImageKind
-from gpuenv.image.build.render import RenderError, Rendering, render
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.candidates import TEGRA
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion
-from tests.image.matrix import CREATED, GOLDEN, choices, dockerfiles, planned, plans, table, templates
+from tests.image.matrix import CREATED, GOLDEN, choices, dockerfiles, planned, plans, table
 from tests.support.matrix import MATRIX
 
 
@@ -171,7 +171,7 @@ def test_a_base_with_its_digest_has_the_python_of_its_tag(name: str, python: str
 def test_nothing_in_a_label_is_more_than_text() -> None:
     choice = next(entry for entry in choices().values() if not isinstance(entry, str))
     hostile = {"a.quote": 'x" USER="root', "b.dollar": "$(id) ${PATH} `id`", "c.back": "\\"}
-    text = render(templates(choice.kind).dockerfile, choice, hostile, Rendering(CREATED))
+    text = render(template(TEMPLATES[choice.kind]), choice, hostile, Rendering(CREATED))
     assert 'a.quote="x\\" USER=\\"root"' in text
     assert 'b.dollar="\\$(id) \\${PATH} `id`"' in text
     assert 'c.back="\\\\"' in text
@@ -184,7 +184,7 @@ def test_nothing_in_a_label_is_more_than_text() -> None:
         {"a\nUSER root": "x"},
     ):
         with pytest.raises(RenderError):
-            render(templates(choice.kind).dockerfile, choice, bad, Rendering(CREATED))
+            render(template(TEMPLATES[choice.kind]), choice, bad, Rendering(CREATED))
 
 
 def test_the_plan_is_the_same_for_the_same_inputs() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.build.pins import lock_image
+from gpuenv.image.build.packages import lock_image
 from gpuenv.install.backends import pip
 from gpuenv.install.backends.base import InstallerOptions, TimeBudget
 from gpuenv.install.exceptions import InstallError

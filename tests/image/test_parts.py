@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import platform
 import runpy
 import subprocess
 import sys
@@ -13,16 +14,16 @@ import uuid
 from pathlib import Path
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuenv.data import data_path
-from gpuenv.image.build.buildkit import BuildkitCommand, BuildkitOptions, build_with, command
-from gpuenv.image.build.context_tar import pack
-from gpuenv.image.build.pip_index import pip_configuration
-from gpuenv.image.build.plan import LEFT_OUT
-from gpuenv.image.build.progress import Progress
+from gpuenv.image.build.plan import LEFT_OUT, pack
 from gpuenv.image.build.sbom import bill
+from gpuenv.image.engine.build_output import Progress
+from gpuenv.image.engine.buildkit import BuildkitCommand, BuildkitOptions, build_with, command, pip_configuration
 from gpuenv.image.engine.engine_answers import engine_image
 from gpuenv.image.engine.errors import EngineError, engine_error, error_from_text
 from gpuenv.image.reference import ImageReferenceError, parse_reference
@@ -284,3 +285,65 @@ def test_the_bill_of_materials_names_every_wheel_and_is_the_same_each_time() -> 
     assert {entry["value"] for entry in read["metadata"]["component"]["properties"]} == set(LEFT_OUT)
     assert uuid.UUID(read["serialNumber"].removeprefix("urn:uuid:")).version == 5
     assert read["metadata"]["timestamp"].startswith("2026-11-21T00:00:00")
+
+
+STATUS = """Package: libc6
+Status: install ok installed
+Architecture: amd64
+Version: 2.36-9+deb12u10
+Description: GNU C Library
+ with text: of several lines
+
+Package: libstdc++6
+Status: install ok installed
+Architecture: amd64
+Version: 12.2.0-14
+
+Package: removed
+Status: deinstall ok config-files
+Architecture: all
+Version: 1:2.0~rc1-1
+"""
+
+
+def test_the_bill_is_completed_by_what_is_there(tmp_path: Path) -> None:
+    """pip, Python and the system's packages, with licences; the digests of the lock stay."""
+    packages = tmp_path / "site-packages"
+    for name, release, rows in (
+        ("numpy", "2.4.6", "License-Expression: BSD-3-Clause AND MIT\n"),
+        ("Pip_Like.tool", "1.0+local", "License: UNKNOWN\nClassifier: License :: OSI Approved :: MIT License\n"),
+        ("plain", "3", "License: MIT\n"),
+    ):
+        folder = packages / f"{name}-{release}.dist-info"
+        folder.mkdir(parents=True)
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {name}\nVersion: {release}\n{rows}")
+    for file, text in {
+        "var/lib/dpkg/status": STATUS,
+        "etc/os-release": 'ID=debian\nVERSION_ID="12"\n',
+        "usr/share/doc/libc6/copyright": "Format: x\n\nFiles: *\nLicense: LGPL-2.1+\n text\n\nLicense: GPL-2\n",
+    }.items():
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(text)
+    choice = next(entry for entry in choices().values() if not isinstance(entry, str))
+    first = bill(choice, (Pin("numpy", "2.4.6", ("b" * 64,)),), (DIGEST, 1795219200), LEFT_OUT)
+    complete = runpy.run_path(str(data_path("images") / "tidy.py"))["complete"]
+    read = complete(json.loads(first), str(packages), str(tmp_path))
+    assert read == complete(json.loads(first), str(packages), str(tmp_path))
+    parts = {part["purl"]: part for part in read["components"]}
+    python = f"pkg:generic/python@{platform.python_version()}"
+    libc = "pkg:deb/debian/libc6@2.36-9%2Bdeb12u10?arch=amd64&distro=debian-12"
+    tool = "pkg:pypi/pip-like-tool@1.0%2Blocal"
+    standard = "pkg:deb/debian/libstdc%2B%2B6@12.2.0-14?arch=amd64&distro=debian-12"
+    assert set(parts) == {"pkg:pypi/numpy@2.4.6", tool, "pkg:pypi/plain@3", python, libc, standard}
+    assert parts["pkg:pypi/numpy@2.4.6"]["hashes"] == [{"alg": "SHA-256", "content": "b" * 64}]
+    assert {purl: part.get("licenses") for purl, part in parts.items()} == {
+        "pkg:pypi/numpy@2.4.6": [{"expression": "BSD-3-Clause AND MIT"}],
+        tool: [{"license": {"name": "MIT License"}}],
+        "pkg:pypi/plain@3": [{"license": {"name": "MIT"}}],
+        python: None,
+        standard: None,
+        libc: [{"license": {"name": "GPL-2"}}, {"license": {"name": "LGPL-2.1+"}}],
+    }
+    assert read["serialNumber"] != json.loads(first)["serialNumber"]
+    assert set(read["dependencies"][0]["dependsOn"]) == set(parts)
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(read)) is None

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from gpuenv.image.build.proof import groundwork_proofs
-from gpuenv.image.engine.engine_records import ContainerEnd
+from gpuenv.image.engine.engine_answers import ContainerEnd
 from gpuenv.probe.protocol import parse_facts
 from gpuenv.smoke.tasks import PAYLOAD
 from tests.image.matrix import choices

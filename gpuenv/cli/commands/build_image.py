@@ -17,6 +17,7 @@ from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gpuenv.image.build.choose import ImageRequest
+    from gpuenv.image.build.packages import AddedPackages
     from gpuenv.image.build.records import Choice
     from gpuenv.matrix.needs import Needs
     from gpuenv.matrix.tables import Matrix
@@ -63,6 +64,18 @@ class BuildImageOptions(NamedTuple):
     ] = None
     python: Annotated[
         Optional[str], typer.Option("--python", metavar="VERSION", help="Python version in the image, such as 3.12.")
+    ] = None
+    package: Annotated[
+        Optional[list[str]],
+        typer.Option("--package", metavar="SPEC", help="Package to install too, such as 'pandas>=2'. Repeatable."),
+    ] = None
+    requirements: Annotated[
+        Optional[list[Path]],
+        typer.Option("--requirements", metavar="FILE", help="Requirements file to install too. Repeatable."),
+    ] = None
+    library: Annotated[
+        Optional[list[str]],
+        typer.Option("--with", metavar="LIBRARIES", help="Libraries that CuPy can use: nccl, cutensor, or both."),
     ] = None
     arch: Annotated[Optional[str], typer.Option("--arch", metavar="ARCH", help="x86_64 or aarch64.")] = None
     capability: Annotated[
@@ -142,7 +155,7 @@ def build_image(opts: BuildImageOptions) -> None:
 
     Exit code: 0 built, 2 usage, 3 nothing fits, 4 failed: no name was changed, 7 there is no installer for the wheels.
     """
-    from gpuenv.cli.image_builder import build_all, outcome_on_failure, plan_all, show_plans, write_contexts
+    from gpuenv.cli.image_builder import UserInputs, build_all, outcome_on_failure, plan_all, show_plans, write_contexts
     from gpuenv.cli.output import Output
     from gpuenv.image.build.records import ImagePlans
 
@@ -160,30 +173,30 @@ def build_image(opts: BuildImageOptions) -> None:
             path.open("rb").close()
         except OSError as error:
             raise CommandError(ExitCode.USAGE, f"{path}: {error.strerror or error}") from error
-    wishes = _wishes(opts)
-    labels = _labels(opts.label or ())
+    added = _added(opts)
+    requests = _requests(opts, added)
+    inputs = UserInputs(_labels(opts.label or ()), added)
     as_json = opts.output_format is options.Format.JSON
     out = Output(opts.output, as_json, not opts.no_color, opts.redact, opts.verbose)
     with outcome_on_failure(out, building=not dry_modes):
         machines, rows = _machines(opts)
-        choices, left_out = _choices(opts, wishes, machines, rows)
+        choices, left_out = _choices(opts, requests, machines, rows)
         if not dry_modes:
-            raise typer.Exit(build_all(opts, labels, choices, rows, out))
-        plans = plan_all(opts, labels, choices, rows)
+            raise typer.Exit(build_all(opts, inputs, choices, rows, out))
+        plans = plan_all(opts, inputs, choices, rows)
         if opts.context is not None:
             write_contexts(opts.context, plans)
         else:
             show_plans(ImagePlans(tuple(plans), left_out, rows.revision), out, as_dockerfiles=opts.show)
 
 
-def _wishes(opts: BuildImageOptions) -> tuple[ImageRequest, ...]:
+def _requests(opts: BuildImageOptions, added: AddedPackages) -> tuple[ImageRequest, ...]:
     """The requested images, one per kind.
 
     Raises:
         CommandError: for a value that is not understood.
     """
-    from gpuenv.image.build.choose import DOCKER_PLATFORMS, ImageRequest
-    from gpuenv.image.build.cupy_spec import line_and_release
+    from gpuenv.image.build.choose import DOCKER_PLATFORMS, ImageRequest, line_and_release
     from gpuenv.image.build.records import ImageKind
     from gpuenv.image.reference import parse_reference
     from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion
@@ -200,7 +213,7 @@ def _wishes(opts: BuildImageOptions) -> tuple[ImageRequest, ...]:
     if opts.tag is not None and _read("--tag", opts.tag, parse_reference).digest is not None:
         raise CommandError(ExitCode.USAGE, f"--tag {opts.tag}: a digest cannot be set, since the build produces it")
     python = _read("--python", opts.python, PythonVersion.parse) if opts.python else None
-    wish = ImageRequest(
+    request = ImageRequest(
         cuda=_read("--cuda", opts.cuda, CudaVersion.parse) if opts.cuda else None,
         line=line,
         cupy=cupy,
@@ -210,8 +223,39 @@ def _wishes(opts: BuildImageOptions) -> tuple[ImageRequest, ...]:
         capabilities=tuple(
             _read("--compute-capability", entry, ComputeCapability.parse) for entry in opts.capability or ()
         ),
+        libraries=_libraries(opts.library or ()),
+        packages=tuple(added.requirements),
     )
-    return tuple(replace(wish, kind=kind) for kind in dict.fromkeys(kinds))
+    return tuple(replace(request, kind=kind) for kind in dict.fromkeys(kinds))
+
+
+def _added(opts: BuildImageOptions) -> AddedPackages:
+    """The packages that the user adds.
+
+    Raises:
+        CommandError: for one that no image can have.
+    """
+    from gpuenv.image.build.packages import AddedPackageError, added_packages
+
+    try:
+        return added_packages(opts.package or (), opts.requirements or ())
+    except AddedPackageError as error:
+        raise CommandError(ExitCode.USAGE, str(error)) from error
+
+
+def _libraries(texts: Sequence[str]) -> tuple[str, ...]:
+    """The names of optional libraries.
+
+    Raises:
+        CommandError: for an unknown one.
+    """
+    from gpuenv.image.build.packages import optional_libraries
+
+    names = tuple(dict.fromkeys(name.strip() for text in texts for name in text.split(",") if name.strip()))
+    unknown = [name for name in names if name not in optional_libraries()]
+    if unknown:
+        raise CommandError(ExitCode.USAGE, f"--with {unknown[0]}: expected {' or '.join(optional_libraries())}")
+    return names
 
 
 def _read(option: str, text: str, parse: Callable[[str], T]) -> T:
@@ -261,20 +305,20 @@ def _machines(opts: BuildImageOptions) -> tuple[dict[str, Needs], Matrix]:
 
 
 def _choices(
-    opts: BuildImageOptions, wishes: Sequence[ImageRequest], machines: Mapping[str, Needs], rows: Matrix
+    opts: BuildImageOptions, requests: Sequence[ImageRequest], machines: Mapping[str, Needs], rows: Matrix
 ) -> tuple[tuple[Choice, ...], tuple[str, ...]]:
     """The images to build; with --all, also the reasons for those that cannot be built, instead of an error."""
     from gpuenv.image.build.choose import NoImageError, choose
 
     if not opts.every:
-        return tuple(choose(wish, machines, rows) for wish in wishes), ()
+        return tuple(choose(request, machines, rows) for request in requests), ()
     choices, left_out = [], []
-    for wish in wishes:
+    for request in requests:
         for row in rows.cuda_minors:
-            if wish.cuda not in (None, row.cuda):
+            if request.cuda not in (None, row.cuda):
                 continue
             try:
-                choices.append(choose(replace(wish, cuda=row.cuda), machines, rows))
+                choices.append(choose(replace(request, cuda=row.cuda), machines, rows))
             except NoImageError as error:
                 left_out.append(str(error))
     if not choices:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from gpuenv.image import labels as own
-from gpuenv.image.build.buildkit import BuildkitCommand, BuildkitOptions, build_with
-from gpuenv.image.build.context_tar import pack
-from gpuenv.image.build.progress import Progress
+from gpuenv.image.build.plan import pack
 from gpuenv.image.build.proof import ProofResult, prove
 from gpuenv.image.build.records import BuildStatus, BuiltImage, ImagePlan, Sizes
+from gpuenv.image.engine.build_output import Progress
+from gpuenv.image.engine.buildkit import BuildkitCommand, BuildkitOptions, build_with
 from gpuenv.image.engine.container_engine import Engine
 from gpuenv.image.engine.errors import EngineError
 from gpuenv.install.plan import Phase

@@ -6,7 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
 from gpuenv.image.build.cuda_headers import has_own_headers
+from gpuenv.image.build.packages import optional_library
 from gpuenv.image.build.records import Base, Choice, ImageKind
 from gpuenv.image.reference import parse_reference
 from gpuenv.matrix.alternatives import inside_container, python_of_ubuntu, refusals
@@ -41,6 +45,8 @@ class ImageRequest:
         arch: ``x86_64`` or ``aarch64``.
         base: another base image.
         capabilities: compute capabilities to be served in addition to those of the machines.
+        libraries: libraries that CuPy works without, such as nccl.
+        packages: further requirements to install.
     """
 
     kind: ImageKind = ImageKind.WHEELS
@@ -51,6 +57,8 @@ class ImageRequest:
     arch: str | None = None
     base: str | None = None
     capabilities: tuple[ComputeCapability, ...] = ()
+    libraries: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +92,7 @@ def choose(request: ImageRequest, machines: Mapping[str, Needs], matrix: Matrix)
         against.update(dict.fromkeys(unfit))
         found = None if unfit else _completed(wheel, request, (inside, together), matrix, against)
         if found is not None:
-            return _choice(found, request, together, matrix)
+            return _with_additions(_choice(found, request, together, matrix), request)
     reasons = list(against) or ["the matrix has no such wheel"]
     raise NoImageError(
         f"no image of kind {request.kind.value} can be made{_request_text(request)}: {'; '.join(reasons[:4])}"
@@ -245,6 +253,22 @@ def _choice(found: _Found, request: ImageRequest, needs: Needs, matrix: Matrix) 
     )
 
 
+def _with_additions(choice: Choice, request: ImageRequest) -> Choice:
+    """The choice with the requested libraries and packages.
+
+    Raises:
+        NoImageError: where no wheel has such a library for this CuPy.
+    """
+    wheels = {name: optional_library(name, choice.cupy, choice.cuda.major) for name in request.libraries}
+    lacking = [name for name, wheel in wheels.items() if wheel is None]
+    if lacking:
+        raise NoImageError(
+            f"no wheel is known that has {' and '.join(lacking)} for CuPy {choice.cupy} and CUDA {choice.cuda.major}"
+        )
+    additions = (*(wheel.requirement for wheel in wheels.values() if wheel is not None), *request.packages)
+    return replace(choice, requirements=(*choice.requirements, *additions), libraries=request.libraries)
+
+
 def _base(found: _Found, request: ImageRequest) -> Base:
     if request.base is not None:
         return Base(request.base, parse_reference(request.base).digest, given=True)
@@ -297,3 +321,25 @@ def _minimum_driver(found: _Found, stated: Sequence[ComputeCapability], matrix: 
 
 def _branch(number: int) -> DriverVersion:
     return DriverVersion(str(number), (number,))
+
+
+_WORDS = "expected a release, a line, or one of a line: 14.2.0, cupy-cuda12x, cupy-cuda12x==14.2.0"
+
+
+def line_and_release(text: str) -> tuple[str | None, str | None]:
+    """Line and release: ``14.2.0``, ``cupy-cuda12x``, or as ``gpuenv resolve`` names them; ``cupy`` is any line.
+
+    Raises:
+        ValueError: for what is none of them.
+    """
+    if not text or text[0].isdigit():
+        return None, text or None
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement as error:
+        raise ValueError(f"--cupy {text[:60]}: {_WORDS}") from error
+    pins = [each.version for each in requirement.specifier if each.operator == "==" and "*" not in each.version]
+    if len(pins) != len(requirement.specifier) or len(pins) > 1 or requirement.url or requirement.marker:
+        raise ValueError(f"--cupy {text[:60]}: {_WORDS}")
+    line = canonicalize_name(requirement.name)
+    return None if line == "cupy" else line, pins[0] if pins else None

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import io
+import re
+import tarfile
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from string import Template
 
+from gpuenv.data import data_path
 from gpuenv.image import labels as own
+from gpuenv.image.build.packages import optional_library
 from gpuenv.image.build.records import Choice, ImageKind, ImagePlan
-from gpuenv.image.build.render import SBOM, Rendering, render
 from gpuenv.install.lockfile import lock_text
 from gpuenv.install.plan import Pin
 
 REPOSITORY = "gpuenv-cupy"
-DOCKERFILE, LOCK, TIDY = "Dockerfile", "requirements.txt", "tidy.py"
+DOCKERFILE, LOCK, TIDY, SBOM = "Dockerfile", "requirements.txt", "tidy.py", "sbom.cdx.json"
+TEMPLATES = {
+    ImageKind.WHEELS: "wheels.Dockerfile",
+    ImageKind.RUNTIME: "nvidia.Dockerfile",
+    ImageKind.DEVEL: "nvidia.Dockerfile",
+}
 # What images/tidy.py leaves out of the wheels, which their RECORDs then do not name either.
 LEFT_OUT = ("libnvrtc.alt", "libcusolverMg", "libnvblas", "libcufftw", "static libraries", "tests of NumPy")
 _OCI = "org.opencontainers.image."
@@ -22,6 +32,35 @@ NO_WARMTH = (
     "the kernel cache starts empty: CuPy asks for a device before it compiles anything, so that it cannot be filled "
     "without a GPU (seen with 14.2.0; the code of 13.6.0 does the same)"
 )
+_CACHE = "--mount=type=cache,target=/root/.cache/pip "
+# Where a secret is shown to the installer, and to nothing else.
+_SECRETS = {
+    "pip": "--mount=type=secret,id=pip,target=/etc/pip.conf ",
+    "ca": "--mount=type=secret,id=ca,target=/run/secrets/ca.crt ",
+    "netrc": "--mount=type=secret,id=netrc,target=/root/.netrc ",
+}
+SECRETS = tuple(_SECRETS)
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+
+
+class RenderError(ValueError):
+    """A text that no Dockerfile can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """Options for rendering a plan.
+
+    Attributes:
+        created: SOURCE_DATE_EPOCH.
+        mounts: BuildKit will build it: the installer's cache is kept outside of the image.
+        secrets: the secrets that the installer is shown; they need ``mounts``.
+    """
+
+    created: int
+    mounts: bool = False
+    secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +80,12 @@ class PlanInputs:
     matrix_revision: str
 
 
-@dataclass(frozen=True, slots=True)
-class Templates:
-    """The files of ``images/``: the Dockerfile of the kind, and the script that tidies up."""
-
-    dockerfile: str
-    tidy: str
+def template(name: str) -> str:
+    """A file of ``images/``."""
+    return (data_path("images") / name).read_text(encoding="utf-8")
 
 
-def plan_image(choice: Choice, inputs: PlanInputs, how: Rendering, templates: Templates) -> ImagePlan:
+def plan_image(choice: Choice, inputs: PlanInputs, how: Rendering) -> ImagePlan:
     """The plan of one image.
 
     Raises:
@@ -64,7 +100,7 @@ def plan_image(choice: Choice, inputs: PlanInputs, how: Rendering, templates: Te
         pins=inputs.pins,
         lock=lock,
         labels=labels,
-        dockerfile=render(templates.dockerfile, choice, labels, how),
+        dockerfile=render(template(TEMPLATES[choice.kind]), choice, labels, how),
         created=how.created,
         builder=None,
         secrets=how.secrets,
@@ -105,9 +141,9 @@ def labels_of(choice: Choice, lock: str | None, created: int, matrix_revision: s
     return labels
 
 
-def files_of(plan: ImagePlan, templates: Templates) -> dict[str, str]:
+def files_of(plan: ImagePlan) -> dict[str, str]:
     """What the engine builds from, by name."""
-    files = {DOCKERFILE: plan.dockerfile, LOCK: lock_text(plan.pins), TIDY: templates.tidy}
+    files = {DOCKERFILE: plan.dockerfile, LOCK: lock_text(plan.pins), TIDY: template(TIDY)}
     if plan.lock:
         from gpuenv.image.build.sbom import bill  # noqa: PLC0415 - its library is of an extra
 
@@ -125,3 +161,79 @@ def tag_for(given: str | None, choice: Choice, *, several: bool) -> str:
 def digest_of(text: str) -> str:
     """``sha256:...`` of a text."""
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def render(template: str, choice: Choice, labels: Mapping[str, str], how: Rendering) -> str:
+    """The text of the Dockerfile.
+
+    Raises:
+        RenderError: for a label that no Dockerfile can hold.
+    """
+    certificate = "PIP_CERT=/run/secrets/ca.crt " if "ca" in how.secrets else ""
+    mounts = "".join(_SECRETS[name] for name in how.secrets)
+    return Template(template).substitute(
+        title=f"CuPy {choice.cupy} ({choice.line}) with CUDA {choice.cuda}, written by gpuenv build-image",
+        base=choice.base.pinned,
+        root="USER 0:0\n" if choice.base.given else "",  # the user of a custom base is not known
+        python=choice.python,
+        created=how.created,
+        mounts=(_CACHE + mounts if how.mounts else "") + (f"export {certificate}&& " if certificate else ""),
+        cache="" if how.mounts else " --no-cache-dir",
+        admits=choice.admits,
+        libraries=_library_path(choice),
+        labels=_labels(labels.items()),
+    )
+
+
+def _library_path(choice: Choice) -> str:
+    """The variable by which the loader finds the optional libraries.
+
+    CuPy loads those of wheels itself, but not all: 14.2.0 with cuda-pathfinder 1.9.1 loads libcutensor.so.2 and then
+    lacks libcutensorMg.so.2; 13.4.1 and older look for the exact release that they were built with.
+    """
+    rows = (optional_library(name, choice.cupy, choice.cuda.major) for name in choice.libraries)
+    folders = [f"/opt/cupy/lib/python{choice.python}/site-packages/{row.folder}" for row in rows if row is not None]
+    rest = "${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+    return f' \\\n    LD_LIBRARY_PATH="{":".join(folders)}{rest}"' if folders else ""
+
+
+def _labels(labels: Iterable[tuple[str, str]]) -> str:
+    rows = [f"{_named(name)}={_quoted(value)}" for name, value in sorted(labels)]
+    return "LABEL " + " \\\n      ".join(rows)
+
+
+def _named(name: str) -> str:
+    """The name of a label.
+
+    Raises:
+        RenderError: for what is no name of one.
+    """
+    if not _NAME.fullmatch(name):
+        raise RenderError(f"{name[:60]!r} is no name of a label: expected letters, digits, '.', '-', '_' and '/'")
+    return name
+
+
+def _quoted(text: str) -> str:
+    """A text in double quotes, in which neither a variable nor a quote nor a backslash means anything.
+
+    Raises:
+        RenderError: for a line break or another control character, which would end the instruction.
+    """
+    if _CONTROL.search(text):
+        raise RenderError(f"{text[:60]!r}: a label cannot hold a line break or another control character")
+    return '"' + re.sub(r'([\\"$])', r"\\\1", text) + '"'
+
+
+def pack(files: Mapping[str, str], created: int, mode: int = 0o644) -> bytes:
+    """A tar file of texts, without user names or current times."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name, text in sorted(files.items()):
+            data = text.encode()
+            info = tarfile.TarInfo(name)
+            info.size, info.mode, info.mtime = len(data), mode, created
+            tar.addfile(info, io.BytesIO(data))
+        end = tar.offset
+    # Two empty blocks end it. Padding to a tape's record is never read, and Podman, whose reader is gone by then, calls
+    # that a broken pipe.
+    return buffer.getvalue()[: end + 2 * tarfile.BLOCKSIZE]

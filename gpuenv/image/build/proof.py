@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpuenv.image.build.context_tar import pack
+from gpuenv.image.build.plan import pack
 from gpuenv.image.build.records import Choice
 from gpuenv.image.engine.container_engine import Engine
-from gpuenv.image.engine.engine_records import ContainerEnd
+from gpuenv.image.engine.engine_answers import ContainerEnd
 from gpuenv.image.engine.errors import EngineError, tidy_text
 from gpuenv.install.plan import Verification
 from gpuenv.model.smoke import TestStatus
@@ -63,7 +63,10 @@ def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> Pr
         EngineError: when not even a container without a GPU can be run.
     """
     payload = _payload()
-    order = {"capabilities": [str(entry) for entry in choice.stated or choice.capabilities]}
+    order = {
+        "capabilities": [str(entry) for entry in choice.stated or choice.capabilities],
+        "libraries": list(choice.libraries),
+    }
     end = engine.run(image, _command("--groundwork", order), payload, None, _SECONDS)
     proofs = groundwork_proofs(parse_facts(end.stdout), end, choice)
     notes: list[str] = []

@@ -61,6 +61,7 @@ class Choice:
         stated: those of them that were requested; empty if none was.
         minimum_driver: the oldest driver on Linux that starts it.
         admits: the condition that the image puts to the driver.
+        libraries: the libraries that CuPy works without, such as nccl, whose wheels are among the requirements.
     """
 
     kind: ImageKind
@@ -75,6 +76,7 @@ class Choice:
     stated: tuple[ComputeCapability, ...]
     minimum_driver: DriverVersion
     admits: str
+    libraries: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

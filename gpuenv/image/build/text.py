@@ -7,18 +7,35 @@ from collections.abc import Iterator
 
 from gpuenv.image.build.records import BuildStatus, BuiltImage, ImageOutcome, ImagePlan, ImagePlans
 from gpuenv.model.strings import format_size
-from gpuenv.report.text_line import Style, TextLine
+from gpuenv.report.text_line import Style, TextLine, counted
 
 _SHOWN = 6  # wheels named in a plan, unless it is verbose
 
 
 def plan_lines(plans: ImagePlans, *, verbose: bool) -> Iterator[TextLine]:
-    """What would be built."""
+    """What would be built; of several images, a line each, unless verbose."""
+    if len(plans.images) > 1 and not verbose:
+        yield from _table(plans)
+        return
     for plan in plans.images:
         yield from _plan(plan, verbose=verbose)
         yield TextLine()
     for entry in plans.left_out:
         yield TextLine(f"left out: {entry}", Style.QUIET, 10)
+
+
+def _table(plans: ImagePlans) -> Iterator[TextLine]:
+    row = "{:<35} {:<12} {:<11} {}"
+    yield TextLine(row.format("image", "cupy", "driver", "compute capability"), Style.HEADING)
+    for plan in plans.images:
+        choice = plan.choice
+        served = choice.stated or choice.capabilities
+        gpus = str(served[0]) if len(served) == 1 else f"{served[0]} to {served[-1]}"
+        yield TextLine(row.format(choice.name, choice.line, str(choice.minimum_driver), gpus))
+    repository = plans.images[0].tag.removesuffix(f":{plans.images[0].choice.name}")
+    left_out = f"; {counted(len(plans.left_out), 'combination')} left out" if plans.left_out else ""
+    yield TextLine()
+    yield TextLine(f"{counted(len(plans.images), 'image')} of {repository}{left_out}: --verbose for the whole plans")
 
 
 def _plan(plan: ImagePlan, *, verbose: bool) -> Iterator[TextLine]:

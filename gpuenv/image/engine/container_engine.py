@@ -17,13 +17,18 @@ import urllib3
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import DeviceRequest
 
-from gpuenv.image.build.progress import Progress
 from gpuenv.image.build.records import Base
-from gpuenv.image.engine.docker_contexts import ContextError, docker_environment
-from gpuenv.image.engine.engine_answers import engine_facts, engine_image, event_of
-from gpuenv.image.engine.engine_records import ContainerEnd, EngineFacts, EngineImage
+from gpuenv.image.engine.build_output import Progress
+from gpuenv.image.engine.docker_contexts import ContextError, docker_environment, usual_sockets
+from gpuenv.image.engine.engine_answers import (
+    ContainerEnd,
+    EngineFacts,
+    EngineImage,
+    engine_facts,
+    engine_image,
+    event_of,
+)
 from gpuenv.image.engine.errors import EngineError, engine_error, error_from_text
-from gpuenv.image.engine.sockets import usual_sockets
 from gpuenv.image.reference import parse_reference
 
 _ALL = (DockerException, urllib3.exceptions.HTTPError, OSError, ValueError)

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from gpuenv.image.engine.docker_contexts import ContextError, docker_environment, engine_address
+from gpuenv.image.engine.docker_contexts import ContextError, docker_environment, engine_address, usual_sockets
 from gpuenv.image.engine.engine_answers import list_of, object_of
 from gpuenv.image.engine.errors import engine_error
-from gpuenv.image.engine.sockets import usual_sockets
 from gpuenv.image.inspect.image_facts import ImageError, ImageFacts, facts_from_configuration
 from gpuenv.image.reference import digest_in
 

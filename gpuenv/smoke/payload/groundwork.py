@@ -21,6 +21,12 @@ LIBRARIES = (
     ("cusparse", "cupy_backends.cuda.libs.cusparse", "createMatDescr", ()),
     ("nvrtc", "cupy_backends.cuda.libs.nvrtc", "getVersion", ()),
 )
+# Libraries that CuPy works without, and the modules that need them.
+OPTIONAL = (
+    ("nccl", "cupy.cuda.nccl", "get_version", ()),
+    ("cutensor", "cupy_backends.cuda.libs.cutensor", "get_version", ()),
+)
+OPTIONAL_MODULES = {"cutensor": "cupyx.cutensor"}
 MODULES = (
     "cupy",
     "cupyx",
@@ -40,10 +46,14 @@ extern "C" __global__ void gpuenv_groundwork(float *x, __half *y) { y[threadIdx.
 
 
 def groundwork(order: Dict[str, Any], tell: Tell) -> None:
-    """Reports each check; ``order`` has the ``capabilities`` to compile for, such as 9.0."""
+    """Reports each check.
+
+    ``order`` has the ``capabilities`` to compile for, such as 9.0, and the optional ``libraries`` to load.
+    """
+    wanted = order.get("libraries", [])
     tell("uid", os.getuid())
     versions = {"python": platform.python_version()}
-    for name in MODULES:
+    for name in MODULES + tuple(OPTIONAL_MODULES[name] for name in wanted if name in OPTIONAL_MODULES):
         try:
             module = importlib.import_module(name)
         except Exception as error:  # noqa: BLE001 - the user's package: any exception is an answer
@@ -54,7 +64,7 @@ def groundwork(order: Dict[str, Any], tell: Tell) -> None:
             versions["cupy"] = module.__version__
             versions["numpy"] = importlib.import_module("numpy").__version__
     tell("versions", versions)
-    for name, module, function, arguments in LIBRARIES:
+    for name, module, function, arguments in LIBRARIES + tuple(row for row in OPTIONAL if row[0] in wanted):
         tell("library." + name, _library(name, module, function, arguments))
     folder, error = os.environ.get("CUPY_CACHE_DIR") or os.path.expanduser("~/.cupy/kernel_cache"), None
     try:

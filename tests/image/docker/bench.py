@@ -30,6 +30,14 @@ _PLAIN = """FROM {base}
 RUN python3 -m venv /opt/plain \\
     && /opt/plain/bin/pip install --progress-bar off '{line}[ctk]=={cupy}' 'cuda-toolkit=={cuda}.*'
 """
+_BY_HAND = """FROM {base} AS build
+RUN python3 -m venv /opt/plain \\
+    && /opt/plain/bin/pip install --no-cache-dir --no-compile --progress-bar off \\
+    '{line}[ctk]=={cupy}' 'cuda-toolkit=={cuda}.*'
+FROM {base}
+COPY --from=build /opt/plain /opt/plain
+ENV PATH=/opt/plain/bin:$PATH
+"""
 _ROW = "{:24} {:>6} {:>6} {:>6} {:>11} {:>6} {:>6}"
 
 
@@ -52,11 +60,11 @@ def build(host: str, kind: str, base: str, *words: str) -> tuple[Any, float]:
     return told["images"][0], time.monotonic() - started
 
 
-def plain(client: Any, base: str, made: Any) -> tuple[int, float]:  # noqa: ANN401 - the SDK has no types
+def plain(client: Any, template: str, base: str, made: Any) -> tuple[int, float]:  # noqa: ANN401 - the SDK has no types
     """Bytes and seconds of what anybody would write."""
     labels = made["labels"]
     with tempfile.TemporaryDirectory() as folder:
-        text = _PLAIN.format(base=base, line=labels["io.gpuenv.line"], cupy=labels["io.gpuenv.cupy"], cuda=bases.CUDA)
+        text = template.format(base=base, line=labels["io.gpuenv.line"], cupy=labels["io.gpuenv.cupy"], cuda=bases.CUDA)
         Path(folder, "Dockerfile").write_text(text)
         started = time.monotonic()
         image, _ = client.images.build(path=folder, tag="bench/plain:1", nocache=True, rm=True)
@@ -72,9 +80,10 @@ def rows(host: str, client: Any, names: dict[str, str], kinds: Sequence[str]) ->
         _, warm = build(host, kind, names[kind])
         yield _row(f"gpuenv {kind}", (base, made["sizes"]["whole"], system), (cold, warm))
         clean(client, f"bench/{kind}:1")
-        size, seconds = plain(client, names[kind], made)
-        yield _row("plain pip install [ctk]", (base, size, system), (seconds, None))
-        clean(client, "bench/plain:1")
+        for name, template in (("plain pip install [ctk]", _PLAIN), ("two stages, by hand", _BY_HAND)):
+            size, seconds = plain(client, template, names[kind], made)
+            yield _row(name, (base, size, system), (seconds, None))
+            clean(client, "bench/plain:1")
 
 
 def clean(client: Any, tag: str) -> None:  # noqa: ANN401

@@ -63,11 +63,12 @@ def engine() -> Iterator[Dockerd | Given]:
 
 
 def load_stand_ins(started: Dockerd | Given) -> None:
-    """``stand-in:NAME`` for every behaviour."""
+    """``stand-in:NAME`` for every behaviour; ``stand-in:bare`` has no Python."""
     client = client_of(started)
     for name, behaviour in BEHAVIOURS.items():
         layer = bases.busybox_layer({"bin/python3": _PYTHON.format(behaviour=behaviour)})
         client.images.load(bases.archive(f"stand-in:{name}", layer, {"PATH": "/bin"}))
+    client.images.load(bases.archive("stand-in:bare", bases.busybox_layer({}), {"PATH": "/bin"}))
     client.close()
 
 

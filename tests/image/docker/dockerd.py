@@ -163,3 +163,28 @@ class Dockerd:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+# Folders of other engines, as they are unpacked from Debian's packages; NAME=FOLDER with a colon between several.
+_NEWER = "GPUENV_TEST_ENGINES"
+
+
+def engines() -> list[tuple[str, str, dict[str, object]]]:
+    """The system's own engine, and those unpacked elsewhere, each with both of its stores."""
+    found: list[tuple[str, str, dict[str, object]]] = [("the system's", "", {})]
+    for folder in filter(None, os.environ.get(_NEWER, "").split(":")):
+        found.append((Path(folder).name, folder, {}))
+        found.append(
+            (f"{Path(folder).name}, containerd's store", folder, {"features": {"containerd-snapshotter": True}})
+        )
+    return found
+
+
+def command_line(engine: Dockerd, folder: str, tmp_path: Path) -> dict[str, str]:
+    """Where the command line is, and its plug-in where it has one."""
+    plugin = Path(folder, "usr/libexec/docker/cli-plugins/docker-buildx") if folder else None
+    if plugin is not None and plugin.exists():
+        (tmp_path / "cli-plugins").mkdir(exist_ok=True)
+        shutil.copy(plugin, tmp_path / "cli-plugins")
+    path = f"{folder}/usr/bin:/usr/bin:/bin" if folder else "/usr/bin:/bin"
+    return {"PATH": path, "HOME": str(tmp_path), "DOCKER_CONFIG": str(tmp_path), "DOCKER_HOST": engine.host}

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.image.build.context_tar import pack
+from gpuenv.image.build.plan import pack
 from gpuenv.image.engine.container_engine import connect
 from gpuenv.image.engine.errors import EngineError
 from tests.image.docker import bases
 from tests.image.docker.conftest import client_of, load_stand_ins
-from tests.image.docker.dockerd import Dockerd, missing
+from tests.image.docker.dockerd import Dockerd, command_line, engines, missing
 from tests.image.docker.program import PROGRAM, environment, outcome
 from tests.image.docker.tagged import TAG, of, tags
 
@@ -43,6 +43,38 @@ def test_a_build_that_fails(engine: Dockerd, client: Any, base: str, message: st
     assert message in said
     assert TAG not in tags(client)
     assert client.containers.list(all=True) == []
+
+
+# Without the stores of containerd, with which Docker 26.1 asks the registry for a base that it has.
+@pytest.fixture(scope="module", params=[entry for entry in engines() if not entry[2]], ids=lambda entry: entry[0])
+def each_engine(request: pytest.FixtureRequest) -> Iterator[tuple[Dockerd, str]]:
+    """The system's engine, and those that GPUENV_TEST_ENGINES names, with its folder."""
+    reason = missing()
+    if reason:
+        pytest.skip(reason)
+    _, folder, config = request.param
+    with Dockerd(config, f"{folder}/usr/sbin:{folder}/usr/bin" if folder else "", network=False) as started:
+        load_stand_ins(started)
+        yield started, folder
+
+
+@pytest.mark.parametrize(
+    ("base", "message"),
+    [
+        ("stand-in:failing", "the build failed: something is wrong"),
+        ("stand-in:offline", "the build failed: the network cannot be reached"),
+        ("stand-in:bare", "the build failed: the base image lacks what the build runs"),
+    ],
+)
+@pytest.mark.parametrize("builder", ["classic", "buildkit"])
+def test_the_failure_is_that_of_the_command(
+    each_engine: tuple[Dockerd, str], base: str, message: str, builder: str, tmp_path: Path
+) -> None:
+    engine, folder = each_engine
+    variables = command_line(engine, folder, tmp_path)
+    del variables["DOCKER_HOST"]
+    code, told, _ = outcome(engine.host, *of(base), "--builder", builder, **variables)
+    assert (code, told["images"][0]["message"].splitlines()[0]) == (4, message)
 
 
 def test_an_image_that_cannot_be_proven_gets_no_name(engine: Dockerd, client: Any) -> None:  # noqa: ANN401

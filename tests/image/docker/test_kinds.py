@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 
 from gpuenv.image import labels
 from tests.image.docker.bases import NVIDIA
 from tests.image.docker.program import outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.image.docker.dockerd import Dockerd
 
 pytestmark = pytest.mark.slow
@@ -30,7 +36,20 @@ def kind(request: pytest.FixtureRequest) -> str:
 def words(kind: str, cuda_bases: dict[str, str]) -> tuple[str, ...]:
     asked = tuple(word for entry in CAPABILITIES for word in ("--compute-capability", entry))
     made = ("--kind", kind, "--cuda", "12.9", "--python", "3.11", "--base", cuda_bases[kind])
-    return (*made, *asked, "--builder", BUILDERS[kind], "--tag", f"proven/{kind}:1", "--label", "own.word=x y")
+    added = ("--package", "packaging<25", "--package", "six==1.16.0")
+    libraries = ("--with", "nccl,cutensor") if kind == "runtime" else ()
+    return (
+        *made,
+        *added,
+        *libraries,
+        *asked,
+        "--builder",
+        BUILDERS[kind],
+        "--tag",
+        f"proven/{kind}:1",
+        "--label",
+        "own.word=x y",
+    )
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +78,12 @@ def test_the_payload_has_run_inside(built: Any) -> None:  # noqa: ANN401
 
 
 def test_the_libraries_come_from_where_the_kind_says(built: Any, kind: str) -> None:  # noqa: ANN401
-    details = [proof["detail"] for proof in built["proofs"] if proof["name"].startswith("library.")]
+    added = ("library.nccl", "library.cutensor")
+    details = [
+        proof["detail"]
+        for proof in built["proofs"]
+        if proof["name"].startswith("library.") and proof["name"] not in added
+    ]
     place = "/opt/cupy/" if kind == "wheels" else "/usr/local/cuda"
     assert [detail for detail in details if place not in detail] == []
 
@@ -75,11 +99,70 @@ def test_the_labels_are_read_back(built: Any, image: Any) -> None:  # noqa: ANN4
     assert found["org.opencontainers.image.version"] == found[labels.CUPY]
 
 
-def test_the_user_is_not_root_and_can_fill_the_kernel_cache(image: Any, client: Any) -> None:  # noqa: ANN401
+def test_the_user_is_not_root(image: Any, client: Any) -> None:  # noqa: ANN401
     assert image.attrs["Config"]["User"] == "10001:10001"
-    said = run(client, image, "sh", "-c", 'id -u; id -un; echo "$HOME"; touch "$CUPY_CACHE_DIR/x" && echo writable')
-    assert said.split() == ["10001", "cupy", "/home/cupy", "writable"]
-    assert run(client, image, "sh", "-c", "touch /opt/cupy/x 2>/dev/null || echo refused").strip() == "refused"
+    assert not image.attrs["Config"]["Entrypoint"]
+    assert run(client, image, "sh", "-c", 'id -u; id -un; echo "$HOME"').split() == ["10001", "cupy", "/home/cupy"]
+
+
+# What CuPy does before and after it compiles a kernel, and what other packages do with a home.
+_KEEPING = """
+import os, pathlib
+from cupy.cuda import compiler
+kernels = compiler._kernel_cache_backend
+kernels.save("x.cubin", b"code", "source")
+assert kernels.load("x.cubin") == b"code"
+pathlib.Path.home().joinpath(".config").mkdir()
+print(os.getuid(), kernels._cache_dir)
+"""
+_USERS = {
+    "the image's": {},
+    "another": {"user": "12345"},
+    "another and its group": {"user": "12345:12345"},
+    "root": {"user": "0:0"},
+    "a read-only image": {"read_only": True, "tmpfs": {"/home/cupy": "", "/tmp": ""}},
+    "another in a read-only image": {"user": "12345", "read_only": True, "tmpfs": {"/home/cupy": "", "/tmp": ""}},
+}
+
+
+@pytest.mark.parametrize("options", _USERS.values(), ids=_USERS)
+def test_every_user_can_keep_a_kernel(image: Any, client: Any, options: dict[str, Any]) -> None:  # noqa: ANN401
+    command = ["python", "-c", _KEEPING]
+    said = client.containers.run(image.id, command, remove=True, network_mode="none", **options).decode()
+    uid = options.get("user", "10001").partition(":")[0]
+    assert said.split() == [uid, "/home/cupy/.cupy/kernel_cache"]
+
+
+@pytest.fixture(scope="module")
+def extended(image: Any, client: Any) -> Iterator[Any]:  # noqa: ANN401
+    """What a user builds on the image."""
+    lines = f"FROM {image.tags[0]}\nRUN pip install tomli && pip install --upgrade packaging && python -m pip check\n"
+    made, _ = client.images.build(fileobj=io.BytesIO(lines.encode()), tag="extended/it:1", rm=True)
+    yield made
+    client.images.remove("extended/it:1", force=True)
+
+
+@pytest.mark.parametrize("user", [None, "12345", "0"])
+def test_a_dockerfile_that_installs_more_with_pip_just_works(extended: Any, client: Any, user: str | None) -> None:  # noqa: ANN401
+    code = "import cupy, packaging, tomli; print(tomli.__file__)"
+    options = {"user": user} if user else {}
+    said = client.containers.run(extended.id, ["python", "-c", code], remove=True, network_mode="none", **options)
+    assert said.decode().startswith("/opt/cupy/lib/python3.11/site-packages/tomli/")
+    assert extended.attrs["Config"]["User"] == "10001:10001"
+
+
+def test_nothing_but_the_environment_and_the_home_is_the_users(image: Any, client: Any) -> None:  # noqa: ANN401
+    look = "find / -xdev -path /proc -prune -o -user 10001 -print"
+    found = client.containers.run(image.id, look.split(), user="0", remove=True, network_mode="none").decode()
+    assert {"/".join(line.split("/")[:3]) for line in found.splitlines()} == {"/opt/cupy", "/home/cupy"}
+
+
+def test_added_packages_and_libraries_are_there(built: Any, image: Any, client: Any, kind: str) -> None:  # noqa: ANN401
+    assert run(client, image, "python", "-c", "import packaging, six; print(six.__version__)").strip() == "1.16.0"
+    proofs = {proof["name"]: proof for proof in built["proofs"]}
+    assert ({"library.nccl", "library.cutensor", "import.cupyx.cutensor"} <= set(proofs)) is (kind == "runtime")
+    if kind == "runtime":
+        assert "/opt/cupy/lib/python3.11/site-packages/cutensor/lib" in proofs["library.cutensor"]["detail"]
 
 
 def test_what_the_base_says_to_the_toolkit_is_kept(image: Any, kind: str) -> None:  # noqa: ANN401
@@ -101,10 +184,18 @@ def test_no_cache_of_an_installer_and_no_health_check(image: Any, client: Any) -
 
 def test_the_bill_of_materials_names_what_is_there(image: Any, client: Any) -> None:  # noqa: ANN401
     bill = json.loads(run(client, image, "cat", "/opt/cupy/sbom.cdx.json"))
+    told = {part["purl"].partition("?")[0] for part in bill["components"]}
     there = json.loads(run(client, image, "python", "-m", "pip", "list", "--format=json"))
-    told = {part["name"]: part["version"] for part in bill["components"]}
-    installed = {entry["name"]: entry["version"] for entry in there if entry["name"] not in ("pip", "setuptools")}
-    assert told == installed
+    wheels = {f"pkg:pypi/{entry['name'].lower()}@{entry['version']}" for entry in there}
+    assert {"pip", "numpy"} <= {entry["name"] for entry in there}
+    assert {entry for entry in told if entry.startswith("pkg:pypi/")} == wheels
+    installed = run(client, image, "dpkg-query", "-W", "-f", "${Package} ${Version}\\n").split("\n")[:-1]
+    packages = {f"pkg:deb/debian/{quote(entry.replace(' ', '@'), safe='@:')}" for entry in installed}
+    assert {entry for entry in told if entry.startswith("pkg:deb/")} == packages
+    assert len(packages) > 50
+    without = [part["name"] for part in bill["components"] if "licenses" not in part]
+    assert not {"numpy", "pip", "cupy-cuda12x", "dpkg"} & set(without), without
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(bill)) is None
 
 
 _RECORDS = """

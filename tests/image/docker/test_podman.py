@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.image import labels
-from gpuenv.image.build.context_tar import pack
+from gpuenv.image.build.plan import pack
 from gpuenv.image.build.records import Base
 from gpuenv.image.engine.container_engine import connect
 from tests.image.docker import bases
@@ -170,4 +171,16 @@ def test_cupy_is_built_and_proven_through_podman(podman: Given, tmp_path: Path) 
     assert first.attrs["Config"]["Labels"][labels.PROOF].startswith("passed: ")
     code, told, said = outcome(podman.host, *words, "--tag", tag)
     assert (code, client.images.get(tag).attrs["RootFS"]) == (0, first.attrs["RootFS"]), said
+    lines = f"FROM {tag}\nRUN pip install tomli && pip check\n"
+    client.images.build(fileobj=io.BytesIO(lines.encode()), tag="localhost/extended/it:1", rm=True)
+    code_in_it = (
+        "import cupy, os, tempfile, tomli; tempfile.mkstemp(dir=os.environ['CUPY_CACHE_DIR']); print(os.getuid())"
+    )
+    for user in ("10001", "12345", "12345:12345", "0"):
+        command = ["python", "-c", code_in_it]
+        kept = client.containers.create("localhost/extended/it:1", command, user=user, network_mode="none")
+        kept.start()
+        ended = kept.wait()["StatusCode"]
+        assert (ended, kept.logs(stderr=False).decode().strip()) == (0, user.partition(":")[0]), kept.logs()
+        kept.remove()
     client.close()

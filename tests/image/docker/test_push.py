@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.image.build.progress import Progress
 from gpuenv.image.build.records import Base
+from gpuenv.image.engine.build_output import Progress
 from gpuenv.image.engine.container_engine import connect
 from gpuenv.image.engine.errors import EngineError
 from tests.image.docker.conftest import REGISTRY, client_of, load_stand_ins

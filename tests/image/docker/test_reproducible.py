@@ -3,51 +3,36 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.image.build.buildkit import BuildkitCommand, BuildkitOptions, build_with, find_cli
-from gpuenv.image.build.context_tar import pack
-from gpuenv.image.build.progress import Progress
+from gpuenv.image.build.plan import Rendering, pack
 from gpuenv.image.build.records import ImageKind
-from gpuenv.image.build.render import Rendering
+from gpuenv.image.engine.build_output import Progress
+from gpuenv.image.engine.buildkit import BuildkitCommand, BuildkitOptions, build_with, find_cli
 from gpuenv.image.engine.container_engine import connect
 from tests.image.docker import bases
 from tests.image.docker.conftest import client_of
-from tests.image.docker.dockerd import Dockerd, missing
+from tests.image.docker.dockerd import Dockerd, command_line, engines, missing
 from tests.image.matrix import CREATED, choices, planned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
 # A stand-in for Python that tidies up as the real script does: the tree, its owner, its times.
 _PYTHON = f"""#!/bin/sh
 case "$*" in
 *venv*) mkdir -p /opt/cupy/bin && cp /bin/python3 /opt/cupy/bin/python ;;
 *tidy*) mkdir -p /rootfs/opt/cupy/lib /rootfs/etc /rootfs/home/cupy/.cupy/kernel_cache
     echo built >/rootfs/opt/cupy/lib/what; cat /etc/passwd >/rootfs/etc/passwd
-    chown -R 10001:10001 /rootfs/home/cupy
+    chown -R 10001:10001 /rootfs/home/cupy /rootfs/opt/cupy
     find /rootfs -exec touch -h -d @{CREATED} {{}} + ;;
 esac
 """
-# Folders of other engines, as they are unpacked from Debian's packages; NAME=FOLDER with a colon between several.
-_NEWER = "GPUENV_TEST_ENGINES"
-
-
-def engines() -> list[tuple[str, str, dict[str, object]]]:
-    """The system's own engine, and those unpacked elsewhere, each with both of its stores."""
-    found: list[tuple[str, str, dict[str, object]]] = [("the system's", "", {})]
-    for folder in filter(None, os.environ.get(_NEWER, "").split(":")):
-        found.append((Path(folder).name, folder, {}))
-        found.append(
-            (f"{Path(folder).name}, containerd's store", folder, {"features": {"containerd-snapshotter": True}})
-        )
-    return found
 
 
 @pytest.fixture(params=engines(), ids=lambda entry: entry[0])
@@ -73,19 +58,9 @@ def files() -> dict[str, str]:
     return {"Dockerfile": text, "requirements.txt": "", "tidy.py": "", "sbom.cdx.json": ""}
 
 
-def environment(engine: Dockerd, folder: str, tmp_path: Path) -> dict[str, str]:
-    """Where the command line is, and its plug-in where it has one."""
-    plugin = Path(folder, "usr/libexec/docker/cli-plugins/docker-buildx") if folder else None
-    if plugin is not None and plugin.exists():
-        (tmp_path / "cli-plugins").mkdir(exist_ok=True)
-        shutil.copy(plugin, tmp_path / "cli-plugins")
-    path = f"{folder}/usr/bin:/usr/bin:/bin" if folder else "/usr/bin:/bin"
-    return {"PATH": path, "HOME": str(tmp_path), "DOCKER_CONFIG": str(tmp_path), "DOCKER_HOST": engine.host}
-
-
 def test_with_buildkit(started: tuple[Dockerd, str], tmp_path: Path) -> None:
     engine, folder = started
-    variables = environment(engine, folder, tmp_path)
+    variables = command_line(engine, folder, tmp_path)
     program = f"{folder}/usr/bin/docker" if folder else "/usr/bin/docker"
     cli = find_cli([program], variables, engine.host)
     assert cli is not None, "this engine's command line has BuildKit"
@@ -103,7 +78,7 @@ def test_with_buildkit(started: tuple[Dockerd, str], tmp_path: Path) -> None:
 
 def test_with_the_classic_builder(started: tuple[Dockerd, str], tmp_path: Path) -> None:
     engine, folder = started
-    shop = connect(environment(engine, folder, tmp_path), 30)
+    shop = connect(command_line(engine, folder, tmp_path), 30)
     how = {"nocache": True, "buildargs": {"SOURCE_DATE_EPOCH": str(CREATED)}}
     found = []
     for _ in range(2):
@@ -124,7 +99,7 @@ def has_check(cli: BuildkitCommand) -> bool:
 def test_the_engines_own_check_finds_nothing(started: tuple[Dockerd, str], tmp_path: Path) -> None:
     """``docker build --check`` of a Dockerfile of each kind, without and with secrets."""
     engine, folder = started
-    variables = environment(engine, folder, tmp_path)
+    variables = command_line(engine, folder, tmp_path)
     cli = find_cli([f"{folder}/usr/bin/docker"], variables, engine.host) if folder else None
     if cli is None or not cli.is_plugin or not has_check(cli):
         pytest.skip("this engine's BuildKit has no check: make test-docker-newer unpacks one that has")
@@ -142,11 +117,11 @@ def test_the_engines_own_check_finds_nothing(started: tuple[Dockerd, str], tmp_p
 
 
 def layers(engine: Dockerd, image: str) -> Any:  # noqa: ANN401 - JSON
-    """The digests of an image's layers; its user owns its home, and nobody else's folder."""
+    """The digests of an image's layers; its user owns its home and its environment."""
     client = client_of(engine)
     try:
         owner = client.containers.run(image, ["stat", "-c", "%u %n", "/home", "/home/cupy", "/opt/cupy"], remove=True)
-        assert owner.decode().split("\n")[:3] == ["0 /home", "10001 /home/cupy", "0 /opt/cupy"]
+        assert owner.decode().split("\n")[:3] == ["0 /home", "10001 /home/cupy", "10001 /opt/cupy"]
         return client.images.get(image).attrs["RootFS"]["Layers"]
     finally:
         client.close()

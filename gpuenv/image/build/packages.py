@@ -1,0 +1,218 @@
+"""The packages of an image: those that the user adds, and the exact wheels that the user's own installer locks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from gpuenv.doctor.fixes.table import read_rows
+from gpuenv.files import read_regular
+from gpuenv.install.backends.pip import Pip
+from gpuenv.install.exceptions import InstallError
+from gpuenv.install.installer_config import InstallerRun
+from gpuenv.install.plan import Pin
+from gpuenv.install.solver import make_lock, offline_failure
+from gpuenv.install.target_platform import TargetPlatform
+from gpuenv.matrix.ranges import in_range
+from gpuenv.model.cupy import is_cupy
+
+_LARGEST = 1 << 20
+_COMMENT = re.compile(r"(^|\s+)#.*$")
+_INCLUDE = re.compile(r"(-r|-c|--requirement|--constraint)(?:\s*=?\s*)(\S.*)")
+_HASH = re.compile(r"\s--hash[= ]sha256:([0-9a-f]{64})(?=\s|$)")
+_INDEX = re.compile(r"-i|-f|--(extra-)?index-url|--no-index|--find-links|--trusted-host")
+
+
+class AddedPackageError(ValueError):
+    """A requirement that an image of locked wheels cannot have; the message names its place."""
+
+
+@dataclass(slots=True)
+class AddedPackages:
+    """Packages to install with CuPy.
+
+    Attributes:
+        requirements: as the installer takes them.
+        constraints: those of ``-c`` files.
+        digests: the SHA-256 that a file allows, by package.
+    """
+
+    requirements: list[str] = field(default_factory=list)
+    constraints: list[str] = field(default_factory=list)
+    digests: dict[str, set[str]] = field(default_factory=dict)
+
+
+class OptionalLibrary(NamedTuple):
+    """A row of data/optional_wheels.csv: the wheel in which a CuPy finds a library, and the library's folder there."""
+
+    library: str
+    cupy: str
+    cuda: str
+    requirement: str
+    folder: str
+    source: str
+
+
+def optional_library(name: str, cupy: str, cuda_major: int) -> OptionalLibrary | None:
+    """The wheel of a library for a release of CuPy; None if no such wheel is known."""
+    rows = (row for row in _rows() if (row.library, row.cuda) == (name, str(cuda_major)))
+    return next((row for row in rows if in_range(cupy, row.cupy)), None)
+
+
+def optional_libraries() -> tuple[str, ...]:
+    """The names of the libraries."""
+    return tuple(dict.fromkeys(row.library for row in _rows()))
+
+
+def _rows() -> Iterator[OptionalLibrary]:
+    return (OptionalLibrary(*row) for row in read_rows("optional_wheels.csv")[1:])
+
+
+def added_packages(packages: Sequence[str], files: Sequence[Path]) -> AddedPackages:
+    """The packages of ``--package`` and ``--requirements``.
+
+    Raises:
+        AddedPackageError: for what no image of locked wheels can have.
+    """
+    added = AddedPackages()
+    for text in packages:
+        added.requirements.append(_requirement(text, f"--package {text}"))
+    for path in files:
+        _read(path, added, added.requirements, ())
+    return added
+
+
+def _requirement(text: str, where: str) -> str:
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement as error:
+        raise AddedPackageError(
+            f"{where}: expected a name, with a version or not, such as pandas or 'pandas>=2'; files, folders and "
+            "repositories have no wheel in the index that could be locked"
+        ) from error
+    if requirement.url:
+        raise AddedPackageError(f"{where}: an address cannot be locked; name a release that the index has")
+    return str(requirement)
+
+
+def _read(path: Path, added: AddedPackages, into: list[str], above: tuple[Path, ...]) -> None:
+    """Reads a requirements file, with those that it includes."""
+    try:
+        text = read_regular(path, _LARGEST).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        place = f" (from {above[-1]})" if above else ""
+        raise AddedPackageError(f"{path}{place}: {getattr(error, 'strerror', None) or error}") from error
+    for number, line in _lines(text):
+        where = f"{path}, line {number}"
+        include = _INCLUDE.match(line)
+        if include:
+            other = path.parent / include[2].strip()
+            if other in (*above, path):
+                raise AddedPackageError(f"{where}: {other} includes itself")
+            _read(other, added, added.constraints if include[1] in ("-c", "--constraint") else into, (*above, path))
+        elif line.startswith("-"):
+            raise AddedPackageError(f"{where}: {_refused(line.split('=')[0].split()[0])}")
+        else:
+            entry = _requirement(_HASH.sub("", line), where)
+            into.append(entry)
+            if digests := set(_HASH.findall(line)):
+                added.digests.setdefault(canonicalize_name(Requirement(entry).name), set()).update(digests)
+
+
+def _refused(option: str) -> str:
+    if _INDEX.fullmatch(option):
+        return (
+            f"{option} cannot be honoured: an image is locked on one index; name it with PIP_INDEX_URL or --pip-config"
+        )
+    if option in ("-e", "--editable"):
+        return (
+            f"{option} cannot be honoured: an image has wheels of the index alone; build on it: FROM it, then RUN pip"
+        )
+    return f"{option} cannot be honoured by a build of locked wheels; remove it"
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines with content and their numbers, continued ones joined, without comments."""
+    first, joined = 0, ""
+    for number, line in enumerate([*text.splitlines(), ""], start=1):
+        first = first or number
+        if line.endswith("\\") and not line.lstrip().startswith("#"):
+            joined += line[:-1]
+            continue
+        content = _COMMENT.sub("", joined + line).strip()
+        if content:
+            yield first, content
+        first, joined = 0, ""
+
+
+_GLIBC = 28  # no wheel of CuPy or CUDA asks for a newer one, and every base has it
+# Before, pip held what a wheel says of its Python against the one that pip itself runs in, and before 23.3 it took no
+# platform at all (measured on 2026-11-22 of 22.2, 22.3.1, 23.2.1, 23.3, 24.0, 24.1, 24.1.2, 24.2, 25.0, 26.0).
+_FIRST_PIP = Version("24.2")
+_ARCH = {"linux/amd64": "x86_64", "linux/arm64": "aarch64"}
+
+
+class NoWheelsError(ValueError):
+    """The index has no wheels for an image; the message is the installer's."""
+
+
+def lock_image(
+    caller: InstallerRun,
+    requirements: Sequence[str],
+    python: str,
+    platform: str,
+    added: AddedPackages = AddedPackages(),  # noqa: B008 - nothing changes it
+) -> tuple[Pin, ...]:
+    """The wheels for a Python and a platform such as ``linux/amd64``.
+
+    Args:
+        caller: the installer.
+        requirements: all of them, those of ``added`` too.
+        python: major and minor version.
+        platform: of the image.
+        added: its constraints and digests are kept to.
+
+    Raises:
+        NoWheelsError: when the index has none that fit together.
+        InstallError: when the installer fails.
+    """
+    _require_cross_platform_pip(caller)
+    image = TargetPlatform(python, _ARCH[platform], _GLIBC)
+    words = image.uv_options if caller.installer.locks_as_toml else image.pip_options
+    lock, why = make_lock(caller, requirements, added.constraints, words)
+    if lock is None:
+        raise offline_failure(why, requirements, caller) or NoWheelsError(why)
+    cupys = [f"{pin.name} {pin.release}" for pin in lock.pins if is_cupy(pin.name)]
+    if len(cupys) > 1:
+        raise NoWheelsError(f"one image cannot have {' and '.join(cupys)}: each is the package cupy")
+    return tuple(_with_digests(pin, added.digests) for pin in sorted(lock.pins, key=lambda pin: pin.name))
+
+
+def _with_digests(pin: Pin, digests: Mapping[str, Collection[str]]) -> Pin:
+    """A pin with those of its digests that the user's file allows.
+
+    Raises:
+        NoWheelsError: where it allows none.
+    """
+    if pin.name not in digests:
+        return pin
+    allowed = tuple(digest for digest in pin.sha256 if digest in digests[pin.name])
+    if not allowed:
+        raise NoWheelsError(f"{pin.name} {pin.release}: no wheel of the index has a digest of the requirements file")
+    return replace(pin, sha256=allowed)
+
+
+def _require_cross_platform_pip(caller: InstallerRun) -> None:
+    installer = caller.installer
+    if isinstance(installer, Pip) and Version(installer.version) < _FIRST_PIP:
+        raise InstallError(
+            f"{installer.label} tells the wheels for its own Python alone, and an image has another one",
+            f"Install uv: python -m pip install uv; or a pip of {_FIRST_PIP} or newer: python -m pip install -U pip",
+        )

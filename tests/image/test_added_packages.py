@@ -1,0 +1,166 @@
+"""``--package``, ``--requirements`` and ``--with`` of build-image: what is installed with CuPy, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpuenv.image.build.packages import NoWheelsError, added_packages, lock_image, optional_library
+from gpuenv.install.backends.base import InstallerOptions, TimeBudget
+from gpuenv.install.backends.uv import Uv
+from gpuenv.install.installer_config import InstallerRun
+from gpuenv.install.pip_settings import PipSettings
+from gpuenv.probe.children import ChildGroup
+from tests.cli.program import answer, gpuenv
+from tests.install.wheels import SET, make_wheel, numpy
+
+PRINT = ("build-image", "--print", "--no-probe", "--cuda", "12.9")
+DIGEST = "0" * 64
+
+
+def test_packages_and_files_are_added_to_cupys_requirements(tmp_path: Path) -> None:
+    (tmp_path / "more.txt").write_text("six\n")
+    file = tmp_path / "requirements.txt"
+    file.write_text(
+        "# comment\n\npandas >=2,<3  # kept below 3\nscipy \\\n  ==1.16.* ; python_version >= '3.9'\n-r more.txt\n"
+    )
+    code, told = answer(*PRINT, "--package", "Polars[gpu]>=1", "--requirements", str(file))
+    assert (code, told["images"][0]["choice"]["requirements"]) == (
+        0,
+        [
+            "cupy-cuda12x[ctk]==14.2.0",
+            "cuda-toolkit==12.9.*",
+            "Polars[gpu]>=1",
+            "pandas<3,>=2",
+            'scipy==1.16.*; python_version >= "3.9"',
+            "six",
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("-e .", "line 2: -e cannot be honoured"),
+        ("--editable=.", "line 2: --editable cannot be honoured"),
+        ("./local", "line 2: expected a name"),
+        ("dist/own-1.0-py3-none-any.whl", "line 2: expected a name"),
+        ("own @ file:///own.whl", "line 2: an address cannot be locked"),
+        ("git+https://example.invalid/own", "line 2: expected a name"),
+        ("--extra-index-url https://index.invalid/simple", "line 2: --extra-index-url cannot be honoured"),
+        ("-i https://index.invalid/simple", "line 2: -i cannot be honoured"),
+        ("--no-binary :all:", "line 2: --no-binary cannot be honoured"),
+        ("six --config-settings=a=b", "line 2: expected a name"),
+        ("-r requirements.txt", "includes itself"),
+        ("-r absent.txt", "No such file or directory"),
+    ],
+)
+def test_what_a_locked_build_cannot_honour_is_refused_with_its_line(line: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "requirements.txt"
+    file.write_text(f"six\n{line}\n")
+    done = gpuenv(*PRINT, "--requirements", str(file))
+    said = " ".join(done.stderr.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert str(tmp_path) in said
+    assert message in said
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--package", "./own"), "--package ./own: expected a name"),
+        (("--package", "own @ https://x.invalid/own.whl"), "an address cannot be locked"),
+        (("--requirements", "/nonexistent/r.txt"), "/nonexistent/r.txt: No such file"),
+        (("--with", "cudnn"), "--with cudnn: expected nccl or cutensor"),
+    ],
+)
+def test_what_cannot_be_added_is_usage(words: tuple[str, ...], message: str) -> None:
+    done = gpuenv(*PRINT, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("words", [("--with", "nccl,cutensor"), ("--with", "nccl", "--with", "cutensor")])
+def test_libraries_are_added_with_their_wheels(words: tuple[str, ...]) -> None:
+    code, told = answer(*PRINT, *words, "--python", "3.12")
+    (image,) = told["images"]
+    added = image["choice"]["requirements"][2:]
+    assert (code, added) == (0, ["nvidia-nccl-cu12>=2.18.1,<3", "cutensor-cu12>=2.3,<3"])
+    assert "/opt/cupy/lib/python3.12/site-packages/cutensor/lib" in image["dockerfile"]
+
+
+@pytest.mark.parametrize(
+    ("cupy", "cuda", "wheel"),
+    [
+        ("14.2.0", 13, "cutensor-cu13>=2.3,<3"),
+        ("14.2.0", 12, "cutensor-cu12>=2.3,<3"),
+        ("13.6.0", 12, "cutensor-cu12>=2,<3"),
+        ("13.6.0", 11, "cutensor-cu11>=2,<3"),
+        ("12.3.0", 12, "cutensor-cu12>=1.6.2,<2"),
+        ("11.6.0", 11, "cutensor-cu11>=1.6.2,<2"),
+        ("12.3.0", 10, None),
+    ],
+)
+def test_each_cupy_gets_the_cutensor_that_it_is_linked_with(cupy: str, cuda: int, wheel: str | None) -> None:
+    row = optional_library("cutensor", cupy, cuda)
+    assert (row.requirement if row else None) == wheel
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> InstallerRun:
+    """uv with wheels of the test's own."""
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    for package in (*SET, numpy("1.26.0")):
+        make_wheel(wheels, package)
+    program = str(Path(sys.executable).with_name("uv"))
+    options = InstallerOptions(sys.executable, find_links=str(wheels))
+    return InstallerRun(
+        Uv(program, "0.13.9", (), PipSettings((), (), False, ())),
+        options,
+        dict(os.environ),
+        TimeBudget(120),
+        ChildGroup(),
+    )
+
+
+def test_a_conflict_is_told_in_the_installers_words(index: InstallerRun, tmp_path: Path) -> None:
+    words = ("--dry-run", "--no-probe", "--cuda", "12.9", "--python", "3.12", "--package", "numpy<2")
+    own = {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(index.options.find_links),
+        "DOCKER_HOST": f"unix://{tmp_path}/none",
+    }
+    done = gpuenv("build-image", *words, environment=own)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "14.2.0 depends on numpy>=2.0" in " ".join(done.stderr.split())
+
+
+def test_a_digest_that_the_file_names_is_kept_to(index: InstallerRun, tmp_path: Path) -> None:
+    (numpy_pin,) = lock_image(index, ("numpy==1.26.0",), "3.12", "linux/amd64")
+    file = tmp_path / "requirements.txt"
+    file.write_text(f"numpy==1.26.0 \\\n    --hash=sha256:{DIGEST} \\\n    --hash=sha256:{numpy_pin.sha256[0]}\n")
+    added = added_packages((), (file,))
+    assert lock_image(index, added.requirements, "3.12", "linux/amd64", added) == (numpy_pin,)
+    file.write_text(f"numpy==1.26.0 --hash=sha256:{DIGEST}\n")
+    added = added_packages((), (file,))
+    with pytest.raises(NoWheelsError, match="no wheel of the index has a digest of the requirements file"):
+        lock_image(index, added.requirements, "3.12", "linux/amd64", added)
+
+
+def test_constraints_bound_what_is_locked(index: InstallerRun, tmp_path: Path) -> None:
+    (tmp_path / "constraints.txt").write_text("numpy<2\n")
+    file = tmp_path / "requirements.txt"
+    file.write_text("-c constraints.txt\nnumpy\n")
+    added = added_packages((), (file,))
+    (pin,) = lock_image(index, added.requirements, "3.12", "linux/amd64", added)
+    assert pin.release.startswith("1.")
+
+
+def test_a_second_cupy_is_refused(index: InstallerRun) -> None:
+    wanted = ("cupy-cuda12x==14.2.0", "cupy-cuda11x")
+    with pytest.raises(NoWheelsError, match="each is the package cupy"):
+        lock_image(index, wanted, "3.12", "linux/amd64")
