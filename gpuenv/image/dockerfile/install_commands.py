@@ -59,9 +59,10 @@ _HARMLESS = re.compile(
     r"|micro\.mamba|micromamba|pixi\.sh|starship|oh-my-zsh|nvm|bash_completion|activate\b|\.bashrc|profile|cargo/env|keyring",
     re.IGNORECASE,
 )
+_PROJECT_MANAGERS = ("poetry", "pdm", "pipenv", "pixi", "hatch", "rye")
 # Programs of which it is not known what they install.
 _UNKNOWN = (
-    *("poetry", "pdm", "pipenv", "pixi", "hatch", "rye", "make", "cmake", "ninja", "xargs", "source", ".", "spack"),
+    *("make", "cmake", "ninja", "xargs", "source", ".", "spack"),
     *("dpkg", "rpm", "ansible-playbook", "nix", "nix-env", "bazel", "eval"),
 )
 
@@ -112,6 +113,8 @@ def _may_install(command: Command) -> bool:
         return False
     if name in SHELLS or name in _UNKNOWN:
         return name not in SHELLS or "--version" not in command.texts
+    if name in _PROJECT_MANAGERS:
+        return bool({"install", "add", "sync", "update"} & set(command.texts))
     if PYTHON.fullmatch(name):
         return any(text.endswith(".py") for text in command.texts[:2])
     return name.endswith((".sh", ".run", ".py", ".bash")) or command.words[0].text.startswith(("./", "$"))
