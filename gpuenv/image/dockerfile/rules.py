@@ -303,6 +303,8 @@ def compat_on_path(target: BuildTarget) -> FileOutcome:
     stubs in LD_LIBRARY_PATH, in which a link gives the stub the name that programs load.
     What to do: leave the folder out; stubs belong into LIBRARY_PATH.
     """
+    if target.base.unknown and not computes(target):
+        return  # it may be for a Jetson, on which such libraries are meant
     setting = target.environment.get("LD_LIBRARY_PATH")
     for part in setting.value.split(":") if setting is not None else ():
         compat = COMPAT.search(part) is not None
@@ -494,7 +496,7 @@ def tag_fault(target: BuildTarget) -> tuple[str, Severity] | None:
         return f"There is no CUDA {base.cuda}", Severity.ERROR
     if base.cuda is not None and base.cuda < _OLDEST_IMAGE and base.text.startswith("nvidia/"):
         return f"{base.text}: NVIDIA has removed the images of CUDA 10.2 and older, so the build fails", Severity.ERROR
-    whole = is_whole_tag(tag)
+    whole = is_whole_tag(tag) or not base.text.startswith("nvidia/")  # other registries may keep old tags
     title = f"nvidia/cuda has no tag {tag}: expected X.Y.Z-FLAVOUR-DISTRIBUTION"
     return None if whole else (title, Severity.WARNING)
 

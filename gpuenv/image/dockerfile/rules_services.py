@@ -86,28 +86,28 @@ def request_wrong(ctx: ServiceContext) -> FileOutcome:
         title = f"{service.label}: {path} gives no GPU; it belongs below {right}"
         yield symptom_at(service.location(line), title, f"Move it to {right}.")
     for request in service.requests:
-        fault = _request_fault(request)
+        fault = _request_fault(request, of_compute=any(map(computes, ctx.built)))
         if fault is not None:
             title, fix, severity = fault
             yield symptom_at(service.location(request.line), f"{service.label}: {title}", fix, severity=severity)
 
 
-def _request_fault(request: DeviceRequest) -> tuple[str, str, Severity] | None:
+def _request_fault(request: DeviceRequest, *, of_compute: bool) -> tuple[str, str, Severity] | None:
     wanted = request.capabilities
     if wanted is None:
         title = "a reservation of devices without capabilities, which compose refuses"
         return title, "Add capabilities: [gpu].", Severity.ERROR
     if request.count is not None and request.device_ids is not None:
         return "count and device_ids exclude each other", "Keep one of the two.", Severity.ERROR
-    return _capabilities_fault(wanted) if request.driver in (None, "nvidia") else None
+    return _capabilities_fault(wanted, of_compute=of_compute) if request.driver in (None, "nvidia") else None
 
 
-def _capabilities_fault(wanted: tuple[str, ...]) -> tuple[str, str, Severity] | None:
+def _capabilities_fault(wanted: tuple[str, ...], *, of_compute: bool) -> tuple[str, str, Severity] | None:
     reservation, fix = f"a reservation with capabilities [{', '.join(wanted)}]", "Write capabilities: [gpu]."
     unknown = next((word for word in wanted if word not in _OF_NVIDIA), None)
     if unknown is not None:
         return f"{reservation} gives no GPU: the engine's driver for NVIDIA has no {unknown}", fix, Severity.ERROR
-    if any(word in _OF_LIBRARIES for word in wanted) and "compute" not in wanted:
+    if of_compute and any(word in _OF_LIBRARIES for word in wanted) and "compute" not in wanted:
         return f"{reservation} leaves out compute, and with it libcuda", fix, Severity.WARNING
     return None
 
