@@ -45,7 +45,7 @@ def takes(record: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None
 
 
 def with_as_root(function: Callable[..., None]) -> Callable[..., None]:
-    """Adds ``--as-root`` to a command that has ``--python``; the children of the command find it in a variable."""
+    """Adds ``--as-root`` to a command that has a target; the children of the command find it in a variable."""
     signature = inspect.signature(function, eval_str=True)
     if "python" not in signature.parameters:
         return function

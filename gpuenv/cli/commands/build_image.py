@@ -62,7 +62,7 @@ class BuildImageOptions(NamedTuple):
         Optional[str],
         typer.Option("--cupy", metavar="VERSION", help="CuPy version, such as 14.2.0 or cupy-cuda12x==14.2.0."),
     ] = None
-    python: Annotated[
+    python_version: Annotated[
         Optional[str], typer.Option("--python", metavar="VERSION", help="Python version in the image, such as 3.12.")
     ] = None
     package: Annotated[
@@ -212,7 +212,7 @@ def _requests(opts: BuildImageOptions, added: AddedPackages) -> tuple[ImageReque
         _read("--base", opts.base, parse_reference)
     if opts.tag is not None and _read("--tag", opts.tag, parse_reference).digest is not None:
         raise CommandError(ExitCode.USAGE, f"--tag {opts.tag}: a digest cannot be set, since the build produces it")
-    python = _read("--python", opts.python, PythonVersion.parse) if opts.python else None
+    python = _read("--python", opts.python_version, PythonVersion.parse) if opts.python_version else None
     request = ImageRequest(
         cuda=_read("--cuda", opts.cuda, CudaVersion.parse) if opts.cuda else None,
         line=line,
