@@ -34,7 +34,7 @@ MAY_IMPORT = {
     },
     "install": {"model", "matrix", "doctor", "probe", "report", "files", "dist_metadata", "archives"},
     "smoke": {"model", "probe"},
-    "fleet": {"model", "report"},
+    "fleet": {"model", "report", "files", "probe"},
     "plugins": {"model", "doctor", "probe", "files", "dist_metadata"},
     "data": set[str](),
     "files": set[str](),
@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "dist_metadata": {"files"},
     "cli": {
         *("model", "matrix", "doctor", "explain", "probe", "preflight", "report", "image", "install", "smoke"),
-        *("simulate", "refresh", "data", "plugins", "paste", "interrupt", "files", "net"),
+        *("simulate", "refresh", "data", "plugins", "paste", "interrupt", "files", "net", "fleet"),
     },
     "simulate": {"model", "matrix", "report", "probe", "data", "files"},
     "pytest_plugin": {"model", "doctor", "probe", "preflight", "report"},
@@ -68,6 +68,9 @@ THIRD_PARTY = {
     "urllib3": {"gpuenv.image.engine.container_engine"},  # exceptions of the SDK
     "cyclonedx": {"gpuenv.image.build.sbom"},
     "packageurl": {"gpuenv.image.build.sbom"},
+    "dask": {"gpuenv.fleet.runners.dask"},
+    "distributed": {"gpuenv.fleet.runners.dask"},
+    "ClusterShell": {"gpuenv.fleet.runners.ssh"},
     "pytest": {"pytest_plugin"},
     # These run in the target environment.
     **{name: {"payload"} for name in ("numpy", "cupy", "cupyx", "torch", "numba", "jax", "ml_dtypes")},

@@ -37,6 +37,7 @@ _COMMANDS = (
     "schema",
     "simulate",
     "matrix",
+    "fleet",
     "check-image",
     "build-image",
 )

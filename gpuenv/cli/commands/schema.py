@@ -26,6 +26,8 @@ _RECORDS = {
     "bundle": ("gpuenv.install.bundle", "SCHEMA", "BundleManifest"),
     "what-if": ("gpuenv.model.documents", "WHAT_IF", "WhatIf"),
     "why-not": ("gpuenv.model.documents", "WHY_NOT", "WhyNot"),
+    "node": ("gpuenv.fleet.node_report", "SCHEMA", "NodeReport"),
+    "collection": ("gpuenv.fleet.collect", "SCHEMA", "Collection"),
     "fleet": ("gpuenv.model.documents", "FLEET", "Fleet"),
     "matrix": ("gpuenv.matrix.tables", "SCHEMA", "Matrix"),
     "image": ("gpuenv.image.inspect.image_report", "SCHEMA", "ImageReport"),

@@ -1,0 +1,1 @@
+"""Runs ``gpuenv fleet node`` on every node, through the client of an existing engine."""

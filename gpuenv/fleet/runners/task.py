@@ -1,0 +1,125 @@
+"""What runs on every node, its answers, and the clients of engines, which are run as child processes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
+from typing import NamedTuple
+
+from gpuenv.fleet.node_report import is_node_name
+from gpuenv.probe.children import ChildGroup, ChildResult, Ending, run_child
+
+_CLIENT_SECONDS = 60.0  # for a question to an engine
+_LONGEST_REASON = 200  # characters
+
+
+class RunnerError(Exception):
+    """An engine cannot be used; ``remedy`` is what to do."""
+
+    def __init__(self, message: str, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+class Task(NamedTuple):
+    """What runs on every node.
+
+    Attributes:
+        command: prints a node report as the last line of standard output.
+        run: the name of the collection.
+        seconds: the time limit of the command on a node.
+        wait: seconds that an engine may take to start the command on a node.
+        parallel: the most nodes that Slurm and SSH ask at once.
+        environment: the variables for the clients of engines.
+        image: Kubernetes: the container image with gpuenv.
+        runtime_class: Kubernetes: the runtime class of the pods.
+        scheduler: Dask: the address of the scheduler.
+    """
+
+    command: tuple[str, ...]
+    run: str
+    seconds: float
+    wait: float
+    parallel: int
+    environment: Mapping[str, str]
+    image: str | None = None
+    runtime_class: str | None = None
+    scheduler: str | None = None
+
+    @property
+    def limit(self) -> float:
+        """Seconds after which a node is given up."""
+        return self.seconds + self.wait
+
+
+class Nodes(NamedTuple):
+    """The nodes of a collection: those to ask, and why others cannot be asked now."""
+
+    asked: tuple[str, ...]
+    unavailable: Mapping[str, str]
+
+
+class Answer(NamedTuple):
+    """The output of a node, or the reason why there is none."""
+
+    node: str
+    output: bytes
+    reason: str | None = None
+
+
+def checked_names(names: Sequence[str]) -> tuple[str, ...]:
+    """The names without duplicates, in their order.
+
+    Raises:
+        RunnerError: for one that can be no host name.
+    """
+    wrong = [name for name in names if not is_node_name(name)]
+    if wrong:
+        raise RunnerError(f"{wrong[0][:80]!r} cannot be the name of a node")
+    return tuple(dict.fromkeys(names))
+
+
+def call_client(
+    command: Sequence[str], task: Task, *, stdin: str | None = None, seconds: float = _CLIENT_SECONDS
+) -> str:
+    """The output of a client that asks its engine.
+
+    Raises:
+        RunnerError: when it fails, with its last message.
+    """
+    result = run_child(command, task.environment, time.monotonic() + seconds, stdin=stdin)
+    if result.ending is not Ending.EXITED or result.exit_code != 0:
+        raise RunnerError(f"{' '.join(command[:3])}: {failure_reason(result)}")
+    return result.stdout
+
+
+def failure_reason(result: ChildResult) -> str:
+    """Why a client failed: the last line of its messages, or how it ended."""
+    if result.ending is Ending.NOT_STARTED:
+        return result.error or "cannot be started"
+    if result.ending is Ending.TIMED_OUT:
+        return f"no answer within {result.duration:.0f} s"
+    lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
+    ending = result.signal_name or f"exit code {result.exit_code}"
+    return (lines[-1] if lines else ending)[:_LONGEST_REASON]
+
+
+def ask_each(commands: Mapping[str, Sequence[str]], task: Task) -> Iterator[Answer]:
+    """Runs a client for each node, many at once, and yields the answers as they come."""
+    with closing(ChildGroup()) as group, ThreadPoolExecutor(max(1, min(task.parallel, len(commands)))) as pool:
+
+        def ask(node: str, command: Sequence[str]) -> Answer:
+            result = run_child(command, task.environment, time.monotonic() + task.limit, group)
+            output = result.stdout.encode()
+            return Answer(node, output, None if output.strip() else failure_reason(result))
+
+        futures = [pool.submit(ask, node, command) for node, command in commands.items()]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+            group.close()
