@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE =
 .DEFAULT_GOAL := doctor
 .PHONY: doctor test eval answers compiler lint types network-test test-long test-faults test-matrix test-gpu
 .PHONY: bench bench-doctor bench-check bench-install bench-matrix bench-image test-docker test-docker-newer docs build clean fuzz
-.PHONY: audit learn test-slurm test-fresh test-pythons test-lowest test-newest help
+.PHONY: audit learn test-slurm test-fleet test-fresh test-pythons test-lowest test-newest help
 
 help: ## List the targets.
 	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | sort | expand -t 22
@@ -49,7 +49,7 @@ types: $(VENV)/installed-dev ## Run mypy.
 	$(BIN)/mypy
 
 test-long: compiler $(VENV)/installed-dev $(VENV)/pytest-7.4.0 ## Run the tests that start programs many times.
-	$(BIN)/python -m pytest -n 2 -q -m "long and not gpu and not docker and not network and not slow and not slurm"
+	$(BIN)/python -m pytest -n 2 -q -m "long and not gpu and not docker and not network and not slow and not slurm and not fleet"
 
 network-test: $(VENV)/installed-dev ## Run the tests with real CuPy wheels; needs a package index.
 	$(BIN)/python -m pytest -q -m network
@@ -99,8 +99,11 @@ bench-check: compiler $(VENV)/installed-dev ## Run bench; fail on exceeded budge
 test-docker: $(VENV)/installed-dev ## Build real images; needs root, dockerd and a package index.
 	$(BIN)/python -m pytest -n 0 -q -m docker tests/image
 
-test-slurm: compiler $(VENV)/installed-dev ## Run the recipes on a Slurm of eight simulated nodes; needs root, slurm-wlm and munge.
-	$(BIN)/python -m pytest -n 0 -q -m slurm tests/recipes
+test-slurm: compiler $(VENV)/installed-dev ## Run the recipes and fleet collect on a Slurm of eight simulated nodes; needs root, slurm-wlm and munge.
+	$(BIN)/python -m pytest -n 0 -q -m slurm tests/recipes tests/fleet
+
+test-fleet: compiler $(VENV)/installed-dev ## Collect from Dask workers, an SSH server and kubectl; needs root, openssh-server and kubectl.
+	$(BIN)/python -m pytest -n 0 -q -m fleet tests/fleet
 
 # An engine of another Debian suite, unpacked but not installed.
 ENGINE_SUITE ?= sid

@@ -58,7 +58,7 @@ class Collection:
         via: the engine.
         started_at: when, in seconds since the epoch.
         duration: seconds.
-        asked: all nodes that were to answer.
+        nodes: all that were to answer.
         fit: the fit ones.
         unfit: the unfit ones.
         silent: nodes without an answer, and those that could not be examined.
@@ -72,7 +72,7 @@ class Collection:
     via: str
     started_at: float
     duration: float
-    asked: tuple[str, ...]
+    nodes: tuple[str, ...]
     fit: tuple[str, ...]
     unfit: tuple[UnfitNode, ...]
     silent: tuple[SilentNode, ...]
@@ -145,7 +145,7 @@ def collect(
         via=begun.via,
         started_at=begun.started_at,
         duration=time.time() - begun.started_at,
-        asked=everyone,
+        nodes=everyone,
         fit=tuple(sorted(tally.fit)),
         unfit=tuple(sorted(tally.unfit, key=lambda entry: entry.node)),
         silent=tuple(sorted(tally.silent, key=lambda entry: entry.node)),
@@ -153,7 +153,7 @@ def collect(
         quorum=begun.quorum,
         exit_code=int(ExitCode.UNFIT if tally.unfit else below),
     )
-    replace_file(folder / FILE, json.dumps(encode(collection), indent=1) + "\n", private=True)
+    replace_file(folder / FILE, json.dumps(encode(collection)) + "\n", private=True)
     return collection
 
 
@@ -181,6 +181,6 @@ def _use_kept_report(folder: Path, node: str, reason: str, tally: _Tally, now: f
     age = max(0.0, now - report.taken_at) if report else None
     tally.unavailable.append(UnavailableNode(node, reason, age))
     if report is None or age is None or age > _OLDEST:
-        tally.silent.append(SilentNode(node, f"{reason}; no report of the last day in {folder}"))
+        tally.silent.append(SilentNode(node, f"{reason}; the folder has no report of the last day"))
     else:
         tally.add(node, report)

@@ -184,7 +184,7 @@ def _lines(found: Collection, folder: Path) -> Iterator[TextLine]:
 
     styles = {ExitCode.OK: Style.GOOD, ExitCode.UNFIT: Style.BAD}
     yield TextLine(
-        f"{counted(len(found.asked), 'node')}: {len(found.fit)} fit, {len(found.unfit)} unfit, "
+        f"{counted(len(found.nodes), 'node')}: {len(found.fit)} fit, {len(found.unfit)} unfit, "
         f"{len(found.silent)} unknown, in {found.duration:.0f} s.",
         styles.get(ExitCode(found.exit_code), Style.WARNING),
     )

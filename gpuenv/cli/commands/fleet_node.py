@@ -88,7 +88,9 @@ def node(
     except OSError as error:
         message = f"{folder}: the report of {name} cannot be written: {error.strerror or error}"
         raise CommandError(ExitCode.USAGE, message) from error
-    status, sentence = verdict(found.report) if found.report else ("UNKNOWN", f"{found.error}.")
+    status, sentence = "UNKNOWN", f"{found.error}."
+    if found.report and found.snapshot:
+        status, sentence = verdict(found.report._replace(snapshot=found.snapshot))
     write_stdout(f"{name}: {status}: {sentence}\n")
     raise typer.Exit(found.exit_code)
 

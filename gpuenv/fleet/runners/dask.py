@@ -28,7 +28,7 @@ def _client(task: Task) -> Any:  # noqa: ANN401 - a class of an extra
         import dask  # noqa: PLC0415 - an extra
         from distributed import Client  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        raise RunnerError("--via dask needs Dask", "install gpuenv[dask]") from error
+        raise RunnerError("--via dask needs Dask: install gpuenv[dask]") from error
     address = task.scheduler or dask.config.get("scheduler-address", None)
     if not address:
         raise RunnerError("--via dask needs --scheduler, such as tcp://10.0.0.1:8786")

@@ -2,7 +2,7 @@
 
 Slurm's own variables choose partition, account and reservation: ``SLURM_PARTITION``, ``SLURM_ACCOUNT``,
 ``SLURM_RESERVATION``. A job has its node for itself, since a job that shares it sees its own GPUs alone: a busy node
-does not answer. Its health check reports at any time.
+is not asked. Its health check reports at any time.
 """
 
 from __future__ import annotations

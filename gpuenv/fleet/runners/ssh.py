@@ -22,7 +22,7 @@ def find_nodes(nodes: str | None, _: Task) -> Nodes:
     try:
         from ClusterShell.NodeSet import NodeSet, NodeSetException  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
-        raise RunnerError("--via ssh needs ClusterShell", "install gpuenv[clustershell]") from error
+        raise RunnerError("--via ssh needs ClusterShell: install gpuenv[clustershell]") from error
     if nodes is None:
         raise RunnerError("--via ssh needs --nodes, such as node[001-100,200] or @gpu")
     try:

@@ -16,11 +16,7 @@ _LONGEST_REASON = 200  # characters
 
 
 class RunnerError(Exception):
-    """An engine cannot be used; ``remedy`` is what to do."""
-
-    def __init__(self, message: str, remedy: str | None = None) -> None:
-        super().__init__(message)
-        self.remedy = remedy
+    """An engine cannot be used, or does not have the nodes."""
 
 
 class Task(NamedTuple):
@@ -96,14 +92,15 @@ def call_client(
 
 
 def failure_reason(result: ChildResult) -> str:
-    """Why a client failed: the last line of its messages, or how it ended."""
+    """Why a client failed: its last error, else its last message, else how it ended."""
     if result.ending is Ending.NOT_STARTED:
         return result.error or "cannot be started"
     if result.ending is Ending.TIMED_OUT:
         return f"no answer within {result.duration:.0f} s"
     lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()]
     ending = result.signal_name or f"exit code {result.exit_code}"
-    return (lines[-1] if lines else ending)[:_LONGEST_REASON]
+    return [ending, *lines, *errors][-1][:_LONGEST_REASON]
 
 
 def ask_each(commands: Mapping[str, Sequence[str]], task: Task) -> Iterator[Answer]:
