@@ -64,7 +64,7 @@ class Collection:
         silent: nodes without an answer, and those that could not be examined.
         unavailable: nodes that the engine could not ask; one with a recent report in the folder is also fit or unfit.
         quorum: the part of the nodes that must be fit or unfit.
-        exit_code: 1 with an unfit node, 8 below the quorum, else 0.
+        exit_code: 1 with an unfit node, 8 below the quorum or without any answer, else 0.
         schema: name and major version of the schema.
     """
 
@@ -139,7 +139,7 @@ def collect(
         _take(answer, folder, begun.run, tally)
         progress(tally.counts(len(everyone)))
     known = len(tally.fit) + len(tally.unfit)
-    below = ExitCode.COULD_NOT_CHECK if known < begun.quorum * len(everyone) else ExitCode.OK
+    below = ExitCode.OK if known and known >= begun.quorum * len(everyone) else ExitCode.COULD_NOT_CHECK
     collection = Collection(
         run=begun.run,
         via=begun.via,
