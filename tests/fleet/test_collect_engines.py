@@ -1,4 +1,4 @@
-"""``gpuenv fleet collect`` through real engines on this host: Dask's scheduler and workers, and OpenSSH's server.
+"""``gpuenv fleet collect`` through engines on this host: Dask's scheduler and workers, OpenSSH's server, and kubectl.
 
 Each node has an address of the loopback network, and its own simulated machine.
 """
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuenv.fleet.node_report import parse_node_report
+from tests.support.kubernetes_api import Cluster, serving
 from tests.support.slurm import free_ports, simulated_machine
 
 if TYPE_CHECKING:
@@ -99,14 +100,14 @@ class Collected:
 
 
 def collect(
-    folder: Path, *options: str, kill_after: float, victim: Callable[[], object], path: str = PATH
+    folder: Path, *options: str, kill_after: float, victim: Callable[[], object], **variables: str
 ) -> Collected:
     """Collects, and kills a node in the middle."""
     command = [sys.executable, "-m", "gpuenv", "fleet", "collect", "-o", str(folder), "--host-only"]
     command += ["--timeout", str(TIMEOUT), "--wait", str(WAIT), "--format", "json", *options]
     started = time.monotonic()
     process = subprocess.Popen(
-        command, env={"PATH": path}, cwd="/", text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command, env={"PATH": PATH, **variables}, cwd="/", text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     time.sleep(kill_after)
     victim()
@@ -195,7 +196,7 @@ def kill_sessions(host: str) -> None:
 def test_ssh_loses_only_the_node_that_dies(ssh_client: Path, tmp_path: Path) -> None:
     options = ("--via", "ssh", "--nodes", "127.0.0.[1-8]", "--program", str(tmp_path / "gpu env"))
     path = f"{ssh_client}:{PATH}"
-    found = collect(tmp_path / "reports", *options, kill_after=6, victim=lambda: kill_sessions(DYING), path=path)
+    found = collect(tmp_path / "reports", *options, kill_after=6, victim=lambda: kill_sessions(DYING), PATH=path)
     found.assert_nothing_is_lost_but(DYING, "closed")
 
 
@@ -203,9 +204,62 @@ def test_ssh_names_hosts_that_it_cannot_reach_and_asks_for_no_password(ssh_clien
     key = tmp_path / "user.pub"
     key.write_text("", encoding="utf-8")  # the server lets nobody in now
     options = ("--via", "ssh", "--nodes", "127.0.0.[1,9]", "--program", str(tmp_path / "gpu env"))
-    found = collect(tmp_path / "reports", *options, kill_after=0, victim=lambda: None, path=f"{ssh_client}:{PATH}")
+    found = collect(tmp_path / "reports", *options, kill_after=0, victim=lambda: None, PATH=f"{ssh_client}:{PATH}")
     reasons = {entry["node"]: entry["reason"] for entry in found.record["silent"]}
     assert found.code == 8
     assert "Permission denied" in reasons["127.0.0.1"]
     assert "Connection refused" in reasons["127.0.0.9"]
     assert found.seconds < WAIT + SLACK
+
+
+def variables_of(lines: str) -> dict[str, str]:
+    """The variables that shell lines export."""
+    shown = subprocess.run(["sh", "-c", f"{lines}env -0"], env={}, capture_output=True, check=True, text=True).stdout
+    return dict(entry.split("=", 1) for entry in shown.split("\0") if entry)
+
+
+@pytest.fixture
+def kubernetes(machines: Mapping[str, str], tmp_path: Path) -> Iterator[Cluster]:
+    if shutil.which("kubectl") is None:
+        pytest.fail("needs kubectl: apt install kubernetes-client")
+    labels = {host: {"nvidia.com/gpu.present": "true"} for host in HOSTS}
+    cluster = Cluster(tmp_path, {host: variables_of(lines) for host, lines in machines.items()}, labels)
+    with serving(cluster):
+        yield cluster
+
+
+def kubectl_environment(cluster: Cluster) -> dict[str, str]:
+    return {"KUBECONFIG": str(cluster.folder / "kubeconfig"), "HOME": str(cluster.folder)}
+
+
+def test_kubernetes_loses_only_the_node_that_dies(kubernetes: Cluster, tmp_path: Path) -> None:
+    """The pods request no GPU; each Job is pinned to its node, and nothing of them is left."""
+    options = ("--via", "kubernetes", "--nodes", "nvidia.com/gpu.present=true", "--image", "registry.example/gpuenv:1")
+    found = collect(
+        tmp_path / "reports",
+        *options,
+        kill_after=8,
+        victim=lambda: kubernetes.kill_node(DYING),
+        **kubectl_environment(kubernetes),
+    )
+    found.assert_nothing_is_lost_but(DYING, "the pod is Running after 22 s")
+    assert kubernetes.jobs == {}
+
+
+def test_kubernetes_names_nodes_that_are_not_ready_or_cannot_pull_the_image(
+    kubernetes: Cluster, tmp_path: Path
+) -> None:
+    kubernetes.not_ready.add(HOSTS[1])
+    kubernetes.without_image.add(HOSTS[2])
+    names = ",".join((*HOSTS[:3], "absent"))
+    options = ("--via", "kubernetes", "--nodes", names, "--image", "registry.example/gpuenv:1", "--wait", "3")
+    environment = kubectl_environment(kubernetes)
+    found = collect(tmp_path / "reports", *options, kill_after=0, victim=lambda: None, **environment)
+    assert (found.code, found.record["fit"]) == (8, [HOSTS[0]])
+    reasons = {entry["node"]: entry["reason"].partition(";")[0] for entry in found.record["silent"]}
+    assert reasons == {
+        HOSTS[1]: "not ready in Kubernetes",
+        HOSTS[2]: "the pod is Pending: ErrImagePull after 15 s",
+        "absent": "not a node of this Kubernetes cluster",
+    }
+    assert kubernetes.jobs == {}

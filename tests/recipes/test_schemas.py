@@ -49,6 +49,13 @@ def test_a_manifest_conforms_to_the_schema_of_kubernetes(path: str) -> None:
     assert not validator.is_valid(manifest), "a misspelled key is refused"
 
 
+def test_the_pods_of_the_daemon_set_conform_to_the_schema_of_kubernetes() -> None:
+    schema = Path(__file__).with_name("schemas") / "kubernetes-1.37-pod-job.json"
+    template = read_yaml("kubernetes/daemonset.yaml")["spec"]["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod", **template}
+    Draft202012Validator(json.loads(schema.read_text(encoding="utf-8"))).validate(pod)
+
+
 def test_the_readme_lists_every_recipe() -> None:
     files = {p.relative_to(RECIPES).as_posix() for p in RECIPES.rglob("*") if p.is_file()} - {"README.md"}
     assert files == set(re.findall(r"`([\w-]+/[\w.-]+)`", read_text("README.md")))

@@ -10,17 +10,24 @@ import json
 import math
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 from gpuenv.fleet.runners.task import Answer, Nodes, RunnerError, Task, ask_each, call_client, checked_names
 
 _LABEL = "gpuenv-run"
+# Validating takes the whole schema of the cluster, megabytes; the manifest is always of the same form.
+_CREATE = ("kubectl", "create", "--validate=false", "--filename=-")
 _POLL = 2.0  # seconds
 _KEPT = 3600  # seconds after which Kubernetes deletes a finished Job that was left behind
 _PLACE = {"NODE_NAME": "spec.nodeName", "POD_NAME": "metadata.name"}
 _ALL_GPUS = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+_NODE = (".metadata.name", '.status.conditions[?(@.type=="Ready")].status')
+_POD = (
+    *(".spec.nodeName", ".metadata.name", ".status.phase", ".status.reason"),
+    *(f".status.containerStatuses[*].state.{state}.reason" for state in ("waiting", "terminated")),
+)
 _SELECTOR = re.compile(r"[=!() ]")
 
 
@@ -31,29 +38,25 @@ def find_nodes(nodes: str | None, task: Task) -> Nodes:
         RunnerError: if the API server does not answer.
     """
     is_selector = nodes is not None and _SELECTOR.search(nodes)
-    selector = (f"--selector={nodes}",) if is_selector else ()
-    found = _get(("nodes", *selector), task)
-    existing = {item["metadata"]["name"]: item for item in found}
-    names = [*existing] if nodes is None or is_selector else [name for name in nodes.split(",") if name]
+    ready = dict(_get(("nodes", *((f"--selector={nodes}",) if is_selector else ())), _NODE, task))
+    names = [*ready] if nodes is None or is_selector else [name for name in nodes.split(",") if name]
     checked = checked_names(names)
-    reasons = {name: reason for name in checked if (reason := _why_unavailable(existing.get(name)))}
+    reasons = {name: reason for name in checked if (reason := _why_unavailable(ready.get(name)))}
     return Nodes(tuple(name for name in checked if name not in reasons), reasons)
 
 
-def _get(what: Sequence[str], task: Task) -> list[dict[str, Any]]:
-    text = call_client(("kubectl", "get", *what, "--output=json"), task)
-    try:
-        return list(json.loads(text)["items"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise RunnerError(f"kubectl get {what[0]}: expected a list in JSON") from error
+def _get(what: Sequence[str], fields: Sequence[str], task: Task) -> list[list[str]]:
+    """The fields of some objects; whole ones have up to 50 KB each."""
+    line = '{"\\t"}'.join(f"{{{field}}}" for field in fields)
+    template = f'jsonpath={{range .items[*]}}{line}{{"\\n"}}{{end}}'
+    text = call_client(("kubectl", "get", *what, f"--output={template}"), task)
+    return [line.split("\t") for line in text.splitlines()]
 
 
-def _why_unavailable(node: Mapping[str, Any] | None) -> str | None:
-    if node is None:
+def _why_unavailable(ready: str | None) -> str | None:
+    if ready is None:
         return "not a node of this Kubernetes cluster"
-    conditions = node.get("status", {}).get("conditions", [])
-    is_ready = any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
-    return None if is_ready else "not ready in Kubernetes"
+    return None if ready == "True" else "not ready in Kubernetes"
 
 
 def manifest(nodes: Nodes, task: Task) -> dict[str, Any]:
@@ -105,34 +108,24 @@ def ask(nodes: Nodes, task: Task) -> Iterator[Answer]:
     jobs = json.dumps(manifest(nodes, task))
     left = dict.fromkeys(nodes.asked, "no pod was started")
     try:
-        call_client(("kubectl", "create", "--filename=-"), task, stdin=jobs)
+        call_client(_CREATE, task, stdin=jobs)
         until = time.monotonic() + task.limit + 2 * _POLL
         while left and time.monotonic() < until:
             time.sleep(_POLL)
             ended = {}
             with suppress(RunnerError):  # it may answer the next time
-                for pod in _get(("pods", f"--selector={_LABEL}={task.run}"), task):
-                    node = pod.get("spec", {}).get("nodeName")
+                for node, pod, phase, *reasons in _get(("pods", f"--selector={_LABEL}={task.run}"), _POD, task):
                     if node not in left:
                         continue
-                    left[node] = _state(pod)
-                    if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
-                        ended[node] = ("kubectl", "logs", "--tail=-1", pod["metadata"]["name"])
+                    left[node] = f"the pod is {': '.join(filter(None, (phase, *reasons)))}"
+                    if phase in ("Succeeded", "Failed"):
+                        ended[node] = ("kubectl", "logs", "--tail=-1", pod)
             for answer in ask_each(ended, task) if ended else ():
-                reason = f"{left.pop(answer.node)}; {answer.reason}" if answer.reason else None
-                yield answer._replace(reason=reason)
+                state = left.pop(answer.node)
+                yield answer._replace(reason=f"{state}; {answer.reason}") if answer.reason else answer
         for node, state in left.items():
             yield Answer(node, b"", f"{state} after {task.limit:.0f} s")
     finally:
         with suppress(RunnerError):  # Kubernetes deletes them later
             selector = f"--selector={_LABEL}={task.run}"
             call_client(("kubectl", "delete", "jobs", selector, "--wait=false", "--ignore-not-found"), task)
-
-
-def _state(pod: Mapping[str, Any]) -> str:
-    """``the pod is Pending: ImagePullBackOff``."""
-    status = pod.get("status", {})
-    states = [each.get("state", {}) for each in status.get("containerStatuses", [])]
-    details = [status.get("reason"), *(value.get("reason") for state in states for value in state.values())]
-    detail = next((text for text in details if text), None)
-    return f"the pod is {status.get('phase', 'unknown')}{f': {detail}' if detail else ''}"

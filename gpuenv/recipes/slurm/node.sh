@@ -13,6 +13,11 @@
 PATH=${PATH:-/usr/sbin:/usr/bin:/sbin:/bin}:/usr/local/bin:/opt/gpuenv/bin
 [ -z "${SLURM_JOB_ID:-}" ] || [ -n "${SLURM_JOB_GPUS:-}" ] || exit 0
 node=${SLURMD_NODENAME:-$(hostname -s)}
+# A folder that all nodes share: the health check leaves a report there for gpuenv fleet, also of a busy or drained node.
+if [ -n "${GPUENV_REPORTS:-}" ] && [ -z "${SLURM_JOB_ID:-}" ]; then
+  SLURMD_NODENAME=$node gpuenv fleet node --host-only --timeout "${GPUENV_TIMEOUT:-40}" -o "$GPUENV_REPORTS" >/dev/null &
+  trap wait EXIT
+fi
 code=0
 report=$(gpuenv preflight --no-config --host-only --retry-elsewhere --timeout "${GPUENV_TIMEOUT:-40}") || code=$?
 [ "$code" -eq 75 ] || exit 0
