@@ -25,12 +25,16 @@ class ExitCode(IntEnum):
 
 
 ENDS_IN: Mapping[ExitCode, tuple[str, ...]] = {
-    ExitCode.UNFIT: ("doctor", "preflight", "check-image", "explain", "matrix refresh"),
+    ExitCode.UNFIT: (
+        *("doctor", "preflight", "check-image", "explain", "matrix refresh", "fleet node", "fleet collect"),
+    ),
     ExitCode.NOTHING_FITS: ("resolve", "install", "lock", "bundle", "build-image"),
     ExitCode.FAILED: ("install", "rollback", "lock", "bundle", "build-image", "doctor --fix"),
     ExitCode.SMOKE_FAILED: ("smoke",),
     ExitCode.TARGET_UNUSABLE: ("install", "rollback", "lock", "bundle", "build-image", "smoke", "doctor --fix"),
-    ExitCode.COULD_NOT_CHECK: ("doctor", "preflight", "check-image", "matrix refresh", "matrix update"),
+    ExitCode.COULD_NOT_CHECK: (
+        *("doctor", "preflight", "check-image", "matrix refresh", "matrix update", "fleet node", "fleet collect"),
+    ),
     ExitCode.RETRY_ELSEWHERE: ("preflight",),
 }
 """The commands that use a code; every command may end with the other codes. Help and README have the same list."""

@@ -51,6 +51,8 @@ def calls(folder: Path) -> tuple[Call, ...]:
         Call("schema", ("schema", "report")),
         Call("smoke", ("smoke", "--list")),
         Call("simulate", ("simulate", "--list")),
+        Call("fleet node", ("fleet", "node", "-o", str(folder / "nodes"), *this_machine), 1),
+        Call("fleet collect", ("fleet", "collect", "--via", "ssh", "--nodes", "n[1-2]", "--dry-run")),
         Call("matrix show", ("matrix", "show", "--line", "13x")),
         Call("matrix check", ("matrix", "check")),
         Call("matrix update", ("matrix", "update", str(publish(folder, published())), "--dry-run")),

@@ -44,6 +44,7 @@ ARGUMENTS = {
     "check-image": ("--dockerfile", "FOLDER/Dockerfile"),
     "diff": ("SNAPSHOT", "FOLDER/other.json"),
     "explain": ("FOLDER/log.txt",),
+    "fleet collect": ("--via", "ssh", "--nodes", "n1", "--dry-run"),
     "lock": ("--timeout", "20"),
     "matrix update": ("FOLDER", "--dry-run"),
     "rollback": ("--list",),
@@ -67,9 +68,15 @@ def options_of_commands() -> dict[str, set[str]]:
     return dict(walk(typer.main.get_command(make_app([])), ()))
 
 
+# They write a folder: tests/fleet.
+FOLDERS = {"fleet node", "fleet collect"}
+
+
 OPTIONS = options_of_commands()
 WITH_SNAPSHOT = sorted({name for name, options in OPTIONS.items() if "--snapshot" in options} | {"diff"})
-WITH_OUTPUT = sorted(name for name, options in OPTIONS.items() if "--output" in options and name not in PUBLIC_FILES)
+WITH_OUTPUT = sorted(
+    name for name, options in OPTIONS.items() if "--output" in options and name not in PUBLIC_FILES | FOLDERS
+)
 
 
 def run(

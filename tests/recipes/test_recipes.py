@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import gpuenv
+from gpuenv.fleet.node_report import parse_node_report
 from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import load
 from tests.recipes.recipe_files import RECIPES, read_text, read_yaml
@@ -270,6 +271,15 @@ def test_the_health_check_drains_only_bad_nodes_with_the_finding(
     runner: Callable[[str], Runner], machine: str, calls: list[str]
 ) -> None:
     assert node_script(runner(machine)) == (0, calls)
+
+
+@pytest.mark.parametrize("machine", [FIT, BROKEN])
+def test_the_health_check_leaves_a_report_in_a_shared_folder(
+    runner: Callable[[str], Runner], tmp_path: Path, machine: str
+) -> None:
+    assert node_script(runner(machine), {"GPUENV_REPORTS": str(tmp_path / "reports")})[0] == 0
+    report = parse_node_report((tmp_path / "reports/gpu07.json").read_bytes())
+    assert report.exit_code == (0 if machine == FIT else 1)
 
 
 def test_a_drained_node_keeps_its_reason(runner: Callable[[str], Runner]) -> None:

@@ -124,9 +124,9 @@ class _Handler(BaseHTTPRequestHandler):
                 wanted = dict(part.split("=", 1) for part in selector.split(",") if part)
                 items = self.cluster.objects(resource)
                 found = [item for item in items if wanted.items() <= item["metadata"].get("labels", {}).items()]
-                group = "batch/v1" if resource == "jobs" else "v1"
+                api = "batch/v1" if resource == "jobs" else "v1"
                 kind = f"{resource[:-1].title()}List"
-                self.answer({"kind": kind, "apiVersion": group, "metadata": {}, "items": found})
+                self.answer({"kind": kind, "apiVersion": api, "metadata": {}, "items": found})
             case [*_, ("nodes" | "pods" | "jobs") as resource, name]:
                 items = self.cluster.objects(resource)
                 one = next((item for item in items if item["metadata"]["name"] == name), None)
