@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import stat
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from gpuenv.model.snapshot import Snapshot
 from gpuenv.report.report import Report, Status
 from tests.cli.program import gpuenv
 from tests.support.matrix import MATRIX
+from tests.support.processes import is_running
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -180,6 +182,30 @@ def test_clients_that_hang_die_or_flood_are_named_within_the_time_limit(tmp_path
     }
 
 
+def test_an_interrupt_ends_every_client_and_keeps_the_reports(tmp_path: Path) -> None:
+    client, text = tmp_path / "ssh", tmp_path / "report"
+    text.write_bytes(FIT)
+    client.write_text(
+        f'#!/bin/sh\ncase "$*" in *" n1 "*) cat {text} ;; *) echo $$ >> {tmp_path}/hung; exec sleep 60 ;; esac\n',
+        encoding="utf-8",
+    )
+    client.chmod(0o755)
+    options = ["--via", "ssh", "--nodes", "n[1-3]", "-o", str(tmp_path / "reports")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gpuenv", "fleet", "collect", *options],
+        env={"PATH": f"{tmp_path}:{os.defpath}"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    hung, until = tmp_path / "hung", time.monotonic() + 20
+    while not ((tmp_path / "reports/n1.json").exists() and hung.exists() and hung.read_text().count("\n") == 2):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=10)[1].endswith("gpuenv: interrupted\n")
+    assert process.returncode == ExitCode.INTERRUPTED
+    assert [pid for pid in hung.read_text(encoding="utf-8").split() if is_running(int(pid))] == []
+    assert parse_node_report((tmp_path / "reports/n1.json").read_bytes()).node == "n1"
+
+
 def test_the_command_of_ssh_reaches_the_node_as_it_is() -> None:
     *_, separator, host, remote = ssh.command("n1", TASK)
     assert (separator, host) == ("--", "n1")
@@ -237,6 +263,7 @@ def test_a_dry_run_prints_the_commands_of_a_node_set() -> None:
         (["--via", "ssh", "--nodes=-oProxyCommand=reboot"], "cannot be the name of a node"),
         (["--via", "ssh", "--nodes", "n[1-"], "--nodes n[1-"),
         (["--via", "ssh"], "--via ssh needs --nodes"),
+        (["--via", "ssh", "--nodes", ""], "there are no nodes"),
         (["--via", "slurm", "--nodes", "n1"], "sinfo -h -N: "),
         (["--via", "dask"], "--via dask needs --scheduler"),
         (["--via", "kubernetes"], "kubectl get nodes"),

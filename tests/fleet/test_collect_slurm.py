@@ -56,11 +56,11 @@ def cluster(
         yield running
 
 
-def start(cluster: SlurmCluster, folder: Path, *options: str) -> subprocess.Popen[str]:
+def start(cluster: SlurmCluster, folder: Path, *options: str, **variables: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "gpuenv", "fleet", "collect", "--via", "slurm", "-o", str(folder)]
     command += ["--host-only", "--timeout", str(TIMEOUT), "--wait", str(WAIT), "--format", "json", *options]
     return subprocess.Popen(
-        command, env=cluster.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/"
+        command, env=cluster.environment | variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/"
     )
 
 
@@ -130,10 +130,11 @@ def test_nothing_is_lost_but_the_dead_node_which_is_named(cluster: SlurmCluster,
 
 
 def test_a_busy_node_and_an_unknown_one_are_named(cluster: SlurmCluster, tmp_path: Path) -> None:
+    """From within a job, too, whose variables would make each command a step of it."""
     number = cluster.submit("#!/bin/sh\nsleep 60\n", "--nodelist=gpu1", "--exclusive")
     cluster.await_job(number, "JobState=RUNNING")
     options = ("--nodes", "gpu[1-2,99]", "--wait", "3", "--quorum", "0.5")
-    code, found, _ = finish(start(cluster, tmp_path / "reports", *options))
+    code, found, _ = finish(start(cluster, tmp_path / "reports", *options, SLURM_JOB_ID=number, SLURM_NNODES="1"))
     cluster.call("scancel", number)
     assert (code, found["fit"], found["unfit"]) == (8, ["gpu2"], [])
     silent = {entry["node"]: entry["reason"] for entry in found["silent"]}

@@ -55,7 +55,7 @@ def find_nodes(nodes: str | None, task: Task) -> Nodes:
     """
     with _client(task) as client:
         workers = _workers(client)
-    names = checked_names(nodes.split(",") if nodes else [*workers])
+    names = checked_names([*workers] if nodes is None else [name for name in nodes.split(",") if name])
     reasons = {name: "no Dask worker runs there" for name in names if name not in workers}
     return Nodes(tuple(name for name in names if name in workers), reasons)
 

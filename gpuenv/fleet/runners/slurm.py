@@ -13,6 +13,8 @@ from contextlib import suppress
 
 from gpuenv.fleet.runners.task import Answer, Nodes, RunnerError, Task, ask_each, call_client, checked_names
 
+# srun(1), INPUT ENVIRONMENT VARIABLES: the user's choices. In a job, others would make each command a step of that job.
+_CHOICES = ("SLURM_CONF", "SLURM_PARTITION", "SLURM_ACCOUNT", "SLURM_RESERVATION", "SLURM_QOS", "SLURM_CLUSTERS")
 # sinfo(1), NODE STATE CODES; * is a node that does not respond.
 _UNAVAILABLE = (
     "DOWN",
@@ -39,7 +41,7 @@ def find_nodes(nodes: str | None, task: Task) -> Nodes:
     for line in call_client(("sinfo", "-h", "-N", "-o", "%N %T"), task).splitlines():
         name, _, state = line.strip().partition(" ")
         states[name] = state.strip()
-    names = checked_names(_expand(nodes, task) if nodes else [*states])
+    names = checked_names([*states] if nodes is None else _expand(nodes, task))
     reasons = {name: reason for name in names if (reason := _why_unavailable(states.get(name)))}
     return Nodes(tuple(name for name in names if name not in reasons), reasons)
 
@@ -84,6 +86,8 @@ def dry_run(nodes: Nodes, task: Task) -> Iterator[Sequence[str]]:
 
 def ask(nodes: Nodes, task: Task) -> Iterator[Answer]:
     """Asks the nodes; jobs that are left, of nodes that were given up, are cancelled."""
+    own = {k: v for k, v in task.environment.items() if k in _CHOICES or not k.startswith(("SLURM_", "SLURMD_"))}
+    task = task._replace(environment=own)
     try:
         yield from ask_each({node: command(node, task) for node in nodes.asked}, task)
     finally:

@@ -112,9 +112,10 @@ def ask_each(commands: Mapping[str, Sequence[str]], task: Task) -> Iterator[Answ
             output = result.stdout.encode()
             return Answer(node, output, None if output.strip() else failure_reason(result))
 
-        futures = [pool.submit(ask, node, command) for node, command in commands.items()]
+        futures = {pool.submit(ask, node, command) for node, command in commands.items()}
         try:
             for future in as_completed(futures):
+                futures.discard(future)  # with its output
                 yield future.result()
         finally:
             for future in futures:
