@@ -34,7 +34,7 @@ MAY_IMPORT = {
     },
     "install": {"model", "matrix", "doctor", "probe", "report", "files", "dist_metadata", "archives"},
     "smoke": {"model", "probe"},
-    "fleet": {"model", "report", "files", "probe"},
+    "fleet": {"archives", "doctor", "files", "matrix", "model", "probe", "report"},
     "plugins": {"model", "doctor", "probe", "files", "dist_metadata"},
     "data": set[str](),
     "files": set[str](),

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
 from gpuenv.model.codec import DecodeError, decode
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.report.report import Report
 
 SCHEMA = "gpuenv.node/1"
+COLLECTION = "gpuenv.collection/1"  # the summary of a collection: its ``nodes`` were asked
+R = TypeVar("R")
 LARGEST = 2_000_000  # bytes of a report
 _DEEPEST = 40  # levels; a report has at most 12
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?")
@@ -51,8 +54,8 @@ def is_node_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-def parse_node_report(data: bytes) -> NodeReport:
-    """Reads a report, which is data from a stranger.
+def load_document(data: bytes) -> dict[str, Any]:
+    """The plain values of a document of one of the schemas of a fleet, which is data from a stranger.
 
     Raises:
         NodeReportError: with the reason.
@@ -64,14 +67,33 @@ def parse_node_report(data: bytes) -> NodeReport:
     except (ValueError, RecursionError) as error:
         raise NodeReportError(f"no JSON: {str(error)[:80]}") from error
     schema = document.get("schema") if isinstance(document, dict) else None
-    if schema != SCHEMA:
-        raise NodeReportError(f"expected schema {SCHEMA}, found {str(schema)[:40]!r}")
-    if _depth(document) > _DEEPEST:
-        raise NodeReportError(f"nested more than {_DEEPEST} levels deep")
+    if schema not in (SCHEMA, COLLECTION):
+        hint = "; a newer gpuenv reads it" if str(schema).startswith(SCHEMA.partition("/")[0] + "/") else ""
+        raise NodeReportError(f"expected schema {SCHEMA}, found {str(schema)[:40]!r}{hint}")
+    return cast("dict[str, Any]", document)
+
+
+def decode_part(kind: type[R], part: object, *, deepest: int | None = _DEEPEST) -> R:
+    """A record from plain values; a record of a few fields reads nothing else, however deep.
+
+    Raises:
+        NodeReportError: with the reason.
+    """
+    if deepest is not None and _depth(part) > deepest:
+        raise NodeReportError(f"nested more than {deepest} levels deep")
     try:
-        found = decode(NodeReport, document)
+        return decode(kind, part)
     except DecodeError as error:
         raise NodeReportError(str(error)[:200]) from error
+
+
+def parse_node_report(data: bytes) -> NodeReport:
+    """Reads a whole report.
+
+    Raises:
+        NodeReportError: with the reason.
+    """
+    found = decode_part(NodeReport, load_document(data))
     if not is_node_name(found.node):
         raise NodeReportError(f"{found.node[:40]!r} is no name of a node")
     return found

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, product
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from gpuenv.matrix.alternatives import conda_candidates, judge_images
 from gpuenv.matrix.assume import AssumeError, assume, validate_assumptions
@@ -17,11 +18,22 @@ from gpuenv.matrix.constraints import LineVerdicts, fits
 from gpuenv.matrix.needs import Needs, needs_of
 from gpuenv.matrix.resolve import judge, resolve, wheel_choice
 from gpuenv.matrix.tables import Matrix
-from gpuenv.model.documents import AssumedMachine, BetterChoice, Fleet, FleetAnswer, WhatIf, WhyNot
+from gpuenv.model.documents import (
+    AssumedMachine,
+    BetterChoice,
+    Fleet,
+    FleetAnswer,
+    FleetForcing,
+    FleetImage,
+    WhatIf,
+    WhyNot,
+)
 from gpuenv.model.resolution import Candidate, CandidateKind, Change, Rejection
 from gpuenv.model.snapshot import Snapshot
 
 MAX_ROWS = 1000
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 def what_if(snapshot: Snapshot, dimensions: Sequence[str], matrix: Matrix) -> WhatIf:
@@ -168,8 +180,14 @@ def _is_named(candidate: Candidate, name: str) -> bool:
 _MAX_EXACT = 3  # candidates; a larger set is built greedily
 
 
-def resolve_fleet(machines: Mapping[str, Snapshot], matrix: Matrix) -> Fleet:
-    """Returns the smallest set of candidates and the machines that each of them fits."""
+def resolve_fleet(machines: Mapping[str, Snapshot], matrix: Matrix, weights: Mapping[str, int] | None = None) -> Fleet:
+    """Returns the smallest set of candidates that serves all, the one that most would choose, and who does not fit it.
+
+    Args:
+        machines: by name.
+        matrix: the rows.
+        weights: how many machines each name stands for; 1 by default.
+    """
     kinds: dict[Needs, int] = {}  # machines with equal needs are one kind
     kind_of = {name: kinds.setdefault(needs_of(snapshot, matrix), len(kinds)) for name, snapshot in machines.items()}
     # Candidates with the extra come first, unless every machine has a toolkit.
@@ -177,36 +195,74 @@ def resolve_fleet(machines: Mapping[str, Snapshot], matrix: Matrix) -> Fleet:
     order = orders.pop() if len(orders) == 1 else by_preference(replace(next(iter(kinds)), toolkits=()), matrix)
     serves = {wheel: frozenset(kind for needs, kind in kinds.items() if fits(wheel, needs, matrix)) for wheel in order}
     servable = frozenset(kind for served in serves.values() for kind in served)
-    answers: list[FleetAnswer] = []
-    left = servable
-    for wheel in _smallest(order, serves, servable):
-        served = serves[wheel] & left
-        left -= serves[wheel]
+
+    def names_of(of_kinds: Collection[int]) -> tuple[str, ...]:
+        return tuple(name for name, kind in kind_of.items() if kind in of_kinds)
+
+    def answer(wheel: WheelCandidate, served: Collection[int]) -> FleetAnswer:
         # The requirements must support the GPUs of all these machines.
         together = [needs for needs, kind in kinds.items() if kind in served]
         gpus = tuple(dict.fromkeys(gpu for needs in together for gpu in needs.gpus))
         requirements = wheel_choice(wheel, replace(together[0], gpus=gpus), matrix).requirements
-        names = tuple(name for name, kind in kind_of.items() if kind in served)
-        answers.append(FleetAnswer(wheel.candidate, requirements, names))
-    unserved = tuple(name for name, kind in kind_of.items() if kind not in servable)
-    return Fleet(tuple(answers), unserved, matrix.revision)
+        return FleetAnswer(wheel.candidate, requirements, names_of(served))
+
+    answers: list[FleetAnswer] = []
+    left = servable
+    for wheel in _smallest(order, serves, servable):
+        answers.append(answer(wheel, serves[wheel] & left))
+        left -= serves[wheel]
+    best = {kind: next(wheel for wheel in order if kind in serves[wheel]) for kind in servable}
+    choosers: Counter[WheelCandidate] = Counter()
+    for name, kind in kind_of.items():
+        if kind in best:
+            choosers[best[kind]] += 1 if weights is None else weights[name]
+    preferred = max(order, key=lambda wheel: choosers[wheel]) if choosers else None
+    return Fleet(
+        tuple(answers),
+        names_of(frozenset(kinds.values()) - servable),
+        matrix.revision,
+        preferred=answer(preferred, serves[preferred]) if preferred else None,
+        forcing=tuple(
+            FleetForcing(names_of((kind,)), judge(preferred, needs, matrix).rejections, best[kind].candidate)
+            for needs, kind in kinds.items()
+            if preferred and kind in servable - serves[preferred]
+        ),
+    )
 
 
-def _smallest(
-    order: Sequence[WheelCandidate], serves: Mapping[WheelCandidate, frozenset[int]], servable: frozenset[int]
-) -> tuple[WheelCandidate, ...]:
+def resolve_images(machines: Mapping[str, Snapshot], matrix: Matrix) -> tuple[FleetImage, ...]:
+    """Returns the smallest set of images that run on all machines on which any does."""
+    kinds: dict[Needs, list[str]] = {}
+    for name, snapshot in machines.items():
+        kinds.setdefault(needs_of(snapshot, matrix), []).append(name)
+    serves: dict[str, set[str]] = {}
+    for needs, names in kinds.items():
+        for entry in judge_images(needs, matrix, LineVerdicts(needs, matrix)):
+            if not entry.rejections:
+                serves.setdefault(entry.image.reference, set()).update(names)
+    left = set[str]().union(*serves.values())
+    images = []
+    for reference in _smallest(
+        tuple(serves), {key: frozenset(names) for key, names in serves.items()}, frozenset(left)
+    ):
+        images.append(FleetImage(reference, tuple(name for name in machines if name in serves[reference] & left)))
+        left -= serves[reference]
+    return tuple(images)
+
+
+def _smallest(order: Sequence[K], serves: Mapping[K, frozenset[V]], servable: frozenset[V]) -> tuple[K, ...]:
     """Returns the smallest set of candidates that fits all machines; of several sets, the most preferred one."""
-    useful: dict[frozenset[int], WheelCandidate] = {}
-    for wheel in order:
-        if serves[wheel]:
-            useful.setdefault(serves[wheel], wheel)  # the preferred one of those for the same machines
+    useful: dict[frozenset[V], K] = {}
+    for candidate in order:
+        if serves[candidate]:
+            useful.setdefault(serves[candidate], candidate)  # the preferred one of those for the same machines
     for count in range(_MAX_EXACT + 1):
         for chosen in combinations(useful.values(), count):
-            if frozenset(kind for wheel in chosen for kind in serves[wheel]) == servable:
+            if frozenset[V]().union(*(serves[candidate] for candidate in chosen)) == servable:
                 return chosen
-    picked: list[WheelCandidate] = []  # greedily: the one that fits most of the rest
+    picked: list[K] = []  # greedily: the one that fits most of the rest
     left = servable
     while left:
-        picked.append(max(useful.values(), key=lambda wheel: len(serves[wheel] & left)))
+        picked.append(max(useful.values(), key=lambda candidate: len(serves[candidate] & left)))
         left -= serves[picked[-1]]
     return tuple(picked)

@@ -12,6 +12,8 @@ from gpuenv.model.resolution import Candidate, Change, Rejection
 WHAT_IF = "gpuenv.what-if/1"
 WHY_NOT = "gpuenv.why-not/1"
 FLEET = "gpuenv.fleet/1"
+FLEET_DIFF = "gpuenv.fleet-diff/1"
+DIFF = "gpuenv.diff/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,25 +80,6 @@ class FleetAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
-    """The smallest set of candidates that serves several machines.
-
-    Attributes:
-        answers: only one if a single candidate fits all machines.
-        unserved: machines that nothing fits.
-        matrix_revision: of the matrix in use.
-    """
-
-    answers: tuple[FleetAnswer, ...]
-    unserved: tuple[str, ...]
-    matrix_revision: str
-    schema: str = FLEET
-
-
-DIFF = "gpuenv.diff/1"
-
-
-@dataclass(frozen=True, slots=True)
 class SnapshotDifference:
     """A fact that differs between two machines.
 
@@ -114,6 +97,179 @@ class SnapshotDifference:
     likelihood: float
     why: str
     finding: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetForcing:
+    """Machines that the preferred candidate does not fit.
+
+    Attributes:
+        rejections: the reasons of the first of these machines.
+        alternative: the best candidate for these machines alone.
+    """
+
+    machines: tuple[str, ...]
+    rejections: tuple[Rejection, ...]
+    alternative: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class FleetImage:
+    """One image, and the machines on which it runs."""
+
+    reference: str
+    machines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetFinding:
+    """A finding, and the nodes that have it.
+
+    Attributes:
+        cause: its slug; a newer gpuenv may have others than this one.
+        severity: ``error`` or ``warning``.
+        title: of the first of these nodes.
+    """
+
+    code: str
+    cause: str
+    severity: str
+    title: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetNode:
+    """The newest answer of a node.
+
+    Attributes:
+        status: fit, degraded, unfit or unknown, as its own report says.
+        group: null if probing failed.
+        taken_at: seconds since the epoch.
+        findings: errors and warnings: code, cause and title.
+        drain: why the node should get no jobs: the cause and the title; null if there is no such reason.
+        error: why probing failed.
+        reports: how many there are of this node.
+    """
+
+    node: str
+    status: str
+    group: str | None
+    taken_at: float
+    findings: tuple[str, ...] = ()
+    drain: str | None = None
+    error: str | None = None
+    reports: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FleetGroup:
+    """Nodes that are equal in all that matters.
+
+    Attributes:
+        name: a hash of what they have in common, the same in every report.
+        machine: what they are, in a few words.
+        statuses: number of nodes of each status.
+        nearest: the most similar larger group.
+        differences: from that group; ``there`` is that group.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    machine: str
+    statuses: Mapping[str, int]
+    nearest: str | None = None
+    differences: tuple[SnapshotDifference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FleetFile:
+    """A file that is no readable report of a node; ``size`` in bytes, null if unknown."""
+
+    file: str
+    size: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The smallest set of candidates that serves several machines; for node reports, also the state of each node.
+
+    Attributes:
+        answers: only one if a single candidate fits all machines.
+        unserved: machines that nothing fits.
+        matrix_revision: of the matrix in use.
+        preferred: the candidate that most machines would choose alone; null if nothing fits any.
+        forcing: the machines that need another candidate than that one.
+        images: the smallest set of images; only of ``fleet resolve``.
+        nodes: in the order of their names; empty unless node reports were analysed.
+        groups: the largest first.
+        findings: errors first, then by number of nodes.
+        drain: the nodes that should get no jobs, by finding.
+        asked: the nodes that should have answered.
+        answered: number of them that said whether they are fit.
+        quorum: the fraction of them that is needed.
+        silent: nodes that should have answered and did not.
+        stale: nodes whose answer is too old.
+        repeated: nodes with several reports, of which the newest counts.
+        unreadable: files that are no reports.
+        exit_code: of ``fleet report``.
+    """
+
+    answers: tuple[FleetAnswer, ...]
+    unserved: tuple[str, ...]
+    matrix_revision: str
+    schema: str = FLEET
+    preferred: FleetAnswer | None = None
+    forcing: tuple[FleetForcing, ...] = ()
+    images: tuple[FleetImage, ...] = ()
+    nodes: tuple[FleetNode, ...] = ()
+    groups: tuple[FleetGroup, ...] = ()
+    findings: tuple[FleetFinding, ...] = ()
+    drain: tuple[FleetFinding, ...] = ()
+    asked: int = 0
+    answered: int = 0
+    quorum: float = 0.0
+    silent: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
+    unreadable: tuple[FleetFile, ...] = ()
+    exit_code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FleetDrift:
+    """Nodes that changed in the same way.
+
+    Attributes:
+        status: ``fit`` to ``unfit`` and so on: before and after; null if it is the same.
+        differences: what changed; ``there`` is before.
+    """
+
+    nodes: tuple[str, ...]
+    status: tuple[str, ...] | None
+    differences: tuple[SnapshotDifference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetDiff:
+    """What changed between two sets of node reports.
+
+    Attributes:
+        new: nodes of the second set alone.
+        gone: nodes of the first set alone.
+        flapping: nodes whose status changed more than once.
+        drifted: the others that changed, most nodes first.
+        unchanged: number of nodes.
+    """
+
+    new: tuple[str, ...]
+    gone: tuple[str, ...]
+    flapping: tuple[str, ...]
+    drifted: tuple[FleetDrift, ...]
+    unchanged: int
+    unreadable: tuple[FleetFile, ...] = ()
+    schema: str = FLEET_DIFF
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,43 @@
+"""Commands that take nodes out of service: printed for an administrator, never run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+from shlex import quote
+
+from gpuenv.fleet.node_report import is_node_name
+from gpuenv.fleet.node_sets import fold_nodes
+from gpuenv.model.documents import Fleet
+
+_LONGEST = 120  # letters of a reason
+_UNSAFE = re.compile(r"[^A-Za-z0-9 .,:;()%/+_-]")
+
+
+class Scheduler(str, Enum):
+    """Whose commands to print."""
+
+    SLURM = "slurm"
+    KUBERNETES = "kubernetes"
+
+
+def drain_commands(fleet: Fleet, scheduler: Scheduler) -> Iterator[str]:
+    """One command for the nodes with the same reason, or one a node; each node once, for its first reason."""
+    nodes_of: dict[str, list[str]] = {}
+    for node in fleet.nodes:
+        if node.drain is not None and is_node_name(node.node) and node.node not in fleet.stale:
+            nodes_of.setdefault(reason_text(node.drain), []).append(node.node)
+    for reason, nodes in nodes_of.items():
+        if scheduler is Scheduler.SLURM:
+            yield f"scontrol update {quote(f'NodeName={fold_nodes(nodes)}')} State=DRAIN {quote(f'Reason={reason}')}"
+        else:
+            yield f"# {reason}"
+            for node in nodes:
+                yield f"kubectl cordon {quote(node)}"
+                yield f"kubectl drain {quote(node)} --ignore-daemonsets"
+
+
+def reason_text(text: str) -> str:
+    """A reason for an administrator; its text comes from the node, so that only harmless letters are kept."""
+    return f"gpuenv: {_UNSAFE.sub('_', text)}"[:_LONGEST]

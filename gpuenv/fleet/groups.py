@@ -1,0 +1,235 @@
+"""Groups nodes by what matters: a map over node reports (``summarize``) and a merge, so that both can be distributed.
+
+A group is known by a hash of the facts in the table below. One Snapshot a group is kept and decoded; of every other
+report, only these facts and the findings are read.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from gpuenv.fleet.node_report import (
+    COLLECTION,
+    NodeReportError,
+    decode_part,
+    is_node_name,
+    load_document,
+)
+from gpuenv.fleet.reader import ReportFile
+from gpuenv.model.documents import FleetFile
+from gpuenv.model.finding import Severity
+from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.strings import sanitize
+from gpuenv.report.report import Status
+
+# The facts that matter: what two nodes must have in common to be of one group. What identifies a node (UUIDs, serials,
+# addresses, names), what changes by itself (free memory, temperature, clocks, times, processes) and what the health of
+# one GPU is (its errors and events, which are findings of the node) is not among them.
+MATTERS = (
+    *("host.os", "host.distribution", "host.kernel", "host.arch", "host.libc", "host.container", "host.sandbox"),
+    *("host.wsl", "host.tegra", "host.secure_boot", "host.lockdown", "host.overcommit", "host.image"),
+    *("driver.version", "driver.cuda", "driver.module", "driver.module_version", "driver.library_version"),
+    *("driver.flavor", "driver.nouveau", "driver.cuda_origin", "driver.nvml_init", "driver.cuda_init"),
+    *("driver.module_options", "driver.module_blocks"),
+    *("gpu_count", "visible_count", "rocm", "amd_gpus[].name"),
+    *("gpus[].name", "gpus[].compute_capability", "gpus[].memory_total", "gpus[].mig", "gpus[].mig_instances[].name"),
+    *("gpus[].compute_mode", "gpus[].virtualization", "gpus[].licensed", "gpus[].hidden_by", "gpus[].nvlink_count"),
+    *("gpus[].pcie.width", "gpus[].fabric.state", "gpus[].health.ecc", "gpus[].health.power_limit"),
+    *("container_support.toolkit", "container_support.default_runtime", "mps.daemon"),
+    *("toolkits[].toolkit", "toolkits[].found_via", "pointing_nowhere"),
+    *("target.kind", "target.python", "target.implementation", "target.platform", "target.cupy[].distribution"),
+    *("target.cupy[].release", "target.numpy", "target.packages", "target.libraries[].name"),
+    *("target.libraries[].release", "target.libraries[].error"),
+    *("environment.LD_LIBRARY_PATH", "environment.LD_PRELOAD", "environment.CUDA_PATH", "environment.CUDA_HOME"),
+)
+_STEPS = tuple(tuple((step.removesuffix("[]"), step.endswith("[]")) for step in path.split(".")) for path in MATTERS)
+_LONGEST, _MOST_FINDINGS = 300, 20  # letters of a text, and findings of a node, that are kept
+
+
+class NodeFinding(NamedTuple):
+    """What is read of a finding: text where a newer gpuenv may have more values than this one."""
+
+    code: str
+    cause: str
+    severity: Severity
+    title: str
+    in_image: bool = False
+
+
+class _Verdict(NamedTuple):
+    status: Status
+    findings: tuple[NodeFinding, ...]
+    host_only: bool = False
+
+
+class _Answer(NamedTuple):
+    """What is read of every report; see ``NodeReport``."""
+
+    node: str
+    taken_at: float
+    report: _Verdict | None
+    error: str | None = None
+
+
+class Moment(NamedTuple):
+    """The state of a node at a time."""
+
+    taken_at: float
+    status: Status
+    group: str | None
+
+
+class NodeState(NamedTuple):
+    """The newest report of a node.
+
+    Attributes:
+        node: its name.
+        now: its state.
+        findings: errors and warnings.
+        error: why probing failed.
+        earlier: its states in older reports, in any order.
+    """
+
+    node: str
+    now: Moment
+    findings: tuple[NodeFinding, ...]
+    error: str | None = None
+    earlier: tuple[Moment, ...] = ()
+
+
+class Sample(NamedTuple):
+    """The Snapshot of one node of a group, as compressed JSON; ``host_only`` is whether no environment was probed."""
+
+    data: bytes
+    host_only: bool
+
+    @property
+    def document(self) -> Any:  # noqa: ANN401 - JSON
+        """The plain values."""
+        return json.loads(zlib.decompress(self.data))
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The record."""
+        return decode_part(Snapshot, self.document)
+
+
+class Snapshots(Mapping[str, Snapshot]):
+    """The Snapshots of some groups by name; each is decoded when it is read, since a fleet may have very many."""
+
+    def __init__(self, samples: Mapping[str, Sample], groups: Sequence[str]) -> None:
+        """``groups`` are the names, in the order to keep."""
+        self._samples, self._groups = samples, groups
+
+    def __getitem__(self, name: str) -> Snapshot:
+        return self._samples[name].snapshot
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._groups)
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+
+@dataclass(slots=True)
+class Partial:
+    """A summary of some of the reports.
+
+    Attributes:
+        nodes: by name.
+        samples: by group.
+        unreadable: the files that are no reports.
+        asked: the nodes that a collection asked.
+    """
+
+    nodes: dict[str, NodeState] = field(default_factory=dict)
+    samples: dict[str, Sample] = field(default_factory=dict)
+    unreadable: list[FleetFile] = field(default_factory=list)
+    asked: dict[str, None] = field(default_factory=dict)
+
+    def add(self, state: NodeState) -> None:
+        """Adds a report of a node; the newest one counts, and of equally old ones the first."""
+        other = self.nodes.get(state.node)
+        if other is not None:
+            newest, oldest = (state, other) if state.now.taken_at > other.now.taken_at else (other, state)
+            state = newest._replace(earlier=(*newest.earlier, oldest.now, *oldest.earlier))
+        self.nodes[state.node] = state
+
+
+def merge(partials: Iterable[Partial]) -> Partial:
+    """One summary of all; the order decides only which node stands for a group."""
+    merged = Partial()
+    for partial in partials:
+        for state in partial.nodes.values():
+            merged.add(state)
+        merged.samples = partial.samples | merged.samples
+        merged.unreadable += partial.unreadable
+        merged.asked |= partial.asked
+    return merged
+
+
+def summarize(files: Iterable[ReportFile]) -> Partial:
+    """The summary of some reports; keeps one of them in memory at a time."""
+    partial = Partial()
+    known: dict[NodeFinding, NodeFinding] = {}  # each is kept once, however many nodes have it
+    for file in files:
+        try:
+            if file.data is None:
+                raise NodeReportError(file.reason)
+            _summarize(load_document(file.data), partial, known)
+        except NodeReportError as error:
+            partial.unreadable.append(FleetFile(_short(file.name), file.size, _short(str(error))))
+    return partial
+
+
+def _summarize(document: dict[str, Any], partial: Partial, known: dict[NodeFinding, NodeFinding]) -> None:
+    if document["schema"] == COLLECTION:
+        names = document.get("nodes")
+        partial.asked |= dict.fromkeys(
+            name for name in (names if isinstance(names, list) else ()) if isinstance(name, str) and is_node_name(name)
+        )
+        return
+    answer = decode_part(_Answer, document, deepest=None)
+    if not is_node_name(answer.node):
+        raise NodeReportError(f"{answer.node[:40]!r} is no name of a node")
+    verdict, group = answer.report, None
+    if isinstance(facts := document.get("snapshot"), dict):
+        host_only = verdict is not None and verdict.host_only
+        group = group_of(facts, host_only=host_only)
+        if group not in partial.samples:
+            decode_part(Snapshot, facts)
+            data = json.dumps(facts, separators=(",", ":")).encode()
+            partial.samples[group] = Sample(zlib.compress(data, 1), host_only)
+    kept = (entry for entry in (verdict.findings if verdict else ()) if entry.severity is not Severity.NOTE)
+    shortened = (entry._replace(**{k: _short(getattr(entry, k)) for k in ("code", "cause", "title")}) for entry in kept)
+    findings = tuple(known.setdefault(entry, entry) for entry in shortened)[:_MOST_FINDINGS]
+    moment = Moment(answer.taken_at, verdict.status if verdict else Status.UNKNOWN, group)
+    partial.add(NodeState(answer.node, moment, findings, _short(answer.error) if answer.error else None))
+
+
+def _short(text: str) -> str:
+    return sanitize(text[:_LONGEST])
+
+
+def group_of(snapshot: Any, *, host_only: bool) -> str:  # noqa: ANN401 - JSON
+    """The name of the group: a hash of the facts that matter."""
+    text = json.dumps([host_only, facts_that_matter(snapshot)], sort_keys=True)
+    return blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def facts_that_matter(snapshot: Any) -> list[object]:  # noqa: ANN401 - JSON
+    """The values of the facts in the table, without their sources."""
+    return [_value(snapshot, steps) for steps in _STEPS]
+
+
+def _value(value: Any, steps: tuple[tuple[str, bool], ...]) -> object:  # noqa: ANN401 - JSON
+    for place, (name, is_list) in enumerate(steps, 1):
+        value = value.get(name) if isinstance(value, dict) else None
+        if is_list:
+            return [_value(entry, steps[place:]) for entry in value] if isinstance(value, list) else None
+    return value.get("value") if isinstance(value, dict) and "source" in value else value
