@@ -10,7 +10,7 @@ from typing import NamedTuple
 from gpuenv.doctor.compare import compare
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.doctor.registry import find_check
-from gpuenv.fleet.groups import MATTERS, NodeFinding, NodeState, Partial, Sample, Snapshots, facts_that_matter
+from gpuenv.fleet.groups import MATTERS, NodeFinding, NodeState, Partial, Request, Sample, Snapshots, facts_that_matter
 from gpuenv.fleet.node_sets import natural_order
 from gpuenv.matrix.resolve import resolve_all
 from gpuenv.matrix.tables import Matrix
@@ -22,6 +22,7 @@ from gpuenv.model.documents import (
     FleetFinding,
     FleetGroup,
     FleetNode,
+    FleetSilence,
     SnapshotDifference,
 )
 from gpuenv.model.exit_codes import ExitCode
@@ -31,7 +32,7 @@ from gpuenv.model.strings import NONE
 from gpuenv.report.report import Status
 
 _MOST_COMPARED = 60  # groups, the largest ones; each comparison takes a diagnosis
-_FIT = (Status.FIT, Status.DEGRADED)
+_CAUSES = {cause.value: cause for cause in Cause}
 
 
 class FleetOptions(NamedTuple):
@@ -53,11 +54,16 @@ class FleetOptions(NamedTuple):
 def analyse(partial: Partial, matrix: Matrix, options: FleetOptions) -> Fleet:
     """The state of the whole fleet."""
     states = [partial.nodes[name] for name in sorted(partial.nodes, key=natural_order)]
+    silent = {
+        name: request.silent or ""
+        for name, request in partial.asked.items()
+        if _is_silent(request, partial.nodes.get(name))
+    }
+    silent |= {name: "" for name in options.expected if name not in partial.nodes}
     oldest = options.now - options.max_age if options.max_age is not None else 0.0
-    fresh = [state for state in states if state.now.taken_at >= oldest]
-    stale = tuple(state.node for state in states if state.now.taken_at < oldest)
-    asked = set(options.expected) | set(partial.asked)
-    silent = tuple(sorted(asked - partial.nodes.keys(), key=natural_order))
+    stale = tuple(state.node for state in states if state.now.taken_at < oldest and state.node not in silent)
+    fresh = [state for state in states if state.now.taken_at >= oldest and state.node not in silent]
+    asked = {*options.expected, *partial.asked}
     # A file that cannot be read is the answer of an unknown node, unless its name is that of a node.
     lost = {name for file in partial.unreadable if (name := file.file.partition(".json")[0]) not in partial.nodes}
     count = len(asked | partial.nodes.keys() | lost)
@@ -68,19 +74,24 @@ def analyse(partial: Partial, matrix: Matrix, options: FleetOptions) -> Fleet:
     enough = answered >= options.quorum * count
     return replace(
         served,
-        nodes=tuple(map(_node, states)),
+        nodes=tuple(map(_node, fresh)),
         groups=tuple(with_differences(groups, partial.samples, matrix)),
-        findings=_by_finding(fresh, lambda entry: True),
+        findings=_by_finding(fresh),
         drain=_by_finding(fresh, is_reason_to_drain),
         asked=count,
         answered=answered,
         quorum=options.quorum,
-        silent=silent,
+        silent=tuple(FleetSilence(name, silent[name]) for name in sorted(silent, key=natural_order)),
         stale=stale,
         repeated=tuple(state.node for state in states if state.earlier),
         unreadable=tuple(partial.unreadable),
         exit_code=int(ExitCode.UNFIT if unfit else ExitCode.OK if enough and count else ExitCode.COULD_NOT_CHECK),
     )
+
+
+def _is_silent(request: Request, state: NodeState | None) -> bool:
+    """Whether a node has not answered since it was asked; a drained one is not asked, and its earlier report counts."""
+    return state is None or (request.silent is not None and state.now.taken_at < request.started_at)
 
 
 def _node(state: NodeState) -> FleetNode:
@@ -99,9 +110,8 @@ def _node(state: NodeState) -> FleetNode:
 
 def is_reason_to_drain(finding: NodeFinding) -> bool:
     """Whether jobs fail on this node and may succeed on another, and waiting does not help."""
-    try:
-        cause = Cause(finding.cause)
-    except ValueError:  # of a newer gpuenv
+    cause = _CAUSES.get(finding.cause)  # a newer gpuenv may have others
+    if cause is None:
         return False
     check = find_check(finding.code)
     of_process = check is not None and check.of_process
@@ -109,7 +119,9 @@ def is_reason_to_drain(finding: NodeFinding) -> bool:
     return concerns_host and finding.severity is Severity.ERROR
 
 
-def _by_finding(states: Iterable[NodeState], accept: Callable[[NodeFinding], bool]) -> tuple[FleetFinding, ...]:
+def _by_finding(
+    states: Iterable[NodeState], accept: Callable[[NodeFinding], bool] | None = None
+) -> tuple[FleetFinding, ...]:
     """Each finding once, by code, cause and severity, with the nodes that have it; errors first, then the commonest."""
     nodes: dict[tuple[str, str, Severity], dict[str, str]] = {}
     for state in states:

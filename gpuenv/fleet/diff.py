@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from gpuenv.fleet.analysis import Comparer
 from gpuenv.fleet.groups import NodeState, Partial
 from gpuenv.fleet.node_sets import natural_order
@@ -48,4 +50,4 @@ def _changes(*states: NodeState) -> int:
     """How often the status of a node changed, over all its reports."""
     found = {moment for state in states for moment in (state.now, *state.earlier)}
     moments = sorted(found, key=lambda moment: moment.taken_at)
-    return sum(one.status is not next_one.status for one, next_one in zip(moments, moments[1:], strict=False))
+    return sum(one.status is not next_one.status for one, next_one in pairwise(moments))

@@ -26,16 +26,16 @@ def drain_commands(fleet: Fleet, scheduler: Scheduler) -> Iterator[str]:
     """One command for the nodes with the same reason, or one a node; each node once, for its first reason."""
     nodes_of: dict[str, list[str]] = {}
     for node in fleet.nodes:
-        if node.drain is not None and is_node_name(node.node) and node.node not in fleet.stale:
+        if node.drain is not None and is_node_name(node.node):
             nodes_of.setdefault(reason_text(node.drain), []).append(node.node)
     for reason, nodes in nodes_of.items():
         if scheduler is Scheduler.SLURM:
             yield f"scontrol update {quote(f'NodeName={fold_nodes(nodes)}')} State=DRAIN {quote(f'Reason={reason}')}"
         else:
             yield f"# {reason}"
-            for node in nodes:
-                yield f"kubectl cordon {quote(node)}"
-                yield f"kubectl drain {quote(node)} --ignore-daemonsets"
+            for name in map(quote, nodes):
+                yield f"kubectl cordon {name}"
+                yield f"kubectl drain {name} --ignore-daemonsets"
 
 
 def reason_text(text: str) -> str:

@@ -76,6 +76,26 @@ class _Answer(NamedTuple):
     error: str | None = None
 
 
+class _SilentNode(NamedTuple):
+    node: str
+    reason: str
+
+
+class _Collection(NamedTuple):
+    """What is read of the record of a collection."""
+
+    started_at: float
+    nodes: tuple[str, ...]
+    silent: tuple[_SilentNode, ...] = ()
+
+
+class Request(NamedTuple):
+    """The last collection that asked a node: when it started, and why it got no answer; null if it got one."""
+
+    started_at: float
+    silent: str | None = None
+
+
 class Moment(NamedTuple):
     """The state of a node at a time."""
 
@@ -144,13 +164,13 @@ class Partial:
         nodes: by name.
         samples: by group.
         unreadable: the files that are no reports.
-        asked: the nodes that a collection asked.
+        asked: the nodes that were asked, with the last request.
     """
 
     nodes: dict[str, NodeState] = field(default_factory=dict)
     samples: dict[str, Sample] = field(default_factory=dict)
     unreadable: list[FleetFile] = field(default_factory=list)
-    asked: dict[str, None] = field(default_factory=dict)
+    asked: dict[str, Request] = field(default_factory=dict)
 
     def add(self, state: NodeState) -> None:
         """Adds a report of a node; the newest one counts, and of equally old ones the first."""
@@ -159,6 +179,16 @@ class Partial:
             newest, oldest = (state, other) if state.now.taken_at > other.now.taken_at else (other, state)
             state = newest._replace(earlier=(*newest.earlier, oldest.now, *oldest.earlier))
         self.nodes[state.node] = state
+
+    def ask(self, collection: _Collection) -> None:
+        """Adds the nodes of a collection."""
+        silent = {entry.node: _short(entry.reason) for entry in collection.silent}
+        for name in filter(is_node_name, collection.nodes):
+            self.add_request(name, Request(collection.started_at, silent.get(name)))
+
+    def add_request(self, node: str, request: Request) -> None:
+        """Adds a request; the last one counts."""
+        self.asked[node] = max(self.asked.get(node, request), request, key=lambda entry: entry.started_at)
 
 
 def merge(partials: Iterable[Partial]) -> Partial:
@@ -169,7 +199,8 @@ def merge(partials: Iterable[Partial]) -> Partial:
             merged.add(state)
         merged.samples = partial.samples | merged.samples
         merged.unreadable += partial.unreadable
-        merged.asked |= partial.asked
+        for node, request in partial.asked.items():
+            merged.add_request(node, request)
     return merged
 
 
@@ -179,20 +210,21 @@ def summarize(files: Iterable[ReportFile]) -> Partial:
     known: dict[NodeFinding, NodeFinding] = {}  # each is kept once, however many nodes have it
     for file in files:
         try:
-            if file.data is None:
-                raise NodeReportError(file.reason)
-            _summarize(load_document(file.data), partial, known)
+            _summarize(_document(file), partial, known)
         except NodeReportError as error:
             partial.unreadable.append(FleetFile(_short(file.name), file.size, _short(str(error))))
     return partial
 
 
+def _document(file: ReportFile) -> dict[str, Any]:
+    if file.data is None:
+        raise NodeReportError(file.reason)
+    return load_document(file.data)
+
+
 def _summarize(document: dict[str, Any], partial: Partial, known: dict[NodeFinding, NodeFinding]) -> None:
     if document["schema"] == COLLECTION:
-        names = document.get("nodes")
-        partial.asked |= dict.fromkeys(
-            name for name in (names if isinstance(names, list) else ()) if isinstance(name, str) and is_node_name(name)
-        )
+        partial.ask(decode_part(_Collection, document))
         return
     answer = decode_part(_Answer, document, deepest=None)
     if not is_node_name(answer.node):
@@ -206,7 +238,9 @@ def _summarize(document: dict[str, Any], partial: Partial, known: dict[NodeFindi
             data = json.dumps(facts, separators=(",", ":")).encode()
             partial.samples[group] = Sample(zlib.compress(data, 1), host_only)
     kept = (entry for entry in (verdict.findings if verdict else ()) if entry.severity is not Severity.NOTE)
-    shortened = (entry._replace(**{k: _short(getattr(entry, k)) for k in ("code", "cause", "title")}) for entry in kept)
+    shortened = (
+        entry._replace(code=_short(entry.code), cause=_short(entry.cause), title=_short(entry.title)) for entry in kept
+    )
     findings = tuple(known.setdefault(entry, entry) for entry in shortened)[:_MOST_FINDINGS]
     moment = Moment(answer.taken_at, verdict.status if verdict else Status.UNKNOWN, group)
     partial.add(NodeState(answer.node, moment, findings, _short(answer.error) if answer.error else None))

@@ -12,7 +12,8 @@ from gpuenv.model.snapshot import Snapshot
 from gpuenv.report.report import Report
 
 SCHEMA = "gpuenv.node/1"
-COLLECTION = "gpuenv.collection/1"  # the summary of a collection: its ``nodes`` were asked
+COLLECTION = "gpuenv.collection/1"  # who was asked, and who was silent
+COLLECTION_FILE = "_collection.json"  # no node has this name
 R = TypeVar("R")
 LARGEST = 2_000_000  # bytes of a report
 _DEEPEST = 40  # levels; a report has at most 12
@@ -60,8 +61,6 @@ def load_document(data: bytes) -> dict[str, Any]:
     Raises:
         NodeReportError: with the reason.
     """
-    if len(data) > LARGEST:
-        raise NodeReportError(f"{len(data)} bytes are more than the {LARGEST} that a report may have")
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -93,6 +92,8 @@ def parse_node_report(data: bytes) -> NodeReport:
     Raises:
         NodeReportError: with the reason.
     """
+    if len(data) > LARGEST:
+        raise NodeReportError(f"{len(data)} bytes are more than the {LARGEST} that a report may have")
     found = decode_part(NodeReport, load_document(data))
     if not is_node_name(found.node):
         raise NodeReportError(f"{found.node[:40]!r} is no name of a node")

@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple
 
 from gpuenv.archives import is_plain, open_tar
-from gpuenv.files import TooLargeError, read_regular
-from gpuenv.fleet.node_report import LARGEST
+from gpuenv.files import LARGEST_DOCUMENT, TooLargeError, read_regular
+from gpuenv.fleet.node_report import COLLECTION_FILE, LARGEST
 from gpuenv.model.strings import error_reason
 
 _SUFFIX = ".json"
@@ -47,6 +47,11 @@ def _is_report(name: str) -> bool:
     return name.endswith(_SUFFIX) and not name.startswith(".")
 
 
+def _limit(name: str) -> int:
+    """The largest size in bytes; that of the collection has every node in it."""
+    return LARGEST_DOCUMENT if name == COLLECTION_FILE else LARGEST
+
+
 def read_files(paths: Iterable[Path]) -> Iterator[ReportFile]:
     """Each file; no link is followed, and no pipe waited for."""
     for path in paths:
@@ -57,9 +62,9 @@ def read_files(paths: Iterable[Path]) -> Iterator[ReportFile]:
                 yield ReportFile(path.name, None, None, "a symbolic link, which is not followed")
                 continue
             size = status.st_size
-            if size > LARGEST:
-                raise TooLargeError(path, LARGEST)
-            yield ReportFile(path.name, size, read_regular(path, LARGEST, follow=False))
+            if size > (limit := _limit(path.name)):
+                raise TooLargeError(path, limit)
+            yield ReportFile(path.name, size, read_regular(path, limit, follow=False))
         except OSError as error:
             yield ReportFile(path.name, size, None, error_reason(error))
 
@@ -79,7 +84,8 @@ def read_reports(source: Path) -> Iterator[ReportFile]:
             return
     count = 0
     try:
-        for count, entry in enumerate(_read_zip(source) if zipfile.is_zipfile(source) else _read_tar(source), 1):
+        for entry in _read_zip(source) if zipfile.is_zipfile(source) else _read_tar(source):
+            count += 1
             yield entry
     except _DAMAGED as error:
         reason = f"damaged after {count} reports: {error_reason(error) if isinstance(error, OSError) else error}"
@@ -116,10 +122,10 @@ def _read_tar(source: Path) -> Iterator[ReportFile]:
                 continue
             if not is_plain(member):
                 yield ReportFile(name, member.size, None, "not a regular file")
-            elif member.size > LARGEST:
-                yield ReportFile(name, member.size, None, f"larger than {LARGEST} bytes")
+            elif member.size > _limit(name):
+                yield ReportFile(name, member.size, None, f"larger than {_limit(name)} bytes")
             else:
-                yield ReportFile(name, member.size, tar.data(member).read(LARGEST))
+                yield ReportFile(name, member.size, tar.data(member).read(member.size))
 
 
 def _read_zip(source: Path) -> Iterator[ReportFile]:
@@ -128,18 +134,20 @@ def _read_zip(source: Path) -> Iterator[ReportFile]:
     with zipfile.ZipFile(source) as archive:
         for member in archive.infolist()[:_MOST_ENTRIES]:
             name = PurePosixPath(member.filename).name
-            if member.is_dir() or not _is_report(name):
-                continue
-            try:
-                with archive.open(member) as file:
-                    data = file.read(LARGEST + 1)  # the size in the header may be another one
-            except _DAMAGED as error:
-                yield ReportFile(name, member.file_size, None, f"damaged: {error}")
-                continue
-            if len(data) > LARGEST:
-                yield ReportFile(name, member.file_size, None, f"larger than {LARGEST} bytes")
-            else:
-                yield ReportFile(name, member.file_size, data)
+            if not member.is_dir() and _is_report(name):
+                yield _read_member(archive, member, name)
+
+
+def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> ReportFile:
+    limit = _limit(name)
+    try:
+        with archive.open(member) as file:
+            data = file.read(limit + 1)  # the size in the header may be another one
+    except _DAMAGED as error:
+        return ReportFile(name, member.file_size, None, f"damaged: {error}")
+    if len(data) > limit:
+        return ReportFile(name, member.file_size, None, f"larger than {limit} bytes")
+    return ReportFile(name, member.file_size, data)
 
 
 def _directory_size(source: Path) -> int:

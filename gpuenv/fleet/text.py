@@ -46,8 +46,7 @@ def _fleet_lines(fleet: Fleet, most: int) -> Iterator[TextLine]:
 
 def status_text(fleet: Fleet) -> str:
     """``10000 nodes: 9900 fit, 90 unfit, 10 silent``."""
-    old = set(fleet.stale)
-    counts = Counter(node.status for node in fleet.nodes if node.node not in old)
+    counts = Counter(node.status for node in fleet.nodes)
     texts = [f"{counts[status]} {text}" for status, text in _STATUSES.items() if counts[status]]
     texts += [f"{len(names)} {text}" for names, text in ((fleet.silent, "silent"), (fleet.stale, "stale")) if names]
     return f"{counted(fleet.asked, 'node')}: {', '.join(texts) or 'none that can be read'}"
@@ -70,7 +69,7 @@ def _findings(title: str, findings: Sequence[FleetFinding], most: int, hint: str
 def _problems(fleet: Fleet, most: int) -> Iterator[TextLine]:
     failed = [node for node in fleet.nodes if node.error is not None]
     rows = (
-        ("Silent", fleet.silent, "did not answer"),
+        ("Silent", [entry.node for entry in fleet.silent], next((e.reason for e in fleet.silent), "") or "no answer"),
         ("Stale", fleet.stale, "answered too long ago"),
         ("Failed", [node.node for node in failed], failed[0].error if failed else ""),
         ("Repeated", fleet.repeated, "several reports; the newest counts"),

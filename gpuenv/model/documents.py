@@ -183,6 +183,14 @@ class FleetGroup:
 
 
 @dataclass(frozen=True, slots=True)
+class FleetSilence:
+    """A node that did not answer; ``reason`` is empty if nothing more is known."""
+
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class FleetFile:
     """A file that is no readable report of a node; ``size`` in bytes, null if unknown."""
 
@@ -230,7 +238,7 @@ class Fleet:
     asked: int = 0
     answered: int = 0
     quorum: float = 0.0
-    silent: tuple[str, ...] = ()
+    silent: tuple[FleetSilence, ...] = ()
     stale: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
     unreadable: tuple[FleetFile, ...] = ()
