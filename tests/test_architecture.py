@@ -69,7 +69,7 @@ THIRD_PARTY = {
     "cyclonedx": {"gpuenv.image.build.sbom"},
     "packageurl": {"gpuenv.image.build.sbom"},
     "dask": {"gpuenv.fleet.runners.dask"},
-    "distributed": {"gpuenv.fleet.runners.dask"},
+    "distributed": {"gpuenv.fleet.runners.dask", "gpuenv.fleet.dask_map"},
     "ClusterShell": {"gpuenv.fleet.runners.ssh"},
     "pytest": {"pytest_plugin"},
     # These run in the target environment.

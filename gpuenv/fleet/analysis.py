@@ -40,13 +40,11 @@ class FleetOptions(NamedTuple):
 
     Attributes:
         now: seconds since the epoch.
-        expected: the nodes that should have answered, besides those that a collection asked.
         max_age: seconds after which an answer does not count; None for no limit.
         quorum: the fraction of the nodes that must answer.
     """
 
     now: float
-    expected: tuple[str, ...] = ()
     max_age: float | None = None
     quorum: float = 0.95
 
@@ -59,14 +57,12 @@ def analyse(partial: Partial, matrix: Matrix, options: FleetOptions) -> Fleet:
         for name, request in partial.asked.items()
         if _is_silent(request, partial.nodes.get(name))
     }
-    silent |= {name: "" for name in options.expected if name not in partial.nodes}
     oldest = options.now - options.max_age if options.max_age is not None else 0.0
     stale = tuple(state.node for state in states if state.now.taken_at < oldest and state.node not in silent)
     fresh = [state for state in states if state.now.taken_at >= oldest and state.node not in silent]
-    asked = {*options.expected, *partial.asked}
     # A file that cannot be read is the answer of an unknown node, unless its name is that of a node.
     lost = {name for file in partial.unreadable if (name := file.file.partition(".json")[0]) not in partial.nodes}
-    count = len(asked | partial.nodes.keys() | lost)
+    count = len(partial.asked.keys() | partial.nodes.keys() | lost)
     answered = sum(state.now.status is not Status.UNKNOWN for state in fresh)
     groups = group_states(fresh, partial.samples)
     served = serve(groups, partial.samples, matrix)

@@ -8,7 +8,7 @@ from enum import Enum
 from shlex import quote
 
 from gpuenv.fleet.node_report import is_node_name
-from gpuenv.fleet.node_sets import fold_nodes
+from gpuenv.fleet.node_sets import fold_by_number
 from gpuenv.model.documents import Fleet
 
 _LONGEST = 120  # letters of a reason
@@ -30,7 +30,7 @@ def drain_commands(fleet: Fleet, scheduler: Scheduler) -> Iterator[str]:
             nodes_of.setdefault(reason_text(node.drain), []).append(node.node)
     for reason, nodes in nodes_of.items():
         if scheduler is Scheduler.SLURM:
-            yield f"scontrol update {quote(f'NodeName={fold_nodes(nodes)}')} State=DRAIN {quote(f'Reason={reason}')}"
+            yield f"scontrol update {quote(f'NodeName={fold_by_number(nodes)}')} State=DRAIN {quote(f'Reason={reason}')}"
         else:
             yield f"# {reason}"
             for name in map(quote, nodes):

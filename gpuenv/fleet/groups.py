@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from gpuenv.fleet.node_report import (
     is_node_name,
     load_document,
 )
+from gpuenv.fleet.node_sets import natural_order
 from gpuenv.fleet.reader import ReportFile
 from gpuenv.model.documents import FleetFile
 from gpuenv.model.finding import Severity
@@ -267,3 +268,26 @@ def _value(value: Any, steps: tuple[tuple[str, bool], ...]) -> object:  # noqa: 
         if is_list:
             return [_value(entry, steps[place:]) for entry in value] if isinstance(value, list) else None
     return value.get("value") if isinstance(value, dict) and "source" in value else value
+
+
+def with_pseudonyms(partial: Partial) -> Partial:
+    """The summary with numbers for the names of nodes and files, in their order, to be shared."""
+    names = sorted(partial.nodes.keys() | partial.asked.keys(), key=natural_order)
+    width = len(str(len(names)))
+    new = {name: f"node{number:0{width}d}" for number, name in enumerate(names, 1)}
+
+    def hidden(text: str | None, name: str) -> str | None:
+        return text and text.replace(name, new[name])
+
+    shared = Partial(samples=partial.samples)
+    for name, state in partial.nodes.items():
+        shared.nodes[new[name]] = state._replace(
+            node=new[name],
+            error=hidden(state.error, name),
+            findings=tuple(f._replace(title=f.title.replace(name, new[name])) for f in state.findings),
+        )
+    for name, request in partial.asked.items():
+        shared.asked[new[name]] = request._replace(silent=hidden(request.silent, name))
+    for number, file in enumerate(partial.unreadable, 1):
+        shared.unreadable.append(replace(file, file=f"file{number}", reason=file.reason.replace(file.file, "FILE")))
+    return shared

@@ -27,12 +27,17 @@ def natural_order(name: str) -> tuple[tuple[str, int], ...]:
 
 def fold_nodes(names: Iterable[str]) -> str:
     """The names as one text, by ClusterShell if it is installed, which also folds several numbers of a name."""
-    ordered = sorted(set(names), key=natural_order)
+    names = list(names)
     try:
         node_set = import_module("ClusterShell.NodeSet").NodeSet
     except ImportError:
-        return ",".join(_folded(ordered))
-    return str(node_set.fromlist(ordered))
+        return fold_by_number(names)
+    return str(node_set.fromlist(names))
+
+
+def fold_by_number(names: Iterable[str]) -> str:
+    """The names as one text, with ranges of the last number of the host name, as every Slurm reads it."""
+    return ",".join(_folded(sorted(set(names), key=natural_order)))
 
 
 def _folded(names: Iterable[str]) -> Iterator[str]:

@@ -35,6 +35,21 @@ def html_text(report: Report, history: Sequence[EarlierRun] = ()) -> str:
     rows = (f"<dt>{escaped(label)}</dt><dd>{escaped(text)}</dd>" for label, text in report_rows(report))
     runs = [(code(run.code), escaped(run.status.value), escaped(run.reason or "")) for run in report.checks]
     checks = table(("check", "status", "reason"), runs)
+    body = [
+        *_header(report, status, sentence),
+        *section("machine", "Machine", ["<dl>", *rows, "</dl>"]),
+        *_requirements(report.requirements),
+        *_findings(report),
+        *(() if report.host_only else _wheel(report.resolution)),
+        *smoke_section(report),
+        *_history(history),
+        *section("checks", "Checks", [f"<details><summary>{len(runs)} checks</summary>", *checks, "</details>"]),
+    ]
+    return page(status, body, report.matrix_revision, skip=("findings", "To the findings"))
+
+
+def page(title: str, body: Iterable[str], matrix_revision: str, skip: tuple[str, str]) -> str:
+    """A page; ``skip`` is the anchor and the text of the link for those who listen to it."""
     return "\n".join(
         [
             "<!DOCTYPE html>",
@@ -42,17 +57,10 @@ def html_text(report: Report, history: Sequence[EarlierRun] = ()) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="color-scheme" content="light dark">',
-            f"<title>gpuenv: {escaped(status)}</title><style>{STYLE}</style></head><body>",
-            '<a class="skip" href="#findings">To the findings</a><main>',
-            *_header(report, status, sentence),
-            *section("machine", "Machine", ["<dl>", *rows, "</dl>"]),
-            *_requirements(report.requirements),
-            *_findings(report),
-            *(() if report.host_only else _wheel(report.resolution)),
-            *smoke_section(report),
-            *_history(history),
-            *section("checks", "Checks", [f"<details><summary>{len(runs)} checks</summary>", *checks, "</details>"]),
-            f'<footer class="quiet">gpuenv {escaped(__version__)}, matrix {escaped(report.matrix_revision)}</footer>',
+            f"<title>gpuenv: {escaped(title)}</title><style>{STYLE}</style></head><body>",
+            f'<a class="skip" href="#{skip[0]}">{escaped(skip[1])}</a><main>',
+            *body,
+            f'<footer class="quiet">gpuenv {escaped(__version__)}, matrix {escaped(matrix_revision)}</footer>',
             "</main></body></html>",
             "",
         ]

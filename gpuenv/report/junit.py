@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from xml.etree import ElementTree as ET
 
 from gpuenv import __version__
@@ -26,23 +27,32 @@ _OUTCOMES = ("failure", "error", "skipped")
 
 def render(report: Report) -> str:
     """The document; ``report`` must be sanitized."""
-    cases = list(_cases(report))
-    counts = {kind: sum(case.find(kind) is not None for case in cases) for kind in _OUTCOMES}
+    attributes = {"hostname": report.host_name, "timestamp": report.snapshot.taken_at}
+    return document(list(_cases(report)), report.duration, dict(_properties(report)), attributes)
+
+
+def document(
+    cases: Sequence[ET.Element],
+    seconds: float,
+    properties: Mapping[str, str],
+    attributes: Mapping[str, str | None] = MappingProxyType({}),
+) -> str:
+    """The document of one suite of cases; without the attributes that are None."""
+    counts = {kind: sum(entry.find(kind) is not None for entry in cases) for kind in _OUTCOMES}
     totals = {
         "tests": str(len(cases)),
         "failures": str(counts["failure"]),
         "errors": str(counts["error"]),
-        "time": f"{report.duration:.3f}",
+        "time": f"{seconds:.3f}",
     }
     root = ET.Element("testsuites", {"name": "gpuenv", **totals})
     suite = ET.SubElement(root, "testsuite", {"name": "gpuenv", **totals, "skipped": str(counts["skipped"])})
-    if report.host_name:
-        suite.set("hostname", report.host_name)
-    if report.snapshot.taken_at:
-        suite.set("timestamp", report.snapshot.taken_at)
-    properties = ET.SubElement(suite, "properties")
-    for name, value in _properties(report):
-        ET.SubElement(properties, "property", {"name": name, "value": value})
+    for name, value in attributes.items():
+        if value:
+            suite.set(name, value)
+    parent = ET.SubElement(suite, "properties")
+    for name, value in properties.items():
+        ET.SubElement(parent, "property", {"name": name, "value": value})
     suite.extend(cases)
     ET.indent(root)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
@@ -74,49 +84,51 @@ def _cases(report: Report) -> Iterator[ET.Element]:
         yield _smoke(test)
 
 
-def _case(classname: str, name: str, seconds: float) -> ET.Element:
+def test_case(classname: str, name: str, seconds: float) -> ET.Element:
+    """A test case, which has passed unless an outcome is added."""
     return ET.Element("testcase", {"classname": classname, "name": name, "time": f"{seconds:.3f}"})
 
 
-def _outcome(case: ET.Element, tag: str, message: str, outcome: str, text: str) -> None:
+def add_outcome(case: ET.Element, tag: str, message: str, outcome: str, text: str) -> None:
+    """Adds a failure, an error or a skip."""
     ET.SubElement(case, tag, {"message": message, "type": outcome}).text = text
 
 
 def _verdict(report: Report) -> ET.Element:
-    case = _case("gpuenv", "verdict", report.duration)
+    case = test_case("gpuenv", "verdict", report.duration)
     status, sentence = verdict(report)
     text = "\n".join([f"{status}: {sentence}", f"exit code {report.exit_code}", *machine_texts(report)])
     if report.status is Status.UNFIT:
-        _outcome(case, "failure", sentence, "unfit", text)
+        add_outcome(case, "failure", sentence, "unfit", text)
     elif report.status is Status.UNKNOWN:
-        _outcome(case, "error", sentence, "unknown", text)
+        add_outcome(case, "error", sentence, "unknown", text)
     else:
         ET.SubElement(case, "system-out").text = text
     return case
 
 
 def _requirement(result: RequirementResult) -> ET.Element:
-    case = _case("gpuenv.requirement", result.text, 0.0)
+    case = test_case("gpuenv.requirement", result.text, 0.0)
     text = f"{requirement_text(result)} [{result.source}]"
     if result.status is RequirementStatus.VIOLATED:
-        _outcome(case, "failure", text, "requirement-not-met", text)
+        add_outcome(case, "failure", text, "requirement-not-met", text)
     elif result.status is RequirementStatus.UNKNOWN:
-        _outcome(case, "error", text, "unknown", text)
+        add_outcome(case, "error", text, "unknown", text)
     else:
         ET.SubElement(case, "system-out").text = text
     return case
 
 
 def _check(run: CheckRun, title: str, findings: Sequence[Finding]) -> ET.Element:
-    case = _case(f"gpuenv.check.{run.code[:3]}", f"{run.code} {title}", run.duration)
+    case = test_case(f"gpuenv.check.{run.code[:3]}", f"{run.code} {title}", run.duration)
     if run.status is CheckStatus.CRASHED:
-        _outcome(case, "error", run.reason or "", "crashed", f"Check {run.code} crashed")
+        add_outcome(case, "error", run.reason or "", "crashed", f"Check {run.code} crashed")
     elif run.status is CheckStatus.SKIPPED:
         ET.SubElement(case, "skipped", {"message": run.reason or ""})
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     for finding in errors[:1]:  # not every reader supports several outcomes of one case
         text = "\n".join(_finding(entry) for entry in errors)
-        _outcome(case, "failure", finding.title, finding.cause.value, text)
+        add_outcome(case, "failure", finding.title, finding.cause.value, text)
     others = [finding for finding in findings if finding not in errors]
     if others:
         ET.SubElement(case, "system-out").text = "\n".join(_finding(finding) for finding in others)
@@ -130,12 +142,12 @@ def _finding(finding: Finding) -> str:
 
 def _smoke(test: TestResult) -> ET.Element:
     label, detail = test_label(test), test.detail or ""
-    case = _case(f"gpuenv.smoke.{test.group}", f"{label} on {test.gpu}" if test.gpu else label, test.duration)
+    case = test_case(f"gpuenv.smoke.{test.group}", f"{label} on {test.gpu}" if test.gpu else label, test.duration)
     text = "\n".join([detail, *measured_texts(test)]).strip()
     if test.status in BROKEN:
-        _outcome(case, "failure", detail or test.status.value, test.status.value, text)
+        add_outcome(case, "failure", detail or test.status.value, test.status.value, text)
     elif test.status is TestStatus.BUSY:
-        _outcome(case, "error", detail, test.status.value, text)
+        add_outcome(case, "error", detail, test.status.value, text)
     elif test.status is TestStatus.SKIPPED:
         ET.SubElement(case, "skipped", {"message": detail})
     elif text:

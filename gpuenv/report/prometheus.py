@@ -7,7 +7,7 @@ have the labels of NVIDIA's DCGM exporter, so that both can be joined: gpu, UUID
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from statistics import median
 from typing import NamedTuple
@@ -33,7 +33,7 @@ _NUMBERS: tuple[tuple[str, str, Callable[[Gpu], float | None]], ...] = (
 )
 
 
-class _Metric(NamedTuple):
+class Metric(NamedTuple):
     """One metric with its samples."""
 
     name: str
@@ -43,27 +43,32 @@ class _Metric(NamedTuple):
 
 def render(report: Report) -> str:
     """The metrics; ``report`` must be sanitized, but names the host and the GPUs."""
-    return "".join(line for metric in _metrics(report) if metric.samples for line in _lines(metric))
+    return metrics_text(_metrics(report))
 
 
-def _lines(metric: _Metric) -> Iterator[str]:
+def metrics_text(metrics: Iterable[Metric]) -> str:
+    """The metrics that have samples."""
+    return "".join(line for metric in metrics if metric.samples for line in _lines(metric))
+
+
+def _lines(metric: Metric) -> Iterator[str]:
     yield f"# HELP gpuenv_{metric.name} {metric.help}\n# TYPE gpuenv_{metric.name} gauge\n"
     for labels, value in metric.samples:
         pairs = ",".join(f'{name}="{text.translate(_ESCAPES)}"' for name, text in labels.items())
         yield f"gpuenv_{metric.name}{f'{{{pairs}}}' if pairs else ''} {float(value)!r}\n"
 
 
-def _metrics(report: Report) -> Iterator[_Metric]:
+def _metrics(report: Report) -> Iterator[Metric]:
     status, sentence = verdict(report)
     yield _one("fit", "1 if the machine is fit, 0 if it is unfit or unknown.", float(status.startswith("FIT")))
-    yield _Metric(
+    yield Metric(
         "status",
         "1 for the status of the report, 0 for the others.",
         tuple(({"status": s.value}, s is report.status) for s in Status),
     )
     yield _one("exit_code", "The exit code.", report.exit_code)
     yield _info("verdict", "The verdict as text.", {"verdict": status, "sentence": sentence})
-    yield _Metric(
+    yield Metric(
         "findings",
         "Findings by severity.",
         tuple(({"severity": s.value}, sum(f.severity is s for f in report.findings)) for s in Severity),
@@ -80,8 +85,8 @@ def _metrics(report: Report) -> Iterator[_Metric]:
         }
         for number, finding in enumerate(report.findings)
     )
-    yield _Metric("finding_info", "One sample per finding.", tuple((labels, 1.0) for labels in infos))
-    yield _Metric(
+    yield Metric("finding_info", "One sample per finding.", tuple((labels, 1.0) for labels in infos))
+    yield Metric(
         "requirement_status",
         "1 for the status of a requirement, 0 for the others.",
         tuple(
@@ -99,9 +104,9 @@ def _metrics(report: Report) -> Iterator[_Metric]:
         }
         for entry in report.allow_list
     )
-    yield _Metric("allowance_info", "One sample per suppression.", tuple((labels, 1.0) for labels in suppressions))
+    yield Metric("allowance_info", "One sample per suppression.", tuple((labels, 1.0) for labels in suppressions))
     jobs = ({"number": str(n), **{k: v or "" for k, v in job._asdict().items()}} for n, job in enumerate(report.jobs))
-    yield _Metric("job_info", "One sample per job in which gpuenv ran.", tuple((labels, 1.0) for labels in jobs))
+    yield Metric("job_info", "One sample per job in which gpuenv ran.", tuple((labels, 1.0) for labels in jobs))
     yield from _machine(report)
     yield from _smoke(report)
     yield _one("duration_seconds", "Duration of the diagnosis.", report.duration)
@@ -111,7 +116,7 @@ def _metrics(report: Report) -> Iterator[_Metric]:
     yield _info("build", "Versions of gpuenv and its matrix, and the recommended wheel.", build)
 
 
-def _machine(report: Report) -> Iterator[_Metric]:
+def _machine(report: Report) -> Iterator[Metric]:
     snapshot = report.snapshot
     level, version = snapshot.driver.cuda.value, snapshot.driver.version.value
     yield _info("driver", "The driver.", {"version": str(version or ""), "cuda": str(level or "")})
@@ -121,10 +126,10 @@ def _machine(report: Report) -> Iterator[_Metric]:
         {**labels, "name": gpu.name.value or "", "compute_capability": str(gpu.compute_capability.value or "")}
         for labels, gpu in labelled
     )
-    yield _Metric("gpu_info", "One sample per GPU.", tuple((labels, 1.0) for labels in infos))
+    yield Metric("gpu_info", "One sample per GPU.", tuple((labels, 1.0) for labels in infos))
     for name, help_text, read in _NUMBERS:
         values = ((labels, read(gpu)) for labels, gpu in labelled)
-        yield _Metric(name, help_text, tuple((labels, float(value)) for labels, value in values if value is not None))
+        yield Metric(name, help_text, tuple((labels, float(value)) for labels, value in values if value is not None))
 
 
 def _labels(number: int, gpu: Gpu, host_name: str | None) -> Labels:
@@ -142,7 +147,7 @@ def _bus_id(address: str | None) -> str:
     return f"0000{key}".upper() if key else ""
 
 
-def _smoke(report: Report) -> Iterator[_Metric]:
+def _smoke(report: Report) -> Iterator[Metric]:
     if report.smoke is None:
         return
     yield _one("smoke_passed", "Whether the GPU tests passed.", float(report.smoke.status is TestStatus.PASSED))
@@ -153,22 +158,22 @@ def _smoke(report: Report) -> Iterator[_Metric]:
     passed = tuple(
         ({**labels, "status": test.status.value}, float(test.status is TestStatus.PASSED)) for labels, test in labelled
     )
-    yield _Metric("smoke_test_passed", "Whether a GPU test passed.", passed)
+    yield Metric("smoke_test_passed", "Whether a GPU test passed.", passed)
     seconds = tuple((labels, test.duration) for labels, test in labelled)
-    yield _Metric("smoke_test_duration_seconds", "Duration of a GPU test.", seconds)
+    yield Metric("smoke_test_duration_seconds", "Duration of a GPU test.", seconds)
     rates = tuple(
         ({"name": series.name, "UUID": series.gpu, "unit": series.unit}, median(series.values))
         for series in smoke_series(report.smoke)
     )
-    yield _Metric("smoke_measured", "Value measured by a GPU test, in its unit; median of the repetitions.", rates)
+    yield Metric("smoke_measured", "Value measured by a GPU test, in its unit; median of the repetitions.", rates)
 
 
-def _one(name: str, help_text: str, value: float) -> _Metric:
-    return _Metric(name, help_text, (({}, value),))
+def _one(name: str, help_text: str, value: float) -> Metric:
+    return Metric(name, help_text, (({}, value),))
 
 
-def _info(name: str, help_text: str, labels: Labels) -> _Metric:
-    return _Metric(f"{name}_info", help_text, ((labels, 1.0),))
+def _info(name: str, help_text: str, labels: Labels) -> Metric:
+    return Metric(f"{name}_info", help_text, ((labels, 1.0),))
 
 
 def _seconds(text: str | None) -> float | None:

@@ -1,0 +1,33 @@
+"""``gpuenv fleet drain``."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from gpuenv.cli import options
+from gpuenv.cli.fleet_source import MaxAge, Source, read_fleet, seconds_of
+from gpuenv.cli.sources import get_matrix
+from gpuenv.fleet.drain import Scheduler
+
+
+def drain(
+    source: Source,
+    scheduler: Annotated[Scheduler, typer.Option("--for", help="The scheduler of the commands.")] = Scheduler.SLURM,
+    max_age: MaxAge = None,
+    matrix: options.MatrixFile = None,
+    output: options.OutputFile = None,
+) -> None:
+    """Print the commands that take nodes with a broken driver or GPU out of service; run none of them.
+
+    Exit code: 0.
+    """
+    from gpuenv.cli.output import write_result
+    from gpuenv.fleet.analysis import FleetOptions, analyse
+    from gpuenv.fleet.drain import drain_commands
+
+    fleet_options = FleetOptions(time.time(), seconds_of(max_age))
+    fleet = analyse(read_fleet(source), get_matrix(matrix), fleet_options)
+    write_result("".join(f"{line}\n" for line in drain_commands(fleet, scheduler)), output)

@@ -1,0 +1,95 @@
+"""``gpuenv fleet report``."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from gpuenv.cli import options
+from gpuenv.cli.command_errors import CommandError
+from gpuenv.cli.fleet_source import Expect, MaxAge, Source, read_fleet, seconds_of
+from gpuenv.cli.sources import get_matrix
+from gpuenv.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from gpuenv.cli.output import OutputSpec
+    from gpuenv.model.documents import Fleet
+
+# Each except text and JSON is a module of gpuenv.fleet with a function ``render``.
+_FORMATS = ("text", "json", "html", "junit", "prometheus")
+
+
+class Via(str, Enum):
+    """Where the reports are summarized."""
+
+    HERE = "here"
+    DASK = "dask"
+
+
+def report(
+    source: Source,
+    expect: Expect = None,
+    max_age: MaxAge = None,
+    quorum: Annotated[
+        float, typer.Option("--quorum", min=0, max=1, help="The fraction of the nodes that must answer.")
+    ] = 0.95,
+    via: Annotated[Via, typer.Option("--via", help="Where to summarize the reports.")] = Via.HERE,
+    scheduler: Annotated[
+        Optional[str], typer.Option("--scheduler", metavar="ADDRESS", help="Dask's, such as tcp://10.0.0.1:8786.")
+    ] = None,
+    matrix: options.MatrixFile = None,
+    formats: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            "--format", metavar="FORMAT[=FILE]", help=f"Output format: {', '.join(_FORMATS)}. Repeatable with files."
+        ),
+    ] = None,
+    output: options.OutputFile = None,
+    no_color: options.NoColor = False,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Hide names of nodes and other identities, to share the report.")
+    ] = False,
+) -> None:
+    """Say which nodes are fit, which differ, which to drain, and what serves all.
+
+    Reads the reports that fleet node and fleet collect write. Nodes that are equal in all that matters are one group.
+
+    Exit code: 0 all fit, 1 some unfit, 8 fewer nodes than the quorum said whether they are fit.
+    """
+    from gpuenv.cli.output import identity, read_formats
+    from gpuenv.fleet.analysis import FleetOptions, analyse
+    from gpuenv.fleet.groups import with_pseudonyms
+    from gpuenv.model.codec import decode, encode
+    from gpuenv.model.documents import Fleet
+    from gpuenv.report.redact import redact as redacted
+
+    specs = read_formats(formats, output, _FORMATS)
+    if (via is Via.DASK) != (scheduler is not None):
+        raise CommandError(ExitCode.USAGE, "--via dask and --scheduler ADDRESS need each other")
+    fleet_options = FleetOptions(time.time(), seconds_of(max_age), quorum)
+    partial = read_fleet(source, expect=expect, scheduler=scheduler)
+    rows = get_matrix(matrix)
+    fleet = analyse(with_pseudonyms(partial) if redact else partial, rows, fleet_options)
+    if redact:
+        fleet = decode(Fleet, redacted(encode(fleet), identity()))
+    for spec in sorted(specs, key=lambda spec: spec.path is None):
+        _emit(fleet, spec, color=not no_color)
+    raise typer.Exit(fleet.exit_code)
+
+
+def _emit(fleet: Fleet, spec: OutputSpec, *, color: bool) -> None:
+    from gpuenv.cli.output import emit_json, emit_lines, write_result
+
+    if spec.form == "json":
+        emit_json(fleet, spec.path, redacted=False)
+    elif spec.form == "text":
+        from gpuenv.fleet.text import fleet_lines
+
+        emit_lines(fleet_lines(fleet), spec.path, color=color, redacted=False)
+    else:
+        text: str = importlib.import_module(f"gpuenv.fleet.{spec.form}").render(fleet)
+        write_result(text, spec.path, shared=spec.form == "prometheus")
