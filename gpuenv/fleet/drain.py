@@ -30,7 +30,8 @@ def drain_commands(fleet: Fleet, scheduler: Scheduler) -> Iterator[str]:
             nodes_of.setdefault(reason_text(node.drain), []).append(node.node)
     for reason, nodes in nodes_of.items():
         if scheduler is Scheduler.SLURM:
-            yield f"scontrol update {quote(f'NodeName={fold_by_number(nodes)}')} State=DRAIN {quote(f'Reason={reason}')}"
+            names = f"NodeName={fold_by_number(nodes)}"
+            yield f"scontrol update {quote(names)} State=DRAIN {quote(f'Reason={reason}')}"
         else:
             yield f"# {reason}"
             for name in map(quote, nodes):

@@ -73,7 +73,7 @@ class _Answer(NamedTuple):
 
     node: str
     taken_at: float
-    report: _Verdict | None
+    report: _Verdict | None = None
     error: str | None = None
 
 

@@ -80,15 +80,14 @@ def _groups(groups: tuple[FleetGroup, ...]) -> Iterator[str]:
     for group in groups:
         statuses = " ".join(badge(f"{count} {status}", _TONES[status]) for status, count in group.statuses.items())
         cell = f"{escaped(group.machine)}<br>{_names(group.nodes)}"
-        unlike = ""
         if group.nearest is not None:
             entries = group.differences[:_MOST_COMPARED]
             more = len(group.differences) - len(entries)
-            items = "".join(f"<li>{code(difference_text(entry))}</li>" for entry in entries)
+            items = "".join(f"<li>{escaped(difference_text(entry))}</li>" for entry in entries)
             rest = f"<li>and {more} more</li>" if more else ""
-            unlike = f"unlike {number[group.nearest]}:<ul>{items}{rest}</ul>"
-        rows.append((str(number[group.name]), f"{len(group.nodes)}<br>{statuses}", cell, unlike))
-    yield from section("groups", "Groups of equal nodes", table(("", "nodes", "machine", "what differs"), rows))
+            cell += f"<br>Unlike group {number[group.nearest]}:<ul>{items}{rest}</ul>"
+        rows.append((str(number[group.name]), f"{len(group.nodes)}<br>{statuses}", cell))
+    yield from section("groups", "Groups of equal nodes", table(("", "nodes", "machine, and what differs"), rows))
 
 
 def _service(fleet: Fleet) -> Iterator[str]:

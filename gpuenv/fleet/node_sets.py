@@ -19,10 +19,10 @@ class NodeSetError(ValueError):
     """A text that is no set of node names."""
 
 
-def natural_order(name: str) -> tuple[tuple[str, int], ...]:
+def natural_order(name: str) -> tuple[tuple[tuple[str, int], ...], str]:
     """A sort key that puts ``node9`` before ``node10``."""
     parts = re.split(r"(\d+)", name)
-    return tuple((text, int(number)) for text, number in zip(parts[::2], [*parts[1::2], "0"], strict=True))
+    return tuple((text, int(number)) for text, number in zip(parts[::2], [*parts[1::2], "0"], strict=True)), name
 
 
 def fold_nodes(names: Iterable[str]) -> str:
