@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := doctor
 .PHONY: doctor test eval answers compiler lint types network-test test-long test-faults test-matrix test-gpu
-.PHONY: bench bench-doctor bench-check bench-install bench-matrix bench-image test-docker test-docker-newer docs build clean fuzz
+.PHONY: bench bench-doctor bench-check bench-install bench-matrix bench-image bench-fleet test-docker test-docker-newer docs build clean fuzz
 .PHONY: audit learn test-slurm test-fleet test-fresh test-pythons test-lowest test-newest help
 
 help: ## List the targets.
@@ -95,6 +95,9 @@ bench: compiler $(VENV)/installed-dev ## Compare time, memory and size with othe
 
 bench-check: compiler $(VENV)/installed-dev ## Run bench; fail on exceeded budgets or regressions.
 	$(BIN)/python -m tests.bench --check
+
+bench-fleet: $(VENV)/installed-dev ## Time fleet report for 100 to 100,000 nodes; needs 12 GB of disk.
+	$(BIN)/python -m tests.fleet.benchmark
 
 test-docker: $(VENV)/installed-dev ## Build real images; needs root, dockerd and a package index.
 	$(BIN)/python -m pytest -n 0 -q -m docker tests/image

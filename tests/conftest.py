@@ -50,6 +50,7 @@ LONG = (
     "explain/test_slow_lines.py",
     "explain/test_classifier.py",
     "fix/",
+    "fleet/test_report_dask.py",
     "fuzz/test_fuzz.py",
     "image/test_command.py",
     "image/test_check_image.py",

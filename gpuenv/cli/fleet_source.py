@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import shutil
 import sys
@@ -54,6 +55,7 @@ def read_fleet(source: Path, *, expect: str | None = None, scheduler: str | None
     if expect is not None:
         with usage_errors(NodeSetError):
             expected = expand_nodes(_nodes_text(expect))
+    gc.disable()  # no report has cycles, and looking for them takes a third of the time
     try:
         if scheduler is not None:
             partial = _with_dask(source, scheduler)
@@ -63,6 +65,8 @@ def read_fleet(source: Path, *, expect: str | None = None, scheduler: str | None
             partial = merge([summarize(read_reports(source))])
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{source}: cannot be read: {error_reason(error)}") from error
+    finally:
+        gc.enable()
     if not partial.nodes and not partial.unreadable and not partial.asked:
         raise CommandError(
             ExitCode.USAGE, f"{source}: no node report", "gpuenv fleet collect or gpuenv fleet node writes them"

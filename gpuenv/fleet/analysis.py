@@ -124,10 +124,15 @@ def _by_finding(
         for entry in filter(accept, state.findings):
             nodes.setdefault((entry.code, entry.cause, entry.severity), {}).setdefault(state.node, entry.title)
     findings = (
-        FleetFinding(code, cause, severity.value, next(iter(titles.values())), tuple(titles))
+        FleetFinding(code, cause, severity.value, _title(tuple(titles.values())), tuple(titles))
         for (code, cause, severity), titles in nodes.items()
     )
     return tuple(sorted(findings, key=lambda entry: (entry.severity, -len(entry.nodes), entry.code)))
+
+
+def _title(titles: Sequence[str]) -> str:
+    others = len(set(titles)) - 1
+    return f"{titles[0]} (and {others} similar)" if others else titles[0]
 
 
 def group_states(states: Iterable[NodeState], samples: Mapping[str, Sample]) -> list[FleetGroup]:

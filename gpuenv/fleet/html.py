@@ -13,6 +13,7 @@ from gpuenv.report.text_line import Style, counted
 
 _TONES = {"fit": "good", "degraded": "warn", "unfit": "bad", "unknown": "warn"}
 _MOST_COMPARED = 8  # differences of a group
+_LONG = 600  # letters of names
 
 
 def render(fleet: Fleet) -> str:
@@ -39,13 +40,15 @@ def _findings(name: str, title: str, findings: tuple[FleetFinding, ...] | list[F
         tone = "bad" if entry.severity == "error" else "warn"
         label = badge(counted(len(entry.nodes), "node"), tone)
         body.append(f'<article class="{tone}"><h3>{escaped(entry.title)}.</h3>')
-        body.append(f"<p>{label} {code(entry.code)} {code(entry.cause)}</p><p>{_names(entry.nodes)}</p></article>")
+        body.append(f"<p>{label} {code(entry.code)} {code(entry.cause)}</p>{_names(entry.nodes)}</article>")
     yield from section(name, title, body or ["<p>None.</p>"])
 
 
 def _names(nodes: tuple[str, ...]) -> str:
-    """The folded names, with places where a long text may break."""
-    return code(fold_nodes(nodes)).replace(",", ",<wbr>")
+    """The folded names, with places where they may break; long ones behind a summary."""
+    text = fold_nodes(nodes)
+    names = code(text).replace(",", ",<wbr>")
+    return f"<details><summary>names</summary>{names}</details>" if len(text) > _LONG else names
 
 
 def _missing(fleet: Fleet) -> Iterator[str]:
@@ -79,13 +82,13 @@ def _groups(groups: tuple[FleetGroup, ...]) -> Iterator[str]:
     rows = []
     for group in groups:
         statuses = " ".join(badge(f"{count} {status}", _TONES[status]) for status, count in group.statuses.items())
-        cell = f"{escaped(group.machine)}<br>{_names(group.nodes)}"
+        cell = f"<div>{escaped(group.machine)}</div>{_names(group.nodes)}"
         if group.nearest is not None:
             entries = group.differences[:_MOST_COMPARED]
             more = len(group.differences) - len(entries)
             items = "".join(f"<li>{escaped(difference_text(entry))}</li>" for entry in entries)
             rest = f"<li>and {more} more</li>" if more else ""
-            cell += f"<br>Unlike group {number[group.nearest]}:<ul>{items}{rest}</ul>"
+            cell += f"<div>Unlike group {number[group.nearest]}:</div><ul>{items}{rest}</ul>"
         rows.append((str(number[group.name]), f"{len(group.nodes)}<br>{statuses}", cell))
     yield from section("groups", "Groups of equal nodes", table(("", "nodes", "machine, and what differs"), rows))
 

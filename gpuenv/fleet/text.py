@@ -134,11 +134,10 @@ def service_lines(fleet: Fleet, most: int | None = None) -> Iterator[TextLine]:
         yield from _command(preferred)
         forcing = sorted(fleet.forcing, key=lambda entry: len(entry.machines))
         for entry in forcing[:most]:
-            reason = entry.rejections[0]
+            reason, is_one = entry.rejections[0], len(entry.machines) == 1
             yield from _wrapped(
-                f"{counted(len(entry.machines), 'node')} "
-                f"force{'s' if len(entry.machines) == 1 else ''} {entry.alternative.label}: "
-                f"needs {reason.needed}, found {reason.found}",
+                f"{counted(len(entry.machines), 'node')} force{'s' if is_one else ''} {entry.alternative.label}: "
+                f"needs {reason.needed}, found {'' if is_one else 'for example '}{reason.found}",
                 2,
                 2,
                 Style.WARNING,

@@ -223,11 +223,27 @@ def resolve_fleet(machines: Mapping[str, Snapshot], matrix: Matrix, weights: Map
         matrix.revision,
         preferred=answer(preferred, serves[preferred]) if preferred else None,
         forcing=tuple(
-            FleetForcing(names_of((kind,)), judge(preferred, needs, matrix).rejections, best[kind].candidate)
-            for needs, kind in kinds.items()
-            if preferred and kind in servable - serves[preferred]
+            FleetForcing(names_of(forcing), rejections, alternative)
+            for alternative, rejections, forcing in _forcing(preferred, kinds, best, serves, matrix)
         ),
     )
+
+
+def _forcing(
+    preferred: WheelCandidate | None,
+    kinds: Mapping[Needs, int],
+    best: Mapping[int, WheelCandidate],
+    serves: Mapping[WheelCandidate, frozenset[int]],
+    matrix: Matrix,
+) -> Iterator[tuple[Candidate, tuple[Rejection, ...], list[int]]]:
+    """Yields what serves the kinds that the preferred candidate does not, why, and the kinds with that first reason."""
+    found: dict[tuple[object, ...], tuple[Candidate, tuple[Rejection, ...], list[int]]] = {}
+    for needs, kind in kinds.items():
+        if preferred is not None and kind in best and kind not in serves[preferred]:
+            rejections, alternative = judge(preferred, needs, matrix).rejections, best[kind].candidate
+            key = alternative, rejections[0].constraint, rejections[0].needed
+            found.setdefault(key, (alternative, rejections, []))[2].append(kind)
+    yield from found.values()
 
 
 def resolve_images(machines: Mapping[str, Snapshot], matrix: Matrix) -> tuple[FleetImage, ...]:

@@ -104,7 +104,7 @@ class FleetForcing:
     """Machines that the preferred candidate does not fit.
 
     Attributes:
-        rejections: the reasons of the first of these machines.
+        rejections: the reasons of one of these machines; the first reason holds for each.
         alternative: the best candidate for these machines alone.
     """
 

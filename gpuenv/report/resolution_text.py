@@ -107,6 +107,15 @@ def fleet_lines(answer: Fleet) -> Iterator[TextLine]:
         yield TextLine(
             f"  $ {command_text(['python', '-m', 'pip', 'install', *shared.requirements])}", Style.COMMAND, 4
         )
+    if answer.forcing and answer.preferred:
+        yield TextLine()
+        label, others = answer.preferred.candidate.label, len(answer.preferred.machines)
+        yield TextLine(f"{label} fits {counted(others, 'machine')}. These need another wheel:", Style.HEADING, 2)
+        for entry in answer.forcing:
+            reason = entry.rejections[0]
+            example = "for example " if len(entry.machines) > 1 else ""
+            text = f"{', '.join(entry.machines)}: needs {reason.needed}, found {example}{reason.found}"
+            yield TextLine(f"  {text}", Style.WARNING, 4)
     if answer.unserved:
         if count:
             yield TextLine()

@@ -29,6 +29,7 @@ _RECORDS = {
     "node": ("gpuenv.fleet.node_report", "SCHEMA", "NodeReport"),
     "collection": ("gpuenv.fleet.collect", "SCHEMA", "Collection"),
     "fleet": ("gpuenv.model.documents", "FLEET", "Fleet"),
+    "fleet-diff": ("gpuenv.model.documents", "FLEET_DIFF", "FleetDiff"),
     "matrix": ("gpuenv.matrix.tables", "SCHEMA", "Matrix"),
     "image": ("gpuenv.image.inspect.image_report", "SCHEMA", "ImageReport"),
     "meaning": ("gpuenv.model.documents", "MEANING", "Meaning"),
