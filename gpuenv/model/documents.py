@@ -170,7 +170,7 @@ class FleetGroup:
         name: a hash of what they have in common, the same in every report.
         machine: what they are, in a few words.
         statuses: number of nodes of each status.
-        nearest: the most similar larger group.
+        nearest: the most similar larger group; null for the largest, and for very small ones among very many.
         differences: from that group; ``there`` is that group.
     """
 

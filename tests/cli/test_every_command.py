@@ -22,6 +22,7 @@ from tests.cli.program import MINIMAL
 from tests.cli.published_matrix import publish, published, without_newest
 from tests.cli.snapshots import UNFIT, UUID, replace_facts, write_snapshot
 from tests.cli.test_working_folder import NAMES
+from tests.fleet.node_reports import write_nodes
 from tests.support.forged_lines import FORGED, SHORT, forged_lines
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ ARGUMENTS = {
     "diff": ("SNAPSHOT", "FOLDER/other.json"),
     "explain": ("FOLDER/log.txt",),
     "fleet collect": ("--via", "ssh", "--nodes", "n1", "--dry-run"),
+    **dict.fromkeys(("fleet report", "fleet resolve", "fleet drain"), ("FOLDER/nodes",)),
+    "fleet diff": ("FOLDER/nodes", "FOLDER/nodes"),
     "lock": ("--timeout", "20"),
     "matrix update": ("FOLDER", "--dry-run"),
     "rollback": ("--list",),
@@ -85,6 +88,8 @@ def run(
     """Runs a command, on a recorded machine if it takes one."""
     if command == "matrix update":
         publish(folder, published(change=without_newest))
+    if command.startswith("fleet"):
+        write_nodes(folder / "nodes", ["node1"], "no-driver-h100")
     (folder / "Dockerfile").write_text("FROM python:3.12\nRUN pip install cupy-cuda12x==14.2.0\n", encoding="utf-8")
     arguments = [*command.split(), *options]
     if snapshot and "--snapshot" in OPTIONS[command]:

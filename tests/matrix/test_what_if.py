@@ -13,6 +13,7 @@ from gpuenv.matrix.tables import Matrix
 from gpuenv.matrix.what_if import UnknownCandidateError, resolve_fleet, what_if, why_not
 from gpuenv.model.codec import encode
 from gpuenv.model.resolution import Change, ConstraintName
+from gpuenv.report.resolution_text import fleet_lines
 from tests.cli.program import answer, gpuenv
 from tests.matrix.resolutions import machine, resolution_of
 
@@ -118,6 +119,24 @@ def test_a_fleet_gets_one_answer_if_one_fits_every_machine(matrix: Matrix) -> No
     assert shared.machines == ("old", "new")
     assert shared.requirements == ("cupy-cuda12x[ctk]==14.2.0", "cuda-toolkit>=12.8,<13")
     assert fleet.unserved == ()
+
+
+def test_the_machine_that_forces_another_wheel_on_all_is_named(matrix: Matrix) -> None:
+    machines = {"t4": machine(matrix, "driver=470.256.02", "gpu=T4")}
+    machines |= {name: machine(matrix, "driver=550.54.15", "gpu=H100") for name in ("a", "b", "c")}
+    fleet = resolve_fleet(machines, matrix)
+    assert [(entry.candidate.name, len(entry.machines)) for entry in fleet.answers] == [("cupy-cuda11x", 4)]
+    assert fleet.preferred is not None
+    assert (fleet.preferred.candidate.name, fleet.preferred.machines) == ("cupy-cuda12x", ("a", "b", "c"))
+    (forcing,) = fleet.forcing
+    assert (forcing.machines, forcing.alternative.name) == (("t4",), "cupy-cuda11x")
+    assert forcing.rejections[0].found.startswith("driver 470.256.02")
+    lines = [line.text for line in fleet_lines(fleet)]
+    assert "  t4: needs driver >= 525.60.13, found driver 470.256.02 (CUDA 11.4)" in lines
+    by_weight = resolve_fleet(machines, matrix, {"t4": 9, "a": 1, "b": 1, "c": 1})
+    assert by_weight.preferred is not None
+    assert by_weight.preferred.candidate.name == "cupy-cuda11x"
+    assert by_weight.forcing == ()
 
 
 def test_a_fleet_gets_the_fewest_answers_if_none_fits_every_machine(matrix: Matrix) -> None:
