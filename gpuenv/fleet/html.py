@@ -111,12 +111,12 @@ def _nodes(fleet: Fleet) -> Iterator[str]:
     rows = [
         (
             badge(node.status, _TONES[node.status]),
-            code(node.node),
+            escaped(node.node),
             str(number.get(node.group or "", "")),
             escaped(time.strftime("%Y-%m-%d %H:%M", time.gmtime(max(0.0, min(node.taken_at, 2**33))))),
             "<br>".join(map(escaped, node.findings)),
         )
-        for node in fleet.nodes
+        for node in sorted(fleet.nodes, key=lambda node: list(_TONES).index(node.status), reverse=True)
     ]
     if rows:
         yield from section("nodes", "Nodes (times in UTC)", _folded(rows, "node", 40))
