@@ -9,13 +9,19 @@ from pathlib import Path
 from gpuenv import __version__
 from gpuenv.doctor.registry import to_finding
 from gpuenv.files import TooLargeError, is_file, is_folder, read_at_most
-from gpuenv.image.dockerfile.compose import services_of
 from gpuenv.image.dockerfile.context import BuildContext
-from gpuenv.image.dockerfile.devcontainer import NAMES, devcontainer_of
-from gpuenv.image.dockerfile.kubernetes import containers_of, is_manifest
 from gpuenv.image.dockerfile.parse import LARGEST, DockerfileError, parse
 from gpuenv.image.dockerfile.rules_services import ServiceContext
-from gpuenv.image.dockerfile.services import BuildSource, Service, ServiceFileError
+from gpuenv.image.dockerfile.services import (
+    DEVCONTAINER_NAMES,
+    BuildSource,
+    Service,
+    ServiceFileError,
+    containers_of,
+    devcontainer_of,
+    is_manifest,
+    services_of,
+)
 from gpuenv.image.dockerfile.stages import Stage, stages_of
 from gpuenv.image.dockerfile.target import BuildTarget, evaluate, final_stages
 from gpuenv.image.dockerfile.variables import TooLongError
@@ -76,7 +82,7 @@ def judge_files(paths: Sequence[Path], options: DockerfileOptions, matrix: Matri
     if more and not all(is_compose):
         raise ImageError(f"{path}: only compose files can be given together", "name one --dockerfile", is_input=True)
     try:
-        if path.name in NAMES:
+        if path.name in DEVCONTAINER_NAMES:
             return _judge_devcontainer(path, options, matrix)
         if not is_compose[0]:
             return _judge_dockerfile(read_text(path), path, options, matrix)
@@ -227,5 +233,5 @@ def _build_of(source: BuildSource, path: Path, matrix: Matrix) -> FileJudgement 
     options = DockerfileOptions(context if is_folder(context) else None, source.target, source.arguments)
     if source.inline is not None:  # behind empty lines, so that its lines are those of the compose file
         return _judge_dockerfile("\n" * source.line + source.inline, path, options, matrix)
-    dockerfile = (path.parent if source.beside else context) / source.dockerfile
+    dockerfile = (path.parent if source.relative_to_file else context) / source.dockerfile
     return _judge_dockerfile(read_text(dockerfile), dockerfile, options, matrix) if is_file(dockerfile) else None

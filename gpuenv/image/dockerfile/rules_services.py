@@ -57,14 +57,14 @@ def gpu_not_requested(ctx: ServiceContext) -> FileOutcome:
     What to do: add "gpus: all", or a reservation of devices with capabilities [gpu].
     """
     service, what = ctx.service, ctx.cupy
-    if what is None or service.requests_gpu or service.misplaced or service.means_cpu or service.partial:
+    if what is None or service.requests_gpu or service.misplaced or service.is_for_cpu or service.partial:
         return
     if any(other.requests_gpu or other.partial for other in ctx.others):
         return
     yield symptom_at(
         service.location(service.line),
         f"{service.label} has CuPy ({what}) and requests no GPU",
-        service.kind.ask,
+        service.kind.gpu_fix,
         Evidence("needs a GPU", what, service.file),
         severity=Severity.WARNING,
     )
@@ -130,7 +130,7 @@ def runtime_without_devices(ctx: ServiceContext) -> FileOutcome:
         yield symptom_at(
             service.location(service.runtime[1]),
             f"{service.label}: the runtime nvidia gives no GPU, for {_VISIBLE} is not set",
-            f"Set {_VISIBLE}=all. Or, in place of the runtime: {service.kind.ask}",
+            f"Set {_VISIBLE}=all. Or, in place of the runtime: {service.kind.gpu_fix}",
             severity=Severity.WARNING,
         )
 
