@@ -19,11 +19,11 @@ from gpuenv.cli.output import Output, write_result
 from gpuenv.cli.sources import own_environment
 from gpuenv.files import is_file
 from gpuenv.image.build.choose import NoImageError
-from gpuenv.image.build.packages import NoWheelsError, lock_image
+from gpuenv.image.build.packages import NoWheelsError, lock_image, pip_configuration
 from gpuenv.image.build.plan import SECRETS, PlanInputs, RenderError, Rendering, files_of, plan_image, tag_for
 from gpuenv.image.build.records import BuildStatus, BuiltImage, Choice, ImageOutcome, ImagePlan, ImagePlans
 from gpuenv.image.build.text import outcome_lines, plan_lines
-from gpuenv.image.engine.buildkit import BuildkitOptions, command, find_cli, pip_configuration
+from gpuenv.image.engine.buildkit import BuildkitOptions, command, find_cli
 from gpuenv.image.engine.errors import EngineError
 from gpuenv.install.environment import query_scheme
 from gpuenv.install.exceptions import InstallError
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gpuenv.cli.commands.build_image import BuildImageOptions
     from gpuenv.image.build.build import BuildOptions
     from gpuenv.image.build.packages import AddedPackages
+    from gpuenv.image.engine.container_engine import Engine
     from gpuenv.matrix.tables import Matrix
 
 _LAST_SECOND = 253402300799  # of the year 9999, the last that datetime supports
@@ -88,7 +89,7 @@ def plan_all(opts: BuildImageOptions, inputs: UserInputs, choices: Sequence[Choi
                 announce(f"planned without an engine: {error.message.splitlines()[0]}")
         plans = []
         for choice in choices:
-            pinned = replace(choice, base=session.engine.pinned(choice.base)) if session else choice
+            pinned = _pinned(choice, session.engine) if session else choice
             plan = _plan(opts, inputs, pinned, rows, session, several=len(choices) > 1)
             plans.append(_with_commands(plan, session, opts) if session else plan)
         return plans
@@ -127,7 +128,7 @@ def build_all(opts: BuildImageOptions, inputs: UserInputs, choices: Sequence[Cho
         session = _session(opts, stack)
         from gpuenv.image.build.build import build_image
 
-        pinned = [replace(choice, base=session.engine.pinned(choice.base)) for choice in choices]
+        pinned = [_pinned(choice, session.engine) for choice in choices]
         done: list[BuiltImage] = []
         remedies: dict[str, None] = {}
         several = len(choices) > 1
@@ -163,6 +164,12 @@ def build_all(opts: BuildImageOptions, inputs: UserInputs, choices: Sequence[Cho
     for remedy in remedies:
         complain(remedy, wrap=True)
     return code
+
+
+def _pinned(choice: Choice, engine: Engine) -> Choice:
+    """The choice with the digest under which the engine has its base, unless the base has a digest already."""
+    digest = choice.base.digest or engine.digest_of(choice.base.reference)
+    return replace(choice, base=replace(choice.base, digest=digest))
 
 
 def _created(rows: Matrix) -> int:

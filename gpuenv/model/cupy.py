@@ -110,6 +110,25 @@ def line_of_build(release: str, cuda: CudaVersion) -> str | None:
     return f"cupy-cuda{cuda.major}{cuda.minor}" if is_for_minor else f"cupy-cuda{cuda.major}x"
 
 
+# What the wheels of cupy-cuda12x compile with without other headers (their own options and NVRTC 12.1 to 12.9, tried
+# 2026-11-21): 14 has none; 13.6.0 has some for 12.1, and none from 12.2 on; 13.5.1 has some for 12.2 to 12.8, of which
+# those up to 12.6 want vector_types.h of the runtime. CuPy's Installation, "CuPy always raises NVRTC_ERROR_COMPILATION
+# (6)", says of every release: from CUDA 12.2 on the headers of the runtime are required.
+_FIRST_WITHOUT_HEADERS, _FIRST_WITH_FEW_HEADERS = "14", "13.6"
+_FIRST_CUDA_WITHOUT_HEADERS = CudaVersion(12, 2)
+
+
+def has_own_headers(release: str, cuda: CudaVersion | None) -> bool | None:
+    """Returns whether a CuPy wheel has the CUDA headers that it compiles kernels with; None if that was not tried."""
+    from packaging.version import Version  # noqa: PLC0415 - slow to load, and only for images
+
+    if Version(release) >= Version(_FIRST_WITHOUT_HEADERS):
+        return False
+    if cuda is None or cuda < _FIRST_CUDA_WITHOUT_HEADERS:
+        return True
+    return False if Version(release) >= Version(_FIRST_WITH_FEW_HEADERS) else None
+
+
 # Some values of these variables make the import or allocations of CuPy fail. The values were measured by importing
 # cupy-cuda12x 13.6.0, 14.0.0, 14.0.1, 14.1.0 and 14.2.0 with each (2026-11-22): the variables of _NUMBERS end in
 # "invalid literal for int()", CUPY_ACCELERATORS in "Unknown accelerator" (a blank next to a name counts as part of it),

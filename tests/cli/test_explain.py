@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gpuenv.doctor.registry import all_checks
-from gpuenv.image.inspect.rules import all_rules
+from gpuenv.image.rule_registry import all_rules
 from gpuenv.model.causes import Cause
 from gpuenv.report.catalogue import cause_lines
 from tests.cli.program import MINIMAL, PROGRAM, gpuenv

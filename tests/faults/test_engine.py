@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuenv.image.build.plan import pack
-from gpuenv.image.build.records import Base
 from gpuenv.image.engine.build_output import Progress
 from gpuenv.image.engine.container_engine import connect
 from gpuenv.image.engine.errors import EngineError
@@ -175,7 +174,7 @@ def test_malformed_answers_of_an_engine_are_rejected(tmp_path: Path, malformed: 
             return  # rejected at once
         requests: tuple[Callable[[], object], ...] = (
             lambda: client.inspect("own/it:1"),
-            lambda: client.pinned(Base("own/it:1")),
+            lambda: client.digest_of("own/it:1"),
             lambda: client.build(pack({}, 0), {}, Progress(lambda _: None)),
             lambda: client.push("own/it:1", Progress(lambda _: None)),
             lambda: client.run("own/it:1", ["true"], pack({}, 0), None, TIMEOUT),

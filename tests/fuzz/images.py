@@ -16,9 +16,7 @@ from hypothesis import strategies as st
 from gpuenv.image.dockerfile.judge import DockerfileOptions, file_report, judge_files
 from gpuenv.image.dockerfile.predict import with_machines
 from gpuenv.image.inspect.image_facts import ImageError, facts_from_configuration
-from gpuenv.image.inspect.image_report import ImageReport
-from gpuenv.image.inspect.image_report_sarif import sarif_text
-from gpuenv.image.inspect.image_report_text import report_lines
+from gpuenv.image.inspect.image_report import ImageReport, report_lines, sarif_text
 from gpuenv.image.inspect.verdict import image_report, judge_machine
 from gpuenv.model.codec import encode
 from tests.cli.snapshots import SNAPSHOTS

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from gpuenv.image.build.choose import ImageRequest, NoImageError, choose
-from gpuenv.image.build.cuda_headers import has_own_headers
 from gpuenv.image.build.plan import TEMPLATES, RenderError, Rendering, render, template
 from gpuenv.image.build.records import Choice, ImageKind
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.candidates import TEGRA
 from gpuenv.matrix.needs import Needs, needs_of
+from gpuenv.model.cupy import has_own_headers
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion
 from tests.image.matrix import CREATED, GOLDEN, choices, dockerfiles, planned, plans, table

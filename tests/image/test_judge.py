@@ -10,8 +10,8 @@ from gpuenv.image import labels
 from gpuenv.image.inspect.image_facts import ImageFacts
 from gpuenv.image.inspect.image_report import ImageRequirementStatus, MachineVerdict
 from gpuenv.image.inspect.rule_context import brands_of
-from gpuenv.image.inspect.rules import all_rules
 from gpuenv.image.inspect.verdict import judge_machine
+from gpuenv.image.rule_registry import all_rules
 from gpuenv.matrix.assume import assume
 from gpuenv.model.finding import Severity
 from gpuenv.model.reading import known

@@ -20,10 +20,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuenv.data import data_path
+from gpuenv.image.build.packages import pip_configuration
 from gpuenv.image.build.plan import LEFT_OUT, pack
 from gpuenv.image.build.sbom import bill
 from gpuenv.image.engine.build_output import Progress
-from gpuenv.image.engine.buildkit import BuildkitCommand, BuildkitOptions, build_with, command, pip_configuration
+from gpuenv.image.engine.buildkit import BuildkitCommand, BuildkitOptions, build_with, command
 from gpuenv.image.engine.engine_answers import engine_image
 from gpuenv.image.engine.errors import EngineError, engine_error, error_from_text
 from gpuenv.image.reference import ImageReferenceError, parse_reference

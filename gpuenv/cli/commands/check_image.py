@@ -127,12 +127,12 @@ def _emit(report: ImageReport, opts: CheckImageOptions, specs: Sequence[OutputSp
         if entry.form == "json":
             emit_json(report, entry.path, redacted=opts.redact)
         elif entry.form == "text":
-            from gpuenv.image.inspect.image_report_text import report_lines
+            from gpuenv.image.inspect.image_report import report_lines
 
             lines = report_lines(report, verbose=opts.verbose)
             emit_lines(lines, entry.path, color=not opts.no_color, redacted=opts.redact)
         else:
-            from gpuenv.image.inspect.image_report_sarif import sarif_text
+            from gpuenv.image.inspect.image_report import sarif_text
             from gpuenv.report.redact import redact_lines
 
             text = sarif_text(report)

@@ -91,7 +91,7 @@ def explain(
 def _find_entry(what: str) -> Entry | None:
     """The meaning of a code, a cause or a message; None for a text."""
     from gpuenv.doctor.registry import DocumentedCheck, all_checks
-    from gpuenv.image.inspect.rules import all_rules
+    from gpuenv.image.rule_registry import all_rules
     from gpuenv.model.causes import Cause
     from gpuenv.report.catalogue import cause_lines, cause_meaning, check_lines, check_meaning
 
@@ -156,7 +156,7 @@ def _unknown(what: str) -> CommandError:
     import difflib
 
     from gpuenv.doctor.registry import all_checks
-    from gpuenv.image.inspect.rules import all_rules
+    from gpuenv.image.rule_registry import all_rules
     from gpuenv.model.causes import Cause
 
     codes = [*(check.code for check in all_checks()), *(rule.code for rule in all_rules())]

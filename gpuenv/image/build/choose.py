@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from gpuenv.image.build.cuda_headers import has_own_headers
 from gpuenv.image.build.packages import optional_library
 from gpuenv.image.build.records import Base, Choice, ImageKind
 from gpuenv.image.reference import parse_reference
@@ -19,6 +18,7 @@ from gpuenv.matrix.constraints import CONSTRAINTS, Rejected, fits
 from gpuenv.matrix.needs import NeededGpu, Needs, cuda_of_branch
 from gpuenv.matrix.products import branches_for
 from gpuenv.matrix.tables import CudaMinor, Flavour, Image, Matrix
+from gpuenv.model.cupy import has_own_headers
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, PythonVersion
 
 DOCKER_PLATFORMS = {"linux-x86_64": "linux/amd64", "linux-aarch64": "linux/arm64"}

@@ -216,3 +216,31 @@ def _require_cross_platform_pip(caller: InstallerRun) -> None:
             f"{installer.label} tells the wheels for its own Python alone, and an image has another one",
             f"Install uv: python -m pip install uv; or a pip of {_FIRST_PIP} or newer: python -m pip install -U pip",
         )
+
+
+_INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
+_EXTRA_INDEX_VARIABLES = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "PIP_EXTRA_INDEX_URL")
+
+
+def pip_configuration(environment: Mapping[str, str]) -> str | None:
+    """A pip.conf with the indexes of the caller's variables; None without an index that a build could reach.
+
+    The addresses may contain passwords: the text is a build secret, never part of an image.
+    """
+    index = next((environment[name] for name in _INDEX_VARIABLES if _remote(environment.get(name, ""))), None)
+    extra = [word for name in _EXTRA_INDEX_VARIABLES for word in environment.get(name, "").split() if _remote(word)]
+    rows = [f"index-url = {_address(index)}"] if index else []
+    rows += [f"extra-index-url = {' '.join(map(_address, extra))}"] if extra else []
+    hosts = environment.get("PIP_TRUSTED_HOST")
+    rows += [f"trusted-host = {' '.join(hosts.split())}"] if rows and hosts else []
+    return "\n".join(["[global]", *rows, ""]) if rows else None
+
+
+def _remote(word: str) -> bool:
+    return _address(word).startswith(("http://", "https://")) and len(word.split()) == 1
+
+
+def _address(word: str) -> str:
+    """The address of an index, which uv may write as ``name=address``."""
+    name, _, rest = word.partition("=")
+    return rest if rest and name.replace("-", "").replace("_", "").isalnum() else word

@@ -176,14 +176,6 @@ def _of_conda(entry: Install, matrix: Matrix) -> CudaVersion | None:
     return max((row.cuda for row in matrix.cuda_minors if row.cuda.major == int(match[1])), default=None)
 
 
-def conda_major(target: BuildTarget) -> int | None:
-    """The CUDA major that conda's packages pin without a minor: ``cuda-version=13``; none where they pin none."""
-    entries = (entry for entry in target.installs if entry.manager is Manager.CONDA and entry.name == _OF_CONDA[0])
-    pinned = [each.version for entry in entries for each in entry.specifier or () if each.operator == "=="]
-    majors = {parse_integer(text.removesuffix(".*")) for text in pinned}
-    return next(iter(majors)) if len(majors) == 1 else None
-
-
 def _wheels(target: BuildTarget) -> set[int]:
     """The CUDA majors that NVIDIA's wheels, and CuPy's extra ctk, bring."""
     majors: set[int] = set()

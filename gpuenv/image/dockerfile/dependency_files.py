@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpuenv.files import parse_toml
-from gpuenv.image.dockerfile.context import BuildContext
+from gpuenv.image.dockerfile.build_context import BuildContext
 from gpuenv.image.dockerfile.requirements import (
     DependencyFile,
     FileKind,

@@ -9,7 +9,7 @@ from pathlib import Path
 from gpuenv import __version__
 from gpuenv.doctor.registry import to_finding
 from gpuenv.files import TooLargeError, is_file, is_folder, read_at_most
-from gpuenv.image.dockerfile.context import BuildContext
+from gpuenv.image.dockerfile.build_context import BuildContext
 from gpuenv.image.dockerfile.parse import LARGEST, DockerfileError, parse
 from gpuenv.image.dockerfile.rules_services import ServiceContext
 from gpuenv.image.dockerfile.services import (
@@ -27,8 +27,8 @@ from gpuenv.image.dockerfile.target import BuildTarget, evaluate, final_stages
 from gpuenv.image.dockerfile.variables import TooLongError
 from gpuenv.image.inspect.image_facts import ImageError
 from gpuenv.image.inspect.image_report import ImageFinding, ImageReport, at_location
-from gpuenv.image.inspect.rules import LocatedSymptom, all_rules
 from gpuenv.image.inspect.verdict import exit_code_of, ranked_findings, status_of
+from gpuenv.image.rule_registry import LocatedSymptom, all_rules
 from gpuenv.matrix.tables import Matrix
 
 _COMPOSE_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from packaging.version import Version
 
 from gpuenv.doctor.registry import Symptom
-from gpuenv.image.build.cuda_headers import has_own_headers
 from gpuenv.image.dockerfile.base_images import is_whole_tag
 from gpuenv.image.dockerfile.cuda import (
     CudaSources,
@@ -27,11 +26,11 @@ from gpuenv.image.dockerfile.install_commands import PYTHON
 from gpuenv.image.dockerfile.requirements import Install, Manager, SourceLocation
 from gpuenv.image.dockerfile.target import BuildTarget, is_cupy
 from gpuenv.image.dockerfile.variables import is_known
-from gpuenv.image.inspect.rules import FileOutcome, LocatedSymptom, rule
 from gpuenv.image.inspect.rules_variables import STUBS, capabilities_fault, hides_all
+from gpuenv.image.rule_registry import FileOutcome, LocatedSymptom, rule
 from gpuenv.matrix.tables import Flavour, WheelLine
 from gpuenv.model.causes import Cause
-from gpuenv.model.cupy import refused_variables
+from gpuenv.model.cupy import has_own_headers, refused_variables
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.versions import CudaVersion
 

@@ -8,8 +8,8 @@ from gpuenv.image.dockerfile.base_images import BaseImage
 from gpuenv.image.dockerfile.rules import COMPAT, OF_CONDA, computes, symptom_at, tag_fault
 from gpuenv.image.dockerfile.services import POD, DeviceRequest, Service
 from gpuenv.image.dockerfile.target import BuildTarget, is_cupy
-from gpuenv.image.inspect.rules import FileOutcome, rule
 from gpuenv.image.inspect.rules_variables import STUBS, capabilities_fault, hides_all
+from gpuenv.image.rule_registry import FileOutcome, rule
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import docker
@@ -17,16 +16,16 @@ import urllib3
 from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import DeviceRequest
 
-from gpuenv.image.build.records import Base
 from gpuenv.image.engine.build_output import Progress
 from gpuenv.image.engine.docker_contexts import ContextError, docker_environment, usual_sockets
 from gpuenv.image.engine.engine_answers import (
+    CDI_GPU,
     ContainerEnd,
     EngineFacts,
     EngineImage,
     engine_facts,
     engine_image,
-    event_of,
+    object_of,
 )
 from gpuenv.image.engine.errors import EngineError, engine_error, error_from_text
 from gpuenv.image.reference import parse_reference
@@ -34,7 +33,6 @@ from gpuenv.image.reference import parse_reference
 _ALL = (DockerException, urllib3.exceptions.HTTPError, OSError, ValueError)
 _ANSWER = 60  # seconds that a call other than a build may take
 _MOST_OUTPUT = 16 << 20  # bytes of a container's stream; a proof says some kilobytes
-_CDI = "nvidia.com/gpu"
 
 
 @contextlib.contextmanager
@@ -104,12 +102,14 @@ class Engine:
             except (ImageNotFound, NotFound):
                 return None
 
-    def pinned(self, base: Base) -> Base:
-        """A base with the digest under which the engine has it; unchanged where there is none, or one already."""
-        if base.digest is not None:
-            return base
-        found = self.inspect(base.reference)
-        return replace(base, digest=found.digest_of(base.reference)) if found else base
+    def digest_of(self, reference: str) -> str | None:
+        """The digest of an image in the registry of its name; None if the engine has no such image or digest.
+
+        Raises:
+            EngineError: when it does not answer.
+        """
+        found = self.inspect(reference)
+        return found.digest_of(reference) if found else None
 
     def build(self, context: bytes, how: Mapping[str, Any], progress: Progress) -> str:
         """Builds with the classic builder, or with Podman's; answers the image's id.
@@ -129,7 +129,7 @@ class Engine:
                 stream = self._client.api.build(
                     fileobj=context, custom_context=True, decode=True, rm=True, forcerm=True, **how
                 )
-                for event in map(event_of, stream):
+                for event in _events(stream):
                     if "error" in event:
                         raise error_from_text(f"{progress.log}\n{event['error']}", "the build failed")
                     progress.feed(_text(event))
@@ -168,20 +168,14 @@ class Engine:
         parsed = parse_reference(reference)
         digest = None
         with _engine_errors(f"pushing {reference}"):
-            for event in map(
-                event_of, self._client.api.push(parsed.familiar, parsed.tag or "latest", stream=True, decode=True)
-            ):
+            stream = self._client.api.push(parsed.familiar, parsed.tag or "latest", stream=True, decode=True)
+            for event in _events(stream):
                 if "error" in event:
                     raise error_from_text(str(event["error"]), f"pushing {reference}")
                 progress.feed(_text(event))
                 aux = event.get("aux")
                 digest = (aux.get("Digest") if isinstance(aux, dict) else None) or digest
-        return digest or self._pushed_digest(reference)
-
-    def _pushed_digest(self, reference: str) -> str | None:
-        """Podman names no digest while it pushes; the image has it afterwards."""
-        found = self.inspect(reference)
-        return found.digest_of(reference) if found else None
+        return digest or self.digest_of(reference)  # Podman reports no digest during the push
 
     def run(self, image: str, command: list[str], files: bytes, gpus: str | None, seconds: float) -> ContainerEnd:
         """Runs a command in a container of its own, without a network, and removes the container.
@@ -235,10 +229,15 @@ class Engine:
 
 def _devices(gpus: str | None) -> dict[str, Any]:
     if gpus == "cdi":
-        return {"device_requests": [DeviceRequest(driver="cdi", device_ids=[f"{_CDI}=all"])]}
+        return {"device_requests": [DeviceRequest(driver="cdi", device_ids=[f"{CDI_GPU}=all"])]}
     if gpus == "gpus":
         return {"device_requests": [DeviceRequest(count=-1, capabilities=[["gpu"]])]}
     return {}
+
+
+def _events(stream: Iterable[object]) -> Iterator[Mapping[str, Any]]:
+    """The lines of the stream of a build or a push."""
+    return (object_of(event, "its work") for event in stream)
 
 
 def _text(event: Mapping[str, Any]) -> str:

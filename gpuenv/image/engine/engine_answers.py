@@ -71,7 +71,7 @@ class ContainerEnd:
 
 _ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
 _BUILDKIT_API = (1, 39)  # Docker 18.09, the first with BuildKit
-_CDI = "nvidia.com/gpu"
+CDI_GPU = "nvidia.com/gpu"  # the kind of NVIDIA's devices in the Container Device Interface
 
 
 def engine_facts(version: object, info: object, host: str) -> EngineFacts:
@@ -104,7 +104,7 @@ def engine_facts(version: object, info: object, host: str) -> EngineFacts:
 
 def _gpu_ways(info: Mapping[str, Any]) -> tuple[str, ...]:
     devices = [str(entry.get("ID", "")) for entry in _objects(info.get("DiscoveredDevices"), "its devices")]
-    cdi = any(entry.startswith(_CDI) for entry in devices)
+    cdi = any(entry.startswith(CDI_GPU) for entry in devices)
     named = "nvidia" in object_of(info.get("Runtimes"), "its runtimes")
     return tuple(way for way, there in (("cdi", cdi), ("gpus", named)) if there)
 
@@ -129,15 +129,6 @@ def engine_image(answer: object) -> EngineImage:
         labels={str(key): str(value) for key, value in object_of(config.get("Labels"), "an image's labels").items()},
         digests=tuple(entry for entry in digests if isinstance(entry, str)),
     )
-
-
-def event_of(answer: object) -> Mapping[str, Any]:
-    """One line of the stream of a build or a push.
-
-    Raises:
-        ValueError: when it is none.
-    """
-    return object_of(answer, "its work")
 
 
 def object_of(answer: object, what: str) -> Mapping[str, Any]:

@@ -1,28 +1,42 @@
-"""The report of check-image: findings, and for each machine whether the image runs there."""
+"""The report of check-image: its data, which is also its JSON, its text, and its SARIF.
+
+SARIF: Static Analysis Results Interchange Format Version 2.1.0, OASIS Standard.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, ClassVar
 
+from gpuenv.doctor.registry import DocumentedCheck, all_checks
 from gpuenv.image.inspect.image_facts import ImageFacts
-from gpuenv.model.finding import Finding
+from gpuenv.image.rule_registry import all_rules
+from gpuenv.model.finding import Finding, Severity
+from gpuenv.report.findings import fingerprint
 from gpuenv.report.report import Status
+from gpuenv.report.sarif import LEVELS, log_of, tool_of, uri_of
+from gpuenv.report.text import finding_lines
+from gpuenv.report.text_line import Style, TextLine
 
 SCHEMA = "gpuenv.image/1"
+_STYLES = {Status.FIT: Style.GOOD, Status.DEGRADED: Style.WARNING, Status.UNKNOWN: Style.WARNING}
+_INDENT = 12
+_MAX_EVIDENCE = 300
+_DEFAULT_FILE = "Dockerfile"  # the location of a finding without a file: code review systems require one
 
 
 @dataclass(frozen=True, slots=True)
 class ImageFinding(Finding):
-    """A finding, and where it is.
+    """A finding with its machine or its location in a file.
 
     Attributes:
-        machine: the machine on which it is so; null where it is so on every one.
-        file: the file that it stands in; null for an image.
+        machine: the machine that has it; null if it does not depend on the machine.
+        file: the file that contains it; null for an image.
         line: its line, from 1.
-        end_line: the last line of the instruction that it stands in.
+        end_line: the last line of its instruction.
     """
 
     allowed: ClassVar[None] = None  # type: ignore[misc]  # no configuration of check-image accepts a finding
@@ -39,7 +53,7 @@ def at_location(finding: Finding, **location: str | int | None) -> ImageFinding:
 
 
 class ImageRequirementStatus(str, Enum):
-    """Whether a requirement of the image is met; ``invalid`` is what the container runtime refuses to read."""
+    """Whether a requirement of the image is met; the container runtime refuses to start an ``invalid`` one."""
 
     MET = "met"
     UNMET = "unmet"
@@ -49,13 +63,13 @@ class ImageRequirementStatus(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class RequirementVerdict:
-    """One NVIDIA_REQUIRE_* variable, held against one GPU of a machine.
+    """One NVIDIA_REQUIRE_* variable, evaluated for one GPU of a machine.
 
     Attributes:
-        variable: the variable; CUDA_VERSION for an image that has no other.
-        gpu: the GPU; null where the machine has none that is known.
+        variable: the variable; CUDA_VERSION for an image without NVIDIA_REQUIRE_CUDA.
+        gpu: the GPU; null if no GPU of the machine is known.
         status: whether it is met.
-        failed: for every alternative the conditions that do not hold.
+        failed: for each alternative, the conditions that do not hold.
     """
 
     variable: str
@@ -69,18 +83,18 @@ class MachineVerdict:
     """Whether the image runs on a machine.
 
     Attributes:
-        machine: its name: the recording's file, or ``this machine``.
-        status: whether it does.
+        machine: its name: the file of the snapshot, or ``this machine``.
+        status: the verdict.
         driver: the driver's version.
         driver_cuda: the driver's CUDA level.
         gpus: its GPUs.
         platform: the platform of the image that it would run.
-        requirements: the image's own conditions.
-        findings: what stands against it.
-        changes: what would have to change for the image to run there.
-        unknown: what is not known.
-        uses_gpu: whether anything known of the image uses a GPU; false promises no more than that it starts; null where
-            the image is unknown.
+        requirements: the verdicts on the image's own requirements.
+        findings: the findings on this machine.
+        changes: the changes after which the image would run there.
+        unknown: the open questions.
+        uses_gpu: whether the image is known to use a GPU; if false, only its start is certain; null if the image is
+            unknown.
     """
 
     machine: str
@@ -103,14 +117,14 @@ class ImageReport:
     Attributes:
         subject: the reference or the file that was checked.
         kind: ``image``, ``dockerfile``, ``compose``, ``kubernetes`` or ``devcontainer``.
-        status: the worst of the machines and of the files.
+        status: the worst status of the machines and of the files.
         exit_code: 0, 1 or 8.
         runs_on: the machines that can run it.
-        images: what was looked at, one a platform.
-        machines: the verdict for each machine; empty if none was named.
-        findings: all of them, each with its machine or its location.
+        images: the facts of the image, one entry for each platform.
+        machines: the verdict for each machine; empty without machines.
+        findings: all findings, each with its machine or its location.
         files: the files that were read.
-        cuda: the CUDA that the image has, by platform; where it says so.
+        cuda: the CUDA of the image by platform, if known.
         duration: seconds.
     """
 
@@ -128,3 +142,157 @@ class ImageReport:
     duration: float = 0.0
     cuda: Mapping[str, str] = field(default_factory=dict)
     schema: str = SCHEMA
+
+
+def report_lines(report: ImageReport, *, verbose: bool = False) -> Iterator[TextLine]:
+    """The report as lines of text, in ASCII."""
+    yield TextLine(_headline(report), _STYLES.get(report.status, Style.BAD), 2)
+    for image in report.images:
+        yield TextLine()
+        yield from _image_lines(image, report.cuda.get(image.platform or "", ""), verbose=verbose)
+    for machine in report.machines:
+        yield TextLine()
+        yield from _machine_lines(machine, verbose=verbose)
+    for finding in report.findings if report.kind != "image" else ():
+        if finding.file is not None:
+            yield TextLine()
+            yield TextLine(f"{finding.file}:{finding.line}: {finding.severity.value}", Style.HEADING, 2)
+            yield from _finding_lines(finding)
+    yield TextLine()
+    looked_at = f"Read: {', '.join(report.files)}."
+    if report.kind == "image":
+        looked_at = "From manifest and configuration alone; no layer was looked at."
+    yield TextLine(f"{looked_at} Exit code {report.exit_code}.", Style.QUIET)
+
+
+def _headline(report: ImageReport) -> str:
+    start = f"{report.status.value.upper()}: {report.subject}"
+    is_file = report.kind != "image"
+    counts = _count_of_findings(report)
+    if is_file and not report.machines:
+        return f"{start}: {counts}"
+    if len(report.machines) == 1:
+        only = report.machines[0]
+        return f"{start}{f': {counts}. On' if is_file else ' on'} {only.machine}: {_verdict(only)}."
+    verb = "starts" if all(machine.uses_gpu is False for machine in report.machines) else "runs"
+    what = f": {counts}. What it builds" if is_file else ""
+    return f"{start}{what} {verb} on {len(report.runs_on)} of {len(report.machines)} machines."
+
+
+def _count_of_findings(report: ImageReport) -> str:
+    """The number of findings in the file itself."""
+    own = [entry for entry in report.findings if entry.file is not None]
+    errors = sum(entry.severity is Severity.ERROR for entry in own)
+    rest = len(own) - errors
+    return f"{errors} error{'s' * (errors != 1)}, {rest} other finding{'s' * (rest != 1)}" if own else "nothing found"
+
+
+def _verdict(machine: MachineVerdict) -> str:
+    if machine.status is Status.UNFIT:
+        return "does not run"
+    if machine.status is Status.UNKNOWN:
+        return "could not be checked"
+    warnings = ", with warnings" if machine.status is Status.DEGRADED else ""
+    return f"starts{warnings}; nothing known in it uses a GPU" if machine.uses_gpu is False else f"runs{warnings}"
+
+
+def _image_lines(image: ImageFacts, cuda: str, *, verbose: bool) -> Iterator[TextLine]:
+    yield TextLine("Image", Style.HEADING)
+    offered = f" (of {', '.join(image.offered)})" if len(image.offered) > 1 else ""
+    yield from _rows(
+        ("from", image.source),
+        ("platform", f"{image.platform}{offered}" if image.platform else ""),
+        ("digest", image.digest or ""),
+        ("CUDA", cuda),
+        ("size", f"{image.size / 1e6:.0f} MB in {image.layers or '?'} layers" if image.size else ""),
+        *((name, value) for name, value in image.labels.items() if name.startswith("io.gpuenv.") and verbose),
+    )
+
+
+def _rows(*rows: tuple[str, str]) -> Iterator[TextLine]:
+    """Labels and values, without empty ones."""
+    return (TextLine(f"  {label:<{_INDENT - 2}}{value}", hang=_INDENT) for label, value in rows if value)
+
+
+def _machine_lines(machine: MachineVerdict, *, verbose: bool) -> Iterator[TextLine]:
+    yield TextLine(f"{machine.machine}: {_verdict(machine)}", _STYLES.get(machine.status, Style.BAD), 2)
+    level = f", up to CUDA {machine.driver_cuda}" if machine.driver_cuda else ""
+    gpus = _counted(machine.gpus) or ["none known"]
+    yield from _rows(("driver", f"{machine.driver or 'unknown'}{level}"), *(("GPU", text) for text in gpus))
+    shown = [entry for entry in machine.requirements if verbose or entry.status is not ImageRequirementStatus.MET]
+    for entry in dict.fromkeys(shown):  # once for several GPUs that are the same
+        gpu = f" for {entry.gpu}" if entry.gpu else ""
+        yield TextLine(f"  {entry.variable}{gpu}: {entry.status.value}", Style.QUIET, 4)
+    for finding in machine.findings:
+        yield from _finding_lines(finding)
+    if machine.changes:
+        yield TextLine("  What would have to change:", Style.HEADING)
+        yield from (TextLine(f"    {text}", hang=6) for text in machine.changes)
+    for text in machine.unknown if machine.status is not Status.UNFIT or verbose else ():
+        yield TextLine(f"  not known: {text}", Style.WARNING, 4)
+
+
+def _counted(texts: Iterable[str]) -> list[str]:
+    return [f"{count} x {text}" if count > 1 else text for text, count in Counter(texts).items()]
+
+
+def _finding_lines(finding: ImageFinding) -> Iterator[TextLine]:
+    """The lines of a finding as in every report, with long evidence shortened."""
+    evidence = (
+        entry if len(entry.value) <= _MAX_EVIDENCE else entry._replace(value=f"{entry.value[:_MAX_EVIDENCE]}...")
+        for entry in finding.evidence
+    )
+    return finding_lines(replace(finding, evidence=tuple(evidence)))
+
+
+def sarif_text(report: ImageReport) -> str:
+    """The report as a SARIF log."""
+    found = {finding.code for finding in report.findings}
+    every: tuple[DocumentedCheck, ...] = (*all_checks(), *all_rules())
+    run = {
+        "tool": tool_of({each.code: each for each in every if each.code in found}.values()),
+        "automationDetails": {"id": "gpuenv/check-image/"},
+        "invocations": [_invocation(report)],
+        "results": [_result(finding, report) for finding in report.findings],
+        "properties": {
+            "status": report.status.value,
+            "runs_on": list(report.runs_on),
+            "matrix_revision": report.matrix_revision,
+        },
+    }
+    return log_of(run)
+
+
+def _invocation(report: ImageReport) -> dict[str, Any]:
+    unknown = [f"{machine.machine}: not known: {text}" for machine in report.machines for text in machine.unknown]
+    return {
+        "executionSuccessful": report.status is not Status.UNKNOWN,
+        "exitCode": report.exit_code,
+        "toolExecutionNotifications": [{"level": "warning", "message": {"text": text}} for text in unknown],
+    }
+
+
+def _result(finding: ImageFinding, report: ImageReport) -> dict[str, Any]:
+    path = finding.file or _DEFAULT_FILE
+    region: dict[str, int] = {"startLine": finding.line or 1}
+    if finding.end_line is not None and finding.end_line > region["startLine"]:
+        region["endLine"] = finding.end_line
+    location: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": uri_of(path)}, "region": region}}
+    if finding.file is None:
+        location["logicalLocations"] = [{"fullyQualifiedName": report.subject, "kind": "image"}]
+    lines = [f"{finding.title}.", *(fix.text for fix in finding.fix)]
+    return {
+        "ruleId": finding.code,
+        "level": LEVELS[finding.severity],
+        "message": {"text": "\n".join(lines)},
+        "locations": [location],
+        "partialFingerprints": {
+            "gpuenv/1": fingerprint(f"{finding.code} {finding.file} {finding.machine} {finding.title}")
+        },
+        "properties": {
+            "cause": finding.cause.value,
+            "primary": finding.primary,
+            "follows_from": finding.follows_from,
+            "machine": finding.machine,
+        },
+    }

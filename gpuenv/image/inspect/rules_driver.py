@@ -22,7 +22,7 @@ from gpuenv.image.inspect.nvidia_require import (
     unmet,
 )
 from gpuenv.image.inspect.rule_context import HostGpu, RuleContext
-from gpuenv.image.inspect.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
+from gpuenv.image.rule_registry import OTHER_IMAGE, ImageOutcome, of_image, rule
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.products import branch_of, branches_for
 from gpuenv.matrix.tables import DriverBranch

@@ -8,8 +8,8 @@ from dataclasses import replace
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.inspect.rule_context import RuleContext, parse_or_none
-from gpuenv.image.inspect.rules import OTHER_IMAGE, ImageOutcome, of_image, rule
 from gpuenv.image.inspect.rules_driver import carried_forward, oldest_driver, runs_by_minor
+from gpuenv.image.rule_registry import OTHER_IMAGE, ImageOutcome, of_image, rule
 from gpuenv.matrix.alternatives import inside_container
 from gpuenv.matrix.candidates import WheelCandidate, minors_of, serving_minors
 from gpuenv.matrix.constraints import (

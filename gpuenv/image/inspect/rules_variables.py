@@ -15,8 +15,8 @@ from gpuenv.image.inspect.history import lines_together
 from gpuenv.image.inspect.image_report import ImageRequirementStatus
 from gpuenv.image.inspect.nvidia_require import requirements
 from gpuenv.image.inspect.rule_context import RuleContext, parse_or_none
-from gpuenv.image.inspect.rules import ImageOutcome, of_image, rule
 from gpuenv.image.inspect.rules_driver import requirement_verdicts
+from gpuenv.image.rule_registry import ImageOutcome, of_image, rule
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import refused_variables
 from gpuenv.model.finding import Evidence, Fix, Severity

@@ -11,8 +11,8 @@ from gpuenv.doctor.registry import NotKnown, all_checks, to_finding
 from gpuenv.image.inspect.image_facts import ImageFacts
 from gpuenv.image.inspect.image_report import ImageFinding, ImageReport, MachineVerdict, at_location
 from gpuenv.image.inspect.rule_context import RuleContext, contents_of, make_rule_context
-from gpuenv.image.inspect.rules import OTHER_IMAGE, all_rules
 from gpuenv.image.inspect.rules_driver import requirement_verdicts
+from gpuenv.image.rule_registry import OTHER_IMAGE, all_rules
 from gpuenv.matrix.needs import driver_absent
 from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix

@@ -15,7 +15,6 @@ import pytest
 
 from gpuenv.image import labels
 from gpuenv.image.build.plan import pack
-from gpuenv.image.build.records import Base
 from gpuenv.image.engine.container_engine import connect
 from tests.image.docker import bases
 from tests.image.docker.conftest import Given, client_of, load_stand_ins
@@ -103,7 +102,7 @@ def test_it_is_told_apart_from_docker(podman: Given) -> None:
     shop = connect(environment(podman.host), 30)
     assert (shop.facts.name, shop.facts.has_buildkit, shop.facts.gpu_ways) == ("podman", False, ())
     assert shop.facts.platform == "linux/amd64"
-    assert shop.pinned(Base("localhost/stand-in:fine")).reference == "localhost/stand-in:fine"
+    assert shop.digest_of("localhost/missing:1") is None
     shop.close()
 
 

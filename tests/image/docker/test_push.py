@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.image.build.records import Base
 from gpuenv.image.engine.build_output import Progress
 from gpuenv.image.engine.container_engine import connect
 from gpuenv.image.engine.errors import EngineError
@@ -42,7 +41,7 @@ def test_the_digest_is_the_registrys(beside_registry: Dockerd) -> None:
     digest, shop = pushed(beside_registry)
     client = client_of(beside_registry)
     assert digest == client.images.get_registry_data(f"{PLACE}:1").id
-    assert shop.pinned(Base(f"{PLACE}:1")) == Base(f"{PLACE}:1", digest)
+    assert shop.digest_of(f"{PLACE}:1") == digest
     client.close()
     shop.close()
 
