@@ -85,6 +85,6 @@ def all_rules(family: str = "") -> tuple[Rule, ...]:
     return tuple(entry for entry in _RULES.values() if entry.code.startswith(family))
 
 
-def of_image(name: str, value: str) -> Evidence:
+def image_evidence(name: str, value: str) -> Evidence:
     """Evidence from the image itself."""
     return Evidence(name, value or "(empty)", "the image")

@@ -381,7 +381,7 @@ class NgcRelease(NamedTuple):
     python: PythonVersion | None = None
 
 
-class ImageKind(str, Enum):
+class BaseImageKind(str, Enum):
     """What a base image is for.
 
     ``nvidia`` is nvidia/cuda itself, ``on-nvidia`` an image made from it, ``plain`` one without CUDA.
@@ -407,7 +407,7 @@ class BaseImageRule(NamedTuple):
 
     pattern: str
     source: str
-    kind: ImageKind | None = None
+    kind: BaseImageKind | None = None
     cuda: CudaVersion | None = None
     flavour: Flavour | None = None
     python: PythonVersion | None = None

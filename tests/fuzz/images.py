@@ -52,7 +52,7 @@ def check_dockerfile(text: str) -> None:
         return
     report = with_machines(
         file_report(file, checked, shipped_matrix()),
-        checked.built,
+        checked.targets,
         dict(SNAPSHOTS),
         shipped_matrix(),
         time.monotonic,

@@ -172,8 +172,8 @@ def check_image_requirement(text: str) -> None:
     except nvidia_require.RequireError as error:
         assert str(error)
         return
-    nvidia_require.holds(requirement, nvidia_require.Machine("12.4", "550.54.15", "9.0", "tesla"))
-    assert nvidia_require.holds(requirement, nvidia_require.Machine()), "it fails for an unknown machine"
+    nvidia_require.holds(requirement, nvidia_require.HostFacts("12.4", "550.54.15", "9.0", "tesla"))
+    assert nvidia_require.holds(requirement, nvidia_require.HostFacts()), "it fails for an unknown machine"
 
 
 def check_smi(text: str) -> None:

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from textwrap import wrap
 
-from gpuenv.image.inspect.nvidia_require import Machine, Requirement, holds, parse
+from gpuenv.image.inspect.nvidia_require import HostFacts, Requirement, holds, parse
 from gpuenv.matrix.strict_yaml import parse as parse_yaml
 from gpuenv.matrix.tables import DriverBranch
 from gpuenv.probe.gpu_assembly import BRANDS
@@ -69,9 +69,9 @@ def _requirement(row: Row) -> Requirement:
     return parse(row.text)
 
 
-def machine(entry: DriverBranch, brand: str | None) -> Machine:
+def machine(entry: DriverBranch, brand: str | None) -> HostFacts:
     """A host with the first release of a branch."""
-    return Machine(str(entry.cuda), str(entry.first or f"{entry.branch}.10"), "8.0", brand)
+    return HostFacts(str(entry.cuda), str(entry.first or f"{entry.branch}.10"), "8.0", brand)
 
 
 def table() -> str:

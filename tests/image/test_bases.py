@@ -34,7 +34,7 @@ def on_machine(folder: Path, text: str, machine: tuple[str, ...]) -> ImageReport
     snapshot = get_snapshot(MachineSource(None, None, given, True, 5, "/"), MATRIX)
     judged = judge_files([path], DockerfileOptions(), MATRIX)
     report = file_report(path, judged, MATRIX)
-    return with_machines(report, judged.built, {"it": snapshot}, MATRIX, time.monotonic)
+    return with_machines(report, judged.targets, {"it": snapshot}, MATRIX, time.monotonic)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_services_with_an_image_are_held_against_the_machine_too(tmp_path: Path)
     )
     snapshot = get_snapshot(MachineSource(None, None, (*RTX_5090, "os=linux", "arch=x86_64"), True, 5, "/"), MATRIX)
     judged = judge_files([path], DockerfileOptions(), MATRIX)
-    report = with_machines(file_report(path, judged, MATRIX), judged.built, {"it": snapshot}, MATRIX, time.time)
+    report = with_machines(file_report(path, judged, MATRIX), judged.targets, {"it": snapshot}, MATRIX, time.time)
     assert {entry.machine: entry.status for entry in report.machines} == {
         "it (service old)": Status.UNFIT,
         "it (service model)": Status.UNKNOWN,

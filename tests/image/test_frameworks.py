@@ -31,7 +31,7 @@ def told(folder: Path, text: str, machine: tuple[str, ...]) -> tuple[ImageReport
     judged = judge_files([file], DockerfileOptions(), MATRIX)
     host = ("os=linux", "libc=glibc-2.36", *(() if any(map(ARCH.match, machine)) else ("arch=x86_64",)))
     machines = {"m": assume(Snapshot(), [*host, *machine], MATRIX)}
-    report = with_machines(file_report(file, judged, MATRIX), judged.built, machines, MATRIX, lambda: 0.0)
+    report = with_machines(file_report(file, judged, MATRIX), judged.targets, machines, MATRIX, lambda: 0.0)
     findings = [entry for entry in report.findings if entry.code in ("IMG905", "IMG919")]
     return report, [(entry.code, entry.cause.value, entry.severity.value) for entry in findings]
 

@@ -224,7 +224,7 @@ def test_the_cuda_that_conda_is_pinned_to_is_held_against_the_driver(
     found = judged(tmp_path, text)
     machines = {"there": host("driver=535", "gpu=A100")}
     whole = file_report(tmp_path / "Dockerfile", found, MATRIX)
-    (machine,) = with_machines(whole, found.built, machines, MATRIX, lambda: 0.0).machines
+    (machine,) = with_machines(whole, found.targets, machines, MATRIX, lambda: 0.0).machines
     assert [entry.cause.value for entry in machine.findings if entry.primary] == ([expected] if expected else [])
 
 

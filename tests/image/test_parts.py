@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from gpuenv.data import data_path
 from gpuenv.image.build.packages import pip_configuration
-from gpuenv.image.build.plan import LEFT_OUT, pack
+from gpuenv.image.build.plan import LEFT_OUT_FILES, pack
 from gpuenv.image.build.sbom import bill
 from gpuenv.image.engine.build_output import Progress
 from gpuenv.image.engine.buildkit import BuildkitCommand, BuildkitOptions, build_with, command
@@ -251,7 +251,7 @@ STAYS = (
 
 def test_what_is_left_out_is_what_the_label_says(tmp_path: Path) -> None:
     """Every kind that the label names, nothing else, and the RECORD names neither."""
-    assert set(OUT) == set(LEFT_OUT)
+    assert set(OUT) == set(LEFT_OUT_FILES)
     gone = [name for names in OUT.values() for name in names]
     record = tmp_path / "all-1.0.dist-info/RECORD"
     for name in (*gone, *STAYS, "all-1.0.dist-info/RECORD"):
@@ -278,12 +278,12 @@ def test_the_context_is_the_same_for_the_same_files() -> None:
 def test_the_bill_of_materials_names_every_wheel_and_is_the_same_each_time() -> None:
     choice = next(entry for entry in choices().values() if not isinstance(entry, str))
     pins = (Pin("cupy-cuda12x", "14.2.0", ("a" * 64,)), Pin("numpy", "2.4.6", ("b" * 64, "c" * 64)))
-    text = bill(choice, pins, (DIGEST, 1795219200), LEFT_OUT)
-    assert text == bill(choice, pins, (DIGEST, 1795219200), LEFT_OUT)
+    text = bill(choice, pins, (DIGEST, 1795219200), LEFT_OUT_FILES)
+    assert text == bill(choice, pins, (DIGEST, 1795219200), LEFT_OUT_FILES)
     read = json.loads(text)
     assert read["bomFormat"] == "CycloneDX"
     assert {part["purl"] for part in read["components"]} == {"pkg:pypi/cupy-cuda12x@14.2.0", "pkg:pypi/numpy@2.4.6"}
-    assert {entry["value"] for entry in read["metadata"]["component"]["properties"]} == set(LEFT_OUT)
+    assert {entry["value"] for entry in read["metadata"]["component"]["properties"]} == set(LEFT_OUT_FILES)
     assert uuid.UUID(read["serialNumber"].removeprefix("urn:uuid:")).version == 5
     assert read["metadata"]["timestamp"].startswith("2026-11-21T00:00:00")
 
@@ -326,7 +326,7 @@ def test_the_bill_is_completed_by_what_is_there(tmp_path: Path) -> None:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(text)
     choice = next(entry for entry in choices().values() if not isinstance(entry, str))
-    first = bill(choice, (Pin("numpy", "2.4.6", ("b" * 64,)),), (DIGEST, 1795219200), LEFT_OUT)
+    first = bill(choice, (Pin("numpy", "2.4.6", ("b" * 64,)),), (DIGEST, 1795219200), LEFT_OUT_FILES)
     complete = runpy.run_path(str(data_path("images") / "tidy.py"))["complete"]
     read = complete(json.loads(first), str(packages), str(tmp_path))
     assert read == complete(json.loads(first), str(packages), str(tmp_path))

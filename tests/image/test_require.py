@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuenv.image.inspect.nvidia_require import Condition, Machine, RequireError, holds, parse, requirements, unmet
+from gpuenv.image.inspect.nvidia_require import Condition, HostFacts, RequireError, holds, parse, requirements, unmet
 
 # As nvidia/cuda:12.9 images have it, shortened.
 OF_12_9 = (
@@ -17,8 +17,8 @@ OF_12_9 = (
 )
 
 
-def machine(driver: str, cuda: str, brand: str = "tesla") -> Machine:
-    return Machine(cuda=cuda, driver=driver, arch="9.0", brand=brand)
+def machine(driver: str, cuda: str, brand: str = "tesla") -> HostFacts:
+    return HostFacts(cuda=cuda, driver=driver, arch="9.0", brand=brand)
 
 
 @pytest.mark.parametrize(
@@ -32,11 +32,11 @@ def machine(driver: str, cuda: str, brand: str = "tesla") -> Machine:
         (machine("555.42.02", "12.5"), False),
         (machine("550.54.15", "12.4", "TESLA"), True),
         (machine("550.54.15", "12.4", "unknown"), True),
-        (Machine(), True),
-        (Machine(cuda="12.2"), True),  # the driver is not known, so its conditions hold
+        (HostFacts(), True),
+        (HostFacts(cuda="12.2"), True),  # the driver is not known, so its conditions hold
     ],
 )
-def test_an_image_of_cuda_12_9(host: Machine, met: bool) -> None:  # noqa: FBT001 - a table
+def test_an_image_of_cuda_12_9(host: HostFacts, met: bool) -> None:  # noqa: FBT001 - a table
     requirement = parse(OF_12_9)
     assert holds(requirement, host) is met
     assert (unmet(requirement, host) == ()) is met
@@ -51,7 +51,7 @@ def test_what_is_not_met_is_named_for_each_alternative() -> None:
 
 @pytest.mark.parametrize("text", ["", " ", ",", " , ", ",,  ,"])
 def test_nothing_is_required(text: str) -> None:
-    assert holds(parse(text), Machine("1.0", "1", "1.0", "tesla"))
+    assert holds(parse(text), HostFacts("1.0", "1", "1.0", "tesla"))
 
 
 @pytest.mark.parametrize(
@@ -112,24 +112,24 @@ CONDITIONS = st.builds(
 )
 ALTERNATIVES = st.lists(CONDITIONS, min_size=1, max_size=3).map(",".join)
 TEXTS = st.lists(ALTERNATIVES, min_size=1, max_size=4)
-MACHINES = st.builds(Machine, VERSIONS, VERSIONS, VERSIONS, st.sampled_from(["tesla", "geforce"]))
+MACHINES = st.builds(HostFacts, VERSIONS, VERSIONS, VERSIONS, st.sampled_from(["tesla", "geforce"]))
 
 
 @given(TEXTS, ALTERNATIVES, MACHINES)
-def test_one_more_alternative_never_refuses_a_machine(texts: list[str], more: str, host: Machine) -> None:
+def test_one_more_alternative_never_refuses_a_machine(texts: list[str], more: str, host: HostFacts) -> None:
     if holds(parse(" ".join(texts)), host):
         assert holds(parse(" ".join([*texts, more])), host)
 
 
 @given(ALTERNATIVES, CONDITIONS, MACHINES)
-def test_one_more_condition_never_admits_a_machine(alternative: str, more: str, host: Machine) -> None:
+def test_one_more_condition_never_admits_a_machine(alternative: str, more: str, host: HostFacts) -> None:
     if holds(parse(f"{alternative},{more}"), host):
         assert holds(parse(alternative), host)
 
 
 @given(VERSIONS, VERSIONS)
 def test_of_three_comparisons_exactly_one_holds(first: str, second: str) -> None:
-    host = Machine(cuda=first)
+    host = HostFacts(cuda=first)
     assert sum(holds(parse(f"cuda{operator}{second}"), host) for operator in ("<", "=", ">")) == 1
 
 
@@ -137,8 +137,8 @@ def test_of_three_comparisons_exactly_one_holds(first: str, second: str) -> None
 def test_a_branch_window_admits_that_branch_alone(branches: list[int]) -> None:
     window = parse(f"driver>={branches[0]},driver<{branches[0] + 1}")
     for earlier, later in pairwise(branches):
-        assert holds(window, Machine(driver=f"{earlier}.54.15")) == (earlier == branches[0])
-        assert not holds(window, Machine(driver=f"{later}.54.15"))
+        assert holds(window, HostFacts(driver=f"{earlier}.54.15")) == (earlier == branches[0])
+        assert not holds(window, HostFacts(driver=f"{later}.54.15"))
 
 
 @given(st.text(max_size=60))
@@ -147,4 +147,4 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         requirement = parse(text)
     except RequireError:
         return
-    assert holds(requirement, Machine())
+    assert holds(requirement, HostFacts())

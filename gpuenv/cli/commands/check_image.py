@@ -163,7 +163,7 @@ def _check_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:
     except ImageError as error:
         raise CommandError(ExitCode.USAGE, str(error), error.remedy) from error
     report = file_report(files[0], judged, rows)
-    return with_machines(report, judged.built, machines, rows, time.monotonic)
+    return with_machines(report, judged.targets, machines, rows, time.monotonic)
 
 
 def _machines(opts: CheckImageOptions) -> tuple[dict[str, Snapshot], Matrix]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from gpuenv.image import labels as own
+from gpuenv.image import labels as label_names
 from gpuenv.image.build.plan import pack
 from gpuenv.image.build.proof import ProofResult, prove
 from gpuenv.image.build.records import BuildStatus, BuiltImage, ImagePlan, Sizes
@@ -81,7 +81,7 @@ def build_image(plan: ImagePlan, files: Mapping[str, str], options: BuildOptions
         proven = _timed(state, "prove", lambda: prove(options.engine, raw, plan.choice, options.gpu_ways))
         if not proven.passed:
             return _failed_proof(state, proven)
-        proof = {own.PROOF: proven.label}
+        proof = {label_names.PROOF: proven.label}
         final = _timed(state, "label", lambda: _build(state, options, proof, fresh=False))
         options.engine.tag(final, plan.tag)
     finally:

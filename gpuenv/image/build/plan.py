@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from string import Template
 
 from gpuenv.data import data_path
-from gpuenv.image import labels as own
+from gpuenv.image import labels as label_names
 from gpuenv.image.build.packages import optional_library
 from gpuenv.image.build.records import Choice, ImageKind, ImagePlan
 from gpuenv.install.lockfile import lock_text
@@ -26,7 +26,7 @@ TEMPLATES = {
     ImageKind.DEVEL: "nvidia.Dockerfile",
 }
 # What images/tidy.py leaves out of the wheels, which their RECORDs then do not name either.
-LEFT_OUT = ("libnvrtc.alt", "libcusolverMg", "libnvblas", "libcufftw", "static libraries", "tests of NumPy")
+LEFT_OUT_FILES = ("libnvrtc.alt", "libcusolverMg", "libnvblas", "libcufftw", "static libraries", "tests of NumPy")
 _OCI = "org.opencontainers.image."
 NO_WARMTH = (
     "the kernel cache starts empty: CuPy asks for a device before it compiles anything, so that it cannot be filled "
@@ -126,18 +126,18 @@ def labels_of(choice: Choice, lock: str | None, created: int, matrix_revision: s
         f"{_OCI}version": choice.cupy,
         f"{_OCI}created": datetime.fromtimestamp(created, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         f"{_OCI}base.name": choice.base.reference.split("@")[0],
-        own.MATRIX: matrix_revision,
-        own.LINE: choice.line,
-        own.CUPY: choice.cupy,
-        own.CUDA: str(choice.cuda),
-        own.COMPUTE_CAPABILITIES: ",".join(map(str, choice.stated or choice.capabilities)),
-        own.MINIMUM_DRIVER: str(choice.minimum_driver),
-        own.LEFT_OUT: ",".join(LEFT_OUT),
+        label_names.MATRIX: matrix_revision,
+        label_names.LINE: choice.line,
+        label_names.CUPY: choice.cupy,
+        label_names.CUDA: str(choice.cuda),
+        label_names.COMPUTE_CAPABILITIES: ",".join(map(str, choice.stated or choice.capabilities)),
+        label_names.MINIMUM_DRIVER: str(choice.minimum_driver),
+        label_names.LEFT_OUT: ",".join(LEFT_OUT_FILES),
     }
     if choice.base.digest:
         labels[f"{_OCI}base.digest"] = choice.base.digest
     if lock:
-        labels[own.LOCK] = lock
+        labels[label_names.LOCK] = lock
     return labels
 
 
@@ -147,7 +147,7 @@ def files_of(plan: ImagePlan) -> dict[str, str]:
     if plan.lock:
         from gpuenv.image.build.sbom import bill  # noqa: PLC0415 - its library is of an extra
 
-        files[SBOM] = bill(plan.choice, plan.pins, (plan.lock, plan.created), LEFT_OUT)
+        files[SBOM] = bill(plan.choice, plan.pins, (plan.lock, plan.created), LEFT_OUT_FILES)
     return files
 
 

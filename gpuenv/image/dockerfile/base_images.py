@@ -11,7 +11,7 @@ from gpuenv.image.dockerfile.stages import Stage
 from gpuenv.image.dockerfile.variables import is_known
 from gpuenv.image.reference import HUB, ImageReference, ImageReferenceError, parse_reference
 from gpuenv.matrix.alternatives import python_of_ubuntu
-from gpuenv.matrix.tables import Flavour, Image, ImageKind, Matrix, NgcRelease
+from gpuenv.matrix.tables import BaseImageKind, Flavour, Image, Matrix, NgcRelease
 from gpuenv.model.versions import CudaVersion, PythonVersion
 
 _NVIDIA_NAMES = ("nvidia/cuda", "nvcr.io/nvidia/cuda")
@@ -46,7 +46,7 @@ class BaseImage:
         musl: whether its C library is musl.
         python: its Python.
         row: the matrix's row.
-        akin: the matrix's row of nvidia/cuda with the same CUDA, where it is made from an image of that.
+        nvidia_row: the matrix's row of nvidia/cuda with the same CUDA, if it is built from that image.
         tegra: whether it is for a Jetson.
         rocm: whether it is for AMD's GPUs.
     """
@@ -60,7 +60,7 @@ class BaseImage:
     musl: bool = False
     python: PythonVersion | None = None
     row: Image | None = None
-    akin: Image | None = None
+    nvidia_row: Image | None = None
     tegra: bool = False
     rocm: bool = False
 
@@ -78,7 +78,7 @@ class BaseImage:
 def base_of(text: str, matrix: Matrix) -> BaseImage:
     """The base image of a name."""
     if not is_known(text):
-        return _half_known(text, matrix)
+        return _from_partial_name(text, matrix)
     try:
         name = _unmirrored(parse_reference(text))
     except ImageReferenceError:
@@ -104,31 +104,31 @@ def _by_rules(reference: str, text: str, matrix: Matrix) -> BaseImage:
         match = re.fullmatch(rule.pattern, reference)
         if match is None:
             continue
-        told = match.groupdict()
-        month = _month(told, matrix)
+        groups = match.groupdict()
+        release = _ngc_release(groups, matrix)
         kind = kind or rule.kind
-        cuda = cuda or rule.cuda or _cuda(told.get("cuda")) or (month and month.cuda)
-        flavour = flavour or rule.flavour or (Flavour(told["flavour"]) if told.get("flavour") else None)
-        python = python or rule.python or _python(told.get("python")) or (month and month.python)
-    plain = kind is ImageKind.PLAIN
+        cuda = cuda or rule.cuda or _cuda(groups.get("cuda")) or (release and release.cuda)
+        flavour = flavour or rule.flavour or (Flavour(groups["flavour"]) if groups.get("flavour") else None)
+        python = python or rule.python or _python(groups.get("python")) or (release and release.python)
+    plain = kind is BaseImageKind.PLAIN
     name, _, tag = reference.rpartition(":")
     return BaseImage(
         text,
         cuda=None if plain else cuda,
         flavour=None if plain else flavour,
         plain=plain,
-        nvidia=kind is ImageKind.NVIDIA,
+        nvidia=kind is BaseImageKind.NVIDIA,
         musl=name == "alpine" or "alpine" in tag,
         python=python,
-        akin=_akin(cuda, matrix) if kind in (ImageKind.NVIDIA, ImageKind.ON_NVIDIA) else None,
-        tegra=kind is ImageKind.TEGRA,
-        rocm=kind is ImageKind.ROCM,
+        nvidia_row=_nvidia_row(cuda, matrix) if kind in (BaseImageKind.NVIDIA, BaseImageKind.ON_NVIDIA) else None,
+        tegra=kind is BaseImageKind.TEGRA,
+        rocm=kind is BaseImageKind.ROCM,
     )
 
 
-def _month(told: dict[str, str | None], matrix: Matrix) -> NgcRelease | None:
-    """The release of one of NVIDIA's monthly images; unknown where no document of it was read."""
-    image, release = told.get("image"), told.get("release")
+def _ngc_release(groups: dict[str, str | None], matrix: Matrix) -> NgcRelease | None:
+    """The matrix's row of ``ngc_releases`` for one of NVIDIA's monthly images; None without a row."""
+    image, release = groups.get("image"), groups.get("release")
     return next((row for row in matrix.ngc_releases if row.release == release and image in row.images), None)
 
 
@@ -145,13 +145,13 @@ def _python(text: str | None) -> PythonVersion | None:
     return PythonVersion.parse(text if "." in text else f"cp{text}") if text else None
 
 
-def _akin(cuda: CudaVersion | None, matrix: Matrix) -> Image | None:
+def _nvidia_row(cuda: CudaVersion | None, matrix: Matrix) -> Image | None:
     """A row of nvidia/cuda with the same CUDA, whose requirement on the driver derived images share."""
     rows = (row for row in matrix.images if row.cuda == cuda and row.line is None)
     return next((row for row in rows if row.reference.rsplit(":", 1)[0] in _NVIDIA_NAMES), None)
 
 
-def _half_known(text: str, matrix: Matrix) -> BaseImage:
+def _from_partial_name(text: str, matrix: Matrix) -> BaseImage:
     """A name with an unknown variable: the rest of it may still be enough."""
     name, _, tag = text.partition(":")
     base = replace(_by_rules(f"{name[:_LONGEST]}:", text, matrix), musl="alpine" in text)
@@ -159,7 +159,9 @@ def _half_known(text: str, matrix: Matrix) -> BaseImage:
         return base
     cuda, flavour = re.match(r"\d{1,3}\.\d{1,3}", tag), re.search(r"-(base|runtime|devel)\b", tag)
     known = _cuda(cuda[0]) if cuda else None
-    return replace(base, cuda=known, flavour=Flavour(flavour[1]) if flavour else None, akin=_akin(known, matrix))
+    return replace(
+        base, cuda=known, flavour=Flavour(flavour[1]) if flavour else None, nvidia_row=_nvidia_row(known, matrix)
+    )
 
 
 def is_whole_tag(tag: str) -> bool:

@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from gpuenv.image.dockerfile.shell import SHELLS
+
 _PACKAGES = re.compile(
     r"(?:"
     r"nvidia-(?:tesla-|legacy-\d+xx-)?(?:\d{3}-)?"
@@ -31,7 +33,6 @@ _PACKAGES = re.compile(
 _BRINGING = ("nvidia-cuda-toolkit", "nvidia-cuda-dev", "libnvidia-ml-dev")
 _RUNFILE = re.compile(r"NVIDIA-Linux-[\w.-]+\.run")
 _CUDA_RUNFILE = re.compile(r"cuda_[\d.]+(?:_[\d.]+)?_linux(?:_[a-z0-9]+)?\.run")
-_SHELLS = ("sh", "bash", "dash", "ash", "zsh")
 _LEAVES_OUT = re.compile(r"--(?:toolkit|samples|extract|uninstall)(?:=|$)")
 _LIBRARY = re.compile(r"lib(?:cuda|nvidia-ml|nvcuvid|nvidia-ptxjitcompiler)\.so[\d.]*$")
 _INSTALL = re.compile(r"\b(?:apt-get|apt|aptitude|yum|dnf|microdnf|zypper|apk)\b[^&|;]*?\b(?:install|add)\b([^&|;]*)")
@@ -59,7 +60,7 @@ def is_driver_library(path: str) -> bool:
 def runfile(words: Sequence[str]) -> str | None:
     """The installer that installs a driver: the driver's own, or CUDA's unless its options leave the driver out."""
     program = words[0].rsplit("/", 1)[-1] if words else ""
-    if not (program.endswith(".run") or program in _SHELLS):
+    if not (program.endswith(".run") or program in SHELLS):
         return None  # what fetches it, or makes it executable, puts nothing in place
     for word in words:
         name = word.rsplit("/", 1)[-1]

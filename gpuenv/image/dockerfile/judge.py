@@ -56,13 +56,13 @@ class FileJudgement:
     Attributes:
         kind: ``dockerfile``, ``compose``, ``kubernetes`` or ``devcontainer``.
         findings: in the order of the rules.
-        built: what it would build.
+        targets: the images that it builds.
         files: the files that were read.
     """
 
     kind: str
     findings: tuple[ImageFinding, ...]
-    built: tuple[BuildTarget, ...]
+    targets: tuple[BuildTarget, ...]
     files: tuple[str, ...]
 
 
@@ -141,13 +141,13 @@ def _judge_dockerfile(text: str, path: Path, options: DockerfileOptions, matrix:
     try:
         stages = stages_of(parse(text), options.arguments)
         wanted = None if options.target is None else _stage(stages, options.target, path)
-        built = tuple(evaluate(each, stages, str(path), context, matrix) for each in final_stages(stages, wanted))
-        symptoms = [(rule.code, found) for target in built for rule in all_rules("DKF") for found in rule.run(target)]
+        targets = tuple(evaluate(each, stages, str(path), context, matrix) for each in final_stages(stages, wanted))
+        symptoms = [(rule.code, found) for target in targets for rule in all_rules("DKF") for found in rule.run(target)]
     except (DockerfileError, TooLongError) as error:
         remedy = "name the Dockerfile or compose file behind it" if path.suffix == ".json" else None
         raise ImageError(f"{path}: {error}", remedy, is_input=True) from error
     files = (str(path), *(str(context.folder / name) for name in context.read))
-    return FileJudgement("dockerfile", _findings(symptoms, context), built, files)
+    return FileJudgement("dockerfile", _findings(symptoms, context), targets, files)
 
 
 def _stage(stages: tuple[Stage, ...], name: str, path: Path) -> Stage:
@@ -199,20 +199,20 @@ def _judge_services(services: Sequence[Service], kind: str, path: Path, matrix: 
     """Every finding of the services of a file, and of the Dockerfiles that they build from."""
     context = BuildContext(path.parent)
     findings: list[ImageFinding] = []
-    built: list[BuildTarget] = []
+    relevant: list[BuildTarget] = []
     files = [str(path)]
     for service in services:
         judged = _build_of(service.source, path, matrix) if service.source else None
-        targets = judged.built if judged else _targets_of_image(service, path, context, matrix)
+        targets = judged.targets if judged else _targets_of_image(service, path, context, matrix)
         others = tuple(other for other in services if other is not service)
         ctx = ServiceContext(service, targets, others)
         symptoms = [(rule.code, found) for rule in all_rules("CMP") for found in rule.run(ctx)]
         findings += (*_findings(symptoms, context), *(judged.findings if judged else ()))
         files += judged.files if judged else ()
-        relevant = judged is not None or any(not each.base.plain for each in targets)
-        built += [replace(each, service=service.name) for each in targets if relevant]
+        if judged is not None or any(not each.base.plain for each in targets):
+            relevant += (replace(each, service=service.name) for each in targets)
     unique = {(each.code, each.file, each.line, each.title): each for each in findings}
-    return FileJudgement(kind, tuple(unique.values()), tuple(built), tuple(dict.fromkeys(files)))
+    return FileJudgement(kind, tuple(unique.values()), tuple(relevant), tuple(dict.fromkeys(files)))
 
 
 def _targets_of_image(service: Service, path: Path, context: BuildContext, matrix: Matrix) -> tuple[BuildTarget, ...]:

@@ -121,9 +121,9 @@ def _labels(target: BuildTarget) -> dict[str, str]:
     NVIDIA_REQUIRE_CUDA for one, as old images have it.
     """
     base = target.base
-    found = {"maintainer": MAINTAINER} if base.nvidia or base.row or base.akin else {}
+    found = {"maintainer": MAINTAINER} if base.nvidia or base.row or base.nvidia_row else {}
     cuda = cuda_sources(target).cuda
-    if cuda is not None and (base.row or base.akin) is None:
+    if cuda is not None and (base.row or base.nvidia_row) is None:
         found["com.nvidia.cuda.version"] = str(cuda)
     return found
 
@@ -145,7 +145,7 @@ def _of_base(base: BaseImage) -> dict[str, str]:
     version = str(base.cuda)
     names = _OF_FLAVOUR.get(base.flavour, ()) if base.flavour else ()
     found = dict.fromkeys(names, version)
-    row = base.row or base.akin
+    row = base.row or base.nvidia_row
     if row is not None:
         found |= {"CUDA_VERSION": version, "NVIDIA_REQUIRE_CUDA": requirement_of(row)}
     if base.nvidia or row is not None:

@@ -23,8 +23,8 @@ from gpuenv.image.dockerfile.cuda import (
 )
 from gpuenv.image.dockerfile.driver_packages import brings_driver, is_driver_library, is_driver_package, runfile
 from gpuenv.image.dockerfile.install_commands import PYTHON
-from gpuenv.image.dockerfile.requirements import Install, Manager, SourceLocation
-from gpuenv.image.dockerfile.target import BuildTarget, is_cupy
+from gpuenv.image.dockerfile.requirements import Install, SourceLocation
+from gpuenv.image.dockerfile.target import BuildTarget, is_conda_cupy, is_cupy
 from gpuenv.image.dockerfile.variables import is_known
 from gpuenv.image.inspect.rules_variables import STUBS, capabilities_fault, hides_all
 from gpuenv.image.rule_registry import FileOutcome, LocatedSymptom, rule
@@ -39,7 +39,6 @@ _FIRST_WITH_WHEELS = Version("4.0.0")  # the oldest on the package index: cupy-c
 # NVIDIA removed the images of CUDA 10.2 and older from Docker Hub in summer 2023: NVIDIA/nvidia-docker, issues 1768
 # and 1790; container-images/cuda, doc/support-policy.md (read 2026-11-29).
 _OLDEST_IMAGE = CudaVersion(11, 0)
-OF_CONDA = ("cupy", "cupy-core")  # CuPy's packages on conda-forge
 COMPAT = re.compile(r"/compat(?:/lib(?:\.real)?)?/?$")
 # What fails without a GPU. Importing CuPy 14 does not, nor cupy.show_config(), which prints what is missing.
 _GPU_CODE = re.compile(
@@ -67,9 +66,9 @@ def _cupy_evidence(install: Install) -> Evidence:
     return Evidence("CuPy", install.text, install.location.file)
 
 
-def computes(target: BuildTarget) -> bool:
+def has_gpu_software(target: BuildTarget) -> bool:
     """Whether the image runs CUDA kernels: CuPy or a framework with CUDA is installed in it."""
-    conda = any(each.manager is Manager.CONDA and each.name in OF_CONDA for each in target.installs)
+    conda = any(map(is_conda_cupy, target.installs))
     row = target.base.row
     own = row is not None and row.line is not None
     return own or bool(target.cupy) or conda or any(each.cuda_major for each in frameworks(target))
@@ -85,7 +84,7 @@ def driver_installed(target: BuildTarget) -> FileOutcome:
     cuda and cuda-X-Y), its installer, or a copy of libcuda or NVML, in an image that has CUDA or CuPy.
     What to do: leave it out; install cuda-toolkit-X-Y where the toolkit is wanted.
     """
-    with_cuda = target.base.has_cuda or computes(target)
+    with_cuda = target.base.has_cuda or has_gpu_software(target)
     for entry in target.system if with_cuda else ():
         if not (is_driver_package(entry.text) or brings_driver(entry.text)):
             continue
@@ -243,7 +242,7 @@ def two_lines(target: BuildTarget) -> FileOutcome:
     own = target.base.row.line if target.base.row else None
     there: list[tuple[str, Install | None]] = [(own, None)] if own else []
     for install in target.installs:
-        of_conda = install.manager is Manager.CONDA and install.name in OF_CONDA
+        of_conda = is_conda_cupy(install)
         if not (of_conda or is_cupy(install) or install.name.startswith("cupy-rocm")):
             continue
         label = "cupy" if of_conda else install.name  # conda's package is the distribution cupy, to pip as well
@@ -276,7 +275,7 @@ def from_source(target: BuildTarget) -> FileOutcome:
     has = cuda_sources(target)
     line = f"cupy-cuda{has.cuda.major}x" if has.cuda else "cupy-cuda12x or cupy-cuda13x"
     fails = not has.headers and has.severity is Severity.ERROR
-    of_conda = any(each.manager is Manager.CONDA and each.name in OF_CONDA for each in target.installs)
+    of_conda = any(map(is_conda_cupy, target.installs))
     ending = "which fails without a CUDA toolkit" if fails else "which takes long"
     for install in target.cupy:
         old = install.exact is not None and Version(install.exact) < _FIRST_WITH_WHEELS
@@ -389,7 +388,7 @@ def variables_hide(target: BuildTarget) -> FileOutcome:
     those of the container toolkit itself, these values are meant.
     What to do: leave the first two out, and set the last to compute,utility.
     """
-    if not computes(target):
+    if not has_gpu_software(target):
         return
     for name, setting in target.environment.items():
         fault = _variable_fault(name, setting.value)
@@ -537,7 +536,7 @@ def unknown_installs(target: BuildTarget) -> FileOutcome:
     or from a file that is not in the build context.
     What to do: check the built image: gpuenv check-image IMAGE; name the build context with --context.
     """
-    concerned = any(is_cupy(each) or each.name in OF_CONDA for each in target.installs)
+    concerned = any(is_cupy(each) or is_conda_cupy(each) for each in target.installs)
     found = [each for each in target.unknown if concerned or "cupy" in each.what or any(map(is_cupy, each.possible))]
     found += [each for each in target.unknown if each not in found and target.base.has_cuda and each.is_file]
     if found:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuenv.image.dockerfile.base_images import BaseImage
-from gpuenv.image.dockerfile.rules import COMPAT, OF_CONDA, computes, symptom_at, tag_fault
+from gpuenv.image.dockerfile.rules import COMPAT, has_gpu_software, symptom_at, tag_fault
 from gpuenv.image.dockerfile.services import POD, DeviceRequest, Service
-from gpuenv.image.dockerfile.target import BuildTarget, is_cupy
+from gpuenv.image.dockerfile.target import BuildTarget, is_conda_cupy, is_cupy
 from gpuenv.image.inspect.rules_variables import STUBS, capabilities_fault, hides_all
 from gpuenv.image.rule_registry import FileOutcome, rule
 from gpuenv.model.causes import Cause
@@ -28,19 +28,19 @@ class ServiceContext:
 
     Attributes:
         service: the service.
-        built: what its Dockerfile would build, or its image as a target that adds nothing; empty if unknown.
+        targets: the targets of its Dockerfile, or its image as a target that adds nothing; empty if unknown.
         others: the other services of the file.
     """
 
     service: Service
-    built: tuple[BuildTarget, ...]
+    targets: tuple[BuildTarget, ...]
     others: tuple[Service, ...] = ()
 
     @property
     def cupy(self) -> str | None:
         """The CuPy in the image, which needs a GPU: frameworks such as torch run without one, too."""
-        for target in self.built:
-            found = [each.text for each in target.installs if is_cupy(each) or each.name in OF_CONDA]
+        for target in self.targets:
+            found = [each.text for each in target.installs if is_cupy(each) or is_conda_cupy(each)]
             if found or (target.base.row is not None and target.base.row.line is not None):
                 return found[0] if found else target.base.text
         return None
@@ -124,8 +124,8 @@ def runtime_without_devices(ctx: ServiceContext) -> FileOutcome:
     service = ctx.service
     if service.runtime is None or service.runtime[0] != "nvidia" or service.requests or _VISIBLE in service.environment:
         return
-    bases: list[BaseImage] = [target.base for target in ctx.built]
-    sets = any(_VISIBLE in target.environment for target in ctx.built)
+    bases: list[BaseImage] = [target.base for target in ctx.targets]
+    sets = any(_VISIBLE in target.environment for target in ctx.targets)
     if bases and not sets and all(base.plain for base in bases):
         yield symptom_at(
             service.location(service.runtime[1]),
@@ -146,7 +146,7 @@ def environment_hides(ctx: ServiceContext) -> FileOutcome:
     """
     service = ctx.service
     for name, setting in service.environment.items() if service.requests_gpu else ():
-        fault = _setting_fault(name, setting.value, of_compute=any(map(computes, ctx.built)))
+        fault = _setting_fault(name, setting.value, of_compute=any(map(has_gpu_software, ctx.targets)))
         if fault is not None:
             title, severity = fault
             yield symptom_at(
@@ -181,7 +181,7 @@ def image_without_tag(ctx: ServiceContext) -> FileOutcome:
     What to do: name a tag that exists, such as 13.0.2-base-ubuntu24.04.
     """
     service = ctx.service
-    fault = tag_fault(ctx.built[0]) if ctx.built and service.source is None else None
+    fault = tag_fault(ctx.targets[0]) if ctx.targets and service.source is None else None
     if fault is not None:
         title, severity = fault
         fix = "Name a tag that exists, such as 13.0.2-base-ubuntu24.04."

@@ -54,7 +54,7 @@ class RunCommand:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownInstall:
     """Something that is installed and cannot be read here.
 
     Attributes:
@@ -94,7 +94,7 @@ class BuildTarget:
     base: BaseImage
     installs: tuple[Install, ...]
     system: tuple[Install, ...]
-    unknown: tuple[Unknown, ...]
+    unknown: tuple[UnknownInstall, ...]
     run_commands: tuple[RunCommand, ...]
     environment: Mapping[str, Setting]
     matrix: Matrix
@@ -117,6 +117,11 @@ def is_cupy(install: Install) -> bool:
     """Whether pip installs a CuPy for NVIDIA GPUs, or what is named like one."""
     named = install.name == "cupy" or install.name.startswith("cupy-cuda")
     return named and install.manager is Manager.PIP
+
+
+def is_conda_cupy(install: Install) -> bool:
+    """Whether conda installs CuPy: conda-forge has it as cupy and cupy-core."""
+    return install.manager is Manager.CONDA and install.name in ("cupy", "cupy-core")
 
 
 def final_stages(stages: tuple[Stage, ...], wanted: Stage | None) -> tuple[Stage, ...]:
@@ -229,7 +234,7 @@ class _Installed:
 
     def __init__(self, build: tuple[Stage, ...], file: str, context: BuildContext, runs: list[RunCommand]) -> None:
         self.found: list[tuple[Install, int]] = []
-        self.unknown: list[Unknown] = []
+        self.unknown: list[UnknownInstall] = []
         self._build, self._file, self._context = build, file, context
         for run in runs:
             self._run(run)
@@ -255,7 +260,7 @@ class _Installed:
         )
 
     def _note(self, run: RunCommand, what: str, possible: tuple[Install, ...] = (), *, is_file: bool = False) -> None:
-        self.unknown.append(Unknown(run.location(self._file), what, possible, is_file))
+        self.unknown.append(UnknownInstall(run.location(self._file), what, possible, is_file))
 
     def _of_files(self, request: InstallRequest, run: RunCommand) -> list[Install]:
         """What the files of a command list, with the constraints of the command applied to all."""

@@ -32,19 +32,19 @@ class CupyInstall:
         line: its wheel line.
         release: null where none is pinned.
         bundled: whether its CUDA comes with it, from wheels.
-        perhaps: whether it stands in a condition, or is tried after a failure, so that it may not be there.
+        uncertain: whether it may be missing: the command is in a condition, or only runs after a failure.
     """
 
     line: str
     release: str | None
     bundled: bool
-    perhaps: bool
+    uncertain: bool
 
 
 def last_cupy(history: Iterable[str]) -> CupyInstall | None:
     """The CuPy that was installed last and not removed; none if conditions name several lines."""
     there = [entry for lines in _installed_lines(history).values() for entry in lines.values()]
-    sure = [entry for entry in there if not entry.perhaps]
+    sure = [entry for entry in there if not entry.uncertain]
     if sure:
         return sure[-1]
     return there[-1] if len({entry.line for entry in there}) == 1 else None
@@ -52,7 +52,7 @@ def last_cupy(history: Iterable[str]) -> CupyInstall | None:
 
 def lines_together(history: Iterable[str]) -> tuple[str, ...]:
     """The lines that are left in one environment, where there are several in one."""
-    sure = (tuple(e.line for e in lines.values() if not e.perhaps) for lines in _installed_lines(history).values())
+    sure = (tuple(e.line for e in lines.values() if not e.uncertain) for lines in _installed_lines(history).values())
     return next((lines for lines in sure if len(lines) > 1), ())
 
 
@@ -76,10 +76,10 @@ def _installed_lines(history: Iterable[str]) -> dict[_Where, dict[str, CupyInsta
 def _install_over(before: CupyInstall | None, install: Install, command: Command) -> CupyInstall:
     """What is there after an install: an installed release stays if it satisfies the requirement."""
     found = CupyInstall(install.name, install.exact, "ctk" in install.extras, command.conditional)
-    if before is None or before.perhaps:
+    if before is None or before.uncertain:
         return found
     stays = before.release if not {*_ANEW} & {*command.texts} and _admits(install, before.release) else None
-    return replace(found, release=found.release or stays, bundled=found.bundled or before.bundled, perhaps=False)
+    return replace(found, release=found.release or stays, bundled=found.bundled or before.bundled, uncertain=False)
 
 
 def _admits(install: Install, release: str | None) -> bool:

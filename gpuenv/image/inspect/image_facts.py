@@ -85,7 +85,7 @@ class ImageFacts:
         user: who its process runs as; null is root.
         created: when.
         frameworks: those that a Dockerfile installs, with the CUDA that their wheels are of; a layer tells none.
-        perhaps: those of these and of CuPy that may be missing, since a condition installs them.
+        perhaps: always empty; a part of ``gpuenv.image/1``.
     """
 
     reference: str

@@ -1,4 +1,4 @@
-"""``NVIDIA_REQUIRE_*``: an image's requirements on the machine, evaluated as the container runtime does, and as text.
+"""``NVIDIA_REQUIRE_*``: an image's requirements on the facts, evaluated as the container runtime does, and as text.
 
 The grammar and its evaluation are those of NVIDIA/libnvidia-container, read 2026-11-21. src/cli/dsl.c, dsl_evaluate and
 evaluate_rule: a variable holds alternatives with blanks between them, of which one must hold; an alternative holds
@@ -45,8 +45,8 @@ class RequireError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
-    """What a requirement is evaluated against, for one GPU; null is unknown, and holds.
+class HostFacts:
+    """The facts of a host and one of its GPUs that requirements name; a condition on an unknown one (null) holds.
 
     Attributes:
         cuda: the driver's CUDA level, ``12.4``.
@@ -111,28 +111,28 @@ def _condition(text: str) -> Condition:
     return Condition(key, operator, value)
 
 
-def holds(requirement: Requirement, machine: Machine) -> bool:
+def holds(requirement: Requirement, facts: HostFacts) -> bool:
     """Whether one of the alternatives holds; a requirement without any does."""
-    return not requirement or any(all(_holds(entry, machine) for entry in entries) for entries in requirement)
+    return not requirement or any(all(_holds(entry, facts) for entry in entries) for entries in requirement)
 
 
-def certain(requirement: Requirement, machine: Machine) -> bool:
+def certain(requirement: Requirement, facts: HostFacts) -> bool:
     """Whether it holds whatever the unknown values are."""
     return not requirement or any(
-        all(getattr(machine, entry.key) is not None and _holds(entry, machine) for entry in entries)
+        all(getattr(facts, entry.key) is not None and _holds(entry, facts) for entry in entries)
         for entries in requirement
     )
 
 
-def unmet(requirement: Requirement, machine: Machine) -> tuple[tuple[Condition, ...], ...]:
+def unmet(requirement: Requirement, facts: HostFacts) -> tuple[tuple[Condition, ...], ...]:
     """For every alternative the conditions that do not hold; empty where the requirement is met."""
-    if holds(requirement, machine):
+    if holds(requirement, facts):
         return ()
-    return tuple(tuple(entry for entry in entries if not _holds(entry, machine)) for entries in requirement)
+    return tuple(tuple(entry for entry in entries if not _holds(entry, facts)) for entries in requirement)
 
 
-def _holds(condition: Condition, machine: Machine) -> bool:
-    actual: str | None = getattr(machine, condition.key)
+def _holds(condition: Condition, facts: HostFacts) -> bool:
+    actual: str | None = getattr(facts, condition.key)
     if actual is None:
         return True
     if condition.key == "brand":

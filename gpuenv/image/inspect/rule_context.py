@@ -10,7 +10,7 @@ from typing import TypeVar
 from gpuenv.image import labels
 from gpuenv.image.inspect.history import last_cupy
 from gpuenv.image.inspect.image_facts import ImageFacts
-from gpuenv.image.inspect.nvidia_require import Machine
+from gpuenv.image.inspect.nvidia_require import HostFacts
 from gpuenv.image.reference import ImageReferenceError, parse_reference
 from gpuenv.matrix.needs import Needs, compat_in_use, cuda_of_branch, needs_of
 from gpuenv.matrix.tables import Flavour, Matrix
@@ -59,7 +59,7 @@ class Contents:
         line: the wheel line of CuPy.
         cupy: its release.
         bundled: whether CuPy's CUDA comes from wheels, whatever else the image has.
-        perhaps: whether CuPy may be missing, since a condition installs it.
+        uncertain: whether CuPy may be missing, since a condition installs it.
         compat: whether the forward-compatibility libraries are there.
         rocm: the variable that says that it is for AMD GPUs.
         tegra: the variable that says that it is for Tegra.
@@ -74,7 +74,7 @@ class Contents:
     line: str | None = None
     cupy: str | None = None
     bundled: bool = False
-    perhaps: bool = False
+    uncertain: bool = False
     compat: bool | None = None
     rocm: str | None = None
     tegra: str | None = None
@@ -95,21 +95,21 @@ class HostGpu:
     Attributes:
         label: its name and compute capability.
         compute_capability: of its own.
-        machines: what requirements are evaluated against: one for each brand that it may have.
+        facts: the facts that requirements name, once for each brand that it may have.
         brand_source: where the brand was read.
         listed: whether the driver itself lists it.
     """
 
     label: str
     compute_capability: ComputeCapability | None
-    machines: tuple[Machine, ...]
+    facts: tuple[HostFacts, ...]
     brand_source: str = ""
     listed: bool = False
 
     @property
     def brands(self) -> tuple[str, ...]:
         """The brands that it may have; none if unknown."""
-        return tuple(machine.brand for machine in self.machines if machine.brand is not None)
+        return tuple(entry.brand for entry in self.facts if entry.brand is not None)
 
     @property
     def brand(self) -> str:
@@ -158,7 +158,7 @@ def make_rule_context(image: ImageFacts, snapshot: Snapshot, matrix: Matrix) -> 
     driver, level = snapshot.driver.version.value, needs.driver_cuda
     if driver is not None and compat_in_use(snapshot, matrix):
         level = cuda_of_branch(driver, matrix)
-    host = Machine(*(None if value is None else str(value) for value in (level, driver)))
+    host = HostFacts(*(None if value is None else str(value) for value in (level, driver)))
     gpus = tuple(_host_gpu(gpu, host) for gpu in snapshot.gpus) or tuple(
         HostGpu(gpu.label, gpu.compute_capability, (replace(host, arch=_text(gpu.compute_capability)),))
         for gpu in needs.gpus
@@ -170,13 +170,13 @@ def _text(capability: ComputeCapability | None) -> str | None:
     return None if capability is None else str(capability)
 
 
-def _host_gpu(gpu: Gpu, host: Machine) -> HostGpu:
+def _host_gpu(gpu: Gpu, host: HostFacts) -> HostGpu:
     capability = gpu.compute_capability.value
     brands, source = brands_of(gpu)
     name = gpu.name.value or gpu.pci.value or "the GPU"
     label = f"{name} ({capability})" if capability else name
-    machines = tuple(replace(host, arch=_text(capability), brand=brand) for brand in brands or (None,))
-    return HostGpu(label, capability, machines, source, gpu.name.source in ("nvml", "libcuda"))
+    facts = tuple(replace(host, arch=_text(capability), brand=brand) for brand in brands or (None,))
+    return HostGpu(label, capability, facts, source, gpu.name.source in ("nvml", "libcuda"))
 
 
 def brands_of(gpu: Gpu) -> tuple[tuple[str, ...], str]:
@@ -208,7 +208,7 @@ def contents_of(image: ImageFacts, matrix: Matrix) -> Contents:
         line=line,
         cupy=cupy,
         bundled=installed is not None and installed.bundled,
-        perhaps=installed is not None and (installed.perhaps or installed.line in image.perhaps),
+        uncertain=installed is not None and installed.uncertain,
         compat=_compat(image),
         rocm=_first_set(image, "ROCM_VERSION", "ROCM_PATH", "ROCM_HOME"),
         tegra=_first_set(image, "L4T_VERSION", "NVIDIA_REQUIRE_JETPACK"),

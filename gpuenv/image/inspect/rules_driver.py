@@ -10,7 +10,7 @@ from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.inspect.image_facts import ImagePlatform, parse_platform
 from gpuenv.image.inspect.image_report import ImageRequirementStatus, RequirementVerdict
 from gpuenv.image.inspect.nvidia_require import (
-    Machine,
+    HostFacts,
     RequireError,
     Requirement,
     certain,
@@ -22,7 +22,7 @@ from gpuenv.image.inspect.nvidia_require import (
     unmet,
 )
 from gpuenv.image.inspect.rule_context import HostGpu, RuleContext
-from gpuenv.image.rule_registry import OTHER_IMAGE, ImageOutcome, of_image, rule
+from gpuenv.image.rule_registry import OTHER_IMAGE, ImageOutcome, image_evidence, rule
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.products import branch_of, branches_for
 from gpuenv.matrix.tables import DriverBranch
@@ -71,7 +71,7 @@ def other_platform(ctx: RuleContext) -> ImageOutcome:
     offered = ", ".join(ctx.image.offered) or ctx.image.platform
     yield Symptom(
         f"The image is for {offered}, and this machine runs {wanted}",
-        (of_image("platform", offered), *evidence_of(ctx.snapshot, "host.arch")),
+        (image_evidence("platform", offered), *evidence_of(ctx.snapshot, "host.arch")),
         (Fix(f"Use or build an image for {wanted}.", ("docker", "buildx", "build", "--platform", str(wanted), ".")),),
     )
 
@@ -101,8 +101,8 @@ def gpu_outside_driver(ctx: RuleContext) -> ImageOutcome:
 
 def requirement_verdicts(ctx: RuleContext) -> tuple[RequirementVerdict, ...]:
     """Every requirement of the image against every GPU, as libnvidia-container goes through them."""
-    host = (Machine(*(None if value is None else str(value) for value in (ctx.level, ctx.driver))),)
-    gpus: list[tuple[str | None, tuple[Machine, ...]]] = [(gpu.label, gpu.machines) for gpu in ctx.gpus]
+    host = (HostFacts(*(None if value is None else str(value) for value in (ctx.level, ctx.driver))),)
+    gpus: list[tuple[str | None, tuple[HostFacts, ...]]] = [(gpu.label, gpu.facts) for gpu in ctx.gpus]
     verdicts = []
     for variable, text in requirements(ctx.image.environment).items():
         try:
@@ -115,14 +115,14 @@ def requirement_verdicts(ctx: RuleContext) -> tuple[RequirementVerdict, ...]:
 
 
 def _verdict(
-    variable: str, label: str | None, requirement: Requirement, machines: tuple[Machine, ...]
+    variable: str, label: str | None, requirement: Requirement, facts: tuple[HostFacts, ...]
 ) -> RequirementVerdict:
     """The verdict on a requirement: met or unmet only if unknown values do not matter."""
-    failed = [unmet(requirement, machine) for machine in machines]
+    failed = [unmet(requirement, entry) for entry in facts]
     if all(failed):
         texts = tuple(", ".join(map(str, conditions)) for conditions in failed[0])
         return RequirementVerdict(variable, label, ImageRequirementStatus.UNMET, texts)
-    met = all(certain(requirement, machine) for machine in machines)
+    met = all(certain(requirement, entry) for entry in facts)
     return RequirementVerdict(variable, label, ImageRequirementStatus.MET if met else ImageRequirementStatus.UNKNOWN)
 
 
@@ -146,7 +146,7 @@ def requirement_unmet(ctx: RuleContext) -> ImageOutcome:
         if ImageRequirementStatus.INVALID in statuses:
             yield Symptom(
                 f"{variable} of the image is no expression, and the container toolkit refuses to start it",
-                (of_image(variable, verdicts[0].failed[0]),),
+                (image_evidence(variable, verdicts[0].failed[0]),),
                 (Fix(f"Set {variable} right in the image, or start the container with an empty one."),),
             )
         elif ImageRequirementStatus.UNMET in statuses:
@@ -164,7 +164,7 @@ def _unmet(ctx: RuleContext, variable: str, refused: list[str | None]) -> Sympto
     return Symptom(
         f"The image demands {summarize(requirement)}, and this machine has {ctx.driver_text}",
         (
-            of_image(variable, requirement_text(requirement)),
+            image_evidence(variable, requirement_text(requirement)),
             *evidence_of(ctx.snapshot, "driver.version"),
             Evidence("driver.cuda", str(ctx.level or "unknown"), ctx.snapshot.driver.cuda.source or ""),
             *dict.fromkeys(Evidence("gpus[]", f"{gpu.label}, brand {gpu.brand}", gpu.brand_source) for gpu in gpus),
@@ -204,8 +204,8 @@ def _would_meet(requirement: Requirement, row: DriverBranch, ctx: RuleContext) -
     if (ctx.driver is not None and row.branch <= ctx.driver.branch) or not supports_gpus(row.branch, ctx):
         return False
     version = str(row.first or f"{row.branch}.0")
-    machines = [machine for gpu in ctx.gpus for machine in gpu.machines] or [Machine()]
-    return all(holds(requirement, Machine(str(row.cuda), version, each.arch, each.brand)) for each in machines)
+    facts = [entry for gpu in ctx.gpus for entry in gpu.facts] or [HostFacts()]
+    return all(holds(requirement, HostFacts(str(row.cuda), version, each.arch, each.brand)) for each in facts)
 
 
 def oldest_driver(cuda: CudaVersion, ctx: RuleContext) -> DriverVersion | None:
@@ -243,7 +243,7 @@ def driver_below_cuda(ctx: RuleContext) -> ImageOutcome:
         return
     if level.major >= cuda.major or runs_by_minor(cuda, ctx):
         return  # within a major the level's minor does not matter to a program's start
-    evidence = (of_image(ctx.contents.cuda_source, str(cuda)), *evidence_of(ctx.snapshot, "driver.version"))
+    evidence = (image_evidence(ctx.contents.cuda_source, str(cuda)), *evidence_of(ctx.snapshot, "driver.version"))
     if carried_forward(ctx):
         yield Symptom(
             f"CUDA {cuda} runs on driver {ctx.driver} only through the forward-compatibility libraries in the image",
@@ -329,7 +329,7 @@ def _on_path(path: str, forbidding: list[HostGpu], evidence: tuple[Evidence, ...
         reason = f": they are older than driver {ctx.driver}, and fail with it"
     return Symptom(
         f"LD_LIBRARY_PATH of the image puts forward-compatibility libraries first{reason}",
-        (of_image("LD_LIBRARY_PATH", path), *evidence),
+        (image_evidence("LD_LIBRARY_PATH", path), *evidence),
         (Fix(f"Leave {path} out of LD_LIBRARY_PATH: the container toolkit finds it where it is needed."),),
         Severity.ERROR if forbidding or newer else Severity.WARNING,
     )

@@ -9,7 +9,7 @@ from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.inspect.rule_context import RuleContext, parse_or_none
 from gpuenv.image.inspect.rules_driver import carried_forward, oldest_driver, runs_by_minor
-from gpuenv.image.rule_registry import OTHER_IMAGE, ImageOutcome, of_image, rule
+from gpuenv.image.rule_registry import OTHER_IMAGE, ImageOutcome, image_evidence, rule
 from gpuenv.matrix.alternatives import inside_container
 from gpuenv.matrix.candidates import WheelCandidate, minors_of, serving_minors
 from gpuenv.matrix.constraints import (
@@ -56,14 +56,14 @@ def gpu_outside_cuda(ctx: RuleContext) -> ImageOutcome:
     What it means: NVRTC and nvcc of a CUDA version know a set of GPUs, and CuPy asks for no more than it knows itself.
     The container starts, and the first kernel fails.
     How it is seen: CUDA and CuPy by the image's labels, variables or name, against the GPU's compute capability. A
-    CuPy that a Dockerfile installs in a condition is a warning at most.
+    CuPy that a step of the history installs in a condition is a warning at most.
     What to do: use an image whose CUDA knows every GPU of the machine.
     """
     contents = ctx.contents
     wheel = _wheel(ctx)
     cuda = None if contents.bundled else contents.cuda
     of_cupy = [*(_of_wheel(ctx, wheel, cuda) if wheel is not None else _of_line(ctx, cuda))]
-    if not contents.perhaps and (wheel is not None or of_cupy):
+    if not contents.uncertain and (wheel is not None or of_cupy):
         yield from of_cupy
         return
     of_cuda = [*_of_cuda(ctx, contents.cuda)] if contents.cuda is not None else []
@@ -123,7 +123,7 @@ def _rejected(ctx: RuleContext, wheel: WheelCandidate, inside: Needs, name: str)
 def _unfit(name: str, needed: str, found: object, evidence: tuple[Evidence, ...], cause: Cause) -> Symptom:
     return Symptom(
         f"{name} in the image does not fit: needs {needed}, found {found}",
-        (of_image("CuPy", name), *evidence),
+        (image_evidence("CuPy", name), *evidence),
         (Fix("Use an image with a CuPy that fits this machine; gpuenv resolve names one."),),
         cause=cause,
     )
@@ -143,7 +143,7 @@ def _other_major(ctx: RuleContext, name: str, cuda: CudaVersion, major: int) -> 
     """A wheel for another CUDA than the image has."""
     return Symptom(
         f"{name} is for CUDA {major}, and the image has CUDA {cuda}",
-        (of_image(ctx.contents.cuda_source, str(cuda)), of_image("CuPy", name)),
+        (image_evidence(ctx.contents.cuda_source, str(cuda)), image_evidence("CuPy", name)),
         (Fix(f"Install the line of CUDA {cuda.major} in the image, or base it on CUDA {major}."),),
         cause=Cause.WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR,
     )
@@ -218,7 +218,7 @@ def _outside_symptom(ctx: RuleContext, what: str, cause: Cause, source: str) -> 
     return Symptom(
         f"{what} in the image {words} a GPU of this machine",
         (
-            of_image(ctx.contents.cuda_source, str(ctx.contents.cuda)),
+            image_evidence(ctx.contents.cuda_source, str(ctx.contents.cuda)),
             *ctx.gpu_evidence,
             Evidence("known", what, source),
         ),
@@ -249,7 +249,7 @@ def other_kind_of_gpu(ctx: RuleContext) -> ImageOutcome:
 def _kind(title: str, cause: Cause, variable: str, ctx: RuleContext) -> Symptom:
     return Symptom(
         title,
-        (of_image(variable, ctx.image.environment.get(variable, "set")), *ctx.gpu_evidence),
+        (image_evidence(variable, ctx.image.environment.get(variable, "set")), *ctx.gpu_evidence),
         (Fix("Use an image that is made for this kind of GPU."),),
         cause=cause,
     )
@@ -268,8 +268,8 @@ def framework_outside(ctx: RuleContext) -> ImageOutcome:
     newer GPU they load, and their first kernel fails; a driver of an older major runs none of them, unless the image
     has forward-compatibility libraries that the machine can use.
     How it is seen: the release or the index that the Dockerfile names for the framework, the CUDA of its wheels, and
-    the machine's GPUs and driver. What is installed without a version is not judged; what is installed in a condition
-    is a warning at most; which CUDA the wheels for other processors than x86_64 are of is not known.
+    the machine's GPUs and driver. Installs without a version or in a condition are not judged, nor are the wheels for
+    other processors than x86_64, whose CUDA is unknown.
     What to do: install a release whose CUDA knows every GPU of the machine and that its driver runs.
     """
     for name, version in ctx.image.frameworks.items():
@@ -277,11 +277,11 @@ def framework_outside(ctx: RuleContext) -> ImageOutcome:
             if not (ctx.image.platform or _MEASURED).startswith(_MEASURED):
                 yield NotKnown(f"which CUDA the wheels of {name} for {ctx.image.platform} are of")
             else:
-                yield _as_warning(symptom) if name in ctx.image.perhaps else symptom
+                yield symptom
 
 
 def _of_framework(ctx: RuleContext, name: str, cuda: CudaVersion) -> Iterator[Symptom]:
-    evidence = (of_image(name, f"CUDA {cuda}"), *ctx.gpu_evidence)
+    evidence = (image_evidence(name, f"CUDA {cuda}"), *ctx.gpu_evidence)
     if ctx.level is not None and ctx.level.major < cuda.major and not _carries(ctx, cuda.major):
         yield Symptom(
             f"{name} in the image is of CUDA {cuda}, and the driver runs up to CUDA {ctx.level}",

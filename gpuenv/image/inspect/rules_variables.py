@@ -16,7 +16,7 @@ from gpuenv.image.inspect.image_report import ImageRequirementStatus
 from gpuenv.image.inspect.nvidia_require import requirements
 from gpuenv.image.inspect.rule_context import RuleContext, parse_or_none
 from gpuenv.image.inspect.rules_driver import requirement_verdicts
-from gpuenv.image.rule_registry import ImageOutcome, of_image, rule
+from gpuenv.image.rule_registry import ImageOutcome, image_evidence, rule
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import refused_variables
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -52,7 +52,7 @@ def driver_capabilities(ctx: RuleContext) -> ImageOutcome:
         command = ("docker", "run", "--gpus", "all", "-e", setting, image)
         yield Symptom(
             f"{_CAPABILITIES} of the image {title}",
-            (of_image(_CAPABILITIES, value),),
+            (image_evidence(_CAPABILITIES, value),),
             (Fix(f"Set {setting}.", command),),
             severity,
         )
@@ -89,20 +89,20 @@ def gpus_hidden(ctx: RuleContext) -> ImageOutcome:
         count = (Evidence("gpus[]", str(len(ctx.snapshot.gpus)), ""),) if missing else ()
         yield Symptom(
             f"{_CUDA_VISIBLE}={shown[:80]} of the image hides every GPU{f': {missing}' if missing else ''}",
-            (of_image(_CUDA_VISIBLE, shown), *count),
+            (image_evidence(_CUDA_VISIBLE, shown), *count),
             (Fix(f"Leave {_CUDA_VISIBLE} out of the image."),),
         )
     if requested is not None and requested.strip() in ("", "void", "none"):
         yield Symptom(
             f"{_VISIBLE} of the image asks for no GPU, unless the container is started with --gpus",
-            (of_image(_VISIBLE, requested),),
+            (image_evidence(_VISIBLE, requested),),
             (Fix(f"Set {_VISIBLE}=all, or start the container with --gpus all."),),
             Severity.WARNING,
         )
     elif requested is None and environment.get("NVIDIA_REQUIRE_CUDA"):
         yield Symptom(
             f"{_VISIBLE} is not set in the image: without --gpus the NVIDIA runtime gives it no GPU",
-            (of_image(_VISIBLE, "not set"),),
+            (image_evidence(_VISIBLE, "not set"),),
             (Fix("Start the container with --gpus all, or with the variable set to all."),),
             Severity.NOTE,
         )
@@ -140,7 +140,7 @@ def stubs_on_path(ctx: RuleContext) -> ImageOutcome:
         if STUBS.search(part):
             yield Symptom(
                 "LD_LIBRARY_PATH of the image names the stub of libcuda",
-                (of_image("LD_LIBRARY_PATH", part),),
+                (image_evidence("LD_LIBRARY_PATH", part),),
                 (Fix(f"Leave {part} out of LD_LIBRARY_PATH."),),
             )
 
@@ -163,7 +163,7 @@ def driver_baked_in(ctx: RuleContext) -> ImageOutcome:
         newer = branch is not None and ctx.driver is not None and int(branch[1]) > ctx.driver.branch
         yield Symptom(
             f"The image has a driver of its own: {found}",
-            (of_image("history", step[:160]), Evidence("driver.version", str(ctx.driver or "unknown"), "")),
+            (image_evidence("history", step[:160]), Evidence("driver.version", str(ctx.driver or "unknown"), "")),
             (Fix("Leave the driver out of the image: the container toolkit brings the host's."),),
             Severity.ERROR if newer else Severity.WARNING,
         )
@@ -188,7 +188,7 @@ def switched_off(ctx: RuleContext) -> ImageOutcome:
     would = "would not be met" if any(entry.status in failed for entry in verdicts) else "would be met"
     yield Symptom(
         f"The image switches its requirements off (NVIDIA_DISABLE_REQUIRE); they {would} here",
-        (of_image("NVIDIA_DISABLE_REQUIRE", environment["NVIDIA_DISABLE_REQUIRE"]),),
+        (image_evidence("NVIDIA_DISABLE_REQUIRE", environment["NVIDIA_DISABLE_REQUIRE"]),),
         (Fix("Nothing has to be done where CUDA runs on this driver."),),
         Severity.NOTE,
     )
@@ -212,7 +212,7 @@ def no_gpu_software(ctx: RuleContext) -> ImageOutcome:
     title = f"Nothing tells which CUDA {contents.software} in the image is of"
     yield Symptom(
         f"{title if contents.software else 'Nothing in the image is known to use a GPU'}{musl}{layers}",
-        (of_image("labels", ", ".join(ctx.image.labels) or "none"),),
+        (image_evidence("labels", ", ".join(ctx.image.labels) or "none"),),
         (Fix("Run gpuenv smoke in it, on a machine with a GPU."),),
         Severity.NOTE,
     )
@@ -248,7 +248,7 @@ def own_labels(ctx: RuleContext) -> ImageOutcome:
     if any(word in proof.lower() for word in _PROOF_FAILED):
         yield Symptom(
             "The image's own proof did not pass when it was built",
-            (of_image(labels.PROOF, proof[:160]),),
+            (image_evidence(labels.PROOF, proof[:160]),),
             (Fix("Build it anew: gpuenv build-image."),),
             Severity.WARNING,
             Cause.IMAGE_REQUIRES_OTHER_DRIVER,
@@ -258,7 +258,7 @@ def own_labels(ctx: RuleContext) -> ImageOutcome:
 def _label(name: str, value: str, found: str, cause: Cause) -> Symptom:
     return Symptom(
         f"The image was built for {name.removeprefix(labels.PREFIX)} {value}, and this machine has {found}",
-        (of_image(name, value), Evidence("found", found, "")),
+        (image_evidence(name, value), Evidence("found", found, "")),
         (Fix("Build one for this machine: gpuenv build-image."),),
         cause=cause,
     )
@@ -297,7 +297,7 @@ def image_sets_what_cupy_refuses(ctx: RuleContext) -> ImageOutcome:
     for wrong in refused_variables(ctx.image.environment, ctx.contents.cupy):
         yield Symptom(
             f"{wrong.name}={wrong.value or '(empty)'} of the image: CuPy refuses this value",
-            (of_image(wrong.name, wrong.value),),
+            (image_evidence(wrong.name, wrong.value),),
             (Fix(f"Leave it out of the image, or correct it: {wrong.taken}."),),
         )
 
@@ -316,7 +316,7 @@ def several_lines(ctx: RuleContext) -> ImageOutcome:
     if lines:
         yield Symptom(
             f"The image has had {' and '.join(lines)} installed, which own the same files",
-            (of_image("history", ", ".join(lines)),),
+            (image_evidence("history", ", ".join(lines)),),
             (Fix("Build it with one of them alone."),),
             Severity.WARNING,
         )
