@@ -12,6 +12,16 @@ from collections.abc import Iterable
 from packaging.version import Version
 
 from gpuenv.doctor.registry import Symptom
+from gpuenv.image.container_variables import (
+    COMPAT,
+    CUDA_VISIBLE_DEVICES,
+    DRIVER_CAPABILITIES,
+    STUBS,
+    VISIBLE_DEVICES,
+    capabilities_fault,
+    hides_all,
+    requests_no_gpu,
+)
 from gpuenv.image.dockerfile.base_images import is_whole_tag
 from gpuenv.image.dockerfile.cuda import (
     CudaSources,
@@ -26,7 +36,6 @@ from gpuenv.image.dockerfile.install_commands import PYTHON
 from gpuenv.image.dockerfile.requirements import Install, SourceLocation
 from gpuenv.image.dockerfile.target import BuildTarget, is_conda_cupy, is_cupy
 from gpuenv.image.dockerfile.variables import is_known
-from gpuenv.image.inspect.rules_variables import STUBS, capabilities_fault, hides_all
 from gpuenv.image.rule_registry import FileOutcome, LocatedSymptom, rule
 from gpuenv.matrix.tables import Flavour, WheelLine
 from gpuenv.model.causes import Cause
@@ -39,7 +48,6 @@ _FIRST_WITH_WHEELS = Version("4.0.0")  # the oldest on the package index: cupy-c
 # NVIDIA removed the images of CUDA 10.2 and older from Docker Hub in summer 2023: NVIDIA/nvidia-docker, issues 1768
 # and 1790; container-images/cuda, doc/support-policy.md (read 2026-11-29).
 _OLDEST_IMAGE = CudaVersion(11, 0)
-COMPAT = re.compile(r"/compat(?:/lib(?:\.real)?)?/?$")
 # What fails without a GPU. Importing CuPy 14 does not, nor cupy.show_config(), which prints what is missing.
 _GPU_CODE = re.compile(
     r"\b(?:cupy|cp)\.(?:array|asarray|zeros|ones|arange|empty|full|eye|linspace|random|linalg|fft|"
@@ -404,12 +412,12 @@ def variables_hide(target: BuildTarget) -> FileOutcome:
 
 
 def _variable_fault(name: str, value: str) -> tuple[str, str, Severity] | None:
-    if name == "CUDA_VISIBLE_DEVICES" and is_known(value) and hides_all(value):
+    if name == CUDA_VISIBLE_DEVICES and is_known(value) and hides_all(value):
         return f"={value} hides every GPU", f"Leave {name} out of the image.", Severity.ERROR
-    if name == "NVIDIA_VISIBLE_DEVICES" and value.strip() in ("", "void", "none"):
+    if name == VISIBLE_DEVICES and requests_no_gpu(value):
         title = f"={value} asks for no GPU, unless the container is started with --gpus"
         return title, "Set it to all, or leave it out.", Severity.WARNING
-    fault = capabilities_fault(value) if name == "NVIDIA_DRIVER_CAPABILITIES" and is_known(value) else None
+    fault = capabilities_fault(value) if name == DRIVER_CAPABILITIES and is_known(value) else None
     return (f" {fault[0]}", "Set it to compute,utility.", fault[1]) if fault is not None else None
 
 

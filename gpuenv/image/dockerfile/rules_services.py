@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpuenv.image.container_variables import (
+    COMPAT,
+    CUDA_VISIBLE_DEVICES,
+    DRIVER_CAPABILITIES,
+    STUBS,
+    VISIBLE_DEVICES,
+    capabilities_fault,
+    hides_all,
+)
 from gpuenv.image.dockerfile.base_images import BaseImage
-from gpuenv.image.dockerfile.rules import COMPAT, has_gpu_software, symptom_at, tag_fault
+from gpuenv.image.dockerfile.rules import has_gpu_software, symptom_at, tag_fault
 from gpuenv.image.dockerfile.services import POD, DeviceRequest, Service
 from gpuenv.image.dockerfile.target import BuildTarget, is_conda_cupy, is_cupy
-from gpuenv.image.inspect.rules_variables import STUBS, capabilities_fault, hides_all
 from gpuenv.image.rule_registry import FileOutcome, rule
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
 
 _FAULT = Cause.DOCKERFILE_FAULT
-_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 # What Docker Engine takes for the capabilities of its driver nvidia, and what of it becomes NVIDIA_DRIVER_CAPABILITIES:
 # moby/moby, daemon/nvidia_linux.go, init and setNvidiaGPUs; daemon/internal/capabilities/caps.go, Match: every one that
 # is requested must be among them (read 2026-11-21).
@@ -122,15 +129,20 @@ def runtime_without_devices(ctx: ServiceContext) -> FileOutcome:
     What to do: set NVIDIA_VISIBLE_DEVICES=all in the service, or use "gpus: all" instead of the runtime.
     """
     service = ctx.service
-    if service.runtime is None or service.runtime[0] != "nvidia" or service.requests or _VISIBLE in service.environment:
+    if (
+        service.runtime is None
+        or service.runtime[0] != "nvidia"
+        or service.requests
+        or VISIBLE_DEVICES in service.environment
+    ):
         return
     bases: list[BaseImage] = [target.base for target in ctx.targets]
-    sets = any(_VISIBLE in target.environment for target in ctx.targets)
+    sets = any(VISIBLE_DEVICES in target.environment for target in ctx.targets)
     if bases and not sets and all(base.plain for base in bases):
         yield symptom_at(
             service.location(service.runtime[1]),
-            f"{service.label}: the runtime nvidia gives no GPU, for {_VISIBLE} is not set",
-            f"Set {_VISIBLE}=all. Or, in place of the runtime: {service.kind.gpu_fix}",
+            f"{service.label}: the runtime nvidia gives no GPU, for {VISIBLE_DEVICES} is not set",
+            f"Set {VISIBLE_DEVICES}=all. Or, in place of the runtime: {service.kind.gpu_fix}",
             severity=Severity.WARNING,
         )
 
@@ -161,9 +173,9 @@ def environment_hides(ctx: ServiceContext) -> FileOutcome:
 def _setting_fault(name: str, value: str, *, of_compute: bool) -> tuple[str, Severity] | None:
     if "$" in value:
         return None
-    if name == "CUDA_VISIBLE_DEVICES" and hides_all(value):
+    if name == CUDA_VISIBLE_DEVICES and hides_all(value):
         return f"{name}={value} hides every GPU", Severity.ERROR
-    if name == "NVIDIA_DRIVER_CAPABILITIES" and of_compute:
+    if name == DRIVER_CAPABILITIES and of_compute:
         fault = capabilities_fault(value)
         return (f"{name} {fault[0]}", Severity.WARNING) if fault else None
     if name == "LD_LIBRARY_PATH":

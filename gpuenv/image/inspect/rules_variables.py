@@ -10,6 +10,15 @@ from gpuenv.doctor.fixes.containers import cannot_share_gpus
 from gpuenv.doctor.fixes.distributions import container_toolkit_fixes
 from gpuenv.doctor.registry import Symptom
 from gpuenv.image import labels
+from gpuenv.image.container_variables import (
+    CUDA_VISIBLE_DEVICES,
+    DRIVER_CAPABILITIES,
+    STUBS,
+    VISIBLE_DEVICES,
+    capabilities_fault,
+    hides_all,
+    requests_no_gpu,
+)
 from gpuenv.image.dockerfile.driver_packages import driver_in
 from gpuenv.image.inspect.history import lines_together
 from gpuenv.image.inspect.image_report import ImageRequirementStatus
@@ -23,13 +32,7 @@ from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import is_contained, parse_visible
 from gpuenv.model.versions import ComputeCapability, DriverVersion
 
-_VISIBLE, _CAPABILITIES, _CUDA_VISIBLE = "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "CUDA_VISIBLE_DEVICES"
-# NVIDIA/nvidia-container-toolkit, cmd/nvidia-container-runtime-hook/container_config.go, getDriverCapabilities: an
-# empty one means the default, a word that is not supported is refused; the words are those that
-# internal/config/image/capabilities_test.go has (read 2026-11-21). That is its legacy mode; of CDI nothing was found.
-_KNOWN = ("compute", "compat32", "graphics", "utility", "video", "display", "ngx", "all")
 _PROOF_FAILED = ("failed", "crashed", "timed-out", "unfit")
-STUBS = re.compile(r"/stubs/?$")  # a folder of them on a search path
 
 
 @rule("IMG911", Cause.CONTAINER_DRIVER_CAPABILITIES)
@@ -42,35 +45,20 @@ def driver_capabilities(ctx: RuleContext) -> ImageOutcome:
     How it is seen: the variable in the image's configuration. Unset or empty it means utility and compute.
     What to do: set NVIDIA_DRIVER_CAPABILITIES=compute,utility, in the image or when the container is started.
     """
-    value = ctx.image.environment.get(_CAPABILITIES, "")
+    value = ctx.image.environment.get(DRIVER_CAPABILITIES, "")
     fault = capabilities_fault(value)
     if fault is not None:
         title, severity = fault
-        setting = f"{_CAPABILITIES}=compute,utility"
+        setting = f"{DRIVER_CAPABILITIES}=compute,utility"
         # A file or a Dockerfile has no name to start.
         image = ctx.image.reference if ctx.image.source in ("engine", "registry") else "IMAGE"
         command = ("docker", "run", "--gpus", "all", "-e", setting, image)
         yield Symptom(
-            f"{_CAPABILITIES} of the image {title}",
-            (image_evidence(_CAPABILITIES, value),),
+            f"{DRIVER_CAPABILITIES} of the image {title}",
+            (image_evidence(DRIVER_CAPABILITIES, value),),
             (Fix(f"Set {setting}.", command),),
             severity,
         )
-
-
-def capabilities_fault(value: str) -> tuple[str, Severity] | None:
-    """What is wrong with a list of the driver's capabilities; an empty one stands for utility and compute."""
-    words = [word.strip() for word in value.split(",") if word.strip()]
-    if not words or "all" in words:
-        return None
-    unknown = [word for word in words if word not in _KNOWN]
-    if unknown:
-        return f"names {unknown[0][:40]!r}, which the container toolkit refuses", Severity.ERROR
-    if "compute" not in words:
-        return "lacks compute: there is no libcuda in the container", Severity.ERROR
-    if "utility" not in words:
-        return "lacks utility: there is neither NVML nor nvidia-smi in the container", Severity.WARNING
-    return None
 
 
 @rule("IMG912", Cause.VISIBLE_DEVICES_HIDE_GPU)
@@ -83,26 +71,26 @@ def gpus_hidden(ctx: RuleContext) -> ImageOutcome:
     What to do: leave them out of the image; the engine sets NVIDIA_VISIBLE_DEVICES by itself.
     """
     environment = ctx.image.environment
-    shown, requested = environment.get(_CUDA_VISIBLE), environment.get(_VISIBLE)
+    shown, requested = environment.get(CUDA_VISIBLE_DEVICES), environment.get(VISIBLE_DEVICES)
     missing = _missing_gpu_reason(shown, ctx) if shown is not None else None
     if shown is not None and (missing or hides_all(shown)):
         count = (Evidence("gpus[]", str(len(ctx.snapshot.gpus)), ""),) if missing else ()
         yield Symptom(
-            f"{_CUDA_VISIBLE}={shown[:80]} of the image hides every GPU{f': {missing}' if missing else ''}",
-            (image_evidence(_CUDA_VISIBLE, shown), *count),
-            (Fix(f"Leave {_CUDA_VISIBLE} out of the image."),),
+            f"{CUDA_VISIBLE_DEVICES}={shown[:80]} of the image hides every GPU{f': {missing}' if missing else ''}",
+            (image_evidence(CUDA_VISIBLE_DEVICES, shown), *count),
+            (Fix(f"Leave {CUDA_VISIBLE_DEVICES} out of the image."),),
         )
-    if requested is not None and requested.strip() in ("", "void", "none"):
+    if requested is not None and requests_no_gpu(requested):
         yield Symptom(
-            f"{_VISIBLE} of the image asks for no GPU, unless the container is started with --gpus",
-            (image_evidence(_VISIBLE, requested),),
-            (Fix(f"Set {_VISIBLE}=all, or start the container with --gpus all."),),
+            f"{VISIBLE_DEVICES} of the image asks for no GPU, unless the container is started with --gpus",
+            (image_evidence(VISIBLE_DEVICES, requested),),
+            (Fix(f"Set {VISIBLE_DEVICES}=all, or start the container with --gpus all."),),
             Severity.WARNING,
         )
     elif requested is None and environment.get("NVIDIA_REQUIRE_CUDA"):
         yield Symptom(
-            f"{_VISIBLE} is not set in the image: without --gpus the NVIDIA runtime gives it no GPU",
-            (image_evidence(_VISIBLE, "not set"),),
+            f"{VISIBLE_DEVICES} is not set in the image: without --gpus the NVIDIA runtime gives it no GPU",
+            (image_evidence(VISIBLE_DEVICES, "not set"),),
             (Fix("Start the container with --gpus all, or with the variable set to all."),),
             Severity.NOTE,
         )
@@ -118,14 +106,6 @@ def _missing_gpu_reason(value: str, ctx: RuleContext) -> str | None:
     if not ordinal or not count or is_contained(ctx.snapshot) or parse_visible(first, count, ()).entries:
         return None
     return f"there is no GPU {first[:20]} on a machine with {count}"
-
-
-def hides_all(value: str) -> bool:
-    """Whether CUDA takes a list of devices for none: an empty one is, and it ends at the first that there is not.
-
-    CUDA Programming Guide, 5.2.1.1 CUDA_VISIBLE_DEVICES (read 2026-11-21).
-    """
-    return value.split(",", maxsplit=1)[0].strip() in ("", "-1", "NoDevFiles", "none", "void")
 
 
 @rule("IMG913", Cause.LIBRARY_PATH_CONFLICT)
