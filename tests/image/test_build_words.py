@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
+from gpuenv.doctor.fixes.table import read_rows
 from gpuenv.image.engine.errors import error_from_text
 from tests.cli.program import gpuenv
 from tests.image.matrix import GOLDEN
@@ -81,6 +83,12 @@ def test_the_failure_of_a_build_is_named_whichever_engine_reports_it(engine: str
     error = error_from_text(log, "the build failed")
     assert error.message.splitlines()[0] == f"the build failed: {message}", engine
     assert log.splitlines()[-1].strip() in error.message
+
+
+def test_every_wording_for_a_failed_step_is_in_a_log_of_a_real_engine() -> None:
+    logs = "\n".join(log for _, _, log in LOGS)
+    patterns = [row[1] for row in read_rows("build_failures.csv")[1:] if row[0] == "failed step"]
+    assert [text for text in patterns if not re.search(text, logs)] == [], "add the engine's log to build_logs.txt"
 
 
 def test_what_fits_no_row_begins_with_the_last_line() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -271,3 +272,8 @@ def test_every_rule_explains_itself() -> None:
     assert {tuple(rule.sections) for rule in all_rules()} == {("What it means", "How it is seen", "What to do")}
     texts = [(rule.code, text) for rule in all_rules() for text in (rule.title, *rule.sections.values())]
     assert [(code, text) for code, text in texts if not text.endswith(".")] == []
+
+
+def test_every_rule_is_shown_by_a_test() -> None:
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in Path(__file__).parents[1].rglob("*.py"))
+    assert [rule.code for rule in all_rules() if rule.code not in tests] == []

@@ -1,8 +1,13 @@
 """Maps the failures of an engine to a message and a remedy: by the exception's cause, else by the engine's text.
 
-The texts are rows of data/build_failures.csv: ``failed step`` is how a builder reports that a command of the build
-failed, ``command`` what such a command prints, ``engine`` what the engine itself reports, ``any`` both. The first row
-that matches counts. ``seen`` names the programs that printed it.
+The patterns are rows of data/build_failures.csv, of four kinds:
+
+* ``failed step``: a builder's report that a command of the build (a RUN) failed. It has no message of its own.
+* ``command``: output of such a command. It is tried if a step failed.
+* ``engine``: an error of the engine itself. It is tried if no step failed.
+* ``any``: output of either.
+
+The first row that matches decides. ``seen`` names the programs that printed the text.
 """
 
 from __future__ import annotations
@@ -34,7 +39,7 @@ _CAUSES: tuple[tuple[type[BaseException], str, str], ...] = (
 class _Failure(NamedTuple):
     """A row of the table."""
 
-    of: str
+    kind: str
     pattern: re.Pattern[str]
     message: str
     remedy: str | None
@@ -43,8 +48,8 @@ class _Failure(NamedTuple):
 @lru_cache(maxsize=1)
 def _failures() -> tuple[_Failure, ...]:
     return tuple(
-        _Failure(of, re.compile(pattern, re.IGNORECASE | re.MULTILINE), message, remedy or None)
-        for of, pattern, message, remedy, _ in read_rows("build_failures.csv")[1:]
+        _Failure(kind, re.compile(pattern, re.IGNORECASE | re.MULTILINE), message, remedy or None)
+        for kind, pattern, message, remedy, _ in read_rows("build_failures.csv")[1:]
     )
 
 
@@ -58,7 +63,7 @@ class EngineError(Exception):
 
 
 def engine_error(error: BaseException, doing: str) -> EngineError:
-    """What an exception of the SDK means."""
+    """The error for an exception of the SDK, while ``doing`` something."""
     for root in _roots(error):
         for kind, message, remedy in _CAUSES:
             if isinstance(root, kind):
@@ -73,7 +78,7 @@ def error_from_text(text: str, doing: str) -> EngineError:
     step_failed = _step_failed(text)
     printed_by = "command" if step_failed else "engine"
     for row in _failures():
-        if row.of in (printed_by, "any") and row.pattern.search(text):
+        if row.kind in (printed_by, "any") and row.pattern.search(text):
             return EngineError(Lines((f"{doing}: {row.message}", *shown.split("\n"))), row.remedy)
     first, *rest = shown.split("\n")
     last = (_last_line(shown) if step_failed else None) or (rest[-1] if rest else None)
@@ -82,11 +87,11 @@ def error_from_text(text: str, doing: str) -> EngineError:
 
 def _step_failed(text: str) -> bool:
     """Whether a builder reports that a command of the build failed."""
-    return any(row.of == "failed step" and row.pattern.search(text) for row in _failures())
+    return any(row.kind == "failed step" and row.pattern.search(text) for row in _failures())
 
 
 def _last_line(log: str) -> str | None:
-    """The last line that the failed command of a build printed; none if there is none, or it cannot be identified."""
+    """The last line of output of the failed command of a build; None if it cannot be identified."""
     lines = [line.strip() for line in log.splitlines()]
     timed = [match[1] for line in lines if (match := _OUTPUT.fullmatch(line))]
     if timed or any(line.startswith("#") for line in lines):  # BuildKit marks the output of commands with seconds
@@ -96,15 +101,15 @@ def _last_line(log: str) -> str | None:
 
 
 def tidy_text(text: str) -> str:
-    """An engine's output in ASCII, without colours and secrets, its end where it is long."""
+    """An engine's output in ASCII, without colours and secrets; only the end of a long one."""
     plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).replace("\r", "\n")
     plain = re.sub(r"[\x00-\x09\x0b-\x1f\x7f]", " ", plain)
-    # Cut afterwards: the end of an address no longer tells where the password in it began.
+    # Secrets first: in a cut address, the beginning of a password is no longer recognisable.
     return hide_secrets(plain.strip().encode("ascii", "replace").decode())[-_LONGEST:]
 
 
 def _roots(error: BaseException, depth: int = 0) -> Iterator[BaseException]:
-    """An exception and all that is behind or inside it."""
+    """An exception with its causes, contexts and inner exceptions."""
     yield error
     if depth < 8:  # noqa: PLR2004 - deeper than any library nests them
         inside = [entry for entry in error.args if isinstance(entry, BaseException)]
