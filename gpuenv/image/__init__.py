@@ -1,1 +1,1 @@
-"""Container images: what they require, how they are built and judged."""
+"""Container images: builds them, and checks images, Dockerfiles and services."""

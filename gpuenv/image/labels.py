@@ -1,4 +1,4 @@
-"""The labels of gpuenv's own images: what a build writes, a check reads back.
+"""The labels of gpuenv's own images, which a build writes and a check reads.
 
 Each value is a text: lists have a comma between their entries (``8.0,9.0``), a digest is written ``sha256:...``.
 """

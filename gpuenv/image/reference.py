@@ -31,7 +31,7 @@ _TRANSPORT = re.compile(
 
 
 class ImageReferenceError(ValueError):
-    """A text that no registry accepts as a reference."""
+    """An invalid reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def parse_reference(text: str) -> ImageReference:
     """Parses a reference as Docker does: without a registry it is one of Docker Hub.
 
     Raises:
-        ImageReferenceError: with what is wrong.
+        ImageReferenceError: with the problem.
     """
     match = _REFERENCE.fullmatch(text)
     if match is None or len(match["name"]) > _MAX_NAME:
@@ -79,12 +79,12 @@ def parse_reference(text: str) -> ImageReference:
 
 
 def is_image_id(text: str) -> bool:
-    """Whether it is the ID of an image, which only the engine that has the image knows."""
+    """Whether a text is the ID of an image, which is only valid in its engine."""
     return _ID.fullmatch(text) is not None
 
 
 def digest_in(digests: Iterable[str], text: str) -> str | None:
-    """The digest under which an engine knows an image by this name; it may know it by several names.
+    """The digest of an image under this name; an engine may have the image under several names.
 
     Args:
         digests: ``NAME@sha256:...``, as engines list them.

@@ -1,4 +1,4 @@
-"""The registry of check-image's rules: functions with a code, causes and a docstring, as the doctor's checks are."""
+"""The registry of the rules of check-image: functions with a code, causes and a docstring, like the doctor's checks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence
 
 ImageOutcome = Iterator[Symptom | NotKnown]
-# An image of another platform or for another kind of GPU: what else it demands does not matter on this machine.
+# Rules for an image of another platform or another kind of GPU; its other requirements do not matter on this machine.
 OTHER_IMAGE = ("IMG901", "IMG906")
 _MODULES = (
     *("inspect.rules_driver", "inspect.rules_gpu", "inspect.rules_variables"),
@@ -25,10 +25,10 @@ class Rule:
     """A rule.
 
     Attributes:
-        code: stable: IMG for an image on a machine, DKF for a Dockerfile, CMP for a compose file.
-        causes: the causes that it can name, the usual one first.
+        code: its stable code: IMG for an image on a machine, DKF for a Dockerfile, CMP for a service.
+        causes: the causes of its findings, the usual one first.
         run: the function.
-        follows: codes of rules and of the doctor's checks of which an error explains this one's.
+        follows: the codes of rules and doctor's checks whose errors explain its errors.
     """
 
     code: str
@@ -43,13 +43,13 @@ class Rule:
 
     @property
     def sections(self) -> dict[str, str]:
-        """What it means, how it is seen, what to do."""
+        """The sections: What it means, How it is seen, What to do."""
         return docstring_sections(self.run)
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedSymptom:
-    """What a rule found in a file, and where."""
+    """A symptom in a file, with its location."""
 
     symptom: Symptom
     file: str
@@ -63,10 +63,10 @@ R = Callable[[Any], Iterator[Any]]
 
 
 def rule(code: str, *causes: Cause, follows: tuple[str, ...] = ()) -> Callable[[R], R]:
-    """Registers a rule; the order of files is the order in which rules run.
+    """Registers a rule; rules run in the order of ``_MODULES`` and of each file.
 
     Raises:
-        ValueError: for a code that is taken.
+        ValueError: if the code is taken.
     """
 
     def register(function: R) -> R:

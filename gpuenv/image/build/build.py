@@ -26,19 +26,19 @@ PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """How an image is built.
+    """Options of building an image.
 
     Attributes:
         engine: the engine.
         cli: its command line with BuildKit; None for the classic builder.
-        secrets: name and file of each.
-        environment: the caller's variables; the proxies are taken out of them.
-        gpu_ways: how the proof may have GPUs.
+        secrets: the file of each secret, by name.
+        environment: the caller's variables, which name the proxies.
+        gpu_ways: the ways to give the proof GPUs, the best first.
         announce: receives progress messages.
-        verbose: announces every line.
-        fresh: without the cache.
-        push: whether it is pushed.
-        seconds: for the build.
+        verbose: whether to announce every line.
+        fresh: whether to build without the cache.
+        push: whether to push the image.
+        seconds: the time limit of the build.
     """
 
     engine: Engine
@@ -65,7 +65,7 @@ class _BuildState:
 
 
 def build_image(plan: ImagePlan, files: Mapping[str, str], options: BuildOptions) -> BuiltImage:
-    """Builds one image; if a step fails, its tag stays with the image that had it before.
+    """Builds one image; if a step fails, the tag still names the former image.
 
     Raises:
         EngineError: when a step fails.
@@ -104,7 +104,7 @@ def _timed(state: _BuildState, name: str, work: Callable[[], Answer]) -> Answer:
 
 
 def _build(state: _BuildState, options: BuildOptions, labels: Mapping[str, str], *, fresh: bool) -> str:
-    """One run of the builder; the second one, for the label alone, comes out of the cache."""
+    """Runs the builder once; the second run, which only adds a label, uses the cache."""
     plan = state.plan
     progress = Progress(options.announce if not labels else lambda _: None, verbose=options.verbose)
     arguments = {**proxies(options.environment), "SOURCE_DATE_EPOCH": str(plan.created)}
@@ -122,16 +122,16 @@ def _build(state: _BuildState, options: BuildOptions, labels: Mapping[str, str],
 
 
 def proxies(environment: Mapping[str, str]) -> dict[str, str]:
-    """The caller's proxies, in both spellings that programs look for."""
+    """The caller's proxy variables, in upper and lower case."""
     names = [name for proxy in PROXIES for name in (proxy, proxy.lower())]
     return {name: environment[name] for name in names if environment.get(name)}
 
 
 def _require_platform(image: str, plan: ImagePlan, engine: Engine) -> None:
-    """Checks the platform of an image, since some engines silently build from a base of another one.
+    """Checks the platform of an image: some engines silently build from a base of another platform.
 
     Raises:
-        EngineError: when that has happened.
+        EngineError: if the platform is wrong.
     """
     found = engine.inspect(image)
     if found is None or found.platform != plan.choice.platform:

@@ -1,4 +1,4 @@
-"""Which base, wheel line, CuPy and CUDA an image is made of: the same rows and constraints as the resolver's."""
+"""Chooses base, wheel line, CuPy and CUDA of an image, with the rows and constraints of the resolver."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class ImageRequest:
     """The requested image; null is left to the matrix.
 
     Attributes:
-        kind: where CUDA comes from.
+        kind: the source of its CUDA.
         cuda: major and minor.
         line: the wheel line.
         cupy: the release.
         python: major and minor.
         arch: ``x86_64`` or ``aarch64``.
         base: another base image.
-        capabilities: compute capabilities to be served in addition to those of the machines.
+        capabilities: compute capabilities to serve in addition to those of the machines.
         libraries: libraries that CuPy works without, such as nccl.
         packages: further requirements to install.
     """
@@ -63,7 +63,7 @@ class ImageRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A wheel, the CUDA under it, and NVIDIA's image that has it; no image where CUDA comes from wheels."""
+    """A wheel, its CUDA, and NVIDIA's image with that CUDA; no image if CUDA comes from wheels."""
 
     wheel: WheelCandidate
     minor: CudaMinor
@@ -76,11 +76,11 @@ def choose(request: ImageRequest, machines: Mapping[str, Needs], matrix: Matrix)
 
     Args:
         request: the requested image.
-        machines: where the image is to run, by a name of each.
-        matrix: the rows.
+        machines: the machines that are to run the image, by name.
+        matrix: the compatibility matrix.
 
     Raises:
-        NoImageError: when there is none.
+        NoImageError: if no choice fits.
     """
     inside = {name: _inside(needs, request) for name, needs in machines.items()}
     _refuse_other_platforms(inside)
@@ -100,10 +100,10 @@ def choose(request: ImageRequest, machines: Mapping[str, Needs], matrix: Matrix)
 
 
 def _refuse_other_platforms(machines: Mapping[str, Needs]) -> None:
-    """One image is of one architecture, and those for Jetson come with JetPack.
+    """Refuses machines of several architectures, and Jetson, whose images come with JetPack.
 
     Raises:
-        NoImageError: where that rules some machine out.
+        NoImageError: if there is such a machine.
     """
     platforms = {str(needs.platform): name for name, needs in machines.items()}
     if len(platforms) > 1:
@@ -126,7 +126,7 @@ def _request_text(request: ImageRequest) -> str:
 
 
 def _inside(needs: Needs, request: ImageRequest) -> Needs:
-    """A machine as it is in the container; one without a driver or GPU is where it is built, not run."""
+    """A machine as its container sees it; a machine without driver or GPU only builds the image."""
     inner = inside_container(needs)
     more = tuple(NeededGpu(f"compute capability {entry}", entry) for entry in request.capabilities)
     if needs.driver_absent or needs.gpus_not_there:
@@ -138,7 +138,7 @@ def _inside(needs: Needs, request: ImageRequest) -> Needs:
 
 
 def _wheels(request: ImageRequest, needs: Needs, matrix: Matrix, against: dict[str, None]) -> Iterator[WheelCandidate]:
-    """The wheels that fit the request, the preferred first; with the extra only if CUDA comes from wheels."""
+    """The wheels that fit the request, the preferred first; with the extra ctk if CUDA comes from wheels."""
     for wheel in by_preference(needs, matrix):
         named = request.line in (None, wheel.line.name) and request.cupy in (None, wheel.release.cupy)
         if not named or (request.cuda is not None and not wheel.line.serves(request.cuda)):
@@ -193,7 +193,7 @@ def _refused(image: Image, machines: Mapping[str, Needs], matrix: Matrix) -> Ite
 def _images(
     request: ImageRequest, minor: CudaMinor, needs: Needs, matrix: Matrix, against: dict[str, None]
 ) -> Iterator[Image | None]:
-    """NVIDIA's images of one CUDA; a single None where none is needed."""
+    """NVIDIA's images of one CUDA; a single None if the request needs no such image."""
     if request.kind is ImageKind.WHEELS or request.base is not None:
         yield None
         return
@@ -228,7 +228,7 @@ def _python(
 
 
 def _own_python(name: str) -> str | None:
-    """The Python that an image has by its name: that of its Ubuntu, or of a tag of the official ``python``."""
+    """The Python of an image, from its name: its Ubuntu's, or that in a tag of the official ``python``."""
     official = re.search(r"(?:^|/)python:(3\.\d+)", name)
     return official[1] if official else python_of_ubuntu(name)
 
@@ -257,7 +257,7 @@ def _with_additions(choice: Choice, request: ImageRequest) -> Choice:
     """The choice with the requested libraries and packages.
 
     Raises:
-        NoImageError: where no wheel has such a library for this CuPy.
+        NoImageError: if no wheel has a library for this CuPy.
     """
     wheels = {name: optional_library(name, choice.cupy, choice.cuda.major) for name in request.libraries}
     lacking = [name for name, wheel in wheels.items() if wheel is None]
@@ -290,9 +290,9 @@ def _requirements(found: _Found, request: ImageRequest) -> tuple[str, ...]:
 
 
 def _served(found: _Found, needs: Needs, matrix: Matrix) -> tuple[ComputeCapability, ...]:
-    """Every capability that this wheel with this CUDA serves, also with the oldest driver that the image admits.
+    """The capabilities that this wheel and CUDA serve, with any driver that the image admits, without Tegra.
 
-    Boards of the Tegra family have images of their own.
+    Tegra has its own images.
     """
     served = []
     for entry in found.minor.capabilities:
@@ -330,7 +330,7 @@ def line_and_release(text: str) -> tuple[str | None, str | None]:
     """Line and release: ``14.2.0``, ``cupy-cuda12x``, or as ``gpuenv resolve`` names them; ``cupy`` is any line.
 
     Raises:
-        ValueError: for what is none of them.
+        ValueError: for any other text.
     """
     if not text or text[0].isdigit():
         return None, text or None

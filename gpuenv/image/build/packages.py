@@ -1,4 +1,4 @@
-"""The packages of an image: those that the user adds, and the exact wheels that the user's own installer locks."""
+"""The packages of an image: the user's additions, and the exact wheels that the user's own installer locks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _INDEX = re.compile(r"-i|-f|--(extra-)?index-url|--no-index|--find-links|--trust
 
 
 class AddedPackageError(ValueError):
-    """A requirement that an image of locked wheels cannot have; the message names its place."""
+    """A requirement that cannot be locked; the message has its file and line."""
 
 
 @dataclass(slots=True)
@@ -39,9 +39,9 @@ class AddedPackages:
     """Packages to install with CuPy.
 
     Attributes:
-        requirements: as the installer takes them.
-        constraints: those of ``-c`` files.
-        digests: the SHA-256 that a file allows, by package.
+        requirements: the requirements, for the installer.
+        constraints: the requirements of ``-c`` files.
+        digests: the SHA-256 digests that a file allows, by package.
     """
 
     requirements: list[str] = field(default_factory=list)
@@ -50,7 +50,7 @@ class AddedPackages:
 
 
 class OptionalLibrary(NamedTuple):
-    """A row of data/optional_wheels.csv: the wheel in which a CuPy finds a library, and the library's folder there."""
+    """A row of data/optional_wheels.csv: the wheel that has a library for a CuPy, and the library's folder in it."""
 
     library: str
     cupy: str
@@ -79,7 +79,7 @@ def added_packages(packages: Sequence[str], files: Sequence[Path]) -> AddedPacka
     """The packages of ``--package`` and ``--requirements``.
 
     Raises:
-        AddedPackageError: for what no image of locked wheels can have.
+        AddedPackageError: for a requirement that cannot be locked.
     """
     added = AddedPackages()
     for text in packages:
@@ -103,7 +103,7 @@ def _requirement(text: str, where: str) -> str:
 
 
 def _read(path: Path, added: AddedPackages, into: list[str], above: tuple[Path, ...]) -> None:
-    """Reads a requirements file, with those that it includes."""
+    """Reads a requirements file and its includes."""
     try:
         text = read_regular(path, _LARGEST).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -174,14 +174,14 @@ def lock_image(
 
     Args:
         caller: the installer.
-        requirements: all of them, those of ``added`` too.
+        requirements: all requirements, including those of ``added``.
         python: major and minor version.
         platform: of the image.
-        added: its constraints and digests are kept to.
+        added: constraints and digests for the lock.
 
     Raises:
-        NoWheelsError: when the index has none that fit together.
-        InstallError: when the installer fails.
+        NoWheelsError: if the index has no consistent set of wheels.
+        InstallError: if the installer fails.
     """
     _require_cross_platform_pip(caller)
     image = TargetPlatform(python, _ARCH[platform], _GLIBC)
@@ -196,10 +196,10 @@ def lock_image(
 
 
 def _with_digests(pin: Pin, digests: Mapping[str, Collection[str]]) -> Pin:
-    """A pin with those of its digests that the user's file allows.
+    """A pin with the digests that the user's file allows.
 
     Raises:
-        NoWheelsError: where it allows none.
+        NoWheelsError: if the file allows none of them.
     """
     if pin.name not in digests:
         return pin

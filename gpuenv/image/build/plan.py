@@ -1,4 +1,4 @@
-"""A choice made into a plan: tag, labels, Dockerfile and everything that the engine is sent."""
+"""Makes the plan of an image from a choice: tag, labels, Dockerfile and the rest of the build context."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEMPLATES = {
     ImageKind.RUNTIME: "nvidia.Dockerfile",
     ImageKind.DEVEL: "nvidia.Dockerfile",
 }
-# What images/tidy.py leaves out of the wheels, which their RECORDs then do not name either.
+# The files of the wheels that images/tidy.py removes, also from their RECORDs, by kind.
 LEFT_OUT_FILES = ("libnvrtc.alt", "libcusolverMg", "libnvblas", "libcufftw", "static libraries", "tests of NumPy")
 _OCI = "org.opencontainers.image."
 NO_WARMTH = (
@@ -33,7 +33,7 @@ NO_WARMTH = (
     "without a GPU (seen with 14.2.0; the code of 13.6.0 does the same)"
 )
 _CACHE = "--mount=type=cache,target=/root/.cache/pip "
-# Where a secret is shown to the installer, and to nothing else.
+# The mount that makes a secret visible to the installer, and to nothing else.
 _SECRETS = {
     "pip": "--mount=type=secret,id=pip,target=/etc/pip.conf ",
     "ca": "--mount=type=secret,id=ca,target=/run/secrets/ca.crt ",
@@ -45,7 +45,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 
 
 class RenderError(ValueError):
-    """A text that no Dockerfile can hold."""
+    """A text that cannot be written in a Dockerfile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class Rendering:
 
     Attributes:
         created: SOURCE_DATE_EPOCH.
-        mounts: BuildKit will build it: the installer's cache is kept outside of the image.
-        secrets: the secrets that the installer is shown; they need ``mounts``.
+        mounts: whether BuildKit builds it, which keeps the installer's cache outside of the image.
+        secrets: the names of the build secrets; they need ``mounts``.
     """
 
     created: int
@@ -65,13 +65,13 @@ class Rendering:
 
 @dataclass(frozen=True, slots=True)
 class PlanInputs:
-    """What a plan needs in addition to the choice.
+    """The inputs of a plan in addition to the choice.
 
     Attributes:
         tag: the image's name.
-        pins: the wheels; empty if they were not resolved.
-        labels: the user's own.
-        matrix_revision: what the choice was made with.
+        pins: the wheels; empty if not resolved.
+        labels: the user's labels.
+        matrix_revision: the revision of the matrix.
     """
 
     tag: str
@@ -89,7 +89,7 @@ def plan_image(choice: Choice, inputs: PlanInputs, how: Rendering) -> ImagePlan:
     """The plan of one image.
 
     Raises:
-        RenderError: for a label that no Dockerfile can hold.
+        RenderError: for a label that cannot be written in a Dockerfile.
     """
     lock = digest_of(lock_text(inputs.pins)) if inputs.pins else None
     labels = {**inputs.labels, **labels_of(choice, lock, how.created, inputs.matrix_revision)}
@@ -142,7 +142,7 @@ def labels_of(choice: Choice, lock: str | None, created: int, matrix_revision: s
 
 
 def files_of(plan: ImagePlan) -> dict[str, str]:
-    """What the engine builds from, by name."""
+    """The files of the build context, by name."""
     files = {DOCKERFILE: plan.dockerfile, LOCK: lock_text(plan.pins), TIDY: template(TIDY)}
     if plan.lock:
         from gpuenv.image.build.sbom import bill  # noqa: PLC0415 - its library is of an extra
@@ -152,7 +152,7 @@ def files_of(plan: ImagePlan) -> dict[str, str]:
 
 
 def tag_for(given: str | None, choice: Choice, *, several: bool) -> str:
-    """The name of an image: the one given, or the usual one; of several, each its own tag of the repository given."""
+    """The name of an image: ``given`` or the default; of several images, each is a tag of the given repository."""
     if given is None or several:
         return f"{given or REPOSITORY}:{choice.name}"
     return given
@@ -167,7 +167,7 @@ def render(template: str, choice: Choice, labels: Mapping[str, str], how: Render
     """The text of the Dockerfile.
 
     Raises:
-        RenderError: for a label that no Dockerfile can hold.
+        RenderError: for a label that cannot be written in a Dockerfile.
     """
     certificate = "PIP_CERT=/run/secrets/ca.crt " if "ca" in how.secrets else ""
     mounts = "".join(_SECRETS[name] for name in how.secrets)
@@ -186,7 +186,7 @@ def render(template: str, choice: Choice, labels: Mapping[str, str], how: Render
 
 
 def _library_path(choice: Choice) -> str:
-    """The variable by which the loader finds the optional libraries.
+    """LD_LIBRARY_PATH with the folders of the optional libraries, as a line of an ENV.
 
     CuPy loads those of wheels itself, but not all: 14.2.0 with cuda-pathfinder 1.9.1 loads libcutensor.so.2 and then
     lacks libcutensorMg.so.2; 13.4.1 and older look for the exact release that they were built with.
@@ -203,10 +203,10 @@ def _labels(labels: Iterable[tuple[str, str]]) -> str:
 
 
 def _named(name: str) -> str:
-    """The name of a label.
+    """The name of a label, checked.
 
     Raises:
-        RenderError: for what is no name of one.
+        RenderError: for an invalid name.
     """
     if not _NAME.fullmatch(name):
         raise RenderError(f"{name[:60]!r} is no name of a label: expected letters, digits, '.', '-', '_' and '/'")
@@ -214,7 +214,7 @@ def _named(name: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text in double quotes, in which neither a variable nor a quote nor a backslash means anything.
+    """A text in double quotes, with variables, quotes and backslashes escaped.
 
     Raises:
         RenderError: for a line break or another control character, which would end the instruction.

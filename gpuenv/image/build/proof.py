@@ -1,4 +1,4 @@
-"""The proof of a built image: the payload of the smoke tests, run inside it by the user that it runs as."""
+"""Proves a built image: runs the payload of the smoke tests in a container of it, as the image's own user."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class ProofResult:
     """The result of the proof of an image.
 
     Attributes:
-        proofs: each thing.
-        gpus: the names of the GPUs that the container had.
-        notes: why a GPU was not to be had.
+        proofs: the verifications.
+        gpus: the names of the GPUs of the container.
+        notes: the reasons for missing GPUs.
     """
 
     proofs: tuple[Verification, ...]
@@ -39,28 +39,28 @@ class ProofResult:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing failed, and something was shown."""
+        """Whether there are verifications, and none failed."""
         return bool(self.proofs) and all(proof.passed is not False for proof in self.proofs)
 
     @property
     def label(self) -> str:
-        """In a line, without a time, so that the same image gets the same label."""
+        """The result in one line, without a time, so that the same image gets the same label."""
         done = sum(proof.passed is True for proof in self.proofs)
         where = f"on {len(self.gpus)} GPU(s): {', '.join(dict.fromkeys(self.gpus))}" if self.gpus else "without a GPU"
         return f"{'passed' if self.passed else 'failed'}: {done} of {len(self.proofs)}, {where}"
 
 
 def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> ProofResult:
-    """Runs everything that the host allows in an image.
+    """Runs the payload in an image: without a GPU, then with GPUs in the first way that works.
 
     Args:
-        engine: where the image is.
+        engine: the engine that has the image.
         image: its id.
-        choice: what is in it.
-        ways: how the engine may hand GPUs to a container, the best one first.
+        choice: its contents.
+        ways: the ways in which the engine may give GPUs to a container, the best first.
 
     Raises:
-        EngineError: when not even a container without a GPU can be run.
+        EngineError: if no container can be run, even without a GPU.
     """
     payload = _payload()
     order = {
@@ -85,7 +85,7 @@ def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> Pr
 
 
 def groundwork_proofs(facts: Mapping[str, Any], end: ContainerEnd, choice: Choice) -> tuple[Verification, ...]:
-    """The payload's results without a GPU, compared with what the image should contain."""
+    """The payload's results without a GPU, compared with the choice."""
     proofs = [_ended(facts, end)]
     versions = facts.get("versions") if isinstance(facts.get("versions"), dict) else {}
     for name, wanted in (("cupy", choice.cupy), ("python", choice.python)):
@@ -159,7 +159,7 @@ def _command(name: str, order: Mapping[str, object]) -> list[str]:
 
 
 def _payload() -> bytes:
-    """The payload's files, for a container that sees nothing of this machine."""
+    """A tar file of the payload, for a container without access to this machine's files."""
     files = {
         f"{_FOLDER}/{path.relative_to(PAYLOAD).as_posix()}": path.read_text(encoding="utf-8")
         for path in sorted(PAYLOAD.rglob("*.py"))

@@ -1,4 +1,4 @@
-"""What building an image would do (``gpuenv.plan/1``), and what was built (``gpuenv.outcome/1``)."""
+"""Plans of images (``gpuenv.plan/1``) and the outcome of building them (``gpuenv.outcome/1``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 
 class ImageKind(str, Enum):
-    """Where an image has its CUDA from.
+    """The source of an image's CUDA.
 
     Attributes:
         WHEELS: a slim Python base, and CUDA from wheels.
@@ -26,12 +26,12 @@ class ImageKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The image that another one is built from.
+    """The base image.
 
     Attributes:
-        reference: with its tag or digest.
-        digest: of its manifest, where it is known; null where only the tag is.
-        given: whether the caller named it, in place of one that is known.
+        reference: the name with tag or digest.
+        digest: the digest of its manifest; null if unknown.
+        given: whether the caller named it.
     """
 
     reference: str
@@ -49,19 +49,19 @@ class Choice:
     """The contents of an image, chosen from the matrix.
 
     Attributes:
-        kind: where CUDA comes from.
-        base: the image below.
+        kind: the source of its CUDA.
+        base: the base image.
         platform: ``linux/amd64`` or ``linux/arm64``.
         python: major and minor.
         line: the wheel line.
         cupy: the release of CuPy.
         cuda: the CUDA of its libraries.
-        requirements: what the installer is handed.
-        capabilities: the compute capabilities that it serves, by NVRTC and by CuPy's own cap.
-        stated: those of them that were requested; empty if none was.
+        requirements: the requirements for the installer.
+        capabilities: the compute capabilities that NVRTC and CuPy serve.
+        stated: the requested compute capabilities; empty without a request.
         minimum_driver: the oldest driver on Linux that starts it.
-        admits: the condition that the image puts to the driver.
-        libraries: the libraries that CuPy works without, such as nccl, whose wheels are among the requirements.
+        admits: the image's condition on the driver, for NVIDIA_REQUIRE_CUDA.
+        libraries: the optional libraries, such as nccl, whose wheels are among the requirements.
     """
 
     kind: ImageKind
@@ -80,7 +80,7 @@ class Choice:
 
     @property
     def name(self) -> str:
-        """``wheels-cuda12.9-cupy14.2.0-py3.12``: the usual tag."""
+        """The default tag: ``wheels-cuda12.9-cupy14.2.0-py3.12``."""
         return f"{self.kind.value}-cuda{self.cuda}-cupy{self.cupy}-py{self.python}"
 
 
@@ -89,17 +89,17 @@ class ImagePlan:
     """One image before it is built.
 
     Attributes:
-        tag: the name that it will have.
-        choice: what goes in.
+        tag: its name.
+        choice: its contents.
         pins: the wheels, each with its digests; empty if not resolved yet.
         lock: the digest of the lock file; null if not resolved yet.
-        labels: what it will say of itself.
-        dockerfile: the whole text.
-        created: seconds since 1970 that every file and the image itself will bear (SOURCE_DATE_EPOCH).
+        labels: its labels.
+        dockerfile: the text of its Dockerfile.
+        created: the time of every file and of the image, in seconds since 1970 (SOURCE_DATE_EPOCH).
         builder: ``buildkit`` or ``classic``; null if no engine was queried.
-        secrets: the names of the secrets that are shown to the build and not kept.
-        commands: what is run on this machine; the classic builder is spoken to, and no command is run.
-        notes: what else should be known.
+        secrets: the names of the build secrets, which the image does not keep.
+        commands: the commands to run on this machine; the classic builder needs none.
+        notes: remarks for the user.
     """
 
     tag: str
@@ -126,7 +126,7 @@ class ImagePlans:
 
 
 class BuildStatus(str, Enum):
-    """How building an image ended."""
+    """The result of building an image."""
 
     BUILT = "built"
     FAILED = "failed"
@@ -147,20 +147,20 @@ class BuiltImage:
     """The result of building one image.
 
     Attributes:
-        tag: the name that it was to have.
-        status: how it ended.
-        message: one sentence; the reason where it failed.
-        id: the engine's name for it.
-        digest: of the manifest in the registry; null where it was not pushed and the engine knows none.
-        base: what it was built from, with the digest where one was known.
-        labels: as they were read back.
-        user: as the engine reports it.
-        sizes: of the whole, and of what was added to the base.
-        cached: how many of the steps came out of the cache.
-        steps: how many there were.
-        proofs: what was shown in it.
+        tag: the requested name.
+        status: the result.
+        message: one sentence; the reason of a failure.
+        id: the engine's id.
+        digest: the digest of its manifest in the registry; null if it was not pushed and the engine knows none.
+        base: the base image, with its digest if known.
+        labels: the labels, read back from the engine.
+        user: the user, read back from the engine.
+        sizes: its size, and its size without the base.
+        cached: the number of steps from the cache.
+        steps: the number of steps.
+        proofs: the verifications of the proof.
         gpu: whether the proof had a GPU.
-        phases: where the time went.
+        phases: the duration of each phase.
     """
 
     tag: str
@@ -181,15 +181,15 @@ class BuiltImage:
 
 @dataclass(frozen=True, slots=True)
 class ImageOutcome:
-    """What was built.
+    """The outcome of ``build-image``.
 
     Attributes:
-        status: the worst of the images'.
-        exit_code: of the command.
+        status: the worst status of the images.
+        exit_code: the exit code of the command.
         message: one sentence.
-        images: each one.
+        images: the result for each image.
         engine: the engine and its version.
-        remedy: what to do about a failure, where that is known.
+        remedy: the remedy for a failure, if known.
     """
 
     status: BuildStatus

@@ -24,10 +24,10 @@ def bill(choice: Choice, pins: Iterable[Pin], lock_and_time: tuple[str, int], le
     """The bill in JSON; the same for the same lock.
 
     Args:
-        choice: what goes in.
+        choice: the contents of the image.
         pins: the wheels.
-        lock_and_time: the digest of the lock file, and the seconds since 1970 that the bill bears.
-        left_out: what of the wheels' files is not in the image, by their kinds.
+        lock_and_time: the digest of the lock file, and the time of the bill in seconds since 1970.
+        left_out: the kinds of files of the wheels that the image lacks.
     """
     lock, created = lock_and_time
     image = Component(name=choice.name, type=ComponentType.CONTAINER, bom_ref="image", version=lock)

@@ -13,7 +13,7 @@ _SHOWN = 6  # wheels named in a plan, unless it is verbose
 
 
 def plan_lines(plans: ImagePlans, *, verbose: bool) -> Iterator[TextLine]:
-    """What would be built; of several images, a line each, unless verbose."""
+    """The lines of plans; for several images, one line each unless verbose."""
     if len(plans.images) > 1 and not verbose:
         yield from _table(plans)
         return
@@ -63,7 +63,7 @@ def _plan(plan: ImagePlan, *, verbose: bool) -> Iterator[TextLine]:
 
 
 def outcome_lines(outcome: ImageOutcome, *, verbose: bool) -> Iterator[TextLine]:
-    """What was built."""
+    """The lines of an outcome."""
     for image in outcome.images:
         yield from _image(image, verbose=verbose)
     good = outcome.status is BuildStatus.BUILT

@@ -1,4 +1,7 @@
-"""What is known of a base image by its name: its CUDA, its flavour, its Python, and whether it has any CUDA at all."""
+"""Facts about a base image from its name: its CUDA, its flavour and its Python, or that it has no CUDA.
+
+The rules for names are rows of data/base_images.csv, NVIDIA's monthly images rows of ``ngc_releases`` in matrix.yaml.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,13 @@ _NVIDIA_NAMES = ("nvidia/cuda", "nvcr.io/nvidia/cuda")
 # container-images/cuda, doc/supported-tags.md (as the matrix cites it): no tag X.Y without the third number. There were
 # some up to 11.1: NVIDIA/nvidia-docker, issue 1735, has one that is gone (read 2026-11-29).
 _WHOLE_TAG = re.compile(r"\d+\.\d+\.\d+(?:-(?:cudnn\d*|tensorrt))?-(?:base|runtime|devel)-[a-z]+[\d.]*")
-# What a mirror or a proxy of Docker Hub has under its own name and that one.
+# Repositories of Docker Hub that mirrors and proxies serve under their own name plus this one.
 _MIRRORED = re.compile(
     r"(?:.*/)?(library/[a-z0-9-]+|nvidia/cuda|pytorch/pytorch|tensorflow/tensorflow|cupy/cupy|mambaorg/micromamba"
     r"|rapidsai/[a-z-]+|condaforge/[a-z0-9]+|continuumio/[a-z0-9]+)"
 )
 _LONGEST = 255  # characters of a repository
-# Commands that bring another Python, or an environment of another.
+# Commands that install another Python, or an environment with another one.
 _OTHER_PYTHONS = (
     *("conda", "mamba", "micromamba", "uv", "uvx", "pyenv", "pixi"),
     *("add-apt-repository", "update-alternatives", "make"),
@@ -34,15 +37,15 @@ _NAMED_PYTHON = re.compile(r"(?:mini|ana)conda|(?:mini|mamba)forge|python-?3?\.\
 
 @dataclass(frozen=True, slots=True)
 class BaseImage:
-    """A base image, judged by its name; fields are null where the name says nothing.
+    """The facts about a base image; null if its name does not show them.
 
     Attributes:
-        text: as it is written.
-        name: its parts; null where a variable in it is not known.
+        text: its name in the Dockerfile.
+        name: the parsed name; null if it contains an unknown variable.
         cuda: its CUDA.
-        flavour: how much of CUDA it has.
-        plain: whether it is known to have none.
-        nvidia: whether it is one of nvidia/cuda, which sets the variables of the container runtime.
+        flavour: the part of CUDA that it has.
+        plain: whether it is known to have no CUDA.
+        nvidia: whether it is an image of nvidia/cuda, which sets the variables of the container runtime.
         musl: whether its C library is musl.
         python: its Python.
         row: the matrix's row.
@@ -66,17 +69,17 @@ class BaseImage:
 
     @property
     def unknown(self) -> bool:
-        """Whether nothing tells what it has of CUDA, or that it has none."""
+        """Whether the name shows neither its CUDA nor that it has none."""
         return not (self.plain or self.has_cuda or self.tegra or self.rocm)
 
     @property
     def has_cuda(self) -> bool:
-        """Whether it is an image for GPUs, as far as its name tells."""
+        """Whether its name shows CUDA."""
         return self.nvidia or self.cuda is not None or self.row is not None
 
 
 def base_of(text: str, matrix: Matrix) -> BaseImage:
-    """The base image of a name."""
+    """The facts about the base image of a name."""
     if not is_known(text):
         return _from_partial_name(text, matrix)
     try:
@@ -92,13 +95,13 @@ def base_of(text: str, matrix: Matrix) -> BaseImage:
 
 
 def _unmirrored(name: ImageReference) -> ImageReference:
-    """The name on Docker Hub of an image that a mirror or a proxy has under its own name plus that one."""
+    """The name on Docker Hub of an image of a mirror or a proxy."""
     found = None if name.registry == HUB else _MIRRORED.fullmatch(name.repository)
     return replace(name, registry=HUB, repository=found[1]) if found is not None else name
 
 
 def _by_rules(reference: str, text: str, matrix: Matrix) -> BaseImage:
-    """The facts that the matrix's rules for names tell, each by the first that tells it."""
+    """The facts from data/base_images.csv; the first matching row with a value for a fact decides it."""
     kind = cuda = flavour = python = None
     for rule in matrix.base_images:
         match = re.fullmatch(rule.pattern, reference)
@@ -146,13 +149,13 @@ def _python(text: str | None) -> PythonVersion | None:
 
 
 def _nvidia_row(cuda: CudaVersion | None, matrix: Matrix) -> Image | None:
-    """A row of nvidia/cuda with the same CUDA, whose requirement on the driver derived images share."""
+    """A row of nvidia/cuda with the same CUDA: derived images inherit its requirement on the driver."""
     rows = (row for row in matrix.images if row.cuda == cuda and row.line is None)
     return next((row for row in rows if row.reference.rsplit(":", 1)[0] in _NVIDIA_NAMES), None)
 
 
 def _from_partial_name(text: str, matrix: Matrix) -> BaseImage:
-    """A name with an unknown variable: the rest of it may still be enough."""
+    """The facts from a name with an unknown variable: the rest of it may be enough."""
     name, _, tag = text.partition(":")
     base = replace(_by_rules(f"{name[:_LONGEST]}:", text, matrix), musl="alpine" in text)
     if not base.nvidia:
@@ -165,7 +168,7 @@ def _from_partial_name(text: str, matrix: Matrix) -> BaseImage:
 
 
 def is_whole_tag(tag: str) -> bool:
-    """Whether a tag of nvidia/cuda has every part that there is: CUDA, flavour and distribution."""
+    """Whether a tag of nvidia/cuda is complete: CUDA, flavour and distribution."""
     return _WHOLE_TAG.fullmatch(tag) is not None
 
 
@@ -173,9 +176,9 @@ def python_of(base: BaseImage, stages: Sequence[Stage], commands: Iterable[Comma
     """The Python of the pip in an image: the base image's or its Ubuntu's, if no other is installed or copied.
 
     Args:
-        base: the image at the beginning.
-        stages: those that the image is made of.
-        commands: what they run, and those that they copy from.
+        base: the base image.
+        stages: the stages of the image.
+        commands: the commands of these stages and of the stages that they copy from.
     """
     if base.name is None:
         return None

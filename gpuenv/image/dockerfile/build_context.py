@@ -1,4 +1,4 @@
-"""The build context: the one place where the check of a Dockerfile reads the user's files."""
+"""The build context. No other module of the Dockerfile check reads the user's files."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class BuildContext:
     """A build context.
 
     Attributes:
-        folder: where it is.
-        read: the files that were read, by their names in the context.
-        unread: the files that could not be read, with the reason.
+        folder: its folder.
+        read: the names of the files that were read.
+        unread: the reason for each file that could not be read, by name.
     """
 
     folder: Path
@@ -51,7 +51,7 @@ class BuildContext:
         return found
 
     def names(self, pattern: str) -> list[str]:
-        """The files and folders that a source of COPY names."""
+        """The files and folders that match a source of COPY."""
         if not any(mark in pattern for mark in "*?["):
             return [pattern]
         folder, base = posixpath.split(pattern)
@@ -62,14 +62,14 @@ class BuildContext:
         return [posixpath.join(folder, name) for name in fnmatch.filter(entries, base)]
 
     def has(self, name: str) -> bool:
-        """Whether there is such a file, even outside, which ``text`` then reports."""
+        """Whether a file exists, even outside of the context (``text`` reports that)."""
         try:
             return (self.folder / name).is_file()
         except (OSError, ValueError):
             return False
 
     def is_folder(self, name: str) -> bool:
-        """Whether there is such a folder."""
+        """Whether a folder exists."""
         try:
             return (self.folder / name).is_dir()
         except (OSError, ValueError):
@@ -79,14 +79,14 @@ class BuildContext:
 def find_source(
     path: str, folder: str | None, step: Step, stage: Stage, build: tuple[Stage, ...], context: BuildContext
 ) -> str | None:
-    """The file of the context that a step of the build finds at a path; None if no COPY brings one.
+    """The file of the context at a path of a build step; None if no COPY put one there.
 
     Args:
-        path: as the step names it.
-        folder: the folder that the step is in, from its working directory; null if unknown.
+        path: the path in the step.
+        folder: the current folder, relative to the working directory of the step; null if unknown.
         step: the step.
         stage: its stage.
-        build: every stage.
+        build: all stages.
         context: the build context.
     """
     if not is_known(path) or "://" in path or (folder is None and not path.startswith("/")):
@@ -106,7 +106,7 @@ def find_source(
 def _in_stage(
     wanted: str, stage: Stage, before: int, build: tuple[Stage, ...], context: BuildContext, seen: set[tuple[int, str]]
 ) -> str | None:
-    """The file of the context that stands at a path of a stage, after some of its steps."""
+    """The file of the context at a path of a stage, after some of its steps."""
     if (stage.number, wanted) in seen or len(seen) > _MOST_PLACES:
         return None
     seen.add((stage.number, wanted))
@@ -146,7 +146,7 @@ def _in_context(wanted: str, source: str, target: str, context: BuildContext) ->
 
 
 def _behind(wanted: str, source: str, target: str) -> str | None:
-    """The path in another stage of what is copied to a path: a file to a target or into it, or what is in a folder."""
+    """The path in another stage of a file that COPY puts at ``wanted``: as the target, into it, or with its folder."""
     if wanted in (target, posixpath.join(target, posixpath.basename(source))):
         return source
     folder = target.rstrip("/")

@@ -1,4 +1,4 @@
-"""The CUDA in what a Dockerfile builds: of the base image, packages, wheels and frameworks; and CuPy's lines."""
+"""The CUDA of a Dockerfile's target, from base image, packages, wheels and frameworks; and CuPy's wheel lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gpuenv.model.versions import CudaVersion
 # assumed: it can only leave a finding out. Debian and Ubuntu (package lists of Debian 12 and Ubuntu 24.04, 2026-11-21):
 # nvidia-cuda-dev has the headers and depends on the libraries, nvidia-cuda-toolkit depends on it.
 _OF_DISTRIBUTION = ("nvidia-cuda-toolkit", "nvidia-cuda-dev")
-# Who installs NVRTC by itself, without which no kernel compiles, chooses the other libraries one by one, too.
+# A Dockerfile that installs NVRTC, without which no kernel compiles, is assumed to choose the other libraries, too.
 _WITH_LIBRARIES = re.compile(
     r"(?:cuda|cuda-toolkit|cuda-libraries|cuda-runtime|cuda-libraries-dev|cuda-nvrtc|cuda-nvrtc-dev)(?:-\d+(?:-\d+)?)?"
 )
@@ -34,9 +34,9 @@ _WITH_HEADERS = re.compile(
 _VERSIONED = re.compile(r"(?:cuda|libcublas|libcufft|libcurand|libcusparse|libcusolver)[a-z-]*-(\d{1,3})-(\d{1,3})")
 _WHEEL = re.compile(r"(?:nvidia-(?:cuda-runtime|cuda-nvrtc|cublas)|cuda-toolkit)(?:-cu(\d\d))?")
 _OF_CONDA = ("cuda-version", "cudatoolkit", "cuda-toolkit", "pytorch-cuda")  # their versions are CUDA's
-# What brings CUDA's libraries along: CuPy's own, pytorch's and NVIDIA's channels' packages for GPUs.
+# Conda packages that depend on CUDA's libraries: of conda-forge and of the channels pytorch and nvidia.
 _CONDA_BRINGING = ("cupy", "pytorch-cuda", "pytorch-gpu", "tensorflow-gpu", "rapids", "cudf", "cuml", "libcublas")
-# Extras that bring the CUDA of a major, or are named after it: what uv 0.13 resolved of jax 0.4.30 and 0.12.0.1,
+# Extras that depend on the CUDA of a major, or are named after it: as uv 0.13 resolved jax 0.4.30 and 0.12.0.1,
 # numba-cuda 0.15.0 and 0.30.4, tensorflow 2.15.1 to 2.21.0 (run 2026-11-21).
 _EXTRAS = {
     "jax": re.compile(r"cuda(\d\d)(?:[-_]pip)?"),
@@ -71,12 +71,12 @@ class CudaSources:
     """The CUDA of a target.
 
     Attributes:
-        versions: each CUDA of the image itself (base image, packages), with what names it.
-        wheels: the CUDA majors that wheels bring.
-        libraries: whether the image itself has CuPy's libraries; also if its name does not tell.
-        headers: whether the image itself has CUDA's headers; also if its name does not tell.
-        severity: of a finding that CUDA is missing: an error if all that is installed is known, a warning if something
-            is unknown that does not look like CUDA, null otherwise.
+        versions: each CUDA of the base image and the packages, with the text that names it.
+        wheels: the CUDA majors of wheels.
+        libraries: whether base image or packages have, or may have, the CUDA libraries.
+        headers: whether base image or packages have, or may have, the CUDA headers.
+        severity: the severity of a finding that CUDA is missing: an error if every install is known, a warning if the
+            unknown ones do not look like CUDA, null otherwise.
         frameworks: the frameworks.
     """
 
@@ -93,7 +93,7 @@ class CudaSources:
         return self.versions[0][0] if self.versions else None
 
     def serves(self, line: WheelLine) -> bool:
-        """Whether any CUDA is for a line of CuPy."""
+        """Whether a wheel line of CuPy works with any of these CUDA versions."""
         return line.cuda_major in self.wheels or any(line.serves(cuda) for cuda, _ in self.versions)
 
 
@@ -123,12 +123,12 @@ def _of_package(name: str) -> CudaVersion | None:
 
 
 def _brings_headers_package(name: str) -> bool:
-    """Also a development package of another part of CUDA, of which it is not known what else it needs."""
+    """Whether a package has the headers; also a development package of another part of CUDA, which may need them."""
     return _WITH_HEADERS.fullmatch(name) is not None or (_of_package(name) is not None and "-dev" in name)
 
 
 def _severity(target: BuildTarget) -> Severity | None:
-    """How sure it is that nothing unknown brings CUDA."""
+    """The severity of missing CUDA, by the likelihood that an unknown install has it."""
     doubts = [each for each in target.unknown if not each.possible]
     if any(map(may_bring_cuda, (install for each in target.unknown for install in each.possible))):
         return None
@@ -138,7 +138,7 @@ def _severity(target: BuildTarget) -> Severity | None:
 
 
 def may_bring_cuda(install: Install) -> bool:
-    """Whether a package has to do with CUDA, by its name."""
+    """Whether the name of a package is related to CUDA."""
     return _LIKE_CUDA.search(install.name) is not None
 
 
@@ -151,7 +151,7 @@ def _brings_headers(base: BaseImage) -> bool:
 
 
 def _is_open(base: BaseImage) -> bool:
-    """Whether its name does not tell what of CUDA it has."""
+    """Whether its name does not show which part of CUDA it has."""
     return not base.plain and base.flavour is None
 
 
@@ -164,7 +164,7 @@ def _is_conda_cuda(name: str) -> bool:
 
 
 def _of_conda(entry: Install, matrix: Matrix) -> CudaVersion | None:
-    """The CUDA that a package of conda pins: ``cuda-version=12.9``; of a major alone, the newest that is known."""
+    """The CUDA that a conda package pins: ``cuda-version=12.9``; for ``=12``, the newest known minor."""
     texts = [each.version for each in entry.specifier or () if each.operator == "=="]
     match = (
         re.match(r"(\d{1,3})(?:\.(\d{1,3}))?(?!\d)", texts[0]) if entry.name in _OF_CONDA and len(texts) == 1 else None
@@ -177,7 +177,7 @@ def _of_conda(entry: Install, matrix: Matrix) -> CudaVersion | None:
 
 
 def _wheels(target: BuildTarget) -> set[int]:
-    """The CUDA majors that NVIDIA's wheels, and CuPy's extra ctk, bring."""
+    """The CUDA majors of NVIDIA's wheels and of CuPy's extra ctk."""
     majors: set[int] = set()
     for entry in target.installs:
         match = _WHEEL.fullmatch(entry.name) if entry.manager is Manager.PIP else None
@@ -218,9 +218,9 @@ def _framework(install: Install, matrix: Matrix) -> Framework | None:
 
 
 def wheel_line(name: str, matrix: Matrix) -> WheelLine | None:
-    """The line of a distribution: the matrix's, or one that ended before the matrix begins, without releases.
+    """The wheel line of a distribution: the matrix's, or a former line without releases.
 
-    A line for one CUDA minor from 11.2 on is assumed to run on what cupy-cuda11x runs on.
+    A former line for a CUDA minor from 11.2 on is assumed to run wherever cupy-cuda11x does.
     """
     found = next((line for line in matrix.wheel_lines if line.name == name), None)
     cuda = cuda_minor(name)
@@ -231,7 +231,7 @@ def wheel_line(name: str, matrix: Matrix) -> WheelLine | None:
 
 
 def is_no_line(name: str, matrix: Matrix) -> bool:
-    """Whether a name looks like one of CuPy's lines and is none; of later majors than the matrix's nothing is known."""
+    """Whether a name looks like a CuPy wheel line and is none; later majors than the matrix's may exist."""
     match = _OF_A_MAJOR.fullmatch(name)
     later = match is not None and int(match[1]) > max(line.cuda_major for line in matrix.wheel_lines)
     return name.startswith("cupy-cuda") and wheel_line(name, matrix) is None and not later

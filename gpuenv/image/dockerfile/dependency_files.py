@@ -35,17 +35,17 @@ _MOST = 5000  # entries of a file
 
 
 def path_of(listed: DependencyFile) -> str:
-    """The path of the file itself; of a project, that of its pyproject.toml."""
+    """The path of the file; for a project, of its pyproject.toml."""
     if listed.kind is FileKind.PROJECT and not listed.path.endswith(".toml"):
         return posixpath.normpath(posixpath.join(listed.path, "pyproject.toml"))
     return listed.path
 
 
 def read_dependencies(listed: DependencyFile, name: str, context: BuildContext) -> list[Install]:
-    """What a file lists.
+    """The installs that a file lists.
 
     Args:
-        listed: how a command names it.
+        listed: the file, as a command names it.
         name: its name in the build context.
         context: the build context.
     """
@@ -61,7 +61,7 @@ def read_dependencies(listed: DependencyFile, name: str, context: BuildContext) 
 
 
 def apply_constraints(installs: list[Install], constraints: list[Install]) -> list[Install]:
-    """The installs, with the versions that constraints allow."""
+    """The installs, limited to the versions that constraints allow."""
     limits = {each.name: each.specifier for each in constraints if each.specifier is not None}
     return [
         replace(each, specifier=each.specifier & limits[each.name])
@@ -74,7 +74,7 @@ def apply_constraints(installs: list[Install], constraints: list[Install]) -> li
 def _requirements(
     name: str, context: BuildContext, seen: set[tuple[str, bool]], *, limits: bool = False
 ) -> list[Install]:
-    """A file of requirements with those that it names; each is read once."""
+    """The installs of a requirements file and its includes; each file is read once."""
     text = None if (name, limits) in seen else context.text(name)
     seen.add((name, limits))
     found: list[Install] = []
@@ -179,7 +179,7 @@ def _texts(value: object) -> list[str]:
 
 
 def _line_of(entry: str, text: str) -> int:
-    """The line of a dependency, which TOML's reader does not tell."""
+    """The line of a dependency; tomllib reports no lines."""
     at = text.find(entry)
     return text.count("\n", 0, at) + 1 if at >= 0 else 1
 

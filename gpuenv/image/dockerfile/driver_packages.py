@@ -1,11 +1,11 @@
-"""Which packages, programs and files are a driver's, or bring one along.
+"""Packages, installers and files of the NVIDIA driver, and packages that depend on it.
 
-NVIDIA, CUDA Installation Guide for Linux 13.0 (read 2026-11-21), 4.12.2 Meta Packages, table 4: ``cuda``, ``cuda-X-Y``
-and ``cuda-runtime-X-Y`` bring the driver, of ``cuda-toolkit*`` and ``cuda-libraries*`` it does not say so; 6.3
-Advanced Options: what the installer puts in place without options. The driver's packages, and what the others
-depend on, are those of the package lists of Debian 12 and unstable and of Ubuntu 24.04 with its updates (2026-11-21).
-The names of RPMs (nvidia-driver-*, kmod-nvidia-*, akmod-nvidia, xorg-x11-drv-nvidia-*, nvidia-compute-G06), and the
-installer's --samples of CUDA 10, were seen in public scripts alone.
+NVIDIA, CUDA Installation Guide for Linux 13.0 (read 2026-11-21), 4.12.2 Meta Packages, table 4, says that ``cuda``,
+``cuda-X-Y`` and ``cuda-runtime-X-Y`` install the driver, and does not say so of ``cuda-toolkit*`` and
+``cuda-libraries*``; 6.3 Advanced Options: the parts that the installer installs by default. The driver's packages, and
+the packages that depend on them, are from the package lists of Debian 12 and unstable and of Ubuntu 24.04 with its
+updates (2026-11-21). The names of RPMs (nvidia-driver-*, kmod-nvidia-*, akmod-nvidia, xorg-x11-drv-nvidia-*,
+nvidia-compute-G06), and the installer's --samples of CUDA 10, were only seen in public scripts.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _INSTALL = re.compile(r"\b(?:apt-get|apt|aptitude|yum|dnf|microdnf|zypper|apk)\b
 
 
 def is_driver_package(word: str) -> bool:
-    """Whether a package, as one writes it for apt or dnf, is a driver's or brings one as a metapackage."""
+    """Whether an argument of apt or dnf is a package of the driver, or a metapackage for it."""
     return bool(_PACKAGES.fullmatch(_name(word))) and not brings_driver(word)
 
 
 def brings_driver(word: str) -> bool:
-    """Whether a package that is wanted for something else depends on the driver's libraries."""
+    """Whether a package with another purpose depends on the driver's libraries."""
     return _name(word) in _BRINGING
 
 
@@ -53,7 +53,7 @@ def _name(word: str) -> str:
 
 
 def is_driver_library(path: str) -> bool:
-    """Whether a file is one of the driver's libraries; those of a compatibility package are not meant."""
+    """Whether a file is a library of the driver, not of a compatibility package or a stub."""
     return bool(_LIBRARY.search(path)) and "/compat/" not in path and "/stubs/" not in path
 
 
@@ -61,7 +61,7 @@ def runfile(words: Sequence[str]) -> str | None:
     """The installer that installs a driver: the driver's own, or CUDA's unless its options leave the driver out."""
     program = words[0].rsplit("/", 1)[-1] if words else ""
     if not (program.endswith(".run") or program in SHELLS):
-        return None  # what fetches it, or makes it executable, puts nothing in place
+        return None  # a download or chmod installs nothing
     for word in words:
         name = word.rsplit("/", 1)[-1]
         if _RUNFILE.fullmatch(name) and not {"-x", "--extract-only"} & set(words):
@@ -72,7 +72,7 @@ def runfile(words: Sequence[str]) -> str | None:
 
 
 def driver_in(step: str) -> str | None:
-    """The first package or file of a driver that a step of an image's history brings."""
+    """The first package or file of a driver that a step of an image's history installs or copies."""
     for match in _INSTALL.finditer(step):
         for word in match[1].split():
             if is_driver_package(word) or brings_driver(word):

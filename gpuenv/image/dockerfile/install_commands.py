@@ -1,7 +1,7 @@
-"""What a command installs: arguments of pip, uv, conda and the package managers of distributions.
+"""The packages that a command installs: arguments of pip, uv, conda and the package managers of distributions.
 
 The options are those of pip 23.2.1 and uv 0.13.9 (pip install, uv pip install and uv sync --help, run 2026-11-22).
-What other programs install (poetry, pdm, pixi, make, a script) is unknown here.
+The installs of other programs (poetry, pdm, pixi, make, a script) are unknown.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _WITH_VALUE = frozenset(
     )
 )
 _BUNDLED = re.compile(r"-[IUqvy]+([rce].*)")  # -qr requirements.txt
-# Installers of programs that have nothing to do with CUDA.
+# Installers of programs unrelated to CUDA.
 _HARMLESS = re.compile(
     r"(?:mini|ana)conda|(?:mini|mamba)forge|get-pip|get_pip|\brustup|nodesource|astral\.sh|/uv/|install-poetry|get-poetry"
     r"|micro\.mamba|micromamba|pixi\.sh|starship|oh-my-zsh|nvm|bash_completion|activate\b|\.bashrc|profile|cargo/env|keyring",
     re.IGNORECASE,
 )
 _PROJECT_MANAGERS = ("poetry", "pdm", "pipenv", "pixi", "hatch", "rye")
-# Programs of which it is not known what they install.
+# Programs with unknown installs.
 _UNKNOWN = (
     *("make", "cmake", "ninja", "xargs", "source", ".", "spack"),
     *("dpkg", "rpm", "ansible-playbook", "nix", "nix-env", "bazel", "eval"),
@@ -80,7 +80,7 @@ class Arguments:
 
 
 def install_request(command: Command, file: str, end_line: int | None = None) -> InstallRequest:
-    """What a command installs; nothing if it is no installer."""
+    """The installs and removals of a command; empty if it is no installer."""
     words = _words_of_pip(command)
     if words is not None:
         return _pip(read_arguments(words, flags=("-n",)), file, end_line)  # uv's --no-cache
@@ -95,7 +95,7 @@ def install_request(command: Command, file: str, end_line: int | None = None) ->
 
 
 def environment_of(command: Command) -> str:
-    """The environment that a command names: the folder of its program, or conda's name; else nothing."""
+    """The environment that a command names: the folder of its program, or conda's name; empty without one."""
     folder = command.words[0].text.rpartition("/")[0]
     if folder and not folder.startswith(("/usr", "/bin")):
         return folder
@@ -137,7 +137,7 @@ def _words_of_pip(command: Command) -> Sequence[ShellWord] | None:
 
 
 def read_arguments(words: Sequence[ShellWord], flags: Sequence[str] = ()) -> Arguments:
-    """The arguments of an installer; ``flags`` are options without a value, although others' of that name have one."""
+    """Parses the arguments of an installer; ``flags`` are options that take no value in this program."""
     found = Arguments()
     valued = _WITH_VALUE.difference(flags)
     position = 0
@@ -223,7 +223,7 @@ def _all(arguments: Arguments, flag: str) -> frozenset[str]:
 
 
 def _uv_project(arguments: Arguments, file: str, end_line: int | None) -> InstallRequest:
-    """``uv sync`` installs a project with its group dev; ``uv add`` installs what it names besides."""
+    """The installs of ``uv sync`` (a project with its group dev) and ``uv add`` (also the named packages)."""
     verb, *named = arguments.words
     location = SourceLocation(file, verb.line, end_line)
     folder = next((word.text for word in arguments.of("--directory", "--project")), ".")

@@ -39,8 +39,8 @@ class DockerfileOptions:
     """Options for checking a Dockerfile.
 
     Attributes:
-        context: its build context; the file's own folder, if not given.
-        target: the stage to build; each last one, if not given.
+        context: its build context; the folder of the file by default.
+        target: the stage to build; every final stage by default.
         arguments: values for its ARGs.
     """
 

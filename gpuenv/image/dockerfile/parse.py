@@ -4,7 +4,7 @@ moby/buildkit, frontend/dockerfile/docs/reference.md, Format, Parser directives 
 
 Own code, because no kept parser fits: dockerfile-parse (2.0.1, tried 2026-11-21) takes the lines of a heredoc for
 instructions, and dockerfile (3.4.0) is BuildKit's own parser behind an extension module that some platforms have no
-wheel of. The tests hold this one against that one.
+wheel of. The tests compare this parser with that one.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ _DIRECTIVES = ("syntax", "escape", "check")
 
 
 class DockerfileError(ValueError):
-    """A file that is no Dockerfile; the message has the line."""
+    """A file that is no valid Dockerfile; the message has the line."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """A part of a file with the numbers of its lines, some of whose ends may be removed.
+    """A part of a file with line numbers; continued lines are joined.
 
     Attributes:
-        text: what is left.
-        starts: where each line begins in it, and the line's number.
+        text: the text.
+        starts: the offset and the number of each line.
     """
 
     text: str
     starts: tuple[tuple[int, int], ...]
 
     def line_at(self, offset: int) -> int:
-        """The line that a character came from."""
+        """The line of an offset."""
         return self.starts[max(0, bisect_right(self.starts, (offset, 1 << 60)) - 1)][1]
 
     def cut(self, begin: int) -> SourceText:
-        """The rest of it, from a character on."""
+        """The rest of the text, from an offset on."""
         first = (0, self.line_at(begin))
         rest = tuple((offset - begin, line) for offset, line in self.starts if offset > begin)
         return SourceText(self.text[begin:], (first, *rest))
@@ -67,7 +67,7 @@ def source_text(text: str, first_line: int) -> SourceText:
 
 @dataclass(frozen=True, slots=True)
 class Heredoc:
-    """A text inside an instruction, and the word that begins and ends it."""
+    """A heredoc: its delimiter and its text."""
 
     name: str
     body: SourceText
@@ -78,10 +78,10 @@ class Instruction:
     """One instruction.
 
     Attributes:
-        keyword: in upper case.
-        flags: ``--from=builder`` and so on.
-        body: what follows.
-        heredocs: the texts inside it.
+        keyword: its keyword in upper case.
+        flags: its flags, such as ``--from=builder``.
+        body: the rest of it.
+        heredocs: its heredocs.
         line: its first line.
         end_line: its last.
     """
@@ -98,7 +98,7 @@ class Instruction:
         return next(iter(self.flags_of(name)), None)
 
     def flags_of(self, name: str) -> tuple[str, ...]:
-        """The values of a flag that may stand there several times."""
+        """The values of a flag that may be repeated."""
         found = (flag.partition("=")[::2] for flag in self.flags)
         return tuple(value.strip("\"'") for key, value in found if key == f"--{name}")
 
@@ -138,10 +138,10 @@ def parse(text: str) -> Dockerfile:
 
 
 def _escape(lines: list[str]) -> str:
-    """The character of the directive ``escape``, which stands at the very top or nowhere.
+    """The character of the directive ``escape``, which is valid only at the top.
 
-    moby/buildkit, frontend/dockerfile/parser/directives.go, ParseLine (read 2026-11-21): a line that is no directive
-    ends them, as does a name that is not known; one that comes twice is refused.
+    moby/buildkit, frontend/dockerfile/parser/directives.go, ParseLine (read 2026-11-21): a line that is no known
+    directive ends them; a repeated directive is refused.
     """
     found: dict[str, str] = {}
     for number, line in enumerate(lines, 1):
@@ -210,7 +210,7 @@ def _head(source: SourceText, line: int) -> tuple[str, tuple[str, ...], SourceTe
 
 
 def _heredoc(lines: list[str], position: int, match: re.Match[str], line: int) -> tuple[Heredoc, int]:
-    """The text up to the line that has its name alone."""
+    """The heredoc up to the line that consists of its delimiter."""
     strips, name = bool(match[1]), re.sub(r"[\"'\\]", "", match[2])
     begin = position
     found: list[str] = []

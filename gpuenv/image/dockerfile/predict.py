@@ -1,4 +1,4 @@
-"""The image that a Dockerfile would build, predicted from its text, and compared with machines."""
+"""Predicts the image that a Dockerfile builds, and checks it on machines."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def with_machines(
     matrix: Matrix,
     clock: Callable[[], float],
 ) -> ImageReport:
-    """The report on a Dockerfile, with the verdict of each machine on what it would build.
+    """The report on a Dockerfile, with a verdict for each machine and target.
 
     Args:
-        report: on the file itself.
-        built: what each target would be.
-        machines: by their names.
-        matrix: the rows.
-        clock: a reading in seconds, for how long checks take.
+        report: the report on the file itself.
+        built: the targets of the file.
+        machines: the machines by name.
+        matrix: the compatibility matrix.
+        clock: the time in seconds, for the duration of checks.
     """
     if not machines or not built:
         return report
@@ -66,7 +66,7 @@ def with_machines(
 def _machine_verdict(
     name: str, target: BuildTarget, snapshot: Snapshot, matrix: Matrix, clock: Callable[[], float]
 ) -> MachineVerdict:
-    """A machine's verdict on a target; unknown if nothing is known of the base image."""
+    """The verdict on a target on a machine; unknown if the base image is unknown."""
     verdict = judge_machine(name, predicted_image(target, snapshot, matrix), snapshot, matrix, clock)
     base, has = target.base, cuda_sources(target)
     conditions = [each for each in target.unknown if any(map(may_bring_cuda, each.possible))]
@@ -91,7 +91,7 @@ def _with_target_name(verdict: MachineVerdict, target: BuildTarget, every: tuple
 
 
 def predicted_image(target: BuildTarget, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
-    """The image for a machine's platform: what its base is known to say, and what the Dockerfile sets."""
+    """The facts of the predicted image for a machine's platform, from its base image and its Dockerfile."""
     base, cupy = target.base, [install for install in target.cupy if install.name != "cupy"]
     beside = [each for each in frameworks(target) if each.cuda]
     environment = {
@@ -115,10 +115,9 @@ def predicted_image(target: BuildTarget, snapshot: Snapshot, matrix: Matrix) -> 
 
 
 def _labels(target: BuildTarget) -> dict[str, str]:
-    """The maintainer that NVIDIA's images name, and the CUDA of which nothing is known that it demands.
+    """The labels: the maintainer of NVIDIA's images, and the CUDA of an image with an unknown requirement.
 
-    By a label, for the variable alone would be a demand: the container toolkit takes CUDA_VERSION without
-    NVIDIA_REQUIRE_CUDA for one, as old images have it.
+    CUDA_VERSION would be a requirement: without NVIDIA_REQUIRE_CUDA, the container toolkit takes it for one.
     """
     base = target.base
     found = {"maintainer": MAINTAINER} if base.nvidia or base.row or base.nvidia_row else {}
@@ -129,7 +128,7 @@ def _labels(target: BuildTarget) -> dict[str, str]:
 
 
 def _step(target: BuildTarget, install: Install) -> str:
-    """As a builder would write down what installs a CuPy."""
+    """The step of the history that installs a CuPy."""
     release = release_of(target, install)
     extras = f"[{','.join(sorted(install.extras))}]" if install.extras else ""
     return f"RUN pip install {install.name}{extras}" + (f"=={release.cupy}" if release else "")
@@ -154,6 +153,6 @@ def _of_base(base: BaseImage) -> dict[str, str]:
 
 
 def requirement_of(row: Image) -> str:
-    """NVIDIA_REQUIRE_CUDA of an image of the matrix, as NVIDIA writes it."""
+    """NVIDIA_REQUIRE_CUDA of an image of the matrix, in NVIDIA's form."""
     windows = (f"brand={brand},driver>={branch},driver<{branch + 1}" for branch in row.branches for brand in row.brands)
     return " ".join((f"cuda>={row.cuda}", *windows))

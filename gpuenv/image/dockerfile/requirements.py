@@ -1,4 +1,4 @@
-"""What is installed: requirements of pip, packages of conda and of the system, and files that list them."""
+"""Installs: requirements of pip, packages of conda and of the system, and references to files that list them."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class Install:
         name: canonical.
         specifier: the versions; null if unknown.
         extras: the requested extras.
-        location: where it is requested.
-        text: as it is written.
-        from_source: whether it is built instead of taken as a wheel.
-        index_cuda: the CUDA that the index is for; 0.0 for one without CUDA.
+        location: the location of the request.
+        text: the text of the request.
+        from_source: whether it is built from source.
+        index_cuda: the CUDA of PyTorch's index; 0.0 for the index without CUDA.
         environment: the environment that the command names; empty for the usual one.
     """
 
@@ -65,7 +65,7 @@ class Install:
 
     @property
     def exact(self) -> str | None:
-        """The version that is pinned."""
+        """The pinned version; None without a pin."""
         pins = [entry for entry in self.specifier or () if entry.operator in ("==", "===")]
         return pins[0].version if len(pins) == 1 and "*" not in pins[0].version else None
 
@@ -87,10 +87,10 @@ class DependencyFile:
     Attributes:
         kind: the kind.
         path: its path in the image; of a project, its folder.
-        location: where it is requested.
+        location: the location of the request.
         extras: the extras of a project; ``*`` for all.
         groups: its dependency groups; ``*`` for all.
-        project: whether the project's own dependencies are installed, and not its groups alone.
+        project: whether it installs the project's own dependencies, not only groups.
         index_cuda: as in ``Install``, if the command names an index.
     """
 
@@ -105,13 +105,13 @@ class DependencyFile:
 
 @dataclass(frozen=True, slots=True)
 class InstallRequest:
-    """What a command installs, removes, and the files that list more.
+    """The installs and removals of a command.
 
     Attributes:
         installs: the packages.
-        removes: names.
-        files: the files.
-        unknown: whether it installs what cannot be read here.
+        removes: the names of removed packages.
+        files: the files that list further packages.
+        unknown: whether it has further, unknown installs.
     """
 
     installs: tuple[Install, ...] = ()
@@ -121,11 +121,11 @@ class InstallRequest:
 
 
 def parse_requirement(text: str, location: SourceLocation, *, known: bool = True) -> Install | None:
-    """A requirement as pip reads it; None if it is invalid, or not for Linux.
+    """Parses a requirement as pip does; None if it is invalid, or not for Linux.
 
     Args:
         text: the requirement.
-        location: where it stands.
+        location: its location.
         known: whether all variables in it are known.
     """
     bare = text.split(" #", maxsplit=1)[0].split(" --", maxsplit=1)[0].strip().rstrip(";").rstrip()

@@ -1,7 +1,8 @@
 """The rules for a Dockerfile: each a function with a code and a docstring that ``gpuenv explain CODE`` prints.
 
-An error is what fails: the build, the import of CuPy, or its first kernel on a GPU. What works on some machines or may
-be meant is a warning. What cannot be read here (``BuildTarget.unknown``) is never the reason of an error.
+An error fails the build, the import of CuPy, or its first kernel on a GPU. A fault that only some machines have, or
+that may be intended, is a warning. Unknown installs (``BuildTarget.unknown``) are never the reason of an error: DKF917
+notes them, and ``CudaSources.severity`` lowers the severity of missing CUDA.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _FIRST_WITH_WHEELS = Version("4.0.0")  # the oldest on the package index: cupy-c
 # NVIDIA removed the images of CUDA 10.2 and older from Docker Hub in summer 2023: NVIDIA/nvidia-docker, issues 1768
 # and 1790; container-images/cuda, doc/support-policy.md (read 2026-11-29).
 _OLDEST_IMAGE = CudaVersion(11, 0)
-# What fails without a GPU. Importing CuPy 14 does not, nor cupy.show_config(), which prints what is missing.
+# Code that fails without a GPU. Importing CuPy 14 does not fail, nor does cupy.show_config().
 _GPU_CODE = re.compile(
     r"\b(?:cupy|cp)\.(?:array|asarray|zeros|ones|arange|empty|full|eye|linspace|random|linalg|fft|"
     r"cuda\.(?:Device|Stream|runtime\.(?:getDevice\w*|memGetInfo)|get_current_stream))\b"
@@ -230,7 +231,7 @@ def libraries_missing(target: BuildTarget) -> FileOutcome:
 
 
 def _with_own_cuda(target: BuildTarget, line: WheelLine) -> str:
-    """A line that brings CUDA along: this one where it can."""
+    """A requirement with the extra ctk: of this line, or of the lines that have the extra."""
     brings = [row.name for row in target.matrix.wheel_lines if any("ctk" in each.extras for each in row.releases)]
     if line.name in brings:
         return f'"{line.name}[ctk]" (CuPy 14 or newer)'
@@ -266,7 +267,7 @@ def two_lines(target: BuildTarget) -> FileOutcome:
 
 
 def _separate(one: Install | None, other: Install) -> bool:
-    """Whether they are in two environments."""
+    """Whether two installs are in different environments."""
     return one is not None and one.environment != other.environment
 
 
@@ -337,7 +338,7 @@ def compat_on_path(target: BuildTarget) -> FileOutcome:
 
 
 def _links_stub(target: BuildTarget) -> bool:
-    """Whether the stub is given the name libcuda.so.1, under which programs load it; by itself it is libcuda.so."""
+    """Whether a link gives the stub (libcuda.so) the name that programs load (libcuda.so.1)."""
     runs = (run for run in target.run_commands if run.stage in target.stages and run.command.program in ("ln", "cp"))
     return any("libcuda.so.1" in run.command.texts[-1:][0] for run in runs if run.command.texts)
 
@@ -489,7 +490,7 @@ def no_such_base(target: BuildTarget) -> FileOutcome:
 
 
 def tag_fault(target: BuildTarget) -> tuple[str, Severity] | None:
-    """What is wrong with the tag of an image of nvidia/cuda."""
+    """The fault of the tag of an image of nvidia/cuda, and its severity."""
     base, tag = target.base, target.base.name.tag if target.base.name is not None else None
     if not base.nvidia or base.name is None or base.row is not None or base.name.digest is not None:
         return None

@@ -22,7 +22,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
 
 _FAULT = Cause.DOCKERFILE_FAULT
-# What Docker Engine takes for the capabilities of its driver nvidia, and what of it becomes NVIDIA_DRIVER_CAPABILITIES:
+# The capabilities of Docker Engine's driver nvidia, and those that become NVIDIA_DRIVER_CAPABILITIES:
 # moby/moby, daemon/nvidia_linux.go, init and setNvidiaGPUs; daemon/internal/capabilities/caps.go, Match: every one that
 # is requested must be among them (read 2026-11-21).
 _OF_LIBRARIES = ("compute", "compat32", "graphics", "utility", "video", "display")
@@ -31,7 +31,7 @@ _OF_NVIDIA = ("gpu", "nvidia", *_OF_LIBRARIES)
 
 @dataclass(frozen=True, slots=True)
 class ServiceContext:
-    """A service, and its image as far as it is known.
+    """The argument of a rule: a service, and its image if known.
 
     Attributes:
         service: the service.
@@ -45,7 +45,7 @@ class ServiceContext:
 
     @property
     def cupy(self) -> str | None:
-        """The CuPy in the image, which needs a GPU: frameworks such as torch run without one, too."""
+        """The CuPy in the image, which needs a GPU (torch, for example, also runs without one)."""
         for target in self.targets:
             found = [each.text for each in target.installs if is_cupy(each) or is_conda_cupy(each)]
             if found or (target.base.row is not None and target.base.row.line is not None):

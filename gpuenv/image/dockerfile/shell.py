@@ -1,7 +1,7 @@
 """The simple commands in the text of a shell, with the line of every word.
 
 Enough of a shell for the RUN instructions of Dockerfiles: quotes, variables, operators, redirections, comments, ``cd``
-and ``sh -c``. What a substitution prints is unknown, and what stands in a condition or a loop may not run.
+and ``sh -c``. The output of a substitution is unknown, and a command in a condition or a loop may not run.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Command:
 
     Attributes:
         words: the program and its arguments, without wrappers, assignments and redirections.
-        guarded: whether the script goes on when the command fails.
-        conditional: whether the command may not run: it stands in a condition or a loop, or after ``||``.
-        folder: where it runs, from the folder of its script; null if unknown.
-        piped: whether its output goes to another command, whose success is what counts.
-        reads: the command whose output it reads; empty if it reads none.
-        variables: those that the script sets for it; null if unknown.
+        guarded: whether the script continues if the command fails.
+        conditional: whether the command may not run: it is in a condition or a loop, or after ``||``.
+        folder: its working folder, relative to that of the script; null if unknown.
+        piped: whether its output goes to another command, whose exit status counts.
+        reads: the command whose output it reads; empty without a pipe.
+        variables: the variables that the script sets for it; a value is null if unknown.
     """
 
     words: tuple[ShellWord, ...]
@@ -76,7 +76,7 @@ class Command:
 
 
 def commands(source: SourceText, lookup: Lookup, folder: str | None = "", depth: int = 0) -> tuple[Command, ...]:
-    """Every simple command of a shell's text, which runs in a folder."""
+    """The simple commands of a shell script that runs in a folder."""
     shell = _Shell(lookup, folder, depth)
     source = SourceText(source.text.rstrip("; \t\r\n"), source.starts)  # the script ends as its last command does
     words: list[ShellWord] = []
@@ -107,7 +107,7 @@ class _Shell:
         return self._own[name] if name in self._own else self._outer(name)
 
     def run(self, words: list[ShellWord], operator: str) -> None:
-        """Runs the command of these words, which an operator ends."""
+        """Interprets the command of these words, up to an operator."""
         self._enter_or_leave_block(words)
         tested = any(word.text in _TESTING for word in words[:2])
         bare = [word for word in words if word.text not in _KEYWORDS]
@@ -161,7 +161,7 @@ class _Shell:
             self._blocks.pop()
 
     def _assign(self, words: list[ShellWord]) -> None:
-        """Sets the variables of an assignment that is no command's own; in a block their values are unknown."""
+        """Sets the variables of an assignment without a command; in a block their values are unknown."""
         if words and words[0].text == "for":
             self._own.update({word.text: None for word in words[1:2]})
         bare = words[1:] if words and words[0].text in _DECLARING else words
@@ -180,7 +180,7 @@ def _moved(command: Command) -> str | None:
 
 
 def _assignments(words: list[ShellWord]) -> list[ShellWord]:
-    """The assignments before a program, which are for it alone."""
+    """The assignments before a program, which only apply to it."""
     end = next((n for n, word in enumerate(words) if not _ASSIGNMENT.match(word.text) and word.text != "env"), 0)
     return [word for word in words[:end] if word.text != "env" and word.known]
 

@@ -1,4 +1,4 @@
-"""The stages of a Dockerfile, each step with the variables that are in force there.
+"""The stages of a Dockerfile, each step with its variables.
 
 moby/buildkit, frontend/dockerfile/docs/reference.md (read 2026-11-21): Environment replacement; Understand how ARG and
 FROM interact; ARG, Scope: a stage inherits the arguments of the stage that it starts from.
@@ -24,7 +24,7 @@ _MOST_STAGES, _MOST_SETTINGS, _MOST_INSTRUCTIONS = 500, 1000, 5000
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A variable's value, what is not known in it as it stands, and its line."""
+    """A variable's value, in which unknown variables are not replaced, and its lines."""
 
     value: str
     line: int
@@ -33,7 +33,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """An instruction, and what is in force before it."""
+    """An instruction, with the variables and the working directory before it."""
 
     instruction: Instruction
     environment: Mapping[str, Setting]
@@ -52,18 +52,18 @@ class Stage:
     """A stage.
 
     Attributes:
-        number: from 0.
-        name: after AS, in lower case.
-        base: the image that it starts from; what is not known in it as it stands. Null for another stage.
-        uses_default: whether its FROM has a variable, for which the caller may give another value.
-        platform: what its FROM builds it for; null if that is left to the builder.
-        parent: the number of the stage that it starts from.
+        number: its number, from 0.
+        name: its name after AS, in lower case.
+        base: its base image, in which unknown variables are not replaced; null if it starts from a stage.
+        uses_default: whether its FROM has a variable that the caller may set.
+        platform: the platform in its FROM; null without one.
+        parent: the number of the stage in its FROM; null if it starts from an image.
         takes: the numbers of the stages that it copies from.
-        line: of its FROM.
+        line: the line of its FROM.
         end_line: the last line of its FROM.
         steps: its instructions.
-        environment: what is in force at its end.
-        arguments: the build arguments in force at its end.
+        environment: the variables at its end.
+        arguments: the build arguments at its end.
         workdir: the working directory at its end.
     """
 
@@ -87,10 +87,10 @@ def stages_of(dockerfile: Dockerfile, given: Mapping[str, str]) -> tuple[Stage, 
 
     Args:
         dockerfile: the instructions.
-        given: values that the caller has for ARGs.
+        given: the caller's values for ARGs.
 
     Raises:
-        DockerfileError: where something stands before the first FROM, or there is none; or where there is too much.
+        DockerfileError: for an instruction before the first FROM, no FROM, or too many instructions.
     """
     _refuse_too_many(dockerfile)
     outer: dict[str, str] = {}
@@ -113,10 +113,10 @@ def stages_of(dockerfile: Dockerfile, given: Mapping[str, str]) -> tuple[Stage, 
 
 
 def _refuse_too_many(dockerfile: Dockerfile) -> None:
-    """Keeps the work within bounds.
+    """Refuses a file with too many stages, variables or instructions.
 
     Raises:
-        DockerfileError: with the line at which it is too much.
+        DockerfileError: with the line of the first one above the limit.
     """
     for keywords, most, what in (
         (("FROM",), _MOST_STAGES, "stages"),
@@ -144,7 +144,7 @@ def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, st
         name=match[2].lower() if match[2] else None,
         base=None if came else base,
         uses_default=came.uses_default if came else "$" in match[1],
-        # Of another stage it is what that stage was built for, whatever stands here.
+        # A stage that starts from another one has its platform, whatever its FROM says.
         platform=came.platform if came else _platform(substitute(first.flag("platform") or "", lookup)),
         parent=parent,
         takes=tuple(dict.fromkeys(_takes(steps, names, len(before)))),
@@ -200,7 +200,7 @@ def _walk(
 
 
 def join_image_path(folder: str, path: str) -> str:
-    """A path in the image, from the folder that is in force."""
+    """A path in the image, relative to a folder."""
     import posixpath  # noqa: PLC0415 - the image's paths are those of Linux, wherever this runs
 
     whole = posixpath.normpath(posixpath.join(folder, path))

@@ -1,4 +1,4 @@
-"""What a Dockerfile would build: the stages of a target, with what is installed and set in them."""
+"""The target of a Dockerfile: its stages, its installs, its commands and its variables."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ class RunCommand:
         return own[name] if name in own else self.step.lookup(name)
 
     def location(self, file: str) -> SourceLocation:
-        """Where the command stands."""
+        """The location of the command."""
         return SourceLocation(file, self.command.line, self.step.instruction.end_line)
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownInstall:
-    """Something that is installed and cannot be read here.
+    """An install whose packages are unknown.
 
     Attributes:
-        location: where it stands.
-        what: a few words, such as ``make install``.
-        possible: what it may install, if that is readable: the packages of a command in a condition.
-        is_file: whether it is a file that is installed from.
+        location: its location.
+        what: a short description, such as ``make install``.
+        possible: the packages that it may install: those of a command in a condition.
+        is_file: whether it is a file that lists packages.
     """
 
     location: SourceLocation
@@ -75,18 +75,18 @@ class BuildTarget:
     """A target of a Dockerfile.
 
     Attributes:
-        file: the Dockerfile, as it is shown.
-        stages: the stages of its image, the oldest first.
+        file: the Dockerfile.
+        stages: the stages of its image, the base first.
         base: the base image.
-        installs: the packages of pip and conda, without those that are removed again.
+        installs: the packages of pip and conda that are not removed later.
         system: the packages of the distribution.
-        unknown: what else is installed.
-        run_commands: every command, also of stages that the image copies from.
+        unknown: the installs whose packages are unknown.
+        run_commands: all commands, also of stages that the image copies from.
         environment: the variables of the image.
         matrix: the compatibility matrix.
-        copied: the images that a folder of CUDA is copied from.
+        copied: the images from which a CUDA folder is copied.
         python: the Python of its pip; null if unknown.
-        service: the service of a compose file that it is for.
+        service: the name of the service that it belongs to; null without one.
     """
 
     file: str
@@ -109,12 +109,12 @@ class BuildTarget:
 
     @property
     def cupy(self) -> tuple[Install, ...]:
-        """The CuPy for NVIDIA GPUs that pip installs, including names that are like those of its lines."""
+        """The CuPy installs of pip, including names that look like a wheel line."""
         return tuple(filter(is_cupy, self.installs))
 
 
 def is_cupy(install: Install) -> bool:
-    """Whether pip installs a CuPy for NVIDIA GPUs, or what is named like one."""
+    """Whether pip installs CuPy for NVIDIA GPUs, or a name that looks like a wheel line."""
     named = install.name == "cupy" or install.name.startswith("cupy-cuda")
     return named and install.manager is Manager.PIP
 
@@ -125,7 +125,7 @@ def is_conda_cupy(install: Install) -> bool:
 
 
 def final_stages(stages: tuple[Stage, ...], wanted: Stage | None) -> tuple[Stage, ...]:
-    """The wanted stage; else each one that no other starts or copies from, as each may be built."""
+    """The wanted stage; without one, every stage that no other stage starts or copies from."""
     if wanted is not None:
         return (wanted,)
     used = {number for stage in stages for number in (stage.parent, *stage.takes) if number is not None}
@@ -133,7 +133,7 @@ def final_stages(stages: tuple[Stage, ...], wanted: Stage | None) -> tuple[Stage
 
 
 def evaluate(target: Stage, stages: tuple[Stage, ...], file: str, context: BuildContext, matrix: Matrix) -> BuildTarget:
-    """What a target of a Dockerfile would be."""
+    """The target of a stage."""
     chain = _chain(target, stages)
     behind = _behind(chain, stages)
     run_commands = tuple(
@@ -163,7 +163,7 @@ def evaluate(target: Stage, stages: tuple[Stage, ...], file: str, context: Build
 
 
 def commands_of(step: Step) -> tuple[Command, ...]:
-    """The commands of a RUN: of a shell's text, of heredocs, or of the form in JSON."""
+    """The commands of a RUN: of its shell form, its heredocs or its exec form."""
     instruction = step.instruction
     words = instruction.exec_form
     if words is not None:
@@ -187,7 +187,7 @@ def _chain(target: Stage, stages: tuple[Stage, ...]) -> list[Stage]:
 
 
 def _behind(chain: Iterable[Stage], stages: tuple[Stage, ...]) -> list[Stage]:
-    """The stages that a target copies from, with those that they start from, in their order."""
+    """The stages that a target copies from, and the stages that these start from, in order."""
     left = [number for stage in chain for number in stage.takes]
     found: set[int] = set()
     while left:
@@ -208,7 +208,7 @@ def _copies(chain: Iterable[Stage]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _cuda_copied_from(chain: list[Stage], stages: tuple[Stage, ...]) -> Iterator[str]:
-    """The images, also those of other stages, whose folder of CUDA is copied."""
+    """The images from which a CUDA folder is copied, directly or through a stage."""
     names = {key: stage for stage in stages for key in (stage.name, str(stage.number)) if key}
     for origin, sources in _copies(chain):
         if any(map(_CUDA_FOLDER.fullmatch, sources)):
@@ -217,7 +217,7 @@ def _cuda_copied_from(chain: list[Stage], stages: tuple[Stage, ...]) -> Iterator
 
 
 def _gives_packages(stage: Stage, chain: list[Stage]) -> bool:
-    """Whether a folder is copied from it, which may hold an environment, and not single files alone."""
+    """Whether a folder is copied from a stage, which may contain an environment, rather than single files."""
     sources = [words for origin, words in _copies(chain) if origin.lower() in (stage.name, str(stage.number))]
     if any("." not in word.rsplit("/", 1)[-1].lstrip(".") for words in sources for word in words):
         return True
@@ -230,7 +230,7 @@ def _shown(command: Command) -> str:
 
 
 class _Installed:
-    """What is installed after all commands, which add and remove."""
+    """The installed packages after all commands."""
 
     def __init__(self, build: tuple[Stage, ...], file: str, context: BuildContext, runs: list[RunCommand]) -> None:
         self.found: list[tuple[Install, int]] = []
@@ -263,7 +263,7 @@ class _Installed:
         self.unknown.append(UnknownInstall(run.location(self._file), what, possible, is_file))
 
     def _of_files(self, request: InstallRequest, run: RunCommand) -> list[Install]:
-        """What the files of a command list, with the constraints of the command applied to all."""
+        """The packages in the files of a command, limited by the constraints of the command."""
         limits: list[Install] = []
         found: list[Install] = []
         for listed in (*request.files, *self._constraints(run)):

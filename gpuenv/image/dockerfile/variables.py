@@ -11,24 +11,24 @@ Lookup = Callable[[str], "str | None"]
 _REFERENCE = re.compile(
     r"\$(?:\{([A-Za-z_]\w*)(?:(:?[-+?]|%%?|\#\#?|//?|:(?=\d))((?:[^{}]|\$\{[^{}]*\})*))?\}|([A-Za-z_]\w*))"
 )
-_PLACE = re.compile(r"(\d{1,9})(?::(\d{1,9})?)?")
+_SUBSTRING = re.compile(r"(\d{1,9})(?::(\d{1,9})?)?")
 _DEEPEST = 4
 _LONGEST = 1000  # characters of a value and of a pattern that is tried on it
 _MOST = 20_000  # characters that one text expands to: each variable may double the one before
 
 
 class TooLongError(ValueError):
-    """A text whose variables expand to too much."""
+    """A text whose variables expand to too many characters."""
 
     def __init__(self) -> None:
         super().__init__(f"a text whose variables expand to more than {_MOST} characters is not checked")
 
 
 def substitute(text: str, lookup: Lookup, depth: int = 0) -> str:
-    """The text with its variables replaced; an unknown one is left as it stands.
+    """The text with its variables replaced; an unknown variable is not replaced.
 
     Raises:
-        TooLongError: if it becomes too long.
+        TooLongError: if the result is too long.
     """
     left = _MOST
 
@@ -44,7 +44,7 @@ def substitute(text: str, lookup: Lookup, depth: int = 0) -> str:
 
 
 def is_known(text: str) -> bool:
-    """Whether no unknown variable was left."""
+    """Whether a text contains no unknown variable or substitution."""
     return "$" not in text and "`" not in text
 
 
@@ -63,9 +63,9 @@ def _value(match: re.Match[str], lookup: Lookup, depth: int) -> str:
 
 
 def _cut(value: str, operator: str, word: str) -> str:
-    """A part of a value: without what a pattern matches at its end (%) or beginning (#), replaced (/), or by place."""
+    """A part of a value: without a suffix (%) or prefix (#), with a replacement (/), or a substring (:)."""
     if operator == ":":
-        part = _PLACE.fullmatch(word)
+        part = _SUBSTRING.fullmatch(word)
         if part is None:
             return value
         return value[int(part[1]) :][: int(part[2]) if part[2] else None]
@@ -75,8 +75,8 @@ def _cut(value: str, operator: str, word: str) -> str:
         pattern, _, other = word.replace("\\", "").partition("/")
         return value.replace(pattern, other, -1 if operator == "//" else 1) if pattern else value
     every = range(len(value) + 1)
-    for place in every if operator in ("%%", "#") else reversed(every):
-        rest, left = (value[place:], value[:place]) if operator[0] == "%" else (value[:place], value[place:])
+    for index in every if operator in ("%%", "#") else reversed(every):
+        rest, left = (value[index:], value[:index]) if operator[0] == "%" else (value[:index], value[index:])
         if fnmatchcase(rest, word):
             return left
     return value

@@ -1,1 +1,1 @@
-"""The container engine: its address, its questions and answers."""
+"""Talks to a container engine: Docker or Podman."""

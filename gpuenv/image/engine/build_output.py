@@ -1,4 +1,4 @@
-"""The output of a build as stages and steps: of the classic builder, of Podman, and of BuildKit."""
+"""Reads the output of a build: steps, cached steps and the log, of the classic builder, Podman and BuildKit."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Progress:
     """Reads a build's output line by line, and announces each step once.
 
     Attributes:
-        steps: how many there are.
-        cached: how many came out of the cache.
+        steps: the number of steps.
+        cached: the number of steps from the cache.
     """
 
     def __init__(self, announce: Announce, *, verbose: bool = False) -> None:
@@ -36,21 +36,21 @@ class Progress:
 
     @property
     def steps(self) -> int:
-        """How many steps were seen."""
+        """The number of steps."""
         return len(self._seen)
 
     @property
     def cached(self) -> int:
-        """How many of them came out of the cache."""
+        """The number of steps from the cache."""
         return len(self._cached)
 
     @property
     def log(self) -> str:
-        """The last lines."""
+        """The last lines of output."""
         return "\n".join(self._log)
 
     def feed(self, text: str) -> None:
-        """Processes output as it comes, whole lines or not."""
+        """Processes output, in whole lines or in pieces."""
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
             self._line(line.rstrip("\r"))

@@ -1,4 +1,4 @@
-"""BuildKit, through the engine's own command line: the only way to it that knows secrets."""
+"""Builds with BuildKit through the engine's command line, since the SDK supports no secrets."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class BuildkitCommand:
     """A command line with BuildKit.
 
     Attributes:
-        words: what its build command begins with.
-        environment: the caller's, with the engine's address.
+        words: the beginning of its build command.
+        environment: the caller's variables, with the engine's address.
     """
 
     words: tuple[str, ...]
@@ -34,20 +34,20 @@ class BuildkitCommand:
 
     @property
     def is_plugin(self) -> bool:
-        """Whether it is buildx, which reports the name that the engine knows the image by in either of its stores."""
+        """Whether it is buildx, which reports the image's id for both image stores of the engine."""
         return "buildx" in self.words
 
 
 @dataclass(frozen=True, slots=True)
 class BuildkitOptions:
-    """One build.
+    """The options of a build.
 
     Attributes:
-        labels: beyond those in the Dockerfile.
-        arguments: build arguments, SOURCE_DATE_EPOCH among them.
-        secrets: name and file of each.
-        platform: null for the engine's own.
-        fresh: without the cache.
+        labels: labels in addition to the Dockerfile's.
+        arguments: build arguments, including SOURCE_DATE_EPOCH.
+        secrets: the file of each secret, by name.
+        platform: the platform; null for the engine's own.
+        fresh: whether to build without the cache.
     """
 
     labels: Mapping[str, str]
@@ -92,18 +92,18 @@ def command(cli: BuildkitCommand, build: BuildkitOptions, folder: str, answer: s
 def build_with(
     cli: BuildkitCommand, build: BuildkitOptions, files: Mapping[str, str], progress: Progress, deadline: float
 ) -> str:
-    """Builds; answers the image's id.
+    """Builds an image and returns its id.
 
     Args:
         cli: the program.
-        build: what, with which arguments and secrets.
+        build: the options.
         files: the context, by name.
         progress: receives the output.
         deadline: reading of ``time.monotonic``.
 
     Raises:
-        EngineError: when it fails.
-        KeyboardInterrupt: when interrupted; the build has ended.
+        EngineError: if the build fails.
+        KeyboardInterrupt: if interrupted; the build has ended.
     """
     with tempfile.TemporaryDirectory(prefix="gpuenv-image-") as name:
         folder, answer = Path(name, "context"), Path(name, "image-id")
@@ -125,7 +125,7 @@ def build_with(
 
 
 def _image_of(cli: BuildkitCommand, answer: Path) -> str:
-    """The image's id, which the command line has written to a file.
+    """The image's id, from the file that the command line wrote.
 
     Raises:
         EngineError: if it is missing.

@@ -1,7 +1,6 @@
-"""The container engine, through its SDK: Docker's socket, or Podman's that speaks the same language.
+"""A container engine, Docker or Podman, through Docker's SDK.
 
-Everything that the SDK raises leaves here as an EngineError: besides its own exceptions there are those of requests
-(OSErrors) and of urllib3.
+Every exception of the SDK becomes an EngineError, including those of requests (OSErrors) and urllib3.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ _MOST_OUTPUT = 16 << 20  # bytes of a container's stream; a proof says some kilo
 
 @contextlib.contextmanager
 def _engine_errors(doing: str) -> Iterator[None]:
-    """Turns whatever the SDK raises into an EngineError.
+    """Turns the exceptions of the SDK into an EngineError.
 
     Raises:
-        EngineError: for every such exception.
+        EngineError: for every exception of the SDK.
     """
     try:
         yield
@@ -53,10 +52,10 @@ def connect(environment: Mapping[str, str], seconds: float) -> Engine:
 
     Args:
         environment: the caller's variables.
-        seconds: how long it may take to answer.
+        seconds: the time limit of its answer.
 
     Raises:
-        EngineError: when there is none, or it may not be used.
+        EngineError: if no engine answers.
     """
     try:
         environment = docker_environment(environment)
@@ -91,10 +90,10 @@ class Engine:
         self.facts = facts
 
     def inspect(self, reference: str) -> EngineImage | None:
-        """An image that the engine has; None where it has none of that name.
+        """An image of the engine; None if it has no image of that name.
 
         Raises:
-            EngineError: when it does not answer.
+            EngineError: if it does not answer.
         """
         with _engine_errors(f"looking at {reference}"):
             try:
@@ -106,21 +105,21 @@ class Engine:
         """The digest of an image in the registry of its name; None if the engine has no such image or digest.
 
         Raises:
-            EngineError: when it does not answer.
+            EngineError: if it does not answer.
         """
         found = self.inspect(reference)
         return found.digest_of(reference) if found else None
 
     def build(self, context: bytes, how: Mapping[str, Any], progress: Progress) -> str:
-        """Builds with the classic builder, or with Podman's; answers the image's id.
+        """Builds with the classic builder, or with Podman's, and returns the image's id.
 
         Args:
-            context: a tar file.
-            how: ``labels``, ``buildargs`` and ``platform``, as the SDK names them.
+            context: the build context as a tar file.
+            how: ``labels``, ``buildargs`` and ``platform``, for the SDK.
             progress: receives the output.
 
         Raises:
-            EngineError: when the build fails, or the engine goes away.
+            EngineError: if the build fails, or the engine ends.
         """
         stream = None
         found = ""
@@ -145,25 +144,25 @@ class Engine:
         return found
 
     def tag(self, image: str, reference: str) -> None:
-        """Gives an image a name; whichever had it before loses it.
+        """Tags an image; another image with that tag loses it.
 
         Raises:
-            EngineError: when it cannot.
+            EngineError: if the engine refuses.
         """
         parsed = parse_reference(reference)
         with _engine_errors(f"naming the image {reference}"):
             self._client.api.tag(image, parsed.familiar, parsed.tag or "latest", force=True)
 
     def remove(self, image: str) -> None:
-        """Removes an unused image; one that cannot be removed stays."""
+        """Removes an image, if the engine allows it."""
         with contextlib.suppress(*_ALL):
             self._client.api.remove_image(image)
 
     def push(self, reference: str, progress: Progress) -> str | None:
-        """Pushes an image; answers the digest of its manifest.
+        """Pushes an image and returns the digest of its manifest.
 
         Raises:
-            EngineError: when the registry refuses it.
+            EngineError: if the registry refuses it.
         """
         parsed = parse_reference(reference)
         digest = None
@@ -178,20 +177,20 @@ class Engine:
         return digest or self.digest_of(reference)  # Podman reports no digest during the push
 
     def run(self, image: str, command: list[str], files: bytes, gpus: str | None, seconds: float) -> ContainerEnd:
-        """Runs a command in a container of its own, without a network, and removes the container.
+        """Runs a command in a new container without a network, and removes the container.
 
         Args:
-            image: what to run it in.
-            command: argument vector; the image's own entry point is left out.
-            files: a tar file, unpacked below ``/tmp`` beforehand.
-            gpus: ``cdi`` or ``gpus`` to hand all GPUs to it, None for none.
-            seconds: it is killed afterwards.
+            image: the image.
+            command: argument vector, which replaces the image's entry point.
+            files: a tar file to unpack below ``/tmp`` first.
+            gpus: the way to give it all GPUs, ``cdi`` or ``gpus``; None for no GPUs.
+            seconds: the time limit, after which it is killed.
 
         Returns:
-            its exit code, None where it was killed, and the first 16 MiB of each of its streams.
+            its exit code, None if it was killed, and the first 16 MiB of each of its streams.
 
         Raises:
-            EngineError: when it could not be run.
+            EngineError: if it cannot be run.
         """
         with _engine_errors("running the proof"):
             api = self._client.api
@@ -210,20 +209,20 @@ class Engine:
         try:
             return int(self._client.api.wait(container, timeout=seconds)["StatusCode"])
         except (OSError, urllib3.exceptions.HTTPError):
-            # One that ends in this moment cannot be killed any more.
+            # A container that has just ended cannot be killed.
             with contextlib.suppress(APIError):
                 self._client.api.kill(container)
             return None
 
     def _output(self, container: str, *, stdout: bool) -> str:
-        """The beginning of one of a container's streams; the rest is read and dropped: the SDK cannot let go of it."""
+        """The beginning of a stream of a container; the rest is read and dropped, since the SDK cannot stop early."""
         output = bytearray()
         for piece in self._client.api.logs(container, stdout=stdout, stderr=not stdout, stream=True):
             output += piece[: _MOST_OUTPUT - len(output)]
         return output.decode("utf-8", "replace")
 
     def close(self) -> None:
-        """Lets go of the connection."""
+        """Closes the connection."""
         self._client.close()
 
 

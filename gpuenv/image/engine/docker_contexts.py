@@ -1,9 +1,9 @@
-"""Which engine Docker's own command line talks to: DOCKER_HOST, else a context, else the usual socket.
+"""The address of the engine that Docker's command line uses: DOCKER_HOST, else a context, else the usual socket.
 
-Docker, Docker contexts (docs, read November 2026): DOCKER_HOST goes before DOCKER_CONTEXT, and that before
-``currentContext`` of config.json; ``default`` is none. docker/cli, cli/context/store: a context's meta.json lies in
-contexts/meta below the folder of config.json, in a folder named by the SHA-256 of the context's name; the certificates
-for its engine in contexts/tls, in a folder of that name, below docker.
+Docker, Docker contexts (docs, read November 2026): DOCKER_HOST takes precedence over DOCKER_CONTEXT, which takes
+precedence over ``currentContext`` of config.json; ``default`` is no context. docker/cli, cli/context/store: a context's
+meta.json lies in contexts/meta below the folder of config.json, in a folder named by the SHA-256 of the context's name;
+the certificates for its engine in contexts/tls, in a folder of that name, below docker.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ _OF_ENGINE = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CERT_PATH", "DOCKER_TLS",
 
 
 class ContextError(ValueError):
-    """A context that is named and cannot be used; ``remedy`` says what to do."""
+    """An unusable Docker context; ``remedy`` is the fix."""
 
     remedy = "docker context ls lists those that there are; docker context use default takes none."
 
 
 def engine_address(environment: Mapping[str, str]) -> str | None:
-    """The address that the caller has chosen; none for the usual ones.
+    """The address that the caller has chosen; None without a choice.
 
     Raises:
-        ContextError: where a context is named that is not there, or has no address.
+        ContextError: if the chosen context is missing or has no address.
     """
     return docker_environment(environment).get("DOCKER_HOST", "").strip() or None
 
 
 def docker_environment(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """The variables with the context's address and certificates in place of the caller's.
+    """The variables, with the address and certificates of the chosen context.
 
     Raises:
-        ContextError: where a context is named that is not there, or has no address.
+        ContextError: if the chosen context is missing or has no address.
     """
     if environment.get("DOCKER_HOST", "").strip():
         return environment
@@ -57,13 +57,13 @@ def docker_environment(environment: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def docker_folder(environment: Mapping[str, str]) -> Path:
-    """The folder of Docker's command line, where config.json and the contexts lie; it need not exist."""
+    """The folder of config.json and the contexts; it may be missing."""
     given = environment.get("DOCKER_CONFIG")
     return Path(given) if given else home_folder(environment) / ".docker"
 
 
 def _current(folder: Path) -> str:
-    """The context of config.json; none if the file is unreadable, which reading its credentials reports."""
+    """The context in config.json; empty if the file is unreadable (``credentials`` reports that)."""
     try:
         value = json.loads(read_regular(folder / "config.json", _LARGEST))
     except (OSError, ValueError, RecursionError):
@@ -96,11 +96,11 @@ _ROOTFUL_DOCKER, _ROOTFUL_PODMAN = "/var/run/docker.sock", "/run/podman/podman.s
 
 
 def usual_sockets(environment: Mapping[str, str], runtime: str | None = None) -> tuple[str, ...]:
-    """The paths of the usual sockets, in the order in which they are tried: Docker's before Podman's.
+    """The paths of the usual sockets in the order of use, Docker's before Podman's.
 
     Args:
-        environment: the caller's variables; ``XDG_RUNTIME_DIR`` is where an engine without root listens.
-        runtime: that folder where the variable is not set; None for no such engine.
+        environment: the caller's variables; ``XDG_RUNTIME_DIR`` has the sockets of rootless engines.
+        runtime: the folder to use if that variable is unset; None for no rootless engine.
     """
     folder = environment.get("XDG_RUNTIME_DIR") or runtime
     own = (f"{folder}/docker.sock", f"{folder}/podman/podman.sock") if folder else ()

@@ -1,4 +1,4 @@
-"""What an engine reports, of itself, an image, and how a container ended; every type in its answers is checked."""
+"""Facts in the answers of an engine: about itself, an image and a container. Every type in an answer is checked."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from gpuenv.image.reference import digest_in
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """What an engine reports about itself.
+    """The facts about an engine.
 
     Attributes:
         name: ``docker`` or ``podman``.
-        version: of the engine.
+        version: its version.
         host: its address.
-        platform: ``linux/amd64`` and so on.
+        platform: its platform, such as ``linux/amd64``.
         has_buildkit: whether it builds with BuildKit through the command line.
-        gpu_ways: how it hands GPUs to a container: ``cdi``, ``gpus``; empty if it reports neither.
+        gpu_ways: the ways in which it gives GPUs to a container, ``cdi`` or ``gpus``; empty if it reports neither.
     """
 
     name: str
@@ -37,15 +37,15 @@ class EngineFacts:
 
 @dataclass(frozen=True, slots=True)
 class EngineImage:
-    """An image as the engine has it.
+    """The facts about an image of an engine.
 
     Attributes:
-        id: its digest there.
-        size: bytes.
-        user: whom it runs as.
-        platform: ``linux/amd64``.
+        id: its id.
+        size: its size in bytes.
+        user: its user.
+        platform: its platform, such as ``linux/amd64``.
         labels: its labels.
-        digests: ``NAME@sha256:...``, by which registries know it: one that was pushed elsewhere has another one there.
+        digests: its digests in registries, ``NAME@sha256:...``; they differ between registries.
     """
 
     id: str
@@ -56,13 +56,13 @@ class EngineImage:
     digests: tuple[str, ...]
 
     def digest_of(self, reference: str) -> str | None:
-        """``sha256:...``, the digest in the registry of this name; None if the engine does not report it."""
+        """The digest (``sha256:...``) in the registry of a reference; None if unknown."""
         return digest_in(self.digests, reference)
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerEnd:
-    """How a container ended; no exit code where it was killed at its deadline."""
+    """The end of a container; no exit code if it was killed at its deadline."""
 
     exit_code: int | None
     stdout: str
@@ -75,7 +75,7 @@ CDI_GPU = "nvidia.com/gpu"  # the kind of NVIDIA's devices in the Container Devi
 
 
 def engine_facts(version: object, info: object, host: str) -> EngineFacts:
-    """What an engine reports about itself.
+    """The facts about an engine.
 
     Args:
         version: the answer to ``/version``.
@@ -83,7 +83,7 @@ def engine_facts(version: object, info: object, host: str) -> EngineFacts:
         host: its address.
 
     Raises:
-        ValueError: when an answer is none of an engine's.
+        ValueError: if an answer is malformed.
     """
     version_info, about = object_of(version, "its version"), object_of(info, "itself")
     parts = {
@@ -110,10 +110,10 @@ def _gpu_ways(info: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def engine_image(answer: object) -> EngineImage:
-    """An image as an engine reports it.
+    """The facts about an image.
 
     Raises:
-        ValueError: when the answer is none of an engine's.
+        ValueError: if the answer is malformed.
     """
     image = object_of(answer, "an image")
     config = object_of(image.get("Config"), "an image's configuration")
@@ -132,10 +132,10 @@ def engine_image(answer: object) -> EngineImage:
 
 
 def object_of(answer: object, what: str) -> Mapping[str, Any]:
-    """An object; an empty one where there is none.
+    """The answer as an object; null becomes an empty one.
 
     Raises:
-        ValueError: when the answer is of another kind.
+        ValueError: if it has another type.
     """
     if answer is None:
         return {}
@@ -145,10 +145,10 @@ def object_of(answer: object, what: str) -> Mapping[str, Any]:
 
 
 def list_of(answer: object, what: str) -> list[Any]:
-    """A list; an empty one where there is none.
+    """The answer as a list; null becomes an empty one.
 
     Raises:
-        ValueError: when the answer is of another kind.
+        ValueError: if it has another type.
     """
     if answer is None:
         return []

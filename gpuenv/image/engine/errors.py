@@ -54,7 +54,7 @@ def _failures() -> tuple[_Failure, ...]:
 
 
 class EngineError(Exception):
-    """The engine failed; ``remedy`` says what to do."""
+    """A failure of the engine; ``remedy`` is the fix, if known."""
 
     def __init__(self, message: str, remedy: str | None = None) -> None:
         super().__init__(message)

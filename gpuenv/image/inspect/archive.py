@@ -1,4 +1,4 @@
-"""An image in a folder or a file: an OCI layout, or what ``docker save`` writes. Nothing is extracted."""
+"""Reads an image from a folder or a file: an OCI layout, or the output of ``docker save``. Nothing is extracted."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ from gpuenv.model.strings import error_reason
 
 _MAX_NAMES = 8
 _Read = Callable[[str, int], "bytes | None"]  # a file by its name, of a limited size; none if it is missing
-# What tarfile raises for a file that is damaged, or made to be: its numbers, names behind names, and the streams that
-# it is compressed with.
+# The exceptions of tarfile for a damaged or malicious file: of its numbers, its links and its compression.
 _DAMAGED = (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, zlib.error, lzma.LZMAError)
 _EXPECTED = (
     "expected an OCI layout (a folder or a tar file), or what docker save writes; "
@@ -104,7 +103,7 @@ def _read_image(read: _Read, subject: str, wanted: ImagePlatform) -> ImageFacts:
 
 
 def _read_layout(read: _Read, data: bytes, subject: str, wanted: ImagePlatform) -> ImageFacts:
-    """OCI Image Layout 1.1: index.json lists the images, by names where there are several."""
+    """Reads an OCI Image Layout 1.1: index.json lists the images, several of them by name."""
 
     def read_blob(digest: str, limit: int) -> bytes:
         blob = read(f"blobs/{digest.replace(':', '/')}", limit)
@@ -123,7 +122,7 @@ def _read_layout(read: _Read, data: bytes, subject: str, wanted: ImagePlatform) 
 
 
 def _read_saved(read: _Read, listing: object, subject: str) -> ImageFacts:
-    """``docker save``: manifest.json lists images, each with the name of its configuration."""
+    """Reads the output of ``docker save``: manifest.json lists images with the names of their configurations."""
     entries = [entry for entry in listing if isinstance(entry, dict)] if isinstance(listing, list) else []
     _refuse_several({_saved_name(entry): entry.get("Config") for entry in entries}, subject)
     name = entries[0].get("Config") if entries else None

@@ -1,7 +1,7 @@
-"""Credentials for a registry: from Docker's and Podman's own files, and the helpers that these name.
+"""Credentials for a registry, from Docker's and Podman's files and from their credential helpers.
 
-Docker's config.json (docs: docker login, Credential store), whose form Podman's auth.json shares; a key of Podman's may
-be for one namespace of a registry alone (containers-auth.json(5), read 2026-11-22). A helper is a program
+Docker's config.json (docs: docker login, Credential store) and Podman's auth.json have the same form; a key of Podman's
+may name a namespace of a registry (containers-auth.json(5), read 2026-11-22). A helper is a program
 ``docker-credential-NAME`` that reads the registry from standard input (docker-credential-helpers, README).
 """
 
@@ -43,18 +43,18 @@ class Credentials:
 
 
 class CredentialError(ValueError):
-    """A file or a helper that gives no credentials although it should."""
+    """An unreadable file, or a helper that fails."""
 
 
 def find_credentials(
     image: ImageReference, environment: Mapping[str, str], timeout: float = HELPER_TIMEOUT
 ) -> tuple[Credentials | None, str | None]:
-    """The user's credentials for an image, and the first problem in finding them; none if there are none.
+    """The user's credentials for an image, and the first problem in finding them; None for each if missing.
 
     Args:
-        image: its registry and repository count.
+        image: the image, for its registry and repository.
         environment: the caller's variables.
-        timeout: seconds that all helpers together may take.
+        timeout: the time limit of all helpers together, in seconds.
     """
     until = time.monotonic() + timeout
     problem: str | None = None
@@ -107,7 +107,7 @@ def _host(key: str) -> str:
 
 
 def _from_file(config: Mapping[str, Any], image: ImageReference) -> Credentials | None:
-    """Credentials that stand in the file itself: those of the closest namespace."""
+    """The credentials in the file itself, of the closest namespace."""
     entries = [
         (rank, entry)
         for key, entry in _entries(config, "auths")

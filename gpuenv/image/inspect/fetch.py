@@ -1,4 +1,4 @@
-"""Fetches an image's few kilobytes: from a file, from the engine that has the image, or from its registry."""
+"""Fetches the facts of an image, a few kilobytes, from a file, a local engine or its registry."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _MIN_TIMEOUT = 0.5
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
-    """How an image is fetched.
+    """Options of fetching an image.
 
     Attributes:
-        environment: names the engine, the files with credentials and the proxies.
-        deadline: seconds for all of it.
-        engine: whether engines may be queried.
-        registry: whether the network may be used.
+        environment: variables that name the engine, the files with credentials and the proxies.
+        deadline: the time limit in seconds.
+        engine: whether to query local engines.
+        registry: whether to use the network.
         announce: receives warnings.
     """
 
@@ -49,10 +49,10 @@ def fetch(text: str, wanted: ImagePlatform, options: FetchOptions) -> ImageFacts
     Args:
         text: a file, a folder or a reference.
         wanted: the platform.
-        options: where to look.
+        options: the sources and limits.
 
     Raises:
-        ImageError: if there is none.
+        ImageError: if no source has a readable image.
     """
     if is_archive(text):
         return read_archive(Path(text), wanted)
@@ -79,7 +79,11 @@ def fetch(text: str, wanted: ImagePlatform, options: FetchOptions) -> ImageFacts
 
 
 def _require_registry(text: str, reference: ImageReference, failure: ImageError | None, options: FetchOptions) -> None:
-    """Refuses an image that no engine has, if no registry can be asked for it."""
+    """Refuses an image that no engine has, if no registry may be queried.
+
+    Raises:
+        ImageError: with the reason.
+    """
     if is_image_id(text):
         if failure is not None:
             raise ImageError(f"{reference}: {failure}", failure.remedy)

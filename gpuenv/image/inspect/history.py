@@ -1,4 +1,4 @@
-"""What the steps of an image's history install of CuPy, as builders write them down."""
+"""The CuPy installs in the steps of an image's history."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gpuenv.image.dockerfile.requirements import Install
 from gpuenv.image.dockerfile.shell import Command, commands
 from gpuenv.model.cupy import is_cupy
 
-_LINE = "cupy-cuda"  # a step without it is not looked at
-_MOST = 200_000  # characters of such steps: no builder that means well writes down more
+_LINE = "cupy-cuda"  # a step without it is skipped
+_MOST = 200_000  # characters of such steps: more than any real history has
 # Steps that run nothing when the image is built.
-_WORDS_ALONE = re.compile(r"(?:ARG|CMD|COPY|ADD|ENTRYPOINT|ENV|HEALTHCHECK|LABEL|ONBUILD)\b")
+_WITHOUT_COMMANDS = re.compile(r"(?:ARG|CMD|COPY|ADD|ENTRYPOINT|ENV|HEALTHCHECK|LABEL|ONBUILD)\b")
 # Build arguments, and the shell: ``RUN |1 CUDA=12 /bin/bash -o pipefail -c``.
 _SHELL = re.compile(r"/bin/(?:ba|da|z|a)?sh (?:(?:-\S+|pipefail) ){1,8}")
 _ARGUMENT = re.compile(r"(?<!\S)([A-Za-z_]\w*)=(\S*)")
@@ -30,8 +30,8 @@ class CupyInstall:
 
     Attributes:
         line: its wheel line.
-        release: null where none is pinned.
-        bundled: whether its CUDA comes with it, from wheels.
+        release: the pinned release; null without a pin.
+        bundled: whether it installs its own CUDA from wheels.
         uncertain: whether it may be missing: the command is in a condition, or only runs after a failure.
     """
 
@@ -42,7 +42,7 @@ class CupyInstall:
 
 
 def last_cupy(history: Iterable[str]) -> CupyInstall | None:
-    """The CuPy that was installed last and not removed; none if conditions name several lines."""
+    """The CuPy that was installed last and not removed; None if conditions name several lines."""
     there = [entry for lines in _installed_lines(history).values() for entry in lines.values()]
     sure = [entry for entry in there if not entry.uncertain]
     if sure:
@@ -51,13 +51,13 @@ def last_cupy(history: Iterable[str]) -> CupyInstall | None:
 
 
 def lines_together(history: Iterable[str]) -> tuple[str, ...]:
-    """The lines that are left in one environment, where there are several in one."""
+    """The installed lines of the first environment with several of them; empty without one."""
     sure = (tuple(e.line for e in lines.values() if not e.uncertain) for lines in _installed_lines(history).values())
     return next((lines for lines in sure if len(lines) > 1), ())
 
 
 def _installed_lines(history: Iterable[str]) -> dict[_Where, dict[str, CupyInstall]]:
-    """The lines installed in the end, by environment; the last install comes last."""
+    """The lines at the end of the history, by environment, in the order of their installs."""
     there: dict[_Where, dict[str, CupyInstall]] = {}
     for step in _relevant_steps(history):
         for command, where in _commands_with_environment(step):
@@ -74,7 +74,7 @@ def _installed_lines(history: Iterable[str]) -> dict[_Where, dict[str, CupyInsta
 
 
 def _install_over(before: CupyInstall | None, install: Install, command: Command) -> CupyInstall:
-    """What is there after an install: an installed release stays if it satisfies the requirement."""
+    """The CuPy after an install: an installed release stays if it satisfies the requirement."""
     found = CupyInstall(install.name, install.exact, "ctk" in install.extras, command.conditional)
     if before is None or before.uncertain:
         return found
@@ -87,10 +87,10 @@ def _admits(install: Install, release: str | None) -> bool:
 
 
 def _relevant_steps(history: Iterable[str]) -> Iterator[str]:
-    """The steps that run a command and name a line."""
+    """The steps that run a command and name a wheel line."""
     left = _MOST
     for step in history:
-        if _LINE in step and not _WORDS_ALONE.match(step) and "#(nop)" not in step:
+        if _LINE in step and not _WITHOUT_COMMANDS.match(step) and "#(nop)" not in step:
             left -= len(step)
             if left < 0:
                 return
@@ -98,7 +98,7 @@ def _relevant_steps(history: Iterable[str]) -> Iterator[str]:
 
 
 def _commands_with_environment(step: str) -> Iterator[tuple[Command, _Where]]:
-    """The commands of a step, each with what says into which environment it installs."""
+    """The commands of a step, each with the options and variables that select its environment."""
     script, arguments = _script(step)
     active = ""
     for command in commands(source_text(script, 1), arguments.get):
@@ -112,7 +112,7 @@ def _commands_with_environment(step: str) -> Iterator[tuple[Command, _Where]]:
 
 
 def _script(step: str) -> tuple[str, Mapping[str, str]]:
-    """What the shell was given, and the build arguments before it."""
+    """The script of a step, and its build arguments."""
     text = step.removeprefix("RUN ").lstrip()
     shell = _SHELL.search(text) if text.startswith(("/", "|")) else None
     if shell is None:

@@ -16,7 +16,7 @@ class ImageError(Exception):
     """An image that cannot be examined.
 
     Attributes:
-        remedy: what to do.
+        remedy: the fix, if known.
         is_input: whether the caller's input is wrong, rather than the registry or engine.
     """
 
@@ -38,7 +38,7 @@ class ImagePlatform:
         return "/".join(part for part in (self.os, self.architecture, self.variant) if part)
 
     def serves(self, wanted: ImagePlatform) -> bool:
-        """Whether an image for this platform runs on a machine of another; arm64 alone means its variant v8."""
+        """Whether an image for this platform runs on a machine of the wanted platform; a missing variant fits any."""
         same = (self.os, self.architecture) == (wanted.os, wanted.architecture)
         return same and (None in (self.variant, wanted.variant) or self.variant == wanted.variant)
 
@@ -57,7 +57,7 @@ def parse_platform(text: str) -> ImagePlatform:
 
 
 def platform_of(value: object) -> ImagePlatform | None:
-    """The platform in an entry of an index or in a configuration; none if it is missing or invalid."""
+    """The platform in an entry of an index or in a configuration; None if it is missing or invalid."""
     parts = [value.get(name) for name in ("os", "architecture", "variant")] if isinstance(value, dict) else [None]
     if not all(isinstance(part, str) and part for part in parts[:2]):
         return None
@@ -72,19 +72,19 @@ class ImageFacts:
     """An image for one platform.
 
     Attributes:
-        reference: as the user wrote it.
+        reference: the user's reference.
         source: ``engine``, ``registry``, ``folder``, ``archive`` or ``dockerfile``.
-        digest: of its manifest; null where the source has none.
-        platform: what it is built for: ``linux/amd64``; null where it does not say.
-        offered: every platform that the reference has; empty where the source knows this one alone.
-        environment: the variables that it sets.
+        digest: the digest of its manifest; null if the source has none.
+        platform: its platform, such as ``linux/amd64``; null if unknown.
+        offered: every platform of the reference; empty if the source only has this one.
+        environment: its variables.
         labels: its labels.
-        history: the step behind each layer, as the builder wrote it down; empty where it did not.
+        history: the steps that made its layers; empty if the builder did not record them.
         size: bytes of the layers: compressed from a registry, unpacked from an engine.
-        layers: how many there are.
-        user: who its process runs as; null is root.
-        created: when.
-        frameworks: those that a Dockerfile installs, with the CUDA that their wheels are of; a layer tells none.
+        layers: the number of layers.
+        user: its user; null is root.
+        created: the time of its creation.
+        frameworks: the frameworks that a Dockerfile installs, with the CUDA of their wheels; empty for a real image.
         perhaps: always empty; a part of ``gpuenv.image/1``.
     """
 
@@ -108,7 +108,7 @@ def facts_from_configuration(data: object, reference: str, source: str) -> Image
     """The facts in an image's configuration (OCI Image Format Specification 1.1, Image Configuration).
 
     Raises:
-        ImageError: for what is no configuration.
+        ImageError: if it is no configuration.
     """
     if not isinstance(data, dict) or not isinstance(data.get("os"), str) or not isinstance(data.get("rootfs"), dict):
         raise ImageError(f"{reference}: what the {source} gave as its configuration is none: expected os and rootfs")
@@ -129,7 +129,7 @@ def facts_from_configuration(data: object, reference: str, source: str) -> Image
 
 
 def _environment(entries: object) -> dict[str, str]:
-    """Variables from a list of ``NAME=value``; the last of a name wins."""
+    """Variables from a list of ``NAME=value``; a later value replaces an earlier one."""
     pairs = (text.partition("=") for text in _list(entries) if isinstance(text, str))
     return {name: value for name, equals, value in pairs if equals and name}
 

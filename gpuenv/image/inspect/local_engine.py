@@ -1,4 +1,4 @@
-"""An image that an engine on this machine has: Docker's or Podman's, through Docker's SDK."""
+"""Reads an image from an engine on this machine, Docker or Podman, through Docker's SDK."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gpuenv.image.reference import digest_in
 
 
 def find_engines(environment: Mapping[str, str]) -> Iterator[str]:
-    """The addresses of engines: the one that the caller has chosen, else every usual socket that there is.
+    """The addresses of engines: the caller's choice, else every usual socket that exists.
 
     Raises:
-        ImageError: for a Docker context that does not exist.
+        ImageError: if the chosen Docker context is missing.
     """
     try:
         address = engine_address(environment)
@@ -32,13 +32,13 @@ def find_engines(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def inspect_local(reference: str, address: str, timeout: float, environment: Mapping[str, str]) -> ImageFacts | None:
-    """The facts of an image that an engine has; none if it has no such image, or the SDK is not installed.
+    """The facts of an image of an engine; None if it has no such image, or the SDK is not installed.
 
     Args:
         reference: a name or an ID.
-        address: the engine's, as in DOCKER_HOST.
-        timeout: seconds for each answer.
-        environment: names the certificates for an engine behind TLS (DOCKER_TLS_VERIFY, DOCKER_CERT_PATH).
+        address: the engine's address, as in DOCKER_HOST.
+        timeout: the time limit of each answer, in seconds.
+        environment: variables that name the certificates for TLS (DOCKER_TLS_VERIFY, DOCKER_CERT_PATH).
 
     Raises:
         ImageError: if the engine fails.
@@ -65,7 +65,7 @@ def inspect_local(reference: str, address: str, timeout: float, environment: Map
 
 
 def _facts(answer: object, history: object, reference: str) -> ImageFacts:
-    """Facts from an engine's answer, which has the content of the configuration under other names."""
+    """The facts in an engine's answer, which has the fields of the configuration under other names."""
     image = object_of(answer, "an image")
     steps = [step for step in reversed(history) if isinstance(step, dict)] if isinstance(history, list) else []
     configuration = {

@@ -1,7 +1,7 @@
-"""Manifests, indexes and configurations of images, as registries and folders hold them.
+"""Reads manifests, indexes and configurations of images from registries and folders.
 
 OCI Image Format Specification 1.1 (Image Manifest, Image Index) and Docker's Image Manifest Version 2, Schema 2. An
-index may name an index, and an image in it may not say for which platform it is.
+index may contain an index, and an image in it may lack a platform.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ImageStore:
     """Access to the blobs of an image by their digests.
 
     Attributes:
-        source: what it is, as it is shown: ``registry``, ``folder``.
+        source: its name in reports: ``registry`` or ``folder``.
         manifest: reads a manifest or an index.
         configuration: reads a configuration.
     """
@@ -51,17 +51,17 @@ class ImageStore:
 
 
 def read_image(data: bytes, digest: str | None, wanted: ImagePlatform, subject: str, store: ImageStore) -> ImageFacts:
-    """The facts of the image for a platform; of another one, which the verdict reports, if there is none for it.
+    """The facts of the image for a platform; if it is missing, of another platform's (the verdict reports that).
 
     Args:
-        data: the manifest or index to begin with.
-        digest: of it, if known.
+        data: the first manifest or index.
+        digest: its digest, if known.
         wanted: the platform.
-        subject: the image, as messages name it.
-        store: where the rest is.
+        subject: the name of the image in messages.
+        store: the source of the other blobs.
 
     Raises:
-        ImageError: when it cannot be read.
+        ImageError: if it cannot be read.
     """
     offered: tuple[str, ...] = ()
     for _ in range(_MAX_DEPTH):
@@ -92,7 +92,7 @@ def _parse_manifest(data: bytes, subject: str) -> dict[str, Any]:
 
 
 def index_entries(index: dict[str, Any]) -> list[dict[str, Any]]:
-    """The images of an index, without the attestations that builders list among them."""
+    """The images of an index, without attestations."""
     entries = [entry for entry in index["manifests"][:_MAX_ENTRIES] if isinstance(entry, dict)]
     return [entry for entry in entries if not _is_attestation(entry)]
 
@@ -104,7 +104,7 @@ def _is_attestation(entry: dict[str, Any]) -> bool:
 
 
 def image_name(entry: dict[str, Any]) -> str | None:
-    """The name under which a layout has an image: containerd's and Docker's annotation, or OCI's own."""
+    """The name of an image in a layout: the annotation of containerd and Docker, or OCI's own."""
     annotations = entry.get("annotations")
     names = [annotations.get(key) for key in _NAME_ANNOTATIONS] if isinstance(annotations, dict) else []
     return next((name for name in names if isinstance(name, str) and name), None)
@@ -113,7 +113,7 @@ def image_name(entry: dict[str, Any]) -> str | None:
 def _select(
     entries: list[dict[str, Any]], platforms: list[ImagePlatform | None], wanted: ImagePlatform, subject: str
 ) -> dict[str, Any]:
-    """The entry for a platform, its very variant first; else the first; a single one need not name a platform."""
+    """The entry for a platform, preferably of the same variant; else the first. A single entry needs no platform."""
     named = [(entry, platform) for entry, platform in zip(entries, platforms, strict=True) if platform is not None]
     fitting = [(entry, platform) for entry, platform in named if platform.serves(wanted)]
     exact = [pair for pair in fitting if pair[1] == wanted]
@@ -143,16 +143,16 @@ def _digest_of(descriptor: dict[str, Any], subject: str) -> str:
 
 
 def _size_of_layers(layers: object) -> int:
-    """Bytes of those layers that have a valid size."""
+    """The sum of the valid sizes of layers."""
     sizes = [entry.get("size") for entry in layers if isinstance(entry, dict)] if isinstance(layers, list) else []
     return sum(size for size in sizes if isinstance(size, int) and size is not True and 0 <= size < _MAX_SIZE)
 
 
 def load_json(data: bytes, subject: str) -> Any:  # noqa: ANN401 - JSON
-    """Parses JSON of a stranger.
+    """Parses untrusted JSON.
 
     Raises:
-        ImageError: if it is none, or is nested without end.
+        ImageError: if it is invalid, or nested too deeply.
     """
     try:
         return json.loads(data.decode("utf-8"))
@@ -174,7 +174,7 @@ def verify(data: bytes, digest: str, subject: str) -> bytes:
     """The bytes, if they have the digest.
 
     Raises:
-        ImageError: if they have another one.
+        ImageError: if they have another digest.
     """
     if not _DIGEST.fullmatch(digest):
         raise ImageError(f"{subject}: {digest[:80]!r} is no digest of sha256 or sha512")

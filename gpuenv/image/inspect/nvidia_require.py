@@ -1,11 +1,11 @@
-"""``NVIDIA_REQUIRE_*``: an image's requirements on the facts, evaluated as the container runtime does, and as text.
+"""Evaluates ``NVIDIA_REQUIRE_*``, an image's requirements on the machine, as the container runtime does.
 
 The grammar and its evaluation are those of NVIDIA/libnvidia-container, read 2026-11-21. src/cli/dsl.c, dsl_evaluate and
-evaluate_rule: a variable holds alternatives with blanks between them, of which one must hold; an alternative holds
-conditions with commas between them, all of which must hold. src/cli/configure.c, configure_command: every variable must
-hold for every GPU that the container is given; check_*: a condition on an unknown driver or device
-holds. src/driver.c, driver_get_device_brand_1_svc: a brand is NVML's, compared without regard to case. The runtime
-reads no further than the first alternative that holds; here the whole is read, and refused where a part is invalid.
+evaluate_rule: a variable is a list of alternatives, separated by blanks; one of them must hold. An alternative is a
+list of conditions, separated by commas; all of them must hold. src/cli/configure.c, configure_command: every variable
+must hold for every GPU of the container; check_*: a condition on an unknown driver or device holds. src/driver.c,
+driver_get_device_brand_1_svc: a brand is NVML's, compared without case. The runtime stops at the first alternative that
+holds; gpuenv reads all of them, and refuses a variable with an invalid part.
 
 NVIDIA/nvidia-container-toolkit, internal/config/image/cuda_image.go, GetRequirements (read 2026-11-21): it takes every
 variable with the prefix but those of JetPack, adds ``cuda>=X.Y`` for an image that has ``CUDA_VERSION`` and no
@@ -41,7 +41,7 @@ KEYS = ("cuda", "driver", "arch", "brand")
 
 
 class RequireError(ValueError):
-    """A requirement that the container runtime calls an invalid expression; the message names the condition."""
+    """An invalid requirement, which the container runtime refuses; the message has the condition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class HostFacts:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``driver>=535``."""
+    """A condition, such as ``driver>=535``."""
 
     key: str
     operator: str
@@ -77,7 +77,7 @@ Requirement = tuple[tuple[Condition, ...], ...]
 
 
 def requirements(environment: Mapping[str, str]) -> dict[str, str]:
-    """What the variables of an image demand, by the variable that says so; empty where it is switched off."""
+    """The requirements of an image by variable; empty if NVIDIA_DISABLE_REQUIRE is true."""
     if environment.get(_DISABLE) in _TRUE:
         return {}
     found = {
@@ -90,10 +90,10 @@ def requirements(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def parse(text: str) -> Requirement:
-    """A requirement as alternatives of conditions.
+    """Parses a requirement into alternatives of conditions.
 
     Raises:
-        RequireError: for what the container runtime refuses to read.
+        RequireError: if the container runtime refuses it.
     """
     alternatives = (filter(None, alternative.split(",")) for alternative in text.split(" ") if alternative)
     return tuple(tuple(_condition(condition) for condition in alternative) for alternative in alternatives)
@@ -112,12 +112,12 @@ def _condition(text: str) -> Condition:
 
 
 def holds(requirement: Requirement, facts: HostFacts) -> bool:
-    """Whether one of the alternatives holds; a requirement without any does."""
+    """Whether one of the alternatives holds; an empty requirement always holds."""
     return not requirement or any(all(_holds(entry, facts) for entry in entries) for entries in requirement)
 
 
 def certain(requirement: Requirement, facts: HostFacts) -> bool:
-    """Whether it holds whatever the unknown values are."""
+    """Whether it holds for every value of the unknown facts."""
     return not requirement or any(
         all(getattr(facts, entry.key) is not None and _holds(entry, facts) for entry in entries)
         for entries in requirement
@@ -125,7 +125,7 @@ def certain(requirement: Requirement, facts: HostFacts) -> bool:
 
 
 def unmet(requirement: Requirement, facts: HostFacts) -> tuple[tuple[Condition, ...], ...]:
-    """For every alternative the conditions that do not hold; empty where the requirement is met."""
+    """The conditions that do not hold, for each alternative; empty if the requirement holds."""
     if holds(requirement, facts):
         return ()
     return tuple(tuple(entry for entry in entries if not _holds(entry, facts)) for entries in requirement)
@@ -141,7 +141,7 @@ def _holds(condition: Condition, facts: HostFacts) -> bool:
 
 
 def _sign(first: str, second: str) -> int:
-    """Compared part by part as numbers; a version that goes on is the greater one, unless only zeros follow."""
+    """Compares two versions as numbers, part by part: -1, 0 or 1. Missing parts are zeros."""
     for one, other in zip_longest(_parts(first), _parts(second), fillvalue=_parts("0")[0]):
         if one != other:
             return 1 if one > other else -1
@@ -154,7 +154,7 @@ def _parts(version: str) -> list[tuple[int, str]]:
 
 
 def summarize(requirement: Requirement) -> str:
-    """The first alternative of a requirement, and what the others are."""
+    """The first alternative of a requirement in words, with a summary of the others."""
     first = ", ".join(map(str, requirement[0])) if requirement else "nothing"
     first = first if len(first) <= _MAX_TEXT else f"{first[:_MAX_TEXT]}..."
     branches, _ = _branch_windows(requirement)
@@ -165,7 +165,7 @@ def summarize(requirement: Requirement) -> str:
 
 
 def requirement_text(requirement: Requirement) -> str:
-    """All of a requirement, with its windows of driver branches as one alternative."""
+    """All of a requirement in words, with its windows of driver branches as one alternative."""
     alternatives = [", ".join(map(str, entries)) for entries in requirement if _window(entries) is None]
     alternatives = list(dict.fromkeys(alternatives))[:_MAX_ALTERNATIVES]
     branches, brands = _branch_windows(requirement)

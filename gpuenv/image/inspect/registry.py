@@ -42,8 +42,8 @@ class Registry:
 
     Attributes:
         image: its reference.
-        credentials: the user's, for this registry.
-        timeout: seconds without a byte.
+        credentials: the user's credentials for this registry.
+        timeout: the longest pause between two bytes, in seconds.
     """
 
     image: ImageReference
@@ -56,7 +56,7 @@ class Registry:
         """The facts of the image for a platform.
 
         Raises:
-            ImageError: if there is none, or it cannot be read.
+            ImageError: if it is missing or cannot be read.
         """
         digest, manifest = self._get_manifest(self.image.selector)
         store = ImageStore("registry", lambda digest: self._get_manifest(digest)[1], self._get_configuration)
@@ -97,9 +97,9 @@ class Registry:
         )
 
     def _find_scheme(self, host: str) -> str:
-        """TLS, but plain HTTP on this machine, as engines do; a server that speaks only TLS refuses a plain request.
+        """The scheme: TLS, or plain HTTP for a server on this machine that accepts it, as engines do.
 
-        With TLS tried first, a server without TLS may wait for the rest of a line that never comes.
+        TLS cannot be tried first: a server without TLS may wait for the rest of a line.
         """
         if not is_loopback(host):
             return "https"
@@ -112,7 +112,7 @@ class Registry:
         return "https" if response.status == HTTPStatus.BAD_REQUEST else "http"
 
     def _request(self, request: Request) -> Response:
-        """Sends a request; messages name the host alone, since a path or a query may hold a token."""
+        """Sends a request; messages only name the host, since a path or a query may contain a token."""
         try:
             return send(request)
         except NetworkError as error:
@@ -121,7 +121,7 @@ class Registry:
             raise ImageError(f"{parts[0]}//{parts[2].rpartition('@')[2]}: {error}", remedy) from error
 
     def _authorize(self, response: Response) -> str:
-        """The authorization that a registry requires: basic, or a token from the service that it names."""
+        """The authorization that a registry requires: basic, or a token of its token service."""
         scheme, _, rest = response.headers.get("www-authenticate", "").partition(" ")
         if scheme.lower() == "basic" and self.credentials is not None and self.credentials.user:
             return self.credentials.basic
@@ -158,7 +158,7 @@ class Registry:
         return token
 
     def _refusal(self, response: Response) -> ImageError:
-        """What the status of a response means, and what to do."""
+        """The error for the status of a response, with a remedy."""
         image, text, login = self.image, _error_text(response), f"docker login {self.image.registry}"
         if response.status == HTTPStatus.NOT_FOUND:
             remedy = "check the name and the tag; some are deleted"
@@ -176,7 +176,7 @@ class Registry:
 
 
 def _error_text(response: Response) -> str:
-    """The registry's error message (Distribution Specification, Error Codes); empty if there is none."""
+    """The registry's error message (Distribution Specification, Error Codes); empty if missing."""
     try:
         message = json.loads(response.body)["errors"][0]["message"]
     except (ValueError, LookupError, TypeError, RecursionError):

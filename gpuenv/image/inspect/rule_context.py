@@ -1,4 +1,4 @@
-"""The context of the rules: an image and a machine."""
+"""The argument of the rules for images: the contents of an image, and a machine with its GPUs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from gpuenv.model.snapshot import Gpu, Snapshot
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 T = TypeVar("T")
-# How a product's name begins, after NVIDIA's own: the brands that it may have, where NVML did not report it. What a
-# driver calls a data-centre GPU changed with its branch, whatever the name says: a Tesla T4 is of brand NVIDIA in the
-# nvidia-smi -q of nvidia-container-toolkit, issue 188 (read 2026-11-21). Names that are not known to be a data-centre
-# GPU's (T400, GB10, P106-100) have none: an assumption of either kind would decide too much.
+# The brands of a GPU by the beginning of its name after "NVIDIA", for a GPU without a brand from NVML. The brand of a
+# data-centre GPU depends on the branch of the driver: a Tesla T4 is of brand NVIDIA in the nvidia-smi -q of
+# nvidia-container-toolkit, issue 188 (read 2026-11-21). Names that are not known to be a data-centre GPU's (T400, GB10,
+# P106-100) have none: an assumption of either kind would decide too much.
 _BRANDS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
     (re.compile(r"GeForce"), ("geforce", "geforcertx")),
     (re.compile(r"TITAN", re.IGNORECASE), ("titan", "titanrtx")),
@@ -50,21 +50,21 @@ MAINTAINER = "cudatools@nvidia.com"
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What the metadata tells about an image's contents; null if they tell nothing.
+    """The contents of an image, from its metadata; null if unknown.
 
     Attributes:
         cuda: the CUDA version.
-        cuda_source: the variable, the label or the matrix's row that says so.
-        flavour: how much of CUDA there is.
+        cuda_source: the variable, the label or the source of the matrix's row that has it.
+        flavour: the part of CUDA in the image.
         line: the wheel line of CuPy.
         cupy: its release.
-        bundled: whether CuPy's CUDA comes from wheels, whatever else the image has.
+        bundled: whether CuPy's own CUDA is installed from wheels.
         uncertain: whether CuPy may be missing, since a condition installs it.
         compat: whether the forward-compatibility libraries are there.
-        rocm: the variable that says that it is for AMD GPUs.
-        tegra: the variable that says that it is for Tegra.
-        for_gpus: whether anything says that it is for NVIDIA GPUs at all.
-        software: GPU software in it of which nothing tells the CUDA.
+        rocm: the variable that marks an image for AMD GPUs.
+        tegra: the variable that marks an image for Tegra.
+        for_gpus: whether the metadata mark an image for NVIDIA GPUs.
+        software: GPU software with an unknown CUDA.
         musl: whether its C library is musl.
     """
 
@@ -84,7 +84,7 @@ class Contents:
 
     @property
     def uses_gpu(self) -> bool:
-        """Whether anything known of the image uses a GPU."""
+        """Whether the image is known to use a GPU."""
         return self.for_gpus or self.software is not None or self.rocm is not None
 
 
@@ -94,10 +94,10 @@ class HostGpu:
 
     Attributes:
         label: its name and compute capability.
-        compute_capability: of its own.
+        compute_capability: its compute capability.
         facts: the facts that requirements name, once for each brand that it may have.
-        brand_source: where the brand was read.
-        listed: whether the driver itself lists it.
+        brand_source: the source of the brand.
+        listed: whether the driver lists it.
     """
 
     label: str
@@ -108,7 +108,7 @@ class HostGpu:
 
     @property
     def brands(self) -> tuple[str, ...]:
-        """The brands that it may have; none if unknown."""
+        """The possible brands; empty if unknown."""
         return tuple(entry.brand for entry in self.facts if entry.brand is not None)
 
     @property
@@ -123,10 +123,10 @@ class RuleContext:
 
     Attributes:
         image: the image's metadata.
-        contents: what they tell about its contents.
+        contents: the image's contents.
         snapshot: the machine.
-        needs: the machine as the resolver sees it.
-        gpus: its GPUs: a container is given all of them, whatever this process sees.
+        needs: the machine's needs, as for the resolver.
+        gpus: all GPUs of the machine, including those hidden from this process.
         driver: the driver's version.
         level: the CUDA level of the driver itself, not of a compatibility package.
         matrix: the compatibility matrix.
@@ -180,7 +180,7 @@ def _host_gpu(gpu: Gpu, host: HostFacts) -> HostGpu:
 
 
 def brands_of(gpu: Gpu) -> tuple[tuple[str, ...], str]:
-    """The brands that a GPU may have, and their source: NVML, else the product's name."""
+    """The possible brands of a GPU, and their source: NVML, else the product's name."""
     if gpu.brand.value is not None:
         return (gpu.brand.value,), gpu.brand.source or ""
     product = _VENDOR.sub("", gpu.name.value or "")
@@ -189,7 +189,7 @@ def brands_of(gpu: Gpu) -> tuple[tuple[str, ...], str]:
 
 
 def contents_of(image: ImageFacts, matrix: Matrix) -> Contents:
-    """What an image's variables, labels, history and name tell of its contents."""
+    """The contents of an image, from its variables, labels, history and name."""
     name = _image_name(image)
     row = next((row for row in matrix.images if row.reference == name), None)
     cuda, source = _cuda(image)
@@ -219,18 +219,18 @@ def contents_of(image: ImageFacts, matrix: Matrix) -> Contents:
 
 
 def _first_set(image: ImageFacts, *names: str) -> str | None:
-    """The first of some variables that the image sets."""
+    """The first of these variables that the image sets."""
     return next((name for name in names if name in image.environment), None)
 
 
 def _software(image: ImageFacts) -> str | None:
-    """A framework that a Dockerfile installs, or GPU software that a step of the history names."""
+    """A framework that a Dockerfile installs, or GPU software in a step of the history."""
     matches = (match[0] for step in image.history if (match := _SOFTWARE.search(step)))
     return next(iter((*image.frameworks, *matches)), None)
 
 
 def _image_name(image: ImageFacts) -> str:
-    """Name and tag of an image; empty for a file, and for what a Dockerfile begins from that is no name at all."""
+    """Name and tag of an image; empty for a file, and for an invalid name in a FROM."""
     if image.source not in ("registry", "engine", "dockerfile"):
         return ""
     try:
@@ -263,7 +263,7 @@ def _cuda(image: ImageFacts) -> tuple[CudaVersion | None, str]:
 
 
 def parse_or_none(parse: Callable[[str], T], text: str | None) -> T | None:
-    """Parses a version of a stranger; none if it is invalid."""
+    """Parses an untrusted version; None if it is invalid."""
     try:
         return parse(text) if text else None
     except ValueError:

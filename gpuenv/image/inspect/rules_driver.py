@@ -1,4 +1,4 @@
-"""An image on a machine: its platform, its own requirements, and its CUDA against the driver."""
+"""Rules for an image on a machine: its platform, its own requirements, and its CUDA against the driver."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def gpu_outside_driver(ctx: RuleContext) -> ImageOutcome:
 
 
 def requirement_verdicts(ctx: RuleContext) -> tuple[RequirementVerdict, ...]:
-    """Every requirement of the image against every GPU, as libnvidia-container goes through them."""
+    """The verdict on each requirement of the image for each GPU, in the order of libnvidia-container."""
     host = (HostFacts(*(None if value is None else str(value) for value in (ctx.level, ctx.driver))),)
     gpus: list[tuple[str | None, tuple[HostFacts, ...]]] = [(gpu.label, gpu.facts) for gpu in ctx.gpus]
     verdicts = []
@@ -175,7 +175,7 @@ def _unmet(ctx: RuleContext, variable: str, refused: list[str | None]) -> Sympto
 
 
 def _alternatives(texts: Iterable[str]) -> tuple[Fix, ...]:
-    """Fixes of which one is enough: all but the first begin with Or."""
+    """Alternative fixes: all but the first begin with Or."""
     return tuple(Fix(text if number == 0 else f"Or {text[0].lower()}{text[1:]}") for number, text in enumerate(texts))
 
 
@@ -200,7 +200,7 @@ def _requirement_fixes(requirement: Requirement, ctx: RuleContext, refused: list
 
 
 def _would_meet(requirement: Requirement, row: DriverBranch, ctx: RuleContext) -> bool:
-    """Whether a newer driver branch would meet the requirement with the GPUs that are there."""
+    """Whether a newer driver branch would meet the requirement with the machine's GPUs."""
     if (ctx.driver is not None and row.branch <= ctx.driver.branch) or not supports_gpus(row.branch, ctx):
         return False
     version = str(row.first or f"{row.branch}.0")
@@ -209,7 +209,7 @@ def _would_meet(requirement: Requirement, row: DriverBranch, ctx: RuleContext) -
 
 
 def oldest_driver(cuda: CudaVersion, ctx: RuleContext) -> DriverVersion | None:
-    """The oldest driver on which programs of a CUDA major run."""
+    """The oldest driver that runs programs of a CUDA major."""
     row = next((entry for entry in ctx.matrix.cuda_majors if entry.major == cuda.major), None)
     return (row.windows if ctx.needs.windows else row.linux) if row else None
 
@@ -221,7 +221,7 @@ def runs_by_minor(cuda: CudaVersion, ctx: RuleContext) -> bool:
 
 
 def supports_gpus(branch: int, ctx: RuleContext) -> bool:
-    """Whether a driver branch drives every GPU of the machine, as far as the matrix says."""
+    """Whether a driver branch supports every GPU of the machine, according to the matrix."""
     ranges = [branches_for(gpu.compute_capability, ctx.matrix) for gpu in ctx.gpus]
     return not any(each.wants(branch) for each in ranges if each is not None)
 
@@ -265,7 +265,7 @@ def driver_below_cuda(ctx: RuleContext) -> ImageOutcome:
 
 
 def carried_forward(ctx: RuleContext) -> bool:
-    """Whether forward compatibility carries it: the libraries are there, and every GPU allows them."""
+    """Whether forward-compatibility libraries run it: the image has them, and every GPU allows them."""
     met = all(entry.status is ImageRequirementStatus.MET for entry in requirement_verdicts(ctx))
     allowed = bool(ctx.gpus) and all(set(gpu.brands) <= set(_FORWARD) for gpu in ctx.gpus)
     declared = "NVIDIA_REQUIRE_CUDA" in requirements(ctx.image.environment)
@@ -336,7 +336,7 @@ def _on_path(path: str, forbidding: list[HostGpu], evidence: tuple[Evidence, ...
 
 
 def _compare_branches(ctx: RuleContext) -> int:
-    """The branch of the host's driver against that of the libraries: -1, 0 or 1; 0 if one is unknown."""
+    """Compares the branches of the host's driver and of the libraries: -1, 0 or 1; 0 if one is unknown."""
     branch = next((row.branch for row in ctx.matrix.driver_branches if row.cuda == ctx.contents.cuda), None)
     if branch is None or ctx.driver is None:
         return 0

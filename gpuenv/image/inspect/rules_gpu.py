@@ -1,4 +1,4 @@
-"""An image's CUDA, CuPy and other frameworks against the GPUs of a machine."""
+"""Rules for an image's CUDA, CuPy and other frameworks on the GPUs of a machine."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def gpu_outside_cuda(ctx: RuleContext) -> ImageOutcome:
 
 
 def _as_warning(outcome: Symptom | NotKnown) -> Symptom | NotKnown:
-    """A symptom as a warning, for what may not be in the image at all."""
+    """A symptom as a warning, for software that may be missing in the image."""
     return outcome._replace(severity=Severity.WARNING) if isinstance(outcome, Symptom) else outcome
 
 
@@ -88,7 +88,7 @@ def _wheel(ctx: RuleContext) -> WheelCandidate | None:
 
 
 def _of_wheel(ctx: RuleContext, wheel: WheelCandidate, cuda: CudaVersion | None) -> ImageOutcome:
-    """CuPy's own limits; without the CUDA of the image, those of any minor that its line can have."""
+    """The limits of a CuPy with the CUDA of the image; if unknown, with any CUDA of its line."""
     name = f"{wheel.line.name} {wheel.release.cupy}"
     if cuda is not None and cuda.major != wheel.line.cuda_major:
         yield _other_major(ctx, name, cuda, wheel.line.cuda_major)
@@ -150,7 +150,7 @@ def _other_major(ctx: RuleContext, name: str, cuda: CudaVersion, major: int) -> 
 
 
 def _of_line(ctx: RuleContext, cuda: CudaVersion | None) -> ImageOutcome:
-    """A wheel line whose release is unknown: what holds for every release of it."""
+    """The limits of every release of a wheel line, for a CuPy of unknown release."""
     row = next((entry for entry in ctx.matrix.wheel_lines if entry.name == ctx.contents.line), None)
     if row is None:
         return
@@ -177,7 +177,7 @@ def _of_line(ctx: RuleContext, cuda: CudaVersion | None) -> ImageOutcome:
 
 
 def _of_cuda(ctx: RuleContext, cuda: CudaVersion) -> ImageOutcome:
-    """Without CuPy's own limits: code runs on later GPUs of its own major, and on no other."""
+    """The limits of a CUDA without CuPy: its code runs on later GPUs of the same major only."""
     own = next((row for row in ctx.matrix.cuda_minors if row.cuda == cuda), None)
     if own is None:
         oldest = min(ctx.matrix.cuda_minors, key=lambda row: row.cuda)
@@ -200,7 +200,7 @@ def _of_cuda(ctx: RuleContext, cuda: CudaVersion) -> ImageOutcome:
 
 
 def outside_cuda(ctx: RuleContext, minor: CudaMinor) -> Cause | None:
-    """Why a GPU of the machine is outside of what a CUDA makes code for; none where each is known."""
+    """The cause for which a CUDA makes no code for a GPU of the machine; None if it serves all GPUs."""
     gpus = _capabilities(ctx)
     if any(gpu < min(minor.capabilities) for gpu in gpus):
         return Cause.GPU_REMOVED_FROM_TOOLKIT
@@ -304,5 +304,5 @@ def _of_framework(ctx: RuleContext, name: str, cuda: CudaVersion) -> Iterator[Sy
 
 
 def _carries(ctx: RuleContext, major: int) -> bool:
-    """Whether the image has forward-compatibility libraries of a CUDA major, which this machine can use."""
+    """Whether this machine can use the image's forward-compatibility libraries for a CUDA major."""
     return ctx.contents.cuda is not None and ctx.contents.cuda.major >= major and carried_forward(ctx)

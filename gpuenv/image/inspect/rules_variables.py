@@ -1,4 +1,4 @@
-"""An image's variables, labels and history on a machine, and how Docker starts it there."""
+"""Rules for an image's variables, labels and history on a machine, and for Docker on the machine."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def gpus_hidden(ctx: RuleContext) -> ImageOutcome:
 
 
 def _missing_gpu_reason(value: str, ctx: RuleContext) -> str | None:
-    """Why the list begins with a missing GPU; none inside a container, which may see fewer.
+    """Why the first GPU of the list is missing; None inside a container, which may see fewer GPUs.
 
     A UUID is not looked up: those of a recording may be pseudonyms.
     """

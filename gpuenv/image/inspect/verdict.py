@@ -1,4 +1,4 @@
-"""Whether an image runs on machines: every rule, the doctor's findings on each machine, and the status."""
+"""The verdict on an image on machines: every rule, the doctor's findings on each machine, and the status."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def judge_machine(
     """Whether an image runs on a machine.
 
     Args:
-        name: the machine's.
-        image: the one for its platform.
-        snapshot: what was read of it.
+        name: the machine's name.
+        image: the image for its platform.
+        snapshot: the machine.
         matrix: the compatibility matrix.
-        clock: seconds.
+        clock: the time in seconds.
     """
     ctx = make_rule_context(image, snapshot, matrix)
     findings, unknown = _machine_findings(ctx, clock)
@@ -75,7 +75,7 @@ def _verdict(
 
 
 def _machine_findings(ctx: RuleContext, clock: Callable[[], float]) -> tuple[list[Finding], list[str]]:
-    """The doctor's findings on the machine itself, and what is unknown of it."""
+    """The doctor's findings on the machine itself, and its unknown facts."""
     if ctx.contents.rocm and not ctx.contents.cuda:
         return [], []
     snapshot = ctx.snapshot
