@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := doctor
 .PHONY: doctor test eval answers compiler lint types network-test test-long test-faults test-matrix test-gpu
-.PHONY: bench bench-doctor bench-check bench-install bench-matrix bench-image bench-fleet test-docker test-docker-newer docs build clean fuzz
+.PHONY: bench bench-doctor bench-check bench-install bench-matrix bench-image bench-fleet test-docker test-docker-newer docs-site picture build clean fuzz
 .PHONY: audit learn test-slurm test-fleet test-fresh test-pythons test-lowest test-newest help
 
 help: ## List the targets.
@@ -121,8 +121,12 @@ test-docker-newer: .cache/engines/$(ENGINE_SUITE)/usr/sbin/dockerd $(VENV)/insta
 bench-image: $(VENV)/installed-dev ## Compare size and build time of images with a plain pip install; as test-docker.
 	$(BIN)/python -m tests.image.docker.bench
 
-docs: $(VENV)/installed-dev ## Generate the reference pages.
-	$(BIN)/python -m tools.facts_page > gpuenv/docs/facts.md
+docs-site: $(VENV)/installed-dev ## Build the documentation site in docs/_build/html; warnings are errors.
+	@$(BIN)/python -c 'import sphinx, myst_parser, pydata_sphinx_theme' 2>/dev/null || $(PIP_INSTALL) --editable '.[docs]'
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+
+picture: compiler $(VENV)/installed-dev ## Draw docs/_static/doctor.svg, the report of a simulated machine.
+	$(BIN)/python -m tools.doctor_picture
 
 bench-install: $(VENV)/installed-dev ## Compare gpuenv install with plain uv; needs a package index.
 	$(BIN)/python tests/install/benchmark.py
@@ -149,4 +153,4 @@ $(VENV)/pytest-%: | $(VENV)/installed-dev
 	@$(PIP_INSTALL) --target $@ pytest==$*
 
 clean: ## Remove .venv, builds and caches.
-	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist docs/_build docs/reference/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis

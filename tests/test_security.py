@@ -8,14 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import gpuenv
 from tests.support.syntax_trees import Module, call_name, imports, modules, nodes, violations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HERE = Path(__file__).parent
-THREATS = Path(gpuenv.__file__).parent / "docs/threats.md"
+THREATS = HERE.parent / "docs/explanation/threat-model.md"
 # Functions that run data as code. exec and compile of other names than the built-in ones are methods (re.compile).
 CODE_FROM_DATA = {"eval", "exec", "compile", "__import__", "execfile"}
 UNPICKLING = {"pickle", "cPickle", "marshal", "shelve", "dill", "joblib", "jsonpickle"}

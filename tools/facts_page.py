@@ -1,10 +1,9 @@
-"""The reference page of facts: ``python -m tools.facts_page`` prints it."""
+"""The reference page of facts."""
 
 from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -15,11 +14,11 @@ from gpuenv.model.snapshot import Snapshot, Source
 from tools.fact_sources import sources_of
 
 _HEAD = """\
-# The facts of a Snapshot
+# Facts
 
-Made by `make docs` from the records and from the table by which the tests hold every machine. A fact that can be asked
-in several places is asked in all of them; the answers are kept side by side (`others`), and the first source that
-answers, in the order given here, settles the value. A source that is absent is neither a contradiction nor a fault.
+Every reading of a snapshot, from the records and the table that the tests use. A fact that several sources can answer
+is asked of all of them; the answers are kept (`others`), and the first source that answers, in the order given here,
+decides the value. A source that is absent is neither a contradiction nor a fault.
 
 """
 
@@ -71,7 +70,3 @@ def _meanings(kind: Any) -> dict[str, str]:  # noqa: ANN401 - a record's class
     _, _, attributes = text.partition("Attributes:\n")
     found = re.findall(r"^    (\w+): (.+(?:\n {8,}.+)*)", attributes, re.MULTILINE)
     return {name: re.sub(r"\s+", " ", meaning) for name, meaning in found}
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())

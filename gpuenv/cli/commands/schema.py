@@ -38,6 +38,7 @@ _RECORDS = {
     "requirements": ("gpuenv.model.documents", "REQUIREMENTS", "Requirements"),
     "matrix-rows": ("gpuenv.matrix.row_lookup", "SCHEMA", "Rows"),
 }
+NAMES = tuple(_RECORDS)
 # The other records of build-image with these names: module and record class.
 _IMAGE_RECORDS = {
     "plan": ("gpuenv.image.build.records", "ImagePlans"),
@@ -46,28 +47,28 @@ _IMAGE_RECORDS = {
 
 
 def schema(
-    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(_RECORDS)}.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(NAMES)}.")],
 ) -> None:
     """Print the JSON Schema of a machine-readable output."""
     from gpuenv.cli.output import write_stdout
 
     short = name.removeprefix("gpuenv.").split("/")[0]
-    if short in _RECORDS:
-        module_name, full, record = _RECORDS[short]
-        module = importlib.import_module(module_name)
-        if name in (short, getattr(module, full)):
-            write_stdout(
-                json.dumps(_named_schema(short, getattr(module, record), getattr(module, full)), indent=2) + "\n"
-            )
+    if short in NAMES:
+        document = schema_of(short)
+        if name in (short, document["title"]):
+            write_stdout(json.dumps(document, indent=2) + "\n")
             return
-    raise CommandError(ExitCode.USAGE, f"there is no schema named {name}", f"one of {', '.join(_RECORDS)}")
+    raise CommandError(ExitCode.USAGE, f"there is no schema named {name}", f"one of {', '.join(NAMES)}")
 
 
-def _named_schema(short: str, record: type, full: str) -> dict[str, object]:
-    """The schema of a name; for names that installs and images share, either of the two."""
+def schema_of(short: str) -> dict[str, object]:
+    """The schema of a short name; for names that installs and images share, either of the two."""
     from gpuenv.model.json_schema import json_schema
 
-    install_schema = json_schema(record, full)
+    module_name, constant, name = _RECORDS[short]
+    module = importlib.import_module(module_name)
+    full = getattr(module, constant)
+    install_schema = json_schema(getattr(module, name), full)
     if short not in _IMAGE_RECORDS:
         return install_schema
     module_name, name = _IMAGE_RECORDS[short]
