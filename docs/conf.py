@@ -21,6 +21,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
+smartquotes = False  # an option begins with two hyphens
 autodoc_default_options = {"members": True}
 autodoc_typehints = "description"
 autodoc_class_signature = "separated"

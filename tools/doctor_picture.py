@@ -28,16 +28,19 @@ PACKAGES = ("cupy-cuda13x==14.2.0", "numpy==2.3.4")
 WIDTH = 88
 
 
-def report(folder: Path) -> list[str]:
+def report() -> list[str]:
     """The lines that ``gpuenv doctor`` prints to a terminal, about a V100 with a CuPy for CUDA 13.
 
     The environment has the metadata of its packages alone. The host's name and the date of the matrix are left out.
     """
-    python = Targets(folder).interpreter(TargetSpec(packages=PACKAGES))
-    (folder / "env").symlink_to(python.parents[1])
-    command = ["gpuenv", "simulate", MACHINE, "--", "gpuenv", "doctor", "--python", "env"]
-    text = on_terminal(command, folder).partition("\x1b[2mMatrix revision")[0]
-    text = text.replace(str(python.parents[1]), "~/env").replace(str(folder / "env"), "~/env")
+    # Its name has always the same length, so that the commands with it are always wrapped in the same way.
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        environment = Targets(folder).interpreter(TargetSpec(packages=PACKAGES)).parents[1]
+        (folder / "env").symlink_to(environment)
+        command = ["gpuenv", "simulate", MACHINE, "--", "gpuenv", "doctor", "--python", "env"]
+        text = on_terminal(command, folder).partition("\x1b[2mMatrix revision")[0]
+    text = text.replace(str(environment), "~/env").replace(str(folder / "env"), "~/env")
     return [line for line in text.rstrip().splitlines() if not line.startswith("  host ")]
 
 
@@ -76,8 +79,7 @@ def picture(lines: Sequence[str]) -> str:
 
 def main() -> None:
     """Writes the picture."""
-    with tempfile.TemporaryDirectory() as folder:
-        PICTURE.write_text(picture(report(Path(folder).resolve())), encoding="utf-8")
+    PICTURE.write_text(picture(report()), encoding="utf-8")
 
 
 if __name__ == "__main__":

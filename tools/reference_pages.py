@@ -46,6 +46,7 @@ FAMILIES = {
     "CMP": "Compose files, Kubernetes manifests and dev containers",
 }
 """The families of codes, by prefix."""
+NAMES_OF_PROGRAMS = {"conda", "cupy", "docker", "libcuda", "mamba", "nouveau", "nvcc", "pip", "pixi", "torch", "uv"}
 SECTION_TITLES = {"What it means": "Means", "How it is seen": "Seen", "What to do": "Fix"}
 
 
@@ -227,7 +228,9 @@ def _sentence(text: str) -> str:
 
 
 def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    """The text with a capital letter, unless it begins with a program or a file."""
+    first = text.partition(" ")[0].strip(",:;'")
+    return text if not first.isalpha() or first in NAMES_OF_PROGRAMS else text[:1].upper() + text[1:]
 
 
 def _cell(text: str) -> str:

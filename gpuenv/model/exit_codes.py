@@ -55,4 +55,4 @@ ENDS_IN: Mapping[ExitCode, tuple[str, ...]] = {
     ),
     ExitCode.RETRY_ELSEWHERE: ("preflight",),
 }
-"""The commands that use a code; every command may end with the other codes. Help and README have the same list."""
+"""The commands that use a code; every command may end with the other codes. Help and documentation list the same."""

@@ -1,4 +1,4 @@
-"""The exit codes of each command: the table, every help, README and the actual behaviour agree."""
+"""The exit codes of each command: the table, every help, the page and the actual behaviour agree."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from gpuenv.model.exit_codes import ENDS_IN, ExitCode
 from tests.cli.program import gpuenv
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/exit-codes.md"
 ROWS = dict(
     re.findall(
         r"^\| (\d+) \| (.*) \|$",
-        README.read_text(encoding="utf-8").partition("\n## Exit codes\n")[2].partition("\n## ")[0],
+        PAGE.read_text(encoding="utf-8"),
         re.MULTILINE,
     )
 )
@@ -22,12 +22,12 @@ COMMON_CODES = {ExitCode.OK, ExitCode.USAGE, ExitCode.MATRIX_INVALID}
 COMMANDS = sorted({name.removesuffix(" --fix") for names in ENDS_IN.values() for name in names})
 
 
-def test_the_readme_has_every_code() -> None:
+def test_the_page_has_every_code() -> None:
     assert {int(code) for code in ROWS} == set(ExitCode)
 
 
 @pytest.mark.parametrize("code", ENDS_IN, ids=lambda code: code.name)
-def test_the_readme_names_the_commands_of_each_code(code: ExitCode) -> None:
+def test_the_page_names_the_commands_of_each_code(code: ExitCode) -> None:
     named_codes = {
         name.removesuffix(" --retry-elsewhere") for name in re.findall(r"`([a-z][\w -]*)`", ROWS[str(int(code))])
     }
@@ -49,7 +49,7 @@ def test_run_and_simulate_end_in_the_code_of_their_command(command: str) -> None
     help_text = " ".join(gpuenv(command, "--help").stdout.split()).partition("Exit code: ")[2]
     sentence = "as in a shell: 127 if it is not found, 126 if it cannot be run"
     assert sentence in help_text
-    text = " ".join(README.read_text(encoding="utf-8").split())
+    text = " ".join(PAGE.read_text(encoding="utf-8").split())
     assert f"`run` and `simulate` end in the code of their command, {sentence}, 128 and the number" in text
     machine = ["no-gpu"] if command == "simulate" else []
     assert gpuenv(command, *machine, "--", "no-such-command").returncode == 127

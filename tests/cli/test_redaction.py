@@ -199,7 +199,7 @@ def test_text_shows_no_secret_in_a_variable(snapshot_file: Path) -> None:
 
 
 def test_only_text_on_standard_output_shows_identities(snapshot_file: Path, tmp_path: Path) -> None:
-    """The user needs real paths to copy; text for others goes to a file. The README says so."""
+    """The user needs real paths to copy; text for others goes to a file. The documentation says so."""
     file = tmp_path / "facts.txt"
     printed = gpuenv(
         "doctor", "--snapshot", snapshot_file, "--format", f"text={file}", environment=USER_ENVIRONMENT
@@ -208,9 +208,9 @@ def test_only_text_on_standard_output_shows_identities(snapshot_file: Path, tmp_
     written = file.read_text(encoding="utf-8")
     page = gpuenv("doctor", "--snapshot", snapshot_file, "--format", "markdown", environment=USER_ENVIRONMENT).stdout
     assert [name for name in (USER, HOME, UUID) if name in written or name in page] == []
-    readme = " ".join((Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8").split())
-    assert "all but text on standard output hide identities" in readme
-    assert "Text on standard output hides tokens alone, also in a pipe or the log of a CI job: `-o FILE`" in readme
+    formats = " ".join((Path(__file__).parents[2] / "docs/reference/formats.md").read_text(encoding="utf-8").split())
+    assert "all but text on standard output hide identities" in formats
+    assert "Text on standard output hides tokens alone, also in a pipe or the log of a CI job: `-o FILE`" in formats
 
 
 OTHER_USER = "janedoe"

@@ -50,9 +50,9 @@ def test_a_printed_profile_can_be_simulated(cache: Path, tmp_path: Path, name: s
     assert "did you mean no-gpu" in missing.stderr
 
 
-def test_the_example_profile_of_the_readme_is_valid(cache: Path, tmp_path: Path) -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    (text,) = re.findall(r"^A machine of your own .*?```yaml\n(.*?)```", readme, re.MULTILINE | re.DOTALL)
+def test_the_example_profile_of_the_documentation_is_valid(cache: Path, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/simulate.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     profile_file = tmp_path / "mine.yaml"
     profile_file.write_text(text, encoding="utf-8")
     assert "GPU 0: NVIDIA L4 (UUID: GPU-" in simulate(str(profile_file), "nvidia-smi", "-L", cache=cache).stdout
