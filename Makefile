@@ -131,8 +131,10 @@ picture: compiler $(VENV)/installed-dev ## Draw docs/_static/doctor.svg, the rep
 bench-install: $(VENV)/installed-dev ## Compare gpuenv install with plain uv; needs a package index.
 	$(BIN)/python tests/install/benchmark.py
 
-build: $(VENV)/installed-dev ## Build the wheel.
+build: $(VENV)/installed-dev ## Build the source distribution and the wheel, and check them for publishing.
+	rm -rf dist
 	$(BIN)/python -m hatchling build -d dist
+	$(BIN)/python -m twine check --strict dist/*
 
 $(VENV)/bin/python:
 	@command -v $(PYTHON) >/dev/null || { echo "gpuenv needs Python 3.10 or newer, and $(PYTHON) was not found: apt install python3"; exit 1; }

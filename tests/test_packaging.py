@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from gpuenv import __version__
 from gpuenv.simulate.stub_driver import SOURCES
@@ -119,6 +120,7 @@ def test_the_wheel_contains_nothing_else(distributions: Distributions) -> None:
 def test_the_source_distribution_contains_all_files_to_build_and_test(distributions: Distributions) -> None:
     files = sdist_files(distributions.sdist)
     assert {"pyproject.toml", "README.md", "LICENSE", "Makefile", "matrix.yaml", "PKG-INFO"} <= files
+    assert {"CITATION.cff", "SECURITY.md", "docs/conf.py", "docs/index.md", "docs/_static/doctor.svg"} <= files
     for folder in ("examples", "gpuenv", "images", "tests", "tools"):
         assert shipped_files(folder) - files == set()
     assert {name for name in files if name.startswith((".venv", ".git/", "dist/"))} == set()
@@ -142,6 +144,16 @@ def test_the_metadata_agree_with_the_package(distributions: Distributions) -> No
     required = [text for text in metadata.get_all("Requires-Dist", []) if "extra ==" not in text]
     names = {re.split(r"[<>=!~ ;\[]", text)[0].lower() for text in required}
     assert names == {"typer", "rich", "packaging", "nvidia-ml-py", "pyyaml", "tomli"}
+
+
+def test_the_metadata_can_be_published(distributions: Distributions) -> None:
+    """Their form, and whether the index can render the README."""
+    run([sys.executable, "-m", "twine", "check", "--strict", distributions.sdist, distributions.wheel], PROJECT)
+
+
+def test_the_citation_names_the_version() -> None:
+    citation = yaml.safe_load((PROJECT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert (citation["title"], citation["version"], citation["license"]) == ("gpuenv", __version__, "MIT")
 
 
 def test_the_wheel_is_marked_as_typed(distributions: Distributions) -> None:

@@ -1,4 +1,4 @@
-"""The recipes conform to the published schemas of their services, and the README lists all of them."""
+"""Recipes and our workflows conform to the published schemas of their services, and the README lists all recipes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ from tests.recipes.recipe_files import RECIPES, read_text, read_yaml
         ("github-actions", "github/action.yml"),
         ("github-workflows", "github/workflow.yml"),
         ("github-workflows", "github/matrix-refresh.yml"),
+        ("github-workflows", "../../.github/workflows/release.yml"),
+        ("github-workflows", "../../.github/workflows/test-gpu.yml"),
+        ("github-workflows", "../../.github/workflows/test.yml"),
         ("gitlab-ci", "gitlab/gitlab-ci.yml"),
         ("buildkite", "buildkite/pipeline.yml"),
         ("compose-spec", "compose/compose.yaml"),
@@ -29,6 +32,11 @@ def test_a_recipe_conforms_to_the_schema_of_its_service(schema: str, path: str) 
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", str(RECIPES / path)]
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_workflow_on_a_gpu_runs_no_code_of_pull_requests() -> None:
+    triggers = read_yaml("../../.github/workflows/test-gpu.yml")[True]  # YAML 1.1 reads the key "on" as true
+    assert set(triggers) == {"push", "workflow_dispatch"}
 
 
 @pytest.mark.network

@@ -1,8 +1,9 @@
-"""What the recipes use is named by its digest, and no job that may write runs what was downloaded."""
+"""What the recipes and our workflows use is named by its digest; no job that may write runs what was downloaded."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,14 +13,14 @@ from tests.recipes.recipe_files import RECIPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-FILES = sorted(path for path in RECIPES.rglob("*") if path.suffix in {".yml", ".yaml", ".json"})
+OWN = sorted((Path(__file__).parents[2] / ".github/workflows").glob("*.yml"))
+FILES = [*sorted(path for path in RECIPES.rglob("*") if path.suffix in {".yml", ".yaml", ".json"}), *OWN]
 WORKFLOWS = [path for path in FILES if "jobs" in yaml.safe_load(path.read_text(encoding="utf-8"))]
 COMMIT, DIGEST = r"[\w./-]+@[0-9a-f]{40}", r"\S+@sha256:[0-9a-f]{64}"
-# Words of a shell that fetch something, or run what was fetched or belongs to the repository.
+# Words of a shell that fetch something, or run what was fetched or belongs to the repository; uv publish sends files.
 RUNS_DOWNLOADS = re.compile(
-    r"\b(pip|uv|pipx|conda|npm|curl|wget|docker|make|python3?|pytest|gpuenv|cuobjdump)\b"
+    r"\b(pip|uv(?! publish)|pipx|conda|npm|curl|wget|docker|make|python3?|pytest|gpuenv|cuobjdump)\b"
     r"|\bgit (clone|fetch|pull)\b|\.venv|\./"
 )
 
@@ -51,7 +52,8 @@ def permissions_of(workflow: dict[str, Any], job: dict[str, Any]) -> dict[str, s
 
 
 def test_there_are_workflows() -> None:
-    assert [path.name for path in WORKFLOWS] == ["matrix-refresh.yml", "workflow.yml"]
+    own = ["release.yml", "test-gpu.yml", "test.yml"]
+    assert [path.name for path in WORKFLOWS] == ["matrix-refresh.yml", "workflow.yml", *own]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
