@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 import gpuenv
 from gpuenv.doctor.registry import all_checks
 from gpuenv.explain.messages import all_messages
-from gpuenv.image.inspect.rules import all_rules
+from gpuenv.image.rule_registry import all_rules
 from gpuenv.model.causes import Cause
 from gpuenv.simulate.profile import TargetSpec
 from tests.cli.program import MINIMAL, run_gpuenv

@@ -21,7 +21,7 @@ from gpuenv.cli.commands.schema import NAMES, schema_of
 from gpuenv.data import COMPILED_MATRIX, data_path
 from gpuenv.doctor.registry import DocumentedCheck, all_checks
 from gpuenv.explain.messages import Message, all_messages
-from gpuenv.image.inspect.rules import all_rules
+from gpuenv.image.rule_registry import all_rules
 from gpuenv.matrix.load import load
 from gpuenv.matrix.row_lookup import build_grid
 from gpuenv.model.causes import Cause, Fix

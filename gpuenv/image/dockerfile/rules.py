@@ -310,7 +310,7 @@ def compat_on_path(target: BuildTarget) -> FileOutcome:
     stubs in LD_LIBRARY_PATH, in which a link gives the stub the name that programs load.
     What to do: leave the folder out; stubs belong into LIBRARY_PATH.
     """
-    if target.base.unknown and not computes(target):
+    if target.base.unknown and not has_gpu_software(target):
         return  # it may be for a Jetson, on which such libraries are meant
     setting = target.environment.get("LD_LIBRARY_PATH")
     for part in setting.value.split(":") if setting is not None else ():

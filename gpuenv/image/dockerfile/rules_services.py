@@ -93,7 +93,7 @@ def request_wrong(ctx: ServiceContext) -> FileOutcome:
         title = f"{service.label}: {path} gives no GPU; it belongs below {right}"
         yield symptom_at(service.location(line), title, f"Move it to {right}.")
     for request in service.requests:
-        fault = _request_fault(request, of_compute=any(map(computes, ctx.built)))
+        fault = _request_fault(request, of_compute=any(map(has_gpu_software, ctx.targets)))
         if fault is not None:
             title, fix, severity = fault
             yield symptom_at(service.location(request.line), f"{service.label}: {title}", fix, severity=severity)
