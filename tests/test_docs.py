@@ -132,7 +132,7 @@ def test_every_command_in_an_example_has_the_options_that_it_is_shown_with(page:
             if words[:1] != ["gpuenv"]:
                 continue
             words = words[1 : words.index("--") if "--" in words else None]
-            name = words[:2] if words[0] == "matrix" else words[:1]
+            name = words[:2] if words[0] in ("matrix", "fleet") else words[:1]
             options = {word.partition("=")[0] for word in words if word.startswith("--")}
             assert options - help_options(tuple(name)) == set(), f"line {example.line}: {command}"
 
