@@ -33,6 +33,7 @@ html_title = "gpuenv"
 html_static_path = ["_static"]
 html_css_files = ["gpuenv.css"]
 html_extra_path = ["reference/generated/files"]
+html_sidebars: dict[str, list[str]] = {page: [] for page in ("index", "tutorial", "contributing", "changes")}
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {

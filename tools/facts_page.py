@@ -16,9 +16,9 @@ from tools.fact_sources import sources_of
 _HEAD = """\
 # Facts
 
-Every reading of a snapshot, from the records and the table that the tests use. A fact that several sources can answer
-is asked of all of them; the answers are kept (`others`), and the first source that answers, in the order given here,
-decides the value. A source that is absent is neither a contradiction nor a fault.
+Every reading of a snapshot. A fact that several sources can answer is asked of all of them; the answers are kept
+(`others`), and the first source that answers, in the order given here, decides the value. A source that is absent is
+neither a contradiction nor a fault.
 
 """
 
@@ -29,17 +29,22 @@ def fact_paths() -> Iterator[tuple[str, str]]:
 
 
 def page() -> str:
-    """The page in Markdown."""
-    rows = ["| fact | what it is | sources, the most trusted first | when they differ |", "|---|---|---|---|"]
+    """The page in Markdown: a section for each part of a snapshot, and an entry for each reading."""
+    parts, section = [_HEAD], None
     for path, meaning in fact_paths():
+        if (first := re.split(r"[.\[]", path)[0]) != section:
+            section = first
+            parts.append(f"## {section}\n\n")
         row = sources_of(path)
         trust, differ = (row.trust, row.differ) if row else ((), "")
-        rows.append(f"| `{path}` | {_cell(meaning)} | {_cell(', '.join(trust))} | {_cell(differ)} |")
-    return _HEAD + "\n".join(rows) + "\n"
+        parts.append(f"`{path}`\n: {_text(meaning)}\n\n")
+        parts.append(f"  Sources: {_text(', '.join(trust))}.\n\n" if trust else "")
+        parts.append(f"  If they differ: {_text(differ)}.\n\n" if differ else "")
+    return "".join(parts)
 
 
-def _cell(text: str) -> str:
-    return text.replace("``", "`").replace("|", "\\|").replace("*", "\\*")
+def _text(text: str) -> str:
+    return text.replace("``", "`").replace("*", "\\*")
 
 
 def _record(kind: Any, path: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - a record's class

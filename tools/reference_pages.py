@@ -172,7 +172,7 @@ def _fix(fix: Fix) -> str:
 
 def messages_page(program: str) -> str:
     """The messages of a program: what each means, an example, and its causes."""
-    parts = [f"# Messages: {program}"]
+    parts = [f"# {program}"]
     for message in messages_by_program()[program]:
         causes = ", ".join(f"[`{cause}`](#{cause}) ({weight:.0%})" for cause, weight in message.causes.items())
         means = message.title or max(message.causes, key=lambda cause: message.causes[cause]).sentence
