@@ -20,8 +20,8 @@ from gpuenv.cli.sources import own_environment
 from gpuenv.files import is_file
 from gpuenv.image.build.choose import NoImageError
 from gpuenv.image.build.packages import NoWheelsError, lock_image, pip_configuration
-from gpuenv.image.build.plan import SECRETS, PlanInputs, RenderError, Rendering, files_of, plan_image, tag_for
-from gpuenv.image.build.records import BuildStatus, BuiltImage, Choice, ImageOutcome, ImagePlan, ImagePlans
+from gpuenv.image.build.plan import BuildStatus, BuiltImage, Choice, ImageOutcome, ImagePlan, ImagePlans
+from gpuenv.image.build.render import SECRETS, PlanInputs, RenderError, Rendering, files_of, plan_image, tag_for
 from gpuenv.image.build.text import outcome_lines, plan_lines
 from gpuenv.image.engine.buildkit import BuildkitOptions, command, find_cli
 from gpuenv.image.engine.errors import EngineError

@@ -13,8 +13,10 @@ CUDA = PREFIX + "cuda"  # the CUDA of its NVRTC, libraries and headers, as major
 COMPUTE_CAPABILITIES = PREFIX + "compute-capabilities"  # the GPUs that it serves: 7.0,8.0,9.0
 MINIMUM_DRIVER = PREFIX + "minimum-driver"  # the oldest driver of Linux that starts it: 525.60.13
 LOCK = PREFIX + "lock"  # the digest of the lock file that it was installed from
-# The files of the wheels that are not in it, by their kinds; /opt/cupy/left-out.txt has each.
-LEFT_OUT = PREFIX + "left-out"
+LEFT_OUT = PREFIX + "left-out"  # the kinds of files of the wheels that it lacks; /opt/cupy/left-out.txt lists each file
 PROOF = PREFIX + "proof"  # the result of the smoke tests in the built image
 
 ALL = (MATRIX, LINE, CUPY, CUDA, COMPUTE_CAPABILITIES, MINIMUM_DRIVER, LOCK, LEFT_OUT, PROOF)
+
+# The value of LEFT_OUT: what images/tidy.py removes from the wheels and their RECORDs.
+LEFT_OUT_FILES = ("libnvrtc.alt", "libcusolverMg", "libnvblas", "libcufftw", "static libraries", "tests of NumPy")

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.image.build.choose import ImageRequest, NoImageError, choose
-from gpuenv.image.build.plan import PlanInputs, Rendering, plan_image
-from gpuenv.image.build.records import ImageKind
+from gpuenv.image.build.plan import ImageKind
+from gpuenv.image.build.render import PlanInputs, Rendering, plan_image
 from gpuenv.matrix.needs import needs_of
 from gpuenv.model.snapshot import Snapshot
 from tests.support.matrix import MATRIX
@@ -20,7 +20,7 @@ from tests.support.matrix import MATRIX
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuenv.image.build.records import Choice, ImagePlan
+    from gpuenv.image.build.plan import Choice, ImagePlan
 
 GOLDEN = Path(__file__).parent / "golden"
 CREATED = 1795219200

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from gpuenv.image.build.choose import ImageRequest, NoImageError, choose
-from gpuenv.image.build.plan import TEMPLATES, RenderError, Rendering, render, template
-from gpuenv.image.build.records import Choice, ImageKind
+from gpuenv.image.build.plan import Choice, ImageKind
+from gpuenv.image.build.render import TEMPLATES, RenderError, Rendering, render, template
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.candidates import TEGRA
 from gpuenv.matrix.needs import Needs, needs_of

@@ -21,12 +21,13 @@ from hypothesis import strategies as st
 
 from gpuenv.data import data_path
 from gpuenv.image.build.packages import pip_configuration
-from gpuenv.image.build.plan import LEFT_OUT_FILES, pack
+from gpuenv.image.build.render import pack
 from gpuenv.image.build.sbom import bill
 from gpuenv.image.engine.build_output import Progress
 from gpuenv.image.engine.buildkit import BuildkitCommand, BuildkitOptions, build_with, command
 from gpuenv.image.engine.engine_answers import engine_image
 from gpuenv.image.engine.errors import EngineError, engine_error, error_from_text
+from gpuenv.image.labels import LEFT_OUT_FILES
 from gpuenv.image.reference import ImageReferenceError, parse_reference
 from gpuenv.install.plan import Pin
 from tests.image.matrix import choices
@@ -278,8 +279,8 @@ def test_the_context_is_the_same_for_the_same_files() -> None:
 def test_the_bill_of_materials_names_every_wheel_and_is_the_same_each_time() -> None:
     choice = next(entry for entry in choices().values() if not isinstance(entry, str))
     pins = (Pin("cupy-cuda12x", "14.2.0", ("a" * 64,)), Pin("numpy", "2.4.6", ("b" * 64, "c" * 64)))
-    text = bill(choice, pins, (DIGEST, 1795219200), LEFT_OUT_FILES)
-    assert text == bill(choice, pins, (DIGEST, 1795219200), LEFT_OUT_FILES)
+    text = bill(choice, pins, DIGEST, 1795219200)
+    assert text == bill(choice, pins, DIGEST, 1795219200)
     read = json.loads(text)
     assert read["bomFormat"] == "CycloneDX"
     assert {part["purl"] for part in read["components"]} == {"pkg:pypi/cupy-cuda12x@14.2.0", "pkg:pypi/numpy@2.4.6"}
@@ -326,7 +327,7 @@ def test_the_bill_is_completed_by_what_is_there(tmp_path: Path) -> None:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(text)
     choice = next(entry for entry in choices().values() if not isinstance(entry, str))
-    first = bill(choice, (Pin("numpy", "2.4.6", ("b" * 64,)),), (DIGEST, 1795219200), LEFT_OUT_FILES)
+    first = bill(choice, (Pin("numpy", "2.4.6", ("b" * 64,)),), DIGEST, 1795219200)
     complete = runpy.run_path(str(data_path("images") / "tidy.py"))["complete"]
     read = complete(json.loads(first), str(packages), str(tmp_path))
     assert read == complete(json.loads(first), str(packages), str(tmp_path))

@@ -18,7 +18,7 @@ from gpuenv.model.exit_codes import ExitCode
 if TYPE_CHECKING:
     from gpuenv.image.build.choose import ImageRequest
     from gpuenv.image.build.packages import AddedPackages
-    from gpuenv.image.build.records import Choice
+    from gpuenv.image.build.plan import Choice
     from gpuenv.matrix.needs import Needs
     from gpuenv.matrix.tables import Matrix
 
@@ -157,7 +157,7 @@ def build_image(opts: BuildImageOptions) -> None:
     """
     from gpuenv.cli.image_builder import UserInputs, build_all, outcome_on_failure, plan_all, show_plans, write_contexts
     from gpuenv.cli.output import Output
-    from gpuenv.image.build.records import ImagePlans
+    from gpuenv.image.build.plan import ImagePlans
 
     if not opts.build_timeout > 0:  # nan passes the minimum
         raise CommandError(ExitCode.USAGE, f"--build-timeout {opts.build_timeout}: expected seconds, such as 3600")
@@ -197,7 +197,7 @@ def _requests(opts: BuildImageOptions, added: AddedPackages) -> tuple[ImageReque
         CommandError: for a value that is not understood.
     """
     from gpuenv.image.build.choose import DOCKER_PLATFORMS, ImageRequest, line_and_release
-    from gpuenv.image.build.records import ImageKind
+    from gpuenv.image.build.plan import ImageKind
     from gpuenv.image.reference import parse_reference
     from gpuenv.model.versions import ComputeCapability, CudaVersion, PythonVersion
 

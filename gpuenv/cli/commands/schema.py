@@ -41,8 +41,8 @@ _RECORDS = {
 NAMES = tuple(_RECORDS)
 # The other records of build-image with these names: module and record class.
 _IMAGE_RECORDS = {
-    "plan": ("gpuenv.image.build.records", "ImagePlans"),
-    "outcome": ("gpuenv.image.build.records", "ImageOutcome"),
+    "plan": ("gpuenv.image.build.plan", "ImagePlans"),
+    "outcome": ("gpuenv.image.build.plan", "ImageOutcome"),
 }
 
 

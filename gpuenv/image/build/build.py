@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from gpuenv.image import labels as label_names
-from gpuenv.image.build.plan import pack
+from gpuenv.image.build.plan import BuildStatus, BuiltImage, ImagePlan, Sizes
 from gpuenv.image.build.proof import ProofResult, prove
-from gpuenv.image.build.records import BuildStatus, BuiltImage, ImagePlan, Sizes
+from gpuenv.image.build.render import pack
 from gpuenv.image.engine.build_output import Progress
 from gpuenv.image.engine.buildkit import BuildkitCommand, BuildkitOptions, build_with
 from gpuenv.image.engine.container_engine import Engine
@@ -21,7 +21,7 @@ from gpuenv.install.plan import Phase
 Answer = TypeVar("Answer")
 Announce = Callable[[str], None]
 # What engines take for build arguments by default, and keep out of the image's history.
-PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def _build(state: _BuildState, options: BuildOptions, labels: Mapping[str, str],
 
 def proxies(environment: Mapping[str, str]) -> dict[str, str]:
     """The caller's proxy variables, in upper and lower case."""
-    names = [name for proxy in PROXIES for name in (proxy, proxy.lower())]
+    names = [name for proxy in _PROXIES for name in (proxy, proxy.lower())]
     return {name: environment[name] for name in names if environment.get(name)}
 
 

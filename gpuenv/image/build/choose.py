@@ -10,7 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from gpuenv.image.build.packages import optional_library
-from gpuenv.image.build.records import Base, Choice, ImageKind
+from gpuenv.image.build.plan import Base, Choice, ImageKind
 from gpuenv.image.reference import parse_reference
 from gpuenv.matrix.alternatives import inside_container, python_of_ubuntu, refusals
 from gpuenv.matrix.candidates import TEGRA, WheelCandidate, by_preference, serving_minors

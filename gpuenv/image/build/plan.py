@@ -1,239 +1,201 @@
-"""Makes the plan of an image from a choice: tag, labels, Dockerfile and the rest of the build context."""
+"""Plans of images (``gpuenv.plan/1``) and the outcome of building them (``gpuenv.outcome/1``)."""
 
 from __future__ import annotations
 
-import hashlib
-import io
-import re
-import tarfile
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timezone
-from string import Template
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
 
-from gpuenv.data import data_path
-from gpuenv.image import labels as label_names
-from gpuenv.image.build.packages import optional_library
-from gpuenv.image.build.records import Choice, ImageKind, ImagePlan
-from gpuenv.install.lockfile import lock_text
-from gpuenv.install.plan import Pin
-
-REPOSITORY = "gpuenv-cupy"
-DOCKERFILE, LOCK, TIDY, SBOM = "Dockerfile", "requirements.txt", "tidy.py", "sbom.cdx.json"
-TEMPLATES = {
-    ImageKind.WHEELS: "wheels.Dockerfile",
-    ImageKind.RUNTIME: "nvidia.Dockerfile",
-    ImageKind.DEVEL: "nvidia.Dockerfile",
-}
-# The files of the wheels that images/tidy.py removes, also from their RECORDs, by kind.
-LEFT_OUT_FILES = ("libnvrtc.alt", "libcusolverMg", "libnvblas", "libcufftw", "static libraries", "tests of NumPy")
-_OCI = "org.opencontainers.image."
-NO_WARMTH = (
-    "the kernel cache starts empty: CuPy asks for a device before it compiles anything, so that it cannot be filled "
-    "without a GPU (seen with 14.2.0; the code of 13.6.0 does the same)"
-)
-_CACHE = "--mount=type=cache,target=/root/.cache/pip "
-# The mount that makes a secret visible to the installer, and to nothing else.
-_SECRETS = {
-    "pip": "--mount=type=secret,id=pip,target=/etc/pip.conf ",
-    "ca": "--mount=type=secret,id=ca,target=/run/secrets/ca.crt ",
-    "netrc": "--mount=type=secret,id=netrc,target=/root/.netrc ",
-}
-SECRETS = tuple(_SECRETS)
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+from gpuenv.install.plan import OUTCOME, PLAN, Phase, Pin, PlannedCommand, Verification
+from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 
 
-class RenderError(ValueError):
-    """A text that cannot be written in a Dockerfile."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rendering:
-    """Options for rendering a plan.
+class ImageKind(str, Enum):
+    """The source of an image's CUDA.
 
     Attributes:
-        created: SOURCE_DATE_EPOCH.
-        mounts: whether BuildKit builds it, which keeps the installer's cache outside of the image.
-        secrets: the names of the build secrets; they need ``mounts``.
+        WHEELS: a slim Python base, and CUDA from wheels.
+        RUNTIME: NVIDIA's runtime base, and the headers from a wheel.
+        DEVEL: NVIDIA's devel base.
     """
 
-    created: int
-    mounts: bool = False
-    secrets: tuple[str, ...] = ()
+    WHEELS = "wheels"
+    RUNTIME = "runtime"
+    DEVEL = "devel"
 
 
 @dataclass(frozen=True, slots=True)
-class PlanInputs:
-    """The inputs of a plan in addition to the choice.
+class Base:
+    """The base image.
 
     Attributes:
-        tag: the image's name.
-        pins: the wheels; empty if not resolved.
-        labels: the user's labels.
-        matrix_revision: the revision of the matrix.
+        reference: the name with tag or digest.
+        digest: the digest of its manifest; null if unknown.
+        given: whether the caller named it.
+    """
+
+    reference: str
+    digest: str | None = None
+    given: bool = False
+
+    @property
+    def pinned(self) -> str:
+        """The reference, with the digest if one is known."""
+        return f"{self.reference}@{self.digest}" if self.digest and "@" not in self.reference else self.reference
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The contents of an image, chosen from the matrix.
+
+    Attributes:
+        kind: the source of its CUDA.
+        base: the base image.
+        platform: ``linux/amd64`` or ``linux/arm64``.
+        python: major and minor.
+        line: the wheel line.
+        cupy: the release of CuPy.
+        cuda: the CUDA of its libraries.
+        requirements: the requirements for the installer.
+        capabilities: the compute capabilities that NVRTC and CuPy serve.
+        stated: the requested compute capabilities; empty without a request.
+        minimum_driver: the oldest driver on Linux that starts it.
+        admits: the image's condition on the driver, for NVIDIA_REQUIRE_CUDA.
+        libraries: the optional libraries, such as nccl, whose wheels are among the requirements.
+    """
+
+    kind: ImageKind
+    base: Base
+    platform: str
+    python: str
+    line: str
+    cupy: str
+    cuda: CudaVersion
+    requirements: tuple[str, ...]
+    capabilities: tuple[ComputeCapability, ...]
+    stated: tuple[ComputeCapability, ...]
+    minimum_driver: DriverVersion
+    admits: str
+    libraries: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The default tag: ``wheels-cuda12.9-cupy14.2.0-py3.12``."""
+        return f"{self.kind.value}-cuda{self.cuda}-cupy{self.cupy}-py{self.python}"
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePlan:
+    """One image before it is built.
+
+    Attributes:
+        tag: its name.
+        choice: its contents.
+        pins: the wheels, each with its digests; empty if not resolved yet.
+        lock: the digest of the lock file; null if not resolved yet.
+        labels: its labels.
+        dockerfile: the text of its Dockerfile.
+        created: the time of every file and of the image, in seconds since 1970 (SOURCE_DATE_EPOCH).
+        builder: ``buildkit`` or ``classic``; null if no engine was queried.
+        secrets: the names of the build secrets, which the image does not keep.
+        commands: the commands to run on this machine; the classic builder needs none.
+        notes: remarks for the user.
     """
 
     tag: str
+    choice: Choice
     pins: tuple[Pin, ...]
+    lock: str | None
     labels: Mapping[str, str]
+    dockerfile: str
+    created: int
+    builder: str | None
+    secrets: tuple[str, ...] = ()
+    commands: tuple[PlannedCommand, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePlans:
+    """Every image that would be built, and the combinations that cannot be."""
+
+    images: tuple[ImagePlan, ...]
+    left_out: tuple[str, ...]
     matrix_revision: str
+    schema: str = PLAN
 
 
-def template(name: str) -> str:
-    """A file of ``images/``."""
-    return (data_path("images") / name).read_text(encoding="utf-8")
+class BuildStatus(str, Enum):
+    """The result of building an image."""
+
+    BUILT = "built"
+    FAILED = "failed"
+    UNPROVEN = "unproven"
+    INTERRUPTED = "interrupted"
 
 
-def plan_image(choice: Choice, inputs: PlanInputs, how: Rendering) -> ImagePlan:
-    """The plan of one image.
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Bytes, as the engine counts them."""
 
-    Raises:
-        RenderError: for a label that cannot be written in a Dockerfile.
+    whole: int
+    added: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltImage:
+    """The result of building one image.
+
+    Attributes:
+        tag: the requested name.
+        status: the result.
+        message: one sentence; the reason of a failure.
+        id: the engine's id.
+        digest: the digest of its manifest in the registry; null if it was not pushed and the engine knows none.
+        base: the base image, with its digest if known.
+        labels: the labels, read back from the engine.
+        user: the user, read back from the engine.
+        sizes: its size, and its size without the base.
+        cached: the number of steps from the cache.
+        steps: the number of steps.
+        proofs: the verifications of the proof.
+        gpu: whether the proof had a GPU.
+        phases: the duration of each phase.
     """
-    lock = digest_of(lock_text(inputs.pins)) if inputs.pins else None
-    labels = {**inputs.labels, **labels_of(choice, lock, how.created, inputs.matrix_revision)}
-    notes = [] if choice.base.pinned != choice.base.reference or "@" in choice.base.reference else [_unpinned(choice)]
-    return ImagePlan(
-        tag=inputs.tag,
-        choice=choice,
-        pins=inputs.pins,
-        lock=lock,
-        labels=labels,
-        dockerfile=render(template(TEMPLATES[choice.kind]), choice, labels, how),
-        created=how.created,
-        builder=None,
-        secrets=how.secrets,
-        notes=(*notes, NO_WARMTH, *_reach(choice)),
-    )
+
+    tag: str
+    status: BuildStatus
+    message: str
+    id: str | None = None
+    digest: str | None = None
+    base: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    user: str | None = None
+    sizes: Sizes | None = None
+    cached: int | None = None
+    steps: int | None = None
+    proofs: tuple[Verification, ...] = ()
+    gpu: bool = False
+    phases: tuple[Phase, ...] = ()
 
 
-def _unpinned(choice: Choice) -> str:
-    return f"no digest of {choice.base.reference} is known: it is pinned to the one that the engine has or finds"
+@dataclass(frozen=True, slots=True)
+class ImageOutcome:
+    """The outcome of ``build-image``.
 
-
-def _reach(choice: Choice) -> tuple[str, ...]:
-    beyond = [str(entry) for entry in choice.stated if entry not in choice.capabilities]
-    return (f"compute capability {', '.join(beyond)} runs on code of an older one",) if beyond else ()
-
-
-def labels_of(choice: Choice, lock: str | None, created: int, matrix_revision: str) -> dict[str, str]:
-    """The labels of an image, without the proof."""
-    labels = {
-        f"{_OCI}title": f"CuPy {choice.cupy} with CUDA {choice.cuda}",
-        f"{_OCI}description": f"{choice.line} {choice.cupy}, CUDA {choice.cuda}, Python {choice.python}; "
-        + ("CUDA from wheels" if choice.kind is ImageKind.WHEELS else f"on NVIDIA's {choice.kind.value} image"),
-        f"{_OCI}version": choice.cupy,
-        f"{_OCI}created": datetime.fromtimestamp(created, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        f"{_OCI}base.name": choice.base.reference.split("@")[0],
-        label_names.MATRIX: matrix_revision,
-        label_names.LINE: choice.line,
-        label_names.CUPY: choice.cupy,
-        label_names.CUDA: str(choice.cuda),
-        label_names.COMPUTE_CAPABILITIES: ",".join(map(str, choice.stated or choice.capabilities)),
-        label_names.MINIMUM_DRIVER: str(choice.minimum_driver),
-        label_names.LEFT_OUT: ",".join(LEFT_OUT_FILES),
-    }
-    if choice.base.digest:
-        labels[f"{_OCI}base.digest"] = choice.base.digest
-    if lock:
-        labels[label_names.LOCK] = lock
-    return labels
-
-
-def files_of(plan: ImagePlan) -> dict[str, str]:
-    """The files of the build context, by name."""
-    files = {DOCKERFILE: plan.dockerfile, LOCK: lock_text(plan.pins), TIDY: template(TIDY)}
-    if plan.lock:
-        from gpuenv.image.build.sbom import bill  # noqa: PLC0415 - its library is of an extra
-
-        files[SBOM] = bill(plan.choice, plan.pins, (plan.lock, plan.created), LEFT_OUT_FILES)
-    return files
-
-
-def tag_for(given: str | None, choice: Choice, *, several: bool) -> str:
-    """The name of an image: ``given`` or the default; of several images, each is a tag of the given repository."""
-    if given is None or several:
-        return f"{given or REPOSITORY}:{choice.name}"
-    return given
-
-
-def digest_of(text: str) -> str:
-    """``sha256:...`` of a text."""
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
-
-
-def render(template: str, choice: Choice, labels: Mapping[str, str], how: Rendering) -> str:
-    """The text of the Dockerfile.
-
-    Raises:
-        RenderError: for a label that cannot be written in a Dockerfile.
+    Attributes:
+        status: the worst status of the images.
+        exit_code: the exit code of the command.
+        message: one sentence.
+        images: the result for each image.
+        engine: the engine and its version.
+        remedy: the remedy for a failure, if known.
     """
-    certificate = "PIP_CERT=/run/secrets/ca.crt " if "ca" in how.secrets else ""
-    mounts = "".join(_SECRETS[name] for name in how.secrets)
-    return Template(template).substitute(
-        title=f"CuPy {choice.cupy} ({choice.line}) with CUDA {choice.cuda}, written by gpuenv build-image",
-        base=choice.base.pinned,
-        root="USER 0:0\n" if choice.base.given else "",  # the user of a custom base is not known
-        python=choice.python,
-        created=how.created,
-        mounts=(_CACHE + mounts if how.mounts else "") + (f"export {certificate}&& " if certificate else ""),
-        cache="" if how.mounts else " --no-cache-dir",
-        admits=choice.admits,
-        libraries=_library_path(choice),
-        labels=_labels(labels.items()),
-    )
 
-
-def _library_path(choice: Choice) -> str:
-    """LD_LIBRARY_PATH with the folders of the optional libraries, as a line of an ENV.
-
-    CuPy loads those of wheels itself, but not all: 14.2.0 with cuda-pathfinder 1.9.1 loads libcutensor.so.2 and then
-    lacks libcutensorMg.so.2; 13.4.1 and older look for the exact release that they were built with.
-    """
-    rows = (optional_library(name, choice.cupy, choice.cuda.major) for name in choice.libraries)
-    folders = [f"/opt/cupy/lib/python{choice.python}/site-packages/{row.folder}" for row in rows if row is not None]
-    rest = "${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-    return f' \\\n    LD_LIBRARY_PATH="{":".join(folders)}{rest}"' if folders else ""
-
-
-def _labels(labels: Iterable[tuple[str, str]]) -> str:
-    rows = [f"{_named(name)}={_quoted(value)}" for name, value in sorted(labels)]
-    return "LABEL " + " \\\n      ".join(rows)
-
-
-def _named(name: str) -> str:
-    """The name of a label, checked.
-
-    Raises:
-        RenderError: for an invalid name.
-    """
-    if not _NAME.fullmatch(name):
-        raise RenderError(f"{name[:60]!r} is no name of a label: expected letters, digits, '.', '-', '_' and '/'")
-    return name
-
-
-def _quoted(text: str) -> str:
-    """A text in double quotes, with variables, quotes and backslashes escaped.
-
-    Raises:
-        RenderError: for a line break or another control character, which would end the instruction.
-    """
-    if _CONTROL.search(text):
-        raise RenderError(f"{text[:60]!r}: a label cannot hold a line break or another control character")
-    return '"' + re.sub(r'([\\"$])', r"\\\1", text) + '"'
-
-
-def pack(files: Mapping[str, str], created: int, mode: int = 0o644) -> bytes:
-    """A tar file of texts, without user names or current times."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for name, text in sorted(files.items()):
-            data = text.encode()
-            info = tarfile.TarInfo(name)
-            info.size, info.mode, info.mtime = len(data), mode, created
-            tar.addfile(info, io.BytesIO(data))
-        end = tar.offset
-    # Two empty blocks end it. Padding to a tape's record is never read, and Podman, whose reader is gone by then, calls
-    # that a broken pipe.
-    return buffer.getvalue()[: end + 2 * tarfile.BLOCKSIZE]
+    status: BuildStatus
+    exit_code: int
+    message: str
+    images: tuple[BuiltImage, ...]
+    engine: str | None
+    remedy: str | None = None
+    schema: str = OUTCOME

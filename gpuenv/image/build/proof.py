@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpuenv.image.build.plan import pack
-from gpuenv.image.build.records import Choice
+from gpuenv.image.build.plan import Choice
+from gpuenv.image.build.render import pack
 from gpuenv.image.engine.container_engine import Engine
 from gpuenv.image.engine.engine_answers import ContainerEnd
 from gpuenv.image.engine.errors import EngineError, tidy_text

@@ -13,26 +13,25 @@ from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
 from gpuenv import __version__
-from gpuenv.image.build.records import Choice
-from gpuenv.image.labels import LEFT_OUT
+from gpuenv.image.build.plan import Choice
+from gpuenv.image.labels import LEFT_OUT, LEFT_OUT_FILES
 from gpuenv.install.plan import Pin
 
-_SPACE = uuid.UUID("6d0c7a1e-6a0e-5b0c-9d8e-2f6d6a0b7c11")  # any; the bill's number follows from it and the lock
+_NAMESPACE = uuid.UUID("6d0c7a1e-6a0e-5b0c-9d8e-2f6d6a0b7c11")  # an arbitrary one, for the serial number of the bill
 
 
-def bill(choice: Choice, pins: Iterable[Pin], lock_and_time: tuple[str, int], left_out: Iterable[str]) -> str:
+def bill(choice: Choice, pins: Iterable[Pin], lock: str, created: int) -> str:
     """The bill in JSON; the same for the same lock.
 
     Args:
         choice: the contents of the image.
         pins: the wheels.
-        lock_and_time: the digest of the lock file, and the time of the bill in seconds since 1970.
-        left_out: the kinds of files of the wheels that the image lacks.
+        lock: the digest of the lock file.
+        created: the time of the bill, in seconds since 1970.
     """
-    lock, created = lock_and_time
     image = Component(name=choice.name, type=ComponentType.CONTAINER, bom_ref="image", version=lock)
-    image.properties.update(Property(name=LEFT_OUT, value=entry) for entry in left_out)
-    bom = Bom(serial_number=uuid.uuid5(_SPACE, f"{choice.name}/{choice.platform}/{lock}"))
+    image.properties.update(Property(name=LEFT_OUT, value=entry) for entry in LEFT_OUT_FILES)
+    bom = Bom(serial_number=uuid.uuid5(_NAMESPACE, f"{choice.name}/{choice.platform}/{lock}"))
     bom.metadata.timestamp = datetime.fromtimestamp(created, timezone.utc)
     bom.metadata.component = image
     bom.metadata.tools.components.add(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from gpuenv.image.build.records import BuildStatus, BuiltImage, ImageOutcome, ImagePlan, ImagePlans
+from gpuenv.image.build.plan import BuildStatus, BuiltImage, ImageOutcome, ImagePlan, ImagePlans
 from gpuenv.model.strings import format_size
 from gpuenv.report.text_line import Style, TextLine, counted
 

@@ -13,8 +13,8 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from gpuenv.image.dockerfile.variables import is_known
 from gpuenv.model.versions import CudaVersion
 
-LONGEST = 2000  # characters of a requirement: a marker may nest
-NO_CUDA = CudaVersion(0, 0)
+_LONGEST = 2000  # characters of a requirement: a marker may nest
+_NO_CUDA = CudaVersion(0, 0)
 _ENDLESS = re.compile(r"\d{40}")  # no version has so many digits, and Python refuses to read thousands
 _CONDA_SPEC = re.compile(r"(?:[\w./-]+::)?([A-Za-z0-9_.-]+?)\s*(?:(==|=|>=|<=|>|<|!=|~=)(.*))?")
 _INDEX = re.compile(r"/whl/(?:nightly/)?(?:cu(\d\d)(\d)|(cpu))(?![\w.])")
@@ -129,7 +129,7 @@ def parse_requirement(text: str, location: SourceLocation, *, known: bool = True
         known: whether all variables in it are known.
     """
     bare = text.split(" #", maxsplit=1)[0].split(" --", maxsplit=1)[0].strip().rstrip(";").rstrip()
-    if _ENDLESS.search(bare) or len(bare) > LONGEST:
+    if _ENDLESS.search(bare) or len(bare) > _LONGEST:
         return None
     if re.match(r"(?:git\+|https?://|\S+\.whl$)", bare):
         return _by_address(bare, location, text)
@@ -199,6 +199,6 @@ def parse_conda_spec(text: str, location: SourceLocation) -> Install | None:
 
 
 def index_cuda(text: str) -> CudaVersion | None:
-    """The CUDA of PyTorch's index that a text names; ``NO_CUDA`` for the one without, None for any other text."""
+    """The CUDA of PyTorch's index that a text names; ``_NO_CUDA`` for the one without, None for any other text."""
     match = _INDEX.search(text)
-    return None if match is None else NO_CUDA if match[3] else CudaVersion(int(match[1]), int(match[2]))
+    return None if match is None else _NO_CUDA if match[3] else CudaVersion(int(match[1]), int(match[2]))

@@ -141,7 +141,7 @@ def evaluate(target: Stage, stages: tuple[Stage, ...], file: str, context: Build
         for stage in dict.fromkeys((*behind, *chain))
         for step in stage.steps
         if step.instruction.keyword == "RUN"
-        for command in commands_of(step)
+        for command in _commands_of(step)
     )
     base = base_of(chain[0].base or "", matrix)
     packages = [stage for stage in behind if _gives_packages(stage, chain)]
@@ -162,7 +162,7 @@ def evaluate(target: Stage, stages: tuple[Stage, ...], file: str, context: Build
     )
 
 
-def commands_of(step: Step) -> tuple[Command, ...]:
+def _commands_of(step: Step) -> tuple[Command, ...]:
     """The commands of a RUN: of its shell form, its heredocs or its exec form."""
     instruction = step.instruction
     words = instruction.exec_form

@@ -37,7 +37,7 @@ _COMPARISONS: Mapping[str, Comparison] = {
     ">": lambda sign: sign > 0,
     ">=": lambda sign: sign >= 0,
 }
-KEYS = ("cuda", "driver", "arch", "brand")
+_KEYS = ("cuda", "driver", "arch", "brand")
 
 
 class RequireError(ValueError):
@@ -101,8 +101,8 @@ def parse(text: str) -> Requirement:
 
 def _condition(text: str) -> Condition:
     match = _CONDITION.fullmatch(text)
-    if match is None or match[2] not in _COMPARISONS or match[1].lower() not in KEYS:
-        raise RequireError(f"{text!r} is no condition: expected one of {', '.join(KEYS)}, an operator and a value")
+    if match is None or match[2] not in _COMPARISONS or match[1].lower() not in _KEYS:
+        raise RequireError(f"{text!r} is no condition: expected one of {', '.join(_KEYS)}, an operator and a value")
     key, operator, value = match[1].lower(), match[2], match[3]
     if key == "brand" and operator not in ("=", "!=", "!"):
         raise RequireError(f"{text!r}: a brand is equal or not, it has no order")

@@ -201,7 +201,7 @@ def _requirement_fixes(requirement: Requirement, ctx: RuleContext, refused: list
 
 def _would_meet(requirement: Requirement, row: DriverBranch, ctx: RuleContext) -> bool:
     """Whether a newer driver branch would meet the requirement with the machine's GPUs."""
-    if (ctx.driver is not None and row.branch <= ctx.driver.branch) or not supports_gpus(row.branch, ctx):
+    if (ctx.driver is not None and row.branch <= ctx.driver.branch) or not _supports_gpus(row.branch, ctx):
         return False
     version = str(row.first or f"{row.branch}.0")
     facts = [entry for gpu in ctx.gpus for entry in gpu.facts] or [HostFacts()]
@@ -220,7 +220,7 @@ def runs_by_minor(cuda: CudaVersion, ctx: RuleContext) -> bool:
     return oldest is not None and ctx.driver is not None and ctx.driver >= oldest
 
 
-def supports_gpus(branch: int, ctx: RuleContext) -> bool:
+def _supports_gpus(branch: int, ctx: RuleContext) -> bool:
     """Whether a driver branch supports every GPU of the machine, according to the matrix."""
     ranges = [branches_for(gpu.compute_capability, ctx.matrix) for gpu in ctx.gpus]
     return not any(each.wants(branch) for each in ranges if each is not None)
@@ -254,7 +254,9 @@ def driver_below_cuda(ctx: RuleContext) -> ImageOutcome:
         return
     oldest = oldest_driver(cuda, ctx)
     needed = oldest or f"one of CUDA {cuda.major}"
-    update = [f"Update the driver to {needed} or newer."] if oldest is None or supports_gpus(oldest.branch, ctx) else []
+    update = (
+        [f"Update the driver to {needed} or newer."] if oldest is None or _supports_gpus(oldest.branch, ctx) else []
+    )
     older_image = f"Use an image of CUDA {level.major} (this driver's level is {level})."
     yield Symptom(
         f"CUDA {cuda} in the image needs driver {oldest or f'of CUDA {cuda.major}'} or newer: this machine has "

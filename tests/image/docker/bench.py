@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuenv.image.build.records import ImageKind
+from gpuenv.image.build.plan import ImageKind
 from tests.image.docker import bases
 from tests.image.docker.conftest import Given, client_of
 from tests.image.docker.dockerd import Dockerd, answers, missing

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.image.build.plan import pack
+from gpuenv.image.build.render import pack
 from gpuenv.image.engine.container_engine import connect
 from gpuenv.image.engine.errors import EngineError
 from tests.image.docker import bases

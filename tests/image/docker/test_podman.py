@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.image import labels
-from gpuenv.image.build.plan import pack
+from gpuenv.image.build.render import pack
 from gpuenv.image.engine.container_engine import connect
 from tests.image.docker import bases
 from tests.image.docker.conftest import Given, client_of, load_stand_ins

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuenv.image.build.plan import Rendering, pack
-from gpuenv.image.build.records import ImageKind
+from gpuenv.image.build.plan import ImageKind
+from gpuenv.image.build.render import Rendering, pack
 from gpuenv.image.engine.build_output import Progress
 from gpuenv.image.engine.buildkit import BuildkitCommand, BuildkitOptions, build_with, find_cli
 from gpuenv.image.engine.container_engine import connect
