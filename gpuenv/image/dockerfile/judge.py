@@ -183,8 +183,8 @@ def _judge_compose(
 
 def _override(path: Path) -> list[Path]:
     """The override file that compose takes by default for one of its default names."""
-    beside = [path.with_name(f"{path.stem}.override{suffix}") for suffix in (".yml", ".yaml")]
-    return [file for file in beside if path.name in _COMPOSE_NAMES and is_file(file)][:1]
+    overrides = [path.with_name(f"{path.stem}.override{suffix}") for suffix in (".yml", ".yaml")]
+    return [file for file in overrides if path.name in _COMPOSE_NAMES and is_file(file)][:1]
 
 
 def _judge_devcontainer(path: Path, options: DockerfileOptions, matrix: Matrix) -> FileJudgement:

@@ -93,7 +93,6 @@ def _with_target_name(verdict: MachineVerdict, target: BuildTarget, every: tuple
 def predicted_image(target: BuildTarget, snapshot: Snapshot, matrix: Matrix) -> ImageFacts:
     """The facts of the predicted image for a machine's platform, from its base image and its Dockerfile."""
     base, cupy = target.base, [install for install in target.cupy if install.name != "cupy"]
-    beside = [each for each in frameworks(target) if each.cuda]
     environment = {
         **_of_base(base),
         **{name: setting.value for name, setting in target.environment.items() if is_known(setting.value)},
@@ -110,7 +109,7 @@ def predicted_image(target: BuildTarget, snapshot: Snapshot, matrix: Matrix) -> 
             *(_step(target, install) for install in cupy),
             *(f"RUN pip install {each.name}" for each in frameworks(target)),
         ),
-        frameworks={each.name: str(each.cuda) for each in beside},
+        frameworks={each.name: str(each.cuda) for each in frameworks(target) if each.cuda},
     )
 
 

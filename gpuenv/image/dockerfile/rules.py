@@ -131,7 +131,7 @@ def line_against_cuda(target: BuildTarget) -> FileOutcome:
     What it means: cupy-cuda12x loads the libraries of CUDA 12, and finds none in an image of CUDA 11 or 13; import and
     the first array succeed, the first kernel fails.
     How it is seen: the line's name against the CUDA of the base image, of its packages and of wheels.
-    What to do: install the line of the image's CUDA, or let the extra [ctk] bring the line's own.
+    What to do: install the line of the image's CUDA, or add the extra [ctk], which installs the line's own CUDA.
     """
     has = cuda_sources(target)
     for install in target.cupy:
@@ -160,7 +160,7 @@ def headers_missing(target: BuildTarget) -> FileOutcome:
     The base and runtime images of nvidia/cuda have none, nor have NVIDIA's packages of libraries alone (cuda-cudart,
     without cuda-cudart-dev), so that every kernel fails: "Failed to find CUDA headers", or
     a cuda_fp16.h or vector_types.h that cannot be opened.
-    How it is seen: the flavour in the base image's tag, and no package or wheel that brings headers.
+    How it is seen: the flavour in the base image's tag, and no package or wheel with the headers.
     What to do: add the extra [ctk], the wheel nvidia-cuda-runtime of the image's CUDA, or use the devel image.
     """
     has = cuda_sources(target)
@@ -195,10 +195,10 @@ def _runtime_wheel(line: WheelLine, has: CudaSources) -> str:
 def libraries_missing(target: BuildTarget) -> FileOutcome:
     """The image has no CUDA libraries for CuPy.
 
-    What it means: a wheel of CuPy has none of CUDA's libraries in it. Without NVRTC, cuBLAS and the others nothing but
-    import works.
-    How it is seen: a base image without CUDA, or one of the flavour base, and neither the extra [ctk], CUDA wheels nor
-    packages that bring the libraries.
+    What it means: a wheel of CuPy contains no CUDA libraries. Without NVRTC, cuBLAS and the others only the import of
+    CuPy works.
+    How it is seen: a base image without CUDA, or one of the flavour base, and neither the extra [ctk] nor wheels or
+    packages with the libraries.
     What to do: install cupy-cudaXXx[ctk]; or use a base image that has them.
     """
     has = cuda_sources(target)
@@ -242,10 +242,10 @@ def _with_own_cuda(target: BuildTarget, line: WheelLine) -> str:
 def two_lines(target: BuildTarget) -> FileOutcome:
     """Two distributions of CuPy are installed in one environment.
 
-    What it means: the lines of CuPy own the same files. They install without a complaint; which one is imported is
-    chance, and removing one breaks the other.
-    How it is seen: two of cupy, cupy-cudaXXx and conda's cupy in the stages that the image is made of, without a
-    removal between them.
+    What it means: the lines of CuPy own the same files. They install without an error; either may be imported, and
+    removing one breaks the other.
+    How it is seen: two of cupy, cupy-cudaXXx and conda's cupy in the stages of the image, without a removal between
+    them.
     What to do: keep one.
     """
     own = target.base.row.line if target.base.row else None
@@ -275,8 +275,8 @@ def _separate(one: Install | None, other: Install) -> bool:
 def from_source(target: BuildTarget) -> FileOutcome:
     """CuPy is built from source.
 
-    What it means: on the package index, the name cupy alone is a source distribution: it compiles for half an hour
-    where a toolkit is there, and fails at once where none is.
+    What it means: on the package index, cupy is a source distribution: it compiles for half an hour with a CUDA
+    toolkit, and fails at once without one.
     How it is seen: pip installs cupy, or a line with --no-binary or from a repository. conda's cupy is binary, and
     satisfies a later requirement of pip; before 4.0.0 there were no wheels.
     What to do: install the wheel of the right line: cupy-cuda12x, cupy-cuda13x.
@@ -304,8 +304,8 @@ def compat_on_path(target: BuildTarget) -> FileOutcome:
     """A folder of compatibility or stub libraries is put where the loader looks first.
 
     What it means: forward-compatibility libraries first on LD_LIBRARY_PATH are used with every driver, also where they
-    fail (cuInit 803 or 804): on a GeForce, and on a driver that is newer. The container toolkit uses them by itself
-    where they are needed. The toolkit's stub of libcuda is for the linker alone.
+    fail (cuInit 803 or 804): on a GeForce, and on a driver that is newer. The container toolkit uses them
+    where they are needed. The toolkit's stub of libcuda is only for the linker.
     How it is seen: a folder compat in LD_LIBRARY_PATH, in /etc/ld.so.conf.d, or as an argument of ldconfig; a folder
     stubs in LD_LIBRARY_PATH, in which a link gives the stub the name that programs load.
     What to do: leave the folder out; stubs belong into LIBRARY_PATH.
@@ -354,10 +354,10 @@ def _compat_title(folder: str) -> str:
 def gpu_at_build_time(target: BuildTarget) -> FileOutcome:
     """A step of the build uses a GPU.
 
-    What it means: a build gives its steps neither a GPU nor a driver, whatever the machine has, unless the step asks
-    for one (RUN --device, Dockerfile 1.27) and the builder allows it; so the step fails.
-    How it is seen: nvidia-smi, or Python code that makes arrays of CuPy, in a RUN that is not allowed to fail; a
-    warning where its output goes to another command, which may hide that it failed.
+    What it means: the steps of a build have neither a GPU nor a driver, on any machine, unless a step requests one (RUN
+    --device, Dockerfile 1.27) and the builder allows it; so the step fails.
+    How it is seen: nvidia-smi, or Python code that makes CuPy arrays, in a RUN that must not fail; a warning if its
+    output goes to another command, which may hide the failure.
     What to do: move it to the program's start, or to a test that runs the image with --gpus.
     """
     # moby/buildkit, frontend/dockerfile/docs/reference.md, RUN --device (read 2026-11-21).
@@ -392,9 +392,9 @@ def variables_hide(target: BuildTarget) -> FileOutcome:
     """A variable hides the GPUs, or leaves out the driver's libraries.
 
     What it means: CUDA_VISIBLE_DEVICES in an image hides every GPU however it is started. NVIDIA_VISIBLE_DEVICES=void
-    asks for none, and NVIDIA_DRIVER_CAPABILITIES without compute leaves libcuda out of the container.
+    requests no GPU, and NVIDIA_DRIVER_CAPABILITIES without compute leaves libcuda out of the container.
     How it is seen: the ENV instructions of an image that has CuPy or a framework with CUDA. In other images, such as
-    those of the container toolkit itself, these values are meant.
+    those of the container toolkit itself, these values are intended.
     What to do: leave the first two out, and set the last to compute,utility.
     """
     if not has_gpu_software(target):
@@ -426,7 +426,7 @@ def _variable_fault(name: str, value: str) -> tuple[str, str, Severity] | None:
 def no_wheel_for_base(target: BuildTarget) -> FileOutcome:
     """CuPy has no wheel for the C library or the Python of the base image.
 
-    What it means: pip then takes the source distribution, or an older release in silence, or finds nothing.
+    What it means: pip then takes the source distribution, or an older release without a warning, or finds nothing.
     How it is seen: a base image with musl (Alpine), a Python of the base image for which the pinned release has no
     wheel, or a pinned release that the line never had.
     What to do: use a base image with glibc (such as the slim ones) and a Python that the release has wheels for.
@@ -474,12 +474,12 @@ def _no_release(target: BuildTarget, install: Install) -> FileOutcome:
 
 @rule("DKF915", _FAULT)
 def no_such_base(target: BuildTarget) -> FileOutcome:
-    """The base image's tag is none that nvidia/cuda has.
+    """nvidia/cuda has no image with this tag.
 
     What it means: tags of nvidia/cuda are X.Y.Z-FLAVOUR-DISTRIBUTION. There is no tag latest; one without flavour or
     distribution, or of a CUDA that was never released, does not exist, and the build fails.
-    How it is seen: the tag against that pattern, and its CUDA against the releases that the matrix knows. A tag that
-    an ARG is set to by default and that has no number stands for one that the caller gives.
+    How it is seen: the tag against that pattern, and its CUDA against the releases that the matrix knows. A default
+    of an ARG without a number is a placeholder, and is not judged.
     What to do: name a tag that exists, such as 12.9.1-devel-ubuntu24.04.
     """
     fault = tag_fault(target)
@@ -563,10 +563,10 @@ def unknown_installs(target: BuildTarget) -> FileOutcome:
 def base_without_name(target: BuildTarget) -> FileOutcome:
     """FROM names no image.
 
-    What it means: the text is not of the form that Docker asks of a name, so that no build begins: "invalid reference
-    format", or "repository name must be lowercase".
-    How it is seen: the name against the grammar of names (distribution/reference). Unknown variables, and
-    digests by another method than sha256, are left alone.
+    What it means: the text is no valid name of an image, so that no build begins: "invalid reference format", or
+    "repository name must be lowercase".
+    How it is seen: the name against the grammar of names (distribution/reference). Names with unknown variables, or
+    with digests other than sha256, are not judged.
     What to do: write it as name:tag, the name in lower case.
     """
     base = target.base

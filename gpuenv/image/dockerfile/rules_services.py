@@ -57,10 +57,10 @@ class ServiceContext:
 def gpu_not_requested(ctx: ServiceContext) -> FileOutcome:
     """A service that uses a GPU requests none.
 
-    What it means: compose starts a container without any GPU unless the service asks for one, whatever its image is,
-    or the engine's default runtime is NVIDIA's.
+    What it means: compose starts a container without a GPU unless the service requests one, or the engine's default
+    runtime is NVIDIA's.
     How it is seen: an image with CuPy, and neither gpus, deploy, a CDI device nor the runtime nvidia. A service
-    that names the CPU, that extends another one, or that stands beside one which requests GPUs, is left alone.
+    that names the CPU, that extends another one, or whose file has another service with GPUs, is not judged.
     What to do: add "gpus: all", or a reservation of devices with capabilities [gpu].
     """
     service, what = ctx.service, ctx.cupy
@@ -84,7 +84,7 @@ def request_wrong(ctx: ServiceContext) -> FileOutcome:
     What it means: a reservation of devices needs capabilities that the engine's driver has: gpu, or those of NVIDIA's
     libraries, of which CUDA needs compute; count and device_ids exclude each other; and compose looks for devices under
     reservations alone. Kubernetes refuses a GPU below requests that is not below limits.
-    How it is seen: the entries of deploy.resources.reservations.devices and gpus, and where they stand.
+    How it is seen: the entries of deploy.resources.reservations.devices and gpus, and their place in the file.
     What to do: write driver: nvidia, count: all, capabilities: [gpu] below deploy.resources.reservations.devices.
     """
     service = ctx.service
@@ -121,10 +121,10 @@ def _capabilities_fault(wanted: tuple[str, ...], *, of_compute: bool) -> tuple[s
 
 @rule("CMP923", _FAULT)
 def runtime_without_devices(ctx: ServiceContext) -> FileOutcome:
-    """The runtime nvidia is used, and nothing says which GPUs it gives.
+    """A service uses the runtime nvidia without naming GPUs.
 
     What it means: the runtime nvidia gives a container the GPUs that NVIDIA_VISIBLE_DEVICES names. Images of
-    nvidia/cuda set it; others do not, and then there is none.
+    nvidia/cuda set it; others do not, and their containers have no GPU.
     How it is seen: runtime: nvidia, an image that is known not to set the variable, and no environment that does.
     What to do: set NVIDIA_VISIBLE_DEVICES=all in the service, or use "gpus: all" instead of the runtime.
     """

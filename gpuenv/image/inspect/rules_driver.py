@@ -130,10 +130,10 @@ def _verdict(
 def requirement_unmet(ctx: RuleContext) -> ImageOutcome:
     """The image demands another driver, CUDA level or GPU than this machine has.
 
-    What it means: images state in NVIDIA_REQUIRE_* what they need: blanks stand between alternatives, commas between
-    what must hold together, and each variable must hold for each GPU. The container toolkit's legacy mode refuses to
-    start what is not met; under CDI, which its runtime takes by itself from 1.18.0 on, nothing enforces it. It is an
-    error all the same: it is what the image's maker demands, and which mode a host has is unknown.
+    What it means: images state their requirements in NVIDIA_REQUIRE_*: blanks separate alternatives, commas separate
+    conditions that must hold together, and each variable must hold for each GPU. The container toolkit's legacy mode
+    refuses to start an image whose requirement is not met; CDI, the default of its runtime from 1.18.0 on, does not
+    enforce it. It is an error in either case: the maker of the image demands it, and the mode of a host is unknown.
     How it is seen: each variable is evaluated as libnvidia-container does, for each GPU of the machine, with its
     driver, CUDA level, compute capability and brand.
     What to do: update the driver, or use an image of a CUDA that this driver runs.
@@ -278,11 +278,10 @@ def carried_forward(ctx: RuleContext) -> bool:
 def forward_compatibility(ctx: RuleContext) -> ImageOutcome:
     """Forward-compatibility libraries would be used on a GPU that does not allow them.
 
-    What it means: the package cuda-compat brings a newer libcuda for an older driver. It works on data-centre GPUs;
+    What it means: the package cuda-compat has a newer libcuda for an older driver. It works on data-centre GPUs;
     on a GeForce or TITAN cuInit fails with 804, although the driver's own libcuda might do; and with a driver that is
     newer than the package, on any GPU, it fails with 803. Container toolkits 1.17.4 and 1.20 or newer do not put it
-    first of themselves, or only where the libraries say that they fit the driver; all the others do, so that it is an
-    error and no warning.
+    first, or only if the libraries fit the driver; all others do, so that it is an error and no warning.
     How it is seen: the compat folder in LD_LIBRARY_PATH of the image; or the package in an image whose CUDA is newer
     than the driver, where the container toolkit puts it first. Images that check at their start whether the libraries
     work on the GPU, as NGC's do, are left to it.

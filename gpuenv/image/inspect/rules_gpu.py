@@ -53,8 +53,8 @@ _MEASURED = "linux/amd64"  # the platform whose wheels the matrix's rows of fram
 def gpu_outside_cuda(ctx: RuleContext) -> ImageOutcome:
     """The CUDA or the CuPy in the image makes no code for this GPU.
 
-    What it means: NVRTC and nvcc of a CUDA version know a set of GPUs, and CuPy asks for no more than it knows itself.
-    The container starts, and the first kernel fails.
+    What it means: NVRTC and nvcc of a CUDA version support a set of GPUs, and so does CuPy. The container starts, and
+    the first kernel fails.
     How it is seen: CUDA and CuPy by the image's labels, variables or name, against the GPU's compute capability. A
     CuPy that a step of the history installs in a condition is a warning at most.
     What to do: use an image whose CUDA knows every GPU of the machine.
@@ -262,7 +262,7 @@ def _kind(title: str, cause: Cause, variable: str, ctx: RuleContext) -> Symptom:
     Cause.DRIVER_TOO_OLD_FOR_CUDA,
 )
 def framework_outside(ctx: RuleContext) -> ImageOutcome:
-    """The CUDA that another framework brings has no code for this GPU, or is beyond its driver.
+    """The CUDA of another framework has no code for this GPU, or is too new for its driver.
 
     What it means: the wheels of PyTorch and the like hold code that their CUDA made, for the GPUs that it knew. On a
     newer GPU they load, and their first kernel fails; a driver of an older major runs none of them, unless the image

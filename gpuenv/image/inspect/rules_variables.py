@@ -37,11 +37,11 @@ _PROOF_FAILED = ("failed", "crashed", "timed-out", "unfit")
 
 @rule("IMG911", Cause.CONTAINER_DRIVER_CAPABILITIES)
 def driver_capabilities(ctx: RuleContext) -> ImageOutcome:
-    """The image asks for the driver without the compute or the utility capability.
+    """The image requests the driver without the compute or the utility capability.
 
-    What it means: NVIDIA_DRIVER_CAPABILITIES says which of the driver's libraries the container toolkit mounts. Without
-    compute there is no libcuda, without utility no NVML and no nvidia-smi; a word that the toolkit does not know makes
-    it refuse the container.
+    What it means: NVIDIA_DRIVER_CAPABILITIES selects the driver's libraries that the container toolkit mounts. Without
+    compute there is no libcuda, without utility no NVML and no nvidia-smi; the toolkit refuses a container with an
+    unknown capability.
     How it is seen: the variable in the image's configuration. Unset or empty it means utility and compute.
     What to do: set NVIDIA_DRIVER_CAPABILITIES=compute,utility, in the image or when the container is started.
     """
@@ -66,9 +66,9 @@ def gpus_hidden(ctx: RuleContext) -> ImageOutcome:
     """A variable of the image hides the GPUs.
 
     What it means: CUDA_VISIBLE_DEVICES in the image hides every GPU from CUDA, however the container is started.
-    NVIDIA_VISIBLE_DEVICES=void or none has the runtime give the container none, unless --gpus sets it anew.
+    With NVIDIA_VISIBLE_DEVICES=void or none the container has no GPU, unless --gpus replaces the value.
     How it is seen: the variables in the image's configuration, and how many GPUs the machine has.
-    What to do: leave them out of the image; the engine sets NVIDIA_VISIBLE_DEVICES by itself.
+    What to do: leave them out of the image; the engine sets NVIDIA_VISIBLE_DEVICES.
     """
     environment = ctx.image.environment
     shown, requested = environment.get(CUDA_VISIBLE_DEVICES), environment.get(VISIBLE_DEVICES)
@@ -131,8 +131,8 @@ def driver_baked_in(ctx: RuleContext) -> ImageOutcome:
 
     What it means: libcuda and NVML must be those of the host's kernel module; the container toolkit mounts them. Ones
     of another version in the image may be found first.
-    How it is seen: the steps of the image's history that install a driver's packages. What is in the layers is not
-    looked at: an image without a history, or one that copies the files, may have them all the same.
+    How it is seen: the steps of the image's history that install a driver's packages. Layers are not
+    inspected: an image without a history, or one that copies the files, may have a driver without this finding.
     What to do: leave the driver out of the image.
     """
     for step in ctx.image.history:
@@ -176,13 +176,13 @@ def switched_off(ctx: RuleContext) -> ImageOutcome:
 
 @rule("IMG917", Cause.IMAGE_REQUIRES_OTHER_DRIVER)
 def no_gpu_software(ctx: RuleContext) -> ImageOutcome:
-    """Nothing in the image is known to use a GPU, or nothing tells its CUDA.
+    """The image is not known to use a GPU, or its CUDA is unknown.
 
-    What it means: the image starts on the machine, and that GPU work runs in it is not promised: neither variables,
-    labels nor history tell its CUDA. That is no fault: an image with CUDA from wheels may look so. For Alpine, whose C
+    What it means: the image starts on the machine, but GPU work may fail: neither variables, labels nor history name
+    its CUDA. That is no fault: an image with CUDA from wheels may look like this. For Alpine, whose C
     library is musl, CuPy has no wheels.
     How it is seen: no variable, label or step of CUDA, NVIDIA, ROCm or CuPy; Alpine by its name or its first step.
-    What to do: run the smoke tests in it; images of gpuenv build-image say by labels what is in them.
+    What to do: run the smoke tests in it; images of gpuenv build-image have labels for their contents.
     """
     contents = ctx.contents
     if contents.for_gpus or contents.rocm is not None or ctx.image.frameworks:
@@ -206,10 +206,10 @@ def no_gpu_software(ctx: RuleContext) -> ImageOutcome:
     follows=("IMG902", "IMG903", "IMG905"),
 )
 def own_labels(ctx: RuleContext) -> ImageOutcome:
-    """What gpuenv's own labels say of the image does not fit this machine.
+    """The labels of an image that gpuenv has built do not fit this machine.
 
-    What it means: an image that gpuenv has built says for which GPUs it was made, which driver it needs at least, and
-    how its proof went.
+    What it means: such an image has labels with its GPUs, its oldest driver and the result of its
+    proof.
     How it is seen: the labels io.gpuenv.*.
     What to do: build an image for this machine: gpuenv build-image.
     """
@@ -248,11 +248,11 @@ def _label(name: str, value: str, found: str, cause: Cause) -> Symptom:
 def no_container_toolkit(ctx: RuleContext) -> ImageOutcome:
     """Docker on the machine cannot hand GPUs to containers.
 
-    What it means: docker run --gpus ends with "could not select device driver", whatever the image. The NVIDIA
+    What it means: docker run --gpus ends with "could not select device driver" for every image. The NVIDIA
     container toolkit, which gives a container the driver's nodes and libraries, is not on the machine.
-    How it is seen: Docker's program is there; none of the toolkit's programs, no runtime of its own in Docker's
+    How it is seen: Docker's program is installed, but none of the toolkit's programs, no runtime of it in Docker's
     configuration, and no file of the Container Device Interface.
-    What to do: install the NVIDIA container toolkit, tell Docker of it, and restart Docker.
+    What to do: install the NVIDIA container toolkit, configure Docker for it, and restart Docker.
     """
     snapshot = ctx.snapshot
     if not ctx.contents.for_gpus or is_contained(snapshot) or not cannot_share_gpus(snapshot):
@@ -286,11 +286,11 @@ def image_sets_what_cupy_refuses(ctx: RuleContext) -> ImageOutcome:
 def several_lines(ctx: RuleContext) -> ImageOutcome:
     """Two distributions of CuPy were installed into the image, and neither was removed.
 
-    What it means: the lines of CuPy own the same files. They install without a complaint; which one is imported is
-    chance, and removing one breaks the other.
-    How it is seen: the steps of the image's history that install a line, without one that takes it away. Steps that
-    name environments of their own are distinguished; those that do so in another way are not, so it is a warning.
-    What to do: keep one: remove both in the step that installs the other, and install it anew.
+    What it means: the lines of CuPy own the same files. They install without an error; either may be imported, and
+    removing one breaks the other.
+    How it is seen: the steps of the image's history that install a line, without one that removes it. Environments are
+    only distinguished by the options and variables of the commands, so it is a warning.
+    What to do: keep one: remove both, then install it again, in one step.
     """
     lines = lines_together(ctx.image.history) if ctx.image.source != "dockerfile" else ()  # DKF905 tells it
     if lines:
