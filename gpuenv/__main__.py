@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def _main(arguments: list[str]) -> int:
-    if arguments == ["--version"]:
+    if arguments in (["--version"], ["-V"]):
         from gpuenv import __version__  # noqa: PLC0415 - the only import for --version
 
         if sys.stdout is not None:

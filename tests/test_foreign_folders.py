@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from gpuenv.cli.app import _COMMANDS
+from gpuenv.cli.app import COMMANDS
 from gpuenv.simulate.stub_driver import FLAGS
 from tests.cli.snapshots import FIT, UNFIT, write_snapshot
 
@@ -329,7 +329,7 @@ def traps(stranger: Stranger) -> list[str]:
 
 
 def test_every_command_has_a_call() -> None:
-    assert {call.split()[0] for call in CALLS} == set(_COMMANDS)
+    assert {call.split()[0] for call in CALLS} == set(COMMANDS)
 
 
 @pytest.mark.parametrize(

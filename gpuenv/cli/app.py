@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from importlib import import_module
 from itertools import takewhile
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ import typer.core
 
 from gpuenv import __version__
 from gpuenv.cli.command_errors import CommandError, OutputClosed, complain, drop_stdout
-from gpuenv.cli.options import with_as_root
+from gpuenv.cli.options import with_common_options
 from gpuenv.interrupt import was_interrupted
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import Lines, error_reason, sanitize
@@ -21,7 +22,7 @@ from gpuenv.model.strings import Lines, error_reason, sanitize
 _USAGE_ERRORS: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 # Each is a module of gpuenv.cli.commands (_ for -) with a function of that name, or an ``app`` with subcommands.
-_COMMANDS = (
+COMMANDS = (
     "doctor",
     "preflight",
     "resolve",
@@ -40,7 +41,9 @@ _COMMANDS = (
     "fleet",
     "check-image",
     "build-image",
+    "help",
 )
+_LINES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")  # the variables with the command line: of bash, and of other shells
 _MACHINES = ("snapshot", "paste")  # options that select a machine
 _WITH_SMOKE = (["doctor"], ["preflight"])  # the commands with --smoke [LEVEL]
 # Options after the first argument of run belong to that command, with or without --.
@@ -58,32 +61,35 @@ class _Command(typer.core.TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def make_app(arguments: list[str]) -> typer.Typer:
-    """The application; if the first argument names a command, only that one, since each import costs time."""
-    names = [name for name in arguments[:1] if name in _COMMANDS]
+def make_app(arguments: list[str], *, completing: bool = False) -> typer.Typer:
+    """The application; if the first argument names a command, only that one, since each import costs time.
+
+    With ``completing``, it answers a shell.
+    """
+    names = [name for name in arguments[:1] if name in COMMANDS]
     app = typer.Typer(
         name="gpuenv",
         help="Find the root cause of a broken CuPy environment, and the fix.",
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        add_completion=not names,
+        add_completion=completing or not names,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(root)
-    for name in names or _COMMANDS:
+    for name in names or COMMANDS:
         function = name.replace("-", "_")
         module = import_module(f"gpuenv.cli.commands.{function}")
         if hasattr(module, "app"):
             app.add_typer(module.app, name=name)
         else:
             settings = _SETTINGS.get(name)
-            app.command(name, cls=_Command, context_settings=settings)(with_as_root(getattr(module, function)))
+            app.command(name, cls=_Command, context_settings=settings)(with_common_options(getattr(module, function)))
     return app
 
 
 def root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    version: Annotated[bool, typer.Option("-V", "--version", help="Print the version and exit.")] = False,
 ) -> None:
     """Options before the command."""
     if version:
@@ -95,7 +101,9 @@ def root(
 
 def run(arguments: list[str]) -> int:
     """Runs a command line with Typer, and returns the exit code."""
-    command = typer.main.get_command(make_app(arguments))
+    completing = "_GPUENV_COMPLETE" in os.environ
+    line = _completed_line() if completing else arguments
+    command = typer.main.get_command(make_app(line, completing=completing))
     if arguments[:1] in _WITH_SMOKE:
         arguments = with_level(arguments)
     try:
@@ -115,6 +123,11 @@ def run(arguments: list[str]) -> int:
     if code == ExitCode.INTERRUPTED and was_interrupted():  # otherwise it is the exit code of gpuenv run
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
+
+
+def _completed_line() -> list[str]:
+    """The arguments of the command line that a shell completes, roughly: those of a command begin with its name."""
+    return next((os.environ[name] for name in _LINES if name in os.environ), "").split()[1:]
 
 
 def with_level(arguments: list[str]) -> list[str]:

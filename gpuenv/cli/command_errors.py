@@ -16,6 +16,7 @@ from gpuenv.model.strings import Lines, lines_of, parse_integer, sanitize_line
 if TYPE_CHECKING:
     from gpuenv.cli.output import Output
 
+QUIET = "GPUENV_QUIET"  # the variable of --quiet
 _MIN_WIDTH, _DEFAULT_WIDTH = 40, 80  # columns
 _NO_RESULT = (ExitCode.USAGE, ExitCode.MATRIX_INVALID)  # the command has not begun
 _PROCESSES = (
@@ -86,6 +87,17 @@ def complain(text: str, *, before: str = "", wrap: bool = False) -> None:
 def announce(text: str) -> None:
     """Writes a message of gpuenv to standard error."""
     complain(text, before="gpuenv: ", wrap=True)
+
+
+def is_quiet() -> bool:
+    """Whether the user wants no progress (``--quiet``)."""
+    return bool(os.environ.get(QUIET))
+
+
+def progress(text: str) -> None:
+    """Announces that work goes on, which ``--quiet`` hides: no warning, and no result."""
+    if not is_quiet():
+        announce(text)
 
 
 @functools.cache

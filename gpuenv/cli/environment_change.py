@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 import typer
 
 from gpuenv.cli.clock import now
-from gpuenv.cli.command_errors import CommandError, announce
+from gpuenv.cli.command_errors import CommandError, announce, is_quiet, progress
 from gpuenv.cli.gpu_tests import place_of, planted_fault, run_tests
 from gpuenv.cli.install_steps import (
     CONDAS,
@@ -161,7 +161,7 @@ def require_consent(plan: Plan, consent: ConsentOptions) -> None:
             )
         if not typer.confirm("Proceed?", err=True):
             raise ConsentNeeded("declined; nothing was changed")
-    elif not out.as_json:
+    elif not out.as_json and not is_quiet():
         write_stderr(plan_lines(plan, verbose=out.verbose))  # standard output is for the result
 
 
@@ -219,6 +219,7 @@ def _planned(
             doctor=DoctorComparison(before, errors_now),
             more=(partial(_gpu_verification, examined, executable),),
             announce=announce,
+            progress=progress,
             created_at=now(),
             clock=clock,
         )

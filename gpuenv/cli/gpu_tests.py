@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.cli.clock import now
-from gpuenv.cli.command_errors import CommandError, announce
+from gpuenv.cli.command_errors import CommandError, progress
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def run_tests(order: SmokeOptions, place: SmokeTarget, matrix: Matrix) -> SmokeR
         found = diagnose(snapshot, matrix, resolve(snapshot, matrix), time.monotonic).findings
         return f"{found[0].code} {found[0].cause}: {found[0].title}" if found and found[0].primary else None
 
-    return with_causes(run_smoke(order, place, obstacle, announce, now()))
+    return with_causes(run_smoke(order, place, obstacle, progress, now()))
 
 
 def with_causes(result: SmokeResult) -> SmokeResult:

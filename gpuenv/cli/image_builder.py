@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuenv.cli.command_errors import CommandError, announce, complain, failure_as_result, with_state
+from gpuenv.cli.command_errors import CommandError, announce, complain, failure_as_result, progress, with_state
 from gpuenv.cli.install_steps import InstallerRequest, command_error, installer_run_for
 from gpuenv.cli.output import Output, write_result
 from gpuenv.cli.sources import own_environment
@@ -198,7 +198,7 @@ def _plan(
     """The plan of an image, with the exact wheels that the installer resolves with this machine's configuration."""
     pins: tuple[Pin, ...] = ()
     if not opts.show:
-        announce(f"locking {' '.join(choice.requirements)} for Python {choice.python}")
+        progress(f"locking {' '.join(choice.requirements)} for Python {choice.python}")
         request = InstallerRequest(
             opts.installer.installer, opts.offline, break_system_packages=False, seconds=opts.build_timeout
         )
@@ -274,7 +274,7 @@ def _session(opts: BuildImageOptions, stack: ExitStack) -> BuildOptions:
         secrets=secrets,
         environment=os.environ,
         gpu_ways=engine.facts.gpu_ways or (("gpus",) if has_gpus else ()),
-        announce=announce,
+        announce=progress,
         verbose=opts.verbose,
         fresh=opts.no_cache,
         push=opts.push,

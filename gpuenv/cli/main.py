@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 
 from gpuenv import __version__
@@ -19,16 +20,16 @@ _OPEN_FILES = 64  # more than a command opens at once: the doctor's output chang
 def run(arguments: list[str]) -> int:
     """Runs a command line and returns its exit code; the user never sees a traceback."""
     try:
+        if _COMPLETION.fullmatch(os.environ.get(_COMPLETE, "")):
+            sys.modules["rich"] = None  # type: ignore[assignment] # Typer would import it and read help as markup
+            return _run(arguments)
+        os.environ.pop(_COMPLETE, None)  # Typer prints an unknown one
         _check_open_files()
         if folder := own_temporary_folder(os.environ, announce):
             os.environ["TMPDIR"] = folder
         if arguments[:1] not in (["run"], ["simulate"]):  # their programs get the caller's
             search_own_path(announce)
-        if not _COMPLETION.fullmatch(os.environ.get(_COMPLETE, "")):  # Typer prints an unknown one
-            os.environ.pop(_COMPLETE, None)
-        from gpuenv.cli import app
-
-        return app.run(arguments)
+        return _run(arguments)
     except CommandError as error:
         return _report(error)
     except KeyboardInterrupt:
@@ -39,6 +40,12 @@ def run(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the last handler: reports a bug of gpuenv
         resource = resource_error(error)
         return _report(resource) if resource else _report_bug(error)
+
+
+def _run(arguments: list[str]) -> int:
+    from gpuenv.cli import app
+
+    return app.run(arguments)
 
 
 def search_own_path(notify: Callable[[str], None]) -> None:

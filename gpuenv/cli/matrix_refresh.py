@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gpuenv.cli.clock import today
-from gpuenv.cli.command_errors import CommandError, announce, announce_once, columns
+from gpuenv.cli.command_errors import CommandError, announce, announce_once, columns, is_quiet, progress
 from gpuenv.cli.matrix_format import is_in_checkout
 from gpuenv.cli.output import write_file
 from gpuenv.cli.sources import STALE, get_matrix, matrix_path, own_environment
@@ -168,10 +168,10 @@ def _workplace(before: Matrix, scratch: Path, installer: IndexClient | None) -> 
     stub.mkdir()
     has_stub = compile_stub(stub, environment)
     if not has_stub:
-        bar.say("no C compiler found: which drivers a cudart accepts is not measured")
+        bar.warn("no C compiler found: which drivers a cudart accepts is not measured")
     cuobjdump = find_cuobjdump(environment)
     if cuobjdump is None:
-        bar.say("cuobjdump was not found: only gpuenv's own reader reads the GPU code")
+        bar.warn("cuobjdump was not found: only gpuenv's own reader reads the GPU code")
     return RefreshContext(
         index=_index(installer, environment, scratch),
         environment=environment,
@@ -250,13 +250,18 @@ class ProgressBar:
     """
 
     def __init__(self) -> None:
-        self._drawn = sys.stderr is not None and sys.stderr.isatty()
+        self._drawn = sys.stderr is not None and sys.stderr.isatty() and not is_quiet()
         self._pieces = self._begun = self._fetched = self._queries = self._answered = 0
         self._size: int | None = None
         self._started = self._shown = time.monotonic()
 
     def say(self, text: str) -> None:
         """Prints a message."""
+        self._clear()
+        progress(text)
+
+    def warn(self, text: str) -> None:
+        """Prints a message that ``--quiet`` does not hide."""
         self._clear()
         announce(text)
 
@@ -292,7 +297,7 @@ class ProgressBar:
             share = self._fetched / self._size if self._size else done / max(self._pieces, 1)
             self._draw(share, f"{done}/{self._pieces}", f"{name}{cost}")
         else:
-            announce(f"{self._begun}/{self._pieces} {name}{cost}: downloading and measuring")
+            progress(f"{self._begun}/{self._pieces} {name}{cost}: downloading and measuring")
         self._fetched += size or 0
 
     def end(self) -> None:
@@ -300,7 +305,7 @@ class ProgressBar:
         self._clear()
         if self._begun:
             duration = f"{time.monotonic() - self._started:.0f} s"
-            announce(f"measured: {self._begun}; downloaded: {megabytes(self._fetched)}; took {duration}")
+            progress(f"measured: {self._begun}; downloaded: {megabytes(self._fetched)}; took {duration}")
 
     def _draw(self, share: float, count: str, text: str) -> None:
         filled = min(int(share * _BAR_WIDTH), _BAR_WIDTH)

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Optional, TypeVar, get_type_hints
 
 import typer
 
+from gpuenv.cli import completion
+from gpuenv.cli.command_errors import QUIET
 from gpuenv.cli.output import REPORT_FORMATS
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.probe.interpreters import AS_ROOT
@@ -44,22 +46,26 @@ def takes(record: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None
     return decorate
 
 
-def with_as_root(function: Callable[..., None]) -> Callable[..., None]:
-    """Adds ``--as-root`` to a command that has a target; the children of the command find it in a variable."""
-    signature = inspect.signature(function, eval_str=True)
-    if "python" not in signature.parameters:
-        return function
-    parameters = []
-    for parameter in signature.parameters.values():
-        parameters.append(parameter)
-        if parameter.name == "python":
-            parameters.append(Parameter("as_root", parameter.kind, default=False, annotation=AsRoot))
+def with_common_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options that every command has, and ``--as-root`` to one that has a target.
 
-    def command(*arguments: Any, as_root: bool, **values: Any) -> None:  # noqa: ANN401 - each option has its own type
-        os.environ.pop(AS_ROOT, None)
-        if as_root:
-            os.environ[AS_ROOT] = "1"
-        function(*arguments, **values)
+    ``--quiet`` and ``--as-root`` stand in a variable, where the children of the command find them.
+    """
+    signature = inspect.signature(function, eval_str=True)
+    own = list(signature.parameters)
+    added = {"no_color": NoColor, "quiet": Quiet, **({"as_root": AsRoot} if "python" in own else {})}
+    parameters = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in signature.parameters.values()]
+    for name, annotation in added.items():
+        if name not in own:
+            after = own.index("python") + 1 if name == "as_root" else len(parameters)
+            parameters.insert(after, Parameter(name, Parameter.KEYWORD_ONLY, default=False, annotation=annotation))
+
+    def command(**values: Any) -> None:  # noqa: ANN401 - each option has its own type
+        for name, variable in (("quiet", QUIET), ("as_root", AS_ROOT)):
+            os.environ.pop(variable, None)
+            if values.get(name):
+                os.environ[variable] = "1"
+        function(**{name: values[name] for name in own})
 
     command.__name__, command.__doc__ = function.__name__, function.__doc__
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -117,7 +123,10 @@ SnapshotFile = Annotated[
 Assume = Annotated[
     Optional[list[str]],
     typer.Option(
-        "--assume", metavar="KEY=VALUE", help="Replace one fact, such as driver=580.95.05 or gpu=H100. Repeatable."
+        "--assume",
+        metavar="KEY=VALUE",
+        help="Replace one fact, such as driver=580.95.05 or gpu=H100. Repeatable.",
+        autocompletion=completion.assumptions,
     ),
 ]
 NoProbe = Annotated[bool, typer.Option("--no-probe", help="Do not probe this machine; start without facts.")]
@@ -147,6 +156,7 @@ Formats = Annotated[
         "--format",
         metavar="FORMAT[=FILE]",
         help=f"{', '.join(REPORT_FORMATS[:-1])} or {REPORT_FORMATS[-1]}. Repeatable with files.",
+        autocompletion=lambda: REPORT_FORMATS,
     ),
 ]
 History = Annotated[
@@ -165,6 +175,9 @@ OutputFile = Annotated[
 ]
 Offline = Annotated[bool, typer.Option("--offline", help="Never use the network. This command never does.")]
 NoColor = Annotated[bool, typer.Option("--no-color", help="No colours.")]
+Quiet = Annotated[
+    bool, typer.Option("-q", "--quiet", envvar=QUIET, help="No progress on standard error, only warnings and errors.")
+]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Verbose output.")]
 Timeout = Annotated[
     float,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from gpuenv.cli.command_errors import announce
+from gpuenv.cli.command_errors import progress
 from gpuenv.install.plan import Clock
 
 _TEXTS = {  # by the name of the phase; a phase without a text waits for the user, or announces itself
@@ -46,5 +46,5 @@ def _announce_phases(clock: Clock, ended: threading.Event) -> None:
             since, due = clock.since, _FIRST
         passed = time.monotonic() - since
         if passed >= due and clock.part in _TEXTS:
-            announce(f"{_TEXTS[clock.part]}: {passed:.0f} s so far")
+            progress(f"{_TEXTS[clock.part]}: {passed:.0f} s so far")
             due = passed + _INTERVAL

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv import files
 from gpuenv.cli.clock import now, today
-from gpuenv.cli.command_errors import CommandError, announce, announce_once, usage_errors
+from gpuenv.cli.command_errors import CommandError, announce, announce_once, progress, usage_errors
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import Lines, decode_text, error_reason, parse_integer, pattern
 
@@ -239,7 +239,7 @@ def _begin(source: MachineSource, stack: ExitStack) -> Callable[[Matrix | None],
         session = ProbeSession(request)
     stack.callback(session.close)  # an interrupt must not leave a child behind
     session.begin()
-    return lambda _: session.finish(announce)
+    return lambda _: session.finish(progress)
 
 
 def check_target(python: str | None) -> None:

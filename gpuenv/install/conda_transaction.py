@@ -263,14 +263,14 @@ def execute_conda(prepared: PreparedCondaInstall, ctx: TransactionContext) -> In
 
     def change(made: list[Verification]) -> None:
         ctx.clock.begin("download and unpack")
-        ctx.announce(f"{conda_run.tool.label} is downloading and installing {len(plan.install)} packages")
+        ctx.progress(f"{conda_run.tool.label} is downloading and installing {len(plan.install)} packages")
         result = conda_run.run(prepared.command)
         if not succeeded(result):
             why = failure_reason(result)
             remedy = remedy_for(why)
             raise InstallFailed(f"{conda_run.tool.label} failed: {why}" + (f" {remedy}" if remedy else ""))
         ctx.clock.begin("proof")
-        ctx.announce("verifying the install")
+        ctx.progress("verifying the install")
         steps: list[Callable[[], Verification]] = [
             lambda: _as_planned(prepared),
             lambda: _verify_files(prepared),
@@ -286,7 +286,7 @@ def execute_conda(prepared: PreparedCondaInstall, ctx: TransactionContext) -> In
     def put_back(made: tuple[Verification, ...], why: str, failed: Verification | None) -> InstallOutcome:
         del failed
         ctx.clock.begin("put back")
-        ctx.announce("restoring the former packages")
+        ctx.progress("restoring the former packages")
         return failed_outcome(plan, journal, made, why, restore(store, journal, conda_run.environment))
 
     return commit_or_restore(ctx, plan, journal, change, put_back)

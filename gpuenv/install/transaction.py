@@ -132,7 +132,7 @@ def _is_right(file: StagedFile) -> bool:
     return not known or file.path.endswith(_UNCHECKED) or digest(file.path) in known
 
 
-def _fill_stage(prepared: PreparedInstall, folder: Path, stage: Path, announce: Announce) -> None:
+def _fill_stage(prepared: PreparedInstall, folder: Path, stage: Path, progress: Announce) -> None:
     """Runs the installer to fill the stage, an empty folder of the transaction.
 
     Its commands run in turn until one succeeds, each with an empty folder.
@@ -142,19 +142,19 @@ def _fill_stage(prepared: PreparedInstall, folder: Path, stage: Path, announce: 
     """
     lock = folder / "lock.txt"
     lock.write_text(prepared.lock, encoding="utf-8")
-    announce(f"{prepared.plan.installer} is downloading and installing {len(prepared.plan.install)} packages")
+    progress(f"{prepared.plan.installer} is downloading and installing {len(prepared.plan.install)} packages")
     installer_run = prepared.installer_run.without_constraints()
     first, *others = installer_run.installer.staging(installer_run.options, lock, stage)
     if not others and not installer_run.options.offline:  # there is no try without a download
         refuse_without_room(prepared, stage)
-    result = installer_run.run(first, _progress(announce))
+    result = installer_run.run(first, _line_reader(progress))
     for command in others:
         if succeeded(result) or DISK_FULL.search(result.stderr):
             break
         shutil.rmtree(stage)
         stage.mkdir()
         refuse_without_room(replace(prepared, installer_run=installer_run), stage)
-        result = installer_run.run(command, _progress(announce))
+        result = installer_run.run(command, _line_reader(progress))
     if not succeeded(result):
         why = complaint(result)
         is_damaged = _UNPACKED in result.stderr and not DISK_FULL.search(result.stderr)
@@ -162,7 +162,7 @@ def _fill_stage(prepared: PreparedInstall, folder: Path, stage: Path, announce: 
         raise kind(f"{prepared.plan.installer} failed: {why}", remedy_of(why, prepared.installer_run))
 
 
-def _progress(announce: Announce) -> Callable[[str], None]:
+def _line_reader(progress: Announce) -> Callable[[str], None]:
     """Announces the installer's progress, line by line."""
     rest = ""
 
@@ -171,7 +171,7 @@ def _progress(announce: Announce) -> Callable[[str], None]:
         *lines, rest = (rest + text).split("\n")
         for line in lines:
             if line.strip().startswith(("Download", "Prepar", "Install", "Resolved", "Building")):
-                announce(line.strip())
+                progress(line.strip())
 
     return on_text
 
@@ -219,7 +219,8 @@ class TransactionContext:
     child: ImportSettings
     doctor: DoctorComparison
     more: tuple[Callable[[], Verification], ...]  # further verifications, such as the smoke test
-    announce: Announce
+    announce: Announce  # states that the user must know
+    progress: Announce
     created_at: str | None  # time of day, for the journal
     clock: Clock
 
@@ -249,7 +250,7 @@ def execute(prepared: PreparedInstall, ctx: TransactionContext) -> InstallOutcom
         move_files(store, journal)
         writing = BackgroundSync(store.root, touched(store, journal))  # during verification
         ctx.clock.begin("proof")
-        ctx.announce("verifying the install")
+        ctx.progress("verifying the install")
         shown = verify(plan, prepared.inventory, ctx.child, frameworks, ctx.doctor)
         if all(proof.passed is not False for proof in shown):
             shown = (*shown, *(more() for more in ctx.more))
@@ -303,7 +304,7 @@ def _staged(
 ) -> tuple[Journal, tuple[str, ...]]:
     store, stage = ctx.store, ctx.store.stage(number)
     ctx.clock.begin("download and unpack")
-    _fill_stage(prepared, store.transaction(number), stage, ctx.announce)
+    _fill_stage(prepared, store.transaction(number), stage, ctx.progress)
     ctx.clock.begin("check of files")
     writing = BackgroundSync(store.root, everything_in(stage))
     try:

@@ -33,14 +33,17 @@ _PREPENDED = ("LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT")
 _UNCHANGED = ("HOME", "LC_ALL")
 
 
-def run_on(profile: Profile, command: Sequence[str], environment: Mapping[str, str], announce: Announce) -> int:
+def run_on(
+    profile: Profile, command: Sequence[str], environment: Mapping[str, str], announce: Announce, progress: Announce
+) -> int:
     """Runs a command with the caller's streams; returns its exit code as a shell would.
 
     Args:
         profile: the machine.
         command: argument vector.
         environment: the caller's variables.
-        announce: receives messages, such as one before the stub driver is compiled, which takes a moment.
+        announce: receives messages.
+        progress: receives one before the stub driver is compiled, which takes a moment.
 
     Raises:
         StubBuildError: when there is no compiler, or it fails.
@@ -48,7 +51,7 @@ def run_on(profile: Profile, command: Sequence[str], environment: Mapping[str, s
     """
     cache = cache_folder(environment, announce)
     with tempfile.TemporaryDirectory(prefix="gpuenv-machine-") as folder:
-        stub = cached_stub(cache, Path(folder), announce)
+        stub = cached_stub(cache, Path(folder), announce, progress)
         toolkit = partial(cached_toolkit, cache=cache, folder=Path(folder), announce=announce)
         machine = _lay_out(profile, Path(folder), stub, toolkit)
         return _run(command, machine_environment(machine, environment, stub) | {VARIABLE: profile.name}, announce)

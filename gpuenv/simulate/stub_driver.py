@@ -198,7 +198,7 @@ def cache_folder(environment: Mapping[str, str], announce: Announce) -> Path | N
     return own_folder(cache / f"stub-{digest.hexdigest()[:16]}", announce)
 
 
-def cached_stub(cache: Path | None, folder: Path, announce: Announce) -> StubDriver:
+def cached_stub(cache: Path | None, folder: Path, announce: Announce, progress: Announce) -> StubDriver:
     """The stub driver, below a folder of this run: copied from the cache, or compiled and kept there.
 
     Raises:
@@ -207,7 +207,7 @@ def cached_stub(cache: Path | None, folder: Path, announce: Announce) -> StubDri
     stub = stub_paths(folder / "stub")
     names = [part.name for part in (stub.nvml, stub.cuda, stub.uname, stub.audit, stub.nvidia_smi)]
     if not _copy_from_cache(cache, names, stub.folder, announce):
-        announce("compiling the stub driver, once")
+        progress("compiling the stub driver, once")
         build(stub.folder)
         _copy_to_cache(stub.folder, names, cache)
     return stub

@@ -129,6 +129,11 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.parametrize("command", sorted(OPTIONS))
+def test_every_command_has_the_common_options(command: str) -> None:
+    assert {"--no-color", "--quiet", "-q"} - OPTIONS[command] == set()
+
+
 @pytest.mark.usefixtures("log")
 @pytest.mark.parametrize("command", WITH_SNAPSHOT)
 def test_no_command_prints_control_characters_of_a_snapshot(tmp_path: Path, command: str) -> None:

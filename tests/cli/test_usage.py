@@ -35,6 +35,7 @@ def snapshot_file(tmp_path: Path) -> Path:
         (["doctor", "--timeout", "1e9"], "--timeout"),
         (["explain"], "CODE"),
         (["matrix", "chekc"], "chekc"),
+        (["help", "doctro"], "doctro"),
         (["doctor", "--no-probe", "--snapshot", "x.json"], "--snapshot and --no-probe"),
         pytest.param(["doctor", "--timeout", "nan"], "--timeout"),
         (["run", "--format", "json", "--", "true"], "--format"),
@@ -67,8 +68,15 @@ def test_help_goes_to_standard_output(command: str) -> None:
     assert result.stdout.startswith(f"Usage: gpuenv {command}")
 
 
+@pytest.mark.parametrize("command", ["", "doctor", "matrix", "matrix check"])
+def test_help_as_a_command_prints_what_the_option_prints(command: str) -> None:
+    result = gpuenv("help", *command.split())
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == gpuenv(*command.split(), "--help").stdout
+
+
 def test_version_prints_one_line() -> None:
-    for arguments in (["--version"], ["--version", "doctor"]):
+    for arguments in (["--version"], ["-V"], ["--version", "doctor"]):
         result = gpuenv(*arguments)
         assert (result.returncode, result.stderr) == (0, "")
         assert re.fullmatch(r"gpuenv \d+\.\d+\.\d+\S*\n", result.stdout)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.command_errors import CommandError, announce
+from gpuenv.cli.command_errors import CommandError, announce, progress
 from gpuenv.cli.sources import MachineSource, matrix_path
 from gpuenv.files import is_folder
 from gpuenv.model.exit_codes import ExitCode
@@ -95,7 +95,7 @@ def _fill(folder: Path, result: LockResult, request: InstallerRequest, matrix: P
     shutil.copyfile(matrix_path(matrix), folder / "matrix.yaml")
     options = platform.pip_options if platform else ()
     with announcing_phases(Clock(part="download and unpack")):
-        download(installer_run_for(scheme, request), scheme, (folder / LOCK, folder / WHEELS), announce, options)
+        download(installer_run_for(scheme, request), scheme, (folder / LOCK, folder / WHEELS), progress, options)
     python, system = (platform.python, platform.platform) if platform else (scheme.minor, scheme.platform)
     manifest = BundleManifest(result.requirements, python, system, __version__, result.matrix_revision, ())
     write_bundle(folder, manifest)

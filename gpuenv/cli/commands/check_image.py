@@ -29,6 +29,10 @@ _FORMS = ("text", "json", "sarif")
 _HERE = "this machine"
 
 
+def _forms() -> tuple[str, ...]:
+    return _FORMS
+
+
 class ImageSource(str, Enum):
     """Where an image may be read from."""
 
@@ -80,7 +84,12 @@ class CheckImageOptions(NamedTuple):
     matrix: options.MatrixFile = None
     formats: Annotated[
         Optional[list[str]],
-        typer.Option("--format", metavar="FORMAT[=FILE]", help="text, json or sarif. Repeatable with files."),
+        typer.Option(
+            "--format",
+            metavar="FORMAT[=FILE]",
+            help="text, json or sarif. Repeatable with files.",
+            autocompletion=_forms,
+        ),
     ] = None
     output: options.OutputFile = None
     offline: Annotated[bool, typer.Option("--offline", help="Do not contact a registry.")] = False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 
 import typer
 
-from gpuenv.cli import options
+from gpuenv.cli import completion, options
 from gpuenv.cli.clock import today
 from gpuenv.cli.command_errors import CommandError
 from gpuenv.cli.sources import MachineSource
@@ -29,9 +29,17 @@ class DoctorOptions(NamedTuple):
     paste: options.Paste = None
     list_checks: Annotated[bool, typer.Option("--list", help="List the checks and exit.")] = False
     only: Annotated[
-        Optional[list[str]], typer.Option(metavar="CODE", help="Run this check and those it requires. Repeatable.")
+        Optional[list[str]],
+        typer.Option(
+            metavar="CODE",
+            help="Run this check and those it requires. Repeatable.",
+            autocompletion=completion.check_codes,
+        ),
     ] = None
-    skip: Annotated[Optional[list[str]], typer.Option(metavar="CODE", help="Skip this check. Repeatable.")] = None
+    skip: Annotated[
+        Optional[list[str]],
+        typer.Option(metavar="CODE", help="Skip this check. Repeatable.", autocompletion=completion.check_codes),
+    ] = None
     expect_no_gpu: Annotated[bool, typer.Option("--expect-no-gpu", help="No GPU is expected here.")] = False
     fix: Annotated[
         bool, typer.Option("--fix", help="Repair what can be repaired inside the target; shows the plan first.")

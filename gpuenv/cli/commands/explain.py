@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from gpuenv.cli import options
+from gpuenv.cli import completion, options
 from gpuenv.cli.command_errors import CommandError
 from gpuenv.cli.sources import MachineSource, get_both, validate_options
 from gpuenv.model.exit_codes import ExitCode
@@ -38,6 +38,7 @@ def explain(
             metavar="CODE|CAUSE|FILE|TEXT|-",
             help="A code such as DRV106, a cause such as no-driver, or an error: a file, - for standard input, its "
             "text, or its name, such as CUDA_ERROR_NO_DEVICE or 'Xid 79'.",
+            autocompletion=completion.codes_and_causes,
         ),
     ],
     python: options.Python = None,

@@ -39,13 +39,13 @@ class ShowFormat(str, Enum):
 
 
 @app.command("check")
+@options.with_common_options
 def check(
     matrix: options.MatrixFile = None,
     fix: Annotated[
         bool, typer.Option("--fix", help="Write the file in canonical form: quotes, order of keys, one fact a line.")
     ] = False,
     verbose: options.Verbose = False,
-    no_color: options.NoColor = False,
 ) -> None:
     """Validate the matrix; report every error with its line.
 
@@ -56,7 +56,6 @@ def check(
     from gpuenv.cli.matrix_format import fix_format, is_canonical
     from gpuenv.cli.output import write_stdout
 
-    del no_color  # the output has no colours
     if fix:
         write_stdout(f"{fix_format(matrix)}\n")
     rows = get_matrix(matrix, from_yaml=True)
@@ -98,6 +97,7 @@ def _machine_lines(matrix: Matrix, *, verbose: bool) -> Iterator[str]:
 
 
 @app.command("show")
+@options.with_common_options
 def show(
     matrix: options.MatrixFile = None,
     full: Annotated[bool, typer.Option("--full", help="Every row with its sources, instead of the overview.")] = False,
@@ -154,6 +154,7 @@ def show(
 
 
 @app.command("refresh")
+@options.with_common_options
 def refresh(
     matrix: Annotated[Optional[Path], typer.Option("--matrix", metavar="FILE", help="Matrix to update.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Measure and report; write nothing.")] = False,
@@ -172,7 +173,6 @@ def refresh(
     ] = False,
     output_format: Annotated[SummaryFormat, typer.Option("--format", help="Output format.")] = SummaryFormat.TEXT,
     output: options.OutputFile = None,
-    no_color: options.NoColor = False,
 ) -> None:
     """Measure new releases on the package index, and add them.
 
@@ -183,10 +183,9 @@ def refresh(
     Exit code: 0 done, 1 with --exit-code: something is new, 6 the matrix would be invalid, 8 something could not be
     queried or measured.
     """
-    from gpuenv.cli.command_errors import announce
+    from gpuenv.cli.command_errors import progress
 
-    del no_color  # the output has no colours
-    announce("looking for new releases on the package index")  # importing the rest takes most of a second
+    progress("looking for new releases on the package index")  # importing the rest takes most of a second
 
     from gpuenv.cli.matrix_refresh import IndexClient, check_summary_file, refresh_matrix
     from gpuenv.cli.output import write_result, write_stdout
@@ -210,6 +209,7 @@ def refresh(
 
 
 @app.command("update")
+@options.with_common_options
 def update(
     source: Annotated[
         Optional[str],

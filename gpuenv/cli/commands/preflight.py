@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 
 import typer
 
-from gpuenv.cli import options
+from gpuenv.cli import completion, options
 from gpuenv.cli.clock import today
-from gpuenv.cli.command_errors import CommandError, announce
+from gpuenv.cli.command_errors import CommandError, progress
 from gpuenv.cli.sources import MachineSource
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke_level import SmokeLevel
@@ -53,7 +53,10 @@ class PreflightOptions(NamedTuple):
     fail_on: Annotated[
         Optional[list[str]],
         typer.Option(
-            "--fail-on", metavar="WHAT", help="Turn findings into errors: warning, a code or a cause. Repeatable."
+            "--fail-on",
+            metavar="WHAT",
+            help="Turn findings into errors: warning, a code or a cause. Repeatable.",
+            autocompletion=completion.fail_on,
         ),
     ] = None
     smoke: options.Smoke = None
@@ -234,7 +237,7 @@ def _when_free(examine: Callable[[], Report], until: float) -> Report:
     report = examine()
     while _is_busy(report) and time.monotonic() < until:
         left = until - time.monotonic()
-        announce(f"the GPU is busy; trying again (at most {left:.0f} s more)")
+        progress(f"the GPU is busy; trying again (at most {left:.0f} s more)")
         time.sleep(min(pause, left))
         pause = min(pause * 2, _LONGEST_PAUSE)
         report = examine()

@@ -47,7 +47,9 @@ _IMAGE_RECORDS = {
 
 
 def schema(
-    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(NAMES)}.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help=f"One of {', '.join(NAMES)}.", autocompletion=lambda: list(NAMES))
+    ],
 ) -> None:
     """Print the JSON Schema of a machine-readable output."""
     from gpuenv.cli.output import write_stdout

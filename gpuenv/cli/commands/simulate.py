@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from gpuenv.cli import options
-from gpuenv.cli.command_errors import CommandError, announce, usage_errors
+from gpuenv.cli import completion, options
+from gpuenv.cli.command_errors import CommandError, announce, progress, usage_errors
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import Lines
 
@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 Name = Annotated[
     Optional[str],
-    typer.Argument(metavar="PROFILE", help="A machine of --list, or the path of a YAML profile."),
+    typer.Argument(
+        metavar="PROFILE",
+        help="A machine of --list, or the path of a YAML profile.",
+        autocompletion=completion.profiles,
+    ),
 ]
 Command = Annotated[Optional[list[str]], typer.Argument(metavar="-- COMMAND...", help="Command to run.")]
 
@@ -64,7 +68,7 @@ def simulate(
     profile = _load(name)
     try:
         with usage_errors(ProfileError):
-            code = run_on(profile, command, dict(os.environ), announce)
+            code = run_on(profile, command, dict(os.environ), announce, progress)
     except StubBuildError as error:
         raise CommandError(
             ExitCode.USAGE, Lines(str(error).split("\n")), "apt install gcc libc6-dev, or name a C compiler with CC=..."

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 
 import typer
 
-from gpuenv.cli import options
+from gpuenv.cli import completion, options
 from gpuenv.cli.clock import now
 from gpuenv.cli.command_errors import CommandError, announce, usage_errors
 from gpuenv.files import LARGEST_DOCUMENT
@@ -31,13 +31,21 @@ if TYPE_CHECKING:
 
 
 def smoke(
-    groups: Annotated[Optional[list[str]], typer.Argument(metavar="[GROUP]...", help="Groups; default: all.")] = None,
+    groups: Annotated[
+        Optional[list[str]],
+        typer.Argument(metavar="[GROUP]...", help="Groups; default: all.", autocompletion=completion.smoke_groups),
+    ] = None,
     level: Annotated[
         SmokeLevel, typer.Option("--level", help="Amount of testing: at most 10 s, 60 s, or minutes.")
     ] = SmokeLevel.QUICK,
     only: Annotated[
         Optional[list[str]],
-        typer.Option("--only", metavar="TEST", help="Run this test, whatever its level. Repeatable."),
+        typer.Option(
+            "--only",
+            metavar="TEST",
+            help="Run this test, whatever its level. Repeatable.",
+            autocompletion=completion.smoke_tests,
+        ),
     ] = None,
     gpu: Annotated[
         Optional[list[str]],
@@ -55,7 +63,13 @@ def smoke(
         Optional[Path], typer.Option("--compare", metavar="FILE", help="Compare the measurements with a baseline.")
     ] = None,
     skip: Annotated[
-        Optional[list[str]], typer.Option("--skip", metavar="NAME", help="Skip this test or group. Repeatable.")
+        Optional[list[str]],
+        typer.Option(
+            "--skip",
+            metavar="NAME",
+            help="Skip this test or group. Repeatable.",
+            autocompletion=completion.smoke_names,
+        ),
     ] = None,
     faults: Annotated[
         bool,
@@ -79,6 +93,7 @@ def smoke(
             "--fail-on",
             metavar="warning|CODE|CAUSE",
             help="Fail on such a finding (gpu-throttled). Repeatable.",
+            autocompletion=completion.fail_on,
         ),
     ] = None,
     python: options.Python = None,

@@ -10,7 +10,7 @@ REQUIREMENT_CHECK = "REQ801"
 _CHANGES = {True: "Run this on a machine that has it", False: "Change the environment so that it has it"}
 
 
-@check(REQUIREMENT_CHECK, Cause.REQUIREMENT_NOT_MET, follows=("DRV", "GPU", "CTR"))
+@check("REQ801", Cause.REQUIREMENT_NOT_MET, follows=("DRV", "GPU", "CTR"))
 def requirement_not_met(ctx: CheckContext) -> Outcome:
     """A requirement is not met.
 
