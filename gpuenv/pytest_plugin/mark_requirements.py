@@ -143,7 +143,7 @@ def run_doctor_once(state: RunState) -> None:
     if state.report is not None:
         status, sentence = verdict(state.report)
         rows = machine_rows(state.report.snapshot)
-        facts = ", ".join(f"{label} {text}" for label, text in rows if label in ("GPU", "CuPy"))
+        facts = ", ".join(f"{row.label} {row.text}" for row in rows if row.label in ("GPU", "CuPy"))
         state.line = sanitize_line(f"gpuenv: {status}: {sentence} [{facts}]")
     else:
         state.line = _doctor_failed(state)

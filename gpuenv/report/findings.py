@@ -61,7 +61,7 @@ def requirement_of(finding: Finding, report: Report) -> RequirementResult | None
 
 def machine_texts(report: Report) -> list[str]:
     """``driver: 550.54.15, up to CUDA 12.4 (nvml)``, one text per fact."""
-    return [f"{label}: {text}" for label, text in report_rows(report)]
+    return [f"{row.label}: {row.text}" for row in report_rows(report)]
 
 
 def wheel_text(report: Report) -> str:

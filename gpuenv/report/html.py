@@ -14,6 +14,7 @@ from gpuenv.model.resolution import Rejection, Resolution
 from gpuenv.model.smoke import Quantity, TestStatus
 from gpuenv.model.strings import format_quantity, format_share
 from gpuenv.report.findings import suppression_text
+from gpuenv.report.job import host_text
 from gpuenv.report.report import SCHEMA, Report, Status, inconclusive_checks, verdict
 from gpuenv.report.smoke_text import Series, counts_text, smoke_series, test_label
 from gpuenv.report.text import assumption_texts, command_text, evidence_text, fix_command, report_rows
@@ -32,11 +33,15 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 def html_text(report: Report, history: Sequence[EarlierRun] = ()) -> str:
     """The page; ``report`` must be sanitized."""
     status, sentence = verdict(report)
-    rows = (f"<dt>{escaped(label)}</dt><dd>{escaped(text)}</dd>" for label, text in report_rows(report))
+    rows = (
+        f'<dt>{escaped(row.label)}</dt><dd class="{row.style.value}">{escaped(row.text)}</dd>'
+        for row in report_rows(report)
+    )
+    machine = host_text(report.host_name, report.jobs)
     runs = [(code(run.code), escaped(run.status.value), escaped(run.reason or "")) for run in report.checks]
     checks = table(("check", "status", "reason"), runs)
     body = [
-        *_header(report, status, sentence),
+        *_header(report, machine, status, sentence),
         *section("machine", "Machine", ["<dl>", *rows, "</dl>"]),
         *_requirements(report.requirements),
         *_findings(report),
@@ -45,7 +50,8 @@ def html_text(report: Report, history: Sequence[EarlierRun] = ()) -> str:
         *_history(history),
         *section("checks", "Checks", [f"<details><summary>{len(runs)} checks</summary>", *checks, "</details>"]),
     ]
-    return page(status, body, report.matrix_revision, skip=("findings", "To the findings"))
+    title = ": ".join(filter(None, (machine, status)))
+    return page(title, body, report.matrix_revision, skip=("findings", "To the findings"))
 
 
 def page(title: str, body: Iterable[str], matrix_revision: str, skip: tuple[str, str]) -> str:
@@ -57,7 +63,7 @@ def page(title: str, body: Iterable[str], matrix_revision: str, skip: tuple[str,
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="color-scheme" content="light dark">',
-            f"<title>gpuenv: {escaped(title)}</title><style>{STYLE}</style></head><body>",
+            f"<title>{escaped(title)} - gpuenv</title><style>{STYLE}</style></head><body>",
             f'<a class="skip" href="#{skip[0]}">{escaped(skip[1])}</a><main>',
             *body,
             f'<footer class="quiet">gpuenv {escaped(__version__)}, matrix {escaped(matrix_revision)}</footer>',
@@ -67,8 +73,10 @@ def page(title: str, body: Iterable[str], matrix_revision: str, skip: tuple[str,
     )
 
 
-def _header(report: Report, status: str, sentence: str) -> Iterator[str]:
-    yield f'<header class="{_TONES[report.status]}"><h1>{escaped(status)}</h1><p>{escaped(sentence)}</p>'
+def _header(report: Report, machine: str, status: str, sentence: str) -> Iterator[str]:
+    about = f"gpuenv {__version__}{' on ' if machine else ''}{machine}"
+    yield f'<header class="{_TONES[report.status]}"><p class="quiet">{escaped(about)}</p>'
+    yield f"<h1>{escaped(status)}</h1><p>{escaped(sentence)}</p>"
     if report.retry_elsewhere:
         yield f"<p>Try another host: {escaped(report.retry_elsewhere)}.</p>"
     time = f"{escaped(report.snapshot.taken_at)}, " if report.snapshot.taken_at else ""
@@ -420,7 +428,7 @@ code, pre { font: .9em/1.5 ui-monospace, monospace; overflow-wrap: anywhere; }
 pre { background: var(--back); border: 1px solid var(--line); padding: .4rem .6rem; margin: .3rem 0;
   white-space: pre-wrap; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: 0; }
-dt { color: var(--quiet); } dd { margin: 0; overflow-wrap: anywhere; }
+dt { color: var(--quiet); } dd { margin: 0; overflow-wrap: anywhere; } dd.bad { color: var(--bad); font-weight: bold; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { text-align: left; vertical-align: top; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid var(--line); }
 summary { cursor: pointer; padding: .2rem 0; }

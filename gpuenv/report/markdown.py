@@ -39,7 +39,7 @@ def _lines(report: Report) -> Iterator[str]:
         yield ""
         yield f"Try another host: {_plain(report.retry_elsewhere)}."
     yield ""
-    yield from _table(("", ""), [(label, _code(text)) for label, text in report_rows(report)])
+    yield from _table(("", ""), [(row.label, _code(row.text)) for row in report_rows(report)])
     if report.requirements:
         yield "### Requirements"
         yield ""

@@ -82,7 +82,7 @@ def summary_of(report: Report, most: int) -> Summary:
         status=report.status.value,
         exit_code=report.exit_code,
         sentence=cut_text(verdict(report)[1], _TEXT),
-        machine={label: cut_text(text, _TEXT) for label, text in report_rows(report) if label},
+        machine={row.label: cut_text(row.text, _TEXT) for row in report_rows(report) if row.label},
         primary=None if first is None else _finding(first, most),
         others=_few((f"{entry.code}: {entry.title}" for entry in others), most),
         unknown=_few((f"{code}: {reason}" for code, reason in inconclusive_checks(report)), most),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from gpuenv.doctor.repair import is_repair_command
 from gpuenv.matrix.resolve import changes_text, reasons
@@ -22,7 +23,7 @@ from gpuenv.model.finding import (
     SuppressionState,
 )
 from gpuenv.model.gpus import CONTROL_GROUP, host_is_hidden
-from gpuenv.model.nvidia import NVIDIA
+from gpuenv.model.nvidia import NVIDIA, Nvml
 from gpuenv.model.resolution import BY_CALLER, Resolution
 from gpuenv.model.snapshot import Gpu, Snapshot, SourceState
 from gpuenv.report.job import host_text
@@ -63,8 +64,8 @@ def report_lines(report: Report, *, verbose: bool = False, matrix_age: int | Non
     yield TextLine()
     yield from _repair_lines(report.repair)
     yield TextLine("Machine", Style.HEADING)
-    for label, text in report_rows(report):
-        yield TextLine(f"  {label:<{_LABEL - 2}}{text}", hang=_LABEL)
+    for row in report_rows(report):
+        yield TextLine(f"  {row.label:<{_LABEL - 2}}{row.text}", row.style, _LABEL)
     yield from requirement_lines(report.requirements)
     yield from _finding_groups(report.findings)
     yield from _suppression_lines(report.allow_list)
@@ -83,10 +84,18 @@ def matrix_line(revision: str, age: int | None) -> TextLine:
     return TextLine(f"Matrix revision {revision}{age_text(age)}.", Style.QUIET, 2)
 
 
-def report_rows(report: Report) -> Iterator[tuple[str, str]]:
-    """What a report is about, as pairs of label and text."""
+class MachineRow(NamedTuple):
+    """A row about the machine or the target."""
+
+    label: str
+    text: str
+    style: Style = Style.PLAIN
+
+
+def report_rows(report: Report) -> Iterator[MachineRow]:
+    """What a report is about."""
     if text := host_text(report.host_name, report.jobs):
-        yield "host", text
+        yield MachineRow("host", text)
     yield from _host_rows(report.snapshot)
     if not report.host_only:
         yield from _target_rows(report.snapshot)
@@ -108,35 +117,35 @@ def found_text(result: RequirementResult) -> str:
     return f"undetermined: {result.missing}" if result.missing else f"found {result.found}"
 
 
-def machine_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """The machine and the target as pairs of label and text."""
+def machine_rows(snapshot: Snapshot) -> Iterator[MachineRow]:
+    """The machine and the target."""
     yield from _host_rows(snapshot)
     yield from _target_rows(snapshot)
 
 
-def _host_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    yield "system", _system(snapshot)
-    yield "driver", _driver(snapshot)
-    for text in gpu_texts(snapshot):
-        yield "GPU", text
+def _host_rows(snapshot: Snapshot) -> Iterator[MachineRow]:
+    yield MachineRow("system", _system(snapshot))
+    yield MachineRow("driver", _driver(snapshot))
+    yield from gpu_rows(snapshot)
     for kit in snapshot.toolkits:
         suffix = "" if kit.has_nvrtc else ", without NVRTC"
-        yield "toolkit", f"CUDA {kit.toolkit.value or 'unknown'} in {kit.path}{suffix}"
+        yield MachineRow("toolkit", f"CUDA {kit.toolkit.value or 'unknown'} in {kit.path}{suffix}")
 
 
-def _target_rows(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+def _target_rows(snapshot: Snapshot) -> Iterator[MachineRow]:
     target = snapshot.target
     if target.python.known:
         location = f"({target.kind.value or target.python.source}) {target.executable.value or ''}".rstrip()
-        yield "target", f"Python {target.python.value} {location}"
+        yield MachineRow("target", f"Python {target.python.value} {location}")
     else:
-        yield "target", f"{target.executable.value or 'unknown'}: {target.python.reason or 'not probed'}"
+        reason = target.python.reason or "not probed"
+        yield MachineRow("target", f"{target.executable.value or 'unknown'}: {reason}")
     if target.examined_as.known:
-        yield "", f"examined as {target.examined_as.value}, who can change it"
+        yield MachineRow("", f"examined as {target.examined_as.value}, who can change it")
     none = "none" if was_probed(snapshot, "target", "target.cupy") else "unknown, not probed"
     cupy = ", ".join(entry.label for entry in target.cupy) or none
     numpy = f", NumPy {target.numpy.value}" if target.numpy.known else ""
-    yield "CuPy", cupy + numpy
+    yield MachineRow("CuPy", cupy + numpy)
 
 
 def _system(snapshot: Snapshot) -> str:
@@ -319,19 +328,24 @@ def _closing_lines(report: Report, *, verbose: bool, matrix_age: int | None) -> 
 _MIB = 1024 * 1024
 
 
-def gpu_texts(snapshot: Snapshot) -> list[str]:
+def gpu_rows(snapshot: Snapshot) -> list[MachineRow]:
     """The GPUs, equal ones counted; those that this process has no access to come last."""
     if not snapshot.gpus:
         on_bus = [gpu for gpu in snapshot.pci_gpus or () if gpu.vendor == NVIDIA]
         none = "none" if was_probed(snapshot, "kernel", "gpus") else "unknown, not probed"
         if host_is_hidden(snapshot):
             none = "unknown, the PCI bus is not visible"
-        return [f"{gpu.name or 'NVIDIA ' + gpu.device} at {gpu.pci}, without a driver" for gpu in on_bus] or [none]
-    grouped: dict[str, int] = {}
+        texts = [f"{gpu.name or 'NVIDIA ' + gpu.device} at {gpu.pci}, without a driver" for gpu in on_bus] or [none]
+        return [MachineRow("GPU", text) for text in texts]
+    grouped: dict[MachineRow, int] = {}
     for gpu in sorted(snapshot.gpus, key=_is_denied):
         text = _denied_text(snapshot) if _is_denied(gpu) else _gpu_text(gpu)
-        grouped[text] = grouped.get(text, 0) + 1
-    return [f"{count} x {text}" if count > 1 else text for text, count in grouped.items()]
+        row = MachineRow("GPU", text, Style.BAD if gpu.fault.known else Style.PLAIN)
+        grouped[row] = grouped.get(row, 0) + 1
+    return [row._replace(text=f"{count} x {row.text}") if count > 1 else row for row, count in grouped.items()]
+
+
+_FAULTS: dict[int, str] = {Nvml.GPU_IS_LOST: "LOST (it has fallen off the bus)", Nvml.RESET_REQUIRED: "NEEDS A RESET"}
 
 
 def _is_denied(gpu: Gpu) -> bool:
@@ -345,6 +359,8 @@ def _denied_text(snapshot: Snapshot) -> str:
 
 def _gpu_text(gpu: Gpu) -> str:
     parts = [gpu.name.value or "unknown"]
+    if gpu.fault.value is not None:
+        parts.append(_FAULTS.get(gpu.fault.value, "CANNOT BE OPENED"))
     if gpu.compute_capability.known:
         parts.append(f"compute capability {gpu.compute_capability.value}")
     if gpu.memory_total.value:

@@ -164,6 +164,9 @@ def test_output_on_a_terminal_is_coloured(snapshot_files: dict[str, Path]) -> No
     output = run_once_on_terminal("doctor", "--snapshot", snapshot_files["unfit"])
     assert ESCAPE in output.text
     assert output.plain[0].startswith("UNFIT: ")
+    commands = [line for line in output.text.split("\n") if "$ " in line]
+    assert commands
+    assert [line for line in commands if not line.startswith("\x1b[36m")] == [], "a command to copy is cyan"
 
 
 @pytest.mark.parametrize(

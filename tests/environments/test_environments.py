@@ -111,7 +111,7 @@ def check_fix(session: Session, code: int) -> None:
     assert {name: installed.get(name) for name in case.fixed_versions} == case.fixed_versions
     assert len([name for name in installed if name.startswith("cupy")]) == 1, installed
     assert session.folder_contents()[1:] == before[1:], "a folder outside of the environment was changed"
-    rollback = session.call("rollback", report["repair"]["transaction"])
+    rollback = session.call("rollback", "--yes", report["repair"]["transaction"])
     assert rollback.returncode == 0, rollback.stderr
     assert session.folder_contents() == before
 
@@ -139,7 +139,7 @@ def check_install(session: Session) -> None:
     done = session.call("install", "--yes", *session.case.machine)
     assert done.returncode == session.case.install_exit_code, done.stderr
     if done.returncode == 0 and session.folder_contents() != before:
-        rollback = session.call("rollback")
+        rollback = session.call("rollback", "--yes")
         assert rollback.returncode == 0, rollback.stderr
     assert session.folder_contents() == before
 
@@ -172,7 +172,7 @@ def test_an_install_is_rolled_back_after_a_rename_of_the_environment(sandbox: Sa
     former = contents(target)
     assert sandbox.install(target).returncode == 0
     after = target.rename(sandbox.folder / "after")
-    done = sandbox.gpuenv("rollback", "--python", after)
+    done = sandbox.gpuenv("rollback", "--yes", "--python", after)
     assert done.returncode == 0, done.stderr
     assert contents(after) == former
 
@@ -186,7 +186,7 @@ def test_a_copied_environment_is_rolled_back_or_left_unchanged(sandbox: Sandbox)
     copy = sandbox.folder / "copy"
     shutil.copytree(target, copy, symlinks=True)
     new = contents(copy)
-    done = sandbox.gpuenv("rollback", "--python", copy)
+    done = sandbox.gpuenv("rollback", "--yes", "--python", copy)
     assert contents(copy) == (former if done.returncode == 0 else new), done.stderr
     assert done.returncode in (0, 4), done.stderr
 
@@ -203,7 +203,7 @@ def test_a_lock_is_installed_in_another_environment(sandbox: Sandbox, tmp_path: 
     assert done.returncode == 0, done.stderr
     assert versions(broken)["cupy-cuda12x"] == "14.2.0"
     assert "cupy-cuda11x" not in versions(broken)
-    assert sandbox.gpuenv("rollback", "--python", broken).returncode == 0
+    assert sandbox.gpuenv("rollback", "--yes", "--python", broken).returncode == 0
     assert contents(broken) == former
 
 

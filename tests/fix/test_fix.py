@@ -126,7 +126,7 @@ def test_a_broken_environment_is_fixed_and_can_be_rolled_back(sandbox: Sandbox, 
     assert {package: installed.get(package) for package in broken.releases} == broken.releases
     assert len([package for package in installed if package.startswith("cupy")]) == 1
     number = after["repair"]["transaction"]
-    result = sandbox.gpuenv("rollback", "--python", target, number)
+    result = sandbox.gpuenv("rollback", "--yes", "--python", target, number)
     assert result.returncode == 0, result.stderr
     assert contents(target) == former
 

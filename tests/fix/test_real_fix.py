@@ -116,7 +116,11 @@ def test_a_broken_environment_is_fixed_and_can_be_rolled_back(tmp_path: Path, na
     imported = run([str(target / "bin/python"), "-c", "import cupy; print(cupy.__version__)"], ENVIRONMENT)
     assert imported.strip()
     result = subprocess.run(
-        [*PROGRAM, "rollback", "--python", str(target)], env=ENVIRONMENT, capture_output=True, text=True, check=False
+        [*PROGRAM, "rollback", "--yes", "--python", str(target)],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
     assert contents(target) == former

@@ -47,7 +47,7 @@ def test_a_bundle_installs_without_a_network(
     result = sandbox.install(target, "--bundle", path, "--installer", installer, UV_CACHE_DIR=empty)
     assert result.returncode == 0, result.stderr
     assert versions(target) == NEW
-    assert sandbox.gpuenv("rollback", "--python", target).returncode == 0
+    assert sandbox.gpuenv("rollback", "--yes", "--python", target).returncode == 0
 
 
 def test_a_bundle_contains_exactly_the_files_in_its_manifest(bundle: Path) -> None:

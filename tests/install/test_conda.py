@@ -41,7 +41,7 @@ def test_an_install_follows_its_specifications_and_is_rolled_back(conda: Conda, 
     assert outcome["plan"]["moves"] == []
     listed = json.loads(conda.gpuenv("rollback", "--python", conda.prefix, "--list", "--format", "json").stdout)
     assert "cupy 14.1.1" in listed["installs"][0]["summary"]
-    result = conda.gpuenv("rollback", "--python", conda.prefix)
+    result = conda.gpuenv("rollback", "--yes", "--python", conda.prefix)
     assert result.returncode == 0, result.stderr
     assert conda.packages() == FORMER
     assert conda.files() == before
@@ -88,7 +88,7 @@ def test_the_former_packages_are_restored_after_a_partial_install(conda: Conda, 
         result = conda.gpuenv(*command, FAIL_AFTER="2", KILL_PARENT="1")
         assert result.returncode == -9
         assert conda.packages() != FORMER
-        result = conda.gpuenv("rollback", "--python", conda.prefix)
+        result = conda.gpuenv("rollback", "--yes", "--python", conda.prefix)
         assert result.returncode == 0, result.stderr
         assert "was rolled back" in result.stderr
     assert conda.packages() == FORMER
@@ -111,7 +111,7 @@ def test_a_rollback_works_with_a_program_that_ignores_revision(conda: Conda) -> 
     """mamba did so for years: the result is checked, and the exact packages are installed instead."""
     before = conda.files()
     assert conda.install()[0] == 0
-    result = conda.gpuenv("rollback", "--python", conda.prefix, IGNORE_REVISION="1")
+    result = conda.gpuenv("rollback", "--yes", "--python", conda.prefix, IGNORE_REVISION="1")
     assert result.returncode == 0, result.stderr
     assert conda.packages() == FORMER
     assert conda.files() == before
@@ -139,7 +139,7 @@ def test_a_rollback_refuses_to_undo_later_changes(conda: Conda) -> None:
     assert conda.install()[0] == 0
     record = next((conda.prefix / "conda-meta").glob("science-*.json"))
     record.rename(conda.folder / record.name)
-    result = conda.gpuenv("rollback", "--python", conda.prefix)
+    result = conda.gpuenv("rollback", "--yes", "--python", conda.prefix)
     assert result.returncode == 4, result.stderr
     assert "science" in result.stderr
 
@@ -255,7 +255,7 @@ def test_the_doctor_installs_a_missing_cupy_with_conda(conda: Conda) -> None:
     assert report["repair"]["status"] == "mended", (report["repair"], result.stderr)
     assert "WHL503" in report["repair"]["gone"]
     assert conda.packages() == {**FORMER, "cuda-version": "12.9", "cupy": "14.1.1", "_mutex": "0.1"}
-    result = conda.gpuenv("rollback", "--python", conda.prefix, report["repair"]["transaction"])
+    result = conda.gpuenv("rollback", "--yes", "--python", conda.prefix, report["repair"]["transaction"])
     assert result.returncode == 0, result.stderr
     assert conda.packages() == FORMER
     assert conda.files() == before

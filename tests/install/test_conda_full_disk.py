@@ -64,7 +64,7 @@ def test_a_restore_that_lacks_space_is_finished_once_there_is_space(conda: Conda
         assert any("No space left" in text for text in outcome["not_restored"])
         (journals / "filling").unlink()
         (conda.folder / "sound/conda").replace(conda.folder / "conda/conda")
-        result = conda.gpuenv("rollback", "--python", conda.prefix, IGNORE_REVISION="1")
+        result = conda.gpuenv("rollback", "--yes", "--python", conda.prefix, IGNORE_REVISION="1")
         assert result.returncode == 0, result.stderr
         assert "was rolled back" in result.stderr
         assert conda.packages() == FORMER
@@ -75,7 +75,7 @@ def test_a_rollback_without_space_for_its_journal_changes_nothing(conda: Conda) 
     with small_journal_disk(conda) as journals:
         assert conda.install()[0] == 0
         subprocess.run(["dd", "if=/dev/zero", f"of={journals}/filling", "bs=4k"], check=False, capture_output=True)
-        result = conda.gpuenv("rollback", "--python", conda.prefix, "--format", "json", "--no-redact")
+        result = conda.gpuenv("rollback", "--yes", "--python", conda.prefix, "--format", "json", "--no-redact")
         outcome = json.loads(result.stdout)
         assert (result.returncode, outcome["status"]) == (4, "failed"), result.stderr
         assert "No space left" in outcome["message"]

@@ -42,7 +42,7 @@ def install_calls(conda: Conda) -> list[str]:
 def test_an_offline_install_is_rolled_back_offline(conda: Conda) -> None:
     log_calls(conda)
     assert conda.install("--offline")[0] == 0
-    result = conda.gpuenv("rollback", "--python", conda.prefix)
+    result = conda.gpuenv("rollback", "--yes", "--python", conda.prefix)
     assert result.returncode == 0, result.stderr
     assert conda.packages() == FORMER
     calls = install_calls(conda)
@@ -53,7 +53,7 @@ def test_an_offline_install_is_rolled_back_offline(conda: Conda) -> None:
 def test_an_online_install_is_rolled_back_offline_on_request(conda: Conda) -> None:
     assert conda.install()[0] == 0
     log_calls(conda)
-    result = conda.gpuenv("rollback", "--python", conda.prefix, "--offline")
+    result = conda.gpuenv("rollback", "--yes", "--python", conda.prefix, "--offline")
     assert result.returncode == 0, result.stderr
     assert conda.packages() == FORMER
     calls = install_calls(conda)
@@ -100,14 +100,14 @@ def test_an_offline_rollback_with_an_empty_cache_suggests_the_network(conda: Con
     log_calls(conda)
     program, original = conda.folder / "conda/conda", conda.folder / "sound/conda"
     program.write_text(EMPTY_CACHE.format(start=PYTHON_SCRIPT, conda=original), encoding="utf-8")
-    result = conda.gpuenv("rollback", "--python", conda.prefix, "--format", "json", "--no-redact")
+    result = conda.gpuenv("rollback", "--yes", "--python", conda.prefix, "--format", "json", "--no-redact")
     outcome = json.loads(result.stdout)
     assert (result.returncode, outcome["status"]) == (4, "not-restored")
     assert "packages could not be restored, cuda-version-12.9-0" in outcome["message"]
     assert "conda 25.9.1 reports: numpy-2.1.0-0 is not in the cache." in outcome["remedy"]
     (command,) = re.findall(r"With a network: (.*); then again: gpuenv rollback --python", outcome["remedy"])
     subprocess.run([*shlex.split(command), "--yes", "--json"], env=conda.environment(), check=True, capture_output=True)
-    result = conda.gpuenv("rollback", "--python", conda.prefix)
+    result = conda.gpuenv("rollback", "--yes", "--python", conda.prefix)
     assert result.returncode == 0, result.stderr
     assert conda.packages() == FORMER
 
@@ -149,7 +149,7 @@ def test_a_journal_without_the_offline_field_is_rolled_back(conda: Conda) -> Non
     assert state.pop("offline") is False
     path.write_text(json.dumps(state), encoding="utf-8")
     log_calls(conda)
-    result = conda.gpuenv("rollback", "--python", conda.prefix)
+    result = conda.gpuenv("rollback", "--yes", "--python", conda.prefix)
     assert result.returncode == 0, result.stderr
     assert conda.packages() == FORMER
     assert [line for line in install_calls(conda) if "--offline" in line] == []

@@ -81,7 +81,7 @@ def test_an_outcome_says_why_no_wheel_fits(sandbox: Sandbox) -> None:
     assert "--assume driver=" in outcome["remedy"]
 
 
-@pytest.mark.parametrize("command", [("install", "--yes"), ("rollback",)], ids=" ".join)
+@pytest.mark.parametrize("command", [("install", "--yes"), ("rollback", "--yes")], ids=" ".join)
 def test_an_unusable_target_has_an_outcome(sandbox: Sandbox, command: tuple[str, ...]) -> None:
     target = sandbox.target("broken")
     for interpreter in target.glob("bin/python*"):
@@ -97,7 +97,7 @@ def test_an_unusable_target_has_an_outcome(sandbox: Sandbox, command: tuple[str,
 @pytest.mark.parametrize("options", [(), ("0009",), ("--dry-run",)], ids=" ".join)
 def test_a_rollback_without_an_install_has_an_outcome(sandbox: Sandbox, options: tuple[str, ...]) -> None:
     target = sandbox.target("new")
-    outcome, _ = failed_outcome(sandbox, "rollback", "--python", target, *options)
+    outcome, _ = failed_outcome(sandbox, "rollback", "--yes", "--python", target, *options)
     assert (outcome["exit_code"], outcome["status"]) == (4, "failed")
     assert "no install to roll back" in outcome["message"]
     assert outcome["message"].endswith("; nothing was changed")
@@ -111,7 +111,7 @@ def test_a_partial_rollback_reports_the_installs_it_undid(sandbox: Sandbox) -> N
     assert sandbox.install(target).returncode == 0
     (metadata,) = site.glob("nvidia_cuda_nvrtc_cu12-*.dist-info/METADATA")  # installed by 0001
     metadata.write_text("changed", encoding="utf-8")
-    outcome, _ = failed_outcome(sandbox, "rollback", "--python", target, "0001")
+    outcome, _ = failed_outcome(sandbox, "rollback", "--yes", "--python", target, "0001")
     assert (outcome["exit_code"], outcome["status"]) == (4, "not-restored")
     assert "of install 0001 have been changed since" in outcome["message"]
     assert outcome["message"].endswith("; before, 0002 was rolled back")

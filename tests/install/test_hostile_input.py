@@ -72,7 +72,7 @@ def test_a_path_is_never_an_option_or_a_command(sandbox: Sandbox, name: str, ins
     result = sandbox.install(target, "--installer", installer)
     assert result.returncode == 0, result.stderr
     assert versions(target) == NEW
-    assert sandbox.gpuenv("rollback", "--python", target).returncode == 0
+    assert sandbox.gpuenv("rollback", "--yes", "--python", target).returncode == 0
     assert contents(target) == before
     assert list(sandbox.folder.rglob("pwned")) == []
     assert not Path("pwned").exists()
@@ -143,7 +143,7 @@ def test_a_journal_with_a_path_outside_the_environment_is_refused(sandbox: Sandb
     journal["put"][0]["place"] = os.path.relpath(precious, target)
     path.write_text(json.dumps(journal), encoding="utf-8")
     before = contents(target)
-    result = sandbox.gpuenv("rollback", "--python", target)
+    result = sandbox.gpuenv("rollback", "--yes", "--python", target)
     assert result.returncode == 4, result.stderr
     assert "outside of the environment" in result.stderr
     assert precious.exists()
@@ -188,7 +188,7 @@ def test_every_json_output_conforms_to_its_schema(sandbox: Sandbox) -> None:
     ]
     assert {entry["name"]: entry["release"] for entry in json.loads(rollback_plan.stdout)["remove"]} == NEW
     assert versions(target) == NEW
-    rollback = sandbox.gpuenv("rollback", "--python", target, "--format", "json")
+    rollback = sandbox.gpuenv("rollback", "--yes", "--python", target, "--format", "json")
     jsonschema.validate(json.loads(rollback.stdout), schema("outcome"))
 
 

@@ -38,7 +38,7 @@ def test_an_install_into_a_fresh_environment_is_verified_and_undone(sandbox: San
     }
     assert "assumed" in outcome["proofs"][-1]["detail"]
     assert (target / "bin/f2py").read_text(encoding="utf-8").startswith(f"#!{target}/bin/python")
-    result = sandbox.gpuenv("rollback", "--python", target)
+    result = sandbox.gpuenv("rollback", "--yes", "--python", target)
     assert result.returncode == 0, result.stderr
     assert contents(target) == before
 
@@ -69,7 +69,7 @@ def test_two_cupy_lines_are_replaced_by_one(sandbox: Sandbox) -> None:
     (site,) = target.glob("lib/python*/site-packages")
     assert not (site / "cupy/.data/only11.txt").exists()
     assert (site / "cupy/part0.py").read_text(encoding="utf-8").startswith("# cupy-cuda12x")
-    assert sandbox.gpuenv("rollback", "--python", target).returncode == 0
+    assert sandbox.gpuenv("rollback", "--yes", "--python", target).returncode == 0
     assert contents(target) == before
 
 
@@ -109,7 +109,7 @@ def test_other_packages_change_only_with_allow_changes(sandbox: Sandbox) -> None
     assert contents(target) == before
     assert sandbox.install(target, *facts, "--allow-changes").returncode == 0
     assert versions(target) == {**NEW, "user-of-numpy": "1.0"}
-    assert sandbox.gpuenv("rollback", "--python", target).returncode == 0
+    assert sandbox.gpuenv("rollback", "--yes", "--python", target).returncode == 0
     assert contents(target) == before
 
 

@@ -56,7 +56,7 @@ class Trial:
 
     def roll_back(self) -> None:
         """Rolls back a finished install."""
-        result = self.sandbox.gpuenv("rollback", "--python", self.target)
+        result = self.sandbox.gpuenv("rollback", "--yes", "--python", self.target)
         assert result.returncode == 0, result.stderr
 
 
@@ -149,7 +149,7 @@ def test_a_restore_that_is_killed_repeatedly_is_completed(trial: Trial) -> None:
     trial.roll_back()
     middle = calls * 3 // 4
     assert trial.install(KILL_AT=str(middle)).returncode == KILLED
-    command = [*PROGRAM, "rollback", "--python", str(trial.target)]
+    command = [*PROGRAM, "rollback", "--yes", "--python", str(trial.target)]
     for point in (20, 35, 10, 60):
         environment = trial.sandbox.environment(LD_PRELOAD=str(trial.killer), KILL_AT=str(point))
         subprocess.run(command, env=environment, capture_output=True, check=False, timeout=LIMIT)
@@ -159,7 +159,7 @@ def test_a_restore_that_is_killed_repeatedly_is_completed(trial: Trial) -> None:
 
 def test_a_killed_rollback_is_completed_by_the_next_one(trial: Trial) -> None:
     assert trial.install().returncode == 0
-    command = [*PROGRAM, "rollback", "--python", str(trial.target)]
+    command = [*PROGRAM, "rollback", "--yes", "--python", str(trial.target)]
     environment = trial.sandbox.environment(LD_PRELOAD=str(trial.killer), KILL_AT="25")
     result = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=LIMIT)
     assert result.returncode == KILLED
@@ -177,11 +177,11 @@ def test_a_repeated_rollback_after_a_kill_undoes_one_install(trial: Trial, numbe
     (site,) = trial.target.glob("lib/python*/site-packages")
     (site / "cupy/part3.py").unlink()
     assert trial.install().returncode == 0
-    command = [*PROGRAM, "rollback", "--python", str(trial.target), *number]
+    command = [*PROGRAM, "rollback", "--yes", "--python", str(trial.target), *number]
     environment = trial.sandbox.environment(LD_PRELOAD=str(trial.killer), KILL_AT="8")
     result = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=LIMIT)
     assert result.returncode == KILLED
-    again = trial.sandbox.gpuenv("rollback", "--python", trial.target, *number)
+    again = trial.sandbox.gpuenv("rollback", "--yes", "--python", trial.target, *number)
     assert again.returncode == 0, again.stderr
     assert "earlier installs are unchanged" in again.stdout
     assert set(contents(trial.target)) == set(first) - {f"{site.relative_to(trial.target)}/cupy/part3.py"}
@@ -224,7 +224,7 @@ def test_changes_made_after_an_interrupted_install_are_kept(trial: Trial) -> Non
     (site / "cupy/__init__.py").write_text("__version__ = 'mine'\n", encoding="utf-8")
     before = contents(trial.target)
     (number,) = {path.parent.name for path in (trial.target / ".gpuenv").glob("*/journal.json")}
-    for command in (("rollback",), ("install", "--yes", *MACHINE)):
+    for command in (("rollback", "--yes"), ("install", "--yes", *MACHINE)):
         result = trial.sandbox.gpuenv(*command, "--python", trial.target)
         assert result.returncode == 4, result.stderr
         assert "cupy/__init__.py" in result.stderr

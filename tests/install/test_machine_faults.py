@@ -81,7 +81,7 @@ def test_installs_are_listed_on_a_read_only_file_system(sandbox: Sandbox, tmp_pa
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
         result = sandbox.gpuenv("rollback", "--python", target, "--list")
         assert (result.returncode, result.stdout[:4]) == (0, "0001"), result.stderr
-        refused = sandbox.gpuenv("rollback", "--python", target)
+        refused = sandbox.gpuenv("rollback", "--yes", "--python", target)
         assert refused.returncode == 7
         assert "Read-only file system" in refused.stderr
 
@@ -97,7 +97,7 @@ def test_an_interrupted_install_is_restored_without_the_interpreter(sandbox: San
     interpreters = sorted(target.glob("bin/python*"))
     for interpreter in interpreters:
         interpreter.unlink()
-    result = sandbox.gpuenv("rollback", "--python", target)
+    result = sandbox.gpuenv("rollback", "--yes", "--python", target)
     assert result.returncode == 0, result.stderr
     removed = {str(path.relative_to(target)) for path in interpreters}
     state = contents(target)
@@ -189,11 +189,11 @@ def test_a_clock_set_back_does_not_change_the_order_of_installs(sandbox: Sandbox
     assert [entry["number"] for entry in listed] == ["0002", "0001"]
     assert listed[0]["created_at"] < listed[1]["created_at"], "the clock was set back"
     assert contents(target) == after_first
-    result = sandbox.gpuenv("rollback", "--python", target, "0001")
+    result = sandbox.gpuenv("rollback", "--yes", "--python", target, "0001")
     assert result.returncode == 0, result.stderr
     assert contents(target) == trial.before
     assert trial.install(KILL_AT=str(calls * 3 // 4), CLOCK_BACK="86400").returncode == KILLED
-    assert sandbox.gpuenv("rollback", "--python", target).returncode == 0
+    assert sandbox.gpuenv("rollback", "--yes", "--python", target).returncode == 0
     assert contents(target) == trial.before
 
 

@@ -46,7 +46,7 @@ def test_an_install_has_the_versions_of_bare_uv_and_is_undone(tmp_path: Path) ->
     assert outcome["proofs"][-1]["name"] == "smoke test"
     bare = environment(tmp_path / "bare", *outcome["plan"]["requirements"])
     assert versions(folder) == versions(bare)
-    assert gpuenv("rollback", "--python", folder)[0] == 0
+    assert gpuenv("rollback", "--yes", "--python", folder)[0] == 0
     assert contents(folder) == before
 
 
@@ -57,7 +57,7 @@ def test_two_cupy_lines_are_replaced_by_one(tmp_path: Path) -> None:
     assert (code, outcome["status"]) == (0, "installed"), outcome["message"]
     installed = [name for name in versions(folder) if name.startswith("cupy")]
     assert installed == ["cupy-cuda12x"]
-    assert gpuenv("rollback", "--python", folder)[0] == 0
+    assert gpuenv("rollback", "--yes", "--python", folder)[0] == 0
     assert contents(folder) == before
 
 
@@ -114,7 +114,7 @@ def test_each_python_gets_a_cupy_that_can_be_imported(tmp_path: Path, python: st
     assert (code, outcome["status"]) == (0, "installed"), outcome["message"]
     assert versions(folder)["cupy-cuda12x"] == cupy
     assert {check["name"]: check["passed"] for check in outcome["proofs"]}["import cupy"]
-    assert gpuenv("rollback", "--python", folder)[0] == 0
+    assert gpuenv("rollback", "--yes", "--python", folder)[0] == 0
     assert contents(folder) == before
 
 
@@ -152,7 +152,7 @@ def test_an_install_killed_at_20_points_is_undone_or_complete(
     assert install(COUNT_TO=str(tmp_path / "calls")) == 0
     calls = int((tmp_path / "calls").read_text(encoding="ascii"))
     new = contents(folder)
-    assert gpuenv("rollback", "--python", folder)[0] == 0
+    assert gpuenv("rollback", "--yes", "--python", folder)[0] == 0
     assert contents(folder) == before
     results: Counter[str] = Counter()
     for point in points(calls - 1, 20):
@@ -169,7 +169,7 @@ def test_an_install_killed_at_20_points_is_undone_or_complete(
         assert state in (before, new), (point, set(state.items()) ^ set(before.items()))
         results["new" if state == new else "restored" if between != before else "untouched"] += 1
         if state == new:
-            assert gpuenv("rollback", "--python", folder)[0] == 0
+            assert gpuenv("rollback", "--yes", "--python", folder)[0] == 0
     with capsys.disabled():
         sys.stdout.write(f"\nSIGKILL at 20 of {calls} calls, real CuPy: {dict(results)}\n")
     assert results["restored"] >= 5

@@ -31,9 +31,9 @@ def test_installs_are_listed_and_undone_in_order(sandbox: Sandbox) -> None:
     listed = json.loads(sandbox.gpuenv("rollback", "--python", target, "--list", "--format", "json").stdout)
     assert [entry["number"] for entry in listed["installs"]] == ["0002", "0001"]
     assert listed["installs"][1]["former"]["cupy-cuda11x"] == "13.6.0"
-    assert sandbox.gpuenv("rollback", "--python", target, "0001").returncode == 0
+    assert sandbox.gpuenv("rollback", "--yes", "--python", target, "0001").returncode == 0
     assert contents(target) == first != second
-    result = sandbox.gpuenv("rollback", "--python", target)
+    result = sandbox.gpuenv("rollback", "--yes", "--python", target)
     assert result.returncode == 4
     assert "no install to roll back" in result.stderr
 
@@ -42,7 +42,7 @@ def test_a_rollback_reports_the_same_kind_of_target_as_the_install(sandbox: Sand
     target = sandbox.target("kind")
     _, installed = install_outcome(sandbox, target)
     plan = json.loads(sandbox.gpuenv("rollback", "--python", target, "--dry-run", "--format", "json").stdout)
-    rolled_back = json.loads(sandbox.gpuenv("rollback", "--python", target, "--format", "json").stdout)
+    rolled_back = json.loads(sandbox.gpuenv("rollback", "--yes", "--python", target, "--format", "json").stdout)
     assert [output["target"]["kind"] for output in (installed, plan, rolled_back)] == ["venv", "venv", "venv"]
 
 
@@ -52,7 +52,7 @@ def test_a_rollback_refuses_to_undo_later_changes(sandbox: Sandbox) -> None:
     (site,) = target.glob("lib/python*/site-packages")
     (site / "cupy/__init__.py").write_text("__version__ = 'mine'\n", encoding="utf-8")
     before = contents(target)
-    result = sandbox.gpuenv("rollback", "--python", target)
+    result = sandbox.gpuenv("rollback", "--yes", "--python", target)
     assert result.returncode == 4
     assert "cupy/__init__.py" in result.stderr
     assert contents(target) == before
@@ -67,7 +67,7 @@ def test_a_rollback_keeps_later_files_of_other_packages(sandbox: Sandbox, other_
     (site,) = target.glob("lib/python*/site-packages")
     (site / other_file).parent.mkdir(exist_ok=True)
     (site / other_file).write_text("theirs\n", encoding="utf-8")
-    result = sandbox.gpuenv("rollback", "--python", target)
+    result = sandbox.gpuenv("rollback", "--yes", "--python", target)
     assert result.returncode == 0, result.stderr
     remaining = {str(Path(site, *Path(other_file).parts[:count]).relative_to(target)) for count in (1, 2, 3)}
     assert set(contents(target)) - set(before) <= remaining
@@ -134,7 +134,7 @@ def test_a_copied_environment_is_rolled_back_by_the_contents_of_its_files(sandbo
     before = contents(target)
     install_outcome(sandbox, target)
     copy = copied(target)
-    result = sandbox.gpuenv("rollback", "--python", copy)
+    result = sandbox.gpuenv("rollback", "--yes", "--python", copy)
     assert result.returncode == 0, result.stderr
     assert contents(copy) == before
     assert contents(target) != before
@@ -149,7 +149,7 @@ def test_a_change_in_a_copied_environment_is_seen_although_size_and_time_are_the
     module.write_text(module.read_text().replace("3", "4"))
     os.utime(module, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert (module.stat().st_size, module.stat().st_mtime_ns) == (status.st_size, status.st_mtime_ns)
-    result = sandbox.gpuenv("rollback", "--python", copy)
+    result = sandbox.gpuenv("rollback", "--yes", "--python", copy)
     assert result.returncode == 4
     assert "cupy/part3.py" in result.stderr
 
@@ -168,6 +168,6 @@ def test_bytecode_is_part_of_the_install_if_the_settings_of_uv_say_so(sandbox: S
     (module,) = (path for path in site.glob("cupy/__pycache__/part3.*.pyc"))
     modified = int.from_bytes(module.read_bytes()[8:12], "little")
     assert modified == int((site / "cupy/part3.py").stat().st_mtime), "Python uses it"
-    assert sandbox.gpuenv("rollback", "--python", target).returncode == 0, outcome
+    assert sandbox.gpuenv("rollback", "--yes", "--python", target).returncode == 0, outcome
     assert contents(target) == before
     assert compiled() == former

@@ -17,7 +17,7 @@ from gpuenv.model.gpus import VARIABLE
 from gpuenv.probe.jupyter_kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError
 from tests.cli.program import PROGRAM
-from tests.install.sandbox import LIMIT, MACHINE, contents, versions
+from tests.install.sandbox import LIMIT, MACHINE, contents, install_outcome, versions
 from tests.install.test_install import NEW
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def test_an_install_into_the_environment_of_a_kernel_is_undone(sandbox: Sandbox)
     result = sandbox.gpuenv("install", "--kernel", "Science", "--yes", *MACHINE)
     assert result.returncode == 0, result.stderr
     assert versions(target) == NEW
-    result = sandbox.gpuenv("rollback", "--kernel", "science")
+    result = sandbox.gpuenv("rollback", "--yes", "--kernel", "science")
     assert result.returncode == 0, result.stderr
     assert versions(target) == {}
 
@@ -122,7 +122,7 @@ def test_an_unreadable_kernelspec_is_refused() -> None:
 def test_an_install_on_a_terminal_asks_for_consent(sandbox: Sandbox, answer: str) -> None:
     target = sandbox.target("terminal")
     before = contents(target)
-    output, code = install_on_a_terminal(sandbox, target, f"{answer}\n" if answer != "\x04" else answer)
+    output, code = run_on_a_terminal(sandbox, answer, "install", "--python", target, *MACHINE)
     assert "+ cupy-cuda12x 14.2.0" in output
     assert "Proceed? [y/N]" in output
     assert "Traceback" not in output
@@ -135,10 +135,34 @@ def test_an_install_on_a_terminal_asks_for_consent(sandbox: Sandbox, answer: str
         assert contents(target) == before
 
 
-def install_on_a_terminal(sandbox: Sandbox, target: Path, answer: str) -> tuple[str, int]:
-    """Installs on a terminal, answers the prompt, and returns the output and the exit code."""
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_a_rollback_on_a_terminal_asks_for_consent(sandbox: Sandbox, answer: str) -> None:
+    target = sandbox.target("terminal")
+    before = contents(target)
+    install_outcome(sandbox, target)
+    installed = contents(target)
+    output, code = run_on_a_terminal(sandbox, answer, "rollback", "--python", target)
+    assert "- cupy-cuda12x 14.2.0" in output
+    assert "Proceed? [y/N]" in output
+    assert (contents(target), code) == ((before, 0) if answer == "y" else (installed, 2)), output
+
+
+def test_a_rollback_without_a_terminal_needs_consent(sandbox: Sandbox) -> None:
+    target = sandbox.target("script")
+    before = contents(target)
+    install_outcome(sandbox, target)
+    installed = contents(target)
+    refused = sandbox.gpuenv("rollback", "--python", target)
+    assert (refused.returncode, contents(target)) == (2, installed)
+    assert "Pass --yes to accept the plan." in refused.stderr
+    accepted = sandbox.gpuenv("rollback", "--python", target, "-y", "-q")
+    assert (accepted.returncode, accepted.stderr, contents(target)) == (0, "", before)
+
+
+def run_on_a_terminal(sandbox: Sandbox, answer: str, *arguments: str | Path) -> tuple[str, int]:
+    """Runs the program on a terminal, answers the prompt, and returns the output and the exit code."""
     terminal, child_end = pty.openpty()
-    command = [*PROGRAM, "install", "--python", str(target), *MACHINE]
+    command = [*PROGRAM, *map(str, arguments)]
     process = subprocess.Popen(
         command,
         env=sandbox.environment(TERM="xterm", COLUMNS="80"),
@@ -157,7 +181,7 @@ def install_on_a_terminal(sandbox: Sandbox, target: Path, answer: str) -> tuple[
         elif process.poll() is not None:
             break
         if "[y/N]" in output and not answered:
-            os.write(terminal, answer.encode())
+            os.write(terminal, (answer if answer == "\x04" else f"{answer}\n").encode())
             answered = True
     os.close(terminal)
     return output, process.wait(LIMIT)

@@ -7,6 +7,7 @@ from importlib import import_module
 
 import pytest
 
+from gpuenv import __version__
 from gpuenv.data import data_path
 from gpuenv.doctor.diagnose import UNKNOWN, Diagnosis, DiagnosisOptions, diagnose
 from gpuenv.matrix.assume import assume
@@ -15,10 +16,12 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import CheckRun, CheckStatus, Severity
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import ContainerSupport, CupyInstallation, DeviceNode, Gpu, Grant, KernelMessage, Snapshot
+from gpuenv.report.html import html_text
 from gpuenv.report.markdown import render
 from gpuenv.report.report import Report, Status, judge, make_report
 from gpuenv.report.snapshot_text import fact_lines
-from gpuenv.report.text import gpu_texts, report_lines
+from gpuenv.report.text import gpu_rows, report_lines
+from gpuenv.report.text_line import Style
 
 MATRIX = load(data_path("matrix.yaml"))
 HEALTHY = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")
@@ -132,8 +135,31 @@ def test_a_gpu_that_a_control_group_denies_is_listed_as_such(by: str | None, den
     named = denied_gpu._replace(name=known("NVIDIA L4", "nvml"))
     accessible = Gpu(ordinal=known(0, "libcuda"), name=known("NVIDIA H100", "nvml"))
     grant = Grant(by=known(by, "SLURM_JOB_ID")) if by else Grant()
-    texts = gpu_texts(Snapshot(gpus=(denied_gpu, denied_gpu, accessible, denied_gpu, named, Gpu()), grant=grant))
-    assert texts == ["NVIDIA H100", "NVIDIA L4", "unknown", f"3 x {denied}"]
+    rows = gpu_rows(Snapshot(gpus=(denied_gpu, denied_gpu, accessible, denied_gpu, named, Gpu()), grant=grant))
+    assert [row.text for row in rows] == ["NVIDIA H100", "NVIDIA L4", "unknown", f"3 x {denied}"]
+
+
+def test_a_lost_gpu_is_marked_in_every_form() -> None:
+    sound = Gpu(ordinal=known(0, "libcuda"), name=known("NVIDIA H100", "nvml"))
+    lost, stuck, odd = (sound._replace(fault=known(int(code), "nvml")) for code in (15, 16, 999))
+    rows = gpu_rows(Snapshot(gpus=(sound, lost, stuck, odd, sound)))
+    assert [(row.text, row.style) for row in rows] == [
+        ("2 x NVIDIA H100", Style.PLAIN),
+        ("NVIDIA H100, LOST (it has fallen off the bus)", Style.BAD),
+        ("NVIDIA H100, NEEDS A RESET", Style.BAD),
+        ("NVIDIA H100, CANNOT BE OPENED", Style.BAD),
+    ]
+    page = html_text(_report(*HEALTHY, *CUPY)._replace(snapshot=Snapshot(gpus=(lost,))))
+    assert '<dt>GPU</dt><dd class="bad">NVIDIA H100, LOST (it has fallen off the bus)</dd>' in page
+    assert "dd.bad { color: var(--bad)" in page
+
+
+def test_the_head_of_the_page_names_the_machine_and_the_tool() -> None:
+    report = _report(*HEALTHY, *CUPY)._replace(host_name="gpu<07>")
+    page = html_text(report)
+    assert "<title>gpu&lt;07&gt;: FIT - gpuenv</title>" in page
+    assert f'<header class="good"><p class="quiet">gpuenv {__version__} on gpu&lt;07&gt;</p>' in page
+    assert "<title>FIT - gpuenv</title>" in html_text(report._replace(host_name=None))
 
 
 def test_long_evidence_is_cut_in_the_text() -> None:

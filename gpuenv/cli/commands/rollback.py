@@ -14,6 +14,7 @@ from gpuenv.install.exceptions import InstallError
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    from gpuenv.cli.environment_change import ConsentOptions
     from gpuenv.cli.output import Output
     from gpuenv.install.journal import Journal, Store
     from gpuenv.install.plan import Plan, TargetEnvironment
@@ -41,10 +42,11 @@ def rollback(
 ) -> None:
     """Restore the target to the state before an install.
 
-    Without an ID, undoes the interrupted install if there is one, else the newest.
+    Without an ID, undoes the interrupted install if there is one, without a prompt, else the newest.
 
-    Exit code: 0 done, 2 --forget lacks consent, 4 it failed, 7 the target cannot be used.
+    Exit code: 0 done, 2 consent is missing, 4 it failed, 7 the target cannot be used.
     """
+    from gpuenv.cli.environment_change import ConsentOptions
     from gpuenv.cli.install_steps import find_store, interpreter_of, outcome_on_failure, target_of
     from gpuenv.cli.output import Output, check_paths
     from gpuenv.install.plan_text import history_lines, plan_lines
@@ -67,7 +69,8 @@ def rollback(
             plan = _plan(store, interpreter, number)
             out.emit(plan, lambda: plan_lines(plan))
         else:
-            _roll_back(store, interpreter, number, out, recovered, offline=offline)
+            consent = ConsentOptions(out, yes, dry_run=False, offline=offline)
+            _roll_back(store, interpreter, number, consent, recovered)
 
 
 def _plan(store: Store, interpreter: str, number: str | None) -> Plan:
@@ -117,8 +120,9 @@ def _environment(interpreter: str, store: Store) -> TargetEnvironment:
 
 
 def _roll_back(
-    store: Store, interpreter: str, number: str | None, out: Output, recovered: list[str], *, offline: bool
+    store: Store, interpreter: str, number: str | None, consent: ConsentOptions, recovered: list[str]
 ) -> None:
+    from gpuenv.cli.environment_change import require_consent
     from gpuenv.cli.install_steps import recover_interrupted, show_outcome
     from gpuenv.cli.progress import announcing_phases
     from gpuenv.install.plan import Clock, InstallOutcome, Result
@@ -126,11 +130,15 @@ def _roll_back(
 
     if not store.folder.is_dir():
         raise InstallError("there is no install to roll back in this environment")
-    with store.locked(), announcing_phases(Clock(part="put back")):
-        recovered[:] = recover_interrupted(interpreter, store, locked=True, offline=offline)
+    undone: tuple[Journal, ...] = ()
+    with store.locked():
+        with announcing_phases(Clock(part="put back")):
+            recovered[:] = recover_interrupted(interpreter, store, locked=True, offline=consent.offline)
         # Recovery may have done it already: an interrupted install or rollback is the newest transaction.
-        done = number in recovered or (number is None and recovered)
-        undone: tuple[Journal, ...] = () if done else roll_back(store, number, own_environment(), offline=offline)
+        if not (number in recovered or (number is None and recovered)):
+            require_consent(_plan(store, interpreter, number), consent)
+            with announcing_phases(Clock(part="put back")):
+                undone = roll_back(store, number, own_environment(), offline=consent.offline)
     numbers = ", then ".join(f"{journal.number} ({journal.summary})" for journal in undone)
     message = (
         f"the environment is as it was before install {numbers}"
@@ -148,5 +156,5 @@ def _roll_back(
             _environment(interpreter, store),
             recovered=tuple(recovered),
         ),
-        out,
+        consent.out,
     )
