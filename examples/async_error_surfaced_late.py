@@ -12,6 +12,8 @@ The CUDA context is lost afterwards. Do not run this on a GPU that is shared thr
 import os
 import sys
 
+import require_gpu
+
 import cupy as cp
 
 SOURCE = r"""

@@ -7,6 +7,8 @@ An array lives on the GPU that was current when it was made. On another GPU it n
 
 import sys
 
+import require_gpu
+
 import cupy as cp
 
 if cp.cuda.runtime.getDeviceCount() < 2:

@@ -6,6 +6,8 @@ the GPU's memory, fails there. Check the lengths first; split large batches.
     python examples/cufft_plan_failure.py
 """
 
+import require_gpu
+
 import cupy as cp
 from cupy.cuda import cufft
 

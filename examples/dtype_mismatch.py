@@ -6,6 +6,8 @@ Convert the array, or check its type before the launch.
     python examples/dtype_mismatch.py
 """
 
+import require_gpu
+
 import cupy as cp
 
 SOURCE = r"""

@@ -8,6 +8,8 @@ GPU.
 
 import multiprocessing
 
+import require_gpu
+
 import cupy as cp
 
 

@@ -6,6 +6,8 @@ to the GPU and cupy.asnumpy to copy back.
     python examples/implicit_host_device_conversion.py
 """
 
+import require_gpu
+
 import cupy as cp
 import numpy as np
 

@@ -5,6 +5,8 @@ A block has at most 1024 threads; a larger problem takes more blocks, not larger
     python examples/invalid_kernel_launch.py
 """
 
+import require_gpu
+
 import cupy as cp
 
 SOURCE = r"""

@@ -7,6 +7,8 @@ mostly for lack of memory.
     python examples/library_not_initialized.py
 """
 
+import require_gpu
+
 import cupy as cp
 import numpy as np
 from cupy.cuda import cublas, device

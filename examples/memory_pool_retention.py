@@ -5,6 +5,8 @@ CuPy keeps freed memory in a pool to use it again. nvidia-smi and other programs
     python examples/memory_pool_retention.py
 """
 
+import require_gpu
+
 import cupy as cp
 
 pool = cp.get_default_memory_pool()

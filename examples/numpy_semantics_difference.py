@@ -5,6 +5,8 @@ CuPy does not check integer-array indices: they wrap around, where NumPy raises 
     python examples/numpy_semantics_difference.py
 """
 
+import require_gpu
+
 import cupy as cp
 import numpy as np
 

@@ -5,6 +5,8 @@ An expression makes an array for each of its steps. In pieces, with only the res
     python examples/out_of_memory.py
 """
 
+import require_gpu
+
 import cupy as cp
 
 N, PIECE = 20_000_000, 1_000_000

@@ -7,6 +7,8 @@ Streams run independently. What one writes is there for another only after an ev
 With CUDA_LAUNCH_BLOCKING=1 each launch waits for its kernel, and there is no race to see.
 """
 
+import require_gpu
+
 import cupy as cp
 
 SOURCE = r"""
