@@ -51,7 +51,8 @@ MAY_IMPORT = {
     "interrupt": set[str](),
     "__main__": {"cli", "interrupt"},
     "api": {"model", "matrix", "doctor", "explain", "probe", "preflight", "report", "data"},
-    "__init__": {"api", "model"},
+    "ipython_extension": {"doctor"},
+    "__init__": {"api", "model", "ipython_extension"},
 }
 # Third-party libraries, and the parts or modules that may import each.
 THIRD_PARTY = {

@@ -1,0 +1,53 @@
+"""The magic ``%gpuenv`` of ``%load_ext gpuenv``: commands of gpuenv in a notebook or in IPython.
+
+Each runs in a child process, so that neither the driver nor CuPy is touched in the kernel.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from typing import Protocol
+
+from gpuenv.doctor.fixes.adaptation import TARGET_COMMANDS
+
+# With one of these, the command is not about the environment of the kernel.
+_OTHER_TARGETS = {"--python", "--kernel", "--snapshot", "--paste", "--no-probe"}
+
+
+class Shell(Protocol):
+    """What is used of IPython's ``InteractiveShell``."""
+
+    def register_magic_function(self, func: object, magic_kind: str, magic_name: str) -> None:
+        """Registers a magic."""
+
+
+def register(shell: Shell) -> None:
+    """Registers the magic."""
+    shell.register_magic_function(run_command, "line", "gpuenv")
+
+
+def run_command(line: str) -> None:
+    """Runs a command of gpuenv and shows its output, such as ``%gpuenv doctor``.
+
+    The target is the environment of the kernel, unless an option names another one.
+    """
+    arguments = shlex.split(line)
+    options = {argument.partition("=")[0] for argument in arguments}
+    if arguments[:1] and arguments[0] in TARGET_COMMANDS and not options & _OTHER_TARGETS:
+        arguments[1:1] = ["--python", sys.executable]
+    with subprocess.Popen(
+        [sys.executable, "-m", "gpuenv", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+    ) as process:
+        try:
+            for text in process.stdout or ():
+                print(text, end="")  # noqa: T201 - the notebook's output
+        except KeyboardInterrupt:  # IPython interrupts the kernel alone
+            process.terminate()
+            raise
