@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE =
 .DEFAULT_GOAL := doctor
 .PHONY: doctor test eval answers compiler lint types network-test test-long test-faults test-matrix test-gpu
 .PHONY: bench bench-doctor bench-check bench-install bench-matrix bench-image bench-fleet test-docker test-docker-newer docs-site picture build clean fuzz
-.PHONY: audit learn test-slurm test-fleet test-fresh test-pythons test-lowest test-newest help
+.PHONY: audit learn test-slurm test-fleet test-fresh test-pythons test-lowest test-newest help man
 
 help: ## List the targets.
 	@sed -nE 's/^([a-z][a-z-]*):.*## (.*)/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | sort | expand -t 22
@@ -127,6 +127,9 @@ docs-site: $(VENV)/installed-dev ## Build the documentation site in docs/_build/
 
 picture: compiler $(VENV)/installed-dev ## Draw docs/_static/doctor.svg, the report of a simulated machine.
 	$(BIN)/python -m tools.doctor_picture
+
+man: $(VENV)/installed-dev ## Generate the manual page from the command line.
+	$(BIN)/python -m tools.man_page > man/gpuenv.1
 
 bench-install: $(VENV)/installed-dev ## Compare gpuenv install with plain uv; needs a package index.
 	$(BIN)/python tests/install/benchmark.py

@@ -104,6 +104,10 @@ def test_the_wheel_contains_the_package_and_its_data(distributions: Distribution
     assert "gpuenv/data/machines/h200-580.yaml" in files
 
 
+def test_installing_the_wheel_installs_the_manual_page(installed: Path) -> None:
+    assert (installed / "share/man/man1/gpuenv.1").read_bytes() == (PROJECT / "man/gpuenv.1").read_bytes()
+
+
 def test_the_wheel_contains_nothing_else(distributions: Distributions) -> None:
     dist_info = f"gpuenv-{__version__}.dist-info/"
     expected = (
@@ -113,6 +117,7 @@ def test_the_wheel_contains_nothing_else(distributions: Distributions) -> None:
     )
     expected |= {f"gpuenv/data/{name.removeprefix('tests/')}" for name in shipped_files("tests/machines")}
     expected |= {f"gpuenv/data/native/{name}" for name in SOURCES}
+    expected.add(f"gpuenv-{__version__}.data/data/share/man/man1/gpuenv.1")
     unexpected = {name for name in wheel_files(distributions.wheel) if not name.startswith(dist_info)} - expected
     assert unexpected == set()
 
@@ -121,7 +126,7 @@ def test_the_source_distribution_contains_all_files_to_build_and_test(distributi
     files = sdist_files(distributions.sdist)
     assert {"pyproject.toml", "README.md", "LICENSE", "Makefile", "matrix.yaml", "PKG-INFO"} <= files
     assert {"CITATION.cff", "SECURITY.md", "docs/conf.py", "docs/index.md", "docs/_static/doctor.svg"} <= files
-    for folder in ("examples", "gpuenv", "images", "tests", "tools"):
+    for folder in ("examples", "gpuenv", "images", "man", "tests", "tools"):
         assert shipped_files(folder) - files == set()
     assert {name for name in files if name.startswith((".venv", ".git/", "dist/"))} == set()
 
