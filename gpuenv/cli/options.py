@@ -62,7 +62,8 @@ def with_common_options(function: Callable[..., None]) -> Callable[..., None]:
 
     def command(**values: Any) -> None:  # noqa: ANN401 - each option has its own type
         for name, variable in (("quiet", QUIET), ("as_root", AS_ROOT)):
-            os.environ.pop(variable, None)
+            if name in values:
+                os.environ.pop(variable, None)
             if values.get(name):
                 os.environ[variable] = "1"
         function(**{name: values[name] for name in own})

@@ -47,6 +47,14 @@ def test_a_fallback_without_a_gpu_can_be_tested(cache: Path, name: str, expected
     assert simulate(name, sys.executable, "-c", FALLBACK, cache=cache).stdout == f"{expected}\n"
 
 
+def test_gpuenv_on_the_machine_finds_the_options_in_the_caller_s_variables(cache: Path, tmp_path: Path) -> None:
+    show = ("sh", "-c", "echo $GPUENV_AS_ROOT $GPUENV_QUIET")
+    result = simulate("no-gpu", *show, cache=cache, GPUENV_AS_ROOT="1", GPUENV_QUIET="1")
+    assert (result.stdout, result.stderr) == ("1 1\n", "")
+    announced = simulate("no-gpu", *show, cache=tmp_path)
+    assert (announced.stdout, announced.stderr) == ("\n", "gpuenv: compiling the stub driver, once\n")
+
+
 def test_programs_on_the_caller_s_path_come_before_those_of_the_system(cache: Path, tmp_path: Path) -> None:
     """As with an activated environment, whose Python must not be replaced by the system's."""
     for name in ("python3", "pytest", "cat"):
