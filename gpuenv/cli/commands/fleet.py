@@ -10,14 +10,14 @@ from gpuenv.cli.commands.fleet_drain import drain
 from gpuenv.cli.commands.fleet_node import node
 from gpuenv.cli.commands.fleet_report import report
 from gpuenv.cli.commands.fleet_resolve import resolve
-from gpuenv.cli.options import with_as_root
+from gpuenv.cli.options import with_common_options
 
 app = typer.Typer(
     help="Examine many machines through the engine that runs them.", no_args_is_help=True, rich_markup_mode=None
 )
-app.command("node")(with_as_root(node))
-app.command("collect")(collect)
-app.command("report")(report)
-app.command("resolve")(resolve)
-app.command("diff")(diff)
-app.command("drain")(drain)
+app.command("node")(with_common_options(node))
+app.command("collect")(with_common_options(collect))
+app.command("report")(with_common_options(report))
+app.command("resolve")(with_common_options(resolve))
+app.command("diff")(with_common_options(diff))
+app.command("drain")(with_common_options(drain))
