@@ -69,11 +69,13 @@ def test_processes_are_started_only_in_listed_modules() -> None:
 
     The target's script runs musl's loader for its version, the supervisor of the smoke tests starts a process, and a
     smoke test queries another library in a process without CuPy. ``gpuenv run`` and ``gpuenv simulate`` run the
-    user's command, with the user's terminal and no deadline.
+    user's command, with the user's terminal and no deadline. Dask's workers get the function that starts one there.
     """
     importing = {module.name for module in modules() if "subprocess" in set(imports(module.tree))}
     in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.main", f"{PAYLOAD}.tests.interop"}
-    assert importing == {"gpuenv.probe.children", "gpuenv.cli.commands.run", "gpuenv.simulate.launcher", *in_children}
+    on_workers = "gpuenv.fleet.runners.dask"
+    here = {"gpuenv.probe.children", "gpuenv.cli.commands.run", "gpuenv.simulate.launcher"}
+    assert importing == {*here, on_workers, *in_children}
 
 
 def test_processes_are_started_only_with_subprocess() -> None:

@@ -10,7 +10,6 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from gpuenv.fleet.runners.task import Answer, Nodes, RunnerError, Task, checked_names
 
@@ -40,7 +39,9 @@ def _client(task: Task) -> Any:  # noqa: ANN401 - a class of an extra
 
 def _workers(client: Any) -> dict[str, str]:  # noqa: ANN401 - a class of an extra
     """The address of one worker for each host."""
-    return {urlsplit(address).hostname or address: address for address in sorted(_addresses(client), reverse=True)}
+    from distributed.comm import get_address_host  # noqa: PLC0415 - an extra
+
+    return {get_address_host(address): address for address in sorted(_addresses(client), reverse=True)}
 
 
 def _addresses(client: Any) -> set[str]:  # noqa: ANN401 - a class of an extra
