@@ -39,7 +39,7 @@ def _client(task: Task) -> Any:  # noqa: ANN401 - a class of an extra
 
 def _workers(client: Any) -> dict[str, str]:  # noqa: ANN401 - a class of an extra
     """The address of one worker for each host."""
-    from distributed.comm import get_address_host  # noqa: PLC0415 - an extra
+    from distributed.comm.addressing import get_address_host  # noqa: PLC0415 - an extra
 
     return {get_address_host(address): address for address in sorted(_addresses(client), reverse=True)}
 
