@@ -12,14 +12,19 @@ from pathlib import Path
 
 from gpuenv.files import make_private_folder, read_own, replace_file
 from gpuenv.fleet.node import write_report
-from gpuenv.fleet.node_report import LARGEST, NodeReport, NodeReportError, parse_node_report
+from gpuenv.fleet.node_report import (
+    COLLECTION,
+    COLLECTION_FILE,
+    LARGEST,
+    NodeReport,
+    NodeReportError,
+    parse_node_report,
+)
 from gpuenv.fleet.runners.task import Answer, Nodes
 from gpuenv.model.codec import encode
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.report.report import primary
 
-SCHEMA = "gpuenv.collection/1"
-FILE = "_collection.json"  # no node has this name
 _OLDEST = 86_400.0  # seconds: an older report of a node that cannot be asked is no answer
 
 
@@ -79,7 +84,7 @@ class Collection:
     unavailable: tuple[UnavailableNode, ...]
     quorum: float
     exit_code: int
-    schema: str = SCHEMA
+    schema: str = COLLECTION
 
 
 def run_name(now: float) -> str:
@@ -153,7 +158,7 @@ def collect(
         quorum=begun.quorum,
         exit_code=int(ExitCode.UNFIT if tally.unfit else below),
     )
-    replace_file(folder / FILE, json.dumps(encode(collection)) + "\n", private=True)
+    replace_file(folder / COLLECTION_FILE, json.dumps(encode(collection)) + "\n", private=True)
     return collection
 
 

@@ -179,7 +179,7 @@ def _progress() -> Callable[[str], None]:
 
 
 def _lines(found: Collection, folder: Path) -> Iterator[TextLine]:
-    from gpuenv.fleet.collect import FILE
+    from gpuenv.fleet.node_report import COLLECTION_FILE
     from gpuenv.report.text_line import Style, TextLine, counted
 
     styles = {ExitCode.OK: Style.GOOD, ExitCode.UNFIT: Style.BAD}
@@ -201,4 +201,4 @@ def _lines(found: Collection, folder: Path) -> Iterator[TextLine]:
         for entry in entries[:_LISTED]:
             yield TextLine(f"  {entry}", hang=4)
         if len(entries) > _LISTED:
-            yield TextLine(f"  and {len(entries) - _LISTED} more in {folder / FILE}")
+            yield TextLine(f"  and {len(entries) - _LISTED} more in {folder / COLLECTION_FILE}")

@@ -27,7 +27,7 @@ _RECORDS = {
     "what-if": ("gpuenv.model.documents", "WHAT_IF", "WhatIf"),
     "why-not": ("gpuenv.model.documents", "WHY_NOT", "WhyNot"),
     "node": ("gpuenv.fleet.node_report", "SCHEMA", "NodeReport"),
-    "collection": ("gpuenv.fleet.collect", "SCHEMA", "Collection"),
+    "collection": ("gpuenv.fleet.collect", "COLLECTION", "Collection"),
     "fleet": ("gpuenv.model.documents", "FLEET", "Fleet"),
     "fleet-diff": ("gpuenv.model.documents", "FLEET_DIFF", "FleetDiff"),
     "matrix": ("gpuenv.matrix.tables", "SCHEMA", "Matrix"),
