@@ -23,13 +23,13 @@ from gpuenv.simulate.profile import TargetSpec
 from tests.support.target import Targets
 
 PICTURE = Path(__file__).parents[1] / "docs/_static/doctor.svg"
-MACHINE = "v100-580"
+MACHINE = Path(__file__).parents[1] / "tests/machines/v100-580.yaml"
 PACKAGES = ("cupy-cuda13x==14.2.0", "numpy==2.3.4")
 WIDTH = 88
 
 
 def report() -> list[str]:
-    """The lines that ``gpuenv doctor`` prints to a terminal, about a V100 with a CuPy for CUDA 13.
+    """The lines that ``gpuenv doctor`` prints to a terminal: a V100, no CUDA toolkit, and CuPy for CUDA 13.
 
     The environment has the metadata of its packages alone. The host's name and the date of the matrix are left out.
     """
@@ -38,7 +38,9 @@ def report() -> list[str]:
         folder = Path(name)
         environment = Targets(folder).interpreter(TargetSpec(packages=PACKAGES)).parents[1]
         (folder / "env").symlink_to(environment)
-        command = ["gpuenv", "simulate", MACHINE, "--", "gpuenv", "doctor", "--python", "env"]
+        profile = MACHINE.read_text(encoding="utf-8")
+        (folder / "v100.yaml").write_text(profile.replace("toolkit: 12.9\n", ""), encoding="utf-8")
+        command = ["gpuenv", "simulate", "./v100.yaml", "--", "gpuenv", "doctor", "--python", "env"]
         text = on_terminal(command, folder).partition("\x1b[2mMatrix revision")[0]
     text = text.replace(str(environment), "~/env").replace(str(folder / "env"), "~/env")
     return [line for line in text.rstrip().splitlines() if not line.startswith("  host ")]
