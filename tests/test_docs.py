@@ -24,12 +24,12 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.simulate.profile import TargetSpec
 from tests.cli.program import MINIMAL, run_gpuenv
+from tests.support.matrix import MATRIX
 from tools import doctor_picture, reference_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuenv.matrix.tables import Matrix
     from tests.support.target import Targets
 
 PROJECT = Path(__file__).parents[1]
@@ -213,12 +213,12 @@ def test_every_shared_option_belongs_to_several_commands() -> None:
     assert [name for name, count in counts.items() if count < 2] == []
 
 
-def test_every_key_of_assume_in_the_texts_is_accepted(matrix: Matrix) -> None:
+def test_every_key_of_assume_in_the_texts_is_accepted() -> None:
     text = (PROJECT / "docs/reference/options.md").read_text(encoding="utf-8").partition("## Keys")[2]
     assumptions = [fact for fact in re.findall(r"`([a-z][\w.-]*=\S+?)`", text, re.IGNORECASE) if "NAME" not in fact]
     assert len(assumptions) > 15
     for fact in assumptions:
-        assert assume(Snapshot(), [fact], matrix) != Snapshot(), fact
+        assert assume(Snapshot(), [fact], MATRIX) != Snapshot(), fact
 
 
 def test_the_number_of_written_texts_is_right() -> None:
