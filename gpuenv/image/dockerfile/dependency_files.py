@@ -24,7 +24,6 @@ from gpuenv.image.dockerfile.requirements import (
     parse_conda_spec,
     parse_requirement,
 )
-from gpuenv.matrix.strict_yaml import YamlError, parse_shared
 from gpuenv.model.versions import CudaVersion
 
 _NESTED = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+|(?<=-[rc]))(\S+)")
@@ -186,6 +185,8 @@ def _line_of(entry: str, text: str) -> int:
 
 def _environment(name: str, context: BuildContext) -> list[Install]:
     """``environment.yml``: packages of conda, and below ``pip`` those of pip."""
+    from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - to explain a rule needs no YAML
+
     try:
         document = parse_shared(context.text(name) or "")
     except YamlError as error:

@@ -18,11 +18,14 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from gpuenv.image.dockerfile.requirements import SourceLocation
 from gpuenv.image.dockerfile.stages import Setting
 from gpuenv.image.dockerfile.variables import substitute
-from gpuenv.matrix.strict_yaml import Plain, YamlError, parse_shared
+
+if TYPE_CHECKING:
+    from gpuenv.matrix.strict_yaml import Plain
 
 _RESERVED = "deploy.resources.reservations.devices"
 # Common wrong places for devices, which compose refuses: schema/compose-spec.json admits no further keys there.
@@ -187,14 +190,10 @@ def services_of(
 
 
 def _parse_compose(name: str, text: str) -> tuple[dict[str, Plain], dict[str, int]]:
-    try:
-        document = parse_shared(text)
-    except YamlError as error:
-        raise ServiceFileError(f"{name}: {error}") from error
-    body = document.value
+    body, lines = _parse_yaml(text, name)
     if not isinstance(body, dict) or not {"services", "include"} & set(body):
         raise ServiceFileError(f"{name}: line 1: no compose file: expected services")
-    return body, document.lines
+    return body, lines
 
 
 class _ComposeService:
@@ -337,14 +336,9 @@ def containers_of(text: str, file: str) -> list[Service]:
             raise ServiceFileError(
                 f"{file}: line {below + 1}: more than {_MAX_DOCUMENTS} documents; check them in parts"
             )
-        try:
-            document = parse_shared(part)
-        except YamlError as error:
-            message = _LINE.sub(lambda match: f"line {int(match[1]) + below}", str(error))  # noqa: B023 - called at once
-            hint = ": it is a template; check what helm template prints" if "{{" in part else ""
-            raise ServiceFileError(f"{file}: {message}{hint}") from error
-        lines = {key: line + below for key, line in document.lines.items()}
-        found += (_container_service(body, path, lines, file) for path, body in _containers(document.value, ""))
+        hint = ": it is a template; check what helm template prints" if "{{" in part else ""
+        value, lines = _parse_yaml(part, file, below, hint)
+        found += (_container_service(body, path, lines, file) for path, body in _containers(value, ""))
     return found
 
 
@@ -410,16 +404,12 @@ def devcontainer_of(text: str, file: str) -> Devcontainer:
         ServiceFileError: with the line.
     """
     bare = _COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else " " + "\n" * found[0].count("\n"), text)
-    try:
-        document = parse_shared(bare)
-    except YamlError as error:
-        raise ServiceFileError(f"{file}: {error}") from error
-    body = document.value
+    body, lines = _parse_yaml(bare, file)
     if not isinstance(body, dict):
         raise ServiceFileError(f"{file}: line 1: expected an object")
     compose = body.get("dockerComposeFile")
     if compose is None:
-        return Devcontainer(_devcontainer_service(body, document.lines, file))
+        return Devcontainer(_devcontainer_service(body, lines, file))
     names = tuple(name for name in (compose if isinstance(compose, list) else [compose]) if isinstance(name, str))
     if not names:
         raise ServiceFileError(f"{file}: line 1: dockerComposeFile names no file")
@@ -470,6 +460,22 @@ def _devcontainer_source(body: dict[str, Plain], lines: dict[str, int]) -> Build
         line=lines.get("build.dockerfile") or lines.get("dockerFile") or 1,
         relative_to_file=True,
     )
+
+
+def _parse_yaml(text: str, file: str, lines_before: int = 0, hint: str = "") -> tuple[Plain, dict[str, int]]:
+    """The value of a YAML text, and the line of each path; the text begins after some lines of the file.
+
+    Raises:
+        ServiceFileError: with the line, and the hint at its end.
+    """
+    from gpuenv.matrix.strict_yaml import YamlError, parse_shared  # noqa: PLC0415 - to explain a rule needs no YAML
+
+    try:
+        document = parse_shared(text)
+    except YamlError as error:
+        message = _LINE.sub(lambda match: f"line {int(match[1]) + lines_before}", str(error))
+        raise ServiceFileError(f"{file}: {message}{hint}") from error
+    return document.value, {path: line + lines_before for path, line in document.lines.items()}
 
 
 def _value_at(value: Plain, *keys: str) -> Plain:
