@@ -196,7 +196,7 @@ def test_a_command_line_that_tells_no_image_is_an_error_of_the_build(tmp_path: P
     program.chmod(0o755)
     cli = BuildkitCommand((str(program), "buildx", "build"), {"PATH": "/usr/bin:/bin"})
     build = BuildkitOptions({}, {}, {}, None)
-    with pytest.raises(EngineError, match="did not tell which image"):
+    with pytest.raises(EngineError, match="did not report the id"):
         build_with(cli, build, {"Dockerfile": "FROM scratch\n"}, Progress(lambda _: None), time.monotonic() + 30)
 
 

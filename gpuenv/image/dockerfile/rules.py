@@ -260,7 +260,7 @@ def two_lines(target: BuildTarget) -> FileOutcome:
             yield symptom_at(
                 install.location,
                 f"{label} is installed beside {other}",
-                "Keep one of them; remove both and install one anew where they are there already.",
+                "Keep one of them; if both are installed already, remove both and install one again.",
                 _cupy_evidence(install),
             )
         there.append((label, install))

@@ -136,5 +136,5 @@ def _image_of(cli: BuildkitCommand, answer: Path) -> str:
     except (OSError, ValueError, LookupError, TypeError):
         found = None
     if not isinstance(found, str) or not found:
-        raise EngineError("building: the command line did not tell which image it built", "Try --builder classic.")
+        raise EngineError("building: the command line did not report the id of the image", "Try --builder classic.")
     return found

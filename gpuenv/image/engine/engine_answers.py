@@ -119,7 +119,7 @@ def engine_image(answer: object) -> EngineImage:
     config = object_of(image.get("Config"), "an image's configuration")
     name, size = image.get("Id"), image.get("Size") or 0
     if not isinstance(name, str) or not isinstance(size, int):
-        raise ValueError(f"it tells of an image with the id {name!r} and the size {size!r}")  # noqa: TRY004 - an answer
+        raise ValueError(f"it reports an image with the id {name!r} and the size {size!r}")  # noqa: TRY004 - an answer
     digests = list_of(image.get("RepoDigests"), "an image's digests")
     return EngineImage(
         id=name,
@@ -140,7 +140,7 @@ def object_of(answer: object, what: str) -> Mapping[str, Any]:
     if answer is None:
         return {}
     if not isinstance(answer, dict):
-        raise ValueError(f"what it tells of {what} is no object: {str(answer)[:60]}")  # noqa: TRY004 - an answer
+        raise ValueError(f"its answer about {what} is no object: {str(answer)[:60]}")  # noqa: TRY004 - an answer
     return answer
 
 
@@ -153,7 +153,7 @@ def list_of(answer: object, what: str) -> list[Any]:
     if answer is None:
         return []
     if not isinstance(answer, list):
-        raise ValueError(f"what it tells of {what} is no list: {str(answer)[:60]}")  # noqa: TRY004 - an answer
+        raise ValueError(f"its answer about {what} is no list: {str(answer)[:60]}")  # noqa: TRY004 - an answer
     return answer
 
 

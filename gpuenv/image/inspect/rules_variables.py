@@ -292,7 +292,7 @@ def several_lines(ctx: RuleContext) -> ImageOutcome:
     only distinguished by the options and variables of the commands, so it is a warning.
     What to do: keep one: remove both, then install it again, in one step.
     """
-    lines = lines_together(ctx.image.history) if ctx.image.source != "dockerfile" else ()  # DKF905 tells it
+    lines = lines_together(ctx.image.history) if ctx.image.source != "dockerfile" else ()  # DKF905 reports it
     if lines:
         yield Symptom(
             f"The image has had {' and '.join(lines)} installed, which own the same files",
