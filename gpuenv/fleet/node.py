@@ -29,8 +29,11 @@ def node_name(environment: Mapping[str, str], own: str) -> str:
 
 
 def answer(report: Report, node: str, run: str | None, taken_at: float) -> NodeReport:
-    """The answer of a node that was examined; the facts are in it once."""
-    bare = report._replace(snapshot=Snapshot())
+    """The answer of a node that was examined: the facts once, and the choice without the rejected candidates.
+
+    Half of a report would be rejected candidates, which the analysis finds again from the facts.
+    """
+    bare = report._replace(snapshot=Snapshot(), resolution=report.resolution._replace(rejected=()))
     return NodeReport(node, taken_at, run, report.exit_code, report.snapshot, bare, None, __version__)
 
 
