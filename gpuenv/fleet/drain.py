@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from enum import Enum
 from shlex import quote
 
 from gpuenv.fleet.node_report import is_node_name
 from gpuenv.fleet.node_sets import fold_by_number
+from gpuenv.fleet.scheduler import Scheduler
 from gpuenv.model.documents import Fleet
 
 _LONGEST = 120  # letters of a reason
 _UNSAFE = re.compile(r"[^A-Za-z0-9 .,:;()%/+_-]")
-
-
-class Scheduler(str, Enum):
-    """Whose commands to print."""
-
-    SLURM = "slurm"
-    KUBERNETES = "kubernetes"
 
 
 def drain_commands(fleet: Fleet, scheduler: Scheduler) -> Iterator[str]:

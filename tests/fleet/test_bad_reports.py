@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.fleet.analysis import FleetOptions, analyse
-from gpuenv.fleet.drain import Scheduler, drain_commands
+from gpuenv.fleet.drain import drain_commands
 from gpuenv.fleet.groups import summarize
 from gpuenv.fleet.node_report import LARGEST
 from gpuenv.fleet.reader import ReportFile, read_reports
+from gpuenv.fleet.scheduler import Scheduler
 from tests.cli.program import gpuenv
 from tests.fleet.node_reports import NOW, node_document, node_report, with_finding, write_nodes
 from tests.support.matrix import MATRIX

@@ -10,7 +10,7 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.fleet_source import MaxAge, Source, read_fleet, seconds_of
 from gpuenv.cli.sources import get_matrix
-from gpuenv.fleet.drain import Scheduler
+from gpuenv.fleet.scheduler import Scheduler
 
 
 def drain(
