@@ -91,6 +91,7 @@ PROBING = {
     "run": ("--", "false"),
     "check-image": ("--dockerfile", "FOLDER/Dockerfile"),
     "build-image": ("--print",),
+    "fleet node": ("-o", "FOLDER/reports"),
 }
 
 
@@ -116,7 +117,7 @@ def test_no_command_creates_a_device_node(folder: Path, command: str) -> None:
     (folder / "Dockerfile").write_text("FROM python:3.12\n", encoding="ascii")
     arguments = [word.replace("FOLDER", str(folder)) for word in PROBING[command]]
     variables = {**os.environ, **OFFLINE, "LD_LIBRARY_PATH": str(folder), "PATH": path}
-    done = gpuenv(command, *arguments, environment=variables)
+    done = gpuenv(*command.split(), *arguments, environment=variables)
     assert "No such option" not in done.stderr
     assert command != "doctor" or "GPU201" in done.stdout
     assert not node.exists()
