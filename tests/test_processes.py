@@ -69,7 +69,8 @@ def test_processes_are_started_only_in_listed_modules() -> None:
 
     The target's script runs musl's loader for its version, the supervisor of the smoke tests starts a process, and a
     smoke test queries another library in a process without CuPy. ``gpuenv run`` and ``gpuenv simulate`` run the
-    user's command, with the user's terminal and no deadline; the magic of notebooks runs a command of gpuenv. Dask's workers get the function that starts one there.
+    user's command, with the user's terminal and no deadline; the magic of notebooks runs a command of gpuenv. Dask's
+    workers get the function that starts one there.
     """
     importing = {module.name for module in modules() if "subprocess" in set(imports(module.tree))}
     in_children = {f"{SCRIPTS}.interpreter", SUPERVISOR, f"{PAYLOAD}.main", f"{PAYLOAD}.tests.interop"}
