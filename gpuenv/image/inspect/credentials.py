@@ -162,5 +162,5 @@ def _from_helper(
     except (ValueError, LookupError, TypeError, RecursionError):
         user = secret = None
     if not isinstance(user, str) or not isinstance(secret, str) or not secret:
-        raise CredentialError(f"docker-credential-{name} gave an answer without credentials")
+        raise CredentialError(f"docker-credential-{name} gave no credentials: its answer is invalid")
     return Credentials(None if user == _TOKEN_USER else user, secret)
