@@ -11,6 +11,7 @@ import sys
 from typing import Protocol
 
 from gpuenv.doctor.fixes.adaptation import TARGET_COMMANDS
+from gpuenv.model.strings import command_name
 
 # With one of these, the command is not about the environment of the kernel.
 _OTHER_TARGETS = {"--python", "--kernel", "--snapshot", "--paste", "--no-probe"}
@@ -35,8 +36,10 @@ def run_command(line: str) -> None:
     """
     arguments = shlex.split(line)
     options = {argument.partition("=")[0] for argument in arguments}
-    if arguments[:1] and arguments[0] in TARGET_COMMANDS and not options & _OTHER_TARGETS:
-        arguments[1:1] = ["--python", sys.executable]
+    command = command_name(arguments)
+    if command in TARGET_COMMANDS and not options & _OTHER_TARGETS:
+        after = arguments.index(command) + 1
+        arguments[after:after] = ["--python", sys.executable]
     with subprocess.Popen(
         [sys.executable, "-m", "gpuenv", *arguments],
         stdin=subprocess.DEVNULL,

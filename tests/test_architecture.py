@@ -51,7 +51,7 @@ MAY_IMPORT = {
     "interrupt": set[str](),
     "__main__": {"cli", "interrupt"},
     "api": {"model", "matrix", "doctor", "explain", "probe", "preflight", "report", "data"},
-    "ipython_extension": {"doctor"},
+    "ipython_extension": {"doctor", "model"},
     "__init__": {"api", "model", "ipython_extension"},
 }
 # Third-party libraries, and the parts or modules that may import each.

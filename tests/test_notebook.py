@@ -14,6 +14,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from gpuenv.ipython_extension import run_command
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -79,6 +81,12 @@ def test_the_magic_leaves_the_kernel_as_it_was(tmp_path: Path) -> None:
     assert "No such option: --no-such-option" in usage
     assert after == before
     assert modules == "[]\n"
+
+
+def test_the_target_is_that_of_the_kernel_also_after_options(capsys: pytest.CaptureFixture[str]) -> None:
+    run_command("--no-color -q probe --format json --no-redact")
+    executable = json.loads(capsys.readouterr().out)["target"]["executable"]
+    assert (executable["value"], executable["source"]) == (sys.executable, "--python")
 
 
 def test_another_target_can_be_named(tmp_path: Path) -> None:

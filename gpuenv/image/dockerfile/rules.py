@@ -42,6 +42,7 @@ from gpuenv.matrix.tables import Flavour, WheelLine
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import has_own_headers, refused_variables
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.strings import command_name
 from gpuenv.model.versions import CudaVersion
 
 _FAULT = Cause.DOCKERFILE_FAULT
@@ -378,8 +379,8 @@ def gpu_at_build_time(target: BuildTarget) -> FileOutcome:
 def _gpu_use(program: str, arguments: tuple[str, ...], scripts: Iterable[str]) -> str | None:
     if program in _GPU_PROGRAMS:
         return program
-    if program == "gpuenv" and arguments[:1] and arguments[0] in ("doctor", "smoke", "preflight"):
-        return None if "--expect-no-gpu" in arguments else f"gpuenv {arguments[0]}"
+    if program == "gpuenv" and (command := command_name(arguments)) in ("doctor", "smoke", "preflight"):
+        return None if "--expect-no-gpu" in arguments else f"gpuenv {command}"
     if not PYTHON.fullmatch(program):
         return None
     code = arguments[arguments.index("-c") + 1 :][:1] if "-c" in arguments else tuple(scripts)
