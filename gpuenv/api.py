@@ -30,6 +30,7 @@ from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expecte
 from gpuenv.preflight.requirements import parse_requirement
 from gpuenv.probe import session
 from gpuenv.probe.request import ProbeRequest
+from gpuenv.report.docs_site import docs_address
 from gpuenv.report.report import Report, make_report
 
 
@@ -155,8 +156,9 @@ def _read_matrix(path: str | os.PathLike[str] | None) -> Matrix:
 
 def _report(snapshot: Snapshot | None, matrix: str | os.PathLike[str] | None, options: DiagnosisOptions) -> Report:
     started = time.monotonic()
+    address = docs_address(os.environ)
     rows = _read_matrix(matrix)
     facts = snapshot if snapshot is not None else take_snapshot()
     today = datetime.now(timezone.utc).strftime("%Y-%m-%d")
     diagnosis = run_checks(facts, rows, resolver.resolve(facts, rows), time.monotonic, options._replace(day=today))
-    return make_report(diagnosis, facts, time.monotonic() - started, options)
+    return make_report(diagnosis, facts, time.monotonic() - started, options, docs_address=address)

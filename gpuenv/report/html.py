@@ -124,7 +124,8 @@ def _finding(finding: Finding) -> Iterator[str]:
             command = f"<pre tabindex=0>{escaped(line)}</pre>" if line else ""
             yield f"<li>{escaped(fix.text)}{command}</li>"
         yield "</ol>"
-    yield f'<p class="quiet">{escaped(finding.docs)}</p></article>'
+    link = f' <a href="{escaped(finding.docs_url)}">{escaped(finding.docs_url)}</a>' if finding.docs_url else ""
+    yield f'<p class="quiet">{escaped(finding.docs)}{link}</p></article>'
 
 
 def _wheel(resolution: Resolution) -> Iterator[str]:

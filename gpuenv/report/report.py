@@ -26,6 +26,7 @@ from gpuenv.model.notebook import text_html
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult, TestStatus
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.report.docs_site import with_docs_url
 
 SCHEMA = "gpuenv.report/1"
 
@@ -104,6 +105,7 @@ def make_report(
     duration: float,
     options: DiagnosisOptions = DEFAULT_OPTIONS,
     smoke: SmokeResult | None = None,
+    docs_address: str | None = None,
 ) -> Report:
     """Assembles a report with its status and exit code.
 
@@ -113,6 +115,7 @@ def make_report(
         duration: seconds that the diagnosis took.
         options: the options of the diagnosis.
         smoke: the GPU tests, if they ran.
+        docs_address: of the documentation site, if configured.
     """
     resolution, interrupted = diagnosis.resolution, snapshot.target.open_transaction.value
     if interrupted is not None:  # the environment is half changed
@@ -125,7 +128,7 @@ def make_report(
     return Report(
         status=status,
         exit_code=int(codes.get(status, ExitCode.OK)),
-        findings=diagnosis.findings,
+        findings=with_docs_url(diagnosis.findings, docs_address),
         checks=diagnosis.checks,
         resolution=resolution,
         smoke=smoke,

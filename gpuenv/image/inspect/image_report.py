@@ -247,10 +247,9 @@ def _finding_lines(finding: ImageFinding) -> Iterator[TextLine]:
 
 def sarif_text(report: ImageReport) -> str:
     """The report as a SARIF log."""
-    found = {finding.code for finding in report.findings}
     every: tuple[DocumentedCheck, ...] = (*all_checks(), *all_rules())
     run = {
-        "tool": tool_of({each.code: each for each in every if each.code in found}.values()),
+        "tool": tool_of(every, report.findings),
         "automationDetails": {"id": "gpuenv/check-image/"},
         "invocations": [_invocation(report)],
         "results": [_result(finding, report) for finding in report.findings],
