@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -106,6 +107,19 @@ def test_fish_shows_values_with_their_meaning() -> None:
     titles = {check.code: check.title for check in all_checks()}
     assert in_fish("gpuenv doctor --skip DRV106") == [["DRV106", titles["DRV106"]]]
     assert ["--smoke", "Also run GPU tests: quick (default), normal or deep."] in in_fish("gpuenv doctor --sm")
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_completes_after_install_completion(tmp_path: Path) -> None:
+    environment = {**MINIMAL, "HOME": str(tmp_path), "PATH": f"{SCRIPT.parent}{os.pathsep}{MINIMAL['PATH']}"}
+    lines = []
+    for command in ("gpuenv --install-completion; true", "complete -C 'gpuenv explain no-dri'"):
+        result = subprocess.run(
+            ["fish", "-c", command], env=environment, capture_output=True, text=True, check=True, timeout=LIMIT
+        )
+        lines.append(result.stdout)
+    assert (tmp_path / ".config/fish/completions/gpuenv.fish").is_file()
+    assert lines[1] == f"no-driver\t{Cause.NO_DRIVER.sentence}\n"
 
 
 def test_no_markup_is_read_in_a_description() -> None:
