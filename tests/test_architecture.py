@@ -50,7 +50,7 @@ MAY_IMPORT = {
     "refresh": {"model", "matrix", "probe", "files"},
     "interrupt": set[str](),
     "__main__": {"cli", "interrupt"},
-    "api": {"model", "matrix", "doctor", "explain", "probe", "paste", "preflight", "report", "data"},
+    "api": {"model", "matrix", "doctor", "explain", "probe", "paste", "preflight", "report"},
     "ipython_extension": {"doctor", "model"},
     "__init__": {"api", "model", "ipython_extension"},
 }
