@@ -142,7 +142,7 @@ def line_against_cuda(target: BuildTarget) -> FileOutcome:
         cuda, source = has.versions[0]
         wanted = f"{line.cuda_major}.x" if line.last_cuda is None else str(line.first_cuda)
         extra = any("ctk" in row.extras for row in line.releases)
-        own = f", or {line.name}[ctk], which brings its own CUDA" if extra else ""
+        own = f", or {_with_own_cuda(target, line)}, which installs its own CUDA" if extra else ""
         yield symptom_at(
             install.location,
             f"{install.name} is for CUDA {wanted}, and the image has CUDA {cuda}",
@@ -213,8 +213,8 @@ def libraries_missing(target: BuildTarget) -> FileOutcome:
         if "ctk" in install.extras:
             yield symptom_at(
                 install.location,
-                f"{f'CuPy {release.cupy}' if release else install.text} has no extra [ctk]: installers leave it out in "
-                "silence, and no CUDA libraries come",
+                f"{f'CuPy {release.cupy}' if release else install.text} has no extra [ctk]: installers ignore it, "
+                "and install no CUDA libraries",
                 f'Install "{install.name}[ctk]" in release 14 or newer, or use an nvidia/cuda devel image.',
                 _cupy_evidence(install),
                 _base_evidence(target),
