@@ -481,7 +481,12 @@ def _nothing_fits(why: str, scoped: ScopedOffer, installer_run: InstallerRun, in
     except InstallError:
         fits_empty = True
     return nothing_fits(
-        why, requirements, scope.stay, installer_run, _kept_dependencies(scope, inventory), fits_empty=fits_empty
+        why,
+        requirements,
+        scope.stay,
+        installer_run,
+        _kept_dependencies(scope, inventory),
+        without_them=SEPARATE_ENVIRONMENT if fits_empty else None,
     )
 
 

@@ -19,6 +19,7 @@ from gpuenv.model.snapshot import Snapshot
 # The platforms that uv 0.13 knows by name (uv pip compile --help, --python-platform): the glibc minors among them.
 _UV_MINORS = (17, 28, *range(31, 41))
 _OLDEST_MINOR = 5  # manylinux1 (PEP 513)
+_WITHOUT_A_PACKAGE = "To lock without a package of the recorded environment: --assume package.NAME=none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,9 @@ def lock_for_platform(installer_run: InstallerRun, snapshot: Snapshot, offers: S
         InstallError: when it fails.
     """
     if not isinstance(installer_run.installer, Uv):
-        raise InstallError("only uv can make a lock for another machine", "Install uv: python -m pip install uv")
+        raise InstallError(
+            "only uv can make a lock for another machine", "Install uv: pipx install uv, or python -m pip install uv"
+        )
     releases = {
         **snapshot.target.packages,
         **({"numpy": snapshot.target.numpy.value} if snapshot.target.numpy.value else {}),
@@ -112,5 +115,7 @@ def lock_for_platform(installer_run: InstallerRun, snapshot: Snapshot, offers: S
 
     chosen, lock, why = solve_first(installer_run, scoped, (pinned,), packages)
     if lock is None:
-        raise nothing_fits(why, chosen.offer.requirements, chosen.scope.stay, installer_run)
+        raise nothing_fits(
+            why, chosen.offer.requirements, chosen.scope.stay, installer_run, without_them=_WITHOUT_A_PACKAGE
+        )
     return lock

@@ -244,11 +244,30 @@ def test_a_lock_has_no_release_that_the_matrix_does_not_know(sandbox: Sandbox, t
     assert result.stdout.startswith("# cupy-cuda12x[ctk]==14.0.1, as gpuenv lock resolved it")
 
 
-def test_a_lock_for_a_snapshot_keeps_its_installed_packages(sandbox: Sandbox, tmp_path: Path) -> None:
-    file = write_snapshot(sandbox, tmp_path / "snapshot.json", target_numpy="1.26.4")
+def _with_numpy(sandbox: Sandbox, file: Path, release: str) -> Path:
+    """A snapshot of an environment that has this NumPy."""
+    write_snapshot(sandbox, file, target_numpy=release)
     snapshot = json.loads(file.read_text(encoding="utf-8"))
-    snapshot["target"]["packages"]["numpy"] = "1.26.4"
+    snapshot["target"]["packages"]["numpy"] = release
     file.write_text(json.dumps(snapshot), encoding="utf-8")
+    return file
+
+
+def test_a_lock_for_a_snapshot_names_the_option_that_leaves_a_package_out(sandbox: Sandbox, tmp_path: Path) -> None:
+    """The index has no wheel of the recorded NumPy, as for the Python of an image that the machine does not have."""
+    file = _with_numpy(sandbox, tmp_path / "snapshot.json", "1.24.2")
+    command = ("lock", "--snapshot", file, *MACHINE, "--format", "requirements")
+    refused = sandbox.gpuenv(*command)
+    assert refused.returncode == 3
+    assert "--assume package.NAME=none" in refused.stderr
+    assert "python -m venv" not in refused.stderr
+    result = sandbox.gpuenv(*command, "--assume", "package.numpy=none")
+    assert result.returncode == 0, result.stderr
+    assert "cupy-cuda12x==14.2.0" in result.stdout
+
+
+def test_a_lock_for_a_snapshot_keeps_its_installed_packages(sandbox: Sandbox, tmp_path: Path) -> None:
+    file = _with_numpy(sandbox, tmp_path / "snapshot.json", "1.26.4")
     result = sandbox.gpuenv("lock", "--snapshot", file, *MACHINE, "--format", "requirements")
     assert result.returncode == 0, result.stderr
     assert "numpy==1.26.4" in result.stdout
