@@ -103,7 +103,7 @@ def test_a_service_beside_one_that_requests_gpus_may_need_none(tmp_path: Path) -
         ("    image: nvidia/cuda\n    gpus: all", "CMP925", 3, Severity.ERROR),
         ("    image: nvidia/cuda:${TAG:-latest}\n    gpus: all", "CMP925", 3, Severity.ERROR),
         ("    image: nvidia/cuda:${TAG}\n    gpus: all", None, 0, None),
-        ("    build: ./nothing-here", "CMP926", 3, Severity.WARNING),
+        ("    build: ./nothing-here", "CMP926", 3, Severity.NOTE),
         ("    build: https://git.example/app.git", "CMP926", 3, Severity.NOTE),
         ("    build:\n      context: .\n      dockerfile: ${NAME}", "CMP926", 3, Severity.NOTE),
     ],

@@ -216,5 +216,5 @@ def dockerfile_unread(ctx: ServiceContext) -> FileOutcome:
         ctx.service.location(source.line),
         f"{ctx.service.label}: {name} is {'not read' if source.is_elsewhere else 'missing'}: what it builds is unknown",
         "Check the built image: gpuenv check-image IMAGE." if source.is_elsewhere else "Correct the path in build.",
-        severity=Severity.NOTE if source.is_elsewhere else Severity.WARNING,
+        severity=Severity.NOTE,
     )
