@@ -241,6 +241,19 @@ def test_a_solver_confirms_what_resolve_prints(sandbox: Sandbox, tmp_path: Path)
     assert not list(target.glob(".gpuenv")), "nothing was changed"
 
 
+@pytest.mark.parametrize(
+    ("toolkit", "extra"),
+    [("12.9", ""), ("13.0", "[ctk]"), ("none", "[ctk]")],
+)
+def test_a_toolkit_that_fits_is_not_downloaded_again(sandbox: Sandbox, toolkit: str, extra: str) -> None:
+    """The plan is that of ``resolve``: CUDA's libraries are gigabytes."""
+    target = sandbox.target("toolkit")
+    options = ("--python", target, *MACHINE, "--assume", f"toolkit={toolkit}", "--format=json")
+    resolved = json.loads(sandbox.gpuenv("resolve", *options).stdout)
+    plan = json.loads(sandbox.gpuenv("install", *options, "--dry-run").stdout)
+    assert resolved["wheel"]["requirements"] == plan["requirements"] == [f"cupy-cuda12x{extra}==14.2.0"]
+
+
 def test_solving_needs_an_environment(sandbox: Sandbox) -> None:
     result = sandbox.gpuenv("resolve", "--solve", "--no-probe", *MACHINE)
     assert result.returncode == 2

@@ -201,18 +201,30 @@ ELSEWHERE = (
 )
 
 
-def test_a_lock_for_an_assumed_machine_agrees_with_resolve(sandbox: Sandbox, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("facts", "requirements"),
+    [
+        (MACHINE, ["cupy-cuda12x[ctk]==14.2.0"]),
+        ((*MACHINE, "--assume", "toolkit=12.2"), ["cupy-cuda12x==14.2.0"]),
+        (("--assume", "driver=540.4.0", "--assume", "gpu=Orin"), ["cupy-cuda12x==14.2.0"]),
+    ],
+    ids=["without a toolkit", "with a toolkit", "Jetson"],
+)
+def test_a_lock_for_an_assumed_machine_agrees_with_resolve(
+    sandbox: Sandbox, tmp_path: Path, facts: tuple[str, ...], requirements: list[str]
+) -> None:
     """Neither this machine nor its Python is probed."""
-    options = ("--no-probe", *MACHINE, *ELSEWHERE)
+    options = ("--no-probe", *facts, *ELSEWHERE)
     result = sandbox.gpuenv("lock", *options, "--format", "requirements")
     assert result.returncode == 0, result.stderr
     resolved = json.loads(sandbox.gpuenv("resolve", *options, "--format", "json").stdout)
-    assert resolved["wheel"]["requirements"] == ["cupy-cuda12x[ctk]==14.2.0"]
-    assert "cupy-cuda12x==14.2.0" in result.stdout
+    assert resolved["wheel"]["requirements"] == requirements
+    assert result.stdout.startswith(f"# {requirements[0]}, as gpuenv lock")
     bundled = sandbox.gpuenv("bundle", *options, "-o", tmp_path / "bundle")
     assert bundled.returncode == 0, bundled.stderr
     manifest = json.loads((tmp_path / "bundle/manifest.json").read_text(encoding="utf-8"))
     assert (manifest["python"], manifest["platform"]) == ("3.12", "linux-aarch64")
+    assert manifest["requirements"] == requirements
 
 
 @pytest.mark.parametrize(
