@@ -80,7 +80,8 @@ def _installed(plan: Plan) -> Iterator[TextLine]:
     for pin in plan.install:
         former = ""
         if pin.former == pin.release:
-            former = f" ({_REASONS[reasons.get(pin.name, Reason.SHARED_FILES)]})"
+            reason = reasons.get(pin.name, Reason.SHARED_FILES)
+            former = f" ({'its former files' if reason is Reason.CAME_WITH_INSTALL else _REASONS[reason]})"
         elif pin.former is not None:
             former = f" (now {pin.former}){' (needs consent)' if pin.name in plan.moves else ''}"
         size = f", {format_size(pin.size)}" if pin.size is not None else ""

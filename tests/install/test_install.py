@@ -69,7 +69,9 @@ def test_two_cupy_lines_are_replaced_by_one(sandbox: Sandbox) -> None:
     (site,) = target.glob("lib/python*/site-packages")
     assert not (site / "cupy/.data/only11.txt").exists()
     assert (site / "cupy/part0.py").read_text(encoding="utf-8").startswith("# cupy-cuda12x")
-    assert sandbox.gpuenv("rollback", "--yes", "--python", target).returncode == 0
+    undone = sandbox.gpuenv("rollback", "--yes", "--python", target)
+    assert undone.returncode == 0
+    assert "+ cupy-cuda12x 14.2.0 (its former files)" in undone.stdout + undone.stderr
     assert contents(target) == before
 
 
