@@ -91,8 +91,9 @@ def _installed(plan: Plan) -> Iterator[TextLine]:
         yield TextLine("  This requires --allow-changes.", Style.WARNING, 4)
     space = plan.space
     if plan.install and plan.requirements:
-        size = format_size(space.download) if space.download is not None else ""
-        download = f"{size}, minus cached files" if size else "the index reports no sizes"
+        download = "the index reports no sizes"
+        if space.download is not None:
+            download = f"{format_size(space.download)}, minus cached files" if space.download else "nothing"
         disk = f"; unpacked at most about {format_size(space.unpacked)}" if space.unpacked else ""
         free = f"; free on the disk: {format_size(space.free)}" if space.free is not None else ""
         yield TextLine(f"  to download: {download}{disk}{free}", Style.QUIET, 4)
