@@ -20,6 +20,7 @@ from gpuenv.model.snapshot import Snapshot
 _UV_MINORS = (17, 28, *range(31, 41))
 _OLDEST_MINOR = 5  # manylinux1 (PEP 513)
 _WITHOUT_A_PACKAGE = "To lock without a package of the recorded environment: --assume package.NAME=none"
+_EXAMPLES = {"target.python": "python=3.12", "host.arch": "arch=x86_64", "host.libc": "libc=glibc-2.36"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,8 @@ def platform_of(snapshot: Snapshot) -> TargetPlatform:
         name for name, value in (("target.python", python), ("host.arch", arch), ("host.libc", libc)) if not value
     ]
     if unknown or python is None or arch is None or libc is None:
-        options = " ".join(f"--assume {name.rsplit('.', 1)[-1]}=..." for name in unknown)
-        raise TargetUnusable(f"unknown for the machine: {', '.join(unknown)}", f"Pass: {options}")
+        options = " ".join(f"--assume {_EXAMPLES[name]}" for name in unknown)
+        raise TargetUnusable(f"unknown for the machine: {', '.join(unknown)}", f"Pass what it has, such as: {options}")
     if python.free_threaded:
         raise TargetUnusable(
             f"uv resolves for no free-threaded Python but its own, and the machine has {python}",

@@ -231,6 +231,7 @@ def test_a_lock_for_an_assumed_machine_agrees_with_resolve(
     ("facts", "message"),
     [
         (MACHINE, "unknown for the machine: target.python, host.arch, host.libc"),
+        (MACHINE, "such as: --assume python=3.12 --assume arch=x86_64 --assume libc=glibc-2.36"),
         ((*MACHINE, *ELSEWHERE, "--assume", "os=windows"), "Linux with glibc"),
         ((*MACHINE, *ELSEWHERE, "--assume", "os=windows", "--assume", "libc=musl-1.2"), "Linux with glibc"),
     ],
