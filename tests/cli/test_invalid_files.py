@@ -129,7 +129,7 @@ def test_an_unknown_name_is_reported_with_suggestions(arguments: list[str], mess
     assert message in result.stderr
 
 
-@pytest.mark.parametrize("arguments", [[], ["matrix"]], ids=["gpuenv", "gpuenv matrix"])
+@pytest.mark.parametrize("arguments", [[], ["matrix"], ["fleet"]], ids=["gpuenv", "gpuenv matrix", "gpuenv fleet"])
 def test_the_descriptions_of_commands_are_not_truncated(arguments: list[str]) -> None:
     listed = gpuenv(*arguments, "--help").stdout.partition("\nCommands:\n")[2].splitlines()
     assert len(listed) >= 3
