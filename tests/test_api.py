@@ -141,6 +141,13 @@ def test_records_have_json_and_a_notebook_form(snapshot: Snapshot) -> None:
         assert "<script" not in page
 
 
+def test_an_explanation_shows_its_lines_and_fixes_in_a_notebook() -> None:
+    page = gpuenv.explain_text("CuPy failed to load libnvrtc.so.12: OSError: libnvrtc.so.12: cannot open")._repr_html_()
+    assert "line 1: OSError: libnvrtc.so.12" in page
+    assert "gpuenv resolve" in page
+    assert page.startswith('<pre style="font-family: monospace">')
+
+
 @pytest.mark.parametrize(
     "call",
     [

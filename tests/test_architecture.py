@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "model": set[str](),
     "matrix": {"model", "files", "data"},
     "doctor": {"model", "matrix", "data", "files"},
-    "explain": {"model", "matrix", "doctor", "data"},
+    "explain": {"model", "matrix", "doctor", "data", "report"},
     "probe": {"model", "interrupt", "files"},
     "paste": {"model", "matrix", "doctor", "probe", "explain"},
     "preflight": {"model", "matrix", "files"},

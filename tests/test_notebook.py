@@ -99,3 +99,20 @@ def test_another_target_can_be_named(tmp_path: Path) -> None:
     )
     assert outputs[:2] == ["", ""], "no notice that --python is ignored"
     assert json.loads(outputs[2])["assumptions"]
+
+
+def test_explain_without_a_text_explains_the_last_error(tmp_path: Path) -> None:
+    load, without, failing, explained, named = run_cells(
+        tmp_path,
+        "%load_ext gpuenv",
+        "%gpuenv explain",
+        "get_ipython().run_cell('raise OSError(\"libnvrtc.so.12: cannot open shared object file: No such file\")')",
+        "%gpuenv explain",
+        "%gpuenv explain DRV106",
+    )
+    assert load == ""
+    assert "the text is empty" in without
+    assert "libnvrtc.so.12" in failing
+    assert "OSError: libnvrtc.so.12: cannot open shared object file" in explained
+    assert explained.startswith("cuda-library-missing")
+    assert named.startswith("DRV106")

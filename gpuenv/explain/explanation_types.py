@@ -8,7 +8,7 @@ from gpuenv.explain.messages import Message
 from gpuenv.model.causes import Cause
 from gpuenv.model.codec import to_json
 from gpuenv.model.finding import Fix
-from gpuenv.model.notebook import table_html
+from gpuenv.model.notebook import text_html
 
 SCHEMA = "gpuenv.explanation/1"
 
@@ -114,5 +114,6 @@ class Explanation:
         return to_json(self)
 
     def _repr_html_(self) -> str:
-        rows = [(f"{entry.confidence:.0%}", f"{entry.cause.value}: {entry.title}") for entry in self.causes]
-        return table_html("Likely causes", rows or [("", "no known message")])
+        from gpuenv.report.explanation import explanation_text  # noqa: PLC0415 - it imports this module
+
+        return text_html("\n".join(line.text for line in explanation_text(self)))

@@ -13,5 +13,5 @@ def table_html(title: str, rows: Iterable[tuple[str, str]]) -> str:
 
 
 def text_html(text: str) -> str:
-    """A text as it is."""
-    return f"<pre>{html.escape(text)}</pre>"
+    """A text as it is; some notebooks show ``pre`` in a proportional font."""
+    return f'<pre style="font-family: monospace">{html.escape(text)}</pre>'

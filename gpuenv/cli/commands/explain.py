@@ -31,14 +31,14 @@ _CHUNK = 1 << 19  # bytes
 
 def explain(
     words: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="CODE|CAUSE|FILE|TEXT|-",
             help="A code such as DRV106, a cause such as no-driver, or an error: a file, - for standard input, its "
-            "text, or its name, such as CUDA_ERROR_NO_DEVICE or 'Xid 79'.",
+            "text, or its name, such as CUDA_ERROR_NO_DEVICE or 'Xid 79'. [default: standard input, if piped]",
             autocompletion=completion.codes_and_causes,
         ),
-    ],
+    ] = None,
     python: options.Python = None,
     snapshot: options.SnapshotFile = None,
     assume: options.Assume = None,
@@ -75,16 +75,30 @@ def explain(
     probed = probe or (python is not None and snapshot is None)
     out = Output(output, output_format is options.Format.JSON, not no_color, redact)
     source = MachineSource(python, snapshot, assume or (), not probed and snapshot is None, timeout, driver_root)
-    what = " ".join(words)
+    what = " ".join(words or _standard_input())
     entry = _find_entry(what) or _plugin_entry(what, timeout)
     if entry is not None:
         validate_options(source, matrix)
         meaning, lines = entry
         out.emit(meaning, lambda: lines)
         return
-    explanation = explain_text(_scanned(what), source, matrix, name=what if _exists(what) else None)
+    text = _scanned(what)
+    if not words and not text.head.strip():
+        raise _no_text()
+    explanation = explain_text(text, source, matrix, name=what if _exists(what) else None)
     out.emit(explanation, lambda: explanation_text(explanation, verbose=verbose))
     raise typer.Exit(ExitCode.OK if explanation.causes else ExitCode.UNFIT)
+
+
+def _standard_input() -> tuple[str, ...]:
+    """``-``, where no text is named.
+
+    Raises:
+        CommandError: when standard input is a terminal, whose user does not know that a text is awaited.
+    """
+    if sys.stdin is not None and sys.stdin.isatty():
+        raise _no_text()
+    return ("-",)
 
 
 def _find_entry(what: str) -> Entry | None:
@@ -146,11 +160,15 @@ def _scanned(what: str) -> ScannedText:
     if what == "-" or _exists(what):
         return scan_text(_chunks(what))
     if not what.strip():
-        raise CommandError(ExitCode.USAGE, "the text is empty", "give a file with the error, its text, or its name")
+        raise _no_text()
     text = scan_text((what.encode("utf-8", "surrogateescape"),))
     if text.scanner.hits or len(what.split()) > 1:
         return text
     raise _unknown(what)
+
+
+def _no_text() -> CommandError:
+    return CommandError(ExitCode.USAGE, "the text is empty", "give a code, a file with the error, or its text")
 
 
 def _unknown(what: str) -> CommandError:
