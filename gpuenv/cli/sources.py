@@ -349,9 +349,10 @@ def pasted_machine(source: MachineSource, matrix: Matrix) -> Snapshot:
         announce(f"the paste contradicts itself on {conflict.fact}: {' and '.join(values)}; the first value is used")
     snapshot = to_snapshot(content, matrix)
     assumed = assumed_keys(source.assume)
-    for gap in gaps(content, snapshot):
-        if gap.key not in assumed:
-            announce(f"the paste does not contain {gap.fact} ({gap.why}); add the output of: {gap.ask}")
+    missing = [gap for gap in gaps(content, snapshot) if gap.key not in assumed]
+    if missing:
+        facts, commands = (", ".join(gap.fact for gap in missing), "; ".join(gap.ask for gap in missing))
+        announce(f"the paste does not contain {facts}; ask for the output of: {commands}")
     return snapshot
 
 
