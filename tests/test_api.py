@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import os
 import signal
@@ -139,6 +140,7 @@ def test_records_have_json_and_a_notebook_form(snapshot: Snapshot) -> None:
         page = record._repr_html_()
         assert page.startswith("<")
         assert "<script" not in page
+        assert html.unescape(page.partition(">")[2].removesuffix("</pre>")) == str(record)
 
 
 def test_an_explanation_shows_its_lines_and_fixes_in_a_notebook() -> None:

@@ -8,7 +8,7 @@ from gpuenv.explain.messages import Message
 from gpuenv.model.causes import Cause
 from gpuenv.model.codec import to_json
 from gpuenv.model.finding import Fix
-from gpuenv.model.notebook import text_html
+from gpuenv.model.notebook import Printer, text_html
 
 SCHEMA = "gpuenv.explanation/1"
 
@@ -113,7 +113,13 @@ class Explanation:
         """The explanation as JSON."""
         return to_json(self)
 
-    def _repr_html_(self) -> str:
+    def __str__(self) -> str:
         from gpuenv.report.explanation import explanation_text  # noqa: PLC0415 - it imports this module
 
-        return text_html("\n".join(line.text for line in explanation_text(self)))
+        return "\n".join(line.text for line in explanation_text(self))
+
+    def _repr_html_(self) -> str:
+        return text_html(str(self))
+
+    def _repr_pretty_(self, printer: Printer, _cycle: object) -> None:
+        printer.text(str(self))

@@ -22,7 +22,7 @@ from gpuenv.model.finding import (
     SuppressionResult,
 )
 from gpuenv.model.job import Job
-from gpuenv.model.notebook import text_html
+from gpuenv.model.notebook import Printer, text_html
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult, TestStatus
 from gpuenv.model.snapshot import Snapshot
@@ -87,10 +87,16 @@ class Report(NamedTuple):
         """The report as JSON; nothing is redacted."""
         return to_json(self)
 
-    def _repr_html_(self) -> str:
+    def __str__(self) -> str:
         from gpuenv.report.text import report_lines  # noqa: PLC0415 - it imports this module
 
-        return text_html("\n".join(line.text for line in report_lines(self)))
+        return "\n".join(line.text for line in report_lines(self))
+
+    def _repr_html_(self) -> str:
+        return text_html(str(self))
+
+    def _repr_pretty_(self, printer: Printer, _cycle: object) -> None:
+        printer.text(str(self))
 
     @property
     def lacks_gpu(self) -> bool:
