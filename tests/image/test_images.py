@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuenv.image.build.choose import ImageRequest, NoImageError, choose
+from gpuenv.image.build.choose import ImageRequest, NoImageError, choose, line_and_release
 from gpuenv.image.build.plan import Choice, ImageKind
 from gpuenv.image.build.render import TEMPLATES, RenderError, Rendering, render, template
 from gpuenv.matrix.assume import assume
@@ -67,6 +67,27 @@ def test_every_image_keeps_to_the_rules() -> None:
         assert "--require-hashes" in plan.dockerfile
         assert plan.choice.capabilities, plan.tag
         assert not set(plan.choice.capabilities) & TEGRA
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "release"),
+    [
+        ("", None, None),
+        ("14.2.0", None, "14.2.0"),
+        ("cupy==14.2.0", None, "14.2.0"),
+        ("cupy-cuda12x[ctk]==14.2.0", "cupy-cuda12x", "14.2.0"),
+        ("cupy-cuda12x == 14.1.1", "cupy-cuda12x", "14.1.1"),
+        ("CuPy-CUDA12x", "cupy-cuda12x", None),
+    ],
+)
+def test_a_release_or_a_line_of_cupy_is_parsed(text: str, line: str | None, release: str | None) -> None:
+    assert line_and_release(text) == (line, release)
+
+
+@pytest.mark.parametrize("text", ["cupy>=14", "cupy-cuda12x==14.*,!=14.1", "cupy @ file:///x", "==14.2.0", "a b"])
+def test_a_text_without_a_release_or_line_of_cupy_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected a release, a line"):
+        line_and_release(text)
 
 
 def test_a_volta_gets_cuda_12_although_its_driver_knows_13() -> None:
@@ -157,6 +178,8 @@ def test_a_base_of_ones_own_is_taken_as_it_is() -> None:
         wish = ImageRequest(kind=kind, base=f"own/base@{digest}", python=PythonVersion.parse("3.11"))
         plan = planned(made(wish))
         assert f"FROM own/base@{digest}" in plan.dockerfile
+        assert "\nUSER 0:0" in plan.dockerfile.partition("\nRUN ")[0], "the user of the base is unknown"
+        assert plan.dockerfile.count("USER 10001:10001") == 1
         assert plan.labels["org.opencontainers.image.base.name"] == "own/base"
         assert plan.labels["org.opencontainers.image.base.digest"] == digest
 

@@ -323,7 +323,7 @@ def _branch(number: int) -> DriverVersion:
     return DriverVersion(str(number), (number,))
 
 
-_WORDS = "expected a release, a line, or one of a line: 14.2.0, cupy-cuda12x, cupy-cuda12x==14.2.0"
+_CUPY_FORMS = "expected a release, a line, or one of a line: 14.2.0, cupy-cuda12x, cupy-cuda12x==14.2.0"
 
 
 def line_and_release(text: str) -> tuple[str | None, str | None]:
@@ -337,9 +337,9 @@ def line_and_release(text: str) -> tuple[str | None, str | None]:
     try:
         requirement = Requirement(text)
     except InvalidRequirement as error:
-        raise ValueError(f"--cupy {text[:60]}: {_WORDS}") from error
+        raise ValueError(_CUPY_FORMS) from error
     pins = [each.version for each in requirement.specifier if each.operator == "==" and "*" not in each.version]
     if len(pins) != len(requirement.specifier) or len(pins) > 1 or requirement.url or requirement.marker:
-        raise ValueError(f"--cupy {text[:60]}: {_WORDS}")
+        raise ValueError(_CUPY_FORMS)
     line = canonicalize_name(requirement.name)
     return None if line == "cupy" else line, pins[0] if pins else None
