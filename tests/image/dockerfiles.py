@@ -1,16 +1,21 @@
-"""Dockerfiles for the tests of check-image, and what is said of them."""
+"""Dockerfiles for the tests of check-image, and the findings in them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuenv.image.dockerfile.judge import DockerfileOptions, FileJudgement, judge_files
+from gpuenv.image.dockerfile.judge import DockerfileOptions, FileJudgement, file_report, judge_files
+from gpuenv.image.dockerfile.predict import with_machines
+from gpuenv.matrix.assume import assume
 from gpuenv.model.finding import Severity
+from gpuenv.model.snapshot import Snapshot
 from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from gpuenv.image.inspect.image_report import ImageReport
 
 CTK = 'RUN pip install "cupy-cuda12x[ctk]==14.2.0"'
 DEVEL = "FROM nvidia/cuda:12.9.1-devel-ubuntu24.04"
@@ -30,6 +35,17 @@ def judged(folder: Path, text: str, files: Mapping[str, str] | None = None, **ch
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content)
     return judge_files([path], DockerfileOptions(**choice), MATRIX)  # type: ignore[arg-type]
+
+
+def report_on(folder: Path, text: str, assumptions: tuple[str, ...]) -> ImageReport:
+    """The report on a Dockerfile and a machine, on Linux and x86_64 by default."""
+    assumed = {fact.partition("=")[0] for fact in assumptions}
+    host = [fact for fact in ("os=linux", "arch=x86_64", "libc=glibc-2.36") if fact.partition("=")[0] not in assumed]
+    machines = {"it": assume(Snapshot(), (*host, *assumptions), MATRIX)}
+    found = judged(folder, text)
+    return with_machines(
+        file_report(folder / "Dockerfile", found, MATRIX), found.targets, machines, MATRIX, lambda: 0.0
+    )
 
 
 def told(found: FileJudgement) -> list[tuple[str, str, int | None]]:

@@ -1,14 +1,21 @@
-"""``--package``, ``--requirements`` and ``--with`` of build-image: what is installed with CuPy, and what is refused."""
+"""Packages and libraries that a user adds to an image: ``--package``, ``--requirements`` and ``--with``."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
-from gpuenv.image.build.packages import NoWheelsError, added_packages, lock_image, optional_library
+from gpuenv.image.build.packages import (
+    AddedPackageError,
+    NoWheelsError,
+    added_packages,
+    lock_image,
+    optional_library,
+)
 from gpuenv.install.backends.base import InstallerOptions, TimeBudget
 from gpuenv.install.backends.uv import Uv
 from gpuenv.install.installer_config import InstallerRun
@@ -21,24 +28,14 @@ PRINT = ("build-image", "--print", "--no-probe", "--cuda", "12.9")
 DIGEST = "0" * 64
 
 
-def test_packages_and_files_are_added_to_cupys_requirements(tmp_path: Path) -> None:
+def test_packages_and_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "more.txt").write_text("six\n")
     file = tmp_path / "requirements.txt"
     file.write_text(
         "# comment\n\npandas >=2,<3  # kept below 3\nscipy \\\n  ==1.16.* ; python_version >= '3.9'\n-r more.txt\n"
     )
-    code, told = answer(*PRINT, "--package", "Polars[gpu]>=1", "--requirements", str(file))
-    assert (code, told["images"][0]["choice"]["requirements"]) == (
-        0,
-        [
-            "cupy-cuda12x[ctk]==14.2.0",
-            "cuda-toolkit==12.9.*",
-            "Polars[gpu]>=1",
-            "pandas<3,>=2",
-            'scipy==1.16.*; python_version >= "3.9"',
-            "six",
-        ],
-    )
+    added = added_packages(["Polars[gpu]>=1"], [file])
+    assert added.requirements == ["Polars[gpu]>=1", "pandas<3,>=2", 'scipy==1.16.*; python_version >= "3.9"', "six"]
 
 
 @pytest.mark.parametrize(
@@ -58,38 +55,39 @@ def test_packages_and_files_are_added_to_cupys_requirements(tmp_path: Path) -> N
         ("-r absent.txt", "No such file or directory"),
     ],
 )
-def test_what_a_locked_build_cannot_honour_is_refused_with_its_line(line: str, message: str, tmp_path: Path) -> None:
+def test_a_line_that_cannot_be_locked_is_refused_with_its_number(line: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "requirements.txt"
     file.write_text(f"six\n{line}\n")
-    done = gpuenv(*PRINT, "--requirements", str(file))
-    said = " ".join(done.stderr.split())
-    assert (done.returncode, done.stdout) == (2, "")
-    assert str(tmp_path) in said
-    assert message in said
+    with pytest.raises(AddedPackageError, match=re.escape(message)) as caught:
+        added_packages((), [file])
+    assert str(tmp_path) in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--package", "./own"), "--package ./own: expected a name"),
-        (("--package", "own @ https://x.invalid/own.whl"), "an address cannot be locked"),
-        (("--requirements", "/nonexistent/r.txt"), "/nonexistent/r.txt: No such file"),
-        (("--with", "cudnn"), "--with cudnn: expected nccl or cutensor"),
-    ],
-)
-def test_what_cannot_be_added_is_usage(words: tuple[str, ...], message: str) -> None:
-    done = gpuenv(*PRINT, *words)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in " ".join(done.stderr.split())
+@pytest.mark.parametrize("text", ["./own", "own @ https://x.invalid/own.whl"])
+def test_a_package_that_cannot_be_locked_is_refused(text: str) -> None:
+    with pytest.raises(AddedPackageError, match=f"^--package {text}: "):
+        added_packages([text], ())
 
 
-@pytest.mark.parametrize("words", [("--with", "nccl,cutensor"), ("--with", "nccl", "--with", "cutensor")])
-def test_libraries_are_added_with_their_wheels(words: tuple[str, ...]) -> None:
-    code, told = answer(*PRINT, *words, "--python", "3.12")
-    (image,) = told["images"]
-    added = image["choice"]["requirements"][2:]
-    assert (code, added) == (0, ["nvidia-nccl-cu12>=2.18.1,<3", "cutensor-cu12>=2.3,<3"])
+def test_packages_and_libraries_are_added_to_the_requirements_of_the_image() -> None:
+    options = ("--package", "pandas", "--with", "nccl", "--with", "cutensor,nccl", "--python", "3.12")
+    code, plan = answer(*PRINT, *options)
+    (image,) = plan["images"]
+    assert (code, image["choice"]["requirements"]) == (
+        0,
+        [
+            "cupy-cuda12x[ctk]==14.2.0",
+            "cuda-toolkit==12.9.*",
+            *("nvidia-nccl-cu12>=2.18.1,<3", "cutensor-cu12>=2.3,<3", "pandas"),
+        ],
+    )
     assert "/opt/cupy/lib/python3.12/site-packages/cutensor/lib" in image["dockerfile"]
+
+
+def test_an_unknown_library_is_refused_before_the_build() -> None:
+    done = gpuenv(*PRINT, "--with", "cudnn")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--with cudnn: expected nccl or cutensor" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -127,19 +125,13 @@ def index(tmp_path: Path) -> InstallerRun:
     )
 
 
-def test_a_conflict_is_told_in_the_installers_words(index: InstallerRun, tmp_path: Path) -> None:
-    words = ("--dry-run", "--no-probe", "--cuda", "12.9", "--python", "3.12", "--package", "numpy<2")
-    own = {
-        "PIP_NO_INDEX": "1",
-        "PIP_FIND_LINKS": str(index.options.find_links),
-        "DOCKER_HOST": f"unix://{tmp_path}/none",
-    }
-    done = gpuenv("build-image", *words, environment=own)
-    assert (done.returncode, done.stdout) == (3, "")
-    assert "14.2.0 depends on numpy>=2.0" in " ".join(done.stderr.split())
+def test_a_conflict_is_reported_in_the_words_of_the_installer(index: InstallerRun) -> None:
+    with pytest.raises(NoWheelsError) as caught:
+        lock_image(index, ("cupy-cuda12x==14.2.0", "numpy<2"), "3.12", "linux/amd64")
+    assert "14.2.0 depends on numpy>=2.0" in " ".join(str(caught.value).split())
 
 
-def test_a_digest_that_the_file_names_is_kept_to(index: InstallerRun, tmp_path: Path) -> None:
+def test_only_the_digests_of_the_file_are_locked(index: InstallerRun, tmp_path: Path) -> None:
     (numpy_pin,) = lock_image(index, ("numpy==1.26.0",), "3.12", "linux/amd64")
     file = tmp_path / "requirements.txt"
     file.write_text(f"numpy==1.26.0 \\\n    --hash=sha256:{DIGEST} \\\n    --hash=sha256:{numpy_pin.sha256[0]}\n")
@@ -151,7 +143,7 @@ def test_a_digest_that_the_file_names_is_kept_to(index: InstallerRun, tmp_path: 
         lock_image(index, added.requirements, "3.12", "linux/amd64", added)
 
 
-def test_constraints_bound_what_is_locked(index: InstallerRun, tmp_path: Path) -> None:
+def test_constraints_limit_the_lock(index: InstallerRun, tmp_path: Path) -> None:
     (tmp_path / "constraints.txt").write_text("numpy<2\n")
     file = tmp_path / "requirements.txt"
     file.write_text("-c constraints.txt\nnumpy\n")

@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.cli.sources import MachineSource, get_snapshot
-from gpuenv.data import data_path
 from gpuenv.image.dockerfile.base_images import base_of
 from gpuenv.image.dockerfile.judge import DockerfileOptions, file_report, judge_files
 from gpuenv.image.dockerfile.predict import with_machines
-from gpuenv.matrix.load import load
+from gpuenv.matrix.assume import assume
 from gpuenv.matrix.tables import Flavour
+from gpuenv.model.snapshot import Snapshot
 from gpuenv.report.report import Status
+from tests.image.dockerfiles import report_on
+from tests.support.matrix import MATRIX
 
-if TYPE_CHECKING:
-    from gpuenv.image.inspect.image_report import ImageReport
-
-MATRIX = load(data_path("matrix.yaml"))
 A100 = ("driver=535.104.05", "gpu=A100")
 RTX_5090 = ("driver=570.86.15", "gpu=NVIDIA GeForce RTX 5090")
 WHEEL = "RUN pip install cupy-cuda12x==14.2.0"
-
-
-def on_machine(folder: Path, text: str, machine: tuple[str, ...]) -> ImageReport:
-    path = folder / "Dockerfile"
-    path.write_text(text + "\n")
-    given = (*machine, "os=linux", "arch=x86_64", "libc=glibc-2.36")
-    snapshot = get_snapshot(MachineSource(None, None, given, True, 5, "/"), MATRIX)
-    judged = judge_files([path], DockerfileOptions(), MATRIX)
-    report = file_report(path, judged, MATRIX)
-    return with_machines(report, judged.targets, {"it": snapshot}, MATRIX, time.monotonic)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +84,7 @@ def test_a_name_may_tell_that_there_is_no_cuda(name: str) -> None:
     ],
 )
 def test_the_python_of_a_base_is_held_against_the_wheels(tmp_path: Path, text: str, codes: list[str]) -> None:
-    found = on_machine(tmp_path, f"{text}\nRUN pip install 'cupy-cuda12x[ctk]==12.2.0'", A100)
+    found = report_on(tmp_path, f"{text}\nRUN pip install 'cupy-cuda12x[ctk]==12.2.0'", A100)
     assert [entry.code for entry in found.findings if entry.file and entry.code == "DKF914"] == codes
 
 
@@ -119,31 +104,31 @@ def test_images_that_are_made_from_those_of_nvidia_are_as_these(tmp_path: Path, 
     base = base_of(name, MATRIX)
     assert (str(base.cuda), base.flavour, base.plain) == ("12.4", Flavour.BASE, False)
     assert base_of(f"{name.partition(':')[0]}:latest", MATRIX).plain
-    found = on_machine(tmp_path, f"FROM {name}\n{WHEEL}", ("driver=525.85.12", "gpu=NVIDIA GeForce RTX 3090"))
+    found = report_on(tmp_path, f"FROM {name}\n{WHEEL}", ("driver=525.85.12", "gpu=NVIDIA GeForce RTX 3090"))
     assert [entry.code for entry in found.findings if entry.file] == ["DKF904"]
-    assert on_machine(tmp_path, f"FROM {name}", ("driver=450.80.02", "gpu=A100")).status is Status.UNFIT
-    assert on_machine(tmp_path, f"FROM {name}", A100).status is Status.FIT
+    assert report_on(tmp_path, f"FROM {name}", ("driver=450.80.02", "gpu=A100")).status is Status.UNFIT
+    assert report_on(tmp_path, f"FROM {name}", A100).status is Status.FIT
 
 
 def test_a_devel_image_of_pytorch_demands_what_its_base_does(tmp_path: Path) -> None:
     geforce = ("driver=535.104.05", "gpu=NVIDIA GeForce RTX 3090")
-    assert on_machine(tmp_path, "FROM pytorch/pytorch:2.8.0-cuda12.8-cudnn9-devel", geforce).status is Status.UNFIT
-    assert on_machine(tmp_path, "FROM pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime", geforce).status is Status.FIT
-    assert on_machine(tmp_path, "FROM pytorch/pytorch:2.8.0-cuda12.8-cudnn9-devel", A100).status is Status.FIT
+    assert report_on(tmp_path, "FROM pytorch/pytorch:2.8.0-cuda12.8-cudnn9-devel", geforce).status is Status.UNFIT
+    assert report_on(tmp_path, "FROM pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime", geforce).status is Status.FIT
+    assert report_on(tmp_path, "FROM pytorch/pytorch:2.8.0-cuda12.8-cudnn9-devel", A100).status is Status.FIT
 
 
 @pytest.mark.parametrize("tag", ["12.6.1-runtime-ubuntu20.04", "12.4.0-devel-rockylinux8", "11.8.0-base-ubi8"])
 def test_an_image_that_the_matrix_has_not_demands_what_others_of_its_cuda_do(tmp_path: Path, tag: str) -> None:
     """535 with a data-centre GPU is let in by name, although its own CUDA is 12.2; a GeForce of R470 is not by 12.6."""
-    assert on_machine(tmp_path, f"FROM nvidia/cuda:{tag}", A100).status is Status.FIT
-    geforce = on_machine(tmp_path, f"FROM nvidia/cuda:{tag}", ("driver=450.80.02", "gpu=NVIDIA GeForce RTX 2080"))
+    assert report_on(tmp_path, f"FROM nvidia/cuda:{tag}", A100).status is Status.FIT
+    geforce = report_on(tmp_path, f"FROM nvidia/cuda:{tag}", ("driver=450.80.02", "gpu=NVIDIA GeForce RTX 2080"))
     assert geforce.status is Status.UNFIT
 
 
 def test_a_cuda_of_which_nobody_knows_what_it_demands_demands_nothing(tmp_path: Path) -> None:
     """Neither as an image of NVIDIA's that the matrix lacks, nor as one that may or may not be made from it."""
     for name in ("nvidia/cuda:11.3.1-base-ubuntu20.04", "own/base:cuda12.6"):
-        found = on_machine(tmp_path, f"FROM {name}", ("driver=525.85.12", "gpu=A100"))
+        found = report_on(tmp_path, f"FROM {name}", ("driver=525.85.12", "gpu=A100"))
         assert (found.status, found.machines[0].requirements) == (Status.FIT, ())
 
 
@@ -158,7 +143,7 @@ def test_a_cuda_of_which_nobody_knows_what_it_demands_demands_nothing(tmp_path: 
     ],
 )
 def test_an_image_for_another_kind_of_gpu_is_known_by_its_name(tmp_path: Path, name: str, cause: str) -> None:
-    found = on_machine(tmp_path, f"FROM {name}", A100)
+    found = report_on(tmp_path, f"FROM {name}", A100)
     assert [entry.cause.value for entry in found.findings if entry.primary] == [cause]
 
 
@@ -175,7 +160,7 @@ def test_an_image_for_another_kind_of_gpu_is_known_by_its_name(tmp_path: Path, n
     ],
 )
 def test_of_a_base_that_nobody_knows_nothing_good_is_said(tmp_path: Path, text: str, status: Status) -> None:
-    found = on_machine(tmp_path, text, RTX_5090)
+    found = report_on(tmp_path, text, RTX_5090)
     assert found.status is status
     told = [reason for machine in found.machines for reason in machine.unknown]
     assert bool(told) is (status is Status.UNKNOWN)
@@ -196,7 +181,7 @@ def test_of_a_base_that_nobody_knows_nothing_good_is_said(tmp_path: Path, text: 
 def test_a_cuda_is_held_against_the_gpu_wherever_it_comes_from(
     tmp_path: Path, text: str, machine: tuple[str, ...], status: Status
 ) -> None:
-    assert on_machine(tmp_path, text, machine).status is status
+    assert report_on(tmp_path, text, machine).status is status
 
 
 def test_services_with_an_image_are_held_against_the_machine_too(tmp_path: Path) -> None:
@@ -207,9 +192,9 @@ def test_services_with_an_image_are_held_against_the_machine_too(tmp_path: Path)
         "  old:\n    image: nvidia/cuda:12.4.1-devel-ubuntu22.04\n    gpus: all\n"
         "  model:\n    image: vllm/vllm-openai:v0.11.0\n    gpus: all\n  app:\n    build: .\n    gpus: all\n"
     )
-    snapshot = get_snapshot(MachineSource(None, None, (*RTX_5090, "os=linux", "arch=x86_64"), True, 5, "/"), MATRIX)
+    snapshot = assume(Snapshot(), (*RTX_5090, "os=linux", "arch=x86_64"), MATRIX)
     judged = judge_files([path], DockerfileOptions(), MATRIX)
-    report = with_machines(file_report(path, judged, MATRIX), judged.targets, {"it": snapshot}, MATRIX, time.time)
+    report = with_machines(file_report(path, judged, MATRIX), judged.targets, {"it": snapshot}, MATRIX, lambda: 0.0)
     assert {entry.machine: entry.status for entry in report.machines} == {
         "it (service old)": Status.UNFIT,
         "it (service model)": Status.UNKNOWN,
@@ -238,11 +223,11 @@ def test_a_mirror_has_what_the_hub_has(name: str) -> None:
 )
 def test_what_carries_cuda_on_an_older_driver_carries_cupy(tmp_path: Path, text: str) -> None:
     """Forward compatibility: for data-centre GPUs alone, and only where the image has libraries of that CUDA."""
-    found = on_machine(tmp_path, text, A100)
+    found = report_on(tmp_path, text, A100)
     assert (found.status, [entry.code for entry in found.findings]) == (Status.DEGRADED, ["IMG903"])
-    assert on_machine(tmp_path, text, ("driver=535.104.05", "gpu=NVIDIA GeForce RTX 3090")).status is Status.UNFIT
+    assert report_on(tmp_path, text, ("driver=535.104.05", "gpu=NVIDIA GeForce RTX 3090")).status is Status.UNFIT
     other = "FROM nvidia/cuda:12.9.1-devel-ubuntu24.04\nRUN pip install 'cupy-cuda13x[ctk]==14.2.0'"
-    assert on_machine(tmp_path, other, A100).status is Status.UNFIT
+    assert report_on(tmp_path, other, A100).status is Status.UNFIT
 
 
 # What a Dockerfile builds for, and whether a machine of x86_64 runs it.
@@ -264,5 +249,5 @@ def test_what_carries_cuda_on_an_older_driver_carries_cupy(tmp_path: Path, text:
 )
 def test_what_an_image_is_built_for_is_held_against_the_machine(tmp_path: Path, start: str, runs: bool) -> None:  # noqa: FBT001 - a table
     base = "nvidia/cuda:12.2.2-devel-ubuntu22.04"
-    report = on_machine(tmp_path, f"{start.format(base=base)}\n{WHEEL}", A100)
+    report = report_on(tmp_path, f"{start.format(base=base)}\n{WHEEL}", A100)
     assert [finding.code for finding in report.machines[0].findings] == ([] if runs else ["IMG901"])

@@ -1,39 +1,26 @@
-"""The CUDA of another framework in a Dockerfile, held against machines."""
+"""The CUDA of another framework in a Dockerfile, on machines."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.dockerfile.judge import DockerfileOptions, file_report, judge_files
-from gpuenv.image.dockerfile.predict import with_machines
-from gpuenv.matrix.assume import assume
-from gpuenv.model.snapshot import Snapshot
-from tests.support.matrix import MATRIX
+from gpuenv.report.report import Status
+from tests.image.dockerfiles import report_on
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpuenv.image.inspect.image_report import ImageReport
-
-ARCH = re.compile("arch=")
 CU = "--index-url https://download.pytorch.org/whl/"
 B200, V100, OLD = ("gpu=B200", "driver=580.95.05"), ("gpu=V100", "driver=580.95.05"), ("gpu=H100", "driver=535.104.05")
 NEW, GONE, DRIVER = "gpu-too-new-for-toolkit", "gpu-removed-from-toolkit", "driver-too-old-for-cuda"
 
 
-def told(folder: Path, text: str, machine: tuple[str, ...]) -> tuple[ImageReport, list[tuple[str, str, str]]]:
-    """The report on a machine, and of what it says of CUDA and its GPU the code, the cause and the severity."""
-    file = folder / "Dockerfile"
-    file.write_text(text)
-    judged = judge_files([file], DockerfileOptions(), MATRIX)
-    host = ("os=linux", "libc=glibc-2.36", *(() if any(map(ARCH.match, machine)) else ("arch=x86_64",)))
-    machines = {"m": assume(Snapshot(), [*host, *machine], MATRIX)}
-    report = with_machines(file_report(file, judged, MATRIX), judged.targets, machines, MATRIX, lambda: 0.0)
-    findings = [entry for entry in report.findings if entry.code in ("IMG905", "IMG919")]
-    return report, [(entry.code, entry.cause.value, entry.severity.value) for entry in findings]
+def found_on(folder: Path, text: str, machine: tuple[str, ...]) -> list[tuple[str, str, str]]:
+    """Code, cause and severity of the findings on CUDA and the GPU."""
+    findings = [entry for entry in report_on(folder, text, machine).findings if entry.code in ("IMG905", "IMG919")]
+    return [(entry.code, entry.cause.value, entry.severity.value) for entry in findings]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +42,7 @@ def told(folder: Path, text: str, machine: tuple[str, ...]) -> tuple[ImageReport
 def test_a_framework_is_held_against_the_gpu(
     tmp_path: Path, install: str, machine: tuple[str, ...], cause: str | None
 ) -> None:
-    _, found = told(tmp_path, f"FROM python:3.12-slim\nRUN pip install {install}\n", machine)
+    found = found_on(tmp_path, f"FROM python:3.12-slim\nRUN pip install {install}\n", machine)
     assert found == ([("IMG919", cause, "error")] if cause else [])
 
 
@@ -65,7 +52,7 @@ def test_a_framework_is_held_against_the_gpu(
 )
 def test_forward_compatibility_carries_a_framework_too(tmp_path: Path, gpu: str, codes: list[str]) -> None:
     text = "FROM nvidia/cuda:12.4.1-devel-ubuntu22.04\nRUN pip install torch==2.4.1\n"
-    _, found = told(tmp_path, text, (gpu, "driver=470.82.01"))
+    found = found_on(tmp_path, text, (gpu, "driver=470.82.01"))
     assert [code for code, _, _ in found] == codes
 
 
@@ -73,19 +60,18 @@ def test_forward_compatibility_carries_a_framework_too(tmp_path: Path, gpu: str,
 def test_what_is_installed_in_a_condition_is_unknown(tmp_path: Path, install: str) -> None:
     sure = f"FROM python:3.12-slim\nRUN pip install '{install}'\n"
     perhaps = f"FROM python:3.12-slim\nARG X\nRUN if [ -n \"$X\" ]; then pip install '{install}'; fi\n"
-    assert [severity for _, _, severity in told(tmp_path, sure, V100)[1]] == ["error"]
-    report, found = told(tmp_path, perhaps, V100)
-    assert (found, report.status.value) == ([], "unknown")
+    assert [severity for _, _, severity in found_on(tmp_path, sure, V100)] == ["error"]
+    assert found_on(tmp_path, perhaps, V100) == []
+    assert report_on(tmp_path, perhaps, V100).status is Status.UNKNOWN
 
 
 def test_a_cupy_in_a_condition_hides_no_fault_of_the_image(tmp_path: Path) -> None:
     text = "FROM nvidia/cuda:12.4.1-devel-ubuntu22.04\nARG X\n"
     perhaps = text + 'RUN if [ -n "$X" ]; then pip install cupy-cuda12x==14.2.0; fi\n'
-    assert told(tmp_path, perhaps, B200)[1] == told(tmp_path, text, B200)[1]
-    assert ("IMG905", NEW, "error") in told(tmp_path, text, B200)[1]
+    assert found_on(tmp_path, perhaps, B200) == found_on(tmp_path, text, B200) == [("IMG905", NEW, "error")]
 
 
 def test_which_cuda_wheels_for_arm_are_of_is_not_known(tmp_path: Path) -> None:
-    report, found = told(tmp_path, "FROM python:3.12-slim\nRUN pip install torch==2.5.1\n", (*B200, "arch=aarch64"))
-    assert found == []
+    report = report_on(tmp_path, "FROM python:3.12-slim\nRUN pip install torch==2.5.1\n", (*B200, "arch=aarch64"))
+    assert report.findings == ()
     assert any("torch" in reason and "arm64" in reason for reason in report.machines[0].unknown)

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.image.dockerfile.judge import file_report
-from gpuenv.image.dockerfile.predict import with_machines
 from gpuenv.image.inspect.history import last_cupy, lines_together
 from gpuenv.image.inspect.image_facts import ImageFacts
 from gpuenv.report.report import Status
-from tests.image.dockerfiles import SLIM, judged
+from tests.image.dockerfiles import SLIM, judged, report_on
 from tests.image.dockerfiles import told as told_of
 from tests.image.test_judge import host, image, plain, told, verdict
-from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -221,10 +218,7 @@ def test_the_cuda_that_conda_is_pinned_to_is_held_against_the_driver(
     tmp_path: Path, specification: str, expected: str | None
 ) -> None:
     text = f"FROM mambaorg/micromamba:2.0\nRUN micromamba install -y -n base -c conda-forge cupy=14.1.1 {specification}"
-    found = judged(tmp_path, text)
-    machines = {"there": host("driver=535", "gpu=A100")}
-    whole = file_report(tmp_path / "Dockerfile", found, MATRIX)
-    (machine,) = with_machines(whole, found.targets, machines, MATRIX, lambda: 0.0).machines
+    (machine,) = report_on(tmp_path, text, ("driver=535", "gpu=A100")).machines
     assert [entry.cause.value for entry in machine.findings if entry.primary] == ([expected] if expected else [])
 
 

@@ -1,4 +1,4 @@
-"""An image without GPU software starts on a machine with a GPU; that GPU work runs in it is not promised."""
+"""An image without GPU software starts on a machine with a GPU, but the report does not promise GPU work."""
 
 from __future__ import annotations
 
@@ -6,70 +6,61 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.program import answer, gpuenv
-from tests.image.layouts import Made, layout
+from gpuenv.image.inspect.image_facts import ImageFacts
+from gpuenv.image.inspect.image_report import ImageReport, report_lines
+from gpuenv.image.inspect.verdict import image_report
+from gpuenv.report.report import Status
+from tests.image.dockerfiles import report_on
+from tests.image.test_judge import host, verdict
+from tests.support.matrix import MATRIX
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-B200 = [
-    *("--no-probe", "--assume", "os=linux", "--assume", "arch=x86_64"),
-    *("--assume", "gpu=B200", "--assume", "driver=580.95.05"),
-]
+B200 = ("gpu=B200", "driver=580.95.05")
 ALPINE = ("ADD alpine-minirootfs-3.20.3-x86_64.tar.gz / # buildkit", 'CMD ["/bin/sh"]')
 DEBIAN = ("# debian.sh --arch 'amd64' out/ 'bookworm'", "RUN /bin/sh -c apt-get install -y curl # buildkit")
 
 
-def dockerfile(folder: Path, *steps: str) -> Path:
-    path = folder / "Dockerfile"
-    path.write_text("\n".join(steps) + "\n")
-    return path
+def report_of(history: tuple[str, ...] = (), **variables: str) -> ImageReport:
+    image = ImageFacts("app:1", "registry", platform="linux/amd64", environment=variables, history=history)
+    return image_report("app:1", {"linux/amd64": image}, (verdict(image, host(*B200)),), MATRIX)
+
+
+def text_of(report: ImageReport) -> str:
+    return "\n".join(line.text for line in report_lines(report))
 
 
 @pytest.mark.parametrize(
     ("history", "reason"), [(ALPINE, "it is of Alpine (musl), for which CuPy has no wheels"), (DEBIAN, "")]
 )
-def test_an_image_without_gpu_software_starts_and_no_gpu_work_is_promised(
-    tmp_path: Path, history: tuple[str, ...], reason: str
-) -> None:
-    folder = layout(tmp_path / "image", Made(history=history))
-
-    done = gpuenv("check-image", folder, *B200)
-    code, report = answer("check-image", folder, *B200)
-
-    assert done.returncode == code == 0
-    assert f"FIT: {folder} on this machine: starts; nothing known in it uses a GPU." in done.stdout
-    assert ": runs" not in done.stdout
-    assert reason in done.stdout
-    assert report["machines"][0]["uses_gpu"] is False
-    assert report["status"] == "fit"
+def test_an_image_without_gpu_software_starts(history: tuple[str, ...], reason: str) -> None:
+    report = report_of(history)
+    assert (report.status, report.machines[0].uses_gpu) == (Status.FIT, False)
+    assert text_of(report).startswith("FIT: app:1 on made: starts; nothing known in it uses a GPU.")
+    assert ": runs" not in text_of(report)
+    assert reason in text_of(report)
 
 
-@pytest.mark.parametrize("steps", [("FROM alpine:3.20", "RUN apk add curl"), ("FROM debian:12", "RUN apt-get update")])
-def test_a_dockerfile_without_gpu_software_promises_no_gpu_work(tmp_path: Path, steps: tuple[str, ...]) -> None:
-    done = gpuenv("check-image", "--dockerfile", dockerfile(tmp_path, *steps), *B200)
-
-    assert done.returncode == 0
-    assert "On this machine: starts; nothing known in it uses a GPU." in done.stdout
-    assert ("musl" in done.stdout) is (steps[0] == "FROM alpine:3.20")
+@pytest.mark.parametrize("text", ["FROM alpine:3.20\nRUN apk add curl", "FROM debian:12\nRUN apt-get update"])
+def test_the_image_of_a_dockerfile_without_gpu_software_starts(tmp_path: Path, text: str) -> None:
+    report = report_on(tmp_path, text, B200)
+    assert "On it: starts; nothing known in it uses a GPU." in text_of(report)
+    assert ("musl" in text_of(report)) is ("alpine" in text)
 
 
-@pytest.mark.parametrize("history", [("RUN pip install torch # buildkit",), ("RUN conda install -y cudatoolkit",)])
-def test_gpu_software_whose_cuda_nothing_tells_is_named(tmp_path: Path, history: tuple[str, ...]) -> None:
-    done = gpuenv("check-image", layout(tmp_path / "image", Made(history=history)), *B200)
-
-    assert done.returncode == 0
-    assert f"Nothing tells which CUDA {history[0].split()[-1 if 'conda' in history[0] else 3]}" in done.stdout
-    assert "uses a GPU" not in done.stdout
-
-
-def test_a_framework_without_a_version_in_a_dockerfile_uses_a_gpu(tmp_path: Path) -> None:
-    file = dockerfile(tmp_path, "FROM python:3.12-slim", "RUN pip install torch")
-    code, report = answer("check-image", "--dockerfile", file, *B200)
-    assert (code, report["machines"][0]["uses_gpu"]) == (0, True)
+@pytest.mark.parametrize(
+    ("step", "name"),
+    [("RUN pip install torch # buildkit", "torch"), ("RUN conda install -y cudatoolkit", "cudatoolkit")],
+)
+def test_gpu_software_with_an_unknown_cuda_is_named(step: str, name: str) -> None:
+    report = report_of((step,))
+    assert report.status is Status.FIT
+    assert f"CUDA {name}" in text_of(report)
+    assert "uses a GPU" not in text_of(report)
 
 
-def test_an_image_of_cuda_runs(tmp_path: Path) -> None:
-    folder = layout(tmp_path / "image", Made({"CUDA_VERSION": "12.9.1", "NVIDIA_VISIBLE_DEVICES": "all"}))
-    code, report = answer("check-image", folder, *B200)
-    assert (code, report["machines"][0]["uses_gpu"]) == (0, True)
+def test_software_that_uses_a_gpu_runs(tmp_path: Path) -> None:
+    framework = report_on(tmp_path, "FROM python:3.12-slim\nRUN pip install torch", B200)
+    cuda = report_of(CUDA_VERSION="12.9.1", NVIDIA_VISIBLE_DEVICES="all")
+    assert [report.machines[0].uses_gpu for report in (framework, cuda)] == [True, True]

@@ -1,13 +1,16 @@
-"""Images of public reports on the machines of their users: what their threads came to."""
+"""Images of public reports on the machines of their users: the cause is that of the report."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cli.program import gpuenv
+from gpuenv.report.report import Status
+from tests.image.dockerfiles import report_on
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CASES = {
     "NVIDIA/nvidia-docker#68": (
@@ -31,12 +34,7 @@ CASES = {
 
 @pytest.mark.parametrize("source", CASES)
 def test_the_cause_is_that_of_the_report(source: str, tmp_path: Path) -> None:
-    text, given, cause = CASES[source]
-    file = tmp_path / "Dockerfile"
-    file.write_text(f"{text}\n", encoding="utf-8")
-    facts = [word for fact in given for word in ("--assume", fact)]
-    done = gpuenv("check-image", "--dockerfile", file, "--no-probe", *facts, "--format", "json")
-    machines = json.loads(done.stdout)["machines"]
-    causes = {finding["cause"] for machine in machines for finding in machine["findings"]}
-    assert done.returncode == (1 if cause else 8)
-    assert causes == ({cause} if cause else set())
+    text, assumptions, cause = CASES[source]
+    report = report_on(tmp_path, text, assumptions)
+    assert {finding.cause.value for machine in report.machines for finding in machine.findings} == {cause} - {None}
+    assert report.status is (Status.UNFIT if cause else Status.UNKNOWN)
