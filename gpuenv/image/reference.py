@@ -69,7 +69,7 @@ def parse_reference(text: str) -> ImageReference:
     """
     match = _REFERENCE.fullmatch(text)
     if match is None or len(match["name"]) > _MAX_NAME:
-        raise ImageReferenceError(f"{text[:80]!r} is no name of an image: {_problem(text)}")
+        raise ImageReferenceError(f"{text[:80]!r} is not a name of an image: {_problem(text)}")
     domain, slash, path = match["name"].partition("/")
     if not slash or not (re.search(r"[.:\[]", domain) or domain == "localhost" or domain != domain.lower()):
         domain, path = HUB, match["name"]
@@ -111,10 +111,10 @@ def _problem(text: str) -> str:
     if text.startswith(("http://", "https://")):
         return "it is the address of a page; expected a name such as nvidia/cuda:TAG or nvcr.io/nvidia/pytorch:TAG"
     if any(sign in text for sign in "${}<>%"):
-        return "it holds a variable or a placeholder that nothing has replaced"
+        return "it contains a variable or a placeholder that was not replaced"
     name, at, digest = text.partition("@")
     if at and not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
-        return "behind @ a digest is expected: sha256: and 64 digits of 0-9 and a-f"
+        return "expected a digest after @: sha256: and 64 digits of 0-9 and a-f"
     path = name.rpartition(":")[0] if ":" in name.rpartition("/")[2] else name
     lower = text.replace(path, path.lower(), 1)
     if lower != text and _REFERENCE.fullmatch(lower):

@@ -28,7 +28,7 @@ BINARY_DATA = bytes(range(128, 256)) * 4
         (["doctor", "--snapshot"], "not a snapshot in JSON: not a text in UTF-8"),
         (["resolve", "--no-probe", "--matrix"], "the matrix cannot be read: not a text in UTF-8"),
         (["smoke", "--compare"], "not a baseline in JSON: not a text in UTF-8"),
-        (["check-image"], "no tar file, or a damaged one\nexpected an OCI layout"),
+        (["check-image"], "not a tar file, or a damaged one\nexpected an OCI layout"),
         (["check-image"], "\nfor a Dockerfile or a compose file: gpuenv check-image --dockerfile FILE\n"),
         (["simulate"], "not a text in UTF-8"),
         (["doctor", "--config"], "not a text in UTF-8"),

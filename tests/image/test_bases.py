@@ -164,7 +164,7 @@ def test_of_a_base_that_nobody_knows_nothing_good_is_said(tmp_path: Path, text: 
     assert found.status is status
     told = [reason for machine in found.machines for reason in machine.unknown]
     assert bool(told) is (status is Status.UNKNOWN)
-    assert all("its name does not tell" in reason for reason in told)
+    assert all("its name does not show it" in reason for reason in told)
 
 
 @pytest.mark.parametrize(

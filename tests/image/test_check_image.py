@@ -60,7 +60,7 @@ def test_the_exit_code_is_the_verdict(folder: Path) -> None:
         ((), "expected an image or --dockerfile"),
         (("a", "--dockerfile", "b"), "one of the two"),
         (("a", "--target", "b"), "go with --dockerfile"),
-        (("A:1", "--no-probe"), "no name of an image"),
+        (("A:1", "--no-probe"), "not a name of an image"),
         (("a:1", "--no-probe", "--platform", "x/y/z/w"), "--platform"),
         (("a:1", "--format", "junit"), "one of text, json, sarif"),
         (("--dockerfile", "/nonexistent/Dockerfile"), "No such file"),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.image.engine.container_engine import connect
-from gpuenv.image.engine.docker_contexts import ContextError, docker_environment, engine_address
+from gpuenv.image.engine.docker_contexts import ContextError, docker_environment
 from gpuenv.image.engine.errors import EngineError
 from gpuenv.image.inspect.fetch import FetchOptions, fetch
 from gpuenv.image.inspect.image_facts import ImageError, ImagePlatform
@@ -42,23 +42,27 @@ def current(home: Path, name: object) -> None:
     (home / ".docker/config.json").write_text(json.dumps({"currentContext": name}))
 
 
+def address(variables: Mapping[str, str]) -> str:
+    return docker_environment(variables)["DOCKER_HOST"]
+
+
 def test_docker_host_takes_precedence_over_contexts(tmp_path: Path) -> None:
     context(tmp_path, "named", "unix:///named.sock")
     context(tmp_path, "current", "unix:///current.sock")
     current(tmp_path, "current")
     home = {"HOME": str(tmp_path)}
-    assert engine_address({**home, "DOCKER_CONTEXT": "named", "DOCKER_HOST": " tcp://h:1 "}) == "tcp://h:1"
-    assert engine_address({**home, "DOCKER_CONTEXT": "named"}) == "unix:///named.sock"
-    assert engine_address(home) == "unix:///current.sock"
-    assert engine_address({**home, "DOCKER_CONTEXT": "default"}) is None
-    assert engine_address({"DOCKER_CONFIG": str(tmp_path / ".docker"), "HOME": "/nowhere"}) == "unix:///current.sock"
+    assert address({**home, "DOCKER_CONTEXT": "named", "DOCKER_HOST": " tcp://h:1 "}) == "tcp://h:1"
+    assert address({**home, "DOCKER_CONTEXT": "named"}) == "unix:///named.sock"
+    assert address(home) == "unix:///current.sock"
+    assert address({**home, "DOCKER_CONTEXT": "default"}) == ""
+    assert address({"DOCKER_CONFIG": str(tmp_path / ".docker"), "HOME": "/nowhere"}) == "unix:///current.sock"
 
 
 @pytest.mark.parametrize("name", ["default", "", 7, None, ["x"]])
 def test_no_context_means_the_usual_sockets(tmp_path: Path, name: object) -> None:
     current(tmp_path, name)
-    assert engine_address({"HOME": str(tmp_path)}) is None
-    assert engine_address({"HOME": str(tmp_path / "nobody")}) is None
+    assert address({"HOME": str(tmp_path)}) == ""
+    assert address({"HOME": str(tmp_path / "nobody")}) == ""
 
 
 @pytest.mark.parametrize(
@@ -79,7 +83,7 @@ def test_an_unusable_context_is_reported(tmp_path: Path, content: str | None, me
     else:
         file.write_text(content)
     with pytest.raises(ContextError, match=message):
-        engine_address({"HOME": str(tmp_path), "DOCKER_CONTEXT": "mine"})
+        address({"HOME": str(tmp_path), "DOCKER_CONTEXT": "mine"})
 
 
 @pytest.mark.parametrize("unverified", [False, True])

@@ -44,7 +44,7 @@ SAMPLES = (
 def ours(text: str) -> list[tuple[str, int, int, tuple[str, ...], tuple[str, ...]]]:
     return [
         (each.keyword, each.line, each.end_line, each.flags, tuple(heredoc.name for heredoc in each.heredocs))
-        for each in parse(text).instructions
+        for each in parse(text)
     ]
 
 

@@ -262,7 +262,7 @@ def test_a_target_and_arguments_are_chosen(tmp_path: Path) -> None:
         ("RUN true", "line 1: RUN before"),
         ("FROM a\nRUNN true", "line 2: 'RUNN'"),
         ("FROM\n", "line 1: FROM"),
-        ("FROM a\nRUN <<EOF\ntrue", "line 2: the text <<EOF has no end"),
+        ("FROM a\nRUN <<EOF\ntrue", "line 2: the heredoc <<EOF has no end"),
         ("# escape=x\nFROM a", "line 1: escape=x"),
         ("FROM a\0", "line 1: a NUL"),
         ("FROM a\n" + "x" * (1 << 20), "larger than|more than"),

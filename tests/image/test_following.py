@@ -132,11 +132,8 @@ def test_an_index_in_a_file_is_for_all_in_it(tmp_path: Path, listing: str, codes
     assert [code for code, _, _ in told(judged(tmp_path, text, {"r.txt": listing}))] == codes
 
 
-def test_files_of_conda_are_read(tmp_path: Path) -> None:
+def test_an_environment_of_conda_is_read(tmp_path: Path) -> None:
     base = "FROM condaforge/miniforge3:25.3.0-3\nCOPY . /\n"
-    listing = "# all\ncupy=14.1.0\ncuda-version=12.9\n"
-    text = f"{base}RUN conda install -y --file /p.txt\nRUN pip install cupy-cuda12x==14.1.0"
-    assert told(judged(tmp_path, text, {"p.txt": listing})) == [("DKF905", "Dockerfile", 4)]
     listing = "dependencies:\n  - cupy=14.1.0\n  - pip:\n    - -r p.txt\n"
     files = {"environment.yml": listing, "p.txt": "cupy-cuda12x==14.1.0\n"}
     assert told(judged(tmp_path, f"{base}WORKDIR /\nRUN mamba env create", files)) == [("DKF905", "p.txt", 1)]

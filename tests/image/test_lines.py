@@ -149,7 +149,6 @@ def test_what_conda_brings_of_cuda(tmp_path: Path, packages: str, expected: list
         "RUN conda install cudatoolkit={0}.1 cupy={0} cuda-version={0}",
         "COPY --from={0} /x /y",
         "ENV CUDA_PATH=/usr/local/cuda-{0}.1 NVIDIA_REQUIRE_CUDA=driver>={0},driver<{0}",
-        "ENV X=abc\nENV Y=${{X:1:{0}}} Z=${{X:{0}}}",
     ],
 )
 def test_a_number_that_nobody_can_read_ends_nothing(tmp_path: Path, number: str, text: str) -> None:

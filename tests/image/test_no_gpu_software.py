@@ -56,7 +56,7 @@ def test_the_image_of_a_dockerfile_without_gpu_software_starts(tmp_path: Path, t
 def test_gpu_software_with_an_unknown_cuda_is_named(step: str, name: str) -> None:
     report = report_of((step,))
     assert report.status is Status.FIT
-    assert f"CUDA {name}" in text_of(report)
+    assert f"The CUDA of {name} in the image is unknown" in text_of(report)
     assert "uses a GPU" not in text_of(report)
 
 

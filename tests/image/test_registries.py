@@ -55,7 +55,7 @@ def test_an_artifact_that_is_no_image_is_named_by_its_type(
     with serving(AMD) as served:
         served.pieces["manifests/1"] = (OCI_MANIFEST, json.dumps(whole).encode())
         served.pieces[f"blobs/{digest(data)}"] = ("application/octet-stream", data)
-        with pytest.raises(ImageError, match=f"no container image.*{shown}") as caught:
+        with pytest.raises(ImageError, match=f"not a container image.*{shown}") as caught:
             get(served.name, tmp_path)
         assert caught.value.is_input
 

@@ -135,9 +135,9 @@ def _require_platform(image: str, plan: ImagePlan, engine: Engine) -> None:
     """
     found = engine.inspect(image)
     if found is None or found.platform != plan.choice.platform:
-        what = found.platform if found else "gone"
+        what = found.platform if found else "missing"
         raise EngineError(
-            f"{plan.choice.base.reference} is wanted for {plan.choice.platform}, and what was built is {what}",
+            f"{plan.choice.base.reference} is requested for {plan.choice.platform}, but the built image is {what}",
             "Pull the base for that platform, or name another one with --base.",
         )
 
@@ -147,7 +147,7 @@ def _failed_proof(state: _BuildState, proven: ProofResult) -> BuiltImage:
     return BuiltImage(
         tag=state.plan.tag,
         status=BuildStatus.UNPROVEN,
-        message=f"it was built, and the proof failed; no name was given to it: {'; '.join(failed[:3])}",
+        message=f"it was built, but its proof failed, so it is not tagged: {'; '.join(failed[:3])}",
         proofs=proven.proofs,
         gpu=bool(proven.gpus),
         phases=tuple(state.phases),
@@ -161,7 +161,7 @@ def _built(
     plan, (image, digest) = state.plan, image_and_digest
     found = engine.inspect(plan.tag)
     if found is None:
-        raise EngineError(f"{plan.tag} was built and is not there", "Look at the engine's log.")
+        raise EngineError(f"{plan.tag} was built, but the engine does not have it", "Look at the engine's log.")
     base = engine.inspect(plan.choice.base.pinned) or engine.inspect(plan.choice.base.reference)
     return BuiltImage(
         tag=plan.tag,

@@ -214,7 +214,7 @@ def _python(
         return None
     own = _own_python(name)
     if request.base is not None and own is None and request.python is None:
-        against[f"which Python {request.base} has is not known here: name it with --python"] = None
+        against[f"the Python of {request.base} is unknown: name it with --python"] = None
         return None
     if own is not None and request.python is not None and str(request.python) != own:
         against[f"{name} has Python {own}; the kind wheels takes any"] = None

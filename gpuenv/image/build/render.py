@@ -207,7 +207,7 @@ def _named(name: str) -> str:
         RenderError: for an invalid name.
     """
     if not _NAME.fullmatch(name):
-        raise RenderError(f"{name[:60]!r} is no name of a label: expected letters, digits, '.', '-', '_' and '/'")
+        raise RenderError(f"{name[:60]!r} is not a name of a label: expected letters, digits, '.', '-', '_' and '/'")
     return name
 
 
@@ -218,7 +218,7 @@ def _quoted(text: str) -> str:
         RenderError: for a line break or another control character, which would end the instruction.
     """
     if _CONTROL.search(text):
-        raise RenderError(f"{text[:60]!r}: a label cannot hold a line break or another control character")
+        raise RenderError(f"{text[:60]!r}: a label cannot contain a line break or another control character")
     return '"' + re.sub(r'([\\"$])', r"\\\1", text) + '"'
 
 

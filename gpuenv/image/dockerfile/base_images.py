@@ -186,8 +186,8 @@ def python_of(base: BaseImage, stages: Sequence[Stage], commands: Iterable[Comma
     known = base.python or _python(system)
     if base.name.familiar == "python" or known is None:
         return known
-    return None if any(stage.takes for stage in stages) or any(map(_brings_python, commands)) else known
+    return None if any(stage.takes for stage in stages) or any(map(_installs_python, commands)) else known
 
 
-def _brings_python(command: Command) -> bool:
+def _installs_python(command: Command) -> bool:
     return command.program in _OTHER_PYTHONS or any(_NAMED_PYTHON.search(word.text) for word in command.words)

@@ -35,12 +35,12 @@ class BuildContext:
         try:
             path = (self.folder / name).resolve()
             if not path.is_relative_to(self.folder.resolve()):
-                self.unread[name] = "it lies outside of the build context"
+                self.unread[name] = "it is outside of the build context"
                 return None
             if not path.is_file():
                 return None
             if len({*self.read, name}) > _MOST_FILES:
-                self.unread[name] = f"it is one of more than {_MOST_FILES} files"
+                self.unread[name] = f"the limit of {_MOST_FILES} files is reached"
                 return None
             found = read_regular(path, _LARGEST).decode("utf-8", "replace").replace("\r\n", "\n")
         except (OSError, ValueError) as error:

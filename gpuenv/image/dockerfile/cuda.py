@@ -35,7 +35,7 @@ _VERSIONED = re.compile(r"(?:cuda|libcublas|libcufft|libcurand|libcusparse|libcu
 _WHEEL = re.compile(r"(?:nvidia-(?:cuda-runtime|cuda-nvrtc|cublas)|cuda-toolkit)(?:-cu(\d\d))?")
 _OF_CONDA = ("cuda-version", "cudatoolkit", "cuda-toolkit", "pytorch-cuda")  # their versions are CUDA's
 # Conda packages that depend on CUDA's libraries: of conda-forge and of the channels pytorch and nvidia.
-_CONDA_BRINGING = ("cupy", "pytorch-cuda", "pytorch-gpu", "tensorflow-gpu", "rapids", "cudf", "cuml", "libcublas")
+_CONDA_WITH_CUDA = ("cupy", "pytorch-cuda", "pytorch-gpu", "tensorflow-gpu", "rapids", "cudf", "cuml", "libcublas")
 # Extras that depend on the CUDA of a major, or are named after it: as uv 0.13 resolved jax 0.4.30 and 0.12.0.1,
 # numba-cuda 0.15.0 and 0.30.4, tensorflow 2.15.1 to 2.21.0 (run 2026-11-21).
 _EXTRAS = {
@@ -110,8 +110,8 @@ def cuda_sources(target: BuildTarget) -> CudaSources:
     return CudaSources(
         versions=tuple((cuda, text) for cuda, text in versions if cuda is not None),
         wheels=frozenset({*_wheels(target), *(each.cuda_major for each in found if each.cuda_major)}),
-        libraries=any(map(_brings_libraries, images)) or from_conda or any(map(_has_libraries, packages)),
-        headers=any(map(_brings_headers, images)) or from_conda or any(map(_brings_headers_package, packages)),
+        libraries=any(map(_base_has_libraries, images)) or from_conda or any(map(_package_has_libraries, packages)),
+        headers=any(map(_base_has_headers, images)) or from_conda or any(map(_package_has_headers, packages)),
         severity=None if any(each.cuda_major is None for each in found) else _severity(target),
         frameworks=found,
     )
@@ -122,7 +122,7 @@ def _of_package(name: str) -> CudaVersion | None:
     return CudaVersion(int(match[1]), int(match[2])) if match else None
 
 
-def _brings_headers_package(name: str) -> bool:
+def _package_has_headers(name: str) -> bool:
     """Whether a package has the headers; also a development package of another part of CUDA, which may need them."""
     return _WITH_HEADERS.fullmatch(name) is not None or (_of_package(name) is not None and "-dev" in name)
 
@@ -130,23 +130,23 @@ def _brings_headers_package(name: str) -> bool:
 def _severity(target: BuildTarget) -> Severity | None:
     """The severity of missing CUDA, by the likelihood that an unknown install has it."""
     doubts = [each for each in target.unknown if not each.possible]
-    if any(map(may_bring_cuda, (install for each in target.unknown for install in each.possible))):
+    if any(map(is_cuda_related, (install for each in target.unknown for install in each.possible))):
         return None
     if any(each.is_file or _LIKE_CUDA.search(each.what) for each in doubts):
         return None
     return Severity.WARNING if doubts else Severity.ERROR
 
 
-def may_bring_cuda(install: Install) -> bool:
+def is_cuda_related(install: Install) -> bool:
     """Whether the name of a package is related to CUDA."""
     return _LIKE_CUDA.search(install.name) is not None
 
 
-def _brings_libraries(base: BaseImage) -> bool:
+def _base_has_libraries(base: BaseImage) -> bool:
     return base.flavour in (Flavour.RUNTIME, Flavour.DEVEL) or _is_open(base)
 
 
-def _brings_headers(base: BaseImage) -> bool:
+def _base_has_headers(base: BaseImage) -> bool:
     return base.flavour is Flavour.DEVEL or _is_open(base)
 
 
@@ -155,12 +155,12 @@ def _is_open(base: BaseImage) -> bool:
     return not base.plain and base.flavour is None
 
 
-def _has_libraries(name: str) -> bool:
+def _package_has_libraries(name: str) -> bool:
     return name in _OF_DISTRIBUTION or _WITH_LIBRARIES.fullmatch(name) is not None
 
 
 def _is_conda_cuda(name: str) -> bool:
-    return name in _CONDA_BRINGING or (name.startswith("cuda") and name != "cuda-python")
+    return name in _CONDA_WITH_CUDA or (name.startswith("cuda") and name != "cuda-python")
 
 
 def _of_conda(entry: Install, matrix: Matrix) -> CudaVersion | None:

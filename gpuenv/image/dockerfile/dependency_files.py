@@ -52,8 +52,6 @@ def read_dependencies(listed: DependencyFile, name: str, context: BuildContext) 
         found = _project(listed, name, context)
     elif listed.kind is FileKind.ENVIRONMENT:
         found = _environment(name, context)
-    elif listed.kind is FileKind.CONDA_PACKAGES:
-        found = [each for each in _conda_packages(name, context) if each is not None]
     else:
         found = _requirements(name, context, set())
     return [replace(each, index_cuda=each.index_cuda or listed.index_cuda) for each in found[:_MOST]]
@@ -117,7 +115,7 @@ def _project(listed: DependencyFile, name: str, context: BuildContext) -> list[I
     try:
         data = parse_toml(text)
     except (ValueError, RecursionError) as error:
-        context.unread[name] = f"it is no TOML: {str(error)[:80]}"
+        context.unread[name] = f"it is not valid TOML: {str(error)[:80]}"
         return []
     found = []
     is_locked = any(context.has(posixpath.join(posixpath.dirname(name), lock)) for lock in _LOCKS)
@@ -207,10 +205,3 @@ def _environment(name: str, context: BuildContext) -> list[Install]:
             location = SourceLocation(name, document.lines.get(f"{path}.pip[{position}]", 1))
             found.append(parse_requirement(text, location))
     return [each for each in found if each is not None]
-
-
-def _conda_packages(name: str, context: BuildContext) -> Iterator[Install | None]:
-    """A plain list of conda's packages, as ``conda install --file`` takes it."""
-    for line, entry in _logical_lines(context.text(name) or ""):
-        if not entry.startswith(("@", "http")):
-            yield parse_conda_spec(entry, SourceLocation(name, line))

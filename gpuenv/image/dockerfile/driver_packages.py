@@ -30,7 +30,7 @@ _PACKAGES = re.compile(
     r")"
 )
 # Of Debian and Ubuntu: they depend on libcuda1, or on libnvidia-compute of a branch, and on NVML.
-_BRINGING = ("nvidia-cuda-toolkit", "nvidia-cuda-dev", "libnvidia-ml-dev")
+_DEPENDENTS = ("nvidia-cuda-toolkit", "nvidia-cuda-dev", "libnvidia-ml-dev")
 _RUNFILE = re.compile(r"NVIDIA-Linux-[\w.-]+\.run")
 _CUDA_RUNFILE = re.compile(r"cuda_[\d.]+(?:_[\d.]+)?_linux(?:_[a-z0-9]+)?\.run")
 _LEAVES_OUT = re.compile(r"--(?:toolkit|samples|extract|uninstall)(?:=|$)")
@@ -40,12 +40,12 @@ _INSTALL = re.compile(r"\b(?:apt-get|apt|aptitude|yum|dnf|microdnf|zypper|apk)\b
 
 def is_driver_package(word: str) -> bool:
     """Whether an argument of apt or dnf is a package of the driver, or a metapackage for it."""
-    return bool(_PACKAGES.fullmatch(_name(word))) and not brings_driver(word)
+    return bool(_PACKAGES.fullmatch(_name(word))) and not depends_on_driver(word)
 
 
-def brings_driver(word: str) -> bool:
+def depends_on_driver(word: str) -> bool:
     """Whether a package with another purpose depends on the driver's libraries."""
-    return _name(word) in _BRINGING
+    return _name(word) in _DEPENDENTS
 
 
 def _name(word: str) -> str:
@@ -75,7 +75,7 @@ def driver_in(step: str) -> str | None:
     """The first package or file of a driver that a step of an image's history installs or copies."""
     for match in _INSTALL.finditer(step):
         for word in match[1].split():
-            if is_driver_package(word) or brings_driver(word):
+            if is_driver_package(word) or depends_on_driver(word):
                 return word
     copied = step.split("COPY", 1)[1].split() if "COPY" in step else []
     return next((word for word in copied if is_driver_library(word)), None)

@@ -261,18 +261,16 @@ def _conda(command: Command, file: str, end_line: int | None) -> InstallRequest:
     if not {"install", "create", "update"} & set(verbs):
         return InstallRequest()
     location = SourceLocation(file, command.line, end_line)
+    listed = arguments.of("-f", "--file")
     files = [
-        DependencyFile(
-            FileKind.ENVIRONMENT if word.text.endswith((".yml", ".yaml")) else FileKind.CONDA_PACKAGES,
-            word.text,
-            replace(location, line=word.line),
-        )
-        for word in arguments.of("-f", "--file")
+        DependencyFile(FileKind.ENVIRONMENT, word.text, replace(location, line=word.line))
+        for word in listed
+        if word.text.endswith((".yml", ".yaml"))
     ]
     if not files and verbs[:1] == ["env"]:
         files = [DependencyFile(FileKind.ENVIRONMENT, "environment.yml", location)]  # the default of conda env
     found = [parse_conda_spec(word.text, replace(location, line=word.line)) for word in named]
-    unknown = not all(word.known for word in named)
+    unknown = len(files) < len(listed) or not all(word.known for word in named)
     return InstallRequest(tuple(each for each in found if each is not None), files=tuple(files), unknown=unknown)
 
 

@@ -110,7 +110,7 @@ def read_text(path: Path) -> str:
     except OSError as error:
         raise ImageError(f"{path}: {error.strerror or error}", is_input=True) from error
     except UnicodeDecodeError as error:
-        raise ImageError(f"{path}: is no text in UTF-8", is_input=True) from error
+        raise ImageError(f"{path}: is not UTF-8 text", is_input=True) from error
 
 
 def file_report(path: Path, judged: FileJudgement, matrix: Matrix) -> ImageReport:
@@ -137,7 +137,7 @@ def file_report(path: Path, judged: FileJudgement, matrix: Matrix) -> ImageRepor
 def _judge_dockerfile(text: str, path: Path, options: DockerfileOptions, matrix: Matrix) -> FileJudgement:
     context = BuildContext(options.context or path.parent)
     if options.context is not None and not is_folder(options.context):
-        raise ImageError(f"{options.context}: is no folder", "name the build context with --context", is_input=True)
+        raise ImageError(f"{options.context}: is not a folder", "name the build context with --context", is_input=True)
     try:
         stages = stages_of(parse(text), options.arguments)
         wanted = None if options.target is None else _stage(stages, options.target, path)

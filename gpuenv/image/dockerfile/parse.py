@@ -114,16 +114,8 @@ class Instruction:
         return words if isinstance(words, list) and all(isinstance(word, str) for word in words) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Dockerfile:
-    """A Dockerfile's instructions, and the character that continues a line."""
-
-    instructions: tuple[Instruction, ...]
-    escape: str
-
-
-def parse(text: str) -> Dockerfile:
-    """Reads a Dockerfile.
+def parse(text: str) -> tuple[Instruction, ...]:
+    """The instructions of a Dockerfile.
 
     Raises:
         DockerfileError: with the line.
@@ -131,10 +123,9 @@ def parse(text: str) -> Dockerfile:
     if len(text) > LARGEST:
         raise DockerfileError(f"{len(text)} characters are more than the {LARGEST} that a Dockerfile may have")
     if "\0" in text:
-        raise DockerfileError("line 1: a NUL character; this is no text")
+        raise DockerfileError("line 1: a NUL character; this is not a text file")
     lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n")
-    escape = _escape(lines)
-    return Dockerfile(tuple(_instructions([line.removesuffix("\r") for line in lines], escape)), escape)
+    return tuple(_instructions([line.removesuffix("\r") for line in lines], _escape(lines)))
 
 
 def _escape(lines: list[str]) -> str:
@@ -150,7 +141,7 @@ def _escape(lines: list[str]) -> str:
             break
         name, value = match[1].lower(), match[2]
         if name in found:
-            raise DockerfileError(f"line {number}: the directive {name} stands there twice")
+            raise DockerfileError(f"line {number}: the directive {name} appears twice")
         if name == "escape" and value not in ("\\", "`"):
             raise DockerfileError(f"line {number}: escape={value[:20]}: expected \\ or `")
         found[name] = value
@@ -200,7 +191,7 @@ def _head(source: SourceText, line: int) -> tuple[str, tuple[str, ...], SourceTe
     match = _KEYWORD.match(source.text)
     if match is None or match[1].upper() not in _KEYWORDS:
         word = (source.text.split() or ["nothing"])[0]
-        raise DockerfileError(f"line {line}: {word[:40]!r} is no instruction of a Dockerfile")
+        raise DockerfileError(f"line {line}: {word[:40]!r} is not an instruction of a Dockerfile")
     flags: list[str] = []
     position = match.end()
     while (flag := _FLAG.match(source.text, position)) is not None:
@@ -220,4 +211,4 @@ def _heredoc(lines: list[str], position: int, match: re.Match[str], line: int) -
         if text == name:
             return Heredoc(name, source_text("".join(f"{entry}\n" for entry in found), begin + 1)), position
         found.append(text)
-    raise DockerfileError(f"line {line}: the text <<{name} has no end")
+    raise DockerfileError(f"line {line}: the heredoc <<{name} has no end")

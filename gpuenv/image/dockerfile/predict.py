@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from gpuenv.image.dockerfile.base_images import BaseImage
-from gpuenv.image.dockerfile.cuda import cuda_sources, frameworks, may_bring_cuda, release_of
+from gpuenv.image.dockerfile.cuda import cuda_sources, frameworks, is_cuda_related, release_of
 from gpuenv.image.dockerfile.requirements import Install
 from gpuenv.image.dockerfile.target import BuildTarget
 from gpuenv.image.dockerfile.variables import is_known
@@ -69,7 +69,7 @@ def _machine_verdict(
     """The verdict on a target on a machine; unknown if the base image is unknown."""
     verdict = judge_machine(name, predicted_image(target, snapshot, matrix), snapshot, matrix, clock)
     base, has = target.base, cuda_sources(target)
-    conditions = [each for each in target.unknown if any(map(may_bring_cuda, each.possible))]
+    conditions = [each for each in target.unknown if any(map(is_cuda_related, each.possible))]
     if conditions:
         reasons = tuple(f"whether this runs: {each.what} (line {each.location.line})" for each in conditions)
         status = status_of(verdict.findings, unknown=True)
@@ -77,8 +77,8 @@ def _machine_verdict(
     lines = [line for line in matrix.wheel_lines if any(entry.name == line.name for entry in target.cupy)]
     if not base.unknown or (lines and all(line.cuda_major in has.wheels for line in lines)):
         return verdict
-    ask = f"; gpuenv check-image {base.text} asks its registry" if base.name is not None else ""
-    reason = f"what of CUDA the base image {base.text} has: its name does not tell{ask}"
+    hint = f"; gpuenv check-image {base.text} reads it from the registry" if base.name is not None else ""
+    reason = f"which CUDA the base image {base.text} has: its name does not show it{hint}"
     return replace(verdict, unknown=(*verdict.unknown, reason), status=status_of(verdict.findings, unknown=True))
 
 

@@ -77,7 +77,6 @@ class FileKind(str, Enum):
     CONSTRAINTS = "constraints"
     PROJECT = "project"  # pyproject.toml
     ENVIRONMENT = "environment"  # environment.yml
-    CONDA_PACKAGES = "packages"  # a plain list of conda's
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from gpuenv.image.dockerfile.cuda import (
     release_of,
     wheel_line,
 )
-from gpuenv.image.dockerfile.driver_packages import brings_driver, is_driver_library, is_driver_package, runfile
+from gpuenv.image.dockerfile.driver_packages import depends_on_driver, is_driver_library, is_driver_package, runfile
 from gpuenv.image.dockerfile.install_commands import PYTHON
 from gpuenv.image.dockerfile.requirements import Install, SourceLocation
 from gpuenv.image.dockerfile.target import BuildTarget, is_conda_cupy, is_cupy
@@ -96,10 +96,10 @@ def driver_installed(target: BuildTarget) -> FileOutcome:
     """
     with_cuda = target.base.has_cuda or has_gpu_software(target)
     for entry in target.system if with_cuda else ():
-        if not (is_driver_package(entry.text) or brings_driver(entry.text)):
+        if not (is_driver_package(entry.text) or depends_on_driver(entry.text)):
             continue
         meta = re.fullmatch(r"cuda(?:-runtime)?(?:-(\d{1,3})-(\d{1,3}))?", entry.name)
-        if meta is not None or brings_driver(entry.text):
+        if meta is not None or depends_on_driver(entry.text):
             toolkit = f"cuda-toolkit-{meta[1]}-{meta[2]}" if meta and meta[1] else "cuda-toolkit-X-Y"
             title = f"{entry.text} installs the driver's libraries, on which it depends"
             fix = f"Install {toolkit} of NVIDIA's repository, or use an nvidia/cuda devel image."
@@ -575,7 +575,7 @@ def base_without_name(target: BuildTarget) -> FileOutcome:
     if base.text and base.name is None and written and is_known(base.text) and "@" not in base.text:
         yield symptom_at(
             target.base_location,
-            f"{base.text[:80]} is no name of an image, so the build fails",
+            f"{base.text[:80]} is not a name of an image, so the build fails",
             "Write it as name:tag, the name in lower case.",
             _base_evidence(target),
         )
@@ -619,7 +619,7 @@ def no_such_line(target: BuildTarget) -> FileOutcome:
             major = int(digits[1]) if digits is not None and int(digits[1]) <= newest else newest
             yield symptom_at(
                 install.location,
-                f"{install.name} is no distribution of CuPy's",
+                f"{install.name} is not a distribution of CuPy",
                 f"Install cupy-cuda{major}x, or the line of the CUDA that is meant.",
                 _cupy_evidence(install),
             )

@@ -6,11 +6,12 @@ FROM interact; ARG, Scope: a stage inherits the arguments of the stage that it s
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuenv.image.dockerfile.parse import Dockerfile, DockerfileError, Instruction, SourceText
+from gpuenv.image.dockerfile.parse import DockerfileError, Instruction, SourceText
 from gpuenv.image.dockerfile.variables import is_known, substitute
 from gpuenv.image.inspect.image_facts import parse_platform
 
@@ -82,20 +83,20 @@ class Stage:
     workdir: str
 
 
-def stages_of(dockerfile: Dockerfile, given: Mapping[str, str]) -> tuple[Stage, ...]:
+def stages_of(instructions: Sequence[Instruction], given: Mapping[str, str]) -> tuple[Stage, ...]:
     """The stages in their order.
 
     Args:
-        dockerfile: the instructions.
+        instructions: those of a Dockerfile.
         given: the caller's values for ARGs.
 
     Raises:
         DockerfileError: for an instruction before the first FROM, no FROM, or too many instructions.
     """
-    _refuse_too_many(dockerfile)
+    _refuse_too_many(instructions)
     outer: dict[str, str] = {}
     groups: list[list[Instruction]] = []
-    for instruction in dockerfile.instructions:
+    for instruction in instructions:
         if instruction.keyword == "FROM":
             groups.append([instruction])
         elif groups:
@@ -112,7 +113,7 @@ def stages_of(dockerfile: Dockerfile, given: Mapping[str, str]) -> tuple[Stage, 
     return tuple(found)
 
 
-def _refuse_too_many(dockerfile: Dockerfile) -> None:
+def _refuse_too_many(instructions: Sequence[Instruction]) -> None:
     """Refuses a file with too many stages, variables or instructions.
 
     Raises:
@@ -123,7 +124,7 @@ def _refuse_too_many(dockerfile: Dockerfile) -> None:
         (("ARG", "ENV"), _MOST_SETTINGS, "ARGs and ENVs"),
         ((), _MOST_INSTRUCTIONS, "instructions"),
     ):
-        beyond = [each.line for each in dockerfile.instructions if not keywords or each.keyword in keywords][most:]
+        beyond = [each.line for each in instructions if not keywords or each.keyword in keywords][most:]
         if beyond:
             raise DockerfileError(f"line {beyond[0]}: more than {most} {what}")
 
@@ -201,8 +202,6 @@ def _walk(
 
 def join_image_path(folder: str, path: str) -> str:
     """A path in the image, relative to a folder."""
-    import posixpath  # noqa: PLC0415 - the image's paths are those of Linux, wherever this runs
-
     whole = posixpath.normpath(posixpath.join(folder, path))
     return whole[1:] if whole.startswith("//") else whole  # POSIX lets two slashes mean something else; Linux does not
 

@@ -8,10 +8,7 @@ from fnmatch import fnmatchcase
 
 # The value of a variable; None if unknown.
 Lookup = Callable[[str], "str | None"]
-_REFERENCE = re.compile(
-    r"\$(?:\{([A-Za-z_]\w*)(?:(:?[-+?]|%%?|\#\#?|//?|:(?=\d))((?:[^{}]|\$\{[^{}]*\})*))?\}|([A-Za-z_]\w*))"
-)
-_SUBSTRING = re.compile(r"(\d{1,9})(?::(\d{1,9})?)?")
+_REFERENCE = re.compile(r"\$(?:\{([A-Za-z_]\w*)(?:(:?[-+?]|%%?|\#\#?|//?)((?:[^{}]|\$\{[^{}]*\})*))?\}|([A-Za-z_]\w*))")
 _DEEPEST = 4
 _LONGEST = 1000  # characters of a value and of a pattern that is tried on it
 _MOST = 20_000  # characters that one text expands to: each variable may double the one before
@@ -55,7 +52,7 @@ def _value(match: re.Match[str], lookup: Lookup, depth: int) -> str:
         return match[0] if value is None else value
     if depth >= _DEEPEST or ("+" in operator and value is None):
         return match[0]
-    if operator[0] in "%#/" or operator == ":":
+    if operator[0] in "%#/":
         return match[0] if value is None else _cut(value, operator, word)
     if "+" in operator:
         return substitute(word, lookup, depth + 1) if value else ""
@@ -63,12 +60,7 @@ def _value(match: re.Match[str], lookup: Lookup, depth: int) -> str:
 
 
 def _cut(value: str, operator: str, word: str) -> str:
-    """A part of a value: without a suffix (%) or prefix (#), with a replacement (/), or a substring (:)."""
-    if operator == ":":
-        part = _SUBSTRING.fullmatch(word)
-        if part is None:
-            return value
-        return value[int(part[1]) :][: int(part[2]) if part[2] else None]
+    """A part of a value: without a suffix (%) or prefix (#), or with a replacement (/)."""
     if len(value) > _LONGEST or len(word) > _LONGEST:
         return value
     if operator[0] == "/":

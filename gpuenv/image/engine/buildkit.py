@@ -118,7 +118,7 @@ def build_with(
             group.close()
         progress.feed("\n")
         if done.ending is Ending.TIMED_OUT:
-            raise EngineError("building: no end in time", "Give it longer with --build-timeout SECONDS.")
+            raise EngineError("building: the time limit is over", "Raise the limit with --build-timeout SECONDS.")
         if done.ending is not Ending.EXITED or done.exit_code != 0:
             raise error_from_text(progress.log or done.stderr or str(done.error), "the build failed")
         return _image_of(cli, answer)

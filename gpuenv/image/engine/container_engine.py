@@ -61,11 +61,11 @@ def connect(environment: Mapping[str, str], seconds: float) -> Engine:
         environment = docker_environment(environment)
     except ContextError as error:
         raise EngineError(str(error), error.remedy) from error
-    given = environment.get("DOCKER_HOST", "").strip()
+    chosen = environment["DOCKER_HOST"]
     usual = [f"unix://{path}" for path in usual_sockets(environment, f"/run/user/{os.getuid()}")]
     there = [host for host in usual if os.path.lexists(host.removeprefix("unix://"))]
     first: EngineError | None = None
-    for host in [given] if given else there or usual[:1]:
+    for host in [chosen] if chosen else there or usual[:1]:
         try:
             with _engine_errors(f"the engine at {host}"):
                 return _connected(host, environment, seconds)
@@ -77,7 +77,11 @@ def connect(environment: Mapping[str, str], seconds: float) -> Engine:
 
 def _connected(host: str, environment: Mapping[str, str], seconds: float) -> Engine:
     client = docker.from_env(environment={**environment, "DOCKER_HOST": host}, timeout=seconds)
-    facts = engine_facts(client.version(), client.info(), host)
+    try:
+        facts = engine_facts(client.version(), client.info(), host)
+    except BaseException:
+        client.close()
+        raise
     client.api.timeout = _ANSWER
     return Engine(client, facts)
 
@@ -95,7 +99,7 @@ class Engine:
         Raises:
             EngineError: if it does not answer.
         """
-        with _engine_errors(f"looking at {reference}"):
+        with _engine_errors(f"inspecting {reference}"):
             try:
                 return engine_image(self._client.api.inspect_image(reference))
             except (ImageNotFound, NotFound):
@@ -150,7 +154,7 @@ class Engine:
             EngineError: if the engine refuses.
         """
         parsed = parse_reference(reference)
-        with _engine_errors(f"naming the image {reference}"):
+        with _engine_errors(f"tagging the image {reference}"):
             self._client.api.tag(image, parsed.familiar, parsed.tag or "latest", force=True)
 
     def remove(self, image: str) -> None:

@@ -23,30 +23,21 @@ _OF_ENGINE = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CERT_PATH", "DOCKER_TLS",
 class ContextError(ValueError):
     """An unusable Docker context; ``remedy`` is the fix."""
 
-    remedy = "docker context ls lists those that there are; docker context use default takes none."
-
-
-def engine_address(environment: Mapping[str, str]) -> str | None:
-    """The address that the caller has chosen; None without a choice.
-
-    Raises:
-        ContextError: if the chosen context is missing or has no address.
-    """
-    return docker_environment(environment).get("DOCKER_HOST", "").strip() or None
+    remedy = "docker context ls lists the contexts; docker context use default selects none."
 
 
 def docker_environment(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """The variables, with the address and certificates of the chosen context.
+    """The variables, with the address and certificates of the chosen context; without a choice DOCKER_HOST is empty.
 
     Raises:
         ContextError: if the chosen context is missing or has no address.
     """
-    if environment.get("DOCKER_HOST", "").strip():
-        return environment
+    if host := environment.get("DOCKER_HOST", "").strip():
+        return {**environment, "DOCKER_HOST": host}
     folder = docker_folder(environment)
     name = environment.get("DOCKER_CONTEXT") or _current(folder)
     if name in _NONE:
-        return environment
+        return {**environment, "DOCKER_HOST": ""}
     host, unverified = _endpoint(folder, name)
     variables = {key: value for key, value in environment.items() if key not in _OF_ENGINE}
     certificates = folder / "contexts/tls" / _digest(name) / "docker"

@@ -140,7 +140,7 @@ def object_of(answer: object, what: str) -> Mapping[str, Any]:
     if answer is None:
         return {}
     if not isinstance(answer, dict):
-        raise ValueError(f"its answer about {what} is no object: {str(answer)[:60]}")  # noqa: TRY004 - an answer
+        raise ValueError(f"its answer about {what} is not an object: {str(answer)[:60]}")  # noqa: TRY004 - an answer
     return answer
 
 
@@ -153,7 +153,7 @@ def list_of(answer: object, what: str) -> list[Any]:
     if answer is None:
         return []
     if not isinstance(answer, list):
-        raise ValueError(f"its answer about {what} is no list: {str(answer)[:60]}")  # noqa: TRY004 - an answer
+        raise ValueError(f"its answer about {what} is not a list: {str(answer)[:60]}")  # noqa: TRY004 - an answer
     return answer
 
 

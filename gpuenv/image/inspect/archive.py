@@ -56,7 +56,7 @@ def read_archive(path: Path, wanted: ImagePlatform) -> ImageFacts:
     except ArchiveError as error:
         raise ImageError(f"{path}: {error}", _EXPECTED, is_input=True) from error
     except tarfile.ReadError as error:  # its own message lists every compression that was tried
-        raise ImageError(f"{path}: no tar file, or a damaged one", _EXPECTED, is_input=True) from error
+        raise ImageError(f"{path}: not a tar file, or a damaged one", _EXPECTED, is_input=True) from error
     except (OSError, *_DAMAGED) as error:
         message = f"{path}: cannot be read as an image: {error_reason(error)}"
         raise ImageError(message, _EXPECTED, is_input=True) from error
@@ -101,7 +101,7 @@ def _read_image(read: _Read, subject: str, wanted: ImagePlatform) -> ImageFacts:
         return _read_layout(read, index, subject, wanted)
     listing = read("manifest.json", MAX_MANIFEST)
     if listing is None:
-        raise ImageError(f"{subject}: neither index.json nor manifest.json is in it")
+        raise ImageError(f"{subject}: it contains neither index.json nor manifest.json")
     return _read_saved(read, load_json(listing, subject), subject)
 
 
@@ -111,7 +111,7 @@ def _read_layout(read: _Read, data: bytes, subject: str, wanted: ImagePlatform) 
     def read_blob(digest: str, limit: int) -> bytes:
         blob = read(f"blobs/{digest.replace(':', '/')}", limit)
         if blob is None:
-            raise ImageError(f"{subject}: {digest} is not in it")
+            raise ImageError(f"{subject}: {digest} is missing")
         return verify(blob, digest, subject)
 
     index = load_json(data, subject)
@@ -133,7 +133,7 @@ def _read_saved(read: _Read, listing: object, subject: str) -> ImageFacts:
         raise ImageError(f"{subject}: manifest.json names no configuration")
     configuration = read(str(PurePosixPath(name)), MAX_CONFIGURATION)
     if configuration is None:
-        raise ImageError(f"{subject}: {name[:80]} is not in it")
+        raise ImageError(f"{subject}: {name[:80]} is missing")
     return facts_from_configuration(load_json(configuration, subject), subject, "archive")
 
 
@@ -149,5 +149,5 @@ def _refuse_several(images: dict[str, object], subject: str) -> None:
         names = ", ".join(name[:80] for name in [*images][:_MAX_NAMES])
         more = f" and {len(images) - _MAX_NAMES} more" if len(images) > _MAX_NAMES else ""
         raise ImageError(
-            f"{subject}: holds several images: {names}{more}", "docker save -o FILE NAME writes one of them alone"
+            f"{subject}: contains several images: {names}{more}", "docker save -o FILE NAME saves a single image"
         )

@@ -149,18 +149,18 @@ def _from_helper(
     if not isinstance(name, str):
         return None
     if not _HELPER.fullmatch(name):
-        raise CredentialError(f"the credential helper {name[:60]!r} has a name that no program has")
+        raise CredentialError(f"the credential helper {name[:60]!r} is not a valid name of a program")
     result = run_child([f"docker-credential-{name}", "get"], environment, until, stdin=f"{keys[0]}\n")
     if result.ending is not Ending.EXITED or result.exit_code != 0:
         if "credentials not found" in result.stdout:
             return None
         reason = result.error or (result.stderr or result.stdout).strip().split("\n")[0][:120] or result.ending.value
-        raise CredentialError(f"docker-credential-{name} gave no credentials: {reason}")
+        raise CredentialError(f"docker-credential-{name} returned no credentials: {reason}")
     try:
         answer = json.loads(result.stdout)
         user, secret = answer["Username"], answer["Secret"]
     except (ValueError, LookupError, TypeError, RecursionError):
         user = secret = None
     if not isinstance(user, str) or not isinstance(secret, str) or not secret:
-        raise CredentialError(f"docker-credential-{name} gave no credentials: its answer is invalid")
+        raise CredentialError(f"docker-credential-{name} returned no credentials: its answer is invalid")
     return Credentials(None if user == _TOKEN_USER else user, secret)

@@ -17,9 +17,9 @@ from gpuenv.image.reference import ImageReference, ImageReferenceError, is_image
 from gpuenv.net import run_within
 
 _FILE_NAME = re.compile(r"(?:^|/|^(?:docker|oci)-archive:)[^/:]*\.(?:tar|tgz|oci|sif|sqsh)(?:\.\w+)?$")
-_NO_FILE = "an image whose name is written so has its tag behind it: NAME:latest"
-_NO_NAME = "a registry knows images by their names alone: NAME:TAG, or NAME@ and the digest of its manifest"
-_NO_NETWORK = "Or leave out what forbids its registry: --offline, --from engine."
+_NO_FILE = "for an image of such a name, add its tag: NAME:latest"
+_NO_NAME = "a registry knows images by name only: NAME:TAG, or NAME@ and the digest of the manifest"
+_NO_NETWORK = "Or use its registry: leave out --offline and --from engine."
 _ENGINE_TIMEOUT = 5.0  # seconds; an engine that hangs leaves the rest to the registry
 _MIN_TIMEOUT = 0.5
 
@@ -122,7 +122,7 @@ def _from_engine(text: str, address: str, options: FetchOptions, until: float) -
         return run_within(timeout, lambda: inspect_local(text, address, timeout, options.environment))
     except TimeoutError as error:
         raise ImageError(
-            f"the engine at {address} does not answer within {timeout:g} s", "Look at the engine's log, or restart it."
+            f"no answer from the engine at {address} within {timeout:g} s", "Look at the engine's log, or restart it."
         ) from error
 
 
@@ -140,5 +140,5 @@ def _from_registry(reference: ImageReference, wanted: ImagePlatform, options: Fe
     except TimeoutError as error:
         raise ImageError(
             f"{reference}: the registry has not answered within {left:.{0 if left >= 1 else 1}f} s",
-            "try again, or give it more with --timeout",
+            "try again, or raise the limit with --timeout",
         ) from error

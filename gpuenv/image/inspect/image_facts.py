@@ -52,7 +52,7 @@ def parse_platform(text: str) -> ImagePlatform:
     low = text.strip().lower()
     match = _PLATFORM.fullmatch(low if "/" in low else f"linux/{low}")
     if match is None:
-        raise ValueError(f"{text!r} is no platform; expected one like linux/amd64 or linux/arm64/v8")
+        raise ValueError(f"{text!r} is not a platform; expected one like linux/amd64 or linux/arm64/v8")
     return ImagePlatform(match[1], _ARCHITECTURES.get(match[2], match[2]), match[3])
 
 
@@ -111,7 +111,7 @@ def facts_from_configuration(data: object, reference: str, source: str) -> Image
         ImageError: if it is no configuration.
     """
     if not isinstance(data, dict) or not isinstance(data.get("os"), str) or not isinstance(data.get("rootfs"), dict):
-        raise ImageError(f"{reference}: what the {source} gave as its configuration is none: expected os and rootfs")
+        raise ImageError(f"{reference}: the configuration from the {source} is invalid: expected os and rootfs")
     config: dict[str, Any] = data["config"] if isinstance(data.get("config"), dict) else {}
     labels, layers, platform = config.get("Labels"), data["rootfs"].get("diff_ids"), platform_of(data)
     steps = [step.get("created_by") for step in _list(data.get("history"))[:_MAX_STEPS] if isinstance(step, dict)]

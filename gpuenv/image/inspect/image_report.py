@@ -183,8 +183,7 @@ def _count_of_findings(report: ImageReport) -> str:
     """The number of findings in the file itself."""
     own = [entry for entry in report.findings if entry.file is not None]
     errors = sum(entry.severity is Severity.ERROR for entry in own)
-    rest = len(own) - errors
-    return f"{errors} error{'s' * (errors != 1)}, {rest} other finding{'s' * (rest != 1)}" if own else "nothing found"
+    return f"{counted(errors, 'error')}, {counted(len(own) - errors, 'other finding')}" if own else "nothing found"
 
 
 def _verdict(machine: MachineVerdict) -> str:
@@ -222,7 +221,7 @@ def _rows(*rows: tuple[str, str]) -> Iterator[TextLine]:
 def _machine_lines(machine: MachineVerdict, *, verbose: bool) -> Iterator[TextLine]:
     yield TextLine(f"{machine.machine}: {_verdict(machine)}", _STYLES.get(machine.status, Style.BAD), 2)
     level = f", up to CUDA {machine.driver_cuda}" if machine.driver_cuda else ""
-    gpus = _counted(machine.gpus) or ["none known"]
+    gpus = _with_counts(machine.gpus) or ["none known"]
     yield from _rows(("driver", f"{machine.driver or 'unknown'}{level}"), *(("GPU", text) for text in gpus))
     shown = [entry for entry in machine.requirements if verbose or entry.status is not ImageRequirementStatus.MET]
     for entry in dict.fromkeys(shown):  # once for several GPUs that are the same
@@ -237,7 +236,7 @@ def _machine_lines(machine: MachineVerdict, *, verbose: bool) -> Iterator[TextLi
         yield TextLine(f"  not known: {text}", Style.WARNING, 4)
 
 
-def _counted(texts: Iterable[str]) -> list[str]:
+def _with_counts(texts: Iterable[str]) -> list[str]:
     return [f"{count} x {text}" if count > 1 else text for text, count in Counter(texts).items()]
 
 

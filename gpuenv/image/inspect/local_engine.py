@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from gpuenv.image.engine.docker_contexts import ContextError, docker_environment, engine_address, usual_sockets
+from gpuenv.image.engine.docker_contexts import ContextError, docker_environment, usual_sockets
 from gpuenv.image.engine.engine_answers import list_of, object_of
 from gpuenv.image.engine.errors import engine_error
 from gpuenv.image.inspect.image_facts import ImageError, ImageFacts, facts_from_configuration
@@ -21,7 +21,7 @@ def find_engines(environment: Mapping[str, str]) -> Iterator[str]:
         ImageError: if the chosen Docker context is missing.
     """
     try:
-        address = engine_address(environment)
+        address = docker_environment(environment)["DOCKER_HOST"]
     except ContextError as error:
         raise ImageError(str(error), error.remedy) from error
     if address:

@@ -80,14 +80,14 @@ def read_image(data: bytes, digest: str | None, wanted: ImagePlatform, subject: 
 def _parse_manifest(data: bytes, subject: str) -> dict[str, Any]:
     value = load_json(data, subject)
     if not isinstance(value, dict):
-        raise ImageError(f"{subject}: is no manifest: expected an object, found {type(value).__name__}")
+        raise ImageError(f"{subject}: is not a manifest: expected an object, found {type(value).__name__}")
     if value.get("schemaVersion") == 1:
         raise ImageError(
-            f"{subject}: a manifest of schema 1, which engines no longer pull",
-            "push the image anew with a current engine",
+            f"{subject}: a manifest of schema 1, which engines no longer support",
+            "push the image again with a current engine",
         )
     if not isinstance(value.get("manifests", []), list) or not ("manifests" in value or "config" in value):
-        raise ImageError(f"{subject}: is no manifest: it has neither manifests nor config")
+        raise ImageError(f"{subject}: is not a manifest: it has neither manifests nor config")
     return value
 
 
@@ -120,9 +120,9 @@ def _select(
     for entry, _ in (*exact, *fitting, *named):
         return entry
     if not entries:
-        raise ImageError(f"{subject}: an index without any image")
+        raise ImageError(f"{subject}: an index without images")
     if len({str(entry.get("digest")) for entry in entries}) > 1:
-        raise ImageError(f"{subject}: an index of {len(entries)} images, none of which says for which platform it is")
+        raise ImageError(f"{subject}: an index of {len(entries)} images without platforms")
     return entries[0]
 
 
@@ -131,14 +131,14 @@ def _read_configuration(manifest: dict[str, Any], subject: str, store: ImageStor
     digest, media_type = _digest_of(config, subject), str(config.get("mediaType") or _UNTYPED)
     if media_type != _UNTYPED and ".image." not in media_type:  # a chart, a signature, a model
         kind = str(manifest.get("artifactType") or media_type)[:80]
-        raise ImageError(f"{subject}: is no container image: it is of type {kind}", is_input=True)
+        raise ImageError(f"{subject}: is not a container image: its type is {kind}", is_input=True)
     return facts_from_configuration(load_json(store.configuration(digest), subject), subject, store.source)
 
 
 def _digest_of(descriptor: dict[str, Any], subject: str) -> str:
     digest = descriptor.get("digest")
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
-        raise ImageError(f"{subject}: a descriptor without a digest of sha256 or sha512: {str(digest)[:80]!r}")
+        raise ImageError(f"{subject}: a descriptor without a sha256 or sha512 digest: {str(digest)[:80]!r}")
     return digest
 
 
@@ -159,10 +159,10 @@ def load_json(data: bytes, subject: str) -> Any:  # noqa: ANN401 - JSON
     except (ValueError, RecursionError) as error:
         if data.lstrip()[:1] == b"<":
             raise ImageError(
-                f"{subject}: is no JSON but a web page: something else than a registry answered",
-                "is it the name of a registry, and does a proxy or a page for a login stand before it?",
+                f"{subject}: is a web page, not JSON: the server is not a registry",
+                "check the name of the registry, and whether a proxy or a login page answers in its place",
             ) from error
-        raise ImageError(f"{subject}: is no JSON: {str(error)[:120]}") from error
+        raise ImageError(f"{subject}: is not JSON: {str(error)[:120]}") from error
 
 
 def compute_digest(data: bytes, algorithm: str = "sha256") -> str:
@@ -177,7 +177,7 @@ def verify(data: bytes, digest: str, subject: str) -> bytes:
         ImageError: if they have another digest.
     """
     if not _DIGEST.fullmatch(digest):
-        raise ImageError(f"{subject}: {digest[:80]!r} is no digest of sha256 or sha512")
+        raise ImageError(f"{subject}: {digest[:80]!r} is not a digest of sha256 or sha512")
     found = compute_digest(data, digest.partition(":")[0])
     if found != digest:
         raise ImageError(f"{subject}: wrong content: its digest is {found}, expected {digest}")

@@ -102,12 +102,12 @@ def parse(text: str) -> Requirement:
 def _condition(text: str) -> Condition:
     match = _CONDITION.fullmatch(text)
     if match is None or match[2] not in _COMPARISONS or match[1].lower() not in _KEYS:
-        raise RequireError(f"{text!r} is no condition: expected one of {', '.join(_KEYS)}, an operator and a value")
+        raise RequireError(f"{text!r} is not a condition: expected one of {', '.join(_KEYS)}, an operator and a value")
     key, operator, value = match[1].lower(), match[2], match[3]
     if key == "brand" and operator not in ("=", "!=", "!"):
         raise RequireError(f"{text!r}: a brand is equal or not, it has no order")
     if key != "brand" and not _VERSION.fullmatch(value):
-        raise RequireError(f"{text!r}: {value} is no version")
+        raise RequireError(f"{text!r}: {value} is not a version")
     return Condition(key, operator, value)
 
 

@@ -154,7 +154,7 @@ class Registry:
         value = load_json(response.body, f"{self.image}: the answer of the registry's token service")
         token = (value.get("token") or value.get("access_token")) if isinstance(value, dict) else None
         if not isinstance(token, str) or not token.isascii() or not token.isprintable():
-            raise ImageError(f"{self.image}: the registry's token service gave no token")
+            raise ImageError(f"{self.image}: the registry's token service returned no token")
         return token
 
     def _refusal(self, response: Response) -> ImageError:
@@ -164,14 +164,14 @@ class Registry:
             remedy = "check the name and the tag; some are deleted"
             return ImageError(f"{image}: the registry has no such image{text}", remedy, is_input=True)
         if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            reason = "the credentials are not enough" if self.credentials else "it is private, or is not there"
+            reason = "the credentials do not give access" if self.credentials else "it is private or does not exist"
             return ImageError(f"{image}: the registry refuses it: {reason}{text}", login)
         if response.status == HTTPStatus.TOO_MANY_REQUESTS:
             wait = response.headers.get("retry-after", "")
-            when = f"; it asks to wait {wait} s" if wait.isdigit() else ""
+            when = f"; wait {wait} s" if wait.isdigit() else ""
             return ImageError(f"{image}: the registry has received too many requests{when}", login)
         if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            return ImageError(f"{image}: the registry is at fault: status {response.status}{text}", "try again later")
+            return ImageError(f"{image}: the registry failed with status {response.status}{text}", "try again later")
         return ImageError(f"{image}: the registry answered with status {response.status}{text}")
 
 

@@ -142,6 +142,11 @@ class RuleContext:
     matrix: Matrix
 
     @property
+    def host(self) -> HostFacts:
+        """The facts of the machine that requirements name, without a GPU."""
+        return HostFacts(*(None if value is None else str(value) for value in (self.level, self.driver)))
+
+    @property
     def driver_text(self) -> str:
         """The driver as text: ``driver 550.54.15 (CUDA 12.4)``."""
         return f"driver {self.driver or 'unknown'}" + (f" (CUDA {self.level})" if self.level else "")
@@ -158,16 +163,16 @@ def make_rule_context(image: ImageFacts, snapshot: Snapshot, matrix: Matrix) -> 
     driver, level = snapshot.driver.version.value, needs.driver_cuda
     if driver is not None and compat_in_use(snapshot, matrix):
         level = cuda_of_branch(driver, matrix)
-    host = HostFacts(*(None if value is None else str(value) for value in (level, driver)))
-    gpus = tuple(_host_gpu(gpu, host) for gpu in snapshot.gpus) or tuple(
-        HostGpu(gpu.label, gpu.compute_capability, (replace(host, arch=_text(gpu.compute_capability)),))
+    ctx = RuleContext(image, contents_of(image, matrix), snapshot, needs, (), driver, level, matrix)
+    gpus = tuple(_host_gpu(gpu, ctx.host) for gpu in snapshot.gpus) or tuple(
+        HostGpu(gpu.label, gpu.compute_capability, (_with_arch(ctx.host, gpu.compute_capability),))
         for gpu in needs.gpus
     )
-    return RuleContext(image, contents_of(image, matrix), snapshot, needs, gpus, driver, level, matrix)
+    return replace(ctx, gpus=gpus)
 
 
-def _text(capability: ComputeCapability | None) -> str | None:
-    return None if capability is None else str(capability)
+def _with_arch(host: HostFacts, capability: ComputeCapability | None) -> HostFacts:
+    return host if capability is None else replace(host, arch=str(capability))
 
 
 def _host_gpu(gpu: Gpu, host: HostFacts) -> HostGpu:
@@ -175,7 +180,7 @@ def _host_gpu(gpu: Gpu, host: HostFacts) -> HostGpu:
     brands, source = brands_of(gpu)
     name = gpu.name.value or gpu.pci.value or "the GPU"
     label = f"{name} ({capability})" if capability else name
-    facts = tuple(replace(host, arch=_text(capability), brand=brand) for brand in brands or (None,))
+    facts = tuple(replace(_with_arch(host, capability), brand=brand) for brand in brands or (None,))
     return HostGpu(label, capability, facts, source, gpu.name.source in ("nvml", "libcuda"))
 
 

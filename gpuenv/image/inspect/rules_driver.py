@@ -63,7 +63,7 @@ def other_platform(ctx: RuleContext) -> ImageOutcome:
     What to do: use an image that has this machine's platform, or build it for that platform.
     """
     if ctx.image.platform is None:
-        yield NotKnown("the image does not say which platform it is for")
+        yield NotKnown("the platform of the image")
         return
     wanted, own = wanted_platform(ctx.needs), parse_platform(ctx.image.platform)
     if own.serves(wanted):
@@ -101,8 +101,8 @@ def gpu_outside_driver(ctx: RuleContext) -> ImageOutcome:
 
 def requirement_verdicts(ctx: RuleContext) -> tuple[RequirementVerdict, ...]:
     """The verdict on each requirement of the image for each GPU, in the order of libnvidia-container."""
-    host = (HostFacts(*(None if value is None else str(value) for value in (ctx.level, ctx.driver))),)
     gpus: list[tuple[str | None, tuple[HostFacts, ...]]] = [(gpu.label, gpu.facts) for gpu in ctx.gpus]
+    gpus = gpus or [(None, (ctx.host,))]
     verdicts = []
     for variable, text in requirements(ctx.image.environment).items():
         try:
@@ -110,7 +110,7 @@ def requirement_verdicts(ctx: RuleContext) -> tuple[RequirementVerdict, ...]:
         except RequireError as error:
             verdicts.append(RequirementVerdict(variable, None, ImageRequirementStatus.INVALID, (str(error),)))
         else:
-            verdicts += [_verdict(variable, label, requirement, each) for label, each in gpus or [(None, host)]]
+            verdicts += [_verdict(variable, label, requirement, each) for label, each in gpus]
     return tuple(verdicts)
 
 
@@ -145,7 +145,7 @@ def requirement_unmet(ctx: RuleContext) -> ImageOutcome:
         statuses = {entry.status for entry in verdicts}
         if ImageRequirementStatus.INVALID in statuses:
             yield Symptom(
-                f"{variable} of the image is no expression, and the container toolkit refuses to start it",
+                f"{variable} of the image is invalid, so the container toolkit refuses to start it",
                 (image_evidence(variable, verdicts[0].failed[0]),),
                 (Fix(f"Set {variable} right in the image, or start the container with an empty one."),),
             )

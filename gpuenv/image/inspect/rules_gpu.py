@@ -275,7 +275,7 @@ def framework_outside(ctx: RuleContext) -> ImageOutcome:
     for name, version in ctx.image.frameworks.items():
         for symptom in _of_framework(ctx, name, CudaVersion.parse(version)):
             if not (ctx.image.platform or _MEASURED).startswith(_MEASURED):
-                yield NotKnown(f"which CUDA the wheels of {name} for {ctx.image.platform} are of")
+                yield NotKnown(f"which CUDA the wheels of {name} for {ctx.image.platform} use")
             else:
                 yield symptom
 

@@ -144,7 +144,7 @@ def driver_baked_in(ctx: RuleContext) -> ImageOutcome:
         yield Symptom(
             f"The image has a driver of its own: {found}",
             (image_evidence("history", step[:160]), Evidence("driver.version", str(ctx.driver or "unknown"), "")),
-            (Fix("Leave the driver out of the image: the container toolkit brings the host's."),),
+            (Fix("Leave the driver out of the image: the container toolkit provides that of the host."),),
             Severity.ERROR if newer else Severity.WARNING,
         )
         return
@@ -189,7 +189,7 @@ def no_gpu_software(ctx: RuleContext) -> ImageOutcome:
         return
     musl = ": it is of Alpine (musl), for which CuPy has no wheels" if contents.musl else ""
     layers = "" if ctx.image.source == "dockerfile" else "; its layers were not looked at"
-    title = f"Nothing tells which CUDA {contents.software} in the image is of"
+    title = f"The CUDA of {contents.software} in the image is unknown"
     yield Symptom(
         f"{title if contents.software else 'Nothing in the image is known to use a GPU'}{musl}{layers}",
         (image_evidence("labels", ", ".join(ctx.image.labels) or "none"),),

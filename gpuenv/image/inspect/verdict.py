@@ -62,8 +62,8 @@ def _verdict(
     return MachineVerdict(
         machine=name,
         status=status_of(findings, unknown=bool(unknown)),
-        driver=None if ctx.driver is None else str(ctx.driver),
-        driver_cuda=None if ctx.level is None else str(ctx.level),
+        driver=ctx.host.driver,
+        driver_cuda=ctx.host.cuda,
         gpus=tuple(gpu.label for gpu in ctx.gpus),
         platform=ctx.image.platform,
         requirements=requirement_verdicts(ctx),
@@ -99,7 +99,7 @@ def _machine_findings(ctx: RuleContext, clock: Callable[[], float]) -> tuple[lis
         unknown = []
     if ctx.contents.for_gpus or not (findings or unknown):
         return findings, unknown
-    return [], ["whether the image needs a GPU, which this machine may not give: its metadata do not say"]
+    return [], ["whether the image needs a GPU, which this machine may lack: its metadata do not say"]
 
 
 def ranked_findings(findings: Iterable[ImageFinding]) -> tuple[ImageFinding, ...]:

@@ -20,7 +20,7 @@ SECRET = "hunter2-never-to-be-kept"  # noqa: S105 - to be searched for
     ("words", "message"),
     [
         (("--label", "a=x\nUSER root"), "cannot hold a line break"),
-        (("--label", "a\nUSER root=x"), "no name of a label"),
+        (("--label", "a\nUSER root=x"), "not a name of a label"),
         (("--label", "x"), "expected KEY=VALUE"),
         (("--label", "io.gpuenv.proof=passed"), "gpuenv writes these itself"),
         (("--tag", "a:b\nc"), "no name of an image"),
