@@ -62,6 +62,8 @@ class _BuildState:
     phases: list[Phase] = field(default_factory=list)
     cached: int = 0
     steps: int = 0
+    image: str = ""
+    digest: str | None = None
 
 
 def build_image(plan: ImagePlan, files: Mapping[str, str], options: BuildOptions) -> BuiltImage:
@@ -74,7 +76,6 @@ def build_image(plan: ImagePlan, files: Mapping[str, str], options: BuildOptions
     state = _BuildState(plan, files)
     options.announce(f"building {plan.tag} from {plan.choice.base.pinned}")
     raw = _timed(state, "build", lambda: _build(state, options, {}, fresh=options.fresh))
-    final = ""
     try:
         _require_platform(raw, plan, options.engine)
         options.announce("proving it")
@@ -82,17 +83,16 @@ def build_image(plan: ImagePlan, files: Mapping[str, str], options: BuildOptions
         if not proven.passed:
             return _failed_proof(state, proven)
         proof = {label_names.PROOF: proven.label}
-        final = _timed(state, "label", lambda: _build(state, options, proof, fresh=False))
-        options.engine.tag(final, plan.tag)
+        state.image = _timed(state, "label", lambda: _build(state, options, proof, fresh=False))
+        options.engine.tag(state.image, plan.tag)
     finally:
-        if raw != final:
+        if raw != state.image:
             options.engine.remove(raw)
-    digest = None
     if options.push:
         options.announce(f"pushing {plan.tag}")
         progress = Progress(options.announce, verbose=options.verbose)
-        digest = _timed(state, "push", lambda: options.engine.push(plan.tag, progress))
-    return _built(state, proven, (final, digest), options.engine)
+        state.digest = _timed(state, "push", lambda: options.engine.push(plan.tag, progress))
+    return _built(state, proven, options.engine)
 
 
 def _timed(state: _BuildState, name: str, work: Callable[[], Answer]) -> Answer:
@@ -113,9 +113,9 @@ def _build(state: _BuildState, options: BuildOptions, labels: Mapping[str, str],
         build = BuildkitOptions(labels, arguments, options.secrets, platform, fresh)
         image = build_with(options.cli, build, state.files, progress, time.monotonic() + options.seconds)
     else:
-        how = {"labels": dict(labels), "buildargs": arguments, "nocache": fresh, "timeout": options.seconds}
+        sdk_options = {"labels": dict(labels), "buildargs": arguments, "nocache": fresh, "timeout": options.seconds}
         context = pack(state.files, plan.created)
-        image = options.engine.build(context, {**how, **({"platform": platform} if platform else {})}, progress)
+        image = options.engine.build(context, {**sdk_options, **({"platform": platform} if platform else {})}, progress)
     if not labels:
         state.cached, state.steps = progress.cached, progress.steps
     return image
@@ -154,11 +154,9 @@ def _failed_proof(state: _BuildState, proven: ProofResult) -> BuiltImage:
     )
 
 
-def _built(
-    state: _BuildState, proven: ProofResult, image_and_digest: tuple[str, str | None], engine: Engine
-) -> BuiltImage:
+def _built(state: _BuildState, proven: ProofResult, engine: Engine) -> BuiltImage:
     """The image as the engine reports it."""
-    plan, (image, digest) = state.plan, image_and_digest
+    plan = state.plan
     found = engine.inspect(plan.tag)
     if found is None:
         raise EngineError(f"{plan.tag} was built, but the engine does not have it", "Look at the engine's log.")
@@ -167,8 +165,8 @@ def _built(
         tag=plan.tag,
         status=BuildStatus.BUILT,
         message=f"built and proven; {'; '.join((proven.label, *proven.notes))}",
-        id=image,
-        digest=digest or found.digest_of(plan.tag),
+        id=state.image,
+        digest=state.digest or found.digest_of(plan.tag),
         base=plan.choice.base.pinned,
         labels=found.labels,
         user=found.user,

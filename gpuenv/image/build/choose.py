@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
@@ -85,15 +85,11 @@ def choose(request: ImageRequest, machines: Mapping[str, Needs], matrix: Matrix)
     inside = {name: _inside(needs, request) for name, needs in machines.items()}
     _refuse_other_platforms(inside)
     gpus = tuple(gpu for needs in inside.values() for gpu in needs.gpus)
-    together = replace(next(iter(inside.values())), gpus=gpus)
-    against: dict[str, None] = {}
-    for wheel in _wheels(request, together, matrix, against):
-        unfit = list(_unfit(wheel, inside, matrix))
-        against.update(dict.fromkeys(unfit))
-        found = None if unfit else _completed(wheel, request, (inside, together), matrix, against)
-        if found is not None:
-            return _with_additions(_choice(found, request, together, matrix), request)
-    reasons = list(against) or ["the matrix has no such wheel"]
+    search = _Search(request, inside, replace(next(iter(inside.values())), gpus=gpus), matrix)
+    for wheel in search.wheels():
+        if search.fits(wheel) and (found := search.complete(wheel)) is not None:
+            return _with_additions(_choice(found, request, search.needs, matrix), request)
+    reasons = list(search.reasons) or ["the matrix has no such wheel"]
     raise NoImageError(
         f"no image of kind {request.kind.value} can be made{_request_text(request)}: {'; '.join(reasons[:4])}"
     )
@@ -137,94 +133,113 @@ def _inside(needs: Needs, request: ImageRequest) -> Needs:
     return replace(inner, gpus=(*inner.gpus, *more))
 
 
-def _wheels(request: ImageRequest, needs: Needs, matrix: Matrix, against: dict[str, None]) -> Iterator[WheelCandidate]:
-    """The wheels that fit the request, the preferred first; with the extra ctk if CUDA comes from wheels."""
-    for wheel in by_preference(needs, matrix):
-        named = request.line in (None, wheel.line.name) and request.cupy in (None, wheel.release.cupy)
-        if not named or (request.cuda is not None and not wheel.line.serves(request.cuda)):
-            continue
-        if wheel.line.last_cuda is not None and request.line is None and request.cuda is None:
-            continue
-        if request.kind is ImageKind.WHEELS and _CTK not in wheel.release.extras:
-            against[
-                "CuPy takes CUDA from wheels from 14.0 on, for CUDA 12 and newer; the other kinds take it from the base"
-            ] = None
-        elif (wheel.extra == _CTK) == (request.kind is ImageKind.WHEELS) and wheel.extra in (None, _CTK):
-            yield wheel
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """The search for the best image.
 
+    Attributes:
+        request: the requested image.
+        machines: the machines as their containers see them, by name.
+        needs: those of the first machine, with the GPUs of all.
+        matrix: the compatibility matrix.
+        reasons: why candidates were rejected; a dictionary, to keep each once in order.
+    """
 
-def _unfit(wheel: WheelCandidate, machines: Mapping[str, Needs], matrix: Matrix) -> Iterator[str]:
-    for name, needs in machines.items():
-        for _, constraint in CONSTRAINTS:
-            verdict = constraint(wheel, needs, matrix)
-            if isinstance(verdict, Rejected):
-                where = f" ({name})" if name else ""
-                yield f"{wheel.candidate.label} needs {verdict.needed}, found {verdict.found}{where}"
+    request: ImageRequest
+    machines: Mapping[str, Needs]
+    needs: Needs
+    matrix: Matrix
+    reasons: dict[str, None] = field(default_factory=dict)
 
+    def _reject(self, *reasons: str) -> None:
+        self.reasons.update(dict.fromkeys(reasons))
 
-def _completed(
-    wheel: WheelCandidate,
-    request: ImageRequest,
-    where: tuple[Mapping[str, Needs], Needs],
-    matrix: Matrix,
-    against: dict[str, None],
-) -> _Found | None:
-    """The newest CUDA that serves every GPU, and for NVIDIA's images one that every driver may start."""
-    machines, together = where
-    serving = [row for row in serving_minors(wheel, together, matrix) if request.cuda in (None, row.cuda)]
-    if not serving:
-        against[f"{wheel.candidate.label}: no CUDA that serves these GPUs{_request_text(request)}"] = None
-    for minor in reversed(serving):
-        for image in _images(request, minor, together, matrix, against):
-            refused = list(_refused(image, machines, matrix)) if image else []
-            python = _python(wheel, request, image, against)
-            against.update(dict.fromkeys(refused))
-            if python is not None and not refused:
-                return _Found(wheel, minor, image, python)
-    return None
+    def wheels(self) -> Iterator[WheelCandidate]:
+        """The wheels of the request, the preferred first; with the extra ctk if CUDA comes from wheels."""
+        request = self.request
+        for wheel in by_preference(self.needs, self.matrix):
+            named = request.line in (None, wheel.line.name) and request.cupy in (None, wheel.release.cupy)
+            if not named or (request.cuda is not None and not wheel.line.serves(request.cuda)):
+                continue
+            if wheel.line.last_cuda is not None and request.line is None and request.cuda is None:
+                continue
+            if request.kind is ImageKind.WHEELS and _CTK not in wheel.release.extras:
+                self._reject(
+                    "CuPy takes CUDA from wheels from 14.0 on, for CUDA 12 and newer; the other kinds take it from the "
+                    "base"
+                )
+            elif (wheel.extra == _CTK) == (request.kind is ImageKind.WHEELS) and wheel.extra in (None, _CTK):
+                yield wheel
 
+    def fits(self, wheel: WheelCandidate) -> bool:
+        """Whether no constraint rejects a wheel on a machine."""
+        reasons = [
+            f"{wheel.candidate.label} needs {verdict.needed}, found {verdict.found}{_on(name)}"
+            for name, needs in self.machines.items()
+            for _, constraint in CONSTRAINTS
+            if isinstance(verdict := constraint(wheel, needs, self.matrix), Rejected)
+        ]
+        self._reject(*reasons)
+        return not reasons
 
-def _refused(image: Image, machines: Mapping[str, Needs], matrix: Matrix) -> Iterator[str]:
-    for name, needs in machines.items():
-        for _, needed, found in refusals(image, needs, matrix):
-            yield f"{image.reference} needs {needed}, found {found}{f' ({name})' if name else ''}"
-
-
-def _images(
-    request: ImageRequest, minor: CudaMinor, needs: Needs, matrix: Matrix, against: dict[str, None]
-) -> Iterator[Image | None]:
-    """NVIDIA's images of one CUDA; a single None if the request needs no such image."""
-    if request.kind is ImageKind.WHEELS or request.base is not None:
-        yield None
-        return
-    rows = [row for row in matrix.images if row.line is None and row.cuda == minor.cuda]
-    fitting = [row for row in rows if row.flavour is Flavour.DEVEL and needs.likely_platform in row.platforms]
-    if not fitting:
-        against[f"there is no image of NVIDIA's with CUDA {minor.cuda} for {needs.likely_platform}"] = None
-    yield from fitting
-
-
-def _python(
-    wheel: WheelCandidate, request: ImageRequest, image: Image | None, against: dict[str, None]
-) -> PythonVersion | None:
-    """The requested Python, the distribution's own, or the newest one that CuPy has a wheel for."""
-    name = (request.base or (image.reference if image else "")).partition("@")[0]
-    if "alpine" in name:
-        against[f"{name} uses musl, for which CuPy has no wheels; use a base with glibc"] = None
+    def complete(self, wheel: WheelCandidate) -> _Found | None:
+        """The newest CUDA that serves every GPU, and for NVIDIA's images one that every driver may start."""
+        cuda = self.request.cuda
+        serving = [row for row in serving_minors(wheel, self.needs, self.matrix) if cuda in (None, row.cuda)]
+        if not serving:
+            self._reject(f"{wheel.candidate.label}: no CUDA that serves these GPUs{_request_text(self.request)}")
+        for minor in reversed(serving):
+            for image in self._images(minor):
+                starts = image is None or self._starts(image)
+                python = self._python(wheel, image)
+                if python is not None and starts:
+                    return _Found(wheel, minor, image, python)
         return None
-    own = _own_python(name)
-    if request.base is not None and own is None and request.python is None:
-        against[f"the Python of {request.base} is unknown: name it with --python"] = None
+
+    def _starts(self, image: Image) -> bool:
+        """Whether an image of NVIDIA's starts on every machine."""
+        reasons = [
+            f"{image.reference} needs {needed}, found {found}{_on(name)}"
+            for name, needs in self.machines.items()
+            for _, needed, found in refusals(image, needs, self.matrix)
+        ]
+        self._reject(*reasons)
+        return not reasons
+
+    def _images(self, minor: CudaMinor) -> Iterator[Image | None]:
+        """NVIDIA's images of one CUDA; a single None if the request needs no such image."""
+        if self.request.kind is ImageKind.WHEELS or self.request.base is not None:
+            yield None
+            return
+        platform = self.needs.likely_platform
+        rows = [row for row in self.matrix.images if row.line is None and row.cuda == minor.cuda]
+        fitting = [row for row in rows if row.flavour is Flavour.DEVEL and platform in row.platforms]
+        if not fitting:
+            self._reject(f"there is no image of NVIDIA's with CUDA {minor.cuda} for {platform}")
+        yield from fitting
+
+    def _python(self, wheel: WheelCandidate, image: Image | None) -> PythonVersion | None:
+        """The requested Python, that of the base, or the newest one that CuPy has a wheel for."""
+        request = self.request
+        name = (request.base or (image.reference if image else "")).partition("@")[0]
+        own = _own_python(name)
+        offered = [PythonVersion.parse(entry) for entry in wheel.release.pythons if not entry.endswith("t")]
+        wanted = request.python or (PythonVersion.parse(own) if own else max(offered))
+        if "alpine" in name:
+            self._reject(f"{name} uses musl, for which CuPy has no wheels; use a base with glibc")
+        elif request.base is not None and own is None and request.python is None:
+            self._reject(f"the Python of {request.base} is unknown: name it with --python")
+        elif own is not None and request.python is not None and str(request.python) != own:
+            self._reject(f"{name} has Python {own}; the kind wheels takes any")
+        elif wanted not in offered:
+            self._reject(f"{wheel.line.name} {wheel.release.cupy} has no wheel for Python {wanted}")
+        else:
+            return wanted
         return None
-    if own is not None and request.python is not None and str(request.python) != own:
-        against[f"{name} has Python {own}; the kind wheels takes any"] = None
-        return None
-    offered = [PythonVersion.parse(entry) for entry in wheel.release.pythons if not entry.endswith("t")]
-    wanted = request.python or (PythonVersion.parse(own) if own else max(offered))
-    if wanted in offered:
-        return wanted
-    against[f"{wheel.line.name} {wheel.release.cupy} has no wheel for Python {wanted}"] = None
-    return None
+
+
+def _on(machine: str) -> str:
+    return f" ({machine})" if machine else ""
 
 
 def _own_python(name: str) -> str | None:

@@ -63,22 +63,28 @@ def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> Pr
         EngineError: if no container can be run, even without a GPU.
     """
     payload = _payload()
+
+    def run(command: str, order: Mapping[str, object], way: str | None, seconds: float = _SECONDS) -> ContainerEnd:
+        return engine.run(image, _argv(command, order), payload, way, seconds)
+
     order = {
         "capabilities": [str(entry) for entry in choice.stated or choice.capabilities],
         "libraries": list(choice.libraries),
     }
-    end = engine.run(image, _command("--groundwork", order), payload, None, _SECONDS)
+    end = run("--groundwork", order, None)
     proofs = groundwork_proofs(parse_facts(end.stdout), end, choice)
     notes: list[str] = []
     for way in ways:
         try:
-            census = parse_facts(engine.run(image, _command("--census", {}), payload, way, _SECONDS).stdout)
+            census = parse_facts(run("--census", {}, way).stdout)
         except EngineError as error:
             notes.append(f"no GPU by {way}: {error.message.splitlines()[0]}")
             continue
         devices = [entry for entry in numbered(census, "device") if isinstance(entry, dict)]
         if devices:
-            more = _smoke(engine, (image, way, payload), len(devices))
+            tests = _smoke_tests(len(devices))
+            seconds = DEADLINE[SmokeLevel.QUICK] * len(tests)
+            more = _smoke_proofs(parse_facts(run("--several", {"tests": tests}, way, seconds).stdout), len(tests))
             return ProofResult((*proofs, *more), tuple(str(entry.get("name")) for entry in devices), tuple(notes))
         notes.append(f"no GPU by {way}: {census.get('error') or 'the container shows none'}")
     return ProofResult(proofs, (), tuple(notes))
@@ -86,7 +92,7 @@ def prove(engine: Engine, image: str, choice: Choice, ways: Sequence[str]) -> Pr
 
 def groundwork_proofs(facts: Mapping[str, Any], end: ContainerEnd, choice: Choice) -> tuple[Verification, ...]:
     """The payload's results without a GPU, compared with the choice."""
-    proofs = [_ended(facts, end)]
+    proofs = [_payload_verification(facts, end)]
     versions = facts.get("versions") if isinstance(facts.get("versions"), dict) else {}
     for name, wanted in (("cupy", choice.cupy), ("python", choice.python)):
         found = str((versions or {}).get(name))
@@ -98,10 +104,10 @@ def groundwork_proofs(facts: Mapping[str, Any], end: ContainerEnd, choice: Choic
             proofs.append(Verification(key, value is None, "" if value is None else str(value)))
         elif kind in ("library", "cache") and isinstance(value, dict):
             proofs.append(Verification(key, value.get("error") is None, str(value.get("error") or _where(value))))
-    return (*proofs, _nvrtc(facts.get("library.nvrtc"), choice))
+    return (*proofs, _nvrtc_verification(facts.get("library.nvrtc"), choice))
 
 
-def _ended(facts: Mapping[str, Any], end: ContainerEnd) -> Verification:
+def _payload_verification(facts: Mapping[str, Any], end: ContainerEnd) -> Verification:
     if facts.get("done") is True:
         return Verification("payload", passed=True, detail="ran to its end")
     how = "was killed at its deadline" if end.exit_code is None else f"ended with exit code {end.exit_code}"
@@ -112,15 +118,14 @@ def _where(value: Mapping[str, Any]) -> str:
     return " ".join(str(value[key]) for key in ("version", "path", "folder") if value.get(key))
 
 
-def _nvrtc(reported: object, choice: Choice) -> Verification:
+def _nvrtc_verification(reported: object, choice: Choice) -> Verification:
     found = str(reported.get("version")) if isinstance(reported, dict) else "none"
     return Verification("version.nvrtc", found == str(choice.cuda), found)
 
 
-def _smoke(engine: Engine, where: tuple[str, str, bytes], count: int) -> tuple[Verification, ...]:
-    """The smoke tests of the quick level, each on each GPU."""
-    image, way, payload = where
-    tests = [
+def _smoke_tests(count: int) -> list[dict[str, object]]:
+    """The smoke tests of the quick level on each of some GPUs, for the payload."""
+    return [
         {
             "name": test.name,
             "visible": str(device),
@@ -137,24 +142,23 @@ def _smoke(engine: Engine, where: tuple[str, str, bytes], count: int) -> tuple[V
         if test.gpus == 1
         for device in range(count)
     ]
-    end = engine.run(
-        image, _command("--several", {"tests": tests}), payload, way, DEADLINE[SmokeLevel.QUICK] * len(tests)
-    )
-    entries = [entry for entry in numbered(parse_facts(end.stdout), "test") if isinstance(entry, dict)]
-    missing = Verification(
-        "smoke", passed=len(entries) == len(tests), detail=f"{len(entries)} of {len(tests)} tests ended"
-    )
-    return (missing, *(_of_test(entry) for entry in entries))
 
 
-def _of_test(entry: Mapping[str, Any]) -> Verification:
+def _smoke_proofs(facts: dict[str, Any], count: int) -> tuple[Verification, ...]:
+    """The payload's results of the smoke tests."""
+    entries = [entry for entry in numbered(facts, "test") if isinstance(entry, dict)]
+    ended = Verification("smoke", passed=len(entries) == count, detail=f"{len(entries)} of {count} tests ended")
+    return (ended, *(_test_verification(entry) for entry in entries))
+
+
+def _test_verification(entry: Mapping[str, Any]) -> Verification:
     status, seconds = str(entry.get("status")), entry.get("duration")
     passed = None if status == TestStatus.SKIPPED.value else status == TestStatus.PASSED.value
     duration = float(seconds) if isinstance(seconds, int | float) else 0.0
     return Verification(f"smoke.{entry.get('name')}", passed, str(entry.get("detail") or status), duration)
 
 
-def _command(name: str, order: Mapping[str, object]) -> list[str]:
+def _argv(name: str, order: Mapping[str, object]) -> list[str]:
     return [_PYTHON, "-B", f"/tmp/{_FOLDER}/main.py", name, json.dumps(order)]  # noqa: S108 - the container's own
 
 

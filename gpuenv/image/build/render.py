@@ -26,7 +26,7 @@ TEMPLATES = {
     ImageKind.DEVEL: "nvidia.Dockerfile",
 }
 _OCI = "org.opencontainers.image."
-_NO_WARMTH = (
+_EMPTY_KERNEL_CACHE = (
     "the kernel cache starts empty: CuPy asks for a device before it compiles anything, so that it cannot be filled "
     "without a GPU (seen with 14.2.0; the code of 13.6.0 does the same)"
 )
@@ -83,34 +83,36 @@ def template(name: str) -> str:
     return (data_path("images") / name).read_text(encoding="utf-8")
 
 
-def plan_image(choice: Choice, inputs: PlanInputs, how: Rendering) -> ImagePlan:
+def plan_image(choice: Choice, inputs: PlanInputs, options: Rendering) -> ImagePlan:
     """The plan of one image.
 
     Raises:
         RenderError: for a label that cannot be written in a Dockerfile.
     """
     lock = digest_of(lock_text(inputs.pins)) if inputs.pins else None
-    labels = {**inputs.labels, **_labels_of(choice, lock, how.created, inputs.matrix_revision)}
-    notes = [] if choice.base.pinned != choice.base.reference or "@" in choice.base.reference else [_unpinned(choice)]
+    labels = {**inputs.labels, **_labels_of(choice, lock, options.created, inputs.matrix_revision)}
+    notes = (
+        [] if choice.base.pinned != choice.base.reference or "@" in choice.base.reference else [_unpinned_note(choice)]
+    )
     return ImagePlan(
         tag=inputs.tag,
         choice=choice,
         pins=inputs.pins,
         lock=lock,
         labels=labels,
-        dockerfile=render(template(TEMPLATES[choice.kind]), choice, labels, how),
-        created=how.created,
+        dockerfile=render(template(TEMPLATES[choice.kind]), choice, labels, options),
+        created=options.created,
         builder=None,
-        secrets=how.secrets,
-        notes=(*notes, _NO_WARMTH, *_reach(choice)),
+        secrets=options.secrets,
+        notes=(*notes, _EMPTY_KERNEL_CACHE, *_capability_notes(choice)),
     )
 
 
-def _unpinned(choice: Choice) -> str:
+def _unpinned_note(choice: Choice) -> str:
     return f"no digest of {choice.base.reference} is known: it is pinned to the one that the engine has or finds"
 
 
-def _reach(choice: Choice) -> tuple[str, ...]:
+def _capability_notes(choice: Choice) -> tuple[str, ...]:
     beyond = [str(entry) for entry in choice.stated if entry not in choice.capabilities]
     return (f"compute capability {', '.join(beyond)} runs on code of an older one",) if beyond else ()
 
@@ -161,22 +163,22 @@ def digest_of(text: str) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def render(template: str, choice: Choice, labels: Mapping[str, str], how: Rendering) -> str:
+def render(template: str, choice: Choice, labels: Mapping[str, str], options: Rendering) -> str:
     """The text of the Dockerfile.
 
     Raises:
         RenderError: for a label that cannot be written in a Dockerfile.
     """
-    certificate = "PIP_CERT=/run/secrets/ca.crt " if "ca" in how.secrets else ""
-    mounts = "".join(_SECRETS[name] for name in how.secrets)
+    certificate = "PIP_CERT=/run/secrets/ca.crt " if "ca" in options.secrets else ""
+    mounts = "".join(_SECRETS[name] for name in options.secrets)
     return Template(template).substitute(
         title=f"CuPy {choice.cupy} ({choice.line}) with CUDA {choice.cuda}, written by gpuenv build-image",
         base=choice.base.pinned,
         root="USER 0:0\n" if choice.base.given else "",  # the user of a custom base is not known
         python=choice.python,
-        created=how.created,
-        mounts=(_CACHE + mounts if how.mounts else "") + (f"export {certificate}&& " if certificate else ""),
-        cache="" if how.mounts else " --no-cache-dir",
+        created=options.created,
+        mounts=(_CACHE + mounts if options.mounts else "") + (f"export {certificate}&& " if certificate else ""),
+        cache="" if options.mounts else " --no-cache-dir",
         admits=choice.admits,
         libraries=_library_path(choice),
         labels=_labels(labels.items()),

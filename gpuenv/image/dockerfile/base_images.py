@@ -186,7 +186,7 @@ def python_of(base: BaseImage, stages: Sequence[Stage], commands: Iterable[Comma
     known = base.python or _python(system)
     if base.name.familiar == "python" or known is None:
         return known
-    return None if any(stage.takes for stage in stages) or any(map(_installs_python, commands)) else known
+    return None if any(stage.copies_from for stage in stages) or any(map(_installs_python, commands)) else known
 
 
 def _installs_python(command: Command) -> bool:

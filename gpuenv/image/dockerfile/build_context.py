@@ -13,7 +13,7 @@ from gpuenv.image.dockerfile.stages import Stage, Step, join_image_path
 from gpuenv.image.dockerfile.variables import is_known, substitute
 
 _LARGEST, _MOST_FILES = 1 << 20, 50
-_MOST_PLACES = 200  # stages and paths that a file is searched in
+_MAX_LOCATIONS = 200  # stages and paths that a file is searched in
 
 
 @dataclass(slots=True, eq=False)
@@ -107,7 +107,7 @@ def _in_stage(
     wanted: str, stage: Stage, before: int, build: tuple[Stage, ...], context: BuildContext, seen: set[tuple[int, str]]
 ) -> str | None:
     """The file of the context at a path of a stage, after some of its steps."""
-    if (stage.number, wanted) in seen or len(seen) > _MOST_PLACES:
+    if (stage.number, wanted) in seen or len(seen) > _MAX_LOCATIONS:
         return None
     seen.add((stage.number, wanted))
     names = {key: each for each in build[: stage.number] for key in (each.name, str(each.number)) if key}
@@ -120,7 +120,7 @@ def _in_stage(
                 found = _in_context(wanted, source.lstrip("/") or ".", target, context)
             else:
                 other = names[origin.lower()]
-                inner = _behind(wanted, join_image_path("/", source), target)
+                inner = _path_in_source(wanted, join_image_path("/", source), target)
                 found = inner and _in_stage(inner, other, len(other.steps), build, context, seen)
             if found:
                 return found
@@ -145,7 +145,7 @@ def _in_context(wanted: str, source: str, target: str, context: BuildContext) ->
     return None
 
 
-def _behind(wanted: str, source: str, target: str) -> str | None:
+def _path_in_source(wanted: str, source: str, target: str) -> str | None:
     """The path in another stage of a file that COPY puts at ``wanted``: as the target, into it, or with its folder."""
     if wanted in (target, posixpath.join(target, posixpath.basename(source))):
         return source

@@ -22,18 +22,18 @@ from gpuenv.model.versions import CudaVersion
 # libraries beside them, and that cuda-nvcc, cuda-minimal-build and cuda-driver-dev have the headers of the runtime, is
 # assumed: it can only leave a finding out. Debian and Ubuntu (package lists of Debian 12 and Ubuntu 24.04, 2026-11-21):
 # nvidia-cuda-dev has the headers and depends on the libraries, nvidia-cuda-toolkit depends on it.
-_OF_DISTRIBUTION = ("nvidia-cuda-toolkit", "nvidia-cuda-dev")
+_DISTRIBUTION_PACKAGES = ("nvidia-cuda-toolkit", "nvidia-cuda-dev")
 # A Dockerfile that installs NVRTC, without which no kernel compiles, is assumed to choose the other libraries, too.
-_WITH_LIBRARIES = re.compile(
+_LIBRARY_PACKAGES = re.compile(
     r"(?:cuda|cuda-toolkit|cuda-libraries|cuda-runtime|cuda-libraries-dev|cuda-nvrtc|cuda-nvrtc-dev)(?:-\d+(?:-\d+)?)?"
 )
-_WITH_HEADERS = re.compile(
+_HEADER_PACKAGES = re.compile(
     r"(?:cuda|cuda-toolkit|cuda-libraries-dev|cuda-libraries-devel|cuda-cudart-dev|cuda-cudart-devel"
     r"|cuda-minimal-build|cuda-nvcc|cuda-driver-dev|nvidia-cuda-toolkit|nvidia-cuda-dev)(?:-\d+(?:-\d+)?)?"
 )
 _VERSIONED = re.compile(r"(?:cuda|libcublas|libcufft|libcurand|libcusparse|libcusolver)[a-z-]*-(\d{1,3})-(\d{1,3})")
 _WHEEL = re.compile(r"(?:nvidia-(?:cuda-runtime|cuda-nvrtc|cublas)|cuda-toolkit)(?:-cu(\d\d))?")
-_OF_CONDA = ("cuda-version", "cudatoolkit", "cuda-toolkit", "pytorch-cuda")  # their versions are CUDA's
+_CONDA_VERSION_PACKAGES = ("cuda-version", "cudatoolkit", "cuda-toolkit", "pytorch-cuda")  # their versions are CUDA's
 # Conda packages that depend on CUDA's libraries: of conda-forge and of the channels pytorch and nvidia.
 _CONDA_WITH_CUDA = ("cupy", "pytorch-cuda", "pytorch-gpu", "tensorflow-gpu", "rapids", "cudf", "cuml", "libcublas")
 # Extras that depend on the CUDA of a major, or are named after it: as uv 0.13 resolved jax 0.4.30 and 0.12.0.1,
@@ -43,12 +43,12 @@ _EXTRAS = {
     "numba-cuda": re.compile(r"cu(\d\d)"),
     "tensorflow": re.compile(r"and-cuda()"),
 }
-_OF_TENSORFLOW = 12
+_TENSORFLOW_CUDA_MAJOR = 12
 _LIKE_CUDA = re.compile(
     r"cuda|cupy|nvidia|cublas|gpu|torch|tensorflow|jax|rapids|cudf|cuml"
     r"|conda|env|dep|require|poetry|pdm|pixi|pipenv|pip "
 )
-_OF_A_MAJOR = re.compile(r"cupy-cuda(\d{1,4})x")
+_LINE_OF_MAJOR = re.compile(r"cupy-cuda(\d{1,4})x")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +105,11 @@ def cuda_sources(target: BuildTarget) -> CudaSources:
     from_conda = any(_is_conda_cuda(each.name) for each in conda)
     found = frameworks(target)
     versions = [(image.cuda, image.text) for image in images]
-    versions += [(_of_package(each.name), each.text) for each in target.system]
-    versions += [(_of_conda(each, target.matrix), f"conda's {each.text}") for each in conda]
+    versions += [(_package_cuda(each.name), each.text) for each in target.system]
+    versions += [(_conda_cuda(each, target.matrix), f"conda's {each.text}") for each in conda]
     return CudaSources(
         versions=tuple((cuda, text) for cuda, text in versions if cuda is not None),
-        wheels=frozenset({*_wheels(target), *(each.cuda_major for each in found if each.cuda_major)}),
+        wheels=frozenset({*_wheel_cuda_majors(target), *(each.cuda_major for each in found if each.cuda_major)}),
         libraries=any(map(_base_has_libraries, images)) or from_conda or any(map(_package_has_libraries, packages)),
         headers=any(map(_base_has_headers, images)) or from_conda or any(map(_package_has_headers, packages)),
         severity=None if any(each.cuda_major is None for each in found) else _severity(target),
@@ -117,14 +117,14 @@ def cuda_sources(target: BuildTarget) -> CudaSources:
     )
 
 
-def _of_package(name: str) -> CudaVersion | None:
+def _package_cuda(name: str) -> CudaVersion | None:
     match = _VERSIONED.fullmatch(name)
     return CudaVersion(int(match[1]), int(match[2])) if match else None
 
 
 def _package_has_headers(name: str) -> bool:
     """Whether a package has the headers; also a development package of another part of CUDA, which may need them."""
-    return _WITH_HEADERS.fullmatch(name) is not None or (_of_package(name) is not None and "-dev" in name)
+    return _HEADER_PACKAGES.fullmatch(name) is not None or (_package_cuda(name) is not None and "-dev" in name)
 
 
 def _severity(target: BuildTarget) -> Severity | None:
@@ -143,31 +143,33 @@ def is_cuda_related(install: Install) -> bool:
 
 
 def _base_has_libraries(base: BaseImage) -> bool:
-    return base.flavour in (Flavour.RUNTIME, Flavour.DEVEL) or _is_open(base)
+    return base.flavour in (Flavour.RUNTIME, Flavour.DEVEL) or _may_have_cuda(base)
 
 
 def _base_has_headers(base: BaseImage) -> bool:
-    return base.flavour is Flavour.DEVEL or _is_open(base)
+    return base.flavour is Flavour.DEVEL or _may_have_cuda(base)
 
 
-def _is_open(base: BaseImage) -> bool:
+def _may_have_cuda(base: BaseImage) -> bool:
     """Whether its name does not show which part of CUDA it has."""
     return not base.plain and base.flavour is None
 
 
 def _package_has_libraries(name: str) -> bool:
-    return name in _OF_DISTRIBUTION or _WITH_LIBRARIES.fullmatch(name) is not None
+    return name in _DISTRIBUTION_PACKAGES or _LIBRARY_PACKAGES.fullmatch(name) is not None
 
 
 def _is_conda_cuda(name: str) -> bool:
     return name in _CONDA_WITH_CUDA or (name.startswith("cuda") and name != "cuda-python")
 
 
-def _of_conda(entry: Install, matrix: Matrix) -> CudaVersion | None:
+def _conda_cuda(entry: Install, matrix: Matrix) -> CudaVersion | None:
     """The CUDA that a conda package pins: ``cuda-version=12.9``; for ``=12``, the newest known minor."""
     texts = [each.version for each in entry.specifier or () if each.operator == "=="]
     match = (
-        re.match(r"(\d{1,3})(?:\.(\d{1,3}))?(?!\d)", texts[0]) if entry.name in _OF_CONDA and len(texts) == 1 else None
+        re.match(r"(\d{1,3})(?:\.(\d{1,3}))?(?!\d)", texts[0])
+        if entry.name in _CONDA_VERSION_PACKAGES and len(texts) == 1
+        else None
     )
     if match is None:
         return None
@@ -176,7 +178,7 @@ def _of_conda(entry: Install, matrix: Matrix) -> CudaVersion | None:
     return max((row.cuda for row in matrix.cuda_minors if row.cuda.major == int(match[1])), default=None)
 
 
-def _wheels(target: BuildTarget) -> set[int]:
+def _wheel_cuda_majors(target: BuildTarget) -> set[int]:
     """The CUDA majors of NVIDIA's wheels and of CuPy's extra ctk."""
     majors: set[int] = set()
     for entry in target.installs:
@@ -205,7 +207,7 @@ def _framework(install: Install, matrix: Matrix) -> Framework | None:
     pattern = _EXTRAS.get(install.name)
     named = [match[1] for extra in install.extras if pattern is not None and (match := pattern.fullmatch(extra))]
     if named:
-        return Framework(install.name, int(named[0] or _OF_TENSORFLOW))
+        return Framework(install.name, int(named[0] or _TENSORFLOW_CUDA_MAJOR))
     suffix = re.search(r"-cu(?:da)?(\d\d)(?:-plugin)?$", install.name)
     if suffix is not None:
         return Framework(install.name, int(suffix[1]))
@@ -232,7 +234,7 @@ def wheel_line(name: str, matrix: Matrix) -> WheelLine | None:
 
 def is_no_line(name: str, matrix: Matrix) -> bool:
     """Whether a name looks like a CuPy wheel line and is none; later majors than the matrix's may exist."""
-    match = _OF_A_MAJOR.fullmatch(name)
+    match = _LINE_OF_MAJOR.fullmatch(name)
     later = match is not None and int(match[1]) > max(line.cuda_major for line in matrix.wheel_lines)
     return name.startswith("cupy-cuda") and wheel_line(name, matrix) is None and not later
 

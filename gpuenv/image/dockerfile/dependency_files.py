@@ -119,7 +119,7 @@ def _project(listed: DependencyFile, name: str, context: BuildContext) -> list[I
         return []
     found = []
     is_locked = any(context.has(posixpath.join(posixpath.dirname(name), lock)) for lock in _LOCKS)
-    indexes = _indexes_of_uv(data)
+    indexes = _uv_indexes(data)
     project = _table(data, "project")
     if listed.project and (not project or "dependencies" in _texts(project.get("dynamic"))):
         context.unread[name] = "its dependencies are listed elsewhere"
@@ -152,7 +152,7 @@ def _group(groups: Mapping[str, Any], name: str, depth: int) -> Iterator[str]:
             yield from _group(groups, entry["include-group"], depth + 1)
 
 
-def _indexes_of_uv(data: Mapping[str, Any]) -> dict[str, CudaVersion | None]:
+def _uv_indexes(data: Mapping[str, Any]) -> dict[str, CudaVersion | None]:
     """The CUDA of the index that ``tool.uv.sources`` names for a package."""
     uv = _table(_table(data, "tool"), "uv")
     listed = uv.get("index")

@@ -28,9 +28,9 @@ from gpuenv.model.versions import CudaVersion
 
 _PIP = re.compile(r"pip[\d.]*")
 PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
-_SYSTEM = ("apt-get", "apt", "aptitude", "yum", "dnf", "microdnf", "tdnf", "zypper", "apk")
+_SYSTEM_MANAGERS = ("apt-get", "apt", "aptitude", "yum", "dnf", "microdnf", "tdnf", "zypper", "apk")
 _CONDA = ("conda", "mamba", "micromamba")
-_VERBS_OF_PIP = ("install", "sync", "uninstall", "remove")
+_PIP_COMMANDS = ("install", "sync", "uninstall", "remove")
 _INDEXES = ("-i", "--index-url", "--extra-index-url", "--index", "--default-index", "-f", "--find-links")
 # Options whose next word is their value. Others that take one are left out: their values are no names of packages that
 # any rule knows.
@@ -61,7 +61,7 @@ _HARMLESS = re.compile(
 )
 _PROJECT_MANAGERS = ("poetry", "pdm", "pipenv", "pixi", "hatch", "rye")
 # Programs with unknown installs.
-_UNKNOWN = (
+_UNKNOWN_INSTALLERS = (
     *("make", "cmake", "ninja", "xargs", "source", ".", "spack"),
     *("dpkg", "rpm", "ansible-playbook", "nix", "nix-env", "bazel", "eval"),
 )
@@ -81,7 +81,7 @@ class Arguments:
 
 def install_request(command: Command, file: str, end_line: int | None = None) -> InstallRequest:
     """The installs and removals of a command; empty if it is no installer."""
-    words = _words_of_pip(command)
+    words = _pip_arguments(command)
     if words is not None:
         return _pip(read_arguments(words, flags=("-n",)), file, end_line)  # uv's --no-cache
     texts = command.texts
@@ -89,7 +89,7 @@ def install_request(command: Command, file: str, end_line: int | None = None) ->
         return _uv_project(read_arguments(command.words[1:], flags=("-n",)), file, end_line)
     if command.program in _CONDA and texts[:1] != ("run",):
         return _conda(command, file, end_line)
-    if command.program in _SYSTEM and {"install", "add", "in"} & set(texts):
+    if command.program in _SYSTEM_MANAGERS and {"install", "add", "in"} & set(texts):
         return _system(command, file, end_line)
     return InstallRequest(unknown=_may_install(command))
 
@@ -111,7 +111,7 @@ def _may_install(command: Command) -> bool:
     name = command.program
     if _HARMLESS.search(" ".join((command.words[0].text, *command.texts, command.reads))):
         return False
-    if name in SHELLS or name in _UNKNOWN:
+    if name in SHELLS or name in _UNKNOWN_INSTALLERS:
         return name not in SHELLS or "--version" not in command.texts
     if name in _PROJECT_MANAGERS:
         return bool({"install", "add", "sync", "update"} & set(command.texts))
@@ -120,7 +120,7 @@ def _may_install(command: Command) -> bool:
     return name.endswith((".sh", ".run", ".py", ".bash")) or command.words[0].text.startswith(("./", "$"))
 
 
-def _words_of_pip(command: Command) -> Sequence[ShellWord] | None:
+def _pip_arguments(command: Command) -> Sequence[ShellWord] | None:
     """The words after ``pip`` or ``uv pip``; None for another program."""
     words, texts = command.words, command.texts
     if _PIP.fullmatch(command.program):
@@ -162,7 +162,7 @@ def read_arguments(words: Sequence[ShellWord], flags: Sequence[str] = ()) -> Arg
 
 
 def _pip(arguments: Arguments, file: str, end_line: int | None) -> InstallRequest:
-    at = next((n for n, word in enumerate(arguments.words) if word.text in _VERBS_OF_PIP), None)
+    at = next((n for n, word in enumerate(arguments.words) if word.text in _PIP_COMMANDS), None)
     if at is None:
         return InstallRequest()
     verb, named = arguments.words[at].text, arguments.words[at + 1 :]
@@ -174,7 +174,7 @@ def _pip(arguments: Arguments, file: str, end_line: int | None) -> InstallReques
         for word in arguments.of("--no-binary", "--no-binary-package")
         for part in word.text.split(",")
     }
-    files = _files_of_pip(arguments, named if verb == "sync" else [], file, end_line)
+    files = _pip_files(arguments, named if verb == "sync" else [], file, end_line)
     installs: list[Install] = []
     unknown = False
     for word in (*(named if verb == "install" else ()), *arguments.of("-e", "--editable")):
@@ -195,7 +195,7 @@ def _pip(arguments: Arguments, file: str, end_line: int | None) -> InstallReques
     )
 
 
-def _files_of_pip(
+def _pip_files(
     arguments: Arguments, synced: Sequence[ShellWord], file: str, end_line: int | None
 ) -> list[DependencyFile]:
     found = []

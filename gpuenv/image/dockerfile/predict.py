@@ -14,13 +14,12 @@ from gpuenv.image.inspect.image_facts import ImageFacts
 from gpuenv.image.inspect.image_report import ImageReport, MachineVerdict
 from gpuenv.image.inspect.rule_context import MAINTAINER
 from gpuenv.image.inspect.rules_driver import wanted_platform
-from gpuenv.image.inspect.verdict import exit_code_of, judge_machine, status_of, worst_of
+from gpuenv.image.inspect.verdict import judge_machine, status_of, with_verdicts
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.tables import Flavour, Image, Matrix
 from gpuenv.model.snapshot import Snapshot
-from gpuenv.report.report import Status
 
-_OF_FLAVOUR = {
+_FLAVOUR_VARIABLES = {
     Flavour.BASE: ("NV_CUDA_CUDART_VERSION",),
     Flavour.RUNTIME: ("NV_CUDA_CUDART_VERSION", "NV_CUDA_LIB_VERSION"),
     Flavour.DEVEL: ("NV_CUDA_CUDART_VERSION", "NV_CUDA_LIB_VERSION", "NV_CUDA_CUDART_DEV_VERSION"),
@@ -50,17 +49,7 @@ def with_machines(
         for name, snapshot in machines.items()
         for each in built
     )
-    findings = (*report.findings, *(finding for entry in verdicts for finding in entry.findings))
-    first = next((entry for entry in findings if entry.primary), None)
-    status = worst_of((report.status, *(entry.status for entry in verdicts)))
-    return replace(
-        report,
-        machines=verdicts,
-        findings=tuple(replace(entry, primary=entry is first) for entry in findings),
-        status=status,
-        exit_code=exit_code_of(status),
-        runs_on=tuple(entry.machine for entry in verdicts if entry.status in (Status.FIT, Status.DEGRADED)),
-    )
+    return with_verdicts(report, verdicts)
 
 
 def _machine_verdict(
@@ -94,7 +83,7 @@ def predicted_image(target: BuildTarget, snapshot: Snapshot, matrix: Matrix) -> 
     """The facts of the predicted image for a machine's platform, from its base image and its Dockerfile."""
     base, cupy = target.base, [install for install in target.cupy if install.name != "cupy"]
     environment = {
-        **_of_base(base),
+        **_base_environment(base),
         **{name: setting.value for name, setting in target.environment.items() if is_known(setting.value)},
     }
     if target.python is not None:
@@ -133,7 +122,7 @@ def _step(target: BuildTarget, install: Install) -> str:
     return f"RUN pip install {install.name}{extras}" + (f"=={release.cupy}" if release else "")
 
 
-def _of_base(base: BaseImage) -> dict[str, str]:
+def _base_environment(base: BaseImage) -> dict[str, str]:
     if base.tegra:
         return {"L4T_VERSION": f"of {base.text}"}
     if base.rocm:
@@ -141,7 +130,7 @@ def _of_base(base: BaseImage) -> dict[str, str]:
     if base.cuda is None:
         return {}
     version = str(base.cuda)
-    names = _OF_FLAVOUR.get(base.flavour, ()) if base.flavour else ()
+    names = _FLAVOUR_VARIABLES.get(base.flavour, ()) if base.flavour else ()
     found = dict.fromkeys(names, version)
     row = base.row or base.nvidia_row
     if row is not None:

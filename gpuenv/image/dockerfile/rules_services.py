@@ -25,8 +25,8 @@ _FAULT = Cause.DOCKERFILE_FAULT
 # The capabilities of Docker Engine's driver nvidia, and those that become NVIDIA_DRIVER_CAPABILITIES:
 # moby/moby, daemon/nvidia_linux.go, init and setNvidiaGPUs; daemon/internal/capabilities/caps.go, Match: every one that
 # is requested must be among them (read 2026-11-21).
-_OF_LIBRARIES = ("compute", "compat32", "graphics", "utility", "video", "display")
-_OF_NVIDIA = ("gpu", "nvidia", *_OF_LIBRARIES)
+_LIBRARY_CAPABILITIES = ("compute", "compat32", "graphics", "utility", "video", "display")
+_NVIDIA_CAPABILITIES = ("gpu", "nvidia", *_LIBRARY_CAPABILITIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +111,10 @@ def _request_fault(request: DeviceRequest, *, of_compute: bool) -> tuple[str, st
 
 def _capabilities_fault(wanted: tuple[str, ...], *, of_compute: bool) -> tuple[str, str, Severity] | None:
     reservation, fix = f"a reservation with capabilities [{', '.join(wanted)}]", "Write capabilities: [gpu]."
-    unknown = next((word for word in wanted if word not in _OF_NVIDIA), None)
+    unknown = next((word for word in wanted if word not in _NVIDIA_CAPABILITIES), None)
     if unknown is not None:
         return f"{reservation} gives no GPU: the engine's driver for NVIDIA has no {unknown}", fix, Severity.ERROR
-    if of_compute and any(word in _OF_LIBRARIES for word in wanted) and "compute" not in wanted:
+    if of_compute and any(word in _LIBRARY_CAPABILITIES for word in wanted) and "compute" not in wanted:
         return f"{reservation} leaves out compute, and with it libcuda", fix, Severity.WARNING
     return None
 

@@ -238,7 +238,7 @@ class _ComposeService:
         devices = [self._text(each) or "" for each in _list(body.get("devices")) if isinstance(each, str)]
         nodes = any(device.startswith("/dev/nvidia") for device in devices)
         volumes = [text for each in _list(body.get("volumes")) for text in _texts(each)]
-        by_hand = any(device.startswith("nvidia.com/gpu=") for device in devices)
+        by_cdi = any(device.startswith("nvidia.com/gpu=") for device in devices)
         swarm = _value_at(body, "deploy", "resources", "reservations", "generic_resources") is not None
         words = (self._name, *_texts(body.get("command")), *_texts(body.get("entrypoint")), *_texts(environment))
         return Service(
@@ -258,7 +258,7 @@ class _ComposeService:
                 (path, self._line(path)) for path in _MISPLACED if _value_at(body, *path.split(".")) is not None
             ),
             runtime=(runtime, self._line("runtime")) if runtime else None,
-            has_devices=by_hand or swarm or (nodes and any(map(_DRIVER_VOLUME.search, volumes))),
+            has_devices=by_cdi or swarm or (nodes and any(map(_DRIVER_VOLUME.search, volumes))),
             is_for_cpu=any(_CPU.search(word.lower()) for word in words) or not body.get("deploy", True),
             partial="extends" in body,
         )
@@ -372,8 +372,8 @@ def _container_service(body: dict[str, Plain], path: str, lines: dict[str, int],
         return lines.get(f"{path}.{part}") or lines.get(path) or 1
 
     limits, requests = _value_at(body, "resources", "limits"), _value_at(body, "resources", "requests")
-    asked = {name: str(count) for name, count in limits.items() if _is_gpu(name)} if isinstance(limits, dict) else {}
-    refused = [name for name in requests if _is_gpu(name) and name not in asked] if isinstance(requests, dict) else []
+    limited = {name: str(count) for name, count in limits.items() if _is_gpu(name)} if isinstance(limits, dict) else {}
+    refused = [name for name in requests if _is_gpu(name) and name not in limited] if isinstance(requests, dict) else []
     return Service(
         file=file,
         name=_text_at(body, "name") or "without a name",
@@ -382,7 +382,7 @@ def _container_service(body: dict[str, Plain], path: str, lines: dict[str, int],
         image_line=line("image"),
         requests=tuple(
             DeviceRequest(None, ("gpu",), count, None, line(f"resources.limits.{name}"))
-            for name, count in asked.items()
+            for name, count in limited.items()
         ),
         misplaced=tuple((f"resources.requests.{name}", line(f"resources.requests.{name}")) for name in refused),
         partial=True,  # a runtime class or a device plugin may give GPUs without a request

@@ -59,7 +59,7 @@ class Stage:
         uses_default: whether its FROM has a variable that the caller may set.
         platform: the platform in its FROM; null without one.
         parent: the number of the stage in its FROM; null if it starts from an image.
-        takes: the numbers of the stages that it copies from.
+        copies_from: the numbers of the stages that it copies from.
         line: the line of its FROM.
         end_line: the last line of its FROM.
         steps: its instructions.
@@ -74,7 +74,7 @@ class Stage:
     uses_default: bool
     platform: str | None
     parent: int | None
-    takes: tuple[int, ...]
+    copies_from: tuple[int, ...]
     line: int
     end_line: int
     steps: tuple[Step, ...]
@@ -138,17 +138,17 @@ def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, st
     base = substitute(match[1].strip("\"'"), lookup)
     names = {stage.name: stage.number for stage in before if stage.name}
     parent = names.get(base.lower())
-    came = before[parent] if parent is not None else None
-    steps, environment, arguments, workdir = _walk(rest, came, outer, given)
+    inherited = before[parent] if parent is not None else None
+    steps, environment, arguments, workdir = _walk(rest, inherited, outer, given)
     return Stage(
         number=len(before),
         name=match[2].lower() if match[2] else None,
-        base=None if came else base,
-        uses_default=came.uses_default if came else "$" in match[1],
+        base=None if inherited else base,
+        uses_default=inherited.uses_default if inherited else "$" in match[1],
         # A stage that starts from another one has its platform, whatever its FROM says.
-        platform=came.platform if came else _platform(substitute(first.flag("platform") or "", lookup)),
+        platform=inherited.platform if inherited else _platform(substitute(first.flag("platform") or "", lookup)),
         parent=parent,
-        takes=tuple(dict.fromkeys(_takes(steps, names, len(before)))),
+        copies_from=tuple(dict.fromkeys(_copied_numbers(steps, names, len(before)))),
         line=first.line,
         end_line=first.end_line,
         steps=tuple(steps),
@@ -166,7 +166,7 @@ def _platform(text: str) -> str | None:
         return None
 
 
-def _takes(steps: list[Step], names: Mapping[str, int], count: int) -> Iterator[int]:
+def _copied_numbers(steps: list[Step], names: Mapping[str, int], count: int) -> Iterator[int]:
     numbers = {str(number) for number in range(count)}
     for step in steps:
         if step.instruction.keyword not in ("COPY", "ADD", "RUN"):
@@ -180,11 +180,11 @@ def _takes(steps: list[Step], names: Mapping[str, int], count: int) -> Iterator[
 
 
 def _walk(
-    instructions: list[Instruction], came: Stage | None, outer: Mapping[str, str], given: Mapping[str, str]
+    instructions: list[Instruction], inherited: Stage | None, outer: Mapping[str, str], given: Mapping[str, str]
 ) -> tuple[list[Step], Mapping[str, Setting], Mapping[str, str], str]:
-    environment: Mapping[str, Setting] = came.environment if came else {}
-    arguments: Mapping[str, str] = came.arguments if came else {}
-    workdir = came.workdir if came else "/"
+    environment: Mapping[str, Setting] = inherited.environment if inherited else {}
+    arguments: Mapping[str, str] = inherited.arguments if inherited else {}
+    workdir = inherited.workdir if inherited else "/"
     steps = []
     for instruction in instructions:
         step = Step(instruction, environment, arguments, workdir)

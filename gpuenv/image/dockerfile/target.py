@@ -128,23 +128,23 @@ def final_stages(stages: tuple[Stage, ...], wanted: Stage | None) -> tuple[Stage
     """The wanted stage; without one, every stage that no other stage starts or copies from."""
     if wanted is not None:
         return (wanted,)
-    used = {number for stage in stages for number in (stage.parent, *stage.takes) if number is not None}
+    used = {number for stage in stages for number in (stage.parent, *stage.copies_from) if number is not None}
     return tuple(stage for stage in stages if stage.number not in used)
 
 
 def evaluate(target: Stage, stages: tuple[Stage, ...], file: str, context: BuildContext, matrix: Matrix) -> BuildTarget:
     """The target of a stage."""
     chain = _chain(target, stages)
-    behind = _behind(chain, stages)
+    copied_stages = _copied_stages(chain, stages)
     run_commands = tuple(
         RunCommand(command, step, stage)
-        for stage in dict.fromkeys((*behind, *chain))
+        for stage in dict.fromkeys((*copied_stages, *chain))
         for step in stage.steps
         if step.instruction.keyword == "RUN"
         for command in _commands_of(step)
     )
     base = base_of(chain[0].base or "", matrix)
-    packages = [stage for stage in behind if _gives_packages(stage, chain)]
+    packages = [stage for stage in copied_stages if _gives_packages(stage, chain)]
     inside = _Installed(stages, file, context, [run for run in run_commands if run.stage in (*packages, *chain)])
     own = {stage.number for stage in chain}
     return BuildTarget(
@@ -186,16 +186,16 @@ def _chain(target: Stage, stages: tuple[Stage, ...]) -> list[Stage]:
     return chain
 
 
-def _behind(chain: Iterable[Stage], stages: tuple[Stage, ...]) -> list[Stage]:
+def _copied_stages(chain: Iterable[Stage], stages: tuple[Stage, ...]) -> list[Stage]:
     """The stages that a target copies from, and the stages that these start from, in order."""
-    left = [number for stage in chain for number in stage.takes]
+    left = [number for stage in chain for number in stage.copies_from]
     found: set[int] = set()
     while left:
         number = left.pop()
         if number not in found:
             found.add(number)
             stage = stages[number]
-            left += stage.takes if stage.parent is None else (*stage.takes, stage.parent)
+            left += stage.copies_from if stage.parent is None else (*stage.copies_from, stage.parent)
     return [stages[number] for number in sorted(found)]
 
 
@@ -221,10 +221,10 @@ def _gives_packages(stage: Stage, chain: list[Stage]) -> bool:
     sources = [words for origin, words in _copies(chain) if origin.lower() in (stage.name, str(stage.number))]
     if any("." not in word.rsplit("/", 1)[-1].lstrip(".") for words in sources for word in words):
         return True
-    return not any(stage.number in each.takes for each in chain)
+    return not any(stage.number in each.copies_from for each in chain)
 
 
-def _shown(command: Command) -> str:
+def _short_text(command: Command) -> str:
     text = " ".join(word.text for word in command.words)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
@@ -244,12 +244,12 @@ class _Installed:
         installs = [*request.installs, *self._of_files(request, run)]
         if run.command.conditional:
             if installs or request.files or request.unknown:
-                self._note(run, f"{_shown(run.command)}, in a condition or a loop", tuple(installs))
+                self._note(run, f"{_short_text(run.command)}, in a condition or a loop", tuple(installs))
             return
         if request.removes:
             self.found = [each for each in self.found if each[0].name not in request.removes]
         if request.unknown:
-            self._note(run, _shown(run.command))
+            self._note(run, _short_text(run.command))
         named = [index_cuda(run.lookup(name) or "") for name in _INDEX_VARIABLES]
         named.append(index_cuda(f"/whl/{run.lookup('UV_TORCH_BACKEND')}"))
         index = next((cuda for cuda in named if cuda is not None), None)

@@ -16,8 +16,8 @@ from pathlib import Path
 from gpuenv.files import home_folder, read_regular
 
 _LARGEST = 1 << 20
-_NONE = ("", "default")
-_OF_ENGINE = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CERT_PATH", "DOCKER_TLS", "DOCKER_TLS_VERIFY")
+_DEFAULT_CONTEXT = ("", "default")
+_ENGINE_VARIABLES = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CERT_PATH", "DOCKER_TLS", "DOCKER_TLS_VERIFY")
 
 
 class ContextError(ValueError):
@@ -36,10 +36,10 @@ def docker_environment(environment: Mapping[str, str]) -> Mapping[str, str]:
         return {**environment, "DOCKER_HOST": host}
     folder = docker_folder(environment)
     name = environment.get("DOCKER_CONTEXT") or _current(folder)
-    if name in _NONE:
+    if name in _DEFAULT_CONTEXT:
         return {**environment, "DOCKER_HOST": ""}
     host, unverified = _endpoint(folder, name)
-    variables = {key: value for key, value in environment.items() if key not in _OF_ENGINE}
+    variables = {key: value for key, value in environment.items() if key not in _ENGINE_VARIABLES}
     certificates = folder / "contexts/tls" / _digest(name) / "docker"
     if certificates.is_dir():
         variables |= {"DOCKER_CERT_PATH": str(certificates), "DOCKER_TLS": "1"}

@@ -19,9 +19,9 @@ _WITHOUT_COMMANDS = re.compile(r"(?:ARG|CMD|COPY|ADD|ENTRYPOINT|ENV|HEALTHCHECK|
 # Build arguments, and the shell: ``RUN |1 CUDA=12 /bin/bash -o pipefail -c``.
 _SHELL = re.compile(r"/bin/(?:ba|da|z|a)?sh (?:(?:-\S+|pipefail) ){1,8}")
 _ARGUMENT = re.compile(r"(?<!\S)([A-Za-z_]\w*)=(\S*)")
-_WHERE = ("--user", "--target", "-t", "--prefix", "--root", "--python", "-p", "--name", "-n")
-_ANEW = ("-U", "--upgrade", "--force-reinstall")
-_Where = tuple[str, ...]
+_ENVIRONMENT_OPTIONS = ("--user", "--target", "-t", "--prefix", "--root", "--python", "-p", "--name", "-n")
+_UPGRADE_OPTIONS = ("-U", "--upgrade", "--force-reinstall")
+_Environment = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,29 +56,29 @@ def lines_together(history: Iterable[str]) -> tuple[str, ...]:
     return next((lines for lines in sure if len(lines) > 1), ())
 
 
-def _installed_lines(history: Iterable[str]) -> dict[_Where, dict[str, CupyInstall]]:
+def _installed_lines(history: Iterable[str]) -> dict[_Environment, dict[str, CupyInstall]]:
     """The lines at the end of the history, by environment, in the order of their installs."""
-    there: dict[_Where, dict[str, CupyInstall]] = {}
+    there: dict[_Environment, dict[str, CupyInstall]] = {}
     for step in _relevant_steps(history):
-        for command, where in _commands_with_environment(step):
-            ask = install_request(command, "history")
+        for command, environment in _commands_with_environment(step):
+            request = install_request(command, "history")
             for lines in there.values():
-                for name in ask.removes:
+                for name in request.removes:
                     lines.pop(name, None)
-            for install in ask.installs:
+            for install in request.installs:
                 if is_cupy(install.name) and install.name.startswith(_LINE):
-                    lines = there.pop(where, {})
-                    entry = _install_over(lines.pop(install.name, None), install, command)
-                    there[where] = {**lines, install.name: entry}
+                    lines = there.pop(environment, {})
+                    entry = _reinstalled(lines.pop(install.name, None), install, command)
+                    there[environment] = {**lines, install.name: entry}
     return there
 
 
-def _install_over(before: CupyInstall | None, install: Install, command: Command) -> CupyInstall:
+def _reinstalled(before: CupyInstall | None, install: Install, command: Command) -> CupyInstall:
     """The CuPy after an install: an installed release stays if it satisfies the requirement."""
     found = CupyInstall(install.name, install.exact, "ctk" in install.extras, command.conditional)
     if before is None or before.uncertain:
         return found
-    stays = before.release if not {*_ANEW} & {*command.texts} and _admits(install, before.release) else None
+    stays = before.release if not {*_UPGRADE_OPTIONS} & {*command.texts} and _admits(install, before.release) else None
     return replace(found, release=found.release or stays, bundled=found.bundled or before.bundled, uncertain=False)
 
 
@@ -97,7 +97,7 @@ def _relevant_steps(history: Iterable[str]) -> Iterator[str]:
             yield step
 
 
-def _commands_with_environment(step: str) -> Iterator[tuple[Command, _Where]]:
+def _commands_with_environment(step: str) -> Iterator[tuple[Command, _Environment]]:
     """The commands of a step, each with the options and variables that select its environment."""
     script, arguments = _script(step)
     active = ""
@@ -105,7 +105,7 @@ def _commands_with_environment(step: str) -> Iterator[tuple[Command, _Where]]:
         if command.program in (".", "source", "activate") or command.texts[:1] == ("activate",):
             active = command.texts[-1] if command.texts else ""
         options = read_arguments(command.words[1:])
-        named = (f"{name} {word.text}" for name in _WHERE for word in options.of(name))
+        named = (f"{name} {word.text}" for name in _ENVIRONMENT_OPTIONS for word in options.of(name))
         prefix = (environment_of(command), command.variables.get("VIRTUAL_ENV") or active)
         user = ("--user",) if "--user" in options.values else ()
         yield command, tuple(word for word in (*prefix, *named, *user) if word)

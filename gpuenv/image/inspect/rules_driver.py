@@ -33,7 +33,7 @@ from gpuenv.model.versions import CudaVersion, DriverVersion
 # NVIDIA, CUDA Compatibility, "Forward Compatibility Support Across Major Toolkit Versions" (read 2026-11-21): for data
 # center GPUs, select NGC Server Ready SKUs of RTX cards, and Jetson boards. So a GeForce or TITAN is refused; an RTX or
 # Quadro is neither refused nor accepted, for its brand does not tell whether the server is such a one.
-_FORWARD, _NOT_FORWARD = ("tesla", "nvidia"), ("geforce", "geforcertx", "titan", "titanrtx")
+_FORWARD_BRANDS, _NO_FORWARD_BRANDS = ("tesla", "nvidia"), ("geforce", "geforcertx", "titan", "titanrtx")
 # Images of NGC keep the libraries in compat/lib.real, where no toolkit looks, and have compat/lib in LD_LIBRARY_PATH,
 # which is not there until their own start makes it: /etc/shinit_v2 asks cudaCheck first whether they work on this GPU.
 # Public notes on /etc/shinit_v2 of these images, and of one who had to link lib to lib.real by hand in a 24.06 that
@@ -151,14 +151,14 @@ def requirement_unmet(ctx: RuleContext) -> ImageOutcome:
             )
         elif ImageRequirementStatus.UNMET in statuses:
             refused = [entry.gpu for entry in verdicts if entry.status is ImageRequirementStatus.UNMET]
-            yield _unmet(ctx, variable, refused)
+            yield _unmet_symptom(ctx, variable, refused)
         elif ImageRequirementStatus.UNKNOWN in statuses:
             lacks = [name for name, value in (("the driver", ctx.driver), ("its CUDA level", ctx.level)) if not value]
             missing = " and ".join(lacks) or "the GPU's brand or compute capability"
             yield NotKnown(f"whether {variable} is met: {missing} is not known")
 
 
-def _unmet(ctx: RuleContext, variable: str, refused: list[str | None]) -> Symptom:
+def _unmet_symptom(ctx: RuleContext, variable: str, refused: list[str | None]) -> Symptom:
     requirement = parse(requirements(ctx.image.environment)[variable])
     gpus = [gpu for gpu in ctx.gpus if gpu.label in refused]
     return Symptom(
@@ -244,7 +244,7 @@ def driver_below_cuda(ctx: RuleContext) -> ImageOutcome:
     if level.major >= cuda.major or runs_by_minor(cuda, ctx):
         return  # within a major the level's minor does not matter to a program's start
     evidence = (image_evidence(ctx.contents.cuda_source, str(cuda)), *evidence_of(ctx.snapshot, "driver.version"))
-    if carried_forward(ctx):
+    if runs_by_forward_compatibility(ctx):
         yield Symptom(
             f"CUDA {cuda} runs on driver {ctx.driver} only through the forward-compatibility libraries in the image",
             evidence,
@@ -266,10 +266,10 @@ def driver_below_cuda(ctx: RuleContext) -> ImageOutcome:
     )
 
 
-def carried_forward(ctx: RuleContext) -> bool:
+def runs_by_forward_compatibility(ctx: RuleContext) -> bool:
     """Whether forward-compatibility libraries run it: the image has them, and every GPU allows them."""
     met = all(entry.status is ImageRequirementStatus.MET for entry in requirement_verdicts(ctx))
-    allowed = bool(ctx.gpus) and all(set(gpu.brands) <= set(_FORWARD) for gpu in ctx.gpus)
+    allowed = bool(ctx.gpus) and all(set(gpu.brands) <= set(_FORWARD_BRANDS) for gpu in ctx.gpus)
     declared = "NVIDIA_REQUIRE_CUDA" in requirements(ctx.image.environment)
     return ctx.contents.compat is True and met and declared and allowed
 
@@ -291,13 +291,13 @@ def forward_compatibility(ctx: RuleContext) -> ImageOutcome:
     check = environment.get(_OWN_CHECK)
     paths = [part for part in environment.get("LD_LIBRARY_PATH", "").split(":") if _COMPAT_FOLDER.search(part)]
     paths = [part for part in paths if not check or part.rstrip("/") != f"{check.rstrip('/')}/lib"]
-    forbidding = [gpu for gpu in ctx.gpus if gpu.brands and set(gpu.brands) <= set(_NOT_FORWARD)]
+    forbidding = [gpu for gpu in ctx.gpus if gpu.brands and set(gpu.brands) <= set(_NO_FORWARD_BRANDS)]
     brands = dict.fromkeys(
         Evidence("gpus[].brand", f"{gpu.brand} ({gpu.label})", gpu.brand_source) for gpu in forbidding
     )
     evidence = (*brands, *evidence_of(ctx.snapshot, "driver.version"))
     if paths:
-        yield _on_path(paths[0], forbidding, evidence, ctx)
+        yield _path_symptom(paths[0], forbidding, evidence, ctx)
     elif forbidding and ctx.contents.compat and not check and _compare_branches(ctx) < 0:
         # A toolkit up to 1.19 puts the libraries first if the host's driver is of an older branch: libnvidia-container,
         # src/cli/compat_mode.c, filter_by_major_version; nvidia-container-toolkit,
@@ -317,7 +317,7 @@ def forward_compatibility(ctx: RuleContext) -> ImageOutcome:
         )
 
 
-def _on_path(path: str, forbidding: list[HostGpu], evidence: tuple[Evidence, ...], ctx: RuleContext) -> Symptom:
+def _path_symptom(path: str, forbidding: list[HostGpu], evidence: tuple[Evidence, ...], ctx: RuleContext) -> Symptom:
     """Fatal on a GPU that forbids the libraries, and on a driver that is newer than they are, if they are there.
 
     The latter: nvidia-container-toolkit, pull request 1679; espressomd/espresso, pull request 4090 (read 2026-11-21).

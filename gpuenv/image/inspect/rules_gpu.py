@@ -8,7 +8,7 @@ from dataclasses import replace
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.inspect.rule_context import RuleContext, parse_or_none
-from gpuenv.image.inspect.rules_driver import carried_forward, oldest_driver, runs_by_minor
+from gpuenv.image.inspect.rules_driver import oldest_driver, runs_by_forward_compatibility, runs_by_minor
 from gpuenv.image.rule_registry import OTHER_IMAGE, ImageOutcome, image_evidence, rule
 from gpuenv.matrix.alternatives import inside_container
 from gpuenv.matrix.candidates import WheelCandidate, minors_of, serving_minors
@@ -62,12 +62,12 @@ def gpu_outside_cuda(ctx: RuleContext) -> ImageOutcome:
     contents = ctx.contents
     wheel = _wheel(ctx)
     cuda = None if contents.bundled else contents.cuda
-    of_cupy = [*(_of_wheel(ctx, wheel, cuda) if wheel is not None else _of_line(ctx, cuda))]
-    if not contents.uncertain and (wheel is not None or of_cupy):
-        yield from of_cupy
+    cupy_outcomes = [*(_check_wheel(ctx, wheel, cuda) if wheel is not None else _check_line(ctx, cuda))]
+    if not contents.uncertain and (wheel is not None or cupy_outcomes):
+        yield from cupy_outcomes
         return
-    of_cuda = [*_of_cuda(ctx, contents.cuda)] if contents.cuda is not None else []
-    yield from of_cuda or map(_as_warning, of_cupy)
+    cuda_outcomes = [*_check_cuda(ctx, contents.cuda)] if contents.cuda is not None else []
+    yield from cuda_outcomes or map(_as_warning, cupy_outcomes)
 
 
 def _as_warning(outcome: Symptom | NotKnown) -> Symptom | NotKnown:
@@ -87,7 +87,7 @@ def _wheel(ctx: RuleContext) -> WheelCandidate | None:
     return next((WheelCandidate(line, row, None) for line, row in rows), None)
 
 
-def _of_wheel(ctx: RuleContext, wheel: WheelCandidate, cuda: CudaVersion | None) -> ImageOutcome:
+def _check_wheel(ctx: RuleContext, wheel: WheelCandidate, cuda: CudaVersion | None) -> ImageOutcome:
     """The limits of a CuPy with the CUDA of the image; if unknown, with any CUDA of its line."""
     name = f"{wheel.line.name} {wheel.release.cupy}"
     if cuda is not None and cuda.major != wheel.line.cuda_major:
@@ -106,9 +106,9 @@ def _of_wheel(ctx: RuleContext, wheel: WheelCandidate, cuda: CudaVersion | None)
 
 
 def _rejected(ctx: RuleContext, wheel: WheelCandidate, inside: Needs, name: str) -> ImageOutcome:
-    carried = _carries(ctx, wheel.line.cuda_major)
+    forward = _runs_forward(ctx, wheel.line.cuda_major)
     for constraint, usual_cause in _CONSTRAINTS:
-        if constraint is driver_minimum and carried:
+        if constraint is driver_minimum and forward:
             continue  # the libraries in the image are the driver's newer part
         verdict = constraint(wheel, inside, ctx.matrix)
         if isinstance(verdict, Rejected):
@@ -149,7 +149,7 @@ def _other_major(ctx: RuleContext, name: str, cuda: CudaVersion, major: int) -> 
     )
 
 
-def _of_line(ctx: RuleContext, cuda: CudaVersion | None) -> ImageOutcome:
+def _check_line(ctx: RuleContext, cuda: CudaVersion | None) -> ImageOutcome:
     """The limits of every release of a wheel line, for a CuPy of unknown release."""
     row = next((entry for entry in ctx.matrix.wheel_lines if entry.name == ctx.contents.line), None)
     if row is None:
@@ -160,7 +160,7 @@ def _of_line(ctx: RuleContext, cuda: CudaVersion | None) -> ImageOutcome:
         yield _other_major(ctx, name, cuda, major)
         return
     too_old = ctx.level is not None and ctx.level.major < major and not runs_by_minor(least, ctx)
-    if too_old and not _carries(ctx, major):
+    if too_old and not _runs_forward(ctx, major):
         oldest = oldest_driver(least, ctx)
         needed = f"driver >= {oldest}" if oldest else f"a driver of CUDA {major}"
         found = f"driver {ctx.driver}" if ctx.driver else f"a driver of CUDA {ctx.level}"
@@ -176,7 +176,7 @@ def _of_line(ctx: RuleContext, cuda: CudaVersion | None) -> ImageOutcome:
             return
 
 
-def _of_cuda(ctx: RuleContext, cuda: CudaVersion) -> ImageOutcome:
+def _check_cuda(ctx: RuleContext, cuda: CudaVersion) -> ImageOutcome:
     """The limits of a CUDA without CuPy: its code runs on later GPUs of the same major only."""
     own = next((row for row in ctx.matrix.cuda_minors if row.cuda == cuda), None)
     if own is None:
@@ -237,16 +237,20 @@ def other_kind_of_gpu(ctx: RuleContext) -> ImageOutcome:
     """
     contents = ctx.contents
     if contents.rocm is not None and contents.cuda is None and (ctx.driver or ctx.gpus):
-        yield _kind("The image is made for AMD GPUs", Cause.ROCM_MISMATCH, contents.rocm, ctx)
+        yield _other_kind("The image is made for AMD GPUs", Cause.ROCM_MISMATCH, contents.rocm, ctx)
     elif ctx.needs.tegra and contents.cuda is not None and contents.tegra is None:
-        of_servers = CudaVersion(13, 0) <= contents.cuda and any(gpu.compute_capability == _THOR for gpu in ctx.gpus)
-        if not of_servers:
-            yield _kind("The image is made for servers, not for a Jetson", Cause.JETSON_TEGRA, "CUDA_VERSION", ctx)
+        runs_server_images = CudaVersion(13, 0) <= contents.cuda and any(
+            gpu.compute_capability == _THOR for gpu in ctx.gpus
+        )
+        if not runs_server_images:
+            yield _other_kind(
+                "The image is made for servers, not for a Jetson", Cause.JETSON_TEGRA, "CUDA_VERSION", ctx
+            )
     elif contents.tegra is not None and not ctx.needs.tegra and (ctx.driver or ctx.gpus):
-        yield _kind("The image is made for a Jetson", Cause.JETSON_TEGRA, contents.tegra, ctx)
+        yield _other_kind("The image is made for a Jetson", Cause.JETSON_TEGRA, contents.tegra, ctx)
 
 
-def _kind(title: str, cause: Cause, variable: str, ctx: RuleContext) -> Symptom:
+def _other_kind(title: str, cause: Cause, variable: str, ctx: RuleContext) -> Symptom:
     return Symptom(
         title,
         (image_evidence(variable, ctx.image.environment.get(variable, "set")), *ctx.gpu_evidence),
@@ -273,16 +277,16 @@ def framework_outside(ctx: RuleContext) -> ImageOutcome:
     What to do: install a release whose CUDA knows every GPU of the machine and that its driver runs.
     """
     for name, version in ctx.image.frameworks.items():
-        for symptom in _of_framework(ctx, name, CudaVersion.parse(version)):
+        for symptom in _check_framework(ctx, name, CudaVersion.parse(version)):
             if not (ctx.image.platform or _MEASURED).startswith(_MEASURED):
                 yield NotKnown(f"which CUDA the wheels of {name} for {ctx.image.platform} use")
             else:
                 yield symptom
 
 
-def _of_framework(ctx: RuleContext, name: str, cuda: CudaVersion) -> Iterator[Symptom]:
+def _check_framework(ctx: RuleContext, name: str, cuda: CudaVersion) -> Iterator[Symptom]:
     evidence = (image_evidence(name, f"CUDA {cuda}"), *ctx.gpu_evidence)
-    if ctx.level is not None and ctx.level.major < cuda.major and not _carries(ctx, cuda.major):
+    if ctx.level is not None and ctx.level.major < cuda.major and not _runs_forward(ctx, cuda.major):
         yield Symptom(
             f"{name} in the image is of CUDA {cuda}, and the driver runs up to CUDA {ctx.level}",
             (*evidence, Evidence("driver.cuda", str(ctx.level), "")),
@@ -303,6 +307,6 @@ def _of_framework(ctx: RuleContext, name: str, cuda: CudaVersion) -> Iterator[Sy
     )
 
 
-def _carries(ctx: RuleContext, major: int) -> bool:
+def _runs_forward(ctx: RuleContext, major: int) -> bool:
     """Whether this machine can use the image's forward-compatibility libraries for a CUDA major."""
-    return ctx.contents.cuda is not None and ctx.contents.cuda.major >= major and carried_forward(ctx)
+    return ctx.contents.cuda is not None and ctx.contents.cuda.major >= major and runs_by_forward_compatibility(ctx)

@@ -216,13 +216,13 @@ def own_labels(ctx: RuleContext) -> ImageOutcome:
     image_labels = ctx.image.labels
     oldest = parse_or_none(DriverVersion.parse, image_labels.get(labels.MINIMUM_DRIVER))
     if oldest and ctx.driver and not ctx.needs.windows and ctx.driver < oldest:
-        yield _label(labels.MINIMUM_DRIVER, str(oldest), f"driver {ctx.driver}", Cause.DRIVER_TOO_OLD_FOR_CUDA)
+        yield _label_symptom(labels.MINIMUM_DRIVER, str(oldest), f"driver {ctx.driver}", Cause.DRIVER_TOO_OLD_FOR_CUDA)
     texts = [text.strip() for text in image_labels.get(labels.COMPUTE_CAPABILITIES, "").split(",") if text.strip()]
     served = {capability for text in texts if (capability := parse_or_none(ComputeCapability.parse, text))}
     for gpu in ctx.gpus if served else ():
         own = gpu.compute_capability
         if own is not None and not any(known.major == own.major and known <= own for known in served):
-            yield _label(labels.COMPUTE_CAPABILITIES, ", ".join(texts), gpu.label, Cause.NO_KERNEL_IMAGE)
+            yield _label_symptom(labels.COMPUTE_CAPABILITIES, ", ".join(texts), gpu.label, Cause.NO_KERNEL_IMAGE)
             break
     proof = image_labels.get(labels.PROOF, "")
     if any(word in proof.lower() for word in _PROOF_FAILED):
@@ -235,7 +235,7 @@ def own_labels(ctx: RuleContext) -> ImageOutcome:
         )
 
 
-def _label(name: str, value: str, found: str, cause: Cause) -> Symptom:
+def _label_symptom(name: str, value: str, found: str, cause: Cause) -> Symptom:
     return Symptom(
         f"The image was built for {name.removeprefix(labels.PREFIX)} {value}, and this machine has {found}",
         (image_evidence(name, value), Evidence("found", found, "")),

@@ -121,30 +121,38 @@ def status_of(findings: Iterable[ImageFinding], *, unknown: bool) -> Status:
 def image_report(
     reference: str, images: Mapping[str, ImageFacts], machines: tuple[MachineVerdict, ...], matrix: Matrix
 ) -> ImageReport:
-    """The report on an image: the worst of its machines."""
-    worst = worst_of(entry.status for entry in machines)
+    """The report on an image, with the verdict for each machine."""
     cuda = {platform: contents_of(image, matrix).cuda for platform, image in images.items()}
-    findings = [finding for entry in machines for finding in entry.findings]
-    first = next((entry for entry in findings if entry.primary), None)
-    return ImageReport(
+    report = ImageReport(
         subject=reference,
         kind="image",
-        status=worst,
-        exit_code=exit_code_of(worst),
-        runs_on=tuple(entry.machine for entry in machines if entry.status in (Status.FIT, Status.DEGRADED)),
+        status=Status.FIT,
+        exit_code=int(ExitCode.OK),
+        runs_on=(),
         images=tuple(images.values()),
-        machines=machines,
-        findings=tuple(replace(entry, primary=entry is first) for entry in findings),
+        machines=(),
+        findings=(),
         files=(),
         gpuenv_version=__version__,
         matrix_revision=matrix.revision,
         cuda={platform: str(version) for platform, version in cuda.items() if version is not None},
     )
+    return with_verdicts(report, machines)
 
 
-def worst_of(statuses: Iterable[Status]) -> Status:
-    """The worst of several verdicts."""
-    return min(statuses, key=_ORDER.index, default=Status.UNKNOWN)
+def with_verdicts(report: ImageReport, verdicts: tuple[MachineVerdict, ...]) -> ImageReport:
+    """The report with the findings on machines, and with the worst status."""
+    findings = (*report.findings, *(finding for entry in verdicts for finding in entry.findings))
+    first = next((entry for entry in findings if entry.primary), None)
+    status = min((report.status, *(entry.status for entry in verdicts)), key=_ORDER.index)
+    return replace(
+        report,
+        machines=verdicts,
+        findings=tuple(replace(entry, primary=entry is first) for entry in findings),
+        status=status,
+        exit_code=exit_code_of(status),
+        runs_on=tuple(entry.machine for entry in verdicts if entry.status in (Status.FIT, Status.DEGRADED)),
+    )
 
 
 def exit_code_of(status: Status) -> int:
