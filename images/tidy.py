@@ -1,11 +1,11 @@
-"""Run in the build, by the environment's own Python: makes of an installed environment the tree that is copied out.
+"""Turns an installed environment into the tree that the image copies; the environment's Python runs it in the build.
 
     tidy.py ENVIRONMENT ROOT
 
-* Leaves out what CuPy never loads, and takes it out of the RECORDs too, so that every file named there is there; each
-  of them stands in left-out.txt, with its wheel. What stays is as it is in the wheel: not one byte is changed.
-* Compiles every module, checked by nothing at run time, so that neither a time nor a write is needed.
-* Completes the bill of materials by what is there: pip, Python, the packages of Debian or Ubuntu, and their licences.
+* Removes what CuPy never loads, from the RECORDs too, so that every file in them exists; left-out.txt lists each
+  removed file with its wheel. The other files stay as they are in the wheel, byte for byte.
+* Compiles every module without a check at run time, so that neither a time nor a write is needed.
+* Adds pip, Python, the packages of Debian or Ubuntu, and all licences to the bill of materials.
 * Makes the user that the image runs as, and its home with the folder of the kernel cache, writable by every user.
 * Gives the environment to that user and to group 0, so that pip in a later build, or in OpenShift, can extend it.
 * Gives every file and folder the time SOURCE_DATE_EPOCH: each that the copy makes or touches is in the tree, so that
@@ -36,7 +36,7 @@ UNUSED = re.compile(
 
 
 def trim(packages):
-    """Removes what is not used from a site-packages folder and its RECORDs; answers a line for each file."""
+    """Removes what is not used from a site-packages folder and its RECORDs; returns a line for each file."""
     removed = []
     for name in sorted(os.listdir(packages)):
         record = os.path.join(packages, name, "RECORD")
@@ -182,7 +182,7 @@ def open_to_pip(environment):
 
 
 def main():
-    """See above."""
+    """Does the steps of the module's docstring."""
     environment, root = sys.argv[1], sys.argv[2]
     packages = "lib/python%d.%d/site-packages" % sys.version_info[:2]
     shutil.rmtree(os.path.join(environment, packages, "__pycache__"), ignore_errors=True)

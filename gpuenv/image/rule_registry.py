@@ -11,7 +11,7 @@ from gpuenv.doctor.registry import NotKnown, Symptom, docstring_sections, docstr
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence
 
-ImageOutcome = Iterator[Symptom | NotKnown]
+ImageSymptoms = Iterator[Symptom | NotKnown]
 # Rules for an image of another platform or another kind of GPU; its other requirements do not matter on this machine.
 OTHER_IMAGE = ("IMG901", "IMG906")
 _MODULES = (
@@ -57,7 +57,7 @@ class LocatedSymptom:
     end_line: int | None = None
 
 
-FileOutcome = Iterator[LocatedSymptom]
+FileSymptoms = Iterator[LocatedSymptom]
 _RULES: dict[str, Rule] = {}
 R = Callable[[Any], Iterator[Any]]
 

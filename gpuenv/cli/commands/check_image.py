@@ -169,7 +169,7 @@ def _check_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:
         with usage_errors_first(read_files):
             is_named = opts.snapshot or opts.assume
             machines, rows = _machines(opts) if is_named else ({}, get_matrix(opts.matrix))
-        # As in Buildx, a name alone takes the value of that variable, and is dropped if it is unset.
+        # As in Buildx, a name without a value takes the value of that variable, and is dropped if it is unset.
         pairs = [text.partition("=") for text in opts.build_arg or ()]
         values = {name: value if equals else os.environ.get(name) for name, equals, value in pairs}
         arguments = {name: value for name, value in values.items() if value is not None}

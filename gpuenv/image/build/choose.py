@@ -291,7 +291,7 @@ def _base(found: _Found, request: ImageRequest) -> Base:
         return Base(_SLIM.format(python=found.python))
     if request.kind is ImageKind.DEVEL:
         return Base(found.image.reference, found.image.digest)
-    # Every devel image has a runtime image beside it, with the same condition (NVIDIA's image sources, 2025-12-15).
+    # Every devel image has a runtime image with the same condition (NVIDIA's image sources, 2025-12-15).
     return Base(found.image.reference.replace("-devel-", "-runtime-"))
 
 

@@ -132,9 +132,7 @@ def _refused(option: str) -> str:
             f"{option} cannot be honoured: an image is locked on one index; name it with PIP_INDEX_URL or --pip-config"
         )
     if option in ("-e", "--editable"):
-        return (
-            f"{option} cannot be honoured: an image has wheels of the index alone; build on it: FROM it, then RUN pip"
-        )
+        return f"{option} cannot be honoured: an image has only wheels of the index; install it on top: FROM this image"
     return f"{option} cannot be honoured by a build of locked wheels; remove it"
 
 

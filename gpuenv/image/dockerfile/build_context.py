@@ -153,7 +153,7 @@ def _path_in_source(wanted: str, source: str, target: str) -> str | None:
     return posixpath.join(source, posixpath.relpath(wanted, folder or "/")) if wanted.startswith(f"{folder}/") else None
 
 
-@lru_cache(maxsize=5000)  # a step is asked for each file that is installed from
+@lru_cache(maxsize=5000)  # for each file that is installed from
 def copied_paths(step: Step) -> tuple[tuple[str, str], ...]:
     """The sources of a COPY or ADD, each with its target; a target that is a folder ends in ``/``."""
     if step.instruction.keyword not in ("COPY", "ADD"):

@@ -19,7 +19,7 @@ from gpuenv.model.versions import CudaVersion
 
 # NVIDIA, CUDA Installation Guide for Linux 13.0, 4.12.2 Meta Packages, table 4 (read 2026-11-21): cuda-libraries and
 # cuda-runtime have the libraries, cuda-toolkit all, cuda-libraries-dev the development packages. That those need the
-# libraries beside them, and that cuda-nvcc, cuda-minimal-build and cuda-driver-dev have the headers of the runtime, is
+# libraries too, and that cuda-nvcc, cuda-minimal-build and cuda-driver-dev have the headers of the runtime, is
 # assumed: it can only leave a finding out. Debian and Ubuntu (package lists of Debian 12 and Ubuntu 24.04, 2026-11-21):
 # nvidia-cuda-dev has the headers and depends on the libraries, nvidia-cuda-toolkit depends on it.
 _DISTRIBUTION_PACKAGES = ("nvidia-cuda-toolkit", "nvidia-cuda-dev")
@@ -212,7 +212,7 @@ def _framework(install: Install, matrix: Matrix) -> Framework | None:
     if suffix is not None:
         return Framework(install.name, int(suffix[1]))
     if install.name in _EXTRAS:
-        return None  # without such an extra their wheels bring no CUDA
+        return None  # without such an extra, their wheels have no CUDA
     if install.index_cuda is not None and "+" not in (install.exact or ""):
         return Framework(install.name, install.index_cuda.major, install.index_cuda)
     package = cuda_package(install.name, install.exact, matrix) if install.exact is not None else None

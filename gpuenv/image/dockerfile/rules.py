@@ -37,7 +37,7 @@ from gpuenv.image.dockerfile.install_commands import PYTHON
 from gpuenv.image.dockerfile.requirements import Install, SourceLocation
 from gpuenv.image.dockerfile.target import BuildTarget, is_conda_cupy, is_cupy
 from gpuenv.image.dockerfile.variables import is_known
-from gpuenv.image.rule_registry import FileOutcome, LocatedSymptom, rule
+from gpuenv.image.rule_registry import FileSymptoms, LocatedSymptom, rule
 from gpuenv.matrix.tables import Flavour, WheelLine
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import has_own_headers, refused_variables
@@ -46,7 +46,7 @@ from gpuenv.model.strings import command_name
 from gpuenv.model.versions import CudaVersion
 
 _FAULT = Cause.DOCKERFILE_FAULT
-_FIRST_WITH_WHEELS = Version("4.0.0")  # the oldest on the package index: cupy-cuda80 (asked on 2026-11-29)
+_FIRST_WITH_WHEELS = Version("4.0.0")  # the oldest on the package index: cupy-cuda80 (queried 2026-11-29)
 # NVIDIA removed the images of CUDA 10.2 and older from Docker Hub in summer 2023: NVIDIA/nvidia-docker, issues 1768
 # and 1790; container-images/cuda, doc/support-policy.md (read 2026-11-29).
 _OLDEST_IMAGE = CudaVersion(11, 0)
@@ -85,7 +85,7 @@ def has_gpu_software(target: BuildTarget) -> bool:
 
 
 @rule("DKF901", _FAULT)
-def driver_installed(target: BuildTarget) -> FileOutcome:
+def driver_installed(target: BuildTarget) -> FileSymptoms:
     """The driver is installed in the image.
 
     What it means: the driver's libraries must be those of the host's kernel module; the container toolkit mounts them.
@@ -113,7 +113,7 @@ def driver_installed(target: BuildTarget) -> FileOutcome:
             yield symptom_at(
                 run.location(target.file),
                 f"{found} installs the driver in the image",
-                "Leave it out, or pass --toolkit alone.",
+                "Leave it out, or pass only --toolkit.",
                 severity=Severity.WARNING,
             )
     for step in (step for stage in target.stages if with_cuda for step in stage.steps):
@@ -126,7 +126,7 @@ def driver_installed(target: BuildTarget) -> FileOutcome:
 
 
 @rule("DKF902", _FAULT)
-def line_against_cuda(target: BuildTarget) -> FileOutcome:
+def line_against_cuda(target: BuildTarget) -> FileSymptoms:
     """CuPy's line is for another CUDA than the image has.
 
     What it means: cupy-cuda12x loads the libraries of CUDA 12, and finds none in an image of CUDA 11 or 13; import and
@@ -154,13 +154,13 @@ def line_against_cuda(target: BuildTarget) -> FileOutcome:
 
 
 @rule("DKF903", _FAULT)
-def headers_missing(target: BuildTarget) -> FileOutcome:
+def headers_missing(target: BuildTarget) -> FileSymptoms:
     """CuPy finds no CUDA headers in the image.
 
     What it means: CuPy 14 needs the headers of the CUDA runtime to compile kernels, older releases from CUDA 12.2 on.
-    The base and runtime images of nvidia/cuda have none, nor have NVIDIA's packages of libraries alone (cuda-cudart,
-    without cuda-cudart-dev), so that every kernel fails: "Failed to find CUDA headers", or
-    a cuda_fp16.h or vector_types.h that cannot be opened.
+    The base and runtime images of nvidia/cuda have none, nor do NVIDIA's packages of libraries (cuda-cudart without
+    cuda-cudart-dev), so that every kernel fails: "Failed to find CUDA headers", or a cuda_fp16.h or vector_types.h that
+    cannot be opened.
     How it is seen: the flavour in the base image's tag, and no package or wheel with the headers.
     What to do: add the extra [ctk], the wheel nvidia-cuda-runtime of the image's CUDA, or use the devel image.
     """
@@ -172,8 +172,8 @@ def headers_missing(target: BuildTarget) -> FileOutcome:
         if line.cuda_major in has.wheels or not has.serves(line):
             continue
         own = has_own_headers(release.cupy, has.cuda)
-        tells = target.base.plain or target.base.flavour in (Flavour.RUNTIME, Flavour.BASE)
-        if own is True or not tells or any(not each.plain for each in target.copied):
+        is_shown = target.base.plain or target.base.flavour in (Flavour.RUNTIME, Flavour.BASE)
+        if own is True or not is_shown or any(not each.plain for each in target.copied):
             continue
         extra = f'"{install.name}[ctk]", or ' if "ctk" in release.extras else ""
         package = f", or cuda-cudart-dev-{str(has.cuda).replace('.', '-')}" if target.base.plain else ""
@@ -193,7 +193,7 @@ def _runtime_wheel(line: WheelLine, has: CudaSources) -> str:
 
 
 @rule("DKF904", _FAULT)
-def libraries_missing(target: BuildTarget) -> FileOutcome:
+def libraries_missing(target: BuildTarget) -> FileSymptoms:
     """The image has no CUDA libraries for CuPy.
 
     What it means: a wheel of CuPy contains no CUDA libraries. Without NVRTC, cuBLAS and the others only the import of
@@ -233,14 +233,14 @@ def libraries_missing(target: BuildTarget) -> FileOutcome:
 
 def _with_own_cuda(target: BuildTarget, line: WheelLine) -> str:
     """A requirement with the extra ctk: of this line, or of the lines that have the extra."""
-    brings = [row.name for row in target.matrix.wheel_lines if any("ctk" in each.extras for each in row.releases)]
-    if line.name in brings:
+    lines = [row.name for row in target.matrix.wheel_lines if any("ctk" in each.extras for each in row.releases)]
+    if line.name in lines:
         return f'"{line.name}[ctk]" (CuPy 14 or newer)'
-    return " or ".join(f'"{name}[ctk]"' for name in brings) + f" ({line.name} has no such extra)"
+    return " or ".join(f'"{name}[ctk]"' for name in lines) + f" ({line.name} has no such extra)"
 
 
 @rule("DKF905", _FAULT)
-def two_lines(target: BuildTarget) -> FileOutcome:
+def two_lines(target: BuildTarget) -> FileSymptoms:
     """Two distributions of CuPy are installed in one environment.
 
     What it means: the lines of CuPy own the same files. They install without an error; either may be imported, and
@@ -260,7 +260,7 @@ def two_lines(target: BuildTarget) -> FileOutcome:
         if other is not None and label not in [name for name, _ in there]:
             yield symptom_at(
                 install.location,
-                f"{label} is installed beside {other}",
+                f"{label} is installed next to {other}",
                 "Keep one of them; if both are installed already, remove both and install one again.",
                 _cupy_evidence(install),
             )
@@ -273,7 +273,7 @@ def _separate(one: Install | None, other: Install) -> bool:
 
 
 @rule("DKF906", _FAULT)
-def from_source(target: BuildTarget) -> FileOutcome:
+def from_source(target: BuildTarget) -> FileSymptoms:
     """CuPy is built from source.
 
     What it means: on the package index, cupy is a source distribution: it compiles for half an hour with a CUDA
@@ -301,7 +301,7 @@ def from_source(target: BuildTarget) -> FileOutcome:
 
 
 @rule("DKF911", _FAULT)
-def compat_on_path(target: BuildTarget) -> FileOutcome:
+def compat_on_path(target: BuildTarget) -> FileSymptoms:
     """A folder of compatibility or stub libraries is put where the loader looks first.
 
     What it means: forward-compatibility libraries first on LD_LIBRARY_PATH are used with every driver, also where they
@@ -352,7 +352,7 @@ def _compat_title(folder: str) -> str:
 
 
 @rule("DKF912", _FAULT)
-def gpu_at_build_time(target: BuildTarget) -> FileOutcome:
+def gpu_at_build_time(target: BuildTarget) -> FileSymptoms:
     """A step of the build uses a GPU.
 
     What it means: the steps of a build have neither a GPU nor a driver, on any machine, unless a step requests one (RUN
@@ -389,7 +389,7 @@ def _gpu_use(program: str, arguments: tuple[str, ...], scripts: Iterable[str]) -
 
 
 @rule("DKF913", _FAULT)
-def variables_hide(target: BuildTarget) -> FileOutcome:
+def variables_hide(target: BuildTarget) -> FileSymptoms:
     """A variable hides the GPUs, or leaves out the driver's libraries.
 
     What it means: CUDA_VISIBLE_DEVICES in an image hides every GPU however it is started. NVIDIA_VISIBLE_DEVICES=void
@@ -424,7 +424,7 @@ def _variable_fault(name: str, value: str) -> tuple[str, str, Severity] | None:
 
 
 @rule("DKF914", _FAULT)
-def no_wheel_for_base(target: BuildTarget) -> FileOutcome:
+def no_wheel_for_base(target: BuildTarget) -> FileSymptoms:
     """CuPy has no wheel for the C library or the Python of the base image.
 
     What it means: pip then takes the source distribution, or an older release without a warning, or finds nothing.
@@ -457,7 +457,7 @@ def no_wheel_for_base(target: BuildTarget) -> FileOutcome:
             )
 
 
-def _no_release(target: BuildTarget, install: Install) -> FileOutcome:
+def _no_release(target: BuildTarget, install: Install) -> FileSymptoms:
     line = wheel_line(install.name, target.matrix)
     if line is None or not line.releases or install.exact is None:
         return
@@ -474,7 +474,7 @@ def _no_release(target: BuildTarget, install: Install) -> FileOutcome:
 
 
 @rule("DKF915", _FAULT)
-def no_such_base(target: BuildTarget) -> FileOutcome:
+def no_such_base(target: BuildTarget) -> FileSymptoms:
     """nvidia/cuda has no image with this tag.
 
     What it means: tags of nvidia/cuda are X.Y.Z-FLAVOUR-DISTRIBUTION. There is no tag latest; one without flavour or
@@ -496,7 +496,7 @@ def tag_fault(target: BuildTarget) -> tuple[str, Severity] | None:
     if not base.nvidia or base.name is None or base.row is not None or base.name.digest is not None:
         return None
     if target.stages[0].uses_default and (tag is None or not tag[:1].isdigit()):
-        return None  # a word such as notset, in whose place the caller gives a version
+        return None  # a word such as notset, which the caller replaces by a version
     if tag is None or tag == "latest":
         return f"{base.text}: nvidia/cuda has no tag latest, so the build fails", Severity.ERROR
     known = {row.cuda for row in target.matrix.cuda_minors}
@@ -510,7 +510,7 @@ def tag_fault(target: BuildTarget) -> tuple[str, Severity] | None:
 
 
 @rule("DKF916", _FAULT)
-def cuda_path_elsewhere(target: BuildTarget) -> FileOutcome:
+def cuda_path_elsewhere(target: BuildTarget) -> FileSymptoms:
     """CUDA_PATH or CUDA_HOME names another CUDA than the image has.
 
     What it means: CuPy looks for headers and libraries where CUDA_PATH points, and builds of extensions where CUDA_HOME
@@ -537,7 +537,7 @@ def cuda_path_elsewhere(target: BuildTarget) -> FileOutcome:
 
 
 @rule("DKF917", _FAULT)
-def unknown_installs(target: BuildTarget) -> FileOutcome:
+def unknown_installs(target: BuildTarget) -> FileSymptoms:
     """Some of what is installed is unknown.
 
     What it means: a condition, a loop, a script or another package manager installs what is not known here, so that
@@ -561,7 +561,7 @@ def unknown_installs(target: BuildTarget) -> FileOutcome:
 
 
 @rule("DKF918", _FAULT)
-def base_without_name(target: BuildTarget) -> FileOutcome:
+def base_without_name(target: BuildTarget) -> FileSymptoms:
     """FROM names no image.
 
     What it means: the text is no valid name of an image, so that no build begins: "invalid reference format", or
@@ -582,7 +582,7 @@ def base_without_name(target: BuildTarget) -> FileOutcome:
 
 
 @rule("DKF919", _FAULT)
-def cupy_variable_refused(target: BuildTarget) -> FileOutcome:
+def cupy_variable_refused(target: BuildTarget) -> FileSymptoms:
     """A variable of CuPy's is set to a value that CuPy refuses.
 
     What it means: CuPy reads its variables when it is imported, and ends with an error at a value that it cannot read.
@@ -604,7 +604,7 @@ def cupy_variable_refused(target: BuildTarget) -> FileOutcome:
 
 
 @rule("DKF920", _FAULT)
-def no_such_line(target: BuildTarget) -> FileOutcome:
+def no_such_line(target: BuildTarget) -> FileSymptoms:
     """A distribution is named as CuPy's lines are, and is none of them.
 
     What it means: from CUDA 11.2 on there is one line for each major (cupy-cuda11x, cupy-cuda12x, cupy-cuda13x); a name

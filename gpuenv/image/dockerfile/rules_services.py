@@ -17,7 +17,7 @@ from gpuenv.image.dockerfile.base_images import BaseImage
 from gpuenv.image.dockerfile.rules import has_gpu_software, symptom_at, tag_fault
 from gpuenv.image.dockerfile.services import POD, DeviceRequest, Service
 from gpuenv.image.dockerfile.target import BuildTarget, is_conda_cupy, is_cupy
-from gpuenv.image.rule_registry import FileOutcome, rule
+from gpuenv.image.rule_registry import FileSymptoms, rule
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Severity
 
@@ -54,7 +54,7 @@ class ServiceContext:
 
 
 @rule("CMP921", _FAULT)
-def gpu_not_requested(ctx: ServiceContext) -> FileOutcome:
+def gpu_not_requested(ctx: ServiceContext) -> FileSymptoms:
     """A service that uses a GPU requests none.
 
     What it means: compose starts a container without a GPU unless the service requests one, or the engine's default
@@ -78,12 +78,12 @@ def gpu_not_requested(ctx: ServiceContext) -> FileOutcome:
 
 
 @rule("CMP922", _FAULT)
-def request_wrong(ctx: ServiceContext) -> FileOutcome:
+def request_wrong(ctx: ServiceContext) -> FileSymptoms:
     """A service requests a GPU in a way that gives none.
 
     What it means: a reservation of devices needs capabilities that the engine's driver has: gpu, or those of NVIDIA's
-    libraries, of which CUDA needs compute; count and device_ids exclude each other; and compose looks for devices under
-    reservations alone. Kubernetes refuses a GPU below requests that is not below limits.
+    libraries, including compute for CUDA; count and device_ids exclude each other; and compose reads devices only under
+    reservations. Kubernetes refuses a GPU below requests that is not below limits.
     How it is seen: the entries of deploy.resources.reservations.devices and gpus, and their place in the file.
     What to do: write driver: nvidia, count: all, capabilities: [gpu] below deploy.resources.reservations.devices.
     """
@@ -120,7 +120,7 @@ def _capabilities_fault(wanted: tuple[str, ...], *, of_compute: bool) -> tuple[s
 
 
 @rule("CMP923", _FAULT)
-def runtime_without_devices(ctx: ServiceContext) -> FileOutcome:
+def runtime_without_devices(ctx: ServiceContext) -> FileSymptoms:
     """A service uses the runtime nvidia without naming GPUs.
 
     What it means: the runtime nvidia gives a container the GPUs that NVIDIA_VISIBLE_DEVICES names. Images of
@@ -148,7 +148,7 @@ def runtime_without_devices(ctx: ServiceContext) -> FileOutcome:
 
 
 @rule("CMP924", _FAULT)
-def environment_hides(ctx: ServiceContext) -> FileOutcome:
+def environment_hides(ctx: ServiceContext) -> FileSymptoms:
     """A variable of a service that requests a GPU hides it, or misleads the loader.
 
     What it means: as in an image: CUDA_VISIBLE_DEVICES may hide every GPU, NVIDIA_DRIVER_CAPABILITIES leave libcuda
@@ -185,7 +185,7 @@ def _setting_fault(name: str, value: str, *, of_compute: bool) -> tuple[str, Sev
 
 
 @rule("CMP925", _FAULT)
-def image_without_tag(ctx: ServiceContext) -> FileOutcome:
+def image_without_tag(ctx: ServiceContext) -> FileSymptoms:
     """A service's image has a tag that does not exist.
 
     What it means: nvidia/cuda has no tag latest, so that the image cannot be pulled.

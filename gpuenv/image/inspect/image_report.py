@@ -159,10 +159,10 @@ def report_lines(report: ImageReport, *, verbose: bool = False) -> Iterator[Text
             yield TextLine(f"{finding.file}:{finding.line}: {finding.severity.value}", Style.HEADING, 2)
             yield from _finding_lines(finding)
     yield TextLine()
-    looked_at = f"Read: {', '.join(report.files)}."
+    source = f"Read: {', '.join(report.files)}."
     if report.kind == "image":
-        looked_at = "From manifest and configuration alone; no layer was looked at."
-    yield TextLine(f"{looked_at} Exit code {report.exit_code}.", Style.QUIET)
+        source = "Only the manifest and the configuration were read, no layers."
+    yield TextLine(f"{source} Exit code {report.exit_code}.", Style.QUIET)
 
 
 def _headline(report: ImageReport) -> str:

@@ -31,7 +31,7 @@ _HUB_HOST = "registry-1.docker.io"
 _PARAMETER = re.compile(r'([a-zA-Z_]+)="((?:[^"\\]|\\.)*)"')
 _MAX_TOKEN = 1 << 18
 _NO_TLS = (
-    "a registry without TLS is used on this machine alone; have the engine pull it (insecure-registries in its "
+    "a registry without TLS is used only on this machine; let the engine pull the image (insecure-registries in its "
     "daemon.json), then --from engine"
 )
 

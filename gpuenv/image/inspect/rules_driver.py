@@ -22,7 +22,7 @@ from gpuenv.image.inspect.nvidia_require import (
     unmet,
 )
 from gpuenv.image.inspect.rule_context import HostGpu, RuleContext
-from gpuenv.image.rule_registry import OTHER_IMAGE, ImageOutcome, image_evidence, rule
+from gpuenv.image.rule_registry import OTHER_IMAGE, ImageSymptoms, image_evidence, rule
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.products import branch_of, branches_for
 from gpuenv.matrix.tables import DriverBranch
@@ -32,7 +32,7 @@ from gpuenv.model.versions import CudaVersion, DriverVersion
 
 # NVIDIA, CUDA Compatibility, "Forward Compatibility Support Across Major Toolkit Versions" (read 2026-11-21): for data
 # center GPUs, select NGC Server Ready SKUs of RTX cards, and Jetson boards. So a GeForce or TITAN is refused; an RTX or
-# Quadro is neither refused nor accepted, for its brand does not tell whether the server is such a one.
+# Quadro is neither refused nor accepted, since its brand does not show whether the server is NGC Ready.
 _FORWARD_BRANDS, _NO_FORWARD_BRANDS = ("tesla", "nvidia"), ("geforce", "geforcertx", "titan", "titanrtx")
 # Images of NGC keep the libraries in compat/lib.real, where no toolkit looks, and have compat/lib in LD_LIBRARY_PATH,
 # which is not there until their own start makes it: /etc/shinit_v2 asks cudaCheck first whether they work on this GPU.
@@ -55,7 +55,7 @@ def wanted_platform(needs: Needs) -> ImagePlatform:
 
 
 @rule("IMG901", Cause.IMAGE_REQUIRES_OTHER_DRIVER)
-def other_platform(ctx: RuleContext) -> ImageOutcome:
+def other_platform(ctx: RuleContext) -> ImageSymptoms:
     """The image is built for another processor or operating system.
 
     What it means: an image of linux/amd64 does not start on an ARM machine, and an emulation gives it no GPU.
@@ -77,10 +77,10 @@ def other_platform(ctx: RuleContext) -> ImageOutcome:
 
 
 @rule("IMG907", Cause.GPU_TOO_NEW_FOR_DRIVER, Cause.GPU_REMOVED_FROM_DRIVER, follows=("GPU204",))
-def gpu_outside_driver(ctx: RuleContext) -> ImageOutcome:
+def gpu_outside_driver(ctx: RuleContext) -> ImageSymptoms:
     """The driver's branch does not drive this GPU.
 
-    What it means: no image helps where the driver itself does not know the GPU, or knows it no more.
+    What it means: no image helps if the driver itself does not know the GPU yet, or no longer supports it.
     How it is seen: the driver's branch against those of the GPU's generation. A driver that lists the GPU is believed.
     What to do: install a driver of a branch that drives it.
     """
@@ -127,7 +127,7 @@ def _verdict(
 
 
 @rule("IMG902", Cause.IMAGE_REQUIRES_OTHER_DRIVER, follows=OTHER_IMAGE)
-def requirement_unmet(ctx: RuleContext) -> ImageOutcome:
+def requirement_unmet(ctx: RuleContext) -> ImageSymptoms:
     """The image demands another driver, CUDA level or GPU than this machine has.
 
     What it means: images state their requirements in NVIDIA_REQUIRE_*: blanks separate alternatives, commas separate
@@ -227,7 +227,7 @@ def _supports_gpus(branch: int, ctx: RuleContext) -> bool:
 
 
 @rule("IMG903", Cause.DRIVER_TOO_OLD_FOR_CUDA, follows=("IMG902", *OTHER_IMAGE))
-def driver_below_cuda(ctx: RuleContext) -> ImageOutcome:
+def driver_below_cuda(ctx: RuleContext) -> ImageSymptoms:
     """The driver is older than the image's CUDA can run on.
 
     What it means: within a CUDA major, programs run on older drivers too (minor-version compatibility); below the
@@ -275,7 +275,7 @@ def runs_by_forward_compatibility(ctx: RuleContext) -> bool:
 
 
 @rule("IMG904", Cause.FORWARD_COMPAT_UNSUPPORTED, follows=OTHER_IMAGE)
-def forward_compatibility(ctx: RuleContext) -> ImageOutcome:
+def forward_compatibility(ctx: RuleContext) -> ImageSymptoms:
     """Forward-compatibility libraries would be used on a GPU that does not allow them.
 
     What it means: the package cuda-compat has a newer libcuda for an older driver. It works on data-centre GPUs;

@@ -9,7 +9,7 @@ from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.registry import NotKnown, Symptom
 from gpuenv.image.inspect.rule_context import RuleContext, parse_or_none
 from gpuenv.image.inspect.rules_driver import oldest_driver, runs_by_forward_compatibility, runs_by_minor
-from gpuenv.image.rule_registry import OTHER_IMAGE, ImageOutcome, image_evidence, rule
+from gpuenv.image.rule_registry import OTHER_IMAGE, ImageSymptoms, image_evidence, rule
 from gpuenv.matrix.alternatives import inside_container
 from gpuenv.matrix.candidates import WheelCandidate, minors_of, serving_minors
 from gpuenv.matrix.constraints import (
@@ -50,7 +50,7 @@ _MEASURED = "linux/amd64"  # the platform whose wheels the matrix's rows of fram
     Cause.PYTHON_UNSUPPORTED,
     follows=("IMG902", "IMG903", "IMG907", "GPU204", *OTHER_IMAGE),
 )
-def gpu_outside_cuda(ctx: RuleContext) -> ImageOutcome:
+def gpu_outside_cuda(ctx: RuleContext) -> ImageSymptoms:
     """The CUDA or the CuPy in the image makes no code for this GPU.
 
     What it means: NVRTC and nvcc of a CUDA version support a set of GPUs, and so does CuPy. The container starts, and
@@ -87,7 +87,7 @@ def _wheel(ctx: RuleContext) -> WheelCandidate | None:
     return next((WheelCandidate(line, row, None) for line, row in rows), None)
 
 
-def _check_wheel(ctx: RuleContext, wheel: WheelCandidate, cuda: CudaVersion | None) -> ImageOutcome:
+def _check_wheel(ctx: RuleContext, wheel: WheelCandidate, cuda: CudaVersion | None) -> ImageSymptoms:
     """The limits of a CuPy with the CUDA of the image; if unknown, with any CUDA of its line."""
     name = f"{wheel.line.name} {wheel.release.cupy}"
     if cuda is not None and cuda.major != wheel.line.cuda_major:
@@ -105,7 +105,7 @@ def _check_wheel(ctx: RuleContext, wheel: WheelCandidate, cuda: CudaVersion | No
     yield from _rejected(ctx, wheel, inside, name)
 
 
-def _rejected(ctx: RuleContext, wheel: WheelCandidate, inside: Needs, name: str) -> ImageOutcome:
+def _rejected(ctx: RuleContext, wheel: WheelCandidate, inside: Needs, name: str) -> ImageSymptoms:
     forward = _runs_forward(ctx, wheel.line.cuda_major)
     for constraint, usual_cause in _CONSTRAINTS:
         if constraint is driver_minimum and forward:
@@ -149,7 +149,7 @@ def _other_major(ctx: RuleContext, name: str, cuda: CudaVersion, major: int) -> 
     )
 
 
-def _check_line(ctx: RuleContext, cuda: CudaVersion | None) -> ImageOutcome:
+def _check_line(ctx: RuleContext, cuda: CudaVersion | None) -> ImageSymptoms:
     """The limits of every release of a wheel line, for a CuPy of unknown release."""
     row = next((entry for entry in ctx.matrix.wheel_lines if entry.name == ctx.contents.line), None)
     if row is None:
@@ -176,7 +176,7 @@ def _check_line(ctx: RuleContext, cuda: CudaVersion | None) -> ImageOutcome:
             return
 
 
-def _check_cuda(ctx: RuleContext, cuda: CudaVersion) -> ImageOutcome:
+def _check_cuda(ctx: RuleContext, cuda: CudaVersion) -> ImageSymptoms:
     """The limits of a CUDA without CuPy: its code runs on later GPUs of the same major only."""
     own = next((row for row in ctx.matrix.cuda_minors if row.cuda == cuda), None)
     if own is None:
@@ -228,10 +228,10 @@ def _outside_symptom(ctx: RuleContext, what: str, cause: Cause, source: str) -> 
 
 
 @rule("IMG906", Cause.JETSON_TEGRA, Cause.ROCM_MISMATCH)
-def other_kind_of_gpu(ctx: RuleContext) -> ImageOutcome:
+def other_kind_of_gpu(ctx: RuleContext) -> ImageSymptoms:
     """The image is for another kind of GPU: a server's, a Jetson's or AMD's.
 
-    What it means: a Jetson runs images made for its JetPack, and no others; an image of ROCm runs on AMD GPUs alone.
+    What it means: a Jetson runs images made for its JetPack, and no others; an image of ROCm runs only on AMD GPUs.
     How it is seen: the variables that JetPack's and ROCm's images set, and the machine's GPU.
     What to do: use an image for this kind of machine.
     """
@@ -265,7 +265,7 @@ def _other_kind(title: str, cause: Cause, variable: str, ctx: RuleContext) -> Sy
     Cause.GPU_REMOVED_FROM_TOOLKIT,
     Cause.DRIVER_TOO_OLD_FOR_CUDA,
 )
-def framework_outside(ctx: RuleContext) -> ImageOutcome:
+def framework_outside(ctx: RuleContext) -> ImageSymptoms:
     """The CUDA of another framework has no code for this GPU, or is too new for its driver.
 
     What it means: the wheels of PyTorch and the like hold code that their CUDA made, for the GPUs that it knew. On a

@@ -25,7 +25,7 @@ from gpuenv.image.inspect.image_report import ImageRequirementStatus
 from gpuenv.image.inspect.nvidia_require import requirements
 from gpuenv.image.inspect.rule_context import RuleContext, parse_or_none
 from gpuenv.image.inspect.rules_driver import requirement_verdicts
-from gpuenv.image.rule_registry import ImageOutcome, image_evidence, rule
+from gpuenv.image.rule_registry import ImageSymptoms, image_evidence, rule
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import refused_variables
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -36,7 +36,7 @@ _PROOF_FAILED = ("failed", "crashed", "timed-out", "unfit")
 
 
 @rule("IMG911", Cause.CONTAINER_DRIVER_CAPABILITIES)
-def driver_capabilities(ctx: RuleContext) -> ImageOutcome:
+def driver_capabilities(ctx: RuleContext) -> ImageSymptoms:
     """The image requests the driver without the compute or the utility capability.
 
     What it means: NVIDIA_DRIVER_CAPABILITIES selects the driver's libraries that the container toolkit mounts. Without
@@ -62,7 +62,7 @@ def driver_capabilities(ctx: RuleContext) -> ImageOutcome:
 
 
 @rule("IMG912", Cause.VISIBLE_DEVICES_HIDE_GPU)
-def gpus_hidden(ctx: RuleContext) -> ImageOutcome:
+def gpus_hidden(ctx: RuleContext) -> ImageSymptoms:
     """A variable of the image hides the GPUs.
 
     What it means: CUDA_VISIBLE_DEVICES in the image hides every GPU from CUDA, however the container is started.
@@ -109,10 +109,10 @@ def _missing_gpu_reason(value: str, ctx: RuleContext) -> str | None:
 
 
 @rule("IMG913", Cause.LIBRARY_PATH_CONFLICT)
-def stubs_on_path(ctx: RuleContext) -> ImageOutcome:
+def stubs_on_path(ctx: RuleContext) -> ImageSymptoms:
     """LD_LIBRARY_PATH of the image names the toolkit's stub libraries.
 
-    What it means: the stub libcuda is for linking alone; a program that loads it finds no GPU (error 34).
+    What it means: the stub libcuda is only for linking; a program that loads it finds no GPU (error 34).
     How it is seen: a folder named stubs in LD_LIBRARY_PATH of the image.
     What to do: give the folder to the linker (LIBRARY_PATH), not to the loader.
     """
@@ -126,13 +126,13 @@ def stubs_on_path(ctx: RuleContext) -> ImageOutcome:
 
 
 @rule("IMG914", Cause.DRIVER_LIBRARY_VERSION_MISMATCH)
-def driver_baked_in(ctx: RuleContext) -> ImageOutcome:
+def driver_baked_in(ctx: RuleContext) -> ImageSymptoms:
     """The image has the driver's own libraries in it.
 
     What it means: libcuda and NVML must be those of the host's kernel module; the container toolkit mounts them. Ones
     of another version in the image may be found first.
-    How it is seen: the steps of the image's history that install a driver's packages. Layers are not
-    inspected: an image without a history, or one that copies the files, may have a driver without this finding.
+    How it is seen: the steps of the image's history that install a driver's packages. Layers are not inspected: an
+    image without a history, or one that copies the files, may have a driver without this finding.
     What to do: leave the driver out of the image.
     """
     for step in ctx.image.history:
@@ -151,11 +151,11 @@ def driver_baked_in(ctx: RuleContext) -> ImageOutcome:
 
 
 @rule("IMG915", Cause.IMAGE_REQUIRES_OTHER_DRIVER)
-def switched_off(ctx: RuleContext) -> ImageOutcome:
+def switched_off(ctx: RuleContext) -> ImageSymptoms:
     """The image switches its own requirements off.
 
-    What it means: with NVIDIA_DISABLE_REQUIRE=1 the container starts on any driver; whether CUDA then works is another
-    matter, which the driver's version decides.
+    What it means: with NVIDIA_DISABLE_REQUIRE=1 the container starts on any driver; whether CUDA works depends on the
+    driver's version.
     How it is seen: the variable in the image's configuration, and what the other variables would have required.
     What to do: nothing, where CUDA runs on this driver.
     """
@@ -175,12 +175,12 @@ def switched_off(ctx: RuleContext) -> ImageOutcome:
 
 
 @rule("IMG917", Cause.IMAGE_REQUIRES_OTHER_DRIVER)
-def no_gpu_software(ctx: RuleContext) -> ImageOutcome:
+def no_gpu_software(ctx: RuleContext) -> ImageSymptoms:
     """The image is not known to use a GPU, or its CUDA is unknown.
 
     What it means: the image starts on the machine, but GPU work may fail: neither variables, labels nor history name
-    its CUDA. That is no fault: an image with CUDA from wheels may look like this. For Alpine, whose C
-    library is musl, CuPy has no wheels.
+    its CUDA. That is not an error: an image with CUDA from wheels may look like this. CuPy has no wheels for Alpine and
+    its C library, musl.
     How it is seen: no variable, label or step of CUDA, NVIDIA, ROCm or CuPy; Alpine by its name or its first step.
     What to do: run the smoke tests in it; images of gpuenv build-image have labels for their contents.
     """
@@ -188,7 +188,7 @@ def no_gpu_software(ctx: RuleContext) -> ImageOutcome:
     if contents.for_gpus or contents.rocm is not None or ctx.image.frameworks:
         return
     musl = ": it is of Alpine (musl), for which CuPy has no wheels" if contents.musl else ""
-    layers = "" if ctx.image.source == "dockerfile" else "; its layers were not looked at"
+    layers = "" if ctx.image.source == "dockerfile" else "; its layers were not read"
     title = f"The CUDA of {contents.software} in the image is unknown"
     yield Symptom(
         f"{title if contents.software else 'Nothing in the image is known to use a GPU'}{musl}{layers}",
@@ -205,11 +205,10 @@ def no_gpu_software(ctx: RuleContext) -> ImageOutcome:
     Cause.IMAGE_REQUIRES_OTHER_DRIVER,
     follows=("IMG902", "IMG903", "IMG905"),
 )
-def own_labels(ctx: RuleContext) -> ImageOutcome:
+def own_labels(ctx: RuleContext) -> ImageSymptoms:
     """The labels of an image that gpuenv has built do not fit this machine.
 
-    What it means: such an image has labels with its GPUs, its oldest driver and the result of its
-    proof.
+    What it means: such an image has labels with its GPUs, its oldest driver and the result of its proof.
     How it is seen: the labels io.gpuenv.*.
     What to do: build an image for this machine: gpuenv build-image.
     """
@@ -229,7 +228,7 @@ def own_labels(ctx: RuleContext) -> ImageOutcome:
         yield Symptom(
             "The image's own proof did not pass when it was built",
             (image_evidence(labels.PROOF, proof[:160]),),
-            (Fix("Build it anew: gpuenv build-image."),),
+            (Fix("Build it again: gpuenv build-image."),),
             Severity.WARNING,
             Cause.IMAGE_REQUIRES_OTHER_DRIVER,
         )
@@ -245,7 +244,7 @@ def _label_symptom(name: str, value: str, found: str, cause: Cause) -> Symptom:
 
 
 @rule("IMG920", Cause.CONTAINER_TOOLKIT_BROKEN)
-def no_container_toolkit(ctx: RuleContext) -> ImageOutcome:
+def no_container_toolkit(ctx: RuleContext) -> ImageSymptoms:
     """Docker on the machine cannot hand GPUs to containers.
 
     What it means: docker run --gpus ends with "could not select device driver" for every image. The NVIDIA
@@ -266,7 +265,7 @@ def no_container_toolkit(ctx: RuleContext) -> ImageOutcome:
 
 
 @rule("IMG918", Cause.CUPY_VARIABLE_INVALID)
-def image_sets_what_cupy_refuses(ctx: RuleContext) -> ImageOutcome:
+def image_sets_what_cupy_refuses(ctx: RuleContext) -> ImageSymptoms:
     """A variable of CuPy's has a value in the image that CuPy refuses.
 
     What it means: CuPy reads its variables when it is imported, and ends with an error at a value that it cannot read,
@@ -283,7 +282,7 @@ def image_sets_what_cupy_refuses(ctx: RuleContext) -> ImageOutcome:
 
 
 @rule("IMG921", Cause.MULTIPLE_CUPY_PACKAGES)
-def several_lines(ctx: RuleContext) -> ImageOutcome:
+def several_lines(ctx: RuleContext) -> ImageSymptoms:
     """Two distributions of CuPy were installed into the image, and neither was removed.
 
     What it means: the lines of CuPy own the same files. They install without an error; either may be imported, and
@@ -297,6 +296,6 @@ def several_lines(ctx: RuleContext) -> ImageOutcome:
         yield Symptom(
             f"The image has had {' and '.join(lines)} installed, which own the same files",
             (image_evidence("history", ", ".join(lines)),),
-            (Fix("Build it with one of them alone."),),
+            (Fix("Build it with only one of them."),),
             Severity.WARNING,
         )
