@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.image.engine.container_engine import connect
-from gpuenv.image.engine.docker_contexts import ContextError, docker_environment
+from gpuenv.image.engine.docker_contexts import docker_environment
 from gpuenv.image.engine.errors import EngineError
 from gpuenv.image.inspect.fetch import FetchOptions, fetch
 from gpuenv.image.inspect.image_facts import ImageError, ImagePlatform
@@ -82,7 +82,7 @@ def test_an_unusable_context_is_reported(tmp_path: Path, content: str | None, me
         file.unlink()
     else:
         file.write_text(content)
-    with pytest.raises(ContextError, match=message):
+    with pytest.raises(EngineError, match=message):
         address({"HOME": str(tmp_path), "DOCKER_CONTEXT": "mine"})
 
 

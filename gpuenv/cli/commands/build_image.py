@@ -14,6 +14,7 @@ from gpuenv.cli import options
 from gpuenv.cli.command_errors import CommandError
 from gpuenv.cli.sources import MachineSource, get_all, get_both
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.strings import error_reason
 
 if TYPE_CHECKING:
     from gpuenv.image.build.choose import ImageRequest
@@ -172,7 +173,7 @@ def build_image(opts: BuildImageOptions) -> None:
         try:
             path.open("rb").close()
         except OSError as error:
-            raise CommandError(ExitCode.USAGE, f"{path}: {error.strerror or error}") from error
+            raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}") from error
     added = _added(opts)
     requests = _requests(opts, added)
     inputs = UserInputs(_labels(opts.label or ()), added)

@@ -12,14 +12,13 @@ from gpuenv.image import labels as label_names
 from gpuenv.image.build.plan import BuildStatus, BuiltImage, ImagePlan, Sizes
 from gpuenv.image.build.proof import ProofResult, prove
 from gpuenv.image.build.render import pack
-from gpuenv.image.engine.build_output import Progress
+from gpuenv.image.engine.build_output import Announce, Progress
 from gpuenv.image.engine.buildkit import BuildkitCommand, BuildkitOptions, build_with
 from gpuenv.image.engine.container_engine import Engine
 from gpuenv.image.engine.errors import EngineError
 from gpuenv.install.plan import Phase
 
 Answer = TypeVar("Answer")
-Announce = Callable[[str], None]
 # What engines take for build arguments by default, and keep out of the image's history.
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "NO_PROXY", "ALL_PROXY")
 

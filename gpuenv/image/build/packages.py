@@ -22,6 +22,7 @@ from gpuenv.install.solver import make_lock, offline_failure
 from gpuenv.install.target_platform import TargetPlatform
 from gpuenv.matrix.ranges import in_range
 from gpuenv.model.cupy import is_cupy
+from gpuenv.model.strings import error_reason
 
 _LARGEST = 1 << 20
 _COMMENT = re.compile(r"(^|\s+)#.*$")
@@ -108,7 +109,7 @@ def _read(path: Path, added: AddedPackages, into: list[str], above: tuple[Path, 
         text = read_regular(path, _LARGEST).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         place = f" (from {above[-1]})" if above else ""
-        raise AddedPackageError(f"{path}{place}: {getattr(error, 'strerror', None) or error}") from error
+        raise AddedPackageError(f"{path}{place}: {error_reason(error)}") from error
     for number, line in _lines(text):
         where = f"{path}, line {number}"
         include = _INCLUDE.match(line)

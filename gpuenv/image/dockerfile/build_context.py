@@ -11,6 +11,7 @@ from pathlib import Path
 from gpuenv.files import read_regular
 from gpuenv.image.dockerfile.stages import Stage, Step, join_image_path
 from gpuenv.image.dockerfile.variables import is_known, substitute
+from gpuenv.model.strings import error_reason
 
 _LARGEST, _MOST_FILES = 1 << 20, 50
 _MAX_LOCATIONS = 200  # stages and paths that a file is searched in
@@ -44,7 +45,7 @@ class BuildContext:
                 return None
             found = read_regular(path, _LARGEST).decode("utf-8", "replace").replace("\r\n", "\n")
         except (OSError, ValueError) as error:
-            self.unread[name] = str(getattr(error, "strerror", None) or error)
+            self.unread[name] = error_reason(error)
             return None
         if name not in self.read:
             self.read.append(name)

@@ -30,6 +30,7 @@ from gpuenv.image.inspect.image_report import ImageFinding, ImageReport, at_loca
 from gpuenv.image.inspect.verdict import exit_code_of, ranked_findings, status_of
 from gpuenv.image.rule_registry import LocatedSymptom, all_rules
 from gpuenv.matrix.tables import Matrix
+from gpuenv.model.strings import error_reason
 
 _COMPOSE_NAMES = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")
 
@@ -107,10 +108,8 @@ def read_text(path: Path) -> str:
     except TooLargeError as error:
         message = f"{path}: larger than the {LARGEST} bytes that such a file may have"
         raise ImageError(message, is_input=True) from error
-    except OSError as error:
-        raise ImageError(f"{path}: {error.strerror or error}", is_input=True) from error
-    except UnicodeDecodeError as error:
-        raise ImageError(f"{path}: is not UTF-8 text", is_input=True) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ImageError(f"{path}: {error_reason(error)}", is_input=True) from error
 
 
 def file_report(path: Path, judged: FileJudgement, matrix: Matrix) -> ImageReport:

@@ -16,7 +16,7 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import DeviceRequest
 
 from gpuenv.image.engine.build_output import Progress
-from gpuenv.image.engine.docker_contexts import ContextError, docker_environment, usual_sockets
+from gpuenv.image.engine.docker_contexts import docker_environment, usual_sockets
 from gpuenv.image.engine.engine_answers import (
     CDI_GPU,
     ContainerEnd,
@@ -57,10 +57,7 @@ def connect(environment: Mapping[str, str], seconds: float) -> Engine:
     Raises:
         EngineError: if no engine answers.
     """
-    try:
-        environment = docker_environment(environment)
-    except ContextError as error:
-        raise EngineError(str(error), error.remedy) from error
+    environment = docker_environment(environment)
     chosen = environment["DOCKER_HOST"]
     usual = [f"unix://{path}" for path in usual_sockets(environment, f"/run/user/{os.getuid()}")]
     there = [host for host in usual if os.path.lexists(host.removeprefix("unix://"))]

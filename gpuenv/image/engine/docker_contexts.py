@@ -12,25 +12,24 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from gpuenv.files import home_folder, read_regular
+from gpuenv.image.engine.errors import EngineError
 
 _LARGEST = 1 << 20
 _DEFAULT_CONTEXT = ("", "default")
 _ENGINE_VARIABLES = ("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CERT_PATH", "DOCKER_TLS", "DOCKER_TLS_VERIFY")
 
 
-class ContextError(ValueError):
-    """An unusable Docker context; ``remedy`` is the fix."""
-
-    remedy = "docker context ls lists the contexts; docker context use default selects none."
+_REMEDY = "docker context ls lists the contexts; docker context use default selects none."
 
 
 def docker_environment(environment: Mapping[str, str]) -> Mapping[str, str]:
     """The variables, with the address and certificates of the chosen context; without a choice DOCKER_HOST is empty.
 
     Raises:
-        ContextError: if the chosen context is missing or has no address.
+        EngineError: if the chosen context is missing or has no address.
     """
     if host := environment.get("DOCKER_HOST", "").strip():
         return {**environment, "DOCKER_HOST": host}
@@ -53,13 +52,28 @@ def docker_folder(environment: Mapping[str, str]) -> Path:
     return Path(given) if given else home_folder(environment) / ".docker"
 
 
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file of Docker or Podman.
+
+    Raises:
+        OSError: if the file cannot be read.
+        ValueError: if it contains no object.
+    """
+    try:
+        value = json.loads(read_regular(path, _LARGEST))
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if not isinstance(value, dict):
+        raise ValueError("expected an object")  # noqa: TRY004 - the content of a file
+    return value
+
+
 def _current(folder: Path) -> str:
     """The context in config.json; empty if the file is unreadable (``credentials`` reports that)."""
     try:
-        value = json.loads(read_regular(folder / "config.json", _LARGEST))
-    except (OSError, ValueError, RecursionError):
+        name = read_object(folder / "config.json").get("currentContext")
+    except (OSError, ValueError):
         return ""
-    name = value.get("currentContext") if isinstance(value, dict) else None
     return name if isinstance(name, str) else ""
 
 
@@ -71,15 +85,14 @@ def _endpoint(folder: Path, name: str) -> tuple[str, bool]:
     """The address, and whether its certificate is accepted without verification."""
     path = folder / "contexts/meta" / _digest(name) / "meta.json"
     try:
-        value = json.loads(read_regular(path, _LARGEST))
-        endpoint = value["Endpoints"]["docker"]
+        endpoint = read_object(path)["Endpoints"]["docker"]
         host, unverified = endpoint["Host"], endpoint.get("SkipTLSVerify") is True
     except FileNotFoundError as error:
-        raise ContextError(f"there is no Docker context {name[:80]!r}") from error
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise ContextError(f"the Docker context {name[:80]!r} cannot be read: {path}") from error
+        raise EngineError(f"there is no Docker context {name[:80]!r}", _REMEDY) from error
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise EngineError(f"the Docker context {name[:80]!r} cannot be read: {path}", _REMEDY) from error
     if not isinstance(host, str) or not host:
-        raise ContextError(f"the Docker context {name[:80]!r} has no address of an engine")
+        raise EngineError(f"the Docker context {name[:80]!r} has no address of an engine", _REMEDY)
     return host, unverified
 
 

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuenv.files import home_folder, read_regular
-from gpuenv.image.engine.docker_contexts import docker_folder
+from gpuenv.files import home_folder
+from gpuenv.image.engine.docker_contexts import docker_folder, read_object
 from gpuenv.image.reference import HUB, ImageReference
+from gpuenv.model.strings import error_reason
 from gpuenv.probe.children import Ending, run_child
 
 _HUB_KEYS = ("https://index.docker.io/v1/", "index.docker.io", HUB, "registry-1.docker.io")
 _TOKEN_USER = "<token>"  # noqa: S105 - the name that stands for an identity token
 _HELPER = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_MAX_FILE = 1 << 20
 HELPER_TIMEOUT = 10.0  # seconds for a helper, which may ask a keychain
 
 
@@ -83,14 +83,11 @@ def _files(environment: Mapping[str, str]) -> Iterator[Path]:
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(read_regular(path, _MAX_FILE))
+        return read_object(path)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError) as error:
-        raise CredentialError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    if not isinstance(value, dict):
-        raise CredentialError(f"{path}: expected an object")
-    return value
+    except (OSError, ValueError) as error:
+        raise CredentialError(f"{path}: cannot be read: {error_reason(error)}") from error
 
 
 def _entries(config: Mapping[str, Any], key: str) -> list[tuple[str, Any]]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from gpuenv.image.engine.docker_contexts import ContextError, docker_environment, usual_sockets
+from gpuenv.image.engine.docker_contexts import docker_environment, usual_sockets
 from gpuenv.image.engine.engine_answers import list_of, object_of
-from gpuenv.image.engine.errors import engine_error
+from gpuenv.image.engine.errors import EngineError, engine_error
 from gpuenv.image.inspect.image_facts import ImageError, ImageFacts, facts_from_configuration
 from gpuenv.image.reference import digest_in
 
@@ -22,8 +22,8 @@ def find_engines(environment: Mapping[str, str]) -> Iterator[str]:
     """
     try:
         address = docker_environment(environment)["DOCKER_HOST"]
-    except ContextError as error:
-        raise ImageError(str(error), error.remedy) from error
+    except EngineError as error:
+        raise ImageError(error.message, error.remedy) from error
     if address:
         yield address
         return
@@ -59,7 +59,13 @@ def inspect_local(reference: str, address: str, timeout: float, environment: Map
             client.close()
     except docker.errors.ImageNotFound:
         return None
-    except (docker.errors.DockerException, requests.exceptions.RequestException, OSError, ValueError) as error:
+    except (
+        docker.errors.DockerException,
+        requests.exceptions.RequestException,
+        EngineError,
+        OSError,
+        ValueError,
+    ) as error:
         found = engine_error(error, f"the engine at {address}")
         raise ImageError(found.message.split("\n")[0][:300], found.remedy) from error
 
