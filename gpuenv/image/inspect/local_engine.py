@@ -48,6 +48,7 @@ def inspect_local(reference: str, address: str, timeout: float, environment: Map
         import requests  # noqa: PLC0415 - the SDK raises its exceptions too
     except ImportError:
         return None
+    sdk_errors = (docker.errors.DockerException, requests.exceptions.RequestException)
     try:
         tls = {} if address.startswith(("unix:", "http+unix:")) else docker_environment(environment)
         client = docker.from_env(
@@ -59,13 +60,7 @@ def inspect_local(reference: str, address: str, timeout: float, environment: Map
             client.close()
     except docker.errors.ImageNotFound:
         return None
-    except (
-        docker.errors.DockerException,
-        requests.exceptions.RequestException,
-        EngineError,
-        OSError,
-        ValueError,
-    ) as error:
+    except (*sdk_errors, EngineError, OSError, ValueError) as error:
         found = engine_error(error, f"the engine at {address}")
         raise ImageError(found.message.split("\n")[0][:300], found.remedy) from error
 
