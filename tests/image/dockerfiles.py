@@ -48,7 +48,7 @@ def report_on(folder: Path, text: str, assumptions: tuple[str, ...]) -> ImageRep
     )
 
 
-def told(found: FileJudgement) -> list[tuple[str, str, int | None]]:
+def located(found: FileJudgement) -> list[tuple[str, str, int | None]]:
     """Code, the last part of the file's name, and line; notes are left out."""
     return [
         (each.code, (each.file or "").rsplit("/", 1)[-1], each.line)

@@ -1,4 +1,4 @@
-"""Images as folders and files, made here: manifests and configurations without a byte of a layer."""
+"""Images as folders and files: manifests and configurations without layers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DOCKER_CONFIG = "application/vnd.docker.container.image.v1+json"
 
 @dataclass(frozen=True)
 class Made:
-    """An image's own words, for one platform."""
+    """The configuration of an image for one platform."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -58,7 +58,7 @@ def descriptor(data: bytes, media_type: str, **more: object) -> dict[str, Any]:
 
 
 def manifest(made: Made, *, docker: bool = False) -> bytes:
-    """A manifest with one layer that nobody has."""
+    """A manifest with one layer that does not exist."""
     config = descriptor(made.configuration(), DOCKER_CONFIG if docker else OCI_CONFIG)
     layer = {"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip", "digest": "sha256:" + "1" * 64, "size": 4000}
     media_type = DOCKER_MANIFEST if docker else OCI_MANIFEST
@@ -67,7 +67,7 @@ def manifest(made: Made, *, docker: bool = False) -> bytes:
 
 
 def index(images: tuple[Made, ...], *, docker: bool = False, attested: bool = False) -> bytes:
-    """An index of images, with an attestation beside the first where that is wanted."""
+    """An index of images, with an attestation for the first if requested."""
     media_type = DOCKER_MANIFEST if docker else OCI_MANIFEST
     entries = [descriptor(manifest(made, docker=docker), media_type, platform=made.platform) for made in images]
     if attested:
@@ -96,7 +96,7 @@ def layout(folder: Path, *images: Made) -> Path:
 
 
 def saved(path: Path, made: Made) -> Path:
-    """What ``docker save`` wrote before engines wrote OCI layouts."""
+    """A file of ``docker save`` from before engines wrote OCI layouts."""
     configuration = made.configuration()
     name = digest(configuration).partition(":")[2] + ".json"
     listing = json.dumps([{"Config": name, "RepoTags": ["made:1"], "Layers": []}]).encode()

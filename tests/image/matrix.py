@@ -1,6 +1,6 @@
-"""Every image that can be made of the shipped matrix, as two texts to be read: a table, and the Dockerfiles.
+"""Every image of the shipped matrix, as two texts for review: a table, and the Dockerfiles.
 
-``python -m tests.image.matrix`` writes them anew after a change.
+``python -m tests.image.matrix`` writes them after a change.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def plans() -> Iterator[ImagePlan]:
 
 
 def table() -> str:
-    """One line an image: what it is made of, and the digest of its Dockerfile."""
+    """A line for each image: its contents, and the digest of its Dockerfile."""
     lines = []
     for (kind, arch, cuda), choice in choices().items():
         head = f"{kind} {arch} {cuda}"

@@ -1,4 +1,4 @@
-"""A registry on loopback that answers as it is told: rightly, or in one of the ways in which registries fail."""
+"""A registry on loopback that answers correctly, or fails in one of the ways in which registries fail."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass
 class Served:
-    """What a registry has, and what it was asked.
+    """The content of a registry, and its requests.
 
     Attributes:
         pieces: by path below /v2/REPOSITORY/.
-        respond: answers a request in another way and says so; else it is answered rightly.
-        asked: path and authorization of every request.
+        respond: answers a request in another way and returns true; else the correct answer is sent.
+        requests: path and authorization of every request.
     """
 
     pieces: dict[str, tuple[str, bytes]] = field(default_factory=dict)
     respond: Callable[[Handler], bool] | None = None
-    asked: list[tuple[str, str | None]] = field(default_factory=list)
+    requests: list[tuple[str, str | None]] = field(default_factory=list)
     port: int = 0
 
     @property
@@ -46,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         served = self.server.served
-        served.asked.append((self.path, self.headers.get("Authorization")))
+        served.requests.append((self.path, self.headers.get("Authorization")))
         if served.respond is not None and served.respond(self):
             return
         found = served.pieces.get(self.path.partition("/team/image/")[2])
@@ -80,7 +80,7 @@ class Server(ThreadingHTTPServer):
     served: Served
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that has gone is none of its business."""
+        """Ignores a client that has closed its connection."""
         del request, client_address
 
 
@@ -116,7 +116,7 @@ def serving(
 
 
 def with_token(user: str, secret: str, served: Served, token: str = "t0ken") -> Callable[[Handler], bool]:  # noqa: S107 - a test
-    """Wants a token for every request, which it gives to one user alone."""
+    """Requires a token for every request, and gives it to one user."""
     wanted = "Basic " + base64.b64encode(f"{user}:{secret}".encode()).decode()
 
     def respond(handler: Handler) -> bool:
@@ -134,7 +134,7 @@ def with_token(user: str, secret: str, served: Served, token: str = "t0ken") -> 
 
 
 def silent(seconds: float) -> Callable[[Handler], bool]:
-    """Takes the question and says nothing."""
+    """Takes the request and sends no answer."""
 
     def respond(handler: Handler) -> bool:
         del handler

@@ -1,4 +1,4 @@
-"""What a base image's name tells, and what a Dockerfile on it comes to on a machine."""
+"""The facts in the name of a base image, and verdicts on Dockerfiles with it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ WHEEL = "RUN pip install cupy-cuda12x==14.2.0"
         ("quay.io/jupyter/pytorch-notebook:cuda12-python-3.13", None),
     ],
 )
-def test_a_name_may_tell_a_cuda(name: str, cuda: str | None) -> None:
+def test_the_name_of_a_base_may_show_its_cuda(name: str, cuda: str | None) -> None:
     base = base_of(name, MATRIX)
     assert (str(base.cuda) if base.cuda else None) == cuda
     assert base.unknown is (cuda is None)
@@ -64,7 +64,7 @@ def test_a_name_may_tell_a_cuda(name: str, cuda: str | None) -> None:
 @pytest.mark.parametrize(
     "name", ["tensorflow/tensorflow:2.15.0", "quay.io/jupyter/base-notebook:python-3.12", "rayproject/ray:2.9.3-py310"]
 )
-def test_a_name_may_tell_that_there_is_no_cuda(name: str) -> None:
+def test_the_name_of_a_base_may_show_that_it_has_no_cuda(name: str) -> None:
     assert base_of(name, MATRIX).plain
 
 
@@ -83,13 +83,12 @@ def test_a_name_may_tell_that_there_is_no_cuda(name: str) -> None:
         ("FROM nvidia/cuda:12.4.1-devel-ubuntu24.04", ["DKF914"]),
     ],
 )
-def test_the_python_of_a_base_is_held_against_the_wheels(tmp_path: Path, text: str, codes: list[str]) -> None:
+def test_cupy_needs_a_wheel_for_the_python_of_the_base(tmp_path: Path, text: str, codes: list[str]) -> None:
     found = report_on(tmp_path, f"{text}\nRUN pip install 'cupy-cuda12x[ctk]==12.2.0'", A100)
     assert [entry.code for entry in found.findings if entry.file and entry.code == "DKF914"] == codes
 
 
-def test_every_rule_for_names_decides_one_of_these_names() -> None:
-    """A line of the table that no example needs is a mistake in its pattern, or in its place."""
+def test_every_pattern_for_names_is_needed() -> None:
     examples = Path(__file__).with_name("base_images.txt").read_text(encoding="utf-8").split()
     for rule in MATRIX.base_images:
         others = replace(MATRIX, base_images=tuple(other for other in MATRIX.base_images if other is not rule))
@@ -100,7 +99,7 @@ def test_every_rule_for_names_decides_one_of_these_names() -> None:
 @pytest.mark.parametrize(
     "name", ["mambaorg/micromamba:1.5.8-jammy-cuda-12.4.1", "ghcr.io/prefix-dev/pixi:0.41.4-noble-cuda-12.4.1"]
 )
-def test_images_that_are_made_from_those_of_nvidia_are_as_these(tmp_path: Path, name: str) -> None:
+def test_images_built_on_nvidia_cuda_have_its_cuda_and_requirements(tmp_path: Path, name: str) -> None:
     base = base_of(name, MATRIX)
     assert (str(base.cuda), base.flavour, base.plain) == ("12.4", Flavour.BASE, False)
     assert base_of(f"{name.partition(':')[0]}:latest", MATRIX).plain
@@ -110,7 +109,7 @@ def test_images_that_are_made_from_those_of_nvidia_are_as_these(tmp_path: Path, 
     assert report_on(tmp_path, f"FROM {name}", A100).status is Status.FIT
 
 
-def test_a_devel_image_of_pytorch_demands_what_its_base_does(tmp_path: Path) -> None:
+def test_a_devel_image_of_pytorch_has_the_requirements_of_its_base(tmp_path: Path) -> None:
     geforce = ("driver=535.104.05", "gpu=NVIDIA GeForce RTX 3090")
     assert report_on(tmp_path, "FROM pytorch/pytorch:2.8.0-cuda12.8-cudnn9-devel", geforce).status is Status.UNFIT
     assert report_on(tmp_path, "FROM pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime", geforce).status is Status.FIT
@@ -118,14 +117,14 @@ def test_a_devel_image_of_pytorch_demands_what_its_base_does(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("tag", ["12.6.1-runtime-ubuntu20.04", "12.4.0-devel-rockylinux8", "11.8.0-base-ubi8"])
-def test_an_image_that_the_matrix_has_not_demands_what_others_of_its_cuda_do(tmp_path: Path, tag: str) -> None:
+def test_an_unknown_image_of_nvidia_has_the_requirements_of_its_cuda(tmp_path: Path, tag: str) -> None:
     """535 with a data-centre GPU is let in by name, although its own CUDA is 12.2; a GeForce of R470 is not by 12.6."""
     assert report_on(tmp_path, f"FROM nvidia/cuda:{tag}", A100).status is Status.FIT
     geforce = report_on(tmp_path, f"FROM nvidia/cuda:{tag}", ("driver=450.80.02", "gpu=NVIDIA GeForce RTX 2080"))
     assert geforce.status is Status.UNFIT
 
 
-def test_a_cuda_of_which_nobody_knows_what_it_demands_demands_nothing(tmp_path: Path) -> None:
+def test_a_cuda_with_unknown_requirements_has_none(tmp_path: Path) -> None:
     """Neither as an image of NVIDIA's that the matrix lacks, nor as one that may or may not be made from it."""
     for name in ("nvidia/cuda:11.3.1-base-ubuntu20.04", "own/base:cuda12.6"):
         found = report_on(tmp_path, f"FROM {name}", ("driver=525.85.12", "gpu=A100"))
@@ -142,7 +141,7 @@ def test_a_cuda_of_which_nobody_knows_what_it_demands_demands_nothing(tmp_path: 
         ("rocm/pytorch:rocm7.1_ubuntu22.04_py3.10_pytorch_release_2.8.0", "rocm-mismatch"),
     ],
 )
-def test_an_image_for_another_kind_of_gpu_is_known_by_its_name(tmp_path: Path, name: str, cause: str) -> None:
+def test_the_name_of_a_base_may_show_another_kind_of_gpu(tmp_path: Path, name: str, cause: str) -> None:
     found = report_on(tmp_path, f"FROM {name}", A100)
     assert [entry.cause.value for entry in found.findings if entry.primary] == [cause]
 
@@ -159,12 +158,12 @@ def test_an_image_for_another_kind_of_gpu_is_known_by_its_name(tmp_path: Path, n
         ("FROM own/base:cuda12.8", Status.FIT),
     ],
 )
-def test_of_a_base_that_nobody_knows_nothing_good_is_said(tmp_path: Path, text: str, status: Status) -> None:
+def test_an_unknown_base_is_not_fit(tmp_path: Path, text: str, status: Status) -> None:
     found = report_on(tmp_path, text, RTX_5090)
     assert found.status is status
-    told = [reason for machine in found.machines for reason in machine.unknown]
-    assert bool(told) is (status is Status.UNKNOWN)
-    assert all("its name does not show it" in reason for reason in told)
+    reasons = [reason for machine in found.machines for reason in machine.unknown]
+    assert bool(reasons) is (status is Status.UNKNOWN)
+    assert all("its name does not show it" in reason for reason in reasons)
 
 
 @pytest.mark.parametrize(
@@ -178,13 +177,13 @@ def test_of_a_base_that_nobody_knows_nothing_good_is_said(tmp_path: Path, text: 
         ("FROM ubuntu:24.04\nRUN apt-get install -y cuda-toolkit-12-4", RTX_5090, Status.UNFIT),
     ],
 )
-def test_a_cuda_is_held_against_the_gpu_wherever_it_comes_from(
+def test_every_source_of_cuda_is_checked_against_the_gpu(
     tmp_path: Path, text: str, machine: tuple[str, ...], status: Status
 ) -> None:
     assert report_on(tmp_path, text, machine).status is status
 
 
-def test_services_with_an_image_are_held_against_the_machine_too(tmp_path: Path) -> None:
+def test_services_with_an_image_are_checked_against_the_machine(tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text(f"FROM nvidia/cuda:12.8.1-devel-ubuntu24.04\n{WHEEL}\n")
     path = tmp_path / "compose.yaml"
     path.write_text(
@@ -206,7 +205,7 @@ def test_services_with_an_image_are_held_against_the_machine_too(tmp_path: Path)
     "name",
     ["docker.m.daocloud.io/nvidia/cuda:12.4.1-devel-ubuntu22.04", "harbor.example/proxy/nvidia/cuda:12.4.1-devel-ubi8"],
 )
-def test_a_mirror_has_what_the_hub_has(name: str) -> None:
+def test_a_mirror_has_the_images_of_docker_hub(name: str) -> None:
     base = base_of(name, MATRIX)
     assert (base.nvidia, str(base.cuda), base.flavour, base.text) == (True, "12.4", Flavour.DEVEL, name)
     assert base_of("public.ecr.aws/docker/library/python:3.12-slim", MATRIX).plain
@@ -221,7 +220,7 @@ def test_a_mirror_has_what_the_hub_has(name: str) -> None:
         "FROM cupy/cupy:v14.2.0",
     ],
 )
-def test_what_carries_cuda_on_an_older_driver_carries_cupy(tmp_path: Path, text: str) -> None:
+def test_forward_compatibility_works_for_cupy(tmp_path: Path, text: str) -> None:
     """Forward compatibility: for data-centre GPUs alone, and only where the image has libraries of that CUDA."""
     found = report_on(tmp_path, text, A100)
     assert (found.status, [entry.code for entry in found.findings]) == (Status.DEGRADED, ["IMG903"])
@@ -247,7 +246,7 @@ def test_what_carries_cuda_on_an_older_driver_carries_cupy(tmp_path: Path, text:
         ("FROM --platform=no/such/thing/here {base}", True),
     ],
 )
-def test_what_an_image_is_built_for_is_held_against_the_machine(tmp_path: Path, start: str, runs: bool) -> None:  # noqa: FBT001 - a table
+def test_the_platform_of_the_image_is_checked_against_the_machine(tmp_path: Path, start: str, runs: bool) -> None:  # noqa: FBT001 - a table
     base = "nvidia/cuda:12.2.2-devel-ubuntu22.04"
     report = report_on(tmp_path, f"{start.format(base=base)}\n{WHEEL}", A100)
     assert [finding.code for finding in report.machines[0].findings] == ([] if runs else ["IMG901"])

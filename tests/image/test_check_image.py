@@ -142,7 +142,7 @@ def test_an_image_is_read_from_its_registry() -> None:
 
 
 def test_an_image_that_cannot_be_fetched_is_unknown_in_every_format(tmp_path: Path) -> None:
-    """Nobody here has the image and no registry may be asked: code 8, with a report."""
+    """No engine has the image, and the network is forbidden: code 8, with a report."""
     page = tmp_path / "page.sarif"
     where = {"DOCKER_HOST": f"unix://{tmp_path}/none.sock", "PATH": str(tmp_path)}
     words = ("check-image", "foo/bar", *FITS, "--offline")

@@ -1,4 +1,4 @@
-"""``gpuenv build-image`` without an engine: what it prints, refuses and answers."""
+"""``gpuenv build-image`` without an engine."""
 
 from __future__ import annotations
 
@@ -35,21 +35,20 @@ def test_each_kind_has_its_base(kind: str, count: int) -> None:
     assert f"FROM {named[kind]}" in done.stdout
 
 
-def test_all_of_them_are_one_object(tmp_path: Path) -> None:
-    code, told = answer(*PRINT, "--all")
-    assert (code, told["schema"]) == (0, "gpuenv.plan/1")
-    assert len(told["images"]) > 30
-    assert len({image["tag"] for image in told["images"]}) == len(told["images"])
-    assert any("CUDA 10.2" in reason for reason in told["left_out"])
-    (tmp_path / "plan.json").write_text(json.dumps(told))
+def test_all_plans_are_one_json_object(tmp_path: Path) -> None:
+    code, report = answer(*PRINT, "--all")
+    assert (code, report["schema"]) == (0, "gpuenv.plan/1")
+    assert len(report["images"]) > 30
+    assert len({image["tag"] for image in report["images"]}) == len(report["images"])
+    assert any("CUDA 10.2" in reason for reason in report["left_out"])
+    (tmp_path / "plan.json").write_text(json.dumps(report))
     schema = json.loads(gpuenv("schema", "plan").stdout)
-    jsonschema.Draft202012Validator(schema).validate(told)
+    jsonschema.Draft202012Validator(schema).validate(report)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.Draft202012Validator(schema).validate({"schema": "gpuenv.plan/1"})
 
 
-def test_several_plans_are_a_table_of_a_line_each(tmp_path: Path) -> None:
-    """Of wheels of the test's own: the plan of CUDA 12.9 for two kinds."""
+def test_several_plans_are_a_table(tmp_path: Path) -> None:
     for package in SET:
         make_wheel(tmp_path, package)
     own = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path), "DOCKER_HOST": f"unix://{tmp_path}/none"}
@@ -65,26 +64,26 @@ def test_several_plans_are_a_table_of_a_line_each(tmp_path: Path) -> None:
     assert whole.count("  wheels     cu") == 2
 
 
-def test_names_and_files_are_exact_in_an_object_too() -> None:
-    """Scripts build, push and pull by them: a registry's address and the image's own home are nobody's identity."""
+def test_names_and_files_are_not_redacted() -> None:
+    """Scripts build, push and pull by them."""
     own, tag = "10.1.2.3:5000/own/image:1", "10.1.2.3:5000/team/cupy:1"
     words = (*PRINT, "--base", own, "--tag", tag, "--python", "3.12", "--cuda", "12.9")
-    code, told = answer(*words)
-    image = told["images"][0]
+    code, report = answer(*words)
+    image = report["images"][0]
     assert (code, image["tag"], image["choice"]["base"]["reference"]) == (0, tag, own)
     assert image["labels"]["org.opencontainers.image.base.name"] == own
     assert image["dockerfile"] == gpuenv(*words).stdout
 
 
-def test_the_image_is_for_the_machine_that_was_recorded(tmp_path: Path) -> None:
+def test_the_image_is_for_the_recorded_machine(tmp_path: Path) -> None:
     recording = write_snapshot(FIT, tmp_path / "fit.json")
-    code, told = answer("build-image", "--print", "--snapshot", recording)
+    code, report = answer("build-image", "--print", "--snapshot", recording)
     assert code == 0
-    assert told["images"][0]["choice"]["stated"]
+    assert report["images"][0]["choice"]["stated"]
     assert gpuenv("build-image", "--print", "--snapshot", recording, "--no-probe").returncode == 2
 
 
-def test_the_same_words_give_the_same_text() -> None:
+def test_the_dockerfile_is_reproducible() -> None:
     assert gpuenv(*PRINT).stdout == gpuenv(*PRINT).stdout
     other = gpuenv(*PRINT, environment={"SOURCE_DATE_EPOCH": "1700000000"}).stdout
     assert "ARG SOURCE_DATE_EPOCH=1700000000\n" in other
@@ -113,13 +112,13 @@ def test_the_same_words_give_the_same_text() -> None:
         (("--matrix", "/nonexistent/matrix.yaml"), 2, "/nonexistent/matrix.yaml"),
     ],
 )
-def test_what_cannot_be_is_told(words: tuple[str, ...], code: int, message: str) -> None:
+def test_an_impossible_request_is_refused(words: tuple[str, ...], code: int, message: str) -> None:
     done = gpuenv(*PRINT, *words)
     assert (done.returncode, done.stdout) == (code, "")
     assert message in done.stderr
 
 
-def test_a_date_that_is_none_is_refused() -> None:
+def test_an_invalid_date_is_refused() -> None:
     done = gpuenv(*PRINT, environment={"SOURCE_DATE_EPOCH": "yesterday"})
     assert (done.returncode, done.stdout) == (2, "")
     assert "SOURCE_DATE_EPOCH" in done.stderr
@@ -144,22 +143,22 @@ def test_help_names_the_kinds() -> None:
         (("--cuda", "11.8", "--print"), 3, "from 14.0 on"),
     ],
 )
-def test_what_ends_early_has_an_outcome(tmp_path: Path, words: tuple[str, ...], code: int, message: str) -> None:
+def test_an_early_failure_has_an_outcome(tmp_path: Path, words: tuple[str, ...], code: int, message: str) -> None:
     socket = {"DOCKER_HOST": f"unix://{tmp_path}/none.sock"}
     done = gpuenv("build-image", "--no-probe", *words, "--format", "json", environment=socket)
-    told = json.loads(done.stdout)
-    jsonschema.Draft202012Validator(json.loads(gpuenv("schema", "outcome").stdout)).validate(told)
-    assert (done.returncode, told["exit_code"], told["status"], told["images"]) == (code, code, "failed", [])
-    assert message in told["message"]
+    report = json.loads(done.stdout)
+    jsonschema.Draft202012Validator(json.loads(gpuenv("schema", "outcome").stdout)).validate(report)
+    assert (done.returncode, report["exit_code"], report["status"], report["images"]) == (code, code, "failed", [])
+    assert message in report["message"]
     assert message in done.stderr
-    assert (told["remedy"] or "") in done.stderr
+    assert (report["remedy"] or "") in done.stderr
 
 
 @pytest.mark.parametrize("which", [("--cuda", "12.9"), ("--all",)], ids=["one", "all"])
-def test_a_pip_that_is_too_old_for_it_is_told_with_the_remedy(which: tuple[str, ...], tmp_path: Path) -> None:
+def test_an_old_pip_is_reported_with_the_remedy(which: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "pip").mkdir()
-    told = "print('pip 23.2.1 from here (python 3.12)')\n"
-    for name, text in (("__init__.py", ""), ("__main__.py", told)):
+    output = "print('pip 23.2.1 from here (python 3.12)')\n"
+    for name, text in (("__init__.py", ""), ("__main__.py", output)):
         (tmp_path / "pip" / name).write_text(text, encoding="utf-8")
     words = ("build-image", "--dry-run", "--no-probe", "--installer", "pip", *which)
     done = gpuenv(*words, environment={"PYTHONPATH": str(tmp_path)})

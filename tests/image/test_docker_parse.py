@@ -1,4 +1,4 @@
-"""Our reading of Dockerfiles against BuildKit's own parser, and the shell's words."""
+"""The parser of Dockerfiles, compared with BuildKit's own, and the parser of shell commands."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ def theirs(text: str) -> list[tuple[str, int, int, tuple[str, ...], tuple[str, .
 
 
 @pytest.mark.parametrize("text", SAMPLES)
-def test_it_is_read_as_buildkit_reads_it(text: str) -> None:
+def test_a_dockerfile_is_parsed_as_by_buildkit(text: str) -> None:
     assert ours(text) == theirs(text)
 
 
-def test_the_directive_check_goes_before_others() -> None:
-    """It came with Dockerfile 1.8, which the parser beside us does not know."""
+def test_the_directive_check_may_precede_others() -> None:
+    """It is new in Dockerfile 1.8, which the other parser does not know."""
     assert ours("# check=skip=all\n# escape=`\nFROM a\nRUN b `\n c") == [("FROM", 3, 3, (), ()), ("RUN", 4, 5, (), ())]
 
 
-def test_a_directive_that_comes_twice_is_refused() -> None:
+def test_a_repeated_directive_is_refused() -> None:
     with pytest.raises(DockerfileError, match="line 2: the directive escape"):
         parse("# escape=`\n# escape=`\nFROM a")
 
@@ -94,7 +94,7 @@ LINES = st.lists(
 
 @settings(max_examples=300)
 @given(LINES)
-def test_any_lines_are_read_as_buildkit_reads_them(lines: list[str]) -> None:
+def test_any_lines_are_parsed_as_by_buildkit(lines: list[str]) -> None:
     text = "\n".join(["FROM start", *lines])
     try:
         expected = theirs(text)
@@ -137,7 +137,7 @@ def test_any_shell_text_ends(text: str) -> None:
         ("if a; then b; else c; fi", [["a"], ["b"], ["c"]]),
     ],
 )
-def test_commands_are_told_apart(text: str, expected: list[list[str]]) -> None:
+def test_commands_are_separated(text: str, expected: list[list[str]]) -> None:
     found = commands(source_text(text, 1), {"V": "1"}.get)
     assert [[word.text for word in command.words] for command in found] == expected
 
@@ -157,5 +157,5 @@ def test_commands_are_told_apart(text: str, expected: list[list[str]]) -> None:
         ("no", "no"),
     ],
 )
-def test_variables_are_replaced_as_far_as_they_are_known(text: str, expected: str) -> None:
+def test_known_variables_are_replaced(text: str, expected: str) -> None:
     assert substitute(text, {"A": "1", "E": ""}.get) == expected

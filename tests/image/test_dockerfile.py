@@ -1,4 +1,4 @@
-"""What check-image says of Dockerfiles: codes, lines, and silence where nothing is wrong."""
+"""The findings of check-image in Dockerfiles, with their lines, and none in correct ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from gpuenv.image.inspect.image_facts import ImageError
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
-from tests.image.dockerfiles import CTK, DEVEL, PARTS, RUNTIME, SLIM, WHEEL, at, judged, told
+from tests.image.dockerfiles import CTK, DEVEL, PARTS, RUNTIME, SLIM, WHEEL, at, judged, located
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,8 +57,8 @@ STUBS = "/usr/local/cuda/lib64/stubs"
         f"{SLIM}\nRUN if a; then pip install 'cupy-cuda13x[ctk]==14.2.0'; else {CTK[4:]}; fi",
     ],
 )
-def test_what_is_right_is_left_alone(tmp_path: Path, text: str) -> None:
-    assert told(judged(tmp_path, text)) == []
+def test_a_correct_dockerfile_has_no_findings(tmp_path: Path, text: str) -> None:
+    assert located(judged(tmp_path, text)) == []
 
 
 @pytest.mark.parametrize(
@@ -170,9 +170,9 @@ def test_what_is_right_is_left_alone(tmp_path: Path, text: str) -> None:
         (f"FROM nvidia/cuda:{'9' * 20}.1.0-devel-ubuntu24.04\n{CTK}", at()),
     ],
 )
-def test_what_is_wrong_is_found_in_its_line(tmp_path: Path, text: str, expected: list[tuple[str, str, int]]) -> None:
+def test_an_error_is_found_in_its_line(tmp_path: Path, text: str, expected: list[tuple[str, str, int]]) -> None:
     found = judged(tmp_path, text)
-    assert told(found) == expected
+    assert located(found) == expected
     assert {each.cause for each in found.findings} <= {Cause.DOCKERFILE_FAULT}
     assert all(each.fix and each.title for each in found.findings)
 
@@ -198,8 +198,8 @@ def test_what_is_wrong_is_found_in_its_line(tmp_path: Path, text: str, expected:
         (f"\ufeff{SLIM}\nrun pip install cupy", 2),
     ],
 )
-def test_every_way_of_writing_is_understood(tmp_path: Path, text: str, line: int) -> None:
-    assert told(judged(tmp_path, text)) == at(("DKF906", line))
+def test_every_syntax_is_parsed(tmp_path: Path, text: str, line: int) -> None:
+    assert located(judged(tmp_path, text)) == at(("DKF906", line))
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_every_way_of_writing_is_understood(tmp_path: Path, text: str, line: int
         f"{DEVEL}\nCOPY . .\nRUN pip install -r made/by/another/step.txt",
     ],
 )
-def test_what_is_unknown_is_a_note_and_no_error(tmp_path: Path, text: str) -> None:
+def test_an_unknown_install_is_a_note(tmp_path: Path, text: str) -> None:
     (found,) = judged(tmp_path, text).findings
     assert (found.code, found.severity) == ("DKF917", Severity.NOTE)
 
@@ -229,16 +229,16 @@ def test_what_is_unknown_is_a_note_and_no_error(tmp_path: Path, text: str) -> No
         f"{SLIM}\nRUN if a; then apt-get install -y vim; fi\nRUN ./x.sh\n{WHEEL}",
     ],
 )
-def test_what_is_unknown_and_does_not_look_like_cuda_leaves_a_warning(tmp_path: Path, text: str) -> None:
+def test_an_unknown_install_unrelated_to_cuda_leaves_a_warning(tmp_path: Path, text: str) -> None:
     assert {each.severity for each in judged(tmp_path, text).findings} == {Severity.WARNING, Severity.NOTE}
 
 
-def test_what_is_unknown_matters_to_no_image_without_a_gpu(tmp_path: Path) -> None:
+def test_an_unknown_install_does_not_matter_without_gpu_software(tmp_path: Path) -> None:
     text = f"{SLIM}\nRUN ./install.sh && make && if a; then pip install flask; fi"
     assert judged(tmp_path, text).findings == ()
 
 
-def test_a_line_without_the_extra_is_not_told_to_take_it(tmp_path: Path) -> None:
+def test_a_line_without_the_extra_gets_another_fix(tmp_path: Path) -> None:
     (found,) = judged(tmp_path, f"{SLIM}\nRUN pip install cupy-cuda11x==13.6.0").findings
     assert '"cupy-cuda12x[ctk]" or "cupy-cuda13x[ctk]"' in found.fix[0].text
 
@@ -248,9 +248,9 @@ def test_a_target_and_arguments_are_chosen(tmp_path: Path) -> None:
         f"ARG CUDA=12.9.1\nFROM nvidia/cuda:${{CUDA}}-devel-ubuntu22.04 AS twelve\n{WHEEL}\n"
         "FROM nvidia/cuda:11.8.0-devel-ubuntu22.04 AS eleven\nRUN pip install cupy-cuda11x==13.6.0"
     )
-    assert told(judged(tmp_path, text)) == []
-    assert told(judged(tmp_path, text, arguments={"CUDA": "11.8.0"})) == at(("DKF902", 3))
-    assert told(judged(tmp_path, text, arguments={"CUDA": "11.8.0"}, target="eleven")) == []
+    assert located(judged(tmp_path, text)) == []
+    assert located(judged(tmp_path, text, arguments={"CUDA": "11.8.0"})) == at(("DKF902", 3))
+    assert located(judged(tmp_path, text, arguments={"CUDA": "11.8.0"}, target="eleven")) == []
     with pytest.raises(ImageError, match="no stage ten"):
         judged(tmp_path, text, target="ten")
 
@@ -268,12 +268,12 @@ def test_a_target_and_arguments_are_chosen(tmp_path: Path) -> None:
         ("FROM a\n" + "x" * (1 << 20), "larger than|more than"),
     ],
 )
-def test_what_is_no_dockerfile_is_said_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_dockerfile_is_refused_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ImageError, match=message) as caught:
         judged(tmp_path, text)
     assert caught.value.is_input
 
 
-def test_the_pythons_that_would_do_are_written_as_people_write_them(tmp_path: Path) -> None:
+def test_the_supported_pythons_are_listed_as_versions(tmp_path: Path) -> None:
     found = judged(tmp_path, 'FROM python:3.9-slim\nRUN pip install "cupy-cuda12x[ctk]==14.2.0"')
     assert "Use a Python of 3.10, 3.11, 3.12," in found.findings[0].fix[0].text

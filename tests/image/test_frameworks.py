@@ -39,7 +39,7 @@ def found_on(folder: Path, text: str, machine: tuple[str, ...]) -> list[tuple[st
         ("torch", V100, None),
     ],
 )
-def test_a_framework_is_held_against_the_gpu(
+def test_a_framework_is_checked_against_gpu_and_driver(
     tmp_path: Path, install: str, machine: tuple[str, ...], cause: str | None
 ) -> None:
     found = found_on(tmp_path, f"FROM python:3.12-slim\nRUN pip install {install}\n", machine)
@@ -50,14 +50,14 @@ def test_a_framework_is_held_against_the_gpu(
     ("gpu", "codes"),
     [("gpu=A100", []), ("gpu=GeForce RTX 3090", ["IMG919"])],  # forward compatibility is for the former alone
 )
-def test_forward_compatibility_carries_a_framework_too(tmp_path: Path, gpu: str, codes: list[str]) -> None:
+def test_forward_compatibility_works_for_a_framework(tmp_path: Path, gpu: str, codes: list[str]) -> None:
     text = "FROM nvidia/cuda:12.4.1-devel-ubuntu22.04\nRUN pip install torch==2.4.1\n"
     found = found_on(tmp_path, text, (gpu, "driver=470.82.01"))
     assert [code for code, _, _ in found] == codes
 
 
 @pytest.mark.parametrize("install", ["torch==2.15.0", "cupy-cuda13x[ctk]==14.2.0"])
-def test_what_is_installed_in_a_condition_is_unknown(tmp_path: Path, install: str) -> None:
+def test_an_install_in_a_condition_is_unknown(tmp_path: Path, install: str) -> None:
     sure = f"FROM python:3.12-slim\nRUN pip install '{install}'\n"
     perhaps = f"FROM python:3.12-slim\nARG X\nRUN if [ -n \"$X\" ]; then pip install '{install}'; fi\n"
     assert [severity for _, _, severity in found_on(tmp_path, sure, V100)] == ["error"]
@@ -65,13 +65,13 @@ def test_what_is_installed_in_a_condition_is_unknown(tmp_path: Path, install: st
     assert report_on(tmp_path, perhaps, V100).status is Status.UNKNOWN
 
 
-def test_a_cupy_in_a_condition_hides_no_fault_of_the_image(tmp_path: Path) -> None:
+def test_a_cupy_in_a_condition_does_not_hide_findings(tmp_path: Path) -> None:
     text = "FROM nvidia/cuda:12.4.1-devel-ubuntu22.04\nARG X\n"
     perhaps = text + 'RUN if [ -n "$X" ]; then pip install cupy-cuda12x==14.2.0; fi\n'
     assert found_on(tmp_path, perhaps, B200) == found_on(tmp_path, text, B200) == [("IMG905", NEW, "error")]
 
 
-def test_which_cuda_wheels_for_arm_are_of_is_not_known(tmp_path: Path) -> None:
+def test_the_cuda_of_wheels_for_arm_is_unknown(tmp_path: Path) -> None:
     report = report_on(tmp_path, "FROM python:3.12-slim\nRUN pip install torch==2.5.1\n", (*B200, "arch=aarch64"))
     assert report.findings == ()
     assert any("torch" in reason and "arm64" in reason for reason in report.machines[0].unknown)

@@ -1,4 +1,4 @@
-"""What images are made of, for the whole matrix: reviewed tables, the linter, and what must hold of each."""
+"""The contents of images for the whole matrix: reviewed tables, the linter, and rules for every image."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ def test_one_image_serves_machines_that_differ() -> None:
     assert str(choice.minimum_driver) == "525.60.13"
 
 
-def test_machines_that_nothing_serves_together_are_told() -> None:
+def test_machines_that_no_image_serves_together_are_refused() -> None:
     with pytest.raises(NoImageError, match="needs"):
         made(ImageRequest(), machine("driver=470.57.02", "gpu=K80"), machine("driver=580.95.05", "gpu=B200"))
 
 
-def test_a_machine_without_a_driver_is_where_images_are_built() -> None:
+def test_a_machine_without_a_driver_only_builds_the_image() -> None:
     assert made(ImageRequest(), machine("driver=none", "gpu=none")) == made(ImageRequest())
 
 
@@ -125,11 +125,11 @@ def test_a_machine_without_a_driver_is_where_images_are_built() -> None:
         ("12.3.0", "12.0", True),
     ],
 )
-def test_which_wheels_compile_with_headers_of_their_own(cupy: str, cuda: str | None, own: bool | None) -> None:  # noqa: FBT001 - a table
+def test_some_wheels_have_their_own_headers(cupy: str, cuda: str | None, own: bool | None) -> None:  # noqa: FBT001 - a table
     assert has_own_headers(cupy, CudaVersion.parse(cuda) if cuda else None) is own
 
 
-def test_an_image_of_cupy_13_gets_the_headers_that_its_wheel_has_not() -> None:
+def test_an_image_of_cupy_13_gets_headers_from_a_wheel() -> None:
     choice = made(ImageRequest(kind=ImageKind.RUNTIME, cuda=CudaVersion.parse("12.9"), cupy="13.6.0"))
     assert choice.requirements == ("cupy-cuda12x==13.6.0", "nvidia-cuda-runtime-cu12==12.9.*")
 
@@ -142,7 +142,7 @@ def test_a_gpu_that_is_newer_raises_the_driver() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "told"),
+    ("wish", "message"),
     [
         (ImageRequest(cuda=CudaVersion.parse("12.7")), "CUDA 12.7"),
         (ImageRequest(cuda=CudaVersion.parse("11.8")), "from 14.0 on"),
@@ -160,10 +160,10 @@ def test_a_gpu_that_is_newer_raises_the_driver() -> None:
         (ImageRequest(cuda=CudaVersion.parse("13.0"), capabilities=(ComputeCapability.parse("7.0"),)), "7.0"),
     ],
 )
-def test_what_cannot_be_made_is_told_with_the_reason(wanted: ImageRequest, told: str) -> None:
+def test_an_impossible_image_is_refused_with_the_reason(wish: ImageRequest, message: str) -> None:
     with pytest.raises(NoImageError) as caught:
-        made(wanted)
-    assert told in str(caught.value)
+        made(wish)
+    assert message in str(caught.value)
 
 
 def test_one_image_is_of_one_architecture() -> None:
@@ -172,7 +172,7 @@ def test_one_image_is_of_one_architecture() -> None:
     assert made(ImageRequest(arch="aarch64"), machine("gpu=H100")).platform == "linux/arm64"
 
 
-def test_a_base_of_ones_own_is_taken_as_it_is() -> None:
+def test_a_custom_base_is_used_unchanged() -> None:
     digest = "sha256:" + "a" * 64
     for kind in ImageKind:
         wish = ImageRequest(kind=kind, base=f"own/base@{digest}", python=PythonVersion.parse("3.11"))
@@ -191,7 +191,7 @@ def test_a_base_with_its_digest_has_the_python_of_its_tag(name: str, python: str
     assert made(ImageRequest(kind=ImageKind.RUNTIME, base=f"{name}@sha256:{'a' * 64}")).python == python
 
 
-def test_nothing_in_a_label_is_more_than_text() -> None:
+def test_a_label_is_escaped_or_refused() -> None:
     choice = next(entry for entry in choices().values() if not isinstance(entry, str))
     hostile = {"a.quote": 'x" USER="root', "b.dollar": "$(id) ${PATH} `id`", "c.back": "\\"}
     text = render(template(TEMPLATES[choice.kind]), choice, hostile, Rendering(CREATED))

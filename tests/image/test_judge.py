@@ -1,4 +1,4 @@
-"""Verdicts of images on machines: each rule, by a machine that it finds something on."""
+"""Verdicts on images on machines: each rule, on a machine where it finds something."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NVIDIA = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "comput
 
 
 def image(cuda: str, *, flavour: str = "devel", **variables: str) -> ImageFacts:
-    """As nvidia/cuda has it."""
+    """An image of nvidia/cuda."""
     row = next(row for row in rows() if row.image == cuda)
     extra = {"base": {}, "runtime": {"NV_CUDA_LIB_VERSION": "1"}, "devel": {"NV_CUDA_CUDART_DEV_VERSION": "1"}}[flavour]
     own = {"CUDA_VERSION": cuda, "NV_CUDA_CUDART_VERSION": f"{cuda}-1", "NVIDIA_REQUIRE_CUDA": row.text}
@@ -35,8 +35,8 @@ def image(cuda: str, *, flavour: str = "devel", **variables: str) -> ImageFacts:
     )
 
 
-def plain(platform: str = "linux/amd64", told: dict[str, str] | None = None, **variables: str) -> ImageFacts:
-    return ImageFacts("python:3.12-slim", "registry", None, platform, (), variables, told or {})
+def plain(platform: str = "linux/amd64", image_labels: dict[str, str] | None = None, **variables: str) -> ImageFacts:
+    return ImageFacts("python:3.12-slim", "registry", None, platform, (), variables, image_labels or {})
 
 
 def host(*assumptions: str, brands: tuple[str, ...] = ()) -> Snapshot:
@@ -53,7 +53,7 @@ def verdict(facts: ImageFacts, snapshot: Snapshot) -> MachineVerdict:
     return judge_machine("made", facts, snapshot, MATRIX, clock)
 
 
-def told(found: MachineVerdict) -> list[tuple[str, str]]:
+def codes_and_causes(found: MachineVerdict) -> list[tuple[str, str]]:
     return [(each.code, each.cause.value) for each in found.findings if each.severity is not Severity.NOTE]
 
 
@@ -85,14 +85,14 @@ def test_the_brand_of_a_known_product_name(name: str, brands: tuple[str, ...]) -
         (image("12.9.1"), ("driver=580", "gpu=GeForce RTX 4090")),
         (image("12.2.2"), ("driver=535.104.05", "gpu=GeForce RTX 4090")),
         (image("13.0.2"), ("driver=580", "gpu=H100", "gpu=L4")),
-        (plain(told={labels.LINE: "cupy-cuda12x", labels.CUPY: "14.2.0"}), ("driver=535", "gpu=H100")),
+        (plain(image_labels={labels.LINE: "cupy-cuda12x", labels.CUPY: "14.2.0"}), ("driver=535", "gpu=H100")),
         (image("12.4.1", NVIDIA_DRIVER_CAPABILITIES="all"), ("driver=550", "gpu=T4")),
         (image("12.4.1", NVIDIA_DRIVER_CAPABILITIES=""), ("driver=550", "gpu=T4")),
     ],
 )
 def test_an_image_that_runs(facts: ImageFacts, machine: tuple[str, ...]) -> None:
     found = verdict(facts, host(*machine))
-    assert (found.status, told(found), found.changes) == (Status.FIT, [], ())
+    assert (found.status, codes_and_causes(found), found.changes) == (Status.FIT, [], ())
 
 
 @pytest.mark.parametrize(
@@ -125,12 +125,12 @@ def test_an_image_that_runs(facts: ImageFacts, machine: tuple[str, ...]) -> None
             [("IMG905", "gpu-too-new-for-toolkit")],
         ),
         (
-            plain(told={labels.LINE: "cupy-cuda13x", labels.CUPY: "14.2.0"}),
+            plain(image_labels={labels.LINE: "cupy-cuda13x", labels.CUPY: "14.2.0"}),
             ("driver=550", "gpu=H100"),
             [("IMG905", "driver-too-old-for-cuda")],
         ),
         (
-            plain(told={labels.LINE: "cupy-cuda12x", labels.CUPY: "14.2.0"}, PYTHON_VERSION="3.8.20"),
+            plain(image_labels={labels.LINE: "cupy-cuda12x", labels.CUPY: "14.2.0"}, PYTHON_VERSION="3.8.20"),
             ("driver=580", "gpu=H100"),
             [("IMG905", "python-unsupported")],
         ),
@@ -176,12 +176,12 @@ def test_an_image_that_runs(facts: ImageFacts, machine: tuple[str, ...]) -> None
             [("IMG914", "driver-library-version-mismatch")],
         ),
         (
-            plain(told={labels.MINIMUM_DRIVER: "580.65.06", labels.CUDA: "13.0"}),
+            plain(image_labels={labels.MINIMUM_DRIVER: "580.65.06", labels.CUDA: "13.0"}),
             ("driver=575", "gpu=H100"),
             [("IMG903", "driver-too-old-for-cuda"), ("IMG916", "driver-too-old-for-cuda")],
         ),
         (
-            plain(told={labels.COMPUTE_CAPABILITIES: "8.0,9.0", labels.CUDA: "12.9"}),
+            plain(image_labels={labels.COMPUTE_CAPABILITIES: "8.0,9.0", labels.CUDA: "12.9"}),
             ("driver=580", "gpu=V100"),
             [("IMG916", "no-kernel-image")],
         ),
@@ -198,7 +198,7 @@ def test_an_image_that_does_not_run(
     facts: ImageFacts, machine: tuple[str, ...], expected: list[tuple[str, str]]
 ) -> None:
     found = verdict(facts, host(*machine))
-    assert told(found) == expected
+    assert codes_and_causes(found) == expected
     assert found.status is Status.UNFIT
     assert [each.primary for each in found.findings].count(True) == 1
     assert found.findings[0].primary
@@ -233,10 +233,12 @@ def test_an_image_without_gpu_software_is_fit_with_a_note() -> None:
 def test_cupy_is_found_in_the_history() -> None:
     step = 'RUN /bin/sh -c pip install "cupy-cuda13x[ctk]==14.2.0" # buildkit'
     facts = replace(plain(), history=(step,))
-    assert told(verdict(facts, host("driver=550", "gpu=H100"))) == [("IMG905", "driver-too-old-for-cuda")]
+    assert codes_and_causes(verdict(facts, host("driver=550", "gpu=H100"))) == [("IMG905", "driver-too-old-for-cuda")]
     assert verdict(facts, host("driver=580", "gpu=H100")).status is Status.FIT
     bundled = replace(image("12.2.2", flavour="base"), history=(step.replace("13x", "12x"),))
-    assert ("IMG905", "gpu-too-new-for-toolkit") not in told(verdict(bundled, host("driver=580", "gpu=B200")))
+    assert ("IMG905", "gpu-too-new-for-toolkit") not in codes_and_causes(
+        verdict(bundled, host("driver=580", "gpu=B200"))
+    )
 
 
 def test_a_requirement_that_is_switched_off_is_a_note() -> None:
@@ -245,7 +247,7 @@ def test_a_requirement_that_is_switched_off_is_a_note() -> None:
     assert [each.code for each in found.findings] == ["IMG915"]
     assert "would not be met" in found.findings[0].title
     old = verdict(image("12.9.1", NVIDIA_DISABLE_REQUIRE="1"), host("driver=470", "gpu=H100"))
-    assert ("IMG903", "driver-too-old-for-cuda") in told(old)
+    assert ("IMG903", "driver-too-old-for-cuda") in codes_and_causes(old)
 
 
 def test_minor_version_compatibility_is_a_fix() -> None:
@@ -259,13 +261,13 @@ def test_minor_version_compatibility_is_a_fix() -> None:
 def test_forward_compatibility_helps_a_data_centre_gpu() -> None:
     found = verdict(image("12.1.1"), host("driver=470.57.02", "gpu=A100"))
     assert found.status is Status.DEGRADED
-    assert told(found) == [("IMG903", "driver-too-old-for-cuda")]
+    assert codes_and_causes(found) == [("IMG903", "driver-too-old-for-cuda")]
 
 
 def test_an_orin_needs_its_own_images() -> None:
     machine = assume(Snapshot(), ("os=linux", "arch=aarch64", "driver=540", "gpu=Orin"), MATRIX)
     facts = replace(image("12.6.1"), platform="linux/arm64")
-    assert ("IMG906", "jetson-tegra") in told(verdict(facts, machine))
+    assert ("IMG906", "jetson-tegra") in codes_and_causes(verdict(facts, machine))
 
 
 def test_every_rule_explains_itself() -> None:
@@ -274,6 +276,6 @@ def test_every_rule_explains_itself() -> None:
     assert [(code, text) for code, text in texts if not text.endswith(".")] == []
 
 
-def test_every_rule_is_shown_by_a_test() -> None:
+def test_every_rule_has_a_test() -> None:
     tests = "\n".join(path.read_text(encoding="utf-8") for path in Path(__file__).parents[1].rglob("*.py"))
     assert [rule.code for rule in all_rules() if rule.code not in tests] == []

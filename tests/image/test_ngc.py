@@ -1,4 +1,4 @@
-"""NVIDIA's framework images, whose tags are months: the CUDA of those that the matrix has, and of no others."""
+"""NVIDIA's monthly framework images: the CUDA of those in the matrix, and of no others."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tests.support.matrix import MATRIX
         ("example.org/pytorch:25.12-py3", None),
     ],
 )
-def test_the_month_names_the_cuda_where_it_was_read(text: str, cuda: str | None) -> None:
+def test_the_month_of_an_image_shows_its_cuda(text: str, cuda: str | None) -> None:
     base = base_of(text, MATRIX)
     assert (str(base.cuda) if base.cuda else None) == cuda
     assert base.unknown == (cuda is None and not base.tegra)
 
 
-def test_pytorch_has_the_cuda_of_triton_wherever_documents_of_both_were_read() -> None:
-    """On this rests the row of a month of which only Triton's document was read; its source counts the months."""
+def test_pytorch_has_the_cuda_of_triton_in_every_documented_month() -> None:
+    """The rows of months with only a document of Triton rely on this; their source counts the months."""
     read = [row for row in MATRIX.ngc_releases if row.source != "triton-libtorch"]
     pytorch, triton = (
         {row.release: row.cuda for row in read if image in row.images} for image in ("pytorch", "tritonserver")

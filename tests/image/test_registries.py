@@ -61,7 +61,7 @@ def test_an_artifact_that_is_no_image_is_named_by_its_type(
 
 
 def test_a_registry_on_this_machine_is_reached_without_a_proxy() -> None:
-    """As engines do it: a proxy of the company's knows nothing of the registry on this machine."""
+    """As engines do: a proxy of a company cannot reach the registry on this machine."""
     with serving(AMD) as served:
         words = ("check-image", served.name, "--no-probe", "--assume", "arch=x86_64")
         done = gpuenv(*words, environment={"http_proxy": "http://127.0.0.1:1", "HTTP_PROXY": "http://127.0.0.1:1"})
@@ -86,7 +86,7 @@ def test_an_invalid_host_is_an_error(tmp_path: Path, name: str) -> None:
 
 
 def test_a_registry_without_tls_on_another_host_is_refused(tmp_path: Path) -> None:
-    """On another address than loopback; the question goes to this machine all the same."""
+    """On another address of this machine than loopback."""
     with serving(AMD, host="0.0.0.0") as served:  # noqa: S104 - the address of this machine is none of loopback
         name = f"{own_address()}:{served.port}/team/image:1"
         with pytest.raises(ImageError, match="speaks no TLS") as caught:
@@ -95,10 +95,10 @@ def test_a_registry_without_tls_on_another_host_is_refused(tmp_path: Path) -> No
 
 
 def own_address() -> str:
-    """Of this machine in a network; no packet is sent."""
-    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as asked:
+    """The address of this machine in a network; no packet is sent."""
+    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as udp:
         try:
-            asked.connect(("192.0.2.1", 9))
+            udp.connect(("192.0.2.1", 9))
         except OSError:
             pytest.skip("this machine has no network")
-        return str(asked.getsockname()[0])
+        return str(udp.getsockname()[0])

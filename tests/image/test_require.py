@@ -42,7 +42,7 @@ def test_an_image_of_cuda_12_9(host: HostFacts, met: bool) -> None:  # noqa: FBT
     assert (unmet(requirement, host) == ()) is met
 
 
-def test_what_is_not_met_is_named_for_each_alternative() -> None:
+def test_unmet_conditions_are_listed_for_each_alternative() -> None:
     first, *others = unmet(parse(OF_12_9), machine("545.23.08", "12.3"))
     assert first == (Condition("cuda", ">=", "12.9"),)
     assert [str(entry) for entry in others[-1]] == ["driver>=550"]
@@ -80,12 +80,12 @@ def test_comparisons(text: str, met: bool) -> None:  # noqa: FBT001 - a table
 @pytest.mark.parametrize(
     "text", ["cuda", ">=12", "cuda=", "cuda==12", "cuda=>12", "cuda<>12", "gpu=h100", "cuda>=twelve", "brand>tesla"]
 )
-def test_what_the_runtime_refuses_is_refused(text: str) -> None:
+def test_an_invalid_requirement_is_refused(text: str) -> None:
     with pytest.raises(RequireError, match=r"condition|order|version"):
         parse(text)
 
 
-def test_which_variables_require() -> None:
+def test_the_variables_with_requirements() -> None:
     image = {"NVIDIA_REQUIRE_CUDA": "cuda>=12.4", "NVIDIA_REQUIRE_OTHER": "arch>=7.0", "PATH": "/bin"}
     assert requirements(image) == {name: image[name] for name in ("NVIDIA_REQUIRE_CUDA", "NVIDIA_REQUIRE_OTHER")}
     assert requirements({**image, "NVIDIA_REQUIRE_JETPACK": "csv-mounts=all"}) == requirements(image)

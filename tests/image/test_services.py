@@ -1,4 +1,4 @@
-"""Compose files, Kubernetes manifests and dev containers: what is found in them, and where."""
+"""Findings in compose files, Kubernetes manifests and dev containers, with their lines."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def compose(folder: Path, text: str, files: Mapping[str, str] | None = None) -> 
         f"{IMAGE}\n{RESERVED.replace('nvidia', 'other').replace('[gpu]', '[tpu]')}",
     ],
 )
-def test_a_right_service_is_left_alone(tmp_path: Path, body: str) -> None:
+def test_a_correct_service_has_no_findings(tmp_path: Path, body: str) -> None:
     assert compose(tmp_path, f"services:\n  a:\n{body}") == []
 
 
-def test_a_service_beside_one_that_requests_gpus_may_need_none(tmp_path: Path) -> None:
+def test_a_service_next_to_one_with_gpus_may_need_none(tmp_path: Path) -> None:
     assert compose(tmp_path, f"services:\n  web:\n{IMAGE}\n  worker:\n{IMAGE}\n    gpus: all") == []
 
 
@@ -108,7 +108,7 @@ def test_a_service_beside_one_that_requests_gpus_may_need_none(tmp_path: Path) -
         ("    build:\n      context: .\n      dockerfile: ${NAME}", "CMP926", 3, Severity.NOTE),
     ],
 )
-def test_a_wrong_service_is_found_in_its_line(
+def test_an_error_of_a_service_is_found_in_its_line(
     tmp_path: Path, body: str, code: str | None, line: int, severity: Severity | None
 ) -> None:
     (tmp_path / "compose.yaml").write_text(f"services:\n  a:\n{body}\n")
@@ -192,7 +192,7 @@ BOMB = "\n".join(
         ("services:\n" + "".join(f"  a{n}: {{image: 'postgres:17'}}\n" for n in range(201)), "more than 200 services"),
     ],
 )
-def test_a_file_that_is_no_compose_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_compose_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ImageError, match=message) as caught:
         compose(tmp_path, text)
     assert caught.value.is_input
@@ -305,7 +305,7 @@ def test_a_malformed_dev_container_is_refused_with_its_line(tmp_path: Path, text
         found_in(tmp_path, "devcontainer.json", text)
 
 
-def test_a_service_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_missing_service_is_reported(tmp_path: Path) -> None:
     text = '{"dockerComposeFile": "a.yml", "service": "z", "runServices": []}'
     with pytest.raises(ImageError, match=r"a\.yml: line 1: there is no service z: x"):
         found_in(tmp_path, "devcontainer.json", text, {"a.yml": f"services:\n  x:\n{IMAGE}\n"})

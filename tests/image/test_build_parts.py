@@ -1,4 +1,4 @@
-"""Parts of building an image: references, progress, commands, the index, the build context, the bill of materials."""
+"""Parts of building an image: progress, commands, the index, the build context, the bill of materials."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from pathlib import Path
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gpuenv.data import data_path
 from gpuenv.image.build.packages import pip_configuration
@@ -28,45 +26,10 @@ from gpuenv.image.engine.buildkit import BuildkitCommand, BuildkitOptions, build
 from gpuenv.image.engine.engine_answers import engine_image
 from gpuenv.image.engine.errors import EngineError
 from gpuenv.image.labels import LEFT_OUT_FILES
-from gpuenv.image.reference import ImageReferenceError, parse_reference
 from gpuenv.install.plan import Pin
 from tests.image.matrix import choices
 
 DIGEST = "sha256:" + "0" * 64
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("python:3.12-slim-bookworm", ("python", "3.12-slim-bookworm", None)),
-        ("nvidia/cuda:12.9.1-devel-ubuntu24.04", ("nvidia/cuda", "12.9.1-devel-ubuntu24.04", None)),
-        ("127.0.0.1:5055/a/b", ("127.0.0.1:5055/a/b", None, None)),
-        (f"nvcr.io/nvidia/cuda:1@{DIGEST}", ("nvcr.io/nvidia/cuda", "1", DIGEST)),
-        ("[::1]:5000/x:y", ("[::1]:5000/x", "y", None)),
-    ],
-)
-def test_a_reference_is_parsed(text: str, parts: tuple[str, str | None, str | None]) -> None:
-    parsed = parse_reference(text)
-    assert (parsed.familiar, parsed.tag, parsed.digest) == parts
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "a/B", "a:b c", "a:-b", "a\nRUN id", "a@sha256:12", "a:$(id)", 'a"', "-t", f"a:{'x' * 129}", "a//b", "a\n"],
-)
-def test_an_invalid_reference_is_refused(text: str) -> None:
-    with pytest.raises(ImageReferenceError):
-        parse_reference(text)
-
-
-@given(st.text(max_size=40))
-def test_a_reference_is_one_argument_of_a_dockerfile(text: str) -> None:
-    try:
-        parse_reference(text)
-    except ImageReferenceError:
-        return
-    assert text.split() == [text]
-    assert not set(text) & set("$\"'\\#")
 
 
 @pytest.mark.parametrize(

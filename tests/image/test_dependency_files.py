@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.image.dockerfiles import DEVEL, SLIM, judged, told
+from tests.image.dockerfiles import DEVEL, SLIM, judged, located
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,7 @@ inner = ["{ELEVEN}"]
 def test_a_file_is_found_where_copy_puts_it(tmp_path: Path, copy: str, path: str) -> None:
     text = f"{DEVEL}\nWORKDIR /app\n{copy}\nRUN pip install --requirement {path}"
     found = judged(tmp_path, text, {"requirements.txt": f"{ELEVEN}\n"})
-    assert told(found) == [("DKF902", "requirements.txt", 1)]
+    assert located(found) == [("DKF902", "requirements.txt", 1)]
     assert found.files == (str(tmp_path / "Dockerfile"), str(tmp_path / "requirements.txt"))
 
 
@@ -53,26 +53,26 @@ def test_a_file_is_found_through_other_stages(tmp_path: Path) -> None:
         f"{DEVEL}\nCOPY --from=more /all/gpu.txt /tmp/\nRUN cd /tmp && pip install -r gpu.txt"
     )
     files = {"requirements/gpu.txt": f"{ELEVEN}\n"}
-    assert told(judged(tmp_path, text, files)) == [("DKF902", "gpu.txt", 1)]
+    assert located(judged(tmp_path, text, files)) == [("DKF902", "gpu.txt", 1)]
 
 
 def test_a_mount_shows_a_file_to_its_own_step(tmp_path: Path) -> None:
     mount = "RUN --mount=type=bind,source=r.txt,target=/r.txt"
     files = {"r.txt": f"{ELEVEN}\n"}
-    assert told(judged(tmp_path, f"{DEVEL}\n{mount} pip install -r /r.txt", files)) == [("DKF902", "r.txt", 1)]
-    assert told(judged(tmp_path, f"{DEVEL}\n{mount} true\nRUN pip install -r /r.txt", files)) == []
+    assert located(judged(tmp_path, f"{DEVEL}\n{mount} pip install -r /r.txt", files)) == [("DKF902", "r.txt", 1)]
+    assert located(judged(tmp_path, f"{DEVEL}\n{mount} true\nRUN pip install -r /r.txt", files)) == []
 
 
-def test_requirements_name_others_and_continue_lines(tmp_path: Path) -> None:
+def test_requirements_include_files_and_continue_lines(tmp_path: Path) -> None:
     text = f"{DEVEL}\nWORKDIR /app\nCOPY requirements/ ./reqs/\nRUN pip install -r reqs/all.txt"
     files = {
         "requirements/all.txt": "# all\n-r gpu.txt\nnumpy\n",
         "requirements/gpu.txt": "scipy\ncupy-cuda11x \\\n   ==13.6.0  # x\ncupy; sys_platform == 'win32'\n-r all.txt\n",
     }
-    assert told(judged(tmp_path, text, files)) == [("DKF902", "gpu.txt", 2)]
+    assert located(judged(tmp_path, text, files)) == [("DKF902", "gpu.txt", 2)]
 
 
-def test_constraints_narrow_and_install_nothing(tmp_path: Path) -> None:
+def test_constraints_limit_versions_and_install_nothing(tmp_path: Path) -> None:
     files = {"r.txt": "-c c.txt\ncupy-cuda12x\n", "c.txt": f"{ELEVEN}\ncupy-cuda12x==14.2.0\n"}
     runtime = DEVEL.replace("devel", "runtime")
     found = judged(tmp_path, f"{runtime}\nCOPY . /\nRUN pip install -r /r.txt", files)
@@ -99,7 +99,7 @@ def test_constraints_narrow_and_install_nothing(tmp_path: Path) -> None:
 )
 def test_a_project_is_installed_as_the_command_says(tmp_path: Path, command: str, lines: list[int]) -> None:
     text = f"{DEVEL}\nWORKDIR /app\nCOPY . .\nRUN {command}"
-    found = told(judged(tmp_path, text, {"pyproject.toml": PROJECT}))
+    found = located(judged(tmp_path, text, {"pyproject.toml": PROJECT}))
     assert found == [("DKF902", "pyproject.toml", line) for line in lines]
 
 
@@ -107,17 +107,17 @@ def test_a_project_is_installed_as_the_command_says(tmp_path: Path, command: str
     "project",
     ['[project]\nname = "x"\ndynamic = ["dependencies"]\n', "[tool.poetry.dependencies]\ncupy-cuda11x = '13'\n", "x ="],
 )
-def test_a_project_that_lists_nothing_readable_is_unknown(tmp_path: Path, project: str) -> None:
+def test_a_project_without_readable_dependencies_is_unknown(tmp_path: Path, project: str) -> None:
     text = f"{SLIM}\nWORKDIR /app\nCOPY . .\nRUN pip install . cupy-cuda12x==14.2.0"
     (found,) = judged(tmp_path, text, {"pyproject.toml": project}).findings
     assert (found.code, found.severity.value) == ("DKF917", "note")
 
 
-def test_a_lock_has_the_version_which_is_unknown_here(tmp_path: Path) -> None:
+def test_the_version_of_a_locked_project_is_unknown(tmp_path: Path) -> None:
     project = '[project]\nname = "x"\ndependencies = ["cupy-cuda12x"]\n'
     text = f"{DEVEL.replace('devel', 'runtime')}\nWORKDIR /app\nCOPY . .\nRUN uv sync"
-    assert told(judged(tmp_path, text, {"pyproject.toml": project})) == [("DKF903", "pyproject.toml", 3)]
-    assert told(judged(tmp_path, text, {"uv.lock": ""})) == []
+    assert located(judged(tmp_path, text, {"pyproject.toml": project})) == [("DKF903", "pyproject.toml", 3)]
+    assert located(judged(tmp_path, text, {"uv.lock": ""})) == []
 
 
 @pytest.mark.parametrize(
@@ -127,16 +127,16 @@ def test_a_lock_has_the_version_which_is_unknown_here(tmp_path: Path) -> None:
         ("--extra-index-url=https://download.pytorch.org/whl/cu126\ntorch\n", ["DKF904"]),
     ],
 )
-def test_an_index_in_a_file_is_for_all_in_it(tmp_path: Path, listing: str, codes: list[str]) -> None:
+def test_an_index_in_a_file_applies_to_all_its_packages(tmp_path: Path, listing: str, codes: list[str]) -> None:
     text = f"{SLIM}\nCOPY . /\nRUN pip install -r /r.txt\nRUN pip install {ELEVEN}"
-    assert [code for code, _, _ in told(judged(tmp_path, text, {"r.txt": listing}))] == codes
+    assert [code for code, _, _ in located(judged(tmp_path, text, {"r.txt": listing}))] == codes
 
 
 def test_an_environment_of_conda_is_read(tmp_path: Path) -> None:
     base = "FROM condaforge/miniforge3:25.3.0-3\nCOPY . /\n"
     listing = "dependencies:\n  - cupy=14.1.0\n  - pip:\n    - -r p.txt\n"
     files = {"environment.yml": listing, "p.txt": "cupy-cuda12x==14.1.0\n"}
-    assert told(judged(tmp_path, f"{base}WORKDIR /\nRUN mamba env create", files)) == [("DKF905", "p.txt", 1)]
+    assert located(judged(tmp_path, f"{base}WORKDIR /\nRUN mamba env create", files)) == [("DKF905", "p.txt", 1)]
 
 
 def test_nothing_outside_of_the_context_is_read(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_nothing_outside_of_the_context_is_read(tmp_path: Path) -> None:
     (inside / "link.txt").symlink_to("../secret.txt")
     text = f"{DEVEL}\nCOPY . /app\nRUN pip install -r /app/link.txt -r /app/../secret.txt -r /etc/passwd"
     found = judged(inside, text)
-    assert told(found) == []
+    assert located(found) == []
     assert not any("secret" in name or "passwd" in name for name in found.files)
     assert "outside of the build context" in found.findings[0].title
 
@@ -162,9 +162,9 @@ def test_nothing_outside_of_the_context_is_read(tmp_path: Path) -> None:
         '[dependency-groups]\ndev = [{ include-group = "dev" }, { include-group = "x" }, 3]\n',
     ],
 )
-def test_a_malformed_project_ends_nothing(tmp_path: Path, project: str) -> None:
+def test_a_malformed_project_does_not_crash(tmp_path: Path, project: str) -> None:
     text = f"{DEVEL}\nWORKDIR /app\nCOPY . .\nRUN uv sync --all-groups --all-extras"
-    assert told(judged(tmp_path, text, {"pyproject.toml": project})) == []
+    assert located(judged(tmp_path, text, {"pyproject.toml": project})) == []
 
 
 def test_thousands_of_files_are_searched_soon(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Images whose words are not what they seem: labels of another age, variables that their own start undoes."""
+"""Images with misleading metadata: outdated labels, and variables that their own start changes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import pytest
 from gpuenv.image.inspect.history import last_cupy, lines_together
 from gpuenv.image.inspect.image_facts import ImageFacts
 from gpuenv.report.report import Status
-from tests.image.dockerfiles import SLIM, judged, report_on
-from tests.image.dockerfiles import told as told_of
-from tests.image.test_judge import host, image, plain, told, verdict
+from tests.image.dockerfiles import SLIM, judged, located, report_on
+from tests.image.test_judge import codes_and_causes, host, image, plain, verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,20 +41,20 @@ NGC = replace(
 )
 def test_an_image_of_ngc_runs(machine: tuple[str, ...]) -> None:
     found = verdict(NGC, host(*machine))
-    assert (found.status, told(found)) == (Status.FIT, [])
+    assert (found.status, codes_and_causes(found)) == (Status.FIT, [])
 
 
 @pytest.mark.parametrize("path", ["/usr/local/cuda/compat", "/usr/local/cuda/compat/lib.real"])
-def test_its_libraries_put_first_by_hand_are_told_all_the_same(path: str) -> None:
+def test_forward_compatibility_libraries_on_the_path_of_ngc_are_found(path: str) -> None:
     changed = replace(NGC, environment={**NGC.environment, "LD_LIBRARY_PATH": path})
-    assert told(verdict(changed, host("driver=580.95.05", "gpu=GeForce RTX 4090"))) == [
+    assert codes_and_causes(verdict(changed, host("driver=580.95.05", "gpu=GeForce RTX 4090"))) == [
         ("IMG904", "forward-compat-unsupported")
     ]
 
 
-def test_a_label_alone_is_believed() -> None:
+def test_the_cuda_of_a_label_is_used() -> None:
     old = replace(plain(), labels={"com.nvidia.cuda.version": "8.0.61"})
-    assert told(verdict(old, host("driver=580", "gpu=H100"))) == [("IMG905", "gpu-too-new-for-toolkit")]
+    assert codes_and_causes(verdict(old, host("driver=580", "gpu=H100"))) == [("IMG905", "gpu-too-new-for-toolkit")]
 
 
 @pytest.mark.parametrize(
@@ -82,12 +81,12 @@ def test_a_label_alone_is_believed() -> None:
         ("pip install cupy-cuda11x && pip uninstall -y cupy-cuda11x", "12.9.1", ("driver=580", "gpu=H100"), None),
     ],
 )
-def test_a_line_tells_much_without_its_release(
+def test_a_line_without_a_release_is_checked(
     step: str, base: str | None, machine: tuple[str, ...], expected: str | None
 ) -> None:
     begun: ImageFacts = image(base) if base else plain()
     found = verdict(replace(begun, history=(f"RUN /bin/sh -c {step} # buildkit",)), host(*machine))
-    assert [cause for _, cause in told(found)] == ([expected] if expected else [])
+    assert [cause for _, cause in codes_and_causes(found)] == ([expected] if expected else [])
 
 
 @pytest.mark.parametrize(
@@ -98,9 +97,9 @@ def test_a_line_tells_much_without_its_release(
         "/bin/sh -c #(nop)  ENV HINT=pip install cupy-cuda11x",
     ],
 )
-def test_what_a_step_says_and_does_not_do_installs_nothing(step: str) -> None:
+def test_a_step_that_only_mentions_an_install_installs_nothing(step: str) -> None:
     facts = replace(image("12.9.1"), history=("RUN /bin/sh -c pip install cupy-cuda12x==14.2.0", step))
-    assert told(verdict(facts, host("driver=580", "gpu=H100"))) == []
+    assert codes_and_causes(verdict(facts, host("driver=580", "gpu=H100"))) == []
 
 
 @pytest.mark.parametrize(
@@ -122,7 +121,7 @@ def test_what_a_step_says_and_does_not_do_installs_nothing(step: str) -> None:
 )
 def test_two_lines_in_one_environment_are_a_warning(steps: tuple[str, ...], several: bool) -> None:  # noqa: FBT001 - a table
     facts = replace(plain(), history=tuple(f"RUN /bin/sh -c {step} # buildkit" for step in steps))
-    codes = [code for code, _ in told(verdict(facts, host("driver=580", "gpu=H100")))]
+    codes = [code for code, _ in codes_and_causes(verdict(facts, host("driver=580", "gpu=H100")))]
     assert codes == (["IMG921"] if several else [])
 
 
@@ -134,7 +133,7 @@ def test_two_lines_in_one_environment_are_a_warning(steps: tuple[str, ...], seve
         (("pip install cupy-cuda12x==13.6.0", "pip install 'cupy-cuda12x>=14'"), (None, False)),
     ],
 )
-def test_what_is_there_is_let_be_where_it_is_what_is_asked_for(
+def test_an_installed_release_stays_if_it_satisfies_the_requirement(
     steps: tuple[str, ...], expected: tuple[str | None, bool]
 ) -> None:
     found = last_cupy(tuple(f"RUN |1 A=b /bin/bash -o pipefail -c {step} # buildkit" for step in steps))
@@ -152,13 +151,13 @@ def test_a_line_that_a_condition_installs_is_a_warning() -> None:
     ("value", "count", "hides"),
     [("7", 1, True), ("1", 1, True), ("7,0", 4, True), ("0,7", 1, False), ("7", 8, False), ("GPU-12", 1, False)],
 )
-def test_a_list_that_begins_with_a_gpu_that_is_not_there_hides_all(value: str, count: int, hides: bool) -> None:  # noqa: FBT001 - a table
+def test_visible_devices_that_begin_with_a_missing_gpu_hide_all(value: str, count: int, hides: bool) -> None:  # noqa: FBT001 - a table
     machine = host("driver=580", *["gpu=H100"] * count)
-    found = told(verdict(image("12.9.1", CUDA_VISIBLE_DEVICES=value), machine))
+    found = codes_and_causes(verdict(image("12.9.1", CUDA_VISIBLE_DEVICES=value), machine))
     assert found == ([("IMG912", "visible-devices-hide-gpu")] if hides else [])
 
 
-def test_what_a_jetson_needs_comes_before_what_the_image_demands() -> None:
+def test_the_requirements_of_an_image_for_servers_follow_from_the_jetson() -> None:
     arm = replace(image("12.9.1"), platform="linux/arm64")
     found = verdict(arm, host("arch=aarch64", "gpu=Orin", "driver=540.4.0"))
     assert [(entry.code, entry.follows_from) for entry in found.findings if entry.code in ("IMG902", "IMG906")] == [
@@ -168,14 +167,14 @@ def test_what_a_jetson_needs_comes_before_what_the_image_demands() -> None:
     assert not any("driver to branch" in fix.text for entry in found.findings for fix in entry.fix)
 
 
-def test_what_an_image_of_another_platform_demands_is_no_cause() -> None:
+def test_the_requirements_of_an_image_follow_from_its_platform() -> None:
     found = verdict(replace(image("13.0.2"), platform="linux/arm64"), host("driver=535", "gpu=A100"))
     assert found.findings[0].code == "IMG901"
     assert {entry.follows_from for entry in found.findings[1:] if entry.code != "IMG917"} == {"IMG901"}
     assert len(found.changes) == 1
 
 
-def test_no_driver_is_advised_that_drives_the_gpu_no_more() -> None:
+def test_no_driver_without_support_for_the_gpu_is_recommended() -> None:
     """Branch 470 is the last for Kepler: with a newer one the machine would have no GPU at all."""
     found = verdict(image("12.9.1"), host("driver=470.256.02", "gpu=K80", "gpu=K80"))
     assert [entry.code for entry in found.findings][:2] == ["IMG902", "IMG903"]
@@ -184,13 +183,13 @@ def test_no_driver_is_advised_that_drives_the_gpu_no_more() -> None:
     assert "CUDA 11.4 or older" in change
 
 
-def test_the_same_gpu_is_told_once() -> None:
+def test_equal_gpus_are_listed_once() -> None:
     found = verdict(image("12.9.1"), host("driver=545", *["gpu=H100"] * 8))
     assert len(found.requirements) == 8
     assert [entry.fact for entry in found.findings[0].evidence].count("gpus[]") == 1
 
 
-def test_the_first_way_out_is_no_alternative() -> None:
+def test_the_first_fix_does_not_begin_with_or() -> None:
     found = verdict(
         image("13.0.2", CUDA_VERSION="99.1.0", NVIDIA_REQUIRE_CUDA="cuda>=99.1"), host("driver=580", "gpu=H100")
     )
@@ -198,12 +197,12 @@ def test_the_first_way_out_is_no_alternative() -> None:
     assert "CUDA 13.0 or older" in change
 
 
-def test_a_demand_of_any_length_is_told_in_a_line() -> None:
+def test_a_long_requirement_is_shortened() -> None:
     found = verdict(image("12.9.1", NVIDIA_REQUIRE_CUDA="cuda>=" + "9" * 5000), host("driver=580", "gpu=H100"))
     assert len(found.findings[0].title) < 300
 
 
-def test_the_command_with_another_variable_can_be_run() -> None:
+def test_the_fix_of_a_variable_is_a_command() -> None:
     facts = replace(image("12.9.1", NVIDIA_DRIVER_CAPABILITIES="utility"), reference="app:1", source="engine")
     command = verdict(facts, host("driver=580", "gpu=H100")).findings[0].fix[0].command
     assert command is not None
@@ -214,7 +213,7 @@ def test_the_command_with_another_variable_can_be_run() -> None:
     ("specification", "expected"),
     [("cuda-version=13", "driver-too-old-for-cuda"), ("cuda-version=12", None), ("cuda-version=12.8", None)],
 )
-def test_the_cuda_that_conda_is_pinned_to_is_held_against_the_driver(
+def test_the_cuda_of_conda_is_checked_against_the_driver(
     tmp_path: Path, specification: str, expected: str | None
 ) -> None:
     text = f"FROM mambaorg/micromamba:2.0\nRUN micromamba install -y -n base -c conda-forge cupy=14.1.1 {specification}"
@@ -222,15 +221,15 @@ def test_the_cuda_that_conda_is_pinned_to_is_held_against_the_driver(
     assert [entry.cause.value for entry in machine.findings if entry.primary] == ([expected] if expected else [])
 
 
-def test_of_musl_the_one_cause_is_told(tmp_path: Path) -> None:
+def test_musl_has_one_finding(tmp_path: Path) -> None:
     alpine = SLIM.replace("slim", "alpine")
-    assert told_of(judged(tmp_path, f"{alpine}\nRUN pip install cupy-cuda12x==14.2.0")) == [("DKF914", "Dockerfile", 2)]
+    assert located(judged(tmp_path, f"{alpine}\nRUN pip install cupy-cuda12x==14.2.0")) == [("DKF914", "Dockerfile", 2)]
 
 
-def test_no_headers_are_advised_for_a_line_of_another_cuda(tmp_path: Path) -> None:
+def test_no_headers_are_recommended_for_a_line_of_another_cuda(tmp_path: Path) -> None:
     """There is no nvidia-cuda-runtime-cu11 of CUDA 12.9."""
     text = "FROM nvidia/cuda:12.9.1-runtime-ubuntu24.04\nRUN pip install cupy-cuda11x==13.6.0"
-    assert told_of(judged(tmp_path, text)) == [("DKF902", "Dockerfile", 2)]
+    assert located(judged(tmp_path, text)) == [("DKF902", "Dockerfile", 2)]
 
 
 @pytest.mark.parametrize(

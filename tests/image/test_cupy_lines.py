@@ -1,4 +1,4 @@
-"""Which CuPy and which other frameworks a Dockerfile comes to: old lines, wrong names, locks, indexes, Pythons."""
+"""The CuPy and the frameworks that a Dockerfile installs: old lines, wrong names, locks, indexes, Pythons."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.model.finding import Severity
-from tests.image.dockerfiles import DEVEL, SLIM, judged, told
-from tests.image.test_following import ELEVEN
+from tests.image.dockerfiles import DEVEL, SLIM, judged, located
+from tests.image.test_dependency_files import ELEVEN
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ PROJECT = '[project]\nname = "x"\ndependencies = ["torch", "cupy-cuda12x"]\n'
 
 
 def codes(folder: Path, text: str, files: dict[str, str] | None = None) -> list[str]:
-    return [code for code, _, _ in told(judged(folder, text, files))]
+    return [code for code, _, _ in located(judged(folder, text, files))]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_line_is_known_by_its_name(tmp_path: Path, base: str, requirement: str
     assert codes(tmp_path, f"FROM nvidia/cuda:{base}\nRUN pip install {requirement}") == expected
 
 
-def test_a_name_that_is_none_is_told_the_line_of_its_major(tmp_path: Path) -> None:
+def test_the_fix_of_an_invalid_line_is_the_line_of_its_major(tmp_path: Path) -> None:
     (found,) = judged(tmp_path, f"{DEVEL}\nRUN pip install cupy-cuda118").findings
     assert found.fix[0].text.startswith("Install cupy-cuda11x")
 
@@ -67,7 +67,7 @@ def test_a_name_that_is_none_is_told_the_line_of_its_major(tmp_path: Path) -> No
         (f"{DEVEL}\nRUN pip install cupy-cuda12x==10.0.0", []),
     ],
 )
-def test_the_release_is_one_that_the_python_and_the_line_have(tmp_path: Path, text: str, expected: list[str]) -> None:
+def test_the_release_must_exist_for_line_and_python(tmp_path: Path, text: str, expected: list[str]) -> None:
     """Ubuntu 20.04's own Python is 3.8, for which CuPy ended with 12.3.0, which has headers of its own."""
     assert sorted(codes(tmp_path, text)) == expected
 
@@ -83,7 +83,7 @@ UV_INDEX = '[[tool.uv.index]]\nname = "cu126"\nurl = "https://download.pytorch.o
         '[tool.uv.sources]\ntorch = { git = "https://example.org/torch" }\n',
     ],
 )
-def test_a_source_that_a_project_names_is_not_the_newest(tmp_path: Path, more: str) -> None:
+def test_the_index_of_a_project_decides_the_cuda(tmp_path: Path, more: str) -> None:
     project = PROJECT.replace('cupy-cuda12x"', 'cupy-cuda12x==13.6.0"') + more
     found = codes(tmp_path, f"{DEVEL}\nWORKDIR /app\nCOPY . .\nRUN uv sync", {"pyproject.toml": project})
     assert found == []
@@ -97,7 +97,7 @@ def test_a_source_that_a_project_names_is_not_the_newest(tmp_path: Path, more: s
         "ENV UV_TORCH_BACKEND=cu126",
     ],
 )
-def test_an_index_may_stand_in_a_variable(tmp_path: Path, setting: str) -> None:
+def test_a_variable_may_name_the_index(tmp_path: Path, setting: str) -> None:
     text = f"{SLIM}\n{setting}\nRUN uv pip install --system torch cupy-cuda12x==13.6.0"
     assert codes(tmp_path, text) == []
     assert codes(tmp_path, text.replace("cu12", "cu13")) == ["DKF904"]
@@ -119,7 +119,7 @@ def test_two_environments_may_have_a_line_each(tmp_path: Path, one: str, other: 
     assert codes(tmp_path, text) == expected
 
 
-def test_a_command_in_a_pipe_may_fail_unseen(tmp_path: Path) -> None:
+def test_a_command_in_a_pipe_is_a_warning(tmp_path: Path) -> None:
     piped = judged(tmp_path, f"{DEVEL}\nRUN nvidia-smi -L | awk '{{print $1}}' > /gpus").findings
     assert [(each.code, each.severity) for each in piped] == [("DKF912", Severity.WARNING)]
     last = judged(tmp_path, f"{DEVEL}\nRUN echo x | nvidia-smi").findings
@@ -135,7 +135,7 @@ def test_a_command_in_a_pipe_may_fail_unseen(tmp_path: Path) -> None:
         ("cuda-python pytorch", ["DKF904"]),
     ],
 )
-def test_what_conda_brings_of_cuda(tmp_path: Path, packages: str, expected: list[str]) -> None:
+def test_conda_packages_may_have_cuda(tmp_path: Path, packages: str, expected: list[str]) -> None:
     text = f"FROM condaforge/miniforge3:25.3.0-3\nRUN conda install -y {packages}\nRUN pip install {ELEVEN}"
     assert codes(tmp_path, text) == expected
 
@@ -151,6 +151,6 @@ def test_what_conda_brings_of_cuda(tmp_path: Path, packages: str, expected: list
         "ENV CUDA_PATH=/usr/local/cuda-{0}.1 NVIDIA_REQUIRE_CUDA=driver>={0},driver<{0}",
     ],
 )
-def test_a_number_that_nobody_can_read_ends_nothing(tmp_path: Path, number: str, text: str) -> None:
+def test_an_unreadable_number_does_not_crash(tmp_path: Path, number: str, text: str) -> None:
     found = judged(tmp_path, f"{DEVEL}\n{text.format(number)}\nRUN pip install cupy-cuda11x")
     assert ("DKF902", "Dockerfile") in [(each.code, (each.file or "").rsplit("/", 1)[-1]) for each in found.findings]

@@ -1,4 +1,4 @@
-"""The wheels of an image, asked of pip: of one that can tell those of another Python than its own."""
+"""The wheels of an image, locked by pip for another Python than its own."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def _caller(program: tuple[str, ...], release: str, wheels: Path, environment: M
 
 
 @pytest.mark.parametrize("release", ["22.2", "23.2.1", "24.0", "24.1.2"])
-def test_a_pip_that_knows_its_own_python_alone_is_not_asked(release: str, tmp_path: Path) -> None:
+def test_an_old_pip_is_not_run(release: str, tmp_path: Path) -> None:
     caller = _caller((str(tmp_path / "nothing-to-run"),), release, tmp_path, {})
     with pytest.raises(TargetUnusable, match=f"pip {release} resolves wheels for its own Python only") as told:
         lock_image(caller, WANTED, "3.12", "linux/amd64")
-    assert told.value.remedy is not None
-    assert told.value.remedy.startswith("Install uv: ")
+    assert caught.value.remedy is not None
+    assert caught.value.remedy.startswith("Install uv: ")
 
 
 def test_a_report_of_pip_before_23_is_understood() -> None:
-    """As pip 22.3.1 writes it: its version is 0, and the digest stands in ``hash`` alone."""
+    """As pip 22.3.1 writes it: its version is 0, and the digest is only in ``hash``."""
     digest = "4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274"
     archive = {
         "url": "https://index.example/six-1.17.0-py2.py3-none-any.whl",
@@ -60,7 +60,7 @@ def test_a_report_of_pip_before_23_is_understood() -> None:
 
 @pytest.mark.network
 @pytest.mark.parametrize("release", ["24.2", "26.0"])
-def test_of_another_python_than_pip_s_own(release: str, tmp_path: Path) -> None:
+def test_pip_resolves_wheels_for_another_python(release: str, tmp_path: Path) -> None:
     """The newest NumPy is for a Python that is newer than any that pip runs in here."""
     place, wheels = tmp_path / "pip", tmp_path / "wheels"
     wheels.mkdir()

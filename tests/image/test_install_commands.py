@@ -1,4 +1,4 @@
-"""Commands that install, however they are said, and what they install from."""
+"""Install commands in every form, and what they install."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.image.dockerfile.variables import substitute
-from tests.image.dockerfiles import DEVEL, judged, told
-from tests.image.test_lines import codes
+from tests.image.dockerfiles import DEVEL, judged, located
+from tests.image.test_cupy_lines import codes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,21 +45,16 @@ if TYPE_CHECKING:
         ("RUN env -i -u A B=C timeout -k 5 -s KILL 9 pip install cupy-cuda11x==13.6.0", ["DKF902"]),
     ],
 )
-def test_what_is_installed_is_understood_however_it_is_said(tmp_path: Path, text: str, expected: list[str]) -> None:
+def test_every_form_of_an_install_command_is_parsed(tmp_path: Path, text: str, expected: list[str]) -> None:
     files = {"c.txt": "cupy-cuda12x==13.6.0\n", "semicolon.txt": "cupy-cuda11x==13.6.0;\n"}
     assert codes(tmp_path, f"{DEVEL}\n{text}", files) == expected
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "uv sync -n --group gpu",
-    ],
-)
-def test_the_options_of_each_program_are_its_own(tmp_path: Path, command: str) -> None:
+def test_an_option_is_read_as_the_program_does(tmp_path: Path) -> None:
+    """The option -n of uv takes no value."""
     project = '[project]\nname = "a"\nversion = "1"\n[dependency-groups]\ngpu = ["cupy-cuda11x==13.6.0"]\n'
-    found = judged(tmp_path, f"{DEVEL}\nCOPY . /a\nWORKDIR /a\nRUN {command}", {"pyproject.toml": project})
-    assert told(found) == [("DKF902", "pyproject.toml", 5)]
+    found = judged(tmp_path, f"{DEVEL}\nCOPY . /a\nWORKDIR /a\nRUN uv sync -n --group gpu", {"pyproject.toml": project})
+    assert located(found) == [("DKF902", "pyproject.toml", 5)]
 
 
 @pytest.mark.parametrize(
@@ -98,5 +93,5 @@ def test_a_part_of_a_variable_in_a_name(tmp_path: Path) -> None:
         ("./cuda_11.4.0_470.42.01_linux.run --silent --driver", ["DKF901"]),
     ],
 )
-def test_who_fetches_an_installer_installs_nothing(tmp_path: Path, command: str, expected: list[str]) -> None:
+def test_downloading_an_installer_installs_nothing(tmp_path: Path, command: str, expected: list[str]) -> None:
     assert codes(tmp_path, f"FROM ubuntu:20.04\nRUN {command}") == expected
