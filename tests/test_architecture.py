@@ -65,7 +65,6 @@ THIRD_PARTY = {
     "pynvml": {f"{SCRIPTS}.nvml"},
     "cuda": {f"{SCRIPTS}.libraries"},
     "docker": {"gpuenv.image.inspect.local_engine", "gpuenv.image.engine.container_engine"},
-    "requests": {"gpuenv.image.inspect.local_engine"},
     "urllib3": {"gpuenv.image.engine.container_engine"},  # exceptions of the SDK
     "cyclonedx": {"gpuenv.image.build.sbom"},
     "packageurl": {"gpuenv.image.build.sbom"},

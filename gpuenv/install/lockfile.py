@@ -15,7 +15,7 @@ from gpuenv.files import parse_toml
 from gpuenv.install.backends.base import file_name, make_pin
 from gpuenv.install.plan import Pin
 from gpuenv.model.cupy import cuda_major, is_cupy
-from gpuenv.model.dependencies import marker_holds, parse
+from gpuenv.model.dependencies import logical_lines, marker_holds, parse
 from gpuenv.model.nvidia import cuda_major_of_wheel
 from gpuenv.model.redaction import hide_secrets
 
@@ -47,31 +47,13 @@ def parse_lock(name: str, text: str, markers: Mapping[str, str] | None = None) -
 
 
 def _requirements(text: str, markers: Mapping[str, str] | None) -> Iterator[Pin]:
-    for number, line in _logical_lines(text):
+    for number, line in logical_lines(text):
         try:
             requirement, pin = _pinned(line)
             if markers is None or marker_holds(str(requirement.marker or ""), markers):
                 yield pin
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from error
-
-
-def _logical_lines(text: str) -> list[tuple[int, str]]:
-    """Numbered lines, joined with their continuations, without comments and empty lines."""
-    found: list[tuple[int, str]] = []
-    rest: list[str] = []
-    start = 0
-    for number, line in enumerate(text.splitlines(), 1):
-        bare = re.sub(r"(^|\s)#.*", "", line).strip()
-        start = start if rest else number
-        if bare.endswith("\\"):
-            rest.append(bare[:-1].strip())
-            continue
-        joined, rest = " ".join((*rest, bare)).strip(), []
-        if joined:
-            found.append((start, joined))
-    last = " ".join(rest).strip()
-    return found + ([(start, last)] if last else [])
 
 
 def _pinned(line: str) -> tuple[Requirement, Pin]:

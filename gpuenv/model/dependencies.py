@@ -1,7 +1,8 @@
-"""Dependencies among installed distributions, from their metadata."""
+"""Dependencies among installed distributions, from their metadata, and the lines of requirements files."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,6 +13,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
+
+_COMMENT = re.compile(r"(^|\s+)#.*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,3 +164,17 @@ def applies(requirement: Requirement, extras: Iterable[str], markers: Mapping[st
         return any(requirement.marker.evaluate({**markers, "extra": extra}) for extra in ("", *extras))
     except (UndefinedEnvironmentName, ValueError):  # an invalid version, or one with too many digits
         return True
+
+
+def logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """The numbered lines of a requirements file as pip reads them: joined, without comments and empty lines."""
+    first, joined = 0, ""
+    for number, line in enumerate([*text.splitlines(), ""], start=1):
+        first = first or number
+        if line.endswith("\\") and not line.lstrip().startswith("#"):
+            joined += line[:-1]
+            continue
+        content = _COMMENT.sub("", joined + line).strip()
+        if content:
+            yield first, content
+        first, joined = 0, ""

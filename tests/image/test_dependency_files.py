@@ -72,6 +72,12 @@ def test_requirements_include_files_and_continue_lines(tmp_path: Path) -> None:
     assert located(judged(tmp_path, text, files)) == [("DKF902", "gpu.txt", 2)]
 
 
+def test_a_continuation_may_split_a_name_or_end_the_file(tmp_path: Path) -> None:
+    listing = "num\\\npy\ncupy-cuda\\\n11x==13.6.0 \\"
+    found = judged(tmp_path, f"{DEVEL}\nCOPY . /\nRUN pip install -r /r.txt", {"r.txt": listing})
+    assert located(found) == [("DKF902", "r.txt", 3)]
+
+
 def test_constraints_limit_versions_and_install_nothing(tmp_path: Path) -> None:
     files = {"r.txt": "-c c.txt\ncupy-cuda12x\n", "c.txt": f"{ELEVEN}\ncupy-cuda12x==14.2.0\n"}
     runtime = DEVEL.replace("devel", "runtime")

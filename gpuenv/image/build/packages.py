@@ -22,10 +22,10 @@ from gpuenv.install.solver import make_lock, offline_failure
 from gpuenv.install.target_platform import TargetPlatform
 from gpuenv.matrix.ranges import in_range
 from gpuenv.model.cupy import is_cupy
+from gpuenv.model.dependencies import logical_lines
 from gpuenv.model.strings import error_reason
 
 _LARGEST = 1 << 20
-_COMMENT = re.compile(r"(^|\s+)#.*$")
 _INCLUDE = re.compile(r"(-r|-c|--requirement|--constraint)(?:\s*=?\s*)(\S.*)")
 _HASH = re.compile(r"\s--hash[= ]sha256:([0-9a-f]{64})(?=\s|$)")
 _INDEX = re.compile(r"-i|-f|--(extra-)?index-url|--no-index|--find-links|--trusted-host")
@@ -110,7 +110,7 @@ def _read(path: Path, added: AddedPackages, into: list[str], above: tuple[Path, 
     except (OSError, UnicodeDecodeError) as error:
         place = f" (from {above[-1]})" if above else ""
         raise AddedPackageError(f"{path}{place}: {error_reason(error)}") from error
-    for number, line in _lines(text):
+    for number, line in logical_lines(text):
         where = f"{path}, line {number}"
         include = _INCLUDE.match(line)
         if include:
@@ -135,20 +135,6 @@ def _refused(option: str) -> str:
     if option in ("-e", "--editable"):
         return f"{option} cannot be honoured: an image has only wheels of the index; install it on top: FROM this image"
     return f"{option} cannot be honoured by a build of locked wheels; remove it"
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines with content and their numbers, continued ones joined, without comments."""
-    first, joined = 0, ""
-    for number, line in enumerate([*text.splitlines(), ""], start=1):
-        first = first or number
-        if line.endswith("\\") and not line.lstrip().startswith("#"):
-            joined += line[:-1]
-            continue
-        content = _COMMENT.sub("", joined + line).strip()
-        if content:
-            yield first, content
-        first, joined = 0, ""
 
 
 _GLIBC = 28  # no wheel of CuPy or CUDA asks for a newer one, and every base has it

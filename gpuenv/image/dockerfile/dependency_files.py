@@ -24,6 +24,7 @@ from gpuenv.image.dockerfile.requirements import (
     parse_conda_spec,
     parse_requirement,
 )
+from gpuenv.model.dependencies import logical_lines
 from gpuenv.model.versions import CudaVersion
 
 _NESTED = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+|(?<=-[rc]))(\S+)")
@@ -77,7 +78,7 @@ def _requirements(
     found: list[Install] = []
     constraints: list[Install] = []
     index: CudaVersion | None = None
-    for line, entry in _logical_lines(text or ""):
+    for line, entry in logical_lines(text or ""):
         nested = _NESTED.match(entry)
         if nested is not None:
             of_limits = limits or "c" in nested[1][:3]
@@ -93,21 +94,6 @@ def _requirements(
             break
     placed = [replace(each, index_cuda=each.index_cuda or index) for each in found]
     return [*placed, *constraints] if limits else apply_constraints(placed, constraints)
-
-
-def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    pending: list[str] = []
-    first = 0
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = re.sub(r"(?:^|\s)#.*$", "", raw).strip()
-        first = first if pending else number
-        if line.endswith("\\"):
-            pending.append(line[:-1])
-            continue
-        whole = " ".join((*pending, line)).strip()
-        pending = []
-        if whole:
-            yield first, whole
 
 
 def _project(listed: DependencyFile, name: str, context: BuildContext) -> list[Install]:

@@ -45,10 +45,8 @@ def inspect_local(reference: str, address: str, timeout: float, environment: Map
     """
     try:
         import docker  # noqa: PLC0415 - an extra, and slow to import
-        import requests  # noqa: PLC0415 - the SDK raises its exceptions too
     except ImportError:
         return None
-    sdk_errors = (docker.errors.DockerException, requests.exceptions.RequestException)
     try:
         tls = {} if address.startswith(("unix:", "http+unix:")) else docker_environment(environment)
         client = docker.from_env(
@@ -60,7 +58,7 @@ def inspect_local(reference: str, address: str, timeout: float, environment: Map
             client.close()
     except docker.errors.ImageNotFound:
         return None
-    except (*sdk_errors, EngineError, OSError, ValueError) as error:
+    except (docker.errors.DockerException, EngineError, OSError, ValueError) as error:  # OSError: also of requests
         found = engine_error(error, f"the engine at {address}")
         raise ImageError(found.message.split("\n")[0][:300], found.remedy) from error
 
