@@ -167,7 +167,7 @@ def test_an_unsupported_address_is_reported_with_the_fix(tmp_path: Path, host: s
 def test_no_engine(tmp_path: Path) -> None:
     done = build(f"unix://{tmp_path}/none.sock", *of("stand-in:fine"))
     assert (done.returncode, done.stdout) == (4, "")
-    assert "there is no engine" in done.stderr
+    assert "no engine runs there" in done.stderr
     assert "Start Docker or Podman" in done.stderr
 
 

@@ -37,7 +37,7 @@ def _caller(program: tuple[str, ...], release: str, wheels: Path, environment: M
 @pytest.mark.parametrize("release", ["22.2", "23.2.1", "24.0", "24.1.2"])
 def test_an_old_pip_is_not_run(release: str, tmp_path: Path) -> None:
     caller = _caller((str(tmp_path / "nothing-to-run"),), release, tmp_path, {})
-    with pytest.raises(TargetUnusable, match=f"pip {release} resolves wheels for its own Python only") as told:
+    with pytest.raises(TargetUnusable, match=f"pip {release} resolves wheels for its own Python only") as caught:
         lock_image(caller, WANTED, "3.12", "linux/amd64")
     assert caught.value.remedy is not None
     assert caught.value.remedy.startswith("Install uv: ")

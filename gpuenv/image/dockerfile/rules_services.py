@@ -201,7 +201,7 @@ def image_without_tag(ctx: ServiceContext) -> FileSymptoms:
 
 
 @rule("CMP926", _FAULT)
-def dockerfile_unread(ctx: ServiceContext) -> FileOutcome:
+def dockerfile_unread(ctx: ServiceContext) -> FileSymptoms:
     """The Dockerfile of a service is not read.
 
     What it means: what the service builds is unknown, and nothing is concluded about it.
