@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from gpuenv.doctor.checks import all_checks
 from gpuenv.doctor.fixes.adaptation import (
     adapt_for_container,
     adapt_for_ostree,
@@ -21,7 +22,6 @@ from gpuenv.doctor.registry import (
     Component,
     NotKnown,
     Symptom,
-    all_checks,
     to_finding,
 )
 from gpuenv.doctor.repair import repair_command, repaired_resolution, with_repair

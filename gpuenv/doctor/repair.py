@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from gpuenv.doctor.checks import find_check
 from gpuenv.doctor.fixes.packages import canonical_name, exclude_numpy_fixes, requirement_arguments
 from gpuenv.doctor.installed_cupy import (
     first_cuda_major,
@@ -14,7 +15,7 @@ from gpuenv.doctor.installed_cupy import (
     is_managed_by_conda,
     stale_metadata,
 )
-from gpuenv.doctor.registry import Component, RepairKind, find_check
+from gpuenv.doctor.registry import Component, RepairKind
 from gpuenv.matrix.offers import Offer, offers
 from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from gpuenv.doctor.checks import find_check
 from gpuenv.doctor.checks import health as checks
-from gpuenv.doctor.registry import CheckFunction, find_check
+from gpuenv.doctor.registry import CheckFunction
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Severity
 from gpuenv.model.reading import known

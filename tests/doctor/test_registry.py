@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from gpuenv.doctor import diagnose as runner
+from gpuenv.doctor.checks import all_checks
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
-from gpuenv.doctor.registry import Check, CheckContext, NotKnown, Symptom, all_checks
+from gpuenv.doctor.registry import Check, CheckContext, NotKnown, Symptom
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.resolve import resolve

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gpuenv.doctor.checks import all_checks
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
-from gpuenv.doctor.registry import all_checks
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix

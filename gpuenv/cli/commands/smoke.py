@@ -187,7 +187,7 @@ def _minimums(texts: Sequence[str]) -> tuple[MinimumRate, ...]:
 def _check_selection(order: SmokeOptions, fail_on: Sequence[str], *, listing: bool) -> None:
     """Refuses unknown names, and an option that another one makes meaningless."""
     from gpuenv.cli.gpu_tests import check_names
-    from gpuenv.doctor.registry import all_checks
+    from gpuenv.doctor.checks import all_checks
     from gpuenv.model.causes import Cause
     from gpuenv.model.smoke import HEALTH_STATE
     from gpuenv.smoke.tasks import BURN_IN, GROUPS, all_tests
@@ -337,8 +337,8 @@ def _save(run: SmokeRun, path: Path, *, redact: bool) -> None:
 
 def _report(run: SmokeRun, python: str | None) -> Report:
     """A report with the findings of the tests only."""
+    from gpuenv.doctor.checks import all_checks
     from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
-    from gpuenv.doctor.registry import all_checks
     from gpuenv.matrix.resolve import resolve
     from gpuenv.report.report import make_report
 
