@@ -89,7 +89,7 @@ _PACKAGES, _LIBRARIES, _VARIABLES = "target.packages.", "target.libraries.", "en
 # Consequences of a cause, which cannot be set.
 _OUTCOMES = ("visible_count", "gpus[].hidden_by", "driver.cuda_init", "driver.nvml_init")
 _FACT_OF_CAUSE = {Cause.NO_NVIDIA_GPU: "gpus", Cause.CUPY_NOT_INSTALLED: "target.cupy"}
-# Facts that the evidence of findings calls otherwise.
+# Other names of facts in the evidence of findings.
 _OTHER_NAMES = {
     "gpus": ("GPU", "gpu_count", "amd_gpus"),
     "gpus[].compute_capability": ("GPU",),
@@ -239,21 +239,13 @@ def _is_probed(snapshot: Snapshot) -> bool:
     return snapshot.source("kernel").state is not SourceState.NOT_ASKED
 
 
-# Places of files, what follows from another fact, and what changes by itself.
+# Paths, facts that follow from other facts, and facts that change by themselves.
 _EXCLUDED = {
     "host": ("suspends",),
     "driver": ("branch", "module_version", "library_version", "nvml_library", "cuda_library", "module_files"),
     "target": (
-        *(
-            "executable",
-            "prefix",
-            "user_site",
-            "cupy_module",
-            "numpy",
-            "numpy_module",
-            "numpy_fault",
-            "pathfinder_hidden_by",
-        ),
+        *("executable", "prefix", "user_site", "cupy_module", "numpy", "numpy_module", "numpy_fault"),
+        "pathfinder_hidden_by",
         *("cuda_path", "headers", "extension", "kernel_cache", "lost_environment", "examined_as", "open_transaction"),
     ),
     "grant": ("devices",),
@@ -383,14 +375,14 @@ def _gpu_fact(fact: str, gpu: Gpu) -> str | None:
 def _has_another(fact: str, gpus: Sequence[Gpu], others: Sequence[Gpu]) -> bool:
     """Whether a GPU has another value than its counterpart.
 
-    Its counterpart is the GPU at its place among those of its product; for want of that any of its product, or any.
+    Its counterpart has the same index among the GPUs of its product; otherwise any GPU of its product counts, or any.
     """
-    places: Counter[str | None] = Counter()
+    seen: Counter[str | None] = Counter()
     for gpu in gpus:
         name = gpu.name.value
         same = [other for other in others if other.name.value == name]
-        counterparts = same[places[name] : places[name] + 1] or same or others
-        places[name] += 1
+        counterparts = same[seen[name] : seen[name] + 1] or same or others
+        seen[name] += 1
         values = {_comparable(_gpu_fact(fact, other)) for other in counterparts} - {None}
         value = _comparable(_gpu_fact(fact, gpu))
         if value is not None and values and value not in values:
@@ -401,9 +393,9 @@ def _has_another(fact: str, gpus: Sequence[Gpu], others: Sequence[Gpu]) -> bool:
 def _gpu_text(fact: str, gpus: Sequence[Gpu]) -> str | None:
     """The value, or each value with the GPUs that have it."""
     indices: dict[str, list[str]] = {}
-    for place, gpu in enumerate(gpus):
+    for number, gpu in enumerate(gpus):
         if (value := _gpu_fact(fact, gpu)) is not None:
-            indices.setdefault(value, []).append(str(place if gpu.index.value is None else gpu.index.value))
+            indices.setdefault(value, []).append(str(number if gpu.index.value is None else gpu.index.value))
     if len(indices) > 1:
         return "; ".join(f"GPU {', '.join(numbers)}: {value}" for value, numbers in indices.items())
     return next(iter(indices), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from enum import Enum
+from inspect import getdoc
 from typing import Any, NamedTuple
 
 from gpuenv.matrix.needs import Needs
@@ -102,8 +103,6 @@ class DocumentedCheck:
     @property
     def sections(self) -> dict[str, str]:
         """The sections of the docstring: what it means, how it is seen, what to do."""
-        from inspect import getdoc  # noqa: PLC0415 - slow to import, and needed only to print documentation
-
         return {name: _section(getdoc(self.run) or "", name) for name in SECTIONS}
 
 
@@ -150,9 +149,9 @@ class Check(DocumentedCheck):
     """A registered check with everything that other parts of gpuenv need to know; the decorator of its function.
 
     Attributes:
-        requires: codes of checks; an error of one, or its being skipped after an error, makes this check pointless.
+        requires: codes of checks; an error of one makes this check pointless, as does skipping one after an error.
         follows: families (``DRV``) or codes whose errors explain the findings of this check.
-        unless: codes of checks whose own error makes this check pointless; their being skipped does not.
+        unless: codes of checks whose error makes this check pointless; it runs if they are skipped.
         repair: how ``doctor --fix`` repairs its findings; None if it cannot.
         missing: the component that it reports as missing.
         compares_with_gpu: whether it compares CuPy with driver and GPUs: skipped where no GPU is expected or usable.

@@ -183,7 +183,7 @@ def with_repair(fixes: tuple[Fix, ...], command: Fix) -> tuple[Fix, ...]:
 def repair_command(
     findings: Sequence[Finding], snapshot: Snapshot, matrix: Matrix, resolution: Resolution
 ) -> tuple[Fix | None, tuple[str, ...]]:
-    """The command of gpuenv that repairs findings, and their codes; None if there is none."""
+    """The command of gpuenv that repairs findings, and their codes; None if it can repair none."""
     repairs = repair_plan(findings, snapshot)
     if repairs is None or snapshot.target.made_by.value == "pixi":
         return None, ()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from packaging.requirements import InvalidRequirement, Requirement
+
 from gpuenv.doctor.checks.installation import ONE_CUPY
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.distributions import driver_location, driver_update_fixes
@@ -267,8 +269,6 @@ def _numpy_of(installed: InstalledCupy | None, ctx: CheckContext) -> tuple[str |
     line = next((text for text in (cupy.requires if cupy else ()) if _NUMPY.match(text)), None)
     if line is None:
         return None, ""
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and few releases are not measured
-
     try:
         return str(Requirement(line).specifier) or None, "its own metadata"
     except InvalidRequirement:

@@ -12,7 +12,7 @@ from gpuenv.doctor.fixes.containers import (
     lost_gpu_fixes,
     request_gpu_fixes,
 )
-from gpuenv.doctor.predicates import is_driver_probed, libcuda_absent, libraries_absent
+from gpuenv.doctor.predicates import is_driver_probed, is_open_to_all, libcuda_absent, libraries_absent
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -114,10 +114,10 @@ def cgroup_lost_gpu(ctx: CheckContext) -> Outcome:
     rules = snapshot.container_support.device_rules
     refused = snapshot.driver.nvml_init.value in (Nvml.UNKNOWN, Nvml.NO_PERMISSION)
     refused = refused or (rules.value is not None and not any("r" in rule.rpartition(" ")[2] for rule in rules.value))
-    refused = refused or any(_open_to_all(node) and not node.accessible for node in nodes)
+    refused = refused or any(is_open_to_all(node) and not node.accessible for node in nodes)
     if not is_contained(snapshot) or not driver_nodes(snapshot) or not refused or not _cuda_fails(snapshot):
         return
-    if any(not _open_to_all(node) and not node.accessible for node in nodes):
+    if any(not is_open_to_all(node) and not node.accessible for node in nodes):
         return  # their mode denies access to this user; nothing was lost
     yield Symptom(
         "This container has lost access to the GPU that it was started with",
@@ -129,14 +129,6 @@ def cgroup_lost_gpu(ctx: CheckContext) -> Outcome:
             *((_WITHOUT_SELINUX,) if snapshot.host.container.value is Container.PODMAN else ()),
         ),
     )
-
-
-def _open_to_all(node: DeviceNode) -> bool:
-    """Whether its mode allows every user to read and write; then only a control group can deny access.
-
-    access(2) checks both (Linux, fs/namei.c, inode_permission: devcgroup_inode_permission).
-    """
-    return node.mode[-3:-1] == "rw"
 
 
 @check("CTR302", Cause.CONTAINER_DRIVER_CAPABILITIES, requires=("CTR301", "CTR305"))
@@ -238,7 +230,7 @@ def device_node_permission(ctx: CheckContext) -> Outcome:
     snapshot = ctx.snapshot
     is_container = is_contained(snapshot)  # CTR306 reports control groups
     nodes = snapshot.driver.device_nodes
-    closed = [node for node in nodes if not node.accessible and not (is_container and _open_to_all(node))]
+    closed = [node for node in nodes if not node.accessible and not (is_container and is_open_to_all(node))]
     if not closed or not (_cuda_fails(snapshot) or snapshot.driver.nvml_init.value):
         return
     unknown_grant = snapshot.grant.by.value == "slurm" and not snapshot.grant.gpus.known
@@ -258,7 +250,7 @@ def _access_fixes(snapshot: Snapshot, closed: list[DeviceNode]) -> tuple[Fix, ..
     """
     if snapshot.grant.by.value == "slurm" and snapshot.grant.gpus.value == 0:
         return request_gpu_fixes(snapshot)
-    if all(_open_to_all(node) for node in closed):
+    if all(is_open_to_all(node) for node in closed):
         return (Fix("Their mode allows every user: allow them in the control group or security policy too."),)
     groups = {node.owner.partition(":")[2] for node in closed if node.mode[4:6] == "rw"} - {"", "0"}
     group = next(iter(sorted(groups - _UNMAPPED)), None)

@@ -74,7 +74,7 @@ def hardware_event_logged(ctx: CheckContext) -> Outcome:
 
 
 def _event_fixes(snapshot: Snapshot, events: Sequence[KernelMessage]) -> tuple[Fix, ...]:
-    """What interrupts least comes first; only faults of contact, power or heat are sought in the board's seat."""
+    """Fixes, the least disruptive first; the board's seating matters only for faults of contact, power or heat."""
     xids = {event.xid for event in events}
     by_contact = not xids.isdisjoint(CONTACT_XIDS)
     again = "check seating, power and cooling, and " if by_contact else ""
@@ -108,7 +108,7 @@ def gpu_lost(ctx: CheckContext) -> Outcome:
     elif any(gpu.fault.value == Nvml.GPU_IS_LOST for gpu in lost):
         state = f"{'have' if len(lost) > 1 else 'has'} fallen off the bus"
     # The index, and the address by which the kernel log and the chassis identify it.
-    places = (
+    names = (
         "GPU"
         + ("" if g.index.value is None else f" {g.index.value}")
         + (f" at {key}" if (key := pci_key(g.pci.value)) else "")
@@ -117,8 +117,8 @@ def gpu_lost(ctx: CheckContext) -> Outcome:
     yield Symptom(
         f"{', '.join(map(gpu_label, lost))} {state}",
         tuple(
-            Evidence(f"NVML's return code for {index}", str(gpu.fault.value), "nvmlDeviceGetHandleByIndex")
-            for index, gpu in zip(places, lost, strict=True)
+            Evidence(f"NVML's return code for {name}", str(gpu.fault.value), "nvmlDeviceGetHandleByIndex")
+            for name, gpu in zip(names, lost, strict=True)
         )
         + hardware_event_evidence(ctx.snapshot)
         + evidence_of(ctx.snapshot, "libcuda"),
@@ -193,11 +193,11 @@ def gpu_unknown_to_driver(ctx: CheckContext) -> Outcome:
 def excluded_gpu(ctx: CheckContext) -> Outcome:
     """An option of the kernel module leaves out a GPU, while others work.
 
-    What it means: NVreg_ExcludedGpus names GPUs that the driver does not use, and NVreg_AssignGpus those that it uses
-    alone. Such a GPU is on the PCI bus, but neither NVML nor CUDA lists it. It may be left out on purpose, so this is a
-    note; if it is the only GPU, CUDA does not start, which is a finding of its own (DRV113).
-    How it is seen: /proc/driver/nvidia/gpus says of the GPU that it is excluded; or the driver does not list a GPU that
-    is on the bus, and a file in modprobe.d or the kernel's command line has one of the options.
+    What it means: NVreg_ExcludedGpus names the GPUs that the driver does not use, NVreg_AssignGpus the only ones that
+    it uses. A GPU that is left out is on the PCI bus, but neither NVML nor CUDA lists it. This may be on purpose, so it
+    is a note; if it is the only GPU, CUDA does not start, which is another finding (DRV113).
+    How it is seen: /proc/driver/nvidia/gpus marks the GPU as excluded; or the driver does not list a GPU that is on the
+    bus, and a file in modprobe.d or the kernel's command line has one of the options.
     What to do: if the GPU is wanted, remove it from the option, rebuild the initramfs, and restart.
     """
     snapshot = ctx.snapshot
@@ -254,7 +254,7 @@ def _unsupported(  # noqa: PLR0913 - the parts of a finding
         f"Driver branch {driver.branch} does not support {name} {'any more' if old else 'yet'}{more}",
         evidence_of(ctx.snapshot, "driver.version") + evidence,
         fixes,
-        _severity(ctx.snapshot),
+        _severity_of_unlisted(ctx.snapshot),
         removed if old else Cause.GPU_TOO_NEW_FOR_DRIVER,
     )
 
@@ -288,7 +288,7 @@ def _wrong_modules(name: str, wants_open: bool, ctx: CheckContext, evidence: tup
         f"The driver's {used} kernel modules cannot drive {name}: it needs the {needed} ones",
         evidence_of(snapshot, "driver.flavor", "driver.version") + evidence + log_evidence(snapshot, lines[-2:]),
         conflicting_gpus(ctx) or fixes,
-        _severity(snapshot),
+        _severity_of_unlisted(snapshot),
         Cause.GPU_TOO_NEW_FOR_DRIVER if wants_open else Cause.GPU_REMOVED_FROM_DRIVER,
     )
 
@@ -325,14 +325,14 @@ def _lines(snapshot: Snapshot) -> list[str]:
     return [message.text for message in snapshot.kernel_log.value or ()]
 
 
-def _severity(snapshot: Snapshot) -> Severity:
+def _severity_of_unlisted(snapshot: Snapshot) -> Severity:
     return Severity.WARNING if driver_sees_gpu(snapshot) else Severity.ERROR
 
 
 _STATE_REQUIRES = ("DRV100", "GPU201", "GPU202", "GPU203")
 _EXCLUSIVE = (ComputeMode.EXCLUSIVE_PROCESS, ComputeMode.EXCLUSIVE_THREAD)
 _MPS = "nvidia-cuda-mps"  # the kernel keeps 15 characters of nvidia-cuda-mps-server
-_MPS_VARIABLES = ("CUDA_MPS_PIPE_DIRECTORY",)
+_MPS_VARIABLE = "CUDA_MPS_PIPE_DIRECTORY"
 _RESETTABLE = ("rows_pending", "pages_pending", "ecc_uncorrected")
 _FULL = 20  # a GPU is full if less than this fraction of its memory is free: 1/20
 _BRIDGE_LINKS = 4
@@ -384,7 +384,7 @@ def compute_mode(ctx: CheckContext) -> Outcome:
 
 
 def _wait_for(snapshot: Snapshot, closed: Sequence[tuple[int, Gpu]]) -> Fix:
-    """Whose process has the GPU, and that it is to be waited for."""
+    """A command that shows the processes on these GPUs, for which the user waits."""
     pids = [str(user.pid) for _, gpu in closed for user in gpu.users]
     if not pids or is_contained(snapshot):  # process ids are the host's
         return Fix("See which process uses it; wait for it, or end it if it is yours.", ("nvidia-smi",))
@@ -400,12 +400,11 @@ def _closed(snapshot: Snapshot, gpu: Gpu) -> bool:
 
 
 def _shared_by_mps(snapshot: Snapshot, gpu: Gpu) -> bool:
-    """Whether the process on the GPU is MPS's server, by its name or by the variables."""
+    """Whether the process on the GPU is MPS's server, by its name or by the variable."""
     if any((user.name or "").startswith(_MPS) for user in gpu.users):
         return True
     nameless = all(user.name is None for user in gpu.users)
-    uses_mps = any(name in snapshot.environment for name in _MPS_VARIABLES)
-    return nameless and (uses_mps or bool(snapshot.mps.daemon.value))
+    return nameless and (_MPS_VARIABLE in snapshot.environment or bool(snapshot.mps.daemon.value))
 
 
 def _holders(index: int, gpu: Gpu) -> tuple[Evidence, ...]:
@@ -521,18 +520,18 @@ def clock_throttled(ctx: CheckContext) -> Outcome:
     What to do: check fans, dust, the room's temperature and the power cables; reduce the load on the server.
     """
     for index, gpu in enumerate(ctx.snapshot.gpus):
-        grave = [reason for reason in gpu.health.throttle_reasons.value or () if reason in SEVERE_THROTTLE_REASONS]
-        if not grave:
+        severe = [reason for reason in gpu.health.throttle_reasons.value or () if reason in SEVERE_THROTTLE_REASONS]
+        if not severe:
             continue
         yield Symptom(
-            f"{gpu_label(gpu)}: its clock is throttled: {', '.join(grave)}",
+            f"{gpu_label(gpu)}: its clock is throttled: {', '.join(severe)}",
             evidence_of(
                 ctx.snapshot,
                 *(f"gpus[{index}].health.{name}" for name in ("throttle_reasons", "temperature", "clock")),
             ),
             (
                 Fix("Show its temperature and power.", ("nvidia-smi", "-q", "-d", "PERFORMANCE,TEMPERATURE,POWER")),
-                _COOL if any("thermal" in reason for reason in grave) else _CHECK_COOLING,
+                _COOL if any("thermal" in reason for reason in severe) else _CHECK_COOLING,
             ),
             Severity.WARNING,
         )

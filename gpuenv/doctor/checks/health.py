@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.gpus import gpu_label, reset_fixes, smi_selector
+from gpuenv.doctor.predicates import is_open_to_all
 from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check, severity_for_unusable_gpu
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -184,4 +185,4 @@ def gpu_node_closed(ctx: CheckContext) -> Outcome:
 
 def _is_closed(node: DeviceNode) -> bool:
     """Whether mode and owner of a GPU's node exclude this user; what a control group excludes is so by design."""
-    return _GPU_NODE.fullmatch(node.path) is not None and not node.accessible and node.mode[-3:-1] != "rw"
+    return _GPU_NODE.fullmatch(node.path) is not None and not node.accessible and not is_open_to_all(node)

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from gpuenv.doctor.evidence import evidence_of
@@ -511,9 +513,6 @@ def _unmet(target: Target) -> Iterator[_Unmet]:
     lines = [text for text in (cupy.requires if cupy else ()) if text.lower().replace("_", "-").startswith(_PREFIXES)]
     if not lines:
         return
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and few targets need it
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - 8 ms
-
     installed = {**target.conda_packages, **target.packages}
     for text in lines:
         try:

@@ -53,24 +53,24 @@ _UNLOADABLE = pattern(
 _DRIVER_LIBRARY = pattern(r"libcuda\.so|libnvidia")
 
 
-class Refusal(NamedTuple):
+class _Refusal(NamedTuple):
     """A symbol or version that the loader did not find in another library."""
 
     symbol: str  # empty if a whole version is missing
     by: str | None  # the soname of that library, if the loader names it
 
 
-def refusal_of(library: Library) -> Refusal | None:
+def _refusal_of(library: Library) -> _Refusal | None:
     """Why the loader refuses a library; None if it loads, is missing, or fails for another reason."""
     found = None if library.path or library.optional else _UNRESOLVED.search(library.error or "")
     if found is None:
         return None
     symbol, by = found["a"] or found["c"] or "", found["b"] or found["d"] or found["e"]
     # Other symbols, such as those of the C++ runtime, do not concern the CUDA libraries.
-    return Refusal(symbol, by) if by or library_of_symbol(symbol) else None
+    return _Refusal(symbol, by) if by or _library_of_symbol(symbol) else None
 
 
-def library_of_symbol(symbol: str) -> str | None:
+def _library_of_symbol(symbol: str) -> str | None:
     """The CUDA library of a symbol: nvJitLink for ``__nvJitLinkComplete_12_4``."""
     found = _SYMBOL_PREFIX.match(symbol)
     return found[1] if found else None
@@ -225,14 +225,14 @@ def other_major_first(ctx: CheckContext) -> Outcome:
         ctx,
         title if _has_own_major(ctx, wrong) else _only_other_major(ctx),
         tuple(Evidence(library.soname, str(library.finder_path), "cuda-pathfinder") for library in wrong),
-        wheels(ctx),
+        _wheels_as_evidence(ctx),
     )
 
 
 def _of_other_major(
     ctx: CheckContext, title: str, first: tuple[Evidence, ...], last: tuple[Evidence, ...] = ()
 ) -> Symptom:
-    users = frameworks(ctx)
+    users = _frameworks(ctx)
     cause = Cause.TORCH_CUPY_CONFLICT if users else None
     return Symptom(title, first + users + last, _other_major_fixes(ctx), cause=cause)
 
@@ -271,7 +271,7 @@ def _loaded_nvrtc(ctx: CheckContext) -> Outcome:
         ctx,
         f"{ctx.snapshot.target.cupy[0].distribution} loaded NVRTC {wrong[0].release}, of another CUDA major",
         tuple(Evidence(entry.soname, f"NVRTC {entry.release}", entry.found_via or "NVRTC itself") for entry in wrong),
-        wheels(ctx),
+        _wheels_as_evidence(ctx),
     )
 
 
@@ -331,7 +331,7 @@ def library_missing(ctx: CheckContext) -> Outcome:
     if not needed:
         yield NotKnown(f"which CUDA libraries {snapshot.target.cupy[0].distribution} loads is unknown")
         return
-    missing = [library for library in needed if library.path is None and refusal_of(library) is None]
+    missing = [library for library in needed if library.path is None and _refusal_of(library) is None]
     if not missing:
         if state.state is not SourceState.ANSWERED and any(library.found_via != ASSUMED for library in needed):
             yield NotKnown(state.detail or "not all of the target's libraries were probed")
@@ -422,12 +422,13 @@ def _nvrtcs(ctx: CheckContext) -> tuple[Evidence, ...]:
     )
 
 
-def wheels(ctx: CheckContext) -> tuple[Evidence, ...]:
-    """Evidence of CUDA wheels of another major: their NVRTC, or all of them if there is none."""
-    return _nvrtcs(ctx) or packages_as_evidence({n: ctx.snapshot.target.packages[n] for n in _names(ctx)})
+def _wheels_as_evidence(ctx: CheckContext) -> tuple[Evidence, ...]:
+    """Evidence of CUDA wheels of another major: their NVRTC, or all of them without one."""
+    packages = ctx.snapshot.target.packages
+    return _nvrtcs(ctx) or packages_as_evidence({name: packages[name] for name in _wheels_of_other_major(ctx)})
 
 
-def frameworks(ctx: CheckContext) -> tuple[Evidence, ...]:
+def _frameworks(ctx: CheckContext) -> tuple[Evidence, ...]:
     """Frameworks that depend on CUDA libraries, without those that the matrix knows to use CuPy's major."""
     major = installed_cuda_major(ctx)
     same = {entry.distribution for entry in ctx.needs.brings if not entry.is_library and entry.cuda_major == major}
@@ -438,7 +439,10 @@ def frameworks(ctx: CheckContext) -> tuple[Evidence, ...]:
 
 def _other_major_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
     """Removes the wheels, or, if a framework needs them, changes CuPy's line or separates the two."""
-    needed, names = tuple(entry.fact.removeprefix("target.packages.") for entry in frameworks(ctx)), _names(ctx)
+    needed, names = (
+        tuple(entry.fact.removeprefix("target.packages.") for entry in _frameworks(ctx)),
+        _wheels_of_other_major(ctx),
+    )
     if needed:
         return _framework_fixes(ctx, needed, names)
     if not names:
@@ -463,7 +467,7 @@ def _framework_fixes(ctx: CheckContext, needed: tuple[str, ...], names: tuple[st
     return (*install, Fix(f"Or k{separation}" if install else f"K{separation}"), last)
 
 
-def _names(ctx: CheckContext) -> tuple[str, ...]:
+def _wheels_of_other_major(ctx: CheckContext) -> tuple[str, ...]:
     """All CUDA wheels of the other major: one that stays is still loaded first."""
     cupy_major, packages = installed_cuda_major(ctx), ctx.snapshot.target.packages
     majors = {name: major for name, release in packages.items() if (major := cuda_major_of_wheel(name, release))}
@@ -491,7 +495,7 @@ def incompatible_library(ctx: CheckContext) -> Outcome:
     How it is seen: the loader's messages when the target loads each library: a missing symbol or version.
     What to do: install the older library in the release of the one that needs it, or let that release be found first.
     """
-    refused = [(library, refusal) for library in ctx.snapshot.target.libraries if (refusal := refusal_of(library))]
+    refused = [(library, refusal) for library in ctx.snapshot.target.libraries if (refusal := _refusal_of(library))]
     if not refused:
         return
     refusal = refused[0][1]
@@ -511,11 +515,11 @@ def incompatible_library(ctx: CheckContext) -> Outcome:
     )
 
 
-def _provider(ctx: CheckContext, refusal: Refusal) -> Library | None:
+def _provider(ctx: CheckContext, refusal: _Refusal) -> Library | None:
     """The library that lacks the symbol, by its soname or by the symbol's prefix, if known."""
     for entry in ctx.snapshot.target.libraries:
         if entry.path and (
-            entry.soname == refusal.by if refusal.by else entry.name == library_of_symbol(refusal.symbol)
+            entry.soname == refusal.by if refusal.by else entry.name == _library_of_symbol(refusal.symbol)
         ):
             return entry
     return None
@@ -525,7 +529,7 @@ def _is_of_wheel(library: Library | None) -> bool:
     return library is not None and "/site-packages/" in (library.path or "")
 
 
-def _same_release(ctx: CheckContext, refusal: Refusal, provider: Library | None) -> tuple[Fix, ...]:
+def _same_release(ctx: CheckContext, refusal: _Refusal, provider: Library | None) -> tuple[Fix, ...]:
     first = without_folder_of_fixes(ctx.snapshot, (provider and provider.path) or "") or (
         Fix("Let the loader find the libraries of one CUDA release first; LD_LIBRARY_PATH decides if it is set."),
     )
@@ -582,7 +586,7 @@ def builtins(ctx: CheckContext) -> Outcome:
 
 def _nvrtc_fixes(ctx: CheckContext, nvrtc: Library) -> tuple[Fix, ...]:
     packages = ctx.snapshot.target.packages
-    wheels = [name for name in packages if re.fullmatch(r"nvidia-cuda-nvrtc(-cu\d\d)?", name)]
+    wheels = [name for name in packages if _NVRTC.fullmatch(name)]
     if wheels and "/site-packages/" in (nvrtc.path or ""):
         requirements = [f"{name}=={packages[name]}" for name in wheels]
         text, options = "Reinstall NVRTC.", ("--force-reinstall", "--no-deps")
@@ -894,7 +898,7 @@ def compiled_module(ctx: CheckContext) -> Outcome:
     missing = _linked_library(reason)
     if missing is not None:
         if not any(entry.path is None and not entry.optional for entry in target.libraries):  # else LIB601 reports them
-            yield without_library(ctx, missing, evidence_of(ctx.snapshot, "target.extension"))
+            yield _without_library(ctx, missing, evidence_of(ctx.snapshot, "target.extension"))
         return
     runtime = _RUNTIME.search(reason)
     yield Symptom(
@@ -1058,7 +1062,7 @@ _CONDA_TOOLKITS = ("cudatoolkit", "cuda-version")
 _FIRST_OF_ANY_MINOR = 11  # from here on libcudart is named after its major
 
 
-class Linked(NamedTuple):
+class _LinkedLibrary(NamedTuple):
     """The missing library, and its CUDA version if the soname contains one."""
 
     soname: str
@@ -1079,16 +1083,16 @@ class Linked(NamedTuple):
         return f"CUDA {self.cuda.major if self.cuda.major >= _FIRST_OF_ANY_MINOR else self.cuda}"
 
 
-def _linked_library(message: str) -> Linked | None:
+def _linked_library(message: str) -> _LinkedLibrary | None:
     """The CUDA library that the loader does not find, from its message."""
     found = _MISSING.search(message)
     if found is None:
         return None
     release = found[3] if "." in found[3] else f"{found[3]}.0"
-    return Linked(found[1], CudaVersion.parse(release) if found[2] in _NUMBERED_AS_CUDA else None)
+    return _LinkedLibrary(found[1], CudaVersion.parse(release) if found[2] in _NUMBERED_AS_CUDA else None)
 
 
-def without_library(ctx: CheckContext, missing: Linked, evidence: tuple[Evidence, ...]) -> Symptom:
+def _without_library(ctx: CheckContext, missing: _LinkedLibrary, evidence: tuple[Evidence, ...]) -> Symptom:
     """CuPy's modules cannot be loaded without it: it is elsewhere, of another CUDA, or missing."""
     cupy = ctx.snapshot.target.cupy[0]
     toolkits = [kit for kit in ctx.snapshot.toolkits if kit.toolkit.known]

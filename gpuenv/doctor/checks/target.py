@@ -72,7 +72,7 @@ def target_broken(ctx: CheckContext) -> Outcome:
 
 
 def _title_and_fixes(snapshot: Snapshot, state: SourceState) -> tuple[str, tuple[Fix, ...]]:
-    """The title and the fixes."""
+    """The title and the fixes of an interpreter that does not work."""
     target = snapshot.target
     executable, without = target.executable.value or "", target.starts_without.value
     files = ", ".join(target.startup_files)

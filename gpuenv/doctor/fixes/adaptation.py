@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
 from gpuenv.doctor.fixes.packages import canonical_name, requirement_arguments
@@ -196,6 +197,4 @@ def add_target_option(text: str, python: str | None) -> str:
     """A sentence with ``--python`` in each gpuenv command; unchanged if ``python`` is None."""
     if python is None:
         return text
-    import shlex  # noqa: PLC0415 - needed only for fixes
-
     return _COMMAND_IN_TEXT.sub(lambda found: f"{found[0]} {_OPTION} {shlex.quote(python)}", text)

@@ -8,6 +8,9 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
 from gpuenv.doctor.fixes.variables import change_fix, without_folders_fixes
 from gpuenv.doctor.installed_cupy import is_managed_by_conda, is_removable, removable_cupys
 from gpuenv.doctor.registry import CheckContext
@@ -41,9 +44,6 @@ def pip_fix(snapshot: Snapshot, text: str, *arguments: str) -> Fix:
 
 def canonical_name(requirement: str) -> str:
     """The canonical name of the distribution in a requirement, even if packaging refuses its release."""
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and few targets need it
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - 8 ms
-
     try:
         name = Requirement(requirement).name
     except InvalidRequirement:  # metadata may have any release: numpy==1.26-patched
@@ -105,7 +105,7 @@ def keep_conda_fixes(ctx: CheckContext, foreign: tuple[str, ...]) -> tuple[Fix, 
 
 
 def delete_fix(snapshot: Snapshot, text: str, *paths: str) -> Fix:
-    """Deletes files and folders; ``text`` says so."""
+    """Deletes files and folders; ``text`` is the sentence."""
     is_posix = snapshot.host.os.value != "windows" and all(path.startswith("/") for path in paths)
     return Fix(text, ("rm", "-rf", "--", *paths) if is_posix else None)
 
@@ -142,23 +142,12 @@ def install_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
 
     Another CuPy is removed first, since all lines share the module's files; conda does that itself.
     """
-    conda = ctx.resolution.conda
-    if conda is not None and is_managed_by_conda(ctx.snapshot.target):
-        return (
-            Fix(
-                f"{conda_text(text).removesuffix('.')}: {' '.join(conda.specs)}",
-                (
-                    "conda",
-                    "install",
-                    *conda_prefix_option(ctx.snapshot.target),
-                    f"--channel={conda.channel}",
-                    *conda.specs,
-                ),
-                safe=True,
-            ),
-        )
-    if is_managed_by_conda(ctx.snapshot.target):
-        fixes = _conda_ways(ctx, conda_text(text), conda_prefix_option(ctx.snapshot.target))
+    conda, target = ctx.resolution.conda, ctx.snapshot.target
+    if conda is not None and is_managed_by_conda(target):
+        command = ("conda", "install", *conda_prefix_option(target), f"--channel={conda.channel}", *conda.specs)
+        return (Fix(f"{conda_text(text).removesuffix('.')}: {' '.join(conda.specs)}", command, safe=True),)
+    if is_managed_by_conda(target):
+        fixes = _conda_change_fixes(ctx, conda_text(text))
         return fixes if any(fix.safe for fix in fixes) else (*fixes, *_wheel_fixes(ctx, "Or, by pip, install"))
     return _wheel_fixes(ctx, text)
 
@@ -297,7 +286,7 @@ DEFAULT_PYTHON = "3.12"
 _NEW_ENVIRONMENT = "cupy-env"
 
 
-class _CondaWay(NamedTuple):
+class _ReachableBuild(NamedTuple):
     """A build that would fit, and the changes that it needs."""
 
     choice: CondaChoice
@@ -324,18 +313,18 @@ def _is_new(fact: str) -> bool:
     return fact in _NEW_ENVIRONMENT_FACTS or fact.startswith("target.packages.")
 
 
-def _conda_ways(ctx: CheckContext, text: str, prefix: tuple[str, ...]) -> tuple[Fix, ...]:
-    """What conda can do if no build fits the environment as it is; ``prefix`` are its arguments."""
+def _conda_change_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
+    """What conda can do if no build fits the environment as it is."""
     judged = [(wheel, judge(wheel, ctx.needs, ctx.matrix).changes) for wheel in conda_candidates(ctx.matrix)]
     any_numpy = replace(ctx.needs, numpy=None)
     found = (
-        _CondaWay(conda_choice(wheel, (), any_numpy, ctx.matrix), Reachable(wheel.candidate, changes))
+        _ReachableBuild(conda_choice(wheel, (), any_numpy, ctx.matrix), Reachable(wheel.candidate, changes))
         for wheel, changes in judged
         if changes
     )
-    ways = sorted(found, key=lambda way: way.order)
+    builds = sorted(found, key=lambda build: build.order)
     text = text.removesuffix(".")
-    if not ways:
+    if not builds:
         why = next((entry for entry in ctx.resolution.rejected if entry.candidate.kind is CandidateKind.CONDA), None)
         because = f": it needs {why.needed}, found {why.found}" if why else ""
         return (
@@ -344,18 +333,26 @@ def _conda_ways(ctx: CheckContext, text: str, prefix: tuple[str, ...]) -> tuple[
                 ("conda", "search", "--channel=conda-forge", "cupy"),
             ),
         )
-    way = ways[0]
-    specs, channel = way.choice.specs, f"--channel={way.choice.channel}"
-    if way.facts <= _MOVED_BY_CONDA:
-        moved = tuple(f"{change.fact.removeprefix('target.')}{change.needed}" for change in way.reachable.changes)
+    build = builds[0]
+    specs, channel = build.choice.specs, f"--channel={build.choice.channel}"
+    if build.facts <= _MOVED_BY_CONDA:
+        moved = tuple(f"{change.fact.removeprefix('target.')}{change.needed}" for change in build.reachable.changes)
         text = f"{text}, with what it needs (mamba takes the same arguments): {' '.join((*specs, *moved))}"
-        return (Fix(text, ("conda", "install", *prefix, channel, *specs, *moved), safe=True),)
-    if way.fits_new_environment:
-        pythons = next((c.needed for c in way.reachable.changes if c.fact == "target.python"), DEFAULT_PYTHON)
+        return (
+            Fix(
+                text,
+                ("conda", "install", *conda_prefix_option(ctx.snapshot.target), channel, *specs, *moved),
+                safe=True,
+            ),
+        )
+    if build.fits_new_environment:
+        pythons = next((c.needed for c in build.reachable.changes if c.fact == "target.python"), DEFAULT_PYTHON)
         minors = [minor for minor in pythons.split(", ") if not minor.endswith("t")]  # not the free-threaded builds
         packages = (f"python={DEFAULT_PYTHON if DEFAULT_PYTHON in minors else minors[-1]}", *specs)
         text = f"{text}, in a new environment (mamba takes the same arguments): {' '.join(packages)}"
         return (Fix(text, ("conda", "create", f"--name={_NEW_ENVIRONMENT}", channel, *packages)),)
     return (
-        Fix(f"With {changes_text(way.reachable)}, conda's build fits: {' '.join(specs)} from {way.choice.channel}."),
+        Fix(
+            f"With {changes_text(build.reachable)}, conda's build fits: {' '.join(specs)} from {build.choice.channel}."
+        ),
     )
