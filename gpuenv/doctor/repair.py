@@ -207,24 +207,24 @@ def conda_repair(snapshot: Snapshot, matrix: Matrix, resolution: Resolution) -> 
 
 
 def _options(snapshot: Snapshot, matrix: Matrix, resolution: Resolution, repairs: RepairPlan) -> Iterator[_Option]:
+    """Offers that satisfy the repair, those with the installed NumPy first; without one, the resolver's own choice."""
     # A host toolkit that CuPy does not find now does not count.
     counted = snapshot._replace(toolkits=()) if repairs.with_libraries else snapshot
-    is_first = True
+    is_satisfied = False
     for candidate in (counted, with_any_numpy(counted)):
-        last: _Option | None = None
-        for narrowed in repair_matrices(snapshot, matrix, resolution):
-            last = None
+        choice: _Option | None = None
+        for narrowed in repair_matrices(snapshot, matrix, resolution):  # the full matrix comes last
+            choice = None
             for offer in offers(candidate, narrowed):
                 option = _Option(offer, candidate, narrowed)
-                last = last or option
+                choice = choice or option
                 if satisfies(offer.choices[0], repairs, snapshot):
-                    is_first = False
+                    is_satisfied = True
                     yield option
-        # The unrestricted choice of the resolver came last; a person has to add what it lacks.
-        if last is None or repairs.with_libraries or not is_first or candidate is not counted:
+        if choice is None or is_satisfied or repairs.with_libraries or candidate is not counted:
             continue
-        if not loses_libraries(last.offer.choices[0], repairs, snapshot):
-            yield last
+        if not loses_libraries(choice.offer.choices[0], repairs, snapshot):  # the user adds the libraries
+            yield choice
             return
 
 

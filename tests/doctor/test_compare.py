@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuenv.doctor.compare import compare
@@ -183,6 +183,7 @@ def machine(expected: tuple[dict[str, str], dict[str, str], list[str]]) -> Snaps
     return FIT._replace(environment=environment, target=FIT.target._replace(packages=packages), gpus=gpus)
 
 
+@settings(max_examples=40, deadline=None)
 @given(GENERATED_FACTS, GENERATED_FACTS)
 def test_differences_are_the_same_in_both_directions(one: Any, other: Any) -> None:  # noqa: ANN401 - generated
     there, here = machine(one), machine(other)

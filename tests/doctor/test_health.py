@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.doctor.checks import find_check
 from gpuenv.doctor.checks import health as checks
 from gpuenv.doctor.registry import CheckFunction
 from gpuenv.matrix.tables import Matrix
@@ -74,7 +73,6 @@ SHARED = Snapshot(
 
 
 def test_a_device_node_that_this_user_may_not_open_is_named(matrix: Matrix) -> None:
-    assert find_check("CTR308") is not None
     (symptom,) = run_check(matrix, checks.gpu_node_closed, SHARED)
     assert symptom.title == "This user may not open /dev/nvidia1: CUDA does not list this GPU"
     assert symptom.evidence[0].value == "crw------- root:root"

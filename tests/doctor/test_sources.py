@@ -117,7 +117,7 @@ INSTALLABLE = tuple(f"{line.name}=={release.cupy}" for line in MATRIX.wheel_line
 CHOICE_ONLY = {ConstraintName.NOT_YANKED, ConstraintName.NO_ADVISORY, ConstraintName.AGREES_WITH_PACKAGES}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     gpus=st.lists(st.sampled_from(GPUS), min_size=1, max_size=2),
     driver=st.sampled_from(DRIVERS),

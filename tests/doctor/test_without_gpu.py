@@ -32,7 +32,7 @@ def _rejected_without_gpu(resolution: Resolution) -> bool:
     return any(entry.constraint is ConstraintName.GPU_PRESENT for entry in resolution.rejected)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     bus=st.sampled_from((None, (), (SERVER_GRAPHICS,), (H100,))),
     container=st.sampled_from((None, Container.NONE, Container.DOCKER)),

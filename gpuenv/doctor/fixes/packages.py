@@ -60,12 +60,12 @@ def requirement_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def conda_cupy_packages(target: Target) -> tuple[str, ...]:
+def _conda_cupy_packages(target: Target) -> tuple[str, ...]:
     """Every package of conda's CuPy: changing one does not change the files of the others."""
     return tuple(name for name in target.conda_packages if is_cupy(name))
 
 
-def conda_reinstall_arguments(target: Target, names: tuple[str, ...]) -> tuple[str, ...]:
+def _conda_reinstall_arguments(target: Target, names: tuple[str, ...]) -> tuple[str, ...]:
     """Arguments of conda that reinstall packages; CuPy in the installed release, from the matrix's channel."""
     records = target.conda_packages
     channel = ("--channel=conda-forge",) if any(map(is_cupy, names)) else ()
@@ -75,12 +75,12 @@ def conda_reinstall_arguments(target: Target, names: tuple[str, ...]) -> tuple[s
 
 def _conda_arguments(target: Target, arguments: tuple[str, ...], names: list[str]) -> tuple[str, ...]:
     """The arguments of conda for these arguments of pip."""
-    expanded = (conda_cupy_packages(target) if is_cupy(name) else (name,) for name in names)
+    expanded = (_conda_cupy_packages(target) if is_cupy(name) else (name,) for name in names)
     packages = tuple(dict.fromkeys(chain.from_iterable(expanded)))
     if arguments[0] == "uninstall":
         return ("remove", *conda_prefix_option(target), *packages)
     if "--force-reinstall" in arguments:
-        return conda_reinstall_arguments(target, packages)
+        return _conda_reinstall_arguments(target, packages)
     return ("install", *conda_prefix_option(target), *requirement_arguments(arguments[1:]))
 
 
@@ -93,13 +93,13 @@ def conda_prefix_option(target: Target) -> tuple[str, ...]:
 def keep_conda_fixes(ctx: CheckContext, foreign: tuple[str, ...]) -> tuple[Fix, ...]:
     """How to keep conda's packages and remove pip's; both share CuPy's files, so conda reinstalls its own."""
     alternative = Fix("Or keep pip's, in an environment without conda's CuPy and CUDA packages.")
-    packages = conda_cupy_packages(ctx.snapshot.target)
+    packages = _conda_cupy_packages(ctx.snapshot.target)
     remove = pip_fix(ctx.snapshot, "Keep conda's: remove pip's.", "uninstall", "-y", *foreign)
     if not packages:
         return (remove, alternative)
     reinstall = Fix(
         "Then reinstall conda's, because files that they share are gone.",
-        ("conda", *conda_reinstall_arguments(ctx.snapshot.target, packages)),
+        ("conda", *_conda_reinstall_arguments(ctx.snapshot.target, packages)),
     )
     return (remove, reinstall, alternative)
 
@@ -143,13 +143,14 @@ def install_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
     Another CuPy is removed first, since all lines share the module's files; conda does that itself.
     """
     conda, target = ctx.resolution.conda, ctx.snapshot.target
-    if conda is not None and is_managed_by_conda(target):
+    if not is_managed_by_conda(target):
+        return _wheel_fixes(ctx, text)
+    by_conda = text.replace("the wheel", "conda's build").removesuffix(".")
+    if conda is not None:
         command = ("conda", "install", *conda_prefix_option(target), f"--channel={conda.channel}", *conda.specs)
-        return (Fix(f"{conda_text(text).removesuffix('.')}: {' '.join(conda.specs)}", command, safe=True),)
-    if is_managed_by_conda(target):
-        fixes = _conda_change_fixes(ctx, conda_text(text))
-        return fixes if any(fix.safe for fix in fixes) else (*fixes, *_wheel_fixes(ctx, "Or, by pip, install"))
-    return _wheel_fixes(ctx, text)
+        return (Fix(f"{by_conda}: {' '.join(conda.specs)}", command, safe=True),)
+    fixes = _conda_change_fixes(ctx, by_conda)
+    return fixes if any(fix.safe for fix in fixes) else (*fixes, *_wheel_fixes(ctx, "Or, by pip, install"))
 
 
 def single_cupy_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
@@ -206,11 +207,6 @@ def _removal(ctx: CheckContext, text: str, names: tuple[str, ...]) -> Fix:
     fix = pip_fix(ctx.snapshot, text, "uninstall", "-y", *names)
     inside = all(entry.is_own for entry in ctx.snapshot.target.cupy if entry.distribution in names)
     return fix._replace(safe=fix.safe and inside)
-
-
-def conda_text(text: str) -> str:
-    """The text of a fix, for a conda package instead of a wheel."""
-    return text.replace("the wheel", "conda's build")
 
 
 def _wheel_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
@@ -323,7 +319,6 @@ def _conda_change_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
         if changes
     )
     builds = sorted(found, key=lambda build: build.order)
-    text = text.removesuffix(".")
     if not builds:
         why = next((entry for entry in ctx.resolution.rejected if entry.candidate.kind is CandidateKind.CONDA), None)
         because = f": it needs {why.needed}, found {why.found}" if why else ""
@@ -338,13 +333,8 @@ def _conda_change_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
     if build.facts <= _MOVED_BY_CONDA:
         moved = tuple(f"{change.fact.removeprefix('target.')}{change.needed}" for change in build.reachable.changes)
         text = f"{text}, with what it needs (mamba takes the same arguments): {' '.join((*specs, *moved))}"
-        return (
-            Fix(
-                text,
-                ("conda", "install", *conda_prefix_option(ctx.snapshot.target), channel, *specs, *moved),
-                safe=True,
-            ),
-        )
+        prefix = conda_prefix_option(ctx.snapshot.target)
+        return (Fix(text, ("conda", "install", *prefix, channel, *specs, *moved), safe=True),)
     if build.fits_new_environment:
         pythons = next((c.needed for c in build.reachable.changes if c.fact == "target.python"), DEFAULT_PYTHON)
         minors = [minor for minor in pythons.split(", ") if not minor.endswith("t")]  # not the free-threaded builds
