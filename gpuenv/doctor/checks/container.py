@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuenv.doctor.driver_libraries import unsearched_libcuda
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.containers import (
+    CREATE_NODES,
     cannot_share_gpus,
     compute_capability_fixes,
     device_node_fixes,
@@ -31,6 +32,7 @@ from gpuenv.model.nvidia import Nvml
 from gpuenv.model.snapshot import Container, DeviceNode, Snapshot, SourceState
 
 _UVM = "/dev/nvidia-uvm"
+_LOG_IN_AGAIN = Fix("Then log out and in again: running programs keep their groups.")
 # NVIDIA Container Toolkit, CDI, Running a Workload with CDI: its example for Podman turns the label off.
 _WITHOUT_SELINUX = Fix(
     "If SELinux denies access from the start, turn its label off for this container.",
@@ -176,7 +178,7 @@ def device_node_missing(ctx: CheckContext) -> Outcome:
     snapshot = ctx.snapshot
     nodes = driver_nodes(snapshot)
     if not nodes and _has_private_dev(snapshot):
-        # systemd.exec(5), PrivateDevices= and DeviceAllow=, for services; nvidia-modprobe(1) creates a host's nodes.
+        # systemd.exec(5), PrivateDevices= and DeviceAllow=, for services.
         yield Symptom(
             "The kernel module drives the GPU, but /dev has none of its nodes here",
             (Evidence("driver.device_nodes", "none", "/dev"),)
@@ -186,7 +188,7 @@ def device_node_missing(ctx: CheckContext) -> Outcome:
                     "If other programs on this machine see /dev/nvidia0, give this one access too: for a systemd "
                     "service, PrivateDevices=no in its unit; for a sandbox, pass the nodes to it."
                 ),
-                Fix("If no program does, create the nodes.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),
+                Fix("If no program does, create the nodes.", CREATE_NODES),
             ),
         )
         return
@@ -199,7 +201,7 @@ def device_node_missing(ctx: CheckContext) -> Outcome:
     if not missing:
         return
     text = "Load the module nvidia-uvm and create the nodes." if _UVM in missing else "Create the nodes."
-    create = Fix(text, ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
+    create = Fix(text, CREATE_NODES)
     yield Symptom(
         f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and CUDA cannot start",
         (Evidence("driver.device_nodes", ", ".join(nodes), "/dev"),) + evidence_of(snapshot, "driver.cuda_init"),
@@ -272,7 +274,7 @@ def _group_fixes(snapshot: Snapshot, group: str | None) -> tuple[Fix, ...]:
     join = f'sudo usermod --append --groups {group} "$USER"'
     return (
         Fix(f"Add this user to the group that owns the nodes, {group}.", shell_line=join),
-        Fix("Then log out and in again: running programs keep their groups."),
+        _LOG_IN_AGAIN,
     )
 
 
@@ -293,9 +295,7 @@ def _default_mode_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
             "the modules while no program uses a GPU.",
             ("sudo", "modprobe", "-r", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia"),
         ),
-        Fix(
-            f"{where}After a reload: load them again, and make the nodes.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")
-        ),
+        Fix(f"{where}After a reload: load them again, and make the nodes.", CREATE_NODES),
     )
 
 
@@ -307,7 +307,7 @@ _TEGRA_GROUPS = (
         "Add this user to the groups of Tegra's GPU, video and render.",
         shell_line='sudo usermod -aG video,render "$USER"',
     ),
-    Fix("Then log out and in again: running programs keep their groups."),
+    _LOG_IN_AGAIN,
 )
 _HOST_GROUP = (
     Fix("On the host: see which group owns the nodes.", ("ls", "-l", "/dev/nvidia0")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import driver_errors, evidence_of, kernel_drivers, matching_log_lines, packages_as_evidence
+from gpuenv.doctor.fixes.containers import CREATE_NODES
 from gpuenv.doctor.fixes.distributions import driver_fixes, restart_fix, system_steps
 from gpuenv.doctor.fixes.gpus import is_slot_board
 from gpuenv.doctor.fixes.kernel_module import excluded_gpu_fixes, reload_uvm_fixes, unbind_fixes
@@ -432,7 +433,7 @@ _ACCEPT_WORK = Fix(
     "In a confidential virtual machine, let the GPU accept work.", ("sudo", "nvidia-smi", "conf-compute", "-srs", "1")
 )
 _READ_LOG = Fix("Look for messages of the driver in the kernel log, then restart the machine.", ("sudo", "dmesg"))
-_LOAD = Fix("Load the module of CUDA's memory manager.", ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
+_LOAD = Fix("Load the module of CUDA's memory manager.", CREATE_NODES)
 _LOAD_ON_HOST = Fix("On the host, load the module of CUDA's memory manager.", _LOAD.command)
 _READ_HOST_LOG = Fix(
     "On the host, look for messages of the driver in the kernel log, then restart it.", _READ_LOG.command

@@ -312,45 +312,15 @@ def library_missing(ctx: CheckContext) -> Outcome:
     toolkit of another major, install the wheel line of that major.
     """
     snapshot = ctx.snapshot
-    state = snapshot.source("libraries")
-    if state.state is not SourceState.ANSWERED and not snapshot.target.libraries:
-        why, cupy, major = (
-            "the target's libraries were not probed",
-            snapshot.target.cupy,
-            installed_cuda_major(ctx),
-        )
-        if cupy and "target.cupy" in snapshot.assumed:
-            why = f"{cupy[0].distribution} is assumed, so the libraries that it loads were not probed"
-            why += f"; --assume toolkit={major}.0 assumes a toolkit that has them" if major else ""
-        yield NotKnown(state.detail or why)
-        return
-    if not snapshot.target.cupy:
-        yield NotKnown("which CuPy the libraries are for is unknown")
-        return
     needed = [entry for entry in snapshot.target.libraries if not entry.optional and entry.name != "nvrtc-builtins"]
-    if not needed:
-        yield NotKnown(f"which CUDA libraries {snapshot.target.cupy[0].distribution} loads is unknown")
-        return
     missing = [library for library in needed if library.path is None and _refusal_of(library) is None]
+    reason = _undetermined_reason(ctx, needed, missing)
+    if reason is not None:
+        yield NotKnown(reason)
+        return
     if not missing:
-        if state.state is not SourceState.ANSWERED and any(library.found_via != ASSUMED for library in needed):
-            yield NotKnown(state.detail or "not all of the target's libraries were probed")
         return
-    if _pathfinder_missing(ctx):
-        yield NotKnown("CUDA wheels are installed, but cuda.pathfinder, which finds them, cannot be imported")
-        return
-    major = installed_cuda_major(ctx)
-    others = tuple(
-        Evidence("a toolkit", f"CUDA {kit.toolkit.value} in {kit.path}", kit.found_via)
-        for kit in snapshot.toolkits
-        if kit.toolkit.value and kit.toolkit.value.major != major and kit.has_nvrtc and not kit.in_target
-    )
-    others += _nvrtcs(ctx)
-    others += tuple(
-        Evidence(f"target.packages.{entry.distribution}", f"{entry.version}, CUDA {entry.cuda_major}", entry.source)
-        for entry in ctx.needs.brings
-        if not entry.is_library and entry.cuda_major != major
-    )
+    major, others = installed_cuda_major(ctx), _cuda_of_other_major(ctx)
     evidence = tuple(_evidence(library) for library in needed) + others
     # Some names are the same in two majors (libcurand.so.10, libcusparse.so.12): NVRTC's is not.
     if others and major is not None and any(library.name == "nvrtc" for library in missing):
@@ -365,9 +335,47 @@ def library_missing(ctx: CheckContext) -> Outcome:
     sonames = ", ".join(library.soname for library in missing)
     yield Symptom(
         f"CUDA libraries that CuPy loads are not found: {sonames}",
-        evidence + evidence_of(ctx.snapshot, *SEARCH_PATHS),
+        evidence + evidence_of(snapshot, *SEARCH_PATHS),
         _library_fixes(ctx),
     )
+
+
+def _undetermined_reason(ctx: CheckContext, needed: Sequence[Library], missing: Sequence[Library]) -> str | None:
+    """Why it is unknown whether a needed library is missing; None if it is known."""
+    snapshot, state = ctx.snapshot, ctx.snapshot.source("libraries")
+    cupy, is_probed = snapshot.target.cupy, state.state is SourceState.ANSWERED
+    if not is_probed and not snapshot.target.libraries:
+        why, major = "the target's libraries were not probed", installed_cuda_major(ctx)
+        if cupy and "target.cupy" in snapshot.assumed:
+            why = f"{cupy[0].distribution} is assumed, so the libraries that it loads were not probed"
+            why += f"; --assume toolkit={major}.0 assumes a toolkit that has them" if major else ""
+        return state.detail or why
+    if not cupy:
+        return "which CuPy the libraries are for is unknown"
+    if not needed:
+        return f"which CUDA libraries {cupy[0].distribution} loads is unknown"
+    if not missing:
+        is_partial = not is_probed and any(library.found_via != ASSUMED for library in needed)
+        return (state.detail or "not all of the target's libraries were probed") if is_partial else None
+    if _pathfinder_missing(ctx):
+        return "CUDA wheels are installed, but cuda.pathfinder, which finds them, cannot be imported"
+    return None
+
+
+def _cuda_of_other_major(ctx: CheckContext) -> tuple[Evidence, ...]:
+    """Toolkits, NVRTC wheels and frameworks of another CUDA major than CuPy's."""
+    major = installed_cuda_major(ctx)
+    toolkits = tuple(
+        Evidence("a toolkit", f"CUDA {kit.toolkit.value} in {kit.path}", kit.found_via)
+        for kit in ctx.snapshot.toolkits
+        if kit.toolkit.value and kit.toolkit.value.major != major and kit.has_nvrtc and not kit.in_target
+    )
+    frameworks = tuple(
+        Evidence(f"target.packages.{entry.distribution}", f"{entry.version}, CUDA {entry.cuda_major}", entry.source)
+        for entry in ctx.needs.brings
+        if not entry.is_library and entry.cuda_major != major
+    )
+    return toolkits + _nvrtcs(ctx) + frameworks
 
 
 def _pathfinder_missing(ctx: CheckContext) -> bool:

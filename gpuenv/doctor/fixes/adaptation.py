@@ -13,34 +13,11 @@ from gpuenv.model.strings import pattern
 _OTHER_SYSTEMS = ("windows", "darwin")
 _INSTALLERS = frozenset(("apt-get", "dnf", "pacman", "ubuntu-drivers", "zypper"))
 # Linux programs in fixes; other programs exist everywhere, or are the target's own interpreter.
-_ROOT_CHANGERS = _INSTALLERS | {
-    "akmods",
-    "dkms",
-    "dracut",
-    "mkinitcpio",
-    "update-initramfs",
-}  # they change the root
-_LINUX_PROGRAMS = _ROOT_CHANGERS | {
-    "dmesg",
-    "modinfo",
-    "mokutil",
-    "modprobe",
-    "nvidia-ctk",
-    "nvidia-modprobe",
-    "prime-select",
-}
-_LINUX_PROGRAMS |= {
-    "driverctl",
-    "envycontrol",
-    "grubby",
-    "kmodgenca",
-    "lspci",
-    "ps",
-    "rmmod",
-    "sh",
-    "systemctl",
-    "timeout",
-    "which",
+_ROOT_CHANGERS = {*_INSTALLERS, "akmods", "dkms", "dracut", "mkinitcpio", "update-initramfs"}  # they change the root
+_LINUX_PROGRAMS = {
+    *_ROOT_CHANGERS,
+    *("dmesg", "modinfo", "mokutil", "modprobe", "nvidia-ctk", "nvidia-modprobe", "prime-select", "driverctl"),
+    *("envycontrol", "grubby", "kmodgenca", "lspci", "ps", "rmmod", "sh", "systemctl", "timeout", "which"),
 }
 _NAMES_HOST = pattern(r"\b(host|there|on the node)\b")
 _PACKAGE = pattern(r"(?:https://[A-Za-z0-9._/+-]+\.rpm|[A-Za-z0-9._+-]+)")
