@@ -43,8 +43,8 @@ LIBRARIES = tuple(
 @pytest.fixture(scope="module")
 def healthy(matrix: Matrix) -> Snapshot:
     """A healthy machine with every fact of the target."""
-    result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100"]
-    snapshot = assume(Snapshot(), [*result, "cupy=cupy-cuda12x==14.2.0", "numpy=2.1.0"], matrix)
+    facts = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100"]
+    snapshot = assume(Snapshot(), [*facts, "cupy=cupy-cuda12x==14.2.0", "numpy=2.1.0"], matrix)
     target = snapshot.target._replace(
         prefix=known("/venv", "x"),
         cupy=(CUPY,),

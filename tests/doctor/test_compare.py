@@ -177,8 +177,8 @@ GENERATED_FACTS = st.tuples(
 )
 
 
-def machine(expected: tuple[dict[str, str], dict[str, str], list[str]]) -> Snapshot:
-    environment, packages, names = expected
+def machine(generated: tuple[dict[str, str], dict[str, str], list[str]]) -> Snapshot:
+    environment, packages, names = generated
     gpus = tuple(Gpu(name=known(name, "nvml")) for name in names)
     return FIT._replace(environment=environment, target=FIT.target._replace(packages=packages), gpus=gpus)
 

@@ -60,8 +60,8 @@ STATES = {
 @pytest.mark.parametrize("kind", ENGINES)
 def test_each_container_engine_gets_its_own_commands(kind: Container, cause: Cause) -> None:
     finding = primary(kind, *STATES[cause])
-    by_hand = kind is Container.APPTAINER and cause is Cause.CONTAINER_TOOLKIT_BROKEN
-    assert finding.cause is (Cause.CONTAINER_WITHOUT_GPU if by_hand else cause)
+    is_without_gpu = kind is Container.APPTAINER and cause is Cause.CONTAINER_TOOLKIT_BROKEN
+    assert finding.cause is (Cause.CONTAINER_WITHOUT_GPU if is_without_gpu else cause)
     assert finding.fix
     text = fix_texts(finding).lower()
     for name, others in (
@@ -89,7 +89,7 @@ def test_a_missing_device_node_is_added_to_the_lxc_configuration() -> None:
     assert "modprobe" not in " ".join(fix.text for fix in finding.fix[:2])
 
 
-@pytest.mark.parametrize("code", range(805, 811))
+@pytest.mark.parametrize("code", [805, 810])
 def test_mps_is_named_if_it_is_in_use(code: int) -> None:
     driver = LOADED._replace(device_nodes=ALL_NODES, cuda_init=known(code, "libcuda"))
     finding = primary(Container.NONE, driver, SourceState.ANSWERED, SourceState.ANSWERED)

@@ -41,7 +41,7 @@ NO_FIRMWARE = "nvidia 0000:01:00.0: Direct firmware load for nvidia/570.133.07/g
 
 
 def machine(
-    device: str = ADA, flavor: str | None = "open", *options: str, driver: str = "570.133.07", arch: str = "x86_64"
+    device: str = ADA, flavor: str | None = "open", *log: str, driver: str = "570.133.07", arch: str = "x86_64"
 ) -> Snapshot:
     """A machine with a GPU on the bus that its loaded driver does not list."""
     version = DriverVersion.parse(driver)
@@ -62,7 +62,7 @@ def machine(
         ),
         gpu_count=known(0, "nvml"),
         pci_gpus=(PciGpu(PCI, "10de", device, None, "nvidia"),),
-        kernel_log=known(tuple(KernelMessage(line) for line in options), "/dev/kmsg"),
+        kernel_log=known(tuple(KernelMessage(line) for line in log), "/dev/kmsg"),
         sources=(Source("kernel", SourceState.ANSWERED), Source("nvml", SourceState.ANSWERED)),
     )
 
@@ -149,17 +149,17 @@ def test_the_fix_names_the_missing_firmware_package(matrix: Matrix) -> None:
 
 
 def test_an_unexplained_failure_lists_the_driver_messages(matrix: Matrix) -> None:
-    result = "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x22:0x56:884)"
-    (finding,) = driver_findings(machine(ADA, "open", OPEN, result), matrix)
+    line = "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x22:0x56:884)"
+    (finding,) = driver_findings(machine(ADA, "open", OPEN, line), matrix)
     assert finding.code == "DRV113"
-    assert [entry.value for entry in finding.evidence if entry.fact == "kernel_log"] == [result]
+    assert [entry.value for entry in finding.evidence if entry.fact == "kernel_log"] == [line]
 
 
-def gpu_without_cuda(name: str, fabric: str | None, code: int, *options: str) -> Snapshot:
+def gpu_without_cuda(name: str, fabric: str | None, code: int, *log: str) -> Snapshot:
     """A machine with a GPU that NVML lists and CUDA does not start."""
     state: Reading[str] = known(fabric, "nvml") if fabric else Reading()
     gpu = Gpu(index=known(0, "nvml"), pci=known(PCI, "nvml"), name=known(name, "nvml"), fabric=Fabric(state=state))
-    snapshot = machine(ADA, "open", *options)
+    snapshot = machine(ADA, "open", *log)
     driver = snapshot.driver._replace(
         cuda_init=known(code, "libcuda"),
         device_nodes=tuple(DeviceNode(f"/dev/{n}", True, "", "") for n in ("nvidia0", "nvidiactl", "nvidia-uvm")),
@@ -184,8 +184,8 @@ def test_only_gpus_with_an_nvswitch_need_the_fabric_manager(
 ) -> None:
     (finding,) = driver_findings(gpu_without_cuda(name, fabric, 802), matrix)
     assert finding.code == code
-    result = [fix for fix in finding.fix if fix.command and "conf-compute" in fix.command]
-    assert len(result) == (fabric is None or code == "DRV113")
+    accepting = [fix for fix in finding.fix if fix.command and "conf-compute" in fix.command]
+    assert len(accepting) == (fabric is None or code == "DRV113")
 
 
 @pytest.mark.parametrize("code", [3, 802, 999])
@@ -196,16 +196,16 @@ def test_a_kernel_without_an_address_range_for_the_gpu_is_reported(matrix: Matri
 
 
 @pytest.mark.parametrize(
-    ("expected", "code", "cause", "fix_text"),
+    ("line", "code", "cause", "fix_text"),
     [
         (NO_POWER, "DRV120", Cause.GPU_HARDWARE_FAULT, "power cable"),
         (NO_BAR, "DRV121", Cause.GPU_HARDWARE_FAULT, "Above 4G Decoding"),
     ],
 )
 def test_a_gpu_that_fails_to_start_is_recognized_by_its_log_message(
-    matrix: Matrix, expected: str, code: str, cause: Cause, fix_text: str
+    matrix: Matrix, line: str, code: str, cause: Cause, fix_text: str
 ) -> None:
-    snapshot = machine(ADA, "open", expected)
+    snapshot = machine(ADA, "open", line)
     (finding,) = driver_findings(snapshot, matrix)
     assert (finding.code, finding.cause, finding.severity) == (code, cause, Severity.ERROR)
     assert fix_text in finding.fix[0].text
@@ -228,8 +228,8 @@ def test_a_gpu_that_fails_to_start_is_recognized_by_its_log_message(
     assert driver_findings(started, matrix) == [], "messages from before the start do not count"
 
 
-def with_second_gpu(expected: str, cuda: int) -> Snapshot:
-    snapshot = machine(ADA, "open", expected)
+def with_second_gpu(line: str, cuda: int) -> Snapshot:
+    snapshot = machine(ADA, "open", line)
     listed_gpu = Gpu(index=known(0, "nvml"), pci=known("0000:02:00.0", "nvml"), name=known("NVIDIA L4", "nvml"))
     nodes = tuple(DeviceNode(f"/dev/{name}", True, "", "") for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
     return snapshot._replace(
@@ -240,10 +240,10 @@ def with_second_gpu(expected: str, cuda: int) -> Snapshot:
     )
 
 
-@pytest.mark.parametrize(("expected", "code"), [(NO_POWER, "DRV120"), (NO_BAR, "DRV121")])
+@pytest.mark.parametrize(("line", "code"), [(NO_POWER, "DRV120"), (NO_BAR, "DRV121")])
 @pytest.mark.parametrize("cuda", [100, 101, 999])
-def test_one_failing_gpu_is_the_cause_if_cuda_finds_none(matrix: Matrix, expected: str, code: str, cuda: int) -> None:
-    (finding,) = driver_findings(with_second_gpu(expected, cuda), matrix)
+def test_one_failing_gpu_is_the_cause_if_cuda_finds_none(matrix: Matrix, line: str, code: str, cuda: int) -> None:
+    (finding,) = driver_findings(with_second_gpu(line, cuda), matrix)
     assert (finding.code, finding.severity, finding.primary) == (code, Severity.ERROR, True)
 
 

@@ -27,7 +27,6 @@ from gpuenv.model.snapshot import (
     Source,
     SourceState,
 )
-from gpuenv.model.xids import HARDWARE_XIDS
 from tests.doctor.kernel_hosts import findings, log, working
 
 GIB = 1 << 30
@@ -49,8 +48,8 @@ EXCLUSIVE = IDLE._replace(
 
 
 def run_check(matrix: Matrix, function: CheckFunction, snapshot: Snapshot) -> list[Symptom]:
-    facts = CheckContext(snapshot, needs_of(snapshot, matrix), matrix, resolve(snapshot, matrix))
-    return [symptom for symptom in function(facts) if isinstance(symptom, Symptom)]
+    ctx = CheckContext(snapshot, needs_of(snapshot, matrix), matrix, resolve(snapshot, matrix))
+    return [symptom for symptom in function(ctx) if isinstance(symptom, Symptom)]
 
 
 CHECKS = (
@@ -182,27 +181,23 @@ def test_a_gpu_with_fewer_active_links_than_its_peer_is_reported(matrix: Matrix)
 
 
 @pytest.mark.parametrize(
-    ("reasons", "findings"),
+    ("reasons", "fix_text"),
     [
-        (("hardware-thermal",), 1),
-        (("gpu-idle", "hardware-power-brake"), 1),
-        (("gpu-idle",), 0),
-        (("software-power-cap", "application-clocks"), 0),
-        ((), 0),
+        (("hardware-thermal",), "Cool it"),
+        (("software-thermal",), "Cool it"),
+        (("gpu-idle", "hardware-power-brake"), "power cable"),
+        (("gpu-idle",), None),
+        (("software-power-cap", "application-clocks"), None),
+        ((), None),
     ],
 )
-def test_only_heat_and_power_brake_count_as_throttling(matrix: Matrix, reasons: tuple[str, ...], findings: int) -> None:
+def test_only_heat_and_power_brake_count_as_throttling(
+    matrix: Matrix, reasons: tuple[str, ...], fix_text: str | None
+) -> None:
     gpu = IDLE._replace(health=GpuHealth(throttle_reasons=known(reasons, "nvml")))
-    assert len(run_check(matrix, checks.clock_throttled, Snapshot(gpus=(gpu,)))) == findings
-
-
-@pytest.mark.parametrize(
-    ("reason", "fix_text"), [("software-thermal", "Cool it"), ("hardware-power-brake", "power cable")]
-)
-def test_the_fix_depends_on_the_throttle_reason(matrix: Matrix, reason: str, fix_text: str) -> None:
-    gpu = IDLE._replace(health=GpuHealth(throttle_reasons=known((reason,), "nvml")))
-    (symptom,) = run_check(matrix, checks.clock_throttled, Snapshot(gpus=(gpu,)))
-    assert fix_text in symptom.fix[1].text
+    symptoms = run_check(matrix, checks.clock_throttled, Snapshot(gpus=(gpu,)))
+    assert len(symptoms) == (0 if fix_text is None else 1)
+    assert all((fix_text or "") in symptom.fix[1].text for symptom in symptoms)
 
 
 def test_a_full_first_gpu_is_a_warning_that_names_a_free_gpu(matrix: Matrix) -> None:
@@ -231,7 +226,7 @@ def test_an_inaccessible_gpu_has_no_cuda_ordinal(matrix: Matrix) -> None:
     assert (symptom.fix[0].shell_line or "").endswith("CUDA_VISIBLE_DEVICES=1")
 
 
-@pytest.mark.parametrize("xid", sorted(HARDWARE_XIDS))
+@pytest.mark.parametrize("xid", [48, 79, 95])
 def test_a_hardware_event_of_a_working_gpu_is_a_warning(matrix: Matrix, xid: int) -> None:
     (finding,) = findings(working()._replace(kernel_log=log("NVRM: Xid", xid=xid)), matrix)
     assert (finding.code, finding.cause, finding.severity) == ("GPU209", Cause.GPU_HARDWARE_FAULT, Severity.WARNING)
@@ -264,7 +259,7 @@ def test_a_gpu_that_has_fallen_off_the_bus_is_not_reset(matrix: Matrix) -> None:
     assert "power it off and on" in finding.fix[0].text
 
 
-@pytest.mark.parametrize("xid", [8, 13, 31, 32, 43, 44, 45, 46, 63, 69, 92, 94, 109, 119, 120, 154, None])
+@pytest.mark.parametrize("xid", [13, 31, 43, 63, 94, None])
 def test_an_xid_that_an_application_can_cause_is_not_a_fault(matrix: Matrix, xid: int | None) -> None:
     assert findings(working()._replace(kernel_log=log("NVRM: Xid", xid=xid)), matrix) == []
 
@@ -301,11 +296,11 @@ def test_the_gpu_that_fell_off_the_bus_is_named(matrix: Matrix, lost: list[int],
         gpu._replace(index=known(n, "nvml"), pci=known(f"00000000:{n + 1:02X}:00.0", "nvml")) for n in range(4)
     )
     fault = known(int(Nvml.GPU_IS_LOST), "nvml")
-    seen = tuple(gpu._replace(fault=fault) if place in lost else gpu for place, gpu in enumerate(gpus))
+    seen = tuple(gpu._replace(fault=fault) if number in lost else gpu for number, gpu in enumerate(gpus))
     (finding,) = findings(working(cuda=101)._replace(gpus=seen, gpu_count=known(4, "nvml")), matrix)
     assert (finding.code, finding.title) == ("GPU203", title)
-    places = [entry.fact for entry in finding.evidence if entry.value == str(int(Nvml.GPU_IS_LOST))]
-    assert places == [f"NVML's return code for GPU {place} at 0000:{place + 1:02x}:00.0" for place in lost]
+    facts = [entry.fact for entry in finding.evidence if entry.value == str(int(Nvml.GPU_IS_LOST))]
+    assert facts == [f"NVML's return code for GPU {number} at 0000:{number + 1:02x}:00.0" for number in lost]
 
 
 def test_an_unreadable_kernel_log_leaves_the_check_unknown(matrix: Matrix) -> None:

@@ -63,12 +63,12 @@ REFUSALS = (
 )
 
 
-@pytest.mark.parametrize("expected", REFUSALS)
+@pytest.mark.parametrize("message", REFUSALS)
 @pytest.mark.parametrize("torch", [False, True])
 def test_a_symbol_conflict_names_the_conflicting_library(
-    matrix: Matrix, healthy: Snapshot, expected: str, *, torch: bool
+    matrix: Matrix, healthy: Snapshot, message: str, *, torch: bool
 ) -> None:
-    refused = LIBRARIES[5]._replace(path=None, found_via=None, error=expected)
+    refused = LIBRARIES[5]._replace(path=None, found_via=None, error=message)
     libraries = (*LIBRARIES[:5], refused, *LIBRARIES[6:], OLD_LINKER)
     packages = {**healthy.target.packages, "nvidia-nvjitlink-cu12": "12.1.105", **({"torch": "2.1.0"} if torch else {})}
     findings = findings_by_code(matrix, with_target(healthy, libraries=libraries, packages=packages))
@@ -80,7 +80,7 @@ def test_a_symbol_conflict_names_the_conflicting_library(
 
 
 @pytest.mark.parametrize(
-    ("expected", "codes"),
+    ("message", "codes"),
     [
         ("libcusparse.so.12: cannot open shared object file: No such file or directory", {"LIB601"}),
         ("/x/libcusparse.so.12: version `libnvJitLink.so.12' not found (required by /x/libcusparse.so.12)", {"LIB611"}),
@@ -94,9 +94,9 @@ def test_a_symbol_conflict_names_the_conflicting_library(
     ],
 )
 def test_a_missing_library_differs_from_a_refused_one(
-    matrix: Matrix, healthy: Snapshot, expected: str, codes: set[str]
+    matrix: Matrix, healthy: Snapshot, message: str, codes: set[str]
 ) -> None:
-    unloadable = LIBRARIES[5]._replace(path=None, found_via=None, error=expected)
+    unloadable = LIBRARIES[5]._replace(path=None, found_via=None, error=message)
     assert (
         set(findings_by_code(matrix, with_target(healthy, libraries=(*LIBRARIES[:5], unloadable, LIBRARIES[6]))))
         == codes
@@ -183,7 +183,7 @@ def test_a_conflicting_library_outside_the_target_gets_no_command(matrix: Matrix
 
 
 @pytest.mark.parametrize(
-    ("expected", "driver", "nvrtc", "expected_finding"),
+    ("value", "driver", "nvrtc", "expected"),
     [
         ("1", "535.104.05", "12.9", True),
         (" 01", "535.104.05", "12.9", True),
@@ -194,13 +194,13 @@ def test_a_conflicting_library_outside_the_target_gets_no_command(matrix: Matrix
     ],
 )
 def test_ptx_newer_than_the_driver_is_reported(
-    matrix: Matrix, healthy: Snapshot, expected: str, driver: str, nvrtc: str, *, expected_finding: bool
+    matrix: Matrix, healthy: Snapshot, value: str, driver: str, nvrtc: str, *, expected: bool
 ) -> None:
     libraries = (LIBRARIES[0]._replace(release=nvrtc), *LIBRARIES[1:6])
-    facts = [f"env.CUPY_COMPILE_WITH_PTX={expected}", f"driver={driver}"]
+    facts = [f"env.CUPY_COMPILE_WITH_PTX={value}", f"driver={driver}"]
     snapshot = assume(with_target(healthy, libraries=libraries), facts, matrix)
     findings = findings_by_code(matrix, snapshot)
-    assert set(findings) == ({"LIB612"} if expected_finding else set())
+    assert set(findings) == ({"LIB612"} if expected else set())
     assert all(finding.cause is Cause.NVRTC_OUTPUT_INVALID for finding in findings.values())
 
 
@@ -307,7 +307,7 @@ BROKEN, CORRUPT = Cause.TARGET_ENVIRONMENT_BROKEN, Cause.CORRUPT_INSTALLATION
 
 
 @pytest.mark.parametrize(
-    ("expected", "cause", "fix_text"),
+    ("message", "cause", "fix_text"),
     [
         (f"{UNMAPPED} [its file system is mounted noexec]", BROKEN, "noexec"),
         (f"{UNMAPPED} [ulimit -v is 1500000 KiB]", BROKEN, "1464 MiB"),
@@ -320,13 +320,13 @@ BROKEN, CORRUPT = Cause.TARGET_ENVIRONMENT_BROKEN, Cause.CORRUPT_INSTALLATION
     ],
 )
 def test_a_file_refused_by_the_loader_is_reported_with_its_reason(
-    matrix: Matrix, healthy: Snapshot, expected: str, cause: Cause, fix_text: str
+    matrix: Matrix, healthy: Snapshot, message: str, cause: Cause, fix_text: str
 ) -> None:
     """The file may be CuPy's module or a library; no file is missing, so the fix installs nothing."""
     path = f"{SITE}/nvidia/cublas/lib/libcublas.so.12"
-    refused = LIBRARIES[1]._replace(path=None, error=f"Failed to dlopen {path}: {path}: {expected}")
+    refused = LIBRARIES[1]._replace(path=None, error=f"Failed to dlopen {path}: {path}: {message}")
     of_library = with_target(healthy, libraries=(LIBRARIES[0], refused, *LIBRARIES[2:]))
-    for snapshot in (of_library, with_target(healthy, extension=missing(f"{CUPY_MODULE}: {expected}"))):
+    for snapshot in (of_library, with_target(healthy, extension=missing(f"{CUPY_MODULE}: {message}"))):
         findings = findings_by_code(matrix, snapshot)
         assert set(findings) == {"LIB613"}
         finding = findings["LIB613"]
@@ -336,7 +336,7 @@ def test_a_file_refused_by_the_loader_is_reported_with_its_reason(
 
 
 @pytest.mark.parametrize(
-    "expected",
+    "message",
     [
         "libcuda.so.1: cannot open shared object file: No such file or directory",
         "/usr/lib/libcuda.so.1: file too short",
@@ -345,9 +345,9 @@ def test_a_file_refused_by_the_loader_is_reported_with_its_reason(
     ],
 )
 def test_unrelated_loader_messages_do_not_blame_the_cupy_module(
-    matrix: Matrix, healthy: Snapshot, expected: str
+    matrix: Matrix, healthy: Snapshot, message: str
 ) -> None:
-    assert findings_by_code(matrix, with_target(healthy, extension=missing(expected))) == {}
+    assert findings_by_code(matrix, with_target(healthy, extension=missing(message))) == {}
 
 
 def test_an_optional_library_may_be_damaged(matrix: Matrix, healthy: Snapshot) -> None:

@@ -22,6 +22,7 @@ from gpuenv.model.snapshot import AmdGpu, Snapshot
 from gpuenv.preflight.evaluate import evaluate
 from gpuenv.preflight.requirements import parse_requirement
 
+HOST = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12")
 FAMILIES = {"DRV", "GPU", "CTR", "TEG", "ENV", "WHL", "LIB", "CCH", "REQ", "SMK"}
 
 
@@ -45,16 +46,8 @@ def _diagnose(matrix: Matrix, snapshot: Snapshot) -> runner.Diagnosis:
 
 
 def test_a_missing_driver_is_a_single_finding(matrix: Matrix) -> None:
-    result = [
-        "os=linux",
-        "arch=x86_64",
-        "libc=glibc-2.36",
-        "python=3.12",
-        "driver=none",
-        "cupy=cupy-cuda12x==14.2.0",
-        "numpy=2.1.0",
-    ]
-    diagnosis = _diagnose(matrix, assume(Snapshot(), result, matrix))
+    facts = [*HOST, "driver=none", "cupy=cupy-cuda12x==14.2.0", "numpy=2.1.0"]
+    diagnosis = _diagnose(matrix, assume(Snapshot(), facts, matrix))
     assert [finding.cause for finding in diagnosis.findings] == [Cause.NO_DRIVER]
     assert diagnosis.findings[0].primary
     skipped = {run.code: run.reason for run in diagnosis.checks if run.status is CheckStatus.SKIPPED}
@@ -72,11 +65,11 @@ def test_a_crashed_check_is_reported_and_the_others_run(matrix: Matrix) -> None:
         yield NotKnown(str(len(ctx.snapshot.schema) // 0))
 
     snapshot = Snapshot()
-    facts = CheckContext(snapshot, needs_of(snapshot, matrix), matrix, resolve(snapshot, matrix))
+    ctx = CheckContext(snapshot, needs_of(snapshot, matrix), matrix, resolve(snapshot, matrix))
     check = Check("XXX999", Cause.NO_DRIVER)
     check.run = crash
 
-    findings, run = runner._run(check, facts)  # noqa: SLF001 - the runner of one check
+    findings, run = runner._run(check, ctx)  # noqa: SLF001 - the runner of one check
     assert findings == []
     assert run.status is CheckStatus.CRASHED
     assert "ZeroDivisionError" in (run.reason or "")
@@ -111,15 +104,14 @@ def test_an_empty_snapshot_has_no_findings(matrix: Matrix) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_assumptions_alone_determine_the_cause(facts: list[str], cause: Cause, matrix: Matrix) -> None:
-    base = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "numpy=2.1.0"]
-    diagnosis = _diagnose(matrix, assume(Snapshot(), [*base, *facts], matrix))
+    diagnosis = _diagnose(matrix, assume(Snapshot(), [*HOST, "numpy=2.1.0", *facts], matrix))
     assert cause in {finding.cause for finding in diagnosis.findings}, diagnosis.findings
     assert all(finding.evidence and finding.fix for finding in diagnosis.findings)
 
 
 def test_a_compatible_machine_has_no_findings(matrix: Matrix) -> None:
-    result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100"]
-    snapshot = assume(Snapshot(), [*result, "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
+    facts = [*HOST, "driver=580.95.05", "gpu=H100"]
+    snapshot = assume(Snapshot(), [*facts, "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
     assert _diagnose(matrix, snapshot).findings == ()
     assert _diagnose(matrix, snapshot._replace(toolkits=())).findings == ()
 
@@ -128,8 +120,8 @@ def test_an_independent_finding_follows_from_no_other_finding(matrix: Matrix) ->
     """A failed requirement for a GPU follows from a missing driver, one for Python does not."""
     requirements = [parse_requirement(text) for text in ("gpu>=1", "python>=3.13")]
     snapshot = assume(Snapshot(), ["driver=none", "python=3.12", "cupy=cupy-cuda12x==14.2.0", "numpy=2.1.0"], matrix)
-    terms = DiagnosisOptions(evaluate(requirements, snapshot))
-    findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
+    options = DiagnosisOptions(evaluate(requirements, snapshot))
+    findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, options).findings
     result = {finding.title.split(" ")[0]: finding.follows_from for finding in findings if finding.code == "REQ801"}
     assert result == {"gpu>=1": "DRV106", "python>=3.13": None}
 
@@ -139,14 +131,14 @@ def test_an_independent_finding_follows_from_no_other_finding(matrix: Matrix) ->
     [("gpu>=2", "GPU203"), ("gpu==2", "GPU203"), ("gpu>=3", "REQ801"), ("gpu>=1", None), ("cc>=12", "REQ801")],
 )
 def test_a_lost_gpu_is_the_cause_if_the_requirement_needs_it(matrix: Matrix, text: str, primary: str | None) -> None:
-    result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "gpu=H100"]
-    snapshot = assume(Snapshot(), [*result, "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
+    facts = [*HOST, "driver=580.95.05", "gpu=H100", "gpu=H100"]
+    snapshot = assume(Snapshot(), [*facts, "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
     lost_gpu = snapshot.gpus[1]._replace(fault=known(15, "nvml"), hidden_by=known("it is lost", "nvml"))
     driver = snapshot.driver._replace(cuda_init=known(0, "cuInit"))
     snapshot = snapshot._replace(gpus=(snapshot.gpus[0], lost_gpu), driver=driver, visible_count=known(1, "libcuda"))
     snapshot = snapshot._replace(environment={"CUDA_VISIBLE_DEVICES": "0"})
-    terms = DiagnosisOptions(evaluate([parse_requirement(text)], snapshot))
-    findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, terms).findings
+    options = DiagnosisOptions(evaluate([parse_requirement(text)], snapshot))
+    findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, options).findings
     assert [finding.code for finding in findings if finding.primary] == ([primary] if primary else [])
     follows = {finding.code: finding.follows_from for finding in findings}
     assert follows.get("REQ801") == ("GPU203" if primary == "GPU203" else None)
@@ -162,25 +154,25 @@ def test_a_lost_gpu_is_the_cause_if_the_requirement_needs_it(matrix: Matrix, tex
 )
 def test_a_missing_cupy_names_the_driver_it_requires(matrix: Matrix, gpu: str, expected: str) -> None:
     """The range of drivers ends at the last branch that supports the GPU."""
-    result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", f"gpu={gpu}", "driver=none", "cupy=none"]
-    diagnosis = _diagnose(matrix, assume(Snapshot(), result, matrix))
+    facts = [*HOST, f"gpu={gpu}", "driver=none", "cupy=none"]
+    diagnosis = _diagnose(matrix, assume(Snapshot(), facts, matrix))
     (missing,) = [finding for finding in diagnosis.findings if finding.cause is Cause.CUPY_NOT_INSTALLED]
     assert missing.fix[0].text == f"With {expected}: gpuenv install"
 
 
 @pytest.mark.parametrize("field", ["amd_gpus", "pci_gpus"])
 def test_a_missing_cupy_without_an_nvidia_gpu_requires_no_driver(matrix: Matrix, field: str) -> None:
-    result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=none", "cupy=none"]
+    facts = [*HOST, "driver=none", "cupy=none"]
     devices = (AmdGpu(1, "aqua_vanjaram", "gfx942"),) if field == "amd_gpus" else ()
-    snapshot = assume(Snapshot(), result, matrix)._replace(**{field: devices})  # type: ignore[arg-type]
+    snapshot = assume(Snapshot(), facts, matrix)._replace(**{field: devices})  # type: ignore[arg-type]
     (missing,) = [f for f in _diagnose(matrix, snapshot).findings if f.cause is Cause.CUPY_NOT_INSTALLED]
     assert missing.fix
     assert not any("driver" in fix.text for fix in missing.fix)
 
 
 def test_an_empty_bus_under_wsl_does_not_imply_an_absent_gpu(matrix: Matrix) -> None:
-    result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "wsl=yes", "driver=none", "cupy=none"]
-    snapshot = assume(Snapshot(), result, matrix)._replace(pci_gpus=())
+    facts = [*HOST, "wsl=yes", "driver=none", "cupy=none"]
+    snapshot = assume(Snapshot(), facts, matrix)._replace(pci_gpus=())
     (missing,) = [f for f in _diagnose(matrix, snapshot).findings if f.cause is Cause.CUPY_NOT_INSTALLED]
     assert missing.fix[0].text.startswith("With ")
 
@@ -210,8 +202,8 @@ def test_a_wheel_line_is_judged_by_its_own_cuda_minors(matrix: Matrix, gpu: str,
 )
 def test_a_container_is_judged_by_its_own_gpus(matrix: Matrix, source: str, *, expected: bool) -> None:
     """The kernel lists the GPUs of the host in every container, including those that it is not granted."""
-    result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=V100"]
-    snapshot = assume(Snapshot(), [*result, "container=yes", "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
+    facts = [*HOST, "driver=580.95.05", "gpu=V100"]
+    snapshot = assume(Snapshot(), [*facts, "container=yes", "cupy=cupy-cuda13x==14.2.0", "numpy=2.1.0"], matrix)
     snapshot = snapshot._replace(gpu_count=known(1, source), visible_count=Reading())
     causes = {finding.cause for finding in _diagnose(matrix, snapshot).findings}
     assert (Cause.GPU_REMOVED_FROM_TOOLKIT in causes) is expected

@@ -44,9 +44,9 @@ LOST = "NVRM: fallen off the bus and is not responding to commands."
 ASLEEP = "nvidia 0000:01:00.0: Unable to change power state from D3cold to D0, device inaccessible"
 
 
-@pytest.mark.parametrize("expected", [LOST, ASLEEP])
-def test_an_unresponsive_gpu_is_a_hardware_fault_without_a_module(matrix: Matrix, expected: str) -> None:
-    snapshot = machine(ADA, "open", expected)
+@pytest.mark.parametrize("line", [LOST, ASLEEP])
+def test_an_unresponsive_gpu_is_a_hardware_fault_without_a_module(matrix: Matrix, line: str) -> None:
+    snapshot = machine(ADA, "open", line)
     unloaded = snapshot.driver._replace(module=known(Module.NOT_LOADED, "/lib/modules"), nvml_init=known(9, "nvml"))
     for one in (snapshot, snapshot._replace(driver=unloaded)):
         (finding,) = driver_findings(one, matrix)

@@ -18,7 +18,7 @@ HOOK = "/venv/lib/python3.12/site-packages/sitecustomize.py"
 
 def broken(matrix: Matrix, healthy: Snapshot, path: str = "/venv/bin/python3", **facts: object) -> Finding:
     """The finding of a target whose probe fails."""
-    result = {"executable": known(path, "--python"), "python": missing("it did not tell"), "cupy": (), **facts}
+    result = {"executable": known(path, "--python"), "python": missing("no answer"), "cupy": (), **facts}
     snapshot = with_target(healthy, **result)
     other_sources = tuple(source for source in snapshot.sources if source.name != "target")
     sources = (*other_sources, Source("target", SourceState.FAILED, "exit code 1: no output"))
