@@ -207,9 +207,9 @@ def _check_selection(order: SmokeOptions, fail_on: Sequence[str], *, listing: bo
 
 def judged(report: Report, run: SmokeRun, fail_on: Sequence[str]) -> tuple[Report, SmokeRun]:
     """Turns the findings of ``--fail-on`` into errors, for which the result is not accepted."""
-    from gpuenv.doctor.diagnose import raise_named
+    from gpuenv.doctor.diagnose import apply_fail_on
 
-    findings = tuple(raise_named(finding, fail_on) for finding in report.findings)
+    findings = tuple(apply_fail_on(finding, fail_on) for finding in report.findings)
     raised = [new for new, former in zip(findings, report.findings, strict=True) if new is not former]
     if not raised:
         return report, run
