@@ -128,7 +128,7 @@ class _Option(NamedTuple):
 
 
 def repair_offers(snapshot: Snapshot, matrix: Matrix, resolution: Resolution, repairs: RepairPlan) -> tuple[Offer, ...]:
-    """What may be installed to repair the target, in order of preference.
+    """The offers that repair the target, in order of preference.
 
     The installed NumPy is kept if possible. NumPy is no requirement: CuPy's metadata changes it as far as other
     packages allow.

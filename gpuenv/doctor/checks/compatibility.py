@@ -159,7 +159,10 @@ def gpu_outside_toolkit(ctx: CheckContext) -> Outcome:
                 f"{what} this GPU: {verdict.found}",
                 tuple(Evidence("GPU", gpu.label, "gpus[]") for gpu in ctx.needs.gpus)
                 + _installed_and_needed(installed, verdict),
-                (*install_fixes(ctx, "Install the wheel that supports every GPU here."), *_others(installed, ctx)),
+                (
+                    *install_fixes(ctx, "Install the wheel that supports every GPU here."),
+                    *_other_gpu_fixes(installed, ctx),
+                ),
                 cause=cause,
             )
             return
@@ -190,7 +193,7 @@ def _old_line(ctx: CheckContext) -> Outcome:
     )
 
 
-def _others(installed: InstalledCupy, ctx: CheckContext) -> tuple[Fix, ...]:
+def _other_gpu_fixes(installed: InstalledCupy, ctx: CheckContext) -> tuple[Fix, ...]:
     """A fix that selects the other GPUs, which this CuPy supports."""
     gpus = [(gpu, gpu.compute_capability.value) for gpu in ctx.snapshot.gpus if gpu.index.known]
     supported = [gpu for gpu, capability in gpus if capability and serves(installed.wheel, capability, ctx.matrix)]

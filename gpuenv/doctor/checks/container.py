@@ -212,7 +212,7 @@ def device_node_missing(ctx: CheckContext) -> Outcome:
 
 
 def _has_private_dev(snapshot: Snapshot) -> bool:
-    """Whether the kernel module drives a GPU on this very machine, but NVML or CUDA finds no driver."""
+    """Whether the kernel module of this host drives a GPU, but NVML or CUDA finds no driver."""
     is_host = snapshot.host.container.value is Container.NONE and not snapshot.host.sandbox.known
     is_driven = module_loaded(snapshot) and snapshot.gpu_count.source == "/proc/driver/nvidia/gpus"
     refused = snapshot.driver.nvml_init.value == Nvml.DRIVER_NOT_LOADED
@@ -279,7 +279,7 @@ def _group_fixes(snapshot: Snapshot, group: str | None) -> tuple[Fix, ...]:
 
 
 def _default_mode_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """Nodes of root alone, which no group opens: by default the driver makes them with mode 0666."""
+    """How to get nodes with the driver's default mode, 0666, if only root may open them, so that no group helps."""
     where = "On the host: " if is_contained(snapshot) else ""
     if is_tegra(snapshot):  # udev creates its nodes, regardless of module options
         return (Fix(f"{where}find the udev rule that restricts the nodes to root.", _GREP_RULES),)

@@ -193,7 +193,7 @@ def signing_fixes(snapshot: Snapshot, *, is_unsigned: bool = False) -> tuple[Fix
 
 
 def _signed_builds(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """dkms(8): build signs the module; install copies it into the kernel's folder."""
+    """Rebuilds a DKMS module with a signature. dkms(8): build signs it, install copies it into the kernel's folder."""
     kernel = snapshot.host.kernel.value
     build = next((b for b in snapshot.driver.dkms if b.state == "built" and b.kernel == kernel), None)
     if build is None or kernel is None or family(snapshot) not in ("ubuntu", "debian"):
@@ -296,7 +296,7 @@ def _unstarted(snapshot: Snapshot, regex: re.Pattern[str], title: str, fixes: tu
 
 
 def _cuda_starts_nowhere(snapshot: Snapshot) -> bool:
-    """Whether CUDA starts for no GPU, the others included, and no other fact explains that.
+    """Whether CUDA starts on no GPU, and no fact other than the GPU that is not started explains it.
 
     After a sleep the module of CUDA's memory has lost its state, and a GPU in MIG mode may have no instance.
     """

@@ -177,7 +177,7 @@ def gpu_unknown_to_driver(ctx: CheckContext) -> Outcome:
     for device in gpus_not_listed(ctx.snapshot):
         product = product_by_pci(device.device, ctx.matrix)
         row = branches_for(product.compute_capability, ctx.matrix) if product else None
-        if row is not None and _none_left(row.last, ctx.matrix) and driver_sees_gpu(ctx.snapshot):
+        if row is not None and _fixes_without_driver(row.last, ctx.matrix) and driver_sees_gpu(ctx.snapshot):
             continue  # an old display card without any usable driver, next to GPUs that work
         symptom = _known_product(device, product, ctx) if product else _unknown_product(device, ctx)
         if symptom is not None:
@@ -222,10 +222,11 @@ def _known_product(device: PciGpu, product: Product, ctx: CheckContext) -> Sympt
     row = branches_for(product.compute_capability, matrix)
     is_driven = pci_key(device.pci) in {pci_key(gpu.pci.value) for gpu in snapshot.gpus}
     if driver is not None and row is not None and not is_driven and (needed := row.wants(branch_of(driver, matrix))):
-        old, none_left = row.last is not None and branch_of(driver, matrix) > row.last, _none_left(row.last, matrix)
+        old = row.last is not None and branch_of(driver, matrix) > row.last
+        without_driver = _fixes_without_driver(row.last, matrix)
         evidence = _device(device, matrix.cite(product.source)) + (Evidence("needed", needed, row.source),)
-        fixes = none_left or _other_branch(product.name, ctx)
-        return _unsupported(ctx, driver, product.name, evidence, fixes, old=old, gone=bool(none_left))
+        fixes = without_driver or _other_branch(product.name, ctx)
+        return _unsupported(ctx, driver, product.name, evidence, fixes, old=old, gone=bool(without_driver))
     if ctx.needs.tegra or (is_contained(snapshot) and driver_sees_gpu(snapshot)):
         return None
     # The kind of the loaded module, or of the last load in the kernel log.
@@ -259,7 +260,7 @@ def _unsupported(  # noqa: PLR0913 - the parts of a finding
     )
 
 
-def _none_left(last: int | None, matrix: Matrix) -> tuple[Fix, ...]:
+def _fixes_without_driver(last: int | None, matrix: Matrix) -> tuple[Fix, ...]:
     """A fix if the last branch for a GPU is older than any that CuPy supports; else empty."""
     if last is None or last >= min(row.branch for row in matrix.driver_branches):
         return ()
@@ -310,11 +311,11 @@ def _unknown_product(device: PciGpu, ctx: CheckContext) -> Symptom | None:
     if not matches or driver is None or driver_sees_gpu(snapshot):
         return None
     branch = int(matches[-1][1][1])
-    none_left, evidence = _none_left(branch, matrix), log_evidence(snapshot, [matches[-1][0]])
+    without_driver, evidence = _fixes_without_driver(branch, matrix), log_evidence(snapshot, [matches[-1][0]])
     needed = DriverRequirement(None, branch, frozenset((PROPRIETARY,)))
-    fixes = none_left or driver_package_fixes(snapshot, needed, exact=True)
+    fixes = without_driver or driver_package_fixes(snapshot, needed, exact=True)
     evidence, more = _device(device, "in no table") + evidence, f": it requires branch {branch}"
-    return _unsupported(ctx, driver, name, evidence, fixes, old=True, gone=bool(none_left), more=more)
+    return _unsupported(ctx, driver, name, evidence, fixes, old=True, gone=bool(without_driver), more=more)
 
 
 def _device(device: PciGpu, cited: str) -> tuple[Evidence, ...]:

@@ -639,7 +639,7 @@ def headers_missing(ctx: CheckContext) -> Outcome:
 
 
 def _without_headers(ctx: CheckContext, folders: Sequence[str]) -> str:
-    """Why there are none: the wheel that has them is missing, or the folders lack them."""
+    """Why no headers are found: their wheel is missing, or the folders lack them."""
     major = installed_cuda_major(ctx)
     wheel = cuda_wheel("cuda-runtime", major) if major else None
     if not folders and wheel and wheel not in ctx.snapshot.target.packages:
@@ -1101,7 +1101,7 @@ def _linked_library(message: str) -> _LinkedLibrary | None:
 
 
 def _without_library(ctx: CheckContext, missing: _LinkedLibrary, evidence: tuple[Evidence, ...]) -> Symptom:
-    """CuPy's modules cannot be loaded without it: it is elsewhere, of another CUDA, or missing."""
+    """A library without which CuPy's modules cannot be loaded is elsewhere, of another CUDA, or missing."""
     cupy = ctx.snapshot.target.cupy[0]
     toolkits = [kit for kit in ctx.snapshot.toolkits if kit.toolkit.known]
     same = [kit for kit in toolkits if missing.is_of(kit.toolkit.value)]

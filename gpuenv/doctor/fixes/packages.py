@@ -171,7 +171,7 @@ def single_cupy_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
 
 
 def _leave_or_remove(target: Target) -> tuple[Fix, ...]:
-    """What affects least if the right copy of one distribution is found first."""
+    """Fixes if the right copy of one distribution is found first: leave the others, or uninstall them."""
     others = [entry for entry in target.cupy if not is_removable(entry, target)]
     return (
         Fix(f"Leave it as it is, if you like: {target.cupy[0].label} is found first and used."),
@@ -203,7 +203,7 @@ def _unneeded_libraries(ctx: CheckContext) -> tuple[str, ...]:
 
 
 def _removal(ctx: CheckContext, text: str, names: tuple[str, ...]) -> Fix:
-    """Safe if all of them lie in the target; the user site-packages serve other environments too."""
+    """Uninstalls packages; safe if they lie in the target, since other environments use the user site-packages too."""
     fix = pip_fix(ctx.snapshot, text, "uninstall", "-y", *names)
     inside = all(entry.is_own for entry in ctx.snapshot.target.cupy if entry.distribution in names)
     return fix._replace(safe=fix.safe and inside)

@@ -27,7 +27,7 @@ _PLACEHOLDER = pattern(r"\{(\w+)\}")
 
 
 class Row(NamedTuple):
-    """One step; the command is a shell's line, empty if there is none."""
+    """One step; the command is a line for a shell, or empty."""
 
     task: str
     where: str

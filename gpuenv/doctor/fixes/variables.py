@@ -129,7 +129,7 @@ def scheduler_of(snapshot: Snapshot) -> str | None:
 
 
 def visible_devices_fixes(snapshot: Snapshot, value: str) -> tuple[Fix, ...]:
-    """What to do about a CUDA_VISIBLE_DEVICES that hides GPUs; in a job, what the scheduler set is never unset."""
+    """Fixes of a CUDA_VISIBLE_DEVICES that hides GPUs; in a job, a value of the scheduler is never unset."""
     scheduler = scheduler_of(snapshot)
     granted = granted_devices(snapshot)
     if scheduler is not None and granted is None and (scheduler == "slurm" or value in _BY_SCHEDULER):
