@@ -128,8 +128,7 @@ def test_the_search_path_of_a_different_library_comes_first() -> None:
         entry._replace(release="12.0") if entry.name == "nvrtc" else entry for entry in FIT.target.libraries
     )
     here = FIT._replace(
-        environment={"LD_LIBRARY_PATH": "/usr/local/cuda-12.0/lib64"},
-        target=FIT.target._replace(libraries=libraries),
+        environment={"LD_LIBRARY_PATH": "/usr/local/cuda-12.0/lib64"}, target=FIT.target._replace(libraries=libraries)
     )
     comparison = compare_machines(FIT, here)
     assert [entry.fact for entry in comparison.differences[:2]] == [
@@ -171,9 +170,7 @@ def test_facts_missing_from_a_paste_are_not_differences() -> None:
 
 TEXTS = st.text(max_size=12)
 GENERATED_FACTS = st.tuples(
-    st.dictionaries(TEXTS, TEXTS, max_size=4),
-    st.dictionaries(TEXTS, TEXTS, max_size=4),
-    st.lists(TEXTS, max_size=3),
+    st.dictionaries(TEXTS, TEXTS, max_size=4), st.dictionaries(TEXTS, TEXTS, max_size=4), st.lists(TEXTS, max_size=3)
 )
 
 

@@ -337,11 +337,7 @@ def test_an_inaccessible_node_with_an_open_mode_is_blocked_by_cgroup(
 
 @pytest.mark.parametrize(
     ("cupy", "cause"),
-    [
-        ("cupy-cuda12x", Cause.ROCM_MISMATCH),
-        ("cupy-rocm-5-0", Cause.NO_NVIDIA_GPU),
-        (None, Cause.NO_NVIDIA_GPU),
-    ],
+    [("cupy-cuda12x", Cause.ROCM_MISMATCH), ("cupy-rocm-5-0", Cause.NO_NVIDIA_GPU), (None, Cause.NO_NVIDIA_GPU)],
 )
 def test_an_amd_gpu_does_not_fit_a_cupy_for_cuda(matrix: Matrix, cupy: str | None, cause: Cause) -> None:
     snapshot = Snapshot(
@@ -602,10 +598,7 @@ def off_loader_path(
     return snapshot._replace(
         host=snapshot.host._replace(distribution=known(distribution, "x"), arch=known("x86_64", "uname")),
         driver=snapshot.driver._replace(
-            libraries=(library,),
-            nvml_init=Reading(),
-            cuda_init=Reading(),
-            branch=known(550, "x"),
+            libraries=(library,), nvml_init=Reading(), cuda_init=Reading(), branch=known(550, "x")
         ),
         gpus=(),
         gpu_count=Reading(),
@@ -726,11 +719,7 @@ def machine(container: Container, nvml: int, used: tuple[DriverLibrary, ...], *m
         driver=driver,
         pci_gpus=(PciGpu("0000:31:00.0", "10de", "27b8", kernel_driver="nvidia"),),
         gpu_count=known(1, "nvml") if nvml == 0 else Reading(),
-        sources=(
-            Source("kernel", SourceState.ANSWERED),
-            Source("nvml", state),
-            Source("libcuda", SourceState.FAILED),
-        ),
+        sources=(Source("kernel", SourceState.ANSWERED), Source("nvml", state), Source("libcuda", SourceState.FAILED)),
     )
 
 
@@ -894,8 +883,7 @@ def test_a_libcuda_on_ld_library_path_is_removed_from_the_path(
     snapshot = machine(HOST, 0, (library("libcuda", release, folder), library("libnvidia-ml", MODULE)))
     right = (library("libcuda", MODULE),) if has_module_version else ()
     driver = snapshot.driver._replace(
-        libraries=(library("libnvidia-ml", MODULE), *right),
-        cuda_origin=known(LibraryOrigin.OTHER, "x"),
+        libraries=(library("libnvidia-ml", MODULE), *right), cuda_origin=known(LibraryOrigin.OTHER, "x")
     )
     finding = finding_of(snapshot._replace(driver=driver, environment={"LD_LIBRARY_PATH": folder}), matrix)
     assert finding.cause.value == BROKEN

@@ -229,8 +229,7 @@ def test_a_libcuda_of_another_driver_on_tegra_is_reported(origin: LibraryOrigin 
     snapshot = snapshot._replace(
         host=snapshot.host._replace(tegra=known("R36 (release)", "/etc/nv_tegra_release")),
         driver=snapshot.driver._replace(
-            cuda_init=known(100, "libcuda"),
-            cuda_origin=known(origin, "its path") if origin else missing("none"),
+            cuda_init=known(100, "libcuda"), cuda_origin=known(origin, "its path") if origin else missing("none")
         ),
     )
     assert ("TEG901" in causes_by_code(snapshot)) == expected

@@ -104,11 +104,7 @@ RESTART_AND_CHECK = ["sudo reboot", "nvidia-smi"]
             [*RHEL_9, "sudo dnf module enable nvidia-driver:open-dkms", "sudo dnf install nvidia-open"],
         ),
         ("rocky 9.5", V100, [*RHEL_9, "sudo dnf module install nvidia-driver:580-dkms"]),
-        (
-            "almalinux 10.0",
-            H100,
-            [*(line.replace("9", "10") for line in RHEL_9), "sudo dnf install nvidia-open"],
-        ),
+        ("almalinux 10.0", H100, [*(line.replace("9", "10") for line in RHEL_9), "sudo dnf install nvidia-open"]),
         ("arch", H100, ["sudo pacman -S nvidia-open nvidia-utils"]),
         (
             "opensuse-leap 15.6",
@@ -202,11 +198,7 @@ def test_the_windows_driver_is_installed_in_windows(system: str, *, wsl: bool) -
     [
         ("ubuntu 26.04", GTX_1050, "sudo apt-get install nvidia-driver-580"),
         ("ubuntu 24.04", K80, "sudo apt-get install nvidia-driver-470"),
-        (
-            "fedora 44",
-            GTX_1050,
-            "sudo dnf install --allowerasing akmod-nvidia-580xx xorg-x11-drv-nvidia-580xx-cuda",
-        ),
+        ("fedora 44", GTX_1050, "sudo dnf install --allowerasing akmod-nvidia-580xx xorg-x11-drv-nvidia-580xx-cuda"),
         ("arch rolling", GTX_1050, "git clone https://aur.archlinux.org/nvidia-580xx-utils.git"),
         ("nixos 26.05", GTX_1050, "nvidiaPackages.legacy_580"),
         ("slackware 15.0", GTX_1050, "branch 580 or older"),
@@ -253,8 +245,7 @@ def mismatched(**host: object) -> Snapshot:
 
 
 @pytest.mark.parametrize(
-    ("host", "expected"),
-    [({}, ["sudo reboot"]), ({"wsl": known(value=True, source="kernel")}, ["wsl.exe --shutdown"])],
+    ("host", "expected"), [({}, ["sudo reboot"]), ({"wsl": known(value=True, source="kernel")}, ["wsl.exe --shutdown"])]
 )
 def test_a_fix_by_restarting_installs_nothing(host: dict[str, object], expected: list[str]) -> None:
     finding = primary(mismatched(**host))

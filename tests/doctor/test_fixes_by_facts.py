@@ -161,9 +161,7 @@ def test_an_xid_that_is_quoted_is_not_looked_for(matrix: Matrix, *, is_quoted: b
 def container_without_gpu(kernel: str, *, bus: tuple[PciGpu, ...] | None = ()) -> Snapshot:
     return Snapshot(
         host=Host(
-            os=known("linux", "uname"),
-            kernel=known(kernel, "uname"),
-            container=known(Container.DOCKER, "/.dockerenv"),
+            os=known("linux", "uname"), kernel=known(kernel, "uname"), container=known(Container.DOCKER, "/.dockerenv")
         ),
         environment={"NVIDIA_VISIBLE_DEVICES": "all"},
         pci_gpus=bus,

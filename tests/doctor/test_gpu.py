@@ -52,13 +52,7 @@ def run_check(matrix: Matrix, function: CheckFunction, snapshot: Snapshot) -> li
     return [symptom for symptom in function(ctx) if isinstance(symptom, Symptom)]
 
 
-CHECKS = (
-    checks.compute_mode,
-    checks.memory_errors,
-    checks.nvlink_down,
-    checks.clock_throttled,
-    checks.memory_full,
-)
+CHECKS = (checks.compute_mode, checks.memory_errors, checks.nvlink_down, checks.clock_throttled, checks.memory_full)
 
 
 @pytest.mark.parametrize("function", CHECKS)
@@ -155,11 +149,7 @@ def test_a_fabric_link_down_is_an_error_for_a_process_with_several_gpus(matrix: 
     gpu = IDLE._replace(nvlinks=links, fabric=Fabric(known("completed", "nvml")))
     other = SECOND._replace(ordinal=known(1, "libcuda"))
     (symptom,) = run_check(matrix, checks.nvlink_down, Snapshot(gpus=(gpu, other)))
-    assert (symptom.severity, symptom.cause, symptom.hardware_fault) == (
-        Severity.ERROR,
-        Cause.GPU_HARDWARE_FAULT,
-        True,
-    )
+    assert (symptom.severity, symptom.cause, symptom.hardware_fault) == (Severity.ERROR, Cause.GPU_HARDWARE_FAULT, True)
 
 
 @pytest.mark.parametrize(("up", "of"), [(3, 4), (1, 2)])

@@ -379,11 +379,7 @@ def test_metadata_of_the_same_release_is_not_reported_twice(matrix: Matrix, heal
 
 @pytest.mark.parametrize(
     "path",
-    [
-        "/opt/lib/numpy-1.26.4.dist-info",
-        "/venv/more/numpy-1.26.4.dist-info",
-        f"{SITE}/numpy-1.26.4-py3.12.egg-info",
-    ],
+    ["/opt/lib/numpy-1.26.4.dist-info", "/venv/more/numpy-1.26.4.dist-info", f"{SITE}/numpy-1.26.4-py3.12.egg-info"],
 )
 def test_metadata_that_cannot_be_removed_safely_is_left_to_the_user(
     matrix: Matrix, healthy: Snapshot, path: str

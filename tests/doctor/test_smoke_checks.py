@@ -193,8 +193,7 @@ def slow(against: str = "data-sheet") -> SmokeResult:
 
 
 @pytest.mark.parametrize(
-    ("against", "text"),
-    [("data-sheet", "its data sheet"), ("sisters", "the other GPUs"), ("baseline", "its baseline")],
+    ("against", "text"), [("data-sheet", "its data sheet"), ("sisters", "the other GPUs"), ("baseline", "its baseline")]
 )
 def test_a_slow_gpu_is_a_warning_with_its_rate_and_the_reference(against: str, text: str) -> None:
     (finding,) = smoke_findings(slow(against))

@@ -77,8 +77,7 @@ def test_a_target_that_is_not_a_python_is_not_relinked(
 
 
 @pytest.mark.parametrize(
-    ("why", "relinked"),
-    [("/opt/gone/python3.12 is not there", True), ("/root may not be entered by this user", False)],
+    ("why", "relinked"), [("/opt/gone/python3.12 is not there", True), ("/root may not be entered by this user", False)]
 )
 def test_the_fix_depends_on_why_the_interpreter_does_not_start(
     matrix: Matrix, healthy: Snapshot, why: str, *, relinked: bool

@@ -125,10 +125,7 @@ def test_a_job_that_sees_more_gpus_selects_its_own(matrix: Matrix, healthy: Snap
 def test_an_unknown_grant_is_not_replaced(matrix: Matrix, healthy: Snapshot) -> None:
     snapshot = in_job(healthy._replace(visible_count=known(1, "libcuda")), "slurm", 3)
     snapshot = snapshot._replace(environment={"CUDA_VISIBLE_DEVICES": "0"})
-    assert lines(findings_by_code(matrix, snapshot)["GPU212"]) == [
-        None,
-        f"grep -rns CUDA_VISIBLE_DEVICES {ORIGIN}",
-    ]
+    assert lines(findings_by_code(matrix, snapshot)["GPU212"]) == [None, f"grep -rns CUDA_VISIBLE_DEVICES {ORIGIN}"]
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ PROHIBITED = windows()._replace(
     gpus=tuple(
         gpu._replace(compute_mode=known(ComputeMode.PROHIBITED, "nvml"), ordinal=known(0, "libcuda"))
         for gpu in windows().gpus
-    ),
+    )
 )
 BROKEN = windows()._replace(
     target=windows().target._replace(

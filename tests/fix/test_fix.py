@@ -87,9 +87,7 @@ BROKEN = {
     "two lines": Broken(BOTH, "WHL502", CUDA_12),
     "two lines, the right one first": Broken((BOTH[1], BOTH[0], BOTH[2]), "WHL502", CUDA_12),
     "two lines that do not fit": Broken(
-        ("cupy-cuda13x==14.2.0", "cupy-cuda11x==13.6.0", "numpy==2.1.0"),
-        "WHL502",
-        CUDA_12,
+        ("cupy-cuda13x==14.2.0", "cupy-cuda11x==13.6.0", "numpy==2.1.0"), "WHL502", CUDA_12
     ),
     "a line without code for the GPU": Broken(("cupy-cuda13x==14.2.0", "numpy==2.1.0"), "WHL505", CUDA_12),
     "a line beyond the driver": Broken(("cupy-cuda13x==14.2.0", "numpy==2.1.0"), "WHL504", CUDA_12, machine=OLD_DRIVER),

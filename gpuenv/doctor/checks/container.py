@@ -272,10 +272,7 @@ def _group_fixes(snapshot: Snapshot, group: str | None) -> tuple[Fix, ...]:
         command = ("docker", "run", "--group-add", group, "--gpus", "all", "IMAGE") if by_docker else None
         return (Fix(f"Start the container with the group that owns the nodes, {group} (--group-add).", command),)
     join = f'sudo usermod --append --groups {group} "$USER"'
-    return (
-        Fix(f"Add this user to the group that owns the nodes, {group}.", shell_line=join),
-        _LOG_IN_AGAIN,
-    )
+    return (Fix(f"Add this user to the group that owns the nodes, {group}.", shell_line=join), _LOG_IN_AGAIN)
 
 
 def _default_mode_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:

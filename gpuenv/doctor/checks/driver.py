@@ -58,14 +58,7 @@ from gpuenv.doctor.registry import EXPECT_NO_GPU, CheckContext, NotKnown, Outcom
 from gpuenv.matrix.needs import versions_differ
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpus import (
-    HIDDEN_HOST,
-    driver_sees_gpu,
-    host_is_hidden,
-    is_contained,
-    module_loaded,
-    nvidia_on_bus,
-)
+from gpuenv.model.gpus import HIDDEN_HOST, driver_sees_gpu, host_is_hidden, is_contained, module_loaded, nvidia_on_bus
 from gpuenv.model.nvidia import Cuda, Nvml
 from gpuenv.model.snapshot import (
     Container,
@@ -552,8 +545,7 @@ _OPERATOR_NODE = Fix(
 _BIND_MOUNT = f"{COS_DRIVER_ROOT} {COS_DRIVER_ROOT}"
 _REMOUNT_EXEC = f"mount --bind {_BIND_MOUNT} && mount -o remount,exec {COS_DRIVER_ROOT}"
 _COS_REMOUNT = Fix(
-    "Container-Optimized OS mounts that folder noexec: remount it after each boot.",
-    ("sudo", "sh", "-c", _REMOUNT_EXEC),
+    "Container-Optimized OS mounts that folder noexec: remount it after each boot.", ("sudo", "sh", "-c", _REMOUNT_EXEC)
 )
 _OWN_LOADER = Fix(
     "For a Python with its own loader (Nix, Guix): add a folder with links to the driver's libraries alone to "

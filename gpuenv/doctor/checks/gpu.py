@@ -16,14 +16,7 @@ from gpuenv.doctor.driver_requirements import (
 )
 from gpuenv.doctor.evidence import evidence_of, hardware_event_evidence, hardware_events, log_evidence
 from gpuenv.doctor.fixes.distributions import driver_package_fixes, other_kernel_modules_fixes
-from gpuenv.doctor.fixes.gpus import (
-    SHOW_REMAPPING,
-    gpu_label,
-    is_slot_board,
-    look_for_xid,
-    reset_fixes,
-    smi_selector,
-)
+from gpuenv.doctor.fixes.gpus import SHOW_REMAPPING, gpu_label, is_slot_board, look_for_xid, reset_fixes, smi_selector
 from gpuenv.doctor.fixes.kernel_module import excluded_gpu_fixes
 from gpuenv.doctor.fixes.variables import select_fixes
 from gpuenv.doctor.predicates import gpus_not_listed, is_driver_probed, reaches_process
@@ -527,8 +520,7 @@ def clock_throttled(ctx: CheckContext) -> Outcome:
         yield Symptom(
             f"{gpu_label(gpu)}: its clock is throttled: {', '.join(severe)}",
             evidence_of(
-                ctx.snapshot,
-                *(f"gpus[{index}].health.{name}" for name in ("throttle_reasons", "temperature", "clock")),
+                ctx.snapshot, *(f"gpus[{index}].health.{name}" for name in ("throttle_reasons", "temperature", "clock"))
             ),
             (
                 Fix("Show its temperature and power.", ("nvidia-smi", "-q", "-d", "PERFORMANCE,TEMPERATURE,POWER")),

@@ -249,10 +249,7 @@ def _cut_short(ctx: CheckContext, value: str) -> Outcome:
     elif found.invalid is None:
         return
     yield Symptom(
-        title,
-        _evidence(snapshot, value),
-        visible_devices_fixes(snapshot, value),
-        severity_for_unusable_gpu(ctx),
+        title, _evidence(snapshot, value), visible_devices_fixes(snapshot, value), severity_for_unusable_gpu(ctx)
     )
 
 

@@ -102,10 +102,7 @@ _LOADER_FAULTS = {
         "the loader cannot map it into memory",
         (Fix("Check how their file system is mounted, and what limits the memory of this process: ulimit -a"),),
     ),
-    "denied": (
-        "this user may not read the file",
-        (Fix("Let this user read them, or create your own environment."),),
-    ),
+    "denied": ("this user may not read the file", (Fix("Let this user read them, or create your own environment."),)),
     "damaged": ("the file is damaged, or of another architecture", (Fix("Reinstall the package of {files}."),)),
 }
 
@@ -630,10 +627,7 @@ def headers_missing(ctx: CheckContext) -> Outcome:
         f"CuPy does not find the CUDA headers of the toolkit in {unnamed.path}" if unnamed else title,
         evidence_of(ctx.snapshot, "target.headers", "target.cuda_path")
         + tuple(Evidence(f"environment.{name}", value, "the environment") for name, value in _variables(ctx)),
-        (
-            *(variable_fixes(ctx.snapshot, "CUDA_PATH", unnamed.path) if unnamed else ()),
-            _headers_fix(ctx),
-        ),
+        (*(variable_fixes(ctx.snapshot, "CUDA_PATH", unnamed.path) if unnamed else ()), _headers_fix(ctx)),
         cause=Cause.CUDA_PATH_WRONG if unnamed else None,
     )
 
@@ -699,10 +693,7 @@ def _conda_not_activated(ctx: CheckContext, nvrtc: Library) -> Outcome:
         f"NVRTC {nvrtc.release} is conda's, but the CUDA headers that it finds first are the system's, "
         f"of {target.headers_cuda.value}: the environment is not activated",
         evidence_of(ctx.snapshot, "target.headers", "target.headers_cuda")
-        + (
-            _loaded(nvrtc),
-            *evidence_of(ctx.snapshot, "environment.CONDA_PREFIX"),
-        ),
+        + (_loaded(nvrtc), *evidence_of(ctx.snapshot, "environment.CONDA_PREFIX")),
         (Fix("Activate the environment before Python starts.", shell_line=f"conda activate {shlex.quote(prefix)}"),),
         Severity.WARNING,
         cause=Cause.LIBRARY_PATH_CONFLICT,

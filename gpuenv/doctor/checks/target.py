@@ -27,10 +27,7 @@ _STARTUP_FAULTS = {
     ),
     "variables": (
         "The target's interpreter does not work with a PYTHON variable that is set",
-        Fix(
-            "Unset the variables whose names begin with PYTHON.",
-            shell_line="unset $(env | grep -o '^PYTHON[A-Z_]*')",
-        ),
+        Fix("Unset the variables whose names begin with PYTHON.", shell_line="unset $(env | grep -o '^PYTHON[A-Z_]*')"),
     ),
 }
 

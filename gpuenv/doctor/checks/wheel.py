@@ -138,10 +138,7 @@ def nothing_fits(ctx: CheckContext) -> Outcome:
     )
 
 
-_REFRESH = Fix(
-    "Update the matrix: a newer CuPy or CUDA may support the GPU.",
-    ("gpuenv", "matrix", "refresh"),
-)
+_REFRESH = Fix("Update the matrix: a newer CuPy or CUDA may support the GPU.", ("gpuenv", "matrix", "refresh"))
 
 
 def _is_not_a_wheel(ctx: CheckContext) -> bool:
