@@ -8,7 +8,7 @@ from gpuenv.doctor.checks import (
     gpu_presence,
     container,
     gpu,
-    health,
+    gpu_state,
     driver,
     target,
     initialisation,
