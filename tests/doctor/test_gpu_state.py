@@ -26,6 +26,7 @@ from gpuenv.model.snapshot import (
     Snapshot,
     Virtualization,
 )
+from tests.doctor.kernel_hosts import findings, working
 
 GIB = 1 << 30
 IDLE = Gpu(
@@ -262,9 +263,12 @@ SHARED = Snapshot(
 
 
 def test_a_device_node_that_this_user_may_not_open_is_named(matrix: Matrix) -> None:
-    (symptom,) = run_check(matrix, checks.gpu_node_closed, SHARED)
-    assert symptom.title == "This user may not open /dev/nvidia1: CUDA does not list this GPU"
-    assert symptom.evidence[0].value == "crw------- root:root"
+    snapshot = working()
+    driver = snapshot.driver._replace(device_nodes=(*snapshot.driver.device_nodes, CLOSED))
+    (finding,) = findings(snapshot._replace(driver=driver), matrix)
+    assert finding.code == "CTR308"
+    assert finding.title == "This user may not open /dev/nvidia1: CUDA does not list this GPU"
+    assert finding.evidence[0].value == "crw------- root:root"
 
 
 @pytest.mark.parametrize(
