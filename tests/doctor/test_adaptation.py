@@ -17,7 +17,6 @@ from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.doctor.fixes.adaptation import TARGET_COMMANDS, adapt_for_pixi, add_target_option, with_target_option
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
-from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Finding, Fix
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import CupyInstallation, Snapshot, Target
@@ -152,16 +151,16 @@ def test_named_and_detached_pixi_environments_are_described() -> None:
     assert detached.text == "Do it, in the folder of the pixi project."
 
 
-def test_a_finding_in_a_pixi_environment_names_only_pixi(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_finding_in_a_pixi_environment_names_only_pixi(healthy: Snapshot) -> None:
     snapshot = with_target(
         healthy, cupy=(), made_by=known("pixi", "x"), kind=known("conda", "x"), prefix=known(PREFIX, "x")
     )
-    commands = [fix.command for fix in findings_by_code(matrix, snapshot)["WHL503"].fix if fix.command]
+    commands = [fix.command for fix in findings_by_code(snapshot)["WHL503"].fix if fix.command]
     assert [command[:2] for command in commands] == [("pixi", "add")]
 
 
-def test_an_environment_not_created_by_pixi_gets_no_pixi_command(matrix: Matrix, healthy: Snapshot) -> None:
-    (first, *_) = findings_by_code(matrix, with_target(healthy, cupy=(), prefix=known(PREFIX, "x")))["WHL503"].fix
+def test_an_environment_not_created_by_pixi_gets_no_pixi_command(healthy: Snapshot) -> None:
+    (first, *_) = findings_by_code(with_target(healthy, cupy=(), prefix=known(PREFIX, "x")))["WHL503"].fix
     assert first.command is not None
     assert "pixi" not in first.command
 

@@ -8,7 +8,6 @@ from gpuenv.doctor.checks import gpu_state as checks
 from gpuenv.doctor.registry import CheckContext, CheckFunction, Symptom
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.resolve import resolve
-from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
 from gpuenv.model.reading import known, missing
@@ -27,6 +26,7 @@ from gpuenv.model.snapshot import (
     Virtualization,
 )
 from tests.doctor.kernel_hosts import findings, working
+from tests.support.matrix import MATRIX
 
 GIB = 1 << 30
 IDLE = Gpu(
@@ -46,8 +46,8 @@ EXCLUSIVE = IDLE._replace(
 )
 
 
-def run_check(matrix: Matrix, function: CheckFunction, snapshot: Snapshot) -> list[Symptom]:
-    ctx = CheckContext(snapshot, needs_of(snapshot, matrix), matrix, resolve(snapshot, matrix))
+def run_check(function: CheckFunction, snapshot: Snapshot) -> list[Symptom]:
+    ctx = CheckContext(snapshot, needs_of(snapshot, MATRIX), MATRIX, resolve(snapshot, MATRIX))
     return [symptom for symptom in function(ctx) if isinstance(symptom, Symptom)]
 
 
@@ -55,17 +55,17 @@ CHECKS = (checks.compute_mode, checks.memory_errors, checks.nvlink_down, checks.
 
 
 @pytest.mark.parametrize("function", CHECKS)
-def test_healthy_and_unknown_gpus_have_no_findings(matrix: Matrix, function: CheckFunction) -> None:
-    assert run_check(matrix, function, Snapshot(gpus=(IDLE, SECOND))) == []
-    assert run_check(matrix, function, Snapshot(gpus=(Gpu(),))) == []
-    assert run_check(matrix, function, Snapshot()) == []
+def test_healthy_and_unknown_gpus_have_no_findings(function: CheckFunction) -> None:
+    assert run_check(function, Snapshot(gpus=(IDLE, SECOND))) == []
+    assert run_check(function, Snapshot(gpus=(Gpu(),))) == []
+    assert run_check(function, Snapshot()) == []
 
 
-def test_an_exclusive_gpu_in_use_is_an_error_unless_another_gpu_is_free(matrix: Matrix) -> None:
-    (alone,) = run_check(matrix, checks.compute_mode, Snapshot(gpus=(EXCLUSIVE,)))
+def test_an_exclusive_gpu_in_use_is_an_error_unless_another_gpu_is_free() -> None:
+    (alone,) = run_check(checks.compute_mode, Snapshot(gpus=(EXCLUSIVE,)))
     assert alone.severity is Severity.ERROR
     assert any("4711 (python3), 9216 MiB" in entry.value for entry in alone.evidence)
-    (others,) = run_check(matrix, checks.compute_mode, Snapshot(gpus=(EXCLUSIVE, SECOND)))
+    (others,) = run_check(checks.compute_mode, Snapshot(gpus=(EXCLUSIVE, SECOND)))
     assert others.severity is Severity.WARNING
     assert others.fix[0].command == ("ps", "-o", "user,pid,etime,args", "-p", "4711")
     assert "export CUDA_VISIBLE_DEVICES=1" in (others.fix[1].shell_line or "")
@@ -82,22 +82,18 @@ def test_an_exclusive_gpu_in_use_is_an_error_unless_another_gpu_is_free(matrix: 
     ],
 )
 def test_a_gpu_held_by_the_mps_server_is_not_an_error(
-    matrix: Matrix,
     name: str | None,
     variables: dict[str, str],
     closed: bool,  # noqa: FBT001 - a column
 ) -> None:
     gpu = EXCLUSIVE._replace(users=(GpuUser(4711, name, None),))
     snapshot = Snapshot(gpus=(gpu,), environment=variables)
-    assert bool(run_check(matrix, checks.compute_mode, snapshot)) is closed
+    assert bool(run_check(checks.compute_mode, snapshot)) is closed
 
 
-def test_a_gpu_that_is_invisible_to_this_process_is_ignored(matrix: Matrix) -> None:
+def test_a_gpu_that_is_invisible_to_this_process_is_ignored() -> None:
     hidden = EXCLUSIVE._replace(ordinal=Gpu().ordinal)
-    assert (
-        run_check(matrix, checks.compute_mode, Snapshot(gpus=(hidden, SECOND._replace(ordinal=known(0, "libcuda")))))
-        == []
-    )
+    assert run_check(checks.compute_mode, Snapshot(gpus=(hidden, SECOND._replace(ordinal=known(0, "libcuda"))))) == []
 
 
 @pytest.mark.parametrize(
@@ -111,8 +107,8 @@ def test_a_gpu_that_is_invisible_to_this_process_is_ignored(matrix: Matrix) -> N
         (GpuHealth(rows_uncorrected=known(2, "nvml"), pages_retired=known(5, "nvml")), None),
     ],
 )
-def test_memory_that_must_not_be_used_is_an_error(matrix: Matrix, health: GpuHealth, severity: Severity | None) -> None:
-    symptoms = run_check(matrix, checks.memory_errors, Snapshot(gpus=(IDLE._replace(health=health),)))
+def test_memory_that_must_not_be_used_is_an_error(health: GpuHealth, severity: Severity | None) -> None:
+    symptoms = run_check(checks.memory_errors, Snapshot(gpus=(IDLE._replace(health=health),)))
     assert [symptom.severity for symptom in symptoms] == ([] if severity is None else [severity])
 
 
@@ -121,38 +117,38 @@ def test_memory_that_must_not_be_used_is_an_error(matrix: Matrix, health: GpuHea
     [("completed", 17, 1), ("completed", 18, 0), ("completed", 0, 0), ("not-supported", 12, 0), (None, 12, 0)],
 )
 def test_an_inactive_link_counts_only_with_a_registered_fabric(
-    matrix: Matrix, registration: str | None, up: int, findings: int
+    registration: str | None, up: int, findings: int
 ) -> None:
     links = tuple(NvLink(number, active=number < up) for number in range(18))
     fabric = Fabric(known(registration, "nvml")) if registration else Fabric()
     gpu = IDLE._replace(nvlinks=links, fabric=fabric)
-    symptoms = run_check(matrix, checks.nvlink_down, Snapshot(gpus=(gpu,)))
+    symptoms = run_check(checks.nvlink_down, Snapshot(gpus=(gpu,)))
     assert [symptom.severity for symptom in symptoms] == [Severity.WARNING] * findings  # a process with one GPU
 
 
-def test_a_fabric_link_down_is_an_error_for_a_process_with_several_gpus(matrix: Matrix) -> None:
+def test_a_fabric_link_down_is_an_error_for_a_process_with_several_gpus() -> None:
     links = tuple(NvLink(number, active=number != 7) for number in range(18))
     gpu = IDLE._replace(nvlinks=links, fabric=Fabric(known("completed", "nvml")))
     other = SECOND._replace(ordinal=known(1, "libcuda"))
-    (symptom,) = run_check(matrix, checks.nvlink_down, Snapshot(gpus=(gpu, other)))
+    (symptom,) = run_check(checks.nvlink_down, Snapshot(gpus=(gpu, other)))
     assert (symptom.severity, symptom.cause, symptom.hardware_fault) == (Severity.ERROR, Cause.GPU_HARDWARE_FAULT, True)
 
 
 @pytest.mark.parametrize(("up", "of"), [(3, 4), (1, 2)])
-def test_a_bridge_with_some_inactive_links_is_a_warning(matrix: Matrix, up: int, of: int) -> None:
+def test_a_bridge_with_some_inactive_links_is_a_warning(up: int, of: int) -> None:
     gpu = IDLE._replace(nvlinks=tuple(NvLink(number, active=number < up) for number in range(of)))
-    (symptom,) = run_check(matrix, checks.nvlink_down, Snapshot(gpus=(gpu,)))
+    (symptom,) = run_check(checks.nvlink_down, Snapshot(gpus=(gpu,)))
     assert symptom.severity is Severity.WARNING
     all_inactive = IDLE._replace(nvlinks=tuple(NvLink(number, active=False) for number in range(of)))
-    assert run_check(matrix, checks.nvlink_down, Snapshot(gpus=(all_inactive,))) == []
+    assert run_check(checks.nvlink_down, Snapshot(gpus=(all_inactive,))) == []
 
 
-def test_a_gpu_with_fewer_active_links_than_its_peer_is_reported(matrix: Matrix) -> None:
+def test_a_gpu_with_fewer_active_links_than_its_peer_is_reported() -> None:
     def linked(up: int) -> Gpu:
         return IDLE._replace(nvlinks=tuple(NvLink(number, active=number < up) for number in range(18)))
 
-    assert run_check(matrix, checks.nvlink_down, Snapshot(gpus=(linked(12), linked(12)))) == []
-    (symptom,) = run_check(matrix, checks.nvlink_down, Snapshot(gpus=(linked(12), linked(11))))
+    assert run_check(checks.nvlink_down, Snapshot(gpus=(linked(12), linked(12)))) == []
+    (symptom,) = run_check(checks.nvlink_down, Snapshot(gpus=(linked(12), linked(11))))
     assert "7 of 18" in symptom.title
 
 
@@ -167,38 +163,36 @@ def test_a_gpu_with_fewer_active_links_than_its_peer_is_reported(matrix: Matrix)
         ((), None),
     ],
 )
-def test_only_heat_and_power_brake_count_as_throttling(
-    matrix: Matrix, reasons: tuple[str, ...], fix_text: str | None
-) -> None:
+def test_only_heat_and_power_brake_count_as_throttling(reasons: tuple[str, ...], fix_text: str | None) -> None:
     gpu = IDLE._replace(health=GpuHealth(throttle_reasons=known(reasons, "nvml")))
-    symptoms = run_check(matrix, checks.clock_throttled, Snapshot(gpus=(gpu,)))
+    symptoms = run_check(checks.clock_throttled, Snapshot(gpus=(gpu,)))
     assert len(symptoms) == (0 if fix_text is None else 1)
     assert all((fix_text or "") in symptom.fix[1].text for symptom in symptoms)
 
 
-def test_a_full_first_gpu_is_a_warning_that_names_a_free_gpu(matrix: Matrix) -> None:
+def test_a_full_first_gpu_is_a_warning_that_names_a_free_gpu() -> None:
     full = IDLE._replace(memory_free=known(GIB, "nvml"))
-    (symptom,) = run_check(matrix, checks.memory_full, Snapshot(gpus=(full, SECOND)))
+    (symptom,) = run_check(checks.memory_full, Snapshot(gpus=(full, SECOND)))
     assert symptom.severity is Severity.WARNING
     assert "CUDA_VISIBLE_DEVICES=1" in (symptom.fix[0].shell_line or "")
     full_second = SECOND._replace(memory_free=known(GIB, "nvml"))
-    assert run_check(matrix, checks.memory_full, Snapshot(gpus=(IDLE, full_second))) == []
+    assert run_check(checks.memory_full, Snapshot(gpus=(IDLE, full_second))) == []
 
 
-def test_a_suggested_gpu_is_numbered_in_pci_bus_order(matrix: Matrix) -> None:
+def test_a_suggested_gpu_is_numbered_in_pci_bus_order() -> None:
     slower = IDLE._replace(ordinal=known(1, "libcuda"))
     fastest = IDLE._replace(index=known(1, "nvml"), ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
-    (full,) = run_check(matrix, checks.memory_full, Snapshot(gpus=(slower, fastest)))
+    (full,) = run_check(checks.memory_full, Snapshot(gpus=(slower, fastest)))
     assert full.fix[0].shell_line == "export CUDA_DEVICE_ORDER=PCI_BUS_ID; export CUDA_VISIBLE_DEVICES=0"
-    (held,) = run_check(matrix, checks.compute_mode, Snapshot(gpus=(EXCLUSIVE, SECOND)))
+    (held,) = run_check(checks.compute_mode, Snapshot(gpus=(EXCLUSIVE, SECOND)))
     assert held.fix[1].shell_line == "export CUDA_DEVICE_ORDER=PCI_BUS_ID; export CUDA_VISIBLE_DEVICES=1"
 
 
-def test_an_inaccessible_gpu_has_no_cuda_ordinal(matrix: Matrix) -> None:
+def test_an_inaccessible_gpu_has_no_cuda_ordinal() -> None:
     inaccessible = IDLE._replace(ordinal=missing("x"), hidden_by=known("control group", "x"))
     full = SECOND._replace(ordinal=known(0, "libcuda"), memory_free=known(GIB, "nvml"))
     free = IDLE._replace(index=known(2, "nvml"), ordinal=known(1, "libcuda"))
-    (symptom,) = run_check(matrix, checks.memory_full, Snapshot(gpus=(inaccessible, full, free)))
+    (symptom,) = run_check(checks.memory_full, Snapshot(gpus=(inaccessible, full, free)))
     assert (symptom.fix[0].shell_line or "").endswith("CUDA_VISIBLE_DEVICES=1")
 
 
@@ -249,8 +243,8 @@ def inforom(*, valid: bool) -> Gpu:
         (checks.inforom_corrupt, IDLE, None),
     ],
 )  # fmt: skip
-def test_a_silent_fault_is_a_warning(matrix: Matrix, check: CheckFunction, gpu: Gpu, title: str | None) -> None:
-    symptoms = run_check(matrix, check, Snapshot(gpus=(gpu,)))
+def test_a_silent_fault_is_a_warning(check: CheckFunction, gpu: Gpu, title: str | None) -> None:
+    symptoms = run_check(check, Snapshot(gpus=(gpu,)))
     assert [symptom.title.partition(": ")[2] for symptom in symptoms] == ([] if title is None else [title])
     assert {symptom.severity for symptom in symptoms} <= {Severity.WARNING}
 
@@ -262,10 +256,10 @@ SHARED = Snapshot(
 )
 
 
-def test_a_device_node_that_this_user_may_not_open_is_named(matrix: Matrix) -> None:
+def test_a_device_node_that_this_user_may_not_open_is_named() -> None:
     snapshot = working()
     driver = snapshot.driver._replace(device_nodes=(*snapshot.driver.device_nodes, CLOSED))
-    (finding,) = findings(snapshot._replace(driver=driver), matrix)
+    (finding,) = findings(snapshot._replace(driver=driver))
     assert finding.code == "CTR308"
     assert finding.title == "This user may not open /dev/nvidia1: CUDA does not list this GPU"
     assert finding.evidence[0].value == "crw------- root:root"
@@ -281,5 +275,5 @@ def test_a_device_node_that_this_user_may_not_open_is_named(matrix: Matrix) -> N
     ],
     ids=["granted", "another-check", "control-group", "another-device"],
 )
-def test_closed_nodes_by_design_are_no_finding(matrix: Matrix, snapshot: Snapshot) -> None:
-    assert run_check(matrix, checks.gpu_node_closed, snapshot) == []
+def test_closed_nodes_by_design_are_no_finding(snapshot: Snapshot) -> None:
+    assert run_check(checks.gpu_node_closed, snapshot) == []
