@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, Library, Snapshot
 from gpuenv.model.versions import CudaVersion
+from tests.support.diagnosis import diagnosis_of
 from tests.support.fixes import by_hand
 from tests.support.matrix import MATRIX
 
@@ -58,7 +57,7 @@ def healthy() -> Snapshot:
 
 
 def findings_by_code(snapshot: Snapshot) -> dict[str, Finding]:
-    diagnosis = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0)
+    diagnosis = diagnosis_of(snapshot)
     assert all(finding.evidence and finding.fix for finding in diagnosis.findings)
     assert all("\n" not in finding.title for finding in diagnosis.findings)
     return {finding.code: by_hand(finding) for finding in diagnosis.findings}

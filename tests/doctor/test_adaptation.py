@@ -23,6 +23,7 @@ from gpuenv.model.snapshot import CupyInstallation, Snapshot, Target
 from tests.cli.program import answer
 from tests.cli.snapshots import FIT, UNFIT, WITHOUT_GPU, write_snapshot
 from tests.doctor.installed_target import findings_by_code, healthy, with_target
+from tests.support.diagnosis import diagnosis_of
 from tests.support.fixes import by_hand
 from tests.support.matrix import MATRIX
 
@@ -39,7 +40,7 @@ def fixes(code: str, *options: str) -> tuple[Fix, ...]:
     ours |= {"numpy": snapshot.target.numpy.value or "2.1.0", "cuda-version": "12.9"}
     target = snapshot.target._replace(kind=known("conda", "x"), prefix=known("/env", "x"), conda_packages=ours)
     snapshot = snapshot._replace(target=target)
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    findings = diagnosis_of(snapshot).findings
     return next(by_hand(finding).fix for finding in findings if finding.code == code)
 
 

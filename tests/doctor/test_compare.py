@@ -9,9 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuenv.doctor.compare import compare
-from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.documents import Comparison
 from gpuenv.model.finding import Finding
@@ -22,13 +20,14 @@ from gpuenv.paste.partial_snapshot import to_snapshot
 from gpuenv.paste.reader import read_paste
 from gpuenv.report.snapshot_text import difference_lines
 from tests.cli.snapshots import FIT, UUID, WITHOUT_GPU
+from tests.support.diagnosis import diagnosis_of
 from tests.support.matrix import MATRIX
 
 OLDER = known(CudaVersion.parse("12.4"), "version.json")
 
 
 def findings(snapshot: Snapshot) -> tuple[Finding, ...]:
-    return diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    return diagnosis_of(snapshot).findings
 
 
 def compare_machines(there: Snapshot, here: Snapshot) -> Comparison:

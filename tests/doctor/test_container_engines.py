@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.doctor.diagnose import diagnose
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.nvidia import Cuda
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Container, DeviceNode, Driver, Host, Module, PciGpu, Snapshot, Source, SourceState
 from gpuenv.model.versions import DriverVersion
-from tests.support.matrix import MATRIX
+from tests.support.diagnosis import diagnosis_of
 
 if TYPE_CHECKING:
     from gpuenv.model.finding import Finding
@@ -32,7 +30,7 @@ def primary(kind: Container, driver: Driver, nvml: SourceState, libcuda: SourceS
     host = Host(os=known("linux", "uname"), container=known(kind, "marks"))
     snapshot = Snapshot(host=host, driver=driver, sources=sources, pci_gpus=ON_BUS, gpu_count=count)
     snapshot = snapshot._replace(driver=driver._replace(branch=known(550, "x")))
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    findings = diagnosis_of(snapshot).findings
     return next(finding for finding in findings if finding.primary)
 
 
@@ -125,5 +123,5 @@ def test_an_empty_bus_in_a_container_does_not_imply_an_absent_gpu(
     result = known(sandbox, "/proc/version") if sandbox else Host().sandbox
     host = Host(os=known("linux", "uname"), container=known(kind, "marks"), sandbox=result)
     snapshot = Snapshot(host=host, driver=driver, sources=sources, pci_gpus=())
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    findings = diagnosis_of(snapshot).findings
     assert [finding.cause for finding in findings if finding.primary] == [cause]

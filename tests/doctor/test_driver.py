@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.doctor.diagnose import diagnose
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding
 from gpuenv.model.nvidia import Cuda, Nvml
@@ -33,7 +31,7 @@ from gpuenv.model.versions import DriverVersion, Libc
 from gpuenv.report.text import fix_command
 from tests.doctor.kernel_hosts import BUS, KERNEL, findings, log, working
 from tests.doctor.module_hosts import ADDED, BUILT, FAILED, OLD, host_without_module, with_reading
-from tests.support.matrix import MATRIX
+from tests.support.diagnosis import diagnosis_of
 
 REFUSED = "Loading of unsigned module is rejected"
 LOCKDOWN = "Lockdown: modprobe: unsigned module loading is restricted; see man kernel_lockdown.7"
@@ -708,7 +706,7 @@ def machine(container: Container, nvml: int, used: tuple[DriverLibrary, ...], *m
 
 
 def finding_of(snapshot: Snapshot) -> Finding:
-    all_findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    all_findings = diagnosis_of(snapshot).findings
     (only,) = [finding for finding in all_findings if finding.code == "DRV107"]
     assert only.primary
     return only

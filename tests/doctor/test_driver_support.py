@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.doctor.diagnose import diagnose
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckStatus, Finding, Severity
 from gpuenv.model.reading import Reading, known
@@ -24,7 +22,7 @@ from gpuenv.model.snapshot import (
     SourceState,
 )
 from gpuenv.model.versions import ComputeCapability, DriverVersion
-from tests.support.matrix import MATRIX
+from tests.support.diagnosis import diagnosis_of
 
 PCI = "0000:01:00.0"
 BLACKWELL, PASCAL, ADA, HOPPER, UNKNOWN = "2b85", "1b06", "2684", "2342", "3fff"
@@ -68,7 +66,7 @@ def machine(
 
 
 def driver_findings(snapshot: Snapshot) -> list[Finding]:
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    findings = diagnosis_of(snapshot).findings
     return [finding for finding in findings if finding.code.startswith(("DRV", "GPU", "CTR"))]
 
 
@@ -134,7 +132,7 @@ def test_an_unlisted_gpu_is_judged_by_its_neighboring_ids(device: str, driver: s
 @pytest.mark.parametrize("device", ["", "unknown"])
 def test_a_gpu_without_an_id_is_not_judged_by_neighboring_ids(device: str) -> None:
     snapshot = machine(device, "proprietary", NOT_SUPPORTED)
-    diagnosis = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0)
+    diagnosis = diagnosis_of(snapshot)
     assert [run.code for run in diagnosis.checks if run.status is CheckStatus.CRASHED] == []
     assert "GPU204" not in {finding.code for finding in diagnosis.findings}
 

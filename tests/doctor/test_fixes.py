@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.data import data_path
-from gpuenv.doctor.diagnose import diagnose
 from gpuenv.doctor.driver_requirements import DriverRequirement
 from gpuenv.doctor.fixes.distributions import driver_package_fixes, family, headers_package, system_of
 from gpuenv.matrix.load import load
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Fix
 from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Container, DkmsBuild, Driver, Host, Module, PciGpu, Snapshot, Source, SourceState
 from gpuenv.model.versions import DriverVersion
+from tests.support.diagnosis import diagnosis_of
 
 if TYPE_CHECKING:
     from gpuenv.model.finding import Finding
@@ -44,7 +43,7 @@ def machine(distribution: str, device: str = H100, container: Container = Contai
 
 
 def primary(snapshot: Snapshot) -> Finding:
-    (finding,) = [f for f in diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings if f.primary]
+    (finding,) = [f for f in diagnosis_of(snapshot).findings if f.primary]
     assert not any(fix.safe for fix in finding.fix), "gpuenv changes nothing outside the target"
     return finding
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gpuenv.doctor.checks.gpu import gpu_lost
-from gpuenv.doctor.diagnose import diagnose
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
 from gpuenv.model.nvidia import Nvml
@@ -14,7 +12,7 @@ from gpuenv.model.reading import Reading, known, missing
 from gpuenv.model.snapshot import Container, KernelMessage, Snapshot, Source, SourceState
 from tests.doctor.kernel_hosts import findings, log, working
 from tests.doctor.test_gpu_state import IDLE, SECOND, run_check
-from tests.support.matrix import MATRIX
+from tests.support.diagnosis import diagnosis_of
 
 
 @pytest.mark.parametrize(
@@ -107,7 +105,7 @@ def test_the_gpu_that_fell_off_the_bus_is_named(lost: list[int], title: str) -> 
 
 def test_an_unreadable_kernel_log_leaves_the_check_unknown() -> None:
     snapshot = working()._replace(kernel_log=Reading(reason="/dev/kmsg: Operation not permitted"))
-    runs = {run.code: run for run in diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).checks}
+    runs = {run.code: run for run in diagnosis_of(snapshot).checks}
     assert runs["GPU209"].reason == "unknown: /dev/kmsg: Operation not permitted"
 
 

@@ -46,6 +46,7 @@ from tests.doctor.installed_target import (
     with_file_fault,
     with_target,
 )
+from tests.support.diagnosis import diagnosis_of
 from tests.support.fixes import by_hand
 from tests.support.matrix import MATRIX
 
@@ -245,7 +246,7 @@ def unmet_requirements(requires: str, **packages: str) -> list[Finding]:
         },
     )
     snapshot = snapshot._replace(target=target)
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    findings = diagnosis_of(snapshot).findings
     return [finding for finding in findings if finding.code == "WHL517"]
 
 
@@ -585,7 +586,7 @@ def test_a_pip_cupy_is_removed_and_the_conda_cupy_reinstalled(
     healthy: Snapshot, of_conda: dict[str, str], title: str, specs: tuple[str, ...]
 ) -> None:
     snapshot = conda_environment(healthy, of_conda, CONDA_CUPY, CUPY)
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    findings = diagnosis_of(snapshot).findings
     finding = next(entry for entry in findings if entry.code == "WHL502")
     assert (finding.title, finding.cause) == (title, Cause.MIXED_PIP_CONDA)
     removal, reinstall = commands(finding)
@@ -644,7 +645,7 @@ def machine(*options: str) -> Snapshot:
 
 
 def findings(snapshot: Snapshot) -> tuple[Finding, ...]:
-    return tuple(map(by_hand, diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings))
+    return tuple(map(by_hand, diagnosis_of(snapshot).findings))
 
 
 def planned_repairs(snapshot: Snapshot) -> RepairPlan | None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.doctor.diagnose import DEFAULT_OPTIONS, DiagnosisOptions, diagnose
-from gpuenv.matrix.resolve import resolve
+from gpuenv.doctor.diagnose import DEFAULT_OPTIONS, DiagnosisOptions
 from gpuenv.model.finding import Finding, Severity, Suppression
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Driver, Host, Module, PciGpu, Snapshot, Source, SourceState
-from tests.support.matrix import MATRIX
+from tests.support.diagnosis import diagnosis_of
 
 ABSENT = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda"))
 HOST = Snapshot(
@@ -31,7 +30,7 @@ OPTION = "--expect-no-gpu"
 
 def finding_of(machine: str, options: DiagnosisOptions) -> Finding:
     snapshot = MACHINES[machine]
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0, options).findings
+    findings = diagnosis_of(snapshot, options).findings
     return next(finding for finding in findings if finding.code == machine.split(maxsplit=1)[0])
 
 

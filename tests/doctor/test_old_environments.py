@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.snapshot import Snapshot
 from tests.doctor.public_report_lines import built
 from tests.doctor.public_reports import LINUX, libraries
 from tests.doctor.test_user_machines import conda
+from tests.support.diagnosis import diagnosis_of
 from tests.support.matrix import MATRIX
 
 COMPATIBLE = {
@@ -24,7 +23,7 @@ COMPATIBLE = {
 
 
 def findings(snapshot: Snapshot) -> tuple[Finding, ...]:
-    return diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    return diagnosis_of(snapshot).findings
 
 
 @pytest.mark.parametrize("name", COMPATIBLE)

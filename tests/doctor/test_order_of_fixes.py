@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.doctor.diagnose import diagnose
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding
 from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import known
@@ -34,7 +32,7 @@ from tests.doctor.module_hosts import BUILT, FAILED, OLD, host_without_module, w
 from tests.doctor.test_driver import off_loader_path
 from tests.doctor.test_fixes_by_facts import lines, only
 from tests.doctor.test_immutable_systems import ADA, without_driver
-from tests.support.matrix import MATRIX
+from tests.support.diagnosis import diagnosis_of
 
 LIBCUDA = "/usr/lib/x86_64-linux-gnu/libcuda.so.550.163.01"
 NO_DEVICE = 100
@@ -304,7 +302,7 @@ def test_a_python_of_another_architecture_is_replaced_with_its_packages() -> Non
     target = Target(executable=known("/venv/bin/python", "--python"), venv_python=known("3.11.9", "pyvenv.cfg"))
     sources = (Source("target", SourceState.FAILED, "Exec format error"),)
     snapshot = Snapshot(host=Host(os=known("linux", "uname")), target=target, sources=sources)
-    every = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    every = diagnosis_of(snapshot).findings
     (finding,) = [entry for entry in every if entry.code == "ENV401"]
     assert lines(finding) == ["ls /venv/lib/python3.11/site-packages", "python3 -m venv /venv-new"]
     assert "gone" not in texts(finding)

@@ -15,6 +15,7 @@ from gpuenv.report.findings import wheel_text
 from gpuenv.report.report import make_report
 from gpuenv.report.text import report_lines
 from tests.doctor.installed_target import healthy, with_target
+from tests.support.diagnosis import diagnosis_of
 from tests.support.matrix import MATRIX
 
 __all__ = ["healthy"]
@@ -25,7 +26,7 @@ def test_an_interrupted_transaction_comes_first_and_its_fix_is_the_only_one(heal
     opened = known(OpenTransaction("0002", step, "2026-12-01T08:00:00+00:00"), "the journals")
     snapshot = assume(with_target(healthy, open_transaction=opened, cupy=()), ["gpu=none", "driver=none"], MATRIX)
     options = DiagnosisOptions(python="/venv")
-    first, *others = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0, options).findings
+    first, *others = diagnosis_of(snapshot, options).findings
     assert (first.code, first.primary) == ("ENV403", True)
     assert "0002" in first.title
     assert [fix.command for fix in first.fix] == [("gpuenv", "rollback", "--python", "/venv")]
@@ -53,7 +54,7 @@ def test_the_report_names_no_wheel_for_a_half_changed_environment(healthy: Snaps
 def test_every_check_of_the_packages_waits_for_the_interrupted_transaction(healthy: Snapshot) -> None:
     opened = known(OpenTransaction("0001", "install", "2026-12-01T08:00:00+00:00"), "the journals")
     snapshot = with_target(healthy, open_transaction=opened)
-    runs = {run.code: run for run in diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).checks}
+    runs = {run.code: run for run in diagnosis_of(snapshot).checks}
     waiting = {check.code for check in all_checks() if check.concerns_target or check.repair} - {"ENV403"}
     assert {runs[code].status for code in waiting} == {CheckStatus.SKIPPED}
     assert {runs[code].reason for code in waiting} == {"ENV403 comes first"}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Snapshot
+from tests.support.diagnosis import diagnosis_of
 from tests.support.matrix import MATRIX
 
 FACTS = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")
@@ -19,7 +18,7 @@ FACTS = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=58
 def variable_findings(cupy: str, **variables: str) -> list[Finding]:
     snapshot = assume(Snapshot(), [*FACTS, f"cupy={cupy}"], MATRIX)
     snapshot = snapshot._replace(environment=variables)
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    findings = diagnosis_of(snapshot).findings
     return [finding for finding in findings if finding.code == "ENV402"]
 
 
@@ -77,5 +76,5 @@ def test_an_empty_cache_directory_is_reported_once(release: str, code: str) -> N
     snapshot = assume(Snapshot(), [*FACTS, f"cupy=cupy-cuda12x=={release}"], MATRIX)
     target = snapshot.target._replace(kernel_cache_fault=known("CUPY_CACHE_DIR is set, and names no folder", "x"))
     snapshot = snapshot._replace(environment={"CUPY_CACHE_DIR": ""}, target=target)
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    findings = diagnosis_of(snapshot).findings
     assert [finding.code for finding in findings if finding.code in ("CCH701", "ENV402")] == [code]

@@ -14,6 +14,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.reading import Reading
 from gpuenv.model.resolution import ConstraintName, Resolution
 from gpuenv.model.snapshot import Container, DeviceNode, Driver, Host, Module, PciGpu, Snapshot
+from tests.support.diagnosis import diagnosis_of
 from tests.support.matrix import MATRIX
 
 SERVER_GRAPHICS = PciGpu("0000:03:00.0", "1a03", "2000")
@@ -86,7 +87,7 @@ def test_a_leftover_device_node_is_not_a_driver(
 
 
 def _codes(snapshot: Snapshot) -> list[str]:
-    return [entry.code for entry in diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings]
+    return [entry.code for entry in diagnosis_of(snapshot).findings]
 
 
 def test_a_driver_alone_is_not_the_suggested_change() -> None:
