@@ -14,22 +14,25 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from gpuenv.data import COMPILED_MATRIX, data_path
 from gpuenv.doctor.diagnose import DiagnosisOptions
 from gpuenv.doctor.diagnose import diagnose as run_checks
-from gpuenv.explain.explainer import explanation, tells_of_a_fault, verdict_of
 from gpuenv.explain.explanation_types import Explanation
-from gpuenv.explain.match import Scanner
+from gpuenv.explain.match import scan
 from gpuenv.matrix import resolve as resolver
 from gpuenv.matrix.assume import assume as apply_assumptions
-from gpuenv.matrix.load import load
+from gpuenv.matrix.in_use import find_matrix, read_matrix
 from gpuenv.matrix.tables import Matrix
+from gpuenv.matrix.validate import MatrixError
+from gpuenv.model.errors import GpuenvError
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.model.strings import error_reason
+from gpuenv.paste import error_text
 from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
 from gpuenv.preflight.requirements import parse_requirement
 from gpuenv.probe import session
 from gpuenv.probe.request import ProbeRequest
+from gpuenv.report.docs_site import docs_address
 from gpuenv.report.report import Report, make_report
 
 
@@ -78,10 +81,10 @@ def diagnose(
     Args:
         snapshot: the machine; this one by default.
         expect_no_gpu: whether the machine is right without a GPU.
-        matrix: the file of another compatibility matrix.
+        matrix: the file of another compatibility matrix; by default the one that the commands use.
 
     Raises:
-        GpuenvError: when the matrix is invalid.
+        GpuenvError: when the matrix is invalid or cannot be read.
     """
     return _report(snapshot, matrix, DiagnosisOptions(no_gpu=expect_no_gpu))
 
@@ -96,10 +99,10 @@ def check(
     Args:
         *requirements: such as ``"gpu>=1"`` or ``"cc>=8.0"``; see ``gpuenv preflight --list-requirements``.
         snapshot: the machine; this one by default.
-        matrix: the file of another compatibility matrix.
+        matrix: the file of another compatibility matrix; by default the one that the commands use.
 
     Raises:
-        GpuenvError: when a requirement is not understood, or the matrix is invalid.
+        GpuenvError: when a requirement is not understood, or the matrix is invalid or cannot be read.
     """
     parsed = tuple(map(parse_requirement, requirements))
     facts = snapshot if snapshot is not None else take_snapshot()
@@ -117,10 +120,10 @@ def resolve(snapshot: Snapshot | None = None, *, matrix: str | os.PathLike[str] 
 
     Args:
         snapshot: the machine; this one by default.
-        matrix: the file of another compatibility matrix.
+        matrix: the file of another compatibility matrix; by default the one that the commands use.
 
     Raises:
-        GpuenvError: when the matrix is invalid.
+        GpuenvError: when the matrix is invalid or cannot be read.
     """
     return resolver.resolve(snapshot if snapshot is not None else take_snapshot(), _read_matrix(matrix))
 
@@ -128,35 +131,42 @@ def resolve(snapshot: Snapshot | None = None, *, matrix: str | os.PathLike[str] 
 def explain_text(
     text: str, *, snapshot: Snapshot | None = None, matrix: str | os.PathLike[str] | None = None
 ) -> Explanation:
-    """Finds the likely causes of an error text, traceback or log.
+    """Finds the likely causes of an error text, traceback or log, as ``gpuenv explain`` does.
 
     Args:
-        text: the text.
-        snapshot: the machine that it is from, whose facts decide between causes; without one the text alone does.
-        matrix: the file of another compatibility matrix.
+        text: the text. Outputs of nvidia-smi, pip, conda or ``cupy.show_config()`` may be pasted with the error.
+        snapshot: the machine that it is from, whose facts decide between causes; by default the one that the text
+            states.
+        matrix: the file of another compatibility matrix; by default the one that the commands use.
 
     Raises:
-        GpuenvError: when the matrix is invalid.
+        GpuenvError: when the matrix is invalid or cannot be read.
     """
-    scanner = Scanner()
-    scanner.feed(text.encode("utf-8", "surrogateescape"))
-    scanner.close()
-    if snapshot is None or not tells_of_a_fault(scanner):
-        return explanation(scanner)
-    rows = _read_matrix(matrix)
-    diagnosis = run_checks(snapshot, rows, resolver.resolve(snapshot, rows), time.monotonic)
-    return explanation(scanner, verdict_of(diagnosis, snapshot, probed=True))
+    data = text.encode("utf-8", "surrogateescape")
+    scanned = error_text.ScannedText(scan(data), data[: error_text.HEAD])
+
+    def get_machine() -> tuple[Snapshot, Matrix]:
+        return snapshot if snapshot is not None else Snapshot(), _read_matrix(matrix)
+
+    return error_text.explain_text(scanned, get_machine, time.monotonic, is_of_text=snapshot is None)
 
 
 def _read_matrix(path: str | os.PathLike[str] | None) -> Matrix:
-    shipped = data_path("matrix.yaml")
-    return load(shipped, compiled=COMPILED_MATRIX) if path is None else load(Path(path))
+    """The named matrix, else the one that the commands use."""
+    file = find_matrix(None if path is None else Path(path), os.environ, lambda _: None)
+    try:
+        return read_matrix(file)
+    except MatrixError as error:
+        raise MatrixError((*error.faults, file.remedy) if file.remedy else error.faults) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise GpuenvError(f"{file.path}: the matrix cannot be read: {error_reason(error)}") from error
 
 
 def _report(snapshot: Snapshot | None, matrix: str | os.PathLike[str] | None, options: DiagnosisOptions) -> Report:
     started = time.monotonic()
+    address = docs_address(os.environ)
     rows = _read_matrix(matrix)
     facts = snapshot if snapshot is not None else take_snapshot()
     today = datetime.now(timezone.utc).strftime("%Y-%m-%d")
     diagnosis = run_checks(facts, rows, resolver.resolve(facts, rows), time.monotonic, options._replace(day=today))
-    return make_report(diagnosis, facts, time.monotonic() - started, options)
+    return make_report(diagnosis, facts, time.monotonic() - started, options, docs_address=address)

@@ -8,9 +8,12 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
-from typing import Protocol
+import tempfile
+import traceback
+from typing import IO, Protocol
 
 from gpuenv.doctor.fixes.adaptation import TARGET_COMMANDS
+from gpuenv.model.strings import command_name
 
 # With one of these, the command is not about the environment of the kernel.
 _OTHER_TARGETS = {"--python", "--kernel", "--snapshot", "--paste", "--no-probe"}
@@ -31,15 +34,31 @@ def register(shell: Shell) -> None:
 def run_command(line: str) -> None:
     """Runs a command of gpuenv and shows its output, such as ``%gpuenv doctor``.
 
-    The target is the environment of the kernel, unless an option names another one.
+    The target is the environment of the kernel, unless an option names another one. ``%gpuenv explain`` without a text
+    explains the last error of the notebook.
     """
     arguments = shlex.split(line)
     options = {argument.partition("=")[0] for argument in arguments}
-    if arguments[:1] and arguments[0] in TARGET_COMMANDS and not options & _OTHER_TARGETS:
-        arguments[1:1] = ["--python", sys.executable]
+    command = command_name(arguments)
+    if command in TARGET_COMMANDS and not options & _OTHER_TARGETS:
+        after = arguments.index(command) + 1
+        arguments[after:after] = ["--python", sys.executable]
+    with tempfile.TemporaryFile() as file:
+        file.write(_last_error().encode("utf-8", "replace"))
+        file.seek(0)
+        _show_output(arguments, file)
+
+
+def _last_error() -> str:
+    """The traceback of the last error that the notebook showed; empty if there is none."""
+    error = getattr(sys, "last_value", None)
+    return "".join(traceback.format_exception(error)) if error is not None else ""
+
+
+def _show_output(arguments: list[str], stdin: IO[bytes]) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "gpuenv", *arguments],
-        stdin=subprocess.DEVNULL,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",

@@ -24,9 +24,9 @@ MAY_IMPORT = {
     "model": set[str](),
     "matrix": {"model", "files", "data"},
     "doctor": {"model", "matrix", "data", "files"},
-    "explain": {"model", "matrix", "doctor", "data"},
+    "explain": {"model", "matrix", "doctor", "data", "report"},
     "probe": {"model", "interrupt", "files"},
-    "paste": {"model", "matrix", "probe", "explain"},
+    "paste": {"model", "matrix", "doctor", "probe", "explain"},
     "preflight": {"model", "matrix", "files"},
     "report": {"model", "matrix", "doctor", "explain", "preflight"},
     "image": {
@@ -50,8 +50,8 @@ MAY_IMPORT = {
     "refresh": {"model", "matrix", "probe", "files"},
     "interrupt": set[str](),
     "__main__": {"cli", "interrupt"},
-    "api": {"model", "matrix", "doctor", "explain", "probe", "preflight", "report", "data"},
-    "ipython_extension": {"doctor"},
+    "api": {"model", "matrix", "doctor", "explain", "probe", "paste", "preflight", "report"},
+    "ipython_extension": {"doctor", "model"},
     "__init__": {"api", "model", "ipython_extension"},
 }
 # Third-party libraries, and the parts or modules that may import each.
@@ -80,7 +80,7 @@ THIRD_PARTY = {
 PURE = ("model", "matrix", "doctor", "explain", "paste", "preflight", "report")
 EDGES = {
     *("gpuenv.doctor.fixes.table", "gpuenv.explain.classifier", "gpuenv.explain.messages", "gpuenv.matrix.load"),
-    "gpuenv.preflight.config",
+    *("gpuenv.matrix.in_use", "gpuenv.preflight.config"),
 }
 IMPURE_MODULES = {
     "time",

@@ -14,6 +14,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from gpuenv.ipython_extension import run_command
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -54,6 +56,7 @@ def test_the_example_notebook_runs_and_shows_its_records(tmp_path: Path) -> None
     data = [output.data for cell in records for output in cell if "data" in output]
     pages = [entry["text/html"] for entry in data if "text/html" in entry]
     assert len(pages) == 4, "snapshot, report, resolution and explanation"
+    assert max(len(entry["text/plain"]) for entry in data) < 10_000, "the text, not the repr"
     assert "cupy-cuda12x" in pages[2], "a V100 needs CUDA 12"
     assert "driver-too-old-for-cuda" in pages[3]
 
@@ -81,6 +84,12 @@ def test_the_magic_leaves_the_kernel_as_it_was(tmp_path: Path) -> None:
     assert modules == "[]\n"
 
 
+def test_the_target_is_that_of_the_kernel_also_after_options(capsys: pytest.CaptureFixture[str]) -> None:
+    run_command("--no-color -q probe --format json --no-redact")
+    executable = json.loads(capsys.readouterr().out)["target"]["executable"]
+    assert (executable["value"], executable["source"]) == (sys.executable, "--python")
+
+
 def test_another_target_can_be_named(tmp_path: Path) -> None:
     snapshot = tmp_path / "machine.json"
     outputs = run_cells(
@@ -91,3 +100,19 @@ def test_another_target_can_be_named(tmp_path: Path) -> None:
     )
     assert outputs[:2] == ["", ""], "no notice that --python is ignored"
     assert json.loads(outputs[2])["assumptions"]
+
+
+def test_explain_without_a_text_explains_the_last_error(tmp_path: Path) -> None:
+    load, without, _, explained, named = run_cells(
+        tmp_path,
+        "%load_ext gpuenv",
+        "%gpuenv explain",
+        "get_ipython().run_cell('raise OSError(\"libnvrtc.so.12: cannot open shared object file: No such file\")')",
+        "%gpuenv explain",
+        "%gpuenv explain DRV106",
+    )
+    assert load == ""
+    assert "the text is empty" in without
+    assert "OSError: libnvrtc.so.12: cannot open shared object file" in explained
+    assert explained.startswith("cuda-library-missing")
+    assert named.startswith("DRV106")

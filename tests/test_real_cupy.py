@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -101,6 +102,16 @@ def test_the_probe_reads_the_wheel_as_importlib_metadata_does(cupy_only: Path) -
     assert target["packages"][LINE] == cupy
 
 
+@pytest.mark.parametrize(("machine", "cuda"), [("library-missing", None), ("v100-580", "12.9")])
+def test_cupy_finds_the_headers_of_a_simulated_machine_and_not_those_of_this_host(
+    cupy_only: Path, machine: str, cuda: str | None
+) -> None:
+    words = [sys.executable, "-m", "gpuenv", "probe", "--python", str(cupy_only), "--format", "json", "--no-redact"]
+    simulated = [sys.executable, "-m", "gpuenv", "simulate", machine, "--", *words]
+    done = subprocess.run(simulated, env=ENVIRONMENT, capture_output=True, text=True, check=True, timeout=120)
+    assert json.loads(done.stdout)["target"]["headers_cuda"]["value"] == cuda
+
+
 def test_the_matrix_knows_the_newest_release(cupy_only: Path) -> None:
     _, facts = gpuenv("probe", cupy_only)
     _, report = gpuenv("doctor", cupy_only, "--assume", "driver=580.95.05", "--assume", "gpu=H100")
@@ -178,3 +189,23 @@ def test_a_library_of_another_major_that_cupy_loads_first_is_reported(with_nvrtc
         assert findings["LIB603"]["cause"] == "library-path-conflict"
         assert path in findings["LIB603"]["title"]
     assert "LIB603" not in findings_of(with_nvrtc)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the stub driver needs a C compiler")
+@pytest.mark.parametrize(
+    ("machine", "exit_code", "cause"),
+    [("l4-550", 0, None), ("t4-470", 1, "driver-too-old-for-cuda")],
+)
+def test_a_simulated_toolkit_is_enough_for_it(
+    cupy_only: Path, tmp_path: Path, machine: str, exit_code: int, cause: str | None
+) -> None:
+    """The libraries and the headers, which CuPy 14 finds through cuda-pathfinder."""
+    report_file = tmp_path / "report.json"
+    gpuenv_words = [sys.executable, "-m", "gpuenv"]
+    preflight = ["preflight", "--no-config", "--python", str(cupy_only), "--format", f"json={report_file}"]
+    command = [*gpuenv_words, "simulate", machine, "--", *gpuenv_words, *preflight]
+    environment = {**ENVIRONMENT, "XDG_CACHE_HOME": str(tmp_path)}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    report = json.loads(report_file.read_text(encoding="utf-8"))
+    assert report["exit_code"] == exit_code, result.stdout
+    assert next((finding["cause"] for finding in report["findings"] if finding["severity"] == "error"), None) == cause

@@ -30,6 +30,7 @@ _VARIABLES = (
     ("NO_COLOR", "No colours, as --no-color."),
     ("GPUENV_QUIET", "No progress, as --quiet."),
     ("GPUENV_AS_ROOT", "As --as-root."),
+    ("GPUENV_DOCS_URL", "The address of the documentation site, for the links of findings (docs_url in JSON)."),
     ("VIRTUAL_ENV, CONDA_PREFIX", "The active environment: the target, unless --python names one."),
 )
 

@@ -13,10 +13,10 @@ import typer.core
 
 from gpuenv import __version__
 from gpuenv.cli.command_errors import CommandError, OutputClosed, complain, drop_stdout
-from gpuenv.cli.options import with_common_options
+from gpuenv.cli.options import NoColor, Quiet, Verbose, with_common_options
 from gpuenv.interrupt import was_interrupted
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.strings import Lines, error_reason, sanitize
+from gpuenv.model.strings import Lines, command_name, error_reason, sanitize
 
 # Depending on its version, Typer vendors click or imports it: take the class that Typer uses.
 _USAGE_ERRORS: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -45,7 +45,7 @@ COMMANDS = (
 )
 _LINES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")  # the variables with the command line: of bash, and of other shells
 _MACHINES = ("snapshot", "paste")  # options that select a machine
-_WITH_SMOKE = (["doctor"], ["preflight"])  # the commands with --smoke [LEVEL]
+_WITH_SMOKE = ("doctor", "preflight")  # the commands with --smoke [LEVEL]
 # Options after the first argument of run belong to that command, with or without --.
 _SETTINGS: dict[str, dict[str, Any]] = {"run": {"allow_interspersed_args": False}}
 
@@ -62,11 +62,11 @@ class _Command(typer.core.TyperCommand):
 
 
 def make_app(arguments: list[str], *, completing: bool = False) -> typer.Typer:
-    """The application; if the first argument names a command, only that one, since each import costs time.
+    """The application; if the arguments name a command, only that one, since each import costs time.
 
     With ``completing``, it answers a shell.
     """
-    names = [name for name in arguments[:1] if name in COMMANDS]
+    names = [name for name in COMMANDS if name == command_name(arguments)]
     app = typer.Typer(
         name="gpuenv",
         help="Find the root cause of a broken CuPy environment, and the fix.",
@@ -90,8 +90,12 @@ def make_app(arguments: list[str], *, completing: bool = False) -> typer.Typer:
 
 def root(
     version: Annotated[bool, typer.Option("-V", "--version", help="Print the version and exit.")] = False,
+    no_color: NoColor = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Options before the command."""
+    del no_color, quiet, verbose  # with_common_options hands them to the command
     if version:
         from gpuenv.cli.output import write_stdout
 
@@ -104,7 +108,7 @@ def run(arguments: list[str]) -> int:
     completing = "_GPUENV_COMPLETE" in os.environ
     line = _completed_line() if completing else arguments
     command = typer.main.get_command(make_app(line, completing=completing))
-    if arguments[:1] in _WITH_SMOKE:
+    if command_name(arguments) in _WITH_SMOKE:
         arguments = with_level(arguments)
     try:
         code = command.main(args=arguments, prog_name="gpuenv", standalone_mode=False)
@@ -152,10 +156,10 @@ def _show(error: Any) -> None:  # noqa: ANN401 - a class of click, which Typer m
 def _output_error(arguments: list[str], error: OSError | UnicodeError) -> CommandError | None:
     """The error if Typer cannot write its own output, help or shell completion; None for any other error."""
     reason = error_reason(error)
-    if "--install-completion" in arguments[:1]:
+    options = list(takewhile(lambda text: text != "--", arguments))
+    if "--install-completion" in options:
         remedy = "gpuenv --show-completion prints what it would add"
         return CommandError(ExitCode.USAGE, f"cannot edit the startup files of your shell: {reason}", remedy)
-    options = list(takewhile(lambda text: text != "--", arguments))
     if {"--help", "-h", "--show-completion"} & set(options) or not options:
         drop_stdout()
         return CommandError(ExitCode.USAGE, f"standard output cannot be written: {reason}")

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.clock import today
-from gpuenv.cli.command_errors import CommandError, announce
+from gpuenv.cli.command_errors import CommandError, announce, usage_errors
 from gpuenv.cli.sources import MachineSource, get_matrix, probing
+from gpuenv.model.errors import GpuenvError
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import Lines
 
@@ -144,6 +145,7 @@ def make_diagnosis_report(
         CommandError: when the machine or the matrix cannot be read, or GPU tests are requested for another machine.
     """
     probing_since = time.monotonic()
+    address = configured_docs()
     if gpu_tests is not None:
         from gpuenv.cli.gpu_tests import check_source
 
@@ -173,7 +175,20 @@ def make_diagnosis_report(
         diagnosis = with_pasted_error(diagnosis, snapshot, pasted_text(source.paste))
     begun = probing_since if started is None else started
     is_own = source.snapshot is None and source.paste is None and not source.no_probe
-    return with_job(make_report(diagnosis, snapshot, time.monotonic() - begun, options, smoke), is_own=is_own)
+    report = make_report(diagnosis, snapshot, time.monotonic() - begun, options, smoke, address)
+    return with_job(report, is_own=is_own)
+
+
+def configured_docs() -> str | None:
+    """The address of the documentation site; None where none is configured.
+
+    Raises:
+        CommandError: when it is invalid.
+    """
+    from gpuenv.report.docs_site import docs_address
+
+    with usage_errors(GpuenvError):
+        return docs_address(os.environ)
 
 
 def with_job(report: Report, *, is_own: bool) -> Report:

@@ -223,7 +223,7 @@ def scheme_of_target(source: MachineSource, snapshot: Snapshot) -> Scheme:
 def chosen_offers(
     snapshot: Snapshot, rows: Matrix, wanted: Wanted = (), *, any_numpy: bool = False
 ) -> tuple[Offer, ...]:
-    """What may be installed, in order of preference: what is complete comes before what needs a toolkit.
+    """What may be installed, in order of preference: what is complete comes before what lacks a toolkit.
 
     Args:
         snapshot: the machine and the target.
@@ -238,7 +238,7 @@ def chosen_offers(
     if any_numpy:
         found = tuple(dict.fromkeys((*found, *offers(with_any_numpy(snapshot), rows, wanted))))
     if found:
-        return tuple(sorted(found, key=lambda offer: offer.choices[0].needs_toolkit is not None))
+        return tuple(sorted(found, key=lambda offer: not offer.is_complete))
     resolution = resolve(snapshot, rows)
     if wanted and resolution.wheel is not None:
         raise _not_wanted(resolution, wanted)

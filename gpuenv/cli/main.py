@@ -10,7 +10,7 @@ from gpuenv import __version__
 from gpuenv.cli.command_errors import CommandError, OutputClosed, announce, complain, resource_error
 from gpuenv.files import own_search_path, own_temporary_folder
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.strings import pattern
+from gpuenv.model.strings import command_name, pattern
 
 _COMPLETE = "_GPUENV_COMPLETE"  # set by the shell
 _COMPLETION = pattern(r"(?:complete|source)_[a-z]+")
@@ -27,7 +27,7 @@ def run(arguments: list[str]) -> int:
         _check_open_files()
         if folder := own_temporary_folder(os.environ, announce):
             os.environ["TMPDIR"] = folder
-        if arguments[:1] not in (["run"], ["simulate"]):  # their programs get the caller's
+        if command_name(arguments) not in ("run", "simulate"):  # their programs get the caller's
             search_own_path(announce)
         return _run(arguments)
     except CommandError as error:

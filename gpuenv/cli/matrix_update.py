@@ -92,7 +92,7 @@ def update_matrix(
         yield TextLine("already up to date", Style.GOOD)
         return
     if (days_since(after.revision) or 0) < -1:
-        announce(f"revision {after.revision} is a day to come: until then, no other matrix will be newer")
+        announce(f"revision {after.revision} is in the future: until then, no other matrix is newer")
     if after.revision < before.revision:
         message = f"{published.name}: revision {after.revision} is older than {before.revision}, which is in use"
         own = matrix_path(None)

@@ -49,7 +49,8 @@ def takes(record: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None
 def with_common_options(function: Callable[..., None]) -> Callable[..., None]:
     """Adds the options that every command has, and ``--as-root`` to one that has a target.
 
-    ``--quiet`` and ``--as-root`` stand in a variable, where the children of the command find them.
+    An option before the command (``gpuenv -q doctor``) is one of the command. ``--quiet`` and ``--as-root`` stand in a
+    variable, where the children of the command find them.
     """
     signature = inspect.signature(function, eval_str=True)
     own = list(signature.parameters)
@@ -59,8 +60,15 @@ def with_common_options(function: Callable[..., None]) -> Callable[..., None]:
         if name not in own:
             after = own.index("python") + 1 if name == "as_root" else len(parameters)
             parameters.insert(after, Parameter(name, Parameter.KEYWORD_ONLY, default=False, annotation=annotation))
+    parameters.append(Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context))
 
-    def command(**values: Any) -> None:  # noqa: ANN401 - each option has its own type
+    def command(ctx: typer.Context, **values: Any) -> None:  # noqa: ANN401 - each option has its own type
+        root = ctx.find_root()
+        for option in root.command.params:
+            if option.name is not None and root.params.get(option.name):
+                if option.name not in values:
+                    ctx.fail(f"No such option: {option.opts[0]}")
+                values[option.name] = True
         for name, variable in (("quiet", QUIET), ("as_root", AS_ROOT)):
             if name in values:
                 os.environ.pop(variable, None)

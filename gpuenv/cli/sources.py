@@ -26,7 +26,6 @@ STALE = 120  # days after which a matrix or a document is outdated
 _LARGEST_PASTE = 16 * 1024 * 1024
 _MAX_CONFLICTS = 5  # contradictions of a paste, and values of each, that are announced
 _DAY = pattern(r"\d{4}-\d\d-\d\d")  # dates compare as texts
-_REVISION = pattern(r"""(?m)^(?:revision|\{\s*"schema":[^,]*,\s*"revision"):[ '"]*([^'"\n]*)""")  # YAML, JSON
 
 
 class MachineSource(NamedTuple):
@@ -49,29 +48,10 @@ class MachineSource(NamedTuple):
 
 
 def matrix_path(path: Path | None, notify: Callable[[str], None] = announce_once) -> Path:
-    """The named matrix, else the newest of the user's own and the shipped one; the user's own goes first.
+    """The file of the matrix in use."""
+    from gpuenv.matrix.in_use import find_matrix
 
-    A matrix of the user's data folder that others can change is not used.
-    """
-    from gpuenv.data import data_path
-
-    shipped = data_path("matrix.yaml")
-    if path is not None:
-        return path
-    found = (files.user_matrix(os.environ), files.updated_matrix(os.environ))
-    own = [file for file in found if file and files.is_file(file) and files.own_folder(file, notify)]
-    return max((*own, shipped), key=_revision) if own else shipped
-
-
-def _revision(path: Path) -> str:
-    """The revision in the first 4096 characters of a matrix; empty for a broken one, which is then not used."""
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            head = file.read(4096)
-    except OSError:
-        return ""
-    found = _REVISION.search(head)
-    return found[1].strip() if found else ""
+    return find_matrix(path, os.environ, notify).path
 
 
 def own_environment() -> dict[str, str]:
@@ -96,36 +76,21 @@ def get_matrix(path: Path | None, *, from_yaml: bool = False, quiet: bool = Fals
     Raises:
         CommandError: when it cannot be read, or is invalid, with every error.
     """
-    from gpuenv.data import COMPILED_MATRIX, data_path
-    from gpuenv.matrix.load import load
+    from gpuenv.matrix.in_use import find_matrix, read_matrix
 
-    chosen = matrix_path(path, (lambda _: None) if quiet else announce_once)
-    is_user_matrix = path is None and chosen != data_path("matrix.yaml")
-    remedy = (
-        f"this is your own matrix, {chosen}; remove it to use the one shipped with gpuenv" if is_user_matrix else None
-    )
-    compiled = None if from_yaml else COMPILED_MATRIX
-    with matrix_errors(chosen if path or is_user_matrix else Path("matrix.yaml"), remedy):
-        validated = _stored_checksum(chosen) if is_user_matrix and not from_yaml else None
-        matrix = load(chosen, compiled=compiled, validated=validated)
+    file = find_matrix(path, os.environ, (lambda _: None) if quiet else announce_once)
+    with matrix_errors(file.path if path or file.is_own else Path("matrix.yaml"), file.remedy):
+        matrix = read_matrix(file, from_yaml=from_yaml)
     if quiet:
         return matrix
-    if is_user_matrix:
-        announce(f"using your own matrix, {chosen}, dated {matrix.revision}")
+    if file.is_own:
+        announce(f"using your own matrix, {file.path}, dated {matrix.revision}")
     if path is None and _DAY.fullmatch(matrix.revision) and matrix.revision < today(days_ago=STALE):
         announce(
             f"the matrix is dated {matrix.revision} (more than {STALE} days old); to update it: gpuenv matrix update, "
             "or gpuenv matrix refresh"
         )
     return matrix
-
-
-def _stored_checksum(path: Path) -> int | None:
-    """The checksum that ``matrix update`` stores beside a matrix that it validated."""
-    try:
-        return parse_integer(files.read_regular(files.checksum_of(path), 32).decode("ascii", "replace").strip())
-    except (OSError, ValueError):
-        return None
 
 
 @contextmanager
@@ -384,9 +349,10 @@ def pasted_machine(source: MachineSource, matrix: Matrix) -> Snapshot:
         announce(f"the paste contradicts itself on {conflict.fact}: {' and '.join(values)}; the first value is used")
     snapshot = to_snapshot(content, matrix)
     assumed = assumed_keys(source.assume)
-    for gap in gaps(content, snapshot):
-        if gap.key not in assumed:
-            announce(f"the paste does not contain {gap.fact} ({gap.why}); add the output of: {gap.ask}")
+    missing = [gap for gap in gaps(content, snapshot) if gap.key not in assumed]
+    if missing:
+        facts, commands = (", ".join(gap.fact for gap in missing), "; ".join(gap.ask for gap in missing))
+        announce(f"the paste does not contain {facts}; ask for the output of: {commands}")
     return snapshot
 
 

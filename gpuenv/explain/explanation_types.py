@@ -8,7 +8,7 @@ from gpuenv.explain.messages import Message
 from gpuenv.model.causes import Cause
 from gpuenv.model.codec import to_json
 from gpuenv.model.finding import Fix
-from gpuenv.model.notebook import table_html
+from gpuenv.model.notebook import Printer, text_html
 
 SCHEMA = "gpuenv.explanation/1"
 
@@ -113,6 +113,13 @@ class Explanation:
         """The explanation as JSON."""
         return to_json(self)
 
+    def __str__(self) -> str:
+        from gpuenv.report.explanation import explanation_text  # noqa: PLC0415 - it imports this module
+
+        return "\n".join(line.text for line in explanation_text(self))
+
     def _repr_html_(self) -> str:
-        rows = [(f"{entry.confidence:.0%}", f"{entry.cause.value}: {entry.title}") for entry in self.causes]
-        return table_html("Likely causes", rows or [("", "no known message")])
+        return text_html(str(self))
+
+    def _repr_pretty_(self, printer: Printer, _cycle: object) -> None:
+        printer.text(str(self))

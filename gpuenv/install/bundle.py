@@ -126,7 +126,10 @@ def open_bundle(path: Path, scratch: Path) -> Bundle:
         folder, manifest = (path, _manifest_in(path)) if is_folder else (scratch, _unpacked(path, scratch))
         _compare(folder, manifest)
         # A bundle is for one target, so its lock has no markers.
-        return Bundle(manifest, folder / WHEELS, parse_lock(LOCK, _text(folder / LOCK), {}))
+        pins = parse_lock(LOCK, _text(folder / LOCK), {})
+        sizes = {file.sha256: file.size for file in manifest.files}
+        sized = (replace(pin, size=next(filter(None, map(sizes.get, pin.sha256)), None)) for pin in pins)
+        return Bundle(manifest, folder / WHEELS, tuple(sized))
     except (OSError, tarfile.TarError, RecursionError, ValueError) as error:
         raise InstallError(f"{path}: {error_reason(error)}", "Create it again: gpuenv bundle") from error
 

@@ -7,6 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from packaging.specifiers import SpecifierSet
+from packaging.tags import Tag, compatible_tags, cpython_tags
+from packaging.utils import parse_wheel_filename
+
 from gpuenv.files import parse_toml
 from gpuenv.install.backends.base import file_name, make_pin
 from gpuenv.install.plan import Pin
@@ -88,12 +92,15 @@ def parse_pylock(text: str, markers: Mapping[str, str] | None = None) -> tuple[P
     document = parse_toml(text)
     if str(document.get("lock-version", "")).split(".")[0] != "1":
         raise ValueError("expected lock-version 1.0")
+    requires_python = str(document.get("requires-python") or "")
+    if markers and not SpecifierSet(requires_python).contains(markers["python_full_version"], prereleases=True):
+        raise ValueError(f"it requires Python {requires_python}, and the target is {markers['python_full_version']}")
     packages = document.get("packages", [])
     if not isinstance(packages, list):
         raise ValueError("packages: expected a list of tables")  # noqa: TRY004 - one kind of error for all input
     if not all(isinstance(entry, dict) for entry in packages):
         raise ValueError("packages: expected a table")
-    return tuple(_pylock_pin(entry) for entry in packages if _is_for_target(entry, markers))
+    return tuple(_pylock_pin(entry, markers) for entry in packages if _is_for_target(entry, markers))
 
 
 def _is_for_target(entry: Mapping[str, Any], markers: Mapping[str, str] | None) -> bool:
@@ -106,13 +113,32 @@ def _is_for_target(entry: Mapping[str, Any], markers: Mapping[str, str] | None) 
     return holds if markers is not None else not marker or bool(entry.get("wheels"))
 
 
-def _pylock_pin(entry: Mapping[str, Any]) -> Pin:
+def _fits(wheel: str | None, markers: Mapping[str, str]) -> bool:
+    """Whether a wheel is for the target's Python and processor, by its tags; true if its name has none."""
+    try:
+        tags = parse_wheel_filename(wheel or "")[3]
+    except ValueError:
+        return True
+    python = tuple(map(int, markers["python_version"].split(".")))
+    name, machine = f"cp{python[0]}{python[1]}", markers["platform_machine"].lower()
+    pure = ("any",)  # other platforms are reduced to it
+    supported = {*cpython_tags(python, (name, f"{name}t"), pure), *compatible_tags(python, name, pure)}
+    return any(
+        Tag(tag.interpreter, tag.abi, "any") in supported for tag in tags if tag.platform.endswith(("any", machine))
+    )
+
+
+def _pylock_pin(entry: Mapping[str, Any], markers: Mapping[str, str] | None) -> Pin:
     wheels = [wheel for wheel in entry.get("wheels", []) if isinstance(wheel, dict)]
     name, release = entry.get("name"), entry.get("version")
     if not wheels:
         raise ValueError(f"{name} {release}: no wheel is named; only wheels are installed")
+    names = [file_name(wheel.get("url") or wheel.get("path")) for wheel in wheels]
+    if markers and not any(_fits(wheel, markers) for wheel in names):
+        target = f"Python {markers['python_version']} on {markers['sys_platform']}-{markers['platform_machine']}"
+        raise ValueError(f"{name} {release}: no wheel in it is for {target}")
     first = wheels[0]
-    pin = make_pin(name, release, size=first.get("size"), wheel=file_name(first.get("url") or first.get("path")))
+    pin = make_pin(name, release, size=first.get("size"), wheel=names[0])
     digests: list[str] = []
     for wheel in wheels:
         hashes = wheel.get("hashes")

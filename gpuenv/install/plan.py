@@ -42,7 +42,7 @@ class Pin:
     name: str
     release: str
     sha256: tuple[str, ...] = ()  # of the acceptable files; empty if the index has none
-    size: int | None = None  # bytes to download, if the index reports it
+    size: int | None = None  # of the file in bytes, if the index reports it or a bundle has it
     former: str | None = None  # the version it replaces
     wheel: str | None = None  # file name, if the installer prints it
 
@@ -67,7 +67,7 @@ class PlannedCommand:
 class Space:
     """Space on the target's file system, in bytes; null if unknown."""
 
-    download: int | None  # including cached files
+    download: int | None  # including cached files; 0 for a bundle
     free: int | None
     unpacked: int | None = None  # upper bound, from the usual growth of wheels
 

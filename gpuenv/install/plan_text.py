@@ -80,7 +80,8 @@ def _installed(plan: Plan) -> Iterator[TextLine]:
     for pin in plan.install:
         former = ""
         if pin.former == pin.release:
-            former = f" ({_REASONS[reasons.get(pin.name, Reason.SHARED_FILES)]})"
+            reason = reasons.get(pin.name, Reason.SHARED_FILES)
+            former = f" ({'its former files' if reason is Reason.CAME_WITH_INSTALL else _REASONS[reason]})"
         elif pin.former is not None:
             former = f" (now {pin.former}){' (needs consent)' if pin.name in plan.moves else ''}"
         size = f", {format_size(pin.size)}" if pin.size is not None else ""
@@ -90,8 +91,9 @@ def _installed(plan: Plan) -> Iterator[TextLine]:
         yield TextLine("  This requires --allow-changes.", Style.WARNING, 4)
     space = plan.space
     if plan.install and plan.requirements:
-        size = format_size(space.download) if space.download is not None else ""
-        download = f"{size}, minus cached files" if size else "the index reports no sizes"
+        download = "the index reports no sizes"
+        if space.download is not None:
+            download = f"{format_size(space.download)}, minus cached files" if space.download else "nothing"
         disk = f"; unpacked at most about {format_size(space.unpacked)}" if space.unpacked else ""
         free = f"; free on the disk: {format_size(space.free)}" if space.free is not None else ""
         yield TextLine(f"  to download: {download}{disk}{free}", Style.QUIET, 4)

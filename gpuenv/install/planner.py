@@ -234,7 +234,8 @@ def prepare(
     stage = Store(Path(root)).stage(NUMBER)
     staging = installer_run.installer.staging(installer_run.options, stage.parent / "lock.txt", stage)
     sizes = [pin.size for pin in install if pin.size is not None]
-    download = sum(sizes) if len(sizes) == len(install) else None
+    total = sum(sizes) if len(sizes) == len(install) else None
+    download = total if installer_run.options.find_links is None else 0
     plan = Plan(
         target=TargetEnvironment(scheme.executable, root, scheme.purelib, scheme.kind),
         installer=installer_run.installer.label,
@@ -246,7 +247,7 @@ def prepare(
         moves=tuple(pin.name for pin in changed if pin.name not in scope.named | scope.free),
         commands=(*resolved.commands, *(map(PlannedCommand, _STAGING, staging) if install else ())),
         undo=undo_command(scheme),
-        space=Space(download, free_space(root), download * _GROWTH if download is not None else None),
+        space=Space(download, free_space(root), total * _GROWTH if total is not None else None),
         notes=tuple(_notes(scope, inventory, installer_run)),
     )
     return PreparedInstall(plan, inventory, lock_text(install), (*leaving, *strays), installer_run)
@@ -481,7 +482,12 @@ def _nothing_fits(why: str, scoped: ScopedOffer, installer_run: InstallerRun, in
     except InstallError:
         fits_empty = True
     return nothing_fits(
-        why, requirements, scope.stay, installer_run, _kept_dependencies(scope, inventory), fits_empty=fits_empty
+        why,
+        requirements,
+        scope.stay,
+        installer_run,
+        _kept_dependencies(scope, inventory),
+        without_them=SEPARATE_ENVIRONMENT if fits_empty else None,
     )
 
 

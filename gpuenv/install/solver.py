@@ -288,7 +288,7 @@ def nothing_fits(
     installer_run: InstallerRun,
     kept: Sequence[Dependency] = (),
     *,
-    fits_empty: bool = True,
+    without_them: str | None = SEPARATE_ENVIRONMENT,
 ) -> NothingFits:
     """The error for requirements that conflict with the environment or with the user's settings.
 
@@ -298,8 +298,9 @@ def nothing_fits(
         stay: the CUDA wheels that the environment keeps.
         installer_run: the installer with its options and time budget.
         kept: the dependencies of the packages that stay.
-        fits_empty: whether it fits an empty environment; if not, the environment is not the reason.
+        without_them: how to do it without the packages of the environment; null if these are not the reason.
     """
+    fits_empty = without_them is not None
     details = f" It contains {', '.join(stay)}, which other packages need." if stay and fits_empty else ""
     named = set(re.findall(r"[\w.-]*\w", why.lower())) - {required_name(text) for text in requirements}
     dependents = list(dict.fromkeys(f"{want.by} needs {want.text}" for want in kept if want.name in named))
@@ -307,7 +308,7 @@ def nothing_fits(
         details += f" Installed packages: {', '.join(dependents[:_MAX_NAMES])}."
     constraints = [name for name in CONSTRAINTS if installer_run.environment.get(name)]
     under = "".join(f" and under {name}={hide_secrets(installer_run.environment[name])}" for name in constraints)
-    remedy = settings_hint(installer_run, why) or (SEPARATE_ENVIRONMENT if fits_empty else _CHECK_INDEX)
+    remedy = settings_hint(installer_run, why) or without_them or _CHECK_INDEX
     if constraints:
         remedy = f"Check these constraints first; to remove them: unset {' '.join(constraints)}"
     elif "exclude-newer" in why:

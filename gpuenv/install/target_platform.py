@@ -19,6 +19,8 @@ from gpuenv.model.snapshot import Snapshot
 # The platforms that uv 0.13 knows by name (uv pip compile --help, --python-platform): the glibc minors among them.
 _UV_MINORS = (17, 28, *range(31, 41))
 _OLDEST_MINOR = 5  # manylinux1 (PEP 513)
+_WITHOUT_A_PACKAGE = "To lock without a package of the recorded environment: --assume package.NAME=none"
+_EXAMPLES = {"target.python": "python=3.12", "host.arch": "arch=x86_64", "host.libc": "libc=glibc-2.36"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,8 @@ def platform_of(snapshot: Snapshot) -> TargetPlatform:
         name for name, value in (("target.python", python), ("host.arch", arch), ("host.libc", libc)) if not value
     ]
     if unknown or python is None or arch is None or libc is None:
-        options = " ".join(f"--assume {name.rsplit('.', 1)[-1]}=..." for name in unknown)
-        raise TargetUnusable(f"unknown for the machine: {', '.join(unknown)}", f"Pass: {options}")
+        options = " ".join(f"--assume {_EXAMPLES[name]}" for name in unknown)
+        raise TargetUnusable(f"unknown for the machine: {', '.join(unknown)}", f"Pass what it has, such as: {options}")
     if python.free_threaded:
         raise TargetUnusable(
             f"uv resolves for no free-threaded Python but its own, and the machine has {python}",
@@ -98,7 +100,9 @@ def lock_for_platform(installer_run: InstallerRun, snapshot: Snapshot, offers: S
         InstallError: when it fails.
     """
     if not isinstance(installer_run.installer, Uv):
-        raise InstallError("only uv can make a lock for another machine", "Install uv: python -m pip install uv")
+        raise InstallError(
+            "only uv can make a lock for another machine", "Install uv: pipx install uv, or python -m pip install uv"
+        )
     releases = {
         **snapshot.target.packages,
         **({"numpy": snapshot.target.numpy.value} if snapshot.target.numpy.value else {}),
@@ -112,5 +116,7 @@ def lock_for_platform(installer_run: InstallerRun, snapshot: Snapshot, offers: S
 
     chosen, lock, why = solve_first(installer_run, scoped, (pinned,), packages)
     if lock is None:
-        raise nothing_fits(why, chosen.offer.requirements, chosen.scope.stay, installer_run)
+        raise nothing_fits(
+            why, chosen.offer.requirements, chosen.scope.stay, installer_run, without_them=_WITHOUT_A_PACKAGE
+        )
     return lock

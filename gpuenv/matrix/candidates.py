@@ -76,9 +76,7 @@ def by_preference(needs: Needs, matrix: Matrix) -> tuple[WheelCandidate, ...]:
         return _usual_order(matrix)
 
     def rank(wheel: WheelCandidate) -> _Rank:
-        bare = wheel.bare or wheel
-        has_toolkit = host_toolkit(wheel, needs, matrix) is not None or shares_libraries(bare, needs, matrix)
-        return _rank(wheel, has_toolkit=has_toolkit, tegra=needs.tegra)
+        return _rank(wheel, has_toolkit=_has_toolkit(wheel, needs, matrix), tegra=needs.tegra)
 
     return tuple(sorted(wheel_candidates(matrix), key=rank, reverse=True))
 
@@ -86,6 +84,16 @@ def by_preference(needs: Needs, matrix: Matrix) -> tuple[WheelCandidate, ...]:
 @lru_cache(maxsize=4)
 def _usual_order(matrix: Matrix) -> tuple[WheelCandidate, ...]:
     return tuple(sorted(wheel_candidates(matrix), key=_rank, reverse=True))
+
+
+def is_complete(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> bool:
+    """Whether CuPy has its CUDA libraries: a toolkit or other packages have them, or the extra installs them."""
+    return _rank(wheel, has_toolkit=_has_toolkit(wheel, needs, matrix), tegra=needs.tegra)[0]
+
+
+def _has_toolkit(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> bool:
+    bare = wheel.bare or wheel
+    return host_toolkit(wheel, needs, matrix) is not None or shares_libraries(bare, needs, matrix)
 
 
 _Rank: TypeAlias = "tuple[bool, Version, CudaVersion, bool]"

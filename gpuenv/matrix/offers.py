@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from gpuenv.matrix.candidates import by_preference
+from gpuenv.matrix.candidates import by_preference, is_complete
 from gpuenv.matrix.constraints import LineVerdicts, fits
 from gpuenv.matrix.needs import needs_of
 from gpuenv.matrix.ranges import in_range, same_release, version_of
@@ -28,10 +28,12 @@ class Offer(NamedTuple):
     Attributes:
         requirements: the range of releases, and pins of CUDA wheels; input for an installer.
         choices: the fitting releases, the best first; empty if the requirements are exact.
+        is_complete: whether they have, or install, the CUDA libraries that they need.
     """
 
     requirements: tuple[str, ...]
     choices: tuple[WheelChoice, ...] = ()
+    is_complete: bool = True
 
     def choice(self, release: str) -> WheelChoice | None:
         """Returns the choice of a release; None if it is not among them."""
@@ -40,7 +42,7 @@ class Offer(NamedTuple):
     def without(self, release: str) -> Offer:
         """Returns the offer without a release that a solver chose, and that does not fit or is not known."""
         first, *others = self.requirements
-        return Offer((f"{first},!={release}", *others), self.choices)
+        return self._replace(requirements=(f"{first},!={release}", *others))
 
 
 def offers(snapshot: Snapshot, matrix: Matrix, wanted: Wanted = ()) -> tuple[Offer, ...]:
@@ -53,15 +55,16 @@ def offers(snapshot: Snapshot, matrix: Matrix, wanted: Wanted = ()) -> tuple[Off
     """
     needs = needs_of(snapshot, matrix)
     lines = LineVerdicts(needs, matrix)
-    groups: dict[tuple[object, ...], list[WheelChoice]] = {}
+    groups: dict[tuple[str, str | None, tuple[str, ...], str | None, bool], list[WheelChoice]] = {}
     for wheel in by_preference(needs, matrix):
         if fits(wheel, needs, matrix, lines):
             choice = wheel_choice(wheel, needs, matrix)
             if all(is_wanted(choice, entry) for entry in wanted):
-                key = choice.distribution, choice.extra, choice.requirements[1:], choice.needs_toolkit
+                complete = is_complete(wheel, needs, matrix)
+                key = choice.distribution, choice.extra, choice.requirements[1:], choice.needs_toolkit, complete
                 groups.setdefault(key, []).append(choice)
     published = {line.name: [release.cupy for release in line.releases] for line in matrix.wheel_lines}
-    return tuple(_offer(choices, published[choices[0].distribution]) for choices in groups.values())
+    return tuple(_offer(group, published[group[0].distribution], is_complete=key[-1]) for key, group in groups.items())
 
 
 def is_wanted(choice: WheelChoice, wanted: Requirement) -> bool:
@@ -96,12 +99,12 @@ def parse_wanted(text: str) -> Requirement:
     return wanted
 
 
-def _offer(choices: Sequence[WheelChoice], published: Sequence[str]) -> Offer:
+def _offer(choices: Sequence[WheelChoice], published: Sequence[str], *, is_complete: bool) -> Offer:
     releases = sorted((entry.version for entry in choices), key=version_of)
     best, name = choices[0], choices[0].distribution + (f"[{choices[0].extra}]" if choices[0].extra else "")
     if len(releases) == 1:
-        return Offer(best.requirements, tuple(choices))
+        return Offer(best.requirements, tuple(choices), is_complete)
     span = f">={releases[0]},<={releases[-1]}"
     unfit = (release for release in sorted(published, key=version_of) if release not in releases)
     excluded = "".join(f",!={release}" for release in unfit if in_range(release, span))
-    return Offer((f"{name}{span}{excluded}", *best.requirements[1:]), tuple(choices))
+    return Offer((f"{name}{span}{excluded}", *best.requirements[1:]), tuple(choices), is_complete)

@@ -53,6 +53,7 @@ class Finding:
         docs: the ``gpuenv explain`` command for its code.
         allowed: the suppression that downgrades it to a note; null without one.
         in_image: whether the fault lies in the container's image, so that every host has it.
+        docs_url: the page of its code in the documentation site; null unless GPUENV_DOCS_URL has the site's address.
     """
 
     code: str
@@ -66,6 +67,7 @@ class Finding:
     docs: str
     allowed: Suppression | None = None
     in_image: bool = False
+    docs_url: str | None = None
 
 
 class CheckRun(NamedTuple):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from typing import Protocol
 
 
-def table_html(title: str, rows: Iterable[tuple[str, str]]) -> str:
-    """A table of labels and values under a title."""
-    cells = (f"<tr><th>{html.escape(label)}</th><td>{html.escape(value)}</td></tr>" for label, value in rows)
-    return f"<p><b>{html.escape(title)}</b></p><table>{''.join(cells)}</table>"
+class Printer(Protocol):
+    """What is used of IPython's ``RepresentationPrinter``. A text is shorter than a record's ``repr`` of 100 kB."""
+
+    def text(self, text: str) -> None:
+        """Adds a text."""
 
 
 def text_html(text: str) -> str:
-    """A text as it is."""
-    return f"<pre>{html.escape(text)}</pre>"
+    """A text as it is; some notebooks show ``pre`` in a proportional font."""
+    return f'<pre style="font-family: monospace">{html.escape(text)}</pre>'

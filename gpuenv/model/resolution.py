@@ -4,7 +4,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from gpuenv.model.codec import to_json
-from gpuenv.model.notebook import text_html
+from gpuenv.model.notebook import Printer, text_html
 from gpuenv.model.versions import CudaVersion
 
 SCHEMA = "gpuenv.resolution/1"
@@ -217,8 +217,14 @@ class Resolution(NamedTuple):
         """The resolution as JSON."""
         return to_json(self)
 
+    def __str__(self) -> str:
+        return self.explanation
+
     def _repr_html_(self) -> str:
-        return text_html(self.explanation)
+        return text_html(str(self))
+
+    def _repr_pretty_(self, printer: Printer, _cycle: object) -> None:
+        printer.text(str(self))
 
     @property
     def is_unknown(self) -> bool:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gpuenv.model.codec import to_json
 from gpuenv.model.cupy import is_cupy
-from gpuenv.model.notebook import table_html
+from gpuenv.model.notebook import Printer, text_html
 from gpuenv.model.reading import Reading
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion, Libc, PythonVersion
 
@@ -884,12 +884,18 @@ class Snapshot(NamedTuple):
         """The snapshot as JSON; nothing is redacted."""
         return to_json(self)
 
-    def _repr_html_(self) -> str:
+    def __str__(self) -> str:
         rows = [("driver", str(self.driver.version.value or "none"))]
         rows += [("GPU", gpu.name.value or gpu.pci.value or "unknown") for gpu in self.gpus]
         rows += [("Python", str(self.target.python.value or "none"))]
         rows += [("CuPy", cupy.label) for cupy in self.target.cupy]
-        return table_html("Snapshot", rows)
+        return "\n".join(f"{label:6}  {value}" for label, value in rows)
+
+    def _repr_html_(self) -> str:
+        return text_html(str(self))
+
+    def _repr_pretty_(self, printer: Printer, _cycle: object) -> None:
+        printer.text(str(self))
 
     def assuming(self, *paths: str) -> "Snapshot":
         """Returns the snapshot with these paths marked as assumed."""

@@ -126,6 +126,11 @@ def error_reason(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error)
 
 
+def command_name(arguments: Sequence[str]) -> str:
+    """The command in the arguments of gpuenv; empty without one. Options before it have no value."""
+    return next((text for text in arguments if not text.startswith("-")), "")
+
+
 def join_words(words: Sequence[str], most: int) -> str:
     """Joins the first ``most`` words and counts the others: ``one, two and 3 more``."""
     more = f" and {len(words) - most} more" if len(words) > most else ""

@@ -122,11 +122,9 @@ class MissingFact:
     Attributes:
         key: its key for ``--assume``.
         fact: its description.
-        why: what it decides.
         ask: the command whose output reports it.
     """
 
     key: str
     fact: str
-    why: str
     ask: str

@@ -395,38 +395,30 @@ def gaps(content: PasteContent, snapshot: Snapshot) -> Iterator[MissingFact]:
     """The missing facts that a decision needs, the most important first."""
     is_windows = snapshot.host.os.value == "windows"
     if not (snapshot.driver.version.known or snapshot.driver.cuda.known or driver_absent(snapshot)):
-        yield MissingFact("driver", "the driver", "the CUDA that it supports decides which wheels work", "nvidia-smi")
+        yield MissingFact("driver", "the driver", "nvidia-smi")
     yield from _gpu_gaps(snapshot)
     if not snapshot.target.python.known:
         ask = "python -VV" if is_windows else "python --version"
-        yield MissingFact("python", "the Python version", "each wheel is built for one", ask)
+        yield MissingFact("python", "the Python version", ask)
     yield from _cupy_gaps(content, snapshot)
     if not (snapshot.host.os.known and snapshot.host.arch.known):
         ask = "python -VV" if is_windows else "uname -a"
-        yield MissingFact("arch", "the operating system and its architecture", "each wheel is built for one", ask)
+        yield MissingFact("arch", "the operating system and its architecture", ask)
     if snapshot.host.os.value in (None, "linux") and not snapshot.host.libc.known:
-        yield MissingFact("libc", "the C library", "wheels need one that is new enough", "ldd --version")
+        yield MissingFact("libc", "the C library", "ldd --version")
 
 
 def _gpu_gaps(snapshot: Snapshot) -> Iterator[MissingFact]:
     if not (snapshot.gpus or snapshot.pci_gpus or snapshot.amd_gpus):
-        yield MissingFact(
-            "gpu", "the GPU", "its compute capability decides which wheels have code for it", "nvidia-smi -L"
-        )
+        yield MissingFact("gpu", "the GPU", "nvidia-smi -L")
     elif not all(gpu.compute_capability.known for gpu in snapshot.gpus):
-        yield MissingFact(
-            "gpu", "the full name of the GPU", "its compute capability is unknown without it", "nvidia-smi -L"
-        )
+        yield MissingFact("gpu", "the full name of the GPU", "nvidia-smi -L")
 
 
 def _cupy_gaps(content: PasteContent, snapshot: Snapshot) -> Iterator[MissingFact]:
     ask = _CONDA_LIST if "/envs/" in (snapshot.target.cuda_path.value or "") else _PIP_LIST
     if not snapshot.target.cupy and not content.listings:
-        yield MissingFact("cupy", "the installed CuPy", "it may be the problem", ask)
+        yield MissingFact("cupy", "the installed CuPy", ask)
     elif not any(is_cupy(name) for name in content.packages) and snapshot.target.cupy:
-        yield MissingFact(
-            "cupy",
-            "the name of the installed CuPy",
-            f"taken for {snapshot.target.cupy[0].distribution}; another one or a source build would go unnoticed",
-            ask,
-        )
+        taken = f"the name of the installed CuPy (taken for {snapshot.target.cupy[0].distribution})"
+        yield MissingFact("cupy", taken, ask)

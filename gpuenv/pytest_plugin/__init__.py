@@ -44,6 +44,7 @@ class RunState:
         skipped: the number of marked tests that were skipped, for any reason.
         requirements: a cache of each mark's requirements, by its arguments.
         lost_context: the first test that lost this process's CUDA context.
+        reported_with: the first test that failed with the doctor's report in this process.
     """
 
     mark: str
@@ -56,6 +57,7 @@ class RunState:
     skipped: int = 0
     requirements: dict[str, tuple[Requirement, ...]] = field(default_factory=dict)
     lost_context: str | None = None
+    reported_with: str | None = None
 
 
 _STATE = pytest.StashKey[RunState]()
@@ -156,13 +158,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     try:
         requirements = tuple(dict.fromkeys(entry for mark in marks for entry in read_mark(mark, state)))
     except ValueError as error:
-        pytest.fail(str(error), pytrace=False)
+        raise pytest.fail.Exception(str(error), pytrace=False) from None
     reason = skip_reason(state, requirements)
     if reason is None:
         return
     if not item.config.getoption("--gpu-required"):
         pytest.skip(reason)
-    item.add_report_section("setup", f"{_NAME} doctor", report_text(state))
+    item.add_report_section("setup", f"{_NAME} doctor", report_text(state, item.nodeid))
     pytest.fail(reason, pytrace=False)
 
 
@@ -185,7 +187,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         report.sections.append((f"{_NAME}: the CUDA context was lost before this test", earlier))
     if blames_machine(message):
         run_doctor_once(state)
-        report.sections.append((f"{_NAME} doctor: the machine caused this error, not the test", report_text(state)))
+        title = f"{_NAME} doctor: the machine caused this error, not the test"
+        report.sections.append((title, report_text(state, item.nodeid)))
 
 
 class Counter:

@@ -125,8 +125,11 @@ def context_lost(state: RunState, test: str, text: str) -> str | None:
     )
 
 
-def report_text(state: RunState) -> str:
-    """The doctor's report as text."""
+def report_text(state: RunState, test: str) -> str:
+    """The doctor's report as text for the first test that fails, and the name of that test for the others."""
+    if state.reported_with not in (None, test):
+        return f"The report is that of {state.reported_with}."
+    state.reported_with = test
     if state.report is None:
         return _doctor_failed(state)
     return "\n".join(sanitize_line(line.text) for line in report_lines(state.report))

@@ -124,7 +124,8 @@ def _finding(finding: Finding) -> Iterator[str]:
             command = f"<pre tabindex=0>{escaped(line)}</pre>" if line else ""
             yield f"<li>{escaped(fix.text)}{command}</li>"
         yield "</ol>"
-    yield f'<p class="quiet">{escaped(finding.docs)}</p></article>'
+    link = f' <a href="{escaped(finding.docs_url)}">{escaped(finding.docs_url)}</a>' if finding.docs_url else ""
+    yield f'<p class="quiet">{escaped(finding.docs)}{link}</p></article>'
 
 
 def _wheel(resolution: Resolution) -> Iterator[str]:
@@ -424,7 +425,7 @@ header.good h1 { color: var(--good); } header.warn h1 { color: var(--warn); } he
 .badge { border: 1px solid; border-radius: .8rem; padding: 0 .5rem; font-size: .8rem; white-space: nowrap; }
 .badge.good { color: var(--good); } .badge.warn { color: var(--warn); } .badge.bad { color: var(--bad); }
 .badge.note { color: var(--note); }
-code, pre { font: .9em/1.5 ui-monospace, monospace; overflow-wrap: anywhere; }
+a, code, pre { overflow-wrap: anywhere; } code, pre { font: .9em/1.5 ui-monospace, monospace; }
 pre { background: var(--back); border: 1px solid var(--line); padding: .4rem .6rem; margin: .3rem 0;
   white-space: pre-wrap; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; margin: 0; }

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.redaction import LineRedactor, hide_in_lines, hide_value
 from gpuenv.model.secret_values import HIDDEN
 from gpuenv.model.strings import pattern, sanitize
 
-if TYPE_CHECKING:
-    from gpuenv.report.report import Report
-
+R = TypeVar("R")  # a report
 _UUID = pattern(r"\b((?:GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})")
 _PREFIX = pattern(r"\b((?:GPU|MIG)-[0-9a-fA-F-]+)(?![\w-])")
 _PSEUDONYM = pattern(r"(?:GPU|MIG)-[0-9a-f]{8}-0000-0000-0000-[0-9a-f]{12}")
@@ -60,8 +58,8 @@ _TERM_FIELDS = frozenset(
 
 # Fields with names of secrets, not with their values.
 _OWN_NAMES = frozenset(("secrets",))
-# Scripts build, push or pull with these, so that they must be exact; only secrets are removed.
-_EXACT_FIELDS = frozenset(("tag", "reference", "dockerfile", "org.opencontainers.image.base.name"))
+# Scripts build, push, pull or open these, so that they must be exact; only secrets are removed.
+_EXACT_FIELDS = frozenset(("tag", "reference", "dockerfile", "org.opencontainers.image.base.name", "docs_url"))
 # Commands: no program expands ~, and no driver knows a pseudonym.
 _COMMAND_FIELDS = frozenset(("command", "shell_line", "argv", "undo"))
 
@@ -182,7 +180,7 @@ def redact_lines(lines: Sequence[str], identity: Identity) -> list[str]:
     return [_redacted_text(text, identity, identifiers, with_host=True) for text in texts]
 
 
-def sanitize_report(report: Report, identity: Identity | None) -> Report:
+def sanitize_report(report: R, identity: Identity | None) -> R:
     """The report without identities, secrets and control characters.
 
     Every renderer but text and JSON takes a sanitized report, so that it only does the escaping of its format.

@@ -23,10 +23,11 @@ from gpuenv.model.finding import (
     SuppressionResult,
 )
 from gpuenv.model.job import Job
-from gpuenv.model.notebook import text_html
+from gpuenv.model.notebook import Printer, text_html
 from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import SmokeResult, TestStatus
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.report.docs_site import with_docs_url
 
 SCHEMA = "gpuenv.report/1"
 
@@ -87,10 +88,16 @@ class Report(NamedTuple):
         """The report as JSON; nothing is redacted."""
         return to_json(self)
 
-    def _repr_html_(self) -> str:
+    def __str__(self) -> str:
         from gpuenv.report.text import report_lines  # noqa: PLC0415 - it imports this module
 
-        return text_html("\n".join(line.text for line in report_lines(self)))
+        return "\n".join(line.text for line in report_lines(self))
+
+    def _repr_html_(self) -> str:
+        return text_html(str(self))
+
+    def _repr_pretty_(self, printer: Printer, _cycle: object) -> None:
+        printer.text(str(self))
 
     @property
     def lacks_gpu(self) -> bool:
@@ -105,6 +112,7 @@ def make_report(
     duration: float,
     options: DiagnosisOptions = DEFAULT_OPTIONS,
     smoke: SmokeResult | None = None,
+    docs_address: str | None = None,
 ) -> Report:
     """Assembles a report with its status and exit code.
 
@@ -114,6 +122,7 @@ def make_report(
         duration: seconds that the diagnosis took.
         options: the options of the diagnosis.
         smoke: the GPU tests, if they ran.
+        docs_address: of the documentation site, if configured.
     """
     resolution, interrupted = diagnosis.resolution, snapshot.target.open_transaction.value
     if interrupted is not None:  # the environment is half changed
@@ -126,7 +135,7 @@ def make_report(
     return Report(
         status=status,
         exit_code=int(codes.get(status, ExitCode.OK)),
-        findings=diagnosis.findings,
+        findings=with_docs_url(diagnosis.findings, docs_address),
         checks=diagnosis.checks,
         resolution=resolution,
         smoke=smoke,

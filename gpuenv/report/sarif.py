@@ -29,9 +29,8 @@ LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "
 
 def render(report: Report) -> str:
     """The log; ``report`` must be sanitized."""
-    codes = {finding.code for finding in report.findings}
     run = {
-        "tool": tool_of(check for check in all_checks() if check.code in codes),
+        "tool": tool_of(all_checks(), report.findings),
         "automationDetails": {"id": "gpuenv/"},
         "invocations": [_invocation(report)],
         "results": [_result(finding, report) for finding in report.findings],
@@ -53,18 +52,20 @@ def log_of(run: dict[str, Any]) -> str:
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def tool_of(checks: Iterable[DocumentedCheck]) -> dict[str, Any]:
-    """This program, with the rules of a run's results."""
+def tool_of(checks: Iterable[DocumentedCheck], findings: Iterable[Finding]) -> dict[str, Any]:
+    """This program, with the rules of a run's results: the checks with findings."""
+    addresses = {finding.code: finding.docs_url for finding in findings}
+    rules = {check.code: _rule(check, addresses[check.code]) for check in checks if check.code in addresses}
     driver = {
         "name": "gpuenv",
         "version": __version__,
         "semanticVersion": __version__,
-        "rules": [_rule(check) for check in checks],
+        "rules": list(rules.values()),
     }
     return {"driver": driver}
 
 
-def _rule(check: DocumentedCheck) -> dict[str, Any]:
+def _rule(check: DocumentedCheck, address: str | None) -> dict[str, Any]:
     """A check as a SARIF rule."""
     sections = check.sections
     text = "\n\n".join(f"{name}: {section}" for name, section in sections.items())
@@ -74,6 +75,7 @@ def _rule(check: DocumentedCheck) -> dict[str, Any]:
         "shortDescription": {"text": check.title},
         "fullDescription": {"text": next(iter(sections.values()), check.title)},
         "help": {"text": text},
+        **({"helpUri": address} if address else {}),
         "properties": {"tags": [cause.value for cause in check.causes]},
     }
 

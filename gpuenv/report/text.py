@@ -165,7 +165,7 @@ def _driver(snapshot: Snapshot) -> str:
     if not driver.version.known and not driver.cuda.known:
         return "none found" if was_probed(snapshot, "libcuda", "driver.version") else "unknown, not probed"
     level = f", up to CUDA {driver.cuda.value}" if driver.cuda.known else ""
-    return f"{driver.version.value or 'unknown version'}{level} ({driver.version.source or 'no source'})"
+    return f"{driver.version.value or 'unknown version'}{level} ({driver.version.source or driver.cuda.source})"
 
 
 def _finding_groups(findings: Sequence[Finding]) -> Iterator[TextLine]:

@@ -22,10 +22,11 @@ from gpuenv.simulate.stub_driver import Announce, StubDriver, cache_folder, cach
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as in shells
 _SIGNALLED = 128
 _FORWARDED = ("SIGTERM", "SIGHUP")
-# Variables about the caller's GPUs, job and container, which do not apply to the simulated machine.
+# Variables about the caller's GPUs, toolkit, job and container, which do not apply to the simulated machine.
 _REMOVED_PREFIXES = ("NVIDIA_", "CUDA_MPS_", "GPUENV_STUB", "GPUENV_DRIVER_ROOT")
 _REMOVED = (
     *("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+    *("CUDA_PATH", "CUDA_HOME"),
     *("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_GPUS_ON_NODE", "_CONDOR_AssignedGPUs"),
     *("container", "KUBERNETES_SERVICE_HOST", "APPTAINER_CONTAINER", "SINGULARITY_CONTAINER"),
 )
@@ -69,7 +70,7 @@ def _lay_out(profile: Profile, folder: Path, stub: StubDriver, toolkit: Callable
 def machine_environment(machine: SimulatedMachine, environment: Mapping[str, str], stub: StubDriver) -> dict[str, str]:
     """The caller's variables with those of the machine, whose libraries and programs are found first.
 
-    ``search_path`` hides the host's nvidia-smi, and LD_AUDIT its driver's libraries.
+    ``search_path`` hides the host's nvidia-smi and nvcc, and LD_AUDIT the libraries of its driver and toolkit.
     """
     kept = {
         name: value

@@ -353,16 +353,18 @@ def devices_on_bus(profile: Profile) -> tuple[PciSpec, ...]:
 
 
 _NVIDIA_SMI = "nvidia-smi"
+_TOOLKIT = re.compile(r"/(?:usr/local|opt)/cuda(?:-\d[^/]*)?(?:/|$)")
 
 
 def search_path(machine: SimulatedMachine, path: str | None) -> str:
     """PATH of a program on the machine.
 
     The caller's folders come before the system's, so that an activated environment stays active. On a machine without
-    nvidia-smi, a folder that has one is replaced by links to the other programs in it.
+    nvidia-smi, a folder that has one is replaced by links to the other programs in it. The host's CUDA toolkit is left
+    out.
     """
     machine_folder = machine.root / "usr/bin"
-    callers = path.split(os.pathsep) if path else []
+    callers = [folder for folder in path.split(os.pathsep) if not _TOOLKIT.match(folder)] if path else []
     others = [*callers, *(folder for folder in SYSTEM_PATH.split(os.pathsep) if folder not in callers)]
     if not (machine_folder / _NVIDIA_SMI).exists():
         others = [_without_smi(folder, machine.root.parent / f"path-{number}") for number, folder in enumerate(others)]

@@ -45,7 +45,7 @@ class StubDriver:
         nvml: ``libnvidia-ml.so.<version>``.
         cuda: ``libcuda.so.<version>``.
         uname: for LD_PRELOAD.
-        audit: for LD_AUDIT, to hide the host's driver.
+        audit: for LD_AUDIT, to hide the libraries of the host's driver and CUDA toolkit.
         nvidia_smi: its folder goes on PATH.
     """
 
@@ -156,14 +156,24 @@ def _install_smi(path: Path) -> None:
 
 
 NVRTC = "int nvrtcVersion(int *major, int *minor) {{ *major = {0}; *minor = {1}; return 0; }}\n"
+# cuda-pathfinder loads it to find the toolkit and its headers; CuPy's wheels link it statically.
+CUDART = {11: "libcudart.so.11.0", 12: "libcudart.so.12", 13: "libcudart.so.13"}
+
+
+def _toolkit_sonames(release: str) -> list[str]:
+    major = int(release.partition(".")[0])
+    return [*(library.soname for library in CUDA_LIBRARIES[major]), CUDART[major]]
 
 
 def compile_toolkit(release: str, folder: Path) -> Path:
-    """Compiles the libraries of a CUDA release that CuPy loads, unless their folder exists, and returns it.
+    """Compiles the libraries of a CUDA release that CuPy and cuda-pathfinder load, unless their folder exists.
 
     Args:
         release: such as ``12.4``.
         folder: the parent folder.
+
+    Returns:
+        their folder.
 
     Raises:
         StubBuildError: when there is no compiler, or it fails.
@@ -175,9 +185,9 @@ def compile_toolkit(release: str, folder: Path) -> Path:
     major, minor = map(int, release.split("."))
     nvrtc = folder / f"nvrtc-{release}.c"
     nvrtc.write_text(NVRTC.format(major, minor), encoding="utf-8")
-    for library in CUDA_LIBRARIES[major]:
-        source = nvrtc if library.name == "nvrtc" else Path(os.devnull)
-        compile_library(source, library.soname, libraries / library.soname)
+    for soname in _toolkit_sonames(release):
+        source = nvrtc if soname.startswith("libnvrtc.") else Path(os.devnull)
+        compile_library(source, soname, libraries / soname)
     return libraries
 
 
@@ -193,7 +203,7 @@ def cache_folder(environment: Mapping[str, str], announce: Announce) -> Path | N
     digest = hashlib.sha256()
     for name in SOURCES:
         digest.update((sources / name).read_bytes())
-    inputs = (sys.platform, os.uname().machine, environment.get("CC", ""), FLAGS, NVRTC, CUDA_LIBRARIES)
+    inputs = (sys.platform, os.uname().machine, environment.get("CC", ""), FLAGS, NVRTC, CUDA_LIBRARIES, CUDART)
     digest.update(repr(inputs).encode())
     return own_folder(cache / f"stub-{digest.hexdigest()[:16]}", announce)
 
@@ -220,7 +230,7 @@ def cached_toolkit(release: str, cache: Path | None, folder: Path, announce: Ann
         StubBuildError: when there is no compiler, or it fails.
     """
     libraries, kept = folder / f"cuda-{release}", cache and cache / f"cuda-{release}"
-    names = [library.soname for library in CUDA_LIBRARIES[int(release.partition(".")[0])]]
+    names = _toolkit_sonames(release)
     if not _copy_from_cache(kept, names, libraries, announce):
         compile_toolkit(release, folder)
         _copy_to_cache(libraries, names, kept)

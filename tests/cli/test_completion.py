@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -70,6 +71,10 @@ def in_fish(line: str) -> list[list[str]]:
         ("gpuenv doc", {"doctor"}),
         ("gpuenv ", set(COMMANDS)),
         ("gpuenv help pre", {"preflight"}),
+        ("gpuenv -q doc", {"doctor"}),
+        ("gpuenv -q -v doctor --only DRV106", {"DRV106"}),
+        ("gpuenv --q", {"--quiet"}),
+        ("gpuenv --no-c", {"--no-color"}),
         ("gpuenv simulate h200-5", {"h200-580"}),
         ("gpuenv explain DRV10", {check.code for check in all_checks() if check.code.startswith("DRV10")}),
         ("gpuenv explain no-dr", {"no-driver"}),
@@ -102,6 +107,19 @@ def test_fish_shows_values_with_their_meaning() -> None:
     titles = {check.code: check.title for check in all_checks()}
     assert in_fish("gpuenv doctor --skip DRV106") == [["DRV106", titles["DRV106"]]]
     assert ["--smoke", "Also run GPU tests: quick (default), normal or deep."] in in_fish("gpuenv doctor --sm")
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_completes_after_install_completion(tmp_path: Path) -> None:
+    environment = {**MINIMAL, "HOME": str(tmp_path), "PATH": f"{SCRIPT.parent}{os.pathsep}{MINIMAL['PATH']}"}
+    lines = []
+    for command in ("gpuenv --install-completion; true", "complete -C 'gpuenv explain no-dri'"):
+        result = subprocess.run(
+            ["fish", "-c", command], env=environment, capture_output=True, text=True, check=True, timeout=LIMIT
+        )
+        lines.append(result.stdout)
+    assert (tmp_path / ".config/fish/completions/gpuenv.fish").is_file()
+    assert lines[1] == f"no-driver\t{Cause.NO_DRIVER.sentence}\n"
 
 
 def test_no_markup_is_read_in_a_description() -> None:

@@ -52,6 +52,17 @@ def test_a_known_cause_ends_in_0_and_an_unknown_one_in_1() -> None:
     assert result.stdout.startswith("No known cause")
 
 
+def test_piped_text_needs_no_argument() -> None:
+    def run(text: str) -> subprocess.CompletedProcess[str]:
+        command = [*PROGRAM, "explain"]
+        return subprocess.run(command, input=text, text=True, capture_output=True, check=False, env=MINIMAL, timeout=60)
+
+    assert run(MISMATCH).stdout == explain(MISMATCH).stdout
+    empty = run(" \n")
+    assert (empty.returncode, empty.stdout) == (2, "")
+    assert "the text is empty" in empty.stderr
+
+
 def test_the_json_conforms_to_its_schema() -> None:
     schema = json.loads(gpuenv("schema", "explanation").stdout)
     Draft202012Validator.check_schema(schema)

@@ -233,7 +233,7 @@ def test_the_plugin_of_pytest_forges_no_line(
     reason = skip_reason(state, (parse_requirement("name~=B200"),))
     assert (state.report is not None) is (answer == "report")
     assert reason is not None
-    assert forged_lines(f"{reason}\n{report_text(state)}\n{state.line}") == []
+    assert forged_lines(f"{reason}\n{report_text(state, 'test_it')}\n{state.line}") == []
 
 
 def test_the_variable_of_shell_completion_forges_no_line() -> None:

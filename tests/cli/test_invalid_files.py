@@ -29,6 +29,7 @@ BINARY_DATA = bytes(range(128, 256)) * 4
         (["resolve", "--no-probe", "--matrix"], "the matrix cannot be read: not a text in UTF-8"),
         (["smoke", "--compare"], "not a baseline in JSON: not a text in UTF-8"),
         (["check-image"], "no tar file, or a damaged one\nexpected an OCI layout"),
+        (["check-image"], "\nfor a Dockerfile or a compose file: gpuenv check-image --dockerfile FILE\n"),
         (["simulate"], "not a text in UTF-8"),
         (["doctor", "--config"], "not a text in UTF-8"),
         (["doctor", "--paste"], "no known output found\nsupported outputs: nvidia-smi, nvidia-smi -q"),
@@ -128,7 +129,7 @@ def test_an_unknown_name_is_reported_with_suggestions(arguments: list[str], mess
     assert message in result.stderr
 
 
-@pytest.mark.parametrize("arguments", [[], ["matrix"]], ids=["gpuenv", "gpuenv matrix"])
+@pytest.mark.parametrize("arguments", [[], ["matrix"], ["fleet"]], ids=["gpuenv", "gpuenv matrix", "gpuenv fleet"])
 def test_the_descriptions_of_commands_are_not_truncated(arguments: list[str]) -> None:
     listed = gpuenv(*arguments, "--help").stdout.partition("\nCommands:\n")[2].splitlines()
     assert len(listed) >= 3

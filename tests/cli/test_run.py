@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import MINIMAL, PROGRAM
+from tests.cli.program import MINIMAL, PROGRAM, gpuenv
 
 RUN = (*PROGRAM, "run", "--no-probe", "--")
 PYTHON = sys.executable
@@ -30,6 +30,14 @@ def python_command(code: str) -> tuple[str, str, str]:
 def test_a_success_adds_no_output() -> None:
     result = run(*python_command("import sys; print('out'); sys.stderr.write('err\\n')"))
     assert (result.returncode, result.stdout, result.stderr) == (0, b"out\n", b"err\n")
+
+
+def test_options_before_run_change_nothing_for_the_program() -> None:
+    path = ":/bin:/usr/bin"  # gpuenv itself searches absolute folders alone
+    show = ("run", "--no-probe", "--", "/bin/sh", "-c", "echo $PATH")
+    for options in ([], ["--no-color"]):
+        result = gpuenv(*options, *show, environment={"PATH": path})
+        assert (result.returncode, result.stdout, result.stderr) == (0, f"{path}\n", "")
 
 
 @pytest.mark.parametrize("code", [1, 2, 3, 42, 127, 255])

@@ -63,8 +63,8 @@ def test_a_long_wait_is_announced_on_standard_error_alone(tmp_path: Path, hung_i
     assert "gpuenv: still waiting for target" in result.stderr
     states = {source["name"]: source["state"] for source in report["snapshot"]["sources"]}
     assert states["target"] == "timed-out"
-    for quiet, variables in ((("--quiet",), {}), (("-q",), {}), ((), {"GPUENV_QUIET": "1"})):
-        result = gpuenv("doctor", *options, *quiet, environment=variables)
+    for before, after, variables in (("", "-q", {}), ("--quiet", "", {}), ("", "", {"GPUENV_QUIET": "1"})):
+        result = gpuenv(*before.split(), "doctor", *options, *after.split(), environment=variables)
         assert (result.stderr, json.loads(result.stdout)["status"]) == ("", report["status"])
     assert "target-environment-broken" in {finding["cause"] for finding in report["findings"]}
     assert has_ended(process_id(hung_interpreter))

@@ -196,6 +196,8 @@ def test_output_without_colour_is_wrapped_identically(snapshot_files: dict[str, 
     coloured = run_once_on_terminal("doctor", "--snapshot", snapshot_files["unfit"])
     uncoloured = run_once_on_terminal("doctor", "--snapshot", snapshot_files["unfit"], "--no-color")
     assert uncoloured.plain == coloured.plain
+    before = run_once_on_terminal("--no-color", "doctor", "--snapshot", snapshot_files["unfit"])
+    assert before.text == uncoloured.text
 
 
 def test_output_in_a_pipe_is_neither_coloured_nor_wrapped(snapshot_files: dict[str, Path]) -> None:

@@ -40,6 +40,10 @@ def snapshot_file(tmp_path: Path) -> Path:
         pytest.param(["doctor", "--timeout", "nan"], "--timeout"),
         (["run", "--format", "json", "--", "true"], "--format"),
         (["run", "-v", "--", "true"], "-v"),
+        (["-v", "run", "--", "true"], "-v"),
+        (["-v", "matrix", "update"], "-v"),
+        (["--offline", "doctor"], "--offline"),
+        (["-q"], "command"),
         (["run", "--nonsense", "--", "true"], "--nonsense"),
         (["run", "--nonsense=1", "true"], "--nonsense"),
         (["simulate", "-v", "no-gpu", "--", "true"], "-v"),
@@ -73,6 +77,17 @@ def test_help_as_a_command_prints_what_the_option_prints(command: str) -> None:
     result = gpuenv("help", *command.split())
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == gpuenv(*command.split(), "--help").stdout
+
+
+@pytest.mark.parametrize("command", ["doctor --no-probe", "matrix check"])
+def test_options_before_a_command_are_those_of_the_command(command: str) -> None:
+    before, after = gpuenv("-v", "--no-color", *command.split()), gpuenv(*command.split(), "-v", "--no-color")
+    assert before.returncode == after.returncode
+    assert without_times(before.stdout) == without_times(after.stdout) != gpuenv(*command.split()).stdout
+
+
+def without_times(text: str) -> str:
+    return re.sub(r"\d+\.\d+ s\b", "", text)
 
 
 def test_version_prints_one_line() -> None:

@@ -39,8 +39,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.command_errors import CommandError
-from gpuenv.cli.commands.explain import explain_text, scan_text
+from gpuenv.cli.commands.explain import explain_text
 from gpuenv.cli.sources import MachineSource
+from gpuenv.paste.error_text import scan_text
 from tests.eval.printed_messages import table
 
 if TYPE_CHECKING:

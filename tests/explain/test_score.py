@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.cli.commands.explain import explain_text, scan_text
+from gpuenv.cli.commands.explain import explain_text
 from gpuenv.cli.sources import MachineSource
 from gpuenv.data import data_path
 from gpuenv.explain.classifier import NOTHING, Classification
@@ -19,6 +19,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckRun, CheckStatus, Fix
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.paste.error_text import scan_text
 from tests.eval.near_misses import OPPOSITES
 
 

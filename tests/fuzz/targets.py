@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuenv.cli.commands.explain import with_stated
 from gpuenv.doctor.diagnose import diagnose
 from gpuenv.explain.explainer import explanation, verdict_of
 from gpuenv.explain.match import scan
@@ -23,6 +22,7 @@ from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.codec import encode
 from gpuenv.model.snapshot import Snapshot
+from gpuenv.paste.error_text import with_stated
 from gpuenv.preflight.config import ConfigError, load_config
 from gpuenv.preflight.evaluate import evaluate
 from gpuenv.preflight.requirements import KEYS, RequirementError, parse_requirement

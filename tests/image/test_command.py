@@ -135,7 +135,7 @@ def test_help_names_the_kinds() -> None:
         (
             ("--tag", "x:1"),
             4,
-            "there is no engine: its socket is not there; nothing was built, and no name was changed",
+            "no engine runs there: the socket does not exist; nothing was built, and no name was changed",
         ),
         (("--cuda", "11.8"), 3, "nothing was built"),
         (("--cuda", "11.8", "--print"), 3, "from 14.0 on"),
@@ -160,6 +160,6 @@ def test_a_pip_that_is_too_old_for_it_is_told_with_the_remedy(which: tuple[str, 
         (tmp_path / "pip" / name).write_text(text, encoding="utf-8")
     words = ("build-image", "--dry-run", "--no-probe", "--installer", "pip", *which)
     done = gpuenv(*words, environment={"PYTHONPATH": str(tmp_path)})
-    assert (done.returncode, done.stdout) == (4, "")
-    assert "pip 23.2.1 tells the wheels for its own Python alone" in done.stderr
-    assert "Install uv: python -m pip install uv" in done.stderr
+    assert (done.returncode, done.stdout) == (7, "")
+    assert "pip 23.2.1 resolves wheels for its own Python only" in done.stderr
+    assert "Install uv: pipx install uv" in done.stderr

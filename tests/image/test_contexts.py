@@ -106,7 +106,7 @@ def test_both_commands_ask_the_engine_of_the_context(tmp_path: Path) -> None:
     current(tmp_path, "mine")
     looked = gpuenv("check-image", "a:1", *FACTS, "--from", "engine", environment={"HOME": str(tmp_path)})
     assert looked.returncode == 8
-    assert f"a:1: the engine at unix://{tmp_path}/mine.sock: there is no engine" in " ".join(looked.stderr.split())
+    assert f"a:1: the engine at unix://{tmp_path}/mine.sock: no engine runs there" in " ".join(looked.stderr.split())
     assert "Start Docker or Podman" in looked.stderr
     built = build("", *of("stand-in:fine"), HOME=str(tmp_path))
     assert built.returncode == 4

@@ -137,6 +137,7 @@ def test_what_is_right_is_left_alone(tmp_path: Path, text: str) -> None:
         (f"{DEVEL}\nRUN cd {STUBS} && ln -s libcuda.so libcuda.so.1\nENV LD_LIBRARY_PATH {STUBS}", at(("DKF911", 3))),
         (f"{DEVEL}\nRUN echo /usr/local/cuda/compat > /etc/ld.so.conf.d/0.conf", at(("DKF911", 2))),
         (f"{SLIM}\n{CTK}\nRUN nvidia-smi", at(("DKF912", 3))),
+        (f"{SLIM}\n{CTK}\nRUN gpuenv -q doctor", at(("DKF912", 3))),
         (f"{SLIM}\n{CTK}\nRUN if true; then true; fi; nvidia-smi", at(("DKF912", 3))),
         (f'{SLIM}\n{CTK}\nRUN python -c "import cupy; cupy.zeros(3)"', at(("DKF912", 3))),
         (f"{SLIM}\n{CTK}\nRUN python3 <<EOF\nimport cupy as cp\ncp.arange(3)\nEOF", at(("DKF912", 3))),

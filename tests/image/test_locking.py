@@ -14,7 +14,7 @@ import pytest
 from gpuenv.image.build.packages import lock_image
 from gpuenv.install.backends import pip
 from gpuenv.install.backends.base import InstallerOptions, TimeBudget
-from gpuenv.install.exceptions import InstallError
+from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.install.installer_config import InstallerRun
 from gpuenv.probe.children import ChildGroup
 from tests.install.wheels import SET, make_wheel, numpy
@@ -37,7 +37,7 @@ def _caller(program: tuple[str, ...], release: str, wheels: Path, environment: M
 @pytest.mark.parametrize("release", ["22.2", "23.2.1", "24.0", "24.1.2"])
 def test_a_pip_that_knows_its_own_python_alone_is_not_asked(release: str, tmp_path: Path) -> None:
     caller = _caller((str(tmp_path / "nothing-to-run"),), release, tmp_path, {})
-    with pytest.raises(InstallError, match=f"pip {release} tells the wheels for its own Python alone") as told:
+    with pytest.raises(TargetUnusable, match=f"pip {release} resolves wheels for its own Python only") as told:
         lock_image(caller, WANTED, "3.12", "linux/amd64")
     assert told.value.remedy is not None
     assert told.value.remedy.startswith("Install uv: ")

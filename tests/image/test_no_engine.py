@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def test_no_engine(tmp_path: Path) -> None:
     done = build(f"unix://{tmp_path}/none.sock", *of("stand-in:fine"))
     assert (done.returncode, done.stdout) == (4, "")
-    assert "there is no engine" in done.stderr
+    assert "no engine runs there" in done.stderr
     assert "Start Docker or Podman" in done.stderr
 
 

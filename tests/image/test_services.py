@@ -62,7 +62,6 @@ def compose(folder: Path, text: str, files: Mapping[str, str] | None = None) -> 
         f"{IMAGE}\n    environment: {{CUDA_VISIBLE_DEVICES: ''}}\n    deploy: {{}}",
         "    image: postgres:17",
         "    image: x/y:1\n    environment:\n      - NVIDIA_VISIBLE_DEVICES=all",
-        "    build: .",
         "    image: python:3.12-slim\n    runtime: nvidia\n    environment:\n      NVIDIA_VISIBLE_DEVICES: all",
         f"{IMAGE}\n{BY_CDI}",
         f"{IMAGE}\n{SWARM}",
@@ -104,6 +103,9 @@ def test_a_service_beside_one_that_requests_gpus_may_need_none(tmp_path: Path) -
         ("    image: nvidia/cuda\n    gpus: all", "CMP925", 3, Severity.ERROR),
         ("    image: nvidia/cuda:${TAG:-latest}\n    gpus: all", "CMP925", 3, Severity.ERROR),
         ("    image: nvidia/cuda:${TAG}\n    gpus: all", None, 0, None),
+        ("    build: ./nothing-here", "CMP926", 3, Severity.NOTE),
+        ("    build: https://git.example/app.git", "CMP926", 3, Severity.NOTE),
+        ("    build:\n      context: .\n      dockerfile: ${NAME}", "CMP926", 3, Severity.NOTE),
     ],
 )
 def test_a_wrong_service_is_found_in_its_line(
@@ -130,6 +132,19 @@ def test_the_dockerfile_of_a_service_is_checked_too(tmp_path: Path) -> None:
         ("DKF904", "Dockerfile.gpu", 3),
     ]
     assert compose(tmp_path, text + "\n    gpus: all", {"app/Dockerfile.gpu": DOCKERFILE}) == []
+
+
+def test_an_image_that_another_service_builds_is_that_of_its_dockerfile(tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text(DOCKERFILE)
+    build = "  api:\n    build: .\n    image: own/app:1\n"
+    worker = "  worker:\n    image: own/app:1\n    gpus: all\n"
+    (tmp_path / "compose.yaml").write_text(f"services:\n{worker}{build}")
+    judged = judge_files([tmp_path / "compose.yaml"], DockerfileOptions(), MATRIX)
+    assert not judged.findings
+    assert [(each.service, each.base.text, len(each.cupy)) for each in judged.targets] == [
+        ("worker", "python:3.12-slim", 1),
+        ("api", "python:3.12-slim", 1),
+    ]
 
 
 def test_anchors_and_merge_keys_are_read(tmp_path: Path) -> None:
@@ -262,7 +277,7 @@ GPUS = '  "runArgs": ["--gpus", "all"],'
             f'{{\n{GPUS}\n  "build": {{"dockerfile": "../docker/Dockerfile", "context": ".."}}\n}}',
             [("DKF904", "Dockerfile", 2)],
         ),
-        (f'{{\n{GPUS}\n  "build": {{"dockerfile": "Gone", "context": ".."}}\n}}', []),
+        (f'{{\n{GPUS}\n  "build": {{"dockerfile": "Gone", "context": ".."}}\n}}', [("CMP926", "devcontainer.json", 3)]),
         ('{\n  "build": {\n    "dockerfile": "../docker/Good"\n  }\n}', [("CMP921", "devcontainer.json", 2)]),
         (f'{{\n{GPUS}\n  "dockerFile": "Bad"\n}}', [("DKF906", "Bad", 2)]),
         ('{\n  "dockerComposeFile": ["../a.yml", "../b.yml"],\n  "service": "x"\n}', []),

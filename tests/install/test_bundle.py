@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import tarfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,11 +42,14 @@ def test_a_bundle_installs_without_a_network(
     path = tmp_path / ("bundle.tar" if archive else "bundle")
     result = sandbox.gpuenv("bundle", "--python", source, *MACHINE, "-o", path)
     assert result.returncode == 0, result.stderr
+    assert re.search(rf"{len(NEW)} wheels, \d+ KiB; install them", result.stderr), result.stderr
     sandbox.index.close()
     target = sandbox.target("offline", pip=installer == "pip")
     empty = str(tmp_path / "empty-cache")
     result = sandbox.install(target, "--bundle", path, "--installer", installer, UV_CACHE_DIR=empty)
     assert result.returncode == 0, result.stderr
+    assert re.search(r"\+ cupy-cuda12x 14\.2\.0, \d+ KiB", result.stderr), result.stderr
+    assert "to download: nothing; unpacked at most" in result.stderr
     assert versions(target) == NEW
     assert sandbox.gpuenv("rollback", "--yes", "--python", target).returncode == 0
 

@@ -69,7 +69,9 @@ def test_two_cupy_lines_are_replaced_by_one(sandbox: Sandbox) -> None:
     (site,) = target.glob("lib/python*/site-packages")
     assert not (site / "cupy/.data/only11.txt").exists()
     assert (site / "cupy/part0.py").read_text(encoding="utf-8").startswith("# cupy-cuda12x")
-    assert sandbox.gpuenv("rollback", "--yes", "--python", target).returncode == 0
+    undone = sandbox.gpuenv("rollback", "--yes", "--python", target)
+    assert undone.returncode == 0
+    assert "+ cupy-cuda12x 14.2.0 (its former files)" in undone.stdout + undone.stderr
     assert contents(target) == before
 
 
@@ -239,6 +241,19 @@ def test_a_solver_confirms_what_resolve_prints(sandbox: Sandbox, tmp_path: Path)
     text = sandbox.gpuenv("resolve", "--python", target, *MACHINE, "--solve").stdout
     assert "+ cupy-cuda12x 14.2.0" in text
     assert not list(target.glob(".gpuenv")), "nothing was changed"
+
+
+@pytest.mark.parametrize(
+    ("toolkit", "extra"),
+    [("12.9", ""), ("13.0", "[ctk]"), ("none", "[ctk]")],
+)
+def test_a_toolkit_that_fits_is_not_downloaded_again(sandbox: Sandbox, toolkit: str, extra: str) -> None:
+    """The plan is that of ``resolve``: CUDA's libraries are gigabytes."""
+    target = sandbox.target("toolkit")
+    options = ("--python", target, *MACHINE, "--assume", f"toolkit={toolkit}", "--format=json")
+    resolved = json.loads(sandbox.gpuenv("resolve", *options).stdout)
+    plan = json.loads(sandbox.gpuenv("install", *options, "--dry-run").stdout)
+    assert resolved["wheel"]["requirements"] == plan["requirements"] == [f"cupy-cuda12x{extra}==14.2.0"]
 
 
 def test_solving_needs_an_environment(sandbox: Sandbox) -> None:

@@ -18,6 +18,18 @@ from tests.install.test_install import NEW
 from tests.install.wheels import SET, cupy
 
 OLDER = {"cupy-cuda12x": "13.6.0", "numpy": "1.26.4"}
+PYLOCK_ENTRY = """
+[[packages]]
+name = "{name}"
+version = "{release}"
+marker = "{marker}"
+wheels = [{{url = "https://example.org/x-1-{tags}.whl", hashes = {{sha256 = "{digest}"}}}}]
+"""
+
+
+def _pylock(tags: str = "py3-none-any", head: str = "") -> str:
+    entry = PYLOCK_ENTRY.format(name="numpy", release="1", marker="", digest="0" * 64, tags=tags)
+    return f"lock-version='1.0'\n{head}\n{entry}"
 
 
 def test_a_lock_reads_the_same_in_gpuenv_and_packaging(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -108,6 +120,8 @@ def test_a_lock_with_a_wrong_digest_is_refused(sandbox: Sandbox, tmp_path: Path)
         ("pylock.toml", "lock-version = '2.0'\n", "lock-version"),
         ("pylock.toml", "not toml", ""),
         ("pylock.toml", "lock-version='1.0'\n[[packages]]\nname='cupy-cuda12x'\nversion='1'\n", "only wheels"),
+        ("pylock.toml", _pylock(head="requires-python='>=3.99'"), "it requires Python >=3.99, and the target is 3."),
+        ("pylock.toml", _pylock("cp33-cp33m-win32"), "numpy 1: no wheel in it is for Python 3."),
         (
             "pylock.toml",
             'lock-version="1.0"\n[[packages]]\nname="a\\n--index-url x"\nversion="1"\nwheels=[{url="x", hashes={}}]\n',
@@ -125,13 +139,34 @@ def test_a_malformed_lock_is_refused(sandbox: Sandbox, tmp_path: Path, name: str
     assert not (target / ".gpuenv").exists()
 
 
-PYLOCK_ENTRY = """
-[[packages]]
-name = "{name}"
-version = "{release}"
-marker = "{marker}"
-wheels = [{{url = "https://example.org/x-1-py3-none-any.whl", hashes = {{sha256 = "{digest}"}}}}]
-"""
+@pytest.mark.parametrize(
+    ("tags", "fits"),
+    [
+        ("py3-none-any", True),
+        ("py2.py3-none-manylinux1_x86_64", True),
+        ("cp39-abi3-manylinux_2_28_x86_64", True),
+        ("cp312-cp312-manylinux_2_17_x86_64.manylinux2014_x86_64", True),
+        ("cp312-cp312-manylinux2014_aarch64", False),
+        ("cp312-cp312-win_amd64", False),
+        ("cp311-cp311-manylinux2014_x86_64", False),
+        ("cp313-abi3-manylinux2014_x86_64", False),
+        ("py2-none-any", False),
+        ("unknown", True),
+    ],
+)
+def test_a_lock_without_a_wheel_for_the_target_is_refused(tags: str, *, fits: bool) -> None:
+    """An installer would report a wrong digest instead: it takes the target's wheel from the index."""
+    markers = {
+        "python_full_version": "3.12.4",
+        "python_version": "3.12",
+        "platform_machine": "x86_64",
+        "sys_platform": "linux",
+    }
+    if fits:
+        assert parse_pylock(_pylock(tags), markers)[0].name == "numpy"
+    else:
+        with pytest.raises(ValueError, match=r"numpy 1: no wheel in it is for Python 3\.12 on linux-x86_64"):
+            parse_pylock(_pylock(tags), markers)
 
 
 def test_a_malformed_lock_is_refused_without_its_password(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -156,7 +191,9 @@ def test_markers_in_a_lock_select_packages_of_the_platform(sandbox: Sandbox, tmp
     ]
     line = "{name}=={release} ; {marker} \\\n    --hash=sha256:{digest}\n"
     entries = [
-        (PYLOCK_ENTRY if form == "pylock" else line).format(name=n, release=r, marker=m, digest="0" * 64)
+        (PYLOCK_ENTRY if form == "pylock" else line).format(
+            name=n, release=r, marker=m, digest="0" * 64, tags="py3-none-any"
+        )
         for n, r, m in others
     ]
     if form == "pylock":  # a package without wheels, for another platform
@@ -201,24 +238,37 @@ ELSEWHERE = (
 )
 
 
-def test_a_lock_for_an_assumed_machine_agrees_with_resolve(sandbox: Sandbox, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("facts", "requirements"),
+    [
+        (MACHINE, ["cupy-cuda12x[ctk]==14.2.0"]),
+        ((*MACHINE, "--assume", "toolkit=12.2"), ["cupy-cuda12x==14.2.0"]),
+        (("--assume", "driver=540.4.0", "--assume", "gpu=Orin"), ["cupy-cuda12x==14.2.0"]),
+    ],
+    ids=["without a toolkit", "with a toolkit", "Jetson"],
+)
+def test_a_lock_for_an_assumed_machine_agrees_with_resolve(
+    sandbox: Sandbox, tmp_path: Path, facts: tuple[str, ...], requirements: list[str]
+) -> None:
     """Neither this machine nor its Python is probed."""
-    options = ("--no-probe", *MACHINE, *ELSEWHERE)
+    options = ("--no-probe", *facts, *ELSEWHERE)
     result = sandbox.gpuenv("lock", *options, "--format", "requirements")
     assert result.returncode == 0, result.stderr
     resolved = json.loads(sandbox.gpuenv("resolve", *options, "--format", "json").stdout)
-    assert resolved["wheel"]["requirements"] == ["cupy-cuda12x[ctk]==14.2.0"]
-    assert "cupy-cuda12x==14.2.0" in result.stdout
+    assert resolved["wheel"]["requirements"] == requirements
+    assert result.stdout.startswith(f"# {requirements[0]}, as gpuenv lock")
     bundled = sandbox.gpuenv("bundle", *options, "-o", tmp_path / "bundle")
     assert bundled.returncode == 0, bundled.stderr
     manifest = json.loads((tmp_path / "bundle/manifest.json").read_text(encoding="utf-8"))
     assert (manifest["python"], manifest["platform"]) == ("3.12", "linux-aarch64")
+    assert manifest["requirements"] == requirements
 
 
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
         (MACHINE, "unknown for the machine: target.python, host.arch, host.libc"),
+        (MACHINE, "such as: --assume python=3.12 --assume arch=x86_64 --assume libc=glibc-2.36"),
         ((*MACHINE, *ELSEWHERE, "--assume", "os=windows"), "Linux with glibc"),
         ((*MACHINE, *ELSEWHERE, "--assume", "os=windows", "--assume", "libc=musl-1.2"), "Linux with glibc"),
     ],
@@ -244,11 +294,30 @@ def test_a_lock_has_no_release_that_the_matrix_does_not_know(sandbox: Sandbox, t
     assert result.stdout.startswith("# cupy-cuda12x[ctk]==14.0.1, as gpuenv lock resolved it")
 
 
-def test_a_lock_for_a_snapshot_keeps_its_installed_packages(sandbox: Sandbox, tmp_path: Path) -> None:
-    file = write_snapshot(sandbox, tmp_path / "snapshot.json", target_numpy="1.26.4")
+def _with_numpy(sandbox: Sandbox, file: Path, release: str) -> Path:
+    """A snapshot of an environment that has this NumPy."""
+    write_snapshot(sandbox, file, target_numpy=release)
     snapshot = json.loads(file.read_text(encoding="utf-8"))
-    snapshot["target"]["packages"]["numpy"] = "1.26.4"
+    snapshot["target"]["packages"]["numpy"] = release
     file.write_text(json.dumps(snapshot), encoding="utf-8")
+    return file
+
+
+def test_a_lock_for_a_snapshot_names_the_option_that_leaves_a_package_out(sandbox: Sandbox, tmp_path: Path) -> None:
+    """The index has no wheel of the recorded NumPy, as for the Python of an image that the machine does not have."""
+    file = _with_numpy(sandbox, tmp_path / "snapshot.json", "1.24.2")
+    command = ("lock", "--snapshot", file, *MACHINE, "--format", "requirements")
+    refused = sandbox.gpuenv(*command)
+    assert refused.returncode == 3
+    assert "--assume package.NAME=none" in refused.stderr
+    assert "python -m venv" not in refused.stderr
+    result = sandbox.gpuenv(*command, "--assume", "package.numpy=none")
+    assert result.returncode == 0, result.stderr
+    assert "cupy-cuda12x==14.2.0" in result.stdout
+
+
+def test_a_lock_for_a_snapshot_keeps_its_installed_packages(sandbox: Sandbox, tmp_path: Path) -> None:
+    file = _with_numpy(sandbox, tmp_path / "snapshot.json", "1.26.4")
     result = sandbox.gpuenv("lock", "--snapshot", file, *MACHINE, "--format", "requirements")
     assert result.returncode == 0, result.stderr
     assert "numpy==1.26.4" in result.stdout

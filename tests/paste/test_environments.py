@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuenv.cli.commands.explain import explain_text, scan_text
+from gpuenv.cli.commands.explain import explain_text
 from gpuenv.cli.sources import MachineSource
+from gpuenv.paste.error_text import scan_text
 from gpuenv.paste.reader import read_paste
 from gpuenv.paste.selection import environments, read_selection, select_environment
 

@@ -45,6 +45,15 @@ def test_an_error_that_no_check_finds_is_the_primary_finding(tmp_path: Path) -> 
     assert gpuenv(*first["docs"].split()[1:]).returncode == 0
 
 
+def test_a_pasted_gpu_whose_memory_others_use_is_found(tmp_path: Path) -> None:
+    row = "| N/A   31C    P0              45W / 400W |  39800MiB / 40960MiB |      0%      Default |\n"
+    _, report = report_of(f"{MACHINE}{row}$ python a.py\n{FULL}\n", tmp_path)
+    busy = next(entry for entry in report["findings"] if entry["code"] == "GPU208")
+    assert busy["title"] == "GPU 0 (NVIDIA A100-SXM4-40GB): 1160 of 40960 MiB are free"
+    _, report = report_of(f"{MACHINE}{row.replace('39800', ' 3980')}$ python a.py\n{FULL}\n", tmp_path)
+    assert "GPU208" not in [entry["code"] for entry in report["findings"]]
+
+
 def test_a_finding_with_the_cause_of_the_error_comes_first() -> None:
     diagnosis = diagnose(UNFIT, MATRIX, resolve(UNFIT, MATRIX), lambda: 0.0)
     first = diagnosis.findings[0]

@@ -72,12 +72,13 @@ def test_tests_on_a_machine_without_a_gpu_are_skipped(lab: Labs) -> None:
     assert "[GPU none, CuPy " in result.stdout, "each value is shown with its name"
 
 
-def test_gpu_required_makes_tests_fail_with_the_report_attached(lab: Labs) -> None:
+def test_gpu_required_makes_tests_fail_and_attaches_the_report_to_the_first(lab: Labs) -> None:
     result = lab(BROKEN).pytest(TESTS, "--gpu-required")
     assert result.returncode == 1
     assert outcomes(result.stdout) == {"passed": 1, "errors": 4}
     assert result.stdout.count("gpuenv doctor") == 4
-    assert "Fix this first" in result.stdout
+    assert result.stdout.count("Fix this first") == 1
+    assert result.stdout.count("The report is that of test_them.py::test_any.") == 3
     assert "Traceback" not in result.stdout
 
 
@@ -153,6 +154,7 @@ def test_invalid_arguments_of_a_mark_are_an_error_of_only_that_test(lab: Labs, m
     assert outcomes(result.stdout) == {"passed": 1, "error": 1}
     assert "ERROR test_them.py::test_it" in result.stdout
     assert expected in result.stdout
+    assert "above exception" not in result.stdout
     assert "Traceback" not in result.stdout + result.stderr
 
 

@@ -20,6 +20,7 @@ from gpuenv.simulate.layout import materialise
 from gpuenv.simulate.profile import load
 from tests.recipes.recipe_files import RECIPES, read_text, read_yaml
 from tests.report.readers import READERS, commands
+from tests.support.target import metadata_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -158,13 +159,23 @@ def test_the_github_action_installs_from_a_fresh_clone(tmp_path: Path) -> None:
     assert version.stdout == f"gpuenv {gpuenv.__version__}\n"
 
 
+def gitlab_job() -> list[str]:
+    """The commands of the one job, which share a shell."""
+    job = read_yaml("gitlab/gitlab-ci.yml")["gpu-tests"]
+    return [*job["before_script"], *job["script"]]
+
+
+def buildkite_job() -> list[str]:
+    (step,) = read_yaml("buildkite/pipeline.yml")["steps"]
+    return list(step["commands"])
+
+
 def gitlab() -> str:
-    (line,) = read_yaml("gitlab/gitlab-ci.yml")["gpu-preflight"]["script"]
-    return str(line)
+    return gitlab_job()[-2]
 
 
 def buildkite() -> str:
-    return str(read_yaml("buildkite/pipeline.yml")["steps"][0]["command"])
+    return buildkite_job()[-2]
 
 
 def jenkins() -> str:
@@ -206,8 +217,25 @@ def test_the_command_of_a_recipe_fails_on_a_broken_machine(
         READERS[form](ci.folder / path)
 
 
+@pytest.mark.parametrize("job_commands", [gitlab_job, buildkite_job])
+@pytest.mark.parametrize("machine", [FIT, BROKEN])
+def test_a_job_examines_the_environment_that_it_makes_of_the_requirements(
+    runner: Callable[[str], Runner], job_commands: Callable[[], list[str]], machine: str
+) -> None:
+    """The job's last command are the tests, which need the machine that the preflight examined, and a GPU."""
+    ci = runner(machine)
+    *commands, tests = job_commands()
+    assert tests.startswith("python -m pytest --gpu-required")
+    wheels = [metadata_wheel(ci.folder, package) for package in load(MACHINES / f"{FIT}.yaml").target.packages]
+    (ci.folder / "requirements.txt").write_text("".join(f"{wheel}\n" for wheel in wheels), encoding="utf-8")
+    result = ci.run(["bash", "-e", "-c", "\n".join([*commands, "python -c 'import sys; print(sys.prefix)'"])])
+    assert f"{ci.folder}/.venv/bin/python" in result.stdout, result.stdout + result.stderr
+    assert result.returncode == (0 if machine == FIT else 75)
+    assert result.stdout.endswith(f"\n{ci.folder}/.venv\n") == (machine == FIT)
+
+
 def test_every_scheduler_retries_on_exit_code_75() -> None:
-    assert read_yaml("gitlab/gitlab-ci.yml")["gpu-preflight"]["retry"]["exit_codes"] == [75]
+    assert read_yaml("gitlab/gitlab-ci.yml")["gpu-tests"]["retry"]["exit_codes"] == [75]
     assert read_yaml("buildkite/pipeline.yml")["steps"][0]["retry"]["automatic"][0]["exit_status"] == 75
     assert "code == 75" in read_text("jenkins/Jenkinsfile")
 
@@ -239,9 +267,10 @@ def test_a_jenkins_build_stays_stable_after_a_retry_elsewhere() -> None:
 
 
 def test_the_artifacts_of_the_gitlab_recipe_are_the_written_reports() -> None:
-    artifacts = read_yaml("gitlab/gitlab-ci.yml")["gpu-preflight"]["artifacts"]
-    written = set(re.findall(r"--format \w+=(\S+)", gitlab()))
-    assert {*artifacts["paths"], *artifacts["reports"].values()} == written
+    artifacts = read_yaml("gitlab/gitlab-ci.yml")["gpu-tests"]["artifacts"]
+    written = re.findall(r"(?:--format \w+|--junitxml)=(\S+)", " ".join(gitlab_job()))
+    reports = artifacts["reports"]
+    assert {*artifacts["paths"], *reports["junit"], reports["codequality"]} == set(written)
 
 
 MISMATCH = (

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.report.docs_site import with_docs_url
 from gpuenv.report.html import EarlierRun, html_text
 from gpuenv.report.report import Status
 from tests.cli.snapshots import FIT, UNFIT
@@ -28,7 +29,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         EarlierRun(f"{n}.json", f"2026-11-{n + 1:02}T12:00:00+00:00", status, 0, "GPU201 no-nvidia-gpu", 0.5)
         for n, status in enumerate([Status.FIT, Status.UNFIT, Status.UNKNOWN, Status.DEGRADED] * 3)
     )
-    text = html_text(report(UNFIT, "gpu>=1", "cc>=9.0", "nvlink", tests=FAULTY), history)
+    shown = report(UNFIT, "gpu>=1", "cc>=9.0", "nvlink", tests=FAULTY)
+    linked = with_docs_url(shown.findings, "https://docs.research-computing.example.org/software/gpuenv/")
+    text = html_text(shown._replace(findings=linked), history)
     path = tmp_path_factory.mktemp("page") / "page.html"
     path.write_text(text, encoding="utf-8")
     return path
@@ -60,7 +63,7 @@ def test_the_page_follows_the_preferred_color_scheme(browser_page: Browser, tmp_
         browser_page.emulate(prefers_color_scheme=scheme)
         backgrounds[scheme] = browser_page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert contrast(browser_page, "body") > 7
-        for tone in ("header h1", ".badge.good", ".badge.bad", ".quiet"):
+        for tone in ("header h1", ".badge.good", ".badge.bad", ".quiet", "article a"):
             assert contrast(browser_page, tone) > 4.5, (scheme, tone)
         browser_page.screenshot(tmp_path / f"{scheme}.png")
     assert backgrounds == {"light": "rgb(255, 255, 255)", "dark": "rgb(13, 17, 23)"}

@@ -1,7 +1,8 @@
-"""The host's driver, job and container do not appear on a simulated machine."""
+"""The host's driver, toolkit, job and container do not appear on a simulated machine."""
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import sys
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuenv.simulate.stub_driver import CUDART
 from tests.cli.program import PROGRAM
 from tests.simulate.commands import simulate
 
@@ -22,7 +24,7 @@ import ctypes, sys
 for name in sys.argv[1:]:
     try:
         ctypes.CDLL(name)
-        print("loaded", next(line.split()[-1] for line in open("/proc/self/maps") if "libcuda" in line))
+        print("loaded", next(line.split()[-1] for line in open("/proc/self/maps") if "libcu" in line))
     except OSError as error:
         print(error)
 """
@@ -58,6 +60,48 @@ def test_ld_audit_of_the_caller_is_kept(cache: Path) -> None:
     result = simulate("h200-580", "env", cache=cache, LD_AUDIT="/nowhere/mine.so")
     (line,) = [line for line in result.stdout.splitlines() if line.startswith("LD_AUDIT=")]
     assert line.endswith("/libgpuenv-audit.so:/nowhere/mine.so")
+
+
+CUDA = "/usr/local/cuda"
+
+
+@pytest.fixture
+def without_toolkit(tmp_path: Path) -> str:
+    """A machine without a CUDA toolkit."""
+    profile = tmp_path / "without-toolkit.yaml"
+    profile.write_text("driver: {module: none}\n", encoding="utf-8")
+    return str(profile)
+
+
+def test_the_host_s_cuda_libraries_are_not_loaded_on_the_machine(cache: Path, without_toolkit: str) -> None:
+    """They would show cuda-pathfinder the host's toolkit."""
+    installed = [name for name in (*CUDART.values(), f"{CUDA}/lib64/libcudart.so") if _loads(name)]
+    if not installed:
+        pytest.skip("the loader of this host finds no CUDA runtime")
+    lines = simulate(without_toolkit, sys.executable, "-c", LOAD, *installed, cache=cache).stdout.splitlines()
+    assert all("cannot open shared object file" in line for line in lines), lines
+    assert len(lines) == len(installed)
+
+
+def _loads(name: str) -> bool:
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return False
+    return True
+
+
+def test_variables_and_path_do_not_lead_to_the_host_s_toolkit(cache: Path) -> None:
+    variables = {
+        "CUDA_PATH": CUDA,
+        "CUDA_HOME": "/opt/mine",
+        "PATH": f"{CUDA}-13.0/bin:{os.environ['PATH']}:{CUDA}/bin",
+    }
+    lines = simulate("h200-580", "env", cache=cache, **variables).stdout.splitlines()
+    assert [line for line in lines if line.startswith(("CUDA_PATH=", "CUDA_HOME="))] == []
+    (path,) = [line for line in lines if line.startswith("PATH=")]
+    assert CUDA not in path
+    assert f":{os.environ['PATH'].split(':')[0]}:" in path
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,16 @@ def device():
 print(device())
 """
 
+# As cuda-pathfinder 1.9 finds the headers of a toolkit: next to the folder of the CUDA runtime that the loader finds.
+RUNTIME = """
+import ctypes, sys
+from pathlib import Path
+ctypes.CDLL(sys.argv[1])
+with open("/proc/self/maps") as maps:
+    (runtime,) = {line.split(None, 5)[-1].strip() for line in maps if "libcudart" in line}
+print((Path(runtime).parents[1] / "include/cuda_runtime.h").is_file())
+"""
+
 WHICH = "import shutil; print(shutil.which({!r}))"
 
 
@@ -45,6 +55,16 @@ def test_programs_see_the_machine(cache: Path) -> None:
 @pytest.mark.parametrize(("name", "expected"), [("h200-580", "gpu"), ("no-gpu", "cpu"), ("mismatch-535", "cpu")])
 def test_a_fallback_without_a_gpu_can_be_tested(cache: Path, name: str, expected: str) -> None:
     assert simulate(name, sys.executable, "-c", FALLBACK, cache=cache).stdout == f"{expected}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "soname"),
+    [("t4-470", "libcudart.so.11.0"), ("l4-550", "libcudart.so.12"), ("h200-580", "libcudart.so.13")],
+)
+def test_the_toolkit_is_found_by_its_runtime(cache: Path, name: str, soname: str) -> None:
+    """Else the headers of every simulated toolkit would be missing for CuPy 14, which asks cuda-pathfinder."""
+    result = simulate(name, sys.executable, "-c", RUNTIME, soname, cache=cache)
+    assert result.stdout == "True\n", result.stderr
 
 
 def test_gpuenv_on_the_machine_finds_the_options_in_the_caller_s_variables(cache: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from gpuenv.cli.command_errors import CommandError, announce, progress
 from gpuenv.cli.sources import MachineSource, matrix_path
 from gpuenv.files import is_folder
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.strings import error_reason
+from gpuenv.model.strings import error_reason, format_size
 
 if TYPE_CHECKING:
     from gpuenv.cli.commands.lock import LockResult
@@ -66,7 +66,7 @@ def bundle(
         result = make_lock(source, matrix, request)
         with tempfile.TemporaryDirectory(prefix=".gpuenv-", dir=output.parent) as scratch:
             folder = Path(scratch) / "bundle"
-            _fill(folder, result, request, matrix)
+            size = _fill(folder, result, request, matrix)
             if output.suffix == ".tar":
                 pack(folder, folder.with_suffix(".tar"))
                 folder = folder.with_suffix(".tar")
@@ -75,11 +75,12 @@ def bundle(
         raise command_error(error, source.named_target) from error
     except OSError as error:
         raise CommandError(ExitCode.FAILED, f"{error.filename or output}: {error.strerror or error}") from error
-    announce(f"{output}: {len(result.lock.pins)} wheels; install them with: gpuenv install --bundle {output}")
+    wheels = f"{len(result.lock.pins)} wheels, {format_size(size)}"
+    announce(f"{output}: {wheels}; install them with: gpuenv install --bundle {output}")
 
 
-def _fill(folder: Path, result: LockResult, request: InstallerRequest, matrix: Path | None) -> None:
-    """Writes wheels, lock, matrix and manifest."""
+def _fill(folder: Path, result: LockResult, request: InstallerRequest, matrix: Path | None) -> int:
+    """Writes wheels, lock, matrix and manifest; returns the size of the wheels."""
     from gpuenv import __version__
     from gpuenv.cli.install_steps import installer_run_for
     from gpuenv.cli.progress import announcing_phases
@@ -99,6 +100,7 @@ def _fill(folder: Path, result: LockResult, request: InstallerRequest, matrix: P
     python, system = (platform.python, platform.platform) if platform else (scheme.minor, scheme.platform)
     manifest = BundleManifest(result.requirements, python, system, __version__, result.matrix_revision, ())
     write_bundle(folder, manifest)
+    return sum(path.stat().st_size for path in (folder / WHEELS).iterdir())
 
 
 def fitting_bundle(path: Path, scratch: Path, scheme: Scheme) -> Bundle:

@@ -112,10 +112,13 @@ def check_image(opts: CheckImageOptions) -> None:
 
     Exit code: 0 fit, 1 unfit (with several machines: for one of them), 2 no such image, 8 undetermined.
     """
+    from gpuenv.cli.diagnosis import configured_docs
     from gpuenv.cli.output import read_formats
+    from gpuenv.report.docs_site import with_docs_url
 
     started = time.monotonic()
     specs = read_formats(opts.formats, opts.output, _FORMS)
+    address = configured_docs()
     if opts.image is not None and not opts.dockerfile:
         if opts.context or opts.target or opts.build_arg:
             raise CommandError(ExitCode.USAGE, "--context, --target and --build-arg go with --dockerfile")
@@ -124,7 +127,13 @@ def check_image(opts: CheckImageOptions) -> None:
         report = _check_file(opts, opts.dockerfile)
     else:
         raise CommandError(ExitCode.USAGE, "expected an image or --dockerfile FILE, one of the two")
-    _emit(replace(report, duration=time.monotonic() - started), opts, specs)
+    report = replace(
+        report,
+        findings=with_docs_url(report.findings, address),
+        machines=tuple(replace(entry, findings=with_docs_url(entry.findings, address)) for entry in report.machines),
+        duration=time.monotonic() - started,
+    )
+    _emit(report, opts, specs)
     raise typer.Exit(report.exit_code)
 
 
@@ -142,12 +151,9 @@ def _emit(report: ImageReport, opts: CheckImageOptions, specs: Sequence[OutputSp
             emit_lines(lines, entry.path, color=not opts.no_color, redacted=opts.redact)
         else:
             from gpuenv.image.inspect.image_report import sarif_text
-            from gpuenv.report.redact import redact_lines
+            from gpuenv.report.redact import sanitize_report
 
-            text = sarif_text(report)
-            if opts.redact:
-                text = "".join(f"{line}\n" for line in redact_lines(text.splitlines(), identity()))
-            write_result(text, entry.path)
+            write_result(sarif_text(sanitize_report(report, identity() if opts.redact else None)), entry.path)
 
 
 def _check_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,28 +18,27 @@ from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from gpuenv.explain.explanation_types import Explanation
-    from gpuenv.explain.match import Scanner
     from gpuenv.matrix.tables import Matrix
     from gpuenv.model.documents import Meaning
     from gpuenv.model.snapshot import Snapshot
+    from gpuenv.paste.error_text import ScannedText
     from gpuenv.report.text_line import TextLine
 
     Entry = tuple[Meaning, Iterator[TextLine]]
 
 _CHUNK = 1 << 19  # bytes
-_HEAD = 1 << 18  # bytes that are searched for pasted outputs
 
 
 def explain(
     words: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="CODE|CAUSE|FILE|TEXT|-",
             help="A code such as DRV106, a cause such as no-driver, or an error: a file, - for standard input, its "
-            "text, or its name, such as CUDA_ERROR_NO_DEVICE or 'Xid 79'.",
+            "text, or its name, such as CUDA_ERROR_NO_DEVICE or 'Xid 79'. [default: standard input, if piped]",
             autocompletion=completion.codes_and_causes,
         ),
-    ],
+    ] = None,
     python: options.Python = None,
     snapshot: options.SnapshotFile = None,
     assume: options.Assume = None,
@@ -77,16 +75,30 @@ def explain(
     probed = probe or (python is not None and snapshot is None)
     out = Output(output, output_format is options.Format.JSON, not no_color, redact)
     source = MachineSource(python, snapshot, assume or (), not probed and snapshot is None, timeout, driver_root)
-    what = " ".join(words)
+    what = " ".join(words or _standard_input())
     entry = _find_entry(what) or _plugin_entry(what, timeout)
     if entry is not None:
         validate_options(source, matrix)
         meaning, lines = entry
         out.emit(meaning, lambda: lines)
         return
-    explanation = explain_text(_scanned(what), source, matrix, name=what if _exists(what) else None)
+    text = _scanned(what)
+    if not words and not text.head.strip():
+        raise _no_text()
+    explanation = explain_text(text, source, matrix, name=what if _exists(what) else None)
     out.emit(explanation, lambda: explanation_text(explanation, verbose=verbose))
     raise typer.Exit(ExitCode.OK if explanation.causes else ExitCode.UNFIT)
+
+
+def _standard_input() -> tuple[str, ...]:
+    """``-``, where no text is named.
+
+    Raises:
+        CommandError: when standard input is a terminal, whose user does not know that a text is awaited.
+    """
+    if sys.stdin is not None and sys.stdin.isatty():
+        raise _no_text()
+    return ("-",)
 
 
 def _find_entry(what: str) -> Entry | None:
@@ -144,14 +156,20 @@ def _scanned(what: str) -> ScannedText:
     Raises:
         CommandError: when it cannot be read, or is one word that no known message has.
     """
+    from gpuenv.paste.error_text import scan_text
+
     if what == "-" or _exists(what):
         return scan_text(_chunks(what))
     if not what.strip():
-        raise CommandError(ExitCode.USAGE, "the text is empty", "give a file with the error, its text, or its name")
+        raise _no_text()
     text = scan_text((what.encode("utf-8", "surrogateescape"),))
     if text.scanner.hits or len(what.split()) > 1:
         return text
     raise _unknown(what)
+
+
+def _no_text() -> CommandError:
+    return CommandError(ExitCode.USAGE, "the text is empty", "give a code, a file with the error, or its text")
 
 
 def _unknown(what: str) -> CommandError:
@@ -191,94 +209,26 @@ def _chunks(what: str) -> Iterator[bytes]:
         raise CommandError(ExitCode.USAGE, f"{what}: cannot be read: {error.strerror or error}") from error
 
 
-class ScannedText(NamedTuple):
-    """A scanned text, and its beginning, where people paste tool outputs."""
-
-    scanner: Scanner
-    head: bytes
-
-
-def scan_text(chunks: Iterable[bytes]) -> ScannedText:
-    """Scans a text to its end."""
-    from gpuenv.explain.match import Scanner
-
-    scanner, head = Scanner(), bytearray()
-    for chunk in chunks:
-        scanner.feed(chunk)
-        head += chunk[: _HEAD - len(head)]
-    scanner.close()
-    return ScannedText(scanner, bytes(head))
-
-
 def explain_text(
     text: ScannedText, source: MachineSource, matrix: Path | None, *, name: str | None = None
 ) -> Explanation:
-    """Explains a text with the facts of a machine; a text without any known message needs no machine.
-
-    Without a machine, the outputs pasted with the error take its place, then the facts that the text states;
-    assumptions override both. Commands for a pasted machine name the file, which its owner can examine elsewhere.
+    """Explains a text with the facts of the machine that the options select.
 
     Raises:
         CommandError: when the machine's facts or the matrix cannot be read or understood.
     """
-    from gpuenv.doctor.diagnose import diagnose
-    from gpuenv.explain.explainer import explanation, tells_of_a_fault, verdict_of
-    from gpuenv.explain.text_facts import TextFacts
-    from gpuenv.matrix.assume import assume
-    from gpuenv.matrix.resolve import resolve
-    from gpuenv.model.snapshot import SourceState
-    from gpuenv.paste.fields import FAILURES
-    from gpuenv.paste.partial_snapshot import known_keys, to_snapshot
-    from gpuenv.paste.reader import decoded
-    from gpuenv.paste.selection import read_selection, select_environment
+    from gpuenv.paste import error_text
 
-    scanner, stated = text.scanner, text.scanner.stated.facts
-    if not tells_of_a_fault(scanner):
+    is_needed = False
+
+    def get_machine() -> tuple[Snapshot, Matrix]:
+        nonlocal is_needed
+        is_needed = True
+        return get_both(source, matrix)
+
+    explanation = error_text.explain_text(
+        text, get_machine, time.monotonic, is_of_text=source.no_probe, assumed=source.assume, name=name
+    )
+    if not is_needed:
         validate_options(source, matrix)
-        return explanation(scanner)
-    pasted, note = None, None
-    if source.no_probe:
-        selection = select_environment(decoded(text.head))
-        pasted, note = (
-            read_selection(selection).without(FAILURES),
-            selection.note,
-        )  # the error itself is not a tool output
-        if note:
-            lines = TextFacts()
-            for line in selection.text.splitlines():
-                lines.look(line)
-            stated = lines.facts
-        if pasted.is_empty:
-            pasted = None
-        if pasted is None and not stated and not source.assume:
-            validate_options(source, matrix)
-            return explanation(scanner)
-    snapshot, rows = get_both(source, matrix)
-    if pasted is not None:
-        # The pasted machine, completed by facts that the text states, overridden by the caller's assumptions.
-        snapshot = to_snapshot(pasted, rows)
-        keys = known_keys(snapshot)
-        more = [fact for fact in stated if fact.partition("=")[0] not in keys]
-        snapshot = assume(with_stated(snapshot, more, source.assume, rows), source.assume, rows)
-    elif source.no_probe:
-        snapshot = with_stated(snapshot, stated, source.assume, rows)
-    diagnosis = diagnose(snapshot, rows, resolve(snapshot, rows), time.monotonic)
-    probed = snapshot.source("kernel").state is not SourceState.NOT_ASKED  # a paste has other sources
-    verdict = verdict_of(diagnosis, snapshot, probed=probed, pasted=pasted is not None)
-    found = explanation(scanner, verdict, paste=name if pasted is not None else None)
-    return replace(found, facts=stated, notes=(*found.notes, note)) if note else found
-
-
-def with_stated(snapshot: Snapshot, stated: Iterable[str], assumed: Iterable[str], matrix: Matrix) -> Snapshot:
-    """The snapshot with the facts that a text states; assumed ones and invalid ones are skipped."""
-    from gpuenv.matrix.assume import AssumeError, assume, assumed_keys
-
-    keys = assumed_keys(assumed)
-    for text in stated:
-        if text.partition("=")[0] in keys:
-            continue
-        try:
-            snapshot = assume(snapshot, (text,), matrix)
-        except AssumeError:
-            continue
-    return snapshot
+    return explanation

@@ -20,7 +20,9 @@ def drain(
     matrix: options.MatrixFile = None,
     output: options.OutputFile = None,
 ) -> None:
-    """Print the commands that take nodes with a broken driver or GPU out of service; run none of them.
+    """Print the commands that take broken nodes out of service.
+
+    For nodes with a broken driver or GPU. Runs none of them.
 
     Exit code: 0.
     """

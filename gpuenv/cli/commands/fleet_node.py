@@ -53,10 +53,11 @@ def node(
     ] = options.TIMEOUT,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Write the report of this node; for cron, a health check or a DaemonSet.
+    """Write the report of this node.
 
-    The name of the node is that of the scheduler (SLURMD_NODENAME, NODE_NAME), else the host name. A node that cannot
-    be examined in time gets a report with the reason. The report has no secrets; it has UUIDs and the node's name.
+    For cron, a health check or a DaemonSet. The name of the node is that of the scheduler (SLURMD_NODENAME, NODE_NAME),
+    else the host name. A node that cannot be examined in time gets a report with the reason. The report has no secrets;
+    it has UUIDs and the node's name.
 
     Exit code: 0 fit, 1 unfit, 8 undetermined.
     """

@@ -54,9 +54,10 @@ def report(
         bool, typer.Option("--redact", help="Hide names of nodes and other identities, to share the report.")
     ] = False,
 ) -> None:
-    """Say which nodes are fit, which differ, which to drain, and what serves all.
+    """Show which nodes are fit, which differ and which to drain.
 
-    Reads the reports that fleet node and fleet collect write. Nodes that are equal in all that matters are one group.
+    Also what serves all. Reads the reports that fleet node and fleet collect write. Nodes that are equal in all that
+    matters are one group.
 
     Exit code: 0 all fit, 1 some unfit, 8 fewer nodes than the quorum said whether they are fit.
     """

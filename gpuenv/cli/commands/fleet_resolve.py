@@ -17,7 +17,9 @@ def resolve(
     output: options.OutputFile = None,
     no_color: options.NoColor = False,
 ) -> None:
-    """Find the fewest wheels and images that serve all nodes, and the nodes that force each.
+    """Find the fewest wheels and images that serve all nodes.
+
+    Names the nodes that force each.
 
     Exit code: 0 a wheel fits each node, 3 none fits one of them.
     """

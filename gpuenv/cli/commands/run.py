@@ -77,9 +77,10 @@ def _explain(
     chunks: Iterable[bytes], source: MachineSource, matrix: Path | None, *, color: bool, redacted: bool
 ) -> None:
     """Writes the explanation to standard error; no error here changes the program's exit code."""
-    from gpuenv.cli.commands.explain import explain_text, scan_text
+    from gpuenv.cli.commands.explain import explain_text
     from gpuenv.cli.main import search_own_path
     from gpuenv.cli.output import emit_lines
+    from gpuenv.paste.error_text import scan_text
     from gpuenv.report.explanation import explanation_text
 
     search_own_path(lambda _: None)

@@ -119,7 +119,7 @@ def smoke(
     not pass or all were skipped, 7 the target environment cannot be used. An interrupted run reports what it has.
     """
     del offline  # nothing here uses the network
-    from gpuenv.cli.diagnosis import with_job
+    from gpuenv.cli.diagnosis import configured_docs, with_job
     from gpuenv.cli.gpu_tests import check_names, planted_fault
     from gpuenv.cli.output import (
         FORMATS,
@@ -159,8 +159,9 @@ def smoke(
         for test in selected_tests(order):
             if test.leaves:
                 announce(f"{test.name} makes a kernel fault on purpose and leaves {test.leaves}")
+        address = configured_docs()
         run = _run(order, python, driver_root, _read(compare))
-        report = with_job(_report(run, python), is_own=True)
+        report = with_job(_report(run, python, address), is_own=True)
         run = run._replace(result=run.result._replace(host_name=report.host_name, jobs=report.jobs))
         if save_baseline is not None:
             _save(run, save_baseline, redact=redact)
@@ -335,7 +336,7 @@ def _save(run: SmokeRun, path: Path, *, redact: bool) -> None:
     emit_json(run.result, path, redacted=redact)
 
 
-def _report(run: SmokeRun, python: str | None) -> Report:
+def _report(run: SmokeRun, python: str | None, address: str | None) -> Report:
     """A report with the findings of the tests only."""
     from gpuenv.doctor.checks import all_checks
     from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
@@ -350,7 +351,7 @@ def _report(run: SmokeRun, python: str | None) -> Report:
     resolution = resolve(snapshot, matrix)
     diagnosis = diagnose(snapshot, matrix, resolution, time.monotonic, diagnosis_options, result)
     diagnosis = diagnosis._replace(checks=tuple(run for run in diagnosis.checks if run.code in of_the_tests))
-    report = make_report(diagnosis, snapshot, result.duration, diagnosis_options, result)
+    report = make_report(diagnosis, snapshot, result.duration, diagnosis_options, result, address)
     return report._replace(exit_code=result.exit_code)
 
 

@@ -32,8 +32,9 @@ _GPU_NODE = pattern(r"/dev/nvidia\d+")
 
 
 def _visible(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
-    """The GPUs that this process sees, with their index in the snapshot."""
-    return [(index, gpu) for index, gpu in enumerate(snapshot.gpus) if gpu.ordinal.known]
+    """The GPUs that this process sees, with their index in the snapshot; without a probe of CUDA, those of NVML."""
+    is_probed = is_driver_probed(snapshot)
+    return [(n, gpu) for n, gpu in enumerate(snapshot.gpus) if gpu.ordinal.known or (gpu.index.known and not is_probed)]
 
 
 @check("GPU205", Cause.COMPUTE_MODE_EXCLUSIVE, requires=_REQUIRES)
@@ -46,11 +47,7 @@ def compute_mode(ctx: CheckContext) -> Outcome:
     How it is seen: NVML reports the compute mode and the processes on the GPU.
     What to do: see whose process it is and wait for it, use another GPU, or set the mode to default.
     """
-    visible = _visible(ctx.snapshot) or (
-        []
-        if is_driver_probed(ctx.snapshot)
-        else [(n, gpu) for n, gpu in enumerate(ctx.snapshot.gpus) if gpu.index.known]
-    )
+    visible = _visible(ctx.snapshot)
     closed = [(index, gpu) for index, gpu in visible if _closed(ctx.snapshot, gpu)]
     if not closed:
         return
@@ -240,7 +237,8 @@ def memory_full(ctx: CheckContext) -> Outcome:
     visible = _visible(ctx.snapshot)
     for index, gpu in visible:
         total, free = gpu.memory_total.value, gpu.memory_free.value
-        if gpu.ordinal.value != 0 or gpu.mig.value or total is None or free is None or free * _FULL >= total:
+        is_first = gpu.ordinal.value == 0 or len(visible) == 1
+        if not is_first or gpu.mig.value or total is None or free is None or free * _FULL >= total:
             continue
         freest = max((other for _, other in visible), key=lambda other: other.memory_free.value or 0)
         has_free = freest is not gpu and (freest.memory_free.value or 0) > free

@@ -15,7 +15,7 @@ from packaging.version import Version
 from gpuenv.doctor.fixes.table import read_rows
 from gpuenv.files import read_regular
 from gpuenv.install.backends.pip import Pip
-from gpuenv.install.exceptions import InstallError
+from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.install.installer_config import InstallerRun
 from gpuenv.install.plan import Pin
 from gpuenv.install.solver import make_lock, offline_failure
@@ -181,6 +181,7 @@ def lock_image(
 
     Raises:
         NoWheelsError: if the index has no consistent set of wheels.
+        TargetUnusable: if pip is too old to resolve for another Python.
         InstallError: if the installer fails.
     """
     _require_cross_platform_pip(caller)
@@ -212,9 +213,9 @@ def _with_digests(pin: Pin, digests: Mapping[str, Collection[str]]) -> Pin:
 def _require_cross_platform_pip(caller: InstallerRun) -> None:
     installer = caller.installer
     if isinstance(installer, Pip) and Version(installer.version) < _FIRST_PIP:
-        raise InstallError(
-            f"{installer.label} tells the wheels for its own Python alone, and an image has another one",
-            f"Install uv: python -m pip install uv; or a pip of {_FIRST_PIP} or newer: python -m pip install -U pip",
+        raise TargetUnusable(
+            f"{installer.label} resolves wheels for its own Python only, and the image has another one",
+            f"Install uv: pipx install uv, or python -m pip install uv; or pip {_FIRST_PIP} or newer",
         )
 
 

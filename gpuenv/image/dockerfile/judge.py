@@ -201,8 +201,10 @@ def _judge_services(services: Sequence[Service], kind: str, path: Path, matrix: 
     findings: list[ImageFinding] = []
     relevant: list[BuildTarget] = []
     files = [str(path)]
+    built = {service.image: service.source for service in services if service.image and service.source}
     for service in services:
-        judged = _build_of(service.source, path, matrix) if service.source else None
+        source = service.source or built.get(service.image or "")
+        judged = _build_of(source, path, matrix) if source else None
         targets = judged.targets if judged else _targets_of_image(service, path, context, matrix)
         others = tuple(other for other in services if other is not service)
         ctx = ServiceContext(service, targets, others)
@@ -227,11 +229,11 @@ def _targets_of_image(service: Service, path: Path, context: BuildContext, matri
 
 def _build_of(source: BuildSource, path: Path, matrix: Matrix) -> FileJudgement | None:
     """The Dockerfile of a service; None if it is elsewhere or missing."""
-    if "://" in source.context or source.context.startswith("git@") or "$" in source.context + source.dockerfile:
+    if source.is_elsewhere:
         return None
     context = path.parent / source.context
     options = DockerfileOptions(context if is_folder(context) else None, source.target, source.arguments)
     if source.inline is not None:  # behind empty lines, so that its lines are those of the compose file
         return _judge_dockerfile("\n" * source.line + source.inline, path, options, matrix)
-    dockerfile = (path.parent if source.relative_to_file else context) / source.dockerfile
+    dockerfile = path.parent / source.path
     return _judge_dockerfile(read_text(dockerfile), dockerfile, options, matrix) if is_file(dockerfile) else None

@@ -42,6 +42,7 @@ from gpuenv.matrix.tables import Flavour, WheelLine
 from gpuenv.model.causes import Cause
 from gpuenv.model.cupy import has_own_headers, refused_variables
 from gpuenv.model.finding import Evidence, Fix, Severity
+from gpuenv.model.strings import command_name
 from gpuenv.model.versions import CudaVersion
 
 _FAULT = Cause.DOCKERFILE_FAULT
@@ -141,7 +142,7 @@ def line_against_cuda(target: BuildTarget) -> FileOutcome:
         cuda, source = has.versions[0]
         wanted = f"{line.cuda_major}.x" if line.last_cuda is None else str(line.first_cuda)
         extra = any("ctk" in row.extras for row in line.releases)
-        own = f", or {line.name}[ctk], which brings its own CUDA" if extra else ""
+        own = f", or {_with_own_cuda(target, line)}, which installs its own CUDA" if extra else ""
         yield symptom_at(
             install.location,
             f"{install.name} is for CUDA {wanted}, and the image has CUDA {cuda}",
@@ -212,8 +213,8 @@ def libraries_missing(target: BuildTarget) -> FileOutcome:
         if "ctk" in install.extras:
             yield symptom_at(
                 install.location,
-                f"{f'CuPy {release.cupy}' if release else install.text} has no extra [ctk]: installers leave it out in "
-                "silence, and no CUDA libraries come",
+                f"{f'CuPy {release.cupy}' if release else install.text} has no extra [ctk]: installers ignore it, "
+                "and install no CUDA libraries",
                 f'Install "{install.name}[ctk]" in release 14 or newer, or use an nvidia/cuda devel image.',
                 _cupy_evidence(install),
                 _base_evidence(target),
@@ -378,8 +379,8 @@ def gpu_at_build_time(target: BuildTarget) -> FileOutcome:
 def _gpu_use(program: str, arguments: tuple[str, ...], scripts: Iterable[str]) -> str | None:
     if program in _GPU_PROGRAMS:
         return program
-    if program == "gpuenv" and arguments[:1] and arguments[0] in ("doctor", "smoke", "preflight"):
-        return None if "--expect-no-gpu" in arguments else f"gpuenv {arguments[0]}"
+    if program == "gpuenv" and (command := command_name(arguments)) in ("doctor", "smoke", "preflight"):
+        return None if "--expect-no-gpu" in arguments else f"gpuenv {command}"
     if not PYTHON.fullmatch(program):
         return None
     code = arguments[arguments.index("-c") + 1 :][:1] if "-c" in arguments else tuple(scripts)

@@ -198,3 +198,23 @@ def image_without_tag(ctx: ServiceContext) -> FileOutcome:
         title, severity = fault
         fix = "Name a tag that exists, such as 13.0.2-base-ubuntu24.04."
         yield symptom_at(service.location(service.image_line), title, fix, severity=severity)
+
+
+@rule("CMP926", _FAULT)
+def dockerfile_unread(ctx: ServiceContext) -> FileOutcome:
+    """The Dockerfile of a service is not read.
+
+    What it means: what the service builds is unknown, and nothing is concluded about it.
+    How it is seen: the build section names a file that does not exist, an address, or a variable without a value.
+    What to do: correct the path, or check the built image: gpuenv check-image IMAGE.
+    """
+    source = ctx.service.source
+    if source is None or ctx.targets:
+        return
+    name = source.context if source.is_elsewhere else source.path
+    yield symptom_at(
+        ctx.service.location(source.line),
+        f"{ctx.service.label}: {name} is {'not read' if source.is_elsewhere else 'missing'}: what it builds is unknown",
+        "Check the built image: gpuenv check-image IMAGE." if source.is_elsewhere else "Correct the path in build.",
+        severity=Severity.NOTE,
+    )

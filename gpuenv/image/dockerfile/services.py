@@ -88,6 +88,18 @@ class BuildSource:
     inline: str | None = None
     relative_to_file: bool = False
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it is at an address, or depends on a variable without a value."""
+        is_address = "://" in self.context or self.context.startswith("git@")
+        return is_address or "$" in self.context + self.dockerfile
+
+    @property
+    def path(self) -> str:
+        """The path of the Dockerfile, relative to the folder of the file."""
+        path = self.dockerfile if self.relative_to_file else posixpath.join(self.context, self.dockerfile)
+        return posixpath.normpath(path)
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequest:

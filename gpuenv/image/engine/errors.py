@@ -30,8 +30,12 @@ _BUILDERS_OWN = re.compile(
 )
 _CAUSES: tuple[tuple[type[BaseException], str, str], ...] = (
     (PermissionError, "this user may not use the engine's socket", "Join the group docker, or use a rootless engine."),
-    (FileNotFoundError, "there is no engine: its socket is not there", "Start Docker or Podman, or set DOCKER_HOST."),
-    (ConnectionRefusedError, "no engine answers on its socket", "Start Docker or Podman, or set DOCKER_HOST."),
+    (
+        FileNotFoundError,
+        "no engine runs there: the socket does not exist",
+        "Start Docker or Podman, or set DOCKER_HOST.",
+    ),
+    (ConnectionRefusedError, "no engine answers on the socket", "Start Docker or Podman, or set DOCKER_HOST."),
     (TimeoutError, "the engine does not answer in time", "Look at the engine's log, or restart it."),
 )
 

@@ -23,16 +23,19 @@ from gpuenv.image.inspect.manifest import (
     read_image,
     verify,
 )
-from gpuenv.model.strings import error_reason
+from gpuenv.model.strings import Lines, error_reason
 
 _MAX_NAMES = 8
 _Read = Callable[[str, int], "bytes | None"]  # a file by its name, of a limited size; none if it is missing
 # The exceptions of tarfile for a damaged or malicious file: of its numbers, its links and its compression.
 _DAMAGED = (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, zlib.error, lzma.LZMAError)
-_EXPECTED = (
-    "expected an OCI layout (a folder or a tar file), or what docker save writes; "
-    "a Dockerfile or a compose file is named by --dockerfile; an image is named NAME:latest where a file has its name; "
-    "for a file of Apptainer or enroot (.sif, .sqsh) name the image that it was made from"
+_EXPECTED = Lines(
+    (
+        "expected an OCI layout (a folder or a tar file), or what docker save writes",
+        "for a Dockerfile or a compose file: gpuenv check-image --dockerfile FILE",
+        "for an image that has the name of a file here: gpuenv check-image NAME:latest",
+        "for a file of Apptainer or enroot (.sif, .sqsh), name the image that it was made from",
+    )
 )
 
 

@@ -20,7 +20,7 @@ from gpuenv.report.findings import fingerprint
 from gpuenv.report.report import Status
 from gpuenv.report.sarif import LEVELS, log_of, tool_of, uri_of
 from gpuenv.report.text import finding_lines
-from gpuenv.report.text_line import Style, TextLine
+from gpuenv.report.text_line import Style, TextLine, counted
 
 SCHEMA = "gpuenv.image/1"
 _STYLES = {Status.FIT: Style.GOOD, Status.DEGRADED: Style.WARNING, Status.UNKNOWN: Style.WARNING}
@@ -205,7 +205,12 @@ def _image_lines(image: ImageFacts, cuda: str, *, verbose: bool) -> Iterator[Tex
         ("platform", f"{image.platform}{offered}" if image.platform else ""),
         ("digest", image.digest or ""),
         ("CUDA", cuda),
-        ("size", f"{image.size / 1e6:.0f} MB in {image.layers or '?'} layers" if image.size else ""),
+        (
+            "size",
+            f"{image.size / 1e6:.0f} MB in {counted(image.layers, 'layer') if image.layers else '? layers'}"
+            if image.size
+            else "",
+        ),
         *((name, value) for name, value in image.labels.items() if name.startswith("io.gpuenv.") and verbose),
     )
 
@@ -248,10 +253,9 @@ def _finding_lines(finding: ImageFinding) -> Iterator[TextLine]:
 
 def sarif_text(report: ImageReport) -> str:
     """The report as a SARIF log."""
-    found = {finding.code for finding in report.findings}
     every: tuple[DocumentedCheck, ...] = (*all_checks(), *all_rules())
     run = {
-        "tool": tool_of({each.code: each for each in every if each.code in found}.values()),
+        "tool": tool_of(every, report.findings),
         "automationDetails": {"id": "gpuenv/check-image/"},
         "invocations": [_invocation(report)],
         "results": [_result(finding, report) for finding in report.findings],
