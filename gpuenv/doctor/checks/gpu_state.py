@@ -33,8 +33,10 @@ _GPU_NODE = pattern(r"/dev/nvidia\d+")
 
 def _visible(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
     """The GPUs that this process sees, with their index in the snapshot; without a probe of CUDA, those of NVML."""
-    is_probed = is_driver_probed(snapshot)
-    return [(n, gpu) for n, gpu in enumerate(snapshot.gpus) if gpu.ordinal.known or (gpu.index.known and not is_probed)]
+    visible = [(index, gpu) for index, gpu in enumerate(snapshot.gpus) if gpu.ordinal.known]
+    if visible or is_driver_probed(snapshot):
+        return visible
+    return [(index, gpu) for index, gpu in enumerate(snapshot.gpus) if gpu.index.known]
 
 
 @check("GPU205", Cause.COMPUTE_MODE_EXCLUSIVE, requires=_REQUIRES)
