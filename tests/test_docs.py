@@ -16,7 +16,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 import gpuenv
-from gpuenv.doctor.registry import all_checks
+from gpuenv.doctor.checks import all_checks
 from gpuenv.explain.messages import all_messages
 from gpuenv.image.rule_registry import all_rules
 from gpuenv.matrix.assume import assume

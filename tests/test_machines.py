@@ -39,12 +39,14 @@ PROFILES = tuple(load(path) for path in sorted((Path(__file__).parent / "machine
 
 
 def in_two_lanes() -> Iterator[ParameterSet]:
-    """Every profile; further ones with the same findings and status run in the long lane."""
+    """Every profile; in the long lane those that wait for a deadline, and repetitions of findings and status."""
     seen = set()
     for profile in PROFILES:
         expected = profile.expect.status, profile.expect.primary, *profile.expect.causes
-        yield pytest.param(profile, id=profile.name, marks=[pytest.mark.long] if expected in seen else [])
-        seen.add(expected)
+        is_long = profile.timeout is not None or expected in seen
+        yield pytest.param(profile, id=profile.name, marks=[pytest.mark.long] if is_long else [])
+        if not is_long:
+            seen.add(expected)
 
 
 each_profile = pytest.mark.parametrize("profile", tuple(in_two_lanes()))

@@ -19,7 +19,8 @@ import typer
 from gpuenv.cli.app import make_app
 from gpuenv.cli.commands.schema import NAMES, schema_of
 from gpuenv.data import COMPILED_MATRIX, data_path
-from gpuenv.doctor.registry import DocumentedCheck, all_checks
+from gpuenv.doctor.checks import all_checks
+from gpuenv.doctor.registry import DocumentedCheck
 from gpuenv.explain.messages import Message, all_messages
 from gpuenv.image.rule_registry import all_rules
 from gpuenv.matrix.load import load

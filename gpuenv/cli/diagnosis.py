@@ -120,7 +120,7 @@ def plugins() -> tuple[Plugin, ...]:
 
 
 def _own_codes() -> tuple[str, ...]:
-    from gpuenv.doctor.registry import all_checks
+    from gpuenv.doctor.checks import all_checks
 
     return tuple(check.code for check in all_checks())
 
@@ -152,13 +152,11 @@ def make_diagnosis_report(
         check_source(source, gpu_tests)
     with probing(source) as finish:
         from gpuenv.doctor.diagnose import diagnose  # imports overlap with probing
-        from gpuenv.doctor.registry import all_checks
         from gpuenv.matrix.resolve import resolve
         from gpuenv.report.report import make_report
 
         rows = get_matrix(matrix)
         found = plugins()
-        all_checks()
         snapshot = finish(rows)
     resolution = resolve(snapshot, rows)
     options = options_of(snapshot)._replace(python=source.named_target)

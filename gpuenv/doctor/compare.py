@@ -32,7 +32,7 @@ from gpuenv.model.versions import CudaVersion, DriverVersion
 _EXPLANATION_LIKELIHOOD, _FINDING_LIKELIHOOD = 0.95, 0.8
 
 # Pattern of facts, likelihood and meaning; the first match counts. What selects a library is as likely as the library.
-_FAMILIES: tuple[tuple[str, float, str], ...] = (
+_KINDS: tuple[tuple[str, float, str], ...] = (
     ("target.cupy", 0.75, "another CuPy line or release"),
     ("environment.LD_LIBRARY_PATH", 0.7, "the loader searches other folders"),
     ("environment.LD_PRELOAD", 0.7, "a library is preloaded"),
@@ -89,7 +89,7 @@ _PACKAGES, _LIBRARIES, _VARIABLES = "target.packages.", "target.libraries.", "en
 # Consequences of a cause, which cannot be set.
 _OUTCOMES = ("visible_count", "gpus[].hidden_by", "driver.cuda_init", "driver.nvml_init")
 _FACT_OF_CAUSE = {Cause.NO_NVIDIA_GPU: "gpus", Cause.CUPY_NOT_INSTALLED: "target.cupy"}
-# Facts that the evidence of findings calls otherwise.
+# Other names of facts in the evidence of findings.
 _OTHER_NAMES = {
     "gpus": ("GPU", "gpu_count", "amd_gpus"),
     "gpus[].compute_capability": ("GPU",),
@@ -111,12 +111,12 @@ def compare(
     return Comparison(
         schema=DIFF,
         differences=tuple(differences),
-        findings=_named(new),
+        findings=_compared_findings(new),
         try_first=explaining[0].fix if explaining else _experiment(differences, here),
         compared=sum(None not in fact for fact in facts),
-        explanation=next(iter(_named(explaining)), None),
-        findings_there=_named(finding for finding in findings_there if not _has(findings_here, finding)),
-        findings_on_both=_named(finding for finding in findings_here if _has(findings_there, finding)),
+        explanation=next(iter(_compared_findings(explaining)), None),
+        findings_there=_compared_findings(finding for finding in findings_there if not _has(findings_here, finding)),
+        findings_on_both=_compared_findings(finding for finding in findings_here if _has(findings_there, finding)),
     )
 
 
@@ -130,34 +130,35 @@ def _has(findings: Iterable[Finding], wanted: Finding) -> bool:
     )
 
 
-def _named(findings: Iterable[Finding]) -> tuple[ComparedFinding, ...]:
+def _compared_findings(findings: Iterable[Finding]) -> tuple[ComparedFinding, ...]:
     return tuple(ComparedFinding(entry.code, entry.cause, entry.title, entry.severity) for entry in findings)
 
 
 def _rank(fact: str, before: str | None, after: str | None, explaining: Sequence[Finding]) -> SnapshotDifference:
     """A difference with its likelihood, which is higher if it belongs to a finding; the first explains the failure."""
-    likelihood, why = _family(fact, before, after)
+    likelihood, why = _rating(fact, before, after)
     owner = next((finding for finding in explaining if _belongs(fact, before, after, finding)), None)
     if owner is not None:
         likelihood = _EXPLANATION_LIKELIHOOD if owner is explaining[0] else _FINDING_LIKELIHOOD
-        why = _kind(fact)[1]
+        why = _rating_of_kind(fact)[1]
     if fact.startswith(_VARIABLES):
         before, after = (value and hide_value(fact.removeprefix(_VARIABLES), value) for value in (before, after))
     return SnapshotDifference(fact, before, after, likelihood, why, owner.code if owner else None)
 
 
-def _family(fact: str, before: str | None, after: str | None) -> tuple[float, str]:
-    """The likelihood of the kind of fact, and what the difference means."""
+def _rating(fact: str, before: str | None, after: str | None) -> tuple[float, str]:
+    """The likelihood of a difference by its kind of fact and its values, and what it means."""
     parse = None if NONE in (before, after) else _NEWER.get(fact)
     if parse and parse(str(after)) > parse(str(before)):
         return _NEWER_DRIVER
     if fact == "gpus" and _COUNT.sub("", str(before)) == _COUNT.sub("", str(after)):
         return _COUNTS_DIFFER
-    return _kind(fact)
+    return _rating_of_kind(fact)
 
 
-def _kind(fact: str) -> tuple[float, str]:
-    return next((likelihood, why) for kind, likelihood, why in _FAMILIES if fnmatchcase(fact, kind))
+def _rating_of_kind(fact: str) -> tuple[float, str]:
+    """The likelihood and meaning of the kind of fact alone."""
+    return next((likelihood, why) for kind, likelihood, why in _KINDS if fnmatchcase(fact, kind))
 
 
 def _belongs(fact: str, before: str | None, after: str | None, finding: Finding) -> bool:
@@ -175,16 +176,16 @@ _INDEX = pattern(r"\[\d+\]")
 def _order(entry: SnapshotDifference) -> tuple[float, bool, float, str]:
     """The likeliest first; of equals those that can be set, then the likelier kind of fact."""
     is_outcome = entry.fact in _OUTCOMES or entry.fact.startswith(_LIBRARIES)
-    return (-entry.likelihood, is_outcome, -_family(entry.fact, entry.there, entry.here)[0], entry.fact)
+    return (-entry.likelihood, is_outcome, -_rating(entry.fact, entry.there, entry.here)[0], entry.fact)
 
 
 def _experiment(differences: Sequence[SnapshotDifference], here: Snapshot) -> tuple[Fix, ...]:
     """Without a finding: how to undo the likeliest difference, if it lies inside the environment."""
-    family, _, name = differences[0].fact.rpartition(".") if differences else ("", "", "")
+    kind, _, name = differences[0].fact.rpartition(".") if differences else ("", "", "")
     there = differences[0].there if differences else None
-    if family == "environment" and there is None:
+    if kind == "environment" and there is None:
         return (change_fix(here, name, text=f"Try without {name}, which is not set on the other machine."),)
-    if family != "target.packages":
+    if kind != "target.packages":
         return ()
     if there is None:
         step = pip_fix(here, f"Try without {name}, which the other machine does not have.", "uninstall", "-y", name)
@@ -239,21 +240,13 @@ def _is_probed(snapshot: Snapshot) -> bool:
     return snapshot.source("kernel").state is not SourceState.NOT_ASKED
 
 
-# Places of files, what follows from another fact, and what changes by itself.
+# Paths, facts that follow from other facts, and facts that change by themselves.
 _EXCLUDED = {
     "host": ("suspends",),
     "driver": ("branch", "module_version", "library_version", "nvml_library", "cuda_library", "module_files"),
     "target": (
-        *(
-            "executable",
-            "prefix",
-            "user_site",
-            "cupy_module",
-            "numpy",
-            "numpy_module",
-            "numpy_fault",
-            "pathfinder_hidden_by",
-        ),
+        *("executable", "prefix", "user_site", "cupy_module", "numpy", "numpy_module", "numpy_fault"),
+        "pathfinder_hidden_by",
         *("cuda_path", "headers", "extension", "kernel_cache", "lost_environment", "examined_as", "open_transaction"),
     ),
     "grant": ("devices",),
@@ -383,14 +376,14 @@ def _gpu_fact(fact: str, gpu: Gpu) -> str | None:
 def _has_another(fact: str, gpus: Sequence[Gpu], others: Sequence[Gpu]) -> bool:
     """Whether a GPU has another value than its counterpart.
 
-    Its counterpart is the GPU at its place among those of its product; for want of that any of its product, or any.
+    Its counterpart has the same index among the GPUs of its product; otherwise any GPU of its product counts, or any.
     """
-    places: Counter[str | None] = Counter()
+    seen: Counter[str | None] = Counter()
     for gpu in gpus:
         name = gpu.name.value
         same = [other for other in others if other.name.value == name]
-        counterparts = same[places[name] : places[name] + 1] or same or others
-        places[name] += 1
+        counterparts = same[seen[name] : seen[name] + 1] or same or others
+        seen[name] += 1
         values = {_comparable(_gpu_fact(fact, other)) for other in counterparts} - {None}
         value = _comparable(_gpu_fact(fact, gpu))
         if value is not None and values and value not in values:
@@ -401,9 +394,9 @@ def _has_another(fact: str, gpus: Sequence[Gpu], others: Sequence[Gpu]) -> bool:
 def _gpu_text(fact: str, gpus: Sequence[Gpu]) -> str | None:
     """The value, or each value with the GPUs that have it."""
     indices: dict[str, list[str]] = {}
-    for place, gpu in enumerate(gpus):
+    for number, gpu in enumerate(gpus):
         if (value := _gpu_fact(fact, gpu)) is not None:
-            indices.setdefault(value, []).append(str(place if gpu.index.value is None else gpu.index.value))
+            indices.setdefault(value, []).append(str(number if gpu.index.value is None else gpu.index.value))
     if len(indices) > 1:
         return "; ".join(f"GPU {', '.join(numbers)}: {value}" for value, numbers in indices.items())
     return next(iter(indices), None)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from gpuenv.doctor.checks import all_checks
 from gpuenv.doctor.fixes.adaptation import (
     adapt_for_container,
     adapt_for_ostree,
@@ -21,7 +22,6 @@ from gpuenv.doctor.registry import (
     Component,
     NotKnown,
     Symptom,
-    all_checks,
     to_finding,
 )
 from gpuenv.doctor.repair import repair_command, repaired_resolution, with_repair
@@ -150,12 +150,12 @@ def _run_checks(ctx: CheckContext, clock: Callable[[], float], options: Diagnosi
 
 
 def _skipped(
-    check: Check, options: DiagnosisOptions, found: Iterable[Finding], blocked: dict[str, str]
+    check: Check, options: DiagnosisOptions, findings: Iterable[Finding], blocked: dict[str, str]
 ) -> CheckRun | None:
     """The run of a check that is excluded or pointless; ``blocked`` maps pointless checks to the code at their root."""
     if check.code in options.excluded or (options.host_only and not check.concerns_host):
         return excluded_run(check.code)
-    has_gpu_problem = any(f.severity is not Severity.WARNING and f.code.startswith(GPU_FAMILIES) for f in found)
+    has_gpu_problem = any(f.severity is not Severity.WARNING and f.code.startswith(GPU_FAMILIES) for f in findings)
     if options.no_gpu and check.compares_with_gpu and has_gpu_problem:
         return CheckRun(check.code, CheckStatus.SKIPPED, "no GPU is expected", 0.0)
     root = next((blocked[code] for code in check.requires if code in blocked), None)
@@ -171,7 +171,9 @@ def _finding(check: Check, symptom: Symptom, snapshot: Snapshot, options: Diagno
     host, fixes = snapshot.host, symptom.fix
     fixes = adapt_for_container(fixes) if is_contained(snapshot) else adapt_for_ostree(fixes, host.image.value)
     fixes = with_target_option(adapt_for_pixi(adapt_for_system(fixes, host.os.value), snapshot.target), options.python)
-    found = _raise(replace(to_finding(check, symptom), fix=fixes), options, hardware_fault=symptom.hardware_fault)
+    found = _apply_severity_options(
+        replace(to_finding(check, symptom), fix=fixes), options, hardware_fault=symptom.hardware_fault
+    )
     expected = (options.no_gpu and check.concerns_gpu) or (options.no_cupy and check.missing is Component.CUPY)
     if expected and found.severity is Severity.ERROR:
         found = replace(found, severity=Severity.NOTE)
@@ -194,7 +196,9 @@ def add_plugin_findings(
     Findings of gpuenv come first: a primary one stays primary and keeps its consequences.
     """
     own = [replace(finding, primary=False) for finding in diagnosis.findings]
-    others = [_suppress(_raise(entry, options), options.suppressions, options.day) for entry in findings]
+    others = [
+        _suppress(_apply_severity_options(entry, options), options.suppressions, options.day) for entry in findings
+    ]
     findings = ranked([*own, *others], lambda *_: False)
     return diagnosis._replace(findings=findings, checks=(*diagnosis.checks, *runs))
 
@@ -213,22 +217,22 @@ def _run(check: Check, ctx: CheckContext) -> tuple[list[Symptom], CheckRun]:
     return [], CheckRun(check.code, CheckStatus.CLEAN, None, 0.0)
 
 
-def raise_named(finding: Finding, names: Sequence[str]) -> Finding:
+def apply_fail_on(finding: Finding, names: Sequence[str]) -> Finding:
     """Turns a finding into an error if its severity, code or cause is among the names of ``--fail-on``."""
     own = (finding.severity.value, finding.code, finding.cause.value)
     by = next((f"fail-on {name}" for name in names if name in own), None)
-    return finding if by is None else _raised(finding, by)
+    return finding if by is None else _as_error(finding, by)
 
 
-def _raise(finding: Finding, options: DiagnosisOptions, *, hardware_fault: bool = False) -> Finding:
+def _apply_severity_options(finding: Finding, options: DiagnosisOptions, *, hardware_fault: bool = False) -> Finding:
     """Turns a finding into an error if an option demands it."""
-    found = raise_named(finding, options.fail_on)
+    found = apply_fail_on(finding, options.fail_on)
     if options.hardware_must_be_sound and hardware_fault:
-        return _raised(found, "preflight accepts no hardware fault of a GPU")
+        return _as_error(found, "preflight accepts no hardware fault of a GPU")
     return found
 
 
-def _raised(finding: Finding, by: str) -> Finding:
+def _as_error(finding: Finding, by: str) -> Finding:
     if finding.severity is Severity.ERROR:
         return finding
     evidence = Evidence("severity", f"a {finding.severity.value}, raised to an error", by)

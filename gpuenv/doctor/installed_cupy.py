@@ -37,7 +37,7 @@ class InstalledCupy(NamedTuple):
 
 
 def installed_cupy(ctx: CheckContext) -> InstalledCupy | None:
-    """The installed CuPy as a row of the matrix; None if there is none, or its CUDA major is unknown or not covered."""
+    """The installed CuPy as a row of the matrix; None without one, or if its CUDA major is unknown or not covered."""
     found = ctx.snapshot.target.cupy
     if not found:
         return None
@@ -75,7 +75,7 @@ def _line_of(distribution: str, major: int | None, cuda: CudaVersion | None, mat
 
 
 def installed_cuda_major(ctx: CheckContext) -> int | None:
-    """CUDA major of the CuPy that an import finds first; None if there is none or it is unknown."""
+    """CUDA major of the CuPy that an import finds first; None without one, or if it is unknown."""
     return first_cuda_major(ctx.snapshot.target)
 
 

@@ -6,7 +6,16 @@ from collections.abc import Iterable
 
 from gpuenv.model.gpus import driver_sees_gpu, is_contained, nvidia_on_bus
 from gpuenv.model.nvidia import pci_key
-from gpuenv.model.snapshot import Container, DriverLibrary, Gpu, LibraryOrigin, PciGpu, Snapshot, SourceState
+from gpuenv.model.snapshot import (
+    Container,
+    DeviceNode,
+    DriverLibrary,
+    Gpu,
+    LibraryOrigin,
+    PciGpu,
+    Snapshot,
+    SourceState,
+)
 
 # Kernel drivers that reserve a device for a virtual machine. Linux, drivers/vfio/pci: vfio-pci, and a variant for each
 # kind of device, such as nvgrace_gpu_vfio_pci; drivers/xen/xen-pciback/pci_stub.c and drivers/pci/pci-stub.c.
@@ -53,19 +62,27 @@ def gpus_bound_to_other_drivers(snapshot: Snapshot) -> tuple[PciGpu, ...]:
 
 def gpus_not_listed(snapshot: Snapshot) -> tuple[PciGpu, ...]:
     """The GPUs on the bus that the driver should drive and does not list."""
-    smi_count = {
+    listed = {
         pci_key(gpu.pci.value) for gpu in snapshot.gpus if gpu.index.known or gpu.ordinal.known or gpu.fault.known
     }
     return tuple(
         device
         for device in nvidia_on_bus(snapshot) or ()
-        if pci_key(device.pci) not in smi_count and not is_passed_through(device)
+        if pci_key(device.pci) not in listed and not is_passed_through(device)
     )
 
 
 def libraries_absent(snapshot: Snapshot) -> bool:
     """Whether neither NVML nor libcuda is found."""
     return all(snapshot.source(name).state is SourceState.ABSENT for name in ("nvml", "libcuda"))
+
+
+def is_open_to_all(node: DeviceNode) -> bool:
+    """Whether its mode allows every user to read and write; then only a control group can deny access.
+
+    access(2) checks both (Linux, fs/namei.c, inode_permission: devcgroup_inode_permission).
+    """
+    return node.mode[-3:-1] == "rw"
 
 
 def libcuda_absent(snapshot: Snapshot) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import NamedTuple, Protocol
+from inspect import getdoc
+from typing import Any, NamedTuple
 
 from gpuenv.matrix.needs import Needs
 from gpuenv.matrix.tables import Matrix
@@ -81,24 +82,33 @@ def severity_for_unusable_gpu(ctx: CheckContext) -> Severity:
     return Severity.ERROR if any(entry.by_unusable for entry in ctx.requirements) else Severity.WARNING
 
 
-class DocumentedCheck(Protocol):
-    """Anything with a code and a docstring in three sections: a check, or a rule for images."""
+class DocumentedCheck:
+    """A function with a code, causes and a docstring in three sections: a check, or a rule for images.
 
-    @property
-    def code(self) -> str:
-        """Stable code."""
+    Attributes:
+        code: stable, such as DRV102.
+        causes: the causes that it reports, the default first.
+        run: the function.
+    """
 
-    @property
-    def causes(self) -> tuple[Cause, ...]:
-        """The causes that it reports."""
+    code: str
+    causes: tuple[Cause, ...]
+    run: Callable[..., Any]
 
     @property
     def title(self) -> str:
         """The first line of the docstring."""
+        return (self.run.__doc__ or "").lstrip().split("\n", 1)[0]
 
     @property
-    def sections(self) -> Mapping[str, str]:
-        """The sections of the docstring."""
+    def sections(self) -> dict[str, str]:
+        """The sections of the docstring: what it means, how it is seen, what to do."""
+        return {name: _section(getdoc(self.run) or "", name) for name in SECTIONS}
+
+
+def _section(text: str, name: str) -> str:
+    match = re.search(rf"^{name}: (.*?)(?=^(?:{'|'.join(SECTIONS)}): |\Z)", text, re.MULTILINE | re.DOTALL)
+    return " ".join(match[1].split()) if match else ""
 
 
 def to_finding(check: DocumentedCheck, symptom: Symptom) -> Finding:
@@ -135,22 +145,19 @@ class Component(Enum):
     CUPY = "cupy"
 
 
-class Check:
+class Check(DocumentedCheck):
     """A registered check with everything that other parts of gpuenv need to know; the decorator of its function.
 
     Attributes:
-        code: stable, such as DRV102.
-        causes: the causes that it reports, the default first.
-        requires: codes of checks; an error of one, or its being skipped after an error, makes this check pointless.
+        requires: codes of checks; an error of one makes this check pointless, as does skipping one after an error.
         follows: families (``DRV``) or codes whose errors explain the findings of this check.
-        unless: codes of checks whose own error makes this check pointless; their being skipped does not.
+        unless: codes of checks whose error makes this check pointless; it runs if they are skipped.
         repair: how ``doctor --fix`` repairs its findings; None if it cannot.
         missing: the component that it reports as missing.
         compares_with_gpu: whether it compares CuPy with driver and GPUs: skipped where no GPU is expected or usable.
         decisive: whether CuPy is not called compatible while this check is undetermined.
         decisive_if_assumed: the same, if CuPy is assumed and not installed in a real interpreter.
         of_process: whether it concerns the environment of this process, which a container started later does not share.
-        run: the function.
     """
 
     run: CheckFunction
@@ -181,13 +188,13 @@ class Check:
         Raises:
             ValueError: if the code is taken, or a required check is not registered yet.
         """
-        if self.code in _CHECKS:
-            raise ValueError(f"the code {self.code} is taken by {_CHECKS[self.code].run.__name__}")
+        if self.code in REGISTERED:
+            raise ValueError(f"the code {self.code} is taken by {REGISTERED[self.code].run.__name__}")
         for code in (*self.requires, *self.unless):
-            if code not in _CHECKS:
+            if code not in REGISTERED:
                 raise ValueError(f"{self.code} requires {code}, which is not registered before it")
         self.run = function
-        _CHECKS[self.code] = self
+        REGISTERED[self.code] = self
         return function
 
     @property
@@ -216,47 +223,7 @@ class Check:
         """Whether it reads the result of the GPU tests, and does not run without one."""
         return self.code.startswith("SMK")
 
-    @property
-    def title(self) -> str:
-        """The first line of the docstring."""
-        return docstring_title(self.run)
 
-    @property
-    def sections(self) -> dict[str, str]:
-        """The sections of the docstring."""
-        return docstring_sections(self.run)
-
-
-_CHECKS: dict[str, Check] = {}
+REGISTERED: dict[str, Check] = {}
+"""The checks by their codes, as far as their modules are imported; gpuenv.doctor.checks imports all of them."""
 check = Check
-
-
-def all_checks() -> tuple[Check, ...]:
-    """Every check, in the order in which they run."""
-    from gpuenv.doctor import checks  # noqa: PLC0415 - importing it registers them
-
-    del checks
-    return tuple(_CHECKS.values())
-
-
-def find_check(code: str) -> Check | None:
-    """The check with a code; None for a code of a plug-in or of a rule for images."""
-    all_checks()
-    return _CHECKS.get(code)
-
-
-def docstring_title(function: Callable[..., object]) -> str:
-    """The first line of a docstring."""
-    return (function.__doc__ or "").lstrip().split("\n", 1)[0]
-
-
-def docstring_sections(function: Callable[..., object]) -> dict[str, str]:
-    """The sections of a docstring: what it means, how it is seen, what to do."""
-    from inspect import getdoc  # noqa: PLC0415 - slow to import, and needed only to print documentation
-
-    return {name: _section(getdoc(function) or "", name) for name in SECTIONS}
-
-
-def _section(text: str, name: str) -> str:
-    match = re.search(rf"^{name}: (.*?)(?=^(?:{'|'.join(SECTIONS)}): |\Z)", text, re.MULTILINE | re.DOTALL)
-    return " ".join(match[1].split()) if match else ""

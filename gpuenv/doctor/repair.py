@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from gpuenv.doctor.checks import find_check
 from gpuenv.doctor.fixes.packages import canonical_name, exclude_numpy_fixes, requirement_arguments
 from gpuenv.doctor.installed_cupy import (
     first_cuda_major,
@@ -14,7 +15,7 @@ from gpuenv.doctor.installed_cupy import (
     is_managed_by_conda,
     stale_metadata,
 )
-from gpuenv.doctor.registry import Component, RepairKind, find_check
+from gpuenv.doctor.registry import Component, RepairKind
 from gpuenv.matrix.offers import Offer, offers
 from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix
@@ -127,7 +128,7 @@ class _Option(NamedTuple):
 
 
 def repair_offers(snapshot: Snapshot, matrix: Matrix, resolution: Resolution, repairs: RepairPlan) -> tuple[Offer, ...]:
-    """What may be installed to repair the target, in order of preference.
+    """The offers that repair the target, in order of preference.
 
     The installed NumPy is kept if possible. NumPy is no requirement: CuPy's metadata changes it as far as other
     packages allow.
@@ -182,7 +183,7 @@ def with_repair(fixes: tuple[Fix, ...], command: Fix) -> tuple[Fix, ...]:
 def repair_command(
     findings: Sequence[Finding], snapshot: Snapshot, matrix: Matrix, resolution: Resolution
 ) -> tuple[Fix | None, tuple[str, ...]]:
-    """The command of gpuenv that repairs findings, and their codes; None if there is none."""
+    """The command of gpuenv that repairs findings, and their codes; None if it can repair none."""
     repairs = repair_plan(findings, snapshot)
     if repairs is None or snapshot.target.made_by.value == "pixi":
         return None, ()
@@ -206,24 +207,24 @@ def conda_repair(snapshot: Snapshot, matrix: Matrix, resolution: Resolution) -> 
 
 
 def _options(snapshot: Snapshot, matrix: Matrix, resolution: Resolution, repairs: RepairPlan) -> Iterator[_Option]:
+    """Offers that satisfy the repair, those with the installed NumPy first; without one, the resolver's own choice."""
     # A host toolkit that CuPy does not find now does not count.
     counted = snapshot._replace(toolkits=()) if repairs.with_libraries else snapshot
-    is_first = True
+    is_satisfied = False
     for candidate in (counted, with_any_numpy(counted)):
-        last: _Option | None = None
-        for narrowed in repair_matrices(snapshot, matrix, resolution):
-            last = None
+        choice: _Option | None = None
+        for narrowed in repair_matrices(snapshot, matrix, resolution):  # the full matrix comes last
+            choice = None
             for offer in offers(candidate, narrowed):
                 option = _Option(offer, candidate, narrowed)
-                last = last or option
+                choice = choice or option
                 if satisfies(offer.choices[0], repairs, snapshot):
-                    is_first = False
+                    is_satisfied = True
                     yield option
-        # The unrestricted choice of the resolver came last; a person has to add what it lacks.
-        if last is None or repairs.with_libraries or not is_first or candidate is not counted:
+        if choice is None or is_satisfied or repairs.with_libraries or candidate is not counted:
             continue
-        if not loses_libraries(last.offer.choices[0], repairs, snapshot):
-            yield last
+        if not loses_libraries(choice.offer.choices[0], repairs, snapshot):  # the user adds the libraries
+            yield choice
             return
 
 

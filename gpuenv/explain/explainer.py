@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from gpuenv.doctor.checks import all_checks
 from gpuenv.doctor.diagnose import Diagnosis
-from gpuenv.doctor.registry import all_checks
 from gpuenv.explain.classifier import NOTHING, Classification, classify, telling_lines
 from gpuenv.explain.explanation_types import Explanation, Guess, Hit, LikelyCause
 from gpuenv.explain.match import Scanner

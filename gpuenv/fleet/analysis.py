@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from gpuenv.doctor.checks import find_check
 from gpuenv.doctor.compare import compare
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
-from gpuenv.doctor.registry import find_check
 from gpuenv.fleet.groups import MATTERS, NodeFinding, NodeState, Partial, Request, Sample, Snapshots, facts_that_matter
 from gpuenv.fleet.node_sets import natural_order
 from gpuenv.matrix.resolve import resolve_all

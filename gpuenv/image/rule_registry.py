@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from gpuenv.doctor.registry import NotKnown, Symptom, docstring_sections, docstring_title
+from gpuenv.doctor.registry import DocumentedCheck, NotKnown, Symptom
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence
 
@@ -21,7 +21,7 @@ _MODULES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(DocumentedCheck):
     """A rule.
 
     Attributes:
@@ -35,16 +35,6 @@ class Rule:
     causes: tuple[Cause, ...]
     run: Callable[[Any], Iterator[Any]]
     follows: tuple[str, ...] = ()
-
-    @property
-    def title(self) -> str:
-        """The first line of the docstring."""
-        return docstring_title(self.run)
-
-    @property
-    def sections(self) -> dict[str, str]:
-        """The sections: What it means, How it is seen, What to do."""
-        return docstring_sections(self.run)
 
 
 @dataclass(frozen=True, slots=True)

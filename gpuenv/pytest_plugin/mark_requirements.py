@@ -9,7 +9,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from gpuenv.doctor.registry import Check, Component, find_check
+from gpuenv.doctor.checks import find_check
+from gpuenv.doctor.registry import Check, Component
 from gpuenv.model.codec import decode
 from gpuenv.model.finding import RequirementStatus, Severity
 from gpuenv.model.gpus import RUNS_NO_KERNEL, is_simulated

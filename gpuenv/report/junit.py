@@ -7,8 +7,8 @@ from types import MappingProxyType
 from xml.etree import ElementTree as ET
 
 from gpuenv import __version__
+from gpuenv.doctor.checks import all_checks
 from gpuenv.doctor.checks.requirement import REQUIREMENT_CHECK
-from gpuenv.doctor.registry import all_checks
 from gpuenv.model.finding import CheckRun, CheckStatus, Finding, RequirementResult, RequirementStatus, Severity
 from gpuenv.model.smoke import BROKEN, TestResult, TestStatus
 from gpuenv.report.findings import (

@@ -7,8 +7,9 @@ from enum import Enum
 from typing import NamedTuple
 
 from gpuenv import __version__
+from gpuenv.doctor.checks import find_check
 from gpuenv.doctor.diagnose import DEFAULT_OPTIONS, UNKNOWN, Diagnosis, DiagnosisOptions, suppression_results
-from gpuenv.doctor.registry import Component, find_check
+from gpuenv.doctor.registry import Component
 from gpuenv.model.codec import to_json
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.finding import (

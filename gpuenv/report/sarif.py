@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from gpuenv import __version__
-from gpuenv.doctor.registry import DocumentedCheck, all_checks
+from gpuenv.doctor.checks import all_checks
+from gpuenv.doctor.registry import DocumentedCheck
 from gpuenv.model.finding import Finding, RequirementStatus, Severity
 from gpuenv.report.findings import (
     detail_lines,

@@ -14,7 +14,7 @@ import pytest
 from gpuenv.cli.app import COMMANDS
 from gpuenv.cli.completion import ASSUMED_VALUES, check_codes, codes_and_causes
 from gpuenv.cli.output import REPORT_FORMATS
-from gpuenv.doctor.registry import all_checks
+from gpuenv.doctor.checks import all_checks
 from gpuenv.image.rule_registry import all_rules
 from gpuenv.matrix.assume import AssumeError, assume
 from gpuenv.matrix.tables import Matrix

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gpuenv.doctor.registry import all_checks
+from gpuenv.doctor.checks import all_checks
 from gpuenv.model.causes import Cause
 from gpuenv.model.reading import known
 from tests.cli.program import MINIMAL, answer, gpuenv

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from gpuenv.doctor.registry import all_checks
+from gpuenv.doctor.checks import all_checks
 from gpuenv.image.rule_registry import all_rules
 from gpuenv.model.causes import Cause
 from gpuenv.report.catalogue import cause_lines

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from gpuenv.doctor.registry import all_checks
+from gpuenv.doctor.checks import all_checks
 from gpuenv.model.causes import Cause
 from gpuenv.preflight.requirements import KEYS
 from gpuenv.smoke.tasks import all_tests

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.resolve import resolve
-from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Finding
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import CupyInstallation, FileFault, FileState, Library, Snapshot
 from gpuenv.model.versions import CudaVersion
+from tests.support.diagnosis import diagnosis_of
 from tests.support.fixes import by_hand
+from tests.support.matrix import MATRIX
 
 SITE = "/venv/lib/python3.12/site-packages"
 
@@ -41,10 +40,10 @@ LIBRARIES = tuple(
 
 
 @pytest.fixture(scope="module")
-def healthy(matrix: Matrix) -> Snapshot:
+def healthy() -> Snapshot:
     """A healthy machine with every fact of the target."""
-    result = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100"]
-    snapshot = assume(Snapshot(), [*result, "cupy=cupy-cuda12x==14.2.0", "numpy=2.1.0"], matrix)
+    facts = ["os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100"]
+    snapshot = assume(Snapshot(), [*facts, "cupy=cupy-cuda12x==14.2.0", "numpy=2.1.0"], MATRIX)
     target = snapshot.target._replace(
         prefix=known("/venv", "x"),
         cupy=(CUPY,),
@@ -57,8 +56,8 @@ def healthy(matrix: Matrix) -> Snapshot:
     return snapshot._replace(target=target)
 
 
-def findings_by_code(matrix: Matrix, snapshot: Snapshot) -> dict[str, Finding]:
-    diagnosis = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0)
+def findings_by_code(snapshot: Snapshot) -> dict[str, Finding]:
+    diagnosis = diagnosis_of(snapshot)
     assert all(finding.evidence and finding.fix for finding in diagnosis.findings)
     assert all("\n" not in finding.title for finding in diagnosis.findings)
     return {finding.code: by_hand(finding) for finding in diagnosis.findings}

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from gpuenv.doctor.diagnose import diagnose
-from gpuenv.matrix.resolve import resolve
-from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Finding
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import (
@@ -21,14 +18,15 @@ from gpuenv.model.snapshot import (
     SourceState,
 )
 from gpuenv.model.versions import DriverVersion
+from tests.support.diagnosis import diagnosis_of
 
 KERNEL = "6.8.0-45-generic"
 BUS = (PciGpu("0000:01:00.0", "10de", "2684", "AD102", None),)
 
 
-def findings(snapshot: Snapshot, matrix: Matrix) -> list[Finding]:
+def findings(snapshot: Snapshot) -> list[Finding]:
     """Findings of the driver, the GPU and the container, without those of the target."""
-    all_findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
+    all_findings = diagnosis_of(snapshot).findings
     return [finding for finding in all_findings if finding.code.startswith(("DRV", "GPU", "CTR"))]
 
 

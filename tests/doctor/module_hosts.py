@@ -23,9 +23,7 @@ def host_without_module(module: Module, *builds: DkmsBuild) -> Snapshot:
             distribution=known("ubuntu 24.04", "os-release"),
         ),
         driver=Driver(
-            module=known(module, "/lib/modules"),
-            nvml_init=known(int(Nvml.DRIVER_NOT_LOADED), "nvml"),
-            dkms=builds,
+            module=known(module, "/lib/modules"), nvml_init=known(int(Nvml.DRIVER_NOT_LOADED), "nvml"), dkms=builds
         ),
         pci_gpus=BUS,
         sources=(

@@ -73,8 +73,7 @@ def libraries(
     probed = tuple(one(*entry) for entry in zip(NAMES, RELEASES[major], strict=True))
     source = Source("libraries", SourceState.ANSWERED)
     return lambda snapshot: snapshot._replace(
-        target=snapshot.target._replace(libraries=(*probed, *further)),
-        sources=(*snapshot.sources, source),
+        target=snapshot.target._replace(libraries=(*probed, *further)), sources=(*snapshot.sources, source)
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,13 +17,13 @@ from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
 from gpuenv.doctor.fixes.adaptation import TARGET_COMMANDS, adapt_for_pixi, add_target_option, with_target_option
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
-from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Finding, Fix
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import CupyInstallation, Snapshot, Target
 from tests.cli.program import answer
 from tests.cli.snapshots import FIT, UNFIT, WITHOUT_GPU, write_snapshot
 from tests.doctor.installed_target import findings_by_code, healthy, with_target
+from tests.support.diagnosis import diagnosis_of
 from tests.support.fixes import by_hand
 from tests.support.matrix import MATRIX
 
@@ -41,7 +40,7 @@ def fixes(code: str, *options: str) -> tuple[Fix, ...]:
     ours |= {"numpy": snapshot.target.numpy.value or "2.1.0", "cuda-version": "12.9"}
     target = snapshot.target._replace(kind=known("conda", "x"), prefix=known("/env", "x"), conda_packages=ours)
     snapshot = snapshot._replace(target=target)
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    findings = diagnosis_of(snapshot).findings
     return next(by_hand(finding).fix for finding in findings if finding.code == code)
 
 
@@ -153,16 +152,16 @@ def test_named_and_detached_pixi_environments_are_described() -> None:
     assert detached.text == "Do it, in the folder of the pixi project."
 
 
-def test_a_finding_in_a_pixi_environment_names_only_pixi(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_finding_in_a_pixi_environment_names_only_pixi(healthy: Snapshot) -> None:
     snapshot = with_target(
         healthy, cupy=(), made_by=known("pixi", "x"), kind=known("conda", "x"), prefix=known(PREFIX, "x")
     )
-    commands = [fix.command for fix in findings_by_code(matrix, snapshot)["WHL503"].fix if fix.command]
+    commands = [fix.command for fix in findings_by_code(snapshot)["WHL503"].fix if fix.command]
     assert [command[:2] for command in commands] == [("pixi", "add")]
 
 
-def test_an_environment_not_created_by_pixi_gets_no_pixi_command(matrix: Matrix, healthy: Snapshot) -> None:
-    (first, *_) = findings_by_code(matrix, with_target(healthy, cupy=(), prefix=known(PREFIX, "x")))["WHL503"].fix
+def test_an_environment_not_created_by_pixi_gets_no_pixi_command(healthy: Snapshot) -> None:
+    (first, *_) = findings_by_code(with_target(healthy, cupy=(), prefix=known(PREFIX, "x")))["WHL503"].fix
     assert first.command is not None
     assert "pixi" not in first.command
 
@@ -279,14 +278,12 @@ def test_every_command_with_a_target_option_is_listed() -> None:
 
 
 def test_the_doctor_names_its_target_in_the_commands_of_a_fix(tmp_path: Path) -> None:
-    venv = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
-    for command in ("doctor", "preflight"):
-        assumed = [f"--assume={fact}" for fact in ("gpu=B200", "driver=450", "cupy=none", "python=3.12")]
-        _, result = answer(command, "--python", venv, "--no-probe", "--no-redact", *assumed)
-        fixes = [fix for finding in result["findings"] for fix in finding["fix"]]
-        assert any(f"gpuenv install --python {venv}" in fix["text"] for fix in fixes), fixes
+    """It is ignored, and not named, for a snapshot, which has a target of its own."""
+    assumed = [f"--assume={fact}" for fact in ("gpu=B200", "driver=450", "cupy=none", "python=3.12")]
+    _, result = answer("doctor", "--python", sys.executable, "--no-probe", "--no-redact", *assumed)
+    fixes = [fix for finding in result["findings"] for fix in finding["fix"]]
+    assert any(f"gpuenv install --python {sys.executable}" in fix["text"] for fix in fixes), fixes
     recorded = write_snapshot(HIDDEN, tmp_path / "recorded.json")
-    _, result = answer("doctor", "--python", venv, "--snapshot", recorded)
+    _, result = answer("doctor", "--python", sys.executable, "--snapshot", recorded)
     assert "GPU202" in {entry["code"] for entry in result["findings"]}
-    assert str(venv) not in str(result["findings"])
+    assert sys.executable not in str(result["findings"])

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuenv.doctor.compare import compare
-from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.documents import Comparison
 from gpuenv.model.finding import Finding
@@ -22,13 +20,14 @@ from gpuenv.paste.partial_snapshot import to_snapshot
 from gpuenv.paste.reader import read_paste
 from gpuenv.report.snapshot_text import difference_lines
 from tests.cli.snapshots import FIT, UUID, WITHOUT_GPU
+from tests.support.diagnosis import diagnosis_of
 from tests.support.matrix import MATRIX
 
 OLDER = known(CudaVersion.parse("12.4"), "version.json")
 
 
 def findings(snapshot: Snapshot) -> tuple[Finding, ...]:
-    return diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    return diagnosis_of(snapshot).findings
 
 
 def compare_machines(there: Snapshot, here: Snapshot) -> Comparison:
@@ -128,8 +127,7 @@ def test_the_search_path_of_a_different_library_comes_first() -> None:
         entry._replace(release="12.0") if entry.name == "nvrtc" else entry for entry in FIT.target.libraries
     )
     here = FIT._replace(
-        environment={"LD_LIBRARY_PATH": "/usr/local/cuda-12.0/lib64"},
-        target=FIT.target._replace(libraries=libraries),
+        environment={"LD_LIBRARY_PATH": "/usr/local/cuda-12.0/lib64"}, target=FIT.target._replace(libraries=libraries)
     )
     comparison = compare_machines(FIT, here)
     assert [entry.fact for entry in comparison.differences[:2]] == [
@@ -171,18 +169,17 @@ def test_facts_missing_from_a_paste_are_not_differences() -> None:
 
 TEXTS = st.text(max_size=12)
 GENERATED_FACTS = st.tuples(
-    st.dictionaries(TEXTS, TEXTS, max_size=4),
-    st.dictionaries(TEXTS, TEXTS, max_size=4),
-    st.lists(TEXTS, max_size=3),
+    st.dictionaries(TEXTS, TEXTS, max_size=4), st.dictionaries(TEXTS, TEXTS, max_size=4), st.lists(TEXTS, max_size=3)
 )
 
 
-def machine(expected: tuple[dict[str, str], dict[str, str], list[str]]) -> Snapshot:
-    environment, packages, names = expected
+def machine(generated: tuple[dict[str, str], dict[str, str], list[str]]) -> Snapshot:
+    environment, packages, names = generated
     gpus = tuple(Gpu(name=known(name, "nvml")) for name in names)
     return FIT._replace(environment=environment, target=FIT.target._replace(packages=packages), gpus=gpus)
 
 
+@settings(max_examples=40, deadline=None)
 @given(GENERATED_FACTS, GENERATED_FACTS)
 def test_differences_are_the_same_in_both_directions(one: Any, other: Any) -> None:  # noqa: ANN401 - generated
     there, here = machine(one), machine(other)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.doctor.diagnose import diagnose
-from gpuenv.matrix.resolve import resolve
-from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding
 from gpuenv.model.nvidia import Cuda, Nvml
@@ -34,6 +31,7 @@ from gpuenv.model.versions import DriverVersion, Libc
 from gpuenv.report.text import fix_command
 from tests.doctor.kernel_hosts import BUS, KERNEL, findings, log, working
 from tests.doctor.module_hosts import ADDED, BUILT, FAILED, OLD, host_without_module, with_reading
+from tests.support.diagnosis import diagnosis_of
 
 REFUSED = "Loading of unsigned module is rejected"
 LOCKDOWN = "Lockdown: modprobe: unsigned module loading is restricted; see man kernel_lockdown.7"
@@ -53,9 +51,9 @@ TAINTED = "nvidia: module verification failed: signature and/or required key mis
     ],
 )
 def test_a_module_not_built_for_the_running_kernel_is_the_cause(
-    matrix: Matrix, module: Module, builds: tuple[DkmsBuild, ...], code: str
+    module: Module, builds: tuple[DkmsBuild, ...], code: str
 ) -> None:
-    (finding,) = findings(host_without_module(module, *builds), matrix)
+    (finding,) = findings(host_without_module(module, *builds))
     assert finding.code == code
     expected = Cause.DRIVER_KERNEL_INCOMPATIBLE if code == "DRV115" else Cause.DRIVER_MODULE_NOT_LOADED
     assert finding.cause is expected
@@ -63,12 +61,12 @@ def test_a_module_not_built_for_the_running_kernel_is_the_cause(
         assert any("make.log" in fix.text for fix in finding.fix)
 
 
-def test_an_unbuilt_module_is_reported_instead_of_nouveau(matrix: Matrix) -> None:
+def test_an_unbuilt_module_is_reported_instead_of_nouveau() -> None:
     snapshot = host_without_module(Module.NOT_INSTALLED, OLD)
     bound_to_nouveau = snapshot._replace(pci_gpus=(BUS[0]._replace(kernel_driver="nouveau"),))
-    assert [finding.code for finding in findings(bound_to_nouveau, matrix)] == ["DRV115"]
+    assert [finding.code for finding in findings(bound_to_nouveau)] == ["DRV115"]
     without_dkms = bound_to_nouveau._replace(driver=bound_to_nouveau.driver._replace(dkms=()))
-    assert [finding.code for finding in findings(without_dkms, matrix)] == ["DRV104"]
+    assert [finding.code for finding in findings(without_dkms)] == ["DRV104"]
 
 
 @pytest.mark.parametrize(
@@ -83,21 +81,19 @@ def test_an_unbuilt_module_is_reported_instead_of_nouveau(matrix: Matrix) -> Non
         (Module.NOT_INSTALLED, (REFUSED,), "DRV105"),
     ],
 )
-def test_a_rejected_module_in_the_kernel_log_is_the_cause(
-    matrix: Matrix, module: Module, lines: tuple[str, ...], code: str
-) -> None:
-    (finding,) = findings(host_without_module(module, BUILT)._replace(kernel_log=log(*lines)), matrix)
+def test_a_rejected_module_in_the_kernel_log_is_the_cause(module: Module, lines: tuple[str, ...], code: str) -> None:
+    (finding,) = findings(host_without_module(module, BUILT)._replace(kernel_log=log(*lines)))
     assert finding.code == code
 
 
-def test_secure_boot_is_evidence_for_a_module_that_is_not_loaded(matrix: Matrix) -> None:
+def test_secure_boot_is_evidence_for_a_module_that_is_not_loaded() -> None:
     snapshot = host_without_module(Module.NOT_LOADED, BUILT)
     secure = snapshot._replace(host=snapshot.host._replace(secure_boot=known(True, "SecureBoot")))
-    (finding,) = findings(secure, matrix)
+    (finding,) = findings(secure)
     assert finding.cause is Cause.DRIVER_MODULE_NOT_LOADED
     assert "host.secure_boot" in {entry.fact for entry in finding.evidence}
     assert any(fix.command and "mokutil" in fix.command for fix in finding.fix)
-    assert not any(fix.command and "mokutil" in fix.command for f in findings(snapshot, matrix) for fix in f.fix)
+    assert not any(fix.command and "mokutil" in fix.command for f in findings(snapshot) for fix in f.fix)
 
 
 OTHER_KERNEL = "6.8.0-41-generic"
@@ -123,9 +119,9 @@ def other_kernel_module(distribution: str, kernel: str, *files: str) -> Snapshot
     ],
 )
 def test_a_module_of_another_kernel_is_installed_as_it_was_before(
-    matrix: Matrix, distribution: str, folder: str, expected: str
+    distribution: str, folder: str, expected: str
 ) -> None:
-    (finding,) = findings(other_kernel_module(distribution, KERNEL, f"{OTHER_KERNEL}/{folder}/nvidia.ko"), matrix)
+    (finding,) = findings(other_kernel_module(distribution, KERNEL, f"{OTHER_KERNEL}/{folder}/nvidia.ko"))
     assert (finding.code, finding.cause) == ("DRV115", Cause.DRIVER_KERNEL_INCOMPATIBLE)
     assert " ".join(finding.fix[0].command or ()) == f"sudo {expected}"
     assert OTHER_KERNEL in {entry.value for entry in finding.evidence}
@@ -165,39 +161,35 @@ OWN_MODULE = f"{OTHER_KERNEL}/kernel/nvidia-550/nvidia.ko"
         ),
     ],
 )
-def test_a_module_of_uncertain_origin_gets_no_install_command(
-    matrix: Matrix, snapshot: Snapshot, expected: str
-) -> None:
-    (finding,) = findings(snapshot, matrix)
+def test_a_module_of_uncertain_origin_gets_no_install_command(snapshot: Snapshot, expected: str) -> None:
+    (finding,) = findings(snapshot)
     assert finding.code == "DRV115"
     assert [fix.command for fix in finding.fix if fix.command] == []
     assert expected in finding.fix[0].text
 
 
 @pytest.mark.parametrize(("builds", "dkms"), [((BUILT,), True), ((), False)])
-def test_a_module_of_another_kernel_is_rebuilt_if_dkms_manages_it(
-    matrix: Matrix, builds: tuple[DkmsBuild, ...], *, dkms: bool
-) -> None:
+def test_a_module_of_another_kernel_is_rebuilt_if_dkms_manages_it(builds: tuple[DkmsBuild, ...], *, dkms: bool) -> None:
     result = log("nvidia: disagrees about version of symbol module_layout")
     snapshot = with_reading(host_without_module(Module.NOT_LOADED, *builds)._replace(kernel_log=result), "rocky 9.5")
-    (finding,) = findings(snapshot, matrix)
+    (finding,) = findings(snapshot)
     assert finding.code == "DRV116"
     assert any(fix.command and "dkms" in fix.command for fix in finding.fix) is dkms
 
 
-def test_leftover_modules_of_a_removed_driver_are_not_a_driver(matrix: Matrix) -> None:
+def test_leftover_modules_of_a_removed_driver_are_not_a_driver() -> None:
     snapshot = with_reading(host_without_module(Module.NOT_INSTALLED), module_kernels=("6.8.0-41-generic",))
     removed = snapshot._replace(
         driver=snapshot.driver._replace(nvml_init=Reading()),
         sources=(snapshot.sources[0], *(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda"))),
     )
-    assert [finding.code for finding in findings(removed, matrix)] == ["DRV106"]
+    assert [finding.code for finding in findings(removed)] == ["DRV106"]
 
 
-def test_a_reboot_follows_an_update_that_removed_the_running_modules(matrix: Matrix) -> None:
+def test_a_reboot_follows_an_update_that_removed_the_running_modules() -> None:
     snapshot = with_reading(host_without_module(Module.NOT_LOADED), "arch", module_kernels=("6.18.2-arch2-1",))
     without_module = snapshot._replace(driver=snapshot.driver._replace(module=Reading(reason="not to be seen")))
-    (finding,) = findings(without_module, matrix)
+    (finding,) = findings(without_module)
     assert finding.cause is Cause.DRIVER_MODULE_NOT_LOADED
     assert [fix.command for fix in finding.fix] == [("sudo", "reboot")]
 
@@ -206,22 +198,21 @@ def test_a_reboot_follows_an_update_that_removed_the_running_modules(matrix: Mat
     ("running", "restarts"), [("6.18.1-arch1-1", True), ("6.18.2-3-cachyos", False), ("6.12.1-2-lts", False)]
 )
 def test_a_reboot_is_advised_only_for_a_kernel_of_the_same_flavor(
-    matrix: Matrix,
     running: str,
     restarts: bool,  # noqa: FBT001 - a table
 ) -> None:
     """Arch Linux and its derivatives ship several kernels, each with its own module package."""
     snapshot = with_reading(host_without_module(Module.NOT_INSTALLED), "cachyos", module_kernels=("6.18.2-arch2-1",))
     snapshot = snapshot._replace(host=snapshot.host._replace(kernel=known(running, "uname")))
-    (finding,) = findings(snapshot, matrix)
+    (finding,) = findings(snapshot)
     assert finding.code == "DRV115"
     assert (("sudo", "reboot") in {fix.command for fix in finding.fix}) is restarts
     assert (("sudo", "dkms", "autoinstall", "-k", running) in {fix.command for fix in finding.fix}) is not restarts
     assert not any(fix.command and "linux-headers" in fix.command for fix in finding.fix)
 
 
-def test_the_module_is_built_before_it_is_loaded(matrix: Matrix) -> None:
-    (finding,) = findings(host_without_module(Module.NOT_INSTALLED), matrix)
+def test_the_module_is_built_before_it_is_loaded() -> None:
+    (finding,) = findings(host_without_module(Module.NOT_INSTALLED))
     commands = [fix.command for fix in finding.fix]
     assert finding.code == "DRV105"
     assert commands.index(("sudo", "modprobe", "nvidia")) > commands.index(
@@ -237,17 +228,17 @@ def test_the_module_is_built_before_it_is_loaded(matrix: Matrix) -> None:
         ("fedora 41", "/etc/pki/akmods/certs/public_key.der"),
     ],
 )
-def test_the_signing_key_path_depends_on_the_distribution(matrix: Matrix, distribution: str, key: str) -> None:
+def test_the_signing_key_path_depends_on_the_distribution(distribution: str, key: str) -> None:
     snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), distribution)
-    (finding,) = findings(snapshot._replace(kernel_log=log(REFUSED)), matrix)
+    (finding,) = findings(snapshot._replace(kernel_log=log(REFUSED)))
     assert ("sudo", "mokutil", "--import", key) in [fix.command for fix in finding.fix]
 
 
 @pytest.mark.parametrize(("distribution", "commands"), [("ubuntu 22.04", 3), ("opensuse-leap 15.6", 2)])
-def test_a_missing_compiler_is_installed_first(matrix: Matrix, distribution: str, commands: int) -> None:
+def test_a_missing_compiler_is_installed_first(distribution: str, commands: int) -> None:
     failed = FAILED._replace(compiler="gcc-12")
     snapshot = with_reading(host_without_module(Module.NOT_INSTALLED, failed), distribution)
-    (finding,) = findings(snapshot, matrix)
+    (finding,) = findings(snapshot)
     assert "gcc-12" in finding.fix[0].text
     assert len([fix for fix in finding.fix if fix.command]) == commands
     assert any("gcc-12" in entry.value for entry in finding.evidence)
@@ -276,7 +267,6 @@ def with_library(*, container: Container, mounted: bool | None, release: str, or
     ],
 )
 def test_a_driver_library_in_the_image_differs_from_a_pending_reboot(
-    matrix: Matrix,
     container: Container,
     mounted: bool | None,  # noqa: FBT001 - a table
     release: str,
@@ -284,7 +274,7 @@ def test_a_driver_library_in_the_image_differs_from_a_pending_reboot(
     cause: Cause,
 ) -> None:
     snapshot = with_library(container=container, mounted=mounted, release=release, origin=LibraryOrigin(origin))
-    (finding,) = findings(snapshot, matrix)
+    (finding,) = findings(snapshot)
     assert (finding.code, finding.cause) == ("DRV107", cause)
     has_reboot_fix = any(fix.command == ("sudo", "reboot") for fix in finding.fix)
     assert has_reboot_fix is (cause is Cause.DRIVER_LIBRARY_VERSION_MISMATCH)
@@ -300,17 +290,15 @@ def test_a_driver_library_in_the_image_differs_from_a_pending_reboot(
         (None, ["DRV113"]),
     ],
 )
-def test_device_rules_without_the_gpu_are_the_cause(
-    matrix: Matrix, rules: tuple[str, ...] | None, codes: list[str]
-) -> None:
+def test_device_rules_without_the_gpu_are_the_cause(rules: tuple[str, ...] | None, codes: list[str]) -> None:
     support = ContainerSupport(device_rules=Reading() if rules is None else known(rules, "devices.list"))
     snapshot = working(cuda=100, container=Container.DOCKER)._replace(container_support=support)
-    (finding,) = findings(snapshot, matrix)
+    (finding,) = findings(snapshot)
     assert [finding.code] == codes
     result = {entry.value for entry in finding.evidence if entry.fact == "container_support.device_rules"}
     assert result == ({"c *:* m" if rules else "none"} if codes == ["CTR306"] else set())
     healthy = working(container=Container.DOCKER)._replace(container_support=support)
-    assert findings(healthy, matrix) == []
+    assert findings(healthy) == []
 
 
 @pytest.mark.parametrize(
@@ -325,25 +313,21 @@ def test_device_rules_without_the_gpu_are_the_cause(
     ],
 )
 def test_an_inaccessible_node_with_an_open_mode_is_blocked_by_cgroup(
-    matrix: Matrix, container: Container, mode: str, nvml: int, code: str
+    container: Container, mode: str, nvml: int, code: str
 ) -> None:
     snapshot = working(cuda=100, container=container)
     nodes = tuple(
         DeviceNode(f"/dev/nvidia{n}", accessible=False, mode=mode, owner="0:44") for n in ("0", "ctl", "-uvm")
     )
     driver = snapshot.driver._replace(device_nodes=nodes, nvml_init=known(nvml, "nvml"))
-    assert [entry.code for entry in findings(snapshot._replace(driver=driver), matrix)] == [code]
+    assert [entry.code for entry in findings(snapshot._replace(driver=driver))] == [code]
 
 
 @pytest.mark.parametrize(
     ("cupy", "cause"),
-    [
-        ("cupy-cuda12x", Cause.ROCM_MISMATCH),
-        ("cupy-rocm-5-0", Cause.NO_NVIDIA_GPU),
-        (None, Cause.NO_NVIDIA_GPU),
-    ],
+    [("cupy-cuda12x", Cause.ROCM_MISMATCH), ("cupy-rocm-5-0", Cause.NO_NVIDIA_GPU), (None, Cause.NO_NVIDIA_GPU)],
 )
-def test_an_amd_gpu_does_not_fit_a_cupy_for_cuda(matrix: Matrix, cupy: str | None, cause: Cause) -> None:
+def test_an_amd_gpu_does_not_fit_a_cupy_for_cuda(cupy: str | None, cause: Cause) -> None:
     snapshot = Snapshot(
         host=Host(os=known("linux", "uname"), container=known(Container.NONE, "marks")),
         pci_gpus=(PciGpu("0000:93:00.0", "1002", "740f", None, "amdgpu"),),
@@ -351,7 +335,7 @@ def test_an_amd_gpu_does_not_fit_a_cupy_for_cuda(matrix: Matrix, cupy: str | Non
         target=Target(cupy=(CupyInstallation(cupy, "13.3.0"),) if cupy else ()),
         sources=tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda")),
     )
-    (finding,) = findings(snapshot, matrix)
+    (finding,) = findings(snapshot)
     assert (finding.code, finding.cause) == ("GPU201", cause)
     assert "gfx90a" in finding.title
     assert ("which cupy-cuda12x cannot use" in finding.title) is (cause is Cause.ROCM_MISMATCH)
@@ -366,13 +350,12 @@ def test_an_amd_gpu_does_not_fit_a_cupy_for_cuda(matrix: Matrix, cupy: str | Non
 
 @pytest.mark.parametrize(("holder", "named"), [("vfio-pci", True), ("nvidia", False), (None, False)])
 def test_a_gpu_reserved_for_a_virtual_machine_is_reported_as_such(
-    matrix: Matrix,
     holder: str | None,
     named: bool,  # noqa: FBT001 - a table
 ) -> None:
     snapshot = working(cuda=100)._replace(gpus=(), gpu_count=known(0, "nvml"))
     bound = snapshot._replace(pci_gpus=(BUS[0]._replace(device="ffff", kernel_driver=holder),))
-    (finding,) = findings(bound, matrix)
+    (finding,) = findings(bound)
     assert finding.code == "DRV113"
     assert ("vfio-pci holds it" in finding.title) is named
     assert any("virtual machine" in fix.text for fix in finding.fix) is named
@@ -392,7 +375,7 @@ def test_a_gpu_reserved_for_a_virtual_machine_is_reported_as_such(
     ],
 )
 def test_access_to_the_nodes_depends_on_mode_and_grant(
-    matrix: Matrix, mode: str, by: str | None, gpus: int | None, expected: str
+    mode: str, by: str | None, gpus: int | None, expected: str
 ) -> None:
     snapshot = working(cuda=100)
     nodes = (DeviceNode("/dev/nvidia0", accessible=False, mode=mode, owner="0:44"),)
@@ -403,7 +386,7 @@ def test_access_to_the_nodes_depends_on_mode_and_grant(
     driver = snapshot.driver._replace(
         device_nodes=(*nodes, *snapshot.driver.device_nodes[1:]), nvml_init=known(4, "nvml")
     )
-    (finding,) = findings(snapshot._replace(driver=driver, grant=grant), matrix)
+    (finding,) = findings(snapshot._replace(driver=driver, grant=grant))
     assert finding.code == "CTR304"
     assert expected in finding.fix[0].text
     asks = by == "slurm" and not gpus
@@ -421,9 +404,7 @@ def test_access_to_the_nodes_depends_on_mode_and_grant(
         (("/etc/modprobe.d/n.conf: options nvidia NVreg_DeviceFileMode=0660",), "NVreg_DeviceFileMode=0660"),
     ],
 )
-def test_nodes_of_root_alone_get_their_default_mode_and_no_group(
-    matrix: Matrix, options: tuple[str, ...], expected: str
-) -> None:
+def test_nodes_of_root_alone_get_their_default_mode_and_no_group(options: tuple[str, ...], expected: str) -> None:
     snapshot = working(cuda=100)
     nodes = tuple(
         DeviceNode(f"/dev/nvidia{n}", accessible=False, mode="crw-rw----", owner="0:0") for n in ("0", "ctl", "-uvm")
@@ -431,7 +412,7 @@ def test_nodes_of_root_alone_get_their_default_mode_and_no_group(
     driver = snapshot.driver._replace(
         device_nodes=nodes, nvml_init=known(4, "nvml"), module_options=known(options, "modprobe.d")
     )
-    (finding,) = findings(snapshot._replace(driver=driver), matrix)
+    (finding,) = findings(snapshot._replace(driver=driver))
     assert finding.code == "CTR304"
     text = " ".join(f"{fix.text} {' '.join(fix.command or ())}" for fix in finding.fix)
     assert expected in text
@@ -442,7 +423,6 @@ def test_nodes_of_root_alone_get_their_default_mode_and_no_group(
 
 @pytest.mark.parametrize(("container", "by_docker"), [(Container.DOCKER, True), (Container.LXC, False)])
 def test_only_docker_gets_docker_commands(
-    matrix: Matrix,
     container: Container,
     by_docker: bool,  # noqa: FBT001 - a table
 ) -> None:
@@ -451,7 +431,7 @@ def test_only_docker_gets_docker_commands(
     driver = snapshot.driver._replace(
         device_nodes=(*nodes, *snapshot.driver.device_nodes[1:]), nvml_init=known(4, "nvml")
     )
-    (finding,) = findings(snapshot._replace(driver=driver), matrix)
+    (finding,) = findings(snapshot._replace(driver=driver))
     assert finding.code == "CTR304"
     assert ((finding.fix[0].command or ())[:4] == ("docker", "run", "--group-add", "44")) is by_docker
 
@@ -489,15 +469,15 @@ def test_only_docker_gets_docker_commands(
     ],
 )
 def test_the_modprobe_line_that_blocks_the_module_is_removed(
-    matrix: Matrix, block: str, distribution: str, commands: list[str]
+    block: str, distribution: str, commands: list[str]
 ) -> None:
     snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), distribution, module_blocks=(block,))
-    (finding,) = findings(snapshot, matrix)
+    (finding,) = findings(snapshot)
     assert finding.cause is Cause.DRIVER_MODULE_NOT_LOADED
     assert block in {entry.value for entry in finding.evidence}
     assert [" ".join(fix.command) for fix in finding.fix if fix.command] == commands
     loaded = snapshot._replace(driver=snapshot.driver._replace(module=known(Module.LOADED, "x"), nvml_init=Reading()))
-    assert not any(entry.code == "DRV105" for entry in findings(loaded, matrix))
+    assert not any(entry.code == "DRV105" for entry in findings(loaded))
 
 
 @pytest.mark.parametrize(
@@ -505,7 +485,6 @@ def test_the_modprobe_line_that_blocks_the_module_is_removed(
 )
 @pytest.mark.parametrize("nouveau", [True, False])
 def test_a_host_with_passed_through_gpus_gets_no_install_command(
-    matrix: Matrix,
     module: Module | None,
     code: str,
     nouveau: bool,  # noqa: FBT001 - a table
@@ -519,41 +498,41 @@ def test_a_host_with_passed_through_gpus_gets_no_install_command(
         sources = (sources[0], *(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda")))
     gpus = tuple(BUS[0]._replace(pci=pci, kernel_driver="vfio-pci") for pci in ("0000:01:00.0", "0000:02:00.0"))
     passed_through = snapshot._replace(driver=driver, sources=sources, pci_gpus=gpus)
-    (finding,) = findings(passed_through, matrix)
+    (finding,) = findings(passed_through)
     assert finding.code == code
     assert "vfio-pci" in finding.title
     assert {f"kernel driver of {gpu.pci}" for gpu in gpus} <= {entry.fact for entry in finding.evidence}
     assert [fix.command for fix in finding.fix] == [None, None]
     assert not any(word in fix.text for fix in finding.fix for word in ("Remove the lines", "nstall", "Load"))
     unbuilt = DkmsBuild("nvidia", "550.163.01")
-    (finding,) = findings(passed_through._replace(driver=driver._replace(dkms=(unbuilt,))), matrix)
+    (finding,) = findings(passed_through._replace(driver=driver._replace(dkms=(unbuilt,))))
     assert (finding.code, "vfio-pci" in finding.title) == (code, True)
     one_unbound = passed_through._replace(pci_gpus=(gpus[0], gpus[1]._replace(kernel_driver=None)))
-    assert not any("virtual machine" in fix.text for finding in findings(one_unbound, matrix) for fix in finding.fix)
+    assert not any("virtual machine" in fix.text for finding in findings(one_unbound) for fix in finding.fix)
 
 
-def test_a_blacklist_line_does_not_replace_the_other_fixes(matrix: Matrix) -> None:
+def test_a_blacklist_line_does_not_replace_the_other_fixes() -> None:
     block = "/etc/modprobe.d/x.conf: blacklist nvidia"
     snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), module_blocks=(block,))
     secure = snapshot._replace(host=snapshot.host._replace(secure_boot=known(True, "SecureBoot")))
-    (finding,) = findings(secure, matrix)
+    (finding,) = findings(secure)
     programs = [(fix.command or ("",) * 2)[1] for fix in finding.fix]
     assert [name for name in programs if name] == ["modprobe", "mokutil", "apt-get", "update-initramfs"]
     assert any(block in fix.text for fix in finding.fix)
 
 
-def test_an_initramfs_only_blacklist_does_not_change_the_fixes(matrix: Matrix) -> None:
+def test_an_initramfs_only_blacklist_does_not_change_the_fixes() -> None:
     unblocked = with_reading(host_without_module(Module.NOT_LOADED, BUILT))
     block = "/proc/cmdline: rd.driver.blacklist=nvidia"
     snapshot = with_reading(host_without_module(Module.NOT_LOADED, BUILT), module_blocks=(block,))
-    (finding,), (usual,) = findings(snapshot, matrix), findings(unblocked, matrix)
+    (finding,), (usual,) = findings(snapshot), findings(unblocked)
     assert finding.fix == usual.fix
 
 
-def test_a_blocked_module_that_is_not_installed_is_installed_first(matrix: Matrix) -> None:
+def test_a_blocked_module_that_is_not_installed_is_installed_first() -> None:
     block = "/etc/modprobe.d/x.conf: blacklist nvidia"
     snapshot = with_reading(host_without_module(Module.NOT_INSTALLED), module_blocks=(block,))
-    (finding,) = findings(snapshot, matrix)
+    (finding,) = findings(snapshot)
     texts = [fix.text for fix in finding.fix]
     (out,) = (number for number, text in enumerate(texts) if block in text)
     assert 0 < out < texts.index("Then load it.")
@@ -570,14 +549,13 @@ def test_a_blocked_module_that_is_not_installed_is_installed_first(matrix: Matri
     ],
 )
 def test_a_blacklist_that_favors_nouveau_is_named_in_the_fix(
-    matrix: Matrix,
     module: Module,
     block: str | None,
     chosen: bool,  # noqa: FBT001 - a table
 ) -> None:
     snapshot = with_reading(host_without_module(module), module_blocks=(block,) if block else ())
     bound_to_nouveau = snapshot._replace(pci_gpus=(BUS[0]._replace(kernel_driver="nouveau"),))
-    (finding,) = findings(bound_to_nouveau, matrix)
+    (finding,) = findings(bound_to_nouveau)
     assert finding.code == "DRV104"
     assert any(block is not None and block in fix.text for fix in finding.fix) is chosen
     missing = module is Module.NOT_INSTALLED
@@ -602,10 +580,7 @@ def off_loader_path(
     return snapshot._replace(
         host=snapshot.host._replace(distribution=known(distribution, "x"), arch=known("x86_64", "uname")),
         driver=snapshot.driver._replace(
-            libraries=(library,),
-            nvml_init=Reading(),
-            cuda_init=Reading(),
-            branch=known(550, "x"),
+            libraries=(library,), nvml_init=Reading(), cuda_init=Reading(), branch=known(550, "x")
         ),
         gpus=(),
         gpu_count=Reading(),
@@ -643,9 +618,9 @@ def off_loader_path(
     ids=["operator", "colab", "nixos", "ldconfig", "image", "gke", "cos"],
 )
 def test_a_driver_library_off_the_loader_path_is_not_reinstalled(
-    matrix: Matrix, snapshot: Snapshot, folder: str, commands: list[str]
+    snapshot: Snapshot, folder: str, commands: list[str]
 ) -> None:
-    (finding,) = findings(snapshot, matrix)
+    (finding,) = findings(snapshot)
     assert (finding.code, finding.cause) == ("DRV108", Cause.DRIVER_INSTALL_BROKEN)
     assert [line.split()[0] for fix in finding.fix if (line := fix_command(fix))] == commands
     assert any(folder in f"{fix.text} {fix_command(fix)}" for fix in finding.fix)
@@ -653,8 +628,8 @@ def test_a_driver_library_off_the_loader_path_is_not_reinstalled(
 
 
 @pytest.mark.parametrize("folder", [OPERATOR, "/usr/lib/x86_64-linux-gnu"])
-def test_a_directory_with_a_c_library_is_not_added_to_the_loader_path(matrix: Matrix, folder: str) -> None:
-    (finding,) = findings(off_loader_path(folder), matrix)
+def test_a_directory_with_a_c_library_is_not_added_to_the_loader_path(folder: str) -> None:
+    (finding,) = findings(off_loader_path(folder))
     assert not any(f"LD_LIBRARY_PATH={folder}" in f"{fix.text} {fix_command(fix)}" for fix in finding.fix)
 
 
@@ -668,19 +643,19 @@ def test_a_directory_with_a_c_library_is_not_added_to_the_loader_path(matrix: Ma
     ],
     ids=["another release", "compat", "stub", "32-bit"],
 )
-def test_an_unusable_libcuda_leads_to_installing_the_compute_package(matrix: Matrix, snapshot: Snapshot) -> None:
-    (finding,) = findings(snapshot, matrix)
+def test_an_unusable_libcuda_leads_to_installing_the_compute_package(snapshot: Snapshot) -> None:
+    (finding,) = findings(snapshot)
     assert finding.code == "DRV108"
     assert "libcuda" in finding.fix[0].text
     assert finding.fix[0].command is not None
 
 
-def test_a_musl_loader_is_not_given_the_path_of_a_glibc_library(matrix: Matrix) -> None:
+def test_a_musl_loader_is_not_given_the_path_of_a_glibc_library() -> None:
     snapshot = off_loader_path("/usr/lib64", container=Container.DOCKER, distribution="alpine 3.20")
     codes = {}
     for libc in ("musl-1.2.5", "glibc-2.36"):
         host = snapshot.host._replace(libc=known(Libc.parse(libc), "x"))
-        codes[libc] = [finding.code for finding in findings(snapshot._replace(host=host), matrix)]
+        codes[libc] = [finding.code for finding in findings(snapshot._replace(host=host))]
     assert "DRV108" not in codes["musl-1.2.5"]
     assert "CTR305" in codes["musl-1.2.5"]
     assert "DRV108" in codes["glibc-2.36"]
@@ -726,16 +701,12 @@ def machine(container: Container, nvml: int, used: tuple[DriverLibrary, ...], *m
         driver=driver,
         pci_gpus=(PciGpu("0000:31:00.0", "10de", "27b8", kernel_driver="nvidia"),),
         gpu_count=known(1, "nvml") if nvml == 0 else Reading(),
-        sources=(
-            Source("kernel", SourceState.ANSWERED),
-            Source("nvml", state),
-            Source("libcuda", SourceState.FAILED),
-        ),
+        sources=(Source("kernel", SourceState.ANSWERED), Source("nvml", state), Source("libcuda", SourceState.FAILED)),
     )
 
 
-def finding_of(snapshot: Snapshot, matrix: Matrix) -> Finding:
-    all_findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
+def finding_of(snapshot: Snapshot) -> Finding:
+    all_findings = diagnosis_of(snapshot).findings
     (only,) = [finding for finding in all_findings if finding.code == "DRV107"]
     assert only.primary
     return only
@@ -760,33 +731,32 @@ def driver_libraries(release: str, *, mounted: bool | None = False) -> tuple[Dri
     ],
 )
 def test_the_container_and_its_libraries_decide_whether_to_restart(
-    matrix: Matrix,
     container: Container,
     used: tuple[DriverLibrary, ...],
     cause: str,
     first: str,
     restart: bool,  # noqa: FBT001 - a table
 ) -> None:
-    finding = finding_of(machine(container, int(Nvml.LIB_RM_VERSION_MISMATCH), used), matrix)
+    finding = finding_of(machine(container, int(Nvml.LIB_RM_VERSION_MISMATCH), used))
     assert finding.cause.value == cause
     assert first in finding.fix[0].text
     assert any(fix.command == ("sudo", "reboot") for fix in finding.fix) is restart
     assert ("image" in finding.title) is (container is DOCKER and cause == BROKEN)
 
 
-def test_a_held_back_libcuda_is_installed_without_a_reboot(matrix: Matrix) -> None:
+def test_a_held_back_libcuda_is_installed_without_a_reboot() -> None:
     used = (library("libcuda", OLDER), library("libnvidia-ml", MODULE))
-    finding = finding_of(machine(HOST, 0, used), matrix)
+    finding = finding_of(machine(HOST, 0, used))
     assert finding.cause.value == BROKEN
     assert finding.fix[0].command == ("sudo", "apt-get", "install", f"libnvidia-compute-550={MODULE}-*")
 
 
 @pytest.mark.parametrize("nvml", [0, int(Nvml.LIB_RM_VERSION_MISMATCH)])
-def test_libraries_of_a_second_driver_are_removed(matrix: Matrix, nvml: int) -> None:
+def test_libraries_of_a_second_driver_are_removed(nvml: int) -> None:
     stray = library("libcuda", OLDER, STRAY)
     used = (stray, library("libnvidia-ml", MODULE) if nvml == 0 else library("libnvidia-ml", OLDER, STRAY))
     right = driver_libraries(MODULE) if nvml else (library("libcuda", MODULE),)
-    finding = finding_of(machine(HOST, nvml, used, *right), matrix)
+    finding = finding_of(machine(HOST, nvml, used, *right))
     assert finding.cause.value == BROKEN
     assert stray.path in finding.fix[0].text
     assert f"{PLACE}/libcuda.so.{MODULE}" in finding.fix[0].text
@@ -794,27 +764,25 @@ def test_libraries_of_a_second_driver_are_removed(matrix: Matrix, nvml: int) -> 
 
 
 @pytest.mark.parametrize(("release", "command"), [(OLDER, ("sudo", "ldconfig")), (NEWER, ("sudo", "reboot"))])
-def test_older_libraries_in_the_same_directory_are_leftovers(
-    matrix: Matrix, release: str, command: tuple[str, ...]
-) -> None:
+def test_older_libraries_in_the_same_directory_are_leftovers(release: str, command: tuple[str, ...]) -> None:
     """Newer libraries require a restart even if older files are left."""
     finding = finding_of(
-        machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), driver_libraries(release), *driver_libraries(MODULE)), matrix
+        machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), driver_libraries(release), *driver_libraries(MODULE))
     )
     assert finding.cause.value == MISMATCH
     assert [fix.command for fix in finding.fix] == [command]
 
 
-def test_ldconfig_repairs_the_link_to_one_of_two_libcudas(matrix: Matrix) -> None:
+def test_ldconfig_repairs_the_link_to_one_of_two_libcudas() -> None:
     used = (library("libcuda", OLDER), library("libnvidia-ml", MODULE))
-    finding = finding_of(machine(HOST, 0, used, library("libcuda", MODULE)), matrix)
+    finding = finding_of(machine(HOST, 0, used, library("libcuda", MODULE)))
     assert OLDER in finding.title
     assert [fix.command for fix in finding.fix] == [("sudo", "ldconfig")]
 
 
-def test_a_container_older_than_the_host_driver_is_recreated(matrix: Matrix) -> None:
+def test_a_container_older_than_the_host_driver_is_recreated() -> None:
     used = driver_libraries(OLDER, mounted=True)
-    finding = finding_of(machine(DOCKER, int(Nvml.LIB_RM_VERSION_MISMATCH), used), matrix)
+    finding = finding_of(machine(DOCKER, int(Nvml.LIB_RM_VERSION_MISMATCH), used))
     assert [word in fix.text for fix, word in zip(finding.fix, ("Restart", "CDI", "recreate"), strict=True)] == [
         True
     ] * 3
@@ -844,10 +812,10 @@ def fix_texts(finding: Finding) -> str:
     ],
 )
 def test_newer_libraries_require_a_reboot_despite_leftover_files(
-    matrix: Matrix, distribution: str, place: str, left: tuple[DriverLibrary, ...]
+    distribution: str, place: str, left: tuple[DriverLibrary, ...]
 ) -> None:
     used = (library("libcuda", NEWER, place), library("libnvidia-ml", NEWER, place))
-    finding = finding_of(on(distribution, machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), used, *left)), matrix)
+    finding = finding_of(on(distribution, machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), used, *left)))
     assert finding.cause.value == MISMATCH
     assert [fix.command for fix in finding.fix] == [("sudo", "reboot")]
     assert "emove" not in fix_texts(finding)
@@ -867,25 +835,22 @@ def test_newer_libraries_require_a_reboot_despite_leftover_files(
         ),
     ],
 )
-def test_libraries_without_a_matching_counterpart_are_not_removed(
-    matrix: Matrix, there: tuple[DriverLibrary, ...]
-) -> None:
-    finding = finding_of(machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), driver_libraries(OLDER), *there), matrix)
+def test_libraries_without_a_matching_counterpart_are_not_removed(there: tuple[DriverLibrary, ...]) -> None:
+    finding = finding_of(machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), driver_libraries(OLDER), *there))
     assert "emove" not in fix_texts(finding)
     assert "from the loader" not in fix_texts(finding)
 
 
-def test_usr_lib_is_the_library_directory_on_arch(matrix: Matrix) -> None:
+def test_usr_lib_is_the_library_directory_on_arch() -> None:
     used = tuple(library(n, OLDER, "/usr/lib64") for n in ("libcuda", "libnvidia-ml"))
     right = tuple(library(n, MODULE, "/usr/lib") for n in ("libcuda", "libnvidia-ml"))
-    finding = finding_of(on("arch", machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), used, *right)), matrix)
+    finding = finding_of(on("arch", machine(HOST, int(Nvml.LIB_RM_VERSION_MISMATCH), used, *right)))
     assert all(entry.path in fix_texts(finding) for entry in (*used, *right))
     assert {entry.path for entry in right} <= {entry.value for entry in finding.evidence}
 
 
 @pytest.mark.parametrize(("release", "has_module_version"), [(OLDER, True), (OLDER, False), (NEWER, True)])
 def test_a_libcuda_on_ld_library_path_is_removed_from_the_path(
-    matrix: Matrix,
     release: str,
     has_module_version: bool,  # noqa: FBT001 - a table
 ) -> None:
@@ -894,10 +859,9 @@ def test_a_libcuda_on_ld_library_path_is_removed_from_the_path(
     snapshot = machine(HOST, 0, (library("libcuda", release, folder), library("libnvidia-ml", MODULE)))
     right = (library("libcuda", MODULE),) if has_module_version else ()
     driver = snapshot.driver._replace(
-        libraries=(library("libnvidia-ml", MODULE), *right),
-        cuda_origin=known(LibraryOrigin.OTHER, "x"),
+        libraries=(library("libnvidia-ml", MODULE), *right), cuda_origin=known(LibraryOrigin.OTHER, "x")
     )
-    finding = finding_of(snapshot._replace(driver=driver, environment={"LD_LIBRARY_PATH": folder}), matrix)
+    finding = finding_of(snapshot._replace(driver=driver, environment={"LD_LIBRARY_PATH": folder}))
     assert finding.cause.value == BROKEN
     assert f"{folder}/libcuda.so.{release} from the loader's path" in finding.fix[0].text
     assert [fix.command for fix in finding.fix] == [None] * len(finding.fix)
@@ -914,17 +878,17 @@ def test_a_libcuda_on_ld_library_path_is_removed_from_the_path(
     ],
 )
 def test_the_fix_for_a_held_back_libcuda_names_the_required_release(
-    matrix: Matrix, distribution: str, command: tuple[str, ...] | None
+    distribution: str, command: tuple[str, ...] | None
 ) -> None:
     place = "/usr/lib" if distribution == "arch" else PLACE
     used = (library("libcuda", OLDER, place), library("libnvidia-ml", MODULE, place))
-    finding = finding_of(on(distribution, machine(HOST, 0, used)), matrix)
+    finding = finding_of(on(distribution, machine(HOST, 0, used)))
     assert [fix.command for fix in finding.fix] == [command]
     assert distribution == "arch" or str(MODULE) in finding.fix[0].text
 
 
-def test_a_newer_system_libcuda_is_an_unfinished_update(matrix: Matrix) -> None:
+def test_a_newer_system_libcuda_is_an_unfinished_update() -> None:
     used = (library("libcuda", NEWER), library("libnvidia-ml", MODULE))
-    finding = finding_of(machine(HOST, 0, used, library("libcuda", MODULE)), matrix)
+    finding = finding_of(machine(HOST, 0, used, library("libcuda", MODULE)))
     assert "emove" not in fix_texts(finding)
     assert "update the whole driver and restart" in fix_texts(finding)

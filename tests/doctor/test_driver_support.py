@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.doctor.diagnose import diagnose
-from gpuenv.matrix.resolve import resolve
-from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckStatus, Finding, Severity
 from gpuenv.model.reading import Reading, known
@@ -25,6 +22,7 @@ from gpuenv.model.snapshot import (
     SourceState,
 )
 from gpuenv.model.versions import ComputeCapability, DriverVersion
+from tests.support.diagnosis import diagnosis_of
 
 PCI = "0000:01:00.0"
 BLACKWELL, PASCAL, ADA, HOPPER, UNKNOWN = "2b85", "1b06", "2684", "2342", "3fff"
@@ -41,7 +39,7 @@ NO_FIRMWARE = "nvidia 0000:01:00.0: Direct firmware load for nvidia/570.133.07/g
 
 
 def machine(
-    device: str = ADA, flavor: str | None = "open", *options: str, driver: str = "570.133.07", arch: str = "x86_64"
+    device: str = ADA, flavor: str | None = "open", *log: str, driver: str = "570.133.07", arch: str = "x86_64"
 ) -> Snapshot:
     """A machine with a GPU on the bus that its loaded driver does not list."""
     version = DriverVersion.parse(driver)
@@ -62,13 +60,13 @@ def machine(
         ),
         gpu_count=known(0, "nvml"),
         pci_gpus=(PciGpu(PCI, "10de", device, None, "nvidia"),),
-        kernel_log=known(tuple(KernelMessage(line) for line in options), "/dev/kmsg"),
+        kernel_log=known(tuple(KernelMessage(line) for line in log), "/dev/kmsg"),
         sources=(Source("kernel", SourceState.ANSWERED), Source("nvml", SourceState.ANSWERED)),
     )
 
 
-def driver_findings(snapshot: Snapshot, matrix: Matrix) -> list[Finding]:
-    findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
+def driver_findings(snapshot: Snapshot) -> list[Finding]:
+    findings = diagnosis_of(snapshot).findings
     return [finding for finding in findings if finding.code.startswith(("DRV", "GPU", "CTR"))]
 
 
@@ -84,38 +82,38 @@ def driver_findings(snapshot: Snapshot, matrix: Matrix) -> list[Finding]:
     ],
 )
 def test_a_gpu_that_needs_other_modules_is_reported_with_the_right_package(
-    matrix: Matrix, snapshot: Snapshot, cause: Cause, package: str
+    snapshot: Snapshot, cause: Cause, package: str
 ) -> None:
-    (finding,) = driver_findings(snapshot, matrix)
+    (finding,) = driver_findings(snapshot)
     assert (finding.code, finding.cause) == ("GPU204", cause)
     assert "kernel modules cannot drive" in finding.title
     assert finding.fix[0].command == ("sudo", "apt-get", "install", package)
 
 
-def test_gpus_of_one_model_share_a_finding_that_lists_their_addresses(matrix: Matrix) -> None:
+def test_gpus_of_one_model_share_a_finding_that_lists_their_addresses() -> None:
     """A K80 has two GPUs on one card; another model is a separate finding."""
     places = ("0000:05:00.0", "0000:06:00.0")
     kepler = tuple(PciGpu(place, "10de", "102d", None, "nvidia") for place in places)
     both = machine(driver="580.159.04", flavor="proprietary")._replace(pci_gpus=kepler)
-    (finding,) = driver_findings(both, matrix)
+    (finding,) = driver_findings(both)
     assert (finding.code, finding.cause) == ("GPU204", Cause.GPU_REMOVED_FROM_DRIVER)
     assert [place for place in places if any(place in (e.fact + e.value) for e in finding.evidence)] == [*places]
     assert len(set(finding.evidence)) == len(finding.evidence)
     with_blackwell = both._replace(pci_gpus=(*kepler, PciGpu("0000:07:00.0", "10de", BLACKWELL, None, "nvidia")))
-    assert [entry.code for entry in driver_findings(with_blackwell, matrix)] == ["GPU204", "GPU204"]
+    assert [entry.code for entry in driver_findings(with_blackwell)] == ["GPU204", "GPU204"]
 
 
 @pytest.mark.parametrize(
     ("device", "flavor"), [(ADA, "open"), (ADA, "proprietary"), (BLACKWELL, "open"), (PASCAL, "proprietary")]
 )
-def test_a_gpu_supported_by_the_modules_fails_for_another_reason(matrix: Matrix, device: str, flavor: str) -> None:
-    assert [finding.code for finding in driver_findings(machine(device, flavor), matrix)] == ["DRV113"]
+def test_a_gpu_supported_by_the_modules_fails_for_another_reason(device: str, flavor: str) -> None:
+    assert [finding.code for finding in driver_findings(machine(device, flavor))] == ["DRV113"]
 
 
-def test_a_passed_through_gpu_does_not_need_other_modules(matrix: Matrix) -> None:
+def test_a_passed_through_gpu_does_not_need_other_modules() -> None:
     snapshot = machine(BLACKWELL, "proprietary")
     passed = snapshot._replace(pci_gpus=(PciGpu(PCI, "10de", BLACKWELL, None, "vfio-pci"),))
-    assert [finding.code for finding in driver_findings(passed, matrix)] == ["DRV113"]
+    assert [finding.code for finding in driver_findings(passed)] == ["DRV113"]
 
 
 @pytest.mark.parametrize(
@@ -126,40 +124,38 @@ def test_a_passed_through_gpu_does_not_need_other_modules(matrix: Matrix) -> Non
         ("1006", "550.54.14", Cause.GPU_REMOVED_FROM_DRIVER),  # between ids of Kepler
     ],
 )
-def test_an_unlisted_gpu_is_judged_by_its_neighboring_ids(
-    matrix: Matrix, device: str, driver: str, cause: Cause
-) -> None:
-    (finding,) = driver_findings(machine(device, "proprietary", NOT_SUPPORTED, driver=driver), matrix)
+def test_an_unlisted_gpu_is_judged_by_its_neighboring_ids(device: str, driver: str, cause: Cause) -> None:
+    (finding,) = driver_findings(machine(device, "proprietary", NOT_SUPPORTED, driver=driver))
     assert (finding.code, finding.cause) == ("GPU204", cause)
 
 
 @pytest.mark.parametrize("device", ["", "unknown"])
-def test_a_gpu_without_an_id_is_not_judged_by_neighboring_ids(matrix: Matrix, device: str) -> None:
+def test_a_gpu_without_an_id_is_not_judged_by_neighboring_ids(device: str) -> None:
     snapshot = machine(device, "proprietary", NOT_SUPPORTED)
-    diagnosis = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0)
+    diagnosis = diagnosis_of(snapshot)
     assert [run.code for run in diagnosis.checks if run.status is CheckStatus.CRASHED] == []
     assert "GPU204" not in {finding.code for finding in diagnosis.findings}
 
 
-def test_the_fix_names_the_missing_firmware_package(matrix: Matrix) -> None:
-    (finding,) = driver_findings(machine(ADA, "open", NO_FIRMWARE), matrix)
+def test_the_fix_names_the_missing_firmware_package() -> None:
+    (finding,) = driver_findings(machine(ADA, "open", NO_FIRMWARE))
     assert (finding.code, finding.cause) == ("DRV119", Cause.DRIVER_INSTALL_BROKEN)
     assert finding.fix[-1].command == ("sudo", "modprobe", "nvidia"), "the unloaded module is loaded again"
     assert finding.fix[0].command == ("sudo", "apt-get", "install", "nvidia-firmware-570-570.133.07")
 
 
-def test_an_unexplained_failure_lists_the_driver_messages(matrix: Matrix) -> None:
-    result = "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x22:0x56:884)"
-    (finding,) = driver_findings(machine(ADA, "open", OPEN, result), matrix)
+def test_an_unexplained_failure_lists_the_driver_messages() -> None:
+    line = "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x22:0x56:884)"
+    (finding,) = driver_findings(machine(ADA, "open", OPEN, line))
     assert finding.code == "DRV113"
-    assert [entry.value for entry in finding.evidence if entry.fact == "kernel_log"] == [result]
+    assert [entry.value for entry in finding.evidence if entry.fact == "kernel_log"] == [line]
 
 
-def gpu_without_cuda(name: str, fabric: str | None, code: int, *options: str) -> Snapshot:
+def gpu_without_cuda(name: str, fabric: str | None, code: int, *log: str) -> Snapshot:
     """A machine with a GPU that NVML lists and CUDA does not start."""
     state: Reading[str] = known(fabric, "nvml") if fabric else Reading()
     gpu = Gpu(index=known(0, "nvml"), pci=known(PCI, "nvml"), name=known(name, "nvml"), fabric=Fabric(state=state))
-    snapshot = machine(ADA, "open", *options)
+    snapshot = machine(ADA, "open", *log)
     driver = snapshot.driver._replace(
         cuda_init=known(code, "libcuda"),
         device_nodes=tuple(DeviceNode(f"/dev/{n}", True, "", "") for n in ("nvidia0", "nvidiactl", "nvidia-uvm")),
@@ -179,38 +175,36 @@ def gpu_without_cuda(name: str, fabric: str | None, code: int, *options: str) ->
         ("NVIDIA GeForce RTX 4090", None, "DRV113"),
     ],
 )
-def test_only_gpus_with_an_nvswitch_need_the_fabric_manager(
-    matrix: Matrix, name: str, fabric: str | None, code: str
-) -> None:
-    (finding,) = driver_findings(gpu_without_cuda(name, fabric, 802), matrix)
+def test_only_gpus_with_an_nvswitch_need_the_fabric_manager(name: str, fabric: str | None, code: str) -> None:
+    (finding,) = driver_findings(gpu_without_cuda(name, fabric, 802))
     assert finding.code == code
-    result = [fix for fix in finding.fix if fix.command and "conf-compute" in fix.command]
-    assert len(result) == (fabric is None or code == "DRV113")
+    accepting = [fix for fix in finding.fix if fix.command and "conf-compute" in fix.command]
+    assert len(accepting) == (fabric is None or code == "DRV113")
 
 
 @pytest.mark.parametrize("code", [3, 802, 999])
-def test_a_kernel_without_an_address_range_for_the_gpu_is_reported(matrix: Matrix, code: int) -> None:
-    (finding,) = driver_findings(gpu_without_cuda("NVIDIA H100 80GB HBM3", None, code, NO_ROOM), matrix)
+def test_a_kernel_without_an_address_range_for_the_gpu_is_reported(code: int) -> None:
+    (finding,) = driver_findings(gpu_without_cuda("NVIDIA H100 80GB HBM3", None, code, NO_ROOM))
     assert (finding.code, finding.cause) == ("DRV118", Cause.DRIVER_KERNEL_INCOMPATIBLE)
-    assert driver_findings(gpu_without_cuda("NVIDIA H100 80GB HBM3", None, 0, NO_ROOM), matrix) == []
+    assert driver_findings(gpu_without_cuda("NVIDIA H100 80GB HBM3", None, 0, NO_ROOM)) == []
 
 
 @pytest.mark.parametrize(
-    ("expected", "code", "cause", "fix_text"),
+    ("line", "code", "cause", "fix_text"),
     [
         (NO_POWER, "DRV120", Cause.GPU_HARDWARE_FAULT, "power cable"),
         (NO_BAR, "DRV121", Cause.GPU_HARDWARE_FAULT, "Above 4G Decoding"),
     ],
 )
 def test_a_gpu_that_fails_to_start_is_recognized_by_its_log_message(
-    matrix: Matrix, expected: str, code: str, cause: Cause, fix_text: str
+    line: str, code: str, cause: Cause, fix_text: str
 ) -> None:
-    snapshot = machine(ADA, "open", expected)
-    (finding,) = driver_findings(snapshot, matrix)
+    snapshot = machine(ADA, "open", line)
+    (finding,) = driver_findings(snapshot)
     assert (finding.code, finding.cause, finding.severity) == (code, cause, Severity.ERROR)
     assert fix_text in finding.fix[0].text
     unloaded = snapshot.driver._replace(module=known(Module.NOT_LOADED, "/lib/modules"), nvml_init=known(9, "nvml"))
-    assert [entry.code for entry in driver_findings(snapshot._replace(driver=unloaded), matrix)] == [code]
+    assert [entry.code for entry in driver_findings(snapshot._replace(driver=unloaded))] == [code]
     working_gpu = Gpu(index=known(0, "nvml"), pci=known("0000:02:00.0", "nvml"), ordinal=known(0, "libcuda"))
     with_working_gpu = snapshot._replace(
         driver=snapshot.driver._replace(cuda_init=known(0, "libcuda")),
@@ -219,17 +213,15 @@ def test_a_gpu_that_fails_to_start_is_recognized_by_its_log_message(
         visible_count=known(1, "libcuda"),
         pci_gpus=(*(snapshot.pci_gpus or ()), PciGpu("0000:02:00.0", "10de", ADA, None, "nvidia")),
     )
-    assert [(entry.code, entry.severity) for entry in driver_findings(with_working_gpu, matrix)] == [
-        (code, Severity.WARNING)
-    ]
+    assert [(entry.code, entry.severity) for entry in driver_findings(with_working_gpu)] == [(code, Severity.WARNING)]
     started = with_working_gpu._replace(
         gpus=(working_gpu, working_gpu._replace(index=known(1, "nvml"), pci=known(PCI, "nvml")))
     )
-    assert driver_findings(started, matrix) == [], "messages from before the start do not count"
+    assert driver_findings(started) == [], "messages from before the start do not count"
 
 
-def with_second_gpu(expected: str, cuda: int) -> Snapshot:
-    snapshot = machine(ADA, "open", expected)
+def with_second_gpu(line: str, cuda: int) -> Snapshot:
+    snapshot = machine(ADA, "open", line)
     listed_gpu = Gpu(index=known(0, "nvml"), pci=known("0000:02:00.0", "nvml"), name=known("NVIDIA L4", "nvml"))
     nodes = tuple(DeviceNode(f"/dev/{name}", True, "", "") for name in ("nvidia0", "nvidiactl", "nvidia-uvm"))
     return snapshot._replace(
@@ -240,32 +232,32 @@ def with_second_gpu(expected: str, cuda: int) -> Snapshot:
     )
 
 
-@pytest.mark.parametrize(("expected", "code"), [(NO_POWER, "DRV120"), (NO_BAR, "DRV121")])
+@pytest.mark.parametrize(("line", "code"), [(NO_POWER, "DRV120"), (NO_BAR, "DRV121")])
 @pytest.mark.parametrize("cuda", [100, 101, 999])
-def test_one_failing_gpu_is_the_cause_if_cuda_finds_none(matrix: Matrix, expected: str, code: str, cuda: int) -> None:
-    (finding,) = driver_findings(with_second_gpu(expected, cuda), matrix)
+def test_one_failing_gpu_is_the_cause_if_cuda_finds_none(line: str, code: str, cuda: int) -> None:
+    (finding,) = driver_findings(with_second_gpu(line, cuda))
     assert (finding.code, finding.severity, finding.primary) == (code, Severity.ERROR, True)
 
 
-def test_specific_causes_come_before_a_general_cuda_failure(matrix: Matrix) -> None:
+def test_specific_causes_come_before_a_general_cuda_failure() -> None:
     suspended = with_second_gpu(NO_POWER, 999)
     suspended = suspended._replace(host=suspended.host._replace(suspends=known(1, "/sys/power")))
-    assert [finding.code for finding in driver_findings(suspended, matrix)] == ["DRV117", "DRV120"]
+    assert [finding.code for finding in driver_findings(suspended)] == ["DRV117", "DRV120"]
     busy = with_second_gpu(NO_POWER, 2)
-    assert [finding.code for finding in driver_findings(busy, matrix)] == ["DRV113", "DRV120"]
+    assert [finding.code for finding in driver_findings(busy)] == ["DRV113", "DRV120"]
     split = with_second_gpu(NO_POWER, 100)
     split = split._replace(gpus=tuple(gpu._replace(mig=known(True, "nvml")) for gpu in split.gpus))
-    (first, *_) = driver_findings(split, matrix)
+    (first, *_) = driver_findings(split)
     assert first.cause is Cause.MIG_MISCONFIGURED
 
 
-def test_nvidia_uvm_is_not_suggested_for_gpus_that_nvml_does_not_list(matrix: Matrix) -> None:
-    (finding,) = driver_findings(machine(ADA, "open"), matrix)
+def test_nvidia_uvm_is_not_suggested_for_gpus_that_nvml_does_not_list() -> None:
+    (finding,) = driver_findings(machine(ADA, "open"))
     assert [fix.command for fix in finding.fix if fix.command] == [("sudo", "reboot")]
     assert "RmInitAdapter" in finding.fix[0].text
 
 
-def test_modules_that_would_disable_a_working_gpu_are_not_advised(matrix: Matrix) -> None:
+def test_modules_that_would_disable_a_working_gpu_are_not_advised() -> None:
     snapshot = machine(BLACKWELL, "proprietary", driver="580.95.05")
     pascal = Gpu(
         index=known(0, "nvml"),
@@ -280,9 +272,9 @@ def test_modules_that_would_disable_a_working_gpu_are_not_advised(matrix: Matrix
         visible_count=known(1, "libcuda"),
         pci_gpus=(*(snapshot.pci_gpus or ()), PciGpu("0000:02:00.0", "10de", PASCAL, None, "nvidia")),
     )
-    (finding,) = [entry for entry in driver_findings(both, matrix) if entry.code == "GPU204"]
+    (finding,) = [entry for entry in driver_findings(both) if entry.code == "GPU204"]
     assert finding.severity is Severity.WARNING
     assert [fix.command for fix in finding.fix] == [None, None]
     assert finding.fix[0].text.startswith("No single driver supports all these GPUs")
-    (alone,) = driver_findings(snapshot, matrix)
+    (alone,) = driver_findings(snapshot)
     assert alone.fix[0].command == ("sudo", "apt-get", "install", "nvidia-driver-580-open")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Severity
 from gpuenv.model.reading import Reading, known, missing
 from gpuenv.model.snapshot import Dependent, Grant, Library, LibraryOrigin, Snapshot, Toolkit
 from gpuenv.model.versions import CudaVersion
+from tests.support.diagnosis import diagnosis_of
 from tests.support.matrix import MATRIX
 
 MACHINE = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")
@@ -29,7 +28,7 @@ def packages(**names: str) -> Snapshot:
 
 
 def causes_by_code(snapshot: Snapshot) -> dict[str, tuple[Cause, Severity]]:
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    findings = diagnosis_of(snapshot).findings
     assert all(finding.evidence and finding.fix for finding in findings)
     return {finding.code: (finding.cause, finding.severity) for finding in findings}
 
@@ -101,7 +100,7 @@ def test_only_the_release_of_a_conda_cupy_is_compared(requirement: str, *, met: 
     by_conda = {"cupy": "13.6.0", "cupy-core": "13.6.0", "cuda-version": "12.6"}
     target = snapshot.target._replace(needs_of_cupy=(dependent,), conda_packages=by_conda, kind=known("conda", "x"))
     snapshot = snapshot._replace(target=target, assumed=())
-    findings = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    findings = diagnosis_of(snapshot).findings
     result = [finding for finding in findings if finding.code == "WHL515"]
     assert (not result) == met
     assert met or "needs cupy>=14, found cupy 13.6.0" in result[0].title
@@ -229,8 +228,7 @@ def test_a_libcuda_of_another_driver_on_tegra_is_reported(origin: LibraryOrigin 
     snapshot = snapshot._replace(
         host=snapshot.host._replace(tegra=known("R36 (release)", "/etc/nv_tegra_release")),
         driver=snapshot.driver._replace(
-            cuda_init=known(100, "libcuda"),
-            cuda_origin=known(origin, "its path") if origin else missing("none"),
+            cuda_init=known(100, "libcuda"), cuda_origin=known(origin, "its path") if origin else missing("none")
         ),
     )
     assert ("TEG901" in causes_by_code(snapshot)) == expected

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.data import data_path
-from gpuenv.doctor.diagnose import diagnose
 from gpuenv.doctor.driver_requirements import DriverRequirement
 from gpuenv.doctor.fixes.distributions import driver_package_fixes, family, headers_package, system_of
 from gpuenv.matrix.load import load
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Fix
 from gpuenv.model.nvidia import Nvml
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Container, DkmsBuild, Driver, Host, Module, PciGpu, Snapshot, Source, SourceState
 from gpuenv.model.versions import DriverVersion
+from tests.support.diagnosis import diagnosis_of
 
 if TYPE_CHECKING:
     from gpuenv.model.finding import Finding
@@ -44,7 +43,7 @@ def machine(distribution: str, device: str = H100, container: Container = Contai
 
 
 def primary(snapshot: Snapshot) -> Finding:
-    (finding,) = [f for f in diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings if f.primary]
+    (finding,) = [f for f in diagnosis_of(snapshot).findings if f.primary]
     assert not any(fix.safe for fix in finding.fix), "gpuenv changes nothing outside the target"
     return finding
 
@@ -104,11 +103,7 @@ RESTART_AND_CHECK = ["sudo reboot", "nvidia-smi"]
             [*RHEL_9, "sudo dnf module enable nvidia-driver:open-dkms", "sudo dnf install nvidia-open"],
         ),
         ("rocky 9.5", V100, [*RHEL_9, "sudo dnf module install nvidia-driver:580-dkms"]),
-        (
-            "almalinux 10.0",
-            H100,
-            [*(line.replace("9", "10") for line in RHEL_9), "sudo dnf install nvidia-open"],
-        ),
+        ("almalinux 10.0", H100, [*(line.replace("9", "10") for line in RHEL_9), "sudo dnf install nvidia-open"]),
         ("arch", H100, ["sudo pacman -S nvidia-open nvidia-utils"]),
         (
             "opensuse-leap 15.6",
@@ -202,11 +197,7 @@ def test_the_windows_driver_is_installed_in_windows(system: str, *, wsl: bool) -
     [
         ("ubuntu 26.04", GTX_1050, "sudo apt-get install nvidia-driver-580"),
         ("ubuntu 24.04", K80, "sudo apt-get install nvidia-driver-470"),
-        (
-            "fedora 44",
-            GTX_1050,
-            "sudo dnf install --allowerasing akmod-nvidia-580xx xorg-x11-drv-nvidia-580xx-cuda",
-        ),
+        ("fedora 44", GTX_1050, "sudo dnf install --allowerasing akmod-nvidia-580xx xorg-x11-drv-nvidia-580xx-cuda"),
         ("arch rolling", GTX_1050, "git clone https://aur.archlinux.org/nvidia-580xx-utils.git"),
         ("nixos 26.05", GTX_1050, "nvidiaPackages.legacy_580"),
         ("slackware 15.0", GTX_1050, "branch 580 or older"),
@@ -253,8 +244,7 @@ def mismatched(**host: object) -> Snapshot:
 
 
 @pytest.mark.parametrize(
-    ("host", "expected"),
-    [({}, ["sudo reboot"]), ({"wsl": known(value=True, source="kernel")}, ["wsl.exe --shutdown"])],
+    ("host", "expected"), [({}, ["sudo reboot"]), ({"wsl": known(value=True, source="kernel")}, ["wsl.exe --shutdown"])]
 )
 def test_a_fix_by_restarting_installs_nothing(host: dict[str, object], expected: list[str]) -> None:
     finding = primary(mismatched(**host))

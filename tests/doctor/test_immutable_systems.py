@@ -6,7 +6,6 @@ import pytest
 
 from gpuenv.doctor.fixes.adaptation import adapt_for_ostree
 from gpuenv.doctor.fixes.distributions import other_kernel_modules_fixes
-from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Finding, Fix
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import Container, Driver, Host, Module, PciGpu, Snapshot, Source, SourceState
@@ -34,8 +33,8 @@ def fix_texts(finding: Finding) -> str:
     return "\n".join(f"{fix.text} {' '.join(fix.command or ())}" for fix in finding.fix)
 
 
-def test_packages_are_layered_onto_an_image(matrix: Matrix) -> None:
-    (finding,) = findings(without_driver("fedora 43", ADA, image="ostree"), matrix)
+def test_packages_are_layered_onto_an_image() -> None:
+    (finding,) = findings(without_driver("fedora 43", ADA, image="ostree"))
     assert "rpm-ostree install akmod-nvidia" in fix_texts(finding)
     assert "rpm-ostree kargs" in fix_texts(finding)
     assert "blacklist=nouveau,nova_core" in fix_texts(finding)
@@ -45,7 +44,7 @@ def test_packages_are_layered_onto_an_image(matrix: Matrix) -> None:
     )
     assert "akmods" not in fix_texts(finding)
     assert "dnf" not in fix_texts(finding)
-    (plain,) = findings(without_driver("fedora 43", ADA), matrix)
+    (plain,) = findings(without_driver("fedora 43", ADA))
     assert "sudo dnf install akmod-nvidia" in fix_texts(plain)
     assert "rpm-ostree" not in fix_texts(plain)
 
@@ -82,28 +81,24 @@ def test_commands_that_modify_the_root_are_dropped_on_ostree(fix: Fix, layered: 
         (UNKNOWN, ("videoDrivers",), ("open =", "legacy_")),
     ],
 )
-def test_nixos_is_fixed_by_its_configuration(
-    matrix: Matrix, device: str, included: tuple[str, ...], excluded: tuple[str, ...]
-) -> None:
-    (finding,) = findings(without_driver("nixos 25.11", device), matrix)
+def test_nixos_is_fixed_by_its_configuration(device: str, included: tuple[str, ...], excluded: tuple[str, ...]) -> None:
+    (finding,) = findings(without_driver("nixos 25.11", device))
     assert all(words in fix_texts(finding) for words in included)
     assert not any(words in fix_texts(finding) for words in excluded)
 
 
 @pytest.mark.parametrize(("device", "ending"), [(ADA, "-nvidia-open."), (PASCAL, "-nvidia."), (UNKNOWN, "-nvidia for")])
 @pytest.mark.parametrize("name", ["bazzite 43", "bluefin 43", "aurora 43"])
-def test_universal_blue_images_are_rebased_to_an_nvidia_image(
-    matrix: Matrix, name: str, device: str, ending: str
-) -> None:
+def test_universal_blue_images_are_rebased_to_an_nvidia_image(name: str, device: str, ending: str) -> None:
     snapshot = without_driver(name, device, image="ostree")
-    (finding,) = findings(snapshot._replace(), matrix)
+    (finding,) = findings(snapshot._replace())
     assert ending in fix_texts(finding)
     assert "rebase" in fix_texts(finding)
 
 
 @pytest.mark.parametrize("name", ["opensuse-microos 20261110", "sl-micro 6.1"])
-def test_transactional_systems_get_no_zypper_command(matrix: Matrix, name: str) -> None:
-    (finding,) = findings(without_driver(name, ADA), matrix)
+def test_transactional_systems_get_no_zypper_command(name: str) -> None:
+    (finding,) = findings(without_driver(name, ADA))
     assert "transactional-update" in fix_texts(finding)
     assert not any(fix.command and "zypper" in fix.command for fix in finding.fix)
 
@@ -133,24 +128,24 @@ def held_by_nouveau(snapshot: Snapshot, *, blocked: bool = False) -> Snapshot:
 
 
 @pytest.mark.parametrize("blocked", [False, True])
-def test_nixos_excludes_nouveau_in_its_configuration(matrix: Matrix, *, blocked: bool) -> None:
-    (finding,) = findings(held_by_nouveau(without_driver("nixos 25.05", ADA), blocked=blocked), matrix)
+def test_nixos_excludes_nouveau_in_its_configuration(*, blocked: bool) -> None:
+    (finding,) = findings(held_by_nouveau(without_driver("nixos 25.05", ADA), blocked=blocked))
     assert "configuration.nix" in fix_texts(finding)
     assert "modprobe.d" not in fix_texts(finding)
     assert "initramfs" not in fix_texts(finding)
 
 
 @pytest.mark.parametrize("blocked", [False, True])
-def test_ostree_excludes_nouveau_with_kernel_arguments(matrix: Matrix, *, blocked: bool) -> None:
-    (finding,) = findings(held_by_nouveau(without_driver("fedora 43", ADA, image="ostree"), blocked=blocked), matrix)
+def test_ostree_excludes_nouveau_with_kernel_arguments(*, blocked: bool) -> None:
+    (finding,) = findings(held_by_nouveau(without_driver("fedora 43", ADA, image="ostree"), blocked=blocked))
     assert "rpm-ostree kargs" in fix_texts(finding)
     assert "blacklist nouveau" not in fix_texts(finding)
     assert blocked or "initramfs" not in fix_texts(finding)
-    (plain,) = findings(held_by_nouveau(without_driver("fedora 43", ADA), blocked=blocked), matrix)
+    (plain,) = findings(held_by_nouveau(without_driver("fedora 43", ADA), blocked=blocked))
     assert "blacklist nouveau" in fix_texts(plain)
 
 
-def test_a_layered_older_branch_needs_kernel_arguments(matrix: Matrix) -> None:
-    (finding,) = findings(without_driver("fedora 41", PASCAL, image="ostree"), matrix)
+def test_a_layered_older_branch_needs_kernel_arguments() -> None:
+    (finding,) = findings(without_driver("fedora 41", PASCAL, image="ostree"))
     assert "rpm-ostree install akmod-nvidia-580xx" in fix_texts(finding)
     assert "rpm-ostree kargs" in fix_texts(finding)

@@ -19,7 +19,6 @@ from gpuenv.doctor.repair import (
 )
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.resolve import resolve
-from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import CheckStatus, Finding, Severity, Suppression
 from gpuenv.model.reading import known, missing
@@ -47,14 +46,15 @@ from tests.doctor.installed_target import (
     with_file_fault,
     with_target,
 )
+from tests.support.diagnosis import diagnosis_of
 from tests.support.fixes import by_hand
 from tests.support.matrix import MATRIX
 
 __all__ = ["healthy"]
 
 
-def test_a_healthy_target_has_no_finding(matrix: Matrix, healthy: Snapshot) -> None:
-    assert findings_by_code(matrix, healthy) == {}
+def test_a_healthy_target_has_no_finding(healthy: Snapshot) -> None:
+    assert findings_by_code(healthy) == {}
 
 
 @pytest.mark.parametrize(
@@ -73,38 +73,38 @@ def test_a_healthy_target_has_no_finding(matrix: Matrix, healthy: Snapshot) -> N
     ],
 )
 def test_the_severity_of_a_damaged_file_depends_on_its_use(
-    matrix: Matrix, healthy: Snapshot, path: str, state: FileState, severity: Severity | None
+    healthy: Snapshot, path: str, state: FileState, severity: Severity | None
 ) -> None:
-    finding = findings_by_code(matrix, with_file_fault(healthy, path, state)).get("WHL510")
+    finding = findings_by_code(with_file_fault(healthy, path, state)).get("WHL510")
     assert (finding and finding.severity) == severity
     if finding:
         assert finding.cause is Cause.CORRUPT_INSTALLATION
         assert any("cupy-cuda12x==14.2.0" in (fix.command or ()) for fix in finding.fix)
 
 
-def test_a_damaged_package_of_unknown_release_gets_no_install_command(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_damaged_package_of_unknown_release_gets_no_install_command(healthy: Snapshot) -> None:
     """The metadata of the package is too damaged to contain its release."""
-    finding = findings_by_code(matrix, with_file_fault(healthy, "cupy/__init__.py", FileState.MISSING, "cupy-cuda11x"))[
+    finding = findings_by_code(with_file_fault(healthy, "cupy/__init__.py", FileState.MISSING, "cupy-cuda11x"))[
         "WHL510"
     ]
     assert [fix.command for fix in finding.fix] == [None]
 
 
-def test_unreadable_files_are_not_reinstalled(matrix: Matrix, healthy: Snapshot) -> None:
-    finding = findings_by_code(matrix, with_file_fault(healthy, "cupy/__init__.py", FileState.UNREADABLE))["WHL510"]
+def test_unreadable_files_are_not_reinstalled(healthy: Snapshot) -> None:
+    finding = findings_by_code(with_file_fault(healthy, "cupy/__init__.py", FileState.UNREADABLE))["WHL510"]
     assert finding.severity is Severity.ERROR
     assert [fix.command for fix in finding.fix] == [None]
 
 
 @pytest.mark.parametrize(("framework", "removed_one"), [({}, True), ({"torch": "2.0.0+cu118"}, False)])
 def test_one_of_two_cuda_wheels_that_share_files_is_removed(
-    matrix: Matrix, healthy: Snapshot, framework: dict[str, str], *, removed_one: bool
+    healthy: Snapshot, framework: dict[str, str], *, removed_one: bool
 ) -> None:
     """Reinstalling both repeats the conflict; a framework keeps its own wheel."""
     names = {"nvidia-cublas-cu11": "11.11.3.6", "nvidia-cublas-cu12": "12.9.2.10"}
     snapshot = with_file_fault(healthy, "nvidia/cublas/include/cublas_api.h", FileState.OWNED_TWICE, *names)
     packages = {**snapshot.target.packages, **names, **framework}
-    fixes = findings_by_code(matrix, with_target(snapshot, packages=packages))["WHL510"].fix
+    fixes = findings_by_code(with_target(snapshot, packages=packages))["WHL510"].fix
     removed = [fix.command for fix in fixes if fix.command and "uninstall" in fix.command]
     assert [command[-1] for command in removed] == (["nvidia-cublas-cu11"] if removed_one else [])
     assert not any(fix.safe for fix in fixes if "uninstall" in (fix.command or ())), "another package may need it"
@@ -114,15 +114,13 @@ def test_one_of_two_cuda_wheels_that_share_files_is_removed(
 
 
 @pytest.mark.parametrize(("of_conda", "program"), [((), "pip"), (("numpy",), "conda"), (("numpy", "scipy"), "conda")])
-def test_conda_packages_are_reinstalled_by_conda(
-    matrix: Matrix, healthy: Snapshot, of_conda: tuple[str, ...], program: str
-) -> None:
+def test_conda_packages_are_reinstalled_by_conda(healthy: Snapshot, of_conda: tuple[str, ...], program: str) -> None:
     snapshot = with_file_fault(healthy, "numpy/__init__.py", FileState.MISSING, "numpy")
     packages = {**snapshot.target.packages, "pip": "25.0"}
     result = with_target(
         snapshot, packages=packages, conda_packages=dict.fromkeys(of_conda, "2.1.0"), prefix=known("/env", "")
     )
-    (fix,) = findings_by_code(matrix, result)["WHL510"].fix
+    (fix,) = findings_by_code(result)["WHL510"].fix
     command = " ".join(fix.command or ())
     if program == "conda":
         assert command == "conda install --force-reinstall --prefix=/env numpy"
@@ -130,31 +128,29 @@ def test_conda_packages_are_reinstalled_by_conda(
         assert "-m pip install --force-reinstall --no-deps numpy" in command
 
 
-def test_a_truncated_list_of_file_faults_is_reported_as_at_least(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_truncated_list_of_file_faults_is_reported_as_at_least(healthy: Snapshot) -> None:
     faults = tuple(FileFault(f"{SITE}/cupy/{n}.py", FileState.MISSING, ("cupy-cuda12x",)) for n in range(50))
     snapshot = with_target(healthy, file_faults=faults, file_faults_count=known(4000, "RECORD"))
-    assert findings_by_code(matrix, snapshot)["WHL510"].title.startswith(
-        "At least 50 files of cupy-cuda12x are missing"
-    )
+    assert findings_by_code(snapshot)["WHL510"].title.startswith("At least 50 files of cupy-cuda12x are missing")
 
 
-def test_a_shadowing_module_is_an_error_only_on_pythonpath(matrix: Matrix, healthy: Snapshot) -> None:
-    finding = findings_by_code(matrix, with_target(healthy, cupy_module=known("/home/me/cupy.py", "x")))["WHL511"]
+def test_a_shadowing_module_is_an_error_only_on_pythonpath(healthy: Snapshot) -> None:
+    finding = findings_by_code(with_target(healthy, cupy_module=known("/home/me/cupy.py", "x")))["WHL511"]
     assert (finding.cause, finding.severity) == (Cause.CUPY_SHADOWED, Severity.WARNING)
     on_path = healthy._replace(environment={"PYTHONPATH": "/opt/lib:/home/me"})
-    finding = findings_by_code(matrix, with_target(on_path, cupy_module=known("/home/me/cupy.py", "x")))["WHL511"]
+    finding = findings_by_code(with_target(on_path, cupy_module=known("/home/me/cupy.py", "x")))["WHL511"]
     assert finding.severity is Severity.ERROR
 
 
-def test_an_editable_install_of_cupy_is_not_shadowed(matrix: Matrix, healthy: Snapshot) -> None:
+def test_an_editable_install_of_cupy_is_not_shadowed(healthy: Snapshot) -> None:
     linked = CUPY._replace(module=None, for_this_interpreter=None)
     snapshot = with_target(healthy, cupy=(linked,), cupy_module=known("/src/cupy/cupy/__init__.py", "x"))
-    assert findings_by_code(matrix, snapshot) == {}
+    assert findings_by_code(snapshot) == {}
 
 
-def test_a_cupy_for_another_interpreter_is_an_error(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_cupy_for_another_interpreter_is_an_error(healthy: Snapshot) -> None:
     foreign_cupy = CUPY._replace(for_this_interpreter=False, tags=("cp311-cp311-linux_x86_64",))
-    finding = findings_by_code(matrix, with_target(healthy, cupy=(foreign_cupy,)))["WHL512"]
+    finding = findings_by_code(with_target(healthy, cupy=(foreign_cupy,)))["WHL512"]
     assert (finding.cause, finding.severity) == (Cause.PYTHON_UNSUPPORTED, Severity.ERROR)
     assert "cp311" in finding.title
 
@@ -175,12 +171,12 @@ def test_a_cupy_for_another_interpreter_is_an_error(matrix: Matrix, healthy: Sna
     ],
 )
 def test_a_wheel_for_another_platform_names_its_platform(
-    matrix: Matrix, healthy: Snapshot, platform: str, tag: str, *, foreign: bool
+    healthy: Snapshot, platform: str, tag: str, *, foreign: bool
 ) -> None:
     """The Python tag matches, so a message about another interpreter would mislead."""
     foreign_cupy = CUPY._replace(for_this_interpreter=False, tags=(f"cp312-cp312-{tag}",))
     snapshot = with_target(healthy, cupy=(foreign_cupy,), platform=known(platform, "x"))
-    finding = findings_by_code(matrix, snapshot)["WHL512"]
+    finding = findings_by_code(snapshot)["WHL512"]
     assert finding.cause is (Cause.PLATFORM_WHEEL_MISSING if foreign else Cause.PYTHON_UNSUPPORTED)
     assert (f"another platform: {tag}" in finding.title) is foreign
     commands = [fix.command for fix in finding.fix if fix.command]
@@ -188,32 +184,28 @@ def test_a_wheel_for_another_platform_names_its_platform(
 
 
 @pytest.mark.parametrize("others", [True, False])
-def test_a_foreign_cupy_on_pythonpath_is_removed_from_the_path(
-    matrix: Matrix, healthy: Snapshot, *, others: bool
-) -> None:
+def test_a_foreign_cupy_on_pythonpath_is_removed_from_the_path(healthy: Snapshot, *, others: bool) -> None:
     """Uninstalling by name would remove the CuPy of the environment instead."""
     foreign = CUPY._replace(
         location="/opt/lib", place=PackageLocation.PYTHONPATH, for_this_interpreter=False, tags=("cp311-cp311-any",)
     )
-    fixes = findings_by_code(matrix, with_target(healthy, cupy=(foreign, CUPY) if others else (foreign,)))["WHL512"].fix
+    fixes = findings_by_code(with_target(healthy, cupy=(foreign, CUPY) if others else (foreign,)))["WHL512"].fix
     assert "PYTHONPATH" in fixes[0].text
     assert fixes[0].command is None
     assert not any("uninstall" in (fix.command or ()) for fix in fixes)
     assert any("install" in (fix.command or ()) for fix in fixes) is not others
 
 
-def test_a_cupy_from_both_pip_and_conda_is_an_error(matrix: Matrix, healthy: Snapshot) -> None:
-    finding = findings_by_code(matrix, with_target(healthy, conda_packages={"cupy-core": "14.2.0", "cupy": "14.2.0"}))[
-        "WHL513"
-    ]
+def test_a_cupy_from_both_pip_and_conda_is_an_error(healthy: Snapshot) -> None:
+    finding = findings_by_code(with_target(healthy, conda_packages={"cupy-core": "14.2.0", "cupy": "14.2.0"}))["WHL513"]
     assert (finding.cause, finding.severity) == (Cause.MIXED_PIP_CONDA, Severity.ERROR)
 
 
-def test_cuda_libraries_from_both_pip_and_conda_are_a_warning(matrix: Matrix, healthy: Snapshot) -> None:
+def test_cuda_libraries_from_both_pip_and_conda_are_a_warning(healthy: Snapshot) -> None:
     packages = {"cuda-nvrtc": "12.9.86", "libcublas": "12.9.1.4"}
-    assert findings_by_code(matrix, with_target(healthy, conda_packages=packages)) == {}
+    assert findings_by_code(with_target(healthy, conda_packages=packages)) == {}
     both = (LIBRARIES[0]._replace(found_via="conda"), *LIBRARIES[1:])
-    finding = findings_by_code(matrix, with_target(healthy, conda_packages=packages, libraries=both))["WHL513"]
+    finding = findings_by_code(with_target(healthy, conda_packages=packages, libraries=both))["WHL513"]
     assert finding.severity is Severity.WARNING
 
 
@@ -243,8 +235,8 @@ FACTS = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=58
 PATHFINDER = "cuda-pathfinder==1.*,>=1.3.4"
 
 
-def unmet_requirements(matrix: Matrix, requires: str, **packages: str) -> list[Finding]:
-    snapshot = assume(Snapshot(), [*FACTS, "cupy=cupy-cuda12x==14.2.0"], matrix)
+def unmet_requirements(requires: str, **packages: str) -> list[Finding]:
+    snapshot = assume(Snapshot(), [*FACTS, "cupy=cupy-cuda12x==14.2.0"], MATRIX)
     (cupy,) = snapshot.target.cupy
     target = snapshot.target._replace(
         cupy=(cupy._replace(requires=(requires,)),),
@@ -254,7 +246,7 @@ def unmet_requirements(matrix: Matrix, requires: str, **packages: str) -> list[F
         },
     )
     snapshot = snapshot._replace(target=target)
-    findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
+    findings = diagnosis_of(snapshot).findings
     return [finding for finding in findings if finding.code == "WHL517"]
 
 
@@ -268,9 +260,9 @@ def unmet_requirements(matrix: Matrix, requires: str, **packages: str) -> list[F
     ],
 )
 def test_a_missing_dependency_is_reported_with_its_fix(
-    matrix: Matrix, requires: str, packages: dict[str, str], severity: Severity
+    requires: str, packages: dict[str, str], severity: Severity
 ) -> None:
-    (finding,) = unmet_requirements(matrix, requires, **packages)
+    (finding,) = unmet_requirements(requires, **packages)
     assert finding.severity is severity
     assert requires in finding.title
     command = by_hand(finding).fix[0].command
@@ -289,8 +281,8 @@ def test_a_missing_dependency_is_reported_with_its_fix(
         ("fastrlock is no requirement", {}),
     ],
 )
-def test_met_and_unknown_requirements_are_not_reported(matrix: Matrix, requires: str, packages: dict[str, str]) -> None:
-    assert unmet_requirements(matrix, requires, **packages) == []
+def test_met_and_unknown_requirements_are_not_reported(requires: str, packages: dict[str, str]) -> None:
+    assert unmet_requirements(requires, **packages) == []
 
 
 def with_unowned_cupy(healthy: Snapshot, prefix: str, folder: str) -> Snapshot:
@@ -301,8 +293,8 @@ def with_unowned_cupy(healthy: Snapshot, prefix: str, folder: str) -> Snapshot:
     return snapshot._replace(assumed=assumed, sources=(*snapshot.sources, Source("target", SourceState.ANSWERED)))
 
 
-def stale_finding(matrix: Matrix, snapshot: Snapshot) -> Finding:
-    return findings_by_code(matrix, snapshot)["WHL503"]
+def stale_finding(snapshot: Snapshot) -> Finding:
+    return findings_by_code(snapshot)["WHL503"]
 
 
 @pytest.mark.parametrize(
@@ -316,8 +308,8 @@ def stale_finding(matrix: Matrix, snapshot: Snapshot) -> Finding:
         ("C:/venv", "C:/venv/Lib/site-packages"),
     ],
 )
-def test_leftovers_of_an_installation_are_removed(matrix: Matrix, healthy: Snapshot, prefix: str, folder: str) -> None:
-    finding = stale_finding(matrix, with_unowned_cupy(healthy, prefix, folder))
+def test_leftovers_of_an_installation_are_removed(healthy: Snapshot, prefix: str, folder: str) -> None:
+    finding = stale_finding(with_unowned_cupy(healthy, prefix, folder))
     assert finding.cause is Cause.CORRUPT_INSTALLATION
     assert finding.fix[0].text.endswith(f"from {folder}.")
 
@@ -335,16 +327,16 @@ def test_leftovers_of_an_installation_are_removed(matrix: Matrix, healthy: Snaps
         ("/venv", "/venv/other/lib/python3.12/site-packages"),
     ],
 )
-def test_a_source_tree_is_never_removed(matrix: Matrix, healthy: Snapshot, prefix: str, folder: str) -> None:
-    finding = stale_finding(matrix, with_unowned_cupy(healthy, prefix, folder))
+def test_a_source_tree_is_never_removed(healthy: Snapshot, prefix: str, folder: str) -> None:
+    finding = stale_finding(with_unowned_cupy(healthy, prefix, folder))
     assert finding.cause is Cause.CUPY_NOT_INSTALLED
     assert not any("Remove" in fix.text for fix in finding.fix)
 
 
-def test_metadata_of_another_release_is_a_repairable_warning(matrix: Matrix, healthy: Snapshot) -> None:
+def test_metadata_of_another_release_is_a_repairable_warning(healthy: Snapshot) -> None:
     older = StaleMetadata(f"{SITE}/numpy-1.26.4.dist-info", "numpy", "1.26.4")
     snapshot = with_target(healthy, left_metadata=(older,), packages={**healthy.target.packages, "numpy": "2.1.0"})
-    findings = findings_by_code(matrix, snapshot)
+    findings = findings_by_code(snapshot)
     assert set(findings) == {"WHL520"}
     finding = findings["WHL520"]
     assert (finding.cause, finding.severity) == (Cause.CORRUPT_INSTALLATION, Severity.WARNING)
@@ -356,62 +348,54 @@ def test_metadata_of_another_release_is_a_repairable_warning(matrix: Matrix, hea
 
 
 @pytest.mark.parametrize("has_files", [True, False])
-def test_empty_metadata_is_an_error_only_with_files(matrix: Matrix, healthy: Snapshot, *, has_files: bool) -> None:
+def test_empty_metadata_is_an_error_only_with_files(healthy: Snapshot, *, has_files: bool) -> None:
     snapshot = with_unowned_cupy(healthy, "/venv", "/venv/src")
     empty = StaleMetadata(f"{SITE}/cupy_cuda12x-14.2.0.dist-info", "cupy-cuda12x", None, has_files)
-    finding = stale_finding(matrix, with_target(snapshot, left_metadata=(empty,)))
+    finding = stale_finding(with_target(snapshot, left_metadata=(empty,)))
     assert finding.cause is (Cause.CORRUPT_INSTALLATION if has_files else Cause.CUPY_NOT_INSTALLED)
 
 
-def test_empty_metadata_of_another_package_is_not_reported(matrix: Matrix, healthy: Snapshot) -> None:
+def test_empty_metadata_of_another_package_is_not_reported(healthy: Snapshot) -> None:
     empty = StaleMetadata(f"{SITE}/nvidia_foo-1.0.dist-info", "nvidia-foo")
-    assert findings_by_code(matrix, with_target(healthy, left_metadata=(empty,))) == {}
+    assert findings_by_code(with_target(healthy, left_metadata=(empty,))) == {}
 
 
 @pytest.mark.parametrize("release", ["2.1.0", "2.1"])
-def test_metadata_of_the_same_release_is_not_reported_twice(matrix: Matrix, healthy: Snapshot, release: str) -> None:
+def test_metadata_of_the_same_release_is_not_reported_twice(healthy: Snapshot, release: str) -> None:
     same_release = StaleMetadata(f"{SITE}/numpy-2.1.0-py3.12.egg-info", "numpy", release)
     snapshot = with_target(
         healthy, left_metadata=(same_release,), packages={**healthy.target.packages, "numpy": "2.1.0"}
     )
-    assert findings_by_code(matrix, snapshot) == {}
+    assert findings_by_code(snapshot) == {}
 
 
 @pytest.mark.parametrize(
     "path",
-    [
-        "/opt/lib/numpy-1.26.4.dist-info",
-        "/venv/more/numpy-1.26.4.dist-info",
-        f"{SITE}/numpy-1.26.4-py3.12.egg-info",
-    ],
+    ["/opt/lib/numpy-1.26.4.dist-info", "/venv/more/numpy-1.26.4.dist-info", f"{SITE}/numpy-1.26.4-py3.12.egg-info"],
 )
-def test_metadata_that_cannot_be_removed_safely_is_left_to_the_user(
-    matrix: Matrix, healthy: Snapshot, path: str
-) -> None:
+def test_metadata_that_cannot_be_removed_safely_is_left_to_the_user(healthy: Snapshot, path: str) -> None:
     older = StaleMetadata(path, "numpy", "1.26.4")
     snapshot = with_target(healthy, left_metadata=(older,), packages={**healthy.target.packages, "numpy": "2.1.0"})
-    finding = findings_by_code(matrix, snapshot)["WHL520"]
+    finding = findings_by_code(snapshot)["WHL520"]
     assert path in finding.fix[0].text
     assert not finding.fix[0].safe
     assert repair_plan([finding], snapshot) is None
 
 
-def test_only_stale_metadata_inside_the_environment_is_repaired(matrix: Matrix, healthy: Snapshot) -> None:
+def test_only_stale_metadata_inside_the_environment_is_repaired(healthy: Snapshot) -> None:
     inside = StaleMetadata(f"{SITE}/numpy-1.26.4.dist-info", "numpy", "1.26.4")
     outside = StaleMetadata("/opt/lib/torch-2.0.dist-info", "torch", "2.0")
     packages = {**healthy.target.packages, "numpy": "2.1.0", "torch": "2.1"}
     snapshot = with_target(healthy, left_metadata=(inside, outside), packages=packages)
-    repairs = repair_plan([findings_by_code(matrix, snapshot)["WHL520"]], snapshot)
+    repairs = repair_plan([findings_by_code(snapshot)["WHL520"]], snapshot)
     assert repairs is not None
     assert repairs.cleared == ("numpy",)
 
 
-def test_a_windows_path_is_named_in_the_fix(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_windows_path_is_named_in_the_fix(healthy: Snapshot) -> None:
     path = "C:\\venv\\Lib\\site-packages\\cupy_cuda12x-14.2.0.dist-info"
     empty = StaleMetadata(path, "cupy-cuda12x", None, has_files=True)
-    finding = stale_finding(
-        matrix, with_target(with_unowned_cupy(healthy, "C:\\venv", "C:\\else"), left_metadata=(empty,))
-    )
+    finding = stale_finding(with_target(with_unowned_cupy(healthy, "C:\\venv", "C:\\else"), left_metadata=(empty,)))
     assert finding.fix[0].text.endswith("from C:\\venv\\Lib\\site-packages.")
 
 
@@ -421,9 +405,9 @@ MATCHING = CUPY._replace(
 OUTDATED = CupyInstallation("cupy-cuda11x", "13.6.0", "/else/where")
 
 
-def two_cupys(matrix: Matrix, healthy: Snapshot, *cupys: CupyInstallation) -> tuple[Finding, Snapshot]:
+def two_cupys(healthy: Snapshot, *cupys: CupyInstallation) -> tuple[Finding, Snapshot]:
     snapshot = with_target(healthy, cupy=cupys)
-    finding = findings_by_code(matrix, snapshot)["WHL502"]
+    finding = findings_by_code(snapshot)["WHL502"]
     assert finding.cause is Cause.MULTIPLE_CUPY_PACKAGES
     return finding, snapshot
 
@@ -436,10 +420,8 @@ def two_cupys(matrix: Matrix, healthy: Snapshot, *cupys: CupyInstallation) -> tu
         (PackageLocation.ELSEWHERE, "outside of this environment"),
     ],
 )
-def test_a_cupy_outside_the_environment_is_excluded(
-    matrix: Matrix, healthy: Snapshot, place: PackageLocation, fix_text: str
-) -> None:
-    finding, snapshot = two_cupys(matrix, healthy, OUTDATED._replace(place=place), MATCHING)
+def test_a_cupy_outside_the_environment_is_excluded(healthy: Snapshot, place: PackageLocation, fix_text: str) -> None:
+    finding, snapshot = two_cupys(healthy, OUTDATED._replace(place=place), MATCHING)
     (fix,) = finding.fix
     assert fix_text in fix.text
     assert "cupy-cuda11x 13.6.0 in /else/where" in fix.text
@@ -447,21 +429,21 @@ def test_a_cupy_outside_the_environment_is_excluded(
     assert repair_plan([finding], snapshot) is None
 
 
-def test_a_compatible_cupy_is_kept_even_if_another_line_is_preferred(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_compatible_cupy_is_kept_even_if_another_line_is_preferred(healthy: Snapshot) -> None:
     """The line of CUDA 12 also works on a driver for CUDA 13."""
     installed_cupy = CUPY._replace(distribution="cupy-cuda12x", release="14.2.0", place=PackageLocation.ENVIRONMENT)
     snapshot = with_target(healthy, cupy=(OUTDATED._replace(place=PackageLocation.PYTHONPATH), installed_cupy))
-    wheel = resolve(snapshot, matrix).wheel
+    wheel = resolve(snapshot, MATRIX).wheel
     assert wheel is not None
     assert wheel.distribution == "cupy-cuda13x"
-    (fix,) = findings_by_code(matrix, snapshot)["WHL502"].fix
+    (fix,) = findings_by_code(snapshot)["WHL502"].fix
     assert "from PYTHONPATH" in fix.text
 
 
-def test_an_incompatible_cupy_of_the_environment_is_replaced(matrix: Matrix, healthy: Snapshot) -> None:
+def test_an_incompatible_cupy_of_the_environment_is_replaced(healthy: Snapshot) -> None:
     incompatible_cupy = CUPY._replace(distribution="cupy-cuda11x", place=PackageLocation.ENVIRONMENT)
     finding, _ = two_cupys(
-        matrix, healthy, MATCHING._replace(location="/else/where", place=PackageLocation.PYTHONPATH), incompatible_cupy
+        healthy, MATCHING._replace(location="/else/where", place=PackageLocation.PYTHONPATH), incompatible_cupy
     )
     assert [bool(fix.command) for fix in finding.fix] == [False, True, True]
     assert "cupy-cuda11x" in (finding.fix[1].command or ())
@@ -469,23 +451,21 @@ def test_an_incompatible_cupy_of_the_environment_is_replaced(matrix: Matrix, hea
 
 
 @pytest.mark.parametrize("place", [None, PackageLocation.ENVIRONMENT])
-def test_two_cupys_of_the_environment_are_both_removed(
-    matrix: Matrix, healthy: Snapshot, place: PackageLocation | None
-) -> None:
-    finding, snapshot = two_cupys(matrix, healthy, OUTDATED._replace(place=place), MATCHING._replace(place=place))
+def test_two_cupys_of_the_environment_are_both_removed(healthy: Snapshot, place: PackageLocation | None) -> None:
+    finding, snapshot = two_cupys(healthy, OUTDATED._replace(place=place), MATCHING._replace(place=place))
     assert finding.fix[0].text == "Remove all of them."
     assert repair_plan([finding], snapshot) is not None
 
 
-def test_an_incompatible_cupy_on_pythonpath_is_not_uninstalled(matrix: Matrix, healthy: Snapshot) -> None:
+def test_an_incompatible_cupy_on_pythonpath_is_not_uninstalled(healthy: Snapshot) -> None:
     incompatible_cupy = OUTDATED._replace(release="10.0.0", place=PackageLocation.PYTHONPATH)
-    findings = findings_by_code(matrix, with_target(healthy, cupy=(incompatible_cupy,)))
+    findings = findings_by_code(with_target(healthy, cupy=(incompatible_cupy,)))
     fixes = [fix for finding in findings.values() for fix in finding.fix]
     assert any("PYTHONPATH" in fix.text for fix in fixes), sorted(findings)
     assert not any("uninstall" in (fix.command or ()) for fix in fixes)
 
 
-def test_a_user_cupy_before_a_conda_cupy_is_not_a_mixed_environment(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_user_cupy_before_a_conda_cupy_is_not_a_mixed_environment(healthy: Snapshot) -> None:
     conda_cupy = CupyInstallation("cupy", "14.1.1", "/conda/site", place=PackageLocation.ENVIRONMENT)
     snapshot = with_target(
         healthy,
@@ -493,7 +473,7 @@ def test_a_user_cupy_before_a_conda_cupy_is_not_a_mixed_environment(matrix: Matr
         kind=known("conda", "x"),
         conda_packages={"cupy-core": "14.1.1"},
     )
-    finding = findings_by_code(matrix, snapshot)["WHL502"]
+    finding = findings_by_code(snapshot)["WHL502"]
     assert finding.cause is Cause.MULTIPLE_CUPY_PACKAGES
     (fix,) = finding.fix
     assert fix.shell_line == "export PYTHONNOUSERSITE=1"
@@ -510,7 +490,7 @@ def test_a_user_cupy_before_a_conda_cupy_is_not_a_mixed_environment(matrix: Matr
     ],
 )
 def test_a_shadowing_numpy_is_excluded_before_installing_another(
-    matrix: Matrix, healthy: Snapshot, kind: str, module: str, fix_text: str
+    healthy: Snapshot, kind: str, module: str, fix_text: str
 ) -> None:
     snapshot = with_target(
         healthy,
@@ -520,25 +500,23 @@ def test_a_shadowing_numpy_is_excluded_before_installing_another(
         user_site=known("/home/me/.local/lib/python3.12/site-packages", "x"),
     )
     snapshot = snapshot._replace(environment={"PYTHONPATH": "/opt/lib/:/venv/lib/python3.12/site-packages"})
-    assert fix_text in findings_by_code(matrix, snapshot)["WHL506"].fix[0].text
+    assert fix_text in findings_by_code(snapshot)["WHL506"].fix[0].text
 
 
-def finding_of_two_user_cupys(
-    matrix: Matrix, healthy: Snapshot, kind: str, *, managed: bool, pip: bool = True
-) -> Finding:
+def finding_of_two_user_cupys(healthy: Snapshot, kind: str, *, managed: bool, pip: bool = True) -> Finding:
     packages = {**healthy.target.packages, "pip": "25.0"} if pip else {}
     snapshot = with_target(
         healthy, kind=known(kind, "x"), externally_managed=known(managed, "x"), packages=packages, cupy=()
     )
     finding, snapshot = two_cupys(
-        matrix, snapshot, OUTDATED._replace(place=PackageLocation.USER), MATCHING._replace(place=PackageLocation.USER)
+        snapshot, OUTDATED._replace(place=PackageLocation.USER), MATCHING._replace(place=PackageLocation.USER)
     )
     assert repair_plan([finding], snapshot) is None
     return finding
 
 
-def test_pip_removes_user_packages_outside_a_virtual_environment(matrix: Matrix, healthy: Snapshot) -> None:
-    remove, install, *_ = finding_of_two_user_cupys(matrix, healthy, "system", managed=False).fix
+def test_pip_removes_user_packages_outside_a_virtual_environment(healthy: Snapshot) -> None:
+    remove, install, *_ = finding_of_two_user_cupys(healthy, "system", managed=False).fix
     assert (remove.command or ())[1:] == ("-m", "pip", "uninstall", "-y", "cupy-cuda11x", "cupy-cuda13x")
     assert not remove.safe  # user packages are outside the target
     assert "install" in (install.command or ())
@@ -549,25 +527,25 @@ def test_pip_removes_user_packages_outside_a_virtual_environment(matrix: Matrix,
     [("venv", False, True), ("conda", False, True), ("system", True, True), ("system", False, False)],
 )
 def test_user_packages_are_hidden_if_pip_cannot_remove_them(
-    matrix: Matrix, healthy: Snapshot, kind: str, *, managed: bool, pip: bool
+    healthy: Snapshot, kind: str, *, managed: bool, pip: bool
 ) -> None:
-    finding = finding_of_two_user_cupys(matrix, healthy, kind, managed=managed, pip=pip)
+    finding = finding_of_two_user_cupys(healthy, kind, managed=managed, pip=pip)
     assert not any("uninstall" in (fix.command or ()) for fix in finding.fix)
     assert finding.fix[0].shell_line == "export PYTHONNOUSERSITE=1"
 
 
-def test_a_cupy_is_installed_after_clearing_pythonpath(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_cupy_is_installed_after_clearing_pythonpath(healthy: Snapshot) -> None:
     cupys = (OUTDATED._replace(place=PackageLocation.PYTHONPATH), MATCHING._replace(place=PackageLocation.PYTHONPATH))
-    finding, _ = two_cupys(matrix, healthy, *cupys)
+    finding, _ = two_cupys(healthy, *cupys)
     assert ["from PYTHONPATH" in fix.text for fix in finding.fix[:2]] == [True, True]
     assert "install" in (finding.fix[2].command or ())
     assert not any("uninstall" in (fix.command or ()) for fix in finding.fix)
 
 
-def test_pip_removes_an_incompatible_cupy_of_the_user(matrix: Matrix, healthy: Snapshot) -> None:
+def test_pip_removes_an_incompatible_cupy_of_the_user(healthy: Snapshot) -> None:
     incompatible_cupy = OUTDATED._replace(release="10.0.0", place=PackageLocation.USER)
     snapshot = with_target(healthy, cupy=(incompatible_cupy,), kind=known("system", "x"), packages={"pip": "25.0"})
-    fixes = [fix for finding in findings_by_code(matrix, snapshot).values() for fix in finding.fix]
+    fixes = [fix for finding in findings_by_code(snapshot).values() for fix in finding.fix]
     assert any("uninstall" in (fix.command or ()) for fix in fixes)
 
 
@@ -587,11 +565,9 @@ def commands(finding: Finding) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("of_conda", [BOTH_PACKAGES, CORE_PACKAGE])
-def test_either_conda_package_marks_a_cupy_as_managed_by_conda(
-    matrix: Matrix, healthy: Snapshot, of_conda: dict[str, str]
-) -> None:
+def test_either_conda_package_marks_a_cupy_as_managed_by_conda(healthy: Snapshot, of_conda: dict[str, str]) -> None:
     snapshot = conda_environment(healthy, of_conda, CONDA_CUPY)
-    assert not {"WHL502", "WHL513"} & set(findings_by_code(matrix, snapshot))
+    assert not {"WHL502", "WHL513"} & set(findings_by_code(snapshot))
     assert is_managed_by_conda(snapshot.target)
 
 
@@ -607,10 +583,10 @@ def test_a_cupy_without_a_conda_record_belongs_to_another_installer(healthy: Sna
     ],
 )
 def test_a_pip_cupy_is_removed_and_the_conda_cupy_reinstalled(
-    matrix: Matrix, healthy: Snapshot, of_conda: dict[str, str], title: str, specs: tuple[str, ...]
+    healthy: Snapshot, of_conda: dict[str, str], title: str, specs: tuple[str, ...]
 ) -> None:
     snapshot = conda_environment(healthy, of_conda, CONDA_CUPY, CUPY)
-    findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
+    findings = diagnosis_of(snapshot).findings
     finding = next(entry for entry in findings if entry.code == "WHL502")
     assert (finding.title, finding.cause) == (title, Cause.MIXED_PIP_CONDA)
     removal, reinstall = commands(finding)
@@ -619,8 +595,8 @@ def test_a_pip_cupy_is_removed_and_the_conda_cupy_reinstalled(
     assert repair_plan(findings, snapshot) is None
 
 
-def test_a_pip_cupy_over_conda_records_has_the_same_fix(matrix: Matrix, healthy: Snapshot) -> None:
-    finding = findings_by_code(matrix, conda_environment(healthy, BOTH_PACKAGES, CUPY))["WHL513"]
+def test_a_pip_cupy_over_conda_records_has_the_same_fix(healthy: Snapshot) -> None:
+    finding = findings_by_code(conda_environment(healthy, BOTH_PACKAGES, CUPY))["WHL513"]
     assert commands(finding)[1] == (*CONDA_REINSTALL, "cupy=14.1.1", "cupy-core=14.1.1")
 
 
@@ -628,35 +604,35 @@ def test_a_pip_cupy_over_conda_records_has_the_same_fix(matrix: Matrix, healthy:
     ("of_conda", "specs"), [(BOTH_PACKAGES, ("cupy=14.1.1", "cupy-core=14.1.1")), (CORE_PACKAGE, ("cupy-core=14.1.1",))]
 )
 def test_a_damaged_conda_cupy_is_reinstalled_with_all_its_packages(
-    matrix: Matrix, healthy: Snapshot, of_conda: dict[str, str], specs: tuple[str, ...]
+    healthy: Snapshot, of_conda: dict[str, str], specs: tuple[str, ...]
 ) -> None:
     snapshot = with_file_fault(
         conda_environment(healthy, of_conda, CONDA_CUPY), "cupy/_core/core.so", FileState.MISSING, "cupy"
     )
-    assert commands(findings_by_code(matrix, snapshot)["WHL510"]) == [(*CONDA_REINSTALL, *specs)]
+    assert commands(findings_by_code(snapshot)["WHL510"]) == [(*CONDA_REINSTALL, *specs)]
 
 
-def test_a_conda_cupy_is_removed_with_all_its_packages(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_conda_cupy_is_removed_with_all_its_packages(healthy: Snapshot) -> None:
     foreign_cupy = CONDA_CUPY._replace(for_this_interpreter=False, tags=("cp311",))
-    removal = commands(findings_by_code(matrix, conda_environment(healthy, BOTH_PACKAGES, foreign_cupy))["WHL512"])[0]
+    removal = commands(findings_by_code(conda_environment(healthy, BOTH_PACKAGES, foreign_cupy))["WHL512"])[0]
     assert removal == ("conda", "remove", "--prefix=/venv", "cupy", "cupy-core")
 
 
-def test_a_cupy_known_only_from_conda_records_is_reinstalled(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_cupy_known_only_from_conda_records_is_reinstalled(healthy: Snapshot) -> None:
     """pip, for example, removed the files; without --force-reinstall conda considers CuPy installed."""
     packages = {name: release for name, release in healthy.target.packages.items() if not name.startswith("cupy")}
     bare = with_target(healthy, cupy=(), packages=packages, libraries=(), cupy_module=missing("no module"))
     answered = Source("target", SourceState.ANSWERED)
     bare = bare._replace(assumed=(), sources=(*bare.sources, answered))
     records = {"cupy": "14.1.1", "cupy-core": "14.1.1", "numpy": "2.1.0"}
-    finding = findings_by_code(matrix, with_target(bare, conda_packages=records, kind=known("conda", "x")))["WHL503"]
+    finding = findings_by_code(with_target(bare, conda_packages=records, kind=known("conda", "x")))["WHL503"]
     assert finding.cause is Cause.CORRUPT_INSTALLATION
     command = finding.fix[0].command or ()
     assert command[:3] == ("conda", "install", "--force-reinstall")
     assert {"cupy=14.1.1", "cupy-core=14.1.1"} <= {*command}
-    without_record = findings_by_code(
-        matrix, with_target(bare, conda_packages={"numpy": "2.1.0"}, kind=known("conda", "x"))
-    )["WHL503"]
+    without_record = findings_by_code(with_target(bare, conda_packages={"numpy": "2.1.0"}, kind=known("conda", "x")))[
+        "WHL503"
+    ]
     assert without_record.cause is Cause.CUPY_NOT_INSTALLED
 
 
@@ -669,7 +645,7 @@ def machine(*options: str) -> Snapshot:
 
 
 def findings(snapshot: Snapshot) -> tuple[Finding, ...]:
-    return tuple(map(by_hand, diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings))
+    return tuple(map(by_hand, diagnosis_of(snapshot).findings))
 
 
 def planned_repairs(snapshot: Snapshot) -> RepairPlan | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Finding
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Gpu, PciGpu, Snapshot
@@ -36,8 +35,8 @@ def two_gpus(name: str, device: str, driver: str, flavor: str = "proprietary") -
     )
 
 
-def unknown_to_driver(snapshot: Snapshot, matrix: Matrix) -> Finding:
-    (finding,) = [entry for entry in driver_findings(snapshot, matrix) if entry.code == "GPU204"]
+def unknown_to_driver(snapshot: Snapshot) -> Finding:
+    (finding,) = [entry for entry in driver_findings(snapshot) if entry.code == "GPU204"]
     return finding
 
 
@@ -62,9 +61,9 @@ def unknown_to_driver(snapshot: Snapshot, matrix: Matrix) -> Finding:
     ],
 )
 def test_a_branch_that_would_disable_a_working_gpu_is_not_advised(
-    matrix: Matrix, snapshot: Snapshot, requirements: tuple[str, str], use: str
+    snapshot: Snapshot, requirements: tuple[str, str], use: str
 ) -> None:
-    result = unknown_to_driver(snapshot, matrix)
+    result = unknown_to_driver(snapshot)
     assert commands(result.fix) == []
     assert result.fix[0].text.startswith("No single driver supports all these GPUs: ")
     assert all(requirement in result.fix[0].text for requirement in requirements)
@@ -72,17 +71,17 @@ def test_a_branch_that_would_disable_a_working_gpu_is_not_advised(
     assert use in result.fix[1].text
 
 
-def test_a_branch_that_drives_both_is_advised(matrix: Matrix) -> None:
-    old = unknown_to_driver(two_gpus("NVIDIA L4", GTX_1080_TI, "595.58.03"), matrix)
+def test_a_branch_that_drives_both_is_advised() -> None:
+    old = unknown_to_driver(two_gpus("NVIDIA L4", GTX_1080_TI, "595.58.03"))
     assert commands(old.fix)[:2] == ["sudo apt-get install nvidia-driver-580", "sudo apt-mark hold nvidia-driver-580"]
-    new = unknown_to_driver(two_gpus("GeForce GTX 1080 Ti", L4, "470.256.02"), matrix)
+    new = unknown_to_driver(two_gpus("GeForce GTX 1080 Ti", L4, "470.256.02"))
     assert "branch 520 to 580" in new.fix[0].text, "a newer branch would disable the older GPU"
 
 
-def test_a_passed_through_gpu_needs_no_driver(matrix: Matrix) -> None:
+def test_a_passed_through_gpu_needs_no_driver() -> None:
     snapshot = two_gpus("NVIDIA L4", GTX_1080_TI, "595.58.03")
     third = PciGpu("0000:03:00.0", "10de", K80, None, "vfio-pci")
-    result = unknown_to_driver(snapshot._replace(pci_gpus=(*(snapshot.pci_gpus or ()), third)), matrix)
+    result = unknown_to_driver(snapshot._replace(pci_gpus=(*(snapshot.pci_gpus or ()), third)))
     assert commands(result.fix)[0] == "sudo apt-get install nvidia-driver-580"
 
 

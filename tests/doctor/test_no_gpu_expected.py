@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.doctor.diagnose import DEFAULT_OPTIONS, DiagnosisOptions, diagnose
-from gpuenv.matrix.resolve import resolve
-from gpuenv.matrix.tables import Matrix
+from gpuenv.doctor.diagnose import DEFAULT_OPTIONS, DiagnosisOptions
 from gpuenv.model.finding import Finding, Severity, Suppression
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Driver, Host, Module, PciGpu, Snapshot, Source, SourceState
+from tests.support.diagnosis import diagnosis_of
 
 ABSENT = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda"))
 HOST = Snapshot(
@@ -29,9 +28,9 @@ MACHINES = {"GPU201": EMPTY_BUS, "DRV106": PASSED_THROUGH, "GPU201 on macOS": MA
 OPTION = "--expect-no-gpu"
 
 
-def finding_of(machine: str, matrix: Matrix, options: DiagnosisOptions) -> Finding:
+def finding_of(machine: str, options: DiagnosisOptions) -> Finding:
     snapshot = MACHINES[machine]
-    findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0, options).findings
+    findings = diagnosis_of(snapshot, options).findings
     return next(finding for finding in findings if finding.code == machine.split(maxsplit=1)[0])
 
 
@@ -43,8 +42,8 @@ def allowing(machine: str) -> DiagnosisOptions:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_an_error_names_the_option_and_its_commands(matrix: Matrix, machine: str) -> None:
-    finding = finding_of(machine, matrix, DEFAULT_OPTIONS)
+def test_an_error_names_the_option_and_its_commands(machine: str) -> None:
+    finding = finding_of(machine, DEFAULT_OPTIONS)
     assert finding.severity is Severity.ERROR
     (result,) = [fix.text for fix in finding.fix if OPTION in fix.text]
     assert "doctor and preflight" in result
@@ -52,8 +51,8 @@ def test_an_error_names_the_option_and_its_commands(matrix: Matrix, machine: str
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("how", ["expected", "allowed"])
-def test_a_note_does_not_suggest_the_option_again(matrix: Matrix, machine: str, how: str) -> None:
-    finding = finding_of(machine, matrix, DiagnosisOptions(no_gpu=True) if how == "expected" else allowing(machine))
+def test_a_note_does_not_suggest_the_option_again(machine: str, how: str) -> None:
+    finding = finding_of(machine, DiagnosisOptions(no_gpu=True) if how == "expected" else allowing(machine))
     assert finding.severity is Severity.NOTE
     assert [fix.text for fix in finding.fix if OPTION in fix.text] == []
     assert finding.fix

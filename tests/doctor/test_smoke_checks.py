@@ -160,19 +160,18 @@ def test_a_failure_on_both_gpus_is_blamed_on_the_environment() -> None:
         assert not [entry for entry in finding.evidence if entry.fact == "the same tests"]
 
 
-def test_an_illegal_access_in_a_test_is_not_blamed_on_the_user_program() -> None:
-    (finding,) = smoke_findings(smoke(failed(Trouble.CONTEXT_LOST, Cause.ILLEGAL_MEMORY_ACCESS, TestStatus.CRASHED)))
-    commands = [fix.command for fix in finding.fix]
-    assert {word for command in commands for word in command or ()} >= REINSTALL
-    assert ("gpuenv", "explain", "illegal-memory-access") not in commands
-
-
-def test_installed_packages_are_reinstalled_by_the_right_command() -> None:
-    """gpuenv install changes nothing if the right releases are installed."""
-    (finding,) = smoke_findings(smoke(PASSED, WRONG))
+@pytest.mark.parametrize(
+    "test",
+    [WRONG, failed(Trouble.CONTEXT_LOST, Cause.ILLEGAL_MEMORY_ACCESS, TestStatus.CRASHED)],
+    ids=["wrong", "access"],
+)
+def test_installed_packages_are_reinstalled_by_the_right_command(test: TestResult) -> None:
+    """gpuenv install changes nothing if the right releases are installed; no program of the user is at fault."""
+    (finding,) = smoke_findings(smoke(PASSED, test))
     commands = [fix.command for fix in finding.fix if fix.command]
     assert ("gpuenv", "install") not in [command[:2] for command in commands]
     assert ("gpuenv", "doctor", "--deep") in commands
+    assert ("gpuenv", "explain", "illegal-memory-access") not in commands
     assert [command[-1] for command in commands if set(command) >= REINSTALL] == [
         f"{FIT.target.cupy[0].distribution}=={FIT.target.cupy[0].release}"
     ]
@@ -194,8 +193,7 @@ def slow(against: str = "data-sheet") -> SmokeResult:
 
 
 @pytest.mark.parametrize(
-    ("against", "text"),
-    [("data-sheet", "its data sheet"), ("sisters", "the other GPUs"), ("baseline", "its baseline")],
+    ("against", "text"), [("data-sheet", "its data sheet"), ("sisters", "the other GPUs"), ("baseline", "its baseline")]
 )
 def test_a_slow_gpu_is_a_warning_with_its_rate_and_the_reference(against: str, text: str) -> None:
     (finding,) = smoke_findings(slow(against))

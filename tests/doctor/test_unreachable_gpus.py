@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding
 from gpuenv.model.nvidia import Nvml
@@ -42,20 +41,20 @@ def without_nodes(container: Container = Container.NONE) -> Snapshot:
     )
 
 
-def test_a_process_with_a_private_dev_gets_no_install_command(matrix: Matrix) -> None:
-    (finding,) = findings(without_nodes(), matrix)
+def test_a_process_with_a_private_dev_gets_no_install_command() -> None:
+    (finding,) = findings(without_nodes())
     assert (finding.code, finding.cause) == ("CTR303", Cause.DEVICE_NODE_MISSING)
     assert "PrivateDevices" in fix_texts(finding)
     assert "nvidia-modprobe" in fix_texts(finding)
 
 
-def test_missing_nodes_have_other_causes_in_a_container_or_without_a_gpu(matrix: Matrix) -> None:
-    assert [f.code for f in findings(without_nodes(Container.DOCKER), matrix)] == ["CTR301"]
+def test_missing_nodes_have_other_causes_in_a_container_or_without_a_gpu() -> None:
+    assert [f.code for f in findings(without_nodes(Container.DOCKER))] == ["CTR301"]
     idle = without_nodes()._replace(gpu_count=known(0, "/proc/driver/nvidia/gpus"))
-    assert "CTR303" not in {finding.code for finding in findings(idle, matrix)}
+    assert "CTR303" not in {finding.code for finding in findings(idle)}
     unloaded = without_nodes()
     unloaded = unloaded._replace(driver=unloaded.driver._replace(module=known(Module.NOT_LOADED, "/lib/modules")))
-    assert "CTR303" not in {finding.code for finding in findings(unloaded, matrix)}
+    assert "CTR303" not in {finding.code for finding in findings(unloaded)}
 
 
 @pytest.mark.parametrize(
@@ -68,7 +67,6 @@ def test_missing_nodes_have_other_causes_in_a_container_or_without_a_gpu(matrix:
     ],
 )
 def test_a_pod_with_a_granted_gpu_lacks_a_runtime_class(
-    matrix: Matrix,
     variable: str | None,
     devices: bool,  # noqa: FBT001 - a table
     first: str,
@@ -80,7 +78,7 @@ def test_a_pod_with_a_granted_gpu_lacks_a_runtime_class(
         environment={"NVIDIA_VISIBLE_DEVICES": variable} if variable else {},
         grant=Grant(known("kubernetes", "x"), known(1, "x") if devices else Reading(), granted),
     )
-    (finding,) = findings(snapshot, matrix)
+    (finding,) = findings(snapshot)
     assert finding.cause is Cause.CONTAINER_WITHOUT_GPU
     assert first in finding.fix[0].text
     assert ("runtimeClassName" in fix_texts(finding)) is runtime
@@ -89,7 +87,7 @@ def test_a_pod_with_a_granted_gpu_lacks_a_runtime_class(
 @pytest.mark.parametrize(
     ("release", "first"), [("545.29.06", "flatpak update"), ("570.86.16", "Restart the host")], ids=["older", "newer"]
 )
-def test_flatpak_updates_its_own_driver_libraries(matrix: Matrix, release: str, first: str) -> None:
+def test_flatpak_updates_its_own_driver_libraries(release: str, first: str) -> None:
     snapshot = working(cuda=803, container=Container.OTHER)
     path = "/usr/lib/x86_64-linux-gnu/GL/nvidia/lib/libcuda.so." + release
     library = DriverLibrary(path, DriverVersion.parse(release), LibraryOrigin.FLATPAK, mounted=True)
@@ -100,23 +98,23 @@ def test_flatpak_updates_its_own_driver_libraries(matrix: Matrix, release: str, 
         cuda_origin=known(LibraryOrigin.FLATPAK, "its path"),
         libraries=(library,),
     )
-    (finding,) = findings(snapshot._replace(driver=driver, gpus=(), gpu_count=Reading()), matrix)
+    (finding,) = findings(snapshot._replace(driver=driver, gpus=(), gpu_count=Reading()))
     assert finding.cause is Cause.DRIVER_LIBRARY_VERSION_MISMATCH
     assert first in f"{finding.fix[0].text} {' '.join(finding.fix[0].command or ())}"
     assert "flatpak update" in fix_texts(finding)
     assert "nvidia-ctk" not in fix_texts(finding)
 
 
-def test_a_gpu_switched_off_by_a_modprobe_file_is_reported(matrix: Matrix) -> None:
+def test_a_gpu_switched_off_by_a_modprobe_file_is_reported() -> None:
     intel = (PciGpu("0000:00:02.0", "8086", "a7a0", None, "i915"),)
     off = ("/etc/modprobe.d/blacklist-nvidia.conf: alias nvidia off",)
     snapshot = with_reading(host_without_module(Module.NOT_LOADED), "arch", module_blocks=off)._replace(pci_gpus=intel)
-    (finding,) = findings(snapshot, matrix)
+    (finding,) = findings(snapshot)
     assert (finding.code, finding.cause) == ("GPU201", Cause.DRIVER_MODULE_NOT_LOADED)
     assert finding.fix[0].command == ("sudo", "envycontrol", "-s", "hybrid")
     assert off[0] in finding.fix[1].text
     without_alias = with_reading(snapshot, "arch", module_blocks=("/etc/modprobe.d/x.conf: blacklist nvidia",))
-    assert [entry.cause for entry in findings(without_alias, matrix)] == [Cause.NO_NVIDIA_GPU]
+    assert [entry.cause for entry in findings(without_alias)] == [Cause.NO_NVIDIA_GPU]
 
 
 @pytest.mark.parametrize(
@@ -128,39 +126,39 @@ def test_a_gpu_switched_off_by_a_modprobe_file_is_reported(matrix: Matrix) -> No
     ],
     ids=["no driver", "a server's display", "no display"],
 )
-def test_a_leftover_file_does_not_imply_a_gpu(matrix: Matrix, module: Module, display: PciGpu | None) -> None:
+def test_a_leftover_file_does_not_imply_a_gpu(module: Module, display: PciGpu | None) -> None:
     off = ("/etc/modprobe.d/blacklist-nvidia.conf: alias nvidia off",)
     server = host_without_module(module)._replace(pci_gpus=(display,) if display else ())
-    (finding,) = findings(with_reading(server, "ubuntu 24.04", module_blocks=off), matrix)
+    (finding,) = findings(with_reading(server, "ubuntu 24.04", module_blocks=off))
     assert (finding.code, finding.cause) == ("GPU201", Cause.NO_NVIDIA_GPU)
     assert off[0] in {evidence.value for evidence in finding.evidence}
     assert "alias nvidia off" in fix_texts(finding)
     assert not any(fix.command for fix in finding.fix)
 
 
-def test_nouveau_is_removed_without_reinstalling_the_driver(matrix: Matrix) -> None:
+def test_nouveau_is_removed_without_reinstalling_the_driver() -> None:
     bound_to_nouveau = (BUS[0]._replace(kernel_driver="nouveau"),)
     snapshot = host_without_module(Module.NOT_LOADED)._replace(pci_gpus=bound_to_nouveau)
-    (finding,) = findings(snapshot, matrix)
+    (finding,) = findings(snapshot)
     assert finding.cause is Cause.NOUVEAU_LOADED
     assert "update-initramfs" in fix_texts(finding)
     assert "ubuntu-drivers" not in fix_texts(finding)
     absent = tuple(Source(name, SourceState.ABSENT) for name in ("nvml", "libcuda"))
     bare = snapshot._replace(sources=(snapshot.sources[0], *absent))
-    assert "ubuntu-drivers install" in fix_texts(findings(bare, matrix)[0])
+    assert "ubuntu-drivers install" in fix_texts(findings(bare)[0])
 
 
 @pytest.mark.parametrize(("device", "kind"), [("1b06", "proprietary"), ("2b85", "open"), ("2684", None)])
-def test_the_module_kind_is_checked_before_excluding_nouveau(matrix: Matrix, device: str, kind: str | None) -> None:
+def test_the_module_kind_is_checked_before_excluding_nouveau(device: str, kind: str | None) -> None:
     bound_to_nouveau = (PciGpu("0000:01:00.0", "10de", device, None, "nouveau"),)
-    (finding,) = findings(host_without_module(Module.NOT_LOADED)._replace(pci_gpus=bound_to_nouveau), matrix)
+    (finding,) = findings(host_without_module(Module.NOT_LOADED)._replace(pci_gpus=bound_to_nouveau))
     assert ("modinfo" in (finding.fix[0].command or ())) is (kind is not None)
     assert kind is None or f"the {kind} ones" in finding.fix[0].text
 
 
-def test_a_missing_nvidia_uvm_node_is_fixed_by_loading_the_module(matrix: Matrix) -> None:
+def test_a_missing_nvidia_uvm_node_is_fixed_by_loading_the_module() -> None:
     snapshot = working(cuda=999)
     nodes = snapshot.driver.device_nodes
     lacking = snapshot._replace(driver=snapshot.driver._replace(device_nodes=nodes[:2]))
-    (finding,) = findings(lacking, matrix)
+    (finding,) = findings(lacking)
     assert "nvidia-uvm" in finding.fix[0].text

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
+from gpuenv.doctor.diagnose import DiagnosisOptions
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.finding import Finding
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import (
@@ -27,6 +26,7 @@ from gpuenv.model.snapshot import (
 )
 from gpuenv.preflight.evaluate import evaluate
 from gpuenv.preflight.requirements import parse_requirement
+from tests.support.diagnosis import diagnosis_of
 from tests.support.fixes import by_hand
 from tests.support.matrix import MATRIX
 
@@ -277,7 +277,7 @@ USER_MACHINES = {
 def findings(machine: Machine) -> tuple[Finding, ...]:
     snapshot = machine.change(assume(Snapshot(), machine.facts, MATRIX))
     requirements = evaluate([parse_requirement(text) for text in machine.requires], snapshot)
-    diagnosis = diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0, DiagnosisOptions(requirements))
+    diagnosis = diagnosis_of(snapshot, DiagnosisOptions(requirements))
     return tuple(map(by_hand, diagnosis.findings))
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.doctor.fixes.variables import variable_fixes, without_folder_of_fixes
-from gpuenv.matrix.tables import Matrix
 from gpuenv.model.finding import Finding, Severity
 from gpuenv.model.nvidia import Cuda
 from gpuenv.model.reading import known, missing
@@ -47,8 +46,8 @@ def in_job(snapshot: Snapshot, by: str, count: int | None = None, *devices: str)
     return snapshot._replace(grant=Grant(known(by, "x"), gpus, known(devices, "x")))
 
 
-def test_a_variable_is_unset_selected_and_searched(matrix: Matrix, healthy: Snapshot) -> None:
-    finding = findings_by_code(matrix, hiding(healthy, "-1"))["GPU202"]
+def test_a_variable_is_unset_selected_and_searched(healthy: Snapshot) -> None:
+    finding = findings_by_code(hiding(healthy, "-1"))["GPU202"]
     assert lines(finding) == [
         "unset CUDA_VISIBLE_DEVICES",
         "export CUDA_VISIBLE_DEVICES=0",
@@ -67,17 +66,17 @@ def test_a_variable_is_unset_selected_and_searched(matrix: Matrix, healthy: Snap
     ],
 )
 def test_what_a_scheduler_set_is_never_unset(
-    matrix: Matrix, healthy: Snapshot, scheduler: str, value: str, expected: list[str | None]
+    healthy: Snapshot, scheduler: str, value: str, expected: list[str | None]
 ) -> None:
     job = {"lsf": {"LSB_JOBID": "4711"}, "pbs": {"PBS_JOBID": "4711.head"}}.get(scheduler, {})
     snapshot = hiding(healthy, value, **job)
-    finding = findings_by_code(matrix, snapshot if job else in_job(snapshot, scheduler))["GPU202"]
+    finding = findings_by_code(snapshot if job else in_job(snapshot, scheduler))["GPU202"]
     assert lines(finding) == expected
     assert expected[0] or finding.fix[0].text.endswith("request_gpus = 1")
 
 
-def test_nodevfiles_is_slurms_without_other_signs_of_it(matrix: Matrix, healthy: Snapshot) -> None:
-    finding = findings_by_code(matrix, hiding(healthy, "NoDevFiles"))["GPU202"]
+def test_nodevfiles_is_slurms_without_other_signs_of_it(healthy: Snapshot) -> None:
+    finding = findings_by_code(hiding(healthy, "NoDevFiles"))["GPU202"]
     assert finding.title == "Slurm gave this process no GPU: CUDA_VISIBLE_DEVICES=NoDevFiles"
     assert lines(finding) == OF_SLURM
 
@@ -92,43 +91,40 @@ def test_nodevfiles_is_slurms_without_other_signs_of_it(matrix: Matrix, healthy:
     ],
 )
 def test_a_variable_that_forces_or_forbids_the_compilation_of_ptx_is_unset(
-    matrix: Matrix, healthy: Snapshot, variables: dict[str, str], severity: Severity | None
+    healthy: Snapshot, variables: dict[str, str], severity: Severity | None
 ) -> None:
-    found = findings_by_code(matrix, healthy._replace(environment=variables)).get("LIB614")
+    found = findings_by_code(healthy._replace(environment=variables)).get("LIB614")
     assert (found and found.severity) == severity
     assert found is None or lines(found)[0] == f"unset {next(iter(variables))}"
 
 
-def test_a_job_on_a_node_without_a_gpu_requests_one(matrix: Matrix) -> None:
+def test_a_job_on_a_node_without_a_gpu_requests_one() -> None:
     node = WITHOUT_GPU._replace(environment={"CUDA_VISIBLE_DEVICES": "NoDevFiles", "SLURM_JOB_ID": "4711"})
-    assert lines(findings_by_code(matrix, node)["GPU201"])[1:3] == OF_SLURM
-    assert OF_SLURM[0] not in lines(findings_by_code(matrix, WITHOUT_GPU)["GPU201"])
+    assert lines(findings_by_code(node)["GPU201"])[1:3] == OF_SLURM
+    assert OF_SLURM[0] not in lines(findings_by_code(WITHOUT_GPU)["GPU201"])
 
 
-def test_a_step_without_the_gpus_of_its_job_requests_them(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_step_without_the_gpus_of_its_job_requests_them(healthy: Snapshot) -> None:
     snapshot = in_job(hiding(healthy, "NoDevFiles"), "slurm", 1, "0")
-    assert lines(findings_by_code(matrix, snapshot)["GPU202"]) == ["srun --gpus=1 COMMAND"]
+    assert lines(findings_by_code(snapshot)["GPU202"]) == ["srun --gpus=1 COMMAND"]
 
 
-def test_a_job_gets_the_gpus_that_it_was_granted(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_job_gets_the_gpus_that_it_was_granted(healthy: Snapshot) -> None:
     snapshot = in_job(hiding(healthy, "-1"), "slurm", 1, "0")
-    assert lines(findings_by_code(matrix, snapshot)["GPU202"])[0] == "export CUDA_VISIBLE_DEVICES=0"
+    assert lines(findings_by_code(snapshot)["GPU202"])[0] == "export CUDA_VISIBLE_DEVICES=0"
 
 
-def test_a_job_that_sees_more_gpus_selects_its_own(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_job_that_sees_more_gpus_selects_its_own(healthy: Snapshot) -> None:
     gpus = tuple(healthy.gpus[0]._replace(index=known(number, "nvml")) for number in range(4))
     snapshot = in_job(healthy._replace(gpus=gpus, visible_count=known(4, "libcuda")), "slurm", 2, "2", "3")
-    finding = findings_by_code(matrix, snapshot)["GPU212"]
+    finding = findings_by_code(snapshot)["GPU212"]
     assert lines(finding) == ["export CUDA_VISIBLE_DEVICES=2,3", None]
 
 
-def test_an_unknown_grant_is_not_replaced(matrix: Matrix, healthy: Snapshot) -> None:
+def test_an_unknown_grant_is_not_replaced(healthy: Snapshot) -> None:
     snapshot = in_job(healthy._replace(visible_count=known(1, "libcuda")), "slurm", 3)
     snapshot = snapshot._replace(environment={"CUDA_VISIBLE_DEVICES": "0"})
-    assert lines(findings_by_code(matrix, snapshot)["GPU212"]) == [
-        None,
-        f"grep -rns CUDA_VISIBLE_DEVICES {ORIGIN}",
-    ]
+    assert lines(findings_by_code(snapshot)["GPU212"]) == [None, f"grep -rns CUDA_VISIBLE_DEVICES {ORIGIN}"]
 
 
 @pytest.mark.parametrize(
@@ -138,11 +134,11 @@ def test_an_unknown_grant_is_not_replaced(matrix: Matrix, healthy: Snapshot) -> 
         ("", "CUDA_VISIBLE_DEVICES=(empty) hides every GPU"),
     ],
 )
-def test_a_title_says_why_the_value_hides_every_gpu(matrix: Matrix, healthy: Snapshot, value: str, title: str) -> None:
-    assert findings_by_code(matrix, hiding(healthy, value))["GPU202"].title == title
+def test_a_title_says_why_the_value_hides_every_gpu(healthy: Snapshot, value: str, title: str) -> None:
+    assert findings_by_code(hiding(healthy, value))["GPU202"].title == title
 
 
-def test_a_title_says_that_commas_are_missing(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_title_says_that_commas_are_missing(healthy: Snapshot) -> None:
     gpus = tuple(healthy.gpus[0]._replace(index=known(number, "nvml")) for number in range(2))
     snapshot = healthy._replace(
         gpus=gpus,
@@ -150,7 +146,7 @@ def test_a_title_says_that_commas_are_missing(matrix: Matrix, healthy: Snapshot)
         gpu_count=known(2, "nvml"),
         visible_count=known(1, "libcuda"),
     )
-    title = findings_by_code(matrix, snapshot)["GPU202"].title
+    title = findings_by_code(snapshot)["GPU202"].title
     assert title == "CUDA_VISIBLE_DEVICES=0 1: CUDA reads only GPU 0 of 0 1; GPUs are separated by commas"
 
 
@@ -201,43 +197,43 @@ def test_the_folder_of_a_library_is_removed_also_by_the_name_of_a_link(
     assert (fixes[0].shell_line if fixes else None) == after
 
 
-def test_a_stub_is_removed_from_the_variable_or_the_configuration(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_stub_is_removed_from_the_variable_or_the_configuration(healthy: Snapshot) -> None:
     failing = healthy._replace(driver=healthy.driver._replace(cuda_init=known(int(Cuda.STUB_LIBRARY), "libcuda")))
     path = "/opt/mine:/usr/local/cuda/lib64/stubs"
-    by_variable = findings_by_code(matrix, failing._replace(environment={"LD_LIBRARY_PATH": path}))["DRV109"]
+    by_variable = findings_by_code(failing._replace(environment={"LD_LIBRARY_PATH": path}))["DRV109"]
     assert lines(by_variable)[0] == "export LD_LIBRARY_PATH=/opt/mine"
-    assert lines(findings_by_code(matrix, failing)["DRV109"]) == [
+    assert lines(findings_by_code(failing)["DRV109"]) == [
         "grep -rns stubs /etc/ld.so.conf /etc/ld.so.conf.d",
         "sudo ldconfig",
     ]
 
 
-def test_a_program_leaves_an_mps_that_no_longer_runs(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_program_leaves_an_mps_that_no_longer_runs(healthy: Snapshot) -> None:
     snapshot = healthy._replace(
         environment={"CUDA_MPS_PIPE_DIRECTORY": "/run/mps"},
         driver=healthy.driver._replace(cuda_init=known(int(Cuda.MPS_CONNECTION_FAILED), "libcuda")),
     )
-    assert lines(findings_by_code(matrix, snapshot)["DRV113"])[0] == "unset CUDA_MPS_PIPE_DIRECTORY"
+    assert lines(findings_by_code(snapshot)["DRV113"])[0] == "unset CUDA_MPS_PIPE_DIRECTORY"
 
 
-def test_the_installed_toolkit_is_the_value_of_cuda_path(matrix: Matrix, healthy: Snapshot) -> None:
+def test_the_installed_toolkit_is_the_value_of_cuda_path(healthy: Snapshot) -> None:
     kit = Toolkit("/usr/local/cuda-12.8", "/usr/local", known(CudaVersion(12, 8), "x"), has_headers=True)
     wrong = healthy._replace(environment={"CUDA_PATH": "/opt/cuda-9.0"}, pointing_nowhere=("CUDA_PATH",))
-    unset = findings_by_code(matrix, wrong)["LIB608"]
-    exported = findings_by_code(matrix, wrong._replace(toolkits=(kit,)))["LIB608"]
+    unset = findings_by_code(wrong)["LIB608"]
+    exported = findings_by_code(wrong._replace(toolkits=(kit,)))["LIB608"]
     assert lines(unset)[0] == "unset CUDA_PATH"
     assert lines(exported)[0] == "export CUDA_PATH=/usr/local/cuda-12.8"
 
 
-def test_a_title_names_the_wheel_of_the_missing_headers(matrix: Matrix, healthy: Snapshot) -> None:
+def test_a_title_names_the_wheel_of_the_missing_headers(healthy: Snapshot) -> None:
     snapshot = with_target(healthy, headers=known((), "x"), headers_cuda=missing("none"))
-    title = findings_by_code(matrix, snapshot)["LIB605"].title
+    title = findings_by_code(snapshot)["LIB605"].title
     assert title == "CuPy finds no CUDA headers to compile its kernels: nvidia-cuda-runtime-cu12 is not installed"
 
 
-def test_an_older_nvrtc_is_taken_from_the_loaders_path(matrix: Matrix, healthy: Snapshot) -> None:
+def test_an_older_nvrtc_is_taken_from_the_loaders_path(healthy: Snapshot) -> None:
     nvrtc = Library("nvrtc", "libnvrtc.so.12", "/usr/local/cuda-12.4/lib64/libnvrtc.so.12", "loader", release="12.4")
     builtins = LIBRARIES[-1]._replace(path=None, error="libnvrtc-builtins.so.12.4 is missing")
     snapshot = with_target(healthy, libraries=(nvrtc, *LIBRARIES[1:-1], builtins))
     snapshot = snapshot._replace(environment={"LD_LIBRARY_PATH": "/usr/local/cuda-12.4/lib64"})
-    assert lines(findings_by_code(matrix, snapshot)["LIB604"])[0] == "unset LD_LIBRARY_PATH"
+    assert lines(findings_by_code(snapshot)["LIB604"])[0] == "unset LD_LIBRARY_PATH"

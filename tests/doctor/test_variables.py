@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from gpuenv.doctor.diagnose import diagnose
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.resolve import resolve
-from gpuenv.matrix.tables import Matrix
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding
 from gpuenv.model.reading import known
 from gpuenv.model.snapshot import Snapshot
+from tests.support.diagnosis import diagnosis_of
+from tests.support.matrix import MATRIX
 
 FACTS = ("os=linux", "arch=x86_64", "libc=glibc-2.36", "python=3.12", "driver=580.95.05", "gpu=H100", "numpy=2.1.0")
 
 
-def variable_findings(matrix: Matrix, cupy: str, **variables: str) -> list[Finding]:
-    snapshot = assume(Snapshot(), [*FACTS, f"cupy={cupy}"], matrix)
+def variable_findings(cupy: str, **variables: str) -> list[Finding]:
+    snapshot = assume(Snapshot(), [*FACTS, f"cupy={cupy}"], MATRIX)
     snapshot = snapshot._replace(environment=variables)
-    findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
+    findings = diagnosis_of(snapshot).findings
     return [finding for finding in findings if finding.code == "ENV402"]
 
 
@@ -41,8 +40,8 @@ def variable_findings(matrix: Matrix, cupy: str, **variables: str) -> list[Findi
         ("CUPY_CACHE_DIR", ""),
     ],
 )
-def test_values_that_cupy_rejects_are_reported(matrix: Matrix, name: str, value: str) -> None:
-    (finding,) = variable_findings(matrix, "cupy-cuda12x==14.2.0", **{name: value})
+def test_values_that_cupy_rejects_are_reported(name: str, value: str) -> None:
+    (finding,) = variable_findings("cupy-cuda12x==14.2.0", **{name: value})
     assert finding.cause is Cause.CUPY_VARIABLE_INVALID
     assert finding.title == f"{name}={value or '(empty)'}: CuPy does not accept this value"
     assert finding.fix[0].shell_line == f"unset {name}"
@@ -62,20 +61,20 @@ def test_values_that_cupy_rejects_are_reported(matrix: Matrix, name: str, value:
         ("CUPY_TF32", "yes"),
     ],
 )
-def test_values_that_cupy_accepts_are_not_reported(matrix: Matrix, name: str, value: str) -> None:
-    assert variable_findings(matrix, "cupy-cuda12x==14.2.0", **{name: value}) == []
+def test_values_that_cupy_accepts_are_not_reported(name: str, value: str) -> None:
+    assert variable_findings("cupy-cuda12x==14.2.0", **{name: value}) == []
 
 
-def test_only_newer_releases_reject_an_empty_cache_directory(matrix: Matrix) -> None:
-    assert variable_findings(matrix, "cupy-cuda12x==14.0.1", CUPY_CACHE_DIR="") == []
-    assert len(variable_findings(matrix, "cupy-cuda12x==14.1.0", CUPY_CACHE_DIR="")) == 1
+def test_only_newer_releases_reject_an_empty_cache_directory() -> None:
+    assert variable_findings("cupy-cuda12x==14.0.1", CUPY_CACHE_DIR="") == []
+    assert len(variable_findings("cupy-cuda12x==14.1.0", CUPY_CACHE_DIR="")) == 1
 
 
 @pytest.mark.parametrize(("release", "code"), [("14.0.1", "CCH701"), ("14.1.0", "ENV402")])
-def test_an_empty_cache_directory_is_reported_once(matrix: Matrix, release: str, code: str) -> None:
+def test_an_empty_cache_directory_is_reported_once(release: str, code: str) -> None:
     """The variable is reported if CuPy cannot be imported, else the unwritable cache."""
-    snapshot = assume(Snapshot(), [*FACTS, f"cupy=cupy-cuda12x=={release}"], matrix)
+    snapshot = assume(Snapshot(), [*FACTS, f"cupy=cupy-cuda12x=={release}"], MATRIX)
     target = snapshot.target._replace(kernel_cache_fault=known("CUPY_CACHE_DIR is set, and names no folder", "x"))
     snapshot = snapshot._replace(environment={"CUPY_CACHE_DIR": ""}, target=target)
-    findings = diagnose(snapshot, matrix, resolve(snapshot, matrix), lambda: 0.0).findings
+    findings = diagnosis_of(snapshot).findings
     assert [finding.code for finding in findings if finding.code in ("CCH701", "ENV402")] == [code]

@@ -6,15 +6,14 @@ import itertools
 
 import pytest
 
-from gpuenv.doctor.diagnose import diagnose
 from gpuenv.doctor.fixes.adaptation import adapt_for_container, adapt_for_system
 from gpuenv.matrix.assume import assume
-from gpuenv.matrix.resolve import resolve
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Finding, Fix
 from gpuenv.model.nvidia import Cuda, Nvml
 from gpuenv.model.reading import Reading, known
 from gpuenv.model.snapshot import ComputeMode, LibraryOrigin, Snapshot, Source, SourceState
+from tests.support.diagnosis import diagnosis_of
 from tests.support.matrix import MATRIX
 
 HEALTHY = ("os=windows", "arch=x86_64", "python=3.12", "gpu=RTX 4090", "numpy=2.3.4", "cupy=cupy-cuda12x==14.2.0")
@@ -29,7 +28,7 @@ def windows(*options: str) -> Snapshot:
 
 
 def findings(snapshot: Snapshot) -> tuple[Finding, ...]:
-    return diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0).findings
+    return diagnosis_of(snapshot).findings
 
 
 def with_driver(snapshot: Snapshot, **fields: Reading[int]) -> Snapshot:
@@ -44,7 +43,7 @@ PROHIBITED = windows()._replace(
     gpus=tuple(
         gpu._replace(compute_mode=known(ComputeMode.PROHIBITED, "nvml"), ordinal=known(0, "libcuda"))
         for gpu in windows().gpus
-    ),
+    )
 )
 BROKEN = windows()._replace(
     target=windows().target._replace(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuenv.doctor.registry import all_checks
+from gpuenv.doctor.checks import all_checks
 from gpuenv.explain import messages
 from gpuenv.explain.explainer import explanation
 from gpuenv.explain.match import scan

@@ -86,10 +86,8 @@ HEALTHY = ("cupy-cuda12x==14.2.0", "numpy==2.1.0")
 BROKEN = {
     "two lines": Broken(BOTH, "WHL502", CUDA_12),
     "two lines, the right one first": Broken((BOTH[1], BOTH[0], BOTH[2]), "WHL502", CUDA_12),
-    "two lines, none of which fits": Broken(
-        ("cupy-cuda13x==14.2.0", "cupy-cuda11x==13.6.0", "numpy==2.1.0"),
-        "WHL502",
-        CUDA_12,
+    "two lines that do not fit": Broken(
+        ("cupy-cuda13x==14.2.0", "cupy-cuda11x==13.6.0", "numpy==2.1.0"), "WHL502", CUDA_12
     ),
     "a line without code for the GPU": Broken(("cupy-cuda13x==14.2.0", "numpy==2.1.0"), "WHL505", CUDA_12),
     "a line beyond the driver": Broken(("cupy-cuda13x==14.2.0", "numpy==2.1.0"), "WHL504", CUDA_12, machine=OLD_DRIVER),
@@ -149,7 +147,7 @@ def test_a_healthy_environment_is_not_changed(sandbox: Sandbox) -> None:
 
 
 def test_the_plan_is_shown_and_needs_consent(sandbox: Sandbox) -> None:
-    target = sandbox.target("asked", *BOTH)
+    target = sandbox.target("consent", *BOTH)
     before = contents(target)
     result = sandbox.gpuenv("doctor", "--python", target, *V100, "--fix")
     assert result.returncode == 2

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.doctor.registry import all_checks
+from gpuenv.doctor.checks import all_checks
 from gpuenv.model.causes import Cause
 from gpuenv.simulate.profile import ContainerEngine, load
 from tests.scenarios.expected_checks import MACHINE_OF_CHECK, expected_checks

@@ -17,8 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gpuenv.doctor.checks import all_checks
 from gpuenv.doctor.diagnose import UNKNOWN
-from gpuenv.doctor.registry import all_checks
 from gpuenv.simulate.stub_driver import build
 from tests.scenarios.scenario import MACHINES, BuildContext, DoctorRun, Scenario, load_machine, run_scenario
 from tests.scenarios.scenarios import SCENARIOS

@@ -137,7 +137,7 @@ def _list(opts: DoctorOptions, source: MachineSource) -> None:
     from gpuenv.cli.diagnosis import plugins, read_settings, suppressions_of
     from gpuenv.cli.output import RECORD_FORMATS, emit_record, read_formats
     from gpuenv.cli.sources import validate_options
-    from gpuenv.doctor.registry import all_checks
+    from gpuenv.doctor.checks import all_checks
     from gpuenv.model.documents import Checks, ListedCheck
     from gpuenv.report.catalogue import list_lines, listed_checks
     from gpuenv.report.text_line import TextLine
@@ -163,7 +163,7 @@ def _left_out(opts: DoctorOptions) -> frozenset[str]:
     if not opts.only and not opts.skip:
         return frozenset()
     from gpuenv.cli.diagnosis import known_codes
-    from gpuenv.doctor.registry import all_checks
+    from gpuenv.doctor.checks import all_checks
 
     checks = {check.code: check for check in all_checks()}
     codes = known_codes()

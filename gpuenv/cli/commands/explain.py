@@ -103,7 +103,8 @@ def _standard_input() -> tuple[str, ...]:
 
 def _find_entry(what: str) -> Entry | None:
     """The meaning of a code, a cause or a message; None for a text."""
-    from gpuenv.doctor.registry import DocumentedCheck, all_checks
+    from gpuenv.doctor.checks import all_checks
+    from gpuenv.doctor.registry import DocumentedCheck
     from gpuenv.image.rule_registry import all_rules
     from gpuenv.model.causes import Cause
     from gpuenv.report.catalogue import cause_lines, cause_meaning, check_lines, check_meaning
@@ -174,7 +175,7 @@ def _no_text() -> CommandError:
 def _unknown(what: str) -> CommandError:
     import difflib
 
-    from gpuenv.doctor.registry import all_checks
+    from gpuenv.doctor.checks import all_checks
     from gpuenv.image.rule_registry import all_rules
     from gpuenv.model.causes import Cause
 

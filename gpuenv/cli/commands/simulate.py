@@ -128,7 +128,7 @@ def _list(*, color: bool) -> None:
 
 def _concerns_environment(profile: Profile) -> bool:
     """Whether the profile is about its target environment, which is not simulated."""
-    from gpuenv.doctor.registry import all_checks
+    from gpuenv.doctor.checks import all_checks
     from gpuenv.model.causes import Cause
 
     if profile.found_first:  # the machine itself is broken

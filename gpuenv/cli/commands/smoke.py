@@ -188,7 +188,7 @@ def _minimums(texts: Sequence[str]) -> tuple[MinimumRate, ...]:
 def _check_selection(order: SmokeOptions, fail_on: Sequence[str], *, listing: bool) -> None:
     """Refuses unknown names, and an option that another one makes meaningless."""
     from gpuenv.cli.gpu_tests import check_names
-    from gpuenv.doctor.registry import all_checks
+    from gpuenv.doctor.checks import all_checks
     from gpuenv.model.causes import Cause
     from gpuenv.model.smoke import HEALTH_STATE
     from gpuenv.smoke.tasks import BURN_IN, GROUPS, all_tests
@@ -208,9 +208,9 @@ def _check_selection(order: SmokeOptions, fail_on: Sequence[str], *, listing: bo
 
 def judged(report: Report, run: SmokeRun, fail_on: Sequence[str]) -> tuple[Report, SmokeRun]:
     """Turns the findings of ``--fail-on`` into errors, for which the result is not accepted."""
-    from gpuenv.doctor.diagnose import raise_named
+    from gpuenv.doctor.diagnose import apply_fail_on
 
-    findings = tuple(raise_named(finding, fail_on) for finding in report.findings)
+    findings = tuple(apply_fail_on(finding, fail_on) for finding in report.findings)
     raised = [new for new, former in zip(findings, report.findings, strict=True) if new is not former]
     if not raised:
         return report, run
@@ -338,8 +338,8 @@ def _save(run: SmokeRun, path: Path, *, redact: bool) -> None:
 
 def _report(run: SmokeRun, python: str | None, address: str | None) -> Report:
     """A report with the findings of the tests only."""
+    from gpuenv.doctor.checks import all_checks
     from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
-    from gpuenv.doctor.registry import all_checks
     from gpuenv.matrix.resolve import resolve
     from gpuenv.report.report import make_report
 

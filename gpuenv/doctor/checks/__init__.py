@@ -1,13 +1,14 @@
 """One file for each family of checks; importing them registers the checks in the order in which they run."""
 
 # ruff: noqa: F401, I001 - the imports register the checks, in the order of runs
+from gpuenv.doctor.registry import REGISTERED, Check
 from gpuenv.doctor.checks import (
     transaction,
     sources,
     gpu_presence,
     container,
     gpu,
-    health,
+    gpu_state,
     driver,
     target,
     initialisation,
@@ -19,3 +20,13 @@ from gpuenv.doctor.checks import (
     smoke,
     requirement,
 )
+
+
+def all_checks() -> tuple[Check, ...]:
+    """Every check, in the order in which they run."""
+    return tuple(REGISTERED.values())
+
+
+def find_check(code: str) -> Check | None:
+    """The check with a code; None for a code of a plug-in or of a rule for images."""
+    return REGISTERED.get(code)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from packaging.requirements import InvalidRequirement, Requirement
+
 from gpuenv.doctor.checks.installation import ONE_CUPY
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.distributions import driver_location, driver_update_fixes
@@ -157,7 +159,10 @@ def gpu_outside_toolkit(ctx: CheckContext) -> Outcome:
                 f"{what} this GPU: {verdict.found}",
                 tuple(Evidence("GPU", gpu.label, "gpus[]") for gpu in ctx.needs.gpus)
                 + _installed_and_needed(installed, verdict),
-                (*install_fixes(ctx, "Install the wheel that supports every GPU here."), *_others(installed, ctx)),
+                (
+                    *install_fixes(ctx, "Install the wheel that supports every GPU here."),
+                    *_other_gpu_fixes(installed, ctx),
+                ),
                 cause=cause,
             )
             return
@@ -188,7 +193,7 @@ def _old_line(ctx: CheckContext) -> Outcome:
     )
 
 
-def _others(installed: InstalledCupy, ctx: CheckContext) -> tuple[Fix, ...]:
+def _other_gpu_fixes(installed: InstalledCupy, ctx: CheckContext) -> tuple[Fix, ...]:
     """A fix that selects the other GPUs, which this CuPy supports."""
     gpus = [(gpu, gpu.compute_capability.value) for gpu in ctx.snapshot.gpus if gpu.index.known]
     supported = [gpu for gpu, capability in gpus if capability and serves(installed.wheel, capability, ctx.matrix)]
@@ -267,8 +272,6 @@ def _numpy_of(installed: InstalledCupy | None, ctx: CheckContext) -> tuple[str |
     line = next((text for text in (cupy.requires if cupy else ()) if _NUMPY.match(text)), None)
     if line is None:
         return None, ""
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and few releases are not measured
-
     try:
         return str(Requirement(line).specifier) or None, "its own metadata"
     except InvalidRequirement:

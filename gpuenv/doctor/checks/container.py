@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuenv.doctor.driver_libraries import unsearched_libcuda
 from gpuenv.doctor.evidence import evidence_of
 from gpuenv.doctor.fixes.containers import (
+    CREATE_NODES,
     cannot_share_gpus,
     compute_capability_fixes,
     device_node_fixes,
@@ -12,7 +13,7 @@ from gpuenv.doctor.fixes.containers import (
     lost_gpu_fixes,
     request_gpu_fixes,
 )
-from gpuenv.doctor.predicates import is_driver_probed, libcuda_absent, libraries_absent
+from gpuenv.doctor.predicates import is_driver_probed, is_open_to_all, libcuda_absent, libraries_absent
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
@@ -31,6 +32,7 @@ from gpuenv.model.nvidia import Nvml
 from gpuenv.model.snapshot import Container, DeviceNode, Snapshot, SourceState
 
 _UVM = "/dev/nvidia-uvm"
+_LOG_IN_AGAIN = Fix("Then log out and in again: running programs keep their groups.")
 # NVIDIA Container Toolkit, CDI, Running a Workload with CDI: its example for Podman turns the label off.
 _WITHOUT_SELINUX = Fix(
     "If SELinux denies access from the start, turn its label off for this container.",
@@ -114,10 +116,10 @@ def cgroup_lost_gpu(ctx: CheckContext) -> Outcome:
     rules = snapshot.container_support.device_rules
     refused = snapshot.driver.nvml_init.value in (Nvml.UNKNOWN, Nvml.NO_PERMISSION)
     refused = refused or (rules.value is not None and not any("r" in rule.rpartition(" ")[2] for rule in rules.value))
-    refused = refused or any(_open_to_all(node) and not node.accessible for node in nodes)
+    refused = refused or any(is_open_to_all(node) and not node.accessible for node in nodes)
     if not is_contained(snapshot) or not driver_nodes(snapshot) or not refused or not _cuda_fails(snapshot):
         return
-    if any(not _open_to_all(node) and not node.accessible for node in nodes):
+    if any(not is_open_to_all(node) and not node.accessible for node in nodes):
         return  # their mode denies access to this user; nothing was lost
     yield Symptom(
         "This container has lost access to the GPU that it was started with",
@@ -129,14 +131,6 @@ def cgroup_lost_gpu(ctx: CheckContext) -> Outcome:
             *((_WITHOUT_SELINUX,) if snapshot.host.container.value is Container.PODMAN else ()),
         ),
     )
-
-
-def _open_to_all(node: DeviceNode) -> bool:
-    """Whether its mode allows every user to read and write; then only a control group can deny access.
-
-    access(2) checks both (Linux, fs/namei.c, inode_permission: devcgroup_inode_permission).
-    """
-    return node.mode[-3:-1] == "rw"
 
 
 @check("CTR302", Cause.CONTAINER_DRIVER_CAPABILITIES, requires=("CTR301", "CTR305"))
@@ -184,7 +178,7 @@ def device_node_missing(ctx: CheckContext) -> Outcome:
     snapshot = ctx.snapshot
     nodes = driver_nodes(snapshot)
     if not nodes and _has_private_dev(snapshot):
-        # systemd.exec(5), PrivateDevices= and DeviceAllow=, for services; nvidia-modprobe(1) creates a host's nodes.
+        # systemd.exec(5), PrivateDevices= and DeviceAllow=, for services.
         yield Symptom(
             "The kernel module drives the GPU, but /dev has none of its nodes here",
             (Evidence("driver.device_nodes", "none", "/dev"),)
@@ -194,7 +188,7 @@ def device_node_missing(ctx: CheckContext) -> Outcome:
                     "If other programs on this machine see /dev/nvidia0, give this one access too: for a systemd "
                     "service, PrivateDevices=no in its unit; for a sandbox, pass the nodes to it."
                 ),
-                Fix("If no program does, create the nodes.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")),
+                Fix("If no program does, create the nodes.", CREATE_NODES),
             ),
         )
         return
@@ -207,7 +201,7 @@ def device_node_missing(ctx: CheckContext) -> Outcome:
     if not missing:
         return
     text = "Load the module nvidia-uvm and create the nodes." if _UVM in missing else "Create the nodes."
-    create = Fix(text, ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
+    create = Fix(text, CREATE_NODES)
     yield Symptom(
         f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, and CUDA cannot start",
         (Evidence("driver.device_nodes", ", ".join(nodes), "/dev"),) + evidence_of(snapshot, "driver.cuda_init"),
@@ -218,7 +212,7 @@ def device_node_missing(ctx: CheckContext) -> Outcome:
 
 
 def _has_private_dev(snapshot: Snapshot) -> bool:
-    """Whether the kernel module drives a GPU on this very machine, but NVML or CUDA finds no driver."""
+    """Whether the kernel module of this host drives a GPU, but NVML or CUDA finds no driver."""
     is_host = snapshot.host.container.value is Container.NONE and not snapshot.host.sandbox.known
     is_driven = module_loaded(snapshot) and snapshot.gpu_count.source == "/proc/driver/nvidia/gpus"
     refused = snapshot.driver.nvml_init.value == Nvml.DRIVER_NOT_LOADED
@@ -238,7 +232,7 @@ def device_node_permission(ctx: CheckContext) -> Outcome:
     snapshot = ctx.snapshot
     is_container = is_contained(snapshot)  # CTR306 reports control groups
     nodes = snapshot.driver.device_nodes
-    closed = [node for node in nodes if not node.accessible and not (is_container and _open_to_all(node))]
+    closed = [node for node in nodes if not node.accessible and not (is_container and is_open_to_all(node))]
     if not closed or not (_cuda_fails(snapshot) or snapshot.driver.nvml_init.value):
         return
     unknown_grant = snapshot.grant.by.value == "slurm" and not snapshot.grant.gpus.known
@@ -258,7 +252,7 @@ def _access_fixes(snapshot: Snapshot, closed: list[DeviceNode]) -> tuple[Fix, ..
     """
     if snapshot.grant.by.value == "slurm" and snapshot.grant.gpus.value == 0:
         return request_gpu_fixes(snapshot)
-    if all(_open_to_all(node) for node in closed):
+    if all(is_open_to_all(node) for node in closed):
         return (Fix("Their mode allows every user: allow them in the control group or security policy too."),)
     groups = {node.owner.partition(":")[2] for node in closed if node.mode[4:6] == "rw"} - {"", "0"}
     group = next(iter(sorted(groups - _UNMAPPED)), None)
@@ -278,14 +272,11 @@ def _group_fixes(snapshot: Snapshot, group: str | None) -> tuple[Fix, ...]:
         command = ("docker", "run", "--group-add", group, "--gpus", "all", "IMAGE") if by_docker else None
         return (Fix(f"Start the container with the group that owns the nodes, {group} (--group-add).", command),)
     join = f'sudo usermod --append --groups {group} "$USER"'
-    return (
-        Fix(f"Add this user to the group that owns the nodes, {group}.", shell_line=join),
-        Fix("Then log out and in again: running programs keep their groups."),
-    )
+    return (Fix(f"Add this user to the group that owns the nodes, {group}.", shell_line=join), _LOG_IN_AGAIN)
 
 
 def _default_mode_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """Nodes of root alone, which no group opens: by default the driver makes them with mode 0666."""
+    """How to get nodes with the driver's default mode, 0666, if only root may open them, so that no group helps."""
     where = "On the host: " if is_contained(snapshot) else ""
     if is_tegra(snapshot):  # udev creates its nodes, regardless of module options
         return (Fix(f"{where}find the udev rule that restricts the nodes to root.", _GREP_RULES),)
@@ -301,9 +292,7 @@ def _default_mode_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
             "the modules while no program uses a GPU.",
             ("sudo", "modprobe", "-r", "nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia"),
         ),
-        Fix(
-            f"{where}After a reload: load them again, and make the nodes.", ("sudo", "nvidia-modprobe", "-c", "0", "-u")
-        ),
+        Fix(f"{where}After a reload: load them again, and make the nodes.", CREATE_NODES),
     )
 
 
@@ -315,7 +304,7 @@ _TEGRA_GROUPS = (
         "Add this user to the groups of Tegra's GPU, video and render.",
         shell_line='sudo usermod -aG video,render "$USER"',
     ),
-    Fix("Then log out and in again: running programs keep their groups."),
+    _LOG_IN_AGAIN,
 )
 _HOST_GROUP = (
     Fix("On the host: see which group owns the nodes.", ("ls", "-l", "/dev/nvidia0")),

@@ -58,14 +58,7 @@ from gpuenv.doctor.registry import EXPECT_NO_GPU, CheckContext, NotKnown, Outcom
 from gpuenv.matrix.needs import versions_differ
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
-from gpuenv.model.gpus import (
-    HIDDEN_HOST,
-    driver_sees_gpu,
-    host_is_hidden,
-    is_contained,
-    module_loaded,
-    nvidia_on_bus,
-)
+from gpuenv.model.gpus import HIDDEN_HOST, driver_sees_gpu, host_is_hidden, is_contained, module_loaded, nvidia_on_bus
 from gpuenv.model.nvidia import Cuda, Nvml
 from gpuenv.model.snapshot import (
     Container,
@@ -80,7 +73,7 @@ from gpuenv.model.snapshot import (
 )
 from gpuenv.model.strings import pattern
 
-DRIVER_REQUIRES = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301", "CTR305", "CTR306")
+_DRIVER_REQUIRES = ("DRV100", "DRV101", "GPU201", "GPU202", "CTR301", "CTR305", "CTR306")
 # The kernel's messages: Linux, kernel/module/signing.c (module_sig_check) and security/lockdown/lockdown.c.
 # And modprobe's, by error number: EKEYREJECTED, or ENOKEY for a module without a signature.
 _REFUSALS = ("is rejected", "unsigned module loading is restricted", "Key was rejected", "Required key not available")
@@ -89,7 +82,7 @@ _OTHER_KERNEL = pattern(r"\bnvidia\w*: (?:version magic|disagrees about version 
 _OTHER_MODULE = pattern(r"(?!nvidia)\w+: loading of")  # some releases name the module
 
 
-@check("DRV115", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=(*DRIVER_REQUIRES, "GPU204"))
+@check("DRV115", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=(*_DRIVER_REQUIRES, "GPU204"))
 def module_not_built(ctx: CheckContext) -> Outcome:
     """The driver has no module for the running kernel.
 
@@ -104,7 +97,7 @@ def module_not_built(ctx: CheckContext) -> Outcome:
     snapshot = ctx.snapshot
     driver, kernel, builds = snapshot.driver, snapshot.host.kernel.value, snapshot.driver.dkms
     others = driver.module_kernels.value if not libraries_absent(snapshot) else ()  # else this is a leftover
-    if kernel is None or not (builds or others) or _is_usable(snapshot) or passed_through_gpus(snapshot):
+    if kernel is None or not (builds or others) or _is_driven(snapshot) or passed_through_gpus(snapshot):
         return
     if driver.module.value is not Module.NOT_INSTALLED or ("built", kernel) in {(b.state, b.kernel) for b in builds}:
         return
@@ -142,7 +135,7 @@ def _build_text(build: DkmsBuild) -> str:
     return f"{build.module} {build.release} {build.state}" + (f" for {build.kernel}" if build.kernel else "") + compiler
 
 
-@check("DRV116", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=(*DRIVER_REQUIRES, "GPU204", "DRV115"))
+@check("DRV116", Cause.DRIVER_KERNEL_INCOMPATIBLE, requires=(*_DRIVER_REQUIRES, "GPU204", "DRV115"))
 def module_refused(ctx: CheckContext) -> Outcome:
     """The kernel refuses the driver's module: its signature is not trusted, or it is for another kernel.
 
@@ -155,7 +148,7 @@ def module_refused(ctx: CheckContext) -> Outcome:
     for another kernel.
     """
     snapshot = ctx.snapshot
-    if _is_usable(snapshot) or snapshot.driver.module.value is not Module.NOT_LOADED:
+    if _is_driven(snapshot) or snapshot.driver.module.value is not Module.NOT_LOADED:
         return
     texts = [m.text for m in snapshot.kernel_log.value or () if any(refusal in m.text for refusal in _REFUSALS)]
     unsigned = [line for line in texts if not _OTHER_MODULE.match(line)]
@@ -193,7 +186,7 @@ def signing_fixes(snapshot: Snapshot, *, is_unsigned: bool = False) -> tuple[Fix
 
 
 def _signed_builds(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """dkms(8): build signs the module; install copies it into the kernel's folder."""
+    """Rebuilds a DKMS module with a signature. dkms(8): build signs it, install copies it into the kernel's folder."""
     kernel = snapshot.host.kernel.value
     build = next((b for b in snapshot.driver.dkms if b.state == "built" and b.kernel == kernel), None)
     if build is None or kernel is None or family(snapshot) not in ("ubuntu", "debian"):
@@ -205,13 +198,13 @@ def _signed_builds(snapshot: Snapshot) -> tuple[Fix, ...]:
     )
 
 
-def _is_usable(snapshot: Snapshot) -> bool:
+def _is_driven(snapshot: Snapshot) -> bool:
     """Whether the module is loaded, or another system loads it."""
     is_external = is_contained(snapshot) or bool(snapshot.host.wsl.value)
     return module_loaded(snapshot) or is_external or driver_sees_gpu(snapshot)
 
 
-_START_REQUIRES = (*DRIVER_REQUIRES, "GPU204")
+_START_REQUIRES = (*_DRIVER_REQUIRES, "GPU204")
 _SINGLE_GPU_ERRORS = (Cuda.NO_DEVICE, Cuda.INVALID_DEVICE, Cuda.UNKNOWN)  # of cuInit if one GPU does not start
 # open-gpu-kernel-modules, src/nvidia/arch/nvalloc/unix/src/osinit.c, RmInitAdapter: NV_ERR_INSUFFICIENT_POWER.
 _NO_POWER = pattern(r"NVRM: .*does not have the necessary power cables connected")
@@ -222,7 +215,7 @@ _NO_ANSWER = pattern(
     r"|\bnvidia [0-9a-f:.]+: Unable to change power state from D3cold to D0, device inaccessible"
 )
 # open-gpu-kernel-modules, kernel-open/nvidia/nv-pci.c, nv_pci_probe.
-_NO_ROOM = pattern(r"NVRM: This PCI I/O region assigned to your NVIDIA device is invalid|NVRM: BAR\d is 0M @ 0x0")
+_NO_BAR = pattern(r"NVRM: This PCI I/O region assigned to your NVIDIA device is invalid|NVRM: BAR\d is 0M @ 0x0")
 
 
 @check("DRV120", Cause.GPU_HARDWARE_FAULT, requires=_START_REQUIRES)
@@ -256,7 +249,7 @@ def no_room_on_the_bus(ctx: CheckContext) -> Outcome:
     """
     yield from _unstarted(
         ctx.snapshot,
-        _NO_ROOM,
+        _NO_BAR,
         "The driver cannot use a GPU: the firmware assigned no address range to its memory on the PCI bus",
         ENLARGE_PCI_WINDOW,
     )
@@ -280,7 +273,7 @@ def does_not_answer(ctx: CheckContext) -> Outcome:
 
 
 def _unstarted(snapshot: Snapshot, regex: re.Pattern[str], title: str, fixes: tuple[Fix, ...]) -> Outcome:
-    """In a container the log is the host's, and the container never has a GPU that is not started."""
+    """A GPU that is not listed, with the reason in the log; in a container the log is the host's and does not count."""
     lines, missing = matching_log_lines(snapshot, regex), gpus_not_listed(snapshot)
     if not lines or not missing or is_contained(snapshot):
         return
@@ -296,7 +289,7 @@ def _unstarted(snapshot: Snapshot, regex: re.Pattern[str], title: str, fixes: tu
 
 
 def _cuda_starts_nowhere(snapshot: Snapshot) -> bool:
-    """Whether CUDA starts for no GPU, the others included, and no other fact explains that.
+    """Whether CUDA starts on no GPU, and no fact other than the GPU that is not started explains it.
 
     After a sleep the module of CUDA's memory has lost its state, and a GPU in MIG mode may have no instance.
     """
@@ -306,7 +299,7 @@ def _cuda_starts_nowhere(snapshot: Snapshot) -> bool:
 
 
 _IN_A_CONTAINER = Fix("If this is a container: start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility.")
-_MODULE_REQUIRES = (*DRIVER_REQUIRES, "DRV115", "DRV116", "DRV120", "DRV121", "DRV122")
+_MODULE_REQUIRES = (*_DRIVER_REQUIRES, "DRV115", "DRV116", "DRV120", "DRV121", "DRV122")
 _VGPU_HOST = Fix(  # NVIDIA, Virtual GPU Software User Guide: the Virtual GPU Manager of a hypervisor
     "This is a host of virtual GPUs: its driver, the vGPU manager, does not support CUDA. Compute in a virtual machine "
     "that has a vGPU, with the guest driver, or replace the manager with the ordinary driver."
@@ -371,7 +364,7 @@ def module_not_loaded(ctx: CheckContext) -> Outcome:
         + (evidence_of(snapshot, "host.secure_boot") if snapshot.host.secure_boot.value else ())
         + (evidence_of(snapshot, "driver.module_blocks") if snapshot.driver.module_blocks.value else ())
         + (evidence_of(snapshot, "driver.module_kernels") if _is_replaced(snapshot) else ()),
-        _passthrough_fixes(passed_on) if passed_on else tuple(_loading(snapshot, others)),
+        _passthrough_fixes(passed_on) if passed_on else tuple(_loading_fixes(snapshot, others)),
     )
 
 
@@ -384,7 +377,7 @@ def _passthrough_fixes(passed_on: Sequence[PciGpu]) -> tuple[Fix, ...]:
     return (Fix(text), EXPECT_NO_GPU)
 
 
-def _loading(snapshot: Snapshot, others: Sequence[PciGpu]) -> Iterator[Fix]:
+def _loading_fixes(snapshot: Snapshot, others: Sequence[PciGpu]) -> Iterator[Fix]:
     """How to load the module, by what prevents it, the likeliest first.
 
     NVIDIA's module takes no device of another kernel driver (``others``), and then it does not stay loaded.
@@ -494,7 +487,7 @@ _REFUSED_FILE = pattern(r"(?:.*: )?(/\S+\.so[\d.]*): ")
 
 
 def _unloadable_fixes(snapshot: Snapshot, name: str, path: str | None, *, is_incomplete: bool) -> Iterator[Fix]:
-    """A file of an image makes way for the host's; on a host its package is reinstalled, or a stray one removed."""
+    """Removes the file from an image, since the host's is mounted; on a host reinstalls its package, or removes it."""
     if is_contained(snapshot) and not is_incomplete and path:
         yield from remove_from_image_fixes(snapshot, (path,))
         return
@@ -552,8 +545,7 @@ _OPERATOR_NODE = Fix(
 _BIND_MOUNT = f"{COS_DRIVER_ROOT} {COS_DRIVER_ROOT}"
 _REMOUNT_EXEC = f"mount --bind {_BIND_MOUNT} && mount -o remount,exec {COS_DRIVER_ROOT}"
 _COS_REMOUNT = Fix(
-    "Container-Optimized OS mounts that folder noexec: remount it after each boot.",
-    ("sudo", "sh", "-c", _REMOUNT_EXEC),
+    "Container-Optimized OS mounts that folder noexec: remount it after each boot.", ("sudo", "sh", "-c", _REMOUNT_EXEC)
 )
 _OWN_LOADER = Fix(
     "For a Python with its own loader (Nix, Guix): add a folder with links to the driver's libraries alone to "
@@ -615,7 +607,7 @@ _FLATPAK = (
     "DRV107",
     Cause.DRIVER_LIBRARY_VERSION_MISMATCH,
     Cause.DRIVER_INSTALL_BROKEN,
-    requires=(*DRIVER_REQUIRES, "DRV115", "DRV116", "DRV105", "DRV106"),
+    requires=(*_DRIVER_REQUIRES, "DRV115", "DRV116", "DRV105", "DRV106"),
 )
 def library_mismatch(ctx: CheckContext) -> Outcome:
     """Kernel module and driver libraries have different versions.
@@ -647,8 +639,8 @@ def _on_a_host(snapshot: Snapshot) -> Symptom:
     # Newer libraries need the restart that follows an update, whatever other libraries exist.
     return Symptom(
         "The loaded kernel module and the driver's libraries have different versions",
-        _evidence(snapshot),
-        (*_to_finish(snapshot), _restart(snapshot)),
+        _version_evidence(snapshot),
+        (*_update_fixes(snapshot), _restart(snapshot)),
     )
 
 
@@ -662,17 +654,21 @@ def _libcuda_mismatch(snapshot: Snapshot, libcuda: list[DriverLibrary]) -> Sympt
         text = f"Remove {mismatched.path} from the loader's path (LD_LIBRARY_PATH, /etc/ld.so.conf.d)."
         missing = Fix(f"If no libcuda is found then, install that of the same driver, of exactly {module}.")
         title = f"The loader finds a libcuda that does not belong to the loaded driver {module}: {mismatched.path}"
-        evidence = _evidence(snapshot) + evidence_of(snapshot, "environment.LD_LIBRARY_PATH")
+        evidence = _version_evidence(snapshot) + evidence_of(snapshot, "environment.LD_LIBRARY_PATH")
         return Symptom(title, evidence, (Fix(text), missing), cause=Cause.DRIVER_INSTALL_BROKEN)
     title = f"libcuda has version {mismatched.release}, but the rest of the driver has {module}"
-    return Symptom(title, _evidence(snapshot), system_steps(snapshot, "libcuda"), cause=Cause.DRIVER_INSTALL_BROKEN)
+    return Symptom(
+        title, _version_evidence(snapshot), system_steps(snapshot, "libcuda"), cause=Cause.DRIVER_INSTALL_BROKEN
+    )
 
 
 def _wrong_one_first(snapshot: Snapshot, found: list[DriverLibrary], matching: list[DriverLibrary]) -> Symptom:
     """The loader takes libraries of another driver, although the matching ones exist."""
     module, release = snapshot.driver.module_version.value, found[0].release
     wrong, right = (" and ".join(dict.fromkeys(entry.path for entry in entries)) for entries in (found, matching))
-    evidence = _evidence(snapshot) + tuple(Evidence("driver.libraries", e.path, f"of {module}") for e in matching)
+    evidence = _version_evidence(snapshot) + tuple(
+        Evidence("driver.libraries", e.path, f"of {module}") for e in matching
+    )
     if list(map(folder_of, found)) == list(map(folder_of, matching)):
         text = f"Remove {wrong}, and let the links point to {right}."
         title = f"The loader finds the libraries of {release}, although those of the loaded driver {module} exist"
@@ -694,11 +690,11 @@ def _in_a_container(snapshot: Snapshot) -> Symptom:
         # It installs the libraries itself; if they may be the host's, newer ones need the host's restart.
         fixes = (matching_libraries_fix(snapshot), *(() if in_image or _is_older(snapshot) else (_restart(snapshot),)))
         title = "The driver's libraries in this container do not match the version of the host's kernel module"
-        return Symptom(title, _evidence(snapshot) + files, fixes)
+        return Symptom(title, _version_evidence(snapshot) + files, fixes)
     if in_image:
         return Symptom(
             "The image contains driver libraries that do not match the version of the host's kernel module",
-            _evidence(snapshot) + files,
+            _version_evidence(snapshot) + files,
             remove_from_image_fixes(snapshot, tuple(entry.path for entry in in_image)),
             cause=Cause.DRIVER_INSTALL_BROKEN,
             in_image=True,
@@ -706,13 +702,13 @@ def _in_a_container(snapshot: Snapshot) -> Symptom:
     if snapshot.driver.cuda_origin.value is LibraryOrigin.FLATPAK:
         return Symptom(
             "Flatpak's driver extension does not match the version of the host's kernel module",
-            _evidence(snapshot),
+            _version_evidence(snapshot),
             _FLATPAK if _is_older(snapshot) else (_restart(snapshot), *_FLATPAK),
         )
     mounts_known = any(entry.mounted is not None for entry in snapshot.driver.libraries)
     return Symptom(
         "The loaded kernel module and the driver's libraries have different versions",
-        _evidence(snapshot),
+        _version_evidence(snapshot),
         (
             *(_RESTART_CONTAINER if _is_older(snapshot) else (_restart(snapshot),)),
             *(() if mounts_known else remove_from_image_fixes(snapshot, ())),
@@ -730,7 +726,7 @@ def _restart(snapshot: Snapshot) -> Fix:
     return restart_fix(snapshot, "so that the new kernel module is loaded; nothing needs to be installed")
 
 
-def _evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:
+def _version_evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:
     return (
         evidence_of(snapshot, "driver.module_version", "driver.library_version")
         + tuple(Evidence("driver.libraries", entry.path, "the loader takes it") for entry in libraries_in_use(snapshot))
@@ -738,8 +734,8 @@ def _evidence(snapshot: Snapshot) -> tuple[Evidence, ...]:
     )
 
 
-def _to_finish(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """Fixes before the restart, if the disk has the old driver's module for this kernel and no newer one."""
+def _update_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """Fixes that complete an update before the restart, if the disk has only the old driver's module."""
     driver, kernel = snapshot.driver, snapshot.host.kernel.value
     module, library = driver.module_version.value, driver.library_version.value
     releases = {build.release for build in driver.dkms if build.state == "built" and build.kernel in (None, kernel)}

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from gpuenv.doctor.evidence import evidence_of, packages_as_evidence
 from gpuenv.doctor.fixes.variables import change_fix, own_folder, variable_fixes
 from gpuenv.doctor.registry import CheckContext, Outcome, Symptom, check
@@ -80,19 +83,15 @@ def needs_another_cupy(ctx: CheckContext) -> Outcome:
 
 def _unmet(need: Dependent, snapshot: Snapshot) -> str | None:
     """The CuPy that is needed and not installed; None if it is, if the requirement is invalid, or is not for CuPy."""
-    from packaging.requirements import Requirement  # noqa: PLC0415 - 8 ms, and few need CuPy
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - 8 ms
-
     target = snapshot.target
     installed = {entry.distribution: entry.release for entry in target.cupy}
     by_conda = all(conda_record(name, target.conda_packages) for name in installed)
     try:
         requirement = Requirement(need.requirement)
-        name = (
-            "cupy" if by_conda and is_cupy(canonicalize_name(requirement.name)) else canonicalize_name(requirement.name)
-        )
+        name: str = canonicalize_name(requirement.name)
         if not is_cupy(name) or (requirement.marker and not requirement.marker.evaluate(environment_markers(snapshot))):
             return None
+        name = "cupy" if by_conda else name
         release = installed.get(name) or ("" if name != "cupy" else next(iter(installed.values())))
         met = bool(release) and requirement.specifier.contains(release, prereleases=True)
     except ValueError:  # invalid requirement, version or marker

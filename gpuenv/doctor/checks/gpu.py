@@ -1,4 +1,4 @@
-"""Checks of broken or unsupported GPUs, and of their state: compute mode, memory, links, clock."""
+"""Checks of GPUs that are broken, or that the driver does not support."""
 
 from __future__ import annotations
 
@@ -16,17 +16,9 @@ from gpuenv.doctor.driver_requirements import (
 )
 from gpuenv.doctor.evidence import evidence_of, hardware_event_evidence, hardware_events, log_evidence
 from gpuenv.doctor.fixes.distributions import driver_package_fixes, other_kernel_modules_fixes
-from gpuenv.doctor.fixes.gpus import (
-    SHOW_REMAPPING,
-    gpu_label,
-    is_slot_board,
-    look_for_xid,
-    reset_fixes,
-    smi_selector,
-)
+from gpuenv.doctor.fixes.gpus import SHOW_REMAPPING, gpu_label, is_slot_board, look_for_xid, reset_fixes, smi_selector
 from gpuenv.doctor.fixes.kernel_module import excluded_gpu_fixes
-from gpuenv.doctor.fixes.variables import select_fixes
-from gpuenv.doctor.predicates import gpus_not_listed, is_driver_probed, reaches_process
+from gpuenv.doctor.predicates import gpus_not_listed
 from gpuenv.doctor.registry import CheckContext, NotKnown, Outcome, Symptom, check, severity_for_unusable_gpu
 from gpuenv.matrix.products import branch_of, branches_for, product_by_pci, product_near_pci
 from gpuenv.matrix.tables import Matrix, Product
@@ -34,7 +26,7 @@ from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Evidence, Fix, Severity
 from gpuenv.model.gpus import driver_sees_gpu, is_contained
 from gpuenv.model.nvidia import Nvml, pci_key
-from gpuenv.model.snapshot import SEVERE_THROTTLE_REASONS, ComputeMode, Gpu, KernelMessage, PciGpu, Snapshot
+from gpuenv.model.snapshot import Gpu, KernelMessage, PciGpu, Snapshot
 from gpuenv.model.strings import pattern
 from gpuenv.model.versions import DriverVersion
 from gpuenv.model.xids import CONTACT_XIDS, FALLEN_OFF_THE_BUS, HARDWARE_XIDS, MEMORY_XIDS
@@ -74,7 +66,7 @@ def hardware_event_logged(ctx: CheckContext) -> Outcome:
 
 
 def _event_fixes(snapshot: Snapshot, events: Sequence[KernelMessage]) -> tuple[Fix, ...]:
-    """What interrupts least comes first; only faults of contact, power or heat are sought in the board's seat."""
+    """Fixes, the least disruptive first; the board's seating matters only for faults of contact, power or heat."""
     xids = {event.xid for event in events}
     by_contact = not xids.isdisjoint(CONTACT_XIDS)
     again = "check seating, power and cooling, and " if by_contact else ""
@@ -108,7 +100,7 @@ def gpu_lost(ctx: CheckContext) -> Outcome:
     elif any(gpu.fault.value == Nvml.GPU_IS_LOST for gpu in lost):
         state = f"{'have' if len(lost) > 1 else 'has'} fallen off the bus"
     # The index, and the address by which the kernel log and the chassis identify it.
-    places = (
+    names = (
         "GPU"
         + ("" if g.index.value is None else f" {g.index.value}")
         + (f" at {key}" if (key := pci_key(g.pci.value)) else "")
@@ -117,8 +109,8 @@ def gpu_lost(ctx: CheckContext) -> Outcome:
     yield Symptom(
         f"{', '.join(map(gpu_label, lost))} {state}",
         tuple(
-            Evidence(f"NVML's return code for {index}", str(gpu.fault.value), "nvmlDeviceGetHandleByIndex")
-            for index, gpu in zip(places, lost, strict=True)
+            Evidence(f"NVML's return code for {name}", str(gpu.fault.value), "nvmlDeviceGetHandleByIndex")
+            for name, gpu in zip(names, lost, strict=True)
         )
         + hardware_event_evidence(ctx.snapshot)
         + evidence_of(ctx.snapshot, "libcuda"),
@@ -177,7 +169,7 @@ def gpu_unknown_to_driver(ctx: CheckContext) -> Outcome:
     for device in gpus_not_listed(ctx.snapshot):
         product = product_by_pci(device.device, ctx.matrix)
         row = branches_for(product.compute_capability, ctx.matrix) if product else None
-        if row is not None and _none_left(row.last, ctx.matrix) and driver_sees_gpu(ctx.snapshot):
+        if row is not None and _fixes_without_driver(row.last, ctx.matrix) and driver_sees_gpu(ctx.snapshot):
             continue  # an old display card without any usable driver, next to GPUs that work
         symptom = _known_product(device, product, ctx) if product else _unknown_product(device, ctx)
         if symptom is not None:
@@ -193,11 +185,11 @@ def gpu_unknown_to_driver(ctx: CheckContext) -> Outcome:
 def excluded_gpu(ctx: CheckContext) -> Outcome:
     """An option of the kernel module leaves out a GPU, while others work.
 
-    What it means: NVreg_ExcludedGpus names GPUs that the driver does not use, and NVreg_AssignGpus those that it uses
-    alone. Such a GPU is on the PCI bus, but neither NVML nor CUDA lists it. It may be left out on purpose, so this is a
-    note; if it is the only GPU, CUDA does not start, which is a finding of its own (DRV113).
-    How it is seen: /proc/driver/nvidia/gpus says of the GPU that it is excluded; or the driver does not list a GPU that
-    is on the bus, and a file in modprobe.d or the kernel's command line has one of the options.
+    What it means: NVreg_ExcludedGpus names the GPUs that the driver does not use, NVreg_AssignGpus the only ones that
+    it uses. A GPU that is left out is on the PCI bus, but neither NVML nor CUDA lists it. This may be on purpose, so it
+    is a note; if it is the only GPU, CUDA does not start, which is another finding (DRV113).
+    How it is seen: /proc/driver/nvidia/gpus marks the GPU as excluded; or the driver does not list a GPU that is on the
+    bus, and a file in modprobe.d or the kernel's command line has one of the options.
     What to do: if the GPU is wanted, remove it from the option, rebuild the initramfs, and restart.
     """
     snapshot = ctx.snapshot
@@ -222,10 +214,11 @@ def _known_product(device: PciGpu, product: Product, ctx: CheckContext) -> Sympt
     row = branches_for(product.compute_capability, matrix)
     is_driven = pci_key(device.pci) in {pci_key(gpu.pci.value) for gpu in snapshot.gpus}
     if driver is not None and row is not None and not is_driven and (needed := row.wants(branch_of(driver, matrix))):
-        old, none_left = row.last is not None and branch_of(driver, matrix) > row.last, _none_left(row.last, matrix)
+        old = row.last is not None and branch_of(driver, matrix) > row.last
+        without_driver = _fixes_without_driver(row.last, matrix)
         evidence = _device(device, matrix.cite(product.source)) + (Evidence("needed", needed, row.source),)
-        fixes = none_left or _other_branch(product.name, ctx)
-        return _unsupported(ctx, driver, product.name, evidence, fixes, old=old, gone=bool(none_left))
+        fixes = without_driver or _other_branch(product.name, ctx)
+        return _unsupported(ctx, driver, product.name, evidence, fixes, old=old, gone=bool(without_driver))
     if ctx.needs.tegra or (is_contained(snapshot) and driver_sees_gpu(snapshot)):
         return None
     # The kind of the loaded module, or of the last load in the kernel log.
@@ -254,12 +247,12 @@ def _unsupported(  # noqa: PLR0913 - the parts of a finding
         f"Driver branch {driver.branch} does not support {name} {'any more' if old else 'yet'}{more}",
         evidence_of(ctx.snapshot, "driver.version") + evidence,
         fixes,
-        _severity(ctx.snapshot),
+        _severity_of_unlisted(ctx.snapshot),
         removed if old else Cause.GPU_TOO_NEW_FOR_DRIVER,
     )
 
 
-def _none_left(last: int | None, matrix: Matrix) -> tuple[Fix, ...]:
+def _fixes_without_driver(last: int | None, matrix: Matrix) -> tuple[Fix, ...]:
     """A fix if the last branch for a GPU is older than any that CuPy supports; else empty."""
     if last is None or last >= min(row.branch for row in matrix.driver_branches):
         return ()
@@ -288,7 +281,7 @@ def _wrong_modules(name: str, wants_open: bool, ctx: CheckContext, evidence: tup
         f"The driver's {used} kernel modules cannot drive {name}: it needs the {needed} ones",
         evidence_of(snapshot, "driver.flavor", "driver.version") + evidence + log_evidence(snapshot, lines[-2:]),
         conflicting_gpus(ctx) or fixes,
-        _severity(snapshot),
+        _severity_of_unlisted(snapshot),
         Cause.GPU_TOO_NEW_FOR_DRIVER if wants_open else Cause.GPU_REMOVED_FROM_DRIVER,
     )
 
@@ -310,11 +303,11 @@ def _unknown_product(device: PciGpu, ctx: CheckContext) -> Symptom | None:
     if not matches or driver is None or driver_sees_gpu(snapshot):
         return None
     branch = int(matches[-1][1][1])
-    none_left, evidence = _none_left(branch, matrix), log_evidence(snapshot, [matches[-1][0]])
+    without_driver, evidence = _fixes_without_driver(branch, matrix), log_evidence(snapshot, [matches[-1][0]])
     needed = DriverRequirement(None, branch, frozenset((PROPRIETARY,)))
-    fixes = none_left or driver_package_fixes(snapshot, needed, exact=True)
+    fixes = without_driver or driver_package_fixes(snapshot, needed, exact=True)
     evidence, more = _device(device, "in no table") + evidence, f": it requires branch {branch}"
-    return _unsupported(ctx, driver, name, evidence, fixes, old=True, gone=bool(none_left), more=more)
+    return _unsupported(ctx, driver, name, evidence, fixes, old=True, gone=bool(without_driver), more=more)
 
 
 def _device(device: PciGpu, cited: str) -> tuple[Evidence, ...]:
@@ -325,239 +318,5 @@ def _lines(snapshot: Snapshot) -> list[str]:
     return [message.text for message in snapshot.kernel_log.value or ()]
 
 
-def _severity(snapshot: Snapshot) -> Severity:
+def _severity_of_unlisted(snapshot: Snapshot) -> Severity:
     return Severity.WARNING if driver_sees_gpu(snapshot) else Severity.ERROR
-
-
-_STATE_REQUIRES = ("DRV100", "GPU201", "GPU202", "GPU203")
-_EXCLUSIVE = (ComputeMode.EXCLUSIVE_PROCESS, ComputeMode.EXCLUSIVE_THREAD)
-_MPS = "nvidia-cuda-mps"  # the kernel keeps 15 characters of nvidia-cuda-mps-server
-_MPS_VARIABLES = ("CUDA_MPS_PIPE_DIRECTORY",)
-_RESETTABLE = ("rows_pending", "pages_pending", "ecc_uncorrected")
-_FULL = 20  # a GPU is full if less than this fraction of its memory is free: 1/20
-_BRIDGE_LINKS = 4
-_COMPLETED = "completed"  # the registration of a GPU in an NVSwitch fabric
-
-
-def _visible(snapshot: Snapshot) -> list[tuple[int, Gpu]]:
-    """The GPUs that this process sees, with their index in the snapshot; those of the driver if no process asked."""
-    asked = is_driver_probed(snapshot)
-    return [(n, gpu) for n, gpu in enumerate(snapshot.gpus) if gpu.ordinal.known or (gpu.index.known and not asked)]
-
-
-@check("GPU205", Cause.COMPUTE_MODE_EXCLUSIVE, requires=_STATE_REQUIRES)
-def compute_mode(ctx: CheckContext) -> Outcome:
-    """The GPU's compute mode excludes this process.
-
-    What it means: in prohibited mode no process can compute on the GPU; in exclusive mode only one can, and another
-    process already does. CUDA lists the GPU, then reports that all devices are busy or unavailable. Under MPS the one
-    process is MPS's server, which admits others.
-    How it is seen: NVML reports the compute mode and the processes on the GPU.
-    What to do: see whose process it is and wait for it, use another GPU, or set the mode to default.
-    """
-    visible = _visible(ctx.snapshot)
-    closed = [(index, gpu) for index, gpu in visible if _closed(ctx.snapshot, gpu)]
-    if not closed:
-        return
-    evidence = evidence_of(ctx.snapshot, *(f"gpus[{index}].compute_mode" for index, _ in closed))
-    evidence += tuple(entry for index, gpu in closed for entry in _holders(index, gpu))
-    prohibited = any(gpu.compute_mode.value is ComputeMode.PROHIBITED for _, gpu in closed)
-    available = [gpu for _, gpu in visible if not _closed(ctx.snapshot, gpu)]
-    fixes = [] if prohibited else [_wait_for(ctx.snapshot, closed)]
-    fixes += select_fixes(ctx.snapshot, available[:1], "Use a GPU that is free, in this shell.")
-    first = closed[0][1].index.value
-    let = "Or let" if fixes else "Let"
-    text = (
-        f"{let} every process use it, until the next restart; ask the administrator first: the mode is set on purpose."
-    )
-    fixes.append(Fix(text, ("sudo", "nvidia-smi", "-i", str(first), "-c", "DEFAULT")))
-    yield Symptom(
-        f"{', '.join(gpu_label(gpu) for _, gpu in closed)}: "
-        + ("the compute mode prohibits every use" if prohibited else "exclusive mode, and another process uses it"),
-        evidence,
-        tuple(fixes),
-        Severity.WARNING if available else Severity.ERROR,
-    )
-
-
-def _wait_for(snapshot: Snapshot, closed: Sequence[tuple[int, Gpu]]) -> Fix:
-    """Whose process has the GPU, and that it is to be waited for."""
-    pids = [str(user.pid) for _, gpu in closed for user in gpu.users]
-    if not pids or is_contained(snapshot):  # process ids are the host's
-        return Fix("See which process uses it; wait for it, or end it if it is yours.", ("nvidia-smi",))
-    text = "See whose process uses it; wait for it, or end it if it is yours."
-    return Fix(text, ("ps", "-o", "user,pid,etime,args", "-p", ",".join(pids)))
-
-
-def _closed(snapshot: Snapshot, gpu: Gpu) -> bool:
-    mode = gpu.compute_mode.value
-    if mode is ComputeMode.PROHIBITED:
-        return True
-    return mode in _EXCLUSIVE and bool(gpu.processes.value) and not _shared_by_mps(snapshot, gpu)
-
-
-def _shared_by_mps(snapshot: Snapshot, gpu: Gpu) -> bool:
-    """Whether the process on the GPU is MPS's server, by its name or by the variables."""
-    if any((user.name or "").startswith(_MPS) for user in gpu.users):
-        return True
-    nameless = all(user.name is None for user in gpu.users)
-    uses_mps = any(name in snapshot.environment for name in _MPS_VARIABLES)
-    return nameless and (uses_mps or bool(snapshot.mps.daemon.value))
-
-
-def _holders(index: int, gpu: Gpu) -> tuple[Evidence, ...]:
-    return tuple(
-        Evidence(
-            f"gpus[{index}].users",
-            f"process {user.pid}{f' ({user.name})' if user.name else ''}"
-            + (f", {user.memory >> 20} MiB" if user.memory is not None else ""),
-            gpu.processes.source or "nvml",
-        )
-        for user in gpu.users[:4]
-    )
-
-
-@check("GPU206", Cause.GPU_HARDWARE_FAULT, requires=_STATE_REQUIRES)
-def memory_errors(ctx: CheckContext) -> Outcome:
-    """The GPU's memory has errors that need a reset, or that can no longer be repaired.
-
-    What it means: a page to be retired or a row to be remapped stays in use until the GPU is reset; programs that use
-    it end with an ECC error. A failed remapping means that no spare row is left, so the GPU must be replaced. Corrected
-    errors are not a fault.
-    How it is seen: NVML's counts of uncorrected errors since the driver was loaded, of retired pages and remapped rows.
-    What to do: end the programs on the GPU and reset it, or restart the machine; if errors happen again, have it
-    replaced.
-    """
-    for index, gpu in enumerate(ctx.snapshot.gpus):
-        health, path = gpu.health, f"gpus[{index}].health"
-        severity = Severity.ERROR if reaches_process(ctx.snapshot, gpu) else Severity.WARNING
-        if health.rows_failed.value:
-            yield Symptom(
-                f"{gpu_label(gpu)}: a memory row could not be remapped",
-                evidence_of(ctx.snapshot, f"{path}.rows_failed", f"{path}.rows_uncorrected"),
-                (Fix("Have the GPU replaced; do not use it until then."),),
-                severity,
-                hardware_fault=True,
-            )
-        elif waiting := [name for name in _RESETTABLE if getattr(health, name).value]:
-            is_pending = bool(health.rows_pending.value or health.pages_pending.value)
-            yield Symptom(
-                f"{gpu_label(gpu)}: memory errors need a reset",
-                evidence_of(ctx.snapshot, *(f"{path}.{name}" for name in waiting)),
-                (
-                    *reset_fixes("End every program on it, then reset it.", [smi_selector(gpu)]),
-                    Fix("Or restart the machine; if errors happen again, have the GPU replaced."),
-                    *((SHOW_REMAPPING,) if is_pending else ()),
-                ),
-                severity if is_pending else Severity.WARNING,
-                hardware_fault=is_pending,
-            )
-
-
-@check("GPU207", Cause.GPU_THROTTLED, Cause.GPU_HARDWARE_FAULT, requires=_STATE_REQUIRES)
-def nvlink_down(ctx: CheckContext) -> Outcome:
-    """An NVLink of a GPU is down although all should be up.
-
-    What it means: on an NVSwitch machine every link of a GPU leads to a switch: with one down, collective operations of
-    several GPUs may fail. A pair of GPUs with at most four links each has all of them on its bridge; one that is down
-    costs bandwidth. Elsewhere links without a bridge are down by design.
-    How it is seen: NVML reports that some links are up and others are not, while the fabric's registration is complete,
-    or the GPU has few links; or that a GPU has fewer up than another one of the same product.
-    What to do: look for SXid and Xid messages in the kernel log; reseat the bridge of a pair; on an NVSwitch machine,
-    restart it, and have the GPU or the baseboard serviced.
-    """
-    for index, gpu in enumerate(ctx.snapshot.gpus):
-        down = [link.link for link in gpu.nvlinks if not link.active]
-        if not down or len(down) == len(gpu.nvlinks) or not _should_all_be_up(gpu, ctx.snapshot):
-            continue
-        is_fabric, users = gpu.fabric.state.value == _COMPLETED, [g for g in ctx.snapshot.gpus if g.ordinal.known]
-        is_used = gpu in users and len(users) > 1  # a process with one GPU uses no link
-        yield Symptom(
-            f"{gpu_label(gpu)}: {len(down)} of {len(gpu.nvlinks)} NVLinks are down",
-            (Evidence(f"gpus[{index}].nvlinks", f"down: {', '.join(map(str, down))}", "nvml"),)
-            + (evidence_of(ctx.snapshot, f"gpus[{index}].fabric.state") if gpu.fabric.state.known else ()),
-            (
-                Fix("Look for Xid and SXid messages of the driver in the kernel log.", ("sudo", "dmesg")),
-                *(_FABRIC_LINK if is_fabric and not is_slot_board(gpu) else (_BRIDGE,)),
-            ),
-            Severity.ERROR if is_fabric and is_used else Severity.WARNING,
-            Cause.GPU_HARDWARE_FAULT if is_fabric else None,
-            hardware_fault=is_fabric,
-        )
-
-
-_BRIDGE = Fix("Power the machine off and reseat the NVLink bridge, if there is one.")
-# The manual of nvidia-smi, nvlink --errorcounters; NVIDIA, Fabric Manager for NVSwitch Systems.
-_FABRIC_LINK = (
-    Fix("Show the error counts of the links.", ("nvidia-smi", "nvlink", "-e")),
-    Fix("Read the fabric manager's log.", ("sudo", "journalctl", "-u", "nvidia-fabricmanager")),
-    Fix("Restart the machine, which trains the links again; this ends all programs.", ("sudo", "reboot")),
-    Fix("If the link stays down, have the GPU or the baseboard with its NVSwitches serviced."),
-)
-
-
-def _should_all_be_up(gpu: Gpu, snapshot: Snapshot) -> bool:
-    """Whether a switch or a single bridge has all its links; or a GPU of the same product has more up."""
-    if gpu.fabric.state.value == _COMPLETED or len(gpu.nvlinks) <= _BRIDGE_LINKS:
-        return True
-    twins = [other for other in snapshot.gpus if other.name.value == gpu.name.value]
-    return any(sum(link.active for link in other.nvlinks) > sum(link.active for link in gpu.nvlinks) for other in twins)
-
-
-_COOL = Fix("Cool it: check fans, dust and the room's temperature; a board without a fan needs a server's airflow.")
-_CHECK_COOLING = Fix("Check fans, dust, the room's temperature and the power cables of the GPU.")
-
-
-@check("GPU210", Cause.GPU_THROTTLED, requires=_STATE_REQUIRES)
-def clock_throttled(ctx: CheckContext) -> Outcome:
-    """Heat or the power supply throttles the GPU's clock.
-
-    What it means: the GPU protects itself: it is too hot, or the board or the server signals that there is not enough
-    power. Programs run several times slower. An idle GPU, or one at its power limit under load, is not affected.
-    How it is seen: NVML's reasons for the clock: a thermal slowdown, a hardware slowdown or the power brake.
-    What to do: check fans, dust, the room's temperature and the power cables; reduce the load on the server.
-    """
-    for index, gpu in enumerate(ctx.snapshot.gpus):
-        grave = [reason for reason in gpu.health.throttle_reasons.value or () if reason in SEVERE_THROTTLE_REASONS]
-        if not grave:
-            continue
-        yield Symptom(
-            f"{gpu_label(gpu)}: its clock is throttled: {', '.join(grave)}",
-            evidence_of(
-                ctx.snapshot,
-                *(f"gpus[{index}].health.{name}" for name in ("throttle_reasons", "temperature", "clock")),
-            ),
-            (
-                Fix("Show its temperature and power.", ("nvidia-smi", "-q", "-d", "PERFORMANCE,TEMPERATURE,POWER")),
-                _COOL if any("thermal" in reason for reason in grave) else _CHECK_COOLING,
-            ),
-            Severity.WARNING,
-        )
-
-
-@check("GPU208", Cause.GPU_BUSY, requires=(*_STATE_REQUIRES, "GPU205"), of_process=True)
-def memory_full(ctx: CheckContext) -> Outcome:
-    """Other processes use nearly all memory of the GPU that programs use by default.
-
-    What it means: a program that names no device uses the first one that CUDA lists. That GPU has little free memory,
-    so allocations fail, though nothing is broken.
-    How it is seen: NVML's free memory of CUDA device 0 is less than a twentieth of the total.
-    What to do: choose another GPU with CUDA_VISIBLE_DEVICES, wait, or end the processes on it if they are yours.
-    """
-    visible = _visible(ctx.snapshot)
-    for index, gpu in visible:
-        total, free = gpu.memory_total.value, gpu.memory_free.value
-        is_first = gpu.ordinal.value == 0 or len(visible) == 1
-        if not is_first or gpu.mig.value or total is None or free is None or free * _FULL >= total:
-            continue
-        freest = max((other for _, other in visible), key=lambda other: other.memory_free.value or 0)
-        has_free = freest is not gpu and (freest.memory_free.value or 0) > free
-        text = "Use the GPU with the most free memory, in this shell."
-        fixes = [*(select_fixes(ctx.snapshot, [freest], text) if has_free else ())]
-        fixes.append(_wait_for(ctx.snapshot, [(index, gpu)]))
-        yield Symptom(
-            f"{gpu_label(gpu)}: {free >> 20} of {total >> 20} MiB are free",
-            evidence_of(ctx.snapshot, f"gpus[{index}].memory_free") + _holders(index, gpu),
-            tuple(fixes),
-            Severity.WARNING,
-        )

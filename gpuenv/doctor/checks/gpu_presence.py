@@ -37,14 +37,14 @@ from gpuenv.model.gpus import (
 )
 from gpuenv.model.nvidia import AMD, INTEL
 from gpuenv.model.reading import ASSUMED
-from gpuenv.model.snapshot import Container, Module, Snapshot
+from gpuenv.model.snapshot import Container, Module, Snapshot, SourceState
 from gpuenv.model.strings import pattern
 
 _QUOTES = ("'", '"')  # which the files of docker run --env-file and of services do not remove
 _GAP = pattern(r"(?:^|,)\s*(([0-9]+)[^0-9,]+[0-9][^,]*)")  # two numbers in one entry
 _HIDING = ("", "none", "void")
 _NO_REQUEST = "void"  # set by the device plugin of Kubernetes for a pod that requested no GPU
-_PERHAPS_OFF = Fix(
+_MAYBE_SWITCHED_OFF = Fix(
     "If the machine does have an NVIDIA GPU: a modprobe file has the line alias nvidia off, with which programs switch "
     "a laptop's GPU off. Switch it on with the program that wrote the line."
 )
@@ -78,7 +78,7 @@ def no_nvidia_gpu(ctx: CheckContext) -> Outcome:
     """
     snapshot = ctx.snapshot
     if ctx.needs.gpus_absent and not snapshot.amd_gpus:
-        yield _none(evidence_of(snapshot, "gpu_count"))
+        yield _without_gpu(evidence_of(snapshot, "gpu_count"))
         return
     if driver_sees_gpu(snapshot) or snapshot.host.wsl.value or ctx.needs.tegra:
         return
@@ -94,7 +94,7 @@ def no_nvidia_gpu(ctx: CheckContext) -> Outcome:
         )
         return
     only_amd = bool(snapshot.amd_gpus) and not snapshot.gpus
-    if only_amd and (ctx.needs.gpus_absent or snapshot.source("kernel").state.value == "not-asked"):
+    if only_amd and (ctx.needs.gpus_absent or snapshot.source("kernel").state is SourceState.NOT_ASKED):
         yield _without_nvidia(ctx)
         return
     on_bus = nvidia_on_bus(snapshot)
@@ -134,7 +134,7 @@ def _without_nvidia(ctx: CheckContext) -> Symptom:
         )
     scheduler = scheduler_of(snapshot)
     request = steps_of("request-gpu", (scheduler,)) if scheduler else ()
-    return _none(off + tuple(evidence), (*request, *((_PERHAPS_OFF,) if off else ())))
+    return _without_gpu(off + tuple(evidence), (*request, *((_MAYBE_SWITCHED_OFF,) if off else ())))
 
 
 def _rocm_fixes(ctx: CheckContext) -> Iterator[Fix]:
@@ -165,7 +165,7 @@ def _build_fixes(ctx: CheckContext, gfx: str | None, *, is_only: bool) -> Iterat
     yield fix._replace(command=("env", *variables, *fix.command) if gfx and fix.command else None, safe=False)
 
 
-def _none(evidence: tuple[Evidence, ...], more: tuple[Fix, ...] = ()) -> Symptom:
+def _without_gpu(evidence: tuple[Evidence, ...], more: tuple[Fix, ...] = ()) -> Symptom:
     return Symptom(
         "This machine has no NVIDIA GPU",
         evidence,
@@ -229,7 +229,7 @@ def _hidden(snapshot: Snapshot, value: str) -> Symptom:
 
 
 def _cut_short(ctx: CheckContext, value: str) -> Outcome:
-    """A list of which CUDA reads only the beginning."""
+    """CUDA reads only the beginning of the list."""
     snapshot = ctx.snapshot
     counted = accessible_gpus(snapshot.gpus)
     found = parse_visible(value.rstrip(", "), len(counted), uuids_of(counted))  # a trailing comma adds no entry
@@ -249,10 +249,7 @@ def _cut_short(ctx: CheckContext, value: str) -> Outcome:
     elif found.invalid is None:
         return
     yield Symptom(
-        title,
-        _evidence(snapshot, value),
-        visible_devices_fixes(snapshot, value),
-        severity_for_unusable_gpu(ctx),
+        title, _evidence(snapshot, value), visible_devices_fixes(snapshot, value), severity_for_unusable_gpu(ctx)
     )
 
 

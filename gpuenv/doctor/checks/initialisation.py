@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuenv.doctor.evidence import driver_errors, evidence_of, kernel_drivers, matching_log_lines, packages_as_evidence
+from gpuenv.doctor.fixes.containers import CREATE_NODES
 from gpuenv.doctor.fixes.distributions import driver_fixes, restart_fix, system_steps
 from gpuenv.doctor.fixes.gpus import is_slot_board
 from gpuenv.doctor.fixes.kernel_module import excluded_gpu_fixes, reload_uvm_fixes, unbind_fixes
@@ -93,7 +94,7 @@ _EARLY_REQUIRES = (
 )
 # CUDA 13.2 Update 1, Release Notes, Known Issues, General CUDA: "CUDA initialization can fail on certain Linux kernels
 # with KASLR enabled", with this message and this workaround (read 2026-11-22).
-_NO_ROOM = pattern(r"nvidia-uvm: .*request_free_mem_region\(\) err")
+_NO_ADDRESS_RANGE = pattern(r"nvidia-uvm: .*request_free_mem_region\(\) err")
 _TURN_OFF = "options nvidia_uvm uvm_disable_hmm=1"
 # Linux, drivers/base/firmware_loader/main.c; open-gpu-kernel-modules, RmFetchGspRmImages.
 _NO_FIRMWARE = pattern(r"firmware load for nvidia/\S+ failed with error|NVRM: .*No firmware image found")
@@ -109,7 +110,7 @@ def no_room_for_memory(ctx: CheckContext) -> Outcome:
     What to do: turn HMM off in the module nvidia-uvm and reload it, or boot the kernel with nokaslr; newer kernels are
     fixed.
     """
-    lines = matching_log_lines(ctx.snapshot, _NO_ROOM)
+    lines = matching_log_lines(ctx.snapshot, _NO_ADDRESS_RANGE)
     if not lines or not ctx.snapshot.driver.cuda_init.value:
         return
     yield Symptom(
@@ -178,12 +179,12 @@ def stub_libcuda(ctx: CheckContext) -> Outcome:
     yield Symptom(
         "The toolkit's stub of libcuda is loaded instead of the driver's library",
         evidence_of(ctx.snapshot, "driver.cuda_library", "libcuda"),
-        _unfind_fixes(ctx.snapshot, "stubs"),
+        _remove_folder_fixes(ctx.snapshot, "stubs"),
     )
 
 
-def _unfind_fixes(snapshot: Snapshot, folder: str) -> tuple[Fix, ...]:
-    """How to remove a folder of this name from the loader's path: from its variable, or from its configuration."""
+def _remove_folder_fixes(snapshot: Snapshot, folder: str) -> tuple[Fix, ...]:
+    """How to remove a folder of this name from the loader's path, in its variable or its configuration."""
     return without_folders_fixes(snapshot, lambda entry: f"/{folder}" in entry) or (
         Fix(
             f"Find the line that adds the {folder} folder to the loader's path, and remove it.",
@@ -229,7 +230,7 @@ def system_not_ready(ctx: CheckContext) -> Outcome:
         (
             Fix("Start the fabric manager.", ("sudo", "systemctl", "enable", "--now", "nvidia-fabricmanager")),
             *system_steps(snapshot, "fabric-manager"),
-            *((ACCEPT_WORK,) if any(gpu.fabric.state.value is None for gpu in snapshot.gpus) else ()),
+            *((_ACCEPT_WORK,) if any(gpu.fabric.state.value is None for gpu in snapshot.gpus) else ()),
         ),
     )
 
@@ -252,7 +253,7 @@ def forward_compatibility(ctx: CheckContext) -> Outcome:
         "A forward-compatibility libcuda is in use that this GPU or driver does not allow",
         evidence_of(ctx.snapshot, "driver.cuda_library", "libcuda", "driver.version"),
         (
-            *_unfind_fixes(ctx.snapshot, "compat"),
+            *_remove_folder_fixes(ctx.snapshot, "compat"),
             Fix("Or update the driver, so that no compatibility package is needed."),
         ),
     )
@@ -378,17 +379,17 @@ def initialisation_failed(ctx: CheckContext) -> Outcome:
         return
     evidence = evidence_of(snapshot, "libcuda", "nvml", "gpu_count")
     evidence += driver_errors(snapshot)
-    if code in MPS_ERRORS:
+    if code in _MPS_ERRORS:
         yield _by_mps(snapshot, code, evidence + evidence_of(snapshot, "mps.pipe_directory"))
     elif code == Cuda.NO_DEVICE and no_instance:
         yield _without_instance(snapshot, evidence)
     elif driver_sees_gpu(snapshot) and code == Cuda.OUT_OF_MEMORY:
         evidence += evidence_of(snapshot, "host.overcommit", "host.address_limit")
         title = f"CUDA cannot be initialised: {_refused_addresses(snapshot)}"
-        yield Symptom(title, evidence, _fixes_of(ctx, code))
+        yield Symptom(title, evidence, _init_fixes(ctx, code))
     elif driver_sees_gpu(snapshot):
         title = "CUDA cannot be initialised, though the driver answers"
-        yield Symptom(title, evidence, _other_vgpu(snapshot) or _fixes_of(ctx, code))
+        yield Symptom(title, evidence, _vgpu_type_fixes(snapshot) or _init_fixes(ctx, code))
     elif code == Cuda.NO_DEVICE and not nvidia_on_bus(snapshot):
         yield NotKnown("neither the driver nor the PCI bus shows an NVIDIA GPU")
     else:
@@ -396,7 +397,7 @@ def initialisation_failed(ctx: CheckContext) -> Outcome:
 
 
 def _not_listed(snapshot: Snapshot, evidence: tuple[Evidence, ...]) -> Symptom:
-    """A GPU is on the bus, as far as known, but the driver has none: another driver may hold it, or an option."""
+    """A GPU may be on the bus, but the driver lists none: another driver holds it, or an option excludes it."""
     excluded = excluded_gpu_fixes(snapshot)
     if excluded:
         evidence += evidence_of(snapshot, "driver.excluded_gpus", "driver.module_options")
@@ -428,14 +429,14 @@ _START_GPU = (
 # abetlen/llama-cpp-python#645, both from a seccomp profile; a case of 2: NVIDIA/cuda-python#2458 (read November
 # 2026).
 
-ACCEPT_WORK = Fix(
+_ACCEPT_WORK = Fix(
     "In a confidential virtual machine, let the GPU accept work.", ("sudo", "nvidia-smi", "conf-compute", "-srs", "1")
 )
-READ_LOG = Fix("Look for messages of the driver in the kernel log, then restart the machine.", ("sudo", "dmesg"))
-_LOAD = Fix("Load the module of CUDA's memory manager.", ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
+_READ_LOG = Fix("Look for messages of the driver in the kernel log, then restart the machine.", ("sudo", "dmesg"))
+_LOAD = Fix("Load the module of CUDA's memory manager.", CREATE_NODES)
 _LOAD_ON_HOST = Fix("On the host, load the module of CUDA's memory manager.", _LOAD.command)
 _READ_HOST_LOG = Fix(
-    "On the host, look for messages of the driver in the kernel log, then restart it.", READ_LOG.command
+    "On the host, look for messages of the driver in the kernel log, then restart it.", _READ_LOG.command
 )
 _UVM = "/dev/nvidia-uvm"
 # NVIDIA, Virtual GPU Software User Guide, Virtual GPU Types: Q-series are workstations, C-series compute; B-series are
@@ -462,7 +463,7 @@ _OVERCOMMIT = (
         ("sudo", "sysctl", "vm.overcommit_memory=0"),
     ),
     Fix(
-        "For good: change the line that sets it; ask who set it, for it protects other programs of this machine.",
+        "For good: change the line that sets it; ask the administrator first, since it protects other programs.",
         ("grep", "-rn", "overcommit_memory", "/etc/sysctl.conf", "/etc/sysctl.d", "/usr/lib/sysctl.d"),
     ),
 )
@@ -484,10 +485,10 @@ _UNCONFINED = {
 }
 
 
-def _fixes_of(ctx: CheckContext, code: int) -> tuple[Fix, ...]:
+def _init_fixes(ctx: CheckContext, code: int) -> tuple[Fix, ...]:
     """Possible fixes, the most likely first; neither WSL nor a Jetson has the module nvidia-uvm."""
     snapshot = ctx.snapshot
-    look = _READ_HOST_LOG if is_contained(snapshot) else READ_LOG
+    look = _READ_HOST_LOG if is_contained(snapshot) else _READ_LOG
     if code == Cuda.OUT_OF_MEMORY:
         return (*_address_fixes(snapshot), look)
     if code == Cuda.OPERATING_SYSTEM:
@@ -499,7 +500,7 @@ def _fixes_of(ctx: CheckContext, code: int) -> tuple[Fix, ...]:
         restart = restart_fix(snapshot, "so that it reconnects to the driver")
         return (restart, Fix("If it happens again, update the NVIDIA driver in Windows."))
     virtual = any(gpu.virtualization.value is Virtualization.VGPU for gpu in snapshot.gpus)
-    accept = (ACCEPT_WORK,) if code == Cuda.SYSTEM_NOT_READY else ()
+    accept = (_ACCEPT_WORK,) if code == Cuda.SYSTEM_NOT_READY else ()
     sliced = code == Cuda.NO_DEVICE and any(gpu.mig.value and gpu.mig_instances for gpu in snapshot.gpus)
     load = _LOAD_ON_HOST if is_contained(snapshot) else _LOAD
     may_help = not ctx.needs.tegra and (_UVM not in driver_nodes(snapshot) or code in (Cuda.NO_DEVICE, Cuda.UNKNOWN))
@@ -524,8 +525,8 @@ def _address_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     return (_RAISE_LIMIT, _LIMITS, *strict) if snapshot.host.address_limit.known else (strict or (_LIMITS,))
 
 
-def _other_vgpu(snapshot: Snapshot) -> tuple[Fix, ...]:
-    """A remedy if every GPU is a virtual one for desktops; else empty."""
+def _vgpu_type_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
+    """A fix if every GPU is a virtual one for desktops; else empty."""
     names = [gpu.name.value or "" for gpu in snapshot.gpus if gpu.virtualization.value is Virtualization.VGPU]
     if not names or len(names) != len(snapshot.gpus) or not all(map(_DESKTOP_TYPE.search, names)):
         return ()
@@ -561,7 +562,7 @@ _PIPES = "CUDA_MPS_PIPE_DIRECTORY"
 _FEWER_CLIENTS = "End other clients of MPS, or wait for them."
 _END_MPS = ("sh", "-c", "echo quit | nvidia-cuda-mps-control")
 # CUDA Driver API, Data types used by CUDA driver, CUresult; NVIDIA, Multi-Process Service (read November 2026).
-MPS_ERRORS = {
+_MPS_ERRORS = {
     Cuda.MPS_CONNECTION_FAILED: (
         "its control daemon or its server cannot be reached",
         "Start MPS's control daemon as this user, and set CUDA_MPS_PIPE_DIRECTORY to its folder.",
@@ -582,12 +583,12 @@ MPS_ERRORS = {
 
 def _by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Symptom:
     """MPS refuses this process or does not answer. Its daemon runs on the host; a container gets only its pipes."""
-    title, first = MPS_ERRORS[Cuda(code)]
-    alone: tuple[Fix, ...] = ()
+    title, first = _MPS_ERRORS[Cuda(code)]
+    first_fixes: tuple[Fix, ...] = ()
     if code == Cuda.MPS_CONNECTION_FAILED and _PIPES in snapshot.environment:
-        alone = variable_fixes(snapshot, _PIPES, text="Use the GPU without MPS, if its daemon no longer runs.")
+        first_fixes = variable_fixes(snapshot, _PIPES, text="Use the GPU without MPS, if its daemon no longer runs.")
     elif code == Cuda.MPS_CONNECTION_FAILED and snapshot.mps.daemon.value and not is_contained(snapshot):
-        alone = _leftover_fixes(snapshot.mps.pipe_directory.value or "")
+        first_fixes = _leftover_fixes(snapshot.mps.pipe_directory.value or "")
     where = " on the host" if is_contained(snapshot) else ""
     if where and "daemon" in first:
         first = f"On the host: {first[0].lower()}{first[1:]}"
@@ -595,8 +596,8 @@ def _by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Sy
         f"CUDA cannot be initialised through MPS: {title}",
         evidence,
         (
-            *alone,
-            Fix(f"Or {first[0].lower()}{first[1:]}" if alone else first),
+            *first_fixes,
+            Fix(f"Or {first[0].lower()}{first[1:]}" if first_fixes else first),
             Fix(
                 f"Or turn MPS off: end its daemon{where}, as the user who started it; this ends its clients.", _END_MPS
             ),
@@ -605,7 +606,7 @@ def _by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Sy
 
 
 def _leftover_fixes(folder: str) -> tuple[Fix, ...]:
-    """A daemon that was killed leaves its folder, whose pipe no process answers; without the folder CUDA needs none.
+    """Renames the folder that a killed daemon has left: no process answers its pipe, and without it CUDA needs no MPS.
 
     nvidia-cuda-mps-control(1): where no daemon accepts the connection, a program runs as without MPS.
     """

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from gpuenv.doctor.evidence import evidence_of
@@ -113,7 +115,7 @@ def cupy_missing(ctx: CheckContext) -> Outcome:
             + evidence_of(snapshot, "target.kind"),
             (
                 leftovers_fix(snapshot, site, *(entry.path for entry in empty_metadata(snapshot.target))),
-                *(without_cache(install_fixes(ctx, "Then install the wheel that fits.")) or _later(ctx)),
+                *(without_cache(install_fixes(ctx, "Then install the wheel that fits.")) or _fixes_after_change(ctx)),
             ),
             cause=Cause.CORRUPT_INSTALLATION,
         )
@@ -129,14 +131,14 @@ def cupy_missing(ctx: CheckContext) -> Outcome:
                 Fix(f"If you mean {path}, select it.", ("gpuenv", "doctor", "--python", path))
                 for path in snapshot.target.environments_near
             ),
-            *(install_fixes(ctx, "Install the wheel that fits.") or _later(ctx)),
+            *(install_fixes(ctx, "Install the wheel that fits.") or _fixes_after_change(ctx)),
             *(() if snapshot.target.environments_near else (_ANOTHER,)),
         ),
     )
 
 
-def _later(ctx: CheckContext) -> tuple[Fix, ...]:
-    """CuPy to install after another change; empty on a machine without an NVIDIA GPU."""
+def _fixes_after_change(ctx: CheckContext) -> tuple[Fix, ...]:
+    """How to install CuPy after the smallest change that makes one fit; empty without an NVIDIA GPU."""
     snapshot, better = ctx.snapshot, ctx.resolution.next_better
     is_other_platform = bool(snapshot.amd_gpus) or snapshot.host.os.value == "darwin"
     if better is None or gpu_is_absent(snapshot) or (is_other_platform and not ctx.needs.gpus):
@@ -511,9 +513,6 @@ def _unmet(target: Target) -> Iterator[_Unmet]:
     lines = [text for text in (cupy.requires if cupy else ()) if text.lower().replace("_", "-").startswith(_PREFIXES)]
     if not lines:
         return
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and few targets need it
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - 8 ms
-
     installed = {**target.conda_packages, **target.packages}
     for text in lines:
         try:

@@ -53,24 +53,24 @@ _UNLOADABLE = pattern(
 _DRIVER_LIBRARY = pattern(r"libcuda\.so|libnvidia")
 
 
-class Refusal(NamedTuple):
+class _Refusal(NamedTuple):
     """A symbol or version that the loader did not find in another library."""
 
     symbol: str  # empty if a whole version is missing
     by: str | None  # the soname of that library, if the loader names it
 
 
-def refusal_of(library: Library) -> Refusal | None:
+def _refusal_of(library: Library) -> _Refusal | None:
     """Why the loader refuses a library; None if it loads, is missing, or fails for another reason."""
     found = None if library.path or library.optional else _UNRESOLVED.search(library.error or "")
     if found is None:
         return None
     symbol, by = found["a"] or found["c"] or "", found["b"] or found["d"] or found["e"]
     # Other symbols, such as those of the C++ runtime, do not concern the CUDA libraries.
-    return Refusal(symbol, by) if by or library_of_symbol(symbol) else None
+    return _Refusal(symbol, by) if by or _library_of_symbol(symbol) else None
 
 
-def library_of_symbol(symbol: str) -> str | None:
+def _library_of_symbol(symbol: str) -> str | None:
     """The CUDA library of a symbol: nvJitLink for ``__nvJitLinkComplete_12_4``."""
     found = _SYMBOL_PREFIX.match(symbol)
     return found[1] if found else None
@@ -102,10 +102,7 @@ _LOADER_FAULTS = {
         "the loader cannot map it into memory",
         (Fix("Check how their file system is mounted, and what limits the memory of this process: ulimit -a"),),
     ),
-    "denied": (
-        "this user may not read the file",
-        (Fix("Let this user read them, or create your own environment."),),
-    ),
+    "denied": ("this user may not read the file", (Fix("Let this user read them, or create your own environment."),)),
     "damaged": ("the file is damaged, or of another architecture", (Fix("Reinstall the package of {files}."),)),
 }
 
@@ -225,14 +222,14 @@ def other_major_first(ctx: CheckContext) -> Outcome:
         ctx,
         title if _has_own_major(ctx, wrong) else _only_other_major(ctx),
         tuple(Evidence(library.soname, str(library.finder_path), "cuda-pathfinder") for library in wrong),
-        wheels(ctx),
+        _wheels_as_evidence(ctx),
     )
 
 
 def _of_other_major(
     ctx: CheckContext, title: str, first: tuple[Evidence, ...], last: tuple[Evidence, ...] = ()
 ) -> Symptom:
-    users = frameworks(ctx)
+    users = _frameworks(ctx)
     cause = Cause.TORCH_CUPY_CONFLICT if users else None
     return Symptom(title, first + users + last, _other_major_fixes(ctx), cause=cause)
 
@@ -271,7 +268,7 @@ def _loaded_nvrtc(ctx: CheckContext) -> Outcome:
         ctx,
         f"{ctx.snapshot.target.cupy[0].distribution} loaded NVRTC {wrong[0].release}, of another CUDA major",
         tuple(Evidence(entry.soname, f"NVRTC {entry.release}", entry.found_via or "NVRTC itself") for entry in wrong),
-        wheels(ctx),
+        _wheels_as_evidence(ctx),
     )
 
 
@@ -312,45 +309,15 @@ def library_missing(ctx: CheckContext) -> Outcome:
     toolkit of another major, install the wheel line of that major.
     """
     snapshot = ctx.snapshot
-    state = snapshot.source("libraries")
-    if state.state is not SourceState.ANSWERED and not snapshot.target.libraries:
-        why, cupy, major = (
-            "the target's libraries were not probed",
-            snapshot.target.cupy,
-            installed_cuda_major(ctx),
-        )
-        if cupy and "target.cupy" in snapshot.assumed:
-            why = f"{cupy[0].distribution} is assumed, so the libraries that it loads were not probed"
-            why += f"; --assume toolkit={major}.0 assumes a toolkit that has them" if major else ""
-        yield NotKnown(state.detail or why)
-        return
-    if not snapshot.target.cupy:
-        yield NotKnown("which CuPy the libraries are for is unknown")
-        return
     needed = [entry for entry in snapshot.target.libraries if not entry.optional and entry.name != "nvrtc-builtins"]
-    if not needed:
-        yield NotKnown(f"which CUDA libraries {snapshot.target.cupy[0].distribution} loads is unknown")
+    missing = [library for library in needed if library.path is None and _refusal_of(library) is None]
+    reason = _undetermined_reason(ctx, needed, missing)
+    if reason is not None:
+        yield NotKnown(reason)
         return
-    missing = [library for library in needed if library.path is None and refusal_of(library) is None]
     if not missing:
-        if state.state is not SourceState.ANSWERED and any(library.found_via != ASSUMED for library in needed):
-            yield NotKnown(state.detail or "not all of the target's libraries were probed")
         return
-    if _pathfinder_missing(ctx):
-        yield NotKnown("CUDA wheels are installed, but cuda.pathfinder, which finds them, cannot be imported")
-        return
-    major = installed_cuda_major(ctx)
-    others = tuple(
-        Evidence("a toolkit", f"CUDA {kit.toolkit.value} in {kit.path}", kit.found_via)
-        for kit in snapshot.toolkits
-        if kit.toolkit.value and kit.toolkit.value.major != major and kit.has_nvrtc and not kit.in_target
-    )
-    others += _nvrtcs(ctx)
-    others += tuple(
-        Evidence(f"target.packages.{entry.distribution}", f"{entry.version}, CUDA {entry.cuda_major}", entry.source)
-        for entry in ctx.needs.brings
-        if not entry.is_library and entry.cuda_major != major
-    )
+    major, others = installed_cuda_major(ctx), _cuda_of_other_major(ctx)
     evidence = tuple(_evidence(library) for library in needed) + others
     # Some names are the same in two majors (libcurand.so.10, libcusparse.so.12): NVRTC's is not.
     if others and major is not None and any(library.name == "nvrtc" for library in missing):
@@ -365,9 +332,47 @@ def library_missing(ctx: CheckContext) -> Outcome:
     sonames = ", ".join(library.soname for library in missing)
     yield Symptom(
         f"CUDA libraries that CuPy loads are not found: {sonames}",
-        evidence + evidence_of(ctx.snapshot, *SEARCH_PATHS),
+        evidence + evidence_of(snapshot, *SEARCH_PATHS),
         _library_fixes(ctx),
     )
+
+
+def _undetermined_reason(ctx: CheckContext, needed: Sequence[Library], missing: Sequence[Library]) -> str | None:
+    """Why it is unknown whether a needed library is missing; None if it is known."""
+    snapshot, state = ctx.snapshot, ctx.snapshot.source("libraries")
+    cupy, is_probed = snapshot.target.cupy, state.state is SourceState.ANSWERED
+    if not is_probed and not snapshot.target.libraries:
+        why, major = "the target's libraries were not probed", installed_cuda_major(ctx)
+        if cupy and "target.cupy" in snapshot.assumed:
+            why = f"{cupy[0].distribution} is assumed, so the libraries that it loads were not probed"
+            why += f"; --assume toolkit={major}.0 assumes a toolkit that has them" if major else ""
+        return state.detail or why
+    if not cupy:
+        return "which CuPy the libraries are for is unknown"
+    if not needed:
+        return f"which CUDA libraries {cupy[0].distribution} loads is unknown"
+    if not missing:
+        is_partial = not is_probed and any(library.found_via != ASSUMED for library in needed)
+        return (state.detail or "not all of the target's libraries were probed") if is_partial else None
+    if _pathfinder_missing(ctx):
+        return "CUDA wheels are installed, but cuda.pathfinder, which finds them, cannot be imported"
+    return None
+
+
+def _cuda_of_other_major(ctx: CheckContext) -> tuple[Evidence, ...]:
+    """Toolkits, NVRTC wheels and frameworks of another CUDA major than CuPy's."""
+    major = installed_cuda_major(ctx)
+    toolkits = tuple(
+        Evidence("a toolkit", f"CUDA {kit.toolkit.value} in {kit.path}", kit.found_via)
+        for kit in ctx.snapshot.toolkits
+        if kit.toolkit.value and kit.toolkit.value.major != major and kit.has_nvrtc and not kit.in_target
+    )
+    frameworks = tuple(
+        Evidence(f"target.packages.{entry.distribution}", f"{entry.version}, CUDA {entry.cuda_major}", entry.source)
+        for entry in ctx.needs.brings
+        if not entry.is_library and entry.cuda_major != major
+    )
+    return toolkits + _nvrtcs(ctx) + frameworks
 
 
 def _pathfinder_missing(ctx: CheckContext) -> bool:
@@ -422,12 +427,13 @@ def _nvrtcs(ctx: CheckContext) -> tuple[Evidence, ...]:
     )
 
 
-def wheels(ctx: CheckContext) -> tuple[Evidence, ...]:
-    """Evidence of CUDA wheels of another major: their NVRTC, or all of them if there is none."""
-    return _nvrtcs(ctx) or packages_as_evidence({n: ctx.snapshot.target.packages[n] for n in _names(ctx)})
+def _wheels_as_evidence(ctx: CheckContext) -> tuple[Evidence, ...]:
+    """Evidence of CUDA wheels of another major: their NVRTC, or all of them without one."""
+    packages = ctx.snapshot.target.packages
+    return _nvrtcs(ctx) or packages_as_evidence({name: packages[name] for name in _wheels_of_other_major(ctx)})
 
 
-def frameworks(ctx: CheckContext) -> tuple[Evidence, ...]:
+def _frameworks(ctx: CheckContext) -> tuple[Evidence, ...]:
     """Frameworks that depend on CUDA libraries, without those that the matrix knows to use CuPy's major."""
     major = installed_cuda_major(ctx)
     same = {entry.distribution for entry in ctx.needs.brings if not entry.is_library and entry.cuda_major == major}
@@ -438,7 +444,10 @@ def frameworks(ctx: CheckContext) -> tuple[Evidence, ...]:
 
 def _other_major_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
     """Removes the wheels, or, if a framework needs them, changes CuPy's line or separates the two."""
-    needed, names = tuple(entry.fact.removeprefix("target.packages.") for entry in frameworks(ctx)), _names(ctx)
+    needed, names = (
+        tuple(entry.fact.removeprefix("target.packages.") for entry in _frameworks(ctx)),
+        _wheels_of_other_major(ctx),
+    )
     if needed:
         return _framework_fixes(ctx, needed, names)
     if not names:
@@ -463,7 +472,7 @@ def _framework_fixes(ctx: CheckContext, needed: tuple[str, ...], names: tuple[st
     return (*install, Fix(f"Or k{separation}" if install else f"K{separation}"), last)
 
 
-def _names(ctx: CheckContext) -> tuple[str, ...]:
+def _wheels_of_other_major(ctx: CheckContext) -> tuple[str, ...]:
     """All CUDA wheels of the other major: one that stays is still loaded first."""
     cupy_major, packages = installed_cuda_major(ctx), ctx.snapshot.target.packages
     majors = {name: major for name, release in packages.items() if (major := cuda_major_of_wheel(name, release))}
@@ -491,7 +500,7 @@ def incompatible_library(ctx: CheckContext) -> Outcome:
     How it is seen: the loader's messages when the target loads each library: a missing symbol or version.
     What to do: install the older library in the release of the one that needs it, or let that release be found first.
     """
-    refused = [(library, refusal) for library in ctx.snapshot.target.libraries if (refusal := refusal_of(library))]
+    refused = [(library, refusal) for library in ctx.snapshot.target.libraries if (refusal := _refusal_of(library))]
     if not refused:
         return
     refusal = refused[0][1]
@@ -511,11 +520,11 @@ def incompatible_library(ctx: CheckContext) -> Outcome:
     )
 
 
-def _provider(ctx: CheckContext, refusal: Refusal) -> Library | None:
+def _provider(ctx: CheckContext, refusal: _Refusal) -> Library | None:
     """The library that lacks the symbol, by its soname or by the symbol's prefix, if known."""
     for entry in ctx.snapshot.target.libraries:
         if entry.path and (
-            entry.soname == refusal.by if refusal.by else entry.name == library_of_symbol(refusal.symbol)
+            entry.soname == refusal.by if refusal.by else entry.name == _library_of_symbol(refusal.symbol)
         ):
             return entry
     return None
@@ -525,7 +534,7 @@ def _is_of_wheel(library: Library | None) -> bool:
     return library is not None and "/site-packages/" in (library.path or "")
 
 
-def _same_release(ctx: CheckContext, refusal: Refusal, provider: Library | None) -> tuple[Fix, ...]:
+def _same_release(ctx: CheckContext, refusal: _Refusal, provider: Library | None) -> tuple[Fix, ...]:
     first = without_folder_of_fixes(ctx.snapshot, (provider and provider.path) or "") or (
         Fix("Let the loader find the libraries of one CUDA release first; LD_LIBRARY_PATH decides if it is set."),
     )
@@ -582,7 +591,7 @@ def builtins(ctx: CheckContext) -> Outcome:
 
 def _nvrtc_fixes(ctx: CheckContext, nvrtc: Library) -> tuple[Fix, ...]:
     packages = ctx.snapshot.target.packages
-    wheels = [name for name in packages if re.fullmatch(r"nvidia-cuda-nvrtc(-cu\d\d)?", name)]
+    wheels = [name for name in packages if _NVRTC.fullmatch(name)]
     if wheels and "/site-packages/" in (nvrtc.path or ""):
         requirements = [f"{name}=={packages[name]}" for name in wheels]
         text, options = "Reinstall NVRTC.", ("--force-reinstall", "--no-deps")
@@ -618,16 +627,13 @@ def headers_missing(ctx: CheckContext) -> Outcome:
         f"CuPy does not find the CUDA headers of the toolkit in {unnamed.path}" if unnamed else title,
         evidence_of(ctx.snapshot, "target.headers", "target.cuda_path")
         + tuple(Evidence(f"environment.{name}", value, "the environment") for name, value in _variables(ctx)),
-        (
-            *(variable_fixes(ctx.snapshot, "CUDA_PATH", unnamed.path) if unnamed else ()),
-            _headers_fix(ctx),
-        ),
+        (*(variable_fixes(ctx.snapshot, "CUDA_PATH", unnamed.path) if unnamed else ()), _headers_fix(ctx)),
         cause=Cause.CUDA_PATH_WRONG if unnamed else None,
     )
 
 
 def _without_headers(ctx: CheckContext, folders: Sequence[str]) -> str:
-    """Why there are none: the wheel that has them is missing, or the folders lack them."""
+    """Why no headers are found: their wheel is missing, or the folders lack them."""
     major = installed_cuda_major(ctx)
     wheel = cuda_wheel("cuda-runtime", major) if major else None
     if not folders and wheel and wheel not in ctx.snapshot.target.packages:
@@ -687,10 +693,7 @@ def _conda_not_activated(ctx: CheckContext, nvrtc: Library) -> Outcome:
         f"NVRTC {nvrtc.release} is conda's, but the CUDA headers that it finds first are the system's, "
         f"of {target.headers_cuda.value}: the environment is not activated",
         evidence_of(ctx.snapshot, "target.headers", "target.headers_cuda")
-        + (
-            _loaded(nvrtc),
-            *evidence_of(ctx.snapshot, "environment.CONDA_PREFIX"),
-        ),
+        + (_loaded(nvrtc), *evidence_of(ctx.snapshot, "environment.CONDA_PREFIX")),
         (Fix("Activate the environment before Python starts.", shell_line=f"conda activate {shlex.quote(prefix)}"),),
         Severity.WARNING,
         cause=Cause.LIBRARY_PATH_CONFLICT,
@@ -894,7 +897,7 @@ def compiled_module(ctx: CheckContext) -> Outcome:
     missing = _linked_library(reason)
     if missing is not None:
         if not any(entry.path is None and not entry.optional for entry in target.libraries):  # else LIB601 reports them
-            yield without_library(ctx, missing, evidence_of(ctx.snapshot, "target.extension"))
+            yield _without_library(ctx, missing, evidence_of(ctx.snapshot, "target.extension"))
         return
     runtime = _RUNTIME.search(reason)
     yield Symptom(
@@ -1058,7 +1061,7 @@ _CONDA_TOOLKITS = ("cudatoolkit", "cuda-version")
 _FIRST_OF_ANY_MINOR = 11  # from here on libcudart is named after its major
 
 
-class Linked(NamedTuple):
+class _LinkedLibrary(NamedTuple):
     """The missing library, and its CUDA version if the soname contains one."""
 
     soname: str
@@ -1079,17 +1082,17 @@ class Linked(NamedTuple):
         return f"CUDA {self.cuda.major if self.cuda.major >= _FIRST_OF_ANY_MINOR else self.cuda}"
 
 
-def _linked_library(message: str) -> Linked | None:
+def _linked_library(message: str) -> _LinkedLibrary | None:
     """The CUDA library that the loader does not find, from its message."""
     found = _MISSING.search(message)
     if found is None:
         return None
     release = found[3] if "." in found[3] else f"{found[3]}.0"
-    return Linked(found[1], CudaVersion.parse(release) if found[2] in _NUMBERED_AS_CUDA else None)
+    return _LinkedLibrary(found[1], CudaVersion.parse(release) if found[2] in _NUMBERED_AS_CUDA else None)
 
 
-def without_library(ctx: CheckContext, missing: Linked, evidence: tuple[Evidence, ...]) -> Symptom:
-    """CuPy's modules cannot be loaded without it: it is elsewhere, of another CUDA, or missing."""
+def _without_library(ctx: CheckContext, missing: _LinkedLibrary, evidence: tuple[Evidence, ...]) -> Symptom:
+    """A library without which CuPy's modules cannot be loaded is elsewhere, of another CUDA, or missing."""
     cupy = ctx.snapshot.target.cupy[0]
     toolkits = [kit for kit in ctx.snapshot.toolkits if kit.toolkit.known]
     same = [kit for kit in toolkits if missing.is_of(kit.toolkit.value)]

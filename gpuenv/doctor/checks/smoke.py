@@ -303,7 +303,7 @@ def _test_fixes(
         return (Fix(f"Unset {FAULT_VARIABLE}: it makes these tests fail deliberately."),)
     explanation = Fix("Read what this cause means and how to fix it.", ("gpuenv", "explain", cause.value))
     hung = [test.gpu for test in tests] if cause is Cause.DRIVER_UNRESPONSIVE else []
-    reset = reset_fixes("Or reset this GPU, if no program uses it.", (_option(snapshot, uuid) for uuid in hung))
+    reset = reset_fixes("Or reset this GPU, if no program uses it.", (_selector(snapshot, uuid) for uuid in hung))
     fixes = _FIXES.get(cause, (explanation,))
     if cause is Cause.GPU_TEST_FAILED and all(test.trouble is Trouble.KILLED for test in tests):
         fixes = _KILLED_FIXES
@@ -346,7 +346,7 @@ def _other_gpu_fixes(snapshot: Snapshot, tests: Sequence[TestResult], sound: Seq
     )
 
 
-def _option(snapshot: Snapshot, uuid: str | None) -> str | None:
+def _selector(snapshot: Snapshot, uuid: str | None) -> str | None:
     """The nvidia-smi selector of the tested GPU, or of the GPU of the tested MIG instance."""
     for gpu in snapshot.gpus:
         if uuid is not None and uuid in (gpu.uuid.value, *(instance.uuid for instance in gpu.mig_instances)):

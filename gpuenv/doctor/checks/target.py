@@ -27,10 +27,7 @@ _STARTUP_FAULTS = {
     ),
     "variables": (
         "The target's interpreter does not work with a PYTHON variable that is set",
-        Fix(
-            "Unset the variables whose names begin with PYTHON.",
-            shell_line="unset $(env | grep -o '^PYTHON[A-Z_]*')",
-        ),
+        Fix("Unset the variables whose names begin with PYTHON.", shell_line="unset $(env | grep -o '^PYTHON[A-Z_]*')"),
     ),
 }
 
@@ -72,7 +69,7 @@ def target_broken(ctx: CheckContext) -> Outcome:
 
 
 def _title_and_fixes(snapshot: Snapshot, state: SourceState) -> tuple[str, tuple[Fix, ...]]:
-    """The title and the fixes."""
+    """The title and the fixes of an interpreter that does not work."""
     target = snapshot.target
     executable, without = target.executable.value or "", target.starts_without.value
     files = ", ".join(target.startup_files)

@@ -51,6 +51,9 @@ def no_wheel_for_interpreter(ctx: CheckContext) -> Outcome:
     )
 
 
+_BUILD = ("env", "CUPY_NVCC_GENERATE_CODE=current", "python", "-m", "pip", "install", "--no-binary=cupy", "cupy")
+
+
 def _old_jetpack(ctx: CheckContext) -> Symptom:
     level = ctx.needs.driver_cuda
     return Symptom(
@@ -58,19 +61,7 @@ def _old_jetpack(ctx: CheckContext) -> Symptom:
         evidence_of(ctx.snapshot, "host.tegra", "driver.cuda", "target.python"),
         (
             Fix("Install a newer JetPack: the first that CuPy has wheels for has CUDA 10.2."),
-            Fix(
-                "Or build an older CuPy from source for this board, which takes long.",
-                (
-                    "env",
-                    "CUPY_NVCC_GENERATE_CODE=current",
-                    "python",
-                    "-m",
-                    "pip",
-                    "install",
-                    "--no-binary=cupy",
-                    "cupy",
-                ),
-            ),
+            Fix("Or build an older CuPy from source for this board, which takes long.", _BUILD),
         ),
         cause=Cause.JETSON_TEGRA,
     )
@@ -147,10 +138,7 @@ def nothing_fits(ctx: CheckContext) -> Outcome:
     )
 
 
-_REFRESH = Fix(
-    "Update the matrix: a newer CuPy or CUDA may support the GPU.",
-    ("gpuenv", "matrix", "refresh"),
-)
+_REFRESH = Fix("Update the matrix: a newer CuPy or CUDA may support the GPU.", ("gpuenv", "matrix", "refresh"))
 
 
 def _is_not_a_wheel(ctx: CheckContext) -> bool:

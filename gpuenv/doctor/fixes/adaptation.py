@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
 from gpuenv.doctor.fixes.packages import canonical_name, requirement_arguments
@@ -12,34 +13,11 @@ from gpuenv.model.strings import pattern
 _OTHER_SYSTEMS = ("windows", "darwin")
 _INSTALLERS = frozenset(("apt-get", "dnf", "pacman", "ubuntu-drivers", "zypper"))
 # Linux programs in fixes; other programs exist everywhere, or are the target's own interpreter.
-_ROOT_CHANGERS = _INSTALLERS | {
-    "akmods",
-    "dkms",
-    "dracut",
-    "mkinitcpio",
-    "update-initramfs",
-}  # they change the root
-_LINUX_PROGRAMS = _ROOT_CHANGERS | {
-    "dmesg",
-    "modinfo",
-    "mokutil",
-    "modprobe",
-    "nvidia-ctk",
-    "nvidia-modprobe",
-    "prime-select",
-}
-_LINUX_PROGRAMS |= {
-    "driverctl",
-    "envycontrol",
-    "grubby",
-    "kmodgenca",
-    "lspci",
-    "ps",
-    "rmmod",
-    "sh",
-    "systemctl",
-    "timeout",
-    "which",
+_ROOT_CHANGERS = {*_INSTALLERS, "akmods", "dkms", "dracut", "mkinitcpio", "update-initramfs"}  # they change the root
+_LINUX_PROGRAMS = {
+    *_ROOT_CHANGERS,
+    *("dmesg", "modinfo", "mokutil", "modprobe", "nvidia-ctk", "nvidia-modprobe", "prime-select", "driverctl"),
+    *("envycontrol", "grubby", "kmodgenca", "lspci", "ps", "rmmod", "sh", "systemctl", "timeout", "which"),
 }
 _NAMES_HOST = pattern(r"\b(host|there|on the node)\b")
 _PACKAGE = pattern(r"(?:https://[A-Za-z0-9._/+-]+\.rpm|[A-Za-z0-9._+-]+)")
@@ -196,6 +174,4 @@ def add_target_option(text: str, python: str | None) -> str:
     """A sentence with ``--python`` in each gpuenv command; unchanged if ``python`` is None."""
     if python is None:
         return text
-    import shlex  # noqa: PLC0415 - needed only for fixes
-
     return _COMMAND_IN_TEXT.sub(lambda found: f"{found[0]} {_OPTION} {shlex.quote(python)}", text)

@@ -14,6 +14,7 @@ from gpuenv.model.finding import Fix
 from gpuenv.model.gpus import driver_nodes, in_docker_desktop, is_tegra
 from gpuenv.model.snapshot import Container, Snapshot
 
+CREATE_NODES = ("sudo", "nvidia-modprobe", "-c", "0", "-u")  # nvidia-modprobe(1)
 _POD_RUNTIME = Fix("If the pod was granted a GPU, its runtime did not add it: set runtimeClassName: nvidia in the pod.")
 _NODES = "Add the host's nodes /dev/nvidia*, and the rules that allow them, to the container's configuration"
 _PROXMOX = Fix("With Proxmox VE 8.1 or newer: a line for each in /etc/pve/lxc/ID.conf, such as dev0: /dev/nvidia-uvm.")
@@ -109,7 +110,7 @@ def matching_libraries_fix(snapshot: Snapshot) -> Fix:
 def device_node_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
     """How this kind of container gets a missing device node; the host may lack it as well."""
     kind = _kind(snapshot)
-    create = Fix("If the host lacks them too, create them there.", ("sudo", "nvidia-modprobe", "-c", "0", "-u"))
+    create = Fix("If the host lacks them too, create them there.", CREATE_NODES)
     if kind is Container.KUBERNETES:
         return (create, Fix("Then restart the pod, with a GPU from the device plugin: nvidia.com/gpu: 1."))
     if is_system_container(snapshot):

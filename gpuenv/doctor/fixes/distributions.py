@@ -1,6 +1,6 @@
 """How the driver and related packages are installed on the machine at hand; gpuenv runs none of these commands.
 
-The steps of each distribution are rows of fixes.csv; here is decided which of them the GPUs need.
+The steps of each distribution are rows of fixes.csv; this module selects those that the GPUs need.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ def _chooses_wrongly(ctx: CheckContext) -> bool:
 
 
 def driver_location(snapshot: Snapshot) -> str:
-    """Where the driver is to be changed, if not here: on a container's host, in Windows for WSL."""
+    """Where the driver can be changed, if not here: `` on the host`` for a container, `` in Windows`` for WSL."""
     if snapshot.host.wsl.value:
         return " in Windows"
     return " on the host" if is_contained(snapshot) else ""

@@ -23,7 +23,7 @@ def gpu_label(gpu: Gpu) -> str:
 
 
 def find_gpu(gpus: Sequence[Gpu], uuid: str | None) -> tuple[int, Gpu | None]:
-    """The GPU of this UUID and its index in the list; (0, None) if there is none."""
+    """The GPU of this UUID and its index in the list; (0, None) if it is not listed."""
     found = ((index, gpu) for index, gpu in enumerate(gpus) if uuid and gpu.uuid.value == uuid)
     return next(found, (0, None))
 

@@ -8,6 +8,9 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
 from gpuenv.doctor.fixes.variables import change_fix, without_folders_fixes
 from gpuenv.doctor.installed_cupy import is_managed_by_conda, is_removable, removable_cupys
 from gpuenv.doctor.registry import CheckContext
@@ -41,9 +44,6 @@ def pip_fix(snapshot: Snapshot, text: str, *arguments: str) -> Fix:
 
 def canonical_name(requirement: str) -> str:
     """The canonical name of the distribution in a requirement, even if packaging refuses its release."""
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - 8 ms, and few targets need it
-    from packaging.utils import canonicalize_name  # noqa: PLC0415 - 8 ms
-
     try:
         name = Requirement(requirement).name
     except InvalidRequirement:  # metadata may have any release: numpy==1.26-patched
@@ -60,12 +60,12 @@ def requirement_arguments(arguments: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def conda_cupy_packages(target: Target) -> tuple[str, ...]:
+def _conda_cupy_packages(target: Target) -> tuple[str, ...]:
     """Every package of conda's CuPy: changing one does not change the files of the others."""
     return tuple(name for name in target.conda_packages if is_cupy(name))
 
 
-def conda_reinstall_arguments(target: Target, names: tuple[str, ...]) -> tuple[str, ...]:
+def _conda_reinstall_arguments(target: Target, names: tuple[str, ...]) -> tuple[str, ...]:
     """Arguments of conda that reinstall packages; CuPy in the installed release, from the matrix's channel."""
     records = target.conda_packages
     channel = ("--channel=conda-forge",) if any(map(is_cupy, names)) else ()
@@ -75,12 +75,12 @@ def conda_reinstall_arguments(target: Target, names: tuple[str, ...]) -> tuple[s
 
 def _conda_arguments(target: Target, arguments: tuple[str, ...], names: list[str]) -> tuple[str, ...]:
     """The arguments of conda for these arguments of pip."""
-    expanded = (conda_cupy_packages(target) if is_cupy(name) else (name,) for name in names)
+    expanded = (_conda_cupy_packages(target) if is_cupy(name) else (name,) for name in names)
     packages = tuple(dict.fromkeys(chain.from_iterable(expanded)))
     if arguments[0] == "uninstall":
         return ("remove", *conda_prefix_option(target), *packages)
     if "--force-reinstall" in arguments:
-        return conda_reinstall_arguments(target, packages)
+        return _conda_reinstall_arguments(target, packages)
     return ("install", *conda_prefix_option(target), *requirement_arguments(arguments[1:]))
 
 
@@ -93,19 +93,19 @@ def conda_prefix_option(target: Target) -> tuple[str, ...]:
 def keep_conda_fixes(ctx: CheckContext, foreign: tuple[str, ...]) -> tuple[Fix, ...]:
     """How to keep conda's packages and remove pip's; both share CuPy's files, so conda reinstalls its own."""
     alternative = Fix("Or keep pip's, in an environment without conda's CuPy and CUDA packages.")
-    packages = conda_cupy_packages(ctx.snapshot.target)
+    packages = _conda_cupy_packages(ctx.snapshot.target)
     remove = pip_fix(ctx.snapshot, "Keep conda's: remove pip's.", "uninstall", "-y", *foreign)
     if not packages:
         return (remove, alternative)
     reinstall = Fix(
         "Then reinstall conda's, because files that they share are gone.",
-        ("conda", *conda_reinstall_arguments(ctx.snapshot.target, packages)),
+        ("conda", *_conda_reinstall_arguments(ctx.snapshot.target, packages)),
     )
     return (remove, reinstall, alternative)
 
 
 def delete_fix(snapshot: Snapshot, text: str, *paths: str) -> Fix:
-    """Deletes files and folders; ``text`` says so."""
+    """Deletes files and folders; ``text`` is the sentence."""
     is_posix = snapshot.host.os.value != "windows" and all(path.startswith("/") for path in paths)
     return Fix(text, ("rm", "-rf", "--", *paths) if is_posix else None)
 
@@ -142,25 +142,15 @@ def install_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
 
     Another CuPy is removed first, since all lines share the module's files; conda does that itself.
     """
-    conda = ctx.resolution.conda
-    if conda is not None and is_managed_by_conda(ctx.snapshot.target):
-        return (
-            Fix(
-                f"{conda_text(text).removesuffix('.')}: {' '.join(conda.specs)}",
-                (
-                    "conda",
-                    "install",
-                    *conda_prefix_option(ctx.snapshot.target),
-                    f"--channel={conda.channel}",
-                    *conda.specs,
-                ),
-                safe=True,
-            ),
-        )
-    if is_managed_by_conda(ctx.snapshot.target):
-        fixes = _conda_ways(ctx, conda_text(text), conda_prefix_option(ctx.snapshot.target))
-        return fixes if any(fix.safe for fix in fixes) else (*fixes, *_wheel_fixes(ctx, "Or, by pip, install"))
-    return _wheel_fixes(ctx, text)
+    conda, target = ctx.resolution.conda, ctx.snapshot.target
+    if not is_managed_by_conda(target):
+        return _wheel_fixes(ctx, text)
+    by_conda = text.replace("the wheel", "conda's build").removesuffix(".")
+    if conda is not None:
+        command = ("conda", "install", *conda_prefix_option(target), f"--channel={conda.channel}", *conda.specs)
+        return (Fix(f"{by_conda}: {' '.join(conda.specs)}", command, safe=True),)
+    fixes = _conda_change_fixes(ctx, by_conda)
+    return fixes if any(fix.safe for fix in fixes) else (*fixes, *_wheel_fixes(ctx, "Or, by pip, install"))
 
 
 def single_cupy_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
@@ -181,7 +171,7 @@ def single_cupy_fixes(ctx: CheckContext) -> tuple[Fix, ...]:
 
 
 def _leave_or_remove(target: Target) -> tuple[Fix, ...]:
-    """What affects least if the right copy of one distribution is found first."""
+    """Fixes if the right copy of one distribution is found first: leave the others, or uninstall them."""
     others = [entry for entry in target.cupy if not is_removable(entry, target)]
     return (
         Fix(f"Leave it as it is, if you like: {target.cupy[0].label} is found first and used."),
@@ -213,15 +203,10 @@ def _unneeded_libraries(ctx: CheckContext) -> tuple[str, ...]:
 
 
 def _removal(ctx: CheckContext, text: str, names: tuple[str, ...]) -> Fix:
-    """Safe if all of them lie in the target; the user site-packages serve other environments too."""
+    """Uninstalls packages; safe if they lie in the target, since other environments use the user site-packages too."""
     fix = pip_fix(ctx.snapshot, text, "uninstall", "-y", *names)
     inside = all(entry.is_own for entry in ctx.snapshot.target.cupy if entry.distribution in names)
     return fix._replace(safe=fix.safe and inside)
-
-
-def conda_text(text: str) -> str:
-    """The text of a fix, for a conda package instead of a wheel."""
-    return text.replace("the wheel", "conda's build")
 
 
 def _wheel_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
@@ -297,7 +282,7 @@ DEFAULT_PYTHON = "3.12"
 _NEW_ENVIRONMENT = "cupy-env"
 
 
-class _CondaWay(NamedTuple):
+class _ReachableBuild(NamedTuple):
     """A build that would fit, and the changes that it needs."""
 
     choice: CondaChoice
@@ -324,18 +309,17 @@ def _is_new(fact: str) -> bool:
     return fact in _NEW_ENVIRONMENT_FACTS or fact.startswith("target.packages.")
 
 
-def _conda_ways(ctx: CheckContext, text: str, prefix: tuple[str, ...]) -> tuple[Fix, ...]:
-    """What conda can do if no build fits the environment as it is; ``prefix`` are its arguments."""
+def _conda_change_fixes(ctx: CheckContext, text: str) -> tuple[Fix, ...]:
+    """What conda can do if no build fits the environment as it is."""
     judged = [(wheel, judge(wheel, ctx.needs, ctx.matrix).changes) for wheel in conda_candidates(ctx.matrix)]
     any_numpy = replace(ctx.needs, numpy=None)
     found = (
-        _CondaWay(conda_choice(wheel, (), any_numpy, ctx.matrix), Reachable(wheel.candidate, changes))
+        _ReachableBuild(conda_choice(wheel, (), any_numpy, ctx.matrix), Reachable(wheel.candidate, changes))
         for wheel, changes in judged
         if changes
     )
-    ways = sorted(found, key=lambda way: way.order)
-    text = text.removesuffix(".")
-    if not ways:
+    builds = sorted(found, key=lambda build: build.order)
+    if not builds:
         why = next((entry for entry in ctx.resolution.rejected if entry.candidate.kind is CandidateKind.CONDA), None)
         because = f": it needs {why.needed}, found {why.found}" if why else ""
         return (
@@ -344,18 +328,21 @@ def _conda_ways(ctx: CheckContext, text: str, prefix: tuple[str, ...]) -> tuple[
                 ("conda", "search", "--channel=conda-forge", "cupy"),
             ),
         )
-    way = ways[0]
-    specs, channel = way.choice.specs, f"--channel={way.choice.channel}"
-    if way.facts <= _MOVED_BY_CONDA:
-        moved = tuple(f"{change.fact.removeprefix('target.')}{change.needed}" for change in way.reachable.changes)
+    build = builds[0]
+    specs, channel = build.choice.specs, f"--channel={build.choice.channel}"
+    if build.facts <= _MOVED_BY_CONDA:
+        moved = tuple(f"{change.fact.removeprefix('target.')}{change.needed}" for change in build.reachable.changes)
         text = f"{text}, with what it needs (mamba takes the same arguments): {' '.join((*specs, *moved))}"
+        prefix = conda_prefix_option(ctx.snapshot.target)
         return (Fix(text, ("conda", "install", *prefix, channel, *specs, *moved), safe=True),)
-    if way.fits_new_environment:
-        pythons = next((c.needed for c in way.reachable.changes if c.fact == "target.python"), DEFAULT_PYTHON)
+    if build.fits_new_environment:
+        pythons = next((c.needed for c in build.reachable.changes if c.fact == "target.python"), DEFAULT_PYTHON)
         minors = [minor for minor in pythons.split(", ") if not minor.endswith("t")]  # not the free-threaded builds
         packages = (f"python={DEFAULT_PYTHON if DEFAULT_PYTHON in minors else minors[-1]}", *specs)
         text = f"{text}, in a new environment (mamba takes the same arguments): {' '.join(packages)}"
         return (Fix(text, ("conda", "create", f"--name={_NEW_ENVIRONMENT}", channel, *packages)),)
     return (
-        Fix(f"With {changes_text(way.reachable)}, conda's build fits: {' '.join(specs)} from {way.choice.channel}."),
+        Fix(
+            f"With {changes_text(build.reachable)}, conda's build fits: {' '.join(specs)} from {build.choice.channel}."
+        ),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
@@ -26,7 +27,7 @@ _PLACEHOLDER = pattern(r"\{(\w+)\}")
 
 
 class Row(NamedTuple):
-    """One step; the command is a shell's line, empty if there is none."""
+    """One step; the command is a line for a shell, or empty."""
 
     task: str
     where: str
@@ -67,7 +68,7 @@ def rows_of(task: str, places: Iterable[str]) -> tuple[Row, ...]:
 
 
 def steps(rows: Iterable[Row], **values: object) -> tuple[Fix, ...]:
-    """Fills in the placeholders; a command of which a value is unknown (None) is left out."""
+    """Fills in the placeholders; a command with an unknown value (None) is left out."""
     return tuple(_step(row, values) for row in rows)
 
 
@@ -77,8 +78,6 @@ def steps_of(task: str, places: Iterable[str], **values: object) -> tuple[Fix, .
 
 
 def _step(row: Row, values: Mapping[str, object]) -> Fix:
-    import shlex  # noqa: PLC0415 - needed only for fixes
-
     def fill(text: str) -> str:
         return _PLACEHOLDER.sub(lambda found: str(values.get(found[1]) or _UNKNOWN.get(found[1], "")), text)
 

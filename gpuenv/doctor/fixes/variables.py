@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable
 
 from gpuenv.doctor.fixes.gpus import visibility_variables
@@ -44,8 +45,6 @@ def _shell_line(snapshot: Snapshot, name: str, value: str | None) -> str:
     if snapshot.host.os.value == "windows":  # for PowerShell
         quoted = (value or "").replace("'", "''")
         return f"Remove-Item Env:{name}" if value is None else f"$env:{name} = '{quoted}'"
-    import shlex  # noqa: PLC0415 - needed only for fixes
-
     return f"unset {name}" if value is None else f"export {name}={shlex.quote(value)}"
 
 
@@ -67,8 +66,6 @@ def origin_fixes(snapshot: Snapshot, name: str) -> tuple[Fix, ...]:
 
 def _shell_files(snapshot: Snapshot) -> str:
     """The files that set variables in new shells, and in an activated environment."""
-    import shlex  # noqa: PLC0415 - needed only for fixes
-
     target = snapshot.target
     script = {"conda": "etc/conda", "venv": "bin/activate"}.get(target.kind.value or "")
     return f"{SHELL_FILES} {shlex.quote(f'{target.prefix.value}/{script}')}" if script else SHELL_FILES
@@ -76,8 +73,6 @@ def _shell_files(snapshot: Snapshot) -> str:
 
 def own_folder(path: str) -> str:
     """A line for the user's shell that makes a folder and its files the user's own."""
-    import shlex  # noqa: PLC0415 - needed only for fixes
-
     return OWN_FOLDER.format(shlex.quote(path))
 
 
@@ -134,7 +129,7 @@ def scheduler_of(snapshot: Snapshot) -> str | None:
 
 
 def visible_devices_fixes(snapshot: Snapshot, value: str) -> tuple[Fix, ...]:
-    """What to do about a CUDA_VISIBLE_DEVICES that hides GPUs; in a job, what the scheduler set is never unset."""
+    """Fixes of a CUDA_VISIBLE_DEVICES that hides GPUs; in a job, a value of the scheduler is never unset."""
     scheduler = scheduler_of(snapshot)
     granted = granted_devices(snapshot)
     if scheduler is not None and granted is None and (scheduler == "slurm" or value in _BY_SCHEDULER):

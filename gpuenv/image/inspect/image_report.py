@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, ClassVar
 
-from gpuenv.doctor.registry import DocumentedCheck, all_checks
+from gpuenv.doctor.checks import all_checks
+from gpuenv.doctor.registry import DocumentedCheck
 from gpuenv.image.inspect.image_facts import ImageFacts
 from gpuenv.image.rule_registry import all_rules
 from gpuenv.model.finding import Finding, Severity

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from gpuenv import __version__
+from gpuenv.doctor.checks import all_checks
 from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
-from gpuenv.doctor.registry import NotKnown, all_checks, to_finding
+from gpuenv.doctor.registry import NotKnown, to_finding
 from gpuenv.image.inspect.image_facts import ImageFacts
 from gpuenv.image.inspect.image_report import ImageFinding, ImageReport, MachineVerdict, at_location
 from gpuenv.image.inspect.rule_context import RuleContext, contents_of, make_rule_context

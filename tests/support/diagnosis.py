@@ -1,0 +1,17 @@
+"""The diagnosis of a machine with the shipped matrix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuenv.doctor.diagnose import DEFAULT_OPTIONS, Diagnosis, DiagnosisOptions, diagnose
+from gpuenv.matrix.resolve import resolve
+from tests.support.matrix import MATRIX
+
+if TYPE_CHECKING:
+    from gpuenv.model.snapshot import Snapshot
+
+
+def diagnosis_of(snapshot: Snapshot, options: DiagnosisOptions = DEFAULT_OPTIONS) -> Diagnosis:
+    """The diagnosis; its checks take no time."""
+    return diagnose(snapshot, MATRIX, resolve(snapshot, MATRIX), lambda: 0.0, options)
