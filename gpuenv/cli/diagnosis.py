@@ -169,7 +169,7 @@ def make_diagnosis_report(
     if found:
         diagnosis = _with_plugins(diagnosis, found, snapshot, options, source.timeout)
     if source.paste is not None:
-        from gpuenv.cli.sources import pasted_text
+        from gpuenv.cli.pastes import pasted_text
         from gpuenv.explain.pasted_error import with_pasted_error
 
         diagnosis = with_pasted_error(diagnosis, snapshot, pasted_text(source.paste))

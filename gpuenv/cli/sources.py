@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
     from gpuenv.model.snapshot import Snapshot
 
 STALE = 120  # days after which a matrix or a document is outdated
-_LARGEST_PASTE = 16 * 1024 * 1024
-_MAX_CONFLICTS = 5  # contradictions of a paste, and values of each, that are announced
 _DAY = pattern(r"\d{4}-\d\d-\d\d")  # dates compare as texts
 
 
@@ -172,7 +168,12 @@ def _begin(source: MachineSource, stack: ExitStack) -> Callable[[Matrix | None],
     if not source.timeout > 0:  # nan passes the minimum and the maximum
         raise CommandError(ExitCode.USAGE, f"--timeout {source.timeout}: expected seconds, such as 30")
     if source.paste is not None:
-        return lambda matrix: pasted_machine(source, matrix or get_matrix(None))
+        from gpuenv.cli.pastes import pasted_machine
+
+        paste = source.paste
+        if source.snapshot is not None or source.no_probe or source.python is not None:
+            raise CommandError(ExitCode.USAGE, "--paste excludes --snapshot, --no-probe and --python")
+        return lambda matrix: pasted_machine(paste, source.assume, matrix or get_matrix(None))
     if source.snapshot is not None:
         if source.no_probe:
             raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")
@@ -311,71 +312,3 @@ def validate_options(source: MachineSource, matrix: Path | None = None) -> None:
     with probing(without_target) as finish:
         if source.assume or matrix is not None:
             finish(get_matrix(matrix, quiet=True))
-
-
-def pasted_machine(source: MachineSource, matrix: Matrix) -> Snapshot:
-    """The machine of ``--paste``; announces the facts that are missing.
-
-    Raises:
-        CommandError: when it cannot be read, contains no known output, or another machine is selected too.
-    """
-    import shlex
-
-    from gpuenv.matrix.assume import assumed_keys
-    from gpuenv.paste.merge import conflicts
-    from gpuenv.paste.outputs import OUTPUTS
-    from gpuenv.paste.partial_snapshot import gaps, to_snapshot
-    from gpuenv.paste.selection import read_selection, select_environment
-
-    path = source.paste
-    if path is None or source.snapshot is not None or source.no_probe or source.python is not None:
-        raise CommandError(ExitCode.USAGE, "--paste excludes --snapshot, --no-probe and --python")
-    environment = select_environment(pasted_text(path))
-    content = read_selection(environment)
-    if not content.outputs:
-        outputs = ", ".join(OUTPUTS)
-        command = f"gpuenv explain {shlex.quote(str(path))}"
-        hint = Lines((f"supported outputs: {outputs}", f"for an error message or a log: {command}"))
-        name = "standard input" if str(path) == "-" else path
-        raise CommandError(ExitCode.USAGE, f"{name}: no known output found", hint)
-    announce(f"from the paste: {', '.join(content.outputs)}; this machine is not probed")
-    if environment.note:
-        announce(environment.note)
-    for conflict in conflicts(content)[:_MAX_CONFLICTS]:
-        values = [
-            f"{entry.value} ({entry.output}{f', line {entry.line}' if entry.line else ''})"
-            for entry in conflict.values[:_MAX_CONFLICTS]
-        ]
-        announce(f"the paste contradicts itself on {conflict.fact}: {' and '.join(values)}; the first value is used")
-    snapshot = to_snapshot(content, matrix)
-    assumed = assumed_keys(source.assume)
-    missing = [gap for gap in gaps(content, snapshot) if gap.key not in assumed]
-    if missing:
-        facts, commands = (", ".join(gap.fact for gap in missing), "; ".join(gap.ask for gap in missing))
-        announce(f"the paste does not contain {facts}; ask for the output of: {commands}")
-    return snapshot
-
-
-@cache
-def pasted_text(path: Path) -> str:
-    """The text of a paste; standard input is read once.
-
-    Raises:
-        CommandError: when it cannot be read, or is too large.
-    """
-    from gpuenv.paste.reader import decoded
-
-    is_stdin = str(path) == "-"
-    if is_stdin and sys.stdin is None:
-        raise CommandError(ExitCode.USAGE, "standard input is closed", "name a file")
-    try:
-        with nullcontext(sys.stdin.buffer) if is_stdin else path.open("rb") as file:
-            data = file.read(_LARGEST_PASTE + 1)
-    except OSError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: {error.strerror or error}") from error
-    if len(data) > _LARGEST_PASTE:
-        raise CommandError(
-            ExitCode.USAGE,
-            f"{'standard input' if is_stdin else path}: too large for a paste (over {_LARGEST_PASTE >> 20} MiB)",
-        )
-    return decoded(data)

@@ -69,7 +69,7 @@ def test_a_paste_is_read_from_standard_input() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--paste", "nowhere.txt"), "nowhere.txt: No such file"),
+        (("--paste", "nowhere.txt"), "nowhere.txt: cannot be read: No such file"),
         (("--paste", CONFIG, "--no-probe"), "--paste excludes"),
         (("--paste", CONFIG, "--snapshot", "x.json"), "--paste excludes"),
         (("--paste", CONFIG, "--python", "python3"), "--paste excludes"),

@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.command_errors import CommandError
-from gpuenv.cli.commands.explain import explain_text
+from gpuenv.cli.explanation import explain_text
 from gpuenv.cli.sources import MachineSource
 from gpuenv.paste.error_text import scan_text
 from tests.eval.printed_messages import table

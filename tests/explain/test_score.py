@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuenv.cli.commands.explain import explain_text
+from gpuenv.cli.explanation import explain_text
 from gpuenv.cli.sources import MachineSource
 from gpuenv.data import data_path
 from gpuenv.explain.classifier import NOTHING, Classification

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuenv.cli.commands.explain import explain_text
+from gpuenv.cli.explanation import explain_text
 from gpuenv.cli.sources import MachineSource
 from gpuenv.paste.error_text import scan_text
 from gpuenv.paste.reader import read_paste

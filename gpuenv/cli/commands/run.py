@@ -77,7 +77,7 @@ def _explain(
     chunks: Iterable[bytes], source: MachineSource, matrix: Path | None, *, color: bool, redacted: bool
 ) -> None:
     """Writes the explanation to standard error; no error here changes the program's exit code."""
-    from gpuenv.cli.commands.explain import explain_text
+    from gpuenv.cli.explanation import explain_text
     from gpuenv.cli.main import search_own_path
     from gpuenv.cli.output import emit_lines
     from gpuenv.paste.error_text import scan_text
