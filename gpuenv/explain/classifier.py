@@ -1,8 +1,8 @@
 """Classifies texts by their words: a linear model that ``tools/train_classifier.py`` trains with scikit-learn.
 
 The classifier guesses where a text has no known message, and decides between the causes of a message that has several.
-A word or pair of words counts only where three texts of different origin have it, so that no report is known by its
-own names.
+A word or pair of words counts only if three texts of different origin have it, so that the names in one report have no
+weight.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Classifier:
     Attributes:
         causes: names of causes, and ``NO_FAULT``.
         biases: one for each of them, in hundredths.
-        words: for each word, in hundredths, how rare it is, then in turn the index of a cause and the weight there.
-        steepness: what makes probabilities of margins, fitted on texts left out of the training.
+        words: for each word its rarity in hundredths, then pairs: the index of a cause, and the word's weight for it.
+        steepness: the factor that turns margins into probabilities, fitted on texts left out of the training.
         trained_on: the digest of the texts.
     """
 
@@ -68,12 +68,12 @@ class Classifier:
 
 @dataclass(frozen=True, slots=True)
 class Classification:
-    """What the words of a text speak for.
+    """The causes that the words of a text indicate.
 
     Attributes:
-        chances: the probability of each cause, likeliest first; together with that of no fault they are 1.
-        is_clear: whether the text is clearly more like those of a cause than like texts without a fault.
-        words: for each of the likeliest causes, the words that speak for it.
+        chances: the probability of each cause, likeliest first; with that of no fault they add up to 1.
+        is_clear: whether the text is clearly more like the texts of a cause than like texts without a fault.
+        words: for each of the likeliest causes, the words that indicate it.
     """
 
     chances: Mapping[Cause, float]
@@ -108,22 +108,22 @@ def classify(text: str, classifier: Classifier | None = None) -> Classification:
     total = sum(raw.values())
     innocence = margins[NO_FAULT]
     ranked = sorted((name for name in raw if name != NO_FAULT), key=lambda name: -raw[name])
-    least = _CLEAR_IN_TROUBLE if _tells_of_trouble(text) else _CLEAR
+    least = _CLEAR_IN_TROUBLE if _reports_trouble(text) else _CLEAR
     return Classification(
         {find_cause(name): raw[name] / total for name in ranked},
         margins[ranked[0]] - innocence >= least and len(shares) >= _ENOUGH,
-        {find_cause(name): _telling(name, shares, classifier) for name in ranked[:3]},
+        {find_cause(name): _indicating_words(name, shares, classifier) for name in ranked[:3]},
     )
 
 
-def telling_lines(lines: Sequence[QuotedLine], words: Sequence[str]) -> tuple[QuotedLine, ...]:
+def lines_with_words(lines: Sequence[QuotedLine], words: Sequence[str]) -> tuple[QuotedLine, ...]:
     """The lines with the most of these words, in the order of the text."""
     counted = [(len(set(words) & set(terms_of(line.text))), place) for place, line in enumerate(lines)]
     best = sorted((entry for entry in counted if entry[0]), key=lambda entry: (-entry[0], -entry[1]))
     return tuple(lines[place] for place in sorted(place for _, place in best[:_SHOWN_LINES]))
 
 
-def _tells_of_trouble(text: str) -> bool:
+def _reports_trouble(text: str) -> bool:
     """Whether a text mentions GPUs and a problem with them, and is not source code."""
     lowered = _DENIED.sub(" ", text.lower())
     if not _TOPIC.search(lowered) or not (_TROUBLE.search(lowered) or same_call_of_both(text)):
@@ -141,7 +141,7 @@ def _shares(text: str, classifier: Classifier) -> dict[str, float]:
 
 
 def _margins(shares: Mapping[str, float], classifier: Classifier) -> list[float]:
-    """The margin of a text for each cause: LinearSVC.decision_function."""
+    """The margin of a text for each cause, as scikit-learn's LinearSVC.decision_function computes it."""
     margins = [bias / 100 for bias in classifier.biases]
     for term, share in shares.items():
         row = classifier.words[term]
@@ -150,16 +150,16 @@ def _margins(shares: Mapping[str, float], classifier: Classifier) -> list[float]
     return margins
 
 
-def _telling(cause: str, shares: Mapping[str, float], classifier: Classifier) -> tuple[str, ...]:
-    """The words with the highest weight for a cause; none is part of another."""
+def _indicating_words(cause: str, shares: Mapping[str, float], classifier: Classifier) -> tuple[str, ...]:
+    """The words with the highest weight for a cause, without those that are part of another one."""
     place = classifier.causes.index(cause)
-    spoken = []
+    weighted = []
     for term, share in shares.items():
         row = classifier.words[term]
-        spoken.append((share * dict(zip(row[1::2], row[2::2], strict=True)).get(place, 0), term))
-    telling: list[str] = []
-    for weight, term in sorted(spoken, reverse=True):
-        is_part = any(f" {term} " in f" {other} " for other in telling)
+        weighted.append((share * dict(zip(row[1::2], row[2::2], strict=True)).get(place, 0), term))
+    found: list[str] = []
+    for weight, term in sorted(weighted, reverse=True):
+        is_part = any(f" {term} " in f" {other} " for other in found)
         if weight > 0 and not is_part and _NAME.search(term):
-            telling.append(term)
-    return tuple(telling[:_SHOWN_WORDS])
+            found.append(term)
+    return tuple(found[:_SHOWN_WORDS])

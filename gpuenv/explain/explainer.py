@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from gpuenv.doctor.checks import all_checks
 from gpuenv.doctor.diagnose import Diagnosis
-from gpuenv.explain.classifier import NOTHING, Classification, classify, telling_lines
+from gpuenv.explain.classifier import NOTHING, Classification, classify, lines_with_words
 from gpuenv.explain.explanation_types import Explanation, Guess, Hit, LikelyCause
 from gpuenv.explain.match import Scanner
 from gpuenv.explain.place import place_factors
@@ -29,8 +29,8 @@ _EXAMINING = (("gpuenv", "doctor"), ("gpuenv", "resolve"))
 _BLANK = re.compile(r"\{\w+\}")
 
 
-def tells_of_a_fault(scanner: Scanner) -> bool:
-    """Whether a text has a known message, or clearly tells of a fault; if not, no machine is examined."""
+def reports_fault(scanner: Scanner) -> bool:
+    """Whether a text has a known message or its words clearly indicate a fault; else no machine is examined."""
     return bool(scanner.hits) or _words_of(scanner).is_clear
 
 
@@ -82,13 +82,13 @@ def _guess(scanner: Scanner, words: Classification, verdict: DoctorVerdict, prog
         return None
     first, *others = ranked
     finding = verdict.found.get(first.cause)
-    telling = words.words[first.cause]
+    indicating = words.words[first.cause]
     return Guess(
         cause=first.cause,
         confidence=first.confidence,
         title=finding.title if finding else _title(first),
-        words=telling,
-        lines=telling_lines(scanner.latest, telling),
+        words=indicating,
+        lines=lines_with_words(scanner.latest, indicating),
         alternatives=tuple(entry.cause for entry in others),
         fix=_fixes(first.cause, finding, program),
         would_decide=_decisive_fact((), verdict),
@@ -96,7 +96,7 @@ def _guess(scanner: Scanner, words: Classification, verdict: DoctorVerdict, prog
 
 
 def _has_prose(scanner: Scanner) -> bool:
-    """Whether a text has more than a bare message: fewer words would say nothing but the message itself."""
+    """Whether a text has enough words for the classifier besides its message."""
     words = (word for line in scanner.latest for word in _WORD.findall(line.text))
     return sum(1 for _ in words) >= _ENOUGH_WORDS
 
@@ -152,13 +152,13 @@ def _likely_cause(
     entry: Ranked, verdict: DoctorVerdict, scanner: Scanner, words: Classification, program: Program
 ) -> LikelyCause:
     finding = verdict.found.get(entry.cause)
-    telling = () if entry.hits or finding else words.words.get(entry.cause, ())
+    indicating = () if entry.hits or finding else words.words.get(entry.cause, ())
     lines = tuple({hit.line.number: hit.line for hit in entry.hits}.values())
     return LikelyCause(
         cause=entry.cause,
         code=finding.code if finding else _code(entry),
         confidence=entry.confidence,
-        lines=lines[:_LINES] or telling_lines(scanner.latest, telling),
+        lines=lines[:_LINES] or lines_with_words(scanner.latest, indicating),
         title=finding.title if finding and not entry.hits else _title(entry),
         fix=_fixes(entry.cause, finding, program),
         would_decide=None
@@ -167,17 +167,17 @@ def _likely_cause(
         surfaced_late=bool(entry.hits) and entry.hits[0].message.late,
         signatures=tuple(dict.fromkeys(hit.message.id for hit in entry.hits)),
         supported_by=(f"{finding.code}: {finding.title}",) if finding else (),
-        words=telling,
+        words=indicating,
     )
 
 
 def _fixes(cause: Cause, finding: DoctorFinding | None, program: Program) -> tuple[Fix, ...]:
-    """The fixes of the finding, which know the machine; else those of the cause for the program that failed."""
+    """The fixes of the finding, which are for this machine; else those of the cause for the program that failed."""
     return finding.fix if finding and finding.fix else fixes_for(cause, program)
 
 
 def _code(entry: Ranked) -> str:
-    """The check of the doctor whose own cause this is, or that can find it; else the id of the message."""
+    """The code of the check that the message names, or that has this cause first, or at all; else the message's id."""
     cause = entry.cause
     own = next((hit.message.code for hit in entry.hits if hit.message.code), None)
     checks = [check for check in all_checks() if not check.reads_gpu_tests]
@@ -187,7 +187,7 @@ def _code(entry: Ranked) -> str:
 
 
 def _title(entry: Ranked) -> str:
-    """The message's sentence where it is about this cause first, else the cause's own."""
+    """The message's title if this is its main cause, else the cause's sentence."""
     sentence = entry.cause.sentence[0].upper() + entry.cause.sentence[1:]
     if not entry.hits:
         return sentence

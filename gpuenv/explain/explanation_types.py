@@ -15,7 +15,7 @@ SCHEMA = "gpuenv.explanation/1"
 
 @dataclass(frozen=True, slots=True)
 class QuotedLine:
-    """A line of the text that is quoted; ``number`` counts from 1."""
+    """A quoted line of the text; ``number`` counts from 1."""
 
     number: int
     text: str
@@ -29,10 +29,6 @@ class Hit:
     line: QuotedLine
     values: tuple[tuple[str, str], ...] = ()
 
-    def value(self, name: str) -> str | None:
-        """A captured value."""
-        return dict(self.values).get(name)
-
 
 @dataclass(frozen=True, slots=True)
 class LikelyCause:
@@ -40,16 +36,16 @@ class LikelyCause:
 
     Attributes:
         cause: the root cause.
-        code: the doctor's check that finds it on a machine; the id of the message where there is none.
-        confidence: 0 to 1; all of an explanation together are at most 1.
-        lines: those that name it.
+        code: the doctor's check that finds it on a machine; without one, the id of the message.
+        confidence: 0 to 1; those of one explanation add up to 1 at most.
+        lines: the lines that indicate it.
         title: one sentence.
         fix: what to do, the best first.
-        would_decide: the fact that would settle a doubt; null where there is none.
-        surfaced_late: the error is asynchronous: the line that reports it is not the one to blame.
-        signatures: the ids of the messages that name it; the field has the name that its first version gave it.
+        would_decide: the fact that would settle a doubt; null without a doubt.
+        surfaced_late: whether the error is asynchronous: an earlier call than the reporting one caused it.
+        signatures: the ids of the messages that indicate it; the name is that of the field's first version.
         supported_by: the facts of the machine that support it.
-        words: where no known message names it: the words that speak for it.
+        words: the words that indicate it, if no known message does.
     """
 
     cause: Cause
@@ -67,14 +63,14 @@ class LikelyCause:
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """What a text without a known message resembles by its words.
+    """The cause that the words of a text without a known message indicate.
 
     Attributes:
         cause: the cause of reports in similar words.
         confidence: 0 to 0.79.
         title: one sentence.
-        words: those that speak for it.
-        lines: those with most of these words.
+        words: the words that indicate it.
+        lines: the lines with most of these words.
         alternatives: the next likely causes.
         fix: what to do if the guess is right.
         would_decide: the fact that would settle the doubt; null where the machine was examined.
@@ -92,12 +88,12 @@ class Guess:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a text says of its cause.
+    """The likely causes of a text.
 
     Attributes:
-        causes: most likely first; empty where no message is known.
-        guess: the cause of reports in similar words, where no message is known.
-        facts: what the text itself states of its machine, as ``--assume`` takes it.
+        causes: most likely first; empty for a text without a known message.
+        guess: the cause of reports in similar words, for a text without a known message.
+        facts: the facts of its machine that the text states, as ``--assume`` takes them.
         lines_read: how many lines were read.
         notes: remarks on how the text was read, such as which of several environments in it was used.
     """

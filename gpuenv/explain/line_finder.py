@@ -1,4 +1,4 @@
-"""Extracts from bytes of any kind and length the few lines worth a look; memory is bounded."""
+"""Finds the few lines of a text of any size that are worth searching; memory is bounded."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ UNCUT = _SHOWN + MARGIN  # characters of a line that decide where it is cut
 _WAITING = 3  # lines at the end that wait for the next: they may be wrapped
 _NARROWEST = 38  # bytes of a line that a terminal may have cut
 SEAM = "\v"  # between the lines after a line: no cleaned line has one
-_WHOLE = 1 << 18  # bytes at the beginning of a text of which every line is looked at
-_MOST_SEARCHED = 128 << 20  # bytes of new lines that are searched; of a text with more, only the end is added
+_WHOLE = 1 << 18  # bytes at the beginning of a text; all their lines are searched
+_MOST_SEARCHED = 128 << 20  # bytes of new lines that are searched; then only the end of the text is added
 _END = 16 << 20  # bytes
-_COST_OF_A_LOOK = 8  # as much as searching so many times the line
+_COST_OF_A_LOOK = 8  # searches for literals in the same line that take as long
 _KNOWN = 50_000  # lines that are not searched again,
 _KNOWN_LENGTH = 512  # up to this length
 _LOOKS = 64  # at lines that differ in digits only
@@ -34,13 +34,13 @@ _BOMS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
 
 class LineFinder:
-    """Takes a text in pieces of any size and yields, for each line worth a look, itself and the one after it.
+    """Reads a text in pieces of any size and yields each line worth searching, with the one after it.
 
     Args:
-        worth: makes the pattern of what, in lower case, makes a line of a long text worth a look.
+        worth: returns the pattern of the lower-case literals that make a line of a long text worth searching.
 
-    A log repeats its lines with other numbers: a line that is like a known one is not searched, which is what makes
-    hundreds of megabytes bearable. Where even the new lines are too many, the rest of the text but its end is skipped.
+    A log repeats its lines with other numbers: a line like a known one is not searched, so that hundreds of megabytes
+    take seconds. If even the new lines are too many, the rest of the text except its end is skipped.
     """
 
     def __init__(self, worth: Callable[[], re.Pattern[bytes]]) -> None:
@@ -67,7 +67,7 @@ class LineFinder:
         return self._skipped
 
     def feed(self, data: bytes) -> Iterator[tuple[QuotedLine, str]]:
-        """Lines that are complete by now; at most a MiB may be given at once."""
+        """Reads at most a MiB and yields from the lines that are complete."""
         data = self._decoded(data)
         if self._cost < _MOST_SEARCHED:
             yield from self._lines_in(data)
@@ -149,7 +149,7 @@ class LineFinder:
             start += len(line) + 1
 
     def _is_worth(self, line: bytes, following: bytes, shape: bytes) -> bool:
-        """Whether a line has a literal; it may go on in the next line, and begin with the space of the line before."""
+        """Whether a line has a literal, which may continue in the next line or begin with a space before the line."""
         both = b"%b\n%b" % (line, following[:_LONGEST])
         if both in self._known:
             return False
@@ -178,9 +178,9 @@ def _pieces(line: bytes) -> Iterator[bytes]:
 
 
 def _after(data: bytes, start: int, end: int) -> str:
-    """The next line, and more where a terminal or a mail has broken all lines at one width.
+    """The next line, and the ones after it if a terminal or a mail has broken all lines at one width.
 
-    A terminal cuts its lines in the midst of a word, a mail breaks them between words; between the lines is a seam.
+    A terminal breaks lines within words, a mail between words; a seam separates the lines.
     """
     width = widest = last = end - start
     after: list[str] = []
@@ -200,13 +200,13 @@ def _after(data: bytes, start: int, end: int) -> str:
 
 
 def _is_full(width: int, following: str, widest: int) -> bool:
-    """Whether the first word of the next line had no room in a line of this width."""
+    """Whether a line of this width had no room for the first word of the next line."""
     word = following.split(" ", 1)[0]
     return bool(word) and width + 1 + len(word) > widest
 
 
 def _unfolded(line: bytes) -> Iterator[list[str]]:
-    """The lines that a line of a file holds, piece by piece; mostly one of one."""
+    """The lines in a line of a file, which may be a string with line ends, piece by piece."""
     notation = is_notation(line[:_LONGEST].decode("utf-8", "replace"))
     for piece in _pieces(line):
         text = piece.decode("utf-8", "replace")
@@ -215,7 +215,7 @@ def _unfolded(line: bytes) -> Iterator[list[str]]:
 
 @lru_cache(maxsize=8)
 def _first_unfolded(line: bytes) -> list[str]:
-    """The lines that a line of a file holds; the same one follows several lines."""
+    """The lines in the first piece of a line; cached, since a line is read after each of several lines."""
     return next(_unfolded(line), [])
 
 

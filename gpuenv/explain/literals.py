@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_END = -1  # a literal ends here; every other key of a tree is a byte
+_END = -1  # key of the end of a literal; the other keys of a tree are bytes
 _Tree = dict[int, "_Tree"]
 
 
 def any_of(literals: Iterable[str]) -> re.Pattern[bytes]:
-    """A pattern that finds the first place of a text where any of the literals begins.
+    """A pattern that finds the first of the literals in a text.
 
-    What they have in common at their beginning is tried once: of a thousand literals, a place is compared with few.
+    Common prefixes are compared once, so that each place is compared with few of a thousand literals.
     """
     tree: _Tree = {}
     for literal in sorted(literals, key=len):

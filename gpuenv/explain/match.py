@@ -16,21 +16,21 @@ from gpuenv.explain.patterns import compiled
 from gpuenv.explain.text_facts import LITERALS, TextFacts
 
 _KEPT = 3  # hits of a message that are kept
-_KEPT_VALUES = 9  # hits that are kept where the captured values decide, each of them once
-_REMEMBERED = 20_000  # lines that need no second look
-_VARIANTS = 64  # variants of a line whose numbers matter, each with other numbers
-_WRAP = 38  # characters from which on a line may have been cut by a terminal in the midst of a word
+_KEPT_VALUES = 9  # the same if captured values decide, with other values each
+_REMEMBERED = 20_000  # lines that are not searched again
+_VARIANTS = 64  # variants of a line, with other numbers, if the numbers matter
+_WRAP = 38  # least characters of a line that a terminal may have cut within a word
 _LATEST = 80  # lines that are kept for the classifier
 _DIGITS = re.compile(r"\d+")
 
 
 class Scanner:
-    """Takes a text in pieces and keeps its hits, and the facts of the machine that it states."""
+    """Reads a text in pieces and keeps its hits and the facts of the machine that it states."""
 
     def __init__(self) -> None:
         self._finder = LineFinder(self._worth_a_look)
         self._hits: dict[str, list[Hit]] = {}
-        self._words: set[str] = set()  # of those that messages need elsewhere in the text
+        self._words: set[str] = set()  # found words that messages need anywhere in the text
         self._seen: set[int] = set()
         self._variants: dict[int, set[int]] = {}
         self._latest: deque[QuotedLine] = deque(maxlen=_LATEST)
@@ -43,7 +43,7 @@ class Scanner:
             self._look(line, after)
 
     def close(self) -> None:
-        """The text has ended."""
+        """Reads the rest of the text."""
         for line, after in self._finder.close():
             self._look(line, after)
 
@@ -65,7 +65,7 @@ class Scanner:
 
     @property
     def latest(self) -> tuple[QuotedLine, ...]:
-        """The last lines that were looked at, each once: the end of a text tells most about what went wrong."""
+        """The last distinct lines that were searched: the end of a text is the most useful for the classifier."""
         return tuple(QuotedLine(line.number, truncated(line.text)) for line in self._latest)
 
     def _has_words(self, message: Message) -> bool:
@@ -131,7 +131,7 @@ def _needed_words() -> frozenset[str]:
 
 @lru_cache(maxsize=8)
 def _literals(complete: frozenset[str]) -> re.Pattern[bytes]:
-    """Finds every literal for which a line is worth a look."""
+    """The pattern of all literals, except those of messages that need no further hits."""
     wanted = (message for message in all_messages() if message.id not in complete)
     return any_of({literal for message in wanted for literal in message.literals} | _needed_words() | set(LITERALS))
 
@@ -152,7 +152,7 @@ def _owners() -> dict[str, list[int]]:
 
 
 def _matches(line: str, windows: tuple[str, ...]) -> Iterator[tuple[Message, dict[str, str | None]]]:
-    """The messages that begin in a line, with what they capture; they may go on in the next lines."""
+    """The messages that begin in a line and may continue in the next lines, with the captured values."""
     lowered = "\n".join(f" {text}" for text in windows).lower()  # the beginning of a line is one of a word, too
     places = {place for literal, owners in _owners().items() if literal in lowered for place in owners}
     for place in sorted(places):
@@ -163,7 +163,7 @@ def _matches(line: str, windows: tuple[str, ...]) -> Iterator[tuple[Message, dic
 
 
 def _match(message: Message, line: str, windows: tuple[str, ...]) -> dict[str, str | None] | None:
-    """What a message captures, if it begins in the line."""
+    """The captured values of a message; None if it does not begin in the line."""
     if message.pattern is None:
         texts = (text.lower() for text in (line, *windows) if text)
         places = (text.find(literal) for text in texts for literal in message.literals)

@@ -6,12 +6,12 @@ import re
 
 from gpuenv.explain.explanation_types import QuotedLine
 
-# A constant of CUDA's: what its headers and its documentation call an error.
+# The constants of errors in CUDA's headers and documentation
 _CONSTANT = (
     r"(?:cuda[A-Z]\w{2,60}|CUDA_(?:ERROR_\w{1,60}|SUCCESS)|CU[A-Z]{2,12}_STATUS_\w{1,60}|NV[A-Z]{2,12}_ERROR\w{0,60})"
 )
-# What a program would print or catch, and entries of a list of changes. A ``raise`` is left: a traceback that was cut
-# may end with it.
+# Code that would print or catch an error, and entries of a list of changes. ``raise`` is not included, since a
+# truncated traceback may end with it.
 _CODE = re.compile(
     r"\s*(?:(?:\w{1,40}\.){0,4}(?:log|logger|logging|warnings)\.(?:debug|info|warn|warning|error|exception|critical)\("
     r"|case [\w:.]{1,80}:|(?:static |const ){1,3}char\b|#\s?define |(?:std::)?f?printf\(|throw [\w:]{1,80}\("
@@ -19,7 +19,7 @@ _CODE = re.compile(
     r"|return f?[\"']|(?:\}\s*)?(?:else )?(?:el)?if\b.{1,160}(?:==|!=|\bin [({\[]).{1,160}[:{)]\s*(?:(?://|#).*)?$"
     r"|[-*+] (?:feat|fix|docs|chore|refactor|perf|test|ci|build)(?:\([\w./-]{1,40}\))?!?: )"
 )
-# What the documentation says of a constant, or a header: its number, and when a call would return it.
+# Descriptions of a constant in headers and documentation: its number, and when a call returns it
 _TABLE = re.compile(
     rf"\W{{0,4}}{_CONSTANT}\W{{1,3}}= ?(?:0x)?\d{{1,5}}\b"
     rf"|\W{{0,4}}{_CONSTANT} ?(?:\(\d{{1,5}}\))?\W{{1,4}}"
@@ -28,7 +28,7 @@ _TABLE = re.compile(
     rf"|\W{{0,4}}{_CONSTANT} ?\(\d{{1,5}}\)\W{{1,4}}the \w.{{0,160}}\b(?:usually|is|are) returned\b"
     rf"|.{{0,200}}\b(?:returns?|one of|either) {_CONSTANT}(?:, {_CONSTANT}){{0,12}},? (?:or|and) {_CONSTANT}"
 )
-# What programs print after every error of a kind, whatever its cause. Sources: CuPy, cupy/_environment.py,
+# Hints that programs print after every error of a kind. Sources: CuPy, cupy/_environment.py,
 # _diagnose_cuda_path and the banner of an import that fails; PyTorch, c10/cuda/CUDAException.cpp and
 # torch/cuda/__init__.py.
 _HINT = re.compile(

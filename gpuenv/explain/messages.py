@@ -63,19 +63,19 @@ class Message:
 
     Attributes:
         id: stable, such as ``nvml.version-mismatch``.
-        program: who prints it: the name of its file.
-        literals: lower-case texts one of which the line contains.
-        pattern: a regular expression over the line, where a literal alone does not suffice; a space in it stands for
-            any white space, a named group is a captured value.
-        unless: a regular expression over the line; where it matches, the line is advice or good news.
-        needs: lower-case words one of which the whole text contains, where other programs print the message too.
-        causes: each with its weight, 0 to 1, where nothing else is known.
+        program: the program that prints it: the name of its file.
+        literals: lower-case texts; the line contains at least one.
+        pattern: a regular expression over the line, if a literal alone does not suffice; a space in it matches any
+            white space, a named group is a captured value.
+        unless: a regular expression over the line; if it matches, the line is advice or reports success.
+        needs: lower-case words; the whole text contains at least one. For a message that other programs print too.
+        causes: each with its weight, 0 to 1, without other evidence.
         by: causes by a captured value; the first that matches replaces ``causes``.
         warning: whether the program goes on; an error in the same text outweighs it.
-        late: whether the error is asynchronous: the line that reports it is not the one to blame.
+        late: whether the error is asynchronous: an earlier call than the reporting one caused it.
         title: a sentence for the user with ``{captured}`` values; without one, the sentence of the cause.
         decided_by: the fact that would settle which cause it is.
-        code: the check of the doctor that finds it on a machine, where it is not the cause's own.
+        code: the check of the doctor that finds it on a machine, if it is not the cause's own.
         source: the binary, package or document that has the message.
         example: a line that has the message.
     """
@@ -182,7 +182,7 @@ def _problems(row: Mapping[str, Any]) -> Iterator[str]:
         if not isinstance(value, types[key]):
             yield f"{key}: expected {types[key]}, found {value!r:.40}"
     if ("text" in row) == ("pattern" in row) or ("pattern" in row) != ("literals" in row):
-        yield "expected either text, or pattern and literals (texts one of which a line with the pattern has)"
+        yield "expected either text, or pattern and literals (texts; a line with the pattern has at least one)"
     try:
         message = _message(row)
         for pattern in filter(None, (message.pattern, message.unless, *(rule.pattern for rule in message.by))):

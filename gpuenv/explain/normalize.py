@@ -1,4 +1,4 @@
-"""Undoes what a text was wrapped in: colours, prefixes of logs, quotes of mails, HTML, strings of JSON."""
+"""Removes what a text was wrapped in: colours, prefixes of logs, quotes of mails, HTML, strings of JSON."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_=>()][0-9A-B]?)")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\ufeff]")
-# Blanks beyond these few say nothing, and a pattern with several would try every way to share them out.
+# Longer runs of blanks have no meaning, and slow down patterns with several spaces.
 _BLANKS = re.compile(r"\s{9,}")
-# What forums, mails and chats make of quotes, and what a text is full of that was HTML or a string's notation.
+# Replacements of quotes by forums, mails and chats, and the entities of a text that was HTML.
 _QUOTES = str.maketrans("\u2018\u2019\u00b4\u2032\u201c\u201d\u201e\u00a0", "''''\"\"\" ")
 _ENTITIES = {
     "&lt;": "<",
@@ -25,7 +25,7 @@ _ENTITIES = {
 _ENTITY = re.compile("|".join(_ENTITIES))
 _ESCAPED_QUOTE = re.compile(r"\\(['\"])")
 _LEVEL = r"(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)"
-_NAME = r"[^\W\d_]{2,5}\.?"  # of a day or month, in whatever language
+_NAME = r"[^\W\d_]{2,5}\.?"  # of a day or month, in any language
 # What logging systems, mails and frames write before a line, each at most a few times.
 _PREFIXES = re.compile(
     rf"""\s*(?:
@@ -65,23 +65,23 @@ _MOST = 6  # prefixes of a line
 _NOTATION = re.compile(r"""\s*(?:[\[{]*\s*"[\w.@-]*"\s*:|b?["'])|.{0,200}[{,]\s*"[\w.@-]+"\s*:\s*["{]""", re.DOTALL)
 _KEYS = r"(?:log|msg|message|error|err|exc\w*|stack\w*|traceback|stderr|stdout|output|text|line|event)"
 _KEY = re.compile(_KEYS)
-_RECORD = re.compile(  # a log's, of which the message is one string; any other object is left as it is
+_RECORD = re.compile(  # of a log, with the message as one string; other objects are left unchanged
     rf"""[^{{}}]{{0,80}}\{{.*"{_KEYS}"\s*:\s*".*\}}\s*$|\s*b?(?:'[^'\s]*\s[^']*'|"[^"\s]*\s[^"]*")\s*$""", re.DOTALL
 )
 _QUOTED = re.compile(r"""b?(['"])((?:(?!\1)[^\\]|\\.)*)\1""", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
-_FOREIGN = re.compile(r"(?<!\\)(?:\\\\)*\\[^nrtbfuxU0'\"\\/]")  # no notation has it, a path of Windows does
+_FOREIGN = re.compile(r"(?<!\\)(?:\\\\)*\\[^nrtbfuxU0'\"\\/]")  # in paths of Windows, in no notation
 _MEANT = {"n": "\n", "t": "\t", "r": " ", "b": " ", "f": " "}
 _BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
 _NESTED = 3  # strings in strings
 
 
 def unfolded(text: str, *, notation: bool) -> list[str]:
-    """The lines that one line of a text holds: between the line breaks of HTML, or of a string's notation.
+    r"""The lines in one line of a text, separated by ``<br>`` or, in a string, by ``\n``.
 
     Args:
-        text: a line.
-        notation: whether it is of a string's notation, as :func:`is_notation` tells from where it begins.
+        text: a line, or a piece of a long one.
+        notation: whether the line is JSON or a string of Python, by :func:`is_notation`.
     """
     if notation:
         text = _decoded_strings(text).encode("utf-8", "replace").decode()  # half a character is none
@@ -104,7 +104,7 @@ def _decoded_strings(text: str) -> str:
 
 
 def _strings(text: str) -> list[str] | None:
-    """The strings of a JSON record, or the Python string that a line is; None if it is neither, or cut."""
+    """The strings of a line that is a JSON record or a Python string; None for any other or a truncated line."""
     quoted = _QUOTED.fullmatch(text.strip())
     if quoted is not None:
         return [_ESCAPE.sub(_meant, quoted[2])]
@@ -115,7 +115,7 @@ def _strings(text: str) -> list[str] | None:
 
 
 def _sentences(key: str, value: object) -> Iterator[str]:
-    """The strings of several words, and those of a key under which a message stands."""
+    """The strings with several words, and those whose key names a message."""
     if isinstance(value, str):
         if _KEY.fullmatch(key) or " " in value.strip():
             yield value
@@ -128,7 +128,7 @@ def _sentences(key: str, value: object) -> Iterator[str]:
 
 
 def is_notation(text: str) -> bool:
-    """Whether a line begins as one of JSON does, or a string of Python."""
+    """Whether a line begins like JSON or a string of Python."""
     if "\\n" not in text or _NOTATION.match(text) is None:
         return _RECORD.match(text) is not None and _FOREIGN.search(text) is None
     return _FOREIGN.search(text) is None

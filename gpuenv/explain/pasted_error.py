@@ -1,4 +1,4 @@
-"""The error in a paste, as a finding of the doctor beside those that follow from the pasted facts."""
+"""Adds the error in a paste to the doctor's findings."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from gpuenv.explain.match import scan
 from gpuenv.model.finding import Evidence, Finding, Severity, ranked
 from gpuenv.model.snapshot import Snapshot
 
-_LEAST = 0.5  # confidence; of less likely causes, one in two is wrong
+_LEAST = 0.5  # confidence; one in two less likely causes is wrong
 
 
 def with_pasted_error(diagnosis: Diagnosis, snapshot: Snapshot, text: str) -> Diagnosis:
     """The diagnosis of a pasted machine with the cause of the error in the paste.
 
-    A finding with that cause comes first. Where no check finds it, the error itself becomes a finding.
+    A finding with that cause comes first. If no check finds it, the error itself becomes a finding.
     """
     causes = explanation(
         scan(text.encode("utf-8", "replace")), verdict_of(diagnosis, snapshot, probed=False, pasted=True)

@@ -1,8 +1,8 @@
-r"""Patterns as the files of messages write them.
+r"""Compiles patterns in the notation of the files of messages.
 
-A space stands for any white space, since a message may be wrapped or indented; ``.*`` stands for a gap, ``\S*`` or
-``[\w-]*`` for a word and ``\d+`` for a number, all of bounded length: of an unbounded one a long line would be tried
-from each place in it to its end.
+A space matches any white space, since a message may be wrapped or indented. ``.*`` matches a gap, ``\S*`` or
+``[\w-]*`` a word and ``\d+`` a number, all of bounded length, since the time for an unbounded one grows with the
+square of the line's length.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from functools import cache
 _TOKENS = re.compile(
     r"(?:\\S|\\w|\[\\w/-\])\*\.\*|(?:\\[Swd]|\[\^?\]?(?:\\.|[^\]])*\])[*+]?|\\.|\(\?<[!=][^)]*\)|\.\*| [?*+]?"
 )
-# No message that is known has a longer gap, or a longer word.
+# No known message has a longer gap or a longer word.
 _GAP, _WORD = ".{0,200}", {"*": "{0,160}", "+": "{1,160}"}
 
 
 @cache
 def compiled(pattern: str) -> re.Pattern[str]:
-    """A pattern without regard to case, compiled when it is first needed: there are hundreds."""
+    """A case-insensitive pattern, compiled on first use, since there are hundreds."""
     return re.compile(_TOKENS.sub(_loosened, pattern), re.IGNORECASE)
 
 

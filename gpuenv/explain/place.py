@@ -1,4 +1,4 @@
-"""How likely causes are in the place where a program ran: WSL, a container, a Tegra board, Windows."""
+"""Factors of causes by the system that a program ran on: WSL, a container, a Tegra board, Windows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LIKELIER, _UNLIKELY = 6.0, 0.15
 
 
 def place_factors(snapshot: Snapshot) -> Mapping[Cause, float]:
-    """Factors of the causes that the place makes likelier or less likely; empty where the place is unknown."""
+    """Factors of the causes that the system makes likelier or less likely; empty if it is unknown."""
     host = snapshot.host
     factors: dict[Cause, float] = {}
     if host.os.value == "windows":

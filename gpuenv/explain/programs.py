@@ -54,10 +54,10 @@ ABOUT_CUPY = frozenset(
         Cause.NUMPY_SEMANTICS_DIFFERENCE,
     }
 )
-"""Causes that are CuPy's in whichever program they show."""
+"""Causes of CuPy's own, in any program."""
 
 _TAIL = 100_000  # characters; what raised is near the end of a log
-# Each program with patterns, which are joined by |. A package stands for its files in a traceback.
+# The patterns of the packages whose files in a traceback show each program
 _PACKAGES = {
     Program.CUPY: ("cupyx?", "cupy_backends", "chainer"),
     Program.TORCH: (
@@ -78,7 +78,7 @@ _PACKAGES = {
         *("faster_whisper", "gpaw", "warp", "pynvml", "open3d", "cv2", "lightgbm", "xgboost", "catboost", "sklearn"),
     ),
 }
-# What only that program prints.
+# Messages that only that program prints
 _MESSAGES = {
     Program.CUPY: (
         r"\bcupyx?(?:_backends)?\.[\w.]{1,120}(?:Error|Warning)\b",
@@ -131,7 +131,7 @@ _MESSAGES = {
         r"\bnvcc (?:fatal|error)|\bptxas (?:fatal|error)|CMake Error|\bdkms\b|\bmodprobe\b|\bNVRM:",
     ),
 }
-# What commands and prose call it.
+# Its names in commands and prose
 _NAMES = {
     Program.CUPY: (r"\b[Cc]u[Pp]yx?\b", r"\bcp\.(?:array|cuda|zeros|ones|asarray|RawKernel)\b"),
     Program.TORCH: (
@@ -153,7 +153,7 @@ _ENGINES = {
         r"\bkubelet\b|\bcontainerd\b|nvidia-docker",
     )
 }
-# A CuPy that is to be installed, or that is missing, is not there.
+# Text about a CuPy that is missing or should be installed; CuPy is then not the failing program.
 _HINT = (
     r"(?:[Pp]lease|[Yy]ou (?:can|may|need to|should|must)|[Tt]ry|[Rr]equires?|[Nn]eeds?) (?:to )?"
     r"(?:(?:pip |conda )?install(?:ing)? )?[\"'`]?[Cc]u[Pp]y\S*"
@@ -175,7 +175,7 @@ _STARTED = pattern(_one_of(_ENGINES, "(?P<{}>{})"))
 
 
 def program_of(text: str) -> Program:
-    """The program that fails: the last whose frames or messages the text shows; else the one that it names most."""
+    """The program that fails: the last one with frames or messages in the text, else the one named most often."""
     tail = text[-_TAIL:]
     if raising := _programs(_RAISING, tail):
         return raising[-1]

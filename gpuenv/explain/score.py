@@ -10,19 +10,19 @@ from gpuenv.explain.explanation_types import Hit
 from gpuenv.model.causes import Cause
 from gpuenv.model.finding import Fix
 
-CERTAIN = 0.8  # from here on, no further fact is asked for
+CERTAIN = 0.8  # no further fact is asked for from this confidence on
 # Measured on 1,680 reports left out of the classifier's training: of first causes with a share above 0.94, one in forty
 # is wrong; of those between 0.79 and 0.94, one in seven.
 _CLEAR_SHARE, _DOUBT, _SURE = 0.94, 0.79, 0.97
-_LEAST = 0.05  # a less likely cause is not listed,
-_LEAST_OF_THREE = 0.01  # but the first three are, where none is certain
+_LEAST = 0.05  # least share of a listed cause,
+_LEAST_OF_THREE = 0.01  # and of the first three if none is certain
 _FIRST_THREE, _MOST = 3, 5
-_WARNING = 0.6  # weight of a warning beside an error
-# Chosen on the same reports: how much the words count between the causes of a message, and for causes of none.
+_WARNING = 0.6  # weight of a warning in a text with an error
+# Chosen on the same reports: the weight of the words between the causes of a message, and for causes of no message.
 _POWER, _FLOOR, _UNNAMED = 0.33, 0.01, 0.2
-_FOUND = 20.0  # how much likelier a finding of the doctor makes a cause that a message names
-# Scores of a finding beside the best of the text: where the text names it too, where it does not, and where it
-# refutes it.
+_FOUND = 20.0  # factor of a cause that a message names and the doctor finds
+# Score of a finding as a multiple of the best score by the text: if the text names the cause too, if it does not, and
+# if it refutes it.
 _AGREED, _LEADING, _REFUTED = 100.0, 4.0, 0.1
 _RULED_OUT = 0.35
 _FOREIGN = 0.002  # probability of a cause by words that are those of another
@@ -45,9 +45,9 @@ class DoctorVerdict:
     Attributes:
         found: the causes that it finds, the primary one first.
         ruled_out: those that it rules out.
-        has_machine: whether a machine was probed or pasted; a few stated facts alone support a cause that the text
-            names, and no other.
-        factors: of causes that the place makes likelier, or less likely.
+        has_machine: whether a machine was probed or pasted; without one, its findings support only causes that the
+            text names.
+        factors: of causes that the system, such as WSL or a container, makes likelier or less likely.
         has_cupy: whether CuPy is in the target.
     """
 
@@ -107,9 +107,9 @@ def rank(
 
 
 def guess(words: Classification, verdict: DoctorVerdict = NO_MACHINE) -> tuple[Ranked, ...]:
-    """The causes that the words of a text without a known message speak for, likeliest first.
+    """The causes that the words of a text without a known message indicate, likeliest first.
 
-    Of the likeliest ones, what the doctor finds on the machine comes first.
+    Those of the likeliest three that the doctor finds on the machine come first.
     """
     total = sum(words.chances.values())
     likeliest = list(words.chances.items())[:_FIRST_THREE]
@@ -126,9 +126,9 @@ _Vote = tuple[Hit, Mapping[Cause, float]]
 def _put_finding_first(
     scores: dict[Cause, float], named: Collection[Cause], found: Iterable[Cause], words: Classification
 ) -> None:
-    """Makes a finding of the machine the first cause: one that a message names, else the one that the words speak for.
+    """Makes a finding of the machine the first cause: one that a message names, else the one with the likeliest words.
 
-    The latter only where the text does not refute it: by leaving no doubt of another cause, or by its words.
+    The latter only if the text does not refute it, with a message of another certain cause or with foreign words.
     """
     causes = list(found)
     both = next((cause for cause in causes if cause in named), None)
@@ -143,7 +143,7 @@ def _put_finding_first(
 
 
 def _votes(hits: Iterable[Hit]) -> list[_Vote]:
-    """The first hit of each message with its weights; where values decide, each hit with other weights."""
+    """The first hit of each message with its weights, and further hits whose captured values give other weights."""
     votes: list[_Vote] = []
     for hit in hits:
         weights = hit.message.weights(dict(hit.values))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -80,6 +81,12 @@ def _of_chip(name: str) -> str:
     return next(capability for chip, capability in _CHIPS if name.casefold().startswith(chip.casefold()))
 
 
+def _distribution(text: str) -> str:
+    """``cupy_cuda12x-13.6.0`` of a file name, or ``cupy-cuda12x v13.6.0``, as ``cupy-cuda12x==13.6.0``."""
+    name, release = re.split(r"==|-(?=\d)|\s+v?", text, maxsplit=1)
+    return f"{name.replace('_', '-')}=={release}"
+
+
 _FACT_PATTERNS = (
     FactPattern("driver", "driver version", r"(?:NVIDIA-SMI.*)?Driver Version\s*: (\d{3}\.\d+(?:\.\d+)?)"),
     FactPattern("driver", "nvidia-smi", r"NVIDIA-SMI \d\S* +KMD Version: (\d{3}\.\d+(?:\.\d+)?)"),
@@ -117,15 +124,11 @@ _FACT_PATTERNS = (
         "python", "python", _OF_OTHERS + r".*?(?<![\w/.-])python ?v?(3\.\d{1,2})(?![\d+])(?! or\b)", loose=True
     ),
     FactPattern("numpy", "numpy version", r"NumPy Version\s*: (\d[\w.]+)"),
-    FactPattern("cupy", "cupy-cuda", r"\b(cupy[-_]cuda\d\dx(?:==|-)\d+\.\d+\.\d+)(?![\d.]*\.tar)"),
-    FactPattern(
-        "cupy",
-        "cupy-cuda",
-        r"\b(cupy-cuda\d\dx +v?\d+\.\d+\.\d+)(?!\S)",
-        lambda pair: "==".join(pair.replace(" v", " ").split()),
-        loose=True,
+    *(
+        FactPattern("cupy", name, r"\b(cupy[-_]cuda\d\dx(?:==|-)\d+\.\d+\.\d+)(?![\d.]*\.tar)", _distribution)
+        for name in ("cupy-cuda", "cupy_cuda")
     ),
-    FactPattern("cupy", "cupy_cuda", r"\b(cupy[-_]cuda\d\dx(?:==|-)\d+\.\d+\.\d+)(?![\d.]*\.tar)"),
+    FactPattern("cupy", "cupy-cuda", r"\b(cupy-cuda\d\dx +v?\d+\.\d+\.\d+)(?!\S)", _distribution, loose=True),
     FactPattern(
         "package.torch", "+cu", r"\b(?:torch|PyTorch)(?: version)?(?:==|:? +|-)(\d+\.\d+\.\d+\w*\+cu\d{2,3})\b"
     ),
@@ -202,14 +205,14 @@ _MOST = 3  # different values of one fact that are kept; two already make it use
 
 
 class TextFacts:
-    """Collects the facts that lines state; a fact with two different values is dropped."""
+    """Collects the facts that lines state; drops a fact with two values, except a GPU's name."""
 
     def __init__(self) -> None:
         self._values: dict[str, list[str]] = {}
         self._loose: dict[str, list[str]] = {}
 
     def look(self, line: str) -> bool:
-        """Takes a line; returns whether it states anything."""
+        """Reads a line; returns whether it states a fact."""
         states, lowered = False, line.lower()
         for statement in _FACT_PATTERNS:
             match = compiled(statement.pattern).search(line) if statement.literal in lowered else None
@@ -227,7 +230,7 @@ class TextFacts:
         """``KEY=VALUE`` texts, as ``--assume`` takes them."""
         facts = {key: _without_none(values) for key, values in {**self._loose, **self._values}.items()}
         return tuple(
-            f"{key}={_spelled(key, values[0])}"
+            f"{key}={values[0]}"
             for key, values in facts.items()
             if len(values) == 1 or (key == "gpu" and len(values) < _MOST)
         )
@@ -236,11 +239,3 @@ class TextFacts:
 def _without_none(values: list[str]) -> list[str]:
     """The values other than ``none``, if any: ``none`` then concerns another machine or another maker's GPU."""
     return [value for value in values if value != "none"] or values
-
-
-def _spelled(key: str, value: str) -> str:
-    if key != "cupy":
-        return value
-    name, separator, release = value.replace("_", "-").rpartition("==") if "==" in value else value.rpartition("-")
-    del separator
-    return f"{name.replace('_', '-')}=={release}"

@@ -9,7 +9,7 @@ from typing import Any
 from gpuenv.model.snapshot import GpuUser, KernelMessage, Virtualization
 
 ExtractedFact = tuple[str, str, str]
-"""What a reader extracts from a line: the output, a fact and its value; the last two are empty if there is none."""
+"""What a reader extracts from a line: the output, a fact and its value; the last two are empty without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class PasteContent:
     outputs: tuple[str, ...] = ()
 
     def without(self, facts: Collection[str]) -> PasteContent:
-        """The content without these facts, of which ``log`` is one."""
+        """The content without these facts; ``log`` is the kernel log."""
         values = tuple(entry for entry in self.values if entry.fact not in facts)
         return replace(self, values=values, log=() if "log" in facts else self.log)
 

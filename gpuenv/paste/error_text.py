@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.explain.explainer import explanation, tells_of_a_fault, verdict_of
+from gpuenv.explain.explainer import explanation, reports_fault, verdict_of
 from gpuenv.explain.explanation_types import Explanation
 from gpuenv.explain.match import Scanner
 from gpuenv.explain.text_facts import TextFacts
@@ -88,7 +88,7 @@ def explain_text(
         name: the file of the text, which the commands for a pasted machine name.
     """
     scanner = text.scanner
-    if not tells_of_a_fault(scanner):
+    if not reports_fault(scanner):
         return explanation(scanner)
     stated = stated_machine(text) if is_of_text else None
     if stated is None:

@@ -93,11 +93,11 @@ _AMD_OF_CUPY = pattern(r"Device \d+ Arch\s*: (gfx\w+)")
 Key = tuple[str, str]
 
 GPU: Key = ("", "GPU")  # the start of a GPU; the value is its address
-INSTANCES: Key = ("", "instances")  # the start of a MIG instance; ``None`` if there is none
+INSTANCES: Key = ("", "instances")  # the start of a MIG instance; the value is ``None`` without one
 DRIVER = "the driver"  # the section before the first GPU
 
 _NONE = "None"
-_GPU = pattern(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)$")
+_GPU = pattern(rf"GPU ({_BUS})$")
 _ATTACHED = pattern(r"Attached GPUs\s+: (\d{1,4})$")
 _LINE = pattern(r"([A-Z][\w .()/-]*?)\s+: (.+)$")
 _HEADING = pattern(r"[A-Za-z][\w /()-]*$")
@@ -201,7 +201,7 @@ _START = pattern(r"(?=<(?:nvidia_smi_log\b|gpu id=))")
 _TAG = pattern(r"(</?[a-z]\w*(?: id=\"[^\"<>&]*\")?\s*/?>)", re.IGNORECASE)
 _ROOT = "<nvidia_smi_log"
 # Without the root element, only the address identifies an element of nvidia-smi.
-_GPU_ELEMENT = pattern(r"<gpu id=\"[0-9A-F]{4,8}:[0-9A-F]{2}:[0-9A-F]{2}\.\d\"", re.IGNORECASE)
+_GPU_ELEMENT = pattern(rf"<gpu id=\"{_BUS}\"", re.IGNORECASE)
 _MAX_DEPTH = 16  # of nested elements; those of nvidia-smi have seven levels
 _MAX_DOCUMENTS = 1000  # of a paste
 
@@ -307,8 +307,8 @@ class GpuReader:
         current = self._current
         facts: list[ExtractedFact] = []
         if key == INSTANCES:
-            values: dict[str, object] = {"mig_count": 0 if value == "None" else (current.mig_count or 0) + 1}
-            if value == "None" and gpu.mig:
+            values: dict[str, object] = {"mig_count": 0 if value == _NONE else (current.mig_count or 0) + 1}
+            if value == _NONE and gpu.mig:
                 facts.append((outputs.SMI_Q, "mig-none", "yes"))
         else:
             values = values_of(current, key, value)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from gpuenv.model.nvidia import pci_key
 from gpuenv.model.reading import Answer, Reading, missing, settle
 from gpuenv.paste import outputs
 from gpuenv.paste.content import Conflict, PasteContent, PastedGpu, ReportedValue
@@ -18,19 +19,8 @@ NOT_IN_PASTE: Reading[Any] = missing(_NOT_IN_PASTE)
 _HIDING = ("", "-1", "NoDevFiles")
 # Facts with one value per machine. A machine may have several toolkits, and a distribution several names.
 _UNIQUE_FACTS = (
-    *(
-        "driver",
-        "driver-cuda",
-        "cupy-release",
-        "cupy-cuda",
-        "python",
-        "numpy",
-        "libc",
-        "kernel",
-        "arch",
-        "package.torch",
-    ),
-    *("nvrtc", "cuda-path", "distribution-id", "distribution-release"),
+    *("driver", "driver-cuda", "kernel", "arch", "libc", "distribution-id", "distribution-release"),
+    *("python", "numpy", "cupy-release", "cupy-cuda", "cuda-path", "nvrtc", "package.torch"),
 )
 _OF_NVML = (*outputs.ALL_GPUS, outputs.COLLECT_ENV)  # these number GPUs as NVML does
 
@@ -141,9 +131,10 @@ def _may_be(known: PastedGpu, gpu: PastedGpu) -> bool:
 
 def _add(merged: list[PastedGpu], gpu: PastedGpu, *, numbered: bool) -> None:
     """Completes the entry of the same GPU: by address, UUID or number, or because it is the only one."""
+    address = pci_key(gpu.pci)
     for number, known in enumerate(merged):
         by_number = _may_be(known, gpu) and (len(merged) == 1 or (numbered and gpu.index == known.index))
-        by_address = gpu.pci is not None and known.pci is not None and _address(gpu.pci) == _address(known.pci)
+        by_address = address is not None and address == pci_key(known.pci)
         by_uuid = gpu.uuid is not None and gpu.uuid == known.uuid
         if by_number or by_address or by_uuid:
             more = {name: getattr(gpu, name) for name in PastedGpu.__slots__ if getattr(known, name) in (None, ())}
@@ -151,10 +142,6 @@ def _add(merged: list[PastedGpu], gpu: PastedGpu, *, numbered: bool) -> None:
             merged[number] = replace(known, **{**more, **mappings})
         elif gpu.name is not None and gpu.name == known.name:  # the same product has the same capability
             merged[number] = replace(known, capability=known.capability or gpu.capability)
-
-
-def _address(pci: str) -> str:
-    return pci.lower()[-10:]
 
 
 def visible(content: PasteContent) -> Reading[int]:

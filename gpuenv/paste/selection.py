@@ -218,7 +218,7 @@ def _names_in_errors(lines: Sequence[str]) -> frozenset[str]:
 
 
 def _line_above(lines: Sequence[str], error: int) -> int:
-    """The index of the last non-empty line above an error, such as a prompt; of the error itself if there is none."""
+    """The index of the last non-empty line above an error, such as a prompt; without one, of the error itself."""
     candidates = range(error - 1, max(-1, error - 4), -1)
     return next((number for number in candidates if lines[number].strip()), error)
 
@@ -233,9 +233,9 @@ def _named_environment(candidates: Sequence[Environment], names: frozenset[str])
 
 
 def _environment_of_last_error(candidates: Sequence[Environment], lines: Sequence[str]) -> Environment | None:
-    """The environment with the last error in its lines; None if the error is above all of them, or there is none.
+    """The environment with the last error in its lines; None without one, or if the error is above all of them.
 
-    Of an environment before and after an install it is the state in which the error occurred.
+    For an environment before and after an install, this is the state in which the error occurred.
     """
     errors = [number for number, line in enumerate(lines, 1) if _ERROR.match(line)]
     raised = [number for number in errors if _RAISED.match(lines[number - 1])]

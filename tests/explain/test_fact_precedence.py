@@ -50,6 +50,10 @@ def test_assumptions_override_facts_of_the_text() -> None:
         ("CUDA 11.8 on one node\nCUDA 12.1 on the other", ()),
         ("cupy-cuda11x       12.3.0", ("cupy=cupy-cuda11x==12.3.0",)),
         (
+            "Collecting cupy-cuda12x==13.6.0\n  Using cached cupy_cuda12x-13.6.0-py3-none-any.whl",
+            ("cupy=cupy-cuda12x==13.6.0",),
+        ),
+        (
             "Please NOTE: device: 0, Driver API Version: 11.4, Runtime API Version: 11.6",
             ("toolkit=11.6", "driver-cuda=11.4"),
         ),

@@ -183,7 +183,7 @@ def test_a_repeated_line_with_another_number_is_read() -> None:
     """A log repeats its lines with other numbers; an Xid is no such number, and neither is a driver's version."""
     line = "XidCriticalError: Xid=%d on Device=GPU-0, the device will go unhealthy.\nnext\n"
     scanner = scan((line % 13 + line % 79 + line % 13).encode())
-    assert [hit.value("xid") for hit in scanner.hits if hit.message.id == "nvrm.xid"] == ["13", "79"]
+    assert [dict(hit.values)["xid"] for hit in scanner.hits if hit.message.id == "nvrm.xid"] == ["13", "79"]
     (first, *_) = explanation(scanner).causes
     assert first.cause is Cause.GPU_HARDWARE_FAULT
     assert first.title.endswith("Xid 79")

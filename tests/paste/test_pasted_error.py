@@ -1,4 +1,4 @@
-"""The error in a paste is a finding beside those that follow from the pasted facts."""
+"""The error in a paste is a finding in addition to those of the pasted facts."""
 
 from __future__ import annotations
 
