@@ -67,7 +67,7 @@ def similar_names(name: str) -> list[str]:
 
 def _documented_checks() -> Sequence[DocumentedCheck]:
     """The checks of the doctor and the rules for images."""
-    from gpuenv.doctor.registry import all_checks
+    from gpuenv.doctor.checks import all_checks
     from gpuenv.image.rule_registry import all_rules
 
     return (*all_checks(), *all_rules())
