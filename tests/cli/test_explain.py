@@ -15,7 +15,7 @@ from gpuenv.doctor.checks import all_checks
 from gpuenv.image.rule_registry import all_rules
 from gpuenv.model.causes import Cause
 from gpuenv.report.catalogue import cause_lines
-from tests.cli.program import MINIMAL, PROGRAM, gpuenv
+from tests.cli.program import LIMIT, MINIMAL, PROGRAM, gpuenv, run_gpuenv
 from tests.support.memory import peak_memory
 
 if TYPE_CHECKING:
@@ -30,9 +30,7 @@ MIB = 1 << 20
 def explain(text: str | bytes, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Explains a text on standard input."""
     data = text.encode() if isinstance(text, str) else text
-    command = [*PROGRAM, "explain", *map(str, arguments), "-"]
-    result = subprocess.run(command, input=data, capture_output=True, check=False, env=MINIMAL, timeout=60)
-    return subprocess.CompletedProcess(command, result.returncode, result.stdout.decode(), result.stderr.decode())
+    return run_gpuenv(["explain", *arguments, "-"], MINIMAL, LIMIT, text=data)
 
 
 def explain_json(text: str | bytes, *arguments: str | Path) -> Any:  # noqa: ANN401 - JSON

@@ -87,10 +87,10 @@ def mode_after(path: Path, *arguments: str, umask: int = 0o022) -> int:
 def test_a_report_is_readable_only_by_its_owner(tmp_path: Path, snapshot_files: dict[str, Path], umask: int) -> None:
     path = tmp_path / "facts.json"
     assert mode_after(path, *SHORT_COMMAND, "-o", str(path), umask=umask) == 0o600
-    for output_format in ("text", "json", "html", "junit"):
-        report = tmp_path / f"report.{output_format}"
-        arguments = ("doctor", "--snapshot", str(snapshot_files["unfit"]), "--format", f"{output_format}={report}")
-        assert mode_after(report, *arguments, umask=umask) == 0o600, output_format
+    reports = {name: tmp_path / f"report.{name}" for name in ("text", "json", "html", "junit")}
+    formats = [f"--format={name}={report}" for name, report in reports.items()]
+    mode_after(reports["text"], "doctor", "--snapshot", str(snapshot_files["unfit"]), *formats, umask=umask)
+    assert {stat.S_IMODE(report.stat().st_mode) for report in reports.values()} == {0o600}
 
 
 def test_metrics_and_pages_have_the_permissions_of_the_umask(tmp_path: Path, snapshot_files: dict[str, Path]) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.cli.assertions import assert_refused
-from tests.cli.program import MINIMAL, PROGRAM, answer, gpuenv
+from tests.cli.program import LIMIT, MINIMAL, answer, gpuenv, run_gpuenv
 
 TEXTS = Path(__file__).parents[1] / "paste" / "texts"
 CONFIG = TEXTS / "show_config_and_smi.txt"
@@ -59,11 +58,9 @@ def test_resolve_selects_a_wheel_for_a_paste() -> None:
 
 
 def test_a_paste_is_read_from_standard_input() -> None:
-    result = subprocess.run(
-        [*PROGRAM, "resolve", "--paste", "-"], input=CONFIG.read_bytes(), capture_output=True, check=False, env=MINIMAL
-    )
+    result = run_gpuenv(["resolve", "--paste", "-"], MINIMAL, LIMIT, text=CONFIG.read_bytes())
     assert result.returncode == 0
-    assert result.stdout.startswith(b"cupy-cuda12x")
+    assert result.stdout.startswith("cupy-cuda12x")
 
 
 @pytest.mark.parametrize(

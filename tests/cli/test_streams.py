@@ -8,6 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +59,15 @@ def has_ended(pid: int) -> bool:
 def test_a_long_wait_is_announced_on_standard_error_alone(tmp_path: Path, hung_interpreter: Path) -> None:
     (tmp_path / "root").mkdir()
     options = ("--python", hung_interpreter, "--timeout", "2.4", "--driver-root", tmp_path / "root", "--format", "json")
-    result = gpuenv("doctor", *options)
+    calls: list[tuple[list[str], dict[str, str]]]
+    calls = [(["doctor"], {}), (["doctor", "-q"], {}), (["--quiet", "doctor"], {}), (["doctor"], {"GPUENV_QUIET": "1"})]
+    with ThreadPoolExecutor() as pool:  # each waits for the target
+        result, *quiet = pool.map(lambda call: gpuenv(*call[0], *options, environment=call[1]), calls)
     report = json.loads(result.stdout)
     assert "gpuenv: still waiting for target" in result.stderr
     states = {source["name"]: source["state"] for source in report["snapshot"]["sources"]}
     assert states["target"] == "timed-out"
-    for before, after, variables in (("", "-q", {}), ("--quiet", "", {}), ("", "", {"GPUENV_QUIET": "1"})):
-        result = gpuenv(*before.split(), "doctor", *options, *after.split(), environment=variables)
-        assert (result.stderr, json.loads(result.stdout)["status"]) == ("", report["status"])
+    assert [(run.stderr, json.loads(run.stdout)["status"]) for run in quiet] == [("", report["status"])] * 3
     assert "target-environment-broken" in {finding["cause"] for finding in report["findings"]}
     assert has_ended(process_id(hung_interpreter))
 
