@@ -1,7 +1,7 @@
 """Values that a shell completes, as ``autocompletion`` of Typer takes them: values, or values with their meaning.
 
-Each is read from where it stands without importing its part of the program: a shell runs this at every press of the
-Tab key. The codes with their titles would take ten times as long from the registry of checks.
+Each function reads its source without importing that part of the program, since a shell runs this at every press of the
+Tab key. The registry of checks would take ten times as long to return the codes with their titles.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Completions = Iterator[tuple[str, str]]
 _PACKAGE = Path(__file__).parents[1]
 _CHECKS, _RULES = ("doctor/checks",), ("image/dockerfile", "image/inspect")
 _CODE = re.compile(r'^@(?:check|rule)\(\s*"([A-Z]{3}\d{3})".*?"""(.*?)$', re.MULTILINE | re.DOTALL)
-# Values that are likely; for a key without any, what is completed ends in =.
+# Likely values; a key without any is completed up to its equals sign.
 ASSUMED_VALUES: dict[str, tuple[str, ...]] = {
     "os": ("linux", "windows", "darwin"),
     "arch": ("x86_64", "aarch64"),

@@ -206,7 +206,7 @@ def _program(name: str) -> tuple[str, ...]:
 def _updated(source: Path, target: Path, additions: Additions, today: str) -> tuple[dict[Path, str], Matrix]:
     """The files to write in order, and the new matrix, validated before it replaces the old one.
 
-    The measured binaries of a checkout are in a file beside.
+    The measured binaries of a checkout are in a separate file.
     """
     text = source.read_text(encoding="utf-8")
     values, lines = read_values(text, str(source))
@@ -218,8 +218,8 @@ def _updated(source: Path, target: Path, additions: Additions, today: str) -> tu
         if is_in_checkout(target):
             for row in additions.rows:
                 del values["sources"][row.key]
-            beside = {key: row for key, row in matrix.sources.items() if key not in values["sources"]}
-            texts[DATA / SOURCES] = sources_text(beside)
+            binaries = {key: row for key, row in matrix.sources.items() if key not in values["sources"]}
+            texts[DATA / SOURCES] = sources_text(binaries)
         texts[target] = matrix_text(matrix, values, comments)
     except MatrixLayoutError as error:
         raise CommandError(ExitCode.MATRIX_INVALID, f"{source}: {error}; it is unchanged") from error

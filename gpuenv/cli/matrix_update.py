@@ -122,7 +122,7 @@ def _in_use() -> Matrix:
 
 
 def _stored_text(published: _Published, matrix: Matrix) -> str:
-    """The JSON to store, with what a later release of gpuenv may read in it.
+    """The JSON to store, with the keys that only a later release of gpuenv reads.
 
     Raises:
         CommandError: when it is too large to be read again.
@@ -176,7 +176,7 @@ def _fetch(source: str, timeout: float, *, with_digest_file: bool) -> _Published
 
 
 def _check_address(source: str, scheme: str, *, is_verified: bool) -> None:
-    """Refuses what is no address, and an address at which others on the way could replace the matrix."""
+    """Refuses an invalid address, and one whose answer could be replaced on the way."""
     try:
         parts = urlsplit(source)
         host, _ = parts.hostname, parts.port
@@ -241,7 +241,7 @@ def _check_digest(published: _Published, expected: str | None) -> None:
     if expected is None:
         origin = f"{published.name}.sha256"
         if published.digest_file is None:
-            message = f"{published.name}: nothing to check it by: there is no {published.file_name}.sha256 beside it"
+            message = f"{published.name}: it cannot be verified: there is no {published.file_name}.sha256 next to it"
             raise CommandError(ExitCode.USAGE, message, "name the digest that its publisher states: --sha256 DIGEST")
         expected = _listed_digest(published.digest_file, published.file_name)
         if expected is None:

@@ -49,8 +49,8 @@ def takes(record: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None
 def with_common_options(function: Callable[..., None]) -> Callable[..., None]:
     """Adds the options that every command has, and ``--as-root`` to one that has a target.
 
-    An option before the command (``gpuenv -q doctor``) is one of the command. ``--quiet`` and ``--as-root`` stand in a
-    variable, where the children of the command find them.
+    An option before the command (``gpuenv -q doctor``) is one of the command. ``--quiet`` and ``--as-root`` set a
+    variable, which the children of the command inherit.
     """
     signature = inspect.signature(function, eval_str=True)
     own = list(signature.parameters)

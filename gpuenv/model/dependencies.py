@@ -139,7 +139,7 @@ def required_name(text: str) -> str | None:
 
 
 def allows(text: str, release: str | None) -> bool:
-    """Whether a requirement allows a release; true if it is invalid, or installed is no release."""
+    """Whether a requirement allows a release; true if the requirement is invalid or no release is given."""
     requirement = parse(text)
     return requirement is None or release is None or requirement.specifier.contains(release, prereleases=True)
 

@@ -26,32 +26,16 @@ class ExitCode(IntEnum):
 
 ENDS_IN: Mapping[ExitCode, tuple[str, ...]] = {
     ExitCode.UNFIT: (
-        *(
-            "doctor",
-            "preflight",
-            "check-image",
-            "explain",
-            "matrix refresh",
-            "fleet node",
-            "fleet collect",
-            "fleet report",
-        ),
+        *("doctor", "preflight", "check-image", "explain", "matrix refresh"),
+        *("fleet node", "fleet collect", "fleet report"),
     ),
     ExitCode.NOTHING_FITS: ("resolve", "install", "lock", "bundle", "build-image", "fleet resolve"),
     ExitCode.FAILED: ("install", "rollback", "lock", "bundle", "build-image", "doctor --fix"),
     ExitCode.SMOKE_FAILED: ("smoke",),
     ExitCode.TARGET_UNUSABLE: ("install", "rollback", "lock", "bundle", "build-image", "smoke", "doctor --fix"),
     ExitCode.COULD_NOT_CHECK: (
-        *(
-            "doctor",
-            "preflight",
-            "check-image",
-            "matrix refresh",
-            "matrix update",
-            "fleet node",
-            "fleet collect",
-            "fleet report",
-        ),
+        *("doctor", "preflight", "check-image", "matrix refresh", "matrix update"),
+        *("fleet node", "fleet collect", "fleet report"),
     ),
     ExitCode.RETRY_ELSEWHERE: ("preflight",),
 }

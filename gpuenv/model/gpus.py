@@ -129,11 +129,11 @@ _OLD_INSTANCE = pattern(r"MIG-(GPU-[0-9a-f-]+)/\d+/\d+")
 
 
 class VisibleEntries(NamedTuple):
-    """The parsed value of the variable.
+    """The parsed value of CUDA_VISIBLE_DEVICES.
 
     Attributes:
         entries: the effective entries: ordinals, and full UUIDs.
-        invalid: the first entry that names nothing, which ends the list.
+        invalid: the first entry that names no GPU, which ends the list.
         twice: a repeated entry.
     """
 
@@ -143,11 +143,11 @@ class VisibleEntries(NamedTuple):
 
 
 def parse_visible(value: str, count: int, uuids: Sequence[str]) -> VisibleEntries:
-    """Parses the list up to the first entry that names nothing.
+    """Parses CUDA_VISIBLE_DEVICES up to the first entry that names no GPU.
 
     Entries are ordinals, or UUIDs of GPUs or MIG instances, which may be shortened to a unique prefix; before R470 a
     MIG instance was written ``MIG-GPU-<uuid>/<GPU instance>/<compute instance>`` (CUDA Programming Guide, CUDA
-    Environment Variables, read November 2026). Of the old form only the GPU can be looked up.
+    Environment Variables, read November 2026). Only the GPU of the old form can be looked up.
 
     Args:
         value: the variable's value.
@@ -190,7 +190,7 @@ def uuids_of(gpus: Sequence[Gpu]) -> tuple[str, ...]:
 
 
 def _resolve_entry(entry: str, count: int, uuids: Sequence[str]) -> str | None:
-    """Returns the full entry; None if it names nothing."""
+    """Returns the full entry; None if it names no GPU."""
     number = _ORDINAL.match(entry)
     if number:
         return str(int(number[1])) if len(number[1]) <= len(str(count)) + 1 and int(number[1]) < count else None

@@ -1,7 +1,7 @@
-"""Finds and hides secrets in texts: by the name before a value, by the form of a token, by its place and by entropy.
+"""Finds and hides secrets in texts: by the name before a value, the form of a token, its position and its entropy.
 
 All output passes through ``hide_secrets``; nothing is hidden before it is analysed. Each finder takes a text and yields
-the places of secrets in time linear in its length. ``secret_forms`` has the tables of patterns, ``secret_names`` the
+the positions of secrets in time linear in its length. ``secret_forms`` has the tables of patterns, ``secret_names`` the
 names, and ``secret_values`` judges the value after a name.
 """
 
@@ -72,20 +72,20 @@ def _hide(text: str, start: int) -> str:
 
 
 class LineRedactor:
-    """Hides the secrets in texts one by one; a private key may go on over many of them."""
+    """Hides the secrets in texts one by one; a private key may extend over many of them."""
 
     def __init__(self) -> None:
-        self._before: str | None = None  # what stands before each line of a private key; None outside of one
+        self._before: str | None = None  # the text before each line of a private key; None outside of one
 
     def hide(self, text: str, head: str = "") -> str:
-        """The next text without secrets; ``head`` stands before it and says what it is."""
+        """The next text without secrets; ``head`` precedes it, and may have the name of its value."""
         hidden = self._in_key(text)
         if hidden is not None:
             return hidden
         return hide_secrets(text) if "\n" in text else _hide(head + text, len(head))
 
     def _in_key(self, line: str) -> str | None:
-        """The line if it belongs to a private key that begins before it, without what is of the key; else None."""
+        """The line without its part of a private key that an earlier line began; None if it has no such part."""
         match = KEY_LINE.search(line.rstrip()) if self._before is not None else None
         if match is not None and _without_digits(line[: match.start()]) == self._before:
             return f"{line[: match.start()]}{HIDDEN}"
@@ -96,11 +96,11 @@ class LineRedactor:
 
 
 def _without_digits(text: str) -> str:
-    """What the lines of a log begin with, whatever their time or number."""
+    """A text with equal digits, so that the beginnings of log lines with different times or numbers are equal."""
     return re.sub(r"\d+", "0", text)
 
 
-# The end of a line whose value stands in the next one: a name, an option, an element, or "name: NAME".
+# The end of a line whose value is in the next one: a name, an option, an element, or "name: NAME".
 _NAME_OPEN = pattern(
     r"(?:[:=]|--?[\w-]{2,64}[\"']?,?|<[\w.-]{1,64}>|(?i:name|key)[\"']?\s?[:=]\s?[\"']?[\w.-]{1,64}[\"']?,?)\s*$"
 )
@@ -111,7 +111,7 @@ _LONGEST_HEAD = 200  # characters
 
 
 class _Setting:
-    """A setting that goes on in the lines after its name: what of it stands before a line."""
+    """A setting whose value continues in the lines after its name."""
 
     def __init__(self) -> None:
         self._head = ""
@@ -120,7 +120,7 @@ class _Setting:
         self._indent = 0
 
     def head(self, line: str) -> str:
-        """What stands before the next line."""
+        """The beginning of the setting that this line continues; empty if it continues none."""
         bare = line.strip()
         if self._end == " " and bare and _indent(line) <= self._indent:
             self._head = self._end = ""
@@ -151,7 +151,7 @@ def _indent(line: str) -> int:
 
 
 def hide_in_lines(lines: Iterable[str]) -> list[str]:
-    """The lines of a text without secrets, also where a value stands in the line after its name."""
+    """The lines of a text without secrets, also of those whose name is in the line before."""
     redactor, setting, hidden = LineRedactor(), _Setting(), []
     for line in lines:
         head, indent = setting.head(line), _indent(line)
@@ -178,7 +178,7 @@ def _is_within(span: Span, others: Iterable[Span]) -> bool:
 
 
 def secret_spans(text: str) -> list[Span]:
-    """Where the secrets are, in order and without overlaps."""
+    """The positions of the secrets, in order and without overlaps."""
     found = sorted(span for finder in _FINDERS for span in finder(text) if span[0] < span[1])
     merged: list[Span] = []
     for first, last in found:
@@ -190,7 +190,7 @@ def secret_spans(text: str) -> list[Span]:
 
 
 def _span(match: re.Match[str]) -> Span:
-    """Where the group is that matched; all of the match where it has none."""
+    """The position of the group that matched, or of the whole match without one."""
     return match.span(match.lastindex or 0)
 
 

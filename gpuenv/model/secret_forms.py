@@ -65,7 +65,7 @@ _NETRC = r"(?:\blogin\s{1,8}\S{1,200}\s{1,8}(?:account\s{1,8}\S{1,200}\s{1,8})?|
 _IN_OTHER_LANGUAGES = r"(?i:\bmot[ _-]de[ _-]passe|\bsenha|пароль|密码|密碼|パスワード|비밀번호)"
 _NO_PORT = r"(?!\d{1,5}(?:[:\s]|$))"
 
-# Passwords in arguments of programs, by their manuals. Each row with a text that is in every line that it matches.
+# Passwords in arguments of programs, by their manuals. The first text of a row is in every line that the row matches.
 _COMMANDS = (
     ("-p", _option(r"mysql\w{0,12}|mariadb[\w-]{0,9}|sshpass|7za?|7zr", "-p", space=_ATTACHED)),
     ("login", _option(r"\w{1,12}[ \"',]{1,5}login", "-p", _NO_PORT + _VALUE, _ATTACHED)),  # docker, podman, helm, az
@@ -94,7 +94,7 @@ _COMMANDS = (
     ),
     ("<<<", rf"(?:[\w-]-stdin|--with-token)\b[^\n|;&]{{0,200}}?<<<\s?{_VALUE}"),
 )
-# Phrases in which a password stands.
+# Phrases with a password.
 _PHRASES = (
     ("password", rf"{_NETRC}password\s{{1,8}}(\S+)(?=\s|$)"),
     ("", r"\b(?i:identified\s{1,3}by)\s{1,3}[\"']?([^\s\"';]+)"),  # SQL

@@ -41,7 +41,7 @@ def is_secret_name(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def certainty(name: str) -> int:
-    """``CERTAIN``, ``POSSIBLE``, or 0 for a name that has nothing of a secret."""
+    """``CERTAIN``, ``POSSIBLE``, or 0 for a name unrelated to secrets."""
     parts = parts_of(name)
     if _CERTAIN.search(parts) or _CERTAIN.search(parts.replace(" ", "")):
         return CERTAIN
@@ -55,7 +55,7 @@ def ends_as_secret(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_harmless_name(name: str) -> bool:
-    """Whether the value is no secret although a part of the name says so: cache_key, max_tokens, PASSWORD_FILE."""
+    """Whether the value is no secret although a part of the name suggests one: cache_key, max_tokens, PASSWORD_FILE."""
     return _HARMLESS.fullmatch(f" {parts_of(name)}") is not None
 
 

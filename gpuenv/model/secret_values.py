@@ -44,7 +44,7 @@ _IN_QUERY = pattern(r"[^&#\s\"'<>]+")
 _IN_HEADER = pattern(r"[^\"'`\r\n[(][^\"'`\r\n]+")
 _TO_LINE_END = pattern(r"[^\r\n]+")
 _SCHEME_OF_AUTH = pattern(r"(?i:Basic|Bearer|Digest|Token|ApiKey|Negotiate|NTLM)[ \t]{1,3}[^\s\"'`,;]+")
-# Where a line begins, or what follows a mark, a command or a number: the value of a setting goes on to its end.
+# The start of a line, with a mark, a command or a number: the value of a setting there extends to the end of the line.
 _LINE_START = pattern(r"[\s\-+>|*#$]*(?:line \d+: )?(?:(?:export|ENV|ARG|set|setx|declare -x|env:) +)?")
 _MOST_BEFORE = 64  # characters of a line before such a setting
 _WORDS = pattern(r"[\W_]*(?:[A-Z]?[a-z]+|[A-Z]+)(?:[ .,/_-]{1,3}[A-Za-z]+)*[.,:;)]?")
@@ -56,7 +56,7 @@ _SETTER = pattern(r"\b(?:ENV|ARG|setx|setenv|set -g?x)[ \t]+$")
 _HEADERS = frozenset(("COOKIE", "SET COOKIE", "AUTHORIZATION", "PROXY AUTHORIZATION"))
 
 _VARIABLE = r"\$[A-Z_][A-Z0-9_]*|\$\{[A-Za-z_]\w*\}|%\w+%|\$?\{\{[^}]*\}\}?|\$\([^)]*\)?"
-_NO_SECRET = pattern(  # what stands in place of a value, and values of switches
+_NO_SECRET = pattern(  # placeholders, and values of switches
     rf"\(redacted\)|<[^<>]*>|<[A-Za-z_ -]*|\[[A-Z_]{{1,12}}\]|\[[\d,. -]*\]|\{{(?:[\"' ].*)?"
     rf"|\*+|[xX]{{3,}}|\.{{2,}}|\W*|{_VARIABLE}"
     r"|(?i:true|false|none|null|nil|undefined|yes|no|on|off|auto|unset|empty|ok|required|missing|invalid|expired|incorrect"
@@ -115,7 +115,7 @@ def named_values(text: str) -> Iterator[Span]:
 
 
 def _value_of(text: str, match: re.Match[str]) -> Span | None:
-    """Where the value after a name is; None for one that is no secret."""
+    """The position of the value after a name; None if it is no secret."""
     name, separator = match[1], match[2].strip()
     sureness = _certainty_at(text, match)
     if not sureness:
@@ -129,7 +129,7 @@ def _value_of(text: str, match: re.Match[str]) -> Span | None:
 
 
 def _certainty_at(text: str, match: re.Match[str]) -> int:
-    """How certain the name is one of secrets, with the word before it and its separator: ``API key``, ``cache key``."""
+    """The certainty of a name, with the word before it and its separator: ``API key``, ``cache key``."""
     name, separator = match[1], match[2].strip()
     found = certainty(name)
     if found == POSSIBLE and "," in separator and not name.startswith("-"):
@@ -172,12 +172,12 @@ def _assigned(text: str, match: re.Match[str], sureness: int) -> Span | None:
 
 
 def _goes_on(text: str, match: re.Match[str], last: int, sureness: int, *, is_set: bool) -> bool:
-    """Whether a value that is not quoted goes on to the end of the line."""
+    """Whether a value that is not quoted extends to the end of the line."""
     is_first = sureness == CERTAIN and _is_at_line_start(text, match.start())
     has_words = _WORDS_OF_A_VALUE.match(text, last) is not None
     if not is_set:
         return is_first or (sureness == CERTAIN and has_words)
-    is_spaced = sureness == CERTAIN and match[2].startswith(" ")  # name = value, wherever in a line it stands
+    is_spaced = sureness == CERTAIN and match[2].startswith(" ")  # name = value, anywhere in a line
     return (is_first or is_spaced or match[1].isupper()) and has_words and text[last - 1 : last] != ":"
 
 
@@ -201,7 +201,7 @@ def _is_likely(value: str, name: str, *, is_set: bool) -> bool:
 
 
 def _value_in_prose(text: str, match: re.Match[str], sureness: int) -> Span | None:
-    """Where the value is that follows a name after a space, as in a Dockerfile or a message."""
+    """The position of a value that follows a name after a space, as in a Dockerfile or a message."""
     first, last, is_quoted = _bounds(text, match.end(), "")
     value = _beginning(text, first, last)
     if _SETTER.search(text[max(0, match.start() - 8) : match.start()]):
@@ -235,7 +235,7 @@ def _bounds(text: str, start: int, before: str) -> tuple[int, int, bool]:
 
 
 def _closing(text: str, start: int, mark: str) -> int:
-    """Where the closing quotation mark is; the end of the line where there is none."""
+    """The position of the closing quotation mark; the end of the line without one."""
     line_end = text.find("\n", start, start + _LONGEST_QUOTED)
     line_end = min(len(text), start + _LONGEST_QUOTED) if line_end < 0 else line_end
     end = text.find(mark, start, line_end)

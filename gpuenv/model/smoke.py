@@ -32,7 +32,7 @@ HEALTH_STATE = "health.state"
 """The result that compares what NVML reports before and after the tests: no proof that a GPU computes."""
 
 THROTTLED = "throttled_"
-"""Before a reason for a lower clock, in the name of a measured number: its share of the time of a burn-in."""
+"""Prefix of measured numbers: the share of a burn-in during which the clock was lower for the reason that follows."""
 
 BROKEN = (TestStatus.FAILED, TestStatus.CRASHED, TestStatus.TIMED_OUT)
 """The statuses of a failure."""

@@ -781,7 +781,7 @@ class Target(NamedTuple):
     open_transaction: Reading[OpenTransaction] = Reading()
 
     def with_cupy(self, cupy: tuple[CupyInstallation, ...], packages: Mapping[str, str]) -> "Target":
-        """Returns the environment with another CuPy, of which only the name is known."""
+        """Returns the environment with another CuPy; the facts that depend on its files become unknown."""
         return self._replace(
             cupy=cupy,
             packages=packages,

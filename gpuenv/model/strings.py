@@ -62,9 +62,9 @@ _UNSAFE = pattern(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb"
     "\ufffe\uffff\U000e0000-\U000e007f]"
 )
-# Commands that a runner of CI obeys in the log of a job: anywhere in a line those of TeamCity, of Azure (vsts-agent,
-# Command.cs) and the older ones of GitHub (actions/runner, ActionCommand.cs, TryParse); after white space only those of
-# GitHub (TryParseV2) and of GitLab.
+# Commands that a runner of CI obeys in the log of a job. TeamCity, Azure (vsts-agent, Command.cs) and GitHub for older
+# commands (actions/runner, ActionCommand.cs, TryParse) find them anywhere in a line; GitHub (TryParseV2) and GitLab
+# only after white space at its start.
 _COMMAND = pattern(r"#(?=#\w*\[)|^\s*(?::(?=:)|s(?=ection_(?:start|end):))")
 _ONE_BYTE_MAX, _TWO_BYTE_MAX = 0xFF, 0xFFFF
 
@@ -75,9 +75,9 @@ def sanitize(text: str) -> str:
 
 
 def sanitize_line(text: str) -> str:
-    """Sanitizes a line of output, in which a runner of CI finds no command either.
+    """Sanitizes a line of output, and escapes commands that a runner of CI would obey.
 
-    The escape of a command is also one of JSON, where it changes no value.
+    The escape is also valid in JSON, where it changes no value.
     """
     return _COMMAND.sub(lambda match: f"{match[0][:-1]}\\u{ord(match[0][-1]):04x}", sanitize(text))
 
@@ -127,7 +127,7 @@ def error_reason(error: Exception) -> str:
 
 
 def command_name(arguments: Sequence[str]) -> str:
-    """The command in the arguments of gpuenv; empty without one. Options before it have no value."""
+    """The command in the arguments of gpuenv, after options, which have no values; empty without one."""
     return next((text for text in arguments if not text.startswith("-")), "")
 
 

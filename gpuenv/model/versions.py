@@ -100,10 +100,10 @@ def _cuda_version(text: str) -> CudaVersion:
 
 
 def cuda_of_number(text: str) -> str:
-    """``12040``, as CUDA's C interfaces print it, is ``12.4``.
+    """Converts a version number of CUDA's C interfaces: ``12040`` to ``12.4``.
 
     Raises:
-        ValueError: for what is no such number.
+        ValueError: for any other text.
     """
     return str(CudaVersion.from_number(int(text)))
 
@@ -181,7 +181,7 @@ class PythonVersion:
 
     @property
     def tag(self) -> str:
-        """The name a wheel's Python goes by in the matrix: cp312, or cp314t."""
+        """The name of the Python version in the matrix and in wheel tags: cp312, or cp314t."""
         return f"cp{self.major}{self.minor}{'t' if self.free_threaded else ''}"
 
     @property

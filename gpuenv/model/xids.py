@@ -18,9 +18,9 @@ _EVENT = pattern(
 )
 
 # NVIDIA, Xid Errors, Analyzing Xid Errors with the Xid Catalog (catalogue of October 2025).
-# Those whose resolution is a reset, a reboot or an inspection of the board, and then support. Excluded are those that
-# the catalogue resolves by restarting the application (13, 31, 69, 94), by nothing (43, 44, 45, 63, 92), or by software
-# (109, 119, 120), and 46, "GPU stopped processing", which an endless kernel may cause.
+# Those that the catalogue resolves by a reset, a reboot or an inspection of the board, and then support. It resolves
+# others by restarting the application (13, 31, 69, 94), by nothing (43, 44, 45, 63, 92), or by software (109, 119,
+# 120); and an endless kernel may cause 46, "GPU stopped processing".
 FALLEN_OFF_THE_BUS = 79
 HARDWARE_XIDS = {
     48: "double-bit memory error",

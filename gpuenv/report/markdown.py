@@ -136,7 +136,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """Escaped text; a zero-width space keeps an @ from mentioning a user."""
-    return _SPECIAL.sub(r"\\\1", text).replace("@", "@&#8203;")  # a space of no width: no mention
+    return _SPECIAL.sub(r"\\\1", text).replace("@", "@&#8203;")
 
 
 def _code(text: str) -> str:

@@ -25,22 +25,8 @@ _HOMES = pattern(
 )
 # Common user and host names identify no one, and names of software occur in paths that matter for the diagnosis.
 _COMMON = frozenset(
-    (
-        "",
-        "localhost",
-        "root",
-        "ubuntu",
-        "debian",
-        "centos",
-        "user",
-        "users",
-        "admin",
-        "conda",
-        "runner",
-        "jovyan",
-        "docker",
-        "shared",
-    )
+    ("", "localhost", "root", "ubuntu", "debian", "centos", "user", "users", "admin", "conda", "runner", "jovyan")
+    + ("docker", "shared")
     + ("vscode", "jupyter", "coder", "ec2-user", "azureuser", "sagemaker-user", "opc", "public", "default", "targets")
     + ("nvidia", "cuda", "cupy", "python", "torch", "gpu")
     + ("app", "build", "data", "lib", "local", "opt", "test", "work")

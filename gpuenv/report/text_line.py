@@ -32,5 +32,5 @@ def counted(number: int, noun: str) -> str:
 
 
 def age_text(days: int | None) -> str:
-    """``, 5 days old``; nothing for an unknown age or a date to come."""
+    """``, 5 days old``; empty for an unknown age or a future date."""
     return "" if days is None or days < 0 else f", {counted(days, 'day')} old"
