@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 import typer
 
 from gpuenv.cli.command_errors import announce, complain
+from gpuenv.cli.consent import ConsentOptions, show_plan
 from gpuenv.cli.environment_change import (
-    ConsentOptions,
-    ExaminedMachine,
     ExecutablePlan,
     PlanFactory,
     by_conda,
     by_wheels,
     dry_run_plan,
-    show_plan,
     target_scheme,
     transact,
 )
@@ -30,6 +28,7 @@ from gpuenv.cli.install_steps import (
     recover_interrupted,
     with_environment_state,
 )
+from gpuenv.cli.install_verification import ExaminedMachine
 from gpuenv.cli.options import INSTALL_TIMEOUT, InstallerName
 from gpuenv.cli.output import Output
 from gpuenv.cli.sources import MachineSource, get_matrix

@@ -18,8 +18,9 @@ from gpuenv.model.exit_codes import ExitCode
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from gpuenv.cli.environment_change import ExaminedMachine, PlanFactory
+    from gpuenv.cli.environment_change import PlanFactory
     from gpuenv.cli.install_steps import InstallerRequest
+    from gpuenv.cli.install_verification import ExaminedMachine
     from gpuenv.cli.output import Output
     from gpuenv.install.environment import Scheme
     from gpuenv.install.installer_config import Installer
@@ -132,7 +133,9 @@ def _install(
     clock.begin("examination")
     target, snapshot, rows = _examination(interpreter, source, opts.matrix, request)
     clock.begin("resolution")
-    from gpuenv.cli.environment_change import ConsentOptions, ExaminedMachine, transact
+    from gpuenv.cli.consent import ConsentOptions
+    from gpuenv.cli.environment_change import transact
+    from gpuenv.cli.install_verification import ExaminedMachine
     from gpuenv.install.plan import Result
     from gpuenv.matrix.resolve import resolve
 

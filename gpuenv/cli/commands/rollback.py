@@ -14,7 +14,7 @@ from gpuenv.install.exceptions import InstallError
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.cli.environment_change import ConsentOptions
+    from gpuenv.cli.consent import ConsentOptions
     from gpuenv.cli.output import Output
     from gpuenv.install.journal import Journal, Store
     from gpuenv.install.plan import Plan, TargetEnvironment
@@ -46,7 +46,7 @@ def rollback(
 
     Exit code: 0 done, 2 consent is missing, 4 it failed, 7 the target cannot be used.
     """
-    from gpuenv.cli.environment_change import ConsentOptions
+    from gpuenv.cli.consent import ConsentOptions
     from gpuenv.cli.install_steps import find_store, interpreter_of, outcome_on_failure, target_of
     from gpuenv.cli.output import Output, check_paths
     from gpuenv.install.plan_text import history_lines, plan_lines
@@ -88,7 +88,7 @@ def _plan(store: Store, interpreter: str, number: str | None) -> Plan:
 
 def _forget(store: Store, interpreter: str, number: str | None, out: Output, *, yes: bool, dry_run: bool) -> None:
     """Deletes what installs keep, after consent."""
-    from gpuenv.cli.environment_change import ConsentOptions, require_consent, show_plan
+    from gpuenv.cli.consent import ConsentOptions, require_consent, show_plan
     from gpuenv.cli.install_steps import show_outcome
     from gpuenv.install.plan import InstallOutcome, Result
     from gpuenv.install.rollback import plan_of_forgetting, to_forget
@@ -122,7 +122,7 @@ def _environment(interpreter: str, store: Store) -> TargetEnvironment:
 def _roll_back(
     store: Store, interpreter: str, number: str | None, consent: ConsentOptions, recovered: list[str]
 ) -> None:
-    from gpuenv.cli.environment_change import require_consent
+    from gpuenv.cli.consent import require_consent
     from gpuenv.cli.install_steps import recover_interrupted, show_outcome
     from gpuenv.cli.progress import announcing_phases
     from gpuenv.install.plan import Clock, InstallOutcome, Result
