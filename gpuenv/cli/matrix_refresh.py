@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 import sys
-import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
@@ -16,9 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gpuenv.cli.clock import today
-from gpuenv.cli.command_errors import CommandError, announce, announce_once, columns, is_quiet, progress
+from gpuenv.cli.command_errors import CommandError, announce_once
 from gpuenv.cli.matrix_format import is_in_checkout
 from gpuenv.cli.output import write_file
+from gpuenv.cli.progress_bar import ProgressBar
 from gpuenv.cli.sources import STALE, get_matrix, matrix_path, own_environment
 from gpuenv.data import DATA, data_path
 from gpuenv.files import make_private_folder, others_reach, own_folder, user_cache, user_matrix
@@ -28,7 +28,7 @@ from gpuenv.matrix.load import read_values, to_matrix
 from gpuenv.matrix.tables import Matrix, SourceKind
 from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.strings import Lines, sanitize_line
+from gpuenv.model.strings import Lines
 from gpuenv.probe.interpreters import module_command
 from gpuenv.refresh.additions import UnknownRowError, find_additions
 from gpuenv.refresh.binaries import MeasureError, find_cuobjdump
@@ -38,10 +38,6 @@ from gpuenv.refresh.package_index import Index, MetadataError, PackageIndexError
 from gpuenv.refresh.releases import CapsError
 from gpuenv.refresh.row_edits import Additions, MatrixLayoutError, RefreshContext, add_to
 from gpuenv.refresh.summary import Summary, change_lines
-
-_BAR_WIDTH = 20
-_LINE_WIDTH = 79
-_INTERVAL = 5.0  # seconds between lines about queries, without a terminal
 
 
 class IndexClient(str, Enum):
@@ -241,96 +237,3 @@ def _outdated(matrix: Matrix, today: str) -> Iterator[str]:
     if old:
         yield f"Documents that were read more than {STALE} days ago; read them again:"
         yield from old
-
-
-class ProgressBar:
-    """Shows the number of answered queries, then that of finished pieces with their size and time.
-
-    A bar on a terminal; elsewhere a line for each piece, and for queries one every few seconds.
-    """
-
-    def __init__(self) -> None:
-        self._drawn = sys.stderr is not None and sys.stderr.isatty() and not is_quiet()
-        self._pieces = self._begun = self._fetched = self._queries = self._answered = 0
-        self._size: int | None = None
-        self._started = self._shown = time.monotonic()
-
-    def say(self, text: str) -> None:
-        """Prints a message."""
-        self._clear()
-        progress(text)
-
-    def warn(self, text: str) -> None:
-        """Prints a message that ``--quiet`` does not hide."""
-        self._clear()
-        announce(text)
-
-    def start_queries(self, count: int, subject: str) -> None:
-        """Announces the number of queries."""
-        self._queries, self._answered = count, 0
-        self._started = self._shown = time.monotonic()
-        self.say(f"querying {subject}: {counted_queries(count)}")
-
-    def answered(self) -> None:
-        """Counts an answered query."""
-        self._answered += 1
-        now = time.monotonic()
-        is_last = self._answered == self._queries
-        if self._drawn and not is_last:
-            self._draw(self._answered / self._queries, f"{self._answered}/{self._queries}", "queries")
-        elif is_last or now - self._shown >= _INTERVAL:
-            self._shown = now
-            self.say(f"answered: {self._answered} of {counted_queries(self._queries)}, {now - self._started:.0f} s")
-
-    def start(self, pieces: int, size: int | None) -> None:
-        """Announces the number of pieces and the size of the download."""
-        self._pieces, self._size, self._started = pieces, size, time.monotonic()
-        cost = "an unknown size" if size is None else megabytes(size)
-        self.say(f"to measure: {pieces}; to download, except cached files: {cost}")
-
-    def measure(self, name: str, size: int | None) -> None:
-        """Announces the next piece; the ones before it are finished."""
-        done = self._begun
-        self._begun += 1
-        cost = "" if size is None else f" ({megabytes(size)})"
-        if self._drawn:
-            share = self._fetched / self._size if self._size else done / max(self._pieces, 1)
-            self._draw(share, f"{done}/{self._pieces}", f"{name}{cost}")
-        else:
-            progress(f"{self._begun}/{self._pieces} {name}{cost}: downloading and measuring")
-        self._fetched += size or 0
-
-    def end(self) -> None:
-        """Announces the totals."""
-        self._clear()
-        if self._begun:
-            duration = f"{time.monotonic() - self._started:.0f} s"
-            progress(f"measured: {self._begun}; downloaded: {megabytes(self._fetched)}; took {duration}")
-
-    def _draw(self, share: float, count: str, text: str) -> None:
-        filled = min(int(share * _BAR_WIDTH), _BAR_WIDTH)
-        seconds = int(time.monotonic() - self._started)
-        bar, duration = "#" * filled, f"{seconds // 60}:{seconds % 60:02d}"
-        line = sanitize_line(f"[{bar:.<{_BAR_WIDTH}}] {count} {duration} {text}")
-        width = _width()
-        sys.stderr.write(f"\r{line[:width]:<{width}}")
-        sys.stderr.flush()
-
-    def _clear(self) -> None:
-        if self._drawn:
-            sys.stderr.write(f"\r{'':<{_width()}}\r")
-
-
-def _width() -> int:
-    """The columns of a line that is not wrapped."""
-    return min(_LINE_WIDTH, columns() - 1)
-
-
-def megabytes(size: int) -> str:
-    """``142 MB``."""
-    return f"{size / 1e6:.0f} MB"
-
-
-def counted_queries(count: int) -> str:
-    """``1 query``, ``2 queries``."""
-    return "1 query" if count == 1 else f"{count} queries"

@@ -10,7 +10,8 @@ import prometheus_client.parser
 import pytest
 from junitparser import Failure, JUnitXml
 
-from gpuenv.cli.commands.smoke import SmokeRun, compared, judged
+from gpuenv.cli.commands.smoke import SmokeRun, judged
+from gpuenv.cli.smoke_baseline import compared
 from gpuenv.model.codec import decode, encode
 from gpuenv.model.finding import Severity
 from gpuenv.model.smoke import Quantity, SmokeResult, TestedGpu, TestStatus

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 
 import typer
@@ -15,17 +13,15 @@ import typer
 from gpuenv.cli import completion, options
 from gpuenv.cli.clock import now
 from gpuenv.cli.command_errors import CommandError, announce, usage_errors
-from gpuenv.files import LARGEST_DOCUMENT
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke_level import SmokeLevel
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import OutputSpec
     from gpuenv.matrix.tables import Matrix
-    from gpuenv.model.smoke import Compared, SmokeResult
+    from gpuenv.model.smoke import SmokeResult
     from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.report import Report
-    from gpuenv.smoke.baseline import Peaks
     from gpuenv.smoke.session import UnusableTarget
     from gpuenv.smoke.tasks import MinimumRate, SmokeOptions
 
@@ -130,6 +126,7 @@ def smoke(
         emit_report,
         read_formats,
     )
+    from gpuenv.cli.smoke_baseline import read_baseline
     from gpuenv.smoke.tasks import DEFAULT_SEED, GROUPS, SmokeOptions, all_tests, selected_tests
 
     specs = read_formats(formats, output, RECORD_FORMATS if list_tests else FORMATS)
@@ -153,14 +150,14 @@ def smoke(
     check_names("test", order.only, [test.name for test in all_tests()], "gpuenv smoke --list names them")
     if list_tests:
         _find_interpreter(python)  # report invalid options, though the list does not need them
-        _read(compare)
+        read_baseline(compare)
         _list(order, specs, color=not no_color)
     else:
         for test in selected_tests(order):
             if test.leaves:
                 announce(f"{test.name} makes a kernel fault on purpose and leaves {test.leaves}")
         address = configured_docs()
-        run = _run(order, python, driver_root, _read(compare))
+        run = _run(order, python, driver_root, read_baseline(compare))
         report = with_job(_report(run, python, address), is_own=True)
         run = run._replace(result=run.result._replace(host_name=report.host_name, jobs=report.jobs))
         if save_baseline is not None:
@@ -219,13 +216,6 @@ def judged(report: Report, run: SmokeRun, fail_on: Sequence[str]) -> tuple[Repor
     return report._replace(findings=findings, smoke=result, exit_code=result.exit_code), run._replace(result=result)
 
 
-def rejected(result: SmokeResult, why: tuple[str, ...]) -> SmokeResult:
-    """The result with reasons for which it is not accepted; an exit code other than 0 stays."""
-    if not why:
-        return result
-    return result._replace(rejected=result.rejected + why, exit_code=result.exit_code or int(ExitCode.SMOKE_FAILED))
-
-
 def _list(order: SmokeOptions, specs: Sequence[OutputSpec], *, color: bool) -> None:
     from gpuenv.cli.output import emit_record
     from gpuenv.model.documents import ListedTest, Tests
@@ -273,6 +263,7 @@ def _run(order: SmokeOptions, python: str | None, driver_root: str, baseline: Sm
         CommandError: when the matrix cannot be read, or a GPU is named that is not there.
     """
     from gpuenv.cli.gpu_tests import place_of, run_tests, with_causes
+    from gpuenv.cli.smoke_baseline import compared
     from gpuenv.cli.sources import MachineSource, get_both
     from gpuenv.smoke.session import SmokeInterrupted, UnusableTarget, skip_all
 
@@ -290,38 +281,6 @@ def _run(order: SmokeOptions, python: str | None, driver_root: str, baseline: Sm
     except SmokeInterrupted as stop:
         result = with_causes(stop.result)
     return SmokeRun(compared(result, baseline, order, place.peaks), snapshot, matrix)
-
-
-def compared(
-    result: SmokeResult,
-    baseline: SmokeResult | None,
-    order: SmokeOptions | None = None,
-    peaks: Peaks = MappingProxyType({}),
-) -> SmokeResult:
-    """The result compared with an earlier one, whose GPUs may be pseudonyms, and with the minimums of the options."""
-    from gpuenv.doctor.checks.smoke import shortfall_text
-    from gpuenv.report.redact import pseudonym
-    from gpuenv.smoke.baseline import compare, compare_with_minimums
-
-    found: tuple[Compared, ...] = ()
-    why: tuple[str, ...] = ()
-    if baseline is not None:
-        known = {pseudonym(gpu.uuid): gpu.uuid for gpu in result.gpus if gpu.uuid}
-        baseline = baseline._replace(
-            tests=tuple(replace(test, gpu=known.get(test.gpu or "", test.gpu)) for test in baseline.tests),
-            gpus=tuple(replace(gpu, uuid=known.get(gpu.uuid or "", gpu.uuid)) for gpu in baseline.gpus),
-        )
-        found = compare(result, baseline)
-        if not found:
-            ours, theirs = (sorted({gpu.name or "unknown" for gpu in entry.gpus}) for entry in (result, baseline))
-            why = (f"nothing to compare: the baseline is of {', '.join(theirs)}, this run of {', '.join(ours)}",)
-            if set(ours) & set(theirs):
-                why = ("nothing to compare: this run and the baseline have no measurement in common; see --level",)
-    if order is not None and order.minimums:
-        below, unknown = compare_with_minimums(order.minimums, result, baseline, peaks)
-        why += unknown + tuple(shortfall_text(entry) for entry in below if entry.worse)
-        found = below + found
-    return rejected(result._replace(compared=found + result.compared), why)
 
 
 def _save(run: SmokeRun, path: Path, *, redact: bool) -> None:
@@ -353,29 +312,3 @@ def _report(run: SmokeRun, python: str | None, address: str | None) -> Report:
     diagnosis = diagnosis._replace(checks=tuple(run for run in diagnosis.checks if run.code in of_the_tests))
     report = make_report(diagnosis, snapshot, result.duration, diagnosis_options, result, address)
     return report._replace(exit_code=result.exit_code)
-
-
-def _read(path: Path | None) -> SmokeResult | None:
-    """Reads a saved result."""
-    import json
-
-    from gpuenv.cli.sources import malformed_file, read_at_most
-    from gpuenv.model.codec import DecodeError, decode
-    from gpuenv.model.smoke import SCHEMA, SmokeResult
-    from gpuenv.model.strings import error_reason
-
-    if path is None:
-        return None
-    try:
-        text = read_at_most(path, LARGEST_DOCUMENT, "baseline")
-        data = json.loads(text)
-    except OSError as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}") from error
-    except (ValueError, RecursionError) as error:
-        raise CommandError(ExitCode.USAGE, f"{path}: not a baseline in JSON: {error_reason(error)}") from error
-    if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        raise CommandError(ExitCode.USAGE, f"{path}: expected an object with schema {SCHEMA}")
-    try:
-        return decode(SmokeResult, data)
-    except DecodeError as error:
-        raise malformed_file(path, text, error) from error
