@@ -65,7 +65,7 @@ def update_matrix(
     Args:
         source: an address, a file or a folder.
         digest: the SHA-256 digest of the matrix; by default that of the file with the suffix ``.sha256``.
-        snapshots: recorded machines, of which those with another answer are listed.
+        snapshots: recorded machines; those with another answer are listed.
         timeout: seconds for all downloads together.
         dry_run: report only.
 

@@ -219,7 +219,7 @@ class Fleet:
         quorum: the fraction of them that is needed.
         silent: nodes that should have answered and did not.
         stale: nodes whose answer is too old.
-        repeated: nodes with several reports, of which the newest counts.
+        repeated: nodes with several reports; only the newest counts.
         unreadable: files that are no reports.
         exit_code: of ``fleet report``.
     """

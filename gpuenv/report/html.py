@@ -375,7 +375,6 @@ class EarlierRun:
         name: the file of its report.
         taken_at: when the machine was probed, ISO 8601.
         status: its verdict.
-        exit_code: its exit code.
         primary: code and cause of the primary finding.
         duration: seconds.
     """
@@ -383,7 +382,6 @@ class EarlierRun:
     name: str
     taken_at: str
     status: Status
-    exit_code: int
     primary: str | None
     duration: float
 
@@ -398,7 +396,6 @@ def parse_earlier_run(name: str, data: Any) -> EarlierRun | None:  # noqa: ANN40
             name=name,
             taken_at=str(data["snapshot"]["taken_at"] or ""),
             status=Status(data["status"]),
-            exit_code=int(data["exit_code"]),
             primary=f"{primaries[0]['code']} {primaries[0]['cause']}" if primaries else None,
             duration=float(data["duration"]),
         )

@@ -26,7 +26,7 @@ TAB, ENTER = 9, 13
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     history = tuple(
-        EarlierRun(f"{n}.json", f"2026-11-{n + 1:02}T12:00:00+00:00", status, 0, "GPU201 no-nvidia-gpu", 0.5)
+        EarlierRun(f"{n}.json", f"2026-11-{n + 1:02}T12:00:00+00:00", status, "GPU201 no-nvidia-gpu", 0.5)
         for n, status in enumerate([Status.FIT, Status.UNFIT, Status.UNKNOWN, Status.DEGRADED] * 3)
     )
     shown = report(UNFIT, "gpu>=1", "cc>=9.0", "nvlink", tests=FAULTY)
