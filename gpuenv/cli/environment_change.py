@@ -28,8 +28,6 @@ from gpuenv.cli.install_verification import ExaminedMachine, target_errors, veri
 from gpuenv.cli.options import InstallerName
 from gpuenv.cli.progress import announcing_phases
 from gpuenv.cli.sources import MachineSource, get_snapshot, own_environment
-from gpuenv.doctor.checks import find_check
-from gpuenv.doctor.diagnose import diagnose
 from gpuenv.install.backends.base import TimeBudget
 from gpuenv.install.conda_environment import is_conda
 from gpuenv.install.conda_transaction import CondaRun, PreparedCondaInstall, execute_conda, prepare_conda, refuse_pixi

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from gpuenv.cli.gpu_tests import place_of, planted_fault, run_tests
 from gpuenv.cli.sources import MachineSource, get_snapshot
+from gpuenv.doctor.checks import find_check
 from gpuenv.doctor.diagnose import diagnose
-from gpuenv.doctor.registry import find_check
 from gpuenv.install.plan import Verification
 from gpuenv.matrix.resolve import resolve
 from gpuenv.matrix.tables import Matrix

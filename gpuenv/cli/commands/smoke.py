@@ -205,6 +205,7 @@ def _check_selection(order: SmokeOptions, fail_on: Sequence[str], *, listing: bo
 
 def judged(report: Report, run: SmokeRun, fail_on: Sequence[str]) -> tuple[Report, SmokeRun]:
     """Turns the findings of ``--fail-on`` into errors, for which the result is not accepted."""
+    from gpuenv.cli.smoke_baseline import rejected
     from gpuenv.doctor.diagnose import apply_fail_on
 
     findings = tuple(apply_fail_on(finding, fail_on) for finding in report.findings)
