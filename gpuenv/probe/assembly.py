@@ -184,7 +184,7 @@ def _host(raw: RawFacts) -> Host:
         libc=settle([parse_answer(Libc.parse, raw.target.text("libc"), INTERPRETER)], f"{INTERPRETER} printed none"),
         container=settle([container], NO_SOURCE),
         wsl=kernel.reading("wsl", bool, "kernel release and /dev/dxg"),
-        tegra=tegra.reading("told", str, tegra.text("source") or ""),
+        tegra=tegra.reading("name", str, tegra.text("source") or ""),
         sandbox=kernel.reading("sandbox", str, "/proc/version and uname", "the kernel has no mark of one"),
         secure_boot=kernel.reading(
             "secure_boot", bool, "the firmware's variable SecureBoot", "its variables are not visible"
@@ -314,7 +314,7 @@ def _driver(raw: RawFacts) -> Driver:
 
 
 def _module_options(kernel: Raw) -> Reading[tuple[str, ...]]:
-    """The lines that set options, and what the loaded module says of them."""
+    """The lines that set options, and the GPUs that the loaded module excludes by them."""
     options = kernel.reading("module_options", tuple[str, ...], f"modprobe.d, /proc/cmdline and {_PARAMS}")
     excluded = kernel.text("driver_params")
     if options.value is None or excluded is None:
@@ -416,12 +416,12 @@ def container_support(kernel: Raw) -> ContainerSupport:
     if engine:
         no_runtimes = f"{_DAEMON_JSON} names none" if engine.get("configured", bool) else f"there is no {_DAEMON_JSON}"
     no_toolkit = "nvidia-ctk is installed, but not in Debian's list of packages"
-    if not toolkit.get("there", bool):
+    if not toolkit.get("installed", bool):
         no_toolkit = "neither nvidia-ctk nor its package is installed" if toolkit else NOT_READ
     return ContainerSupport(
         device_rules=rules.reading("rules", tuple[str, ...], "devices.list", rules.text("reason") or NOT_READ),
         docker=engine.reading("program", str, _PROGRAMS, "it is not installed" if engine else NOT_READ),
-        has_toolkit=toolkit.reading("there", bool, _PROGRAMS, NOT_READ),
+        has_toolkit=toolkit.reading("installed", bool, _PROGRAMS, NOT_READ),
         toolkit=toolkit.reading("release", str, "/var/lib/dpkg/status", no_toolkit),
         runtimes=engine.reading("runtimes", tuple[str, ...], _DAEMON_JSON, no_runtimes),
         default_runtime=engine.reading("default_runtime", str, _DAEMON_JSON, no_runtimes),
@@ -435,7 +435,7 @@ def mps(kernel: Raw) -> Mps:
     folder = facts.text("folder")
     if folder is None:
         return Mps(missing(NOT_READ), missing(NOT_READ))
-    source = "CUDA_MPS_PIPE_DIRECTORY" if facts.get("told", bool) else "CUDA's default"
+    source = "CUDA_MPS_PIPE_DIRECTORY" if facts.get("configured", bool) else "CUDA's default"
     return Mps(known(folder, source), known(bool(facts.get("daemon", bool)), f"{folder}/control"))
 
 

@@ -19,7 +19,7 @@ from gpuenv.probe.context import ProbeContext
 from gpuenv.probe.interpreters import run_tool
 from gpuenv.probe.protocol import first_lines, nested, parse_facts, source_of, with_failure
 from gpuenv.probe.raw import Raw, SmiFacts
-from gpuenv.probe.scripts.shared import forbid_device_nodes
+from gpuenv.probe.scripts.shared import forbid_device_nodes, is_absence
 
 _WSL_SMI = "/usr/lib/wsl/lib/nvidia-smi"
 _NVCC_SECONDS = 2.0  # for all compilers together: files have the same versions, and nvcc takes 0.1 s
@@ -38,7 +38,9 @@ def nvml_facts(result: ChildResult) -> tuple[Raw, Source]:
     nvml = Raw({**facts, "gpus": _with_number(nested(facts, "gpu"), "index")})
     init, message = nvml.get("init", int), nvml.text("message")
     source = source_of("nvml", result, facts, finished="init" in facts and (init != 0 or "done" in facts))
-    if init == Nvml.LIBRARY_NOT_FOUND and _is_absence(message):
+    # NVML's code is the same for a library that cannot be loaded; some of its messages do not name the library.
+    is_missing = message is None or ".so" not in message or is_absence(message, "libnvidia-ml.so.1")
+    if init == Nvml.LIBRARY_NOT_FOUND and is_missing:
         return nvml, source._replace(state=SourceState.ABSENT, detail=message)
     if init and source.state is SourceState.ANSWERED:
         return nvml, source._replace(state=SourceState.FAILED, detail=f"nvmlInit: {message} ({init})")
@@ -48,16 +50,6 @@ def nvml_facts(result: ChildResult) -> tuple[Raw, Source]:
 def _with_number(entries: list[dict[str, Any]], number: str) -> list[dict[str, Any]]:
     """The entries that have a valid number."""
     return [entry for entry in entries if Raw(entry).get(number, int) is not None]
-
-
-def _is_absence(message: str | None) -> bool:
-    """Whether the loader's message means a missing library: NVML's code is the same for one that cannot be loaded.
-
-    The latter may need a missing library: glibc names the missing one, musl that and then the one that needs it.
-    """
-    if message is None or ".so" not in message:
-        return True
-    return "No such file" in message and "libnvidia-ml.so.1" in message.partition("(needed by")[0]
 
 
 def cuda_facts(result: ChildResult) -> tuple[Raw, Source]:
@@ -121,16 +113,14 @@ def probe_smi(ctx: ProbeContext) -> tuple[SmiFacts, Source]:
     if not _is_complete(banner):
         complaint = banner.error or first_lines(banner.stdout, banner.stderr)
         source = source_of("nvidia-smi", banner, {}, finished=True)
-        facts = SmiFacts(path, driver, cuda, None, complaint)
-        return facts, with_failure(source, f"exit code {banner.exit_code}: {complaint}")
+        return SmiFacts(driver, cuda), with_failure(source, f"exit code {banner.exit_code}: {complaint}")
     listing = run("--query-gpu=" + ",".join(nvidia_smi.QUERY), "--format=csv,noheader,nounits")
     if _is_complete(listing):
         detail = path if driver else f"{path}: no driver version in its output"
         duration = banner.duration + listing.duration
-        facts = SmiFacts(path, driver, cuda, nvidia_smi.parse_gpus(listing.stdout))
+        facts = SmiFacts(driver, cuda, nvidia_smi.parse_gpus(listing.stdout))
         return facts, Source("nvidia-smi", SourceState.ANSWERED, detail, duration, banner.started)
-    complaint = first_lines(listing.stdout, listing.stderr)
-    facts = SmiFacts(path, driver, cuda, None, complaint)
+    facts = SmiFacts(driver, cuda)
     if listing.ending is not Ending.EXITED:
         return facts, source_of("nvidia-smi", listing, {}, finished=True)
     # Releases that reject the query still print the long XML.
@@ -138,9 +128,10 @@ def probe_smi(ctx: ProbeContext) -> tuple[SmiFacts, Source]:
 
     xml = run("-q", "-x")
     found = parse_xml(xml.stdout) if _is_complete(xml) else None
+    complaint = first_lines(listing.stdout, listing.stderr)
     state, detail = SourceState.FAILED, f"exit code {listing.exit_code} on a query: {complaint}"
     if found is not None:
-        facts = SmiFacts(path, driver or found.driver_version, cuda or found.cuda, found.gpus)
+        facts = SmiFacts(driver or found.driver_version, cuda or found.cuda, found.gpus)
         state, detail = SourceState.ANSWERED, f"{path}: from its XML"
     return facts, Source("nvidia-smi", state, detail, listing.duration + xml.duration, listing.started)
 

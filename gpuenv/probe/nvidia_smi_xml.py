@@ -105,7 +105,7 @@ def parse_xml(output: str) -> SmiFacts | None:
     if not top and not gpus:
         return None
     listed = tuple(_gpu(number, texts) for number, texts in enumerate(gpus))
-    return SmiFacts(None, _version(top, _DRIVER), _version(top, _CUDA), listed)
+    return SmiFacts(_version(top, _DRIVER), _version(top, _CUDA), listed)
 
 
 def _refuse(*_: object) -> None:

@@ -64,7 +64,7 @@ def nested(facts: dict[str, Any], prefix: str) -> list[dict[str, Any]]:
 def source_of(name: str, result: ChildResult, facts: Mapping[str, object], *, finished: bool | None = None) -> Source:
     """How a probe ended; its ``started`` is still a reading of ``time.monotonic``."""
     finished = "done" in facts if finished is None else finished
-    call = f" {facts['asking']}" if "asking" in facts and "done" not in facts else ""  # the call that did not return
+    call = f" {facts['calling']}" if "calling" in facts and "done" not in facts else ""  # the call that did not return
     state, detail = SourceState.ANSWERED, None
     if result.ending is Ending.TIMED_OUT and name in _WITH_STARTED_FACT and "started" not in facts:
         state, detail = SourceState.NOT_ASKED, "the timeout was too short to start the queries"

@@ -103,18 +103,14 @@ class SmiFacts(NamedTuple):
     """The output of nvidia-smi.
 
     Attributes:
-        path: the program.
         driver_version: ``580.95.05``.
         cuda: the CUDA level that it shows, ``13.0``.
         gpus: None without a valid list.
-        complaint: its error message.
     """
 
-    path: str | None = None
     driver_version: str | None = None
     cuda: str | None = None
     gpus: tuple[ListedGpu, ...] | None = None
-    complaint: str | None = None
 
 
 class RawFacts(NamedTuple):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import glob
 import os
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from gpuenv.files import read_regular
 from gpuenv.model.snapshot import Source, SourceState
 from gpuenv.model.strings import has_python_name, pattern
 from gpuenv.probe.context import ProbeContext, script
@@ -26,16 +26,20 @@ _PACKAGES = ("site-packages", "dist-packages")
 # Those of setuptools and virtualenv, which are common and harmless.
 _KNOWN = ("distutils-precedence.pth", "_virtualenv.pth")
 _RUNS = pattern(rb"^import[ \t]")  # as in site.py: such a line is run, others name a folder
-_RELEASE = pattern(r"(?m)^version(?:_info)? *= *(\d+\.\d+(?:\.\d+)?)")
-_LIMIT = 100_000
+_RELEASE = pattern(rb"(?m)^version(?:_info)? *= *(\d+\.\d+(?:\.\d+)?)")
+_LARGEST = 1 << 20  # bytes
 _LINKS = 40  # the kernel's own limit
 _MOST = 8
 
 
 def diagnose_startup(ctx: ProbeContext, interpreter: str, target: Raw, source: Source) -> Raw:
-    """Adds, if the interpreter printed nothing, without what it starts and which files run when it starts.
+    """Adds why an interpreter that printed nothing does not start.
 
-    ``source`` is how the probe of the interpreter ended.
+    Args:
+        ctx: what every probe needs.
+        interpreter: the path of the interpreter.
+        target: the facts that it printed.
+        source: how its probe ended.
     """
     if target.text("python") is not None or not has_python_name(interpreter):
         return target  # a program of another name is not run again
@@ -51,15 +55,14 @@ def _release_of_venv(interpreter: str) -> str | None:
     """The release of Python in the environment's pyvenv.cfg, whose key ``version`` or ``version_info`` has it."""
     prefix = os.path.dirname(os.path.dirname(os.path.abspath(interpreter)))
     try:
-        with open(os.path.join(prefix, "pyvenv.cfg"), encoding="utf-8", errors="replace") as file:
-            found = _RELEASE.search(file.read(_LIMIT)) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+        found = _RELEASE.search(read_regular(os.path.join(prefix, "pyvenv.cfg"), _LARGEST))
     except OSError:
         return None
-    return found[1] if found else None
+    return found[1].decode() if found else None
 
 
 def _blocked_path(path: str) -> str | None:
-    """What is missing, or may not be entered or executed, on the path of a program and its links; None if nothing."""
+    """Why a program cannot be executed: a missing file, a closed folder or a loop of links; None if it can be."""
     for _ in range(_LINKS):
         folder = os.path.dirname(path)
         parents = [folder]
@@ -89,6 +92,7 @@ def _blocked_folder(path: str, folder: str) -> str | None:
 
 
 def _starts_without(ctx: ProbeContext, interpreter: str, source: Source) -> str | None:
+    """The variable without which an interpreter starts, else the name of the option with which it does."""
     if source.state not in _ENDED:
         return None  # no time left
     variables = ctx.environment
@@ -127,9 +131,6 @@ def _startup_files(interpreter: str, environment: Mapping[str, str]) -> Iterator
 def _has_code(path: str) -> bool:
     """Whether a .pth file has a line that is run."""
     try:
-        if not os.path.isfile(path):  # a FIFO would block
-            return False
-        with open(path, "rb") as file:
-            return any(_RUNS.match(line) for line in file.read(_LIMIT).splitlines())
+        return any(map(_RUNS.match, read_regular(path, _LARGEST).splitlines()))
     except OSError:
         return False

@@ -72,7 +72,7 @@ def probe_files(ctx: ProbeContext, target: Raw, source: Source, *, deep: bool) -
         state = SourceState.FAILED if source.state is SourceState.ANSWERED else source.state
         return Raw(), Source("files", state, source.detail or "the target's import path is unknown")
     prefixes = [entry for name in ("prefix", "exec_prefix") if (entry := target.text(name))]
-    request = {"path": path, "prefixes": prefixes, "place": target.all("prefix_place", int), "deep": deep}
+    request = {"path": path, "prefixes": prefixes, "identity": target.all("prefix_identity", int), "deep": deep}
     result = run_script(ctx, "files", stdin=json.dumps(request) + "\n")
     facts = parse_facts(result.stdout)
     ended = source_of("files", result, facts)

@@ -180,7 +180,7 @@ def check_smi(text: str) -> None:
     """The parsed output of nvidia-smi results in a machine with a consistent report."""
     driver, cuda = nvidia_smi.parse_banner(text)
     gpus = nvidia_smi.parse_gpus(text)
-    check_machine(assemble(RawFacts(smi=SmiFacts("nvidia-smi", driver, cuda, gpus), sources=FIT.sources), None))
+    check_machine(assemble(RawFacts(smi=SmiFacts(driver, cuda, gpus), sources=FIT.sources), None))
     from_xml = nvidia_smi_xml.parse_xml(text)
     if from_xml is not None:
         check_machine(assemble(RawFacts(smi=from_xml, sources=FIT.sources), None))

@@ -128,15 +128,15 @@ class RawEngine(Facts):
 class RawContainerToolkit(Facts):
     """The NVIDIA container toolkit."""
 
-    names = ("there", "release")
-    defaults: ClassVar[Mapping[str, object]] = {"there": False}
+    names = ("installed", "release")
+    defaults: ClassVar[Mapping[str, object]] = {"installed": False}
 
 
 class RawMps(Facts):
     """The folder of the MPS daemon's pipe."""
 
-    names = ("folder", "told", "daemon")
-    defaults: ClassVar[Mapping[str, object]] = {"told": False, "daemon": False}
+    names = ("folder", "configured", "daemon")
+    defaults: ClassVar[Mapping[str, object]] = {"configured": False, "daemon": False}
 
 
 class NvmlFacts(Facts):

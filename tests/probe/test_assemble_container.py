@@ -73,7 +73,7 @@ def test_container_support_is_assembled() -> None:
     kernel = KernelFacts(
         device_rules=RawRules(rules=("c 195:* rwm",)),
         engine=RawEngine(configured=True, runtimes=("nvidia",), default_runtime="nvidia"),
-        container_toolkit=RawContainerToolkit(there=True, release="1.17.8-1"),
+        container_toolkit=RawContainerToolkit(installed=True, release="1.17.8-1"),
     )
     support = container_support(kernel)
     assert support.device_rules == Reading(("c 195:* rwm",), "devices.list")
@@ -92,7 +92,7 @@ def test_container_support_is_assembled() -> None:
             "there is no /etc/docker/daemon.json",
         ),
         (
-            KernelFacts(engine=RawEngine(configured=True), container_toolkit=RawContainerToolkit(there=True)),
+            KernelFacts(engine=RawEngine(configured=True), container_toolkit=RawContainerToolkit(installed=True)),
             "nvidia-ctk is installed, but not in Debian's list of packages",
             "/etc/docker/daemon.json names none",
         ),
@@ -104,7 +104,7 @@ def test_unknown_container_support_has_a_reason(kernel: KernelFacts, toolkit: st
 
 
 def test_the_mps_daemon_is_looked_up_in_the_clients_folder() -> None:
-    facts = mps(KernelFacts(mps=RawMps("/run/mps", told=True, daemon=True)))
+    facts = mps(KernelFacts(mps=RawMps("/run/mps", configured=True, daemon=True)))
     assert (facts.pipe_directory.source, facts.daemon.value, facts.daemon.source) == (
         "CUDA_MPS_PIPE_DIRECTORY",
         True,

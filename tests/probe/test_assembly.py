@@ -211,7 +211,7 @@ def test_under_wsl_the_driver_version_is_that_of_windows() -> None:
         ),
         nvml=NvmlFacts(0, None, "/usr/lib/wsl/lib/libnvidia-ml.so.1", "560.94", 12060, 1),
         cuda=CudaFacts(library="/usr/lib/wsl/lib/libcuda.so.1.1", cuda=12060, init=0, count=1),
-        smi=SmiFacts("/usr/lib/wsl/lib/nvidia-smi", "560.94", "12.6"),
+        smi=SmiFacts("560.94", "12.6"),
     )
     snapshot = assemble(raw, None)
     assert snapshot.host.wsl.value is True

@@ -58,7 +58,7 @@ RAW = st.builds(
             tuple
         ),
     ),
-    smi=st.tuples(TEXT, TEXT, TEXT).map(lambda texts: SmiFacts(*texts)),
+    smi=st.tuples(TEXT, TEXT).map(lambda texts: SmiFacts(*texts)),
     target=st.builds(TargetFacts, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT, TEXT),
 )
 

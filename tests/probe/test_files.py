@@ -189,7 +189,7 @@ def test_the_files_of_a_target_on_another_file_system_are_not_checked(cupy_venv:
     (site_packages(cupy_venv) / "cupy/_core/core.so").unlink()
     ctx = probe_context()
     target, source = probe_target(ctx, str(interpreter_of(cupy_venv)))
-    elsewhere = target.plus(prefix_place=[target.prefix_place[0], target.prefix_place[1] + 1])
+    elsewhere = target.plus(prefix_identity=[target.prefix_identity[0], target.prefix_identity[1] + 1])
     facts, files_source = probe_files_of(ctx, elsewhere, source, deep=False)
     assert (facts.file_faults_count, files_source.state) == (None, SourceState.FAILED)
     assert "another file system" in (files_source.detail or "")

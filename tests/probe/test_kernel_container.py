@@ -133,11 +133,14 @@ def test_other_files_next_to_cdi_files_are_ignored(tmp_path: Path) -> None:
     ("files", "facts"),
     [
         ({}, RawContainerToolkit()),
-        ({"usr/bin/nvidia-ctk": ""}, RawContainerToolkit(there=True)),
-        ({"usr/bin/nvidia-container-runtime-hook": ""}, RawContainerToolkit(there=True)),
+        ({"usr/bin/nvidia-ctk": ""}, RawContainerToolkit(installed=True)),
+        ({"usr/bin/nvidia-container-runtime-hook": ""}, RawContainerToolkit(installed=True)),
         ({"usr/bin/docker": ""}, RawContainerToolkit()),
-        ({**CTK, "var/lib/dpkg/status": PACKAGES}, RawContainerToolkit(there=True, release="1.17.8-1")),
-        ({**CTK, "var/lib/dpkg/status": PACKAGES.replace("\nVersion: 1", "\nX: 1")}, RawContainerToolkit(there=True)),
+        ({**CTK, "var/lib/dpkg/status": PACKAGES}, RawContainerToolkit(installed=True, release="1.17.8-1")),
+        (
+            {**CTK, "var/lib/dpkg/status": PACKAGES.replace("\nVersion: 1", "\nX: 1")},
+            RawContainerToolkit(installed=True),
+        ),
     ],
 )
 def test_the_release_of_the_container_toolkit_is_that_of_its_package(
@@ -152,7 +155,7 @@ def test_the_mps_daemon_is_recognised_by_its_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "tmp/nvidia-mps/control")
     assert kernel_of(tmp_path).mps == RawMps("/tmp/nvidia-mps", daemon=True)  # noqa: S108
     facts = kernel_of(tmp_path, {"CUDA_MPS_PIPE_DIRECTORY": "/run/mps"}).mps
-    assert facts == RawMps("/run/mps", told=True, daemon=False)
+    assert facts == RawMps("/run/mps", configured=True, daemon=False)
 
 
 def test_a_flatpak_application_runs_in_another_container(tmp_path: Path) -> None:

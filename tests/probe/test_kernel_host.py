@@ -103,7 +103,7 @@ def test_a_tegra_board_is_recognised_by_release_file_or_device_tree(
     tmp_path: Path, files: dict[str, str], expected: str | None
 ) -> None:
     tegra = kernel_of(make_root(tmp_path, files)).tegra
-    assert (tegra and tegra.told) == expected
+    assert (tegra and tegra.name) == expected
     assert tegra is None or (tmp_path / tegra.source.lstrip("/")).exists()
 
 

@@ -78,8 +78,8 @@ def test_a_file_below_an_inaccessible_folder_is_unreadable_not_missing(folder: P
     (folder / "cupy").mkdir()
     (folder / "cupy/present.py").write_text("1", encoding="utf-8")
     (folder / "cupy").chmod(0o000)
-    request = json.dumps({"path": [str(folder)], "prefixes": [str(folder)], "place": [], "deep": False})
-    facts = run_unprivileged(str(SYSTEM), script("files.py"), facts=request + "\n")
+    request = json.dumps({"path": [str(folder)], "prefixes": [str(folder)], "identity": [], "deep": False})
+    facts = run_unprivileged(str(SYSTEM), "-B", script("start.py"), "files", facts=request + "\n")
     (folder / "cupy").chmod(0o755)
     states = {Path(fault["path"]).name: fault["state"] for fault in facts["file_faults"]}
     assert states == {"present.py": "unreadable", "gone.py": "missing"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -92,6 +93,16 @@ def test_the_release_of_a_broken_environment_is_read(tmp_path: Path, text: str |
         (tmp_path / "venv/pyvenv.cfg").write_text(text, encoding="utf-8")
     facts = diagnose(interpreter)
     assert (facts.venv_python, facts.unstartable) == (release, "/opt/gone/bin/python3 does not exist")
+
+
+def test_fifos_in_place_of_startup_files_do_not_block(tmp_path: Path) -> None:
+    packages = tmp_path / "lib/python3.12/site-packages"
+    packages.mkdir(parents=True)
+    for path in (tmp_path / "pyvenv.cfg", packages / "hook.pth"):
+        os.mkfifo(path)
+    (tmp_path / "bin").mkdir()
+    facts = diagnose(program(tmp_path / "bin/python3", "#!/bin/sh\nexit 5\n"))
+    assert (facts.venv_python, facts.startup_files, facts.starts_without) == (None, (), None)
 
 
 def test_a_program_not_named_python_is_not_run_again(tmp_path: Path) -> None:

@@ -1,26 +1,18 @@
 """Queries libcuda through ctypes, in the caller's environment. No CUDA context is created.
 
 Run by gpuenv's own interpreter. Prints one fact per line, see ``protocol.py``: facts printed before a hang or a crash
-are kept, and ``asking`` names the call that did not return. Numbers that no GPU can have are dropped.
+are kept, and ``calling`` names the call that did not return. Numbers that no GPU can have are dropped.
 """
 
 from __future__ import annotations
 
 import ctypes
 
-from shared import emit, forbid_device_nodes, mapped_file
+from shared import emit, forbid_device_nodes, is_absence, mapped_file
 
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CUdevice_attribute
+_LIBRARY = "libcuda.so.1"
 _MOST_DEVICES, _MOST_CAPABILITY, _MOST_BYTES, _MOST_LEVEL = 1024, 99, 1 << 50, 1_000_000
-
-
-def is_absence(message: str) -> bool:
-    """Whether the loader found no libcuda, as opposed to one that it cannot load.
-
-    The latter may be empty, of another architecture, or need a missing library: glibc's message begins with the name
-    of the missing library, musl's names it and then the one that needs it.
-    """
-    return "No such file" in message and "libcuda.so.1" in message.partition("(needed by")[0]
 
 
 def within(value: int | None, most: int, least: int = 0) -> int | None:
@@ -44,7 +36,7 @@ class CudaDriver:
         found = getattr(self._library, function, None)
         if found is None:
             return None
-        emit("asking", function + self.about)
+        emit("calling", function + self.about)
         return int(found(*arguments))
 
     def number(self, function: str, *arguments: int) -> int | None:
@@ -97,16 +89,16 @@ def main() -> None:
     emit("started", True)
     forbid_device_nodes()
     try:
-        library = CudaDriver(ctypes.CDLL("libcuda.so.1"))
+        library = CudaDriver(ctypes.CDLL(_LIBRARY))
     except OSError as error:
-        emit("absent" if is_absence(str(error)) else "unloadable", str(error))
+        emit("absent" if is_absence(str(error), _LIBRARY) else "unloadable", str(error))
         emit("done", True)
         return
     emit("library", mapped_file("libcuda.so"))
     emit("cuda", within(library.number("cuDriverGetVersion"), _MOST_LEVEL, 1))
     code = library.call("cuInit", 0)
     if code is None:
-        emit("unloadable", "libcuda.so.1 has no cuInit")
+        emit("unloadable", f"{_LIBRARY} has no cuInit")
         emit("done", True)
         return
     emit("init", code)

@@ -2,7 +2,7 @@
 
 A child of its own, since it checks some ten thousand files while the libraries are loaded. It reads one line of JSON
 from standard input: ``path``, the folders that the target's interpreter imports from; ``prefixes``, those of its
-environment; ``place``, device and inode of the first as the target sees it; and ``deep``, whether to compute digests
+environment; ``identity``, device and inode of the first as the target sees it; and ``deep``, whether to compute digests
 too. RECORD is not trusted: no path leads out of the environment, and only regular files are read, up to their recorded
 size.
 """
@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from shared import emit
+from target_shared import names_in, read
 
 _OWNERS = re.compile(r"(cupy|numpy|nvidia|cuda|cutensor|cuquantum|custatevec)", re.IGNORECASE)
 _RECORD_LIMIT, _HEADER_LIMIT = 30_000_000, 4_000_000  # bytes
@@ -39,14 +40,6 @@ def is_same_folder(prefixes: Sequence[str], identity: Sequence[int]) -> bool:
     return [found.st_dev, found.st_ino] == list(identity)
 
 
-def names_in(folder: str) -> list[str]:
-    """The sorted names in a folder; empty if it cannot be read."""
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
-
-
 def records(folders: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
     """Yields name, folder, installer and metadata folder of each distribution to check."""
     for folder in folders:
@@ -54,27 +47,16 @@ def records(folders: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
             if name.endswith(".dist-info") and _OWNERS.match(name):
                 path = os.path.join(folder, name)
                 if os.path.isfile(os.path.join(path, "RECORD")):
-                    metadata = text_of(os.path.join(path, "METADATA"), 100000)
+                    metadata = read(os.path.join(path, "METADATA"), 100000)
                     found = re.search(r"^Name: *(\S+)", metadata, re.MULTILINE)
                     canonical = re.sub(r"[-_.]+", "-", found.group(1) if found else name.split("-")[0]).lower()
-                    installer = text_of(os.path.join(path, "INSTALLER"), 200).split("\n", 1)[0].strip()
+                    installer = read(os.path.join(path, "INSTALLER"), 200).split("\n", 1)[0].strip()
                     yield canonical, folder, installer, path
-
-
-def text_of(path: str, limit: int) -> str:
-    """The beginning of a regular file as text; empty if it cannot be read."""
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            return ""
-        with open(path, "rb") as file:
-            return file.read(limit).decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def rows(path: str) -> Iterator[tuple[str, str, int]]:
     """Yields path, digest and size of each RECORD entry that has a size."""
-    text = text_of(os.path.join(path, "RECORD"), _RECORD_LIMIT)
+    text = read(os.path.join(path, "RECORD"), _RECORD_LIMIT)
     try:
         for row in csv.reader(line for line in text.splitlines() if "\0" not in line):
             if len(row) == _COLUMNS and row[2].isdigit():
@@ -205,7 +187,7 @@ def toolkit(path: str, found_via: str, roots: Sequence[str]) -> dict[str, object
     headers = (os.path.join(root, "include", "cuda_runtime_api.h") for root in roots)
     header = next(filter(os.path.isfile, headers), None)
     defined = r"^\s*#\s*define\s+CUDART_VERSION\s+(\d{4,6})\b"
-    number = re.search(defined, text_of(header, _HEADER_LIMIT), re.MULTILINE) if header else None
+    number = re.search(defined, read(header, _HEADER_LIMIT), re.MULTILINE) if header else None
     libraries = [name for root in roots for name in names_in(os.path.join(root, "lib"))]
     return {
         "path": path,
@@ -223,7 +205,7 @@ def main() -> None:
     if not line:  # the target gave no folders
         return
     request = json.loads(line)
-    if not is_same_folder(request["prefixes"], request["place"]):
+    if not is_same_folder(request["prefixes"], request["identity"]):
         sys.stderr.write("the target sees another file system: its folders are missing here, or differ\n")
         sys.exit(1)
     real = dict.fromkeys(os.path.realpath(entry or ".") for entry in request["path"])

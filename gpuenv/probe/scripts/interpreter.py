@@ -15,6 +15,8 @@ from target_shared import (
     SETTINGS,
     emit,
     environment_of,
+    externally_managed,
+    install_folder,
     is_own,
     kind,
     lost_environment,
@@ -30,14 +32,10 @@ BUILT = ("cupy", "cupy-core")
 ROWS = 100000
 NO_TEXT = b"\xef\xbf\xbd".decode("utf-8")  # replaces bytes that are not UTF-8; Python 2 has no \u in str
 LARGEST = 32000000  # bytes of a RECORD: a large framework's has 2 million
-SAFE_PATH = 2  # the place of this argument
+SAFE_PATH = 2  # the index of this argument
 LINKS = 40  # the kernel's own limit
-HERE = (
-    ".venv",
-    "venv",
-    "env",
-    os.path.join(".pixi", "envs", "default"),
-)  # as uv, poetry, PyCharm, pixi
+# The environments of a project, as uv, poetry, PyCharm and pixi create them.
+IN_PROJECTS = (".venv", "venv", "env", os.path.join(".pixi", "envs", "default"))
 
 
 # The interpreter and its environment
@@ -79,7 +77,7 @@ def is_json(entry):
         return False
 
 
-def prefix_place():
+def prefix_identity():
     """Device and inode of the environment's folder, by which another process knows that it sees the same one."""
     found = os.stat(sys.prefix)
     return [found.st_dev, found.st_ino]
@@ -99,15 +97,6 @@ def machine_platform():
     import sysconfig
 
     return sysconfig.get_platform()
-
-
-def install_folder(name):
-    """A folder of sysconfig's scheme; None in a stripped Python without sysconfig."""
-    try:
-        import sysconfig
-    except ImportError:
-        return None
-    return sysconfig.get_path(name)
 
 
 def libc():
@@ -177,12 +166,6 @@ def user_site():
     return folder if folder in sys.path else None
 
 
-def externally_managed():
-    """Whether the system forbids installing into this environment (PEP 668)."""
-    folder = install_folder("stdlib")
-    return kind() == "system" and folder is not None and os.path.exists(os.path.join(folder, "EXTERNALLY-MANAGED"))
-
-
 def kernels():
     """The Jupyter kernels available here, each with its interpreter.
 
@@ -216,7 +199,7 @@ def environments_near():
     if kind() != "system":
         return []
     linked = [environment_of(path) for path in links(sys.executable or "")]
-    here = [os.path.join(working_folder(), name) for name in HERE]
+    here = [os.path.join(working_folder(), name) for name in IN_PROJECTS]
     found = [folder for folder in linked + here if folder and is_environment(folder) and not is_own(folder)]
     return sorted(set(found), key=found.index)
 
@@ -655,7 +638,7 @@ def main():
         ("prefix", lambda: sys.prefix),
         ("exec_prefix", lambda: sys.exec_prefix),
         ("path", path),
-        ("prefix_place", prefix_place),
+        ("prefix_identity", prefix_identity),
         ("kind", kind),
         ("platform", machine_platform),
         ("libc", libc),

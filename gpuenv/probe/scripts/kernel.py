@@ -106,7 +106,7 @@ def exists(root: str, path: str) -> bool:
 # The operating system
 
 
-# The kernel that gVisor pretends to be, whatever release it names: gVisor, pkg/sentry/kernel/version, LinuxVersion.
+# The build of the kernel that gVisor pretends to be, in every release: gVisor, pkg/sentry/kernel/version, LinuxVersion.
 _GVISOR = "#1 SMP Sun Jan 10 15:06:54 PST 2016"
 _GVISOR_RELEASE = "-gvisor"  # gVisor, same folder, LinuxRelease, from 2026 on
 # UEFI Specification 2.10, section 3.3 (Globally Defined Variables); Linux, Documentation/filesystems/efivarfs.rst.
@@ -131,12 +131,12 @@ def tegra(root: str) -> dict[str, str] | None:
     file, tree = "/etc/nv_tegra_release", "/proc/device-tree/compatible"
     release = read_value(root, file)
     if release:
-        return {"told": release.splitlines()[0].lstrip("# "), "source": file}
+        return {"name": release.splitlines()[0].lstrip("# "), "source": file}
     board = next((name for name in (read(root, tree) or "").split("\0") if name.startswith("nvidia,tegra")), None)
     if board:
-        return {"told": board, "source": tree}
+        return {"name": board, "source": tree}
     kernel = os.uname().release
-    return {"told": f"kernel {kernel}", "source": "uname"} if kernel.endswith("-tegra") else None
+    return {"name": f"kernel {kernel}", "source": "uname"} if kernel.endswith("-tegra") else None
 
 
 def sandbox(root: str) -> str | None:
@@ -323,7 +323,7 @@ def container_toolkit(root: str) -> dict[str, object]:
     listed = (read(root, "/var/lib/dpkg/status", 16_000_000) or "") if packaged else ""
     entry = re.search(rf"^Package: {_TOOLKIT_PACKAGE}\n((?:\S.*\n| .*\n)*)", listed, re.MULTILINE)
     release = re.search(r"^Version: *(\S+)", entry[1], re.MULTILINE) if entry else None
-    return {"there": is_installed, "release": release[1] if release else None}
+    return {"installed": is_installed, "release": release[1] if release else None}
 
 
 def mounted_requests(root: str) -> list[str]:
@@ -343,7 +343,7 @@ def mps_daemon(root: str) -> dict[str, object]:
     folder = configured or "/tmp/nvidia-mps"  # noqa: S108 - the documented default
     return {
         "folder": folder,
-        "told": bool(configured),
+        "configured": bool(configured),
         "daemon": is_folder(root, folder) and exists(root, f"{folder}/control"),
     }
 
@@ -708,7 +708,7 @@ _PARTS = ("", "/targets/x86_64-linux", "/targets/sbsa-linux")
 # Debian's own toolkit is in /usr, with libnvrtc.so.11.2 in the second of these (package libnvrtc11.2 of Debian 12).
 _LIBRARIES = ("/lib64", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", *(f"{part}/lib" for part in _PARTS))
 _MOST_TOOLKITS = 32
-_LARGEST = 131_072  # bytes; the version stands near the beginning of a header of a million bytes
+_LARGEST = 131_072  # bytes; a header has a million, with the version near its beginning
 
 
 def toolkits(root: str) -> list[dict[str, object]]:

@@ -1,7 +1,7 @@
 """Queries NVML through nvidia-ml-py.
 
 Run by gpuenv's own interpreter: ``start.py nvml FOLDER``, the folder of nvidia-ml-py. Prints one fact per line, see
-``protocol.py``: facts printed before a hang or a crash are kept, and ``asking`` names the call that did not return.
+``protocol.py``: facts printed before a hang or a crash are kept, and ``calling`` names the call that did not return.
 
 The facts that decisions need are read for every GPU before any others; the links between GPUs come last. Numbers that
 no GPU can have are dropped.
@@ -208,9 +208,9 @@ class NvmlScope:
         """Prints a fact."""
         emit(self.prefix + key, value)
 
-    def ask(self, function: str, *arguments: object, convert: Callable[[Any], Any] = unconverted) -> Any:  # noqa: ANN401
+    def call(self, function: str, *arguments: object, convert: Callable[[Any], Any] = unconverted) -> Any:  # noqa: ANN401
         """Calls a function and converts its answer; None on failure, with the reason in ``why``."""
-        emit("asking", function + self.about)
+        emit("calling", function + self.about)
         try:
             return convert(getattr(pynvml, function)(*arguments))
         except (pynvml.NVMLError, MISMATCH) as error:
@@ -233,7 +233,7 @@ class NvmlGpu(NvmlScope):
         super().__init__(f"gpu.{index}.", f" of GPU {index}")
         self.index = index
         self.emit("index", index)
-        self.handle = self.ask("nvmlDeviceGetHandleByIndex", index)
+        self.handle = self.call("nvmlDeviceGetHandleByIndex", index)
         if self.handle is None:
             self.emit("fault", self.failures.get("nvmlDeviceGetHandleByIndex"))
 
@@ -248,7 +248,7 @@ class NvmlGpu(NvmlScope):
         """Prints each quantity as soon as it is known; a failure does not affect the others."""
         found = {}
         for key, function, arguments, convert in quantities:
-            found[key] = self.ask(function, self.handle, *arguments, convert=convert)
+            found[key] = self.call(function, self.handle, *arguments, convert=convert)
             values = found[key] if " " in key else (found[key],)
             for number, part in enumerate(key.split()):
                 if found[key] is None:
@@ -260,13 +260,13 @@ class NvmlGpu(NvmlScope):
     def emit_instances(self) -> None:
         """Prints the MIG instances."""
         limit = within(MOST_INSTANCES)
-        most = self.ask("nvmlDeviceGetMaxMigDeviceCount", self.handle, convert=limit) or 0
+        most = self.call("nvmlDeviceGetMaxMigDeviceCount", self.handle, convert=limit) or 0
         found: list[dict[str, object]] = []
         for number in range(most):
-            instance = self.ask("nvmlDeviceGetMigDeviceHandleByIndex", self.handle, number)
+            instance = self.call("nvmlDeviceGetMigDeviceHandleByIndex", self.handle, number)
             if instance is None:
                 continue
-            uuid, name, sizes = (self.ask(function, instance, convert=convert) for _, function, _, convert in IDENTITY)
+            uuid, name, sizes = (self.call(function, instance, convert=convert) for _, function, _, convert in IDENTITY)
             if uuid:
                 found.append({"uuid": uuid, "name": name, "memory_total": sizes[0] if sizes else None})
                 self.emit("mig_instances", found)
@@ -275,7 +275,7 @@ class NvmlGpu(NvmlScope):
         """Prints the state of each NVLink, up to the first index that the GPU does not have."""
         found: list[list[int]] = []
         for link in range(pynvml.NVML_NVLINK_MAX_LINKS):
-            active = self.ask("nvmlDeviceGetNvLinkState", self.handle, link, convert=flag)
+            active = self.call("nvmlDeviceGetNvLinkState", self.handle, link, convert=flag)
             if active is not None:
                 found.append([link, int(active)])
             elif self.failures.get("nvmlDeviceGetNvLinkState") in END_OF_LINKS:
@@ -290,18 +290,18 @@ class NvmlGpu(NvmlScope):
     def emit_fabric(self) -> None:
         """Prints the state in an NVSwitch fabric, by the newer call, else by the older."""
         newer = FabricInfoV2(version=ctypes.sizeof(FabricInfoV2) | 2 << 24)  # NVML_STRUCT_VERSION of nvml.h
-        if self.ask("nvmlDeviceGetGpuFabricInfoV", self.handle, ctypes.byref(newer)) is not None:
+        if self.call("nvmlDeviceGetGpuFabricInfoV", self.handle, ctypes.byref(newer)) is not None:
             self.emit("fabric", [int(newer.state), int(newer.status)])
             return
         older = FabricInfo()
-        if self.ask("nvmlDeviceGetGpuFabricInfo", self.handle, ctypes.byref(older)) is not None:
+        if self.call("nvmlDeviceGetGpuFabricInfo", self.handle, ctypes.byref(older)) is not None:
             self.emit("fabric", [int(older.state), int(older.status)])
         else:
             self.emit("why.fabric", self.why)
 
     def emit_inforom(self) -> None:
         """Prints whether the checksums of the infoROM are right, by the return code."""
-        valid = self.ask("nvmlDeviceValidateInforom", self.handle, convert=lambda _: True)
+        valid = self.call("nvmlDeviceValidateInforom", self.handle, convert=lambda _: True)
         if self.failures.get("nvmlDeviceValidateInforom") == pynvml.NVML_ERROR_CORRUPTED_INFOROM:
             valid = False
         if valid is None:
@@ -311,10 +311,10 @@ class NvmlGpu(NvmlScope):
 
     def emit_users(self) -> None:
         """Prints the compute processes; drivers before R510 have only the older call."""
-        found = self.ask("nvmlDeviceGetComputeRunningProcesses", self.handle, convert=list)
+        found = self.call("nvmlDeviceGetComputeRunningProcesses", self.handle, convert=list)
         code, why = self.failures.get("nvmlDeviceGetComputeRunningProcesses"), self.why
         if found is None and code == pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
-            found = self.ask("nvmlDeviceGetComputeRunningProcesses_v2", self.handle, convert=list)
+            found = self.call("nvmlDeviceGetComputeRunningProcesses_v2", self.handle, convert=list)
         if found is None:
             self.emit("why.processes", why)
             return
@@ -327,8 +327,8 @@ class NvmlGpu(NvmlScope):
         for other in others:
             if other is self:
                 continue
-            distance = self.ask("nvmlDeviceGetTopologyCommonAncestor", self.handle, other.handle)
-            read = self.ask("nvmlDeviceGetP2PStatus", self.handle, other.handle, READ)
+            distance = self.call("nvmlDeviceGetTopologyCommonAncestor", self.handle, other.handle)
+            read = self.call("nvmlDeviceGetP2PStatus", self.handle, other.handle, READ)
             if distance is not None or read is not None:
                 found.append([other.index, distance, read])
         self.emit("peers", found)
@@ -385,7 +385,7 @@ def bound_memory() -> None:
 
 def initialise() -> bool:
     """Initialises NVML; a return code is a fact like any other."""
-    emit("asking", "nvmlInit")
+    emit("calling", "nvmlInit")
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
@@ -406,9 +406,9 @@ def main() -> None:
     if not initialise():
         return
     library = NvmlScope("", "")
-    emit("driver_version", library.ask("nvmlSystemGetDriverVersion", convert=text))
-    emit("cuda", library.ask("nvmlSystemGetCudaDriverVersion"))
-    count = library.ask("nvmlDeviceGetCount", convert=within(MOST_GPUS))
+    emit("driver_version", library.call("nvmlSystemGetDriverVersion", convert=text))
+    emit("cuda", library.call("nvmlSystemGetCudaDriverVersion"))
+    count = library.call("nvmlDeviceGetCount", convert=within(MOST_GPUS))
     emit("count", count)
     if count is None:
         emit("why", {"count": library.why})

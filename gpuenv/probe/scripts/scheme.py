@@ -6,7 +6,7 @@ Standard library only, and syntax that old Pythons parse. Prints one fact per li
 import os
 import sys
 
-from target_shared import emit, kind, lost_environment
+from target_shared import emit, externally_managed, kind, lost_environment
 
 
 def main():
@@ -15,7 +15,6 @@ def main():
 
     here = os.path.dirname(os.path.abspath(__file__))
     paths = sysconfig.get_paths()
-    managed = os.path.exists(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED"))
     emit("executable", sys.executable)
     emit("prefix", sys.prefix)
     emit("lost_environment", lost_environment())
@@ -23,7 +22,7 @@ def main():
     emit("root", paths["data"])
     emit("purelib", paths["purelib"])
     emit("platlib", paths["platlib"])
-    emit("externally_managed", kind() == "system" and managed)
+    emit("externally_managed", externally_managed())
     emit("path", [os.path.abspath(entry) for entry in sys.path if entry and os.path.abspath(entry) != here])
     emit("python", "%d.%d.%d" % tuple(sys.version_info[:3]))
     emit("has_pip", has_pip())

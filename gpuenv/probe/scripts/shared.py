@@ -29,13 +29,22 @@ def emit(key: str, value: object) -> None:
 
 
 def mapped_file(name: str) -> str | None:
-    """The first file mapped by this process whose name begins with ``name``; None if there is none."""
+    """The first file mapped by this process whose name begins with ``name``; None without one."""
     try:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
             paths = (line.split(None, 5)[-1].strip() for line in file if name in line)
             return next((path for path in paths if os.path.basename(path).startswith(name)), None)
     except OSError:
         return None
+
+
+def is_absence(message: str, soname: str) -> bool:
+    """Whether the loader's message means that a library is missing, as opposed to one that cannot be loaded.
+
+    The latter may be empty, of another architecture, or need a missing library: glibc's message begins with the name
+    of the missing library, musl's names it and then the one that needs it.
+    """
+    return "No such file" in message and soname in message.partition("(needed by")[0]
 
 
 def forbid_device_nodes(root: str = "/") -> None:

@@ -47,6 +47,21 @@ def kind():
     return "venv" if base != sys.prefix else "system"
 
 
+def install_folder(name):
+    """A folder of sysconfig's scheme; None in a stripped Python without sysconfig."""
+    try:
+        import sysconfig
+    except ImportError:
+        return None
+    return sysconfig.get_path(name)
+
+
+def externally_managed():
+    """Whether the system forbids installing into this environment (PEP 668)."""
+    folder = install_folder("stdlib")
+    return kind() == "system" and folder is not None and os.path.exists(os.path.join(folder, "EXTERNALLY-MANAGED"))
+
+
 def names_in(folder):
     """The sorted names in a folder; empty if it cannot be listed."""
     try:
