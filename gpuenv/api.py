@@ -1,6 +1,6 @@
 """The functions of ``import gpuenv``: each does what the command of the same idea does, and returns its record.
 
-Nothing here changes the state of the caller's process: the driver and CuPy are asked in child processes with a
+Nothing here changes the state of the caller's process: the driver and CuPy are loaded only in child processes with a
 deadline, no signal handler is left behind, and no function prints. They can be called in notebooks, in threads, and in
 event loops as blocking calls.
 """

@@ -1,4 +1,4 @@
-"""Tar files from elsewhere, read header by header, each of a bounded size; a compressed one is read as a stream."""
+"""Reads tar files of unknown origin header by header, within limits; compressed ones are read as streams."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import IO, cast
 
 _LARGEST_HEADERS = 1 << 16  # bytes of the headers of one member: tarfile reads a long name or a pax header whole
-_ALL_HEADERS = 1 << 26
+_LARGEST_HEADERS_IN_ALL = 1 << 26
 _MOST_MEMBERS = 100_000
-_LARGEST_RATIO, _FREE = 20, 1 << 28  # of unpacked bytes to packed ones, and how many may be unpacked of any file
+# A compressed file may unpack to 256 MiB and twenty times its size.
+_ALWAYS_ALLOWED, _LARGEST_RATIO = 1 << 28, 20
 _XZ_MEMORY = 1 << 27
 _XZ = (b"\xfd7zXZ\x00", b"\x5d\x00\x00")
 _COMPRESSED = (b"\x1f\x8b", b"BZh", *_XZ)
@@ -30,17 +31,17 @@ class TarReader:
         self._tar, self._reader = tar, reader
 
     def __iter__(self) -> Iterator[tarfile.TarInfo]:
-        """The members, of which only the caller keeps any.
+        """The members; none is kept here.
 
         Raises:
-            tarfile.TarError: for what is damaged, and what exceeds a limit.
+            tarfile.TarError: when the file is damaged, or exceeds a limit.
         """
         member = self._tar.next()
-        left = _ALL_HEADERS
+        left = _LARGEST_HEADERS_IN_ALL
         for _ in range(_MOST_MEMBERS):
             left -= _LARGEST_HEADERS - self._reader.left
             if left < 0:
-                raise ArchiveError(f"its headers have more than {_ALL_HEADERS} bytes")
+                raise ArchiveError(f"its headers have more than {_LARGEST_HEADERS_IN_ALL} bytes")
             if member is None:
                 return
             member.pax_headers = {}
@@ -56,7 +57,7 @@ class TarReader:
         """The content of a plain file.
 
         Raises:
-            ArchiveError: for anything else.
+            ArchiveError: for another kind of member.
         """
         source = self._tar.extractfile(member) if is_plain(member) else None
         if source is None:
@@ -82,10 +83,10 @@ def open_tar(path: Path) -> Iterator[TarReader]:
 
     Raises:
         OSError: when it cannot be read.
-        tarfile.TarError: when it is none, or exceeds a limit.
+        tarfile.TarError: when it is not a tar file, or exceeds a limit.
     """
     with _opened(path) as file:
-        most = _FREE + _LARGEST_RATIO * path.stat().st_size if is_compressed(path) else sys.maxsize
+        most = _ALWAYS_ALLOWED + _LARGEST_RATIO * path.stat().st_size if is_compressed(path) else sys.maxsize
         reader = _Reader(file, most)
         with tarfile.open(fileobj=reader, mode="r:") as tar:  # type: ignore[call-overload]
             yield TarReader(tar, reader)
@@ -99,7 +100,7 @@ def _opened(path: Path) -> IO[bytes]:
     with path.open("rb") as file:
         head = file.read(1 << 16)
     if head.startswith(_XZ):
-        lzma.LZMADecompressor(memlimit=_XZ_MEMORY).decompress(head, 1)  # its dictionary may have any size
+        lzma.LZMADecompressor(memlimit=_XZ_MEMORY).decompress(head, 1)  # refuses a larger dictionary
         return lzma.open(path)
     if head.startswith(b"BZh"):
         return bz2.open(path)

@@ -80,16 +80,16 @@ def others_access(
     groups: Sequence[int] | None = None,
     path: str | None = None,
 ) -> str | None:
-    """How another user can change a file or folder, as a predicate: ``is writable by every user``; None if none can.
+    """How another user can change a file or folder, such as ``is writable by every user``; None if no other can.
 
-    The effective user and root are trusted, and the groups of this process: members of the same group share a project
-    on purpose. Write permission of another group is not. Windows has no owners in this sense.
+    The effective user, root and the groups of this process are trusted: members of a group share a project on purpose.
+    Another group with write permission is not trusted. Windows has no owners in this sense.
 
     Args:
-        status: of an opened descriptor, since a path can be replaced after a look at it.
-        user: the user in place of the effective one.
+        status: that of an opened descriptor, since a path can be replaced after it was examined.
+        user: a trusted user instead of the effective one.
         groups: the groups of that user.
-        path: the file, of which the access control list is read, too.
+        path: the file, if its access control list counts as well.
     """
     if sys.platform == "win32":
         return None
@@ -109,7 +109,7 @@ _ACL, _ACL_USER, _ACL_GROUP, _ACL_WRITE = "system.posix_acl_access", 2, 8, 2  # 
 
 
 def _listed_writer(path: str, user: int, groups: Sequence[int]) -> str | None:
-    """Which user or group besides these an access control list lets write, as a predicate."""
+    """How the first untrusted user or group of an access control list can write: ``is writable by another user …``."""
     import struct  # noqa: PLC0415 - few files need it
 
     try:
@@ -144,7 +144,7 @@ class PathStep(NamedTuple):
 
 
 def steps(path: str | os.PathLike[str]) -> Iterator[PathStep]:
-    """Yields what a path leads through, and what it leads to; ends at what does not exist, and after 40 links."""
+    """Yields each folder and link of a path, then its end; stops at a missing one, and after 40 links."""
     try:
         left = [*reversed(Path(path).absolute().parts)]
     except FileNotFoundError:  # the working folder has been removed
@@ -165,11 +165,11 @@ def steps(path: str | os.PathLike[str]) -> Iterator[PathStep]:
 
 
 def others_reach(path: str | os.PathLike[str]) -> str | None:
-    """How another user can change what a path leads to, as a sentence: ``/a is writable by every user``; None if none.
+    """How another user can change what a path leads to, such as ``/a is writable by every user``; None if no other can.
 
-    Every folder and link on the way counts, since who can replace one chooses what the path leads to. In a folder with
-    the sticky bit, only owners replace their entries. Parts that do not exist yet do not count. What this finds safe
-    stays so: only trusted users can change it.
+    Every folder and link on the way counts, since a user who can replace one decides where the path leads. In a folder
+    with the sticky bit, only owners can replace their entries. Missing parts do not count. A safe path stays safe,
+    since only trusted users can change it.
     """
     if sys.platform == "win32":
         return None
@@ -197,7 +197,10 @@ _TEMPORARY_VARIABLES, _TEMPORARY_FOLDERS = ("TMPDIR", "TEMP", "TMP"), ("/tmp", "
 
 
 def own_temporary_folder(environment: Mapping[str, str], announce: Callable[[str], None]) -> str | None:
-    """The folder to use, with one message, in place of a chosen one in which others can replace files; None if none."""
+    """The folder to use instead of one of the variables in which others can replace files; None if none is needed.
+
+    It is announced.
+    """
     chosen = next((name for name in _TEMPORARY_VARIABLES if _is_writable(environment.get(name))), None)
     reason = chosen and others_reach(Path(environment[chosen], "file"))
     own = (folder for folder in _TEMPORARY_FOLDERS if _is_writable(folder) and not others_reach(Path(folder, "file")))
@@ -208,9 +211,9 @@ def own_temporary_folder(environment: Mapping[str, str], announce: Callable[[str
 
 
 def own_search_path(environment: Mapping[str, str], announce: Callable[[str], None]) -> str | None:
-    """PATH without entries that are not absolute, with one message; None if it has none.
+    """PATH without its relative entries, which are announced; None if it has none.
 
-    Such an entry, of which an empty one is the commonest, makes a program of whatever folder one is in.
+    A relative entry, such as an empty one, would run programs of the working folder.
     """
     entries = environment.get("PATH", "").split(os.pathsep)
     ignored = [entry for entry in entries if not entry.startswith(os.sep)]
@@ -225,10 +228,10 @@ def _is_writable(folder: str | None) -> bool:
 
 
 def read_own(path: Path, limit: int) -> bytes:
-    """The content of a file that gpuenv wrote; not of a link, nor of a file that another user can change.
+    """The content of a file that gpuenv wrote.
 
     Raises:
-        OSError: as ``read_regular``; a ``PermissionError`` names who can change it.
+        OSError: as ``read_regular``, and for a link; a ``PermissionError`` for a file that another user can change.
     """
     if reason := others_reach(path):
         raise PermissionError(errno.EPERM, reason, os.fspath(path))
@@ -236,7 +239,7 @@ def read_own(path: Path, limit: int) -> bytes:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Creates a folder and its missing parents, for this user only, whatever the umask.
+    """Creates a folder and its missing parents, for this user only, with any umask.
 
     Raises:
         OSError: when one cannot be created.

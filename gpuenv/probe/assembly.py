@@ -94,7 +94,7 @@ def assemble_snapshot(
         request: the request of the session.
         interpreter: the target's, if there is one.
         began: reading of ``time.monotonic`` when the session began.
-        identity: the other user as whom the target was examined.
+        identity: the owner as whom root examined the target.
     """
 
     def late(name: str) -> Source:

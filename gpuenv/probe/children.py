@@ -188,7 +188,7 @@ def run_child(  # noqa: PLR0913 - each caller needs few of them
         identity: the user as whom it runs; None for that of this process.
 
     Raises:
-        OSError: for a lack of processes, files or memory: what could not be looked at is not missing.
+        OSError: for a lack of processes, files or memory, which is no fault of the program.
     """
     if group is None:
         with contextlib.closing(ChildGroup()) as single:
@@ -334,14 +334,14 @@ def _kill_marked(mark: str, since: float) -> None:
 
 
 def _new_processes(mark: str, since: float) -> Iterator[tuple[int, bool]]:
-    """Yields new processes that have a mark among their variables, and those that show none now, with False.
+    """Yields new processes: with True those that have a mark among their variables, with False those that show none.
 
     Linux shows no variables of a process whose program is being replaced (exec). Those of a process in an
-    uninterruptible sleep are not read: that may take as long as the sleep.
+    uninterruptible sleep are not read, which may take as long as the sleep.
 
     Args:
         mark: the mark.
-        since: seconds since the boot. Older processes are not looked at.
+        since: seconds since the boot. Older processes are skipped.
     """
     variable, ticks = f"{_MARK}={mark}".encode(), os.sysconf("SC_CLK_TCK")
     try:
@@ -365,7 +365,7 @@ def deferred_interruptions() -> Iterator[None]:
     """Defers Ctrl-C and termination signals until the end of the block, in which a child is started.
 
     Only the main thread receives signals. They are not blocked, since the child would inherit the mask; ignored signals
-    stay ignored, which the child shall inherit.
+    stay ignored, also in the child.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -26,10 +26,11 @@ def target_command(interpreter: str, name: str, *arguments: str) -> tuple[str, .
 
 
 def working_folder(environment: Mapping[str, str]) -> tuple[str, str]:
-    """The arguments of the script ``interpreter``: the caller's working folder, and whether it is not imported from."""
-    with suppress(OSError):  # it may be gone
-        return os.getcwd(), environment.get("PYTHONSAFEPATH", "")  # noqa: PTH109 - a text
-    return os.sep, environment.get("PYTHONSAFEPATH", "")
+    """The arguments of the script ``interpreter``: the caller's working folder and its PYTHONSAFEPATH."""
+    folder = os.sep
+    with suppress(OSError):  # it may have been removed
+        folder = os.getcwd()  # noqa: PTH109 - a text
+    return folder, environment.get("PYTHONSAFEPATH", "")
 
 
 class ProbeContext(NamedTuple):

@@ -1,7 +1,7 @@
-"""Starts the interpreters of target environments: the one way in which gpuenv runs the code of a target.
+"""Starts the interpreters of target environments: the only way in which gpuenv runs the code of a target.
 
-The working folder of the child is an empty one of its own, so that nothing in the caller's is imported or loaded. Where
-root examines the environment of another user, the child has the identity of that user, see ``identity_for``.
+Each child starts in an empty folder of its own, so that it imports nothing from the caller's. If root examines the
+environment of another user, the child runs as that user, see ``identity_for``.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _MODULES = (".pth", ".py", ".pyc", ".so")
 _HOOKS = ("sitecustomize.py", "usercustomize.py")
 _START_UP = (*_HOOKS, "__pycache__", "encodings", "lib-dynload", "os.py", "site.py")
 _LINKS = 40  # the kernel's own limit
-_NOBODY = 65534  # stands for the users that a user namespace does not have, user_namespaces(7)
+_OVERFLOW_UID = 65534  # shown for users outside of a user namespace, user_namespaces(7)
 # Beginnings of variables that name the caller's folders.
 _CALLERS_FOLDERS = (
     *("MAIL", "SUDO_", "XDG_", "TMP", "TEMP"),
     *("CUPY_CACHE_DIR", "CUDA_CACHE_PATH", "PYTHONUSERBASE", "PYTHONPYCACHEPREFIX"),
 )
-_SYSTEM_GROUPS = 1000  # the numbers below it, login.defs(5); those of users may have members that no list names
-# Run with that identity before anything of the target; the arguments are a file of gpuenv and the interpreter.
+_FIRST_OF_USERS = 1000  # group id, login.defs(5); lower ones belong to the system
+# A trial with that identity, before code of the target runs; the arguments are a file of gpuenv and the interpreter.
 _TRIAL = """
 test -r "$1" || { echo "that user cannot read $1; install gpuenv where every user can, such as below /opt"; exit 2; }
 test -z "$2" || test -x "$2" || { echo "that user cannot execute it"; exit 3; }
@@ -64,11 +64,10 @@ class ForeignTargetError(TargetError):
 def identity_for(interpreter: str, environment: Mapping[str, str]) -> UserIdentity | None:
     """The user as whom root runs an interpreter; None for this process's own identity.
 
-    It is the one other user who owns what the interpreter executes or loads when it starts. Nobody else may be able to
-    change it.
+    It is the only user except root who owns, or can change, what the interpreter executes or loads when it starts.
 
     Raises:
-        ForeignTargetError: when there is no such user.
+        ForeignTargetError: when several users can change it.
     """
     if not _is_root() or environment.get(AS_ROOT) == "1" or _is_own(interpreter):
         return None
@@ -78,9 +77,9 @@ def identity_for(interpreter: str, environment: Mapping[str, str]) -> UserIdenti
 
 @functools.lru_cache
 def _kept_identity(interpreter: str, variables: tuple[tuple[str, str], ...]) -> UserIdentity | None:
-    """Returns what ``identity_for`` does. The answer is kept, since only the user found can change it later.
+    """Returns the result of ``identity_for``, which is cached, since only that user can change it later.
 
-    An environment names its base interpreter. Where the environment is another user's, so is that choice.
+    An environment names its base interpreter, so the owner of the environment decides before that of the interpreter.
     """
     layers = _layers(interpreter, dict(variables))
     found = (_only_owner(interpreter, path, paths) for path, paths in layers)
@@ -88,23 +87,23 @@ def _kept_identity(interpreter: str, variables: tuple[tuple[str, str], ...]) -> 
 
 
 def _only_owner(program: str, path: str, others: Iterable[str] = ()) -> UserIdentity | None:
-    """Returns the one user besides root who owns the program, one of the paths, or a folder or link that leads there.
+    """Returns the only user except root who owns some of the paths, or of the folders and links that lead to them.
 
     None if root owns everything.
 
     Args:
-        program: what is to be started, for the message.
-        path: the program, or a link that leads to it: what the link leads to is not looked at.
-        others: other paths; what their links lead to counts, too.
+        program: the program to start, for the message.
+        path: the program, or a link that leads to it; a link is not followed.
+        others: further paths, whose links are followed.
 
     Raises:
-        ForeignTargetError: when anyone else can change them.
+        ForeignTargetError: when another user can change them, too.
     """
     paths = tuple(dict.fromkeys(others))
     ways = (os.path.dirname(path), *(way if os.path.islink(way) else os.path.dirname(way) for way in paths))
     found = (*_statuses((path,), follow=False), *_statuses(paths), *_on_the_way(ways))
     owners = {status.st_uid: (owned, status) for owned, status in reversed(found) if status.st_uid}
-    if len(owners) > 1 or _NOBODY in owners:
+    if len(owners) > 1 or _OVERFLOW_UID in owners:
         users = "unknown users" if len(owners) == 1 else "several users"
         files = ", ".join(f"{owned} to uid {uid}" for uid, (owned, _) in sorted(owners.items()))
         raise _refusal(program, f"its files belong to {users}: {files}")
@@ -120,7 +119,12 @@ def _only_owner(program: str, path: str, others: Iterable[str] = ()) -> UserIden
 
 
 def examining_identity(interpreter: str, environment: Mapping[str, str], needed: str) -> UserIdentity | None:
-    """The user of ``identity_for``, after a trial: this process can become that user, who can read the file ``needed``.
+    """The user of ``identity_for``, after a trial whether this process can run programs as that user.
+
+    Args:
+        interpreter: as in ``identity_for``.
+        environment: as in ``identity_for``.
+        needed: a file of gpuenv that the user must be able to read.
 
     Raises:
         ForeignTargetError: also when the trial fails.
@@ -128,7 +132,7 @@ def examining_identity(interpreter: str, environment: Mapping[str, str], needed:
     identity = identity_for(interpreter, environment)
     if identity is None:
         return None
-    # One that root cannot execute either is a finding.
+    # The doctor reports an interpreter that root cannot execute either.
     command = ["/bin/sh", "-c", _TRIAL, "sh", needed, interpreter if os.access(interpreter, os.X_OK) else ""]
     result = run_child(command, {}, time.monotonic() + _TRIAL_SECONDS, folder=os.sep, identity=identity)
     if result.exit_code != 0:
@@ -176,7 +180,7 @@ def module_command(executable: str, name: str) -> tuple[str, ...]:
 
 
 def run_tool(command: Sequence[str], environment: Mapping[str, str], deadline: float, group: ChildGroup) -> ChildResult:
-    """Runs a tool that a variable such as PATH or CUDA_HOME leads to; as root, another user's as that user.
+    """Runs a tool that a variable such as PATH or CUDA_HOME leads to; root runs another user's tool as that user.
 
     Args:
         command: the program and its arguments, whose paths are absolute.
@@ -224,8 +228,8 @@ def _variables_of_user(environment: Mapping[str, str], identity: UserIdentity, s
 
 @contextlib.contextmanager
 def scratch_folder(identity: UserIdentity | None = None) -> Iterator[str]:
-    """An empty folder of the child's user, which is removed at the end; the root folder if none can be made."""
-    names = ("TMPDIR", "TEMP", "TMP") if identity is None else ()  # the caller's may be closed to another user
+    """An empty folder of the child's user, which is removed at the end; the root folder if none can be created."""
+    names = ("TMPDIR", "TEMP", "TMP") if identity is None else ()  # another user may have no access to the caller's
     parent = next((os.environ[name] for name in names if os.environ.get(name)), "/tmp")  # noqa: S108
     folder = os.path.join(parent, f"gpuenv-{os.urandom(8).hex()}")
     try:
@@ -265,7 +269,7 @@ def _is_root() -> bool:
 def _is_own(interpreter: str) -> bool:
     """Whether an interpreter is that of gpuenv's own environment, whose code runs already.
 
-    By the same name: another one may lead elsewhere a moment later.
+    Compared by name, since another name may be a link that can be changed.
     """
     return os.path.dirname(os.path.dirname(os.path.abspath(interpreter))) == os.path.abspath(sys.prefix)
 
@@ -296,7 +300,7 @@ def _refusal(interpreter: str, reason: str, identity: UserIdentity | None = None
 
 @functools.lru_cache
 def _has_no_members(gid: int) -> bool:
-    """Whether no user but root is in a group of the system, such as staff of Debian, to which /usr/local belongs."""
+    """Whether a group of the system has no member but root, such as Debian's staff, which owns /usr/local."""
     import grp  # noqa: PLC0415 - only on POSIX, and for few targets
     import pwd  # noqa: PLC0415 - the same
 
@@ -304,13 +308,13 @@ def _has_no_members(gid: int) -> bool:
         members = grp.getgrgid(gid).gr_mem
     except KeyError:
         return False
-    if gid >= _SYSTEM_GROUPS:
+    if gid >= _FIRST_OF_USERS:
         return False
     return set(members) <= {"root"} and not any(entry.pw_gid == gid and entry.pw_uid for entry in pwd.getpwall())
 
 
 def _statuses(paths: Iterable[str], *, follow: bool = True) -> Iterator[tuple[str, os.stat_result]]:
-    """Yields what exists of these paths, with its status; links too, before their targets if these are followed."""
+    """Yields the existing ones of these paths with their status; a link itself first, then its target if followed."""
     for path in paths:
         try:
             status = os.lstat(path)
@@ -338,9 +342,9 @@ def _on_the_way(paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _layers(interpreter: str, environment: Mapping[str, str]) -> Iterator[tuple[str, Iterable[str]]]:
-    """Yields the interpreter with the paths that it may load when it starts, then the same for each one it leads to.
+    """Yields an interpreter with the paths that it may load when it starts, then each interpreter it leads to with its.
 
-    Links and ``pyvenv.cfg`` lead to others. The paths of the variables come with the first.
+    A link or ``pyvenv.cfg`` leads to another interpreter. The paths of the variables come with the first.
     """
     prefixes = [prefix for prefix in environment.get("PYTHONHOME", "").split(os.pathsep) if prefix]
     packages = [path for folder in _pythonpath(environment) for path in _of_packages(folder)]
@@ -364,7 +368,7 @@ def _links(path: str) -> Iterator[str]:
 
 
 def _start_up_paths(prefix: str) -> Iterator[str]:
-    """Yields the folder of a Python installation and all in it that Python loads at its start; nothing for others."""
+    """Yields the folder of a Python installation, and what Python loads from it at its start; else nothing."""
     settings = os.path.join(prefix, _SETTINGS)
     roots = (prefix, "/usr/local") if prefix == "/usr" else (prefix,)  # as Debian's site.py
     folders = [lib for root in roots for lib in _entries(root, "lib")]
@@ -388,7 +392,7 @@ def _of_packages(folder: str) -> Iterator[str]:
 
 
 def _importable(folder: str) -> Iterator[str]:
-    """Yields what Python may load of the entries of a folder; of a package, the module that its import runs first."""
+    """Yields the entries of a folder that Python may import; after a package's folder, its ``__init__.py``."""
     for path in _entries(folder, ""):
         name = os.path.basename(path)
         if name.endswith(_MODULES):
@@ -398,7 +402,7 @@ def _importable(folder: str) -> Iterator[str]:
 
 
 def _of_path_file(path: str) -> Iterator[str]:
-    """Yields the folders and archives that a .pth file puts on the import path, and what is in them."""
+    """Yields the folders and archives that a .pth file puts on the import path, and the modules in them."""
     try:
         lines = read_regular(path, _LARGEST_SETTINGS).decode("utf-8", "replace").splitlines()
     except OSError:

@@ -16,7 +16,7 @@ WARNING_ONLY = 14
 # A truncated number does not match.
 _DRIVER = pattern(r"(?:Driver|KMD) Version\s*:\s*(\d{3}\.\d[\d.]*)(?=[\s|])")
 _CUDA = pattern(r"CUDA(?: UMD)? Version\s*:\s*(\d{1,2}\.\d+)(?=[\s|])")
-# The program's name is never translated; its own version, the driver's and the CUDA level follow.
+# The name of the program is never translated; three versions follow: its own, the driver's and the CUDA level.
 _BANNER = pattern(r"NVIDIA-SMI\s+\d{3}\.\d[\d.]*(?=\s)([^\n]*)")
 _BRANCHED = pattern(r"(?<![\d.])(\d{3}\.\d[\d.]*)(?=[\s|])")
 _LEVEL = pattern(r"(?<![\d.])(\d{1,2}\.\d)(?=[\s|])")

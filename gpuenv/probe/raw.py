@@ -78,7 +78,7 @@ class Raw:
 
 
 class ListedGpu(NamedTuple):
-    """A GPU as one source lists it; None is what the source lacks.
+    """A GPU as one source lists it; None is unknown.
 
     Attributes:
         number: NVML's index, or CUDA's ordinal.
@@ -87,7 +87,7 @@ class ListedGpu(NamedTuple):
         pci: the PCI address.
         compute_capability: ``9.0``.
         memory_total: bytes.
-        more: all facts of the source on it.
+        more: all facts of the source about it.
     """
 
     number: int | None = None
@@ -123,9 +123,9 @@ class RawFacts(NamedTuple):
         cuda: from libcuda, its devices in ``devices``.
         smi: from nvidia-smi.
         target: from the target's interpreter: the table at the end of ``scripts/interpreter.py`` names the facts.
-        target_path: the interpreter; None if not found.
-        target_named_by: what names it: an option, a variable, or PATH.
-        examined_as: the other user as whom it was examined.
+        target_path: the target's interpreter; None if not found.
+        target_named_by: its origin: an option, a variable, or PATH.
+        examined_as: the owner as whom root examined it.
         target_reason: why it printed nothing.
         libraries: from the target's loader.
         files: from the installed files.

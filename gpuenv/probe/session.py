@@ -41,7 +41,7 @@ class ProbeSession:
         """Finds the target; starts nothing yet.
 
         Raises:
-            TargetError: when the requested target is not an environment, or another user's that root cannot examine.
+            TargetError: when the requested target is not an environment, or root cannot examine it as its owner.
         """
         self._request = request
         self._interpreter = None if request.host_only else find_interpreter(request.python, request.environment)

@@ -41,7 +41,7 @@ def find_interpreter(python: str | None, environment: Mapping[str, str]) -> str 
 
 
 def named_by(python: str | None, environment: Mapping[str, str]) -> str:
-    """What names the target: the option, the variable of an active environment, or PATH."""
+    """The origin of the target: the option, the variable of an active environment, or PATH."""
     if python is not None:
         return "--python"
     return next((variable for variable in _ACTIVE if environment.get(variable)), "PATH")

@@ -113,9 +113,9 @@ def _refuse_code(profile: Profile) -> None:
 
 
 def _check_name(what: str, path: Path, programs: Path, libraries: Iterable[Path]) -> None:
-    """Refuses a link that would replace a program or a library of the command that is not NVIDIA's.
+    """Refuses a link in a folder of programs or libraries, unless its name is that of one of NVIDIA's.
 
-    It may lead to one of the stub driver's files; the profile's own files are no code.
+    Another name could replace a program or a library that the command uses.
     """
     parent = Path(os.path.realpath(path.parent))
     searched = {Path(os.path.realpath(folder)): _LIBRARY for folder in libraries}
@@ -357,11 +357,10 @@ _TOOLKIT = re.compile(r"/(?:usr/local|opt)/cuda(?:-\d[^/]*)?(?:/|$)")
 
 
 def search_path(machine: SimulatedMachine, path: str | None) -> str:
-    """PATH of a program on the machine.
+    """PATH of a program on the machine, without the host's CUDA toolkit.
 
     The caller's folders come before the system's, so that an activated environment stays active. On a machine without
-    nvidia-smi, a folder that has one is replaced by links to the other programs in it. The host's CUDA toolkit is left
-    out.
+    nvidia-smi, a folder that has one is replaced by links to the other programs in it.
     """
     machine_folder = machine.root / "usr/bin"
     callers = [folder for folder in path.split(os.pathsep) if not _TOOLKIT.match(folder)] if path else []

@@ -261,7 +261,7 @@ class ProfileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """A mapping of the file and its location; every method raises ``ProfileError`` for a value of another kind."""
+    """A mapping in the file with its location; every method raises ``ProfileError`` for a value of another kind."""
 
     where: str
     values: Mapping[str, Plain]
@@ -402,7 +402,7 @@ class _Section:
 _ADDRESS = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]"
 _ADDRESSES = "addresses as sysfs writes them, 0000:3b:00.0"
 _ID, _FOUR_DIGITS = r"[0-9a-f]{4}", "four hexadecimal digits"
-# For a user's own profile, whose expectation no test reads.
+# For a user's own profile, which no test reads.
 _NO_EXPECTATION = Expectation(exit_code=0, status=Status.UNKNOWN.value, primary=None, causes=(), wheel=None, facts={})
 
 
@@ -472,8 +472,8 @@ def _profile(path: Path, value: Mapping[str, Plain]) -> Profile:
     )
 
 
-# What a profile may set: what drivers, container engines and schedulers set, none of it a name of code or of a file
-# that a program loads (as BASH_ENV, LD_PRELOAD, CUDA_INJECTION64_PATH, CUDA_CACHE_PATH and SLURM_CONF are).
+# The variables that a profile may set: those of drivers, container engines and schedulers, without any that makes a
+# program load code or a file, such as BASH_ENV, LD_PRELOAD, CUDA_INJECTION64_PATH, CUDA_CACHE_PATH and SLURM_CONF.
 _VARIABLES = re.compile(
     r"""(?x)
     NVIDIA_ (VISIBLE_DEVICES | DRIVER_CAPABILITIES | REQUIRE_\w+ | DISABLE_REQUIRE | IMEX_CHANNELS | GDS | MOFED
@@ -493,7 +493,7 @@ _SETTABLE = "variables of the driver, a container engine or a scheduler that nam
 
 
 def _environment(top: _Section) -> dict[str, str]:
-    """The variables of the machine, none of which makes a program load something."""
+    """The variables of the machine; others are refused, since they could make a program load code."""
     variables = top.mapping("environment")
     for name, value in variables.items():
         if not _VARIABLES.fullmatch(name):

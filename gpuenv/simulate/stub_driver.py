@@ -25,8 +25,6 @@ SOURCES = ("nvml.c", "cuda.c", "uname.c", "audit.c", "stub.c", "stub.h", "nvidia
 DRIVER_VERSION = "580.95.05"
 # Hidden symbols: two stubs in one process must not bind to each other's internals.
 FLAGS = ("-std=c11", "-O1", "-Wall", "-Wextra", "-fPIC", "-fvisibility=hidden", "-shared")
-
-
 _DIGESTS = "SHA256SUMS"
 _LARGEST = 16 * 1024 * 1024  # bytes of one cached file
 _LIMIT = 120.0  # seconds to compile one file on a busy machine
@@ -110,7 +108,7 @@ def lay_out(  # one flag per part that a machine may lack
 ) -> Path:
     """Creates one machine's driver folder from a compiled stub, and returns it.
 
-    Files are copied, so that a test may damage its own.
+    The files are copies, which a test may damage.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for is_included, name, library in ((with_nvml, "libnvidia-ml.so", stub.nvml), (with_cuda, "libcuda.so", stub.cuda)):
@@ -243,7 +241,7 @@ def _digests(contents: Mapping[str, bytes]) -> bytes:
 
 
 def _copy_from_cache(cache: Path | None, names: Sequence[str], folder: Path, announce: Announce) -> bool:
-    """Whether all files were copied; none is if one is missing, damaged, a link, or writable by another user."""
+    """Copies all files from the cache; False, without copies, if one is missing, damaged or open to another user."""
     if cache is None:
         return False
     try:

@@ -1,8 +1,7 @@
-/* For LD_AUDIT: keeps glibc's loader from this host's driver and CUDA toolkit, which a simulated machine does not have:
-   rtld-audit(7). Whatever is asked for, and from wherever (the loader's cache, a run path, a whole path), libcuda and
-   libnvidia-ml are found below the machine's root or not at all. The libraries of a toolkit are found there and in
-   environments: in their own folders of a system, and through the loader's cache and default folders, they are not.
-   Other loaders, musl's for one, know no such thing and do not load this. */
+/* For LD_AUDIT, rtld-audit(7): hides this host's driver and CUDA toolkit from glibc's loader on a simulated machine.
+   The loader finds libcuda and libnvidia-ml only below the machine's root, by any name or path. It finds the libraries
+   of a toolkit there and in environments, but neither in a toolkit's own folders of the host nor through the loader's
+   cache and default folders. Other loaders, such as musl's, ignore LD_AUDIT. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,7 @@ enum { FROM_CACHE = 0x08, FROM_DEFAULT = 0x40 }; /* LA_SER_CONFIG, LA_SER_DEFAUL
 
 #define API __attribute__((visibility("default")))
 
-/* Those that CuPy and cuda-pathfinder load, and their dependencies. */
+/* The libraries that CuPy and cuda-pathfinder load, and their dependencies. */
 static const char *const toolkit[] = {
     "libcudart.so", "libnvrtc.so", "libnvrtc-builtins.so", "libnvJitLink.so", "libcublas.so", "libcublasLt.so",
     "libcufft.so", "libcurand.so", "libcusolver.so", "libcusparse.so", "libnvvm.so",
@@ -21,7 +20,7 @@ static int begins(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Declared by nobody here: <link.h> of musl has none of it. */
+/* Declared here, since <link.h> of musl lacks them. */
 API unsigned la_version(unsigned version);
 API char *la_objsearch(const char *path, uintptr_t *cookie, unsigned flag);
 

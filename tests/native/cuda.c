@@ -1,4 +1,4 @@
-/* libcuda.so.1 of a machine that exists only as a profile: enough of the driver API to say which GPUs a process sees. */
+/* libcuda.so.1 of a machine that exists only as a profile: the part of the driver API that lists the visible GPUs. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "stub.h"
@@ -25,7 +25,7 @@ static int in_pci_order(int a, int b) {
     return x.device <= y.device;
 }
 
-/* FASTEST_FIRST is NVIDIA's secret; here: higher compute capability, then more memory. */
+/* FASTEST_FIRST is not documented by NVIDIA; here: higher compute capability, then more memory. */
 static int faster_or_equal(int a, int b) {
     int a_major, a_minor, b_major, b_minor;
     stub_gpu_capability(a, &a_major, &a_minor);
@@ -35,10 +35,10 @@ static int faster_or_equal(int a, int b) {
     return stub_gpu_memory(a, WHOLE_GPU) >= stub_gpu_memory(b, WHOLE_GPU);
 }
 
-/* A GPU whose device node this process may not open is none at all for CUDA: ordinals count the others. */
+/* Ordinals count only the GPUs whose device nodes this process may open. */
 static int enumerate(int *order) {
-    const char *asked = getenv("CUDA_DEVICE_ORDER");
-    int by_pci = asked && strcmp(asked, "PCI_BUS_ID") == 0;
+    const char *wanted = getenv("CUDA_DEVICE_ORDER");
+    int by_pci = wanted && strcmp(wanted, "PCI_BUS_ID") == 0;
     int count = 0;
     for (int gpu = 0; gpu < stub_gpu_count(); gpu++) {
         if (stub_gpu_number(gpu, WHOLE_GPU, "denied", 0)) continue;
@@ -124,7 +124,7 @@ static int select_listed(char *list, const int *order, int count, struct visible
     return chosen;
 }
 
-/* A GPU in MIG mode stands for its first instance, and a process that sees one instance sees nothing else. */
+/* A GPU in MIG mode is represented by its first instance; a process that sees an instance sees no other device. */
 static int apply_mig(struct visible *list, int count) {
     int kept = 0;
     for (int i = 0; i < count; i++) {
@@ -165,7 +165,7 @@ static int find_visible(struct visible *out) {
         if (!initialised) return NOT_INITIALIZED;   \
     } while (0)
 
-/* After this, `seen` is the device; @N of a fault is the GPU's index in the profile, whatever its ordinal. */
+/* After this, `seen` is the device; @N of a fault is the GPU's index in the profile, not its ordinal. */
 #define ENTER_DEVICE(ordinal, argument)                                                  \
     int known_ = initialised && (ordinal) >= 0 && (ordinal) < visible_count;             \
     struct visible seen = known_ ? visible[ordinal] : (struct visible){NO_GPU, WHOLE_GPU}; \
@@ -178,7 +178,7 @@ static int find_visible(struct visible *out) {
     } while (0)
 
 API int cuDriverGetVersion(int *out) {
-    int fault = stub_enter("cuda", __func__); /* the one question that needs no initialisation */
+    int fault = stub_enter("cuda", __func__); /* needs no initialisation */
     if (fault) return fault;
     if (!out) return INVALID_VALUE;
     *out = (int)stub_number("cuda.driver", stub_number("driver.cuda", 13000));

@@ -1,9 +1,13 @@
-/* Files below a folder that are slow, hung, closed to everybody, or end in the middle: for LD_PRELOAD.
+/* For LD_PRELOAD: makes the files below GPUENV_FAULTY_FOLDER faulty, in the way that GPUENV_FILE_FAULT names:
  *
- * GPUENV_FAULTY_FOLDER=FOLDER: which files. GPUENV_FILE_FAULT: unreadable (EACCES, for root too), slow (0.05 s for each
- * file that is opened), hung (an open never returns, as on a network's file system whose server is gone), dying (half of a file,
- * or one write, and then EIO), full (every write ends with ENOSPC), lying (no byte is ever missing room, and nothing
- * that was synced was). What the loader itself opens, it opens by other means.
+ * unreadable: opening fails with EACCES, for root too;
+ * slow: opening takes 0.05 s;
+ * hung: opening never returns, as on a network file system whose server does not answer;
+ * dying: half of a file is read, or half of one write is made; later calls fail with EIO;
+ * full: every write fails with ENOSPC;
+ * lying: statvfs reports much free space, and fsync succeeds without effect.
+ *
+ * The loader opens its files by other means, so they are not faulty.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -25,11 +29,11 @@
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 #define MOST 1024
 
-static atomic_int touched[MOST]; /* by descriptor: 0 not ours, 1 opened, 2 used once */
+static atomic_int touched[MOST]; /* by descriptor: 0 not in the folder, 1 opened, 2 used once */
 
 static int is(const char *how) {
-    const char *told = getenv("GPUENV_FILE_FAULT");
-    return told && strcmp(told, how) == 0;
+    const char *fault = getenv("GPUENV_FILE_FAULT");
+    return fault && strcmp(fault, how) == 0;
 }
 
 static int below(const char *path) {
@@ -43,7 +47,7 @@ static void wait_for(long seconds, long nanoseconds) {
     while (nanosleep(&left, &left) == -1 && errno == EINTR) continue;
 }
 
-/* What happens to an open before it is made; -1 where it is not made. */
+/* Applies the fault of an open before it is made; -1 if it is not made. */
 static int before(const char *path) {
     if (!below(path)) return 0;
     if (is("slow")) wait_for(0, 50000000);
@@ -55,8 +59,8 @@ static int before(const char *path) {
     return 1;
 }
 
-static int after(int file, int ours) {
-    if (file >= 0 && file < MOST) atomic_store(&touched[file], ours == 1);
+static int after(int file, int in_folder) {
+    if (file >= 0 && file < MOST) atomic_store(&touched[file], in_folder == 1);
     return file;
 }
 
@@ -72,8 +76,8 @@ static int after(int file, int ours) {
 #define OPENING(name)                                                        \
     VISIBLE int name(const char *path, int flags, ...) {                     \
         MODE(flags, mode)                                                    \
-        int ours = before(path);                                             \
-        return ours < 0 ? -1 : after(NEXT(name)(path, flags, mode), ours);   \
+        int in_folder = before(path);                                             \
+        return in_folder < 0 ? -1 : after(NEXT(name)(path, flags, mode), in_folder);   \
     }
 OPENING(open)
 OPENING(open64)
@@ -81,8 +85,8 @@ OPENING(open64)
 #define OPENING_AT(name)                                                        \
     VISIBLE int name(int at, const char *path, int flags, ...) {                \
         MODE(flags, mode)                                                       \
-        int ours = before(path);                                                \
-        return ours < 0 ? -1 : after(NEXT(name)(at, path, flags, mode), ours);  \
+        int in_folder = before(path);                                                \
+        return in_folder < 0 ? -1 : after(NEXT(name)(at, path, flags, mode), in_folder);  \
     }
 OPENING_AT(openat)
 OPENING_AT(openat64)
@@ -92,7 +96,7 @@ VISIBLE int close(int file) {
     return NEXT(close)(file);
 }
 
-/* Whether this is the first use of one of our files; -1 with EIO at every later one. */
+/* 1 at the first use of a file in the folder, -1 with EIO at every later one, else 0. */
 static int use(int file) {
     if (file < 0 || file >= MOST || !is("dying")) return 0;
     int was = atomic_load(&touched[file]);
@@ -105,22 +109,22 @@ static int use(int file) {
 }
 
 VISIBLE ssize_t read(int file, void *into, size_t count) {
-    struct stat told;
-    int ours = use(file);
-    if (ours < 0) return -1;
-    if (ours && fstat(file, &told) == 0 && told.st_size > 1 && count > (size_t)told.st_size / 2)
-        count = (size_t)told.st_size / 2;
+    struct stat status;
+    int in_folder = use(file);
+    if (in_folder < 0) return -1;
+    if (in_folder && fstat(file, &status) == 0 && status.st_size > 1 && count > (size_t)status.st_size / 2)
+        count = (size_t)status.st_size / 2;
     return NEXT(read)(file, into, count);
 }
 
 VISIBLE ssize_t write(int file, const void *from, size_t count) {
-    int ours = use(file);
-    if (ours < 0) return -1;
+    int in_folder = use(file);
+    if (in_folder < 0) return -1;
     if (file >= 0 && file < MOST && atomic_load(&touched[file]) && is("full")) {
         errno = ENOSPC;
         return -1;
     }
-    return NEXT(write)(file, from, ours && count > 1 ? count / 2 : count);
+    return NEXT(write)(file, from, in_folder && count > 1 ? count / 2 : count);
 }
 
 VISIBLE int fsync(int file) {
@@ -128,16 +132,16 @@ VISIBLE int fsync(int file) {
     return NEXT(fsync)(file);
 }
 
-static void roomy(struct statvfs *told) { told->f_bfree = told->f_bavail = told->f_blocks = (fsblkcnt_t)1 << 40; }
+static void report_free_space(struct statvfs *status) { status->f_bfree = status->f_bavail = status->f_blocks = (fsblkcnt_t)1 << 40; }
 
-VISIBLE int statvfs(const char *path, struct statvfs *told) {
-    int result = NEXT(statvfs)(path, told);
-    if (result == 0 && below(path) && is("lying")) roomy(told);
+VISIBLE int statvfs(const char *path, struct statvfs *status) {
+    int result = NEXT(statvfs)(path, status);
+    if (result == 0 && below(path) && is("lying")) report_free_space(status);
     return result;
 }
 
-VISIBLE int statvfs64(const char *path, struct statvfs64 *told) {
-    int result = NEXT(statvfs64)(path, told);
-    if (result == 0 && below(path) && is("lying")) roomy((struct statvfs *)told);
+VISIBLE int statvfs64(const char *path, struct statvfs64 *status) {
+    int result = NEXT(statvfs64)(path, status);
+    if (result == 0 && below(path) && is("lying")) report_free_space((struct statvfs *)status);
     return result;
 }

@@ -1,9 +1,9 @@
-/* Ends a process with SIGKILL before its N-th call that changes a file system, or counts these calls; sets its clock.
+/* For LD_PRELOAD: kills a process before its N-th change of a file system, counts such calls, or spoils its clock.
  *
- * For LD_PRELOAD. KILL_AT=N: which call is not made any more; COUNT_TO=FILE: how many there were, written at exit;
- * CLOCK_BACK=S: the time of day is S seconds earlier; CLOCK_HOW: "stands" (it does not go on), "jumps" (from the third
- * question on, it is a day earlier and a day later in turn), "slow" (it goes at a tenth of its speed). All are taken out
- * of the environment at once, so that children are left alone.
+ * KILL_AT=N: the call before which SIGKILL ends the process; COUNT_TO=FILE: gets the number of calls at exit;
+ * CLOCK_BACK=S: the time of day is S seconds earlier; CLOCK_HOW: "stands" (the clock is stopped), "jumps" (from the
+ * third call on, a day earlier and a day later in turn), "slow" (a tenth of its speed). All are removed from the
+ * environment at once, so that children are not affected.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -23,8 +23,8 @@
 static atomic_long calls;
 static long kill_at, clock_back;
 static char count_to[4096];
-static enum { RIGHT, STANDS, JUMPS, SLOW } clock_how;
-static atomic_long asked;
+static enum { RIGHT, STOPPED, JUMPS, SLOW } clock_how;
+static atomic_long clock_calls;
 static time_t first;
 static pid_t counted;
 
@@ -35,7 +35,7 @@ __attribute__((constructor)) static void begin(void) {
     clock_back = back ? atol(back) : 0;
     if (to) snprintf(count_to, sizeof count_to, "%s", to);
     const char *how = getenv("CLOCK_HOW");
-    clock_how = !how ? RIGHT : !strcmp(how, "stands") ? STANDS : !strcmp(how, "jumps") ? JUMPS : SLOW;
+    clock_how = !how ? RIGHT : !strcmp(how, "stands") ? STOPPED : !strcmp(how, "jumps") ? JUMPS : SLOW;
     counted = getpid();
     unsetenv("KILL_AT");
     unsetenv("COUNT_TO");
@@ -59,7 +59,7 @@ static void step(void) {
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 #define VISIBLE __attribute__((visibility("default")))
 
-/* gpuenv ends by this, which runs no destructor. */
+/* gpuenv exits by this call, which runs no destructor. */
 VISIBLE void _exit(int code) {
     end();
     syscall(SYS_exit_group, code);
@@ -74,26 +74,26 @@ VISIBLE int mkdir(const char *path, mode_t mode) { step(); return NEXT(mkdir)(pa
 VISIBLE int rmdir(const char *path) { step(); return NEXT(rmdir)(path); }
 VISIBLE int fsync(int file) { step(); return NEXT(fsync)(file); }
 
-static void spoil_clock(struct timespec *told) {
-    long times = atomic_fetch_add(&asked, 1);
-    if (times == 0) first = told->tv_sec;
-    if (clock_how == STANDS) *told = (struct timespec){first, 0};
-    if (clock_how == JUMPS && times > 2) told->tv_sec += times % 2 ? 86400 : -86400;
-    if (clock_how == SLOW) told->tv_sec = first + (told->tv_sec - first) / 10;
-    told->tv_sec -= clock_back;
+static void spoil_clock(struct timespec *now) {
+    long times = atomic_fetch_add(&clock_calls, 1);
+    if (times == 0) first = now->tv_sec;
+    if (clock_how == STOPPED) *now = (struct timespec){first, 0};
+    if (clock_how == JUMPS && times > 2) now->tv_sec += times % 2 ? 86400 : -86400;
+    if (clock_how == SLOW) now->tv_sec = first + (now->tv_sec - first) / 10;
+    now->tv_sec -= clock_back;
 }
 
-VISIBLE int clock_gettime(clockid_t which, struct timespec *told) {
-    int result = NEXT(clock_gettime)(which, told);
-    if (result == 0 && which == CLOCK_REALTIME) spoil_clock(told);
+VISIBLE int clock_gettime(clockid_t which, struct timespec *now) {
+    int result = NEXT(clock_gettime)(which, now);
+    if (result == 0 && which == CLOCK_REALTIME) spoil_clock(now);
     return result;
 }
 
 VISIBLE time_t time(time_t *put) {
-    struct timespec told = {0};
-    clock_gettime(CLOCK_REALTIME, &told);
-    if (put) *put = told.tv_sec;
-    return told.tv_sec;
+    struct timespec now = {0};
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (put) *put = now.tv_sec;
+    return now.tv_sec;
 }
 
 static mode_t mode_of(int flags, va_list more) { return flags & (O_CREAT | __O_TMPFILE) ? va_arg(more, mode_t) : 0; }

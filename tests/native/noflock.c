@@ -1,4 +1,4 @@
-/* A file system that keeps no locks, as a network's without its lock daemon: for LD_PRELOAD. */
+/* For LD_PRELOAD: no file can be locked, as on a network file system without its lock daemon. */
 #include <errno.h>
 
 __attribute__((visibility("default"))) int flock(int file, int operation) {

@@ -1,6 +1,6 @@
-/* Refuses every socket and every question for a name, and writes down who asked: for LD_PRELOAD.
+/* For LD_PRELOAD: refuses every socket and every look-up of a name, and logs the calls to the file NOSOCKET_LOG.
  *
- * NOSOCKET_LOG=FILE: where. Children inherit it, so that a whole tree of processes is watched.
+ * Children inherit both variables, so that a whole tree of processes is logged.
  */
 #define _GNU_SOURCE
 #include <errno.h>

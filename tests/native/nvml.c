@@ -44,7 +44,7 @@ static int device_fault(const char *function, const struct device *device, int a
     return known && argument_given ? SUCCESS : INVALID_ARGUMENT;
 }
 
-/* Faults first, so that one injected for every function also meets a library nobody has initialised. */
+/* Faults first, so that a fault of every function also affects a library that is not initialised. */
 #define ENTER()                                                  \
     do {                                                         \
         int fault_ = stub_enter("nvml", __func__);               \
@@ -58,14 +58,14 @@ static int device_fault(const char *function, const struct device *device, int a
         if (fault_) return fault_;                                            \
     } while (0)
 
-/* What only a physical GPU can answer. */
+/* Functions that fail for a MIG instance. */
 #define ENTER_GPU(device, argument)                              \
     do {                                                         \
         ENTER_DEVICE(device, argument);                          \
         if (device->instance != WHOLE_GPU) return NOT_SUPPORTED; \
     } while (0)
 
-/* What only a MIG instance can answer. */
+/* Functions that fail for a whole GPU. */
 #define ENTER_INSTANCE(device, argument)                         \
     do {                                                         \
         ENTER_DEVICE(device, argument);                          \
@@ -88,7 +88,7 @@ static long long number_of(const struct device *device, const char *field, long 
     return stub_gpu_number(device->gpu, device->instance, field, fallback);
 }
 
-/* An optional quantity: NOT_SUPPORTED where the profile is silent. */
+/* An optional quantity: NOT_SUPPORTED if the profile lacks it. */
 static int optional(const struct device *device, const char *field, unsigned *out) {
     if (!text_of(device, field)) return NOT_SUPPORTED;
     *out = (unsigned)number_of(device, field, 0);
@@ -101,7 +101,7 @@ static int optional(const struct device *device, const char *field, unsigned *ou
         return optional(device, field, out);                    \
     }
 
-/* A pair of current and pending state; pending is current unless the profile says otherwise. */
+/* The current and the pending state; pending is current unless the profile has it. */
 #define CURRENT_AND_PENDING(function, field)                                      \
     API int function(struct device *device, unsigned *current, unsigned *pending) { \
         ENTER_GPU(device, current);                                               \
@@ -212,11 +212,11 @@ API int nvmlDeviceGetHandleByUUID(const char *uuid, struct device **out) {
 
 API int nvmlDeviceGetHandleByPciBusId_v2(const char *address, struct device **out) {
     ENTER();
-    struct stub_pci asked;
-    if (!address || !out || !stub_parse_pci(address, &asked)) return INVALID_ARGUMENT;
+    struct stub_pci wanted;
+    if (!address || !out || !stub_parse_pci(address, &wanted)) return INVALID_ARGUMENT;
     for (int gpu = 0; gpu < stub_gpu_count(); gpu++) {
         struct stub_pci own = stub_gpu_pci(gpu);
-        if (own.domain != asked.domain || own.bus != asked.bus || own.device != asked.device) continue;
+        if (own.domain != wanted.domain || own.bus != wanted.bus || own.device != wanted.device) continue;
         *out = handle_of(gpu, WHOLE_GPU);
         return SUCCESS;
     }
@@ -328,7 +328,7 @@ API int nvmlDeviceGetBrand(struct device *device, unsigned *out) {
 struct memory { unsigned long long total, free, used; };
 struct memory_v2 { unsigned version; unsigned long long total, reserved, free, used; };
 
-/* memory.total=none: a GPU that shares the host's memory and says nothing about it. */
+/* memory.total=none: a GPU that shares the host's memory and reports no size. */
 static int memory_of(const struct device *device, struct memory *out) {
     const char *total = text_of(device, "memory.total");
     if (total && strcmp(total, "none") == 0) return NOT_SUPPORTED;

@@ -113,14 +113,14 @@ static void hold(const char *text) {
 
 static void crash(const char *how) {
     if (strcmp(how, "segv") == 0) {
-        volatile int *volatile nowhere = NULL; /* a true fault of the MMU, not a signal sent to oneself */
+        volatile int *volatile nowhere = NULL; /* a real memory fault, not a signal sent by the process itself */
         *nowhere = 1;
     }
     if (strncmp(how, "exit", 4) == 0) _exit(how[4] == ':' ? atoi(how + 5) : 1);
     abort();
 }
 
-/* One call a line, appended to the file that the profile names, so that a test can tell what a program calls. */
+/* One call a line, appended to the file that the profile names, so that a test can check what a program calls. */
 static void record(const char *api, const char *function) {
     const char *path = stub_text("calls", NULL);
     FILE *file = path ? fopen(path, "a") : NULL;

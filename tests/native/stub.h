@@ -1,10 +1,10 @@
-/* What the stub libraries share: the machine profile, the injected faults, and one answer for both APIs. */
+/* Shared by the stub libraries: the machine profile, the injected faults, and the facts that both APIs report. */
 #ifndef GPUENV_STUB_H
 #define GPUENV_STUB_H
 
 #include <stddef.h>
 
-/* Everything is hidden but the API, so that two stubs in one process cannot bind to each other's internals. */
+/* All symbols except the API are hidden, so that two stubs in one process cannot bind to each other's internals. */
 #define API __attribute__((visibility("default")))
 
 enum { STUB_GPUS = 64, STUB_INSTANCES = 16, WHOLE_GPU = -1, NO_GPU = -1 };
@@ -21,7 +21,7 @@ long long stub_gpu_number(int gpu, int instance, const char *field, long long fa
 int stub_enter(const char *api, const char *function);
 int stub_enter_at(const char *api, const char *function, int gpu);
 
-/* What NVML and libcuda must agree on, defaults included. */
+/* The facts on which NVML and libcuda must agree, with their defaults. */
 struct stub_pci { unsigned domain, bus, device; };
 
 int stub_gpu_count(void);

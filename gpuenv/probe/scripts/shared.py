@@ -52,8 +52,8 @@ def forbid_device_nodes(root: str = "/") -> None:
 
     Run by root, NVML, libcuda and nvidia-smi create ``/dev/nvidiactl`` where it is missing, even without a kernel
     module behind it (measured without one: 390.157, 470.256.02, 535.261.03 and 550.163.01 do, 340.108 does not).
-    A probe must change nothing, and a later one would take the node for a driver's. Without the capability they return
-    what they return with it (measured with the same five).
+    A probe must change nothing, and a later one would take the node for a driver's. Without the capability the
+    libraries return the same codes (measured with the same five).
     """
     if sys.platform != "linux" or os.geteuid() != 0 or _may_have_driver(root):
         return
@@ -94,8 +94,8 @@ def records(descriptor: int) -> Iterator[bytes]:
     """Yields the records of /dev/kmsg from the current position to the newest.
 
     ``LOST`` replaces records that were overwritten before they were read. Linux, Documentation/ABI/testing/dev-kmsg:
-    one read gives one record; a read behind the newest would wait, and one of a record that was overwritten meanwhile
-    fails and goes on behind it.
+    one read returns one record; a read after the newest would wait, and a read of an overwritten record fails, after
+    which the next read returns the oldest record that is left.
     """
     for _ in range(_MOST_RECORDS):
         try:
