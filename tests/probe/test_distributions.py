@@ -52,16 +52,17 @@ def test_distributions_are_listed_in_import_order(tmp_path: Path, venv: Path) ->
     assert cupy_lines(facts) == [("numpy", "1.26.4"), ("numpy", "2.3.4")]
 
 
-@pytest.mark.parametrize("name", ["pip", "uv"])
-def test_installers_in_the_target_are_listed(venv: Path, name: str) -> None:
-    distribution(site_packages(venv), name, "26.0")
-    assert cupy_lines(target_of(interpreter_of(venv))[0]) == [(name, "26.0")]
+LISTED = (
+    "cuda-bindings", "cuda-core", "cuda-python", "cudf-cu12", "cuquantum-python-cu12", "cutensor-cu12", "dask-cuda",
+    "libcuml-cu12", "nvmath-python", "nvtx", "nx-cugraph-cu12", "onnxruntime-gpu", "pip", "pycuda", "pylibraft-cu12",
+    "raft-dask-cu12", "tensorflow", "ucxx-cu12", "uv",
+)  # fmt: skip
 
 
-def test_distributions_unrelated_to_gpus_are_not_listed(venv: Path) -> None:
-    for name in ("requests", "pipx", "my-secret-project", "pandas"):
+def test_installers_and_distributions_that_share_cuda_with_cupy_are_listed(venv: Path) -> None:
+    for name in (*LISTED, "requests", "pipx", "my-secret-project", "pandas"):
         distribution(site_packages(venv), name, "1.0")
-    assert target_of(interpreter_of(venv))[0].distributions == ()
+    assert sorted(entry.distribution for entry in target_of(interpreter_of(venv))[0].distributions) == list(LISTED)
 
 
 @pytest.mark.parametrize(

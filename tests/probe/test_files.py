@@ -142,8 +142,8 @@ def test_the_size_of_condas_files_is_not_checked(cupy_venv: Path) -> None:
     assert faults(cupy_venv) == [("missing", "cupy/_core/core.so")]
 
 
-@pytest.mark.parametrize("version", ["2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])
-def test_an_interpreter_of_any_version_checks_its_files(version: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["2.7", "3.6"])
+def test_the_files_of_an_old_interpreter_are_checked(version: str, tmp_path: Path) -> None:
     """With PYTHONPATH, since uv cannot create environments for the oldest versions."""
     wheel = metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", CUPY)
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")

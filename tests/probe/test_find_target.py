@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpuenv.model.snapshot import SourceState
-from gpuenv.probe.target import TargetError, find_interpreter
+from gpuenv.probe.target import TargetError, find_interpreter, named_by
 from tests.probe.probe_runs import MINIMAL, probe_context, probe_target
 from tests.probe.targets import program
 from tests.probe.venvs import interpreter_of
@@ -38,24 +38,18 @@ def test_an_environment_is_selected_by_its_bin_folder(venv: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("options", "variables", "expected"),
+    ("python", "variables", "expected"),
     [
-        ([], {"VIRTUAL_ENV": "/nope"}, "VIRTUAL_ENV"),
-        ([], {"CONDA_PREFIX": "/nope", "VIRTUAL_ENV": ""}, "CONDA_PREFIX"),
-        (["--python", "LOST"], {"VIRTUAL_ENV": "/nope"}, "--python"),
+        (None, {"VIRTUAL_ENV": "/nope"}, "VIRTUAL_ENV"),
+        (None, {"CONDA_PREFIX": "/nope", "VIRTUAL_ENV": ""}, "CONDA_PREFIX"),
+        ("/lost", {"VIRTUAL_ENV": "/nope"}, "--python"),
+        (None, {}, "PATH"),
     ],
 )
-def test_the_option_or_variable_of_a_broken_target_is_reported(
-    options: list[str], variables: dict[str, str], expected: str, tmp_path: Path
+def test_the_origin_of_the_target_is_its_option_or_variable(
+    python: str | None, variables: dict[str, str], expected: str
 ) -> None:
-    (tmp_path / "pyvenv.cfg").write_text("home = /nowhere\n", encoding="utf-8")
-    words = [str(tmp_path) if word == "LOST" else word for word in options]
-    command = [sys.executable, "-m", "gpuenv", "probe", "--format", "json", *words]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**MINIMAL, **variables}, timeout=60
-    )
-    executable = json.loads(done.stdout)["target"]["executable"]
-    assert (executable["source"], executable["value"] is None) == (expected, False)
+    assert named_by(python, variables) == expected
 
 
 def test_a_folder_with_only_bin_python_is_an_environment(tmp_path: Path) -> None:
@@ -64,23 +58,20 @@ def test_a_folder_with_only_bin_python_is_an_environment(tmp_path: Path) -> None
     assert find_interpreter(str(tmp_path), {}) == str(only)
 
 
-@pytest.mark.parametrize("name", ["folder", "missing", "missing/bin/python", "", "no-such-name-on-path"])
+@pytest.mark.parametrize("name", ["folder", "missing", "missing/bin/python", "no-such-name-on-path"])
 def test_an_invalid_target_is_refused_with_a_hint(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
-    path = str(tmp_path / name) if name and "name" not in name else name
-    folder = tmp_path / "folder"
-    command = [
-        sys.executable,
-        "-m",
-        "gpuenv",
-        "doctor",
-        "--python",
-        path,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=MINIMAL, timeout=20)
+    path = name if name.startswith("no-") else str(tmp_path / name)
+    with pytest.raises(TargetError, match="pass an interpreter, a virtual environment or a conda prefix") as refused:
+        find_interpreter(path, MINIMAL)
+    assert path in str(refused.value)
+
+
+def test_an_invalid_target_ends_the_doctor() -> None:
+    command = [sys.executable, "-m", "gpuenv", "doctor", "--python", ""]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=MINIMAL, timeout=20)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "pass an interpreter, a virtual environment or a conda prefix" in done.stderr
-    assert path in done.stderr
+    assert "an empty name does not exist; pass an interpreter" in done.stderr
 
 
 def test_the_home_of_an_unknown_user_is_not_an_environment() -> None:
@@ -109,7 +100,10 @@ def test_the_doctor_reports_a_removed_active_environment(tmp_path: Path) -> None
     environment = {**MINIMAL, "VIRTUAL_ENV": str(tmp_path / "gone"), "GPUENV_DRIVER_ROOT": str(tmp_path / "root")}
     command = [sys.executable, "-m", "gpuenv", "doctor", "--format", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=20)
-    findings = {finding["code"]: finding for finding in json.loads(done.stdout)["findings"]}
+    report = json.loads(done.stdout)
+    executable = report["snapshot"]["target"]["executable"]
+    assert (executable["value"], executable["source"]) == (str(tmp_path / "gone/bin/python3"), "VIRTUAL_ENV")
+    findings = {finding["code"]: finding for finding in report["findings"]}
     assert done.returncode == 1
     assert findings["ENV401"]["cause"] == "target-environment-broken"
     assert "WHL503" not in findings, "a missing CuPy is not reported as well"
@@ -130,8 +124,3 @@ def test_the_error_for_a_project_folder_names_its_environment(tmp_path: Path, ve
     (tmp_path / "project" / name).symlink_to(venv)
     with pytest.raises(TargetError, match=f"pass the environment in it: .*project/{name}$"):
         find_interpreter(str(tmp_path / "project"), {})
-
-
-def test_an_empty_name_is_reported_as_empty() -> None:
-    with pytest.raises(TargetError, match="an empty name does not exist"):
-        find_interpreter("", {"PATH": os.defpath})

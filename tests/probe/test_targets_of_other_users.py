@@ -18,6 +18,7 @@ import pytest
 
 from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.context import ProbeContext, run_target, script
+from gpuenv.probe.interpreters import ForeignTargetError, identity_for
 from gpuenv.smoke.runner import RunSettings, list_devices
 from tests.cli.program import MINIMAL, gpuenv
 from tests.probe.venvs import interpreter_of, make_venv, site_packages
@@ -280,7 +281,6 @@ def test_the_child_gets_no_secret_and_the_home_of_its_user(shared: Shared) -> No
         assert not Path(folder).exists(), "its working folder is removed"
 
 
-OTHER_COMMANDS = ("probe", "preflight", "smoke", "resolve", "lock", "rollback --list")
 # Owner, group and mode of the folder of packages.
 REFUSED = {
     "every user": (0, 0, 0o777),
@@ -291,18 +291,28 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("why", REFUSED)
-@pytest.mark.parametrize(
-    "command", ["doctor", *(pytest.param(name, marks=pytest.mark.long) for name in OTHER_COMMANDS)]
-)
-def test_an_environment_without_one_owner_is_refused(shared: Shared, why: str, command: str) -> None:
+def test_an_environment_without_one_owner_is_refused(shared: Shared, why: str) -> None:
     uid, gid, mode = REFUSED[why]
     os.chown(site_packages(shared.venv), uid, gid)
     site_packages(shared.venv).chmod(mode)
     if uid == THIRD:
         os.chown(shared.venv / "pyvenv.cfg", OTHER, OTHER)
+    with pytest.raises(ForeignTargetError, match=why) as refused:
+        identity_for(shared.python, {})
+    assert "To run it as root: --as-root" in refused.value.remedy
+
+
+OTHER_COMMANDS = ("probe", "preflight", "smoke", "resolve", "lock", "rollback --list")
+
+
+@pytest.mark.parametrize(
+    "command", ["doctor", *(pytest.param(name, marks=pytest.mark.long) for name in OTHER_COMMANDS)]
+)
+def test_every_command_refuses_an_environment_that_every_user_can_change(shared: Shared, command: str) -> None:
+    site_packages(shared.venv).chmod(0o777)
     done = gpuenv(*command.split(), "--python", shared.venv)
     assert done.returncode == 2, done.stderr
-    assert why in done.stderr
+    assert "is writable by every user" in done.stderr
     assert "--as-root" in done.stderr
     assert not shared.starts()
 
@@ -389,7 +399,6 @@ def test_an_access_control_list_counts(shared: Shared) -> None:
         os.setxattr(packages, "system.posix_acl_access", value)
     except OSError as error:
         pytest.skip(f"no access control lists here: {error}")
-    done = gpuenv(*DOCTOR, "--python", shared.venv)
-    assert done.returncode == 2
-    assert f"site-packages is writable by another user (uid {OTHER}), by its access control list" in done.stderr
-    assert not shared.starts()
+    expected = rf"site-packages is writable by another user \(uid {OTHER}\), by its access control list"
+    with pytest.raises(ForeignTargetError, match=expected):
+        identity_for(shared.python, {})
