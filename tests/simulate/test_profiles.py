@@ -83,10 +83,17 @@ def test_an_error_in_a_profile_is_reported_with_its_line(
     path = tmp_path / "mine.yaml"
     assert VALID.count(original) == 1
     path.write_text(VALID.replace(original, misspelled), encoding="utf-8")
+    message = refusal(path) or ""
+    assert message.startswith(f"mine.yaml: line {line}: ")
+    assert expected in message
+
+
+def test_an_invalid_profile_ends_in_2(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(VALID.replace("about:", "abuot:"), encoding="utf-8")
     result = gpuenv("simulate", path, "--", "true")
-    assert result.returncode == 2
-    assert result.stderr.startswith(f"gpuenv: mine.yaml: line {line}: "), result.stderr
-    assert expected in result.stderr
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("gpuenv: mine.yaml: line 1: ")
 
 
 @settings(max_examples=150)
