@@ -19,8 +19,8 @@ from gpuenv.probe.protocol import parse_facts
 from tests.probe.probe_runs import MINIMAL, target_of
 from tests.probe.pythons import python
 from tests.probe.raw_facts import CupyModule, TargetFacts
-from tests.probe.venvs import install, interpreter_of, make_venv, site_packages, uv
-from tests.support.target import metadata_wheel
+from tests.probe.targets import distribution
+from tests.probe.venvs import interpreter_of, make_venv, site_packages, uv
 
 
 def facts_from(interpreter: Path, folder: Path, environment: dict[str, str] | None = None) -> Any:  # noqa: ANN401 - JSON
@@ -95,11 +95,11 @@ def test_the_user_site_is_reported_if_it_is_enabled_and_exists(venv: Path, tmp_p
     assert facts_of(venv, {"PYTHONUSERBASE": str(tmp_path)}).user_site is None, "a virtual environment excludes it"
 
 
-def test_condas_packages_are_listed_separately(venv: Path, tmp_path: Path) -> None:
+def test_condas_packages_are_listed_separately(venv: Path) -> None:
     (venv / "conda-meta").mkdir()
     for record in ("cuda-nvrtc-12.9.86-h5888daf_0", "libcublas-12.9.1.4-h9ab20c4_0", "zlib-1.3-0", "cupy-14.2.0-py_0"):
         (venv / f"conda-meta/{record}.json").write_text("{}", encoding="utf-8")
-    install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==13.6.0"))
+    distribution(site_packages(venv), "cupy-cuda12x", "13.6.0")
     facts = facts_of(venv)
     assert facts.conda_packages == {"cuda-nvrtc": "12.9.86", "libcublas": "12.9.1.4", "cupy": "14.2.0"}
     assert [entry.distribution for entry in facts.distributions] == ["cupy-cuda12x"]
@@ -124,7 +124,7 @@ def test_condas_packages_are_read_with_what_they_require_of_cuda(venv: Path) -> 
     ]
 
 
-@pytest.mark.parametrize("version", ["3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14"])
+@pytest.mark.parametrize("version", ["3.6", "3.14"])
 def test_an_environment_of_any_python_version_is_recognised(tmp_path: Path, version: str) -> None:
     facts = facts_of(make_venv(tmp_path / "venv", python(version)))
     assert (facts.kind, facts.made_by, facts.prefix) == ("venv", "venv", str(tmp_path / "venv"))
@@ -171,7 +171,7 @@ def test_an_extension_module_is_loaded_by_the_interpreter_of_its_suffix(
     assert module.loads(["__init__.py", name], suffixes(tag)) is answer
 
 
-@pytest.mark.parametrize("version", ["3.6", "3.8", "3.10", "3.12", "3.13"])
+@pytest.mark.parametrize("version", ["3.6", "3.13"])
 def test_a_cupy_for_another_interpreter_is_reported(tmp_path: Path, version: str) -> None:
     venv = make_venv(tmp_path / "venv", python(version))
     number = version.replace(".", "")

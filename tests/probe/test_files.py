@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -33,10 +34,17 @@ def faults(venv: Path, *, deep: bool = False) -> list[tuple[str, str]]:
     return [(entry.state, str(Path(entry.path).relative_to(folder))) for entry in facts.file_faults]
 
 
-@pytest.fixture
-def cupy_venv(venv: Path, tmp_path: Path) -> Path:
-    install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", CUPY))
+@pytest.fixture(scope="module")
+def original_cupy_venv(original_venv: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cupy")
+    venv = shutil.copytree(original_venv, folder / "venv", symlinks=True)
+    install(venv, metadata_wheel(folder, "cupy-cuda12x==14.2.0", CUPY))
     return venv
+
+
+@pytest.fixture
+def cupy_venv(original_cupy_venv: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(original_cupy_venv, tmp_path / "venv", symlinks=True)
 
 
 def test_a_fresh_installation_has_no_faults(cupy_venv: Path) -> None:

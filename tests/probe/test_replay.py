@@ -85,6 +85,7 @@ def test_every_quantity_of_a_replayed_machine_is_equal(stub_driver: StubDriver, 
         assert [encode(gpu) for gpu in again.gpus] == [encode(gpu) for gpu in first.gpus]
 
 
+@pytest.mark.long
 def test_a_changed_quantity_is_a_difference(stub_driver: StubDriver, tmp_path: Path) -> None:
     first = probe_machine(stub_driver, tmp_path / "first", MACHINE | STATE, {})
     for number, (key, value) in enumerate(
@@ -100,6 +101,7 @@ def test_a_changed_quantity_is_a_difference(stub_driver: StubDriver, tmp_path: P
         assert stable_facts(other) != stable_facts(first), key
 
 
+@pytest.mark.long
 def test_volatile_quantities_are_not_differences(stub_driver: StubDriver, tmp_path: Path) -> None:
     first = probe_machine(stub_driver, tmp_path / "first", MACHINE | STATE, {})
     changed = {

@@ -11,12 +11,17 @@ import pytest
 from tests.probe.probe_runs import MINIMAL
 from tests.probe.pythons import python
 from tests.probe.test_environment import facts_from, facts_of
-from tests.probe.venvs import install, interpreter_of, site_packages
-from tests.support.target import metadata_wheel
+from tests.probe.venvs import interpreter_of, site_packages
 
 
-def test_the_installed_package_is_reported_without_importing_it(venv: Path, tmp_path: Path) -> None:
-    install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", {"cupy/__init__.py": b"raise SystemExit(9)"}))
+def add_cupy(venv: Path) -> None:
+    package = site_packages(venv) / "cupy"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise SystemExit(9)", encoding="utf-8")
+
+
+def test_the_installed_package_is_reported_without_importing_it(venv: Path) -> None:
+    add_cupy(venv)
     assert facts_of(venv).cupy_module == str(site_packages(venv) / "cupy/__init__.py")
 
 
@@ -48,7 +53,7 @@ def test_a_safe_path_excludes_the_working_folder(venv: Path, tmp_path: Path) -> 
 
 def test_a_folder_without_init_does_not_shadow_the_package(venv: Path, tmp_path: Path) -> None:
     """Such as a checkout named cupy, since namespace packages come last."""
-    install(venv, metadata_wheel(tmp_path, "cupy-cuda12x==14.2.0", {"cupy/__init__.py": b""}))
+    add_cupy(venv)
     (tmp_path / "checkout/cupy").mkdir(parents=True)
     reported = facts_from(interpreter_of(venv), tmp_path / "checkout")
     assert reported["cupy_module"] == str(site_packages(venv) / "cupy/__init__.py")
