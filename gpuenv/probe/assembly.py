@@ -85,7 +85,7 @@ def assemble_snapshot(
     request: ProbeRequest,
     interpreter: str | None,
     began: float,
-    identity: UserIdentity | None = None,
+    identity: UserIdentity | None,
 ) -> Snapshot:
     """The Snapshot of a session.
 

@@ -154,7 +154,7 @@ def refuse_foreign(interpreter: str, environment: Mapping[str, str]) -> None:
 
 
 def run_interpreter(
-    command: Sequence[str], environment: Mapping[str, str], deadline: float, group: ChildGroup | None = None
+    command: Sequence[str], environment: Mapping[str, str], deadline: float, group: ChildGroup | None
 ) -> ChildResult:
     """Runs the interpreter of a target with these arguments, in an empty folder.
 
@@ -227,7 +227,7 @@ def _variables_of_user(environment: Mapping[str, str], identity: UserIdentity, s
 
 
 @contextlib.contextmanager
-def scratch_folder(identity: UserIdentity | None = None) -> Iterator[str]:
+def scratch_folder(identity: UserIdentity | None) -> Iterator[str]:
     """An empty folder of the child's user, which is removed at the end; the root folder if none can be created."""
     names = ("TMPDIR", "TEMP", "TMP") if identity is None else ()  # another user may have no access to the caller's
     parent = next((os.environ[name] for name in names if os.environ.get(name)), "/tmp")  # noqa: S108

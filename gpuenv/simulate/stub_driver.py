@@ -22,7 +22,7 @@ from gpuenv.model.strings import error_reason
 from gpuenv.probe.children import Ending, run_child
 
 SOURCES = ("nvml.c", "cuda.c", "uname.c", "audit.c", "stub.c", "stub.h", "nvidia-smi")
-DRIVER_VERSION = "580.95.05"
+_VERSION = "580.95.05"  # in the names of the files
 # Hidden symbols: two stubs in one process must not bind to each other's internals.
 FLAGS = ("-std=c11", "-O1", "-Wall", "-Wextra", "-fPIC", "-fvisibility=hidden", "-shared")
 _DIGESTS = "SHA256SUMS"
@@ -55,15 +55,15 @@ class StubDriver:
     nvidia_smi: Path
 
 
-def build(destination: Path, *, driver_version: str = DRIVER_VERSION, extra_flags: Sequence[str] = ()) -> StubDriver:
-    """Compiles all parts into one folder; the version is used only in file names.
+def build(destination: Path, *, extra_flags: Sequence[str] = ()) -> StubDriver:
+    """Compiles all parts into one folder.
 
     Raises:
         StubBuildError: when there is no compiler, or it fails.
     """
     compiler = _compiler()
     destination.mkdir(parents=True, exist_ok=True)
-    stub = stub_paths(destination, driver_version)
+    stub = stub_paths(destination)
     flags = (*FLAGS, *extra_flags)
     _compile(compiler, (*flags, "-Wl,-soname,libnvidia-ml.so.1"), ("nvml.c", "stub.c"), stub.nvml)
     _compile(compiler, (*flags, "-Wl,-soname,libcuda.so.1"), ("cuda.c", "stub.c"), stub.cuda)
@@ -75,12 +75,12 @@ def build(destination: Path, *, driver_version: str = DRIVER_VERSION, extra_flag
     return stub
 
 
-def stub_paths(folder: Path, driver_version: str = DRIVER_VERSION) -> StubDriver:
+def stub_paths(folder: Path) -> StubDriver:
     """The paths of a stub driver in a folder, whether compiled yet or not."""
     return StubDriver(
         folder=folder,
-        nvml=folder / f"libnvidia-ml.so.{driver_version}",
-        cuda=folder / f"libcuda.so.{driver_version}",
+        nvml=folder / f"libnvidia-ml.so.{_VERSION}",
+        cuda=folder / f"libcuda.so.{_VERSION}",
         uname=folder / "libgpuenv-uname.so",
         audit=folder / "libgpuenv-audit.so",
         nvidia_smi=folder / "nvidia-smi",
