@@ -15,12 +15,12 @@ from typing import IO, Protocol
 from gpuenv.doctor.fixes.adaptation import TARGET_COMMANDS
 from gpuenv.model.strings import command_name
 
-# With one of these, the command is not about the environment of the kernel.
+# With one of these options, the command examines another environment than that of the kernel.
 _OTHER_TARGETS = {"--python", "--kernel", "--snapshot", "--paste", "--no-probe"}
 
 
 class Shell(Protocol):
-    """What is used of IPython's ``InteractiveShell``."""
+    """The used part of IPython's ``InteractiveShell``."""
 
     def register_magic_function(self, func: object, magic_kind: str, magic_name: str) -> None:
         """Registers a magic."""

@@ -46,12 +46,12 @@ class Request:
 
     Attributes:
         url: an http or https address without user name and password.
-        limit: bytes of a response, at most.
-        timeout: seconds without a byte; ``run_within`` limits the whole.
-        headers: without the authorization.
-        authorization: sent only to the origin of the URL.
-        body: of a form to post.
-        certificates: a folder of further certificates.
+        limit: largest size of a response in bytes.
+        timeout: longest wait for the next bytes in seconds; ``run_within`` limits the whole request.
+        headers: all headers except ``Authorization``.
+        authorization: the header ``Authorization``, sent only to the origin of the URL.
+        body: the form to post.
+        certificates: a folder with further certificates.
         same_host: whether redirects to other hosts are refused.
     """
 
@@ -88,7 +88,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         """The next request.
 
         Raises:
-            NetworkError: for one that is not encrypted, or goes to another host where none is allowed.
+            NetworkError: when it is not encrypted, or goes to another host and ``same_host`` is set.
         """
         before, after = urlsplit(req.full_url), urlsplit(newurl)
         if before.scheme == "https" and after.scheme != "https":
@@ -186,7 +186,7 @@ def _network_error(reason: object) -> NetworkError:
 
 
 def is_loopback(netloc: str) -> bool:
-    """Whether a host is this machine, for which engines use no proxy and need no TLS.
+    """Whether a host is this machine, to which engines connect without a proxy and without TLS.
 
     Go, net/http, ProxyFromEnvironment: neither for localhost nor for a loopback address (read November 2026).
     """
@@ -200,7 +200,8 @@ def is_loopback(netloc: str) -> bool:
 def run_within(seconds: float, function: Callable[[], T]) -> T:
     """The result of a function that uses the network, within a deadline.
 
-    A name server, or a server that sends a byte now and then, can hold a thread for ever: a daemon thread, abandoned.
+    It runs in a daemon thread, which is abandoned at the deadline: no other limit covers a slow name server, or a
+    server that sends a byte now and then.
 
     Raises:
         TimeoutError: if it has not ended in time.

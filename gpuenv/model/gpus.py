@@ -202,10 +202,10 @@ def _resolve_entry(entry: str, count: int, uuids: Sequence[str]) -> str | None:
     return matching[0] if len(matching) == 1 else None
 
 
-VARIABLE = "GPUENV_SIMULATED"  # the name of the machine
+SIMULATED = "GPUENV_SIMULATED"  # the name of the machine
 RUNS_NO_KERNEL = "a simulated GPU runs no kernel"
 
 
 def is_simulated(environment: Mapping[str, str]) -> bool:
     """Whether this process sees the GPUs of a stub driver."""
-    return bool(environment.get(VARIABLE))
+    return bool(environment.get(SIMULATED))

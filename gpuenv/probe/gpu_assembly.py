@@ -28,8 +28,7 @@ from gpuenv.probe.raw import NO_SOURCE, ListedGpu, Raw, RawFacts, answer, parse_
 T = TypeVar("T")
 
 _NOT_QUERIED = "NVML was not queried"
-
-VARIABLE = "CUDA_VISIBLE_DEVICES"
+_VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 # The order is that of nvml.h's enumerations.
 _COMPUTE_MODES = (
     ComputeMode.DEFAULT,
@@ -375,10 +374,10 @@ def _hidden_by_mode(raw: RawFacts, nvml: Raw) -> Reading[str] | None:
     """The variable or mode that hides a GPU which the kernel and NVML allow this process to use."""
     if nvml.get("mig", bool) and not nvml.all("mig_instances", MigInstance):
         return known("MIG mode: it is on, and there is no instance", "nvml")
-    value = raw.environment.get(VARIABLE)
+    value = raw.environment.get(_VISIBLE_DEVICES)
     effect = None if value is None else _effect(value, raw, nvml)
     if effect is not None:
-        return known(effect, VARIABLE)
+        return known(effect, _VISIBLE_DEVICES)
     instances = {uuid_key(uuid) for gpu in raw.nvml.parts("gpus") for uuid in _instances(gpu)}
     if any(uuid_key(device.text("uuid")) in instances for device in raw.cuda.parts("devices")):
         return known("MIG mode: a process that sees a MIG instance sees no other device", "libcuda")
@@ -412,7 +411,7 @@ def _effect(value: str, raw: RawFacts, nvml: Raw) -> str | None:
     uuids = [gpu.text("uuid") or "" for gpu in counted]
     uuids += [uuid for gpu in counted for uuid in _instances(gpu)]
     found = parse_visible(value, len(counted), uuids)
-    setting = f"{VARIABLE}={value or '(empty)'}"
+    setting = f"{_VISIBLE_DEVICES}={value or '(empty)'}"
     if found.twice is not None:
         return f"{setting} names {found.twice} twice, after which CUDA shows no GPU"
     if found.invalid is not None and value:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from gpuenv.model.gpus import VARIABLE
+from gpuenv.model.gpus import SIMULATED
 from gpuenv.model.strings import error_reason
 from gpuenv.simulate.layout import SimulatedMachine, materialise, search_path
 from gpuenv.simulate.profile import Profile, ProfileError
@@ -55,7 +55,7 @@ def run_on(
         stub = cached_stub(cache, Path(folder), announce, progress)
         toolkit = partial(cached_toolkit, cache=cache, folder=Path(folder), announce=announce)
         machine = _lay_out(profile, Path(folder), stub, toolkit)
-        return _run(command, machine_environment(machine, environment, stub) | {VARIABLE: profile.name}, announce)
+        return _run(command, machine_environment(machine, environment, stub) | {SIMULATED: profile.name}, announce)
 
 
 def _lay_out(profile: Profile, folder: Path, stub: StubDriver, toolkit: Callable[[str], Path]) -> SimulatedMachine:

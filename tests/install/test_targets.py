@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.model.gpus import VARIABLE
+from gpuenv.model.gpus import SIMULATED
 from gpuenv.probe.jupyter_kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError
 from tests.cli.program import PROGRAM
@@ -192,7 +192,7 @@ def test_an_install_on_a_gpu_machine_must_pass_the_smoke_test(sandbox: Sandbox) 
     target = sandbox.target("gpu", "numpy==2.1.0")
     before = contents(target)
     command = (*PROGRAM, "install", "--python", str(target), "--yes", "--format", "json")
-    result = sandbox.gpuenv("simulate", "h100-535", "--", "env", "-u", VARIABLE, *command)
+    result = sandbox.gpuenv("simulate", "h100-535", "--", "env", "-u", SIMULATED, *command)
     assert result.returncode == 4, result.stderr
     outcome = json.loads(result.stdout)
     assert outcome["status"] == "restored"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.model.gpus import RUNS_NO_KERNEL, VARIABLE
+from gpuenv.model.gpus import RUNS_NO_KERNEL, SIMULATED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -210,20 +210,20 @@ def test_a_fork_after_cuda_initialization_is_not_blamed_on_the_machine(lab: Labs
 def test_gpu_tests_do_not_run_on_a_simulated_machine(lab: Labs) -> None:
     fixed_lab = lab(FIT)
     text = TESTS + '@pytest.mark.gpuenv(count="==0")\ndef test_without(): pass\n'
-    result = fixed_lab.pytest(text, variables={VARIABLE: FIT})
+    result = fixed_lab.pytest(text, variables={SIMULATED: FIT})
     assert outcomes(result.stdout) == {"passed": 1, "skipped": 5}
     assert result.stdout.count(f"gpuenv: {RUNS_NO_KERNEL}") == 1, result.stdout
     assert re.search(r"SKIPPED \[2\] .*a simulated GPU runs no kernel", result.stdout)
     assert re.search(r"SKIPPED .*gpuenv: gpu>=2 is required, found 1", result.stdout), (
         "an unmet requirement is the first reason"
     )
-    required = fixed_lab.pytest(text, "--gpu-required", variables={VARIABLE: FIT})
+    required = fixed_lab.pytest(text, "--gpu-required", variables={SIMULATED: FIT})
     assert outcomes(required.stdout) == {"passed": 1, "errors": 5}
 
 
 def test_a_fallback_test_runs_on_a_simulated_machine_without_a_gpu(lab: Labs) -> None:
     text = 'import pytest\n@pytest.mark.gpuenv(count="==0")\ndef test_fallback(): pass\n'
-    assert outcomes(lab(ABSENT).pytest(text, variables={VARIABLE: ABSENT}).stdout) == {"passed": 1}
+    assert outcomes(lab(ABSENT).pytest(text, variables={SIMULATED: ABSENT}).stdout) == {"passed": 1}
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "4000", "soon"])

@@ -1,8 +1,8 @@
 """Keeps GPUs initialised: opens each through NVML and waits for a signal.
 
 ``hold.py UUID...``. Without persistence mode, the driver shuts a GPU down when its last client exits, and the next
-client waits 1 to 3 seconds until it is up again (NVIDIA, Driver Persistence, Overview: Linux). Prints nothing: a GPU
-that cannot be opened is no worse off than without this.
+client waits 1 to 3 seconds until it is up again (NVIDIA, Driver Persistence, Overview: Linux). Prints nothing; a GPU
+that cannot be opened is skipped.
 """
 
 from __future__ import annotations

@@ -310,7 +310,7 @@ def canonical(name):
 
 
 def folder_classifier():
-    """A function that returns how a folder is on the path: environment, pythonpath, user or elsewhere."""
+    """A function that returns why a folder is on the path: environment, pythonpath, user or elsewhere."""
     installed = [os.path.realpath(folder) for folder in map(install_folder, ("purelib", "platlib")) if folder]
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     pythonpath = [os.path.realpath(entry) for entry in entries if entry]
@@ -342,10 +342,7 @@ def has_link(folder, name):
 
 
 def matching_metadata(entries):
-    """Of several metadata of one name in one folder, the one that matches the files.
-
-    An interrupted update leaves the older metadata behind.
-    """
+    """The metadata that match the files, if one folder has several of one name after an interrupted update."""
     if len(entries) == 1:
         return entries[0]
     return min(entries, key=lambda entry: (misfits(entry["path"]), -changed(entry["path"])))
@@ -378,8 +375,8 @@ def changed(path):
 def distributions():
     """Name, version and location of every distribution that concerns GPUs.
 
-    For a CuPy built by a user, a Linux distribution or conda also the CUDA major, which its name lacks: it is that in
-    the soname of cuBLAS, which its modules need (libcublas.so.12, from CUDA 10.1 on).
+    A CuPy built by a user, a Linux distribution or conda has no CUDA major in its name. It is that of the cuBLAS which
+    its modules need (libcublas.so.12, from CUDA 10.1 on).
     """
     classify = folder_classifier()
     found = []

@@ -168,7 +168,7 @@ def module_signatures(root: str) -> bool | None:
 
 
 def suspends(root: str) -> int | None:
-    """How often this machine has been suspended since its start (Linux, Documentation/ABI/testing/sysfs-power)."""
+    """The number of suspends since the start of this machine (Linux, Documentation/ABI/testing/sysfs-power)."""
     count = read_value(root, "/sys/power/suspend_stats/success") or ""
     return int(count) if re.fullmatch("[0-9]{1,9}", count) else None
 
@@ -554,7 +554,7 @@ def module_files(root: str) -> list[str]:
 
 
 def module_blocks(root: str) -> list[str]:
-    """What keeps the nvidia module from being loaded: lines of modprobe.d files, and kernel parameters."""
+    """The lines of modprobe.d files and the kernel parameters that prevent the loading of the nvidia module."""
     return _settings(root, _BLOCKING, _PARAMETER)
 
 

@@ -122,7 +122,7 @@ def mapped(soname):
 
 
 def explain_refusal(text):
-    """The loader's message; for a file that it could not map also the mount option and the memory limit to blame."""
+    """The loader's message, with the mount option and the memory limit that may prevent the mapping of its file."""
     found = re.search(r"([^:]*): (failed to map segment|cannot allocate memory(?! in static TLS))", text)
     if found is None:
         return text
@@ -136,7 +136,7 @@ def explain_refusal(text):
 
 
 def memory_limit(path):
-    """The limit of mapped bytes, if less than twice the file's size is left; else None."""
+    """The limit of mapped bytes if less than twice the file's size is left, else None."""
     try:
         import resource
     except ImportError:

@@ -29,7 +29,7 @@ from shared import emit, forbid_device_nodes, mapped_file  # noqa: E402
 CORRECTED, UNCORRECTED = pynvml.NVML_MEMORY_ERROR_TYPE_CORRECTED, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED
 VOLATILE, AGGREGATE = pynvml.NVML_VOLATILE_ECC, pynvml.NVML_AGGREGATE_ECC
 SINGLE_BIT, DOUBLE_BIT = 0, 1  # nvmlPageRetirementCause_t
-READ = 0  # nvmlGpuP2PCapsIndex_t; nvidia-ml-py has it as a tuple, by a slip
+READ = 0  # nvmlGpuP2PCapsIndex_t; nvidia-ml-py defines it as a tuple by mistake
 NO_MIG = (pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
 END_OF_LINKS = (pynvml.NVML_ERROR_INVALID_ARGUMENT, pynvml.NVML_ERROR_NOT_SUPPORTED)
 
