@@ -28,13 +28,7 @@ def test_a_python_link_in_a_bin_folder_is_not_a_lost_environment(tmp_path: Path)
     (tmp_path / "local/bin/python3").symlink_to(python("3.12"))
     facts = facts_from(tmp_path / "local/bin/python3", tmp_path)
     assert (facts["lost_environment"], facts["environments_near"]) == (None, [])
-
-
-def test_a_program_named_activate_does_not_make_an_environment(tmp_path: Path) -> None:
-    """Such as in ~/.local, if a package installs such a program."""
-    (tmp_path / "local/bin").mkdir(parents=True)
-    (tmp_path / "local/lib/python3.12/site-packages").mkdir(parents=True)
-    (tmp_path / "local/bin/python3").symlink_to(python("3.12"))
+    # As in ~/.local, if a package installs a program of this name.
     (tmp_path / "local/bin/activate").write_text("#!/bin/sh\nexec tool activate\n", encoding="utf-8")
     assert facts_from(tmp_path / "local/bin/python3", tmp_path)["lost_environment"] is None
 

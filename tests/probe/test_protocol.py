@@ -76,10 +76,6 @@ def test_truncated_output_loses_only_its_last_line() -> None:
         assert len(facts) in (output[:length].count("\n"), output[:length].count("\n") + 1)
 
 
-def test_empty_output_has_no_facts() -> None:
-    assert parse_facts("") == {}
-
-
 def test_numbered_facts_keep_their_printed_order() -> None:
     facts = parse_facts("".join(output_of({f"gpu.{number}": {"index": number}}) for number in (0, 2, 10, 1)))
     assert numbered(facts, "gpu") == [{"index": number} for number in (0, 2, 10, 1)]
