@@ -133,7 +133,7 @@ def interpreter_of(source: MachineSource) -> str:
     """The interpreter of a target that an installer works for.
 
     Raises:
-        CommandError: when there is none, or the installer of root would run code of another user, or change it.
+        CommandError: when no Python is found, or the installer of root would run code of another user, or change it.
     """
     with usage_errors(TargetError):
         found = find_interpreter(source.python, os.environ)

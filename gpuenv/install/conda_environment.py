@@ -94,7 +94,7 @@ def stems(prefix: str) -> frozenset[str]:
 
 
 def read_history(prefix: str) -> str:
-    """Conda's history file; empty if there is none."""
+    """Conda's history file; empty without one."""
     try:
         return read_regular(Path(prefix, META, "history"), LARGEST_RECORD).decode("utf-8", "replace")
     except OSError:
@@ -224,15 +224,15 @@ def _restore_commands(prefix: str, file: Path, state: CondaState) -> Iterator[tu
     tool, wanted = state.tool, {entry.stem: entry for entry in state.packages}
     newest = tool.revision(read_history(prefix))
     if stems(prefix) != set(wanted) and newest is not None and state.revision is not None and newest > state.revision:
-        yield tool.reverting(prefix, state.revision, offline=state.offline)
+        yield tool.revert_command(prefix, state.revision, offline=state.offline)
     present, torn = stems(prefix), _torn(prefix, state)
     lost = [entry for stem, entry in wanted.items() if (stem not in present or entry.name in torn) and entry.url]
     if lost:
         replace_file(file, "".join(f"{line}\n" for line in ("@EXPLICIT", *(entry.url for entry in lost))), private=True)
-        yield tool.exactly(prefix, file, offline=state.offline)
+        yield tool.explicit_command(prefix, file, offline=state.offline)
     more = sorted({entry.name for entry in read_packages(prefix).values()} - {entry.name for entry in state.packages})
     if more:
-        yield tool.removing(prefix, more)
+        yield tool.remove_command(prefix, more)
 
 
 def _torn(prefix: str, state: CondaState) -> frozenset[str]:

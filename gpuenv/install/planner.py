@@ -115,10 +115,10 @@ def unneeded(packages: Sequence[Package], markers: Mapping[str, str]) -> frozens
 
 
 def frozen(
-    scope: ChangeScope, packages: Sequence[Package], markers: Mapping[str, str], *, free_too: bool = False
+    scope: ChangeScope, packages: Sequence[Package], markers: Mapping[str, str], *, pin_free: bool = False
 ) -> tuple[str, ...]:
-    """Constraints that pin all but free packages (with ``free_too`` those too) and keep their needs met."""
-    moving = {*scope.remove, *scope.named, *(() if free_too else scope.free)}
+    """Constraints that pin all but free packages (with ``pin_free`` those too) and keep their needs met."""
+    moving = {*scope.remove, *scope.named, *(() if pin_free else scope.free)}
     pins = tuple(f"{entry.name}=={entry.release}" for entry in packages if entry.name not in moving)
     staying = [entry for entry in packages if entry.name not in scope.remove and not is_cupy(entry.name)]
     needs = (want for want in dependencies_of(staying, markers) if want.specifier and want.by not in moving)
@@ -232,7 +232,7 @@ def prepare(
         shared = pin not in changed and (pin.name in overwritten or is_cupy(pin.name))
         reasons[pin.name] = Reason.SHARED_FILES if shared else Reason.REPLACED
     stage = Store(Path(root)).stage(NUMBER)
-    staging = installer_run.installer.staging(installer_run.options, stage.parent / "lock.txt", stage)
+    staging = installer_run.installer.stage_commands(installer_run.options, stage.parent / "lock.txt", stage)
     sizes = [pin.size for pin in install if pin.size is not None]
     total = sum(sizes) if len(sizes) == len(install) else None
     download = total if installer_run.options.find_links is None else 0
@@ -421,7 +421,7 @@ def _solve_frozen(
     """Solves with all other packages pinned."""
     (offer, scope), packages, markers = scoped, inventory.visible, inventory.scheme.markers
     there = {entry.name: entry.release for entry in packages if entry.name not in scope.remove}
-    pins = frozen(scope, packages, markers, free_too=True)
+    pins = frozen(scope, packages, markers, pin_free=True)
     resolved = resolve_at_once(installer_run, offer.requirements, pins, there)
     if resolved is not None:
         return resolved, ""

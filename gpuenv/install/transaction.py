@@ -144,8 +144,8 @@ def _fill_stage(prepared: PreparedInstall, folder: Path, stage: Path, progress: 
     lock.write_text(prepared.lock, encoding="utf-8")
     progress(f"{prepared.plan.installer} is downloading and installing {len(prepared.plan.install)} packages")
     installer_run = prepared.installer_run.without_constraints()
-    first, *others = installer_run.installer.staging(installer_run.options, lock, stage)
-    if not others and not installer_run.options.offline:  # there is no try without a download
+    first, *others = installer_run.installer.stage_commands(installer_run.options, lock, stage)
+    if not others and not installer_run.options.offline:  # the first command may download
         refuse_without_room(prepared, stage)
     result = installer_run.run(first, _line_reader(progress))
     for command in others:

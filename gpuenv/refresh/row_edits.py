@@ -63,7 +63,7 @@ class Additions:
 
     @property
     def is_writable(self) -> bool:
-        """Whether anything is to be written; new lines are not."""
+        """Whether there is anything to write; new lines are not written."""
         return bool(self.rows or self.toolkits or self.yanked or self.restored)
 
 
