@@ -11,25 +11,16 @@ import typer
 from gpuenv.cli.command_errors import announce, complain
 from gpuenv.cli.environment_change import (
     ConsentOptions,
-    ExaminedMachine,
     ExecutablePlan,
     PlanFactory,
-    by_conda,
-    by_wheels,
     dry_run_plan,
     show_plan,
-    target_scheme,
     transact,
 )
-from gpuenv.cli.install_steps import (
-    InstallerRequest,
-    command_error,
-    find_store,
-    installer_run_for,
-    interpreter_of,
-    recover_interrupted,
-    with_environment_state,
-)
+from gpuenv.cli.install_outcome import command_error, with_environment_state
+from gpuenv.cli.install_plans import ExaminedMachine, by_conda, by_wheels
+from gpuenv.cli.install_target import changeable_scheme, find_store, interpreter_of, recover_interrupted
+from gpuenv.cli.installers import InstallerRequest, installer_run_for
 from gpuenv.cli.options import INSTALL_TIMEOUT, InstallerName
 from gpuenv.cli.output import Output
 from gpuenv.cli.sources import MachineSource, get_matrix
@@ -175,7 +166,7 @@ def _transaction(
     """Plans, asks for consent, and executes the plan; only the plan for a dry run, None if no CuPy fits."""
     request = InstallerRequest(InstallerName.AUTO, opts.offline, break_system_packages=False, seconds=INSTALL_TIMEOUT)
     interpreter = interpreter_of(source)
-    scheme = target_scheme(interpreter, source, request)
+    scheme = changeable_scheme(interpreter, source, request)
     matrix = get_matrix(opts.matrix)
     plan_factory = _plan_factory(
         scheme, ExaminedMachine(source, found.snapshot, matrix, found.resolution), request, repairs

@@ -6,7 +6,6 @@ import hashlib
 import os
 import shutil
 import sys
-import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
@@ -16,9 +15,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gpuenv.cli.clock import today
-from gpuenv.cli.command_errors import CommandError, announce, announce_once, columns, is_quiet, progress
+from gpuenv.cli.command_errors import CommandError, announce, announce_once
 from gpuenv.cli.matrix_format import is_in_checkout
 from gpuenv.cli.output import write_file
+from gpuenv.cli.progress_bar import ProgressBar
 from gpuenv.cli.sources import STALE, get_matrix, matrix_path, own_environment
 from gpuenv.data import DATA, data_path
 from gpuenv.files import make_private_folder, others_reach, own_folder, user_cache, user_matrix
@@ -28,7 +28,7 @@ from gpuenv.matrix.load import read_values, to_matrix
 from gpuenv.matrix.tables import Matrix, SourceKind
 from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.strings import Lines, sanitize_line
+from gpuenv.model.strings import Lines
 from gpuenv.probe.interpreters import module_command
 from gpuenv.refresh.additions import UnknownRowError, find_additions
 from gpuenv.refresh.binaries import MeasureError, find_cuobjdump
@@ -38,10 +38,6 @@ from gpuenv.refresh.package_index import Index, MetadataError, PackageIndexError
 from gpuenv.refresh.releases import CapsError
 from gpuenv.refresh.row_edits import Additions, MatrixLayoutError, RefreshContext, add_to
 from gpuenv.refresh.summary import Summary, change_lines
-
-_BAR_WIDTH = 20
-_LINE_WIDTH = 79
-_INTERVAL = 5.0  # seconds between lines about queries, without a terminal
 
 
 class IndexClient(str, Enum):
@@ -71,8 +67,8 @@ def refresh_matrix(
     target = path or _target()
     before, digest = get_matrix(source), _digest(source)
     with TemporaryDirectory(prefix="gpuenv-refresh-") as scratch, _unchanged():
-        work = _workplace(before, Path(scratch), installer)
-        additions = find_additions(before, work, again)
+        context = _new_context(before, Path(scratch), installer)
+        additions = find_additions(before, context, again)
     texts: dict[Path, str] = {}
     after, outcome = before, None
     answers: tuple[ChangedAnswer, ...] = ()
@@ -80,7 +76,7 @@ def refresh_matrix(
     if additions.is_writable:
         from gpuenv.simulate.profile import shipped_machines  # loads the doctor, so only when needed
 
-        texts, after = _updated(source, target, additions, work.today)
+        texts, after = _updated(source, target, additions, context.today)
         outcome = f"{target}: not written" if dry_run else f"{target}: written, revision {after.revision}"
         answers = tuple(changed_answers(before, after))
         machines = tuple(changed_machines(shipped_machines(after), before, after))
@@ -90,14 +86,14 @@ def refresh_matrix(
         tuple(change_lines(additions)),
         answers,
         machines,
-        tuple(_outdated(after, work.today)),
+        tuple(_outdated(after, context.today)),
         tuple(str(row.cuda) for row in after.cuda_minors if row.linux is None),
         outcome,
     )
     if texts and not dry_run:
         _replace(source, digest, target, texts)
         for key in additions.measured:
-            work.cache_file(key).unlink(missing_ok=True)
+            context.cache_file(key).unlink(missing_ok=True)
     return summary
 
 
@@ -161,24 +157,23 @@ def _target() -> Path:
     return user
 
 
-def _workplace(before: Matrix, scratch: Path, installer: IndexClient | None) -> RefreshContext:
+def _new_context(before: Matrix, scratch: Path, installer: IndexClient | None) -> RefreshContext:
     environment = own_environment()
-    bar = ProgressBar()
     stub = scratch / "stub"
     stub.mkdir()
     has_stub = compile_stub(stub, environment)
     if not has_stub:
-        bar.warn("no C compiler found: which drivers a cudart accepts is not measured")
+        announce("no C compiler found: which drivers a cudart accepts is not measured")
     cuobjdump = find_cuobjdump(environment)
     if cuobjdump is None:
-        bar.warn("cuobjdump was not found: only gpuenv's own reader reads the GPU code")
+        announce("cuobjdump was not found: only gpuenv's own reader reads the GPU code")
     return RefreshContext(
         index=_index(installer, environment, scratch),
         environment=environment,
         cache=(own_folder(user_cache(os.environ), announce_once) or scratch) / "refresh",
         scratch=scratch,
         today=today(),
-        progress=bar,
+        progress=ProgressBar(),
         cuobjdump=cuobjdump,
         stub=stub if has_stub else None,
         levels=tuple(sorted({row.cuda for row in before.driver_branches} | {row.cuda for row in before.cuda_minors})),
@@ -206,7 +201,7 @@ def _program(name: str) -> tuple[str, ...]:
 def _updated(source: Path, target: Path, additions: Additions, today: str) -> tuple[dict[Path, str], Matrix]:
     """The files to write in order, and the new matrix, validated before it replaces the old one.
 
-    The measured binaries of a checkout are in a file beside.
+    In a checkout, the sources that are measured binaries are in a CSV file.
     """
     text = source.read_text(encoding="utf-8")
     values, lines = read_values(text, str(source))
@@ -218,8 +213,8 @@ def _updated(source: Path, target: Path, additions: Additions, today: str) -> tu
         if is_in_checkout(target):
             for row in additions.rows:
                 del values["sources"][row.key]
-            beside = {key: row for key, row in matrix.sources.items() if key not in values["sources"]}
-            texts[DATA / SOURCES] = sources_text(beside)
+            in_csv = {key: row for key, row in matrix.sources.items() if key not in values["sources"]}
+            texts[DATA / SOURCES] = sources_text(in_csv)
         texts[target] = matrix_text(matrix, values, comments)
     except MatrixLayoutError as error:
         raise CommandError(ExitCode.MATRIX_INVALID, f"{source}: {error}; it is unchanged") from error
@@ -241,96 +236,3 @@ def _outdated(matrix: Matrix, today: str) -> Iterator[str]:
     if old:
         yield f"Documents that were read more than {STALE} days ago; read them again:"
         yield from old
-
-
-class ProgressBar:
-    """Shows the number of answered queries, then that of finished pieces with their size and time.
-
-    A bar on a terminal; elsewhere a line for each piece, and for queries one every few seconds.
-    """
-
-    def __init__(self) -> None:
-        self._drawn = sys.stderr is not None and sys.stderr.isatty() and not is_quiet()
-        self._pieces = self._begun = self._fetched = self._queries = self._answered = 0
-        self._size: int | None = None
-        self._started = self._shown = time.monotonic()
-
-    def say(self, text: str) -> None:
-        """Prints a message."""
-        self._clear()
-        progress(text)
-
-    def warn(self, text: str) -> None:
-        """Prints a message that ``--quiet`` does not hide."""
-        self._clear()
-        announce(text)
-
-    def start_queries(self, count: int, subject: str) -> None:
-        """Announces the number of queries."""
-        self._queries, self._answered = count, 0
-        self._started = self._shown = time.monotonic()
-        self.say(f"querying {subject}: {counted_queries(count)}")
-
-    def answered(self) -> None:
-        """Counts an answered query."""
-        self._answered += 1
-        now = time.monotonic()
-        is_last = self._answered == self._queries
-        if self._drawn and not is_last:
-            self._draw(self._answered / self._queries, f"{self._answered}/{self._queries}", "queries")
-        elif is_last or now - self._shown >= _INTERVAL:
-            self._shown = now
-            self.say(f"answered: {self._answered} of {counted_queries(self._queries)}, {now - self._started:.0f} s")
-
-    def start(self, pieces: int, size: int | None) -> None:
-        """Announces the number of pieces and the size of the download."""
-        self._pieces, self._size, self._started = pieces, size, time.monotonic()
-        cost = "an unknown size" if size is None else megabytes(size)
-        self.say(f"to measure: {pieces}; to download, except cached files: {cost}")
-
-    def measure(self, name: str, size: int | None) -> None:
-        """Announces the next piece; the ones before it are finished."""
-        done = self._begun
-        self._begun += 1
-        cost = "" if size is None else f" ({megabytes(size)})"
-        if self._drawn:
-            share = self._fetched / self._size if self._size else done / max(self._pieces, 1)
-            self._draw(share, f"{done}/{self._pieces}", f"{name}{cost}")
-        else:
-            progress(f"{self._begun}/{self._pieces} {name}{cost}: downloading and measuring")
-        self._fetched += size or 0
-
-    def end(self) -> None:
-        """Announces the totals."""
-        self._clear()
-        if self._begun:
-            duration = f"{time.monotonic() - self._started:.0f} s"
-            progress(f"measured: {self._begun}; downloaded: {megabytes(self._fetched)}; took {duration}")
-
-    def _draw(self, share: float, count: str, text: str) -> None:
-        filled = min(int(share * _BAR_WIDTH), _BAR_WIDTH)
-        seconds = int(time.monotonic() - self._started)
-        bar, duration = "#" * filled, f"{seconds // 60}:{seconds % 60:02d}"
-        line = sanitize_line(f"[{bar:.<{_BAR_WIDTH}}] {count} {duration} {text}")
-        width = _width()
-        sys.stderr.write(f"\r{line[:width]:<{width}}")
-        sys.stderr.flush()
-
-    def _clear(self) -> None:
-        if self._drawn:
-            sys.stderr.write(f"\r{'':<{_width()}}\r")
-
-
-def _width() -> int:
-    """The columns of a line that is not wrapped."""
-    return min(_LINE_WIDTH, columns() - 1)
-
-
-def megabytes(size: int) -> str:
-    """``142 MB``."""
-    return f"{size / 1e6:.0f} MB"
-
-
-def counted_queries(count: int) -> str:
-    """``1 query``, ``2 queries``."""
-    return "1 query" if count == 1 else f"{count} queries"

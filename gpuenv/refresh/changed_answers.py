@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gpuenv.matrix.assume import assume
+from gpuenv.matrix.grid import MACHINE, MACHINE_TEXT
 from gpuenv.matrix.resolve import choose
-from gpuenv.matrix.row_lookup import MACHINE, MACHINE_TEXT
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import ComputeCapability

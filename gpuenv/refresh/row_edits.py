@@ -137,9 +137,6 @@ _FORM = "3"  # of a cached row; rows of another form are measured again
 class RefreshProgress(Protocol):
     """Reports the progress of a refresh."""
 
-    def say(self, text: str) -> None:
-        """Shows a message."""
-
     def start_queries(self, count: int, subject: str) -> None:
         """Announces the number of queries of the index."""
 

@@ -123,7 +123,8 @@ def show(
     """
     from gpuenv.cli.clock import days_since
     from gpuenv.cli.output import emit_json, emit_lines, write_result
-    from gpuenv.matrix.row_lookup import RowFilter, build_grid, select_rows
+    from gpuenv.matrix.grid import build_grid
+    from gpuenv.matrix.row_lookup import RowFilter, select_rows
     from gpuenv.report.matrix_page import page
     from gpuenv.report.matrix_table import overview_lines, overview_markdown, row_lines, row_markdown
 

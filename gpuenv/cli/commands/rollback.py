@@ -47,7 +47,8 @@ def rollback(
     Exit code: 0 done, 2 consent is missing, 4 it failed, 7 the target cannot be used.
     """
     from gpuenv.cli.environment_change import ConsentOptions
-    from gpuenv.cli.install_steps import find_store, interpreter_of, outcome_on_failure, target_of
+    from gpuenv.cli.install_outcome import outcome_on_failure
+    from gpuenv.cli.install_target import find_store, interpreter_of, target_of
     from gpuenv.cli.output import Output, check_paths
     from gpuenv.install.plan_text import history_lines, plan_lines
     from gpuenv.install.rollback import history_of
@@ -89,7 +90,7 @@ def _plan(store: Store, interpreter: str, number: str | None) -> Plan:
 def _forget(store: Store, interpreter: str, number: str | None, out: Output, *, yes: bool, dry_run: bool) -> None:
     """Deletes what installs keep, after consent."""
     from gpuenv.cli.environment_change import ConsentOptions, require_consent, show_plan
-    from gpuenv.cli.install_steps import show_outcome
+    from gpuenv.cli.install_outcome import show_outcome
     from gpuenv.install.plan import InstallOutcome, Result
     from gpuenv.install.rollback import plan_of_forgetting, to_forget
 
@@ -123,7 +124,8 @@ def _roll_back(
     store: Store, interpreter: str, number: str | None, consent: ConsentOptions, recovered: list[str]
 ) -> None:
     from gpuenv.cli.environment_change import require_consent
-    from gpuenv.cli.install_steps import recover_interrupted, show_outcome
+    from gpuenv.cli.install_outcome import show_outcome
+    from gpuenv.cli.install_target import recover_interrupted
     from gpuenv.cli.progress import announcing_phases
     from gpuenv.install.plan import Clock, InstallOutcome, Result
     from gpuenv.install.rollback import committed, roll_back
