@@ -138,7 +138,7 @@ def _finish_rollback(
 
 def _failed(found: Report, error: InstallError, source: MachineSource) -> Report:
     """The report of a failed repair, which has its own exit code; the findings remain."""
-    failure = with_environment_state(error, python=source.named_target)
+    failure = with_environment_state(error, (), source.named_target)
     announce(failure.message)
     if failure.remedy:
         complain(failure.remedy, wrap=True)

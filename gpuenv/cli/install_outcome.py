@@ -60,9 +60,7 @@ def outcome_on_failure(out: Output, python: str | None) -> Iterator[list[str]]:
             raise with_environment_state(error, recovered, python) from error
 
 
-def with_environment_state(
-    error: InstallError, recovered: Sequence[str] = (), python: str | None = None
-) -> CommandError:
+def with_environment_state(error: InstallError, recovered: Sequence[str], python: str | None) -> CommandError:
     """The command error of an install error; a failure includes the state of the environment."""
     command = command_error(error, python)
     if command.exit_code in (ExitCode.FAILED, ExitCode.NOTHING_FITS):

@@ -86,7 +86,7 @@ def refuse_interrupted(interpreter: str, store: Store | None = None) -> None:
 
 
 def recover_interrupted(
-    interpreter: str, store: Store | None, *, locked: bool = False, offline: bool = False
+    interpreter: str, store: Store | None, *, locked: bool = False, offline: bool
 ) -> tuple[str, ...]:
     """Rolls back interrupted installs, even if the interpreter is gone; returns their numbers.
 

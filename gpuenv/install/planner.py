@@ -49,7 +49,7 @@ from gpuenv.model.strings import join_words
 
 _MODULES = ("cupy", "cupyx", "cupy_backends")  # the folders that every CuPy line installs
 _METADATA = ".dist-info"
-_HALF_REMOVED = "~"  # prefix of names that pip renames to while uninstalling; left behind by an interrupt
+_HALF_REMOVED = "~"  # pip prefixes names with it while uninstalling; an interrupt leaves them
 _STAGING = ("install the new wheels next to the environment", "the same with the index, if that fails")
 _MAX_NAMES = 3
 # Unpacked, the wheels of cupy-cuda12x[ctk] 14.2.0 for x86_64 are 1.46 (nvidia-cublas-cu12 12.9.2.10) to 2.99
@@ -326,7 +326,7 @@ def _leaving(
     return tuple(leaving), frozenset(overwritten)
 
 
-def _scope_of(offer: Offer, inventory: Inventory, damaged: Sequence[str] = ()) -> ChangeScope:
+def _scope_of(offer: Offer, inventory: Inventory, damaged: Sequence[str]) -> ChangeScope:
     """The scope of the change for an offer.
 
     Raises:

@@ -288,7 +288,7 @@ def nothing_fits(
     installer_run: InstallerRun,
     kept: Sequence[Dependency] = (),
     *,
-    without_them: str | None = SEPARATE_ENVIRONMENT,
+    without_them: str | None,
 ) -> NothingFits:
     """The error for requirements that conflict with the environment or with the user's settings.
 

@@ -473,16 +473,14 @@ class LineVerdicts:
         return self._known[key]
 
 
-def objections(
-    wheel: WheelCandidate, needs: Needs, matrix: Matrix, lines: LineVerdicts | None = None
-) -> Iterator[_Objection]:
+def objections(wheel: WheelCandidate, needs: Needs, matrix: Matrix, lines: LineVerdicts | None) -> Iterator[_Objection]:
     """Yields the constraints that are not met, or not known to be.
 
     Args:
         wheel: the candidate.
         needs: the machine.
         matrix: the matrix.
-        lines: keeps verdicts for the machine's other candidates.
+        lines: the verdicts on whole lines, shared with the machine's other candidates, if any.
     """
     yield from _objections(INSTALLABLE, wheel, needs, matrix)
     yield from (lines or LineVerdicts(needs, matrix)).of(wheel)

@@ -1,4 +1,4 @@
-"""New releases of a companion, a package that requires CUDA wheels beside CuPy."""
+"""New releases of a companion, another package than CuPy that requires CUDA wheels."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class NoProgress:
 
 
 def _releases() -> Iterator[Wheel]:
-    """Yields wheels like PyTorch's: one a Python and platform, of which only the Linux wheel requires CUDA."""
+    """Yields wheels like PyTorch's: one for each Python and platform; only those for Linux require CUDA."""
     for release, pythons in (("97.0.0", ("cp311", "cp314")), ("98.0.0", ("cp311", "cp314")), ("99.0.0", ("cp314",))):
         for python in pythons:
             for platform, lines in ((MAC, ()), ("manylinux_2_28_aarch64", ()), (LINUX, (TOOLKIT,)), ("win_amd64", ())):
