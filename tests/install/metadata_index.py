@@ -1,6 +1,6 @@
 """The metadata of wheels on the package index, and that index with it, so that resolving downloads no wheels.
 
-Some mirrors have no metadata files next to their wheels (PEP 658); without them, pip downloads each wheel that it considers.
+Not every mirror has metadata next to its wheels (PEP 658); without it, pip downloads each wheel that it considers.
 """
 
 from __future__ import annotations
