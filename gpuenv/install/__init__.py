@@ -4,6 +4,7 @@ Each module imports only those above it:
 
 exceptions, plan                  errors; the records of plans and outcomes
 environment                       installed distributions
+change_scope, owned_files         what may change; files of distributions
 backends.base, lockfile           pins and lock files
 pip_settings                      pip's settings, also for uv
 backends.pip, .uv, .conda         command lines, and parsers of what the tools print

@@ -29,8 +29,9 @@ from gpuenv.install.environment import (
 )
 from gpuenv.install.exceptions import DISK_FULL, DamagedCache, InstallError, InstallFailed, disk_failure, disk_message
 from gpuenv.install.journal import AddedFile, Journal, RemovedFile, Store
+from gpuenv.install.owned_files import owners
 from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result, Verification
-from gpuenv.install.planner import PreparedInstall, numbered, owners, summary_of
+from gpuenv.install.planner import PreparedInstall, numbered, summary_of
 from gpuenv.install.rollback import failed_outcome, forget_old, restore
 from gpuenv.install.solver import remedy_of, settings_hint
 from gpuenv.install.swap import CACHE, BackgroundSync, content_digest, everything_in, files_at, move_files, touched
