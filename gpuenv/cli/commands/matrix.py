@@ -188,8 +188,9 @@ def refresh(
 
     progress("looking for new releases on the package index")  # importing the rest takes most of a second
 
-    from gpuenv.cli.matrix_refresh import IndexClient, check_summary_file, refresh_matrix
+    from gpuenv.cli.matrix_refresh import check_summary_file, refresh_matrix
     from gpuenv.cli.output import write_result, write_stdout
+    from gpuenv.cli.refresh_context import IndexClient
 
     try:
         installer = IndexClient(index) if index is not None else None

@@ -76,7 +76,7 @@ def rollback(
 
 def _plan(store: Store, interpreter: str, number: str | None) -> Plan:
     """What a rollback undoes: interrupted installs, then those up to the number."""
-    from gpuenv.install.conda_environment import read_state
+    from gpuenv.install.conda_restore import read_state
     from gpuenv.install.rollback import committed, plan_of_rollback, unfinished, up_to
 
     interrupted = unfinished(store)
