@@ -20,7 +20,7 @@ from gpuenv.explain.explanation_types import Explanation
 from gpuenv.explain.match import scan
 from gpuenv.matrix import resolve as resolver
 from gpuenv.matrix.assume import assume as apply_assumptions
-from gpuenv.matrix.in_use import find_matrix, read_matrix
+from gpuenv.matrix.selection import find_matrix, read_matrix
 from gpuenv.matrix.tables import Matrix
 from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.errors import GpuenvError

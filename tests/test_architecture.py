@@ -79,7 +79,7 @@ THIRD_PARTY = {
 PURE = ("model", "matrix", "doctor", "explain", "paste", "preflight", "report")
 EDGES = {
     *("gpuenv.doctor.fixes.table", "gpuenv.explain.classifier", "gpuenv.explain.messages", "gpuenv.matrix.load"),
-    *("gpuenv.matrix.in_use", "gpuenv.preflight.config"),
+    *("gpuenv.matrix.selection", "gpuenv.preflight.config"),
 }
 IMPURE_MODULES = {
     "time",

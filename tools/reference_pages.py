@@ -23,8 +23,8 @@ from gpuenv.doctor.checks import all_checks
 from gpuenv.doctor.registry import DocumentedCheck
 from gpuenv.explain.messages import Message, all_messages
 from gpuenv.image.rule_registry import all_rules
+from gpuenv.matrix.grid import build_grid
 from gpuenv.matrix.load import load
-from gpuenv.matrix.row_lookup import build_grid
 from gpuenv.model.causes import Cause, Fix
 from gpuenv.preflight.requirements import KEYS
 from gpuenv.report.catalogue import GRAMMAR

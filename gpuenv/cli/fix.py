@@ -9,26 +9,18 @@ from typing import TYPE_CHECKING
 import typer
 
 from gpuenv.cli.command_errors import announce, complain
-from gpuenv.cli.consent import ConsentOptions, show_plan
 from gpuenv.cli.environment_change import (
+    ConsentOptions,
     ExecutablePlan,
     PlanFactory,
-    by_conda,
-    by_wheels,
     dry_run_plan,
-    target_scheme,
+    show_plan,
     transact,
 )
-from gpuenv.cli.install_steps import (
-    InstallerRequest,
-    command_error,
-    find_store,
-    installer_run_for,
-    interpreter_of,
-    recover_interrupted,
-    with_environment_state,
-)
-from gpuenv.cli.install_verification import ExaminedMachine
+from gpuenv.cli.install_outcome import command_error, with_environment_state
+from gpuenv.cli.install_plans import ExaminedMachine, by_conda, by_wheels
+from gpuenv.cli.install_target import changeable_scheme, find_store, interpreter_of, recover_interrupted
+from gpuenv.cli.installers import InstallerRequest, installer_run_for
 from gpuenv.cli.options import INSTALL_TIMEOUT, InstallerName
 from gpuenv.cli.output import Output
 from gpuenv.cli.sources import MachineSource, get_matrix
@@ -146,7 +138,7 @@ def _finish_rollback(
 
 def _failed(found: Report, error: InstallError, source: MachineSource) -> Report:
     """The report of a failed repair, which has its own exit code; the findings remain."""
-    failure = with_environment_state(error, python=source.named_target)
+    failure = with_environment_state(error, (), source.named_target)
     announce(failure.message)
     if failure.remedy:
         complain(failure.remedy, wrap=True)
@@ -174,7 +166,7 @@ def _transaction(
     """Plans, asks for consent, and executes the plan; only the plan for a dry run, None if no CuPy fits."""
     request = InstallerRequest(InstallerName.AUTO, opts.offline, break_system_packages=False, seconds=INSTALL_TIMEOUT)
     interpreter = interpreter_of(source)
-    scheme = target_scheme(interpreter, source, request)
+    scheme = changeable_scheme(interpreter, source, request)
     matrix = get_matrix(opts.matrix)
     plan_factory = _plan_factory(
         scheme, ExaminedMachine(source, found.snapshot, matrix, found.resolution), request, repairs

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.cli.command_errors import CommandError, announce, complain, failure_as_result, progress, with_state
-from gpuenv.cli.install_steps import InstallerRequest, command_error, installer_run_for
+from gpuenv.cli.install_outcome import command_error
+from gpuenv.cli.installers import InstallerRequest, installer_run_for
 from gpuenv.cli.output import Output, write_result
 from gpuenv.cli.sources import own_environment
 from gpuenv.files import is_file

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
-from enum import Enum
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from gpuenv.cli.clock import today
-from gpuenv.cli.command_errors import CommandError, announce_once
+from gpuenv.cli.command_errors import CommandError
 from gpuenv.cli.matrix_format import is_in_checkout
 from gpuenv.cli.output import write_file
-from gpuenv.cli.progress_bar import ProgressBar
-from gpuenv.cli.sources import STALE, get_matrix, matrix_path, own_environment
+from gpuenv.cli.refresh_context import IndexClient, new_context
+from gpuenv.cli.sources import STALE, get_matrix, matrix_path
 from gpuenv.data import DATA, data_path
-from gpuenv.files import make_private_folder, others_reach, own_folder, user_cache, user_matrix
+from gpuenv.files import make_private_folder, others_reach, user_matrix
 from gpuenv.matrix.canonical import comments_in, matrix_text
 from gpuenv.matrix.csv_tables import SOURCES, sources_text
 from gpuenv.matrix.load import read_values, to_matrix
@@ -29,22 +24,13 @@ from gpuenv.matrix.tables import Matrix, SourceKind
 from gpuenv.matrix.validate import MatrixError
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import Lines
-from gpuenv.probe.interpreters import module_command
 from gpuenv.refresh.additions import UnknownRowError, find_additions
-from gpuenv.refresh.binaries import MeasureError, find_cuobjdump
+from gpuenv.refresh.binaries import MeasureError
 from gpuenv.refresh.changed_answers import ChangedAnswer, ChangedMachine, changed_answers, changed_machines
-from gpuenv.refresh.minors import compile_stub
-from gpuenv.refresh.package_index import Index, MetadataError, PackageIndexError, PipIndex, UvIndex
+from gpuenv.refresh.package_index import MetadataError, PackageIndexError
 from gpuenv.refresh.releases import CapsError
-from gpuenv.refresh.row_edits import Additions, MatrixLayoutError, RefreshContext, add_to
+from gpuenv.refresh.row_edits import Additions, MatrixLayoutError, add_to
 from gpuenv.refresh.summary import Summary, change_lines
-
-
-class IndexClient(str, Enum):
-    """The tool that reaches the package index."""
-
-    UV = "uv"
-    PIP = "pip"
 
 
 def refresh_matrix(
@@ -67,8 +53,8 @@ def refresh_matrix(
     target = path or _target()
     before, digest = get_matrix(source), _digest(source)
     with TemporaryDirectory(prefix="gpuenv-refresh-") as scratch, _unchanged():
-        work = _workplace(before, Path(scratch), installer)
-        additions = find_additions(before, work, again)
+        context = new_context(before, Path(scratch), installer)
+        additions = find_additions(before, context, again)
     texts: dict[Path, str] = {}
     after, outcome = before, None
     answers: tuple[ChangedAnswer, ...] = ()
@@ -76,7 +62,7 @@ def refresh_matrix(
     if additions.is_writable:
         from gpuenv.simulate.profile_snapshot import shipped_machines  # loads the doctor, so only when needed
 
-        texts, after = _updated(source, target, additions, work.today)
+        texts, after = _updated(source, target, additions, context.today)
         outcome = f"{target}: not written" if dry_run else f"{target}: written, revision {after.revision}"
         answers = tuple(changed_answers(before, after))
         machines = tuple(changed_machines(shipped_machines(after), before, after))
@@ -86,14 +72,14 @@ def refresh_matrix(
         tuple(change_lines(additions)),
         answers,
         machines,
-        tuple(_outdated(after, work.today)),
+        tuple(_outdated(after, context.today)),
         tuple(str(row.cuda) for row in after.cuda_minors if row.linux is None),
         outcome,
     )
     if texts and not dry_run:
         _replace(source, digest, target, texts)
         for key in additions.measured:
-            work.cache_file(key).unlink(missing_ok=True)
+            context.cache_file(key).unlink(missing_ok=True)
     return summary
 
 
@@ -157,52 +143,10 @@ def _target() -> Path:
     return user
 
 
-def _workplace(before: Matrix, scratch: Path, installer: IndexClient | None) -> RefreshContext:
-    environment = own_environment()
-    bar = ProgressBar()
-    stub = scratch / "stub"
-    stub.mkdir()
-    has_stub = compile_stub(stub, environment)
-    if not has_stub:
-        bar.warn("no C compiler found: which drivers a cudart accepts is not measured")
-    cuobjdump = find_cuobjdump(environment)
-    if cuobjdump is None:
-        bar.warn("cuobjdump was not found: only gpuenv's own reader reads the GPU code")
-    return RefreshContext(
-        index=_index(installer, environment, scratch),
-        environment=environment,
-        cache=(own_folder(user_cache(os.environ), announce_once) or scratch) / "refresh",
-        scratch=scratch,
-        today=today(),
-        progress=bar,
-        cuobjdump=cuobjdump,
-        stub=stub if has_stub else None,
-        levels=tuple(sorted({row.cuda for row in before.driver_branches} | {row.cuda for row in before.cuda_minors})),
-    )
-
-
-def _index(installer: IndexClient | None, environment: dict[str, str], scratch: Path) -> Index:
-    """The named index client, else uv if installed, else pip."""
-    uv, pip = _program("uv"), _program("pip")
-    if uv and installer is not IndexClient.PIP:
-        return UvIndex(uv, environment, scratch)
-    if pip and installer is not IndexClient.UV:
-        return PipIndex(pip, environment, scratch)
-    name = installer.value if installer else "uv or pip"
-    raise CommandError(ExitCode.COULD_NOT_CHECK, f"refreshing the matrix needs {name}", "python -m pip install uv")
-
-
-def _program(name: str) -> tuple[str, ...]:
-    if find_spec(name) is not None:
-        return module_command(sys.executable, name)
-    program = shutil.which(name)
-    return (program,) if program else ()
-
-
 def _updated(source: Path, target: Path, additions: Additions, today: str) -> tuple[dict[Path, str], Matrix]:
     """The files to write in order, and the new matrix, validated before it replaces the old one.
 
-    The measured binaries of a checkout are in a separate file.
+    In a checkout, the sources that are measured binaries are in a CSV file.
     """
     text = source.read_text(encoding="utf-8")
     values, lines = read_values(text, str(source))
@@ -214,8 +158,8 @@ def _updated(source: Path, target: Path, additions: Additions, today: str) -> tu
         if is_in_checkout(target):
             for row in additions.rows:
                 del values["sources"][row.key]
-            binaries = {key: row for key, row in matrix.sources.items() if key not in values["sources"]}
-            texts[DATA / SOURCES] = sources_text(binaries)
+            in_csv = {key: row for key, row in matrix.sources.items() if key not in values["sources"]}
+            texts[DATA / SOURCES] = sources_text(in_csv)
         texts[target] = matrix_text(matrix, values, comments)
     except MatrixLayoutError as error:
         raise CommandError(ExitCode.MATRIX_INVALID, f"{source}: {error}; it is unchanged") from error

@@ -1,11 +1,11 @@
-"""Progress of ``gpuenv matrix refresh``: a bar on a terminal, else lines."""
+"""The progress of ``gpuenv matrix refresh``, as a bar on a terminal or as lines."""
 
 from __future__ import annotations
 
 import sys
 import time
 
-from gpuenv.cli.command_errors import announce, columns, is_quiet, progress
+from gpuenv.cli.command_errors import columns, is_quiet, progress
 from gpuenv.model.strings import sanitize_line
 
 _BAR_WIDTH = 20
@@ -25,21 +25,15 @@ class ProgressBar:
         self._size: int | None = None
         self._started = self._shown = time.monotonic()
 
-    def say(self, text: str) -> None:
-        """Prints a message."""
+    def _say(self, text: str) -> None:
         self._clear()
         progress(text)
-
-    def warn(self, text: str) -> None:
-        """Prints a message that ``--quiet`` does not hide."""
-        self._clear()
-        announce(text)
 
     def start_queries(self, count: int, subject: str) -> None:
         """Announces the number of queries."""
         self._queries, self._answered = count, 0
         self._started = self._shown = time.monotonic()
-        self.say(f"querying {subject}: {_counted_queries(count)}")
+        self._say(f"querying {subject}: {_counted_queries(count)}")
 
     def answered(self) -> None:
         """Counts an answered query."""
@@ -50,13 +44,13 @@ class ProgressBar:
             self._draw(self._answered / self._queries, f"{self._answered}/{self._queries}", "queries")
         elif is_last or now - self._shown >= _INTERVAL:
             self._shown = now
-            self.say(f"answered: {self._answered} of {_counted_queries(self._queries)}, {now - self._started:.0f} s")
+            self._say(f"answered: {self._answered} of {_counted_queries(self._queries)}, {now - self._started:.0f} s")
 
     def start(self, pieces: int, size: int | None) -> None:
         """Announces the number of pieces and the size of the download."""
         self._pieces, self._size, self._started = pieces, size, time.monotonic()
         cost = "an unknown size" if size is None else _megabytes(size)
-        self.say(f"to measure: {pieces}; to download, except cached files: {cost}")
+        self._say(f"to measure: {pieces}; to download, except cached files: {cost}")
 
     def measure(self, name: str, size: int | None) -> None:
         """Announces the next piece; the ones before it are finished."""

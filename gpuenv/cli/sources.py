@@ -45,7 +45,7 @@ class MachineSource(NamedTuple):
 
 def matrix_path(path: Path | None, notify: Callable[[str], None] = announce_once) -> Path:
     """The file of the matrix in use."""
-    from gpuenv.matrix.in_use import find_matrix
+    from gpuenv.matrix.selection import find_matrix
 
     return find_matrix(path, os.environ, notify).path
 
@@ -72,7 +72,7 @@ def get_matrix(path: Path | None, *, from_yaml: bool = False, quiet: bool = Fals
     Raises:
         CommandError: when it cannot be read, or is invalid, with every error.
     """
-    from gpuenv.matrix.in_use import find_matrix, read_matrix
+    from gpuenv.matrix.selection import find_matrix, read_matrix
 
     file = find_matrix(path, os.environ, (lambda _: None) if quiet else announce_once)
     with matrix_errors(file.path if path or file.is_own else Path("matrix.yaml"), file.remedy):

@@ -14,17 +14,14 @@ from gpuenv.install.backends.base import TimeBudget, complaint, succeeded
 from gpuenv.install.backends.conda import CondaChange, CondaRefusal, CondaTool, parse_change
 from gpuenv.install.conda_environment import (
     CondaPackage,
-    CondaState,
-    FormerPackage,
-    failure_reason,
     pixi_manifest,
     read_history,
     read_packages,
     stems,
     torn_packages,
-    write_state,
     wrong_files,
 )
+from gpuenv.install.conda_restore import CondaState, FormerPackage, failure_reason, write_state
 from gpuenv.install.disk_space import refuse_too_little
 from gpuenv.install.environment import InstalledDistribution, Scheme, read_installed
 from gpuenv.install.exceptions import InstallError, InstallFailed, NothingFits, TargetUnusable, disk_failure, remedy_for
@@ -63,7 +60,6 @@ _EXPERIMENTAL = (
     "the former packages, not every byte"
 )
 _WITH_NETWORK = "Offline, conda has only its cache; leave out --offline to search its channels."
-# CUDA packages of conda-forge and NVIDIA's channel, and dependencies of CuPy's packages.
 _SHOWN = 3
 
 
@@ -112,10 +108,10 @@ def prepare_conda(scheme: Scheme, conda_run: CondaRun, choice: CondaChoice) -> P
     if not os.access(Path(prefix, "conda-meta"), os.W_OK | os.X_OK):
         raise TargetUnusable(f"{prefix}: the environment is not writable", "Install as a user with write access.")
     packages = read_packages(prefix)
-    asking, hold, change = _ask(prefix, conda_run, choice)
+    query, freeze, change = _query_changes(prefix, conda_run, choice)
     _refuse_unmet(conda_run.tool, choice.specs, change, packages)
-    command = conda_run.tool.installing(
-        prefix, choice.specs, choice.channel, dry_run=False, offline=conda_run.offline, hold=hold
+    command = conda_run.tool.install_command(
+        prefix, choice.specs, choice.channel, dry_run=False, offline=conda_run.offline, freeze=freeze
     )
     installed = {entry.name: entry for entry in packages.values()}
     coming = {pin.name for pin in change.link}
@@ -138,7 +134,7 @@ def prepare_conda(scheme: Scheme, conda_run: CondaRun, choice: CondaChoice) -> P
         install=install,
         moves=tuple(name for name in dict.fromkeys(changed) if not follows_cuda_of_conda(name)),
         commands=(
-            PlannedCommand("query what would change", asking),
+            PlannedCommand("query what would change", query),
             PlannedCommand("install with conda", command),
         ),
         undo=undo_command(scheme),
@@ -164,18 +160,18 @@ def refuse_pixi(prefix: str, choice: CondaChoice) -> None:
     )
 
 
-def _ask(prefix: str, conda_run: CondaRun, choice: CondaChoice) -> tuple[tuple[str, ...], bool, CondaChange]:
+def _query_changes(prefix: str, conda_run: CondaRun, choice: CondaChoice) -> tuple[tuple[str, ...], bool, CondaChange]:
     """Runs conda's dry run; returns the command, whether it froze other packages, and the changes."""
     why = ""
-    for hold in (True, False):
-        command = conda_run.tool.installing(
-            prefix, choice.specs, choice.channel, dry_run=True, offline=conda_run.offline, hold=hold
+    for freeze in (True, False):
+        command = conda_run.tool.install_command(
+            prefix, choice.specs, choice.channel, dry_run=True, offline=conda_run.offline, freeze=freeze
         )
         result = conda_run.run(command)
         if result.ending is not Ending.EXITED:
             raise InstallFailed(f"{conda_run.tool.label} could not report what would change: {complaint(result)}")
         try:
-            return command, hold, parse_change(result.stdout)
+            return command, freeze, parse_change(result.stdout)
         except CondaRefusal as refusal:
             why = hide_secrets(str(refusal))
             lacking = conda_run.offline and refusal.absent

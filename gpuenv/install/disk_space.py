@@ -58,7 +58,7 @@ def refuse_too_little(folder: str | Path, needed: int | None, free: int | None) 
 
 def _folder_of_downloads(installer_run: InstallerRun, root: Path) -> Path:
     """The nearest existing folder on the way to uv's cache; without a cache, TMPDIR, else the environment."""
-    command = None if installer_run.environment.get("UV_NO_CACHE") else installer_run.installer.telling_cache()
+    command = None if installer_run.environment.get("UV_NO_CACHE") else installer_run.installer.cache_command()
     cache = installer_run.run(command).stdout.strip() if command else ""
     folder = Path(cache or installer_run.environment.get("TMPDIR") or root)
     return next(parent for parent in (folder, *folder.parents) if parent.exists())
@@ -72,6 +72,6 @@ def _is_cached(pin: Pin, installer_run: InstallerRun, stage: Path) -> bool:
         lock.write(lock_text((pin,)))
         lock.flush()
         options = replace(installer_run.options, offline=True)
-        (command, *_) = installer_run.installer.staging(options, Path(lock.name), stage)
+        (command, *_) = installer_run.installer.stage_commands(options, Path(lock.name), stage)
         result = installer_run.run((*command, "--dry-run"))
     return succeeded(result) and _DOWNLOADS not in result.stderr

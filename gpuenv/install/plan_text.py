@@ -101,7 +101,7 @@ def _installed(plan: Plan) -> Iterator[TextLine]:
             yield TextLine("  note: there may be too little space; then nothing is changed", Style.WARNING, 4)
 
 
-def outcome_lines(outcome: InstallOutcome, *, verbose: bool = False) -> Iterator[TextLine]:
+def outcome_lines(outcome: InstallOutcome, *, verbose: bool) -> Iterator[TextLine]:
     """Summary of an install: what changed, where, the verification, how to undo it."""
     for number in outcome.recovered:
         yield TextLine(f"The interrupted install {number} was rolled back first.", Style.WARNING)
@@ -126,7 +126,7 @@ def outcome_lines(outcome: InstallOutcome, *, verbose: bool = False) -> Iterator
         yield TextLine(f"  $ {command_text(outcome.undo.argv)}", Style.COMMAND, 4)
 
 
-def history_lines(history: History, python: str | None = None) -> Iterator[TextLine]:
+def history_lines(history: History, python: str | None) -> Iterator[TextLine]:
     """The installs that can be rolled back, the newest first; ``python`` is the value of ``--python``."""
     interrupted = history.open_transaction
     if interrupted is not None:

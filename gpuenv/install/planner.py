@@ -1,33 +1,28 @@
-"""Makes the plan for a resolution and a target: what to remove, keep and install. Changes nothing."""
+"""Makes the plan of an install: solves the first offer that can be installed into the target. Changes nothing."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from packaging.utils import canonicalize_name
-
 from gpuenv.install.backends.uv import Uv
+from gpuenv.install.change_scope import ChangeScope, change_scope, frozen, kept_dependencies, kept_working
 from gpuenv.install.environment import (
-    InstalledDistribution,
     Inventory,
-    RecordEntry,
     Scheme,
-    below,
     first_damaged_file,
-    has_digest,
-    is_inside,
     read_record,
 )
 from gpuenv.install.exceptions import InstallError, InstallFailed, NothingFits, TargetUnusable
 from gpuenv.install.installer_config import InstallerRun, refuse_wheels
 from gpuenv.install.journal import Store
 from gpuenv.install.lockfile import lock_text
+from gpuenv.install.owned_files import files_of, files_to_remove, left_metadata, leftover_files, owners
 from gpuenv.install.plan import Leftover, Pin, Plan, PlannedCommand, Reason, Removal, Space, TargetEnvironment
 from gpuenv.install.solver import (
     SEPARATE_ENVIRONMENT,
@@ -42,30 +37,16 @@ from gpuenv.install.solver import (
 )
 from gpuenv.matrix.offers import Offer
 from gpuenv.matrix.ranges import same_release
-from gpuenv.model.cupy import cuda_major, is_cupy
-from gpuenv.model.dependencies import Dependency, Package, dependencies_of, needed, required_name, unmet_requirements
-from gpuenv.model.nvidia import cuda_major_of_wheel
+from gpuenv.model.cupy import is_cupy
+from gpuenv.model.dependencies import Package, unmet_requirements
 from gpuenv.model.strings import join_words
 
-_MODULES = ("cupy", "cupyx", "cupy_backends")  # the folders that every CuPy line installs
-_METADATA = ".dist-info"
-_HALF_REMOVED = "~"  # prefix of names that pip renames to while uninstalling; left behind by an interrupt
 _STAGING = ("install the new wheels next to the environment", "the same with the index, if that fails")
 _MAX_NAMES = 3
 # Unpacked, the wheels of cupy-cuda12x[ctk] 14.2.0 for x86_64 are 1.46 (nvidia-cublas-cu12 12.9.2.10) to 2.99
 # times (cuda-pathfinder 1.9.0) as large as their files: zip's own sizes, read in November 2026.
 _GROWTH = 3
 NUMBER = "NUMBER"  # placeholder for the number of the transaction in a plan
-
-
-class ChangeScope(NamedTuple):
-    """What to remove and what may change, before any resolver runs."""
-
-    remove: Mapping[str, Reason]
-    refresh: tuple[str, ...]  # to reinstall although the version is right
-    named: frozenset[str]  # in the requirements
-    free: frozenset[str]  # may change without consent: CUDA wheels that only CuPy needs
-    stay: tuple[str, ...]  # CUDA wheels of another major version that other packages need
 
 
 class ScopedOffer(NamedTuple):
@@ -77,66 +58,6 @@ class ScopedOffer(NamedTuple):
 
 T = TypeVar("T", SolverResult, Lock)
 Attempt: TypeAlias = Callable[[ScopedOffer], tuple[T | None, str]]
-
-
-def change_scope(
-    requirements: Sequence[str], packages: Sequence[Package], markers: Mapping[str, str], damaged: Sequence[str] = ()
-) -> ChangeScope:
-    """The scope of the change for these requirements, which include CuPy's line.
-
-    ``damaged`` are packages with missing or changed files.
-    """
-    named = frozenset(name for name in map(required_name, requirements) if name)
-    cupy = next((name for name in named if is_cupy(name)), None)
-    rivals = [entry.name for entry in packages if is_cupy(entry.name) and entry.name != cupy] if cupy else []
-    rest = [entry for entry in packages if entry.name not in rivals and entry.name != cupy]
-    cuda = {entry.name: cuda_major_of_wheel(entry.name, entry.release) for entry in rest}
-    wheels = [name for name, major in cuda.items() if major is not None]
-    wanted = needed(wheels, rest, markers)
-    major = cuda_major(cupy) if cupy else None
-    others = [name for name in wheels if cuda[name] != major and major is not None and name not in named]
-    remove = dict.fromkeys(rivals, Reason.OTHER_LINE)
-    remove.update({name: Reason.STRAY_CUDA for name in others if name not in wanted})
-    is_installed = cupy in {entry.name for entry in packages}
-    return ChangeScope(
-        remove=remove,
-        refresh=(cupy,) if cupy and is_installed and (rivals or cupy in damaged) else (),
-        named=named,
-        free=frozenset(name for name in wheels if name not in wanted),
-        stay=tuple(name for name in others if name in wanted),
-    )
-
-
-def unneeded(packages: Sequence[Package], markers: Mapping[str, str]) -> frozenset[str]:
-    """CUDA wheels that only a CuPy needs: they may be removed and do not restrict the resolution."""
-    rest = [entry for entry in packages if not is_cupy(entry.name)]
-    wheels = [entry.name for entry in rest if cuda_major_of_wheel(entry.name, entry.release) is not None]
-    return frozenset(wheels) - needed(wheels, rest, markers)
-
-
-def frozen(
-    scope: ChangeScope, packages: Sequence[Package], markers: Mapping[str, str], *, free_too: bool = False
-) -> tuple[str, ...]:
-    """Constraints that pin all but free packages (with ``free_too`` those too) and keep their needs met."""
-    moving = {*scope.remove, *scope.named, *(() if free_too else scope.free)}
-    pins = tuple(f"{entry.name}=={entry.release}" for entry in packages if entry.name not in moving)
-    staying = [entry for entry in packages if entry.name not in scope.remove and not is_cupy(entry.name)]
-    needs = (want for want in dependencies_of(staying, markers) if want.specifier and want.by not in moving)
-    return (*pins, *sorted({f"{want.name}{want.specifier}" for want in needs if want.name in moving}))
-
-
-def _kept_dependencies(scope: ChangeScope, inventory: Inventory) -> tuple[Dependency, ...]:
-    """The versioned dependencies of all packages that stay."""
-    rest = [entry for entry in inventory.visible if entry.name not in scope.remove and not is_cupy(entry.name)]
-    moving = {*scope.free, *scope.named}
-    return tuple(
-        want for want in dependencies_of(rest, inventory.scheme.markers) if want.specifier and want.by not in moving
-    )
-
-
-def _kept_working(scope: ChangeScope, inventory: Inventory) -> tuple[str, ...]:
-    """Constraints that keep the dependencies of all packages that stay met. Tried second."""
-    return tuple(sorted({f"{want.name}{want.specifier}" for want in _kept_dependencies(scope, inventory)}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +128,7 @@ def prepare(
     requirements, needs_toolkit = _solved_requirements(offer, inventory, resolved)
     owned = owners(own.values(), root)
     going = {name: files_of(own[name], root) for name in scope.remove if name in own}
-    _, overwritten = _leaving(going, owned, root)
+    _, overwritten = files_to_remove(going, owned, root)
     refresh = sorted({*scope.refresh, *overwritten, *again})
     if locked is not None:
         there = inventory.releases
@@ -223,8 +144,8 @@ def prepare(
     install = tuple(replace(pin, former=own[pin.name].release if pin.name in own else None) for pin in resolved.pins)
     replaced = [pin for pin in install if pin.former is not None]
     going.update({pin.name: files_of(own[pin.name], root) for pin in replaced if pin.name not in going})
-    leaving, _ = _leaving(going, owned, root)
-    strays = tuple(dict.fromkeys((*_leftovers(scheme, owned), *left_metadata(scheme, own, cleared))))
+    leaving, _ = files_to_remove(going, owned, root)
+    strays = tuple(dict.fromkeys((*leftover_files(scheme, owned), *left_metadata(scheme, own, cleared))))
 
     reasons = {name: reason for name, reason in scope.remove.items() if name in own}
     changed = [pin for pin in replaced if not same_release(pin.former or "", pin.release)]
@@ -232,7 +153,7 @@ def prepare(
         shared = pin not in changed and (pin.name in overwritten or is_cupy(pin.name))
         reasons[pin.name] = Reason.SHARED_FILES if shared else Reason.REPLACED
     stage = Store(Path(root)).stage(NUMBER)
-    staging = installer_run.installer.staging(installer_run.options, stage.parent / "lock.txt", stage)
+    staging = installer_run.installer.stage_commands(installer_run.options, stage.parent / "lock.txt", stage)
     sizes = [pin.size for pin in install if pin.size is not None]
     total = sum(sizes) if len(sizes) == len(install) else None
     download = total if installer_run.options.find_links is None else 0
@@ -305,28 +226,7 @@ def _refuse_what_others_need(inventory: Inventory, scope: ChangeScope, requireme
         )
 
 
-def _leaving(
-    going: Mapping[str, Sequence[str]],
-    owned: Mapping[str, Sequence[tuple[InstalledDistribution, RecordEntry]]],
-    root: str,
-) -> tuple[tuple[str, ...], frozenset[str]]:
-    """The files to remove with some distributions, and the remaining distributions whose files they overwrote.
-
-    Files that a remaining distribution also owns are kept.
-    """
-    leaving: list[str] = []
-    overwritten: set[str] = set()
-    for path in dict.fromkeys(path for files in going.values() for path in files):
-        staying = [(owner.name, entry) for owner, entry in owned.get(path, ()) if owner.name not in going]
-        if not staying:
-            leaving.append(path)
-        for name, entry in staying:
-            if entry.sha256 is not None and not has_digest(f"{root}/{path}", entry.sha256):
-                overwritten.add(name)
-    return tuple(leaving), frozenset(overwritten)
-
-
-def _scope_of(offer: Offer, inventory: Inventory, damaged: Sequence[str] = ()) -> ChangeScope:
+def _scope_of(offer: Offer, inventory: Inventory, damaged: Sequence[str]) -> ChangeScope:
     """The scope of the change for an offer.
 
     Raises:
@@ -421,7 +321,7 @@ def _solve_frozen(
     """Solves with all other packages pinned."""
     (offer, scope), packages, markers = scoped, inventory.visible, inventory.scheme.markers
     there = {entry.name: entry.release for entry in packages if entry.name not in scope.remove}
-    pins = frozen(scope, packages, markers, free_too=True)
+    pins = frozen(scope, packages, markers, pin_free=True)
     resolved = resolve_at_once(installer_run, offer.requirements, pins, there)
     if resolved is not None:
         return resolved, ""
@@ -432,7 +332,7 @@ def _solve_kept_working(
     installer_run: InstallerRun, inventory: Inventory, scoped: ScopedOffer
 ) -> tuple[SolverResult | None, str]:
     """Solves with the dependencies of all other packages kept met."""
-    return resolve_pins(installer_run, scoped.offer.requirements, _kept_working(scoped.scope, inventory))
+    return resolve_pins(installer_run, scoped.offer.requirements, kept_working(scoped.scope, inventory))
 
 
 def _unknown_release(offer: Offer, releases: Mapping[str, str]) -> str | None:
@@ -464,10 +364,10 @@ def lock_for(inventory: Inventory, installer_run: InstallerRun, offers: Sequence
     def pinned(entry: ScopedOffer) -> tuple[Lock | None, str]:
         return make_lock(installer_run, entry.offer.requirements, frozen(entry.scope, packages, markers))
 
-    def kept_working(entry: ScopedOffer) -> tuple[Lock | None, str]:
-        return make_lock(installer_run, entry.offer.requirements, _kept_working(entry.scope, inventory))
+    def unpinned(entry: ScopedOffer) -> tuple[Lock | None, str]:
+        return make_lock(installer_run, entry.offer.requirements, kept_working(entry.scope, inventory))
 
-    chosen, lock, why = solve_first(installer_run, scoped, (pinned, kept_working), packages)
+    chosen, lock, why = solve_first(installer_run, scoped, (pinned, unpinned), packages)
     if lock is None:
         raise _nothing_fits(why, chosen, installer_run, inventory)
     refuse_wheels(installer_run, (pin.name for pin in lock.pins))
@@ -486,7 +386,7 @@ def _nothing_fits(why: str, scoped: ScopedOffer, installer_run: InstallerRun, in
         requirements,
         scope.stay,
         installer_run,
-        _kept_dependencies(scope, inventory),
+        kept_dependencies(scope, inventory),
         without_them=SEPARATE_ENVIRONMENT if fits_empty else None,
     )
 
@@ -515,84 +415,3 @@ def numbered(plan: Plan, number: str) -> Plan:
         for command in plan.commands
     )
     return replace(plan, commands=tuple(commands), undo=replace(plan.undo, argv=(*plan.undo.argv, number)))
-
-
-def files_of(distribution: InstalledDistribution, root: str) -> tuple[str, ...]:
-    """The paths of its files, relative to the root of the environment.
-
-    Raises:
-        TargetUnusable: when they are unknown, or one is outside of the environment.
-    """
-    record = read_record(distribution.metadata)
-    name = f"{distribution.name} {distribution.release}"
-    if distribution.installer == "conda" or (record is None and "/conda-meta" in distribution.metadata):
-        raise TargetUnusable(f"{name} was installed by conda, and only conda can remove it", "Remove it with conda.")
-    if record is None:
-        raise TargetUnusable(
-            f"{name} in {distribution.folder} has no RECORD, so its files are unknown",
-            "Remove it by hand, or create a new environment.",
-        )
-    real_folder = lru_cache(maxsize=None)(os.path.realpath)  # thousands of files, few folders
-    paths = []
-    for entry in record:
-        path = os.path.normpath(os.path.join(distribution.folder, entry.path))
-        folder, file = os.path.split(path)
-        if not is_inside(path, root) or not is_inside(f"{real_folder(folder)}/{file}", real_folder(root)):
-            raise TargetUnusable(
-                f"{distribution.name}: its RECORD names a file outside of the environment: {entry.path!r}",
-                "Find out how it got there, or create a new environment.",
-            )
-        paths.append(below(path, root))
-    return tuple(paths)
-
-
-def owners(
-    distributions: Iterable[InstalledDistribution], root: str
-) -> dict[str, list[tuple[InstalledDistribution, RecordEntry]]]:
-    """The owners of each path, by the RECORDs of distributions."""
-    found: dict[str, list[tuple[InstalledDistribution, RecordEntry]]] = {}
-    for distribution in distributions:
-        for entry in read_record(distribution.metadata) or ():
-            path = os.path.normpath(os.path.join(distribution.folder, entry.path))
-            if is_inside(path, root):
-                found.setdefault(below(path, root), []).append((distribution, entry))
-    return found
-
-
-def _leftovers(scheme: Scheme, owned: Mapping[str, object]) -> Iterator[str]:
-    """Files of CuPy's modules that no distribution owns, and the remains of an interrupted uninstall by pip."""
-    for folder in dict.fromkeys((scheme.purelib, scheme.platlib)):
-        for module in _MODULES:
-            yield from (path for path in _files_below(folder, module, scheme.root) if path not in owned)
-        for name in _listed(folder):
-            if name.startswith(_HALF_REMOVED) and name[1:].replace("_", "-").startswith("upy"):
-                yield from _files_below(folder, name, scheme.root)
-
-
-def left_metadata(scheme: Scheme, own: Mapping[str, InstalledDistribution], named: Collection[str]) -> Iterator[str]:
-    """Leftover metadata of CuPy and of the distributions ``named``, after an interrupted update or a power failure.
-
-    It is of another release than the installed one, or has no name.
-    """
-    used = {os.path.realpath(entry.metadata) for entry in own.values()}
-    for folder in dict.fromkeys((scheme.purelib, scheme.platlib)):
-        for entry in _listed(folder):
-            name = canonicalize_name(entry.removesuffix(_METADATA).rpartition("-")[0])
-            path = Path(folder, entry)
-            is_ours = entry.endswith(_METADATA) and (name in named or is_cupy(name))
-            if is_ours and not path.is_symlink() and os.path.realpath(path) not in used:
-                yield from _files_below(folder, entry, scheme.root)
-
-
-def _files_below(folder: str, name: str, root: str) -> Iterator[str]:
-    for parent, folders, files in os.walk(os.path.join(folder, name)):
-        if "__pycache__" in folders:
-            folders.remove("__pycache__")
-        yield from (below(os.path.join(parent, file), root) for file in files)
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)  # noqa: PTH208 - names alone
-    except OSError:
-        return []

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from gpuenv.install.conda_environment import changed_by_others, go_back, read_state
+from gpuenv.install.conda_restore import changed_by_others, go_back, read_state
 from gpuenv.install.exceptions import InstallError, InstallFailed, disk_failure, disk_message
 from gpuenv.install.journal import Journal, Store
 from gpuenv.install.plan import (
@@ -82,7 +82,7 @@ def forget_old(store: Store) -> None:
             store.drop(number)
 
 
-def recover(store: Store, environment: Mapping[str, str] | None = None, *, offline: bool = False) -> tuple[str, ...]:
+def recover(store: Store, environment: Mapping[str, str], *, offline: bool) -> tuple[str, ...]:
     """Undoes every unfinished transaction, the newest first, with ``restore``; the caller holds the lock.
 
     Returns:
@@ -138,7 +138,7 @@ def up_to(journals: Sequence[Journal], number: str | None) -> Sequence[Journal]:
 
 
 def roll_back(
-    store: Store, number: str | None, environment: Mapping[str, str] | None = None, *, offline: bool = False
+    store: Store, number: str | None, environment: Mapping[str, str], *, offline: bool
 ) -> tuple[Journal, ...]:
     """Undoes a transaction and every later one with ``restore``; without a number, only the newest.
 
@@ -158,7 +158,7 @@ def roll_back(
     return tuple(undone)
 
 
-def _roll_back_one(store: Store, journal: Journal, environment: Mapping[str, str] | None, *, offline: bool) -> None:
+def _roll_back_one(store: Store, journal: Journal, environment: Mapping[str, str], *, offline: bool) -> None:
     conda = read_state(store, journal.number)
     changed = changed_by_others(store, conda) if conda else changed_since(store, journal)
     if changed:
@@ -269,7 +269,7 @@ def to_forget(store: Store, number: str | None) -> tuple[str, ...]:
 def plan_of_forgetting(store: Store, numbers: Sequence[str], target: TargetEnvironment) -> Plan:
     """The plan to delete what these installs keep."""
     freed = format_size(sum(map(store.size, numbers)))
-    interrupted = {number for number in numbers if store.state(number) is not TransactionState.COMMITTED}
+    interrupted = [number for number in numbers if store.state(number) is not TransactionState.COMMITTED]
     notes = [f"this frees {freed}; these installs can then no longer be undone: {', '.join(numbers)}"]
     notes += [f"install {number} is not completed: the environment stays as it is now" for number in interrupted]
     return Plan(

@@ -101,12 +101,12 @@ def resolve_pins(
     Raises:
         InstallFailed: when the installer fails for another reason, such as no network.
     """
-    run = _run(installer_run, installer_run.installer.resolving, requirements, constraints)
+    run = _run(installer_run, installer_run.installer.resolve_command, requirements, constraints)
     why = _conflict(installer_run, requirements, run.result, "could not report what would change")
     if why is not None:
         return None, why
     with _unreadable_answers(installer_run):
-        pins = installer_run.installer.resolved(run.result.stdout + "\n" + run.result.stderr, run.answer)
+        pins = installer_run.installer.parse_resolved(run.result.stdout + "\n" + run.result.stderr, run.answer)
     return SolverResult(pins, (PlannedCommand("query what would change", run.command),)), ""
 
 
@@ -120,12 +120,12 @@ def make_lock(
     Raises:
         InstallFailed: when the installer fails for another reason.
     """
-    run = _run(installer_run, installer_run.installer.locking, requirements, constraints, options)
+    run = _run(installer_run, installer_run.installer.lock_command, requirements, constraints, options)
     why = _conflict(installer_run, requirements, run.result, "could not make the lock")
     if why is not None:
         return None, why
     with _unreadable_answers(installer_run):
-        pins = installer_run.installer.locked(run.result.stdout, run.answer)
+        pins = installer_run.installer.parse_locked(run.result.stdout, run.answer)
     refuse_other(installer_run, requirements, {pin.name: pin.release for pin in pins})
     return Lock(pins, run.result.stdout if installer_run.installer.locks_as_toml else None), ""
 
@@ -140,11 +140,11 @@ def resolve_at_once(
     """
     if not installer_run.installer.locks_as_toml:
         return None
-    run = _run(installer_run, installer_run.installer.locking, requirements, constraints)
+    run = _run(installer_run, installer_run.installer.lock_command, requirements, constraints)
     if not succeeded(run.result):
         return None
     try:
-        pins = installer_run.installer.locked(run.result.stdout, run.answer)
+        pins = installer_run.installer.parse_locked(run.result.stdout, run.answer)
     except ValueError:
         return None
     coming = tuple(pin for pin in pins if not same_release(installed.get(pin.name, ""), pin.release))
@@ -160,14 +160,14 @@ def with_digests(installer_run: InstallerRun, resolved: SolverResult) -> SolverR
     undigested = [f"{pin.name}=={pin.release}" for pin in resolved.pins if not pin.sha256]
     if not undigested:
         return resolved
-    run = _run(installer_run, installer_run.installer.digesting, undigested)
+    run = _run(installer_run, installer_run.installer.digest_command, undigested)
     if not succeeded(run.result):
         why = complaint(run.result)
         raise InstallFailed(
             f"{installer_run.installer.label} could not report the digests: {why}", remedy_of(why, installer_run)
         )
     with _unreadable_answers(installer_run):
-        found = {pin.name: pin for pin in installer_run.installer.locked(run.result.stdout, run.answer)}
+        found = {pin.name: pin for pin in installer_run.installer.parse_locked(run.result.stdout, run.answer)}
     pins = []
     for pin in resolved.pins:
         known = pin if pin.sha256 else found.get(pin.name)
@@ -245,7 +245,7 @@ def remedy_of(why: str, installer_run: InstallerRun) -> str | None:
         [*ways, f"unset {installer_run.installer.offline_variable}"] if _is_offline_by_variable(installer_run) else ways
     )
     transfer = "Or transfer a bundle: gpuenv bundle on a machine with a network, then gpuenv install --bundle here."
-    if installer_run.installer.telling_cache() is None:
+    if installer_run.installer.cache_command() is None:
         return f"Allow the network, without which pip's cache cannot be used (uv's can): {way}. {transfer}"
     return f"Fill the cache while online: {way}. {transfer}"
 
@@ -262,7 +262,7 @@ def offline_failure(why: str, requirements: Sequence[str], installer_run: Instal
     """The failure of an offline installer that lacks files; None if that is not the reason."""
     if not _lacks_files(why, installer_run):
         return None
-    command = installer_run.installer.telling_cache()
+    command = installer_run.installer.cache_command()
     cache = installer_run.run(command).stdout.strip() if command else ""
     held = f"its cache holds ({cache})" if cache else "is at hand on this machine"
     message = f"{installer_run.installer.label} lacks files of {' '.join(requirements)}: offline it can only use what "
@@ -288,7 +288,7 @@ def nothing_fits(
     installer_run: InstallerRun,
     kept: Sequence[Dependency] = (),
     *,
-    without_them: str | None = SEPARATE_ENVIRONMENT,
+    without_them: str | None,
 ) -> NothingFits:
     """The error for requirements that conflict with the environment or with the user's settings.
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from packaging.version import Version
 
 from gpuenv.install.backends.uv import Uv
+from gpuenv.install.change_scope import change_scope, frozen
 from gpuenv.install.exceptions import InstallError, TargetUnusable
 from gpuenv.install.installer_config import InstallerRun
-from gpuenv.install.planner import ScopedOffer, change_scope, frozen, solve_first
+from gpuenv.install.planner import ScopedOffer, solve_first
 from gpuenv.install.solver import Lock, make_lock, nothing_fits
 from gpuenv.matrix.offers import Offer
 from gpuenv.model.dependencies import Package

@@ -29,8 +29,9 @@ from gpuenv.install.environment import (
 )
 from gpuenv.install.exceptions import DISK_FULL, DamagedCache, InstallError, InstallFailed, disk_failure, disk_message
 from gpuenv.install.journal import AddedFile, Journal, RemovedFile, Store
+from gpuenv.install.owned_files import owners
 from gpuenv.install.plan import Clock, InstallOutcome, Plan, Result, Verification
-from gpuenv.install.planner import PreparedInstall, numbered, owners, summary_of
+from gpuenv.install.planner import PreparedInstall, numbered, summary_of
 from gpuenv.install.rollback import failed_outcome, forget_old, restore
 from gpuenv.install.solver import remedy_of, settings_hint
 from gpuenv.install.swap import CACHE, BackgroundSync, content_digest, everything_in, files_at, move_files, touched
@@ -144,8 +145,8 @@ def _fill_stage(prepared: PreparedInstall, folder: Path, stage: Path, progress: 
     lock.write_text(prepared.lock, encoding="utf-8")
     progress(f"{prepared.plan.installer} is downloading and installing {len(prepared.plan.install)} packages")
     installer_run = prepared.installer_run.without_constraints()
-    first, *others = installer_run.installer.staging(installer_run.options, lock, stage)
-    if not others and not installer_run.options.offline:  # there is no try without a download
+    first, *others = installer_run.installer.stage_commands(installer_run.options, lock, stage)
+    if not others and not installer_run.options.offline:  # the first command may download
         refuse_without_room(prepared, stage)
     result = installer_run.run(first, _line_reader(progress))
     for command in others:

@@ -174,7 +174,7 @@ def left_out(wheel: WheelCandidate, needs: Needs, row: CudaMinor, matrix: Matrix
     )
 
 
-@lru_cache(maxsize=65536)  # releases times sets of capabilities, of which a fleet of mixed machines has hundreds
+@lru_cache(maxsize=65536)  # releases times sets of capabilities: a fleet of mixed machines has hundreds of sets
 def _serving(bare: WheelCandidate, capabilities: frozenset[ComputeCapability], matrix: Matrix) -> tuple[CudaMinor, ...]:
     known_bad = [row.cuda for row in advisories_for(bare.release.cupy, matrix) if row.cuda is not None]
     compiled_for, caps = _compiled_for(matrix), _caps(bare.release)

@@ -1,8 +1,8 @@
 """The canonical form of ``matrix.yaml``, so that a change of one fact is a change of one line.
 
-A row, or a part of it, that has no mapping within stands on one line if it fits; else each of its keys begins a line.
+A row, or a part of it, without a nested mapping is one line if it fits; else each of its keys begins a line.
 Keys are in the order of the record's fields, its sources last; a value that equals the field's default is left out.
-Comments stand above a table, a row or a release.
+Comments are above a table, a row or a release.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Comments: TypeAlias = "Mapping[str | int, Sequence[str]]"
 
 
 def format_matrix(text: str, name: str) -> str:
-    """Returns the text of a matrix in canonical form; its tables beside it are not included.
+    """Returns the text of a matrix in canonical form; the CSV tables are not included.
 
     Reads also values that are not quoted as they must be.
 
@@ -196,7 +196,7 @@ def _keyed(key: str, value: Any, indent: str) -> Iterator[str]:  # noqa: ANN401 
 
 
 def _is_leaf(value: Any) -> bool:  # noqa: ANN401 - plain values of YAML
-    """Whether a value has no mapping within."""
+    """Whether a value contains no mapping."""
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return not any(isinstance(part, dict) or not _is_leaf(part) for part in parts)
 

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 # The CUDA wheels that CuPy loads or compiles with (the DT_NEEDED entries of its modules, NVRTC and the headers).
 _LOADED = pattern(r"nvidia-(?:cuda-nvrtc|cuda-runtime|cublas|cufft|curand|cusolver|cusparse)(?:-cu\d\d)?")
-# Libraries whose names have a CUDA version, and which work beside those of another one.
+# Libraries whose names contain a CUDA version; those of several versions work in one environment.
 _LIBRARIES = pattern(r"nvidia-.*|cuda-(?:toolkit|bindings|pathfinder|python|core)|cutensor.*|cusparselt.*|libcu.*")
-TOOLKIT = "cuda-toolkit"  # the metapackage of CUDA's wheels, of which an environment has one
+TOOLKIT = "cuda-toolkit"  # the metapackage of CUDA's wheels; an environment has one version of it
 _LOCAL = pattern(r"cu(\d\d)(\d)")
 _NAMED = pattern(r"-cu(?:da)?(\d\d)\b")
 _EXACT = pattern(r"==(\d{1,4})\.(\d{1,4})(?:\.\d+)*(?:\.\*)?")
 _EXTRA = pattern(r"""extra *== *['"]([\w.-]+)['"]""")
-# These have the version of CUDA; an open range of the others tells nothing.
+# Their versions are those of CUDA; an open range of the others says nothing about CUDA.
 _BY_CUDA_VERSION = ("cuda-toolkit", "cuda-bindings", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime")
 _MAJORS, _MINORS = range(11, 20), range(20)
 # Distributions with rows in the matrix that conda builds, by the names of its packages: a row is about the wheels.
@@ -167,7 +167,7 @@ def cuda_package(
     Args:
         name: its canonical name.
         version: its version.
-        matrix: its rows count if nothing else tells.
+        matrix: its rows count if metadata, name and build do not decide.
         lines: the requirements in its metadata on CuPy and on CUDA's wheels.
         markers: the variables of environment markers.
     """

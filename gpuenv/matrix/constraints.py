@@ -386,7 +386,7 @@ def _conflict(wheel: WheelCandidate, needs: Needs, other: CudaPackage, matrix: M
     if other.cuda_major is None:
         return None
     # A CuPy without extras does not search packages for CUDA libraries. A conda environment has one CUDA for all.
-    # The extra requires a toolkit, of which an environment has one.
+    # The extra requires cuda-toolkit, and an environment has one version of it.
     searches = bool(wheel.release.extras) or (wheel.kind is CandidateKind.CONDA and not other.is_library)
     is_bound = other.cupy is not None or (searches and not other.is_library)
     is_bound = is_bound or (wheel.extra is not None and other.distribution == TOOLKIT)
@@ -433,7 +433,7 @@ def no_advisory(wheel: WheelCandidate, needs: Needs, matrix: Matrix) -> Verdict:
     """No advisory applies to the release or its combination with installed packages."""
     for row in advisories_for(wheel.release.cupy, matrix):
         if row.cuda is None and (row.package is None or row.package in needs.packages):
-            also = f" beside {row.package}" if row.package else ""
+            also = f" with {row.package}" if row.package else ""
             needed = f"CuPy {row.mended_by} or newer{also}" if row.mended_by else f"another CuPy{also}"
             return Rejected(needed, f"{row.text} ({row.date})", matrix.cite(row.source))
     return None
@@ -473,16 +473,14 @@ class LineVerdicts:
         return self._known[key]
 
 
-def objections(
-    wheel: WheelCandidate, needs: Needs, matrix: Matrix, lines: LineVerdicts | None = None
-) -> Iterator[_Objection]:
+def objections(wheel: WheelCandidate, needs: Needs, matrix: Matrix, lines: LineVerdicts | None) -> Iterator[_Objection]:
     """Yields the constraints that are not met, or not known to be.
 
     Args:
         wheel: the candidate.
         needs: the machine.
         matrix: the matrix.
-        lines: keeps verdicts for the machine's other candidates.
+        lines: the verdicts on whole lines, shared with the machine's other candidates, if any.
     """
     yield from _objections(INSTALLABLE, wheel, needs, matrix)
     yield from (lines or LineVerdicts(needs, matrix)).of(wheel)
@@ -497,7 +495,7 @@ def _objections(constraints: _Constraints, wheel: WheelCandidate, needs: Needs, 
 
 
 def fits(wheel: WheelCandidate, needs: Needs, matrix: Matrix, lines: LineVerdicts | None = None) -> bool:
-    """Whether a wheel meets all constraints, of which those that reject whole lines come first."""
+    """Whether a wheel meets all constraints; those that reject whole lines are evaluated first."""
     of_line = (lines or LineVerdicts(needs, matrix)).of(wheel)
     of_release = _objections((*INSTALLABLE, *OF_RELEASE), wheel, needs, matrix)
     return not any(isinstance(verdict, Rejected) for _, verdict in chain(of_line, of_release))

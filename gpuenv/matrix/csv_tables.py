@@ -1,7 +1,7 @@
 """Tables of the matrix that are CSV files: GPU products, their peaks, names of base images, and sources.
 
-One row is one line; the texts of a list are separated by ``; ``. A source has a line for each of its files, of which
-the first is cited.
+One row is one line; the texts of a list are separated by ``; ``. A source has a line for each of its files; the
+first one is cited.
 """
 
 from __future__ import annotations

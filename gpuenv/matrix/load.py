@@ -33,7 +33,7 @@ def load(path: Path, *, compiled: Path | None = None, validated: int | None = No
     Args:
         path: the file, in YAML or JSON.
         compiled: JSON to read instead if it was compiled from the same bytes.
-        validated: the CRC-32 of JSON that was validated when it was stored, of which only the form is checked.
+        validated: the CRC-32 of JSON that was validated when it was stored; only its form is checked again.
 
     Raises:
         MatrixError: with every fault found.
@@ -48,7 +48,7 @@ def load(path: Path, *, compiled: Path | None = None, validated: int | None = No
 
 
 def read(data: bytes, name: str, *, validated: bool = False) -> Matrix:
-    """Reads the content of a matrix file, whose first character tells JSON from YAML.
+    """Reads the content of a matrix file: JSON or YAML, by its first character.
 
     Raises:
         MatrixError: with every fault found.
@@ -74,11 +74,11 @@ def compile_matrix(data: bytes, name: str) -> str:
 
 
 def _checksum(data: bytes) -> int:
-    """The CRC-32 of a matrix and of the tables beside it."""
-    return zlib.crc32(b"".join((data, *_files_beside().values())))
+    """The CRC-32 of a matrix and of its CSV tables."""
+    return zlib.crc32(b"".join((data, *_csv_files().values())))
 
 
-def _files_beside() -> dict[str, bytes]:
+def _csv_files() -> dict[str, bytes]:
     return {name: (DATA / name).read_bytes() for name in file_names()}
 
 
@@ -118,7 +118,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON, whose keys are unique."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("a key occurs twice in one object")
     return found
 
 
@@ -167,7 +167,7 @@ def to_matrix(values: Mapping[str, Any], name: str, lines: Mapping[str, int], *,
         MatrixError: with every fault found.
     """
     try:
-        tables = read_tables(_files_beside())
+        tables = read_tables(_csv_files())
     except CsvTableError as error:
         raise MatrixError([str(error)]) from error
     sources = values.get("sources")

@@ -23,7 +23,7 @@ Wanted: TypeAlias = "Sequence[Requirement]"
 
 
 class Offer(NamedTuple):
-    """Releases of one wheel line that fit, of which a solver may choose any.
+    """Releases of one wheel line that fit; a solver may choose any of them.
 
     Attributes:
         requirements: the range of releases, and pins of CUDA wheels; input for an installer.

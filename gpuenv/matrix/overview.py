@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gpuenv.matrix.candidates import TEGRA
 from gpuenv.matrix.constraints import oldest_driver
-from gpuenv.matrix.row_lookup import newest_release, served_by
+from gpuenv.matrix.grid import newest_release, served_by
 from gpuenv.matrix.tables import BranchState, DriverBranch, Matrix, Release, WheelLine
 from gpuenv.model.versions import ComputeCapability, CudaVersion, DriverVersion
 

@@ -193,7 +193,7 @@ class _StrictLoader:
             if self._typed:
                 self._plain(key, path)
             if key.value in found:
-                self._refuse(line, f"the key {key.value} stands here a second time")
+                self._refuse(line, f"the key {key.value} occurs a second time")
             self._lines[f"{path}.{key.value}".lstrip(".")] = line
             found[key.value] = self._plain(value, f"{path}.{key.value}")
         for other in merged:

@@ -371,7 +371,7 @@ class NgcRelease(NamedTuple):
         release: prefix of the tags: 25.12.
         cuda: the CUDA that they are based on.
         images: their names below nvcr.io/nvidia, such as ``pytorch``.
-        python: their Python; null if the document does not tell it.
+        python: their Python; null if undocumented.
     """
 
     release: str
@@ -395,14 +395,14 @@ class BaseImageKind(str, Enum):
 
 
 class BaseImageRule(NamedTuple):
-    """What the name of a base image tells; of several rules, the first that tells a fact decides it.
+    """Facts in the name of a base image; for each fact, the first rule that contains it decides.
 
     Attributes:
         pattern: a regular expression for the whole of ``NAME:TAG``. Its groups ``cuda`` (12.4, 12-4, 124), ``flavour``
-            and ``python`` (3.11, 311) tell facts, ``image`` and ``release`` a row of ngc_releases.
+            and ``python`` (3.11, 311) are facts; ``image`` and ``release`` name a row of ngc_releases.
         cuda: the CUDA of every image that the pattern matches.
-        flavour: likewise.
-        python: likewise.
+        flavour: the flavour of each of them.
+        python: the Python of each of them.
     """
 
     pattern: str

@@ -186,7 +186,7 @@ def resolve_fleet(machines: Mapping[str, Snapshot], matrix: Matrix, weights: Map
     Args:
         machines: by name.
         matrix: the rows.
-        weights: how many machines each name stands for; 1 by default.
+        weights: how many machines each name represents; 1 by default.
     """
     kinds: dict[Needs, int] = {}  # machines with equal needs are one kind
     kind_of = {name: kinds.setdefault(needs_of(snapshot, matrix), len(kinds)) for name, snapshot in machines.items()}

@@ -35,7 +35,7 @@ def find_additions(matrix: Matrix, context: RefreshContext, again: Collection[st
     Raises:
         PackageIndexError: the index cannot be queried.
         MeasureError, MetadataError, CapsError: a binary or a source has an unexpected form.
-        NoSuchRowError: where a row that is to be measured again is not there.
+        UnknownRowError: a row to measure again does not exist.
     """
     known = _without(matrix, again)
     pool = ThreadPoolExecutor(_WORKERS)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gpuenv.matrix.assume import assume
+from gpuenv.matrix.grid import MACHINE, MACHINE_TEXT
 from gpuenv.matrix.resolve import choose
-from gpuenv.matrix.row_lookup import MACHINE, MACHINE_TEXT
 from gpuenv.matrix.tables import Matrix
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.versions import ComputeCapability
@@ -64,8 +64,8 @@ def _changed_answers_for(facts: tuple[str, ...], name: str, before: Matrix, afte
     order = sorted(row.branch for row in after.driver_branches)
     for (old, new), kinds in found.items():
         for branches in dict.fromkeys(tuple(sorted(entry)) for entry in kinds.values()):
-            alike = sorted(kind for kind, entry in kinds.items() if tuple(sorted(entry)) == branches)
-            yield ChangedAnswer(name, _ranges(branches, order), ", ".join(map(str, alike)), old, new)
+            same = sorted(kind for kind, entry in kinds.items() if tuple(sorted(entry)) == branches)
+            yield ChangedAnswer(name, _ranges(branches, order), ", ".join(map(str, same)), old, new)
 
 
 def _ranges(branches: Sequence[int], order: Sequence[int]) -> str:

@@ -63,7 +63,7 @@ class Additions:
 
     @property
     def is_writable(self) -> bool:
-        """Whether anything is to be written; new lines are not."""
+        """Whether there is anything to write; new lines are not written."""
         return bool(self.rows or self.toolkits or self.yanked or self.restored)
 
 
@@ -136,9 +136,6 @@ _FORM = "3"  # of a cached row; rows of another form are measured again
 
 class RefreshProgress(Protocol):
     """Reports the progress of a refresh."""
-
-    def say(self, text: str) -> None:
-        """Shows a message."""
 
     def start_queries(self, count: int, subject: str) -> None:
         """Announces the number of queries of the index."""

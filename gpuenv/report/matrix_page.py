@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
 
+from gpuenv.matrix.grid import MACHINE_TEXT, Cell, GpuColumn, Grid, GridRow, NewestRelease
 from gpuenv.matrix.overview import LineSummary, capabilities_of_products, spans, summarize_lines
-from gpuenv.matrix.row_lookup import MACHINE_TEXT, Cell, GpuColumn, Grid, GridRow, NewestRelease
 from gpuenv.matrix.tables import Matrix, Product, SourceKind
 from gpuenv.model.resolution import ConstraintName, Rejection
 

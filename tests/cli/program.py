@@ -31,7 +31,7 @@ _PRELOADED = [  # imported by most commands
         "gpuenv.cli.diagnosis",
         "gpuenv.cli.output",
     ),
-    *("gpuenv.doctor.checks", "gpuenv.explain.explainer", "gpuenv.image.rule_registry", "gpuenv.matrix.in_use"),
+    *("gpuenv.doctor.checks", "gpuenv.explain.explainer", "gpuenv.image.rule_registry", "gpuenv.matrix.selection"),
     *("gpuenv.matrix.resolve", "gpuenv.matrix.what_if", "gpuenv.plugins.discovery", "gpuenv.preflight.evaluate"),
     *("gpuenv.probe.session", "gpuenv.report.redact", "gpuenv.report.text"),
 ]

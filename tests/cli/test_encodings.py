@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuenv.cli.install_steps import read_lock
+from gpuenv.cli.install_offers import read_lock
 from gpuenv.cli.sources import read_snapshot
 from gpuenv.data import data_path
 from gpuenv.preflight.config import load_config

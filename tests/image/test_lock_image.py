@@ -52,10 +52,10 @@ def test_a_report_of_pip_before_23_is_understood() -> None:
     }
     entry = {"download_info": archive, "is_direct": False, "metadata": {"name": "six", "version": "1.17.0"}}
     report = {"version": "0", "pip_version": "22.3.1", "install": [entry]}
-    (pin,) = pip.Pip(("pip",), "22.3.1").resolved("", json.dumps(report))
+    (pin,) = pip.Pip(("pip",), "22.3.1").parse_resolved("", json.dumps(report))
     assert (pin.name, pin.release, pin.sha256) == ("six", "1.17.0", (digest,))
     with pytest.raises(ValueError, match="report of version"):
-        pip.Pip(("pip",), "99").resolved("", json.dumps({**report, "version": "2"}))
+        pip.Pip(("pip",), "99").parse_resolved("", json.dumps({**report, "version": "2"}))
 
 
 @pytest.mark.network

@@ -185,7 +185,7 @@ BOMB = "\n".join(
         ("services:\n  a: {image: x\n", "line"),
         (BOMB, "aliases make this more than"),
         ("services: &s\n  a: *s", "a value that contains itself"),
-        ("services:\n  a: {}\n  a: {}", "line 3: the key a stands here a second time"),
+        ("services:\n  a: {}\n  a: {}", "line 3: the key a occurs a second time"),
         ("services:\n  [1]: x", "a key that is not text"),
         ("services: " + "[" * 100, "nested"),
         ("x" * (1 << 21), "larger than"),

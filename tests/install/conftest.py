@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from tests.support.target import CudaLibraries
 
 
-@pytest.fixture
-def sandbox(tmp_path_factory: pytest.TempPathFactory, cuda_libraries: CudaLibraries) -> Iterator[Sandbox]:
+@contextmanager
+def new_sandbox(tmp_path_factory: pytest.TempPathFactory, cuda_libraries: CudaLibraries) -> Iterator[Sandbox]:
     """A sandbox with the stand-in packages and CUDA 12 libraries."""
     folder = tmp_path_factory.mktemp("sandbox")
     index = Index(folder / "index")
@@ -27,6 +28,20 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, cuda_libraries: CudaLibrar
         yield Sandbox(index, folder, cuda_libraries.of("12.9"))
     finally:
         index.close()
+
+
+@pytest.fixture
+def sandbox(tmp_path_factory: pytest.TempPathFactory, cuda_libraries: CudaLibraries) -> Iterator[Sandbox]:
+    """A sandbox of the test's own, with an empty cache and an index in which the test can set faults."""
+    with new_sandbox(tmp_path_factory, cuda_libraries) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory, cuda_libraries: CudaLibraries) -> Iterator[Sandbox]:
+    """A sandbox whose cache and index all tests share; each test names its environments differently."""
+    with new_sandbox(tmp_path_factory, cuda_libraries) as found:
+        yield found
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The metadata of wheels on the package index, and that index with it, so that resolving downloads no wheels.
 
-Not every mirror has the metadata beside its wheels (PEP 658); without it, pip downloads each wheel that it considers.
+Not every mirror has metadata next to its wheels (PEP 658); without it, pip downloads each wheel that it considers.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _RemoteFile(io.RawIOBase):
 
 
 def wheel_metadata(url: str) -> str:
-    """Reads the METADATA of a wheel, of which only a small part is downloaded."""
+    """Reads the METADATA of a wheel; downloads only a small part of it."""
     kept = _CACHE / f"{hashlib.sha256(url.encode()).hexdigest()}.txt"
     if kept.exists():
         return kept.read_text(encoding="utf-8")

@@ -247,9 +247,11 @@ def test_the_doctor_installs_a_missing_cupy_with_conda(conda: Conda) -> None:
     before = conda.files()
     command = ("doctor", "--python", conda.prefix, *MACHINE, "--format", "json", "--no-redact")
     findings = json.loads(conda.gpuenv(*command).stdout)["findings"]
-    fix_command = next(fix["command"] for finding in findings if finding["code"] == "WHL503" for fix in finding["fix"])
-    assert fix_command[:3] == ["conda", "install", f"--prefix={conda.prefix}"]
-    assert fix_command[-2:] == ["cupy=14.1.1", "cuda-version=12"]
+    (finding,) = [entry for entry in findings if entry["code"] == "WHL503"]
+    own, by_hand = (fix["command"] for fix in finding["fix"] if fix["command"])
+    assert own == ["gpuenv", "install", "--python", str(conda.prefix)]
+    assert by_hand[:3] == ["conda", "install", f"--prefix={conda.prefix}"]
+    assert by_hand[-2:] == ["cupy=14.1.1", "cuda-version=12"]
     result = conda.gpuenv(*command, "--fix", "--yes")
     report = json.loads(result.stdout)
     assert report["repair"]["status"] == "mended", (report["repair"], result.stderr)
@@ -267,8 +269,9 @@ def test_the_doctor_installs_the_release_for_an_old_numpy_with_conda(conda: Cond
     subprocess.run([*command, "numpy=1.26.4"], env=conda.environment(), check=True, capture_output=True)
     doctor = ("doctor", "--python", conda.prefix, *MACHINE, "--format", "json", "--no-redact")
     findings = json.loads(conda.gpuenv(*doctor).stdout)["findings"]
-    (fix_command,) = (fix["command"] for f in findings if f["code"] == "WHL503" for fix in f["fix"] if fix["command"])
-    assert fix_command == [
+    (finding,) = [entry for entry in findings if entry["code"] == "WHL503"]
+    _, by_hand = (fix["command"] for fix in finding["fix"] if fix["command"])
+    assert by_hand == [
         *("conda", "install", f"--prefix={conda.prefix}", "--channel=conda-forge"),
         *("cupy=13.6.0", "cuda-version=12"),  # fits this NumPy
     ]

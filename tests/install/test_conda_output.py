@@ -144,18 +144,18 @@ def test_command_lines_separate_options_from_values() -> None:
     """Prefix and specifications are separate arguments, so that leading dashes make no options of them."""
     tool = CondaTool("/opt/conda/bin/conda", "conda", "25.9.1")
     specs = ("cupy=14.1.1", "cuda-version=12")
-    dry_run = tool.installing("/my env", specs, "conda-forge", dry_run=True, hold=True, offline=False)
+    dry_run = tool.install_command("/my env", specs, "conda-forge", dry_run=True, freeze=True, offline=False)
     assert dry_run == (
         *("/opt/conda/bin/conda", "install", "--prefix=/my env", "--yes", "--json", "--quiet"),
         *("--channel=conda-forge", "--freeze-installed", "--dry-run", "cupy=14.1.1", "cuda-version=12"),
     )
-    install = tool.installing("/e", ("cupy",), "c", dry_run=False, hold=False, offline=True)
+    install = tool.install_command("/e", ("cupy",), "c", dry_run=False, freeze=False, offline=True)
     assert install[6:] == ("--channel=c", "--offline", "cupy")
-    assert tool.reverting("/e", 3, offline=False)[6:] == ("--revision=3",)
-    assert tool.reverting("/e", 3, offline=True)[6:] == ("--offline", "--revision=3")
-    assert tool.exactly("/e", Path("/f.txt"), offline=False)[6:] == ("--file=/f.txt",)
-    assert tool.exactly("/e", Path("/f.txt"), offline=True)[6:] == ("--offline", "--file=/f.txt")
-    assert tool.removing("/e", ("a", "b"))[1:] == (
+    assert tool.revert_command("/e", 3, offline=False)[6:] == ("--revision=3",)
+    assert tool.revert_command("/e", 3, offline=True)[6:] == ("--offline", "--revision=3")
+    assert tool.explicit_command("/e", Path("/f.txt"), offline=False)[6:] == ("--file=/f.txt",)
+    assert tool.explicit_command("/e", Path("/f.txt"), offline=True)[6:] == ("--offline", "--file=/f.txt")
+    assert tool.remove_command("/e", ("a", "b"))[1:] == (
         "remove",
         "--prefix=/e",
         "--yes",

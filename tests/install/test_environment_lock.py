@@ -64,7 +64,7 @@ def test_concurrent_processes_hold_the_lock_in_turn(tmp_path: Path) -> None:
         "from gpuenv.install.exceptions import TargetUnusable\n"
         "from gpuenv.install.journal import Store\n"
         "notes = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND)\n"
-        "until = time.monotonic() + 2\n"
+        "until = time.monotonic() + 1\n"
         "while time.monotonic() < until:\n"
         "    try:\n"
         "        with Store(Path(sys.argv[1])).locked():\n"

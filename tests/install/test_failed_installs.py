@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from tests.cli.program import gpuenv
+from gpuenv.cli.commands.schema import schema_of
 from tests.install.sandbox import MACHINE, contents
 
 if TYPE_CHECKING:
@@ -20,14 +20,13 @@ if TYPE_CHECKING:
 NOTHING_FITS = ("--assume", "driver=none", "--assume", "gpu=none")
 
 
-def failed_outcome(sandbox: Sandbox, *arguments: str | Path, **variables: str) -> tuple[Any, str]:
+def failed_outcome(shared: Sandbox, *arguments: str | Path, **variables: str) -> tuple[Any, str]:
     """Runs a failing command and returns its outcome, checked against the schema, and its standard error."""
-    result = sandbox.gpuenv(*arguments, "--format", "json", "--no-redact", **variables)
+    result = shared.gpuenv(*arguments, "--format", "json", "--no-redact", **variables)
     assert result.stdout, result.stderr
     outcome = json.loads(result.stdout)
     assert (outcome["schema"], outcome["exit_code"]) == ("gpuenv.outcome/1", result.returncode)
-    schema = json.loads(gpuenv("schema", "outcome").stdout)
-    jsonschema.Draft202012Validator(schema).validate(outcome)
+    jsonschema.Draft202012Validator(schema_of("outcome")).validate(outcome)
     stderr = " ".join(result.stderr.split())
     assert " ".join(outcome["message"].split()) in stderr
     assert (outcome["remedy"] or "") in stderr
@@ -42,30 +41,25 @@ def closed_index() -> str:
         return f"http://127.0.0.1:{listener.getsockname()[1]}/simple"
 
 
-@pytest.mark.parametrize("options", [(), ("--dry-run",)], ids=" ".join)
-def test_an_unreachable_index_is_reported_and_changes_nothing(
-    sandbox: Sandbox, closed_index: str, options: tuple[str, ...]
-) -> None:
-    target = sandbox.target("unreached", "numpy==2.1.0")
+def test_an_unreachable_index_is_reported_and_changes_nothing(shared: Sandbox, closed_index: str) -> None:
+    target = shared.target("unreached", "numpy==2.1.0")
     before = contents(target)
-    outcome, _ = failed_outcome(
-        sandbox, "install", "--python", target, "--yes", *options, *MACHINE, UV_DEFAULT_INDEX=closed_index
-    )
+    outcome, _ = failed_outcome(shared, "install", "--python", target, "--yes", *MACHINE, UV_DEFAULT_INDEX=closed_index)
     assert (outcome["exit_code"], outcome["status"], outcome["transaction"]) == (4, "failed", None)
     assert outcome["message"].endswith("; nothing was changed")
     assert "network, proxy and index settings" in outcome["remedy"]
     assert contents(target) == before
 
 
-def test_an_installer_timeout_is_reported_and_changes_nothing(sandbox: Sandbox) -> None:
+def test_an_installer_timeout_is_reported_and_changes_nothing(shared: Sandbox) -> None:
     """The index accepts the connection and never answers."""
-    target = sandbox.target("hurried", "numpy==2.1.0")
+    target = shared.target("hurried", "numpy==2.1.0")
     before = contents(target)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/simple"
         command = ("--installer", "uv", "--install-timeout", "4")
         outcome, _ = failed_outcome(
-            sandbox, "install", "--python", target, "--yes", *MACHINE, *command, UV_DEFAULT_INDEX=address
+            shared, "install", "--python", target, "--yes", *MACHINE, *command, UV_DEFAULT_INDEX=address
         )
     assert (outcome["exit_code"], outcome["status"]) == (4, "failed")
     assert "--install-timeout" in outcome["message"]
@@ -73,55 +67,41 @@ def test_an_installer_timeout_is_reported_and_changes_nothing(sandbox: Sandbox) 
     assert contents(target) == before
 
 
-def test_an_outcome_says_why_no_wheel_fits(sandbox: Sandbox) -> None:
-    target = sandbox.target("none")
-    outcome, _ = failed_outcome(sandbox, "install", "--python", target, "--yes", *NOTHING_FITS)
+def test_an_outcome_says_why_no_wheel_fits(shared: Sandbox) -> None:
+    target = shared.target("none")
+    outcome, _ = failed_outcome(shared, "install", "--python", target, "--yes", *NOTHING_FITS)
     assert (outcome["exit_code"], outcome["status"]) == (3, "failed")
     assert "nothing was changed" in outcome["message"]
     assert "--assume driver=" in outcome["remedy"]
 
 
-@pytest.mark.parametrize("command", [("install", "--yes"), ("rollback", "--yes")], ids=" ".join)
-def test_an_unusable_target_has_an_outcome(sandbox: Sandbox, command: tuple[str, ...]) -> None:
-    target = sandbox.target("broken")
+def test_an_unusable_target_has_an_outcome(shared: Sandbox) -> None:
+    target = shared.target("broken")
     for interpreter in target.glob("bin/python*"):
         interpreter.unlink()
         interpreter.symlink_to("/nonexistent/python")
     (target / "bin/python").unlink()
     (target / "bin/python").write_text("#!/bin/sh\nexit 3\n", encoding="utf-8")
     (target / "bin/python").chmod(0o755)
-    outcome, _ = failed_outcome(sandbox, *command, "--python", target)
-    assert (outcome["exit_code"], outcome["status"]) == (7, "failed")
+    for command in ("install", "rollback"):
+        outcome, _ = failed_outcome(shared, command, "--yes", "--python", target)
+        assert (outcome["exit_code"], outcome["status"]) == (7, "failed")
 
 
-@pytest.mark.parametrize("options", [(), ("0009",), ("--dry-run",)], ids=" ".join)
-def test_a_rollback_without_an_install_has_an_outcome(sandbox: Sandbox, options: tuple[str, ...]) -> None:
-    target = sandbox.target("new")
-    outcome, _ = failed_outcome(sandbox, "rollback", "--yes", "--python", target, *options)
-    assert (outcome["exit_code"], outcome["status"]) == (4, "failed")
-    assert "no install to roll back" in outcome["message"]
-    assert outcome["message"].endswith("; nothing was changed")
+def test_a_rollback_without_an_install_has_an_outcome(shared: Sandbox) -> None:
+    target = shared.target("new")
+    for option in ("--yes", "0009", "--dry-run"):
+        outcome, _ = failed_outcome(shared, "rollback", "--yes", "--python", target, option)
+        assert (outcome["exit_code"], outcome["status"]) == (4, "failed")
+        assert "no install to roll back" in outcome["message"]
+        assert outcome["message"].endswith("; nothing was changed")
 
 
-def test_a_partial_rollback_reports_the_installs_it_undid(sandbox: Sandbox) -> None:
-    target = sandbox.target("half", "cupy-cuda11x==13.6.0", "numpy==2.1.0")
-    (site,) = target.glob("lib/python*/site-packages")
-    assert sandbox.install(target).returncode == 0
-    (site / "cupy/part3.py").unlink()
-    assert sandbox.install(target).returncode == 0
-    (metadata,) = site.glob("nvidia_cuda_nvrtc_cu12-*.dist-info/METADATA")  # installed by 0001
-    metadata.write_text("changed", encoding="utf-8")
-    outcome, _ = failed_outcome(sandbox, "rollback", "--yes", "--python", target, "0001")
-    assert (outcome["exit_code"], outcome["status"]) == (4, "not-restored")
-    assert "of install 0001 have been changed since" in outcome["message"]
-    assert outcome["message"].endswith("; before, 0002 was rolled back")
-
-
-def test_a_wheel_missing_from_the_cache_is_an_installer_failure(sandbox: Sandbox) -> None:
+def test_a_wheel_missing_from_the_cache_is_an_installer_failure(shared: Sandbox) -> None:
     """Offline, what fits is unknown: the exit code is 4, and the message names the cache and the fix."""
-    target, cache = sandbox.target("offline"), sandbox.folder / "empty"
+    target, cache = shared.target("offline-install"), shared.folder / "empty"
     outcome, _ = failed_outcome(
-        sandbox,
+        shared,
         "install",
         "--python",
         target,
@@ -139,25 +119,18 @@ def test_a_wheel_missing_from_the_cache_is_an_installer_failure(sandbox: Sandbox
     assert "gpuenv bundle" in outcome["remedy"]
 
 
-@pytest.mark.parametrize(
-    ("options", "variables", "fix"),
-    [(("--offline",), {}, "leave out --offline"), ((), {"UV_OFFLINE": "1"}, "unset UV_OFFLINE")],
-    ids=["option", "variable"],
-)
-def test_an_offline_lock_with_an_empty_cache_fails(
-    sandbox: Sandbox, options: tuple[str, ...], variables: dict[str, str], fix: str
-) -> None:
-    cache = sandbox.folder / "empty"
-    command = ("lock", "--python", str(sandbox.target("offline")), *MACHINE, "--installer", "uv", *options)
-    result = sandbox.gpuenv(*command, UV_CACHE_DIR=str(cache), **variables)
+def test_an_offline_lock_with_an_empty_cache_fails(shared: Sandbox) -> None:
+    cache = shared.folder / "empty"
+    command = ("lock", "--python", shared.target("offline-lock"), *MACHINE, "--installer", "uv")
+    result = shared.gpuenv(*command, UV_CACHE_DIR=str(cache), UV_OFFLINE="1")
     assert (result.returncode, result.stdout) == (4, "")
     assert str(cache) in result.stderr
-    assert fix in result.stderr
+    assert "unset UV_OFFLINE" in result.stderr
 
 
-def test_a_conflict_is_reported_as_a_conflict_when_offline(sandbox: Sandbox) -> None:
+def test_a_conflict_is_reported_as_a_conflict_when_offline(shared: Sandbox) -> None:
     """All required metadata is in the cache, so the failure is a conflict, not a missing file."""
-    target = sandbox.target("conflict", "numpy==1.26.4", "old-science==1.0")
+    target = shared.target("offline-conflict", "numpy==1.26.4", "old-science==1.0")
     command = (
         "install",
         "--python",
@@ -169,20 +142,20 @@ def test_a_conflict_is_reported_as_a_conflict_when_offline(sandbox: Sandbox) -> 
         "cupy>=14",
         "--assume=numpy=2.1.0",
     )
-    assert failed_outcome(sandbox, *command)[0]["exit_code"] == 3, "fills the cache"
-    outcome, _ = failed_outcome(sandbox, *command, "--offline")
+    assert failed_outcome(shared, *command)[0]["exit_code"] == 3, "fills the cache"
+    outcome, _ = failed_outcome(shared, *command, "--offline")
     assert (outcome["exit_code"], outcome["status"]) == (3, "failed")
     assert "cannot be installed with the packages" in outcome["message"]
     assert outcome["message"].endswith("; nothing was changed")
 
 
-def test_pip_requests_no_packages_when_offline(sandbox: Sandbox) -> None:
-    target = sandbox.target("pip", pip=True)
+def test_pip_requests_no_packages_when_offline(shared: Sandbox) -> None:
+    target, requests = shared.target("pip", pip=True), [*shared.index.requests]
     outcome, _ = failed_outcome(
-        sandbox, "install", "--python", target, "--yes", *MACHINE, "--installer", "pip", "--offline"
+        shared, "install", "--python", target, "--yes", *MACHINE, "--installer", "pip", "--offline"
     )
     assert outcome["exit_code"] == 4
-    assert not [path for path in sandbox.index.requests if "cupy" in path]
+    assert shared.index.requests == requests
     assert "leave out --offline" in outcome["remedy"]
     assert "gpuenv install --python" in outcome["remedy"], "the bundle, for this target"
     assert "Fill the cache" not in outcome["remedy"], "pip has no index to fill it from"

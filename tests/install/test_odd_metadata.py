@@ -15,7 +15,7 @@ from gpuenv.install.environment import (
     read_installed,
     read_record,
 )
-from gpuenv.install.planner import left_metadata
+from gpuenv.install.owned_files import left_metadata
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""What ``resolve`` prints beside real packages: it installs, moves no pin of others, and is the plan of install.
+"""What ``resolve`` prints in environments with real packages: it installs, keeps pins, and is the plan.
 
 The packages are stand-ins: empty wheels with the real metadata of the package index, since only metadata decides. CuPy
 and CUDA's wheels are those of the index.
@@ -115,7 +115,7 @@ ELSEWHERE = [
 
 @pytest.fixture(scope="module")
 def variables() -> Iterator[dict[str, str]]:
-    """Returns the variables of every call: pip's index has metadata beside its wheels, as uv reads it out of them."""
+    """Returns the variables of every call; the index of pip has metadata files next to its wheels."""
     index = MetadataIndex()
     yield {name: value for name, value in VARIABLES.items() if name != "PIP_FIND_LINKS"} | index.variables
     index.close()

@@ -18,32 +18,41 @@ def equal(one: Matrix, other: Matrix) -> bool:
     return all(getattr(one, field.name) == getattr(other, field.name) for field in fields(Matrix))
 
 
-@pytest.fixture
-def compiled(tmp_path: Path) -> Path:
-    path = tmp_path / "matrix.json"
-    path.write_text(compile_matrix(SHIPPED.read_bytes(), "matrix.yaml"), encoding="utf-8")
+@pytest.fixture(scope="module")
+def text() -> str:
+    """The compiled matrix."""
+    return compile_matrix(SHIPPED.read_bytes(), "matrix.yaml")
+
+
+@pytest.fixture(scope="module")
+def from_yaml() -> Matrix:
+    return load(SHIPPED)
+
+
+def of_1999(text: str, folder: Path) -> Path:
+    """Writes the compiled matrix with another revision, which shows whether it is read."""
+    path = folder / "matrix.json"
+    path.write_text(text.replace('"revision":"', '"revision":"1999-', 1), encoding="utf-8")
     return path
 
 
-def test_the_compiled_matrix_equals_the_yaml(compiled: Path) -> None:
-    text = compiled.read_text(encoding="utf-8")
-    assert equal(load(SHIPPED, compiled=compiled), load(SHIPPED, compiled=None))
-    compiled.write_text(text.replace('"revision":"', '"revision":"1999-', 1), encoding="utf-8")
-    assert load(SHIPPED, compiled=compiled).revision.startswith("1999-"), "the JSON was not read"
-    assert not load(SHIPPED, compiled=None).revision.startswith("1999-")
+def test_the_compiled_matrix_equals_the_yaml(text: str, from_yaml: Matrix, tmp_path: Path) -> None:
+    path = tmp_path / "matrix.json"
+    path.write_text(text, encoding="utf-8")
+    assert equal(load(SHIPPED, compiled=path), from_yaml)
+    assert load(SHIPPED, compiled=of_1999(text, tmp_path)).revision.startswith("1999-")
+    assert not from_yaml.revision.startswith("1999-")
 
 
-def test_a_changed_yaml_is_read_instead_of_the_compiled_matrix(compiled: Path, tmp_path: Path) -> None:
+def test_a_changed_yaml_is_read_instead_of_the_compiled_matrix(text: str, tmp_path: Path) -> None:
     changed = tmp_path / "changed.yaml"
-    text = SHIPPED.read_text(encoding="utf-8")
-    changed.write_text(f"{text}# a comment\n", encoding="utf-8")
-    compiled.write_text(compiled.read_text(encoding="utf-8").replace('"revision":"', '"revision":"1999-', 1), "utf-8")
-    assert not load(changed, compiled=compiled).revision.startswith("1999-")
+    changed.write_text(f"{SHIPPED.read_text(encoding='utf-8')}# a comment\n", encoding="utf-8")
+    assert not load(changed, compiled=of_1999(text, tmp_path)).revision.startswith("1999-")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"crc32": 0, "matrix": {}}'])
-def test_the_yaml_is_read_if_the_compiled_matrix_is_invalid(compiled: Path, text: str) -> None:
-    compiled.write_text(text, encoding="utf-8")
-    assert load(SHIPPED, compiled=compiled).wheel_lines
-    compiled.unlink()
-    assert load(SHIPPED, compiled=compiled).wheel_lines
+@pytest.mark.parametrize("broken", [None, "{", "[]", '{"crc32": 0, "matrix": {}}'])
+def test_the_yaml_is_read_if_the_compiled_matrix_is_invalid(broken: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "matrix.json"
+    if broken is not None:
+        path.write_text(broken, encoding="utf-8")
+    assert load(SHIPPED, compiled=path).wheel_lines

@@ -192,7 +192,7 @@ def test_an_inconsistent_matrix_is_rejected(old: str, new: str, message: str) ->
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1\na: 2\n", "line 2: the key a stands here a second time"),
+        ("a: 1\na: 2\n", "line 2: the key a occurs a second time"),
         ("a: &x [1]\nb: *x\n", "an alias"),
         ("a: !!python/object:os.system x\n", "line 1: the tag"),
         ("a: !mine x\n", "line 1: the tag !mine"),
@@ -269,7 +269,7 @@ def test_a_matrix_without_rows_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(MatrixError, match="wheel_lines: has no rows"):
         load(path)
     path.write_text(json.dumps(data)[:-1] + ', "revision": "2999-01-01"}', encoding="utf-8")
-    with pytest.raises(MatrixError, match="a key stands twice"):
+    with pytest.raises(MatrixError, match="a key occurs twice"):
         load(path)
 
 

@@ -224,5 +224,5 @@ def test_a_known_fault_is_reported_with_the_release_that_fixes_it(matrix: Matrix
     assert _violated_constraints(matrix, "cupy-cuda13x", "14.1.0", *facts) == set()
     rejections = resolution_of(matrix, *facts, "package.torch=2.11.0").rejected
     (rejection,) = [entry for entry in rejections if entry.candidate.label == "cupy-cuda13x[ctk] 14.1.0"]
-    assert rejection.needed == "CuPy 14.1.1 or newer beside torch"
+    assert rejection.needed == "CuPy 14.1.1 or newer with torch"
     assert "pull request 22702" in rejection.source

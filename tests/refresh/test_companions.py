@@ -1,4 +1,4 @@
-"""New releases of a companion, a package that requires CUDA wheels beside CuPy."""
+"""New releases of a companion, another package than CuPy that requires CUDA wheels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ TOOLKIT = "Requires-Dist: cuda-toolkit==13.9.1"
 class NoProgress:
     """Shows no progress."""
 
-    def say(self, text: str) -> None: ...
     def start_queries(self, count: int, subject: str) -> None: ...
     def answered(self) -> None: ...
     def start(self, pieces: int, size: int | None) -> None: ...
@@ -35,7 +34,7 @@ class NoProgress:
 
 
 def _releases() -> Iterator[Wheel]:
-    """Yields wheels like PyTorch's: one a Python and platform, of which only the Linux wheel requires CUDA."""
+    """Yields wheels like PyTorch's: one for each Python and platform; only those for Linux require CUDA."""
     for release, pythons in (("97.0.0", ("cp311", "cp314")), ("98.0.0", ("cp311", "cp314")), ("99.0.0", ("cp314",))):
         for python in pythons:
             for platform, lines in ((MAC, ()), ("manylinux_2_28_aarch64", ()), (LINUX, (TOOLKIT,)), ("win_amd64", ())):

@@ -13,8 +13,8 @@ import pytest
 
 from gpuenv.matrix.assume import assume
 from gpuenv.matrix.candidates import TEGRA
+from gpuenv.matrix.grid import MACHINE, build_grid
 from gpuenv.matrix.resolve import choose, resolve
-from gpuenv.matrix.row_lookup import MACHINE, build_grid
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.report.matrix_page import page
 from tests.cli.program import gpuenv

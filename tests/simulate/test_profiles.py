@@ -74,7 +74,7 @@ VALID = (data_path("machines") / "h200-580.yaml").read_text(encoding="utf-8")
         ("module: open", "module: opne", 7, "module: expected open or proprietary"),
         ("capability: 9.0", "capabilty: 9.0", 12, "capabilty: unknown key; did you mean capability?"),
         ("  packages:", "  package:", 15, "package: unknown key; did you mean packages?"),
-        ("toolkit: 13.0", "toolkit: 13.0\ntoolkit: 12.0", 14, "the key toolkit stands here a second time"),
+        ("toolkit: 13.0", "toolkit: 13.0\ntoolkit: 12.0", 14, "the key toolkit occurs a second time"),
     ],
 )
 def test_an_error_in_a_profile_is_reported_with_its_line(

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from gpuenv.cli.environment_change import PlanFactory
-    from gpuenv.cli.install_steps import InstallerRequest
-    from gpuenv.cli.install_verification import ExaminedMachine
+    from gpuenv.cli.install_plans import ExaminedMachine
+    from gpuenv.cli.installers import InstallerRequest
     from gpuenv.cli.output import Output
     from gpuenv.install.environment import Scheme
     from gpuenv.install.installer_config import Installer
@@ -86,7 +86,10 @@ def install(opts: InstallOptions) -> None:
     Exit code: 0 installed or nothing to do, 2 consent is missing, 3 no wheel fits, 4 failed and the former state was
     restored, 7 the target cannot be used.
     """
-    from gpuenv.cli.install_steps import InstallerRequest, outcome_on_failure, read_lock, target_of
+    from gpuenv.cli.install_offers import read_lock
+    from gpuenv.cli.install_outcome import outcome_on_failure
+    from gpuenv.cli.install_target import target_of
+    from gpuenv.cli.installers import InstallerRequest
     from gpuenv.cli.output import Output, check_paths
     from gpuenv.matrix.offers import parse_wanted
 
@@ -121,7 +124,8 @@ def _install(
     """Returns the exit code; appends the interrupted installs that were rolled back first to ``recovered``."""
     import tempfile
 
-    from gpuenv.cli.install_steps import interpreter_of, recover_interrupted, refuse_interrupted, show_outcome
+    from gpuenv.cli.install_outcome import show_outcome
+    from gpuenv.cli.install_target import interpreter_of, recover_interrupted, refuse_interrupted
     from gpuenv.install.plan import Clock
 
     clock = Clock(time.monotonic())
@@ -133,9 +137,8 @@ def _install(
     clock.begin("examination")
     target, snapshot, rows = _examination(interpreter, source, opts.matrix, request)
     clock.begin("resolution")
-    from gpuenv.cli.consent import ConsentOptions
-    from gpuenv.cli.environment_change import transact
-    from gpuenv.cli.install_verification import ExaminedMachine
+    from gpuenv.cli.environment_change import ConsentOptions, transact
+    from gpuenv.cli.install_plans import ExaminedMachine
     from gpuenv.install.plan import Result
     from gpuenv.matrix.resolve import resolve
 
@@ -171,18 +174,20 @@ def _examination(
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    from gpuenv.cli.install_steps import installer_for, require_target
+    from gpuenv.cli.install_target import require_target
+    from gpuenv.cli.installers import installer_for
     from gpuenv.probe.children import ChildGroup
 
     # The children first: they are forked before any thread starts. An interrupt waits for none of them.
     with ThreadPoolExecutor(1) as pool, closing(ChildGroup()) as group, probing(source) as finish:
-        from gpuenv.cli.environment_change import takes_conda, target_scheme
+        from gpuenv.cli.install_target import changeable_scheme
+        from gpuenv.cli.installers import takes_conda
 
         def choose() -> Installer | None:
             scheme = scheme_future.result()
             return None if takes_conda(scheme, request) else installer_for(scheme, request)
 
-        scheme_future = pool.submit(target_scheme, interpreter, source, request, group)
+        scheme_future = pool.submit(changeable_scheme, interpreter, source, request, group)
         installer_future = pool.submit(choose)
         rows = get_matrix(matrix)
         snapshot = finish(rows)
@@ -202,8 +207,9 @@ def _plan_factory(
 
     The wheels are those of the resolver, of a lock file, or of a bundle, which is unpacked to ``scratch``.
     """
-    from gpuenv.cli.environment_change import by_conda, by_wheels, prepare_wheels, takes_conda
-    from gpuenv.cli.install_steps import chosen_offers, read_lock, requirements_of_lock
+    from gpuenv.cli.install_offers import chosen_offers, read_lock, requirements_of_lock
+    from gpuenv.cli.install_plans import by_conda, by_wheels, prepare_wheels
+    from gpuenv.cli.installers import takes_conda
     from gpuenv.matrix.offers import Offer
 
     scheme = target.scheme

@@ -18,7 +18,7 @@ from gpuenv.cli.sources import MachineSource, get_both
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.cli.install_steps import InstallerRequest
+    from gpuenv.cli.installers import InstallerRequest
     from gpuenv.install.environment import Scheme
     from gpuenv.install.solver import Lock
     from gpuenv.install.target_platform import TargetPlatform
@@ -53,7 +53,8 @@ def lock(
 
     Exit code: 0 written, 3 no wheel fits, 4 the installer failed, 7 the target cannot be used.
     """
-    from gpuenv.cli.install_steps import InstallerRequest, command_error
+    from gpuenv.cli.install_outcome import command_error
+    from gpuenv.cli.installers import InstallerRequest
     from gpuenv.cli.output import check_paths, write_result
     from gpuenv.install.exceptions import InstallError
     from gpuenv.install.lockfile import lock_text
@@ -90,12 +91,9 @@ def make_lock(
         InstallError: when there can be none.
         CommandError: when there is no target, or no wheel fits.
     """
-    from gpuenv.cli.install_steps import (
-        chosen_offers,
-        installer_run_for,
-        requirements_of,
-        scheme_of_target,
-    )
+    from gpuenv.cli.install_offers import chosen_offers, requirements_of
+    from gpuenv.cli.install_target import scheme_of_target
+    from gpuenv.cli.installers import installer_run_for
     from gpuenv.cli.progress import announcing_phases
     from gpuenv.install.environment import query_scheme, read_inventory
     from gpuenv.install.plan import Clock

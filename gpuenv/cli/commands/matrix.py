@@ -123,7 +123,8 @@ def show(
     """
     from gpuenv.cli.clock import days_since
     from gpuenv.cli.output import emit_json, emit_lines, write_result
-    from gpuenv.matrix.row_lookup import RowFilter, build_grid, select_rows
+    from gpuenv.matrix.grid import build_grid
+    from gpuenv.matrix.row_lookup import RowFilter, select_rows
     from gpuenv.report.matrix_page import page
     from gpuenv.report.matrix_table import overview_lines, overview_markdown, row_lines, row_markdown
 
@@ -187,8 +188,9 @@ def refresh(
 
     progress("looking for new releases on the package index")  # importing the rest takes most of a second
 
-    from gpuenv.cli.matrix_refresh import IndexClient, check_summary_file, refresh_matrix
+    from gpuenv.cli.matrix_refresh import check_summary_file, refresh_matrix
     from gpuenv.cli.output import write_result, write_stdout
+    from gpuenv.cli.refresh_context import IndexClient
 
     try:
         installer = IndexClient(index) if index is not None else None

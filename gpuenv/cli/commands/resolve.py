@@ -133,13 +133,11 @@ def _solved(
     Raises:
         CommandError: when nothing can be solved, or conda manages the target.
     """
-    from gpuenv.cli.environment_change import prepare_wheels, takes_conda
-    from gpuenv.cli.install_steps import (
-        InstallerRequest,
-        chosen_offers,
-        command_error,
-        scheme_of_target,
-    )
+    from gpuenv.cli.install_offers import chosen_offers
+    from gpuenv.cli.install_outcome import command_error
+    from gpuenv.cli.install_plans import prepare_wheels
+    from gpuenv.cli.install_target import scheme_of_target
+    from gpuenv.cli.installers import InstallerRequest, takes_conda
     from gpuenv.install.exceptions import InstallError
     from gpuenv.model.strings import Lines, lines_of
 

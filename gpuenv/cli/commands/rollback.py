@@ -14,7 +14,7 @@ from gpuenv.install.exceptions import InstallError
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from gpuenv.cli.consent import ConsentOptions
+    from gpuenv.cli.environment_change import ConsentOptions
     from gpuenv.cli.output import Output
     from gpuenv.install.journal import Journal, Store
     from gpuenv.install.plan import Plan, TargetEnvironment
@@ -46,8 +46,9 @@ def rollback(
 
     Exit code: 0 done, 2 consent is missing, 4 it failed, 7 the target cannot be used.
     """
-    from gpuenv.cli.consent import ConsentOptions
-    from gpuenv.cli.install_steps import find_store, interpreter_of, outcome_on_failure, target_of
+    from gpuenv.cli.environment_change import ConsentOptions
+    from gpuenv.cli.install_outcome import outcome_on_failure
+    from gpuenv.cli.install_target import find_store, interpreter_of, target_of
     from gpuenv.cli.output import Output, check_paths
     from gpuenv.install.plan_text import history_lines, plan_lines
     from gpuenv.install.rollback import history_of
@@ -75,7 +76,7 @@ def rollback(
 
 def _plan(store: Store, interpreter: str, number: str | None) -> Plan:
     """What a rollback undoes: interrupted installs, then those up to the number."""
-    from gpuenv.install.conda_environment import read_state
+    from gpuenv.install.conda_restore import read_state
     from gpuenv.install.rollback import committed, plan_of_rollback, unfinished, up_to
 
     interrupted = unfinished(store)
@@ -88,8 +89,8 @@ def _plan(store: Store, interpreter: str, number: str | None) -> Plan:
 
 def _forget(store: Store, interpreter: str, number: str | None, out: Output, *, yes: bool, dry_run: bool) -> None:
     """Deletes what installs keep, after consent."""
-    from gpuenv.cli.consent import ConsentOptions, require_consent, show_plan
-    from gpuenv.cli.install_steps import show_outcome
+    from gpuenv.cli.environment_change import ConsentOptions, require_consent, show_plan
+    from gpuenv.cli.install_outcome import show_outcome
     from gpuenv.install.plan import InstallOutcome, Result
     from gpuenv.install.rollback import plan_of_forgetting, to_forget
 
@@ -122,8 +123,9 @@ def _environment(interpreter: str, store: Store) -> TargetEnvironment:
 def _roll_back(
     store: Store, interpreter: str, number: str | None, consent: ConsentOptions, recovered: list[str]
 ) -> None:
-    from gpuenv.cli.consent import require_consent
-    from gpuenv.cli.install_steps import recover_interrupted, show_outcome
+    from gpuenv.cli.environment_change import require_consent
+    from gpuenv.cli.install_outcome import show_outcome
+    from gpuenv.cli.install_target import recover_interrupted
     from gpuenv.cli.progress import announcing_phases
     from gpuenv.install.plan import Clock, InstallOutcome, Result
     from gpuenv.install.rollback import committed, roll_back

@@ -1,10 +1,10 @@
-"""conda, mamba and micromamba: the command lines, and how to read what they print.
+"""conda, mamba and micromamba: command lines, and parsers of their output.
 
 The options are those of conda's reference ("conda install": --prefix, --yes, --json, --quiet, --channel, --offline,
 --freeze-installed, --file, --revision; "conda remove": --force), which mamba and micromamba share. mamba knows
---revision since mamba-org/mamba pull request 3966 (2025); earlier ones take it and do nothing (issues 803, 2209, 2836),
-so that what came of it has to be looked at. Answers: conda, ``conda.cli.install`` and ``conda.exceptions`` ("actions"
-with FETCH, LINK and UNLINK; "error", "exception_name"); mamba, ``MTransaction::log_json`` and ``install_specs``
+--revision since mamba-org/mamba pull request 3966 (2025); earlier versions accept it and do nothing (issues 803, 2209,
+2836), so the result has to be checked. Output: conda, ``conda.cli.install`` and ``conda.exceptions`` ("actions" with
+FETCH, LINK and UNLINK; "error", "exception_name"); mamba, ``MTransaction::log_json`` and ``install_specs``
 ("solver_problems").
 """
 
@@ -25,7 +25,7 @@ _WORD = re.compile(r"[A-Za-z0-9_][\w.!+-]*")
 _CHANGE = re.compile(r"^[+-]", re.MULTILINE)
 _HEADER = re.compile(r"==>\s*.+?\s*<==")
 # Variables that select another environment or change the request; each tool reads its own.
-_ELSEWHERE = re.compile(r"(CONDA|MAMBA)_(DRY_RUN|ALWAYS_YES|JSON|QUIET|DOWNLOAD_ONLY|FORCE_REINSTALL|TARGET_PREFIX)")
+_REMOVED = re.compile(r"(CONDA|MAMBA)_(DRY_RUN|ALWAYS_YES|JSON|QUIET|DOWNLOAD_ONLY|FORCE_REINSTALL|TARGET_PREFIX)")
 _ABSENT = ("PackagesNotFound", "ResolvePackageNotFound")
 _UNFIT = (*_ABSENT, "Unsatisfiable", "SpecsConfigurationConflict", "InvalidSpec")
 
@@ -43,34 +43,35 @@ class CondaTool:
         """Its name and version."""
         return f"{self.family} {self.version}"
 
-    def installing(
-        self, prefix: str, specs: Sequence[str], channel: str, *, dry_run: bool, offline: bool, hold: bool
+    def install_command(
+        self, prefix: str, specs: Sequence[str], channel: str, *, dry_run: bool, offline: bool, freeze: bool
     ) -> tuple[str, ...]:
-        """Installs these specifications, or reports the changes; ``hold`` freezes installed packages."""
-        options = {f"--channel={channel}": True, "--freeze-installed": hold, "--offline": offline, "--dry-run": dry_run}
-        return (*self._call("install", prefix), *(name for name, wanted in options.items() if wanted), *specs)
+        """Installs these specifications, or reports the changes; ``freeze`` keeps installed packages."""
+        options = {"--freeze-installed": freeze, "--offline": offline, "--dry-run": dry_run}
+        flags = (name for name, is_set in options.items() if is_set)
+        return (*self._call("install", prefix), f"--channel={channel}", *flags, *specs)
 
-    def reverting(self, prefix: str, revision: int, *, offline: bool) -> tuple[str, ...]:
+    def revert_command(self, prefix: str, revision: int, *, offline: bool) -> tuple[str, ...]:
         """Reverts to a revision of the environment's history."""
         return (*self._call("install", prefix), *(["--offline"] if offline else []), f"--revision={revision}")
 
-    def exactly(self, prefix: str, file: Path, *, offline: bool) -> tuple[str, ...]:
+    def explicit_command(self, prefix: str, file: Path, *, offline: bool) -> tuple[str, ...]:
         """Installs exactly the package URLs in a file (conda list --explicit)."""
         return (*self._call("install", prefix), *(["--offline"] if offline else []), f"--file={file}")
 
-    def removing(self, prefix: str, names: Sequence[str]) -> tuple[str, ...]:
+    def remove_command(self, prefix: str, names: Sequence[str]) -> tuple[str, ...]:
         """Removes these packages but not their dependents."""
         return (*self._call("remove", prefix), "--force", *names)
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         """The user's variables, except those that change the request."""
-        kept = {name: value for name, value in variables.items() if not _ELSEWHERE.fullmatch(name)}
+        kept = {name: value for name, value in variables.items() if not _REMOVED.fullmatch(name)}
         return {**kept, "NO_COLOR": "1"}
 
     def revision(self, history: str) -> int | None:
         """The newest revision in ``conda-meta/history``; None without any.
 
-        conda counts every entry (``History.object_log``), mamba those that put in or took out something
+        conda counts every entry (``History.object_log``), mamba those that installed or removed something
         (``History::get_user_requests``).
         """
         entries = _HEADER.split(history)[1:]

@@ -1,7 +1,7 @@
 """pip, used without uv: command lines, and its installation report.
 
 The report is that of ``pip install --report`` (pip documentation, "Installation Report", version 1); pip 22.2 was the
-first to have it. Before pip 23.0 its version is 0, and the digest stands in ``hash`` alone (measured on 2026-11-22 of
+first to have it. Before pip 23.0 its version is 0, and only ``hash`` has the digest (measured on 2026-11-22 of
 22.2, 22.2.2, 22.3, 22.3.1, 23.0).
 """
 
@@ -36,7 +36,7 @@ _NO_REDIRECTION = ("--target=", "--root=/")  # pip 22.2 to 26.3 were tried
 class Pip:
     """pip: ``python -m pip`` of the target, or another pip with ``--python``."""
 
-    locks_as_toml: ClassVar[bool] = False  # whether ``locking`` prints a ``pylock.toml``
+    locks_as_toml: ClassVar[bool] = False  # whether ``lock_command`` prints a ``pylock.toml``
     offline_variable: ClassVar[str] = "PIP_NO_INDEX"  # ``--no-index`` as a variable
     program: tuple[str, ...]
     version: str
@@ -46,12 +46,12 @@ class Pip:
         """Its name and version."""
         return f"pip {self.version}"
 
-    def resolving(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
+    def resolve_command(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
         """``pip install --dry-run --report``."""
         arguments = ("--dry-run", "--report", str(files.answer), "--constraint", str(files.constraints))
         return (*self._install(options), *arguments, "--requirement", str(files.requirements))
 
-    def resolved(self, printed: str, answer: str) -> tuple[Pin, ...]:
+    def parse_resolved(self, printed: str, answer: str) -> tuple[Pin, ...]:
         """The ``install`` list of the report, digests included."""
         del printed
         report = json.loads(answer)
@@ -60,23 +60,23 @@ class Pip:
             raise ValueError("expected an installation report of version 0 or 1")
         return tuple(_pin(entry) for entry in report["install"])
 
-    def locking(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
+    def lock_command(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
         """The report of an install into an empty environment."""
-        return (*self.resolving(options, files), "--ignore-installed")
+        return (*self.resolve_command(options, files), "--ignore-installed")
 
-    def digesting(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
+    def digest_command(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
         """The same for exact versions."""
-        return (*self.locking(options, files), "--no-deps")
+        return (*self.lock_command(options, files), "--no-deps")
 
-    locked = resolved  # parses the output of ``locking`` and ``digesting``
+    parse_locked = parse_resolved  # the output of ``lock_command`` and ``digest_command``
 
-    def staging(self, options: InstallerOptions, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
+    def stage_commands(self, options: InstallerOptions, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
         """``pip install --prefix``, ignoring installed packages, so that none is uninstalled."""
         arguments = ("--ignore-installed", "--no-deps", "--require-hashes", "--no-compile", "--no-warn-script-location")
         prefix = (*_NO_REDIRECTION, "--prefix", str(stage))
         return ((*self._install(options), *arguments, *prefix, "--requirement", str(lock)),)
 
-    def telling_cache(self) -> tuple[str, ...] | None:
+    def cache_command(self) -> tuple[str, ...] | None:
         """None: pip queries the index for every name, so its cache is useless offline (``pip install --help``)."""
         return None
 

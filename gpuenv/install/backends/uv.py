@@ -36,7 +36,7 @@ class Uv:
     Constraints on the command line replace those of UV_CONSTRAINT, so both are passed there.
     """
 
-    locks_as_toml: ClassVar[bool] = True  # whether ``locking`` prints a ``pylock.toml``
+    locks_as_toml: ClassVar[bool] = True  # whether ``lock_command`` prints a ``pylock.toml``
     offline_variable: ClassVar[str] = "UV_OFFLINE"  # ``--offline`` as a variable
     program: str
     version: str
@@ -48,12 +48,12 @@ class Uv:
         """Its name and version."""
         return f"uv {self.version}"
 
-    def resolving(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
+    def resolve_command(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
         """``uv pip install --dry-run``, which considers installed packages."""
-        arguments = ("install", "--dry-run", *self._common(options), *self._held(files))
+        arguments = ("install", "--dry-run", *self._common(options), *self._constraint_options(files))
         return (self.program, "pip", *arguments, f"--requirements={files.requirements}")
 
-    def resolved(self, printed: str, answer: str) -> tuple[Pin, ...]:
+    def parse_resolved(self, printed: str, answer: str) -> tuple[Pin, ...]:
         """Parses lines with a plus, or a tilde for a reinstall."""
         del answer
         if "Would" not in printed:
@@ -61,21 +61,22 @@ class Uv:
         found = (_ADDED.fullmatch(line) for line in printed.splitlines())
         return tuple(make_pin(match[1], match[2]) for match in found if match)
 
-    def locking(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
+    def lock_command(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
         """``uv pip compile``."""
-        return (self.program, "pip", *_LOCK, *self._common(options), *self._held(files), str(files.requirements))
+        arguments = (*_LOCK, *self._common(options), *self._constraint_options(files))
+        return (self.program, "pip", *arguments, str(files.requirements))
 
-    def digesting(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
+    def digest_command(self, options: InstallerOptions, files: Files) -> tuple[str, ...]:
         """``uv pip compile`` of exact versions, which also selects the wheel of each."""
         command, *arguments = _LOCK
         return (self.program, "pip", command, "--no-deps", *arguments, *self._common(options), str(files.requirements))
 
-    def locked(self, printed: str, answer: str) -> tuple[Pin, ...]:
-        """Parses the lock file that ``locking`` and ``digesting`` print."""
+    def parse_locked(self, printed: str, answer: str) -> tuple[Pin, ...]:
+        """Parses the lock file that ``lock_command`` and ``digest_command`` print."""
         del answer
         return parse_pylock(printed)
 
-    def staging(self, options: InstallerOptions, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
+    def stage_commands(self, options: InstallerOptions, lock: Path, stage: Path) -> tuple[tuple[str, ...], ...]:
         """``uv pip install --prefix``: scripts get the target's interpreter, and the target is unchanged.
 
         Tried offline first: exact, cached versions need no index, whose queries can take longer than the install.
@@ -85,7 +86,7 @@ class Uv:
         head = (self.program, "pip", "install", "--no-deps", "--require-hashes")
         return tuple((*head, *self._common(entry), *arguments) for entry in tries)
 
-    def telling_cache(self) -> tuple[str, ...] | None:
+    def cache_command(self) -> tuple[str, ...] | None:
         """``uv cache dir``, which respects the user's settings."""
         return (self.program, "cache", "dir")
 
@@ -94,7 +95,7 @@ class Uv:
         kept = {name: value for name, value in variables.items() if name not in _REMOVED}
         return {**kept, **dict(self.pip_settings.variables), "NO_COLOR": "1", "UV_NO_WRAP": "1"}  # its output is parsed
 
-    def _held(self, files: Files) -> tuple[str, ...]:
+    def _constraint_options(self, files: Files) -> tuple[str, ...]:
         return tuple(
             f"--constraints={path}"
             for path in (str(files.constraints), *self.constraints, *self.pip_settings.constraints)

@@ -1,65 +1,35 @@
-"""Verifies an install: the doctor's errors about the target before and after, and the quick smoke test."""
+"""Verifies an install by the quick smoke test."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gpuenv.cli.gpu_tests import place_of, planted_fault, run_tests
 from gpuenv.cli.sources import MachineSource, get_snapshot
-from gpuenv.doctor.checks import find_check
-from gpuenv.doctor.diagnose import diagnose
 from gpuenv.install.plan import Verification
-from gpuenv.matrix.resolve import resolve
-from gpuenv.matrix.tables import Matrix
-from gpuenv.model.finding import Severity
-from gpuenv.model.resolution import Resolution
 from gpuenv.model.smoke import BROKEN, SmokeResult, TestResult, TestStatus
-from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.strings import join_words
 from gpuenv.report.text_line import counted
 from gpuenv.smoke.session import UnusableTarget
 from gpuenv.smoke.tasks import SmokeOptions
 
+if TYPE_CHECKING:
+    from gpuenv.matrix.tables import Matrix
+    from gpuenv.model.snapshot import Snapshot
+
 _SMOKE_TEST = "smoke test"
 _MAX_MESSAGES = 3  # of failed tests
 
 
-class ExaminedMachine(NamedTuple):
-    """The machine and target before the change, the matrix, and the resolution."""
-
-    source: MachineSource  # probed again afterwards
-    snapshot: Snapshot
-    matrix: Matrix
-    resolution: Resolution
-
-
-def target_errors(snapshot: Snapshot, matrix: Matrix, *, external_libraries: bool) -> Mapping[str, str]:
-    """The doctor's errors about the target, by code.
-
-    With ``external_libraries``, CUDA's libraries may be missing from it.
-    """
-    found = diagnose(snapshot, matrix, resolve(snapshot, matrix), time.monotonic).findings
-    errors = {}
-    for finding in found:
-        check = find_check(finding.code)
-        if finding.severity is not Severity.ERROR or check is None or not check.concerns_target:
-            continue
-        if not (check.concerns_libraries and external_libraries):
-            errors[finding.code] = finding.title
-    return errors
-
-
-def verify_on_gpu(examined: ExaminedMachine, interpreter: str) -> Verification:
+def verify_gpu(interpreter: str, source: MachineSource, snapshot: Snapshot, matrix: Matrix) -> Verification:
     """Runs the quick smoke test in the target; undetermined without a GPU."""
-    snapshot = examined.snapshot
     if any(fact.startswith(("gpu", "driver")) for fact in snapshot.assumed):
         message = "the GPU or the driver is assumed; on the real machine, run: gpuenv smoke"
         return Verification(_SMOKE_TEST, None, message)
     if not snapshot.gpus:
         return Verification(_SMOKE_TEST, None, "there is no NVIDIA GPU here; on a machine with one, run: gpuenv smoke")
-    matrix, source = examined.matrix, examined.source
     try:
         place = place_of(interpreter, source, get_snapshot(source, matrix), matrix, time.monotonic())
         return smoke_verification(run_tests(SmokeOptions(fault=planted_fault()), place, matrix))

@@ -71,7 +71,7 @@ def _revision(path: Path) -> str:
 
 
 def _stored_checksum(path: Path) -> int | None:
-    """The checksum that ``matrix update`` stores beside a matrix that it validated."""
+    """The checksum that ``matrix update`` stores next to a matrix that it validated."""
     try:
         return parse_integer(read_regular(checksum_of(path), 32).decode("ascii", "replace").strip())
     except (OSError, ValueError):

@@ -1,0 +1,74 @@
+"""Outcomes of installs, rollbacks, locks and bundles: errors as exit codes and messages, and results as output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gpuenv.cli.command_errors import CommandError, failure_as_result, with_state
+from gpuenv.doctor.fixes.adaptation import add_target_option
+from gpuenv.install.exceptions import ConsentNeeded, InstallError, NothingFits, TargetUnusable, Unreadable
+from gpuenv.install.plan import InstallOutcome, Result
+from gpuenv.install.plan_text import outcome_lines
+from gpuenv.model.exit_codes import ExitCode
+
+if TYPE_CHECKING:
+    from gpuenv.cli.output import Output
+
+_EXIT_CODES = {
+    Unreadable: ExitCode.USAGE,
+    TargetUnusable: ExitCode.TARGET_UNUSABLE,
+    NothingFits: ExitCode.NOTHING_FITS,
+    ConsentNeeded: ExitCode.USAGE,
+}
+
+
+def command_error(error: InstallError, python: str | None = None) -> CommandError:
+    """The command error of a failed install; ``python`` is the value of ``--python``, for the remedy."""
+    remedy = add_target_option(error.remedy, python) if error.remedy else None
+    return CommandError(_EXIT_CODES.get(type(error), ExitCode.FAILED), error.message, remedy)
+
+
+@contextmanager
+def outcome_on_failure(out: Output, python: str | None) -> Iterator[list[str]]:
+    """Turns an install error into the outcome of the command; yields a list for the recovered installs.
+
+    ``python`` is the value of ``--python``, for the remedy.
+
+    Raises:
+        CommandError: with the exit code, and the state of the environment.
+    """
+    recovered: list[str] = []
+
+    def failure(error: CommandError) -> InstallOutcome:
+        changed = isinstance(error.__cause__, InstallError) and not error.__cause__.untouched
+        return InstallOutcome(
+            status=Result.NOT_RESTORED if changed else Result.FAILED,
+            exit_code=error.exit_code,
+            message=error.message,
+            transaction=None,
+            target=None,
+            recovered=tuple(recovered),
+            remedy=error.remedy,
+        )
+
+    with failure_as_result(out, failure):
+        try:
+            yield recovered
+        except InstallError as error:
+            raise with_environment_state(error, recovered, python) from error
+
+
+def with_environment_state(error: InstallError, recovered: Sequence[str], python: str | None) -> CommandError:
+    """The command error of an install error; a failure includes the state of the environment."""
+    command = command_error(error, python)
+    if command.exit_code in (ExitCode.FAILED, ExitCode.NOTHING_FITS):
+        state = "nothing else was changed" if error.untouched and recovered else error.state
+        command = CommandError(command.exit_code, with_state(command.message, state), command.remedy)
+    return command
+
+
+def show_outcome(outcome: InstallOutcome, out: Output) -> None:
+    """Prints the outcome as the result of a command."""
+    out.emit(outcome, lambda: outcome_lines(outcome, verbose=out.verbose))

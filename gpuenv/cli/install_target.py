@@ -1,0 +1,146 @@
+"""The target of an install: its interpreter, its folders, and recovery from interrupted installs."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuenv.cli.command_errors import CommandError, announce, usage_errors
+from gpuenv.cli.sources import MachineSource, own_environment
+from gpuenv.install.environment import query_scheme
+from gpuenv.install.exceptions import TargetUnusable
+from gpuenv.install.journal import Store, store_of
+from gpuenv.install.planner import refuse_unusable
+from gpuenv.install.rollback import recover
+from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.probe.interpreters import refuse_foreign
+from gpuenv.probe.jupyter_kernels import kernel_interpreter
+from gpuenv.probe.target import TargetError, find_interpreter
+from gpuenv.probe.transactions import open_transaction
+
+if TYPE_CHECKING:
+    from gpuenv.cli.installers import InstallerRequest
+    from gpuenv.install.environment import Scheme
+    from gpuenv.probe.children import ChildGroup
+
+
+def target_of(python: str | None, kernel: str | None) -> str | None:
+    """The target of ``--python`` or ``--kernel``.
+
+    Raises:
+        CommandError: when both are set, or there is no such kernel.
+    """
+    if kernel is None:
+        return python
+    if python is not None:
+        raise CommandError(ExitCode.USAGE, "--python and --kernel exclude each other")
+    with usage_errors(TargetError):
+        return kernel_interpreter(kernel, os.environ)
+
+
+def interpreter_of(source: MachineSource) -> str:
+    """The interpreter of a target that an installer works for.
+
+    Raises:
+        CommandError: when no Python is found, or the installer of root would run code of another user, or change it.
+    """
+    with usage_errors(TargetError):
+        found = find_interpreter(source.python, os.environ)
+    if found is None:
+        raise CommandError(ExitCode.TARGET_UNUSABLE, "there is no Python on PATH", "name one with --python")
+    with usage_errors(TargetError):
+        refuse_foreign(found, os.environ)
+    return found
+
+
+def find_store(interpreter: str, seconds: float) -> Store:
+    """The journals next to the interpreter, else those in the root that it reports within ``seconds``.
+
+    Raises:
+        TargetUnusable: when it does not answer.
+    """
+    deadline = time.monotonic() + seconds
+    return store_of(interpreter) or Store(Path(query_scheme(interpreter, os.environ, deadline).root))
+
+
+def refuse_interrupted(interpreter: str, store: Store | None = None) -> None:
+    """Refuses to plan on the half-changed state that an interrupted install left.
+
+    Raises:
+        TargetUnusable: when an install or a rollback was interrupted.
+    """
+    store = store or store_of(interpreter)
+    try:
+        found = open_transaction(store.folder) if store is not None and store.folder.is_dir() else None
+    except OSError as error:
+        raise TargetUnusable(f"{error.filename}: cannot be read: {error.strerror}") from error
+    if store is not None and found is not None:
+        raise TargetUnusable(
+            f"{store.root}: {found.label} was interrupted, and nothing can be planned before it is undone",
+            "Undo it: gpuenv rollback. gpuenv install does so first.",
+        )
+
+
+def recover_interrupted(
+    interpreter: str, store: Store | None, *, locked: bool = False, offline: bool
+) -> tuple[str, ...]:
+    """Rolls back interrupted installs, even if the interpreter is gone; returns their numbers.
+
+    ``locked`` is whether the caller holds the lock of the environment.
+
+    Raises:
+        InstallError: when one cannot be rolled back.
+    """
+    store = store or store_of(interpreter)
+    if store is None:
+        return ()
+    with nullcontext() if locked else store.locked():
+        found = recover(store, own_environment(), offline=offline)
+    for number in found:
+        announce(f"the interrupted install {number} was rolled back")
+    return found
+
+
+def require_target(snapshot: Snapshot) -> None:
+    """Ends the command if the target does not answer.
+
+    Raises:
+        CommandError: with what happened instead.
+    """
+    target = snapshot.source("target")
+    if target.state is not SourceState.ANSWERED:
+        raise CommandError(
+            ExitCode.TARGET_UNUSABLE,
+            f"{snapshot.target.executable.value or 'the target'} cannot be used: {target.detail or target.state.value}",
+            "Recreate the environment, or name another one with --python.",
+        )
+
+
+def changeable_scheme(
+    interpreter: str, source: MachineSource, request: InstallerRequest, group: ChildGroup | None = None
+) -> Scheme:
+    """The folders of a target that may be changed.
+
+    Raises:
+        InstallError: when nothing may be installed into it.
+    """
+    scheme = query_scheme(interpreter, os.environ, time.monotonic() + source.timeout, group)
+    refuse_unusable(scheme, break_system_packages=request.break_system_packages)
+    return scheme
+
+
+def scheme_of_target(source: MachineSource, snapshot: Snapshot) -> Scheme:
+    """The folders of the target that a plan or a lock is for.
+
+    Raises:
+        InstallError: when an install was interrupted in it.
+        CommandError: when there is no target, or it does not answer.
+    """
+    interpreter = interpreter_of(source)
+    refuse_interrupted(interpreter)
+    require_target(snapshot)
+    return query_scheme(interpreter, os.environ, time.monotonic() + source.timeout)

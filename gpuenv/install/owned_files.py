@@ -1,0 +1,128 @@
+"""Which distribution owns which files of the target: files to remove with it, and leftovers that none owns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from gpuenv.install.environment import (
+    InstalledDistribution,
+    RecordEntry,
+    Scheme,
+    below,
+    has_digest,
+    is_inside,
+    read_record,
+)
+from gpuenv.install.exceptions import TargetUnusable
+from gpuenv.model.cupy import is_cupy
+
+_MODULES = ("cupy", "cupyx", "cupy_backends")  # the folders that every CuPy line installs
+_METADATA = ".dist-info"
+_HALF_REMOVED = "~"  # pip prefixes names with it while uninstalling; an interrupt leaves them
+
+
+def files_of(distribution: InstalledDistribution, root: str) -> tuple[str, ...]:
+    """The paths of its files, relative to the root of the environment.
+
+    Raises:
+        TargetUnusable: when they are unknown, or one is outside of the environment.
+    """
+    record = read_record(distribution.metadata)
+    name = f"{distribution.name} {distribution.release}"
+    if distribution.installer == "conda" or (record is None and "/conda-meta" in distribution.metadata):
+        raise TargetUnusable(f"{name} was installed by conda, and only conda can remove it", "Remove it with conda.")
+    if record is None:
+        raise TargetUnusable(
+            f"{name} in {distribution.folder} has no RECORD, so its files are unknown",
+            "Remove it by hand, or create a new environment.",
+        )
+    real_folder = lru_cache(maxsize=None)(os.path.realpath)  # thousands of files, few folders
+    paths = []
+    for entry in record:
+        path = os.path.normpath(os.path.join(distribution.folder, entry.path))
+        folder, file = os.path.split(path)
+        if not is_inside(path, root) or not is_inside(f"{real_folder(folder)}/{file}", real_folder(root)):
+            raise TargetUnusable(
+                f"{distribution.name}: its RECORD names a file outside of the environment: {entry.path!r}",
+                "Find out how it got there, or create a new environment.",
+            )
+        paths.append(below(path, root))
+    return tuple(paths)
+
+
+def owners(
+    distributions: Iterable[InstalledDistribution], root: str
+) -> dict[str, list[tuple[InstalledDistribution, RecordEntry]]]:
+    """The owners of each path, by the RECORDs of distributions."""
+    found: dict[str, list[tuple[InstalledDistribution, RecordEntry]]] = {}
+    for distribution in distributions:
+        for entry in read_record(distribution.metadata) or ():
+            path = os.path.normpath(os.path.join(distribution.folder, entry.path))
+            if is_inside(path, root):
+                found.setdefault(below(path, root), []).append((distribution, entry))
+    return found
+
+
+def files_to_remove(
+    going: Mapping[str, Sequence[str]],
+    owned: Mapping[str, Sequence[tuple[InstalledDistribution, RecordEntry]]],
+    root: str,
+) -> tuple[tuple[str, ...], frozenset[str]]:
+    """The files to remove with some distributions, and the remaining distributions whose files they overwrote.
+
+    Files that a remaining distribution also owns are kept.
+    """
+    leaving: list[str] = []
+    overwritten: set[str] = set()
+    for path in dict.fromkeys(path for files in going.values() for path in files):
+        staying = [(owner.name, entry) for owner, entry in owned.get(path, ()) if owner.name not in going]
+        if not staying:
+            leaving.append(path)
+        for name, entry in staying:
+            if entry.sha256 is not None and not has_digest(f"{root}/{path}", entry.sha256):
+                overwritten.add(name)
+    return tuple(leaving), frozenset(overwritten)
+
+
+def leftover_files(scheme: Scheme, owned: Mapping[str, object]) -> Iterator[str]:
+    """Files of CuPy's modules that no distribution owns, and the remains of an interrupted uninstall by pip."""
+    for folder in dict.fromkeys((scheme.purelib, scheme.platlib)):
+        for module in _MODULES:
+            yield from (path for path in _files_below(folder, module, scheme.root) if path not in owned)
+        for name in _listed(folder):
+            if name.startswith(_HALF_REMOVED) and name[1:].replace("_", "-").startswith("upy"):
+                yield from _files_below(folder, name, scheme.root)
+
+
+def left_metadata(scheme: Scheme, own: Mapping[str, InstalledDistribution], named: Collection[str]) -> Iterator[str]:
+    """Leftover metadata of CuPy and of the distributions ``named``, after an interrupted update or a power failure.
+
+    It is of another release than the installed one, or has no name.
+    """
+    used = {os.path.realpath(entry.metadata) for entry in own.values()}
+    for folder in dict.fromkeys((scheme.purelib, scheme.platlib)):
+        for entry in _listed(folder):
+            name = canonicalize_name(entry.removesuffix(_METADATA).rpartition("-")[0])
+            path = Path(folder, entry)
+            is_ours = entry.endswith(_METADATA) and (name in named or is_cupy(name))
+            if is_ours and not path.is_symlink() and os.path.realpath(path) not in used:
+                yield from _files_below(folder, entry, scheme.root)
+
+
+def _files_below(folder: str, name: str, root: str) -> Iterator[str]:
+    for parent, folders, files in os.walk(os.path.join(folder, name)):
+        if "__pycache__" in folders:
+            folders.remove("__pycache__")
+        yield from (below(os.path.join(parent, file), root) for file in files)
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names alone
+    except OSError:
+        return []
