@@ -26,7 +26,7 @@ from gpuenv.smoke.tasks import (
     PAYLOAD,
     SmokeOptions,
     plan_tasks,
-    selected_tests,
+    select_tests,
     skip_for_few_gpus,
     skipped_result,
     worker_count,
@@ -138,7 +138,7 @@ def skip_all(options: SmokeOptions, target: SmokeTarget, reason: str, started_at
 def _skip_each(
     options: SmokeOptions, target: SmokeTarget, trouble: Trouble, reason: str, started_at: str
 ) -> SmokeResult:
-    tests = selected_tests(options)
+    tests = select_tests(options)
     results = tuple(skipped_result(test, None, trouble, reason) for test in tests)
     return _result(options, target, (), RunResults(results, {}), started_at)
 
@@ -158,7 +158,7 @@ def _check_target(snapshot: Snapshot) -> None:
 
 
 def _run(options: SmokeOptions, target: SmokeTarget, devices: tuple[Device, ...], announce: Announce) -> RunResults:
-    tests, log, last = selected_tests(options), KernelLog(), time.monotonic()
+    tests, log, last = select_tests(options), KernelLog(), time.monotonic()
     # A container or a batch system may restrict this process to some of the processors.
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     setting = RunSettings(

@@ -12,10 +12,9 @@ from jsonschema import Draft202012Validator
 
 from gpuenv.model.json_schema import json_schema
 from gpuenv.model.smoke import SmokeResult
-from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.simulate.layout import SimulatedMachine
 from gpuenv.simulate.profile import TargetSpec
-from gpuenv.smoke.tasks import all_tests, select_tests
+from gpuenv.smoke.tasks import SmokeOptions, all_tests, select_tests
 from tests.cli.program import MINIMAL, PROGRAM, gpuenv
 from tests.smoke.smoke_command import kernel_tests, run, smoke
 from tests.support.target import Targets
@@ -26,7 +25,7 @@ from tests.support.target import Targets
 def test_without_a_gpu_every_test_is_skipped_with_the_doctors_reason(target: Path, tmp_path: Path) -> None:
     code, result = smoke("--python", target, GPUENV_DRIVER_ROOT=str(tmp_path))
     assert (code, result["exit_code"], result["status"]) == (5, 5, "skipped")
-    assert [test["name"] for test in result["tests"]] == [test.name for test in select_tests((), (), SmokeLevel.QUICK)]
+    assert [test["name"] for test in result["tests"]] == [test.name for test in select_tests(SmokeOptions())]
     assert {test["status"] for test in result["tests"]} == {"skipped"}
     assert all(test["detail"][:3] in ("GPU", "DRV", "CTR") for test in result["tests"])
     assert all("CuPy reports: No module named 'cupy'" in test["detail"] for test in result["tests"])
@@ -186,6 +185,15 @@ def test_each_test_runs_on_each_gpu_in_a_child_that_sees_no_other(target: Path, 
     (each,) = [test for test in result["tests"] if test["name"] == "multi.each"]
     assert each["gpu"] is None
     assert (code, result["status"]) == (5, "failed")
+
+
+@pytest.mark.parametrize("name", ["health", "health.state"])
+def test_a_skipped_health_check_does_not_follow_a_failure(target: Path, machine: SimulatedMachine, name: str) -> None:
+    arguments = ("kernels", "--gpu", "0", "--python", target)
+    _, checked = smoke(*arguments, **machine.environment)
+    assert [test["name"] for test in checked["tests"]] == ["kernels.raw_kernel", "health.state"]
+    _, skipped = smoke(*arguments, "--skip", name, **machine.environment)
+    assert [test["name"] for test in skipped["tests"]] == ["kernels.raw_kernel"]
 
 
 def test_a_gpu_is_selected_by_uuid_or_index(target: Path, machine: SimulatedMachine) -> None:

@@ -130,7 +130,7 @@ def smoke(
         emit_report,
         read_formats,
     )
-    from gpuenv.smoke.tasks import DEFAULT_SEED, GROUPS, SmokeOptions, all_tests, selected_tests
+    from gpuenv.smoke.tasks import DEFAULT_SEED, GROUPS, SmokeOptions, all_tests, select_tests
 
     specs = read_formats(formats, output, RECORD_FORMATS if list_tests else FORMATS)
     check_paths([save_baseline, *(entry.path for entry in specs)])
@@ -156,7 +156,7 @@ def smoke(
         _read(compare)
         _list(order, specs, color=not no_color)
     else:
-        for test in selected_tests(order):
+        for test in select_tests(order):
             if test.leaves:
                 announce(f"{test.name} makes a kernel fault on purpose and leaves {test.leaves}")
         address = configured_docs()
@@ -230,10 +230,10 @@ def _list(order: SmokeOptions, specs: Sequence[OutputSpec], *, color: bool) -> N
     from gpuenv.cli.output import emit_record
     from gpuenv.model.documents import ListedTest, Tests
     from gpuenv.report.text_line import TextLine
-    from gpuenv.smoke.tasks import select_tests
+    from gpuenv.smoke.tasks import SmokeOptions, select_tests
 
     is_detailed = bool(order.only)
-    tests = select_tests(order.groups, order.only, SmokeLevel.DEEP, faults=True)
+    tests = select_tests(SmokeOptions(order.groups, order.only, level=SmokeLevel.DEEP, faults=True))
     width = max(len(test.name) for test in tests)
     lines = [TextLine("Tests, each with its lowest level")]
     listed = []

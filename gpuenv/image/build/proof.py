@@ -16,7 +16,7 @@ from gpuenv.install.plan import Verification
 from gpuenv.model.smoke import TestStatus
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.probe.protocol import numbered, parse_facts
-from gpuenv.smoke.tasks import DEADLINE, DEFAULT_SEED, PAYLOAD, derive_seed, select_tests
+from gpuenv.smoke.tasks import DEADLINE, DEFAULT_SEED, PAYLOAD, SmokeOptions, derive_seed, select_tests
 
 _PYTHON = "/opt/cupy/bin/python"
 _FOLDER = "gpuenv-proof"
@@ -133,7 +133,7 @@ def _smoke(engine: Engine, where: tuple[str, str, bytes], count: int) -> tuple[V
                 "uuid": None,
             },
         }
-        for test in select_tests((), (), SmokeLevel.QUICK)
+        for test in select_tests(SmokeOptions(level=SmokeLevel.QUICK))
         if test.gpus == 1
         for device in range(count)
     ]
