@@ -125,7 +125,7 @@ def _smoke(engine: Engine, where: tuple[str, str, bytes], count: int) -> tuple[V
             "name": test.name,
             "visible": str(device),
             "deadline": DEADLINE[SmokeLevel.QUICK],
-            "order": {
+            "request": {
                 "level": SmokeLevel.QUICK.value,
                 "seed": derive_seed(DEFAULT_SEED, test.name, 0),
                 "size": dict(test.size(SmokeLevel.QUICK) or {}),

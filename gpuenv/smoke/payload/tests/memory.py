@@ -392,7 +392,7 @@ class Managed(_Whole):
             raise Skip("this GPU has no managed memory")
         pool = cp.cuda.MemoryPool(cp.cuda.malloc_managed)
         with cp.cuda.using_allocator(pool.malloc):
-            x = self.lent(lambda: cp.empty(data["x"].shape, dtype=np.int64))
+            x = self.allocate(lambda: cp.empty(data["x"].shape, dtype=np.int64))
             x.set(data["x"])
             x += 11
             cp.cuda.Device().synchronize()
@@ -403,8 +403,8 @@ class Managed(_Whole):
         pool.free_all_blocks()
         return got
 
-    def lent(self, make):
-        """Allocates managed memory, which a vGPU may lack although its GPU supports it, and a sandbox may block.
+    def allocate(self, make):
+        """Allocates managed memory; skips the test if a vGPU or a sandbox refuses it although the GPU supports it.
 
         NVIDIA AI Enterprise Release Notes, Unified Memory Support; gvisor, issue 9593.
         """
