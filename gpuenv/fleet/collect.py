@@ -1,4 +1,4 @@
-"""Collects the reports of many nodes in a folder, and records who answered."""
+"""Collects the reports of many nodes in a folder, and records which nodes answered."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from gpuenv.files import make_private_folder, read_own, replace_file
 from gpuenv.fleet.node import write_report
@@ -25,7 +26,7 @@ from gpuenv.model.codec import encode
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.report.report import primary
 
-_OLDEST = 86_400.0  # seconds: an older report of a node that cannot be asked is no answer
+_OLDEST = 86_400.0  # seconds: an older report of a node that cannot be asked does not count
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +55,30 @@ class UnavailableNode:
     report_age: float | None
 
 
+class Start(NamedTuple):
+    """What is known of a collection before a node answers; see ``Collection``."""
+
+    run: str
+    via: str
+    started_at: float
+    quorum: float
+
+
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Who answered.
+    """The record of a collection: which nodes answered.
 
     Attributes:
         run: the name of the collection, which each of its reports has.
         via: the engine.
         started_at: when, in seconds since the epoch.
         duration: seconds.
-        nodes: all that were to answer.
+        nodes: all nodes of the collection.
         fit: the fit ones.
         unfit: the unfit ones.
         silent: nodes without an answer, and those that could not be examined.
         unavailable: nodes that the engine could not ask; one with a recent report in the folder is also fit or unfit.
-        quorum: the part of the nodes that must be fit or unfit.
+        quorum: the fraction of the nodes that must be fit or unfit.
         exit_code: 1 with an unfit node, 8 below the quorum or without any answer, else 0.
         schema: name and major version of the schema.
     """
@@ -93,7 +103,7 @@ def run_name(now: float) -> str:
 
 
 class _Tally:
-    """The nodes by what is known of them."""
+    """The nodes by their state."""
 
     def __init__(self) -> None:
         self.fit: list[str] = []
@@ -119,18 +129,18 @@ def collect(
     nodes: Nodes,
     answers: Iterable[Answer],
     folder: Path,
-    begun: Collection,
+    begun: Start,
     progress: Callable[[str], None],
 ) -> Collection:
     """Writes the report of each node that answers, and the record of all.
 
-    A report is named for the node that was asked, whatever it calls itself. The former report of a silent node stays.
+    A report gets the name under which its node was asked. The former report of a silent node stays.
 
     Args:
         nodes: the nodes.
         answers: of an engine, as they come.
         folder: where the reports are written.
-        begun: the record, with its name, engine, start and quorum.
+        begun: the name, the engine, the start and the quorum of the collection.
         progress: called with a line of counts after each answer.
 
     Raises:
@@ -163,7 +173,7 @@ def collect(
 
 
 def _take(answer: Answer, folder: Path, run: str, tally: _Tally) -> None:
-    """Writes an answer: its last line, since a login may print others before it."""
+    """Writes the report in the last line of an answer; a login may print others before it."""
     if answer.reason is not None:
         tally.silent.append(SilentNode(answer.node, answer.reason))
         return
@@ -179,7 +189,7 @@ def _take(answer: Answer, folder: Path, run: str, tally: _Tally) -> None:
 
 
 def _use_kept_report(folder: Path, node: str, reason: str, tally: _Tally, now: float) -> None:
-    """Counts the report that a node has left in the folder, for example by its health check, if it is recent."""
+    """Counts the report of a node that is in the folder, for example from its health check, if it is recent."""
     report = None
     with suppress(OSError, NodeReportError):
         report = parse_node_report(read_own(folder / f"{node}.json", LARGEST))
