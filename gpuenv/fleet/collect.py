@@ -23,6 +23,7 @@ from gpuenv.fleet.node_report import (
 )
 from gpuenv.fleet.runners.task import Answer, Nodes
 from gpuenv.model.codec import encode
+from gpuenv.model.documents import FleetSilence
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.report.report import primary
 
@@ -36,14 +37,6 @@ class UnfitNode:
     node: str
     code: str
     title: str
-
-
-@dataclass(frozen=True, slots=True)
-class SilentNode:
-    """A node whose state is unknown, and why."""
-
-    node: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +83,7 @@ class Collection:
     nodes: tuple[str, ...]
     fit: tuple[str, ...]
     unfit: tuple[UnfitNode, ...]
-    silent: tuple[SilentNode, ...]
+    silent: tuple[FleetSilence, ...]
     unavailable: tuple[UnavailableNode, ...]
     quorum: float
     exit_code: int
@@ -108,12 +101,12 @@ class _Tally:
     def __init__(self) -> None:
         self.fit: list[str] = []
         self.unfit: list[UnfitNode] = []
-        self.silent: list[SilentNode] = []
+        self.silent: list[FleetSilence] = []
         self.unavailable: list[UnavailableNode] = []
 
     def add(self, node: str, report: NodeReport) -> None:
         if report.report is None or report.exit_code not in (ExitCode.OK, ExitCode.UNFIT):
-            self.silent.append(SilentNode(node, report.error or "whether it is fit is undetermined"))
+            self.silent.append(FleetSilence(node, report.error or "whether it is fit is undetermined"))
         elif report.exit_code == ExitCode.OK:
             self.fit.append(node)
         else:
@@ -175,13 +168,13 @@ def collect(
 def _take(answer: Answer, folder: Path, run: str, tally: _Tally) -> None:
     """Writes the report in the last line of an answer; a login may print others before it."""
     if answer.reason is not None:
-        tally.silent.append(SilentNode(answer.node, answer.reason))
+        tally.silent.append(FleetSilence(answer.node, answer.reason))
         return
     data = answer.output.rstrip().rpartition(b"\n")[2]
     try:
         report = parse_node_report(data)
     except NodeReportError as error:
-        tally.silent.append(SilentNode(answer.node, f"its answer is no report: {error}"))
+        tally.silent.append(FleetSilence(answer.node, f"its answer is no report: {error}"))
         return
     document = json.loads(data) | {"node": answer.node, "run": run}
     write_report(folder, answer.node, json.dumps(document, separators=(",", ":")))
@@ -196,6 +189,6 @@ def _use_kept_report(folder: Path, node: str, reason: str, tally: _Tally, now: f
     age = max(0.0, now - report.taken_at) if report else None
     tally.unavailable.append(UnavailableNode(node, reason, age))
     if report is None or age is None or age > _OLDEST:
-        tally.silent.append(SilentNode(node, f"{reason}; the folder has no report of the last day"))
+        tally.silent.append(FleetSilence(node, f"{reason}; the folder has no report of the last day"))
     else:
         tally.add(node, report)

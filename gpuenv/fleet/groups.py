@@ -22,7 +22,7 @@ from gpuenv.fleet.node_report import (
 )
 from gpuenv.fleet.node_sets import natural_order
 from gpuenv.fleet.reader import ReportFile
-from gpuenv.model.documents import FleetFile
+from gpuenv.model.documents import FleetFile, FleetSilence
 from gpuenv.model.finding import Severity
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.strings import sanitize
@@ -77,17 +77,12 @@ class _Answer(NamedTuple):
     error: str | None = None
 
 
-class _SilentNode(NamedTuple):
-    node: str
-    reason: str
-
-
 class _Collection(NamedTuple):
     """The fields that are read of the record of a collection."""
 
     started_at: float
     nodes: tuple[str, ...]
-    silent: tuple[_SilentNode, ...] = ()
+    silent: tuple[FleetSilence, ...] = ()
 
 
 class Request(NamedTuple):

@@ -184,7 +184,7 @@ class FleetGroup:
 
 @dataclass(frozen=True, slots=True)
 class FleetSilence:
-    """A node that did not answer; ``reason`` is empty if nothing more is known."""
+    """A node without an answer, or of unknown state; ``reason`` is empty if nothing more is known."""
 
     node: str
     reason: str

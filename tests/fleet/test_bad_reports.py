@@ -149,7 +149,7 @@ def test_a_hostile_report_gets_nothing_into_a_command() -> None:
         with_finding(node_document(name), "GPU206", "gpu-hardware-fault", title)
         for name in ("n1", "n2", "$(id)", "n;a")
     ]
-    files = [ReportFile(f"{place}.json", 1, json.dumps(each).encode()) for place, each in enumerate(documents)]
+    files = [ReportFile(f"{number}.json", 1, json.dumps(each).encode()) for number, each in enumerate(documents)]
     fleet = analyse(summarize(files), MATRIX, FleetOptions(NOW))
     assert {node.node for node in fleet.nodes} == {"n1", "n2"}
     (command,) = slurm_commands(fleet)
