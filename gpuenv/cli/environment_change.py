@@ -19,7 +19,7 @@ import typer
 
 from gpuenv.cli.clock import now
 from gpuenv.cli.command_errors import CommandError, announce, is_quiet, progress
-from gpuenv.cli.gpu_tests import place_of, planted_fault, run_tests
+from gpuenv.cli.gpu_tests import planted_fault, run_tests, smoke_target
 from gpuenv.cli.install_steps import (
     CONDAS,
     InstallerRequest,
@@ -290,7 +290,7 @@ def _gpu_verification(examined: ExaminedMachine, interpreter: str) -> Verificati
         return Verification(_SMOKE_TEST, None, "there is no NVIDIA GPU here; on a machine with one, run: gpuenv smoke")
     matrix, source = examined.matrix, examined.source
     try:
-        place = place_of(interpreter, source, get_snapshot(source, matrix), matrix, time.monotonic())
+        place = smoke_target(interpreter, source, get_snapshot(source, matrix), matrix, time.monotonic())
         return smoke_verification(run_tests(SmokeOptions(fault=planted_fault()), place, matrix))
     except UnusableTarget as error:
         return Verification(_SMOKE_TEST, False, str(error))

@@ -242,7 +242,8 @@ def test_a_fix_of_a_plug_in_is_never_run_by_gpuenv(home: Home) -> None:
     home.plugin("SAFE101", source)
     code, report = home.doctor(FIT)
     assert (code, report["findings"][0]["primary"]) == (1, True)
-    assert report["findings"][0]["fix"] == [{"text": "run it", "command": ["rm", "-r", "x"], "safe": False}]
+    (fix,) = report["findings"][0]["fix"]
+    assert (fix["text"], fix["command"], fix["safe"]) == ("run it", ["rm", "-r", "x"], False)
 
 
 def test_the_code_of_a_plug_in_is_explained_by_its_docstring(example: Home) -> None:

@@ -272,7 +272,7 @@ def _run(selection: SmokeOptions, python: str | None, driver_root: str, baseline
     Raises:
         CommandError: when the matrix cannot be read, or ``--gpu`` names a GPU that does not exist.
     """
-    from gpuenv.cli.gpu_tests import place_of, run_tests, with_causes
+    from gpuenv.cli.gpu_tests import run_tests, smoke_target, with_causes
     from gpuenv.cli.sources import MachineSource, get_both
     from gpuenv.smoke.session import SmokeInterrupted, UnusableTarget, skip_all
 
@@ -280,7 +280,7 @@ def _run(selection: SmokeOptions, python: str | None, driver_root: str, baseline
     source = MachineSource(python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=driver_root)
     started = time.monotonic()
     snapshot, matrix = get_both(source, None)
-    target = place_of(interpreter, source, snapshot, matrix, started)
+    target = smoke_target(interpreter, source, snapshot, matrix, started)
     try:
         with usage_errors(ValueError):  # --gpu matches none
             result = run_tests(selection, target, matrix)
