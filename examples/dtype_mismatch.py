@@ -1,4 +1,4 @@
-"""A raw kernel is given an array of another type than it was written for.
+"""A raw kernel gets an array of another type than it expects.
 
 A raw kernel receives addresses: nothing checks that an array of doubles in Python is an array of floats in C++.
 Convert the array, or check its type before the launch.

@@ -1,4 +1,4 @@
-"""Arrays of the host and of the GPU stand in one expression.
+"""One expression mixes arrays of the host and of the GPU.
 
 CuPy never copies between host and GPU implicitly: such copies are slow, and would be hidden. Use cupy.asarray to copy
 to the GPU and cupy.asnumpy to copy back.

@@ -17,4 +17,4 @@ except ImportError as error:
 try:
     cp.cuda.runtime.getDeviceCount()  # an error if there is none
 except RuntimeError as error:
-    _refuse(f"CuPy finds no GPU ({error}). gpuenv doctor tells why.")
+    _refuse(f"CuPy finds no GPU ({error}). gpuenv doctor says why.")

@@ -1,7 +1,7 @@
-"""Every fact of a Snapshot with its sources, the most trusted first, and what is said when they differ.
+"""Every fact of a Snapshot with its sources, the most trusted first, and what follows if they differ.
 
-The table is data: the reference page is made from it, and tests hold every reading of every machine against it.
-A source may be a pattern, as of file names.
+The table is the source of the reference page; tests compare every reading of every machine with it. A source may be a
+pattern, as for file names.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _LOADER = "the loader"
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Who is asked for a fact.
+    """The sources of a fact.
 
     Attributes:
-        trust: the sources, the most trusted first; patterns as of file names.
-        differ: what is said when they differ; empty where there is only one.
+        trust: names or patterns of the sources, the most trusted first.
+        differ: the finding or the rule if they differ; empty for a single source.
     """
 
     trust: tuple[str, ...]
@@ -39,7 +39,7 @@ _METADATA, _RECORD, _CUPY = "its metadata", "RECORD", "CuPy's own code"
 _CACHE = "CUPY_CACHE_DIR and the home folder"
 _DAEMON_JSON, _DPKG = "/etc/docker/daemon.json", "/var/lib/dpkg/status"
 _SLURM = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
-_GRANTORS = ("_CONDOR_AssignedGPUs", "/var/run/nvidia-container-devices", "NVIDIA_VISIBLE_DEVICES")
+_ALLOCATORS = ("_CONDOR_AssignedGPUs", "/var/run/nvidia-container-devices", "NVIDIA_VISIBLE_DEVICES")
 _HOST: Mapping[str, Sources] = {
     "host.os": _one("uname"),
     "host.distribution": _one("/etc/os-release"),
@@ -68,9 +68,9 @@ _HOST: Mapping[str, Sources] = {
     "container_support.runtimes": _one(_DAEMON_JSON),
     "container_support.default_runtime": _one(_DAEMON_JSON),
     "container_support.cdi_files[]": _one("/etc/cdi", "/var/run/cdi"),
-    "grant.by": _one(*_SLURM, "SLURM_JOB_ID", *_GRANTORS),
-    "grant.gpus": _one(*_SLURM, *_GRANTORS),
-    "grant.devices": _one(*_SLURM, *_GRANTORS),
+    "grant.by": _one(*_SLURM, "SLURM_JOB_ID", *_ALLOCATORS),
+    "grant.gpus": _one(*_SLURM, *_ALLOCATORS),
+    "grant.devices": _one(*_SLURM, *_ALLOCATORS),
     "mps.pipe_directory": _one("CUDA_MPS_PIPE_DIRECTORY", "CUDA's default"),
     "mps.daemon": _one("*/control"),
     "environment": _one("the environment"),
@@ -170,7 +170,7 @@ FACTS: Mapping[str, Sources] = {**_HOST, **_DRIVER, **_GPUS, **_OF_TARGET}
 
 
 def sources_of(path: str) -> Sources | None:
-    """The row of a fact; a row may stand for a family, ``gpus[].health.*``."""
+    """The row of a fact, or of its family, such as ``gpus[].health.*``."""
     exact = FACTS.get(path)
     if exact is not None:
         return exact

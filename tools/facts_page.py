@@ -16,15 +16,15 @@ from tools.fact_sources import sources_of
 _HEAD = """\
 # Facts
 
-Every reading of a snapshot. A fact that several sources can answer is asked of all of them; the answers are kept
-(`others`), and the first source that answers, in the order given here, decides the value. A source that is absent is
-neither a contradiction nor a fault.
+Every reading of a snapshot. If several sources can provide a fact, gpuenv queries all of them and keeps every answer
+(`others`); the first source that answers, in the order given here, decides the value. An absent source is neither a
+contradiction nor a fault.
 
 """
 
 
 def fact_paths() -> Iterator[tuple[str, str]]:
-    """The path of every reading in a Snapshot, and what the records' documentation says of it."""
+    """The path of every reading in a Snapshot, and its meaning from the documentation of its record."""
     yield from _record(Snapshot, "")
 
 
@@ -55,7 +55,7 @@ def _record(kind: Any, path: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401 
 
 
 def _field(hint: Any, path: str, meaning: str) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - a type hint
-    """A reading is a fact, a list of records one and what they hold, a mapping one; plain fields are no facts."""
+    """The facts of a field: a reading or a mapping, a list of records and their fields; other fields are not facts."""
     origin = get_origin(hint)
     options = [option for option in get_args(hint) if option not in (type(None), ...)]
     if origin is Reading or (isinstance(origin, type) and issubclass(origin, Mapping)):

@@ -102,7 +102,7 @@ def _item(label: str, text: str) -> Iterable[str]:
 
 
 def _text(text: str) -> str:
-    """A text whose backslashes, hyphens and leading dots and apostrophes stand for themselves."""
+    """A text with its backslashes, hyphens, leading dots and leading apostrophes escaped."""
     escaped = " ".join(text.split()).replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
 

@@ -4,8 +4,8 @@
 
 CORPUS is a folder with ``index.json``, a list of objects with ``repo`` (owner/name), ``kind``, ``path`` and ``context``
 (both in the repository) and ``set``, and with the files of each repository in ``files/OWNER__NAME/``. In it may be
-``labels.json``, which maps ``REPO PATH CODE LINE`` to ``true`` (it fails, or is a fault), ``noise`` (right, and of no
-use) or ``false``. Prints a row for each rule, the crashes, and the time that a file takes. The files are not part of
+``labels.json``, which maps ``REPO PATH CODE LINE`` to ``true`` (a real fault), ``noise`` (correct but useless) or
+``false``. Prints a row for each rule, the crashes, and the time that a file takes. The files are not part of
 gpuenv.
 """
 
@@ -64,8 +64,8 @@ def measure(corpus: Path, wanted: str | None) -> tuple[list[Measured], list[str]
         seconds.append(time.perf_counter() - started)
         for each in judged.findings:
             file = Path(each.file or "").resolve()
-            place = file.relative_to(root.resolve()) if file.is_relative_to(root.resolve()) else file
-            key = f"{entry['repo']} {place} {each.code} {each.line}"
+            path = file.relative_to(root.resolve()) if file.is_relative_to(root.resolve()) else file
+            key = f"{entry['repo']} {path} {each.code} {each.line}"
             label = labels.get(key, UNLABELLED)
             found[f"{key} {each.title}"] = Measured(key, each.code, each.severity.value, each.title, label)
     return list(found.values()), failed, seconds
@@ -77,11 +77,11 @@ def main() -> None:
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--set", dest="wanted", help="dev or test")
     parser.add_argument("--list", dest="codes", nargs="*", help="print the findings, of these rules")
-    given = parser.parse_args()
-    found, failed, seconds = measure(given.corpus, given.wanted)
-    if given.codes is not None:
+    args = parser.parse_args()
+    found, failed, seconds = measure(args.corpus, args.wanted)
+    if args.codes is not None:
         for each in sorted(found, key=lambda each: (each.code, each.severity, each.key)):
-            if not given.codes or each.code in given.codes:
+            if not args.codes or each.code in args.codes:
                 print(f"{each.severity:8} {each.label:10} {each.key}\n    {each.title}")
     print(f"{'rule':7} {'severity':8} {'true':>5} {'noise':>5} {'false':>5} {UNLABELLED:>10}")
     rows = Counter((each.code, each.severity, each.label) for each in found)

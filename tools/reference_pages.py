@@ -1,7 +1,7 @@
 """The generated pages of the documentation's reference: ``docs/conf.py`` writes them before each build.
 
-Every text comes from the place that the program itself prints it from: help texts, docstrings of checks, causes,
-messages, requirement keys, schemas and the matrix.
+Every text is one that the program itself prints: help texts, docstrings of checks, causes, messages, requirement keys,
+schemas and the matrix.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _command(command: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - a clas
         yield from _options(inner, f"{path} {name}")
 
 
-def _options(command: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - likewise
+def _options(command: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - as above
     context = command.make_context(path, [], resilient_parsing=True)
     yield f"```text\n{command.get_usage(context)}\n```"
     yield from (_plain(paragraph) for paragraph in (command.help or "").split("\n\n"))

@@ -2,7 +2,7 @@
 
 The texts are public reports with a known cause, messages that programs print, texts written for training, and texts
 without a fault (``tests/eval``). Cross-validation, with all texts of one origin in one fold, fits the steepness that
-makes probabilities of margins, and says how good the guesses are on texts left out.
+turns margins into probabilities, and scores the guesses on texts left out.
 """
 
 from __future__ import annotations

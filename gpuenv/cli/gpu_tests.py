@@ -92,7 +92,7 @@ def run_report_tests(
     from gpuenv.smoke.tasks import SmokeOptions
 
     order = SmokeOptions(level=tests.level, fault=planted_fault())
-    place = place_of(find_interpreter(source.python, os.environ) or "", source, snapshot, matrix, started)
+    place = smoke_target(find_interpreter(source.python, os.environ) or "", source, snapshot, matrix, started)
     if tests.seconds is not None:
         place = replace(place, until=started + tests.seconds)
     if options.no_gpu:
@@ -103,7 +103,7 @@ def run_report_tests(
         return skip_all(order, place, str(error), now())
 
 
-def place_of(
+def smoke_target(
     interpreter: str, source: MachineSource, snapshot: Snapshot, matrix: Matrix, started: float
 ) -> SmokeTarget:
     """The surroundings of the tests; ``started`` is when the command began, in seconds of the monotonic clock."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpuenv.cli.gpu_tests import place_of, planted_fault, run_tests
+from gpuenv.cli.gpu_tests import planted_fault, run_tests, smoke_target
 from gpuenv.cli.sources import MachineSource, get_snapshot
 from gpuenv.install.plan import Verification
 from gpuenv.model.smoke import BROKEN, SmokeResult, TestResult, TestStatus
@@ -31,7 +31,7 @@ def verify_gpu(interpreter: str, source: MachineSource, snapshot: Snapshot, matr
     if not snapshot.gpus:
         return Verification(_SMOKE_TEST, None, "there is no NVIDIA GPU here; on a machine with one, run: gpuenv smoke")
     try:
-        place = place_of(interpreter, source, get_snapshot(source, matrix), matrix, time.monotonic())
+        place = smoke_target(interpreter, source, get_snapshot(source, matrix), matrix, time.monotonic())
         return smoke_verification(run_tests(SmokeOptions(fault=planted_fault()), place, matrix))
     except UnusableTarget as error:
         return Verification(_SMOKE_TEST, False, str(error))

@@ -1,4 +1,4 @@
-"""The analysis of a fleet: its state, what differs from what, which nodes to drain, and what serves them."""
+"""The analysis of a fleet: its state, how its groups differ, which nodes to drain, and which wheels serve them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def analyse(partial: Partial, matrix: Matrix, options: FleetOptions) -> Fleet:
 
 
 def _is_silent(request: Request, state: NodeState | None) -> bool:
-    """Whether a node has not answered since it was asked; a drained one is not asked, and its earlier report counts."""
+    """Whether a node has not answered its last request; a drained node gets none, and its former report counts."""
     return state is None or (request.silent is not None and state.now.taken_at < request.started_at)
 
 
@@ -170,7 +170,7 @@ def machine_text(snapshot: Snapshot) -> str:
 def serve(
     groups: Sequence[FleetGroup], samples: Mapping[str, Sample], matrix: Matrix, *, images: bool = False
 ) -> Fleet:
-    """What serves the nodes of the groups."""
+    """The wheels, and on request the images, that serve the nodes of the groups."""
     members = {group.name: group.nodes for group in groups}
     snapshots = Snapshots(samples, tuple(members))
     fleet = resolve_fleet(snapshots, matrix, {name: len(nodes) for name, nodes in members.items()})
@@ -201,13 +201,13 @@ class Comparer:
         self._findings: dict[str, tuple[Snapshot, tuple[Finding, ...]]] = {}
 
     def differences(self, there: str, here: str) -> tuple[SnapshotDifference, ...]:
-        """What differs, of what matters; the likeliest reason for trouble first."""
+        """The differences that matter; the likeliest reason for trouble first."""
         first, second = self._diagnosed(there), self._diagnosed(here)
         found = compare(first[0], second[0], first[1], second[1]).differences
         shown = tuple(entry for entry in found if _matters(entry.fact))
         if shown:
             return shown
-        # What only the hash sees, such as the order of the GPUs.
+        # Differences that only the hash shows, such as the order of the GPUs.
         pairs = zip(MATTERS, *(facts_that_matter(self._samples[name].document) for name in (there, here)), strict=True)
         return tuple(
             SnapshotDifference(fact, _text(before), _text(after), 0.0, "it differs")
@@ -227,7 +227,7 @@ class Comparer:
 
 
 def _matters(fact: str) -> bool:
-    """Whether a fact of a comparison is one of those that make a group, a part of it, or all of a record."""
+    """Whether a fact of a comparison is one of those that make a group, a part of one, or a record with one."""
     return any(
         path == fact or path.startswith((f"{fact}.", f"{fact}[]")) or fact.startswith(f"{path}.") for path in _KNOWN
     )
@@ -243,13 +243,13 @@ def _text(value: object) -> str:
 def with_differences(
     groups: Sequence[FleetGroup], samples: Mapping[str, Sample], matrix: Matrix
 ) -> Iterable[FleetGroup]:
-    """The groups, each with what differs from the most similar larger one; the smallest of very many have none."""
+    """The groups, each with its differences from the most similar larger one; only the largest ones are compared."""
     comparer = Comparer(samples, matrix)
     facts = [facts_that_matter(samples[group.name].document) for group in groups[:_MOST_COMPARED]]
-    for place, group in enumerate(groups):
-        if not 0 < place < _MOST_COMPARED:
+    for index, group in enumerate(groups):
+        if not 0 < index < _MOST_COMPARED:
             yield group
             continue
-        alike = [sum(a == b for a, b in zip(facts[place], other, strict=True)) for other in facts[:place]]
-        nearest = groups[alike.index(max(alike))].name
+        equal = [sum(a == b for a, b in zip(facts[index], other, strict=True)) for other in facts[:index]]
+        nearest = groups[equal.index(max(equal))].name
         yield replace(group, nearest=nearest, differences=comparer.differences(nearest, group.name))

@@ -1,4 +1,4 @@
-"""Collects the reports of many nodes in a folder, and records who answered."""
+"""Collects the reports of many nodes in a folder, and records which nodes answered."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from gpuenv.files import make_private_folder, read_own, replace_file
 from gpuenv.fleet.node import write_report
@@ -22,10 +23,11 @@ from gpuenv.fleet.node_report import (
 )
 from gpuenv.fleet.runners.task import Answer, Nodes
 from gpuenv.model.codec import encode
+from gpuenv.model.documents import FleetSilence
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.report.report import primary
 
-_OLDEST = 86_400.0  # seconds: an older report of a node that cannot be asked is no answer
+_OLDEST = 86_400.0  # seconds: an older report of a node that cannot be asked does not count
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +40,6 @@ class UnfitNode:
 
 
 @dataclass(frozen=True, slots=True)
-class SilentNode:
-    """A node whose state is unknown, and why."""
-
-    node: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class UnavailableNode:
     """A node that the engine could not ask, and how old its report in the folder is, in seconds; null without one."""
 
@@ -54,21 +48,30 @@ class UnavailableNode:
     report_age: float | None
 
 
+class Start(NamedTuple):
+    """What is known of a collection before a node answers; see ``Collection``."""
+
+    run: str
+    via: str
+    started_at: float
+    quorum: float
+
+
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Who answered.
+    """The record of a collection: which nodes answered.
 
     Attributes:
         run: the name of the collection, which each of its reports has.
         via: the engine.
         started_at: when, in seconds since the epoch.
         duration: seconds.
-        nodes: all that were to answer.
+        nodes: all nodes of the collection.
         fit: the fit ones.
         unfit: the unfit ones.
         silent: nodes without an answer, and those that could not be examined.
         unavailable: nodes that the engine could not ask; one with a recent report in the folder is also fit or unfit.
-        quorum: the part of the nodes that must be fit or unfit.
+        quorum: the fraction of the nodes that must be fit or unfit.
         exit_code: 1 with an unfit node, 8 below the quorum or without any answer, else 0.
         schema: name and major version of the schema.
     """
@@ -80,7 +83,7 @@ class Collection:
     nodes: tuple[str, ...]
     fit: tuple[str, ...]
     unfit: tuple[UnfitNode, ...]
-    silent: tuple[SilentNode, ...]
+    silent: tuple[FleetSilence, ...]
     unavailable: tuple[UnavailableNode, ...]
     quorum: float
     exit_code: int
@@ -93,17 +96,17 @@ def run_name(now: float) -> str:
 
 
 class _Tally:
-    """The nodes by what is known of them."""
+    """The nodes by their state."""
 
     def __init__(self) -> None:
         self.fit: list[str] = []
         self.unfit: list[UnfitNode] = []
-        self.silent: list[SilentNode] = []
+        self.silent: list[FleetSilence] = []
         self.unavailable: list[UnavailableNode] = []
 
     def add(self, node: str, report: NodeReport) -> None:
         if report.report is None or report.exit_code not in (ExitCode.OK, ExitCode.UNFIT):
-            self.silent.append(SilentNode(node, report.error or "whether it is fit is undetermined"))
+            self.silent.append(FleetSilence(node, report.error or "whether it is fit is undetermined"))
         elif report.exit_code == ExitCode.OK:
             self.fit.append(node)
         else:
@@ -119,18 +122,18 @@ def collect(
     nodes: Nodes,
     answers: Iterable[Answer],
     folder: Path,
-    begun: Collection,
+    begun: Start,
     progress: Callable[[str], None],
 ) -> Collection:
     """Writes the report of each node that answers, and the record of all.
 
-    A report is named for the node that was asked, whatever it calls itself. The former report of a silent node stays.
+    A report gets the name under which its node was asked. The former report of a silent node stays.
 
     Args:
         nodes: the nodes.
         answers: of an engine, as they come.
         folder: where the reports are written.
-        begun: the record, with its name, engine, start and quorum.
+        begun: the name, the engine, the start and the quorum of the collection.
         progress: called with a line of counts after each answer.
 
     Raises:
@@ -163,15 +166,15 @@ def collect(
 
 
 def _take(answer: Answer, folder: Path, run: str, tally: _Tally) -> None:
-    """Writes an answer: its last line, since a login may print others before it."""
+    """Writes the report in the last line of an answer; a login may print others before it."""
     if answer.reason is not None:
-        tally.silent.append(SilentNode(answer.node, answer.reason))
+        tally.silent.append(FleetSilence(answer.node, answer.reason))
         return
     data = answer.output.rstrip().rpartition(b"\n")[2]
     try:
         report = parse_node_report(data)
     except NodeReportError as error:
-        tally.silent.append(SilentNode(answer.node, f"its answer is no report: {error}"))
+        tally.silent.append(FleetSilence(answer.node, f"its answer is no report: {error}"))
         return
     document = json.loads(data) | {"node": answer.node, "run": run}
     write_report(folder, answer.node, json.dumps(document, separators=(",", ":")))
@@ -179,13 +182,13 @@ def _take(answer: Answer, folder: Path, run: str, tally: _Tally) -> None:
 
 
 def _use_kept_report(folder: Path, node: str, reason: str, tally: _Tally, now: float) -> None:
-    """Counts the report that a node has left in the folder, for example by its health check, if it is recent."""
+    """Counts the report of a node that is in the folder, for example from its health check, if it is recent."""
     report = None
     with suppress(OSError, NodeReportError):
         report = parse_node_report(read_own(folder / f"{node}.json", LARGEST))
     age = max(0.0, now - report.taken_at) if report else None
     tally.unavailable.append(UnavailableNode(node, reason, age))
     if report is None or age is None or age > _OLDEST:
-        tally.silent.append(SilentNode(node, f"{reason}; the folder has no report of the last day"))
+        tally.silent.append(FleetSilence(node, f"{reason}; the folder has no report of the last day"))
     else:
         tally.add(node, report)

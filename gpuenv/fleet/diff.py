@@ -1,4 +1,4 @@
-"""Compares two sets of node reports: what is new or gone, whose status goes up and down, and what has changed."""
+"""Compares two sets of node reports: new, gone, flapping and changed nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FLAPS = 2  # changes of the status, there and back
 
 
 def diff_fleets(before: Partial, after: Partial, matrix: Matrix) -> FleetDiff:
-    """What changed from one to the other; nodes that changed in the same way are compared once."""
+    """The changes from one to the other; nodes that changed in the same way are compared once."""
     comparer = Comparer(after.samples | before.samples, matrix)
     common = sorted(before.nodes.keys() & after.nodes.keys(), key=natural_order)
     flapping = [name for name in common if _changes(before.nodes[name], after.nodes[name]) >= _FLAPS]

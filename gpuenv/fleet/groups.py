@@ -1,7 +1,7 @@
-"""Groups nodes by what matters: a map over node reports (``summarize``) and a merge, so that both can be distributed.
+"""Groups nodes by the facts that matter: ``summarize`` some reports anywhere, then ``merge`` the summaries.
 
-A group is known by a hash of the facts in the table below. One Snapshot a group is kept and decoded; of every other
-report, only these facts and the findings are read.
+The name of a group is a hash of the facts in the table below. One Snapshot per group is kept and decoded; of every
+other report, only these facts and the findings are read.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from gpuenv.fleet.node_report import (
 )
 from gpuenv.fleet.node_sets import natural_order
 from gpuenv.fleet.reader import ReportFile
-from gpuenv.model.documents import FleetFile
+from gpuenv.model.documents import FleetFile, FleetSilence
 from gpuenv.model.finding import Severity
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.strings import sanitize
 from gpuenv.report.report import Status
 
-# The facts that matter: what two nodes must have in common to be of one group. What identifies a node (UUIDs, serials,
-# addresses, names), what changes by itself (free memory, temperature, clocks, times, processes) and what the health of
-# one GPU is (its errors and events, which are findings of the node) is not among them.
+# The facts that two nodes must have in common to be in one group. They exclude the identity of a node (UUIDs, serials,
+# addresses, names), momentary values (free memory, temperature, clocks, times, processes) and the health of single GPUs
+# (errors and events, which are findings of the node).
 MATTERS = (
     *("host.os", "host.distribution", "host.kernel", "host.arch", "host.libc", "host.container", "host.sandbox"),
     *("host.wsl", "host.tegra", "host.secure_boot", "host.lockdown", "host.overcommit", "host.image"),
@@ -49,11 +49,11 @@ MATTERS = (
     *("environment.LD_LIBRARY_PATH", "environment.LD_PRELOAD", "environment.CUDA_PATH", "environment.CUDA_HOME"),
 )
 _STEPS = tuple(tuple((step.removesuffix("[]"), step.endswith("[]")) for step in path.split(".")) for path in MATTERS)
-_LONGEST, _MOST_FINDINGS = 300, 20  # letters of a text, and findings of a node, that are kept
+_LONGEST, _MOST_FINDINGS = 300, 20  # characters kept of a text, and findings kept of a node
 
 
 class NodeFinding(NamedTuple):
-    """What is read of a finding: text where a newer gpuenv may have more values than this one."""
+    """The fields that are read of a finding; ``code`` and ``cause`` are text, since a newer gpuenv may have others."""
 
     code: str
     cause: str
@@ -69,7 +69,7 @@ class _Verdict(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """What is read of every report; see ``NodeReport``."""
+    """The fields that are read of every report; see ``NodeReport``."""
 
     node: str
     taken_at: float
@@ -77,21 +77,16 @@ class _Answer(NamedTuple):
     error: str | None = None
 
 
-class _SilentNode(NamedTuple):
-    node: str
-    reason: str
-
-
 class _Collection(NamedTuple):
-    """What is read of the record of a collection."""
+    """The fields that are read of the record of a collection."""
 
     started_at: float
     nodes: tuple[str, ...]
-    silent: tuple[_SilentNode, ...] = ()
+    silent: tuple[FleetSilence, ...] = ()
 
 
 class Request(NamedTuple):
-    """The last collection that asked a node: when it started, and why it got no answer; null if it got one."""
+    """The last collection with a node: when it started, and why the node did not answer; null if it did."""
 
     started_at: float
     silent: str | None = None
@@ -165,7 +160,7 @@ class Partial:
         nodes: by name.
         samples: by group.
         unreadable: the files that are no reports.
-        asked: the nodes that were asked, with the last request.
+        asked: the nodes of collections, each with its last request.
     """
 
     nodes: dict[str, NodeState] = field(default_factory=dict)
@@ -181,8 +176,8 @@ class Partial:
             state = newest._replace(earlier=(*newest.earlier, oldest.now, *oldest.earlier))
         self.nodes[state.node] = state
 
-    def ask(self, collection: _Collection) -> None:
-        """Adds the nodes of a collection."""
+    def add_collection(self, collection: _Collection) -> None:
+        """Adds the requests of a collection."""
         silent = {entry.node: _short(entry.reason) for entry in collection.silent}
         for name in filter(is_node_name, collection.nodes):
             self.add_request(name, Request(collection.started_at, silent.get(name)))
@@ -193,7 +188,7 @@ class Partial:
 
 
 def merge(partials: Iterable[Partial]) -> Partial:
-    """One summary of all; the order decides only which node stands for a group."""
+    """One summary of all; their order decides only which node's Snapshot is the sample of a group."""
     merged = Partial()
     for partial in partials:
         for state in partial.nodes.values():
@@ -206,7 +201,7 @@ def merge(partials: Iterable[Partial]) -> Partial:
 
 
 def summarize(files: Iterable[ReportFile]) -> Partial:
-    """The summary of some reports; keeps one of them in memory at a time."""
+    """The summary of some reports, read one at a time."""
     partial = Partial()
     known: dict[NodeFinding, NodeFinding] = {}  # each is kept once, however many nodes have it
     for file in files:
@@ -225,7 +220,7 @@ def _document(file: ReportFile) -> dict[str, Any]:
 
 def _summarize(document: dict[str, Any], partial: Partial, known: dict[NodeFinding, NodeFinding]) -> None:
     if document["schema"] == COLLECTION:
-        partial.ask(decode_part(_Collection, document))
+        partial.add_collection(decode_part(_Collection, document))
         return
     answer = decode_part(_Answer, document, deepest=None)
     if not is_node_name(answer.node):
@@ -263,15 +258,15 @@ def facts_that_matter(snapshot: Any) -> list[object]:  # noqa: ANN401 - JSON
 
 
 def _value(value: Any, steps: tuple[tuple[str, bool], ...]) -> object:  # noqa: ANN401 - JSON
-    for place, (name, is_list) in enumerate(steps, 1):
+    for depth, (name, is_list) in enumerate(steps, 1):
         value = value.get(name) if isinstance(value, dict) else None
         if is_list:
-            return [_value(entry, steps[place:]) for entry in value] if isinstance(value, list) else None
+            return [_value(entry, steps[depth:]) for entry in value] if isinstance(value, list) else None
     return value.get("value") if isinstance(value, dict) and "source" in value else value
 
 
 def with_pseudonyms(partial: Partial) -> Partial:
-    """The summary with numbers for the names of nodes and files, in their order, to be shared."""
+    """The summary with numbered names of nodes and files instead of the real ones."""
     names = sorted(partial.nodes.keys() | partial.asked.keys(), key=natural_order)
     width = len(str(len(names)))
     new = {name: f"node{number:0{width}d}" for number, name in enumerate(names, 1)}

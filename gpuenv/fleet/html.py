@@ -1,4 +1,4 @@
-"""A fleet as one self-contained HTML page: what to drain, what differs, what serves, and every node."""
+"""A fleet as one self-contained HTML page: nodes to drain, findings, groups, wheels, and every node."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from gpuenv.report.text_line import Style, counted
 
 _TONES = {"fit": "good", "degraded": "warn", "unfit": "bad", "unknown": "warn"}
 _MOST_COMPARED = 8  # differences of a group
-_LONG = 600  # letters of names
+_LONG = 600  # characters of names
 
 
 def render(fleet: Fleet) -> str:
     """The page."""
     tone = {0: "good", 1: "bad"}.get(fleet.exit_code, "warn")
     title = f"{counted(fleet.asked, 'node')} in {counted(len(fleet.groups), 'group')}"
-    said = f"{fleet.answered} of {fleet.asked} said whether they are fit; the quorum is {fleet.quorum:.0%}"
+    answered = f"{fleet.answered} of {fleet.asked} reported whether they are fit; the quorum is {fleet.quorum:.0%}"
     body = [
         f'<header class="{tone}"><h1>{escaped(title)}</h1><p>{escaped(status_text(fleet).partition(": ")[2])}</p>',
-        f'<p class="quiet">{escaped(said)}</p></header>',
+        f'<p class="quiet">{escaped(answered)}</p></header>',
         *_findings("drain", "To drain", fleet.drain),
         *_findings("findings", "Findings", [entry for entry in fleet.findings if entry not in fleet.drain]),
         *_missing(fleet),
@@ -78,7 +78,7 @@ def _folded(rows: Sequence[tuple[str, ...]], noun: str, most: int) -> Iterator[s
 
 
 def _groups(groups: tuple[FleetGroup, ...]) -> Iterator[str]:
-    number = {group.name: place for place, group in enumerate(groups, 1)}
+    number = {group.name: index for index, group in enumerate(groups, 1)}
     rows = []
     for group in groups:
         statuses = " ".join(badge(f"{count} {status}", _TONES[status]) for status, count in group.statuses.items())
@@ -107,7 +107,7 @@ def _service(fleet: Fleet) -> Iterator[str]:
 
 
 def _nodes(fleet: Fleet) -> Iterator[str]:
-    number = {group.name: place for place, group in enumerate(fleet.groups, 1)}
+    number = {group.name: index for index, group in enumerate(fleet.groups, 1)}
     rows = [
         (
             badge(node.status, _TONES[node.status]),

@@ -10,7 +10,7 @@ from gpuenv.report.junit import add_outcome, document, test_case
 
 
 def render(fleet: Fleet) -> str:
-    """The document; a node that did not say whether it is fit is an error, an unfit one a failure."""
+    """The document; an unfit node is a failure; a silent or unknown one is an error."""
     properties = {"exit_code": str(fleet.exit_code), "matrix_revision": fleet.matrix_revision}
     return document(list(_cases(fleet)), 0.0, properties)
 

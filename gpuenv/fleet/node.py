@@ -29,16 +29,16 @@ def node_name(environment: Mapping[str, str], own: str) -> str:
 
 
 def answer(report: Report, node: str, run: str | None, taken_at: float) -> NodeReport:
-    """The answer of a node that was examined: the facts once, and the choice without the rejected candidates.
+    """The report of an examined node, with the facts once and without the rejected candidates.
 
-    Half of a report would be rejected candidates, which the analysis finds again from the facts.
+    They would be half of the report, and the analysis finds them again from the facts.
     """
     bare = report._replace(snapshot=Snapshot(), resolution=report.resolution._replace(rejected=()))
     return NodeReport(node, taken_at, run, report.exit_code, report.snapshot, bare, None, __version__)
 
 
 def failure(error: str, exit_code: int, node: str, run: str | None, taken_at: float) -> NodeReport:
-    """The answer of a node that could not be examined."""
+    """The report of a node that could not be examined."""
     return NodeReport(node, taken_at, run, exit_code, None, None, error, __version__)
 
 

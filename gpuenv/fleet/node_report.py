@@ -12,7 +12,7 @@ from gpuenv.model.snapshot import Snapshot
 from gpuenv.report.report import Report
 
 SCHEMA = "gpuenv.node/1"
-COLLECTION = "gpuenv.collection/1"  # who was asked, and who was silent
+COLLECTION = "gpuenv.collection/1"  # the record of a collection: which nodes answered
 COLLECTION_FILE = "_collection.json"  # no node has this name
 R = TypeVar("R")
 LARGEST = 2_000_000  # bytes of a report
@@ -26,12 +26,12 @@ class NodeReportError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
-    """What one node answered.
+    """The report of one node.
 
     Attributes:
         node: the engine's name of the machine.
         taken_at: when, in seconds since the epoch.
-        run: the name of the collection that it belongs to; null for a report by itself.
+        run: the name of its collection; null for a report without one.
         exit_code: of the report, or of the failed attempt.
         snapshot: the facts; null if probing failed.
         report: the doctor's report without its snapshot's copy; null if probing failed.
@@ -56,7 +56,7 @@ def is_node_name(text: str) -> bool:
 
 
 def load_document(data: bytes) -> dict[str, Any]:
-    """The plain values of a document of one of the schemas of a fleet, which is data from a stranger.
+    """The plain values of a node report or of the record of a collection.
 
     Raises:
         NodeReportError: with the reason.
@@ -73,7 +73,9 @@ def load_document(data: bytes) -> dict[str, Any]:
 
 
 def decode_part(kind: type[R], part: object, *, deepest: int | None = _DEEPEST) -> R:
-    """A record from plain values; a record of a few fields reads nothing else, however deep.
+    """A record from plain values; values of other fields are ignored.
+
+    ``deepest`` limits the levels of all values; None for no limit.
 
     Raises:
         NodeReportError: with the reason.

@@ -1,4 +1,4 @@
-"""A fleet as metrics for the text-file collector of Prometheus's node exporter, each of a node with its name."""
+"""A fleet as metrics for the text-file collector of Prometheus's node exporter; a metric of one node has its name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _metrics(fleet: Fleet) -> Iterator[Metric]:
     missing = {"silent": fleet.silent, "stale": fleet.stale, "unreadable": fleet.unreadable}
     yield Metric(
         "fleet_missing",
-        "Nodes that did not answer or not lately, and files that are no reports.",
+        "Nodes that are silent or stale, and unreadable files.",
         tuple(({"kind": kind}, float(len(entries))) for kind, entries in missing.items()),
     )
     fit = (({"node": node.node}, float(node.status in ("fit", "degraded"))) for node in nodes)

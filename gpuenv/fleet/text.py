@@ -18,7 +18,7 @@ _STATUSES = {"fit": "fit", "degraded": "fit with warnings", "unfit": "unfit", "u
 
 
 def fleet_lines(fleet: Fleet) -> list[TextLine]:
-    """The state of a fleet: what to drain first, then what else is wrong, the groups, and what serves them."""
+    """The state of a fleet: the nodes to drain, other findings, the groups, and the wheels that serve them."""
     lines: list[TextLine] = []
     for most in _LIMITS:
         lines = list(_fleet_lines(fleet, most))
@@ -31,7 +31,7 @@ def _fleet_lines(fleet: Fleet, most: int) -> Iterator[TextLine]:
     style = {0: Style.GOOD, 1: Style.BAD}.get(fleet.exit_code, Style.WARNING)
     yield from _wrapped(status_text(fleet), 0, 2, style)
     if fleet.answered < fleet.quorum * fleet.asked:
-        text = f"Only {fleet.answered} of {counted(fleet.asked, 'node')} said whether they are fit"
+        text = f"Only {fleet.answered} of {counted(fleet.asked, 'node')} reported whether they are fit"
         yield TextLine(f"{text}; the quorum is {fleet.quorum:.0%}.", Style.WARNING)
     yield from _findings("Drain", fleet.drain, most, "gpuenv fleet drain prints the commands")
     drained = {(entry.code, entry.cause) for entry in fleet.drain}
@@ -92,7 +92,7 @@ def _problems(fleet: Fleet, most: int) -> Iterator[TextLine]:
 def _groups(groups: Sequence[FleetGroup], most: int) -> Iterator[TextLine]:
     yield TextLine()
     yield TextLine(f"Groups of equal nodes: {len(groups)}", Style.HEADING)
-    number = {group.name: place for place, group in enumerate(groups, 1)}
+    number = {group.name: index for index, group in enumerate(groups, 1)}
     for group in groups[:most]:
         yield from _wrapped(f"{number[group.name]}. {counted(len(group.nodes), 'node')}: {group.machine}", 2, 2)
         yield from names_lines(group.nodes, 5, 1)
@@ -114,7 +114,10 @@ def difference_text(difference: SnapshotDifference) -> str:
 
 
 def service_lines(fleet: Fleet, most: int | None = None) -> Iterator[TextLine]:
-    """What serves all, what serves most, and which nodes force otherwise; ``most`` limits each list."""
+    """The wheels that serve all nodes, the one that serves most, and the nodes that need another.
+
+    ``most`` limits each list.
+    """
     preferred, total = fleet.preferred, sum(len(answer.machines) for answer in fleet.answers)
     if preferred is None:
         yield TextLine("No wheel fits any node.", Style.BAD)

@@ -184,7 +184,7 @@ class FleetGroup:
 
 @dataclass(frozen=True, slots=True)
 class FleetSilence:
-    """A node that did not answer; ``reason`` is empty if nothing more is known."""
+    """A node without an answer, or of unknown state; ``reason`` is empty if nothing more is known."""
 
     node: str
     reason: str
@@ -215,7 +215,7 @@ class Fleet:
         findings: errors first, then by number of nodes.
         drain: the nodes that should get no jobs, by finding.
         asked: the nodes that should have answered.
-        answered: number of them that said whether they are fit.
+        answered: number of them that reported whether they are fit.
         quorum: the fraction of them that is needed.
         silent: nodes that should have answered and did not.
         stale: nodes whose answer is too old.

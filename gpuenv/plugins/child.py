@@ -30,7 +30,7 @@ def main() -> None:
 
     path, function = sys.argv[1:3]
     snapshot = None if path == "-" else decode(Snapshot, json.loads(Path(path).read_text(encoding="utf-8")))
-    emit({"asking": "import"})
+    emit({"step": "import"})
     module, _, name = function.partition(":")
     check: object = importlib.import_module(module)
     for part in filter(None, name.split(".")):
@@ -38,8 +38,8 @@ def main() -> None:
     if snapshot is None:
         emit({"doc": inspect.getdoc(check) or ""})
         return
-    emit({"asking": "run"})
-    emit({"answer": encode(run_check(check, snapshot))})
+    emit({"step": "run"})
+    emit({"result": encode(run_check(check, snapshot))})
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ def _fault(name: str, own_codes: Collection[str]) -> str | None:
 
 
 def _entry_points(path: Iterable[str]) -> Iterator[tuple[EntryPoint, str]]:
-    """The group's entry points with their distributions; of several with one name, the first on the path counts."""
+    """The group's entry points with their distributions; of distributions with the same name, the first one counts."""
     from importlib.metadata import distributions  # noqa: PLC0415 - it costs 30 ms
 
     from gpuenv.dist_metadata import bounded  # noqa: PLC0415 - imports importlib.metadata

@@ -68,11 +68,11 @@ def _run(
         return _broken(plugin, plugin.fault, 0.0)
     result = run_interpreter([*_CHILD, str(snapshot), plugin.function], environment, time.monotonic() + seconds, group)
     facts = parse_facts(result.stdout)
-    complaint = _complaint(result, facts, "answer", seconds)
+    complaint = _complaint(result, facts, "result", seconds)
     if complaint is not None:
         return _broken(plugin, complaint, result.duration)
     try:
-        checked = decode(CheckResult, facts["answer"])
+        checked = decode(CheckResult, facts["result"])
     except DecodeError as error:
         return _broken(plugin, f"its result is invalid: {error}", result.duration)
     findings = tuple(
@@ -115,7 +115,7 @@ def describe(plugin: Plugin, environment: Mapping[str, str], seconds: float = MO
 
 def _complaint(result: ChildResult, facts: Mapping[str, object], key: str, seconds: float) -> str | None:
     """Why there is no result within these seconds; None if there is one."""
-    step = {"import": "while it was imported", "run": "while it ran"}.get(str(facts.get("asking")), "at its start")
+    step = {"import": "while it was imported", "run": "while it ran"}.get(str(facts.get("step")), "at its start")
     if result.ending is Ending.TIMED_OUT:
         return f"did not end within {seconds:g} s, {step}"
     if result.ending is Ending.CRASHED:

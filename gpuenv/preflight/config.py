@@ -40,7 +40,7 @@ class ConfigError(ValueError):
 
 
 class FailOn(NamedTuple):
-    """What to turn into an error: ``warning``, a code or a cause; and its origin: an option, or a file and its line."""
+    """Findings to turn into errors: ``warning``, a code or a cause; with its origin, an option or a line of a file."""
 
     name: str
     source: str = "--fail-on"
@@ -117,7 +117,7 @@ def find_config(folder: Path, announce: Callable[[str], None]) -> FoundFile | No
 
 
 def _open_folder(folder: Path) -> int | None:
-    """A descriptor of a folder, which needs no permission to list it; None on systems without them."""
+    """A descriptor of a folder, without the permission to list it; None on systems that lack such descriptors."""
     if os.open not in os.supports_dir_fd:
         return None
     return os.open(folder, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -126,8 +126,8 @@ def _open_folder(folder: Path) -> int | None:
 def _read_found(path: Path, folder: int | None, end: str | None) -> tuple[bytes | None, str | None]:
     """The content of a file in an opened folder, and why it is ignored; None and None without a file.
 
-    ``end`` is why the search ended before this folder. What is ignored cannot end the program: an error in reading it
-    is no error, and content over the limit is cut off.
+    ``end`` is why the search ended before this folder. An ignored file never ends the program: read errors count as
+    no content, and content over the limit is cut off.
     """
     name = path if folder is None else path.name
     try:

@@ -213,7 +213,7 @@ class Observation(NamedTuple):
 
 
 Observations = tuple[Observation, ...] | str
-"""All values that must satisfy a requirement; or the reason why there is none, which violates every requirement."""
+"""All values that must satisfy a requirement; or the reason why none exists, which violates every requirement."""
 
 _NOT_REPORTED = "no source reports it"
 _PEER_READS = "ok"
@@ -235,7 +235,7 @@ def _fact(path: str, look: Callable[[Snapshot], Reading[Any]]) -> Callable[[Snap
 
 
 def _gpu_count(snapshot: Snapshot) -> tuple[Observation]:
-    """How many CUDA devices a program sees; none if CUDA cannot be initialised."""
+    """The number of CUDA devices that a program sees; 0 if CUDA cannot be initialised."""
     visible, start = snapshot.visible_count, snapshot.driver.cuda_init
     if visible.known:
         return (_observed("visible_count", visible),)
@@ -501,7 +501,7 @@ OF_TARGET = ("python", "cupy", "line", "numpy")
 """The keys that concern the target environment."""
 
 TRANSIENT = ("free-memory", "no-other-processes")
-"""The keys whose violation may end by itself, when other processes leave the GPU."""
+"""The keys of violations that may end by themselves, when other processes leave the GPU."""
 
 
 # The grammar.

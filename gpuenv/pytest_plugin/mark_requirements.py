@@ -16,7 +16,7 @@ from gpuenv.model.finding import RequirementStatus, Severity
 from gpuenv.model.gpus import RUNS_NO_KERNEL, is_simulated
 from gpuenv.model.strings import sanitize_line
 from gpuenv.preflight.evaluate import evaluate, no_cupy_expected, no_gpu_expected
-from gpuenv.preflight.requirements import Origin, Requirement, parse_requirement
+from gpuenv.preflight.requirements import KEYS, NONE, Origin, Requirement, parse_requirement
 from gpuenv.probe.children import run_child
 from gpuenv.probe.interpreters import module_command
 from gpuenv.report.report import Report, Status, verdict
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from gpuenv.pytest_plugin import RunState
 
-_TEXT_KEYS = ("name", "os", "arch", "line")  # a bare value means "equals", for a name "contains"
 _EXTRA_SECONDS = 15.0  # that a worker waits beyond the deadline for the one that runs the doctor
 _POLL = 0.05
 # Errors of the CUDA runtime, the driver and NVML that the machine causes, not the program (driver_types.h and
@@ -106,7 +105,7 @@ def blames_machine(text: str) -> bool:
 
 
 def context_lost(state: RunState, test: str, text: str) -> str | None:
-    """A note on a test that fails because an earlier one in this process has lost the CUDA context; else None.
+    """A note that an earlier test in this process lost the CUDA context; None if this test is the first, or did not.
 
     Args:
         state: records the first such test.
@@ -163,7 +162,7 @@ def _run_or_wait(state: RunState) -> str:
         return _doctor(state)
     path = state.shared / "report.json"
     try:
-        os.close(os.open(state.shared / "asking", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        os.close(os.open(state.shared / "started", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     except FileExistsError:
         return _await_report(path, state) or _doctor(state)
     except OSError:  # a worker on another machine
@@ -212,13 +211,13 @@ def read_mark(mark: pytest.Mark, state: RunState) -> tuple[Requirement, ...]:
 
 
 def _requirement(name: str, value: object) -> str:
-    """``cc=">=8.0"`` and ``cc="8.0"`` are ``cc>=8.0``; ``count=2`` is ``gpu>=2``; ``nvlink=True`` is ``nvlink==on``."""
+    """``cc=">=8.0"`` is ``cc>=8.0``; ``nvlink=True`` is ``nvlink==on``; a bare value gets its key's usual operator."""
     key = "gpu" if name == "count" else name.replace("_", "-")
     if isinstance(value, bool):
         return f"{key}=={'on' if value else 'off'}"
     text = str(value).strip()
     if text[:1] in "<>=!~":
         return f"{key}{text}"
-    if text.lower() in ("on", "off", "yes", "no", "true", "false", "none"):
+    if text.lower() == NONE:
         return f"{key}=={text}"
-    return f"{key}{('~=' if key == 'name' else '==') if key in _TEXT_KEYS else '>='}{text}"
+    return f"{key}{KEYS[key].value_type.operators[0] if key in KEYS else '>='}{text}"

@@ -20,7 +20,7 @@ _UNCOMPARED_UNITS = {"B", "1", "C", "MHz", "W"}  # sizes, counts and momentary s
 # Timings of the host, not the GPU: NumPy, the compiler, copies through a buffer, empty launches.
 _HOST_TIMING = pattern(r"numpy_.*|compile_.*|.*_pageable|launch_latency")
 
-# Short names of the rates that --min-rate accepts, beside GROUP.NAME.
+# Short names of the rates that --min-rate accepts, in addition to GROUP.NAME.
 RATES = {
     "copy": "transfer.device_copy",
     "h2d": "transfer.h2d_pinned",
@@ -32,7 +32,7 @@ RATES = {
 }
 _RATE = pattern(r"(\d+(?:\.\d+)?)\s*(%|(?:([kMGT])?(?:B|FLOP)/s))")
 _PREFIXES = {None: 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-# Of the first rate of the burn-in: a healthy GPU loses less when its clock settles at its temperature and power limit.
+# A burn-in that ends below this fraction of its first rate is slow: the clock of a healthy GPU falls by less.
 _FALL = 0.75
 _FIRST, _LAST = "_first", "_last"
 
@@ -43,7 +43,7 @@ def parse_minimum(text: str) -> MinimumRate:
     """Parses a minimum such as ``copy=80%`` or ``transfer.h2d_pinned=20GB/s``.
 
     Raises:
-        ValueError: it is none.
+        ValueError: invalid text.
     """
     name, _, wanted = text.partition("=")
     found, name = _RATE.fullmatch(wanted.strip()), RATES.get(name.strip(), name.strip())
@@ -58,7 +58,7 @@ def parse_minimum(text: str) -> MinimumRate:
 
 
 def compare(result: SmokeResult, baseline: SmokeResult) -> tuple[Compared, ...]:
-    """Compares each number of a run with the same GPU's in the baseline, else with the same product's.
+    """Compares each number of a run with that of the same GPU in the baseline, else of the same product.
 
     Skips numbers that only one of them has. Timings of the host are never called worse: they vary with its load and say
     nothing about a GPU.

@@ -53,10 +53,10 @@ class KernelLog:
 
 
 def watched_result(result: TestResult, samples: Sequence[Mapping[str, object]]) -> TestResult:
-    """Returns the result of a burn-in with what NVML reported meanwhile.
+    """Returns the result of a burn-in with NVML's samples as measurements.
 
-    A reason for a lower clock is measured as ``throttled_REASON``, its share of the samples under load. An uncorrected
-    memory error fails the test, whatever it computed.
+    ``throttled_REASON`` is the share of the samples under load with a lower clock for this reason. An uncorrected
+    memory error fails the test, even if its answers are right.
     """
 
     def column(key: str, entries: Sequence[Mapping[str, object]]) -> list[int]:

@@ -47,7 +47,7 @@ PROGRAM_CAUSES = frozenset(
         *(Cause.NUMPY_SEMANTICS_DIFFERENCE, Cause.STREAM_RACE),
     )
 )
-"""Causes that only a program's own mistake has: an error text of a test that matches one means something else."""
+"""Causes that are mistakes of a program: a GPU test whose error text matches one has another cause."""
 
 OnResult = Callable[[TestResult, int, int], None]
 
@@ -236,7 +236,7 @@ def _run_task(run: _TestRun, task: Task) -> TestResult:
 def _watched(run: _TestRun, task: Task, seconds: float) -> Iterator[list[Mapping[str, object]]]:
     """Yields a list that has NVML's samples of the GPU at the end, if the task is a burn-in.
 
-    A child that hangs in NVML is waited for briefly, and ended with the run.
+    A child that hangs in NVML ends with the run.
     """
     samples: list[Mapping[str, object]] = []
     if task.test.name != BURN_IN or task.gpu is None or task.devices[0].instance:
@@ -286,7 +286,7 @@ def list_devices(settings: RunSettings, seconds: float) -> tuple[tuple[Device, .
 
 
 def _read_facts(child: ChildResult) -> dict[str, Any]:
-    """Returns the facts of a child; what no file can hold, a lone surrogate in an exception's text, becomes ``?``."""
+    """Returns the facts of a child, with ``?`` for lone surrogates, which cannot be written to a file."""
 
     def printable(value: Any) -> Any:  # noqa: ANN401 - any type of JSON
         if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""A complete smoke run: selects GPUs and tests, runs them and returns the overall result."""
+"""A whole smoke run: selects GPUs and tests, runs them and returns one result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gpuenv.smoke.tasks import (
     PAYLOAD,
     SmokeOptions,
     plan_tasks,
-    selected_tests,
+    select_tests,
     skip_for_few_gpus,
     skipped_result,
     worker_count,
@@ -114,8 +114,8 @@ def run_smoke(
     # The snapshot's devices; if it has none, CuPy's, which take precedence over the doctor's answer.
     devices, error = visible_devices(target.snapshot, target.environment), None
     if not devices:
-        setting = RunSettings(target.interpreter, target.environment, target.folder)
-        devices, error = list_devices(setting, options.timeout or DEADLINE[options.level])
+        settings = RunSettings(target.interpreter, target.environment, target.folder)
+        devices, error = list_devices(settings, options.timeout or DEADLINE[options.level])
     if not devices:
         parts = [obstacle(target.snapshot) or "no GPU is visible", f"CuPy reports: {error}" if error else ""]
         return _skip_each(options, target, Trouble.NO_DEVICE, "; ".join(filter(None, parts)), started_at)
@@ -138,7 +138,7 @@ def skip_all(options: SmokeOptions, target: SmokeTarget, reason: str, started_at
 def _skip_each(
     options: SmokeOptions, target: SmokeTarget, trouble: Trouble, reason: str, started_at: str
 ) -> SmokeResult:
-    tests = selected_tests(options)
+    tests = select_tests(options)
     results = tuple(skipped_result(test, None, trouble, reason) for test in tests)
     return _result(options, target, (), RunResults(results, {}), started_at)
 
@@ -158,10 +158,10 @@ def _check_target(snapshot: Snapshot) -> None:
 
 
 def _run(options: SmokeOptions, target: SmokeTarget, devices: tuple[Device, ...], announce: Announce) -> RunResults:
-    tests, log, last = selected_tests(options), KernelLog(), time.monotonic()
+    tests, log, last = select_tests(options), KernelLog(), time.monotonic()
     # A container or a batch system may restrict this process to some of the processors.
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    setting = RunSettings(
+    settings = RunSettings(
         target.interpreter,
         target.environment,
         target.folder,
@@ -178,16 +178,16 @@ def _run(options: SmokeOptions, target: SmokeTarget, devices: tuple[Device, ...]
             announce(f"{done} of {total} tests done; last: {result.name} ({result.status.value})")
 
     try:
-        found, versions = run_tasks(plan_tasks(tests, devices, options), setting, progress)
+        found, versions = run_tasks(plan_tasks(tests, devices, options), settings, progress)
         # The health is checked in all levels but the quick one and after every failure, but not with an injected fault.
         due = (
             (options.level is not SmokeLevel.QUICK or options.burn_in is not None)
             and not options.only
-            and not {"health", HEALTH_STATE} & {*options.skip}
             and (not options.groups or "health" in options.groups)
         )
+        is_skipped = options.fault or {"health", HEALTH_STATE} & {*options.skip}
         state: tuple[TestResult, ...] = ()
-        if not options.fault and (due or any(test.status in BROKEN for test in found)):
+        if not is_skipped and (due or any(test.status in BROKEN for test in found)):
             began = time.monotonic()
             request = ProbeRequest(target.environment, target.interpreter, target.driver_root, timeout=_STATE_SECONDS)
             after = take_snapshot(request)

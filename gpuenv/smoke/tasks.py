@@ -209,18 +209,8 @@ class SmokeOptions:
     minimums: tuple[MinimumRate, ...] = ()
 
 
-def select_tests(
-    groups: Sequence[str], only: Sequence[str], level: SmokeLevel, *, faults: bool = False
-) -> tuple[TestInfo, ...]:
-    """Returns the tests of a level in these groups (all by default); ``only`` names tests of any level.
-
-    Those that make a kernel fault on purpose need ``faults``.
-    """
-    return selected_tests(SmokeOptions(tuple(groups), tuple(only), level=level, faults=faults))
-
-
-def selected_tests(options: SmokeOptions) -> tuple[TestInfo, ...]:
-    """Returns the tests that the options select."""
+def select_tests(options: SmokeOptions) -> tuple[TestInfo, ...]:
+    """Returns the tests of the level in the groups (all by default), or the named ones, which may be of any level."""
     added = {entry.test for entry in options.minimums} | ({BURN_IN} if options.burn_in is not None else set())
 
     def is_selected(test: TestInfo) -> bool:

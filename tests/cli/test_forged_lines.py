@@ -227,7 +227,7 @@ def test_the_plugin_of_pytest_forges_no_line(
 ) -> None:
     run(["doctor", "--snapshot", str(here / "fit.json"), "--no-redact", "--format", "json"])
     report = capfd.readouterr().out if answer == "report" else f"first{SHORT.replace('forged: FIT', '')}"
-    (tmp_path / "asking").touch()  # another worker runs the doctor, and this is its answer
+    (tmp_path / "started").touch()  # another worker runs the doctor, and this is its answer
     (tmp_path / "report.json").write_text(report, encoding="utf-8")
     state = RunState("gpuenv", 30.0, shared=tmp_path)
     reason = skip_reason(state, (parse_requirement("name~=B200"),))

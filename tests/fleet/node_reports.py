@@ -46,8 +46,8 @@ def _report(machine: str) -> str:
 def node_document(node: str, machine: str = HEALTHY, number: int = 0, **changes: object) -> dict[str, Any]:
     """The plain values; UUIDs, addresses, free memory and temperatures depend on ``number``."""
     document: dict[str, Any] = json.loads(_report(machine)) | {"node": node} | changes
-    for place, gpu in enumerate(document["snapshot"]["gpus"]):
-        gpu["uuid"]["value"] = f"GPU-{number:08x}-{place:04x}-0000-0000-000000000000"
+    for index, gpu in enumerate(document["snapshot"]["gpus"]):
+        gpu["uuid"]["value"] = f"GPU-{number:08x}-{index:04x}-0000-0000-000000000000"
         gpu["memory_free"] = {"value": 10**9 + number, "source": "nvml", "others": [], "reason": None}
         gpu["health"]["temperature"] = {"value": 30 + number % 50, "source": "nvml", "others": [], "reason": None}
     document["snapshot"]["taken_at"] = f"2027-01-15T08:{number % 60:02d}:00+00:00"

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuenv.fleet.analysis import FleetOptions, analyse
-from gpuenv.fleet.drain import drain_commands
+from gpuenv.fleet.drain import kubernetes_commands, slurm_commands
 from gpuenv.fleet.groups import summarize
 from gpuenv.fleet.node_report import LARGEST
 from gpuenv.fleet.reader import ReportFile, read_reports
-from gpuenv.fleet.scheduler import Scheduler
 from tests.cli.program import gpuenv
 from tests.fleet.node_reports import NOW, node_document, node_report, with_finding, write_nodes
 from tests.support.matrix import MATRIX
@@ -150,11 +149,11 @@ def test_a_hostile_report_gets_nothing_into_a_command() -> None:
         with_finding(node_document(name), "GPU206", "gpu-hardware-fault", title)
         for name in ("n1", "n2", "$(id)", "n;a")
     ]
-    files = [ReportFile(f"{place}.json", 1, json.dumps(each).encode()) for place, each in enumerate(documents)]
+    files = [ReportFile(f"{number}.json", 1, json.dumps(each).encode()) for number, each in enumerate(documents)]
     fleet = analyse(summarize(files), MATRIX, FleetOptions(NOW))
     assert {node.node for node in fleet.nodes} == {"n1", "n2"}
-    (command,) = drain_commands(fleet, Scheduler.SLURM)
+    (command,) = slurm_commands(fleet)
     reason = "Reason=gpuenv: gpu-hardware-fault: x_; rm -rf / __x0a_(reboot) _id_ _u202e"
     assert command == f"scontrol update 'NodeName=n[1-2]' State=DRAIN '{reason}'"
-    for line in drain_commands(fleet, Scheduler.KUBERNETES):
+    for line in kubernetes_commands(fleet):
         assert line.startswith(("# gpuenv: gpu-hardware-fault: x_", "kubectl cordon n", "kubectl drain n"))

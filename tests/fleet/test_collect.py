@@ -18,9 +18,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gpuenv.fleet import node
-from gpuenv.fleet.collect import Collection, collect, run_name
+from gpuenv.fleet.collect import Collection, Start, collect, run_name
 from gpuenv.fleet.node_report import parse_node_report
-from gpuenv.fleet.runners import kubernetes, slurm, ssh
+from gpuenv.fleet.runners import dask, kubernetes, slurm, ssh
 from gpuenv.fleet.runners.task import Answer, Nodes, RunnerError, Task, ask_each
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.codec import encode
@@ -49,14 +49,10 @@ def report(code: int = 0, name: str = "someone") -> bytes:
 FIT, UNFIT, UNDETERMINED = map(report, (0, 1, 8))
 
 
-def begun(quorum: float = 0.95) -> Collection:
-    return Collection("run-1", "slurm", NOW, 0.0, (), (), (), (), (), quorum, 0)
-
-
 def collected(folder: Path, answers: Iterable[Answer], nodes: Nodes | None = None, quorum: float = 0.95) -> Collection:
     answers = tuple(answers)
     nodes = nodes or Nodes(tuple(answer.node for answer in answers), {})
-    return collect(nodes, answers, folder, begun(quorum), lambda _: None)
+    return collect(nodes, answers, folder, Start("run-1", "slurm", NOW, quorum), lambda _: None)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +212,7 @@ def test_the_command_of_ssh_reaches_the_node_as_it_is() -> None:
 
 
 def test_slurm_gets_a_job_of_one_task_for_each_node() -> None:
-    commands = list(slurm.dry_run(Nodes(("n1", "n2"), {}), TASK))
+    commands = [tuple(shlex.split(line)) for line in slurm.dry_run(Nodes(("n1", "n2"), {}), TASK).splitlines()]
     assert [command[-len(COMMAND) :] for command in commands] == [COMMAND] * 2
     assert [[word for word in command if "nodelist" in word] for command in commands] == [
         ["--nodelist=n1"],
@@ -250,7 +246,7 @@ def test_kubernetes_needs_an_image() -> None:
 
 
 def test_a_dry_run_prints_the_commands_of_a_node_set() -> None:
-    result = gpuenv("fleet", "collect", "--via", "ssh", "--nodes", "gpu[08-10,x]".replace(",x", ",20"), "--dry-run")
+    result = gpuenv("fleet", "collect", "--via", "ssh", "--nodes", "gpu[08-10,20]", "--dry-run")
     assert result.returncode == 0, result.stderr
     commands = [shlex.split(line) for line in result.stdout.splitlines()]
     assert [command[-2] for command in commands] == ["gpu08", "gpu09", "gpu10", "gpu20"]
@@ -258,21 +254,32 @@ def test_a_dry_run_prints_the_commands_of_a_node_set() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("runner", "nodes", "message"),
     [
-        (["--via", "ssh", "--nodes=-oProxyCommand=reboot"], "cannot be the name of a node"),
-        (["--via", "ssh", "--nodes", "n[1-"], "--nodes n[1-"),
-        (["--via", "ssh"], "--via ssh needs --nodes"),
-        (["--via", "ssh", "--nodes", ""], "there are no nodes"),
-        (["--via", "slurm", "--nodes", "n1"], "sinfo -h -N: "),
-        (["--via", "dask"], "--via dask needs --scheduler"),
-        (["--via", "kubernetes"], "kubectl get nodes"),
-        (["--via", "ssh", "--nodes", "n1", "--host-only", "--python", "x"], "exclude each other"),
+        (ssh, "-oProxyCommand=reboot", "cannot be the name of a node"),
+        (ssh, "n[1-", "--nodes n[1-"),
+        (ssh, None, "--via ssh needs --nodes"),
+        (slurm, "n1", "sinfo -h -N: "),
+        (dask, None, "--via dask needs --scheduler"),
+        (kubernetes, None, "kubectl get nodes"),
     ],
 )
-def test_what_cannot_be_asked_is_a_usage_error(tmp_path: Path, options: list[str], message: str) -> None:
-    environment = {"PATH": str(tmp_path)}  # no engine has its client there
-    result = gpuenv("fleet", "collect", "-o", tmp_path / "reports", *options, environment=environment)
+def test_nodes_that_no_engine_has_are_refused(tmp_path: Path, runner: Any, nodes: str | None, message: str) -> None:  # noqa: ANN401 - a module
+    task = TASK._replace(environment={"PATH": str(tmp_path)})  # no engine has its client there
+    with pytest.raises(RunnerError, match=re.escape(message)):
+        runner.find_nodes(nodes, task)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--nodes", "n[1-"], "--nodes n[1-"),
+        (["--nodes", ""], "there are no nodes"),
+        (["--nodes", "n1", "--host-only", "--python", "x"], "exclude each other"),
+    ],
+)
+def test_a_collection_without_nodes_is_a_usage_error(tmp_path: Path, options: list[str], message: str) -> None:
+    result = gpuenv("fleet", "collect", "--via", "ssh", "-o", tmp_path / "reports", *options)
     assert (result.returncode, message in result.stderr) == (ExitCode.USAGE, True), result.stderr
     assert not (tmp_path / "reports").exists()
 

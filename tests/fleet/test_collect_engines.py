@@ -202,7 +202,7 @@ def test_ssh_loses_only_the_node_that_dies(ssh_client: Path, tmp_path: Path) -> 
 
 def test_ssh_names_hosts_that_it_cannot_reach_and_asks_for_no_password(ssh_client: Path, tmp_path: Path) -> None:
     key = tmp_path / "user.pub"
-    key.write_text("", encoding="utf-8")  # the server lets nobody in now
+    key.write_text("", encoding="utf-8")  # the server accepts no key now
     options = ("--via", "ssh", "--nodes", "127.0.0.[1,9]", "--program", str(tmp_path / "gpu env"))
     found = collect(tmp_path / "reports", *options, kill_after=0, victim=lambda: None, PATH=f"{ssh_client}:{PATH}")
     reasons = {entry["node"]: entry["reason"] for entry in found.record["silent"]}

@@ -23,7 +23,7 @@ def broken(node: str, title: str = "GPU 3 has fallen off the bus", taken_at: flo
 
 def partial_of(*documents: dict[str, Any] | bytes) -> Partial:
     texts = (each if isinstance(each, bytes) else json.dumps(each).encode() for each in documents)
-    return summarize(ReportFile(f"{place}.json", len(data), data) for place, data in enumerate(texts))
+    return summarize(ReportFile(f"{number}.json", len(data), data) for number, data in enumerate(texts))
 
 
 def test_drain_prints_one_command_for_each_reason_and_each_node_once(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_nothing_to_drain_prints_nothing(tmp_path: Path) -> None:
     assert (result.returncode, result.stdout) == (0, "")
 
 
-def test_diff_tells_new_gone_drifted_and_flapping_nodes() -> None:
+def test_diff_separates_new_gone_changed_and_flapping_nodes() -> None:
     updated = []
     for name in ("b1", "b2", "b3"):
         document = node_document(name, taken_at=NOW + 100)

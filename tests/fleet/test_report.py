@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def partial_of(reports: Iterable[bytes]) -> Partial:
-    return summarize(ReportFile(f"{place}.json", len(data), data) for place, data in enumerate(reports))
+    return summarize(ReportFile(f"{number}.json", len(data), data) for number, data in enumerate(reports))
 
 
 def fleet_of(reports: Iterable[bytes], max_age: float | None = None) -> Fleet:
@@ -62,7 +62,7 @@ def reading(value: object) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("place", "name", "usual", "odd", "fact"),
+    ("part", "name", "usual", "odd", "fact"),
     [
         ("driver", "version", "550.54.15", "535.104.05", "driver.version"),
         ("host", "kernel", "6.1.0-1", "6.1.0-99", "host.kernel"),
@@ -72,12 +72,12 @@ def reading(value: object) -> dict[str, object]:
     ],
 )
 def test_a_node_that_differs_in_what_matters_is_an_outlier(
-    place: str, name: str, usual: object, odd: object, fact: str | None
+    part: str, name: str, usual: object, odd: object, fact: str | None
 ) -> None:
     documents = [node_document(f"node{number}") for number in range(3)]
     for number, document in enumerate(documents):
         snapshot = document["snapshot"]
-        record = snapshot["gpus"][0]["health"] if place == "gpu" else snapshot[place]
+        record = snapshot["gpus"][0]["health"] if part == "gpu" else snapshot[part]
         record[name] = reading(odd if number == 0 else usual)
     groups = fleet_of(json.dumps(document).encode() for document in documents).groups
     if fact is None:
@@ -201,7 +201,7 @@ def test_stale_and_failed_answers_do_not_count() -> None:
 def test_partitions_merge_to_the_same_analysis() -> None:
     reports = [node_report(f"n{number}", (HEALTHY, "t4-470")[number % 3 == 0], number) for number in range(12)]
     reports.append(node_report("n3", number=3, taken_at=NOW + 5))
-    files = [ReportFile(f"{place}.json", len(data), data) for place, data in enumerate(reports)]
+    files = [ReportFile(f"{number}.json", len(data), data) for number, data in enumerate(reports)]
     whole = analyse(summarize(files), MATRIX, FleetOptions(NOW))
     parts = [summarize(files[start : start + 4]) for start in range(0, len(files), 4)]
     assert analyse(merge(parts), MATRIX, FleetOptions(NOW)) == whole

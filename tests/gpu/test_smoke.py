@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from gpuenv.smoke.tasks import GROUPS, PAYLOAD, injectable_faults, select_tests
+from gpuenv.smoke.tasks import GROUPS, PAYLOAD, SmokeOptions, injectable_faults, select_tests
 from tests.gpu.programs import HOLD_MEMORY, MEASURE_RATES, RUN_ON_LOCAL_CPUS
 from tests.gpu.runs import (
     RECORD,
@@ -101,7 +101,7 @@ def test_the_normal_level_passes_within_its_budget() -> None:
     assert bad == []
     assert (result["status"], result["exit_code"]) == ("passed", 0)
     names = {test["name"] for test in result["tests"]}
-    assert names >= {test.name for test in select_tests((), (), _level("normal"))}
+    assert names >= {test.name for test in select_tests(SmokeOptions(level=_level("normal")))}
     within_budget("normal")
 
 
@@ -183,9 +183,8 @@ def test_a_deliberate_fault_needs_a_request() -> None:
 
 
 def catching_tests(fault: str) -> tuple[str, ...]:
-    from gpuenv.model.smoke_level import SmokeLevel  # noqa: PLC0415 - used only here
 
-    quick = tuple(test.name for test in select_tests((), (), SmokeLevel.QUICK) if test.gpus == 1)
+    quick = tuple(test.name for test in select_tests(SmokeOptions()) if test.gpus == 1)
     return quick if fault == "flip-element" else CATCHING_TESTS[fault]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -61,12 +60,15 @@ def test_tests_on_a_broken_machine_are_skipped_for_the_doctor_s_reason(lab: Labs
     assert outcomes(result.stdout) == {"passed": 1, "skipped": 4}
     assert "driver-library-version-mismatch: " in result.stdout
     assert "gpuenv: UNFIT: " in result.stdout
+    codes = re.findall(r"^SKIPPED \[\d\] .*? gpuenv: (\S+)", result.stdout, re.MULTILINE)
+    assert codes == ["DRV107"], "a skip gives one reason"
     assert fixed_lab.probe_count() == 1
 
 
 def test_tests_on_a_machine_without_a_gpu_are_skipped(lab: Labs) -> None:
     result = lab(ABSENT).pytest(TESTS, "--gpu-fail-if-all-skipped")
     assert result.returncode == 1
+    assert "All GPU tests were skipped" in result.stdout
     assert outcomes(result.stdout) == {"passed": 1, "skipped": 4}
     assert "no-nvidia-gpu: This machine has no NVIDIA GPU" in result.stdout
     assert "[GPU none, CuPy " in result.stdout, "each value is shown with its name"
@@ -82,15 +84,9 @@ def test_gpu_required_makes_tests_fail_and_attaches_the_report_to_the_first(lab:
     assert "Traceback" not in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("machine", "options", "code"),
-    [(BROKEN, ["--gpu-fail-if-all-skipped"], 1), (FIT, ["--gpu-fail-if-all-skipped"], 0), (BROKEN, [], 0)],
-)
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "xdist"])
-def test_gpu_fail_if_all_skipped_makes_a_run_without_gpu_tests_fail(
-    lab: Labs, machine: str, options: list[str], code: int, workers: list[str]
-) -> None:
-    result = lab(machine).pytest(TESTS, *options, *workers)
+@pytest.mark.parametrize(("machine", "code"), [(BROKEN, 1), (FIT, 0)])
+def test_gpu_fail_if_all_skipped_counts_the_tests_of_all_workers(lab: Labs, machine: str, code: int) -> None:
+    result = lab(machine).pytest(TESTS, "--gpu-fail-if-all-skipped", "-n", "2")
     assert result.returncode == code, result.stdout
     assert ("All GPU tests were skipped" in result.stdout) == (code == 1)
 
@@ -115,7 +111,7 @@ def test_plain():
 WITH_GPU_TEST = "import pytest\n@pytest.mark.gpuenv\ndef test_gpu(): raise SystemExit\n"
 
 
-@pytest.mark.parametrize("options", [[], ["--gpu-required", "--gpu-fail-if-all-skipped"], ["-n", "1"]], ids=" ".join)
+@pytest.mark.parametrize("options", [[], ["--gpu-required", "--gpu-fail-if-all-skipped", "-n", "1"]], ids=" ".join)
 def test_a_run_without_gpu_tests_does_not_run_the_doctor(lab: Labs, options: list[str]) -> None:
     fixed_lab = lab(FIT)
     result = fixed_lab.pytest(IMPORTS_NOTHING, *options)
@@ -124,7 +120,7 @@ def test_a_run_without_gpu_tests_does_not_run_the_doctor(lab: Labs, options: lis
     assert fixed_lab.probe_count() == 0
 
 
-@pytest.mark.parametrize("options", [["-m", "not gpuenv"], ["-k", "plain"], ["--collect-only"]], ids=" ".join)
+@pytest.mark.parametrize("options", [["-m", "not gpuenv", "--strict-markers"], ["--collect-only"]], ids=" ".join)
 def test_a_deselected_gpu_test_does_not_run_the_doctor(lab: Labs, options: list[str]) -> None:
     fixed_lab = lab(FIT)
     result = fixed_lab.pytest(IMPORTS_NOTHING + WITH_GPU_TEST, *options)
@@ -132,28 +128,21 @@ def test_a_deselected_gpu_test_does_not_run_the_doctor(lab: Labs, options: list[
     assert fixed_lab.probe_count() == 0
 
 
-def test_the_mark_can_be_selected_with_m(lab: Labs) -> None:
-    result = lab(FIT).pytest(TESTS, "-m", "gpuenv", "--strict-markers")
-    assert outcomes(result.stdout) == {"passed": 2, "skipped": 2, "deselected": 1}
+INVALID = {
+    'memroy=">=1GiB"': "did you mean memory",
+    'cc=">=banana"': "no compute capability",
+    '"a100"': "takes no 'a100'",
+    "count=-1": "expected a whole number",
+    'nvlink="perhaps"': "expected on or off",
+}
 
 
-@pytest.mark.parametrize(
-    ("mark", "expected"),
-    [
-        ('memroy=">=1GiB"', "did you mean memory"),
-        ('cc=">=banana"', "no compute capability"),
-        ('"a100"', "takes no 'a100'"),
-        ("count=-1", "expected a whole number"),
-        ('nvlink="perhaps"', "nvlink"),
-    ],
-)
-def test_invalid_arguments_of_a_mark_are_an_error_of_only_that_test(lab: Labs, mark: str, expected: str) -> None:
-    text = f"import pytest\n@pytest.mark.gpuenv({mark})\ndef test_it(): pass\ndef test_plain(): pass\n"
-    result = lab(FIT).pytest(text)
+def test_invalid_arguments_of_a_mark_are_an_error_of_only_that_test(lab: Labs) -> None:
+    tests = (f"@pytest.mark.gpuenv({mark})\ndef test_{number}(): pass\n" for number, mark in enumerate(INVALID))
+    result = lab(FIT).pytest("import pytest\n" + "".join(tests) + "def test_plain(): pass\n")
     assert result.returncode == 1, result.stdout
-    assert outcomes(result.stdout) == {"passed": 1, "error": 1}
-    assert "ERROR test_them.py::test_it" in result.stdout
-    assert expected in result.stdout
+    assert outcomes(result.stdout) == {"passed": 1, "errors": len(INVALID)}
+    assert [expected for expected in INVALID.values() if expected not in result.stdout] == []
     assert "above exception" not in result.stdout
     assert "Traceback" not in result.stdout + result.stderr
 
@@ -166,6 +155,9 @@ def test_machine(): raise RuntimeError("cudaErrorSystemNotReady: system not yet 
 
 @pytest.mark.gpuenv
 def test_code(): assert [1, 2] == [1, 3]
+
+@pytest.mark.gpuenv
+def test_fork(): raise RuntimeError("cudaErrorInitializationError")
 
 def test_unmarked(): raise RuntimeError("cudaErrorSystemNotReady: system not yet initialized")
 """
@@ -192,19 +184,13 @@ def test_a_failure_after_a_lost_context_names_the_first_test(lab: Labs) -> None:
     assert "test_them.py::test_first was the first test with such an error in this process" in result.stdout
 
 
-def test_a_failure_caused_by_the_machine_comes_with_the_report(lab: Labs) -> None:
+def test_only_a_failure_caused_by_the_machine_comes_with_the_report(lab: Labs) -> None:
+    """A fork after the first use of CUDA fails on a healthy machine too."""
     result = lab(FIT).pytest(FAILING)
-    assert outcomes(result.stdout) == {"failed": 3}
+    assert outcomes(result.stdout) == {"failed": 4}
     assert result.stdout.count("gpuenv doctor: the machine caused this error, not the test") == 1
     section = result.stdout.split("gpuenv doctor: the machine caused this error")[1].split("\n")
     assert section[1] == "FIT: CuPy can use the GPU here."
-
-
-def test_a_fork_after_cuda_initialization_is_not_blamed_on_the_machine(lab: Labs) -> None:
-    text = "import pytest\n@pytest.mark.gpuenv\ndef test_pool(): raise RuntimeError('cudaErrorInitializationError')\n"
-    result = lab(FIT).pytest(text)
-    assert outcomes(result.stdout) == {"failed": 1}
-    assert "gpuenv doctor" not in result.stdout
 
 
 def test_gpu_tests_do_not_run_on_a_simulated_machine(lab: Labs) -> None:
@@ -226,12 +212,11 @@ def test_a_fallback_test_runs_on_a_simulated_machine_without_a_gpu(lab: Labs) ->
     assert outcomes(lab(ABSENT).pytest(text, variables={SIMULATED: ABSENT}).stdout) == {"passed": 1}
 
 
-@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "4000", "soon"])
-def test_an_invalid_timeout_is_a_usage_error(lab: Labs, seconds: str) -> None:
+def test_an_invalid_timeout_is_a_usage_error(lab: Labs) -> None:
     fixed_lab = lab(FIT)
-    result = fixed_lab.pytest(TESTS, f"--gpu-timeout={seconds}")
+    result = fixed_lab.pytest(TESTS, "--gpu-timeout=nan")
     assert result.returncode == 4, result.stdout
-    assert f"--gpu-timeout: expected seconds from 0.1 to 3600, found {seconds}" in result.stderr
+    assert "--gpu-timeout: expected seconds from 0.1 to 3600, found nan" in result.stderr
     assert fixed_lab.probe_count() == 0
 
 
@@ -246,9 +231,8 @@ def test_passes(): pass
 """
 
 
-@pytest.mark.parametrize("machine", [FIT, BROKEN, ABSENT])
-def test_the_mark_gpu_of_another_project_is_ignored(lab: Labs, machine: str) -> None:
-    fixed_lab = lab(machine)
+def test_the_mark_gpu_of_another_project_is_ignored(lab: Labs) -> None:
+    fixed_lab = lab(BROKEN)
     result = fixed_lab.pytest(FOREIGN, "--strict-markers", ini="markers = gpu: needs torch.cuda\n")
     assert result.returncode == 1
     assert outcomes(result.stdout) == {"passed": 1, "failed": 1}
@@ -274,14 +258,3 @@ def test_a_hanging_driver_does_not_block_the_run(lab: Labs) -> None:
     assert result.returncode == 0, result.stdout
     assert outcomes(result.stdout) == {"passed": 1, "skipped": 4}
     assert "driver-unresponsive" in result.stdout
-
-
-def test_a_test_that_requires_no_gpu_runs_without_a_gpu(lab: Labs) -> None:
-    text = 'import pytest\n@pytest.mark.gpuenv(count="==0")\ndef test_fallback(): pass\n'
-    assert outcomes(lab(ABSENT).pytest(text).stdout) == {"passed": 1}
-
-
-def test_a_skip_gives_one_reason(lab: Labs) -> None:
-    result = lab(BROKEN).pytest(TESTS)
-    reasons = Counter(re.findall(r"^SKIPPED \[(\d)\] .*? gpuenv: (\S+)", result.stdout, re.MULTILINE))
-    assert [code for _, code in reasons] == ["DRV107"]

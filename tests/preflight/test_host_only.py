@@ -16,12 +16,10 @@ EXPECT_NO_GPU = "--expect-no-gpu"
 @pytest.mark.parametrize(
     ("machine", "options", "code"),
     [
-        ("no-cupy", (), 0),
         ("no-cupy", ("--require", "gpu>=1", "--require", "driver>=550"), 0),
         ("no-cupy", (EXPECT_NO_GPU,), 1),
         ("no-gpu", (EXPECT_NO_GPU,), 0),
         ("no-gpu", (), 1),
-        ("mismatch-535", (), 1),
         ("mismatch-535", ("--retry-elsewhere",), 75),
         ("a100-row-pending", (), 1),
     ],
@@ -48,18 +46,12 @@ def test_no_form_of_the_report_names_an_environment_or_a_wheel(tmp_path: Path) -
         assert "right wheel" not in text, form
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--python", "."), "--python"),
-        (("--smoke",), "--smoke"),
-        (("--require", "cupy>=14", "--require", "numpy>=2"), "cupy>=14 (--require), numpy>=2 (--require)"),
-    ],
-)
-def test_what_needs_an_environment_is_a_usage_error(options: tuple[str, ...], message: str) -> None:
+def test_what_needs_an_environment_is_a_usage_error() -> None:
+    options = ("--python", ".", "--smoke", "--require", "cupy>=14", "--require", "numpy>=2")
     result = gpuenv("preflight", "--no-config", "--host-only", *options)
     assert (result.returncode, result.stdout) == (2, "")
-    assert f"--host-only judges no environment, and excludes {message}" in result.stderr
+    excluded = "cupy>=14 (--require), numpy>=2 (--require), --python, --smoke"
+    assert f"--host-only judges no environment, and excludes {excluded}" in " ".join(result.stderr.split())
 
 
 def test_a_configuration_that_needs_an_environment_is_named(tmp_path: Path) -> None:

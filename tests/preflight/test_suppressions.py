@@ -131,8 +131,9 @@ def test_suppressed_findings_of_the_machine_do_not_make_it_fit(tmp_path: Path) -
     assert [finding["severity"] for finding in report["findings"] if finding["code"] == primary] == ["note"]
 
 
-@pytest.mark.parametrize("command", ["doctor", "preflight"])
-@pytest.mark.parametrize(("code", "suggestion"), [("GPU260", "GPU206"), ("WHL5040", "WHL504")])
+@pytest.mark.parametrize(
+    ("command", "code", "suggestion"), [("doctor", "GPU260", "GPU206"), ("preflight", "WHL5040", "WHL504")]
+)
 def test_an_unknown_code_is_reported_with_the_nearest_one(
     tmp_path: Path, command: str, code: str, suggestion: str
 ) -> None:

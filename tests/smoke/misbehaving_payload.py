@@ -226,17 +226,17 @@ def exits_with_the_deadline_code() -> None:
 
 
 def reports_its_environment() -> dict[str, object]:
-    """Report the folder, its entries, the visible GPU and the order."""
+    """Report the folder, its entries, the visible GPU and the request."""
     environment = {"folder": os.getcwd(), "entries": os.listdir(), "visible": os.environ.get("CUDA_VISIBLE_DEVICES")}  # noqa: PTH109, PTH208
     return {
         "status": "failed",
         "trouble": "error",
-        "detail": json.dumps({**environment, "order": ORDER}),
+        "detail": json.dumps({**environment, "request": REQUEST}),
         "cause": None,
     }
 
 
-ORDER = json.loads(sys.argv[2])
+REQUEST = json.loads(sys.argv[2])
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ from gpuenv.smoke.baseline import (
     compare_with_start,
     parse_minimum,
 )
-from gpuenv.smoke.tasks import PAYLOAD, SmokeOptions, all_tests, selected_tests
+from gpuenv.smoke.tasks import PAYLOAD, SmokeOptions, all_tests, select_tests
 from tests.smoke.devices import A, B, result, test
 
 
@@ -125,7 +125,7 @@ def test_an_unclear_minimum_is_refused(text: str) -> None:
 
 def test_the_test_that_measures_a_minimum_runs_at_any_level() -> None:
     options = SmokeOptions(groups=("fft",), minimums=(parse_minimum("copy=80%"),))
-    assert {entry.name for entry in selected_tests(options)} == {"fft.complex", "transfer.rates"}
+    assert {entry.name for entry in select_tests(options)} == {"fft.complex", "transfer.rates"}
     names = {entry.name for entry in all_tests()}
     assert {parse_minimum(f"{name}=1%").test for name in RATES} <= names
 

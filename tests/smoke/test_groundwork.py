@@ -14,8 +14,8 @@ from gpuenv.smoke.tasks import PAYLOAD
 from tests.image.matrix import choices
 
 
-def payload(name: str, order: dict[str, Any]) -> tuple[dict[str, Any], ContainerEnd]:
-    command = [sys.executable, "-B", str(PAYLOAD / "main.py"), name, json.dumps(order)]
+def payload(name: str, request: dict[str, Any]) -> tuple[dict[str, Any], ContainerEnd]:
+    command = [sys.executable, "-B", str(PAYLOAD / "main.py"), name, json.dumps(request)]
     process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     return parse_facts(process.stdout), ContainerEnd(process.returncode, process.stdout, process.stderr)
 
@@ -41,8 +41,8 @@ def test_a_crashed_payload_proves_nothing() -> None:
 
 
 def test_each_of_several_tests_has_its_verdict() -> None:
-    order = {"level": "quick", "seed": 1, "size": {}, "fault": None, "uuid": None}
-    tests = [{"name": name, "order": order, "visible": "0", "deadline": 60} for name in ("blas.vectors", "no.such")]
+    request = {"level": "quick", "seed": 1, "size": {}, "fault": None, "uuid": None}
+    tests = [{"name": name, "request": request, "visible": "0", "deadline": 60} for name in ("blas.vectors", "no.such")]
     facts, _ = payload("--several", {"tests": tests})
     results = [facts["test.0"], facts["test.1"]]
     assert [entry["name"] for entry in results] == ["blas.vectors", "no.such"]
@@ -51,6 +51,6 @@ def test_each_of_several_tests_has_its_verdict() -> None:
 
 
 def test_a_test_that_does_not_end_has_timed_out() -> None:
-    tests = [{"name": "blas.vectors", "order": {}, "visible": "0", "deadline": 0.001}]
+    tests = [{"name": "blas.vectors", "request": {}, "visible": "0", "deadline": 0.001}]
     facts, _ = payload("--several", {"tests": tests})
     assert facts["test.0"]["status"] == "timed-out"

@@ -1,7 +1,7 @@
 """No healthy GPU fails: every bound is held by other orders of summation, with and without fused operations.
 
 A hundred inputs each, computed by the processor; the table that is printed (``-s``) has the largest share of each bound
-that an order uses. Bounds are tightened only with this table beside them.
+that an order uses. Consult this table before tightening a bound.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from gpuenv.smoke.payload.harness import (
     uuid_text,
 )
 from gpuenv.smoke.payload.tests import GpuTest
-from gpuenv.smoke.tasks import GROUPS, PAYLOAD, all_tests, injectable_faults, select_tests
+from gpuenv.smoke.tasks import GROUPS, PAYLOAD, SmokeOptions, all_tests, injectable_faults, select_tests
 from tests.smoke.payload import NAMES, gpu_test
 
 NEEDS = re.compile(r"gpus:\d|module:\w+|cupy:\d+|numpy:[\d.]+|capability:\d+\.\d")
@@ -61,18 +61,18 @@ def test_the_catalogue_matches_the_classes() -> None:
 
 
 def test_the_quick_level_has_one_test_per_group() -> None:
-    quick = Counter(test.group for test in select_tests((), (), SmokeLevel.QUICK))
+    quick = Counter(test.group for test in select_tests(SmokeOptions()))
     assert quick == dict.fromkeys(GROUPS, 1)
 
 
 def test_a_deeper_level_includes_all_tests_of_a_lower_one() -> None:
-    names = [{test.name for test in select_tests((), (), level)} for level in SmokeLevel]
+    names = [{test.name for test in select_tests(SmokeOptions(level=level))} for level in SmokeLevel]
     assert names[0] < names[1] < names[2]
     assert len(names[2]) > 60
 
 
 def test_no_test_of_the_quick_level_runs_alone() -> None:
-    assert [test.name for test in select_tests((), (), SmokeLevel.QUICK) if "quick" in test.alone] == []
+    assert [test.name for test in select_tests(SmokeOptions()) if "quick" in test.alone] == []
 
 
 def test_only_the_bodies_of_kernels_are_emptied() -> None:

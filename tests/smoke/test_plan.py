@@ -23,13 +23,12 @@ from gpuenv.smoke.tasks import (
     derive_seed,
     plan_tasks,
     select_tests,
-    selected_tests,
     skip_for_few_gpus,
     worker_count,
 )
 from tests.smoke.devices import GIB, M1, M2, A, B, device, gpu
 
-QUICK = select_tests((), (), SmokeLevel.QUICK)
+QUICK = select_tests(SmokeOptions())
 
 
 # Devices.
@@ -88,7 +87,7 @@ def test_the_gpu_of_a_jetson_is_selected_by_its_index() -> None:
     assert (only.visible, only.uuid) == ("0", A)
     (by_variable,) = visible_devices(Snapshot(gpus=(orin,)), {"CUDA_VISIBLE_DEVICES": "GPU-aaaa"})
     assert by_variable.visible == "GPU-aaaa", "the value of the caller's variable"
-    (task,) = plan_tasks(select_tests((), ("kernels.raw_kernel",), SmokeLevel.QUICK), [only], SmokeOptions())
+    (task,) = plan_tasks(select_tests(SmokeOptions(only=("kernels.raw_kernel",))), [only], SmokeOptions())
     assert payload_arguments(task, None)["uuid"] is None
     assert payload_arguments(replace(task, devices=(device(A),)), None)["uuid"] == A
 
@@ -100,7 +99,7 @@ def test_devices_listed_only_by_cupy_are_selected_by_index() -> None:
     ]
     first, second = devices_from_cupy(facts, {})
     assert (first.visible, first.uuid, first.memory_total) == ("0", A, 5)
-    (task,) = plan_tasks(select_tests((), ("kernels.raw_kernel",), SmokeLevel.QUICK), [first], SmokeOptions())
+    (task,) = plan_tasks(select_tests(SmokeOptions(only=("kernels.raw_kernel",))), [first], SmokeOptions())
     assert payload_arguments(task, None)["uuid"] == A, (
         "indices shift if a GPU is lost, and the next GPU would be tested in its place"
     )
@@ -138,7 +137,7 @@ def test_each_test_runs_once_per_gpu_and_multi_gpu_tests_once() -> None:
 
 def test_a_test_selected_by_name_keeps_the_deadline_of_its_level() -> None:
     """Otherwise rates would be measured in parallel, and 30 seconds of load would have a deadline of 30 seconds."""
-    tests = select_tests((), ("blas.rates", "health.sustained", "dtype.casting", "blas.matmul_f32"), SmokeLevel.QUICK)
+    tests = select_tests(SmokeOptions(only=("blas.rates", "health.sustained", "dtype.casting", "blas.matmul_f32")))
     tasks = {task.test.name: task for task in plan_tasks(tests, [device(A)], SmokeOptions())}
     assert {name: (task.level, task.deadline, task.alone) for name, task in tasks.items()} == {
         "blas.rates": (SmokeLevel.NORMAL, DEADLINE[SmokeLevel.NORMAL], True),
@@ -163,21 +162,21 @@ def test_a_test_that_needs_more_gpus_is_skipped_with_a_reason() -> None:
 
 def test_a_test_that_faults_on_purpose_runs_on_request_only() -> None:
     normal = SmokeOptions(level=SmokeLevel.NORMAL)
-    names = {test.name for test in selected_tests(normal)}
-    assert {test.name for test in selected_tests(replace(normal, faults=True))} - names == {"streams.async_error"}
+    names = {test.name for test in select_tests(normal)}
+    assert {test.name for test in select_tests(replace(normal, faults=True))} - names == {"streams.async_error"}
 
 
 def test_skipped_tests_and_groups_are_not_planned() -> None:
     normal = SmokeOptions(level=SmokeLevel.NORMAL)
-    rest = selected_tests(replace(normal, skip=("fft", "memory.leak")))
-    gone = {test.name for test in selected_tests(normal)} - {test.name for test in rest}
+    rest = select_tests(replace(normal, skip=("fft", "memory.leak")))
+    gone = {test.name for test in select_tests(normal)} - {test.name for test in rest}
     assert "memory.leak" in gone
     assert {name.partition(".")[0] for name in gone} == {"fft", "memory"}
 
 
 def test_the_burn_in_runs_for_the_stated_time_at_any_level() -> None:
     options = SmokeOptions(groups=("fft",), burn_in=900.0)
-    tasks = {task.test.name: task for task in plan_tasks(selected_tests(options), [device(A)], options)}
+    tasks = {task.test.name: task for task in plan_tasks(select_tests(options), [device(A)], options)}
     assert tasks["health.sustained"].size["seconds"] == 900.0
     assert tasks["health.sustained"].deadline == 900.0 + DEADLINE[SmokeLevel.DEEP]
     assert set(tasks) == {"fft.complex", "health.sustained"}
@@ -200,7 +199,9 @@ def test_equal_options_give_equal_plans() -> None:
 def test_the_deadline_is_that_of_the_level_the_test_or_the_options() -> None:
     deep = {
         task.test.name: task
-        for task in plan_tasks(select_tests((), (), SmokeLevel.DEEP), [device(A)], SmokeOptions(level=SmokeLevel.DEEP))
+        for task in plan_tasks(
+            select_tests(SmokeOptions(level=SmokeLevel.DEEP)), [device(A)], SmokeOptions(level=SmokeLevel.DEEP)
+        )
     }
     assert deep["kernels.raw_kernel"].deadline == DEADLINE[SmokeLevel.DEEP]
     assert deep["health.pattern"].deadline == 600
@@ -208,9 +209,9 @@ def test_the_deadline_is_that_of_the_level_the_test_or_the_options() -> None:
 
 
 def test_a_level_without_sizes_takes_those_of_the_level_below() -> None:
-    (raw,) = select_tests((), ("kernels.raw_kernel",), SmokeLevel.QUICK)
+    (raw,) = select_tests(SmokeOptions(only=("kernels.raw_kernel",)))
     assert raw.size(SmokeLevel.DEEP) == raw.size(SmokeLevel.NORMAL) != raw.size(SmokeLevel.QUICK)
-    (sustained,) = select_tests((), ("health.sustained",), SmokeLevel.QUICK)
+    (sustained,) = select_tests(SmokeOptions(only=("health.sustained",)))
     assert sustained.size(SmokeLevel.NORMAL) is None
     (task,) = plan_tasks([sustained], [device(A)], SmokeOptions())
     assert task.size == sustained.sizes["deep"], "a test selected by name runs at any level"

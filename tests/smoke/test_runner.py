@@ -141,8 +141,8 @@ def test_a_child_runs_in_an_empty_folder_and_sees_one_gpu(tmp_path: Path) -> Non
     assert reported["entries"] == []
     assert reported["folder"] != str(tmp_path)
     assert reported["visible"] == FIRST_GPU.uuid
-    order = {"level": "quick", "seed": 42, "size": {"n": 3}, "smaller": [], "fault": None, "uuid": FIRST_GPU.uuid}
-    assert reported["order"] == {**order, "folder": reported["folder"]}, "it writes only there"
+    request = {"level": "quick", "seed": 42, "size": {"n": 3}, "smaller": [], "fault": None, "uuid": FIRST_GPU.uuid}
+    assert reported["request"] == {**request, "folder": reported["folder"]}, "it writes only there"
 
 
 @pytest.mark.parametrize("hung", [False, True], ids=["working", "hung"])

@@ -112,7 +112,7 @@ def test_no_test_requires_a_fixed_amount_of_pinned_memory() -> None:
 
 
 def test_a_lack_of_managed_memory_skips_the_test() -> None:
-    allocate = gpu_test("memory.managed").lent
+    allocate = gpu_test("memory.managed").allocate
     assert allocate(lambda: 7) == 7
 
     def refused(status: int) -> None:

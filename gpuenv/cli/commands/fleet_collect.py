@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from enum import Enum
 from importlib import import_module
 from pathlib import Path
@@ -96,7 +95,7 @@ class CollectOptions(NamedTuple):
 def collect(opts: CollectOptions) -> None:
     """Run gpuenv on many nodes, and collect their reports in a folder.
 
-    The engine's own client does it: srun, kubectl, a Dask cluster, or ssh. A node has --timeout, and --wait before it.
+    Runs the engine's own client: srun, kubectl, Dask's or ssh. A node has --wait to start, then --timeout to answer.
 
     Exit code: 0 all fit, 1 some unfit, 8 fewer answers than --quorum.
     """
@@ -127,10 +126,10 @@ def collect(opts: CollectOptions) -> None:
         if not nodes.asked and not nodes.unavailable:
             raise CommandError(ExitCode.USAGE, f"--via {opts.via.value}: there are no nodes")
         if opts.dry_run:
-            write_stdout(_dry_run(runner.dry_run(nodes, task)))
+            write_stdout(runner.dry_run(nodes, task))
             return
         folder = opts.folder or Path()
-        begun = fleet.Collection(run, opts.via.value, started_at, 0.0, (), (), (), (), (), opts.quorum, 0)
+        begun = fleet.Start(run, opts.via.value, started_at, opts.quorum)
         _announce_start(opts, nodes, task)
         try:
             found = fleet.collect(nodes, runner.ask(nodes, task), folder, begun, _progress())
@@ -145,16 +144,6 @@ def _command(opts: CollectOptions, run: str) -> tuple[str, ...]:
     """What runs on each node."""
     target = ("--host-only",) if opts.host_only else ("--python", opts.python) if opts.python is not None else ()
     return (opts.program, "fleet", "node", "-o", "-", "--run", run, "--timeout", f"{opts.timeout:g}", *target)
-
-
-def _dry_run(planned: object) -> str:
-    """A manifest as JSON, which kubectl reads; else the commands, each on its line."""
-    import shlex
-
-    if isinstance(planned, dict):
-        return json.dumps(planned, indent=2) + "\n"
-    commands: Iterable[Sequence[str]] = planned if isinstance(planned, Iterator) else ()
-    return "".join(f"{shlex.join(command)}\n" for command in commands)
 
 
 def _announce_start(opts: CollectOptions, nodes: Nodes, task: Task) -> None:

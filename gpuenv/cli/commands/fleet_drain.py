@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from enum import Enum
 from typing import Annotated
 
 import typer
@@ -10,7 +11,13 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.fleet_source import MaxAge, Source, read_fleet, seconds_of
 from gpuenv.cli.sources import get_matrix
-from gpuenv.fleet.scheduler import Scheduler
+
+
+class Scheduler(str, Enum):
+    """Schedulers whose commands can be printed."""
+
+    SLURM = "slurm"
+    KUBERNETES = "kubernetes"
 
 
 def drain(
@@ -28,8 +35,9 @@ def drain(
     """
     from gpuenv.cli.output import write_result
     from gpuenv.fleet.analysis import FleetOptions, analyse
-    from gpuenv.fleet.drain import drain_commands
+    from gpuenv.fleet.drain import kubernetes_commands, slurm_commands
 
     fleet_options = FleetOptions(time.time(), seconds_of(max_age))
     fleet = analyse(read_fleet(source), get_matrix(matrix), fleet_options)
-    write_result("".join(f"{line}\n" for line in drain_commands(fleet, scheduler)), output)
+    lines = slurm_commands(fleet) if scheduler is Scheduler.SLURM else kubernetes_commands(fleet)
+    write_result("".join(f"{line}\n" for line in lines), output)

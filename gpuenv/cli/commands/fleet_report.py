@@ -56,10 +56,10 @@ def report(
 ) -> None:
     """Show which nodes are fit, which differ and which to drain.
 
-    Also what serves all. Reads the reports that fleet node and fleet collect write. Nodes that are equal in all that
-    matters are one group.
+    Reads the reports that fleet node and fleet collect write. Nodes with the same hardware and software are one group.
+    Also names the wheels that serve all nodes.
 
-    Exit code: 0 all fit, 1 some unfit, 8 fewer nodes than the quorum said whether they are fit.
+    Exit code: 0 all fit, 1 some unfit, 8 fewer nodes than the quorum reported whether they are fit.
     """
     from gpuenv.cli.output import identity, read_formats
     from gpuenv.fleet.analysis import FleetOptions, analyse

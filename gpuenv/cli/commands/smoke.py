@@ -127,11 +127,11 @@ def smoke(
         read_formats,
     )
     from gpuenv.cli.smoke_baseline import read_baseline
-    from gpuenv.smoke.tasks import DEFAULT_SEED, GROUPS, SmokeOptions, all_tests, selected_tests
+    from gpuenv.smoke.tasks import DEFAULT_SEED, GROUPS, SmokeOptions, all_tests, select_tests
 
     specs = read_formats(formats, output, RECORD_FORMATS if list_tests else FORMATS)
     check_paths([save_baseline, *(entry.path for entry in specs)])
-    order = SmokeOptions(
+    selection = SmokeOptions(
         groups=tuple(groups or ()),
         only=tuple(only or ()),
         gpus=tuple(gpu or ()),
@@ -145,23 +145,23 @@ def smoke(
         burn_in=burn_in,
         minimums=_minimums(min_rate or ()),
     )
-    _check_selection(order, fail_on or (), listing=list_tests)
-    check_names("group", order.groups, GROUPS)
-    check_names("test", order.only, [test.name for test in all_tests()], "gpuenv smoke --list names them")
+    _check_selection(selection, fail_on or (), listing=list_tests)
+    check_names("group", selection.groups, GROUPS)
+    check_names("test", selection.only, [test.name for test in all_tests()], "gpuenv smoke --list names them")
     if list_tests:
         _find_interpreter(python)  # report invalid options, though the list does not need them
         read_baseline(compare)
-        _list(order, specs, color=not no_color)
+        _list_tests(selection, specs, color=not no_color)
     else:
-        for test in selected_tests(order):
+        for test in select_tests(selection):
             if test.leaves:
                 announce(f"{test.name} makes a kernel fault on purpose and leaves {test.leaves}")
         address = configured_docs()
-        run = _run(order, python, driver_root, read_baseline(compare))
-        report = with_job(_report(run, python, address), is_own=True)
+        run = _run(selection, python, driver_root, read_baseline(compare))
+        report = with_job(_make_report(run, python, address), is_own=True)
         run = run._replace(result=run.result._replace(host_name=report.host_name, jobs=report.jobs))
         if save_baseline is not None:
-            _save(run, save_baseline, redact=redact)
+            _save_baseline(run, save_baseline, redact=redact)
         render_options = RenderOptions(verbose=verbose, color=not no_color, redact=redact, of_the_tests=True)
         # If nothing ran, the reason on standard error suffices as text; the requested formats contain it too.
         forms = specs if run.unusable is None else [entry for entry in specs if entry != OutputSpec("text", None)]
@@ -182,8 +182,8 @@ def _minimums(texts: Sequence[str]) -> tuple[MinimumRate, ...]:
         return tuple(parse_minimum(text) for text in texts)
 
 
-def _check_selection(order: SmokeOptions, fail_on: Sequence[str], *, listing: bool) -> None:
-    """Refuses unknown names, and an option that another one makes meaningless."""
+def _check_selection(selection: SmokeOptions, fail_on: Sequence[str], *, listing: bool) -> None:
+    """Refuses unknown names and contradictory options."""
     from gpuenv.cli.gpu_tests import check_names
     from gpuenv.doctor.checks import all_checks
     from gpuenv.model.causes import Cause
@@ -191,20 +191,20 @@ def _check_selection(order: SmokeOptions, fail_on: Sequence[str], *, listing: bo
     from gpuenv.smoke.tasks import BURN_IN, GROUPS, all_tests
 
     tests = {test.name: test for test in all_tests()}
-    check_names("test or group", order.skip, [*tests, *GROUPS, HEALTH_STATE], "gpuenv smoke --list names them")
+    check_names("test or group", selection.skip, [*tests, *GROUPS, HEALTH_STATE], "gpuenv smoke --list names them")
     codes = [check.code for check in all_checks() if check.reads_gpu_tests]
     check_names("code or cause", fail_on, ["warning", *codes, *(cause.value for cause in Cause)], "gpuenv explain")
-    for name in () if listing else order.only:
-        if name in tests and tests[name].leaves and not order.faults:
+    for name in () if listing else selection.only:
+        if name in tests and tests[name].leaves and not selection.faults:
             message = f"{name} makes a kernel fault on purpose: it leaves {tests[name].leaves}"
             raise CommandError(ExitCode.USAGE, message, "add --faults to run it")
-    needed = [*(entry.test for entry in order.minimums), *([BURN_IN] if order.burn_in is not None else [])]
-    for name in {*needed, *order.only} & {*order.skip}:
+    needed = [*(entry.test for entry in selection.minimums), *([BURN_IN] if selection.burn_in is not None else [])]
+    for name in {*needed, *selection.only} & {*selection.skip}:
         raise CommandError(ExitCode.USAGE, f"--skip {name} contradicts another option")
 
 
 def judged(report: Report, run: SmokeRun, fail_on: Sequence[str]) -> tuple[Report, SmokeRun]:
-    """Turns the findings of ``--fail-on`` into errors, for which the result is not accepted."""
+    """Turns the findings of ``--fail-on`` into errors, and rejects the result for them."""
     from gpuenv.cli.smoke_baseline import rejected
     from gpuenv.doctor.diagnose import apply_fail_on
 
@@ -217,14 +217,14 @@ def judged(report: Report, run: SmokeRun, fail_on: Sequence[str]) -> tuple[Repor
     return report._replace(findings=findings, smoke=result, exit_code=result.exit_code), run._replace(result=result)
 
 
-def _list(order: SmokeOptions, specs: Sequence[OutputSpec], *, color: bool) -> None:
+def _list_tests(selection: SmokeOptions, specs: Sequence[OutputSpec], *, color: bool) -> None:
     from gpuenv.cli.output import emit_record
     from gpuenv.model.documents import ListedTest, Tests
     from gpuenv.report.text_line import TextLine
-    from gpuenv.smoke.tasks import select_tests
+    from gpuenv.smoke.tasks import SmokeOptions, select_tests
 
-    is_detailed = bool(order.only)
-    tests = select_tests(order.groups, order.only, SmokeLevel.DEEP, faults=True)
+    is_detailed = bool(selection.only)
+    tests = select_tests(SmokeOptions(selection.groups, selection.only, level=SmokeLevel.DEEP, faults=True))
     width = max(len(test.name) for test in tests)
     lines = [TextLine("Tests, each with its lowest level")]
     listed = []
@@ -255,15 +255,15 @@ class SmokeRun(NamedTuple):
     unusable: UnusableTarget | None = None  # why the target environment cannot run any test
 
 
-def _run(order: SmokeOptions, python: str | None, driver_root: str, baseline: SmokeResult | None) -> SmokeRun:
-    """Runs the tests; if the target environment cannot run any, each is skipped with the reason.
+def _run(selection: SmokeOptions, python: str | None, driver_root: str, baseline: SmokeResult | None) -> SmokeRun:
+    """Runs the tests; skips each with the reason if the target environment cannot run any.
 
     An interrupted run returns the results so far.
 
     Raises:
-        CommandError: when the matrix cannot be read, or a GPU is named that is not there.
+        CommandError: when the matrix cannot be read, or ``--gpu`` names a GPU that does not exist.
     """
-    from gpuenv.cli.gpu_tests import place_of, run_tests, with_causes
+    from gpuenv.cli.gpu_tests import run_tests, smoke_target, with_causes
     from gpuenv.cli.smoke_baseline import compared
     from gpuenv.cli.sources import MachineSource, get_both
     from gpuenv.smoke.session import SmokeInterrupted, UnusableTarget, skip_all
@@ -272,19 +272,19 @@ def _run(order: SmokeOptions, python: str | None, driver_root: str, baseline: Sm
     source = MachineSource(python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=driver_root)
     started = time.monotonic()
     snapshot, matrix = get_both(source, None)
-    place = place_of(interpreter, source, snapshot, matrix, started)
+    target = smoke_target(interpreter, source, snapshot, matrix, started)
     try:
         with usage_errors(ValueError):  # --gpu matches none
-            result = run_tests(order, place, matrix)
+            result = run_tests(selection, target, matrix)
     except UnusableTarget as error:
-        skipped = skip_all(order, place, str(error), now())
+        skipped = skip_all(selection, target, str(error), now())
         return SmokeRun(skipped._replace(exit_code=int(ExitCode.TARGET_UNUSABLE)), snapshot, matrix, error)
     except SmokeInterrupted as stop:
         result = with_causes(stop.result)
-    return SmokeRun(compared(result, baseline, order, place.peaks), snapshot, matrix)
+    return SmokeRun(compared(result, baseline, selection, target.peaks), snapshot, matrix)
 
 
-def _save(run: SmokeRun, path: Path, *, redact: bool) -> None:
+def _save_baseline(run: SmokeRun, path: Path, *, redact: bool) -> None:
     """Saves the result as a baseline, unless the run was interrupted or measured nothing."""
     interrupted = run.result.exit_code == ExitCode.INTERRUPTED
     if interrupted or not any(test.measured for test in run.result.tests):
@@ -296,7 +296,7 @@ def _save(run: SmokeRun, path: Path, *, redact: bool) -> None:
     emit_json(run.result, path, redacted=redact)
 
 
-def _report(run: SmokeRun, python: str | None, address: str | None) -> Report:
+def _make_report(run: SmokeRun, python: str | None, address: str | None) -> Report:
     """A report with the findings of the tests only."""
     from gpuenv.doctor.checks import all_checks
     from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose

@@ -1,17 +1,17 @@
 """Dask: a task pinned to one worker of each host, on an existing cluster.
 
-A task is ``subprocess.run`` of the standard library, so that the workers need the program alone. Dask's own
-configuration has the certificates; its workers and its clients trust each other.
+A task is ``subprocess.run`` of the standard library, so that the workers need only the program. Dask's own
+configuration names the certificates; its workers and clients trust each other.
 """
 
 from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from gpuenv.fleet.runners.task import Answer, Nodes, RunnerError, Task, checked_names
+from gpuenv.fleet.runners.task import Answer, Nodes, RunnerError, Task, checked_names, command_lines
 
 _POLL = 1.0  # seconds
 _CONNECT_SECONDS = 20
@@ -61,9 +61,9 @@ def find_nodes(nodes: str | None, task: Task) -> Nodes:
     return Nodes(tuple(name for name in names if name in workers), reasons)
 
 
-def dry_run(nodes: Nodes, task: Task) -> Iterator[Sequence[str]]:
-    """The commands of a collection."""
-    return (task.command for _ in nodes.asked)
+def dry_run(nodes: Nodes, task: Task) -> str:
+    """The commands of a collection, one a line."""
+    return command_lines(task.command for _ in nodes.asked)
 
 
 def ask(nodes: Nodes, task: Task) -> Iterator[Answer]:

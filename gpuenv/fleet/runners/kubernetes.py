@@ -1,7 +1,7 @@
 """Kubernetes: a Job pinned to each node, by ``kubectl``; the report is the log of its pod.
 
-The pod requests no GPU, so that a busy node answers, too; NVIDIA's runtime gives it all of them by
-NVIDIA_VISIBLE_DEVICES. kubectl's own configuration chooses cluster and namespace.
+The pod requests no GPU, so that a busy node answers too; NVIDIA_VISIBLE_DEVICES makes NVIDIA's runtime
+provide all of them. kubectl's own configuration chooses cluster and namespace.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from gpuenv.fleet.runners.task import Answer, Nodes, RunnerError, Task, ask_each, call_client, checked_names
 
 _LABEL = "gpuenv-run"
-# Validating takes the whole schema of the cluster, megabytes; the manifest is always of the same form.
+# Validation downloads the schema of the whole cluster, megabytes; the manifest always has the same form.
 _CREATE = ("kubectl", "create", "--validate=false", "--filename=-")
 _POLL = 2.0  # seconds
 _KEPT = 3600  # seconds after which Kubernetes deletes a finished Job that was left behind
@@ -46,7 +46,7 @@ def find_nodes(nodes: str | None, task: Task) -> Nodes:
 
 
 def _get(what: Sequence[str], fields: Sequence[str], task: Task) -> list[list[str]]:
-    """The fields of some objects; whole ones have up to 50 KB each."""
+    """The fields of each object; a whole object has up to 50 KB."""
     line = '{"\\t"}'.join(f"{{{field}}}" for field in fields)
     template = f'jsonpath={{range .items[*]}}{line}{{"\\n"}}{{end}}'
     text = call_client(("kubectl", "get", *what, f"--output={template}"), task)
@@ -94,9 +94,9 @@ def _job(name: str, node: str, task: Task) -> dict[str, Any]:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 
-def dry_run(nodes: Nodes, task: Task) -> dict[str, Any]:
-    """The manifest of a collection."""
-    return manifest(nodes, task)
+def dry_run(nodes: Nodes, task: Task) -> str:
+    """The manifest of a collection as JSON, which kubectl reads."""
+    return json.dumps(manifest(nodes, task), indent=2) + "\n"
 
 
 def ask(nodes: Nodes, task: Task) -> Iterator[Answer]:

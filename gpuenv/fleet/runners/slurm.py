@@ -1,8 +1,8 @@
-"""Slurm: a job of one task on each node, by ``srun``; a lost node ends its own job alone.
+"""Slurm: a job of one task on each node, by ``srun``; a lost node ends only its own job.
 
 Slurm's own variables choose partition, account and reservation: ``SLURM_PARTITION``, ``SLURM_ACCOUNT``,
-``SLURM_RESERVATION``. A job has its node for itself, since a job that shares it sees its own GPUs alone: a busy node
-is not asked. Its health check reports at any time.
+``SLURM_RESERVATION``. A job has its node for itself, since a job on a shared node sees only its own GPUs. So a busy
+node is not asked; its health check can report at any time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,16 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from gpuenv.fleet.runners.task import Answer, Nodes, RunnerError, Task, ask_each, call_client, checked_names
+from gpuenv.fleet.runners.task import (
+    Answer,
+    Nodes,
+    RunnerError,
+    Task,
+    ask_each,
+    call_client,
+    checked_names,
+    command_lines,
+)
 
 # srun(1), INPUT ENVIRONMENT VARIABLES: the user's choices. In a job, others would make each command a step of that job.
 _CHOICES = ("SLURM_CONF", "SLURM_PARTITION", "SLURM_ACCOUNT", "SLURM_RESERVATION", "SLURM_QOS", "SLURM_CLUSTERS")
@@ -79,13 +88,13 @@ def _job_name(task: Task) -> str:
     return f"gpuenv-{task.run}"
 
 
-def dry_run(nodes: Nodes, task: Task) -> Iterator[Sequence[str]]:
-    """The commands of a collection."""
-    return (command(node, task) for node in nodes.asked)
+def dry_run(nodes: Nodes, task: Task) -> str:
+    """The commands of a collection, one a line."""
+    return command_lines(command(node, task) for node in nodes.asked)
 
 
 def ask(nodes: Nodes, task: Task) -> Iterator[Answer]:
-    """Asks the nodes; jobs that are left, of nodes that were given up, are cancelled."""
+    """Asks the nodes; cancels the jobs of nodes that did not answer in time."""
     own = {k: v for k, v in task.environment.items() if k in _CHOICES or not k.startswith(("SLURM_", "SLURMD_"))}
     task = task._replace(environment=own)
     try:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from gpuenv.fleet.runners.task import Answer, Nodes, RunnerError, Task, ask_each, checked_names
+from gpuenv.fleet.runners.task import Answer, Nodes, RunnerError, Task, ask_each, checked_names, command_lines
 
 
 def find_nodes(nodes: str | None, _: Task) -> Nodes:
@@ -38,9 +38,9 @@ def command(node: str, task: Task) -> tuple[str, ...]:
     return ("ssh", "-T", *(text for each in options for text in ("-o", each)), "--", node, shlex.join(task.command))
 
 
-def dry_run(nodes: Nodes, task: Task) -> Iterator[Sequence[str]]:
-    """The commands of a collection."""
-    return (command(node, task) for node in nodes.asked)
+def dry_run(nodes: Nodes, task: Task) -> str:
+    """The commands of a collection, one a line."""
+    return command_lines(command(node, task) for node in nodes.asked)
 
 
 def ask(nodes: Nodes, task: Task) -> Iterator[Answer]:

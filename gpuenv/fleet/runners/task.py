@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from typing import NamedTuple
@@ -75,6 +76,11 @@ def checked_names(names: Sequence[str]) -> tuple[str, ...]:
     if wrong:
         raise RunnerError(f"{wrong[0][:80]!r} cannot be the name of a node")
     return tuple(dict.fromkeys(names))
+
+
+def command_lines(commands: Iterable[Sequence[str]]) -> str:
+    """The commands for a shell, one a line."""
+    return "".join(f"{shlex.join(command)}\n" for command in commands)
 
 
 def call_client(

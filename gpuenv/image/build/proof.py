@@ -16,7 +16,7 @@ from gpuenv.install.plan import Verification
 from gpuenv.model.smoke import TestStatus
 from gpuenv.model.smoke_level import SmokeLevel
 from gpuenv.probe.protocol import numbered, parse_facts
-from gpuenv.smoke.tasks import DEADLINE, DEFAULT_SEED, PAYLOAD, derive_seed, select_tests
+from gpuenv.smoke.tasks import DEADLINE, DEFAULT_SEED, PAYLOAD, SmokeOptions, derive_seed, select_tests
 
 _PYTHON = "/opt/cupy/bin/python"
 _FOLDER = "gpuenv-proof"
@@ -130,7 +130,7 @@ def _smoke_tests(count: int) -> list[dict[str, object]]:
             "name": test.name,
             "visible": str(device),
             "deadline": DEADLINE[SmokeLevel.QUICK],
-            "order": {
+            "request": {
                 "level": SmokeLevel.QUICK.value,
                 "seed": derive_seed(DEFAULT_SEED, test.name, 0),
                 "size": dict(test.size(SmokeLevel.QUICK) or {}),
@@ -138,7 +138,7 @@ def _smoke_tests(count: int) -> list[dict[str, object]]:
                 "uuid": None,
             },
         }
-        for test in select_tests((), (), SmokeLevel.QUICK)
+        for test in select_tests(SmokeOptions(level=SmokeLevel.QUICK))
         if test.gpus == 1
         for device in range(count)
     ]

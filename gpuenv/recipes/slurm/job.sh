@@ -2,8 +2,8 @@
 #SBATCH --job-name=gpu-job
 #SBATCH --gpus=1
 #SBATCH --requeue
-# Before the work: on a bad or busy node the job is put back into the queue, and this node is left out. Slurm takes such
-# a change of a waiting job alone, and ends this script meanwhile: so first the one, then the other, and no TERM.
+# On a bad or busy node the job returns to the queue before its work, and excludes this node. Slurm accepts the exclusion
+# only for a queued job, and terminates this script meanwhile: so requeue first, and ignore TERM.
 code=0
 gpuenv preflight --retry-elsewhere --require "gpu>=1" || code=$?
 if [ "$code" -eq 75 ]; then

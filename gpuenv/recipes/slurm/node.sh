@@ -23,7 +23,7 @@ report=$(gpuenv preflight --no-config --host-only --retry-elsewhere --timeout "$
 [ "$code" -eq 75 ] || exit 0
 
 case $(scontrol show node "$node") in
-  *DRAIN*) ;;  # with the reason of whoever drained it
+  *DRAIN*) ;;  # keep the reason that is there
   *)
     finding=$(printf '%s\n' "$report" | sed -n '/^Fix this first/{n;s/^ *\([A-Z0-9]*\) .*/\1/p;q;}')
     sentence=$(printf '%s\n' "$report" | sed -n '1s/^UNFIT: \(.*\)\.$/\1/p')

@@ -46,7 +46,7 @@ def gamma(count: float, unit: float) -> float:
 
 
 def repeated(count: int, distinct: int) -> Array:
-    """Returns the numbers of ``count`` rows or columns of which few differ: 0 1 2, 1 2 0, 2 0 1 for three.
+    """Returns ``count`` row or column numbers with few distinct ones: 0 1 2, 1 2 0, 2 0 1 for three.
 
     Each repetition begins one later, so that exchanging blocks of a usual size changes a matrix.
     """

@@ -1,4 +1,4 @@
-"""Verdicts on tests that do not pass: what an exception means, and whose fault a lack of memory is."""
+"""Verdicts on tests that do not pass: what an exception means, and what uses up the memory."""
 
 from __future__ import annotations
 

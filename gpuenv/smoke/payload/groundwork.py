@@ -11,7 +11,7 @@ import platform
 import tempfile
 from typing import Any, Callable, Dict
 
-Tell = Callable[[str, Any], None]
+Emit = Callable[[str, Any], None]
 # The calls that load each library without a device.
 LIBRARIES = (
     ("cublas", "cupy_backends.cuda.libs.cublas", "getVersion", (0,)),
@@ -45,27 +45,27 @@ extern "C" __global__ void gpuenv_groundwork(float *x, __half *y) { y[threadIdx.
 """
 
 
-def groundwork(order: Dict[str, Any], tell: Tell) -> None:
+def groundwork(request: Dict[str, Any], emit: Emit) -> None:
     """Reports each check.
 
-    ``order`` has the ``capabilities`` to compile for, such as 9.0, and the optional ``libraries`` to load.
+    ``request`` has the ``capabilities`` to compile for, such as 9.0, and the optional ``libraries`` to load.
     """
-    wanted = order.get("libraries", [])
-    tell("uid", os.getuid())
+    wanted = request.get("libraries", [])
+    emit("uid", os.getuid())
     versions = {"python": platform.python_version()}
     for name in MODULES + tuple(OPTIONAL_MODULES[name] for name in wanted if name in OPTIONAL_MODULES):
         try:
             module = importlib.import_module(name)
         except Exception as error:  # noqa: BLE001 - the user's package: any exception is an answer
-            tell("import." + name, _first_line(error))
+            emit("import." + name, _first_line(error))
             continue
-        tell("import." + name, None)
+        emit("import." + name, None)
         if name == "cupy":
             versions["cupy"] = module.__version__
             versions["numpy"] = importlib.import_module("numpy").__version__
-    tell("versions", versions)
+    emit("versions", versions)
     for name, module, function, arguments in LIBRARIES + tuple(row for row in OPTIONAL if row[0] in wanted):
-        tell("library." + name, _library(name, module, function, arguments))
+        emit("library." + name, _library(name, module, function, arguments))
     folder, error = os.environ.get("CUPY_CACHE_DIR") or os.path.expanduser("~/.cupy/kernel_cache"), None
     try:
         os.makedirs(folder, exist_ok=True)
@@ -73,9 +73,9 @@ def groundwork(order: Dict[str, Any], tell: Tell) -> None:
             pass
     except OSError as failure:
         error = str(failure)
-    tell("cache", {"folder": folder, "error": error})
-    for capability in order.get("capabilities", []):
-        tell("compiled." + capability, _compiled(capability))
+    emit("cache", {"folder": folder, "error": error})
+    for capability in request.get("capabilities", []):
+        emit("compiled." + capability, _compiled(capability))
 
 
 def _library(name: str, module: str, function: str, arguments: Any) -> Dict[str, Any]:

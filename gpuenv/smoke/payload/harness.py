@@ -21,7 +21,7 @@ from gpuenv.smoke.payload.failures import (
     verdict_on_setup_error,
 )
 
-Tell = Callable[[str, Any], None]
+Emit = Callable[[str, Any], None]
 PACKAGE = "gpuenv.smoke.payload.tests"
 TEMPORARY = "(temporary folder)"
 # cudaDevAttrMpsEnabled (driver_types.h from CUDA 12.3 on).
@@ -29,15 +29,15 @@ MPS_ENABLED = 133
 MPS_PIPES = "/tmp/nvidia-mps"  # noqa: S108 - the default folder of MPS for its pipes
 
 
-def list_devices(tell: Tell) -> None:
+def list_devices(emit: Emit) -> None:
     """Reports the devices that CuPy sees, for machines where no other source lists any."""
     try:
         import cupy as cp
 
         for number in range(cp.cuda.runtime.getDeviceCount()):
-            tell("device.%d" % number, device_facts(cp, number))
+            emit("device.%d" % number, device_facts(cp, number))
     except Exception as error:  # noqa: BLE001 - the user's environment: any exception is an answer
-        tell("error", first_line(error))
+        emit("error", first_line(error))
 
 
 def device_facts(cp: Any, number: int) -> Dict[str, Any]:
@@ -67,21 +67,21 @@ def load_test(name: str) -> Any:
     return getattr(importlib.import_module("%s.%s" % (PACKAGE, group)), kind)()
 
 
-def run_test(name: str, order: Dict[str, Any], tell: Tell) -> None:
+def run_test(name: str, request: Dict[str, Any], emit: Emit) -> None:
     """Runs a test and reports its verdict."""
     # In the folder of the run, which gpuenv removes: a killed test cannot clean up.
-    with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-", dir=order.get("folder")) as folder:
+    with tempfile.TemporaryDirectory(prefix="gpuenv-smoke-", dir=request.get("folder")) as folder:
         try:
             test = load_test(name)
             # CuPy and the driver read these when they are loaded.
             for key, value in test.ENVIRONMENT.items():
                 os.environ[key] = folder if value == TEMPORARY else value
-            verdict = missing_module(test.NEEDS) or _run(test, order, tell)
+            verdict = missing_module(test.NEEDS) or _run(test, request, emit)
         except Exception as error:  # noqa: BLE001 - any exception of a test is an answer
-            tell("traceback", traceback.format_exc()[-2000:])
+            emit("traceback", traceback.format_exc()[-2000:])
             verdict = verdict_on_setup_error(error)
         passed = {"status": "passed", "trouble": None, "detail": None, "cause": None}
-        tell("verdict", dict(verdict._asdict()) if verdict else passed)
+        emit("verdict", dict(verdict._asdict()) if verdict else passed)
 
 
 def missing_module(needs: Sequence[str]) -> Optional[SmokeVerdict]:
@@ -135,49 +135,49 @@ def uses_mps(enabled: Optional[int], environment: Mapping[str, str]) -> bool:
     return os.path.exists(os.path.join(environment.get("CUDA_MPS_PIPE_DIRECTORY") or MPS_PIPES, "control"))
 
 
-def _run(test: Any, order: Dict[str, Any], tell: Tell) -> Optional[SmokeVerdict]:
+def _run(test: Any, request: Dict[str, Any], emit: Emit) -> Optional[SmokeVerdict]:
     import cupy as cp
     import numpy as np
 
-    tell("versions", {"cupy": cp.__version__, "numpy": np.__version__})
+    emit("versions", {"cupy": cp.__version__, "numpy": np.__version__})
     count = cp.cuda.runtime.getDeviceCount()
     device = device_facts(cp, 0)
-    tell("device", device)
+    emit("device", device)
     reason = unmet_need(test.NEEDS, cp.__version__, device["capability"], count, np.__version__)
     reason = reason or (_mps_conflict(cp) if test.LEAVES else None)
     if reason:
         return SmokeVerdict("skipped", "not-applicable", reason)
-    if order.get("uuid") and device["uuid"] and device["uuid"].lower() != order["uuid"].lower():
+    if request.get("uuid") and device["uuid"] and device["uuid"].lower() != request["uuid"].lower():
         return SmokeVerdict("failed", "wrong-device", "the first CUDA device is %s" % device["uuid"])
     # Those of the lower levels, too: what a lower level rejects, a deeper one rejects as well.
-    for sizes in [*order.get("smaller", ()), order["size"]]:
-        verdict = _run_size(test, cp, sizes, order, tell)
+    for sizes in [*request.get("smaller", ()), request["size"]]:
+        verdict = _run_size(test, cp, sizes, request, emit)
         if verdict:
             return verdict
         cp.get_default_memory_pool().free_all_blocks()
     return None
 
 
-def _run_size(test: Any, cp: Any, sizes: Dict[str, Any], order: Dict[str, Any], tell: Tell) -> Optional[SmokeVerdict]:
+def _run_size(test: Any, cp: Any, sizes: Dict[str, Any], request: Dict[str, Any], emit: Emit) -> Optional[SmokeVerdict]:
     from gpuenv.smoke.payload.cupy_device import Busy, CupyDevice, Skip
 
     memory = current_memory(cp)
-    tell("memory", {"free": memory.free, "total": memory.total})
+    emit("memory", {"free": memory.free, "total": memory.total})
     size, verdict = fit_size(test, sizes, memory)
     if verdict:
         return verdict
-    tell("size", size)
+    emit("size", size)
     gpu = CupyDevice(
-        cp, order["level"], order.get("fault"), min(memory.free, memory.limit or memory.free), memory.total
+        cp, request["level"], request.get("fault"), min(memory.free, memory.limit or memory.free), memory.total
     )
     try:
-        wrong = _wrong_answers(test, gpu, size, order["seed"], tell)
+        wrong = _wrong_answers(test, gpu, size, request["seed"], emit)
     except Skip as skip:
         return SmokeVerdict("skipped", "not-applicable", str(skip))
     except Busy as busy:
         return SmokeVerdict("busy", "memory-held-by-others", str(busy), "gpu-busy")
     except Exception as error:  # noqa: BLE001 - any exception of a test is an answer
-        tell("traceback", traceback.format_exc()[-2000:])
+        emit("traceback", traceback.format_exc()[-2000:])
         return (
             verdict_on_lost_context(cp)
             or verdict_on_memory_error(error, cp, memory.total)
@@ -186,16 +186,16 @@ def _run_size(test: Any, cp: Any, sizes: Dict[str, Any], order: Dict[str, Any], 
     return SmokeVerdict("failed", "wrong-answer", "; ".join(wrong)[:1000]) if wrong else None
 
 
-def _wrong_answers(test: Any, gpu: Any, size: Dict[str, Any], seed: int, tell: Tell) -> List[str]:
+def _wrong_answers(test: Any, gpu: Any, size: Dict[str, Any], seed: int, emit: Emit) -> List[str]:
     """Describes the answers of the GPU that differ from the expected ones."""
     import numpy as np
 
     from gpuenv.smoke.payload.expected import find_wrong
 
     data = test.inputs(np.random.default_rng(seed), size)
-    tell("stage", "expected answers")
+    emit("stage", "expected answers")
     expected = test.expect(data)
-    tell("stage", "the GPU's answers")
+    emit("stage", "the GPU's answers")
     gpu.inject_fault()
     started = time.perf_counter()
     got = test.run(gpu, data)
@@ -205,8 +205,8 @@ def _wrong_answers(test: Any, gpu: Any, size: Dict[str, Any], seed: int, tell: T
     wrong = find_wrong(expected, got)
     if not wrong and gpu.level == "deep" and test.EXACT_REPEAT:
         wrong = differing_answers(got, test.run(gpu, data))
-    tell("measured", {name: {"value": value, "unit": unit} for name, (value, unit) in gpu.measured.items()})
-    tell("work_seconds", took)
+    emit("measured", {name: {"value": value, "unit": unit} for name, (value, unit) in gpu.measured.items()})
+    emit("work_seconds", took)
     return wrong
 
 

@@ -43,13 +43,13 @@ def make_importable(folder):
         parent = module
 
 
-def run_several(tests, tell):
+def run_several(tests, emit):
     """Reports the verdict of each test, run in its own process: for containers, which gpuenv cannot supervise.
 
-    A test has a ``name``, ``order``, ``visible`` device and ``deadline`` in seconds.
+    A test has a ``name``, ``request``, ``visible`` device and ``deadline`` in seconds.
     """
     for number, test in enumerate(tests):
-        command = [sys.executable, "-B", os.path.abspath(__file__), test["name"], json.dumps(test["order"])]
+        command = [sys.executable, "-B", os.path.abspath(__file__), test["name"], json.dumps(test["request"])]
         environment = dict(os.environ, CUDA_VISIBLE_DEVICES=test["visible"])
         seconds, started = test["deadline"], time.monotonic()
         try:
@@ -66,33 +66,33 @@ def run_several(tests, tell):
                     continue
                 if "verdict" in facts:
                     answer = facts["verdict"]
-        tell("test.%d" % number, dict(answer, name=test["name"], duration=time.monotonic() - started))
+        emit("test.%d" % number, dict(answer, name=test["name"], duration=time.monotonic() - started))
 
 
 def main():
     """Runs the command line."""
     channel = open_channel()
 
-    def tell(key, value):
+    def emit(key, value):
         channel.write(MARK + json.dumps({key: value}) + "\n")
         channel.flush()
 
     if sys.warnoptions:
         warnings.simplefilter("ignore")  # -W and PYTHONWARNINGS are for the user's program; CuPy warns without need
-    tell("started", True)
+    emit("started", True)
     make_importable(os.path.dirname(os.path.abspath(__file__)))
-    name, order = sys.argv[1], json.loads(sys.argv[2])
+    name, request = sys.argv[1], json.loads(sys.argv[2])
     from gpuenv.smoke.payload import groundwork, harness
 
     if name == "--census":
-        harness.list_devices(tell)
+        harness.list_devices(emit)
     elif name == "--groundwork":
-        groundwork.groundwork(order, tell)
+        groundwork.groundwork(request, emit)
     elif name == "--several":
-        run_several(order["tests"], tell)
+        run_several(request["tests"], emit)
     else:
-        harness.run_test(name, order, tell)
-    tell("done", True)
+        harness.run_test(name, request, emit)
+    emit("done", True)
     channel.close()
     # Exit without waiting for a pending kernel or the teardown of a lost context.
     os._exit(0)

@@ -19,15 +19,15 @@ def product(a, b, unit, dtype, out_unit=0.0, smallest=0.0) -> ExpectedArray:
     """Returns A @ B with the bound gamma(2 k) |A| |B| for the sums, plus rounding to a coarser dtype.
 
     A library that splits a sum over several blocks may keep their parts in the type of the result (cuBLAS, section
-    cublasMath_t: CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION is not set unless asked for): each part is rounded
-    to it, and so is what they come to. Where the parts cancel, this is more than the rounding of the result.
+    cublasMath_t: CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION is off by default): it rounds each part and their
+    total. If the parts cancel, this is more than the rounding of the result.
 
     Args:
         a: of the type that the GPU multiplies.
         b: of the same.
         unit: the unit roundoff of the sums.
         dtype: of the answer.
-        out_unit: the unit roundoff of the result's type, where it is coarser than that of the sums.
+        out_unit: the unit roundoff of the result's type, if it is coarser than that of the sums.
         smallest: half the smallest number of the result's type.
     """
     wide = np.complex128 if np.iscomplexobj(a) else np.float64

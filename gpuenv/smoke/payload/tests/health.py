@@ -118,7 +118,7 @@ class Pattern(GpuTest):
 
 
 class Sustained(GpuTest):
-    """A burn-in: products in single and half precision, and memory patterns, for a stated time."""
+    """A burn-in: products in single and half precision, and memory patterns, for a given time."""
 
     # Every product is compared bitwise with the first on the GPU, and every element of the first with the host's. The
     # columns of B repeat, so that the host computes few of them.

@@ -367,8 +367,8 @@ extern "C" __global__ void gpuenv_cached(const int *x, int *y, int n) {
         return got
 
 
-class _OfPairs(GpuTest):
-    """Tests with ten arrays."""
+class _TenArrays(GpuTest):
+    """A test that takes the memory of ten arrays."""
 
     SHRINKS = "n"
 
@@ -376,7 +376,7 @@ class _OfPairs(GpuTest):
         return size["n"] * 8 * 10
 
 
-class Elementwise(_OfPairs):
+class Elementwise(_TenArrays):
     """An element-wise kernel that CuPy generates, in integers and in double precision."""
 
     TITLE = "element-wise kernels"
@@ -410,7 +410,7 @@ class Elementwise(_OfPairs):
         }
 
 
-class Fusion(_OfPairs):
+class Fusion(_TenArrays):
     """A fused function: several operations and a reduction in one kernel."""
 
     TITLE = "fused kernels"

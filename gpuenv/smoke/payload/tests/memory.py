@@ -293,14 +293,14 @@ class Chunks(GpuTest):
         return (size["mib"] << 20) // size["pieces"] * 5
 
 
-class _Whole(GpuTest):
+class _Integers(GpuTest):
     """An array of integers."""
 
     def inputs(self, random, size):
         return {"x": random.integers(0, 2**40, size=size["n"], dtype=np.int64)}
 
 
-class Exhausted(_Whole):
+class Exhausted(_Integers):
     """An allocation beyond the GPU's memory raises OutOfMemoryError, and the next allocation works."""
 
     TITLE = "recovery from an allocation beyond the memory"
@@ -339,7 +339,7 @@ class Exhausted(_Whole):
         }
 
 
-class AsyncPool(_Whole):
+class AsyncPool(_Integers):
     """The driver's own pool: stream-ordered allocation through MemoryAsyncPool."""
 
     TITLE = "the asynchronous pool"
@@ -374,7 +374,7 @@ class AsyncPool(_Whole):
         return size["n"] * 8 * 4
 
 
-class Managed(_Whole):
+class Managed(_Integers):
     """Managed memory, written by the GPU and read on the host by address."""
 
     TITLE = "managed memory"
@@ -392,7 +392,7 @@ class Managed(_Whole):
             raise Skip("this GPU has no managed memory")
         pool = cp.cuda.MemoryPool(cp.cuda.malloc_managed)
         with cp.cuda.using_allocator(pool.malloc):
-            x = self.lent(lambda: cp.empty(data["x"].shape, dtype=np.int64))
+            x = self.allocate(lambda: cp.empty(data["x"].shape, dtype=np.int64))
             x.set(data["x"])
             x += 11
             cp.cuda.Device().synchronize()
@@ -403,8 +403,8 @@ class Managed(_Whole):
         pool.free_all_blocks()
         return got
 
-    def lent(self, make):
-        """Allocates managed memory, which a vGPU may lack although its GPU supports it, and a sandbox may block.
+    def allocate(self, make):
+        """Allocates managed memory; skips the test if a vGPU or a sandbox refuses it although the GPU supports it.
 
         NVIDIA AI Enterprise Release Notes, Unified Memory Support; gvisor, issue 9593.
         """
@@ -419,7 +419,7 @@ class Managed(_Whole):
         return size["n"] * 8 * 3
 
 
-class PinnedPool(_Whole):
+class PinnedPool(_Integers):
     """The pool of pinned host memory reuses freed blocks; copies from it are correct."""
 
     TITLE = "the pool of pinned memory"

@@ -337,15 +337,14 @@ class AsyncError(GpuTest):
     TITLE = "asynchronous errors surface at the synchronization"
     LEVELS = {"normal": {"n": 2053}}
     TOLERANCE = "exact: 0 for the launch, 700 if the synchronization and the next call report the illegal access"
-    # Of NVIDIA's Xid Errors: an MMU fault (31), and what follows of it.
+    # From NVIDIA's Xid Errors: an MMU fault (31) and its consequences.
     LEAVES = "Xid 31, and perhaps 13, 43 or 45, in the kernel log"
     # With 1, a launch waits for its kernel and reports the error itself (CUDA C++ Programming Guide, CUDA Environment
-    # Variables), and a program whose kernel faults is ended with a core file (CUDA-GDB, GPU core dump support).
+    # Variables), and a fault in a kernel ends the program with a core file (CUDA-GDB, GPU core dump support).
     ENVIRONMENT = {"CUDA_LAUNCH_BLOCKING": "0", "CUDA_ENABLE_COREDUMP_ON_EXCEPTION": "0"}
     KERNELS = {"gpuenv_illegal": FAULT_KERNELS["gpuenv_illegal"]}
-    # cudaErrorIllegalAddress, and cudaErrorLaunchFailure, of which "common causes include dereferencing an invalid
-    # device pointer" (driver_types.h): it depends on the system. Jetson reports the second (jetson-utils, issue
-    # 215).
+    # cudaErrorIllegalAddress, or on some systems cudaErrorLaunchFailure: "common causes include dereferencing an
+    # invalid device pointer" (driver_types.h). Jetson reports the second (jetson-utils, issue 215).
     ILLEGAL_ACCESS = (700, 719)
 
     def expect(self, data):

@@ -117,9 +117,9 @@ class Mixing(GpuTest):
 
 
 class InPlace(GpuTest):
-    """In-address operations change the array itself: no new memory, no copy to the host."""
+    """In-place operations change the array itself: no new memory, no copy to the host."""
 
-    TITLE = "in-address operations"
+    TITLE = "in-place operations"
     LEVELS = {"normal": {"n": 200003}}
     TOLERANCE = "exact: integers; 1 if the address is unchanged"
 
