@@ -91,6 +91,7 @@ _FACT_PATTERNS = (
     FactPattern("driver", "driver version", r"(?:NVIDIA-SMI.*)?Driver Version\s*: (\d{3}\.\d+(?:\.\d+)?)"),
     FactPattern("driver", "nvidia-smi", r"NVIDIA-SMI \d\S* +KMD Version: (\d{3}\.\d+(?:\.\d+)?)"),
     FactPattern("driver", "nvrm version", r"NVRM version:.* (\d{3}\.\d+(?:\.\d+)?) "),
+    FactPattern("driver", "driver release", r"NVRM: NVIDIA (\d{3}\.\d+(?:\.\d+)?) driver release\b"),
     FactPattern("driver-cuda", "cuda version", r"CUDA (?:UMD )?Version\s*: (\d{1,2}\.\d)\b"),
     FactPattern("driver-cuda", "cuda umd version", r"CUDA UMD Version\s*: (\d{1,2}\.\d)\b"),
     FactPattern("driver-cuda", "cuda driver version", r"CUDA Driver Version\s*: ([1-9]\d{3,4})\b", cuda_of_number),

@@ -133,6 +133,7 @@ LINES = (
     # The driver's nv.c (nvidia_check_version), with the line breaks of each release
     _line(outputs.DMESG, "nvml", r"NVRM: API mismatch: the client\b", str(int(Nvml.LIB_RM_VERSION_MISMATCH))),
     _line(outputs.DMESG, "library-version", rf"NVRM: (?:API mismatch: the client )?has the version {_DRIVER}, but"),
+    _line(outputs.DMESG, "driver", rf"NVRM: NVIDIA {_DRIVER} driver release\b"),
     _line(outputs.DMESG, "module-version", rf"NVRM: (?:this kernel module has )?the version {_DRIVER}\.\s+Please"),
     # torch/utils/collect_env.py, and vLLM's, which pads the colons
     _field(outputs.COLLECT_ENV, "package.torch", r"PyTorch version", _VERSION),

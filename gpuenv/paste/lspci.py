@@ -1,4 +1,4 @@
-"""Reads display and 3D controllers from lspci, also with -nn, -n and -k."""
+"""Reads display and 3D controllers from lspci, also with -nn, -n and -k, and from the driver's kernel messages."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _NAMED = pattern(
     r"(?: \[([0-9a-f]{4}):([0-9a-f]{4})\])?(?: ?\(rev \w+\))?(?: \(prog-if .*)?$"
 )
 _NUMBERED = pattern(rf"{_ADDRESS} 03\d\d: ([0-9a-f]{{4}}):([0-9a-f]{{4}})\b")
+_PROBED = pattern(rf"NVRM: The NVIDIA GPU {_ADDRESS} \(PCI ID: ({NVIDIA}):([0-9a-f]{{4}})\)")  # nv.c, nv_pci_probe
 _OTHER = pattern(rf"{_ADDRESS} \S")
 _IN_USE = pattern(r"Kernel driver in use: (\S+)$")
 _MODULES = pattern(r"Kernel modules: ([\w-]+(?:, [\w-]+)*)$")
@@ -40,7 +41,7 @@ class DeviceReader:
         device = _device(line)
         if device is not None:
             self._put(device)
-            return [(outputs.LSPCI, "", "")]
+            return [(outputs.DMESG if line.startswith("NVRM") else outputs.LSPCI, "", "")]
         if _OTHER.match(line):
             self._open = None
         driver, modules = _IN_USE.match(line), _MODULES.match(line)
@@ -65,7 +66,7 @@ class DeviceReader:
 
 
 def _device(line: str) -> PastedDevice | None:
-    numbered, named = _NUMBERED.match(line), _NAMED.match(line)
+    numbered, named = _NUMBERED.match(line) or _PROBED.match(line), _NAMED.match(line)
     if numbered:
         return PastedDevice(numbered[1], None, numbered[2], numbered[3])
     if named is None:

@@ -76,7 +76,10 @@ def _run_forked(
 ) -> subprocess.CompletedProcess[str]:
     with tempfile.TemporaryDirectory() as folder:
         streams = [Path(folder, name) for name in ("stdin", "stdout", "stderr")]
-        streams[0].write_bytes(text)
+        if text:
+            streams[0].write_bytes(text)
+        else:
+            streams[0] = Path(os.devnull)
         arguments = (command[3:], dict(environment), cwd or Path.cwd(), streams)
         process = _fork_server().Process(target=_run_here, args=arguments)
         process.start()

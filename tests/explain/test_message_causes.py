@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpuenv import explain_text
 from gpuenv.explain.explainer import explanation
 from gpuenv.explain.explanation_types import LikelyCause
 from gpuenv.explain.match import scan
@@ -212,3 +213,17 @@ def test_an_architecture_that_nvrtc_13_refuses_is_an_old_one() -> None:
     line = "nvrtc: error: invalid value for --gpu-architecture (-arch)"
     assert first(line) is Cause.GPU_TOO_NEW_FOR_TOOLKIT
     assert first(f"cupy-cuda13x 14.2.0\n{line}") is Cause.GPU_REMOVED_FROM_TOOLKIT
+
+
+def test_a_script_that_imports_itself_hides_cupy() -> None:
+    error = "partially initialized module 'cupy' has no attribute 'array' (most likely due to a circular import)"
+    assert first(f'File "/home/me/cupy.py", line 3, in <module>\nAttributeError: {error}') is Cause.CUPY_SHADOWED
+
+
+def test_the_driver_release_decides_whether_an_unsupported_gpu_is_too_old_or_too_new() -> None:
+    text = (
+        "NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:{})\nNVRM: installed in this system is not supported by the\n"
+        "NVRM: NVIDIA {} driver release.\nThe GPU is a {}.\n"
+    )
+    assert explain_text(text.format("1b80", "590.44.01", "GTX 1080")).causes[0].cause is Cause.GPU_REMOVED_FROM_DRIVER
+    assert explain_text(text.format("2b85", "550.54.15", "RTX 5090")).causes[0].cause is Cause.GPU_TOO_NEW_FOR_DRIVER

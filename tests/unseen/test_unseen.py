@@ -12,6 +12,7 @@ import pytest
 from tests.scenarios.expected_checks import expected_checks
 from tests.scenarios.scenario import BuildContext, run_scenario
 from tests.unseen.bound_gpus import BOUND_GPUS
+from tests.unseen.combinations import COMBINATIONS
 from tests.unseen.drivers import DRIVERS
 from tests.unseen.environments import ENVIRONMENTS
 from tests.unseen.foreign_packages import FOREIGN_PACKAGES
@@ -50,6 +51,7 @@ MACHINES = (
     *BOUND_GPUS,
     *OTHER_SYSTEMS,
     *RESTRICTIONS,
+    *COMBINATIONS,
 )
 
 

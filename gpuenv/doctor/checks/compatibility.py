@@ -223,7 +223,51 @@ def _installed_and_needed(installed: InstalledCupy, verdict: Rejected) -> tuple[
     )
 
 
-@check("WHL506", Cause.NUMPY_INCOMPATIBLE, requires=ONE_CUPY, repair=RepairKind.REPLACE, decisive_if_assumed=True)
+@check(
+    "WHL507",
+    Cause.PYTHON_UNSUPPORTED,
+    Cause.PLATFORM_WHEEL_MISSING,
+    requires=ONE_CUPY,
+    repair=RepairKind.REPLACE,
+    decisive_if_assumed=True,
+)
+def wheel_of_other_interpreter(ctx: CheckContext) -> Outcome:
+    """The installed CuPy has no wheel for this Python or platform.
+
+    What it means: the installed files were built for another Python, C library or architecture, left by an upgrade or
+    found in a shared folder on the path, so import cupy fails.
+    How it is seen: the target's Python, C library and architecture are compared with the tags of the release's wheels.
+    What to do: reinstall CuPy in this environment, in a release that has a wheel for it.
+    """
+    installed = installed_cupy(ctx)
+    if installed is None or not installed.exact:
+        yield NotKnown(unknown_cupy_reason(ctx))
+        return
+    verdicts = [(judge, judge(installed.wheel, ctx.needs, ctx.matrix)) for judge in (platform, libc, python)]
+    for judge, verdict in verdicts:
+        if isinstance(verdict, Rejected):
+            yield Symptom(
+                f"{installed.label} is not built for {verdict.found}: needs {verdict.needed}",
+                evidence_of(ctx.snapshot, "target.python", "host.libc") + _installed_and_needed(installed, verdict),
+                (
+                    *install_fixes(ctx, "Install the release that fits."),
+                    Fix(f"Or use an environment with {verdict.needed}."),
+                ),
+                cause=Cause.PYTHON_UNSUPPORTED if judge is python else Cause.PLATFORM_WHEEL_MISSING,
+            )
+            return
+    unknown = [verdict.fact for _, verdict in verdicts if isinstance(verdict, Unknown)]
+    if unknown:
+        yield NotKnown(f"{', '.join(unknown)}: unknown, but the wheel must be built for it")
+
+
+@check(
+    "WHL506",
+    Cause.NUMPY_INCOMPATIBLE,
+    requires=(*ONE_CUPY, "WHL507"),  # the CuPy for another Python decides which NumPy fits
+    repair=RepairKind.REPLACE,
+    decisive_if_assumed=True,
+)
 def numpy_outside_range(ctx: CheckContext) -> Outcome:
     """The installed NumPy does not fit this CuPy, or NumPy is missing.
 
@@ -276,41 +320,3 @@ def _numpy_of(installed: InstalledCupy | None, ctx: CheckContext) -> tuple[str |
         return str(Requirement(line).specifier) or None, "its own metadata"
     except InvalidRequirement:
         return None, ""
-
-
-@check(
-    "WHL507",
-    Cause.PYTHON_UNSUPPORTED,
-    Cause.PLATFORM_WHEEL_MISSING,
-    requires=ONE_CUPY,
-    repair=RepairKind.REPLACE,
-    decisive_if_assumed=True,
-)
-def wheel_of_other_interpreter(ctx: CheckContext) -> Outcome:
-    """The installed CuPy has no wheel for this Python or platform.
-
-    What it means: the installed files were built for another Python, C library or architecture, left by an upgrade or
-    found in a shared folder on the path, so import cupy fails.
-    How it is seen: the target's Python, C library and architecture are compared with the tags of the release's wheels.
-    What to do: reinstall CuPy in this environment, in a release that has a wheel for it.
-    """
-    installed = installed_cupy(ctx)
-    if installed is None or not installed.exact:
-        yield NotKnown(unknown_cupy_reason(ctx))
-        return
-    verdicts = [(judge, judge(installed.wheel, ctx.needs, ctx.matrix)) for judge in (platform, libc, python)]
-    for judge, verdict in verdicts:
-        if isinstance(verdict, Rejected):
-            yield Symptom(
-                f"{installed.label} is not built for {verdict.found}: needs {verdict.needed}",
-                evidence_of(ctx.snapshot, "target.python", "host.libc") + _installed_and_needed(installed, verdict),
-                (
-                    *install_fixes(ctx, "Install the release that fits."),
-                    Fix(f"Or use an environment with {verdict.needed}."),
-                ),
-                cause=Cause.PYTHON_UNSUPPORTED if judge is python else Cause.PLATFORM_WHEEL_MISSING,
-            )
-            return
-    unknown = [verdict.fact for _, verdict in verdicts if isinstance(verdict, Unknown)]
-    if unknown:
-        yield NotKnown(f"{', '.join(unknown)}: unknown, but the wheel must be built for it")

@@ -88,6 +88,8 @@ def driver_not_mounted(ctx: CheckContext) -> Outcome:
     has_driver = driver_nodes(snapshot) or module_loaded(snapshot)
     if not is_contained(snapshot) or not has_driver or not libraries_absent(snapshot) or unsearched_libcuda(snapshot):
         return
+    if _capabilities_omit_libraries(snapshot):
+        return  # CTR302 reports it
     nodes = ", ".join(driver_nodes(snapshot)) or "none"
     yield Symptom(
         "This container lacks the driver's libraries",
@@ -138,8 +140,9 @@ def container_without_compute(ctx: CheckContext) -> Outcome:
     """The container has NVML but no libcuda: it lacks the compute capability.
 
     What it means: the container engine mounts the parts of the driver that NVIDIA_DRIVER_CAPABILITIES lists. With
-    utility alone, nvidia-smi works and CUDA does not.
-    How it is seen: in a container, NVML answers and the loader finds no libcuda.so.1.
+    utility alone, nvidia-smi works and CUDA does not; with graphics or video alone, neither does.
+    How it is seen: in a container, the loader finds no libcuda.so.1, and NVML answers, or the variable lists neither
+    compute nor utility.
     What to do: start the container, or the pod, with NVIDIA_DRIVER_CAPABILITIES=compute,utility.
     """
     snapshot = ctx.snapshot
@@ -147,7 +150,7 @@ def container_without_compute(ctx: CheckContext) -> Outcome:
         not is_contained(snapshot)
         or not libcuda_absent(snapshot)
         or unsearched_libcuda(snapshot)
-        or snapshot.source("nvml").state is not SourceState.ANSWERED
+        or not (snapshot.source("nvml").state is SourceState.ANSWERED or _capabilities_omit_libraries(snapshot))
     ):
         return
     yield Symptom(
@@ -155,6 +158,16 @@ def container_without_compute(ctx: CheckContext) -> Outcome:
         evidence_of(snapshot, "environment.NVIDIA_DRIVER_CAPABILITIES", "libcuda", "nvml"),
         compute_capability_fixes(snapshot),
     )
+
+
+def _capabilities_omit_libraries(snapshot: Snapshot) -> bool:
+    """Whether the container has device nodes, and its capabilities mount neither libcuda nor NVML.
+
+    NVIDIA Container Toolkit, Specialized Configurations with Docker, Driver Capabilities: compute mounts the libraries
+    of CUDA, utility those of nvidia-smi and NVML; without a value, both are mounted.
+    """
+    names = set((snapshot.environment.get("NVIDIA_DRIVER_CAPABILITIES") or "all").split(","))
+    return bool(driver_nodes(snapshot)) and names.isdisjoint(("all", "compute", "utility"))
 
 
 _SHOW_MODPROBE = Fix(  # modprobe(8): --dry-run with --verbose shows what would be done

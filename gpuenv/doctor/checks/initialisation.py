@@ -390,14 +390,19 @@ def initialisation_failed(ctx: CheckContext) -> Outcome:
     elif driver_sees_gpu(snapshot):
         title = "CUDA cannot be initialised, though the driver answers"
         yield Symptom(title, evidence, _vgpu_type_fixes(snapshot) or _init_fixes(ctx, code))
-    elif code == Cuda.NO_DEVICE and not nvidia_on_bus(snapshot):
+    elif code == Cuda.NO_DEVICE and not nvidia_on_bus(snapshot) and not snapshot.host.wsl.value:
         yield NotKnown("neither the driver nor the PCI bus shows an NVIDIA GPU")
     else:
         yield _not_listed(snapshot, evidence)
 
 
 def _not_listed(snapshot: Snapshot, evidence: tuple[Evidence, ...]) -> Symptom:
-    """A GPU may be on the bus, but the driver lists none: another driver holds it, or an option excludes it."""
+    """A GPU may be on the bus, but the driver lists none: another driver holds it, or an option excludes it.
+
+    The bus of WSL never shows the GPU.
+    """
+    if snapshot.host.wsl.value:
+        return Symptom("Windows does not give WSL access to the GPU", evidence, _wsl_fixes(snapshot))
     excluded = excluded_gpu_fixes(snapshot)
     if excluded:
         evidence += evidence_of(snapshot, "driver.excluded_gpus", "driver.module_options")
@@ -497,8 +502,7 @@ def _init_fixes(ctx: CheckContext, code: int) -> tuple[Fix, ...]:
             return (_DEFAULT_SECCOMP, _REFUSED_CALL, Fix(_WITHOUT_SECCOMP, unconfined), look)
         return (_REFUSED_CALL, look)
     if snapshot.host.wsl.value:
-        restart = restart_fix(snapshot, "so that it reconnects to the driver")
-        return (restart, Fix("If it happens again, update the NVIDIA driver in Windows."))
+        return _wsl_fixes(snapshot)
     virtual = any(gpu.virtualization.value is Virtualization.VGPU for gpu in snapshot.gpus)
     accept = (_ACCEPT_WORK,) if code == Cuda.SYSTEM_NOT_READY else ()
     sliced = code == Cuda.NO_DEVICE and any(gpu.mig.value and gpu.mig_instances for gpu in snapshot.gpus)
@@ -508,6 +512,11 @@ def _init_fixes(ctx: CheckContext, code: int) -> tuple[Fix, ...]:
         return (*accept, *reload_uvm_fixes(), look)
     special = (*accept, *((_CHECK_VGPU,) if virtual else ()), *((_CHECK_MIG_NODES,) if sliced else ()))
     return (*special, *((load,) if may_help else ()), look)
+
+
+def _wsl_fixes(snapshot: Snapshot) -> tuple[Fix, ...]:
+    restart = restart_fix(snapshot, "so that it reconnects to the driver")
+    return (restart, Fix("If it happens again, update the NVIDIA driver in Windows."))
 
 
 def _refused_addresses(snapshot: Snapshot) -> str:

@@ -413,7 +413,8 @@ def _library_fixes(ctx: CheckContext, *, reinstall: bool = False, is_alternative
         extra = next(iter(installed.wheel.release.extras))
         requirement = f"{installed.cupy.distribution}[{extra}]=={installed.cupy.release}"
         options = ("--force-reinstall",) if reinstall else ()
-        text = f"Install it with its libraries: {requirement}"
+        what = f"{installed.cupy.distribution} with its libraries" if is_alternative else "it with its libraries"
+        text = f"{'Or keep' if is_alternative else 'Install'} {what}: {requirement}"
         return (pip_fix(ctx.snapshot, text, "install", *options, requirement), toolkit)
     return (toolkit if is_alternative else Fix(f"I{rest}"),)
 

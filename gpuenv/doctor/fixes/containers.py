@@ -11,7 +11,7 @@ from gpuenv.doctor.fixes.distributions import container_toolkit_fixes, system_of
 from gpuenv.doctor.fixes.table import steps_of
 from gpuenv.doctor.predicates import is_system_container
 from gpuenv.model.finding import Fix
-from gpuenv.model.gpus import driver_nodes, in_docker_desktop, is_tegra
+from gpuenv.model.gpus import driver_nodes, in_docker_desktop, is_tegra, module_loaded
 from gpuenv.model.snapshot import Container, Snapshot
 
 CREATE_NODES = ("sudo", "nvidia-modprobe", "-c", "0", "-u")  # nvidia-modprobe(1)
@@ -20,6 +20,10 @@ _NODES = "Add the host's nodes /dev/nvidia*, and the rules that allow them, to t
 _PROXMOX = Fix("With Proxmox VE 8.1 or newer: a line for each in /etc/pve/lxc/ID.conf, such as dev0: /dev/nvidia-uvm.")
 # gVisor, User Guide, GPU Support: nvproxy forwards the driver's calls, and is off by default.
 _GVISOR = Fix("Under gVisor, enable the driver in its runtime: runsc with --nvproxy=true, on the host.")
+_LOAD_ON_HOST = Fix(
+    "On the host, whose kernel has not loaded the driver's module, load it, or install the driver.",
+    ("sudo", "modprobe", "nvidia"),
+)
 _LXC = Fix("With Incus or LXD: add a device of type gpu, and set nvidia.runtime=true.")
 
 
@@ -54,7 +58,9 @@ def gpu_access_fixes(snapshot: Snapshot, *, tegra: bool) -> tuple[Fix, ...]:
         nodes = Fix(f"{_NODES}.")
         if driver_nodes(snapshot):
             return (libraries, *by_incus)
-        return (nodes, *((_PROXMOX,) if by_incus else ()), *by_incus, libraries)
+        # A system container shows the modules of the host's kernel.
+        load = () if module_loaded(snapshot) or not snapshot.driver.module.known else (_LOAD_ON_HOST,)
+        return (*load, nodes, *((_PROXMOX,) if by_incus else ()), *by_incus, libraries)
     if kind not in (Container.DOCKER, Container.PODMAN):
         return _start(kind)
     gvisor = (_GVISOR,) if snapshot.host.sandbox.value == "gvisor" else ()
