@@ -33,7 +33,7 @@ def snapshot_file(tmp_path: Path) -> Path:
         (["doctor", "--timeout", "0"], "--timeout"),
         (["doctor", "--timeout", "-1"], "--timeout"),
         (["doctor", "--timeout", "1e9"], "--timeout"),
-        (["explain"], "CODE"),
+        (["explain"], "give a code"),
         (["matrix", "chekc"], "chekc"),
         (["help", "doctro"], "doctro"),
         (["doctor", "--no-probe", "--snapshot", "x.json"], "--snapshot and --no-probe"),
