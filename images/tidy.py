@@ -101,9 +101,9 @@ def python_parts(packages):
     yield part("pkg:generic/python@" + release, "python", release, [])
     for distribution in importlib.metadata.distributions(path=[packages]):
         fields = distribution.metadata
-        name, text = fields["Name"], fields["License"]
-        if fields["License-Expression"]:
-            licences = [{"expression": fields["License-Expression"]}]
+        name, text, expression = fields["Name"], fields.get("License"), fields.get("License-Expression")
+        if expression:
+            licences = [{"expression": expression}]
         elif text and "\n" not in text and text != "UNKNOWN":
             licences = named([text])
         else:
