@@ -261,6 +261,9 @@ def read_formats(
 ) -> tuple[OutputSpec, ...]:
     """Parses ``--format``; text goes to standard output (or to ``-o``, ``output``) unless another format does.
 
+    Returns:
+        The formats in the order in which to write them: files first.
+
     Raises:
         CommandError: for a format that is not in ``names``, or two formats for one destination.
     """
@@ -274,7 +277,7 @@ def read_formats(
         raise CommandError(
             ExitCode.USAGE, f"--format: two formats for {duplicate}", "name a file: --format FORMAT=FILE"
         )
-    return placed
+    return tuple(sorted(placed, key=lambda entry: entry.path is None))
 
 
 def check_paths(paths: Iterable[Path | None]) -> None:
@@ -301,7 +304,7 @@ def _parse_format(text: str, names: Sequence[str]) -> OutputSpec:
 
 
 def emit_report(report: Report, specs: Sequence[OutputSpec], render_options: RenderOptions) -> None:
-    """Writes every format, files first.
+    """Writes every format.
 
     Raises:
         CommandError: when one cannot be written, after writing the others.
@@ -316,7 +319,7 @@ def emit_report(report: Report, specs: Sequence[OutputSpec], render_options: Ren
         return sanitize_report(report, hidden if render_options.redact else None)
 
     first_error: CommandError | None = None
-    for entry in sorted(specs, key=lambda entry: entry.path is None):
+    for entry in specs:
         try:
             shown = report if entry.form in RECORD_FORMATS else redacted(for_the_site=entry.form == "prometheus")
             _emit(shown, entry, render_options)
@@ -327,16 +330,11 @@ def emit_report(report: Report, specs: Sequence[OutputSpec], render_options: Ren
 
 
 def emit_record(
-    value: object,
-    lines: Callable[[], Iterable[TextLine]],
-    specs: Sequence[OutputSpec],
-    *,
-    color: bool,
-    redact: bool = False,
+    value: object, lines: Callable[[], Iterable[TextLine]], specs: Sequence[OutputSpec], *, color: bool
 ) -> None:
-    """Writes a record in ``RECORD_FORMATS``, files first."""
-    for entry in sorted(specs, key=lambda entry: entry.path is None):
-        Output(entry.path, entry.form == "json", color, redact).emit(value, lines)
+    """Writes a record that has no identities, in ``RECORD_FORMATS``."""
+    for entry in specs:
+        Output(entry.path, entry.form == "json", color, redacted=False).emit(value, lines)
 
 
 def _emit(report: Report, spec: OutputSpec, render_options: RenderOptions) -> None:

@@ -25,12 +25,8 @@ if TYPE_CHECKING:
     from gpuenv.matrix.tables import Matrix
     from gpuenv.model.snapshot import Snapshot
 
-_FORMS = ("text", "json", "sarif")
+_FORMATS = ("text", "json", "sarif")
 _HERE = "this machine"
-
-
-def _forms() -> tuple[str, ...]:
-    return _FORMS
 
 
 class ImageSource(str, Enum):
@@ -88,7 +84,7 @@ class CheckImageOptions(NamedTuple):
             "--format",
             metavar="FORMAT[=FILE]",
             help="text, json or sarif. Repeatable with files.",
-            autocompletion=_forms,
+            autocompletion=lambda: _FORMATS,
         ),
     ] = None
     output: options.OutputFile = None
@@ -117,7 +113,7 @@ def check_image(opts: CheckImageOptions) -> None:
     from gpuenv.report.docs_site import with_docs_url
 
     started = time.monotonic()
-    specs = read_formats(opts.formats, opts.output, _FORMS)
+    specs = read_formats(opts.formats, opts.output, _FORMATS)
     address = configured_docs()
     if opts.image is not None and not opts.dockerfile:
         if opts.context or opts.target or opts.build_arg:
@@ -138,10 +134,9 @@ def check_image(opts: CheckImageOptions) -> None:
 
 
 def _emit(report: ImageReport, opts: CheckImageOptions, specs: Sequence[OutputSpec]) -> None:
-    """Writes every format, files first."""
     from gpuenv.cli.output import emit_json, emit_lines, identity, write_result
 
-    for entry in sorted(specs, key=lambda entry: entry.path is None):
+    for entry in specs:
         if entry.form == "json":
             emit_json(report, entry.path, redacted=opts.redact)
         elif entry.form == "text":

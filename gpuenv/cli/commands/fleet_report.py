@@ -77,7 +77,7 @@ def report(
     fleet = analyse(with_pseudonyms(partial) if redact else partial, rows, fleet_options)
     if redact:
         fleet = decode(Fleet, redacted(encode(fleet), identity()))
-    for spec in sorted(specs, key=lambda spec: spec.path is None):
+    for spec in specs:
         _emit(fleet, spec, color=not no_color)
     raise typer.Exit(fleet.exit_code)
 
