@@ -164,7 +164,7 @@ def make_diagnosis_report(
     if gpu_tests is not None:
         from gpuenv.cli.gpu_tests import run_report_tests
 
-        smoke = run_report_tests(gpu_tests, source, snapshot, rows, options, probing_since)
+        smoke = run_report_tests(gpu_tests, source, snapshot, rows, probing_since, no_gpu=options.no_gpu)
     diagnosis = diagnose(snapshot, rows, resolution, time.monotonic, options, smoke)
     if found:
         diagnosis = _with_plugins(diagnosis, found, snapshot, options, source.timeout)

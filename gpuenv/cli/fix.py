@@ -175,9 +175,7 @@ def _transaction(
         return None
     if opts.dry_run:
         return dry_run_plan(plan_factory, Clock())
-    return transact(
-        interpreter, scheme, plan_factory, ConsentOptions(out, opts.yes, dry_run=False, offline=opts.offline), Clock()
-    )
+    return transact(interpreter, scheme, plan_factory, ConsentOptions(out, opts.yes, offline=opts.offline), Clock())
 
 
 def _plan_factory(

@@ -17,7 +17,7 @@ from gpuenv.matrix.ranges import same_release
 from gpuenv.matrix.resolve import resolve
 from gpuenv.model.cupy import is_cupy
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.resolution import CandidateKind
+from gpuenv.model.resolution import CandidateKind, CondaChoice
 from gpuenv.model.snapshot import Snapshot
 from gpuenv.model.strings import Lines, error_reason, lines_of
 
@@ -69,6 +69,21 @@ def _not_wanted(resolution: Resolution, wanted: Wanted) -> CommandError:
     reason = next(reasons, "the matrix has no such release")
     fitting = resolution.wheel.requirements[0] if resolution.wheel else ""
     return CommandError(ExitCode.NOTHING_FITS, f"no wheel for {names} fits: {reason}", f"This fits: {fitting}")
+
+
+def chosen_conda_packages(resolution: Resolution) -> CondaChoice:
+    """The conda packages that fit best.
+
+    Raises:
+        CommandError: when none fit.
+    """
+    if resolution.conda is None:
+        raise CommandError(
+            ExitCode.NOTHING_FITS,
+            Lines(("no conda package fits: nothing was changed", *lines_of(resolution.explanation))),
+            "Wheels may: gpuenv install --installer uv (or pip), in an environment without conda's CUDA.",
+        )
+    return resolution.conda
 
 
 def requirements_of(pins: Sequence[Pin], found: Sequence[Offer]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.command_errors import CommandError, announce, usage_errors
-from gpuenv.cli.sources import MachineSource, own_environment
+from gpuenv.cli.sources import MachineSource, find_target, own_environment
 from gpuenv.install.environment import query_scheme
 from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.install.journal import Store, store_of
@@ -19,7 +19,7 @@ from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.snapshot import Snapshot, SourceState
 from gpuenv.probe.interpreters import refuse_foreign
 from gpuenv.probe.jupyter_kernels import kernel_interpreter
-from gpuenv.probe.target import TargetError, find_interpreter
+from gpuenv.probe.target import TargetError
 from gpuenv.probe.transactions import open_transaction
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ def interpreter_of(source: MachineSource) -> str:
     Raises:
         CommandError: when no Python is found, or the installer of root would run code of another user, or change it.
     """
-    with usage_errors(TargetError):
-        found = find_interpreter(source.python, os.environ)
+    found = find_target(source.python)
     if found is None:
         raise CommandError(ExitCode.TARGET_UNUSABLE, "there is no Python on PATH", "name one with --python")
     with usage_errors(TargetError):

@@ -184,7 +184,7 @@ def _begin(source: MachineSource, stack: ExitStack) -> Callable[[Matrix | None],
     if source.no_probe:
         from gpuenv.model.snapshot import Snapshot
 
-        check_target(source.python)
+        find_target(source.python)
         if source.python is not None:
             announce("--python is ignored: --no-probe does not probe this machine")
         return lambda _: Snapshot()
@@ -208,12 +208,16 @@ def _begin(source: MachineSource, stack: ExitStack) -> Callable[[Matrix | None],
     return lambda _: session.finish(progress)
 
 
-def check_target(python: str | None) -> None:
-    """Raises a usage error if the target is not an environment, though it is not probed."""
+def find_target(python: str | None) -> str | None:
+    """The interpreter of the target that ``--python`` selects; None if no Python is found.
+
+    Raises:
+        CommandError: when the value is no environment.
+    """
     from gpuenv.probe.target import TargetError, find_interpreter
 
     with usage_errors(TargetError):
-        find_interpreter(python, os.environ)
+        return find_interpreter(python, os.environ)
 
 
 def read_at_most(path: Path, limit: int, kind: str) -> str:
@@ -305,7 +309,7 @@ def validate_options(source: MachineSource, matrix: Path | None = None) -> None:
         CommandError: at the first invalid or unreadable value; the matrix comes last.
     """
     if source.snapshot is None:  # a snapshot has its own target
-        check_target(source.python)
+        find_target(source.python)
     if source.paste is not None:
         return  # it may be standard input, which can be read only once
     without_target = source._replace(python=None, no_probe=source.no_probe or source.snapshot is None)

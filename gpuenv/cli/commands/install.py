@@ -137,8 +137,9 @@ def _install(
     clock.begin("examination")
     target, snapshot, rows = _examination(interpreter, source, opts.matrix, request)
     clock.begin("resolution")
-    from gpuenv.cli.environment_change import ConsentOptions, transact
+    from gpuenv.cli.environment_change import ConsentOptions, dry_run_plan, show_plan, transact
     from gpuenv.cli.install_plans import ExaminedMachine
+    from gpuenv.install.journal import Store
     from gpuenv.install.plan import Result
     from gpuenv.matrix.resolve import resolve
 
@@ -146,10 +147,12 @@ def _install(
     examined = ExaminedMachine(source, snapshot, rows, resolve(snapshot, rows))
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as scratch:
         plan_factory = _plan_factory(target, examined, opts, wanted, request, Path(scratch))
-        consent = ConsentOptions(out, opts.yes, opts.dry_run, opts.allow_changes, request.offline)
+        if opts.dry_run:
+            refuse_interrupted(interpreter, Store(Path(scheme.root)))
+            show_plan(dry_run_plan(plan_factory, clock), out)
+            return ExitCode.OK
+        consent = ConsentOptions(out, opts.yes, opts.allow_changes, request.offline)
         done = transact(interpreter, scheme, plan_factory, consent, clock)
-    if done is None:
-        return ExitCode.OK
     if done.status in (Result.UNCHANGED, Result.INSTALLED) and opts.guard is not None:
         _write_guard(scheme, opts.guard)
     show_outcome(replace(done, recovered=(*recovered, *done.recovered)), out)

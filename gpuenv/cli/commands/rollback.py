@@ -70,7 +70,7 @@ def rollback(
             plan = _plan(store, interpreter, number)
             out.emit(plan, lambda: plan_lines(plan))
         else:
-            consent = ConsentOptions(out, yes, dry_run=False, offline=offline)
+            consent = ConsentOptions(out, yes, offline=offline)
             _roll_back(store, interpreter, number, consent, recovered)
 
 
@@ -103,7 +103,7 @@ def _forget(store: Store, interpreter: str, number: str | None, out: Output, *, 
         if dry_run:
             show_plan(plan, out)
             return
-        require_consent(plan, ConsentOptions(out, yes, dry_run=False))
+        require_consent(plan, ConsentOptions(out, yes))
         for forgotten in numbers:
             store.drop(forgotten)
     message = f"forgot what can no longer be undone: {', '.join(numbers)}"

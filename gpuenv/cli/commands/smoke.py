@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from gpuenv.cli import completion, options
-from gpuenv.cli.clock import now
 from gpuenv.cli.command_errors import CommandError, announce, usage_errors
+from gpuenv.cli.sources import MachineSource, find_target
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.smoke_level import SmokeLevel
 
 if TYPE_CHECKING:
     from gpuenv.cli.output import OutputSpec
-    from gpuenv.matrix.tables import Matrix
-    from gpuenv.model.smoke import SmokeResult
-    from gpuenv.model.snapshot import Snapshot
-    from gpuenv.report.report import Report
-    from gpuenv.smoke.session import UnusableTarget
     from gpuenv.smoke.tasks import MinimumRate, SmokeOptions
 
 
@@ -127,6 +120,7 @@ def smoke(
         read_formats,
     )
     from gpuenv.cli.smoke_baseline import read_baseline
+    from gpuenv.cli.smoke_run import run_selection, smoke_report, with_fail_on, write_baseline
     from gpuenv.smoke.tasks import DEFAULT_SEED, GROUPS, SmokeOptions, all_tests, select_tests
 
     specs = read_formats(formats, output, RECORD_FORMATS if list_tests else FORMATS)
@@ -149,7 +143,7 @@ def smoke(
     check_names("group", selection.groups, GROUPS)
     check_names("test", selection.only, [test.name for test in all_tests()], "gpuenv smoke --list names them")
     if list_tests:
-        _find_interpreter(python)  # report invalid options, though the list does not need them
+        find_target(python)  # report invalid options, though the list does not need them
         read_baseline(compare)
         _list_tests(selection, specs, color=not no_color)
     else:
@@ -157,22 +151,23 @@ def smoke(
             if test.leaves:
                 announce(f"{test.name} makes a kernel fault on purpose and leaves {test.leaves}")
         address = configured_docs()
-        run = _run(selection, python, driver_root, read_baseline(compare))
-        report = with_job(_make_report(run, python, address), is_own=True)
-        run = run._replace(result=run.result._replace(host_name=report.host_name, jobs=report.jobs))
+        source = MachineSource(python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=driver_root)
+        run = run_selection(selection, source, read_baseline(compare))
+        report = with_job(smoke_report(run, python, address), is_own=True)
+        result = run.result._replace(host_name=report.host_name, jobs=report.jobs)
         if save_baseline is not None:
-            _save_baseline(run, save_baseline, redact=redact)
+            write_baseline(result, save_baseline, redact=redact)
         render_options = RenderOptions(verbose=verbose, color=not no_color, redact=redact, of_the_tests=True)
         # If nothing ran, the reason on standard error suffices as text; the requested formats contain it too.
         forms = specs if run.unusable is None else [entry for entry in specs if entry != OutputSpec("text", None)]
-        report, run = judged(report._replace(smoke=run.result), run, fail_on or ())
+        report = with_fail_on(report._replace(smoke=result), fail_on or ())
         emit_report(report, forms, render_options)
         if run.unusable is not None:
             from gpuenv.doctor.fixes.adaptation import add_target_option
 
             remedy = add_target_option(run.unusable.remedy or "", python) or None
-            raise CommandError(run.result.exit_code, str(run.unusable), remedy)
-        raise typer.Exit(run.result.exit_code)
+            raise CommandError(report.exit_code, str(run.unusable), remedy)
+        raise typer.Exit(report.exit_code)
 
 
 def _minimums(texts: Sequence[str]) -> tuple[MinimumRate, ...]:
@@ -203,20 +198,6 @@ def _check_selection(selection: SmokeOptions, fail_on: Sequence[str], *, listing
         raise CommandError(ExitCode.USAGE, f"--skip {name} contradicts another option")
 
 
-def judged(report: Report, run: SmokeRun, fail_on: Sequence[str]) -> tuple[Report, SmokeRun]:
-    """Turns the findings of ``--fail-on`` into errors, and rejects the result for them."""
-    from gpuenv.cli.smoke_baseline import rejected
-    from gpuenv.doctor.diagnose import apply_fail_on
-
-    findings = tuple(apply_fail_on(finding, fail_on) for finding in report.findings)
-    raised = [new for new, former in zip(findings, report.findings, strict=True) if new is not former]
-    if not raised:
-        return report, run
-    why = tuple(f"{finding.code} {finding.cause.value}: {finding.title}" for finding in raised)
-    result = rejected(run.result, why)
-    return report._replace(findings=findings, smoke=result, exit_code=result.exit_code), run._replace(result=result)
-
-
 def _list_tests(selection: SmokeOptions, specs: Sequence[OutputSpec], *, color: bool) -> None:
     from gpuenv.cli.output import emit_record
     from gpuenv.model.documents import ListedTest, Tests
@@ -237,79 +218,3 @@ def _list_tests(selection: SmokeOptions, specs: Sequence[OutputSpec], *, color: 
             lines += [TextLine(f"    needs {need}") for need in test.needs]
             lines += [TextLine(f"    needs --faults: it leaves {test.leaves}")] if test.leaves else []
     emit_record(Tests(tuple(listed)), lambda: lines, specs, color=color)
-
-
-def _find_interpreter(python: str | None) -> str | None:
-    from gpuenv.probe.target import TargetError, find_interpreter
-
-    with usage_errors(TargetError):
-        return find_interpreter(python, os.environ)
-
-
-class SmokeRun(NamedTuple):
-    """The result of the tests, with the machine and the matrix."""
-
-    result: SmokeResult
-    snapshot: Snapshot
-    matrix: Matrix
-    unusable: UnusableTarget | None = None  # why the target environment cannot run any test
-
-
-def _run(selection: SmokeOptions, python: str | None, driver_root: str, baseline: SmokeResult | None) -> SmokeRun:
-    """Runs the tests; skips each with the reason if the target environment cannot run any.
-
-    An interrupted run returns the results so far.
-
-    Raises:
-        CommandError: when the matrix cannot be read, or ``--gpu`` names a GPU that does not exist.
-    """
-    from gpuenv.cli.gpu_tests import run_tests, smoke_target, with_causes
-    from gpuenv.cli.smoke_baseline import compared
-    from gpuenv.cli.sources import MachineSource, get_both
-    from gpuenv.smoke.session import SmokeInterrupted, UnusableTarget, skip_all
-
-    interpreter = _find_interpreter(python) or ""
-    source = MachineSource(python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=driver_root)
-    started = time.monotonic()
-    snapshot, matrix = get_both(source, None)
-    target = smoke_target(interpreter, source, snapshot, matrix, started)
-    try:
-        with usage_errors(ValueError):  # --gpu matches none
-            result = run_tests(selection, target, matrix)
-    except UnusableTarget as error:
-        skipped = skip_all(selection, target, str(error), now())
-        return SmokeRun(skipped._replace(exit_code=int(ExitCode.TARGET_UNUSABLE)), snapshot, matrix, error)
-    except SmokeInterrupted as stop:
-        result = with_causes(stop.result)
-    return SmokeRun(compared(result, baseline, selection, target.peaks), snapshot, matrix)
-
-
-def _save_baseline(run: SmokeRun, path: Path, *, redact: bool) -> None:
-    """Saves the result as a baseline, unless the run was interrupted or measured nothing."""
-    interrupted = run.result.exit_code == ExitCode.INTERRUPTED
-    if interrupted or not any(test.measured for test in run.result.tests):
-        why = "the tests were interrupted" if interrupted else "nothing was measured"
-        announce(f"{path} is not written: {why}")
-        return
-    from gpuenv.cli.output import emit_json
-
-    emit_json(run.result, path, redacted=redact)
-
-
-def _make_report(run: SmokeRun, python: str | None, address: str | None) -> Report:
-    """A report with the findings of the tests only."""
-    from gpuenv.doctor.checks import all_checks
-    from gpuenv.doctor.diagnose import DiagnosisOptions, diagnose
-    from gpuenv.matrix.resolve import resolve
-    from gpuenv.report.report import make_report
-
-    result, snapshot, matrix = run.result, run.snapshot, run.matrix
-    of_the_tests = {check.code for check in all_checks() if check.reads_gpu_tests}
-    diagnosis_options = DiagnosisOptions(
-        excluded=frozenset(check.code for check in all_checks() if not check.reads_gpu_tests), python=python
-    )
-    resolution = resolve(snapshot, matrix)
-    diagnosis = diagnose(snapshot, matrix, resolution, time.monotonic, diagnosis_options, result)
-    diagnosis = diagnosis._replace(checks=tuple(run for run in diagnosis.checks if run.code in of_the_tests))
-    report = make_report(diagnosis, snapshot, result.duration, diagnosis_options, result, address)
-    return report._replace(exit_code=result.exit_code)
