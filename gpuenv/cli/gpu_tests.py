@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpuenv.cli.clock import now
 from gpuenv.cli.command_errors import CommandError, progress
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.strings import did_you_mean
 
 if TYPE_CHECKING:
     from gpuenv.cli.sources import MachineSource
@@ -49,14 +50,10 @@ def planted_fault() -> str | None:
 
 def check_names(kind: str, names: Sequence[str], known: Sequence[str], listed: str | None = None) -> None:
     """Refuses unknown names, with the nearest known ones and a list, or with ``listed``, how to list them."""
-    import difflib
-
     for name in names:
         if name not in known:
-            matches = difflib.get_close_matches(name, known, 3)
-            hint = f"did you mean {' or '.join(matches)}? " if matches else ""
-            all_names = listed or f"one of {', '.join(known)}"
-            raise CommandError(ExitCode.USAGE, f"there is no {kind} named {name}", f"{hint}{all_names}")
+            remedy = f"{did_you_mean(name, known, most=3)} {listed or 'one of ' + ', '.join(known)}".lstrip()
+            raise CommandError(ExitCode.USAGE, f"there is no {kind} named {name}", remedy)
 
 
 def check_source(source: MachineSource, tests: GpuTestRequest) -> None:

@@ -20,9 +20,10 @@ from gpuenv.cli.clock import days_since
 from gpuenv.cli.command_errors import CommandError, OutputClosed, announce, complain, drop_stdout
 from gpuenv.files import LARGEST_DOCUMENT, is_folder, read_regular
 from gpuenv.model.exit_codes import ExitCode
-from gpuenv.model.strings import error_reason, sanitize_line
+from gpuenv.model.strings import did_you_mean, error_reason, sanitize_line
 
 if TYPE_CHECKING:
+    from gpuenv.model.snapshot import Snapshot
     from gpuenv.report.html import EarlierRun
     from gpuenv.report.redact import Identity
     from gpuenv.report.report import Report
@@ -204,6 +205,13 @@ def write_stderr(lines: Iterable[TextLine]) -> None:
         complain(line.text.rstrip())
 
 
+def show_phases(snapshot: Snapshot) -> None:
+    """Prints timings of the probes to standard error."""
+    from gpuenv.report.snapshot_text import phase_lines
+
+    write_stderr(phase_lines(snapshot))
+
+
 def write_file(path: Path, text: str, *, shared: bool = False) -> None:
     """Writes a file atomically, following links; writes directly to a pipe or a device.
 
@@ -293,10 +301,7 @@ def _parse_format(text: str, names: Sequence[str]) -> OutputSpec:
     name, equals, path = text.partition("=")
     known = f"one of {', '.join(names)}"
     if name not in names:
-        import difflib
-
-        matches = difflib.get_close_matches(name.lower(), names, 1)
-        hint = f"; did you mean {matches[0]}?" if matches else ""
+        hint = did_you_mean(name, names, before="; ")
         raise CommandError(ExitCode.USAGE, f"--format {text}: unknown format {name!r}{hint}", known)
     if equals and not path:
         raise CommandError(ExitCode.USAGE, f"--format {text}: expected FORMAT=FILE", known)

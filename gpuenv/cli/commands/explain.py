@@ -11,7 +11,7 @@ import typer
 from gpuenv.cli import completion, options
 from gpuenv.cli.command_errors import CommandError
 from gpuenv.cli.explanation import explain_text
-from gpuenv.cli.meanings import find_entry, find_plugin_entry, similar_names
+from gpuenv.cli.meanings import find_entry, find_plugin_entry, suggest_names
 from gpuenv.cli.pastes import read_chunks
 from gpuenv.cli.sources import MachineSource, validate_options
 from gpuenv.model.exit_codes import ExitCode
@@ -108,13 +108,10 @@ def _scanned(what: str, *, is_file: bool) -> ScannedText:
     text = scan_text((what.encode("utf-8", "surrogateescape"),))
     if text.scanner.hits or len(what.split()) > 1:
         return text
-    names = similar_names(what)
     raise CommandError(
         ExitCode.USAGE,
         f"{what} is not a code, a cause, a file or a known error",
-        f"did you mean {', '.join(names)}?"
-        if names
-        else "give a file with the error, its text, or - for standard input",
+        suggest_names(what) or "give a file with the error, its text, or - for standard input",
     )
 
 

@@ -102,13 +102,13 @@ def _examined(source: MachineSource, matrix: Path | None, seconds: float, name: 
     from gpuenv.fleet.node import answer, failure
     from gpuenv.net import run_within
 
-    def options_of(_: Snapshot) -> Any:  # noqa: ANN401 - imported while the probes run
+    def make_options(_: Snapshot) -> Any:  # noqa: ANN401 - imported while the probes run
         from gpuenv.doctor.diagnose import DiagnosisOptions
 
         return DiagnosisOptions(host_only=source.host_only, hardware_must_be_sound=True, day=today())
 
     def examine() -> Report:
-        return make_diagnosis_report(source, matrix, options_of)
+        return make_diagnosis_report(source, matrix, make_options)
 
     taken_at = time.time()
     try:

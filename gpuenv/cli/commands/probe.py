@@ -28,7 +28,7 @@ def probe(
     With -v, timings on standard error.
     """
     del offline  # nothing here uses the network
-    from gpuenv.cli.output import emit_json, emit_lines
+    from gpuenv.cli.output import emit_json, emit_lines, show_phases
 
     facts = get_snapshot(MachineSource(python, snapshot, assume or (), no_probe, timeout, driver_root, deep=deep), None)
     if output_format is options.Format.JSON or output is not None:
@@ -38,6 +38,4 @@ def probe(
 
         emit_lines(fact_lines(facts), None, color=not no_color, redacted=redact)
     if verbose:
-        from gpuenv.cli.diagnosis import show_phases
-
         show_phases(facts)
