@@ -14,9 +14,9 @@ from typing import NamedTuple
 import typer
 
 from gpuenv.cli.command_errors import is_quiet
+from gpuenv.cli.install_progress import announcing_phases
 from gpuenv.cli.install_target import recover_interrupted
 from gpuenv.cli.output import Output, write_stderr
-from gpuenv.cli.progress import announcing_phases
 from gpuenv.install.environment import Scheme
 from gpuenv.install.exceptions import ConsentNeeded
 from gpuenv.install.journal import Store

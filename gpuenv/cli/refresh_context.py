@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpuenv.cli.clock import today
 from gpuenv.cli.command_errors import CommandError, announce, announce_once
-from gpuenv.cli.progress_bar import ProgressBar
+from gpuenv.cli.refresh_progress import ProgressBar
 from gpuenv.cli.sources import own_environment
 from gpuenv.files import own_folder, user_cache
 from gpuenv.matrix.tables import Matrix

@@ -18,8 +18,8 @@ from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import error_reason, format_size
 
 if TYPE_CHECKING:
-    from gpuenv.cli.commands.lock import LockResult
     from gpuenv.cli.installers import InstallerRequest
+    from gpuenv.cli.solving import LockResult
     from gpuenv.install.bundle import Bundle
     from gpuenv.install.environment import Scheme
 
@@ -46,9 +46,9 @@ def bundle(
 
     Exit code: 0 written, 2 the file exists, 3 no wheel fits, 4 the download failed, 7 the target cannot be used.
     """
-    from gpuenv.cli.commands.lock import make_lock
     from gpuenv.cli.install_outcome import command_error
     from gpuenv.cli.installers import InstallerRequest
+    from gpuenv.cli.solving import make_lock
     from gpuenv.install.bundle import pack
     from gpuenv.install.exceptions import InstallError
 
@@ -83,8 +83,8 @@ def bundle(
 def _fill(folder: Path, result: LockResult, request: InstallerRequest, matrix: Path | None) -> int:
     """Writes wheels, lock, matrix and manifest; returns the size of the wheels."""
     from gpuenv import __version__
+    from gpuenv.cli.install_progress import announcing_phases
     from gpuenv.cli.installers import installer_run_for
-    from gpuenv.cli.progress import announcing_phases
     from gpuenv.install.bundle import LOCK, WHEELS, BundleManifest, download, write_bundle
     from gpuenv.install.lockfile import lock_text
     from gpuenv.install.plan import Clock

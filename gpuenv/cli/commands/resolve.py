@@ -12,8 +12,10 @@ from gpuenv.cli.clock import days_since
 from gpuenv.cli.command_errors import CommandError, announce, usage_errors
 from gpuenv.cli.sources import MachineSource, get_all, get_both
 from gpuenv.model.exit_codes import ExitCode
+from gpuenv.model.strings import Lines, lines_of
 
 if TYPE_CHECKING:
+    from gpuenv.cli.installers import InstallerRequest
     from gpuenv.install.plan import Plan
     from gpuenv.matrix.tables import Matrix
     from gpuenv.model.resolution import Resolution
@@ -113,46 +115,32 @@ def resolve(
     else:
         resolution, plan = resolve_wheel(facts, rows), None
         if solve and resolution.wheel is not None:
-            resolution, plan = _solved(resolution, source, (facts, rows), installer, offline=offline)
+            from gpuenv.cli.installers import InstallerRequest
+
+            request = InstallerRequest(installer.installer, offline, False, options.INSTALL_TIMEOUT)
+            resolution, plan = _confirm(resolution, source, facts, rows, request)
         shown = [*explanation_lines(resolution, verbose=verbose), *(_plan_lines(plan) if plan else ())]
         out.emit(resolution, lambda: [*shown, *_matrix_lines(rows)])
         served = resolution.wheel is not None
     raise typer.Exit(ExitCode.OK if served else ExitCode.NOTHING_FITS)
 
 
-def _solved(
-    resolution: Resolution,
-    source: MachineSource,
-    read: tuple[Snapshot, Matrix],
-    installer: options.WheelsFrom,
-    *,
-    offline: bool,
+def _confirm(
+    resolution: Resolution, source: MachineSource, snapshot: Snapshot, matrix: Matrix, request: InstallerRequest
 ) -> tuple[Resolution, Plan]:
-    """Returns the resolution with the wheel that the installer's solver chooses, and the plan of its install.
+    """The resolution with the wheel that the installer's solver chooses, and the plan of its install.
 
     Raises:
         CommandError: when nothing can be solved, or conda manages the target.
     """
-    from gpuenv.cli.install_offers import chosen_offers
     from gpuenv.cli.install_outcome import command_error
-    from gpuenv.cli.install_plans import prepare_wheels
-    from gpuenv.cli.install_target import scheme_of_target
-    from gpuenv.cli.installers import InstallerRequest, takes_conda
+    from gpuenv.cli.solving import solved_wheel
     from gpuenv.install.exceptions import InstallError
-    from gpuenv.model.strings import Lines, lines_of
 
-    request = InstallerRequest(installer.installer, offline, False, options.INSTALL_TIMEOUT)
-    facts, rows = read
     try:
-        scheme = scheme_of_target(source, facts)
-        if takes_conda(scheme, request):
-            raise CommandError(ExitCode.USAGE, "conda manages this target: see gpuenv install --dry-run")
-        offers = chosen_offers(facts, rows)
-        plan = prepare_wheels(scheme, request, offers).plan
+        wheel, plan = solved_wheel(source, snapshot, matrix, request)
     except InstallError as error:
         raise command_error(error, source.named_target) from error
-    choices = (choice for offer in offers for choice in offer.choices)
-    wheel = next(choice for choice in choices if choice.requirements == plan.requirements)
     explanation = lines_of(resolution.explanation)
     if wheel != resolution.wheel:
         explanation.insert(1, f"The solver of {plan.installer} chooses {wheel.requirements[0].replace('==', ' ')}.")

@@ -125,8 +125,8 @@ def _roll_back(
 ) -> None:
     from gpuenv.cli.environment_change import require_consent
     from gpuenv.cli.install_outcome import show_outcome
+    from gpuenv.cli.install_progress import announcing_phases
     from gpuenv.cli.install_target import recover_interrupted
-    from gpuenv.cli.progress import announcing_phases
     from gpuenv.install.plan import Clock, InstallOutcome, Result
     from gpuenv.install.rollback import committed, roll_back
 
