@@ -12,7 +12,7 @@ from gpuenv.cli.command_errors import announce, usage_errors
 from gpuenv.cli.gpu_tests import run_tests, smoke_target, with_causes
 from gpuenv.cli.output import emit_json
 from gpuenv.cli.smoke_baseline import compared, rejected
-from gpuenv.cli.sources import MachineSource, find_target, get_both
+from gpuenv.cli.sources import MachineSource, find_target, get_machine_and_matrix
 from gpuenv.doctor.checks import all_checks
 from gpuenv.doctor.diagnose import DiagnosisOptions, apply_fail_on, diagnose
 from gpuenv.matrix.resolve import resolve
@@ -44,7 +44,7 @@ def run_selection(selection: SmokeOptions, source: MachineSource, baseline: Smok
     """
     interpreter = find_target(source.python) or ""
     started = time.monotonic()
-    snapshot, matrix = get_both(source, None)
+    snapshot, matrix = get_machine_and_matrix(source, None)
     target = smoke_target(interpreter, source, snapshot, matrix, started)
     try:
         with usage_errors(ValueError):  # --gpu matches none

@@ -15,7 +15,7 @@ from gpuenv.cli.install_plans import prepare_wheels
 from gpuenv.cli.install_progress import announcing_phases
 from gpuenv.cli.install_target import scheme_of_target
 from gpuenv.cli.installers import InstallerRequest, installer_run_for, takes_conda
-from gpuenv.cli.sources import MachineSource, get_both
+from gpuenv.cli.sources import MachineSource, get_machine_and_matrix
 from gpuenv.install.environment import Scheme, query_scheme, read_inventory
 from gpuenv.install.plan import Clock, Plan
 from gpuenv.install.planner import lock_for
@@ -46,7 +46,7 @@ def make_lock(
         InstallError: when there can be none.
         CommandError: when there is no target, or no wheel fits.
     """
-    snapshot, rows = get_both(source, matrix)
+    snapshot, rows = get_machine_and_matrix(source, matrix)
     if source.snapshot is not None or source.no_probe:
         return _lock_for_machine(snapshot, rows, request, source.timeout)
     scheme = scheme_of_target(source, snapshot)

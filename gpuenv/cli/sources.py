@@ -138,7 +138,7 @@ def probing(source: MachineSource) -> Iterator[Callable[[Matrix | None], Snapsho
         yield finish
 
 
-def get_both(source: MachineSource, path: Path | None) -> tuple[Snapshot, Matrix]:
+def get_machine_and_matrix(source: MachineSource, path: Path | None) -> tuple[Snapshot, Matrix]:
     """The machine and the matrix, which is read while the machine is probed.
 
     Raises:
@@ -155,7 +155,9 @@ def get_snapshot(source: MachineSource, matrix: Matrix | None) -> Snapshot:
         return finish(matrix)
 
 
-def get_all(source: MachineSource, files: Iterable[Path], path: Path | None) -> tuple[dict[str, Snapshot], Matrix]:
+def get_machines_and_matrix(
+    source: MachineSource, files: Iterable[Path], path: Path | None
+) -> tuple[dict[str, Snapshot], Matrix]:
     """Several recorded machines by the names of their files, and the matrix."""
     with ExitStack() as stack:
         finishers = {str(file): stack.enter_context(probing(source._replace(snapshot=file))) for file in files}

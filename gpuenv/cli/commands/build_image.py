@@ -12,7 +12,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.command_errors import CommandError
-from gpuenv.cli.sources import MachineSource, get_all, get_both
+from gpuenv.cli.sources import MachineSource, get_machine_and_matrix, get_machines_and_matrix
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import error_reason
 
@@ -295,13 +295,13 @@ def _machines(opts: BuildImageOptions) -> tuple[dict[str, Needs], Matrix]:
     if opts.snapshot:
         if opts.no_probe:
             raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")
-        machines, matrix = get_all(source, opts.snapshot, opts.matrix)
+        machines, matrix = get_machines_and_matrix(source, opts.snapshot, opts.matrix)
         return {name: needs_of(snapshot, matrix) for name, snapshot in machines.items()}, matrix
     # If a CUDA, a wheel or a GPU is named, this machine only builds the image.
     is_named = opts.every or opts.cuda or opts.cupy or opts.capability
     if is_named and not opts.assume:
         source = source._replace(no_probe=True)
-    snapshot, matrix = get_both(source, opts.matrix)
+    snapshot, matrix = get_machine_and_matrix(source, opts.matrix)
     return {"": needs_of(snapshot, matrix)}, matrix
 
 

@@ -14,7 +14,14 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.command_errors import CommandError, announce
-from gpuenv.cli.sources import MachineSource, get_all, get_both, get_matrix, own_environment, usage_errors_first
+from gpuenv.cli.sources import (
+    MachineSource,
+    get_machine_and_matrix,
+    get_machines_and_matrix,
+    get_matrix,
+    own_environment,
+    usage_errors_first,
+)
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import Lines
 
@@ -180,8 +187,8 @@ def _machines(opts: CheckImageOptions) -> tuple[dict[str, Snapshot], Matrix]:
     """The machines by name, and the matrix."""
     source = MachineSource(None, None, opts.assume or (), opts.no_probe, opts.timeout, opts.driver_root)
     if opts.snapshot:
-        return get_all(source, opts.snapshot, opts.matrix)
-    facts, rows = get_both(source, opts.matrix)
+        return get_machines_and_matrix(source, opts.snapshot, opts.matrix)
+    facts, rows = get_machine_and_matrix(source, opts.matrix)
     return {_HERE: facts}, rows
 
 

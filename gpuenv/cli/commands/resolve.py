@@ -10,7 +10,7 @@ import typer
 from gpuenv.cli import options
 from gpuenv.cli.clock import days_since
 from gpuenv.cli.command_errors import CommandError, announce, usage_errors
-from gpuenv.cli.sources import MachineSource, get_all, get_both
+from gpuenv.cli.sources import MachineSource, get_machine_and_matrix, get_machines_and_matrix
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import Lines, lines_of
 
@@ -96,11 +96,11 @@ def resolve(
         with usage_errors(AssumeError):
             answers.validate_dimensions(tuple(what_if))  # before the matrix is read
     if len(files) > 1 and paste is None:
-        machines, rows = get_all(source, files, matrix)
+        machines, rows = get_machines_and_matrix(source, files, matrix)
         fleet = answers.resolve_fleet(machines, rows)
         out.emit(fleet, lambda: [*fleet_lines(fleet), *_matrix_lines(rows)])
         raise typer.Exit(ExitCode.NOTHING_FITS if fleet.unserved else ExitCode.OK)
-    facts, rows = get_both(source, matrix)
+    facts, rows = get_machine_and_matrix(source, matrix)
     _announce_target_problems(facts)
     if what_if is not None:
         with usage_errors(AssumeError):
