@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.cli.command_errors import CommandError, announce, usage_errors
-from gpuenv.cli.sources import MachineSource, find_target, own_environment
+from gpuenv.cli.sources import MachineSource, find_target, get_matrix, own_environment, probing
 from gpuenv.install.environment import query_scheme
 from gpuenv.install.exceptions import TargetUnusable
 from gpuenv.install.journal import Store, store_of
@@ -17,15 +17,19 @@ from gpuenv.install.planner import refuse_unusable
 from gpuenv.install.rollback import recover
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.snapshot import Snapshot, SourceState
+from gpuenv.probe.children import ChildGroup
 from gpuenv.probe.interpreters import refuse_foreign
 from gpuenv.probe.jupyter_kernels import kernel_interpreter
 from gpuenv.probe.target import TargetError
 from gpuenv.probe.transactions import open_transaction
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from gpuenv.cli.installers import InstallerRequest
     from gpuenv.install.environment import Scheme
-    from gpuenv.probe.children import ChildGroup
+    from gpuenv.install.installer_config import Installer
+    from gpuenv.matrix.tables import Matrix
 
 
 def target_of(python: str | None, kernel: str | None) -> str | None:
@@ -130,6 +134,41 @@ def changeable_scheme(
     scheme = query_scheme(interpreter, os.environ, time.monotonic() + source.timeout, group)
     refuse_unusable(scheme, break_system_packages=request.break_system_packages)
     return scheme
+
+
+class InstallTarget(NamedTuple):
+    """The target's folders, and its installer of wheels, which is selected while the machine is probed."""
+
+    scheme: Scheme
+    installer_future: Future[Installer | None]
+
+
+def examine_target(
+    interpreter: str, source: MachineSource, matrix: Path | None, request: InstallerRequest
+) -> tuple[InstallTarget, Snapshot, Matrix]:
+    """Probes the machine and the target, and meanwhile selects the installer of wheels.
+
+    Raises:
+        InstallError: when the target may not be installed into.
+        CommandError: when it does not answer, or there is no matrix.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    from gpuenv.cli.installers import installer_for, takes_conda
+
+    # The children first: they are forked before any thread starts. An interrupt waits for none of them.
+    with ThreadPoolExecutor(1) as pool, closing(ChildGroup()) as group, probing(source) as finish:
+
+        def choose() -> Installer | None:
+            scheme = scheme_future.result()
+            return None if takes_conda(scheme, request) else installer_for(scheme, request)
+
+        scheme_future = pool.submit(changeable_scheme, interpreter, source, request, group)
+        installer_future = pool.submit(choose)
+        rows = get_matrix(matrix)
+        snapshot = finish(rows)
+        require_target(snapshot)
+        return InstallTarget(scheme_future.result(), installer_future), snapshot, rows
 
 
 def scheme_of_target(source: MachineSource, snapshot: Snapshot) -> Scheme:

@@ -23,7 +23,7 @@ def test_the_page_is_up_to_date() -> None:
 def test_the_page_has_every_command_and_exit_code() -> None:
     headings = re.findall(r"^\.SS gpuenv (.+) \[OPTIONS\]", page(), re.MULTILINE)
     assert {heading.replace("\\", "") for heading in headings} == set(OPTIONS)
-    assert {code for code, _ in EXIT_CODES} == set(ExitCode)
+    assert {code for code, _ in EXIT_CODES} == set(ExitCode) - {ExitCode.OUTPUT_CLOSED}
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")

@@ -20,8 +20,6 @@ from gpuenv.model.strings import error_reason, format_size
 if TYPE_CHECKING:
     from gpuenv.cli.installers import InstallerRequest
     from gpuenv.cli.solving import LockResult
-    from gpuenv.install.bundle import Bundle
-    from gpuenv.install.environment import Scheme
 
 
 def bundle(
@@ -102,24 +100,3 @@ def _fill(folder: Path, result: LockResult, request: InstallerRequest, matrix: P
     manifest = BundleManifest(result.requirements, python, system, __version__, result.matrix_revision, ())
     write_bundle(folder, manifest)
     return sum(path.stat().st_size for path in (folder / WHEELS).iterdir())
-
-
-def fitting_bundle(path: Path, scratch: Path, scheme: Scheme) -> Bundle:
-    """A verified bundle that is for this target.
-
-    Raises:
-        InstallError: when something in it does not match.
-        CommandError: when it is for another Python or platform.
-    """
-    from gpuenv.install.bundle import open_bundle
-
-    found = open_bundle(path, scratch)
-    here = (scheme.minor, scheme.platform)
-    if (found.manifest.python, found.manifest.platform) != here:
-        raise CommandError(
-            ExitCode.NOTHING_FITS,
-            f"{path} is for Python {found.manifest.python} on {found.manifest.platform}, "
-            f"and the target is Python {here[0]} on {here[1]}",
-            "Create one on a machine like this: gpuenv bundle",
-        )
-    return found

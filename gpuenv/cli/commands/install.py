@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
@@ -12,22 +11,18 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.command_errors import CommandError, announce, usage_errors
-from gpuenv.cli.sources import MachineSource, get_matrix, probing
+from gpuenv.cli.sources import MachineSource
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from gpuenv.cli.environment_change import PlanFactory
     from gpuenv.cli.install_plans import ExaminedMachine
+    from gpuenv.cli.install_target import InstallTarget
     from gpuenv.cli.installers import InstallerRequest
     from gpuenv.cli.output import Output
     from gpuenv.install.environment import Scheme
-    from gpuenv.install.installer_config import Installer
     from gpuenv.install.planner import PreparedInstall
     from gpuenv.matrix.offers import Wanted
-    from gpuenv.matrix.tables import Matrix
-    from gpuenv.model.snapshot import Snapshot
 
 
 class InstallOptions(NamedTuple):
@@ -125,7 +120,7 @@ def _install(
     import tempfile
 
     from gpuenv.cli.install_outcome import show_outcome
-    from gpuenv.cli.install_target import interpreter_of, recover_interrupted, refuse_interrupted
+    from gpuenv.cli.install_target import examine_target, interpreter_of, recover_interrupted, refuse_interrupted
     from gpuenv.install.plan import Clock
 
     clock = Clock(time.monotonic())
@@ -135,7 +130,7 @@ def _install(
     else:
         recovered += recover_interrupted(interpreter, None, offline=request.offline)
     clock.begin("examination")
-    target, snapshot, rows = _examination(interpreter, source, opts.matrix, request)
+    target, snapshot, matrix = examine_target(interpreter, source, opts.matrix, request)
     clock.begin("resolution")
     from gpuenv.cli.environment_change import ConsentOptions, dry_run_plan, show_plan, transact
     from gpuenv.cli.install_plans import ExaminedMachine
@@ -144,7 +139,7 @@ def _install(
     from gpuenv.matrix.resolve import resolve
 
     scheme = target.scheme
-    examined = ExaminedMachine(source, snapshot, rows, resolve(snapshot, rows))
+    examined = ExaminedMachine(source, snapshot, matrix, resolve(snapshot, matrix))
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as scratch:
         plan_factory = _plan_factory(target, examined, opts, wanted, request, Path(scratch))
         if opts.dry_run:
@@ -157,45 +152,6 @@ def _install(
         _write_guard(scheme, opts.guard)
     show_outcome(replace(done, recovered=(*recovered, *done.recovered)), out)
     return done.exit_code
-
-
-class InstallTarget(NamedTuple):
-    """The target's folders, and its installer of wheels, which is selected while the machine is probed."""
-
-    scheme: Scheme
-    installer_future: Future[Installer | None]
-
-
-def _examination(
-    interpreter: str, source: MachineSource, matrix: Path | None, request: InstallerRequest
-) -> tuple[InstallTarget, Snapshot, Matrix]:
-    """Probes the machine and the target, and imports modules that are needed later meanwhile.
-
-    Raises:
-        InstallError: when the target may not be installed into.
-        CommandError: when it does not answer, or there is no matrix.
-    """
-    from concurrent.futures import ThreadPoolExecutor
-
-    from gpuenv.cli.install_target import require_target
-    from gpuenv.cli.installers import installer_for
-    from gpuenv.probe.children import ChildGroup
-
-    # The children first: they are forked before any thread starts. An interrupt waits for none of them.
-    with ThreadPoolExecutor(1) as pool, closing(ChildGroup()) as group, probing(source) as finish:
-        from gpuenv.cli.install_target import changeable_scheme
-        from gpuenv.cli.installers import takes_conda
-
-        def choose() -> Installer | None:
-            scheme = scheme_future.result()
-            return None if takes_conda(scheme, request) else installer_for(scheme, request)
-
-        scheme_future = pool.submit(changeable_scheme, interpreter, source, request, group)
-        installer_future = pool.submit(choose)
-        rows = get_matrix(matrix)
-        snapshot = finish(rows)
-        require_target(snapshot)
-        return InstallTarget(scheme_future.result(), installer_future), snapshot, rows
 
 
 def _plan_factory(
@@ -228,9 +184,9 @@ def _plan_factory(
         return by_conda(scheme, examined, request)
     pins = None
     if opts.bundle is not None:
-        from gpuenv.cli.commands.bundle import fitting_bundle
+        from gpuenv.install.bundle import open_bundle_for
 
-        content = fitting_bundle(opts.bundle, scratch, scheme)
+        content = open_bundle_for(scheme, opts.bundle, scratch)
         pins, request = content.pins, request._replace(find_links=str(content.wheels))
     elif opts.locked is not None:
         pins = read_lock(opts.locked, scheme.markers)
