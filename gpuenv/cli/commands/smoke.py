@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 
 import typer
 
@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from gpuenv.smoke.tasks import MinimumRate, SmokeOptions
 
 
-def smoke(
+class SmokeCommandOptions(NamedTuple):
+    """The arguments and options of ``gpuenv smoke``."""
+
     groups: Annotated[
         Optional[list[str]],
         typer.Argument(metavar="[GROUP]...", help="Groups; default: all.", autocompletion=completion.smoke_groups),
-    ] = None,
-    level: Annotated[
-        SmokeLevel, typer.Option("--level", help="Amount of testing: at most 10 s, 60 s, or minutes.")
-    ] = SmokeLevel.QUICK,
+    ] = None
+    level: Annotated[SmokeLevel, typer.Option("--level", help="Amount of testing: at most 10 s, 60 s, or minutes.")] = (
+        SmokeLevel.QUICK
+    )
     only: Annotated[
         Optional[list[str]],
         typer.Option(
@@ -35,22 +37,22 @@ def smoke(
             help="Run this test, whatever its level. Repeatable.",
             autocompletion=completion.smoke_tests,
         ),
-    ] = None,
+    ] = None
     gpu: Annotated[
         Optional[list[str]],
         typer.Option("--gpu", metavar="UUID|INDEX", help="Test this GPU. Repeatable. Default: all."),
-    ] = None,
+    ] = None
     repeat: Annotated[
         int, typer.Option("--repeat", metavar="N", min=1, max=10000, help="Number of runs of each test.")
-    ] = 1,
-    seed: Annotated[Optional[int], typer.Option("--seed", metavar="N", help="Seed of the random inputs.")] = None,
-    list_tests: Annotated[bool, typer.Option("--list", help="List the tests and exit.")] = False,
+    ] = 1
+    seed: Annotated[Optional[int], typer.Option("--seed", metavar="N", help="Seed of the random inputs.")] = None
+    list_tests: Annotated[bool, typer.Option("--list", help="List the tests and exit.")] = False
     save_baseline: Annotated[
         Optional[Path], typer.Option("--save-baseline", metavar="FILE", help="Save the measurements.")
-    ] = None,
+    ] = None
     compare: Annotated[
         Optional[Path], typer.Option("--compare", metavar="FILE", help="Compare the measurements with a baseline.")
-    ] = None,
+    ] = None
     skip: Annotated[
         Optional[list[str]],
         typer.Option(
@@ -59,15 +61,15 @@ def smoke(
             help="Skip this test or group. Repeatable.",
             autocompletion=completion.smoke_names,
         ),
-    ] = None,
+    ] = None
     faults: Annotated[
         bool,
         typer.Option("--faults", help="Run the tests that make a kernel fault, too: they leave Xids in the log."),
-    ] = False,
+    ] = False
     burn_in: Annotated[
         Optional[float],
         typer.Option("--burn-in", metavar="SECONDS", min=1, max=86400, help="Run health.sustained for so long."),
-    ] = None,
+    ] = None
     min_rate: Annotated[
         Optional[list[str]],
         typer.Option(
@@ -75,7 +77,7 @@ def smoke(
             metavar="NAME=RATE",
             help="Fail below this rate, or share of the baseline or the data sheet (copy=80%). Repeatable.",
         ),
-    ] = None,
+    ] = None
     fail_on: Annotated[
         Optional[list[str]],
         typer.Option(
@@ -84,22 +86,25 @@ def smoke(
             help="Fail on such a finding (gpu-throttled). Repeatable.",
             autocompletion=completion.fail_on,
         ),
-    ] = None,
-    python: options.Python = None,
-    formats: options.Formats = None,
-    output: options.OutputFile = None,
-    offline: options.Offline = False,
-    no_color: options.NoColor = False,
-    verbose: options.Verbose = False,
+    ] = None
+    python: options.Python = None
+    formats: options.Formats = None
+    output: options.OutputFile = None
+    offline: options.Offline = False
+    no_color: options.NoColor = False
+    verbose: options.Verbose = False
     timeout: Annotated[
         Optional[float],
         typer.Option(
             "--timeout", metavar="SECONDS", min=0.5, max=options.LONGEST_TIMEOUT, help="Time limit for each test."
         ),
-    ] = None,
-    redact: options.Redact = True,
-    driver_root: options.DriverRoot = "/",
-) -> None:
+    ] = None
+    redact: options.Redact = True
+    driver_root: options.DriverRoot = "/"
+
+
+@options.takes(SmokeCommandOptions)
+def smoke(opts: SmokeCommandOptions) -> None:
     """Test CuPy on the GPU; every result is checked.
 
     Kernels, libraries, streams, memory and copies.
@@ -107,67 +112,69 @@ def smoke(
     Each test runs in a separate process. Exit code: 0 all passed (tests that do not apply are skipped), 5 a test did
     not pass or all were skipped, 7 the target environment cannot be used. An interrupted run reports what it has.
     """
-    del offline  # nothing here uses the network
-    from gpuenv.cli.diagnosis import configured_docs, with_job
-    from gpuenv.cli.gpu_tests import check_names, planted_fault
-    from gpuenv.cli.output import (
-        FORMATS,
-        RECORD_FORMATS,
-        OutputSpec,
-        RenderOptions,
-        check_paths,
-        emit_report,
-        read_formats,
+    from gpuenv.cli.gpu_tests import planted_fault
+    from gpuenv.cli.output import FORMATS, RECORD_FORMATS, check_paths, read_formats
+    from gpuenv.cli.smoke_baseline import read_baseline
+    from gpuenv.smoke.tasks import DEFAULT_SEED, SmokeOptions
+
+    specs = read_formats(opts.formats, opts.output, RECORD_FORMATS if opts.list_tests else FORMATS)
+    check_paths([opts.save_baseline, *(entry.path for entry in specs)])
+    selection = SmokeOptions(
+        groups=tuple(opts.groups or ()),
+        only=tuple(opts.only or ()),
+        gpus=tuple(opts.gpu or ()),
+        level=opts.level,
+        seed=DEFAULT_SEED if opts.seed is None else opts.seed,
+        repeat=opts.repeat,
+        timeout=opts.timeout,
+        fault=planted_fault(),
+        skip=tuple(opts.skip or ()),
+        faults=opts.faults,
+        burn_in=opts.burn_in,
+        minimums=_minimums(opts.min_rate or ()),
     )
+    _check_selection(selection, opts.fail_on or (), listing=opts.list_tests)
+    if opts.list_tests:
+        find_target(opts.python)  # report invalid options, though the list does not need them
+        read_baseline(opts.compare)
+        _list_tests(selection, specs, color=not opts.no_color)
+    else:
+        raise typer.Exit(_run_tests(opts, selection, specs))
+
+
+def _run_tests(opts: SmokeCommandOptions, selection: SmokeOptions, specs: Sequence[OutputSpec]) -> int:
+    """Runs the tests and writes the report; returns the exit code.
+
+    Raises:
+        CommandError: when the target environment cannot run any test, after writing the report.
+    """
+    from gpuenv.cli.diagnosis import configured_docs, with_job
+    from gpuenv.cli.output import OutputSpec, RenderOptions, emit_report
     from gpuenv.cli.smoke_baseline import read_baseline
     from gpuenv.cli.smoke_run import run_selection, smoke_report, with_fail_on, write_baseline
-    from gpuenv.smoke.tasks import DEFAULT_SEED, GROUPS, SmokeOptions, all_tests, select_tests
+    from gpuenv.smoke.tasks import select_tests
 
-    specs = read_formats(formats, output, RECORD_FORMATS if list_tests else FORMATS)
-    check_paths([save_baseline, *(entry.path for entry in specs)])
-    selection = SmokeOptions(
-        groups=tuple(groups or ()),
-        only=tuple(only or ()),
-        gpus=tuple(gpu or ()),
-        level=level,
-        seed=DEFAULT_SEED if seed is None else seed,
-        repeat=repeat,
-        timeout=timeout,
-        fault=planted_fault(),
-        skip=tuple(skip or ()),
-        faults=faults,
-        burn_in=burn_in,
-        minimums=_minimums(min_rate or ()),
-    )
-    _check_selection(selection, fail_on or (), listing=list_tests)
-    check_names("group", selection.groups, GROUPS)
-    check_names("test", selection.only, [test.name for test in all_tests()], "gpuenv smoke --list names them")
-    if list_tests:
-        find_target(python)  # report invalid options, though the list does not need them
-        read_baseline(compare)
-        _list_tests(selection, specs, color=not no_color)
-    else:
-        for test in select_tests(selection):
-            if test.leaves:
-                announce(f"{test.name} makes a kernel fault on purpose and leaves {test.leaves}")
-        address = configured_docs()
-        source = MachineSource(python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=driver_root)
-        run = run_selection(selection, source, read_baseline(compare))
-        report = with_job(smoke_report(run, python, address), is_own=True)
-        result = run.result._replace(host_name=report.host_name, jobs=report.jobs)
-        if save_baseline is not None:
-            write_baseline(result, save_baseline, redact=redact)
-        render_options = RenderOptions(verbose=verbose, color=not no_color, redact=redact, of_the_tests=True)
-        # If nothing ran, the reason on standard error suffices as text; the requested formats contain it too.
-        forms = specs if run.unusable is None else [entry for entry in specs if entry != OutputSpec("text", None)]
-        report = with_fail_on(report._replace(smoke=result), fail_on or ())
-        emit_report(report, forms, render_options)
-        if run.unusable is not None:
-            from gpuenv.doctor.fixes.adaptation import add_target_option
+    for test in select_tests(selection):
+        if test.leaves:
+            announce(f"{test.name} makes a kernel fault on purpose and leaves {test.leaves}")
+    address = configured_docs()
+    source = MachineSource(opts.python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=opts.driver_root)
+    run = run_selection(selection, source, read_baseline(opts.compare))
+    report = with_job(smoke_report(run, opts.python, address), is_own=True)
+    result = run.result._replace(host_name=report.host_name, jobs=report.jobs)
+    if opts.save_baseline is not None:
+        write_baseline(result, opts.save_baseline, redact=opts.redact)
+    render_options = RenderOptions(verbose=opts.verbose, color=not opts.no_color, redact=opts.redact, of_the_tests=True)
+    # If nothing ran, the reason on standard error suffices as text; the requested formats contain it too.
+    forms = specs if run.unusable is None else [entry for entry in specs if entry != OutputSpec("text", None)]
+    report = with_fail_on(report._replace(smoke=result), opts.fail_on or ())
+    emit_report(report, forms, render_options)
+    if run.unusable is not None:
+        from gpuenv.doctor.fixes.adaptation import add_target_option
 
-            remedy = add_target_option(run.unusable.remedy or "", python) or None
-            raise CommandError(report.exit_code, str(run.unusable), remedy)
-        raise typer.Exit(report.exit_code)
+        remedy = add_target_option(run.unusable.remedy or "", opts.python) or None
+        raise CommandError(report.exit_code, str(run.unusable), remedy)
+    return report.exit_code
 
 
 def _minimums(texts: Sequence[str]) -> tuple[MinimumRate, ...]:
@@ -186,7 +193,10 @@ def _check_selection(selection: SmokeOptions, fail_on: Sequence[str], *, listing
     from gpuenv.smoke.tasks import BURN_IN, GROUPS, all_tests
 
     tests = {test.name: test for test in all_tests()}
-    check_names("test or group", selection.skip, [*tests, *GROUPS, HEALTH_STATE], "gpuenv smoke --list names them")
+    listed = "gpuenv smoke --list names them"
+    check_names("group", selection.groups, GROUPS)
+    check_names("test", selection.only, list(tests), listed)
+    check_names("test or group", selection.skip, [*tests, *GROUPS, HEALTH_STATE], listed)
     codes = [check.code for check in all_checks() if check.reads_gpu_tests]
     check_names("code or cause", fail_on, ["warning", *codes, *(cause.value for cause in Cause)], "gpuenv explain")
     for name in () if listing else selection.only:
