@@ -154,7 +154,8 @@ def build_image(opts: BuildImageOptions) -> None:
 
     Pins every package, builds the image with your engine, tests it, and tags it.
 
-    Exit code: 0 built, 2 usage, 3 nothing fits, 4 failed: no tag was changed, 7 there is no installer for the wheels.
+    Exit code: 0 built, 2 usage, 3 nothing fits, 4 failed and no tag was changed, 7
+    the wheels have no installer.
     """
     from gpuenv.cli.image_builder import UserInputs, build_all, outcome_on_failure, plan_all, show_plans, write_contexts
     from gpuenv.cli.output import Output

@@ -45,12 +45,13 @@ def container_without_gpu(ctx: CheckContext) -> Outcome:
     """The container was started without access to a GPU.
 
     What it means: this process runs in a container that has no device node of the driver. Installing anything inside
-    does not help: the container must be started with a GPU. How it is seen: the signs of a container engine, no
-    /dev/nvidia* and no GPU that the driver lists. Where neither the PCI bus nor a module of the driver is visible, as
-    with an empty /sys, nothing shows that the host has a GPU, and the check draws no conclusion. A LinuxKit kernel
-    belongs to Docker Desktop's virtual machine, which has no GPU even if the host has one. What to do: Docker needs the
-    NVIDIA container toolkit on the host and --gpus all; Podman a CDI file and --device nvidia.com/gpu=all; Kubernetes a
-    limit of nvidia.com/gpu; Apptainer --nv; LXC the nodes in its configuration.
+    does not help: the container must be started with a GPU.
+    How it is seen: the signs of a container engine, no /dev/nvidia* and no GPU that the driver lists. Where neither the
+    PCI bus nor a module of the driver is visible, as with an empty /sys, nothing shows that the host has a GPU, and the
+    check draws no conclusion. A LinuxKit kernel belongs to Docker Desktop's virtual machine, which has no GPU even if
+    the host has one.
+    What to do: Docker needs the NVIDIA container toolkit on the host and --gpus all; Podman a CDI file and --device
+    nvidia.com/gpu=all; Kubernetes a limit of nvidia.com/gpu; Apptainer --nv; LXC the nodes in its configuration.
     """
     snapshot = ctx.snapshot
     if not is_contained(snapshot) or driver_nodes(snapshot) or driver_sees_gpu(snapshot):
@@ -169,9 +170,10 @@ def device_node_missing(ctx: CheckContext) -> Outcome:
     What it means: CUDA opens /dev/nvidiactl, /dev/nvidia-uvm and one node for each GPU. If one is missing, CUDA cannot
     be initialized; nvidia-smi does not need nvidia-uvm, so it may work. If a host whose module drives the GPU has none
     at all, they were not created since boot, or this process has a /dev of its own, like services with PrivateDevices=
-    and sandboxes. How it is seen: the list of nodes, together with an initialization that fails. What to do: on a host,
-    nvidia-modprobe creates them; in a container, pass all of them (the container toolkit does); allow them in the unit
-    of a service.
+    and sandboxes.
+    How it is seen: the list of nodes, together with an initialization that fails.
+    What to do: on a host, nvidia-modprobe creates them; in a container, pass all of them (the container toolkit does);
+    allow them in the unit of a service.
     """
     snapshot = ctx.snapshot
     nodes = driver_nodes(snapshot)
@@ -221,11 +223,11 @@ def _has_private_dev(snapshot: Snapshot) -> bool:
 def device_node_permission(ctx: CheckContext) -> Outcome:
     """The device nodes exist, but this user may not open them.
 
-    What it means: other users may read and write /dev/nvidia*, but not this one, so neither NVML nor CUDA works. How it
-    is seen: the mode and owner of the nodes, together with an initialization that fails. What to do: on a host, add the
-    user to the group that owns the nodes; if that group is root, remove the module's option or the udev rule that
-    restricts them: by default every user may open them. In a container, run with the group (--group-add) or allow the
-    devices. A Slurm job can open only the GPUs that it requested.
+    What it means: other users may read and write /dev/nvidia*, but not this one, so neither NVML nor CUDA works.
+    How it is seen: the mode and owner of the nodes, together with an initialization that fails.
+    What to do: on a host, add the user to the group that owns the nodes; if that group is root, remove the module's
+    option or the udev rule that restricts them: by default every user may open them. In a container, run with the group
+    (--group-add) or allow the devices. A Slurm job can open only the GPUs that it requested.
     """
     snapshot = ctx.snapshot
     is_container = is_contained(snapshot)  # CTR306 reports control groups
@@ -331,10 +333,11 @@ def docker_without_toolkit(ctx: CheckContext) -> Outcome:
     """Docker on this host cannot give GPUs to containers.
 
     What it means: programs on this host may use the GPU, but docker run --gpus ends with "could not select device
-    driver": the NVIDIA container toolkit, which gives a container the nodes and the libraries, is not installed. How it
-    is seen: Docker is installed, but none of the toolkit's programs, no NVIDIA runtime in Docker's configuration, and
-    no file of the Container Device Interface. What to do: install the NVIDIA container toolkit, configure Docker to use
-    it, and restart Docker. If no container needs a GPU, do nothing.
+    driver": the NVIDIA container toolkit, which gives a container the nodes and the libraries, is not installed.
+    How it is seen: Docker is installed, but none of the toolkit's programs, no NVIDIA runtime in Docker's
+    configuration, and no file of the Container Device Interface.
+    What to do: install the NVIDIA container toolkit, configure Docker to use it, and restart Docker. If no container
+    needs a GPU, do nothing.
     """
     snapshot = ctx.snapshot
     if is_contained(snapshot) or not driver_sees_gpu(snapshot) or not cannot_share_gpus(snapshot):

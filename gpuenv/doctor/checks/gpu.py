@@ -158,11 +158,12 @@ def gpu_unknown_to_driver(ctx: CheckContext) -> Outcome:
     """The driver does not support the GPU: no longer, not yet, or not with this kind of kernel module.
 
     What it means: each driver branch supports a range of generations. It has two kinds of kernel modules: the open ones
-    support Turing and newer, the proprietary ones everything before Blackwell and Grace Hopper. How it is seen: the PCI
-    bus has a GPU that the driver does not list, and its generation lost support before this branch, came after it, or
-    needs the other kind of modules; or the driver reports it in the kernel log. If it is the only GPU, the kernel
-    module does not even stay loaded. What to do: install the last branch that supports an old GPU, or a newer one for a
-    new GPU; or the other kind of kernel modules of the same branch.
+    support Turing and newer, the proprietary ones everything before Blackwell and Grace Hopper.
+    How it is seen: the PCI bus has a GPU that the driver does not list, and its generation lost support before this
+    branch, came after it, or needs the other kind of modules; or the driver reports it in the kernel log. If it is the
+    only GPU, the kernel module does not even stay loaded.
+    What to do: install the last branch that supports an old GPU, or a newer one for a new GPU; or the other kind of
+    kernel modules of the same branch.
     """
     found = False
     for device in gpus_not_listed(ctx.snapshot):

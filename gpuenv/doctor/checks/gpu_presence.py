@@ -65,15 +65,16 @@ def no_nvidia_gpu(ctx: CheckContext) -> Outcome:
 
     What it means: the PCI bus has no NVIDIA device, and no library of the driver lists a GPU. CuPy cannot compute here;
     an installed CUDA toolkit does not change that. If AMD's driver shows a GPU and the installed CuPy is for CUDA, or
-    for a ROCm other than the installed one, the two do not match. How it is seen: the kernel's list of PCI devices, and
-    its AMD nodes. Under WSL and on Jetson boards the GPU is not on the PCI bus, so this is not checked; macOS has no
-    NVIDIA driver at all. In a container the bus may be hidden: if NVIDIA's module is loaded, or the kernel is that of a
-    sandbox or of Docker Desktop, an empty bus proves nothing. Some programs switch a laptop's NVIDIA GPU off with a
-    line in modprobe.d, and some also remove it from the bus. With such a line, if the driver's module is installed and
-    there is an integrated GPU, the GPU counts as switched off, else as absent. What to do: use a machine with an NVIDIA
-    GPU. For a virtual machine or a cloud instance, choose a type with a GPU; for a job, request one from the scheduler.
-    For an AMD GPU, install CuPy's wheel for the ROCm release, which CuPy's documentation calls experimental, or build
-    CuPy from source.
+    for a ROCm other than the installed one, the two do not match.
+    How it is seen: the kernel's list of PCI devices, and its AMD nodes. Under WSL and on Jetson boards the GPU is not
+    on the PCI bus, so this is not checked; macOS has no NVIDIA driver at all. In a container the bus may be hidden: if
+    NVIDIA's module is loaded, or the kernel is that of a sandbox or of Docker Desktop, an empty bus proves nothing.
+    Some programs switch a laptop's NVIDIA GPU off with a line in modprobe.d, and some also remove it from the bus. With
+    such a line, if the driver's module is installed and there is an integrated GPU, the GPU counts as switched off,
+    else as absent.
+    What to do: use a machine with an NVIDIA GPU. For a virtual machine or a cloud instance, choose a type with a GPU;
+    for a job, request one from the scheduler. For an AMD GPU, install CuPy's wheel for the ROCm release, which CuPy's
+    documentation calls experimental, or build CuPy from source.
     """
     snapshot = ctx.snapshot
     if ctx.needs.gpus_absent and not snapshot.amd_gpus:
@@ -265,12 +266,13 @@ def hidden_by_variable(ctx: CheckContext) -> Outcome:
     """CUDA_VISIBLE_DEVICES or NVIDIA_VISIBLE_DEVICES hides every GPU.
 
     What it means: the machine has a GPU and its driver works, but a variable makes CUDA, or the container engine, show
-    none of them, or names one that does not exist. How it is seen: NVML counts GPUs while libcuda counts none, and no
-    entry of CUDA_VISIBLE_DEVICES is an existing GPU or MIG instance; or libcuda counts fewer than the variable lists,
-    because CUDA stops reading at an invalid entry; or the container was started with NVIDIA_VISIBLE_DEVICES empty, none
-    or void and has no device nodes. What to do: unset the variable, or set it to an existing GPU, where the shell, the
-    job script, the notebook or the container sets it. In a job that was granted no GPU, request one with the
-    scheduler's option, and leave the variable as it is.
+    none of them, or names one that does not exist.
+    How it is seen: NVML counts GPUs while libcuda counts none, and no entry of CUDA_VISIBLE_DEVICES is an existing GPU
+    or MIG instance; or libcuda counts fewer than the variable lists, because CUDA stops reading at an invalid entry; or
+    the container was started with NVIDIA_VISIBLE_DEVICES empty, none or void and has no device nodes.
+    What to do: unset the variable, or set it to an existing GPU, where the shell, the job script, the notebook or the
+    container sets it. In a job that was granted no GPU, request one with the scheduler's option, and leave the variable
+    as it is.
     """
     snapshot = ctx.snapshot
     variables = snapshot.environment

@@ -34,9 +34,9 @@ def another_libcuda(ctx: CheckContext) -> Outcome:
     """On a Tegra board, the loaded libcuda is not JetPack's.
 
     What it means: the driver of JetPack drives the GPU of a Jetson. A driver package for Arm servers installs another
-    libcuda, which finds no GPU there. How it is seen: the board's identification, a libcuda outside of Tegra's folders,
-    and an initialization that fails. What to do: remove the packages of the other driver, and reinstall those of
-    JetPack.
+    libcuda, which finds no GPU there.
+    How it is seen: the board's identification, a libcuda outside of Tegra's folders, and an initialization that fails.
+    What to do: remove the packages of the other driver, and reinstall those of JetPack.
     """
     snapshot = ctx.snapshot
     driver = snapshot.driver
@@ -57,9 +57,9 @@ def wheels_for_servers(ctx: CheckContext) -> Outcome:
     """On a Tegra board, the CUDA libraries are those for Arm servers.
 
     What it means: up to CUDA 12 NVIDIA's wheels for aarch64 are built for Arm servers (SBSA), and have no code for the
-    GPU of a Jetson; JetPack has libraries of its own. From CUDA 13 on one build supports both. How it is seen: the
-    board's identification, and wheels of CUDA 11 or 12 in the target. What to do: remove these wheels, and let CuPy
-    find JetPack's toolkit in /usr/local/cuda.
+    GPU of a Jetson; JetPack has libraries of its own. From CUDA 13 on one build supports both.
+    How it is seen: the board's identification, and wheels of CUDA 11 or 12 in the target.
+    What to do: remove these wheels, and let CuPy find JetPack's toolkit in /usr/local/cuda.
     """
     snapshot = ctx.snapshot
     packages = snapshot.target.packages
@@ -105,9 +105,10 @@ def no_room_for_memory(ctx: CheckContext) -> Outcome:
     """The kernel has no free address range for CUDA's memory manager.
 
     What it means: some kernels that randomize their own location (KASLR) leave no free range for the GPU's memory where
-    the driver requests one (HMM), so CUDA cannot be initialized, though nvidia-smi works. How it is seen: cuInit fails,
-    and the kernel log has a line of nvidia-uvm with request_free_mem_region() err. What to do: turn HMM off in the
-    module nvidia-uvm and reload it, or boot the kernel with nokaslr; newer kernels are fixed.
+    the driver requests one (HMM), so CUDA cannot be initialized, though nvidia-smi works.
+    How it is seen: cuInit fails, and the kernel log has a line of nvidia-uvm with request_free_mem_region() err.
+    What to do: turn HMM off in the module nvidia-uvm and reload it, or boot the kernel with nokaslr; newer kernels are
+    fixed.
     """
     lines = matching_log_lines(ctx.snapshot, _NO_ADDRESS_RANGE)
     if not lines or not ctx.snapshot.driver.cuda_init.value:
@@ -198,11 +199,12 @@ def system_not_ready(ctx: CheckContext) -> Outcome:
     """The NVSwitch fabric is not up: its manager is not running.
 
     What it means: on machines whose GPUs are connected by NVSwitch, CUDA starts only after the fabric manager has set
-    the fabric up, and the manager must be of exactly the driver's version. How it is seen: cuInit answers with error
-    802, system not yet initialized, and the GPUs are of a product that has NVSwitch. On Hopper and newer, NVML also
-    reports the state of each GPU's registration in the fabric. If libcuda was not probed, as in a paste, the
-    registrations decide alone: none is complete. What to do: install the fabric manager of the driver's version, and
-    start it. A GPU of a confidential virtual machine gives the same error until it accepts work.
+    the fabric up, and the manager must be of exactly the driver's version.
+    How it is seen: cuInit answers with error 802, system not yet initialized, and the GPUs are of a product that has
+    NVSwitch. On Hopper and newer, NVML also reports the state of each GPU's registration in the fabric. If libcuda was
+    not probed, as in a paste, the registrations decide alone: none is complete.
+    What to do: install the fabric manager of the driver's version, and start it. A GPU of a confidential virtual
+    machine gives the same error until it accepts work.
     """
     snapshot = ctx.snapshot
     every = [gpu.fabric.state.value for gpu in snapshot.gpus]
@@ -262,10 +264,11 @@ def wsl_libcuda(ctx: CheckContext) -> Outcome:
     """Under WSL, the libcuda of Windows is hidden by a Linux one or not found, or the Windows driver is too old.
 
     What it means: in WSL the driver is that of Windows, and its libcuda is mounted in /usr/lib/wsl/lib. A Linux driver
-    package installs another one, which cannot work; the loader may not search that folder; an old driver has none. How
-    it is seen: CUDA cannot be initialized, and the libcuda in use is not in /usr/lib/wsl, or the driver is older than
-    branch 495; or the loader finds no libcuda, and there is one in /usr/lib/wsl. What to do: remove the Linux driver's
-    packages; add that folder to the loader's search path; update the Windows driver.
+    package installs another one, which cannot work; the loader may not search that folder; an old driver has none.
+    How it is seen: CUDA cannot be initialized, and the libcuda in use is not in /usr/lib/wsl, or the driver is older
+    than branch 495; or the loader finds no libcuda, and there is one in /usr/lib/wsl.
+    What to do: remove the Linux driver's packages; add that folder to the loader's search path; update the Windows
+    driver.
     """
     snapshot = ctx.snapshot
     unfound = unfound_wsl_libcuda(snapshot)
@@ -357,10 +360,11 @@ def lost_after_suspend(ctx: CheckContext) -> Outcome:
 def initialisation_failed(ctx: CheckContext) -> Outcome:
     """CUDA cannot be initialized.
 
-    What it means: the driver is installed and NVML may work, but cuInit fails, so no CUDA program can start. How it is
-    seen: the return code of cuInit in a process of its own. What to do: load nvidia-uvm; read the kernel log; after
-    suspend, reload nvidia-uvm; restart. With MIG on, create an instance. With MPS, check its daemon. If a system call
-    is refused (304), check what confines the process; if memory cannot be reserved (2), check its limits.
+    What it means: the driver is installed and NVML may work, but cuInit fails, so no CUDA program can start.
+    How it is seen: the return code of cuInit in a process of its own.
+    What to do: load nvidia-uvm; read the kernel log; after suspend, reload nvidia-uvm; restart. With MIG on, create an
+    instance. With MPS, check its daemon. If a system call is refused (304), check what confines the process; if memory
+    cannot be reserved (2), check its limits.
     """
     snapshot = ctx.snapshot
     code = snapshot.driver.cuda_init.value

@@ -52,9 +52,10 @@ def two_cupys(ctx: CheckContext) -> Outcome:
 
     What it means: every wheel line installs the same module, cupy. The files of the distribution installed last win,
     and removing one removes files of the other. If one line is in two folders of the path, the first hides the second.
-    How it is seen: the metadata of the distributions in the target. What to do: remove all of them, then install the
-    right one. Installers do not remove distributions outside of the environment: remove that folder from PYTHONPATH, or
-    remove the distribution there. If conda installed one and pip another, remove pip's and reinstall conda's.
+    How it is seen: the metadata of the distributions in the target.
+    What to do: remove all of them, then install the right one. Installers do not remove distributions outside of the
+    environment: remove that folder from PYTHONPATH, or remove the distribution there. If conda installed one and pip
+    another, remove pip's and reinstall conda's.
     """
     found = ctx.snapshot.target.cupy
     if len(found) < 2:  # noqa: PLR2004 - two
@@ -93,9 +94,11 @@ def cupy_missing(ctx: CheckContext) -> Outcome:
 
     What it means: the environment has no CuPy under any name. It may be in another environment, or its files exist
     without the metadata of a distribution because an installation or a removal was interrupted, or conda lists it but
-    another program, such as pip, removed its files. How it is seen: the metadata of the distributions in the target,
-    conda's records, and the file that an import would use; nothing is imported. What to do: install the wheel that
-    fits, or select another environment with --python; remove leftovers of another CuPy first.
+    another program, such as pip, removed its files.
+    How it is seen: the metadata of the distributions in the target, conda's records, and the file that an import would
+    use; nothing is imported.
+    What to do: install the wheel that fits, or select another environment with --python; remove leftovers of another
+    CuPy first.
     """
     snapshot = ctx.snapshot
     is_assumed = "target.cupy" in snapshot.assumed
@@ -372,9 +375,10 @@ def pip_and_conda(ctx: CheckContext) -> Outcome:
     """Pip and conda have each installed CuPy, or the CUDA that it loads, into one environment.
 
     What it means: neither knows the other's files: an update by one breaks the packages of the other, and the loaded
-    libraries come from two CUDA releases. How it is seen: conda's records, the metadata of the distributions, and the
-    paths of the loaded libraries. What to do: let one of them install CuPy together with its CUDA: conda install cupy,
-    or pip with the extra ctk in an environment without conda's CUDA packages.
+    libraries come from two CUDA releases.
+    How it is seen: conda's records, the metadata of the distributions, and the paths of the loaded libraries.
+    What to do: let one of them install CuPy together with its CUDA: conda install cupy, or pip with the extra ctk in an
+    environment without conda's CUDA packages.
     """
     target = ctx.snapshot.target
     conda_cupy = {name: release for name, release in target.conda_packages.items() if is_cupy(name)}

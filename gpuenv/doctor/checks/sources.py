@@ -174,10 +174,11 @@ def nvidia_smi_fails(ctx: CheckContext) -> Outcome:
     """nvidia-smi hangs or fails while the driver works.
 
     What it means: NVML works, so programs can use the GPU, but nvidia-smi does not. Scripts and tools that call
-    nvidia-smi will hang or fail. If NVML itself fails while CUDA works, the same tools fail. How it is seen: nvidia-smi
-    was killed at the deadline, crashed, or ended with an error, while NVML answered; or nvmlInit returned an error, and
-    cuInit none. What to do: if it hangs, look for a wrapper or an nvidia-smi of another driver on PATH, and trace the
-    system call in which it waits; if it fails, read its message. A restart ends a process in uninterruptible sleep.
+    nvidia-smi will hang or fail. If NVML itself fails while CUDA works, the same tools fail.
+    How it is seen: nvidia-smi was killed at the deadline, crashed, or ended with an error, while NVML answered; or
+    nvmlInit returned an error, and cuInit none.
+    What to do: if it hangs, look for a wrapper or an nvidia-smi of another driver on PATH, and trace the system call in
+    which it waits; if it fails, read its message. A restart ends a process in uninterruptible sleep.
     """
     snapshot = ctx.snapshot
     state = snapshot.source("nvidia-smi").state

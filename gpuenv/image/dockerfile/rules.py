@@ -89,10 +89,10 @@ def driver_installed(target: BuildTarget) -> FileSymptoms:
     """The driver is installed in the image.
 
     What it means: the driver's libraries must be those of the host's kernel module; the container toolkit mounts them.
-    Libraries in the image have another version sooner or later, and may be found first. How it is seen: packages of the
-    driver (nvidia-driver-*, libnvidia-compute-*, cuda-drivers, also the metapackages cuda and cuda-X-Y), its installer,
-    or a copy of libcuda or NVML, in an image that has CUDA or CuPy. What to do: leave it out; if you need the toolkit,
-    install cuda-toolkit-X-Y.
+    Libraries in the image have another version sooner or later, and may be found first.
+    How it is seen: packages of the driver (nvidia-driver-*, libnvidia-compute-*, cuda-drivers, also the metapackages
+    cuda and cuda-X-Y), its installer, or a copy of libcuda or NVML, in an image that has CUDA or CuPy.
+    What to do: leave it out; if you need the toolkit, install cuda-toolkit-X-Y.
     """
     with_cuda = target.base.has_cuda or has_gpu_software(target)
     for entry in target.system if with_cuda else ():
@@ -130,9 +130,9 @@ def line_against_cuda(target: BuildTarget) -> FileSymptoms:
     """CuPy's line is for another CUDA than the image has.
 
     What it means: cupy-cuda12x loads the libraries of CUDA 12, and finds none in an image of CUDA 11 or 13; import and
-    the first array succeed, but the first kernel fails. How it is seen: the line's name is compared with the CUDA of
-    the base image, its packages and the wheels. What to do: install the line of the image's CUDA, or add the extra
-    [ctk], which installs the line's own CUDA.
+    the first array succeed, but the first kernel fails.
+    How it is seen: the line's name is compared with the CUDA of the base image, its packages and the wheels.
+    What to do: install the line of the image's CUDA, or add the extra [ctk], which installs the line's own CUDA.
     """
     has = cuda_sources(target)
     for install in target.cupy:
@@ -160,7 +160,8 @@ def headers_missing(target: BuildTarget) -> FileSymptoms:
     What it means: CuPy 14 needs the headers of the CUDA runtime to compile kernels, older releases from CUDA 12.2 on.
     The base and runtime images of nvidia/cuda have none, nor do NVIDIA's packages of libraries (cuda-cudart without
     cuda-cudart-dev), so every kernel fails: "Failed to find CUDA headers", or a cuda_fp16.h or vector_types.h that
-    cannot be opened. How it is seen: the flavour in the base image's tag, and no package or wheel with the headers.
+    cannot be opened.
+    How it is seen: the flavour in the base image's tag, and no package or wheel with the headers.
     What to do: add the extra [ctk], the wheel nvidia-cuda-runtime of the image's CUDA, or use the devel image.
     """
     has = cuda_sources(target)
@@ -243,8 +244,10 @@ def two_lines(target: BuildTarget) -> FileSymptoms:
     """Two distributions of CuPy are installed in one environment.
 
     What it means: the lines of CuPy own the same files. They install without an error; either may be imported, and
-    removing one breaks the other. How it is seen: two of cupy, cupy-cudaXXx and conda's cupy in the stages of the
-    image, without a removal between them. What to do: keep one of them.
+    removing one breaks the other.
+    How it is seen: two of cupy, cupy-cudaXXx and conda's cupy in the stages of the image, without a removal between
+    them.
+    What to do: keep one of them.
     """
     own = target.base.row.line if target.base.row else None
     there: list[tuple[str, Install | None]] = [(own, None)] if own else []
@@ -274,9 +277,10 @@ def from_source(target: BuildTarget) -> FileSymptoms:
     """CuPy is built from source.
 
     What it means: on the package index, cupy is a source distribution: it compiles for half an hour with a CUDA
-    toolkit, and fails at once without one. How it is seen: pip installs cupy, or a line with --no-binary or from a
-    repository. conda's cupy is binary, and satisfies a later requirement of pip. Before CuPy 4.0.0 there were no
-    wheels. What to do: install the wheel of the right line: cupy-cuda12x, cupy-cuda13x.
+    toolkit, and fails at once without one.
+    How it is seen: pip installs cupy, or a line with --no-binary or from a repository. conda's cupy is binary, and
+    satisfies a later requirement of pip. Before CuPy 4.0.0 there were no wheels.
+    What to do: install the wheel of the right line: cupy-cuda12x, cupy-cuda13x.
     """
     has = cuda_sources(target)
     line = f"cupy-cuda{has.cuda.major}x" if has.cuda else "cupy-cuda12x or cupy-cuda13x"
@@ -302,9 +306,10 @@ def compat_on_path(target: BuildTarget) -> FileSymptoms:
 
     What it means: forward-compatibility libraries first on LD_LIBRARY_PATH are used with every driver, even where they
     fail (cuInit 803 or 804): on a GeForce, and with a newer driver. The container toolkit uses them where they are
-    needed. The toolkit's stub of libcuda is only for the linker. How it is seen: a folder compat in LD_LIBRARY_PATH, in
-    /etc/ld.so.conf.d, or as an argument of ldconfig; a folder stubs in LD_LIBRARY_PATH, in which a link gives the stub
-    the name that programs load. What to do: leave the folder out; stubs belong in LIBRARY_PATH.
+    needed. The toolkit's stub of libcuda is only for the linker.
+    How it is seen: a folder compat in LD_LIBRARY_PATH, in /etc/ld.so.conf.d, or as an argument of ldconfig; a folder
+    stubs in LD_LIBRARY_PATH, in which a link gives the stub the name that programs load.
+    What to do: leave the folder out; stubs belong in LIBRARY_PATH.
     """
     if target.base.unknown and not has_gpu_software(target):
         return  # it may be for a Jetson, on which such libraries are meant
@@ -389,9 +394,10 @@ def variables_hide(target: BuildTarget) -> FileSymptoms:
 
     What it means: CUDA_VISIBLE_DEVICES in an image hides every GPU, however the container is started.
     NVIDIA_VISIBLE_DEVICES=void requests no GPU, and NVIDIA_DRIVER_CAPABILITIES without compute leaves libcuda out of
-    the container. How it is seen: the ENV instructions of an image that has CuPy or a framework with CUDA. In other
-    images, such as those of the container toolkit itself, these values are intended. What to do: leave the first two
-    out, and set the last to compute,utility.
+    the container.
+    How it is seen: the ENV instructions of an image that has CuPy or a framework with CUDA. In other images, such as
+    those of the container toolkit itself, these values are intended.
+    What to do: leave the first two out, and set the last to compute,utility.
     """
     if not has_gpu_software(target):
         return
@@ -473,9 +479,10 @@ def no_such_base(target: BuildTarget) -> FileSymptoms:
     """nvidia/cuda has no image with this tag.
 
     What it means: tags of nvidia/cuda are X.Y.Z-FLAVOUR-DISTRIBUTION. There is no tag latest; one without flavour or
-    distribution, or of a CUDA that was never released, does not exist, and the build fails. How it is seen: the tag is
-    compared with that pattern, and its CUDA with the releases in the matrix. A default of an ARG without a number is a
-    placeholder and is not checked. What to do: name a tag that exists, such as 12.9.1-devel-ubuntu24.04.
+    distribution, or of a CUDA that was never released, does not exist, and the build fails.
+    How it is seen: the tag is compared with that pattern, and its CUDA with the releases in the matrix. A default of an
+    ARG without a number is a placeholder and is not checked.
+    What to do: name a tag that exists, such as 12.9.1-devel-ubuntu24.04.
     """
     fault = tag_fault(target)
     if fault is not None:
@@ -508,9 +515,9 @@ def cuda_path_elsewhere(target: BuildTarget) -> FileSymptoms:
     """CUDA_PATH or CUDA_HOME names another CUDA than the image has.
 
     What it means: CuPy looks for headers and libraries where CUDA_PATH points, and builds of extensions where CUDA_HOME
-    does; a folder that is missing, or of another version, breaks them. How it is seen: a version in the variable's
-    folder is compared with the CUDA of the base image and its packages. What to do: leave the variable out, or set it
-    to /usr/local/cuda.
+    does; a folder that is missing, or of another version, breaks them.
+    How it is seen: a version in the variable's folder is compared with the CUDA of the base image and its packages.
+    What to do: leave the variable out, or set it to /usr/local/cuda.
     """
     has = cuda_sources(target)
     for name in ("CUDA_PATH", "CUDA_HOME"):
@@ -535,9 +542,10 @@ def unknown_installs(target: BuildTarget) -> FileSymptoms:
     """Some of what is installed is unknown.
 
     What it means: a condition, a loop, a script or another package manager installs something unknown, so CuPy and CUDA
-    may or may not be in the image. gpuenv draws no conclusion from this. How it is seen: the other commands of an image
-    that installs CuPy, and commands that may install it: in a condition, or from a file that is not in the build
-    context. What to do: check the built image: gpuenv check-image IMAGE; name the build context with --context.
+    may or may not be in the image. gpuenv draws no conclusion from this.
+    How it is seen: the other commands of an image that installs CuPy, and commands that may install it: in a condition,
+    or from a file that is not in the build context.
+    What to do: check the built image: gpuenv check-image IMAGE; name the build context with --context.
     """
     concerned = any(is_cupy(each) or is_conda_cupy(each) for each in target.installs)
     found = [each for each in target.unknown if concerned or "cupy" in each.what or any(map(is_cupy, each.possible))]
@@ -558,9 +566,10 @@ def base_without_name(target: BuildTarget) -> FileSymptoms:
     """FROM names no image.
 
     What it means: the text is not a valid image name, so the build does not start: "invalid reference format", or
-    "repository name must be lowercase". How it is seen: the name is compared with the grammar of names
-    (distribution/reference). Names with unknown variables, or with digests other than sha256, are not checked. What to
-    do: write it as name:tag, the name in lower case.
+    "repository name must be lowercase".
+    How it is seen: the name is compared with the grammar of names (distribution/reference). Names with unknown
+    variables, or with digests other than sha256, are not checked.
+    What to do: write it as name:tag, the name in lower case.
     """
     base = target.base
     written = not target.stages[0].uses_default  # a default such as ? stands for what the caller gives
@@ -579,7 +588,8 @@ def cupy_variable_refused(target: BuildTarget) -> FileSymptoms:
 
     What it means: CuPy reads its variables when it is imported, and ends with an error at a value that it cannot read.
     How it is seen: the ENV instructions of the stages of the image are compared with the values that CuPy accepts. A
-    value that contains a variable is not checked. What to do: leave the variable out, or correct it.
+    value that contains a variable is not checked.
+    What to do: leave the variable out, or correct it.
     """
     settings = {name: setting for name, setting in target.environment.items() if is_known(setting.value)}
     releases = [release_of(target, install) for install in target.cupy]
@@ -600,7 +610,8 @@ def no_such_line(target: BuildTarget) -> FileSymptoms:
 
     What it means: from CUDA 11.2 on there is one line for each major (cupy-cuda11x, cupy-cuda12x, cupy-cuda13x); a name
     such as cupy-cuda121 is not CuPy's: either the index has nothing of that name, or somebody other than CuPy's
-    developers published it. How it is seen: the name is compared with CuPy's lines, including those of old releases.
+    developers published it.
+    How it is seen: the name is compared with CuPy's lines, including those of old releases.
     What to do: install the line of the CUDA major.
     """
     newest = max(line.cuda_major for line in target.matrix.wheel_lines)

@@ -80,9 +80,10 @@ def other_platform(ctx: RuleContext) -> ImageSymptoms:
 def gpu_outside_driver(ctx: RuleContext) -> ImageSymptoms:
     """The driver's branch does not support this GPU.
 
-    What it means: if the driver itself does not support the GPU yet, or no longer does, no image can use the GPU. How
-    it is seen: the driver's branch is compared with those that support the GPU's generation. If the driver lists the
-    GPU, the check passes. What to do: install a driver of a branch that supports it.
+    What it means: if the driver itself does not support the GPU yet, or no longer does, no image can use the GPU.
+    How it is seen: the driver's branch is compared with those that support the GPU's generation. If the driver lists
+    the GPU, the check passes.
+    What to do: install a driver of a branch that supports it.
     """
     branch = branch_of(ctx.driver, ctx.matrix) if ctx.driver is not None else None
     for gpu in ctx.gpus:
@@ -134,9 +135,10 @@ def requirement_unmet(ctx: RuleContext) -> ImageSymptoms:
     conditions that must hold together, and each variable must hold for each GPU. The container toolkit's legacy mode
     refuses to start an image whose requirement is not met; CDI, the default of its runtime from 1.18.0 on, does not
     enforce it. It is an error in either case, because the image states the requirement and the mode of a host is
-    unknown. How it is seen: each variable is evaluated as libnvidia-container does, for each GPU of the machine, with
-    its driver, CUDA level, compute capability and brand. What to do: update the driver, or use an image of a CUDA that
-    this driver runs.
+    unknown.
+    How it is seen: each variable is evaluated as libnvidia-container does, for each GPU of the machine, with its
+    driver, CUDA level, compute capability and brand.
+    What to do: update the driver, or use an image of a CUDA that this driver runs.
     """
     by_variable: dict[str, list[RequirementVerdict]] = {}
     for verdict in requirement_verdicts(ctx):
@@ -281,11 +283,11 @@ def forward_compatibility(ctx: RuleContext) -> ImageSymptoms:
     What it means: the package cuda-compat has a newer libcuda for an older driver. It works on data-centre GPUs; on a
     GeForce or TITAN cuInit fails with 804, although the driver's own libcuda might work; and with a driver that is
     newer than the package, on any GPU, it fails with 803. Container toolkits 1.17.4 and 1.20 or newer do not put it
-    first, or only if the libraries fit the driver; all others do, so it is an error and not a warning. How it is seen:
-    the compat folder in LD_LIBRARY_PATH of the image; or the package in an image whose CUDA is newer than the driver,
-    where the container toolkit puts it first. Images that check at their start whether the libraries work on the GPU,
-    as NGC's do, are not reported. What to do: leave the folder out of LD_LIBRARY_PATH, and update the driver or use an
-    image of its CUDA.
+    first, or only if the libraries fit the driver; all others do, so it is an error and not a warning.
+    How it is seen: the compat folder in LD_LIBRARY_PATH of the image; or the package in an image whose CUDA is newer
+    than the driver, where the container toolkit puts it first. Images that check at their start whether the libraries
+    work on the GPU, as NGC's do, are not reported.
+    What to do: leave the folder out of LD_LIBRARY_PATH, and update the driver or use an image of its CUDA.
     """
     environment = ctx.image.environment
     check = environment.get(_OWN_CHECK)

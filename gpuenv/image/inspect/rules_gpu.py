@@ -54,9 +54,10 @@ def gpu_outside_cuda(ctx: RuleContext) -> ImageSymptoms:
     """The CUDA or the CuPy in the image generates no code for this GPU.
 
     What it means: NVRTC and nvcc of a CUDA version support a set of GPUs, and so does CuPy. The container starts, and
-    the first kernel fails. How it is seen: the CUDA and the CuPy that the image's labels, variables or name show are
-    compared with the GPU's compute capability. A CuPy that a step of the history installs in a condition is a warning
-    at most. What to do: use an image whose CUDA knows every GPU of the machine.
+    the first kernel fails.
+    How it is seen: the CUDA and the CuPy that the image's labels, variables or name show are compared with the GPU's
+    compute capability. A CuPy that a step of the history installs in a condition is a warning at most.
+    What to do: use an image whose CUDA knows every GPU of the machine.
     """
     contents = ctx.contents
     wheel = _wheel(ctx)
@@ -230,9 +231,9 @@ def _outside_symptom(ctx: RuleContext, what: str, cause: Cause, source: str) -> 
 def other_kind_of_gpu(ctx: RuleContext) -> ImageSymptoms:
     """The image is for another kind of GPU: a server GPU, a Jetson or an AMD GPU.
 
-    What it means: a Jetson runs images made for its JetPack, and no others; an image of ROCm runs only on AMD GPUs. How
-    it is seen: the variables that JetPack's and ROCm's images set, and the machine's GPU. What to do: use an image for
-    this kind of machine.
+    What it means: a Jetson runs images made for its JetPack, and no others; an image of ROCm runs only on AMD GPUs.
+    How it is seen: the variables that JetPack's and ROCm's images set, and the machine's GPU.
+    What to do: use an image for this kind of machine.
     """
     contents = ctx.contents
     if contents.rocm is not None and contents.cuda is None and (ctx.driver or ctx.gpus):
@@ -269,11 +270,11 @@ def framework_outside(ctx: RuleContext) -> ImageSymptoms:
 
     What it means: the wheels of PyTorch and similar frameworks contain code that their CUDA generated for the GPUs that
     it supports. On a newer GPU they load, but their first kernel fails; a driver of an older major runs none of them,
-    unless the image has forward-compatibility libraries that the machine can use. How it is seen: the release or the
-    index that the Dockerfile names for the framework, the CUDA of its wheels, and the machine's GPUs and driver.
-    Installs without a version or in a condition are not checked, nor are the wheels for processors other than x86_64,
-    whose CUDA is unknown. What to do: install a release whose CUDA knows every GPU of the machine and that its driver
-    runs.
+    unless the image has forward-compatibility libraries that the machine can use.
+    How it is seen: the release or the index that the Dockerfile names for the framework, the CUDA of its wheels, and
+    the machine's GPUs and driver. Installs without a version or in a condition are not checked, nor are the wheels for
+    processors other than x86_64, whose CUDA is unknown.
+    What to do: install a release whose CUDA knows every GPU of the machine and that its driver runs.
     """
     for name, version in ctx.image.frameworks.items():
         for symptom in _check_framework(ctx, name, CudaVersion.parse(version)):

@@ -130,9 +130,10 @@ def driver_baked_in(ctx: RuleContext) -> ImageSymptoms:
     """The image contains the driver's own libraries.
 
     What it means: libcuda and NVML must be those of the host's kernel module; the container toolkit mounts them. If the
-    image has another version, it may be found first. How it is seen: the steps of the image's history that install a
-    driver's packages. Layers are not inspected: an image without a history, or one that copies the files, may have a
-    driver without this finding. What to do: leave the driver out of the image.
+    image has another version, it may be found first.
+    How it is seen: the steps of the image's history that install a driver's packages. Layers are not inspected: an
+    image without a history, or one that copies the files, may have a driver without this finding.
+    What to do: leave the driver out of the image.
     """
     for step in ctx.image.history:
         found = driver_in(step)
@@ -154,8 +155,9 @@ def switched_off(ctx: RuleContext) -> ImageSymptoms:
     """The image switches its own requirements off.
 
     What it means: with NVIDIA_DISABLE_REQUIRE=1 the container starts on any driver; whether CUDA works depends on the
-    driver's version. How it is seen: the variable in the image's configuration, and what the other variables would have
-    required. What to do: nothing, if CUDA runs on this driver.
+    driver's version.
+    How it is seen: the variable in the image's configuration, and what the other variables would have required.
+    What to do: nothing, if CUDA runs on this driver.
     """
     environment = ctx.image.environment
     rest = {name: value for name, value in environment.items() if name != "NVIDIA_DISABLE_REQUIRE"}
@@ -178,9 +180,9 @@ def no_gpu_software(ctx: RuleContext) -> ImageSymptoms:
 
     What it means: the image starts on the machine, but GPU work may fail: neither variables, labels nor history name
     its CUDA. That is not an error: an image with CUDA from wheels may look like this. CuPy has no wheels for Alpine and
-    its C library, musl. How it is seen: no variable, label or step of CUDA, NVIDIA, ROCm or CuPy; Alpine by its name or
-    its first step. What to do: run the GPU tests in it (gpuenv smoke); images of gpuenv build-image have labels for
-    their contents.
+    its C library, musl.
+    How it is seen: no variable, label or step of CUDA, NVIDIA, ROCm or CuPy; Alpine by its name or its first step.
+    What to do: run the GPU tests in it (gpuenv smoke); images of gpuenv build-image have labels for their contents.
     """
     contents = ctx.contents
     if contents.for_gpus or contents.rocm is not None or ctx.image.frameworks:
@@ -206,8 +208,9 @@ def no_gpu_software(ctx: RuleContext) -> ImageSymptoms:
 def own_labels(ctx: RuleContext) -> ImageSymptoms:
     """The labels of an image that gpuenv has built do not fit this machine.
 
-    What it means: such an image has labels with its GPUs, its oldest driver and the result of its tests. How it is
-    seen: the labels io.gpuenv.*. What to do: build an image for this machine: gpuenv build-image.
+    What it means: such an image has labels with its GPUs, its oldest driver and the result of its tests.
+    How it is seen: the labels io.gpuenv.*.
+    What to do: build an image for this machine: gpuenv build-image.
     """
     image_labels = ctx.image.labels
     oldest = parse_or_none(DriverVersion.parse, image_labels.get(labels.MINIMUM_DRIVER))
@@ -245,10 +248,10 @@ def no_container_toolkit(ctx: RuleContext) -> ImageSymptoms:
     """Docker on the machine cannot give GPUs to containers.
 
     What it means: docker run --gpus ends with "could not select device driver" for every image. The NVIDIA container
-    toolkit, which gives a container the driver's nodes and libraries, is not on the machine. How it is seen: Docker's
-    program is installed, but none of the toolkit's programs, no runtime of it in Docker's configuration, and no file of
-    the Container Device Interface. What to do: install the NVIDIA container toolkit, configure Docker for it, and
-    restart Docker.
+    toolkit, which gives a container the driver's nodes and libraries, is not on the machine.
+    How it is seen: Docker's program is installed, but none of the toolkit's programs, no runtime of it in Docker's
+    configuration, and no file of the Container Device Interface.
+    What to do: install the NVIDIA container toolkit, configure Docker for it, and restart Docker.
     """
     snapshot = ctx.snapshot
     if not ctx.contents.for_gpus or is_contained(snapshot) or not cannot_share_gpus(snapshot):
@@ -266,9 +269,10 @@ def image_sets_what_cupy_refuses(ctx: RuleContext) -> ImageSymptoms:
     """A CuPy variable has a value in the image that CuPy rejects.
 
     What it means: CuPy reads its variables when it is imported, and ends with an error at a value that it cannot read,
-    however the container is started. How it is seen: the variables in the image's configuration whose names begin with
-    CUPY_ are compared with the values that CuPy accepts. What to do: leave the variable out of the image, or correct
-    it.
+    however the container is started.
+    How it is seen: the variables in the image's configuration whose names begin with CUPY_ are compared with the values
+    that CuPy accepts.
+    What to do: leave the variable out of the image, or correct it.
     """
     for wrong in refused_variables(ctx.image.environment, ctx.contents.cupy):
         yield Symptom(
@@ -283,9 +287,10 @@ def several_lines(ctx: RuleContext) -> ImageSymptoms:
     """Two distributions of CuPy were installed into the image, and neither was removed.
 
     What it means: the lines of CuPy own the same files. They install without an error; either may be imported, and
-    removing one breaks the other. How it is seen: the steps of the image's history that install a line, without one
-    that removes it. Only the options and variables of the commands distinguish environments, so it is a warning. What
-    to do: keep one: remove both, then install one again, in one step.
+    removing one breaks the other.
+    How it is seen: the steps of the image's history that install a line, without one that removes it. Only the options
+    and variables of the commands distinguish environments, so it is a warning.
+    What to do: keep one: remove both, then install one again, in one step.
     """
     lines = lines_together(ctx.image.history) if ctx.image.source != "dockerfile" else ()  # DKF905 reports it
     if lines:
