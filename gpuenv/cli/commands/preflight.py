@@ -84,7 +84,7 @@ class PreflightOptions(NamedTuple):
             metavar="SECONDS",
             min=options.SHORTEST_TIMEOUT,
             max=options.LONGEST_TIMEOUT,
-            help="Time limit, excluding --wait. Default: 30, more with --smoke.",
+            help="Time limit, excluding --wait. [30; more with --smoke]",
         ),
     ] = None
     redact: options.Redact = True
