@@ -609,7 +609,7 @@ def no_such_line(target: BuildTarget) -> FileSymptoms:
     """A distribution is named like a CuPy line, but is not one.
 
     What it means: from CUDA 11.2 on there is one line for each major (cupy-cuda11x, cupy-cuda12x, cupy-cuda13x); a name
-    such as cupy-cuda121 is not CuPy's: either the index has nothing of that name, or somebody other than CuPy's
+    such as cupy-cuda121 is not CuPy's: either the index has nothing of that name, or another party than CuPy's
     developers published it.
     How it is seen: the name is compared with CuPy's lines, including those of old releases.
     What to do: install the line of the CUDA major.
