@@ -33,12 +33,12 @@ WhatIf = Annotated[
     typer.Option(
         "--what-if",
         metavar="KEY=VALUE,VALUE",
-        help="Table of the results for each value, such as driver=580,590. Repeatable: combined.",
+        help="Print a table of the results for each value, such as driver=580,590. Repeat it to combine keys.",
     ),
 ]
 WhyNot = Annotated[
     Optional[str],
-    typer.Option("--why-not", metavar="LINE", help="Why this wheel line, release or image was not chosen."),
+    typer.Option("--why-not", metavar="LINE", help="Explain why this wheel line, release or image was not chosen."),
 ]
 
 Solve = Annotated[
