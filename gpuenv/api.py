@@ -1,4 +1,4 @@
-"""The functions of ``import gpuenv``: each does what the command of the same idea does, and returns its record.
+"""The functions of ``import gpuenv``: each corresponds to a command and returns its record.
 
 Nothing here changes the state of the caller's process: the driver and CuPy are loaded only in child processes with a
 deadline, no signal handler is left behind, and no function prints. They can be called in notebooks, in threads, and in
@@ -50,12 +50,12 @@ def take_snapshot(
         python: the environment: an interpreter, a virtual environment or a conda prefix; by default the interpreter
             that runs this.
         assume: facts to replace, as ``KEY=VALUE`` (``driver=580``); see ``gpuenv doctor --help``.
-        host_only: probe driver, GPUs and container alone.
-        deep: examine the files of all packages, too.
-        timeout: seconds until a probe that hangs is given up.
+        host_only: probe only the driver, GPUs and container.
+        deep: also examine the files of all packages.
+        timeout: time limit for probing, in seconds.
 
     Raises:
-        GpuenvError: when ``python`` is no environment, or an assumption is invalid.
+        GpuenvError: when ``python`` is not an environment, or an assumption is invalid.
     """
     request = ProbeRequest(
         environment=dict(os.environ),
@@ -80,7 +80,7 @@ def diagnose(
 
     Args:
         snapshot: the machine; this one by default.
-        expect_no_gpu: whether the machine is right without a GPU.
+        expect_no_gpu: do not require a GPU.
         matrix: the file of another compatibility matrix; by default the one that the commands use.
 
     Raises:
@@ -102,7 +102,7 @@ def check(
         matrix: the file of another compatibility matrix; by default the one that the commands use.
 
     Raises:
-        GpuenvError: when a requirement is not understood, or the matrix is invalid or cannot be read.
+        GpuenvError: when a requirement is invalid, or the matrix is invalid or cannot be read.
     """
     parsed = tuple(map(parse_requirement, requirements))
     facts = snapshot if snapshot is not None else take_snapshot()
@@ -116,7 +116,7 @@ def check(
 
 
 def resolve(snapshot: Snapshot | None = None, *, matrix: str | os.PathLike[str] | None = None) -> Resolution:
-    """Finds the wheel, the conda packages and the image that fit a machine, and every reason against the others.
+    """Finds the wheel, the conda packages and the image that fit a machine, with the reasons for every rejection.
 
     Args:
         snapshot: the machine; this one by default.
@@ -135,8 +135,8 @@ def explain_text(
 
     Args:
         text: the text. Outputs of nvidia-smi, pip, conda or ``cupy.show_config()`` may be pasted with the error.
-        snapshot: the machine that it is from, whose facts decide between causes; by default the one that the text
-            states.
+        snapshot: the machine that the text comes from, whose facts decide between causes; by default, only the facts
+            in the text.
         matrix: the file of another compatibility matrix; by default the one that the commands use.
 
     Raises:

@@ -15,22 +15,23 @@ from gpuenv.cli.app import make_app
 EXIT_CODES = (
     (0, "The command did its job; for doctor, preflight and check-image also: fit."),
     (1, "Unfit: an error was found, or a requirement is not met. explain: no cause is known."),
-    (2, "Usage, or input that cannot be read."),
+    (2, "Usage error, or input that cannot be read."),
     (3, "No wheel fits the target."),
-    (4, "Failed; the former state is back, or the message says what is not."),
-    (5, "A GPU test failed, or every test was skipped."),
+    (4, "Failed; the former state was restored, or the message says what was not."),
+    (5, "A GPU test did not pass, or every test of a GPU was skipped."),
     (6, "The matrix is invalid."),
     (7, "The target environment cannot be used."),
-    (8, "Could not check: neither fit nor unfit can be stated."),
-    (70, "A fault of gpuenv itself."),
+    (8, "Undetermined: neither fit nor unfit."),
+    (70, "Internal error."),
     (75, "preflight --retry-elsewhere: this host is bad or busy."),
     (130, "Interrupted."),
 )
 _VARIABLES = (
-    ("NO_COLOR", "No colours, as --no-color."),
-    ("GPUENV_QUIET", "No progress, as --quiet."),
-    ("GPUENV_AS_ROOT", "As --as-root."),
-    ("GPUENV_DOCS_URL", "The address of the documentation site, for the links of findings (docs_url in JSON)."),
+    ("NO_COLOR", "The same as --no-color."),
+    ("GPUENV_QUIET", "The same as --quiet."),
+    ("GPUENV_AS_ROOT", "The same as --as-root."),
+    ("GPUENV_DOCS_URL", "Address of the documentation site, for the links of findings (docs_url in JSON)."),
+    ("GPUENV_MATRIX_URL", "Default SOURCE of matrix update."),
     ("VIRTUAL_ENV, CONDA_PREFIX", "The active environment: the target, unless --python names one."),
 )
 

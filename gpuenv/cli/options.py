@@ -118,7 +118,8 @@ Python = Annotated[
     typer.Option(
         "--python",
         metavar="PATH",
-        help="The target: an interpreter, a venv or a conda prefix. Default: the active one, else that on PATH.",
+        help="Target: an interpreter, a virtual environment or a conda prefix. Default: the active environment, else "
+        "the interpreter on PATH.",
     ),
 ]
 AsRoot = Annotated[
@@ -134,7 +135,7 @@ Assume = Annotated[
     typer.Option(
         "--assume",
         metavar="KEY=VALUE",
-        help="Replace one fact, such as driver=580.95.05 or gpu=H100. Repeatable.",
+        help="Assume a fact, such as driver=580.95.05 or gpu=H100. Repeatable.",
         autocompletion=completion.assumptions,
     ),
 ]
@@ -144,7 +145,7 @@ Paste = Annotated[
     typer.Option(
         "--paste",
         metavar="FILE",
-        help="Use pasted output, such as that of nvidia-smi and pip list; - reads standard input.",
+        help="Use pasted output, such as that of nvidia-smi or pip list; - reads standard input.",
     ),
 ]
 ConfigFile = Annotated[
@@ -182,10 +183,11 @@ OutputFile = Annotated[
         callback=lambda path: None if path == STANDARD_OUTPUT else path,
     ),
 ]
-Offline = Annotated[bool, typer.Option("--offline", help="Never use the network. This command never does.")]
-NoColor = Annotated[bool, typer.Option("--no-color", help="No colours.")]
+Offline = Annotated[bool, typer.Option("--offline", help="No effect: this command never uses the network.")]
+NoColor = Annotated[bool, typer.Option("--no-color", help="Print no colours.")]
 Quiet = Annotated[
-    bool, typer.Option("-q", "--quiet", envvar=QUIET, help="No progress on standard error, only warnings and errors.")
+    bool,
+    typer.Option("-q", "--quiet", envvar=QUIET, help="Print no progress on standard error, only warnings and errors."),
 ]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Verbose output.")]
 Timeout = Annotated[
@@ -203,7 +205,7 @@ Smoke = Annotated[
     typer.Option("--smoke", metavar="[LEVEL]", help="Also run GPU tests: quick (default), normal or deep."),
 ]
 Deep = Annotated[
-    bool, typer.Option("--deep", help="Also slow checks: compare the digests of CuPy's and CUDA's installed files.")
+    bool, typer.Option("--deep", help="Also run slow checks: compare the digests of CuPy's and CUDA's installed files.")
 ]
 Redact = Annotated[
     bool,
@@ -223,12 +225,10 @@ WheelInstaller = Annotated[
 Kernel = Annotated[
     Optional[str],
     typer.Option(
-        "--kernel", metavar="NAME", help="The target: the environment of a Jupyter kernel, by its name or kernelspec."
+        "--kernel", metavar="NAME", help="Target: the environment of a Jupyter kernel, by its name or kernelspec."
     ),
 ]
-NetworkOffline = Annotated[
-    bool, typer.Option("--offline", help="Do not use the network, only the cache of the installer.")
-]
+NetworkOffline = Annotated[bool, typer.Option("--offline", help="Do not use the network, only the installer's cache.")]
 InstallTimeout = Annotated[
     float, typer.Option("--install-timeout", metavar="SECONDS", min=1, help="Time limit for the installer.")
 ]

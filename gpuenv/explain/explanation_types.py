@@ -91,9 +91,9 @@ class Explanation:
     """The likely causes of a text.
 
     Attributes:
-        causes: most likely first; empty for a text without a known message.
-        guess: the cause of reports in similar words, for a text without a known message.
-        facts: the facts of its machine that the text states, as ``--assume`` takes them.
+        causes: the most likely first; empty for a text without a known message.
+        guess: a cause guessed from the words of a text without a known message.
+        facts: the facts about the machine that the text contains, in the form of ``--assume``.
         lines_read: how many lines were read.
         notes: remarks on how the text was read, such as which of several environments in it was used.
     """

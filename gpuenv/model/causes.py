@@ -34,7 +34,7 @@ _REMOVE = Fix(
 _RESOLVE = Fix("Find the wheel that fits the driver, the GPU and the Python version.", ("gpuenv", "resolve"))
 RUN_DOCTOR = Fix("Diagnose the machine.", ("gpuenv", "doctor"))
 _BLOCKING = Fix(
-    "Run again with synchronous kernel launches: the traceback then ends at the kernel that fails.",
+    "Run the program again with synchronous kernel launches: the traceback then ends at the kernel that fails.",
     ("env", "CUDA_LAUNCH_BLOCKING=1", "python", "PROGRAM"),
 )
 _SANITIZER = Fix(
@@ -47,7 +47,7 @@ _CTK = Fix(
     "Install the CUDA libraries with the [ctk] extra of the installed CuPy package (CuPy 14 or later).",
     ("gpuenv", "resolve"),
 )
-_DRIVER = Fix("Install a newer driver from the distribution, or from NVIDIA's repository if its own is older; reboot.")
+_DRIVER = Fix("Install a newer driver from the distribution, or else from NVIDIA's repository, and reboot.")
 _SMI = Fix("See which processes use the GPU and how much memory is free.", ("nvidia-smi",))
 _GPUS_ALL = Fix("Start the container with access to the GPUs.", ("docker", "run", "--gpus", "all", "IMAGE"))
 
@@ -101,8 +101,8 @@ class Cause(str, Enum):
         "no-driver",
         "no NVIDIA driver is installed (no kernel module, no libcuda)",
         fix=(
-            "Install the driver from the distribution, or from NVIDIA's repository, and reboot; under WSL: in Windows.",
-            "On Ubuntu: sudo ubuntu-drivers install. No CUDA package contains the driver.",
+            "Install the driver from the distribution or NVIDIA's repository, and reboot; for WSL, do so in Windows.",
+            "On Ubuntu: sudo ubuntu-drivers install. No CUDA wheel or conda package contains the driver.",
             RUN_DOCTOR,
         ),
         other_host="another host may have a driver",
@@ -127,18 +127,16 @@ class Cause(str, Enum):
         "the driver does not build or load on the running kernel, or Secure Boot refuses it",
         fix=(
             Fix("Install the headers of the running kernel and rebuild the module.", ("sudo", "dkms", "autoinstall")),
-            "Under Secure Boot, enroll the key that signs the module (mokutil --import), or disable Secure Boot.",
+            "Under Secure Boot, enrol the key that signs the module (mokutil --import), or disable Secure Boot.",
             "If the kernel is newer than the driver supports, boot the previous kernel or install a newer driver.",
-            "If a container installs the driver: do so on the host, and block nouveau there (nouveau modeset=0).",
+            "If a container installs the driver, install it on the host instead, and block nouveau (modeset=0) there.",
         ),
         other_host="the host's kernel and driver are incompatible",
     )
     NOUVEAU_LOADED = _Row(
         "nouveau-loaded",
         "the nouveau module holds the GPU",
-        fix=(
-            "Install the NVIDIA driver, whose package blocks nouveau, and reboot. Under Secure Boot, enroll its key.",
-        ),
+        fix=("Install the NVIDIA driver, whose package blocks nouveau, and reboot. Under Secure Boot, enrol its key.",),
         other_host="the host must be set up for the NVIDIA driver",
     )
     DRIVER_LIBRARY_VERSION_MISMATCH = _Row(
@@ -146,7 +144,7 @@ class Cause(str, Enum):
         "the kernel module and the user-space library have different versions; usually a reboot is pending",
         fix=(
             _REBOOT,
-            "If it persists after a reboot, two drivers are installed: remove the older one. Recreate containers.",
+            "If the error persists, two drivers are installed: remove the older one. Recreate containers.",
         ),
         other_host="the host must be rebooted",
     )
@@ -181,7 +179,7 @@ class Cause(str, Enum):
     )
     CUDA_INITIALIZATION_FAILED = _Row(
         "cuda-initialization-failed",
-        "NVML works, but CUDA cannot be initialized and no more specific cause is known",
+        "NVML works, but CUDA cannot be initialized, and no more specific cause is known",
         fix=(RUN_DOCTOR,),
         other_host="CUDA cannot be initialized on the host",
     )
@@ -191,12 +189,13 @@ class Cause(str, Enum):
         "gpu-removed-from-driver",
         "this driver branch no longer supports the GPU; an older branch does",
         fix=(
-            "Install the last branch for this GPU: for Maxwell, Pascal and Volta 580, with its proprietary modules.",
-            Fix("On Ubuntu.", ("sudo", "apt-get", "install", "nvidia-driver-580")),
+            "Install the last branch for this GPU; for Maxwell, Pascal and Volta, 580 with its proprietary modules.",
+            Fix("On Ubuntu, install this package.", ("sudo", "apt-get", "install", "nvidia-driver-580")),
             Fix(
-                "Then keep the branch; to undo it: apt-mark unhold.", ("sudo", "apt-mark", "hold", "nvidia-driver-580")
+                "Then keep the branch (apt-mark unhold undoes this).",
+                ("sudo", "apt-mark", "hold", "nvidia-driver-580"),
             ),
-            "From NVIDIA's repository: first nvidia-driver-pinning-580, which keeps the branch; then cuda-drivers-580.",
+            "From NVIDIA's repository: nvidia-driver-pinning-580, which keeps the branch, then cuda-drivers-580.",
         ),
         other_host="the host's driver does not support the host's GPU",
     )
@@ -205,7 +204,7 @@ class Cause(str, Enum):
         "the driver branch is older than the GPU",
         fix=(
             _DRIVER,
-            "Blackwell and later need branch 570 or newer with its open kernel modules: nvidia-open.",
+            "Blackwell and later need branch 570 or newer with its open kernel modules (nvidia-open).",
             RUN_DOCTOR,
         ),
         other_host="the host's driver does not support the host's GPU",
@@ -221,17 +220,17 @@ class Cause(str, Enum):
     GPU_TOO_NEW_FOR_TOOLKIT = _Row(
         "gpu-too-new-for-toolkit",
         "the GPU is newer than this CUDA toolkit (NVRTC, nvcc)",
-        fix=("Install a wheel or a toolkit of a newer CUDA that supports this GPU.", _RESOLVE),
+        fix=("Install a wheel or a toolkit for a newer CUDA version that supports this GPU.", _RESOLVE),
     )
     GPU_TOO_OLD_FOR_ANY_DRIVER = _Row(
         "gpu-too-old-for-any-driver",
         "no maintained driver branch supports the GPU",
-        fix=("No maintained driver supports this GPU: use another one.",),
+        fix=("No maintained driver supports this GPU: use another GPU.",),
         other_host="the host's GPU is out of support",
     )
     CUPY_TOO_OLD_FOR_GPU = _Row(
         "cupy-too-old-for-gpu",
-        "the toolkit supports the GPU, the CuPy release does not",
+        "the toolkit supports the GPU, but the CuPy release does not",
         fix=("Install a newer CuPy that supports this GPU.", _RESOLVE),
     )
     NO_KERNEL_IMAGE = _Row(
@@ -239,7 +238,7 @@ class Cause(str, Enum):
         "a binary has no code for this GPU",
         fix=(
             "Install a build of that library for this GPU's compute capability, or compile it for that architecture.",
-            "If the GPU is older than the library supports: an older release of it, or another GPU of the machine.",
+            "If the GPU is older than the library supports, use an older release of the library, or another GPU.",
         ),
     )
     BUILD_ARCH_LIST_UNSUPPORTED = _Row(
@@ -254,10 +253,10 @@ class Cause(str, Enum):
         "compute-mode-exclusive",
         "the GPU is in exclusive-process or prohibited mode and in use",
         fix=(
-            Fix("See which process uses the GPU, and wait for it, or end it if it is yours.", ("nvidia-smi",)),
+            Fix("See which process uses the GPU. Wait for it, or end it if it is yours.", ("nvidia-smi",)),
             "Or use another GPU.",
             Fix(
-                "Or let several programs share it, until the next restart; ask the administrator first.",
+                "Or let several programs share the GPU, until the next restart; ask the administrator first.",
                 ("sudo", "nvidia-smi", "-i", "GPU", "-c", "DEFAULT"),
             ),
         ),
@@ -269,7 +268,7 @@ class Cause(str, Enum):
         "MIG is enabled without usable instances, or the wrong instance is named",
         fix=(
             Fix("List the instances and set CUDA_VISIBLE_DEVICES to one of them.", ("nvidia-smi", "-L")),
-            "If there is none, create one or disable MIG.",
+            "If there is no instance, create one or disable MIG.",
         ),
         other_host="the host's GPU is partitioned without usable instances",
     )
@@ -278,14 +277,14 @@ class Cause(str, Enum):
         "the fabric manager of an NVSwitch machine is not running (system not yet initialized)",
         fix=(
             Fix("Start the fabric manager.", ("sudo", "systemctl", "enable", "--now", "nvidia-fabricmanager")),
-            "If it fails: install that of exactly the driver's version, such as nvidia-fabricmanager-580=580.65.06-1.",
+            "If it fails, install it in exactly the driver's version, such as nvidia-fabricmanager-580=580.65.06-1.",
             RUN_DOCTOR,
         ),
         other_host="the host's fabric manager must be started",
     )
     FABRIC_MANAGER_NOT_NEEDED = _Row(
         "fabric-manager-not-needed",
-        "the fabric manager failed on a machine without NVSwitch; harmless",
+        "the fabric manager failed on a machine without NVSwitch, which is harmless",
         fix=(
             Fix(
                 "The GPUs are fine. Disable the service.",
@@ -301,14 +300,14 @@ class Cause(str, Enum):
     )
     GPU_BUSY = _Row(
         "gpu-busy",
-        "other processes use the GPU or its memory; it is not broken",
+        "other processes use the GPU or its memory; the GPU is not broken",
         fix=(_SMI,),
         other_host="other processes use the host's GPU",
         transient=True,
     )
     GPU_HARDWARE_FAULT = _Row(
         "gpu-hardware-fault",
-        "ECC errors, Xid events, remapped rows, or the GPU fell off the bus",
+        "the GPU has ECC errors, Xid events or remapped rows, or fell off the bus",
         fix=("Read the Xid events in the kernel log; reboot and test the GPU alone. If the error recurs, replace it.",),
         other_host="the host's GPU is broken",
     )
@@ -318,17 +317,20 @@ class Cause(str, Enum):
         fix=(
             Fix("Repeat the test alone with verbose output.", ("gpuenv", "smoke", "--only", "TEST", "-v")),
             RUN_DOCTOR,
-            "If other hosts pass with the same environment, reboot this one and have its GPU checked.",
+            "If other hosts pass with the same environment, reboot this host and have its GPU checked.",
         ),
     )
     VISIBLE_DEVICES_HIDE_GPU = _Row(
         "visible-devices-hide-gpu",
         "CUDA_VISIBLE_DEVICES or NVIDIA_VISIBLE_DEVICES hides every GPU or names only missing ones",
         fix=(
-            Fix("Unset it; in a scheduler's job, request GPUs instead.", shell_line="unset CUDA_VISIBLE_DEVICES"),
             Fix(
-                "Then correct it where it is set: in a file that shells read, which this finds, the job script or the "
-                "program. The driver needs no reinstallation.",
+                "Unset the variable; in a scheduler's job, request GPUs instead.",
+                shell_line="unset CUDA_VISIBLE_DEVICES",
+            ),
+            Fix(
+                "Then correct it where it is set: in a shell's startup file, which this command finds, in the job "
+                "script or in the program. The driver does not have to be reinstalled.",
                 shell_line=f"grep -rns CUDA_VISIBLE_DEVICES {SHELL_FILES}",
             ),
         ),
@@ -347,24 +349,24 @@ class Cause(str, Enum):
         "jetson-tegra",
         "a Tegra board needs the wheels and drivers of its platform",
         fix=(
-            "In a container: an l4t image of the board's JetPack release, started with --runtime nvidia.",
-            "On Orin: JetPack 6 or newer with its own CUDA; the wheels of CUDA 12 for Arm servers cannot run here.",
+            "In a container, use an l4t image of the board's JetPack release, started with --runtime nvidia.",
+            "On Orin, use JetPack 6 or newer with its own CUDA; the CUDA 12 wheels for Arm servers cannot run here.",
             "Nano, TX1 and TX2 stay at JetPack 4, Xavier at 5: use packages for that release, or build from source.",
         ),
     )
     ROCM_MISMATCH = _Row(
         "rocm-mismatch",
-        "an AMD GPU or ROCm build is involved and does not fit",
+        "the build is not for this AMD GPU or ROCm release, or a ROCm build meets an NVIDIA GPU",
         fix=(
             "Install the build for the installed ROCm release and GPU.",
-            "If ROCm's list of supported GPUs lacks yours (its gfx number: rocminfo), no build is meant for it.",
+            "If ROCm does not list your GPU as supported (rocminfo prints its gfx number), no build supports it.",
         ),
     )
     # wheel
     CUPY_NOT_INSTALLED = _Row(
         "cupy-not-installed",
         "CuPy is not in the target environment",
-        fix=("Install the CuPy wheel that fits into the environment in use.", _RESOLVE),
+        fix=("Install the CuPy wheel that fits, into the environment that the program uses.", _RESOLVE),
     )
     WRONG_CUPY_WHEEL_FOR_CUDA_MAJOR = _Row(
         "wrong-cupy-wheel-for-cuda-major",
@@ -385,7 +387,7 @@ class Cause(str, Enum):
     CORRUPT_INSTALLATION = _Row(
         "corrupt-installation",
         "files of an installed package are missing or modified",
-        fix=(_REMOVE, "If it persists, recreate the environment."),
+        fix=(_REMOVE, "If the error persists, recreate the environment."),
     )
     PYTHON_UNSUPPORTED = _Row(
         "python-unsupported",
@@ -396,7 +398,7 @@ class Cause(str, Enum):
         "platform-wheel-missing",
         "this package has no wheel for the libc, platform or architecture",
         fix=(
-            "Use a platform that has wheels: Linux with a recent glibc, or Windows; macOS and musl have none.",
+            "Use a platform that has wheels: Linux with a recent glibc, or Windows. There are none for macOS and musl.",
             _RESOLVE,
         ),
     )
@@ -425,7 +427,7 @@ class Cause(str, Enum):
         "torch-cupy-conflict",
         "another GPU framework pins CUDA libraries that this CuPy cannot use",
         fix=(
-            "Install the CuPy wheel for the other framework's CUDA major version: cupy-cuda13x with CUDA 13 wheels.",
+            "Install the CuPy wheel for the other framework's CUDA major version, such as cupy-cuda13x for CUDA 13.",
             RUN_DOCTOR,
         ),
     )
@@ -439,8 +441,8 @@ class Cause(str, Enum):
         "a library that depends on CuPy needs another CuPy version",
         fix=(
             "Install the CuPy release that the library supports, or a newer release of the library.",
-            "In your own code: CuPy's Upgrade Guide names replacements: cupy.RawModule for compile_with_cache.",
-            "A module that CuPy does not load is imported by its full name: import cupy.cuda.nccl (from CuPy 9).",
+            "For your own code, CuPy's Upgrade Guide has replacements, such as cupy.RawModule for compile_with_cache.",
+            "Import a module that CuPy does not load by its full name, such as import cupy.cuda.nccl (from CuPy 9 on).",
         ),
     )
     CPU_ONLY_FRAMEWORK = _Row(
@@ -453,13 +455,13 @@ class Cause(str, Enum):
         "cuTENSOR, NCCL, cuSPARSELt or cuDNN is needed but not installed",
         fix=(
             "Install the library for CuPy's CUDA major version with pip (nvidia-nccl-cu12, cutensor-cu12) or conda.",
-            "If it is installed: import its module by the full name, such as import cupy.cuda.nccl, since CuPy 9.",
+            "If it is installed, import its module by the full name, such as import cupy.cuda.nccl (from CuPy 9 on).",
         ),
     )
     OPTIONAL_LIBRARY_PROBE_MISREAD = _Row(
         "optional-library-probe-misread",
         "a warning about an optional library is mistaken for an error",
-        fix=("Ignore it unless the program uses that library.",),
+        fix=("Ignore the warning unless the program uses that library.",),
     )
     # library
     CUDA_LIBRARY_MISSING = _Row(
@@ -472,14 +474,15 @@ class Cause(str, Enum):
         "CUDA headers needed for run-time compilation are not found",
         fix=(
             _CTK,
-            "Or install headers of NVRTC's CUDA minor: nvidia-cuda-runtime, cuda-cudart-dev (conda) or a devel image.",
+            "Or install the headers of NVRTC's CUDA minor version: nvidia-cuda-runtime, or with conda cuda-cudart-dev.",
+            "In a container, use a devel image of that version.",
         ),
     )
     NVRTC_BUILTINS_MISMATCH = _Row(
         "nvrtc-builtins-mismatch",
         "NVRTC and its builtins library come from different CUDA versions",
         fix=(
-            "Use NVRTC and its builtins from one CUDA. Unset LD_LIBRARY_PATH, or remove one of the two.",
+            "Use NVRTC and its builtins from one CUDA release: unset LD_LIBRARY_PATH, or remove the other release.",
             RUN_DOCTOR,
         ),
     )
@@ -488,7 +491,7 @@ class Cause(str, Enum):
         "NVRTC produced code that the driver's linker rejects",
         fix=(
             Fix(
-                "Use a driver whose CUDA, in the first line of nvidia-smi, is no older than NVRTC's: update it, or "
+                "Update the driver until its CUDA version, in the first line of nvidia-smi, is at least NVRTC's, or "
                 "install an older CUDA.",
                 ("nvidia-smi",),
             ),
@@ -500,8 +503,8 @@ class Cause(str, Enum):
         "CUDA_PATH or CUDA_HOME points to a missing folder or to another version",
         fix=(
             Fix(
-                "Set CUDA_PATH to the root of an installed toolkit. If there is none, install the CUDA toolkit first "
-                "(in a container: use a devel image).",
+                "Set CUDA_PATH to the root of an installed toolkit. If there is none, install the CUDA toolkit first; "
+                "in a container, use a devel image.",
                 shell_line="export CUDA_PATH=/usr/local/cuda",
             ),
             Fix("Or unset it.", shell_line="unset CUDA_PATH"),
@@ -513,10 +516,10 @@ class Cause(str, Enum):
         "another version of a CUDA library is found first (LD_LIBRARY_PATH, ldconfig, stubs)",
         fix=(
             Fix(
-                "Try without LD_LIBRARY_PATH; it must name no folder called stubs or compat.",
+                "Try without LD_LIBRARY_PATH; it must not name a folder called stubs or compat.",
                 shell_line="unset LD_LIBRARY_PATH",
             ),
-            Fix("If it helps, find where it is set.", shell_line=f"grep -rns LD_LIBRARY_PATH {SHELL_FILES}"),
+            Fix("If this helps, find where it is set.", shell_line=f"grep -rns LD_LIBRARY_PATH {SHELL_FILES}"),
             RUN_DOCTOR,
         ),
     )
@@ -538,10 +541,10 @@ class Cause(str, Enum):
         "the target interpreter cannot start (its base is missing, it crashes, or it is not Python)",
         fix=(
             Fix(
-                "Give a virtual environment the Python again that it was made with; its packages stay.",
+                "Link the virtual environment to the Python release that created it; its packages stay.",
                 shell_line="rm ENVIRONMENT/bin/python* && python3 -m venv --upgrade --without-pip ENVIRONMENT",
             ),
-            "With another release of Python, create a new environment, and install its packages again.",
+            "For another release of Python, create a new environment and install the packages again.",
         ),
     )
     INSTALL_INTERRUPTED = _Row(
@@ -558,7 +561,7 @@ class Cause(str, Enum):
         "cupy-variable-invalid",
         "a CUPY_ variable has a value that CuPy rejects",
         fix=(
-            Fix("List CuPy's variables, and unset the one that is rejected.", shell_line="env | grep ^CUPY_"),
+            Fix("List CuPy's variables, and unset the one that CuPy rejects.", shell_line="env | grep ^CUPY_"),
             RUN_DOCTOR,
         ),
     )
@@ -569,17 +572,17 @@ class Cause(str, Enum):
         fix=(
             _GPUS_ALL,
             "Podman: --device nvidia.com/gpu=all; Kubernetes: a limit of nvidia.com/gpu; Apptainer: --nv.",
-            "Docker on a Mac has no NVIDIA GPU to give: use Linux, or Windows with WSL 2.",
+            "Docker on a Mac has no NVIDIA GPU: use Linux, or Windows with WSL 2.",
         ),
     )
     CONTAINER_TOOLKIT_BROKEN = _Row(
         "container-toolkit-broken",
         "the NVIDIA container toolkit is missing or not configured",
         fix=(
-            "On the host, add the repository in NVIDIA's guide, Installing the NVIDIA Container Toolkit (Arch has it).",
+            "On the host, add the repository of NVIDIA's guide, Installing the NVIDIA Container Toolkit (not on Arch).",
             "Install nvidia-container-toolkit; gpuenv check-image prints every step for this system.",
             Fix("Configure the container engine.", ("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=docker")),
-            Fix("Restart it; this stops running containers.", ("sudo", "systemctl", "restart", "docker")),
+            Fix("Restart the engine; this stops running containers.", ("sudo", "systemctl", "restart", "docker")),
         ),
         other_host="the host's container toolkit is missing or not configured",
     )
@@ -604,9 +607,9 @@ class Cause(str, Enum):
         "device nodes exist but this user cannot access them",
         fix=(
             Fix("See who may open the device nodes.", shell_line="id; ls -l /dev/nvidia*"),
-            "If a group such as video owns them: add the user to it (usermod --append --groups), and log in again.",
-            "If only root may: remove NVreg_DeviceFileMode from /etc/modprobe.d, or the udev rule, and restart.",
-            "In a job: request a GPU from the scheduler, which opens the nodes to it.",
+            "If a group such as video owns them, add the user to it (usermod --append --groups), and log in again.",
+            "If only root may open them, remove NVreg_DeviceFileMode from modprobe.d, or the udev rule, and restart.",
+            "In a job, request a GPU from the scheduler, which then allows the job to open the nodes.",
         ),
         other_host="this user cannot access the host's device nodes",
     )
@@ -621,7 +624,7 @@ class Cause(str, Enum):
         "under WSL, the libcuda of Windows is shadowed by a Linux one or not found, or the Windows driver is too old",
         fix=(
             "Remove every NVIDIA driver package inside WSL (apt-get purge): Windows provides the driver.",
-            Fix("Then restart WSL, in Windows.", ("wsl.exe", "--shutdown")),
+            Fix("Then restart WSL from Windows.", ("wsl.exe", "--shutdown")),
             Fix(
                 "Put the WSL driver folder on the library path.",
                 shell_line="export LD_LIBRARY_PATH=/usr/lib/wsl/lib",
@@ -635,7 +638,7 @@ class Cause(str, Enum):
         "kernel-cache-unwritable",
         "CuPy cannot write its kernel cache",
         fix=(
-            Fix("Make the folder your own, if root has created it.", shell_line=OWN_FOLDER.format("~/.cupy")),
+            Fix("If root created the folder, change its owner.", shell_line=OWN_FOLDER.format("~/.cupy")),
             Fix("Or keep kernels in memory.", shell_line="export CUPY_CACHE_IN_MEMORY=1"),
         ),
     )
@@ -653,8 +656,8 @@ class Cause(str, Enum):
         "an allocation is larger than the free memory",
         fix=(
             Fix(
-                "Process the data in smaller chunks, and delete arrays that are done with. See what is free, and which "
-                "other processes use the GPU.",
+                "Process the data in smaller chunks, and delete arrays that you no longer need. See how much memory is "
+                "free, and which other processes use the GPU.",
                 ("nvidia-smi",),
             ),
             "The pool keeps the memory of deleted arrays: cupy.get_default_memory_pool().free_all_blocks() frees it.",
@@ -663,7 +666,7 @@ class Cause(str, Enum):
     MEMORY_POOL_RETENTION = _Row(
         "memory-pool-retention",
         "the memory pool holds the memory; it is not leaked",
-        fix=("Free the pool before the large allocation: mempool.free_all_blocks(); or raise its limit.",),
+        fix=("Free the pool before the large allocation (mempool.free_all_blocks()), or raise its limit.",),
     )
     ASYNC_ERROR_SURFACED_LATE = _Row(
         "async-error-surfaced-late",
@@ -680,13 +683,13 @@ class Cause(str, Enum):
         "grid, block or shared memory exceeds the device's limits",
         fix=(
             "Launch at most 1024 threads per block with less shared memory; request more than 48 KiB explicitly.",
-            "If CuPy launches it itself (the frames before are CuPy's): use smaller arrays or parts; update CuPy.",
+            "If CuPy itself launches the kernel (the last frames are CuPy's), use smaller arrays, and update CuPy.",
         ),
     )
     STREAM_RACE = _Row(
         "stream-race",
         "work on two streams is not ordered by an event or a synchronization",
-        fix=("Order the streams with an event: stream.wait_event(event), or synchronize.",),
+        fix=("Order the streams with an event (stream.wait_event(event)), or synchronize.",),
     )
     IMPLICIT_HOST_DEVICE_CONVERSION = _Row(
         "implicit-host-device-conversion",
@@ -705,10 +708,10 @@ class Cause(str, Enum):
     )
     NUMPY_SEMANTICS_DIFFERENCE = _Row(
         "numpy-semantics-difference",
-        "CuPy does not support this NumPy behavior or implements it differently",
+        "CuPy does not support this NumPy behaviour or implements it differently",
         fix=(
-            "Do this step with NumPy, on cupy.asnumpy(x), or with a function and a dtype that CuPy has.",
-            "CuPy's documentation lists them: 'Differences between CuPy and NumPy' and the comparison table.",
+            "Do this step with NumPy, on cupy.asnumpy(x), or with a function and a dtype that CuPy supports.",
+            "See 'Differences between CuPy and NumPy' and the comparison table in CuPy's documentation.",
         ),
     )
     FORK_AFTER_CUDA_INIT = _Row(
@@ -716,7 +719,7 @@ class Cause(str, Enum):
         "a forked child process uses the CUDA context of its parent",
         fix=(
             "Start worker processes with spawn: multiprocessing.set_start_method('spawn').",
-            "In a DataLoader of PyTorch: multiprocessing_context='spawn', or num_workers=0.",
+            "In a PyTorch DataLoader, set multiprocessing_context='spawn' or num_workers=0.",
         ),
     )
     LIBRARY_NOT_INITIALIZED = _Row(
@@ -724,21 +727,21 @@ class Cause(str, Enum):
         "cuBLAS, cuSOLVER or another library could not create its handle",
         fix=(
             _SMI,
-            "If enough is free: look for libraries of another CUDA than the program's (LD_LIBRARY_PATH, pip list).",
+            "If enough memory is free, look for libraries of another CUDA release (LD_LIBRARY_PATH, pip list).",
             RUN_DOCTOR,
         ),
     )
     CUFFT_PLAN_FAILURE = _Row(
         "cufft-plan-failure",
         "a cuFFT plan could not be created",
-        fix=("Use a smaller batch or a size with small prime factors; free memory; clear the plan cache.",),
+        fix=("Use a smaller batch or a size with small prime factors, free memory, or clear the plan cache.",),
     )
     CUPY_BUG = _Row(
         "cupy-bug",
         "a bug in CuPy, fixed in a later release or still open",
         fix=(
-            "Upgrade to the newest release; if it persists, report it to CuPy.",
-            "Until it is fixed, use the release in which it last worked, or avoid the call that fails.",
+            "Upgrade to the newest release; if the error persists, report it to CuPy.",
+            "Until it is fixed, use the last release that worked, or avoid the call that fails.",
         ),
     )
     # image
@@ -750,7 +753,7 @@ class Cause(str, Enum):
     DOCKERFILE_FAULT = _Row(
         "dockerfile-fault",
         "a Dockerfile or compose file builds an image or starts a container without a working GPU stack",
-        fix=("Correct the file: an existing image tag, the current signing key, devices with capabilities: [gpu].",),
+        fix=("Correct the file: use an existing tag, the current signing key, devices with capabilities: [gpu].",),
     )
     # requirement
     REQUIREMENT_NOT_MET = _Row(

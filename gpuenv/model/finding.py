@@ -44,15 +44,15 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong.
+    """The result of a check: something that is wrong.
 
     Attributes:
-        primary: whether this is the one to fix first.
-        follows_from: the code of the finding that this is a consequence of.
+        primary: whether this is the finding to fix first.
+        follows_from: the code of the finding that explains this one; null without one.
         fix: what to do, the best first.
         docs: the ``gpuenv explain`` command for its code.
         allowed: the suppression that downgrades it to a note; null without one.
-        in_image: whether the fault lies in the container's image, so that every host has it.
+        in_image: whether the fault is in the container's image, and therefore occurs on every host.
         docs_url: the page of its code in the documentation site; null unless GPUENV_DOCS_URL has the site's address.
     """
 

@@ -192,7 +192,7 @@ class Resolution(NamedTuple):
         rejected: every candidate that does not fit, once per constraint.
         assumptions: made by the caller, or because a fact is unknown.
         next_better: the closest better candidate and the changes it needs; null without one.
-        reachable: the best candidate of each line that changes of driver, Python or NumPy would admit.
+        reachable: the best candidate of each wheel line that would fit after changes of driver, Python or NumPy.
         matrix_revision: of the matrix in use.
         experimental: candidates for an AMD GPU, if there is no NVIDIA GPU.
         unusable: installed packages that cannot use the GPUs, such as a PyTorch for another driver.

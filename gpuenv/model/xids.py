@@ -32,7 +32,7 @@ HARDWARE_XIDS = {
     95: "uncontained memory error",
     136: "link training failed",
     140: "unrecovered memory error",
-    143: "GPU could not be initialised",
+    143: "GPU could not be initialized",
     158: "GPU fatal timeout",
 }
 # Of these: faults of the memory, whose repair NVML reports, and faults of contact, power or heat.

@@ -55,13 +55,13 @@ class Report(NamedTuple):
         duration: seconds.
         gpuenv_version: of this program.
         matrix_revision: of the matrix.
-        requirements: those of preflight.
-        retry_elsewhere: why to try another host, if the exit code says so.
+        requirements: the requirements of preflight, and whether each is met.
+        retry_elsewhere: why to try another host; null unless the exit code is 75.
         allow_list: the suppressions of the configuration, and the state of each.
         repair: what ``--fix`` did about the findings, if requested.
-        host_only: whether driver, GPUs and container alone were judged.
-        host_name: of the machine that was probed, as the scheduler calls it, else its own; null for another machine.
-        jobs: those of schedulers and CI systems in which gpuenv ran.
+        host_only: whether only the driver, GPUs and container were judged.
+        host_name: name of the probed machine, from the scheduler, else its host name; null for another machine.
+        jobs: the jobs of schedulers and CI systems in which gpuenv ran.
         schema: name and major version of the schema.
     """
 

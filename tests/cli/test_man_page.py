@@ -33,4 +33,4 @@ def test_the_page_formats_without_warnings() -> None:
     assert result.stderr == ""
     text = " ".join(re.sub(r".\x08", "", result.stdout).split())  # bold is printed twice
     assert "gpuenv doctor [OPTIONS]" in text
-    assert "--assume KEY=VALUE Replace one fact, such as driver=580.95.05 or gpu=H100." in text
+    assert "--assume KEY=VALUE Assume a fact, such as driver=580.95.05 or gpu=H100." in text

@@ -135,7 +135,7 @@ def test_only_users_of_cupy_are_sent_to_cupy() -> None:
 
 def test_the_first_fix_goes_on_from_no_other() -> None:
     first = {fixes_for(cause, program)[0].text for cause in Cause for program in Program}
-    assert [text for text in first if re.match(r"(?:Or|Else|Then|If it persists|If not)\b", text)] == []
+    assert [text for text in first if re.match(r"(?:Or|Else|Then|If the error persists|If not)\b", text)] == []
 
 
 def test_a_program_without_rows_has_the_fixes_of_the_cause() -> None:

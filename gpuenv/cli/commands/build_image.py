@@ -68,11 +68,11 @@ class BuildImageOptions(NamedTuple):
     ] = None
     package: Annotated[
         Optional[list[str]],
-        typer.Option("--package", metavar="SPEC", help="Package to install too, such as 'pandas>=2'. Repeatable."),
+        typer.Option("--package", metavar="SPEC", help="Additional package, such as 'pandas>=2'. Repeatable."),
     ] = None
     requirements: Annotated[
         Optional[list[Path]],
-        typer.Option("--requirements", metavar="FILE", help="Requirements file to install too. Repeatable."),
+        typer.Option("--requirements", metavar="FILE", help="Requirements file with additional packages. Repeatable."),
     ] = None
     library: Annotated[
         Optional[list[str]],
@@ -152,9 +152,10 @@ class BuildImageOptions(NamedTuple):
 def build_image(opts: BuildImageOptions) -> None:
     """Build an image that fits, and test it.
 
-    Resolved, pinned, built by your engine, tested, labelled.
+    Pins every package, builds the image with your engine, tests it, and tags it.
 
-    Exit code: 0 built, 2 usage, 3 nothing fits, 4 failed: no name was changed, 7 there is no installer for the wheels.
+    Exit code: 0 built, 2 usage, 3 nothing fits, 4 failed and no tag was changed, 7
+    the wheels have no installer.
     """
     from gpuenv.cli.image_builder import UserInputs, build_all, outcome_on_failure, plan_all, show_plans, write_contexts
     from gpuenv.cli.output import Output

@@ -36,11 +36,10 @@ def bundle(
     install_timeout: options.InstallTimeout = options.INSTALL_TIMEOUT,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Collect the files of an install without a network.
+    """Collect everything that an offline install needs.
 
-    Wheels, lock and matrix, in one archive.
-
-    For this machine, or with --snapshot or --no-probe for another one.
+    Writes an archive with the wheels, the lock file and the matrix, for this machine or, with --snapshot or --no-probe,
+    for another one.
 
     Exit code: 0 written, 2 the file exists, 3 no wheel fits, 4 the download failed, 7 the target cannot be used.
     """

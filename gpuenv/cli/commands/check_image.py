@@ -105,13 +105,11 @@ class CheckImageOptions(NamedTuple):
 
 @options.takes(CheckImageOptions)
 def check_image(opts: CheckImageOptions) -> None:
-    """Check whether an image would run here, or a Dockerfile.
+    """Check whether an image runs here, or check a Dockerfile.
 
-    Would this image run on this machine? What is wrong with this Dockerfile, compose file, Kubernetes manifest or
-    devcontainer.json?
-
-    An image is checked by its manifest and configuration, a few kilobytes. A Dockerfile is checked against a machine
-    if --snapshot or --assume describes one.
+    Reads only the manifest and the configuration of an image, a few kilobytes. With --dockerfile, finds mistakes in a
+    Dockerfile, compose file, Kubernetes manifest or devcontainer.json, and compares it with the machine that --snapshot
+    or --assume describes.
 
     Exit code: 0 fit, 1 unfit (with several machines: for one of them), 2 no such image, 8 undetermined.
     """

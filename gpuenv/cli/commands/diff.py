@@ -30,9 +30,9 @@ def diff(
     verbose: options.Verbose = False,
     redact: options.Redact = True,
 ) -> None:
-    """Compare two snapshots: works there, not here.
+    """Compare a machine that works with one that does not.
 
-    Lists the differences, the likeliest reason first.
+    Lists the differences between their snapshots, the likeliest reason first.
     """
     del offline  # nothing here uses the network
     from gpuenv.cli.output import Output

@@ -41,7 +41,7 @@ class DoctorOptions(NamedTuple):
         Optional[list[str]],
         typer.Option(metavar="CODE", help="Skip this check. Repeatable.", autocompletion=completion.check_codes),
     ] = None
-    expect_no_gpu: Annotated[bool, typer.Option("--expect-no-gpu", help="No GPU is expected here.")] = False
+    expect_no_gpu: Annotated[bool, typer.Option("--expect-no-gpu", help="Do not require a GPU.")] = False
     fix: Annotated[
         bool, typer.Option("--fix", help="Repair what can be repaired inside the target; shows the plan first.")
     ] = False
@@ -53,9 +53,9 @@ class DoctorOptions(NamedTuple):
     formats: options.Formats = None
     output: options.OutputFile = None
     history: options.History = None
-    offline: Annotated[bool, typer.Option("--offline", help="Never use the network; --fix uses the cache of uv.")] = (
-        False
-    )
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Do not use the network; --fix uses only the cache of uv.")
+    ] = False
     no_color: options.NoColor = False
     verbose: options.Verbose = False
     timeout: options.Timeout = options.TIMEOUT
@@ -69,12 +69,11 @@ class DoctorOptions(NamedTuple):
 def doctor(opts: DoctorOptions) -> None:
     """Find the root cause of a broken setup, and the fix.
 
-    Probes the machine and the target environment.
+    Probes the machine and the target environment. With -v, also lists every check, and prints the time of each probe on
+    standard error.
 
     Exit code: 0 fit, 1 unfit, 8 undetermined; with --fix, 2 consent is missing, 4 failed and the former state was
     restored, 7 the target cannot be used.
-
-    With -v, lists every check, and timings on standard error.
     """
     if opts.fix and (opts.snapshot is not None or opts.no_probe or opts.paste is not None):
         raise CommandError(ExitCode.USAGE, "--fix repairs this machine; it excludes --snapshot, --paste and --no-probe")

@@ -52,10 +52,8 @@ def explain(
 ) -> None:
     """Explain a code or a cause, or find the cause of an error.
 
-    Explains a code or a cause. For an error text, traceback or log, lists the likely causes.
-
-    The text may have any size and encoding, colours and log prefixes. Each cause comes with a confidence, the lines
-    that show it, a fix, and the fact that would settle a doubt.
+    For an error text, traceback or log, lists the likely causes. Each has a confidence, the lines that show it, a fix,
+    and the fact that would confirm or rule it out. The text may have any size and encoding, colours and log prefixes.
 
     Exit code: 0 a cause is known, 1 none is, 2 the text cannot be read.
     """

@@ -13,7 +13,7 @@ from gpuenv.cli.commands.fleet_resolve import resolve
 from gpuenv.cli.options import with_common_options
 
 app = typer.Typer(
-    help="Examine many machines through the engine that runs them.", no_args_is_help=True, rich_markup_mode=None
+    help="Examine many machines through Slurm, Kubernetes, Dask or SSH.", no_args_is_help=True, rich_markup_mode=None
 )
 app.command("node")(with_common_options(node))
 app.command("collect")(with_common_options(collect))

@@ -59,7 +59,7 @@ class CollectOptions(NamedTuple):
         Optional[str], typer.Option("--python", metavar="PATH", help="The target environment on the nodes.")
     ] = None
     host_only: Annotated[
-        bool, typer.Option("--host-only", help="Judge driver, GPUs and container alone, on nodes without CuPy.")
+        bool, typer.Option("--host-only", help="Judge only the driver, GPUs and container, on nodes without CuPy.")
     ] = False
     image: Annotated[
         Optional[str], typer.Option("--image", metavar="IMAGE", help="Kubernetes: an image with gpuenv.")
@@ -81,10 +81,11 @@ class CollectOptions(NamedTuple):
         ),
     ] = _WAIT
     parallel: Annotated[
-        int, typer.Option("--parallel", metavar="N", min=1, max=4096, help="Nodes at once, by Slurm and SSH.")
+        int, typer.Option("--parallel", metavar="N", min=1, max=4096, help="Nodes that Slurm and SSH run on at once.")
     ] = _PARALLEL
     quorum: Annotated[
-        float, typer.Option("--quorum", metavar="PART", min=0, max=1, help="Part of the nodes that must answer.")
+        float,
+        typer.Option("--quorum", metavar="FRACTION", min=0, max=1, help="Fraction of the nodes that must answer."),
     ] = _QUORUM
     output_format: Annotated[options.Format, typer.Option("--format", help="Output format.")] = options.Format.TEXT
     no_color: options.NoColor = False
@@ -95,7 +96,8 @@ class CollectOptions(NamedTuple):
 def collect(opts: CollectOptions) -> None:
     """Run gpuenv on many nodes, and collect their reports in a folder.
 
-    Runs the engine's own client: srun, kubectl, Dask's or ssh. A node has --wait to start, then --timeout to answer.
+    Runs the engine's own client: srun, kubectl, Dask or ssh. A node must start within --wait, and then answer within
+    --timeout.
 
     Exit code: 0 all fit, 1 some unfit, 8 fewer answers than --quorum.
     """

@@ -17,7 +17,9 @@ def diff(
 ) -> None:
     """Compare two sets of node reports, such as those of two days.
 
-    Lists nodes that are new, gone, flapping between fit and unfit, or changed, and what changed. Exit code: 0.
+    Lists nodes that are new, missing, changed, or switching between fit and unfit, and what changed.
+
+    Exit code: 0.
     """
     from gpuenv.cli.output import Output
     from gpuenv.fleet.diff import diff_fleets

@@ -29,7 +29,7 @@ def drain(
 ) -> None:
     """Print the commands that take broken nodes out of service.
 
-    For nodes with a broken driver or GPU. Runs none of them.
+    A node is broken if its driver or a GPU is. No command is run.
 
     Exit code: 0.
     """

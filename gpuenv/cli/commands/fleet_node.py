@@ -27,13 +27,13 @@ _FOR_PROBES = 0.8  # of the time limit; the rest is for the diagnosis
 def node(
     folder: Annotated[
         Path,
-        typer.Option("-o", "--output", metavar="FOLDER", help="Write NODE.json there; - prints it on standard output."),
+        typer.Option("-o", "--output", metavar="FOLDER", help="Folder for NODE.json; - prints it on standard output."),
     ],
     host_only: Annotated[
         bool,
         typer.Option(
             "--host-only",
-            help="Judge driver, GPUs and container alone. Default without --python and an active environment.",
+            help="Judge only the driver, GPUs and container. Default without --python and an active environment.",
         ),
     ] = False,
     python: options.Python = None,
@@ -55,9 +55,9 @@ def node(
 ) -> None:
     """Write the report of this node.
 
-    For cron, a health check or a DaemonSet. The name of the node is that of the scheduler (SLURMD_NODENAME, NODE_NAME),
-    else the host name. A node that cannot be examined in time gets a report with the reason. The report has no secrets;
-    it has UUIDs and the node's name.
+    For cron, a health check or a DaemonSet. The scheduler's variables (SLURMD_NODENAME, NODE_NAME) name the node, else
+    the host name does. If the node cannot be examined in time, the report has the reason. A report contains UUIDs and
+    the node's name, but no secrets.
 
     Exit code: 0 fit, 1 unfit, 8 undetermined.
     """

@@ -35,11 +35,12 @@ def report(
     expect: Expect = None,
     max_age: MaxAge = None,
     quorum: Annotated[
-        float, typer.Option("--quorum", min=0, max=1, help="The fraction of the nodes that must answer.")
+        float,
+        typer.Option("--quorum", metavar="FRACTION", min=0, max=1, help="Fraction of the nodes that must answer."),
     ] = 0.95,
     via: Annotated[Via, typer.Option("--via", help="Where to summarize the reports.")] = Via.HERE,
     scheduler: Annotated[
-        Optional[str], typer.Option("--scheduler", metavar="ADDRESS", help="Dask's, such as tcp://10.0.0.1:8786.")
+        Optional[str], typer.Option("--scheduler", metavar="ADDRESS", help="Dask: such as tcp://10.0.0.1:8786.")
     ] = None,
     matrix: options.MatrixFile = None,
     formats: Annotated[
@@ -59,7 +60,7 @@ def report(
     Reads the reports that fleet node and fleet collect write. Nodes with the same hardware and software are one group.
     Also names the wheels that serve all nodes.
 
-    Exit code: 0 all fit, 1 some unfit, 8 fewer nodes than the quorum reported whether they are fit.
+    Exit code: 0 all fit, 1 some unfit, 8 fewer conclusive answers than --quorum.
     """
     from gpuenv.cli.output import identity, read_formats
     from gpuenv.fleet.analysis import FleetOptions, analyse

@@ -19,7 +19,7 @@ def resolve(
 ) -> None:
     """Find the fewest wheels and images that serve all nodes.
 
-    Names the nodes that force each.
+    Names the nodes that force each of them.
 
     Exit code: 0 a wheel fits each node, 3 none fits one of them.
     """

@@ -76,7 +76,7 @@ class InstallOptions(NamedTuple):
 def install(opts: InstallOptions) -> None:
     """Install the CuPy that fits, as one transaction.
 
-    Shows the plan, verifies the result, and restores the former state if that fails.
+    Shows the plan, asks, installs, and verifies the result. If anything fails, restores the former state.
 
     Exit code: 0 installed or nothing to do, 2 consent is missing, 3 no wheel fits, 4 failed and the former state was
     restored, 7 the target cannot be used.

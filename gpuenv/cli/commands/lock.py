@@ -34,9 +34,9 @@ def lock(
     install_timeout: options.InstallTimeout = options.INSTALL_TIMEOUT,
     driver_root: options.DriverRoot = "/",
 ) -> None:
-    """Write a lock file of what install would install.
+    """Write a lock file of the packages that install would install.
 
-    Exact versions with hashes, for this target, or with --snapshot or --no-probe for another machine.
+    The file has exact versions with hashes, for this target or, with --snapshot or --no-probe, for another machine.
 
     Exit code: 0 written, 3 no wheel fits, 4 the installer failed, 7 the target cannot be used.
     """

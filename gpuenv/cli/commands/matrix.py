@@ -43,13 +43,13 @@ class ShowFormat(str, Enum):
 def check(
     matrix: options.MatrixFile = None,
     fix: Annotated[
-        bool, typer.Option("--fix", help="Write the file in canonical form: quotes, order of keys, one fact a line.")
+        bool, typer.Option("--fix", help="Write the file in canonical form: quotes, order of keys, one fact per line.")
     ] = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Validate the matrix; report every error with its line.
 
-    Also resolves every machine profile.
+    Also resolves every machine profile with it.
 
     Exit code: 0 valid, 6 invalid.
     """
@@ -117,9 +117,8 @@ def show(
 ) -> None:
     """Print an overview of the matrix, or rows with their sources.
 
-    --format html writes a page with the whole matrix.
-
-    As JSON, the whole matrix is gpuenv.matrix/1, filtered rows are gpuenv.matrix-rows/1.
+    --format html writes a page with the whole matrix. --format json writes the whole matrix as gpuenv.matrix/1, and
+    selected rows as gpuenv.matrix-rows/1.
     """
     from gpuenv.cli.clock import days_since
     from gpuenv.cli.output import emit_json, emit_lines, write_result
@@ -177,9 +176,8 @@ def refresh(
 ) -> None:
     """Measure new releases on the package index, and add them.
 
-    Uses the configuration of uv or pip. Measurements are kept until they are written, so an interrupted refresh
-    continues where it stopped. On any error the matrix is unchanged. A new wheel line is only reported, because
-    the drivers that it needs are documented, not measured.
+    Uses the configuration of uv or pip. An interrupted refresh continues where it stopped. An error leaves the matrix
+    unchanged. A new wheel line is only reported, because its driver requirement is documented, not measured.
 
     Exit code: 0 done, 1 with --exit-code: something is new, 6 the matrix would be invalid, 8 something could not be
     queried or measured.
@@ -236,10 +234,10 @@ def update(
         typer.Option("--timeout", metavar="SECONDS", min=0.1, max=3600, help="Time limit for the downloads."),
     ] = options.TIMEOUT,
 ) -> None:
-    """Take a newer published matrix into your data folder.
+    """Copy a newer published matrix to your data folder.
 
-    The matrix must match its digest, be valid, and be newer than the one in use. The former one is kept. There is no
-    default SOURCE.
+    The matrix must match its digest, be valid, and be newer than the one in use. The former one is kept.
+    GPUENV_MATRIX_URL sets a default SOURCE.
 
     Exit code: 0 done or up to date, 2 SOURCE or its digest is missing, or it is older, 6 it is invalid or does not
     match its digest, 8 it could not be downloaded.

@@ -61,10 +61,10 @@ class PreflightOptions(NamedTuple):
     ] = None
     smoke: options.Smoke = None
     expect_no_gpu: Annotated[
-        bool, typer.Option("--expect-no-gpu", help="No GPU may be here: the same as --require gpu==0.")
+        bool, typer.Option("--expect-no-gpu", help="Require that there is no GPU: the same as --require gpu==0.")
     ] = False
     host_only: Annotated[
-        bool, typer.Option("--host-only", help="Judge driver, GPUs and container alone, on a node without CuPy.")
+        bool, typer.Option("--host-only", help="Judge only the driver, GPUs and container, on a node without CuPy.")
     ] = False
     python: options.Python = None
     snapshot: options.SnapshotFile = None
@@ -95,7 +95,7 @@ class PreflightOptions(NamedTuple):
 def preflight(opts: PreflightOptions) -> None:
     """Gate a CI job: doctor, requirements and GPU tests.
 
-    Runs within a time limit and writes reports for every CI system.
+    Runs within a time limit and writes reports that CI systems can read.
 
     Exit code: 0 fit and every requirement met, 1 unfit, 8 undetermined; with --retry-elsewhere, 75 for a host that is
     bad or busy.

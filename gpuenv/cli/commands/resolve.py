@@ -43,12 +43,12 @@ class ResolveOptions(NamedTuple):
         typer.Option(
             "--what-if",
             metavar="KEY=VALUE,VALUE",
-            help="Table of the results for each value, such as driver=580,590. Repeatable: combined.",
+            help="Print a table of the results for each value, such as driver=580,590. Repeat it to combine keys.",
         ),
     ] = None
     why_not: Annotated[
         Optional[str],
-        typer.Option("--why-not", metavar="LINE", help="Why this wheel line, release or image was not chosen."),
+        typer.Option("--why-not", metavar="LINE", help="Explain why this wheel line, release or image was not chosen."),
     ] = None
     solve: Annotated[
         bool,

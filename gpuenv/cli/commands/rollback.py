@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 
 def rollback(
     number: Annotated[
-        Optional[str], typer.Argument(metavar="[ID]", help="Install to undo, with every later one.")
+        Optional[str], typer.Argument(metavar="[ID]", help="Install to undo; every later one is undone, too.")
     ] = None,
     listing: Annotated[bool, typer.Option("--list", help="List what can be rolled back; change nothing.")] = False,
     forget: Annotated[
-        bool, typer.Option("--forget", help="Free what the installs up to ID keep; they can then not be undone.")
+        bool,
+        typer.Option(
+            "--forget", help="Free the disk space of the installs up to ID; they can then no longer be undone."
+        ),
     ] = False,
     python: options.Python = None,
     kernel: options.Kernel = None,
@@ -42,7 +45,7 @@ def rollback(
 ) -> None:
     """Restore the target to the state before an install.
 
-    Without an ID, undoes the interrupted install if there is one, without a prompt, else the newest.
+    Without an ID, undoes an interrupted install without a prompt, or else the newest install.
 
     Exit code: 0 done, 2 consent is missing, 4 it failed, 7 the target cannot be used.
     """

@@ -26,9 +26,9 @@ class SmokeCommandOptions(NamedTuple):
         Optional[list[str]],
         typer.Argument(metavar="[GROUP]...", help="Groups; default: all.", autocompletion=completion.smoke_groups),
     ] = None
-    level: Annotated[SmokeLevel, typer.Option("--level", help="Amount of testing: at most 10 s, 60 s, or minutes.")] = (
-        SmokeLevel.QUICK
-    )
+    level: Annotated[
+        SmokeLevel, typer.Option("--level", help="Depth of the tests: at most 10 s, 60 s, or minutes.")
+    ] = SmokeLevel.QUICK
     only: Annotated[
         Optional[list[str]],
         typer.Option(
@@ -64,18 +64,18 @@ class SmokeCommandOptions(NamedTuple):
     ] = None
     faults: Annotated[
         bool,
-        typer.Option("--faults", help="Run the tests that make a kernel fault, too: they leave Xids in the log."),
+        typer.Option("--faults", help="Also run the tests that make a kernel fault; they leave Xids in the log."),
     ] = False
     burn_in: Annotated[
         Optional[float],
-        typer.Option("--burn-in", metavar="SECONDS", min=1, max=86400, help="Run health.sustained for so long."),
+        typer.Option("--burn-in", metavar="SECONDS", min=1, max=86400, help="Run health.sustained for this time."),
     ] = None
     min_rate: Annotated[
         Optional[list[str]],
         typer.Option(
             "--min-rate",
             metavar="NAME=RATE",
-            help="Fail below this rate, or share of the baseline or the data sheet (copy=80%). Repeatable.",
+            help="Fail below this rate, or below this share of the baseline or the data sheet (copy=80%). Repeatable.",
         ),
     ] = None
     fail_on: Annotated[
@@ -105,12 +105,13 @@ class SmokeCommandOptions(NamedTuple):
 
 @options.takes(SmokeCommandOptions)
 def smoke(opts: SmokeCommandOptions) -> None:
-    """Test CuPy on the GPU; every result is checked.
+    """Test CuPy on the GPU, and compare every result.
 
-    Kernels, libraries, streams, memory and copies.
+    Tests kernels, libraries, streams, memory and copies, each in a separate process. An interrupted run reports the
+    results so far.
 
-    Each test runs in a separate process. Exit code: 0 all passed (tests that do not apply are skipped), 5 a test did
-    not pass or all were skipped, 7 the target environment cannot be used. An interrupted run reports what it has.
+    Exit code: 0 all passed (tests that do not apply are skipped), 5 a test did not pass or all tests of a GPU were
+    skipped, 7 the target environment cannot be used.
     """
     from gpuenv.cli.gpu_tests import planted_fault
     from gpuenv.cli.output import FORMATS, RECORD_FORMATS, check_paths, read_formats

@@ -47,8 +47,8 @@ def container_without_gpu(ctx: CheckContext) -> Outcome:
     What it means: this process runs in a container that has no device node of the driver. Installing anything inside
     does not help: the container must be started with a GPU.
     How it is seen: the signs of a container engine, no /dev/nvidia* and no GPU that the driver lists. Where neither the
-    PCI bus nor a module of the driver is visible, as with an empty /sys, nothing shows that the host has a GPU, and
-    nothing is concluded. The kernel of LinuxKit is that of Docker Desktop's virtual machine, which has no GPU even if
+    PCI bus nor a module of the driver is visible, as with an empty /sys, nothing shows that the host has a GPU, and the
+    check draws no conclusion. A LinuxKit kernel belongs to Docker Desktop's virtual machine, which has no GPU even if
     the host has one.
     What to do: Docker needs the NVIDIA container toolkit on the host and --gpus all; Podman a CDI file and --device
     nvidia.com/gpu=all; Kubernetes a limit of nvidia.com/gpu; Apptainer --nv; LXC the nodes in its configuration.
@@ -181,10 +181,10 @@ def device_node_missing(ctx: CheckContext) -> Outcome:
     """A device node that CUDA needs is missing.
 
     What it means: CUDA opens /dev/nvidiactl, /dev/nvidia-uvm and one node for each GPU. If one is missing, CUDA cannot
-    be initialised; nvidia-smi does not need nvidia-uvm, so it may work. If a host whose module drives the GPU has none
+    be initialized; nvidia-smi does not need nvidia-uvm, so it may work. If a host whose module drives the GPU has none
     at all, they were not created since boot, or this process has a /dev of its own, like services with PrivateDevices=
     and sandboxes.
-    How it is seen: the list of nodes, together with an initialisation that fails.
+    How it is seen: the list of nodes, together with an initialization that fails.
     What to do: on a host, nvidia-modprobe creates them; in a container, pass all of them (the container toolkit does);
     allow them in the unit of a service.
     """
@@ -237,9 +237,9 @@ def device_node_permission(ctx: CheckContext) -> Outcome:
     """The device nodes exist, but this user may not open them.
 
     What it means: other users may read and write /dev/nvidia*, but not this one, so neither NVML nor CUDA works.
-    How it is seen: the mode and owner of the nodes, together with an initialisation that fails.
-    What to do: on a host, add the user to the group that owns the nodes; if that is root's, remove the module's option
-    or the udev rule that restricts them, for by default every user may open them. In a container, run with the group
+    How it is seen: the mode and owner of the nodes, together with an initialization that fails.
+    What to do: on a host, add the user to the group that owns the nodes; if that group is root, remove the module's
+    option or the udev rule that restricts them: by default every user may open them. In a container, run with the group
     (--group-add) or allow the devices. A Slurm job can open only the GPUs that it requested.
     """
     snapshot = ctx.snapshot
@@ -350,7 +350,7 @@ def docker_without_toolkit(ctx: CheckContext) -> Outcome:
     How it is seen: Docker is installed, but none of the toolkit's programs, no NVIDIA runtime in Docker's
     configuration, and no file of the Container Device Interface.
     What to do: install the NVIDIA container toolkit, configure Docker to use it, and restart Docker. If no container
-    needs a GPU, nothing.
+    needs a GPU, do nothing.
     """
     snapshot = ctx.snapshot
     if is_contained(snapshot) or not driver_sees_gpu(snapshot) or not cannot_share_gpus(snapshot):

@@ -86,9 +86,9 @@ _OTHER_MODULE = pattern(r"(?!nvidia)\w+: loading of")  # some releases name the 
 def module_not_built(ctx: CheckContext) -> Outcome:
     """The driver has no module for the running kernel.
 
-    What it means: the driver is installed, but has no module for this kernel, and that of another kernel cannot be
+    What it means: the driver is installed, but has no module for this kernel, and a module for another kernel cannot be
     loaded. With DKMS, the build failed, usually because the kernel is newer than the driver supports or its headers are
-    missing, or was never started; with packages, the one for this kernel is not installed.
+    missing, or it was never started. With packages, the package for this kernel is not installed.
     How it is seen: DKMS's tree, or the folder of another kernel, has the driver's module, and the folder of the running
     kernel has none.
     What to do: build it again with DKMS, or install it from the same source as the other kernel's; if the build fails,
@@ -140,8 +140,8 @@ def module_refused(ctx: CheckContext) -> Outcome:
     """The kernel refuses the driver's module: its signature is not trusted, or it is for another kernel.
 
     What it means: with Secure Boot the kernel loads only signed modules. A module built on this machine is signed with
-    a key that must be enrolled in the firmware once, or it is not signed at all. And a module built for another kernel,
-    or for another build of it, cannot be loaded.
+    a key that must be enrolled in the firmware once, or it is not signed at all. A module built for another kernel, or
+    for another build of it, cannot be loaded either.
     How it is seen: the module is installed for this kernel and not loaded, and the kernel log has a refusal.
     What to do: enrol the key that signs the modules (mokutil prompts for a password, and so does the next boot), or
     install modules that the distribution has signed, or turn Secure Boot off in the firmware. Rebuild a module that is
@@ -225,7 +225,7 @@ def without_power(ctx: CheckContext) -> Outcome:
     What it means: the board is on the PCI bus, which supplies a little power, but its own power connector supplies none
     or too little, so the driver does not start it.
     How it is seen: the driver does not list the GPU, and reports in the kernel log that the power cables are missing.
-    What to do: switch the machine off and connect every power cable of the board, of the kind that it needs.
+    What to do: switch the machine off and connect every power cable that the board needs.
     """
     yield from _unstarted(
         ctx.snapshot,
@@ -241,7 +241,7 @@ def no_room_on_the_bus(ctx: CheckContext) -> Outcome:
 
     What it means: a GPU exposes its memory through windows (BARs) whose addresses the firmware, or the hypervisor,
     assigns. If the space below 4 GiB is too small and none above it is used, the GPU gets none, and the module cannot
-    drive it. The cause is that of hardware because the machine's setup must change: another driver or kernel would not
+    drive it. It counts as a hardware fault because the machine's setup must change: another driver or kernel would not
     help.
     How it is seen: the driver does not list the GPU, and reports in the kernel log that a region is invalid.
     What to do: turn on "Above 4G Decoding" in the firmware, or let the kernel reassign the addresses; give a virtual
@@ -259,8 +259,8 @@ def no_room_on_the_bus(ctx: CheckContext) -> Outcome:
 def does_not_answer(ctx: CheckContext) -> Outcome:
     """A GPU is on the PCI bus but no longer responds.
 
-    What it means: the kernel found the GPU at boot, but the driver reads only ones from it: it fell off the bus, lost
-    its power, or did not wake from the deepest sleep state (D3cold), which laptops use. If it is the only GPU, the
+    What it means: the kernel found the GPU at boot, but the driver reads only one bits from it: it fell off the bus,
+    lost its power, or did not wake from the deepest sleep state (D3cold), which laptops use. If it is the only GPU, the
     module does not even stay loaded, and loading it again does not help.
     How it is seen: the driver does not list the GPU, and the driver or the kernel's PCI code reports it in the kernel
     log.
@@ -312,8 +312,8 @@ _NOT_LOADED = "The NVIDIA driver is installed, but its kernel module is not load
 def nouveau_loaded(ctx: CheckContext) -> Outcome:
     """The nouveau module holds the GPU.
 
-    What it means: the free driver drives the screen, but it cannot run CUDA, and NVIDIA's module cannot use the GPU
-    while nouveau holds it.
+    What it means: nouveau, the free driver, drives the screen but cannot run CUDA, and NVIDIA's module cannot use the
+    GPU while nouveau holds it.
     How it is seen: the kernel binds an NVIDIA device to nouveau, or to nova, its successor for newer GPUs, and the
     nvidia module is not loaded.
     What to do: install NVIDIA's driver (its package blocks nouveau), then restart. If its module is already installed
@@ -614,8 +614,8 @@ def library_mismatch(ctx: CheckContext) -> Outcome:
 
     What it means: the driver was updated on disk while the old module is still loaded, so they refuse to work together.
     Nothing needs to be reinstalled. If only libcuda has another version, a package was held back, or a second libcuda
-    is found first. In a container the library in use may belong to the image instead of the host, or to the host's
-    driver at the time when the container was started.
+    is found first. In a container the library in use may belong to the image instead of the host, or to the driver that
+    the host had when the container was started.
     How it is seen: NVML answers with a version mismatch, or CUDA with error 803. A library that belongs to the image is
     not mounted.
     What to do: restart the machine; if that does not help, let the package manager finish the update; if a library is

@@ -28,7 +28,7 @@ def lookalike(ctx: CheckContext) -> Outcome:
     What it means: anyone can publish a package whose name looks like a wheel line of CuPy. It installs something other
     than CuPy, or more than CuPy, and its code ran when it was installed or imported.
     How it is seen: the names of the distributions in the target are compared with those that CuPy has published.
-    What to do: find out who published it before you continue; remove it, and install the line that CuPy names.
+    What to do: find out who published it before you continue; remove it, and install one of CuPy's wheel lines.
     """
     known = {line.name for line in ctx.matrix.wheel_lines}
     packages = ctx.snapshot.target.packages
@@ -54,7 +54,7 @@ def lookalike(ctx: CheckContext) -> Outcome:
 
 @check("WHL515", Cause.CUPY_API_VERSION_INCOMPATIBLE, requires=("WHL502", "WHL503"))
 def needs_another_cupy(ctx: CheckContext) -> Outcome:
-    """A library that uses CuPy needs another CuPy than the installed one.
+    """A library that uses CuPy needs another CuPy release or wheel line than the installed one.
 
     What it means: cuDF, cuML, spaCy and others declare the line and the releases of CuPy that they work with. With
     another one they fail when they are imported, or later, with a missing attribute.
@@ -140,8 +140,8 @@ def unwritable(ctx: CheckContext) -> Outcome:
     read-only, as in many containers, a full disk, and a container without a folder for temporary files.
     How it is seen: the permissions of the folder of CUPY_CACHE_DIR, or ~/.cupy/kernel_cache, and of those for temporary
     files are checked for this user; nothing is written.
-    What to do: make the folder your own, or let CUPY_CACHE_DIR name a folder that you alone may write, since CuPy runs
-    the kernels in it; or keep kernels in memory with CUPY_CACHE_IN_MEMORY=1.
+    What to do: change the folder's owner to this user, or set CUPY_CACHE_DIR to a folder that only this user can write
+    to, since CuPy runs the kernels in it; or keep kernels in memory with CUPY_CACHE_IN_MEMORY=1.
     """
     target = ctx.snapshot.target
     if not target.kernel_cache_fault.known or not target.cupy:
@@ -195,8 +195,8 @@ def shared(ctx: CheckContext) -> Outcome:
     What it means: a kernel that one user has compiled is loaded by the others: a file that they may not read fails, and
     a user with write access decides what they run. Files left by root (sudo, a container) have the same effect.
     How it is seen: the folder, or files in it, belong to other users.
-    What to do: give each user, and in a cluster each job, a separate folder with CUPY_CACHE_DIR; remove files of
-    others.
+    What to do: give each user, and in a cluster each job, a separate folder with CUPY_CACHE_DIR; remove the files of
+    other users.
     """
     target = ctx.snapshot.target
     if not target.kernel_cache_owners.value or not target.cupy:

@@ -155,10 +155,10 @@ _LOADED = pattern(r"NVRM: loading NVIDIA UNIX (Open )?")
     requires=("DRV100", "GPU201", "GPU202", "CTR301", "CTR305"),
 )
 def gpu_unknown_to_driver(ctx: CheckContext) -> Outcome:
-    """The driver does not support the GPU: no longer, not yet, or not with this kind of kernel modules.
+    """The driver does not support the GPU: no longer, not yet, or not with this kind of kernel module.
 
-    What it means: each driver branch supports a range of generations. Of the two kinds of its kernel modules the open
-    ones support Turing and newer, the proprietary ones everything before Blackwell and Grace Hopper.
+    What it means: each driver branch supports a range of generations. It has two kinds of kernel modules: the open ones
+    support Turing and newer, the proprietary ones everything before Blackwell and Grace Hopper.
     How it is seen: the PCI bus has a GPU that the driver does not list, and its generation lost support before this
     branch, came after it, or needs the other kind of modules; or the driver reports it in the kernel log. If it is the
     only GPU, the kernel module does not even stay loaded.

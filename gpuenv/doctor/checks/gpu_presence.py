@@ -68,10 +68,10 @@ def no_nvidia_gpu(ctx: CheckContext) -> Outcome:
     for a ROCm other than the installed one, the two do not match.
     How it is seen: the kernel's list of PCI devices, and its AMD nodes. Under WSL and on Jetson boards the GPU is not
     on the PCI bus, so this is not checked; macOS has no NVIDIA driver at all. In a container the bus may be hidden: if
-    NVIDIA's module is loaded, or the kernel is that of a sandbox or of Docker Desktop, an empty bus proves nothing. A
-    file in modprobe.d may have the line with which programs switch a laptop's NVIDIA GPU off, and some of them remove
-    it from the bus as well: if the driver's module is installed next to an integrated GPU, the GPU counts as switched
-    off, else as absent.
+    NVIDIA's module is loaded, or the kernel is that of a sandbox or of Docker Desktop, an empty bus proves nothing.
+    Some programs switch a laptop's NVIDIA GPU off with a line in modprobe.d, and some also remove it from the bus. With
+    such a line, if the driver's module is installed and there is an integrated GPU, the GPU counts as switched off,
+    else as absent.
     What to do: use a machine with an NVIDIA GPU. For a virtual machine or a cloud instance, choose a type with a GPU;
     for a job, request one from the scheduler. For an AMD GPU, install CuPy's wheel for the ROCm release, which CuPy's
     documentation calls experimental, or build CuPy from source.
@@ -271,7 +271,8 @@ def hidden_by_variable(ctx: CheckContext) -> Outcome:
     or MIG instance; or libcuda counts fewer than the variable lists, because CUDA stops reading at an invalid entry; or
     the container was started with NVIDIA_VISIBLE_DEVICES empty, none or void and has no device nodes.
     What to do: unset the variable, or set it to an existing GPU, where the shell, the job script, the notebook or the
-    container sets it. In a job that was granted no GPU, request one by the job's own option, and leave the variable.
+    container sets it. In a job that was granted no GPU, request one with the scheduler's option, and leave the variable
+    as it is.
     """
     snapshot = ctx.snapshot
     variables = snapshot.environment

@@ -45,7 +45,7 @@ def compute_mode(ctx: CheckContext) -> Outcome:
 
     What it means: in prohibited mode no process can compute on the GPU; in exclusive mode only one can, and another
     process already does. CUDA lists the GPU, then reports that all devices are busy or unavailable. Under MPS the one
-    process is MPS's server, which admits others.
+    process is the MPS server, which lets other processes use the GPU.
     How it is seen: NVML reports the compute mode and the processes on the GPU.
     What to do: see whose process it is and wait for it, use another GPU, or set the mode to default.
     """
@@ -152,10 +152,10 @@ def nvlink_down(ctx: CheckContext) -> Outcome:
     """An NVLink of a GPU is down although all should be up.
 
     What it means: on an NVSwitch machine every link of a GPU leads to a switch: with one down, collective operations of
-    several GPUs may fail. A pair of GPUs with at most four links each has all of them on its bridge; one that is down
-    costs bandwidth. Elsewhere links without a bridge are down by design.
+    several GPUs may fail. In a pair of GPUs with at most four links each, all links lead over the bridge; a link that
+    is down costs bandwidth. Elsewhere links without a bridge are down by design.
     How it is seen: NVML reports that some links are up and others are not, while the fabric's registration is complete,
-    or the GPU has few links; or that a GPU has fewer up than another one of the same product.
+    or the GPU has few links; or that fewer links of a GPU are up than of another GPU of the same product.
     What to do: look for SXid and Xid messages in the kernel log; reseat the bridge of a pair; on an NVSwitch machine,
     restart it, and have the GPU or the baseboard serviced.
     """
@@ -229,7 +229,7 @@ def clock_throttled(ctx: CheckContext) -> Outcome:
 
 @check("GPU208", Cause.GPU_BUSY, requires=(*_REQUIRES, "GPU205"), of_process=True)
 def memory_full(ctx: CheckContext) -> Outcome:
-    """Other processes use nearly all memory of the GPU that programs use by default.
+    """Other processes use nearly all memory of the default GPU.
 
     What it means: a program that names no device uses the first one that CUDA lists. That GPU has little free memory,
     so allocations fail, though nothing is broken.
@@ -264,8 +264,8 @@ def _opened(snapshot: Snapshot) -> Iterator[tuple[str, Gpu]]:
 def mig_mode_pending(ctx: CheckContext) -> Outcome:
     """MIG mode of a GPU changes with the next reset.
 
-    What it means: MIG was enabled or disabled, and the GPU could not be reset at that time, mostly because a program or
-    a service used it. Until the reset it works in its present mode; after it, programs see other devices.
+    What it means: MIG was enabled or disabled, and the GPU could not be reset at that time, usually because a program
+    or a service used it. Until the reset it works in its present mode; after it, programs see other devices.
     How it is seen: NVML's current and pending mode differ (nvmlDeviceGetMigMode).
     What to do: set the mode back; or end the programs on the GPU and reset it, or restart the machine, and create
     instances.
@@ -301,7 +301,7 @@ def pcie_link_narrow(ctx: CheckContext) -> Outcome:
     """The PCIe link of a GPU has lost most of its lanes.
 
     What it means: copies between host and GPU take several times longer. A bad contact, a riser or a damaged slot is
-    the usual cause. The generation of the link falls while the GPU is idle, its width mostly does not.
+    the usual cause. The generation of the link falls while the GPU is idle, its width usually does not.
     How it is seen: the link has at most a quarter of the lanes that GPU and slot support together
     (nvmlDeviceGetCurrPcieLinkWidth, nvmlDeviceGetMaxPcieLinkWidth).
     What to do: reseat the board, replace the riser, or try another slot. An external enclosure has four lanes by

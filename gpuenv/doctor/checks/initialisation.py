@@ -1,4 +1,4 @@
-"""Checks whether CUDA can be initialised, and whether this process sees the GPUs that it was granted."""
+"""Checks whether CUDA can be initialized, and whether this process sees the GPUs that it was granted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def another_libcuda(ctx: CheckContext) -> Outcome:
 
     What it means: the driver of JetPack drives the GPU of a Jetson. A driver package for Arm servers installs another
     libcuda, which finds no GPU there.
-    How it is seen: the board's identification, a libcuda outside of Tegra's folders, and an initialisation that fails.
+    How it is seen: the board's identification, a libcuda outside of Tegra's folders, and an initialization that fails.
     What to do: remove the packages of the other driver, and reinstall those of JetPack.
     """
     snapshot = ctx.snapshot
@@ -54,7 +54,7 @@ def another_libcuda(ctx: CheckContext) -> Outcome:
 
 @check("TEG902", Cause.JETSON_TEGRA, requires=("ENV401", "TEG901"))
 def wheels_for_servers(ctx: CheckContext) -> Outcome:
-    """On a Tegra board, the CUDA libraries are those for servers.
+    """On a Tegra board, the CUDA libraries are those for Arm servers.
 
     What it means: up to CUDA 12 NVIDIA's wheels for aarch64 are built for Arm servers (SBSA), and have no code for the
     GPU of a Jetson; JetPack has libraries of its own. From CUDA 13 on one build supports both.
@@ -104,8 +104,8 @@ _NO_FIRMWARE = pattern(r"firmware load for nvidia/\S+ failed with error|NVRM: .*
 def no_room_for_memory(ctx: CheckContext) -> Outcome:
     """The kernel has no free address range for CUDA's memory manager.
 
-    What it means: some kernels that randomise their own location (KASLR) leave no free range for the GPU's memory where
-    the driver requests one (HMM), so CUDA cannot be initialised, though nvidia-smi works.
+    What it means: some kernels that randomize their own location (KASLR) leave no free range for the GPU's memory where
+    the driver requests one (HMM), so CUDA cannot be initialized, though nvidia-smi works.
     How it is seen: cuInit fails, and the kernel log has a line of nvidia-uvm with request_free_mem_region() err.
     What to do: turn HMM off in the module nvidia-uvm and reload it, or boot the kernel with nokaslr; newer kernels are
     fixed.
@@ -200,8 +200,8 @@ def system_not_ready(ctx: CheckContext) -> Outcome:
 
     What it means: on machines whose GPUs are connected by NVSwitch, CUDA starts only after the fabric manager has set
     the fabric up, and the manager must be of exactly the driver's version.
-    How it is seen: cuInit answers with error 802, system not yet initialised, and the GPUs are of a product that has
-    NVSwitch; NVML reports how far each GPU's registration in the fabric has come, on Hopper and newer. If libcuda was
+    How it is seen: cuInit answers with error 802, system not yet initialized, and the GPUs are of a product that has
+    NVSwitch. On Hopper and newer, NVML also reports the state of each GPU's registration in the fabric. If libcuda was
     not probed, as in a paste, the registrations decide alone: none is complete.
     What to do: install the fabric manager of the driver's version, and start it. A GPU of a confidential virtual
     machine gives the same error until it accepts work.
@@ -261,13 +261,14 @@ def forward_compatibility(ctx: CheckContext) -> Outcome:
 
 @check("DRV112", Cause.WSL_LIBCUDA, requires=_INIT_REQUIRES, of_process=True)
 def wsl_libcuda(ctx: CheckContext) -> Outcome:
-    """Under WSL, the libcuda of Windows is hidden by a Linux one or not found, or Windows' driver is too old.
+    """Under WSL, the libcuda of Windows is hidden by a Linux one or not found, or the Windows driver is too old.
 
     What it means: in WSL the driver is that of Windows, and its libcuda is mounted in /usr/lib/wsl/lib. A Linux driver
     package installs another one, which cannot work; the loader may not search that folder; an old driver has none.
-    How it is seen: CUDA cannot be initialised, and the libcuda in use is not in /usr/lib/wsl, or the driver is older
+    How it is seen: CUDA cannot be initialized, and the libcuda in use is not in /usr/lib/wsl, or the driver is older
     than branch 495; or the loader finds no libcuda, and there is one in /usr/lib/wsl.
-    What to do: remove the Linux driver's packages; add that folder to the loader's search path; update Windows' driver.
+    What to do: remove the Linux driver's packages; add that folder to the loader's search path; update the Windows
+    driver.
     """
     snapshot = ctx.snapshot
     unfound = unfound_wsl_libcuda(snapshot)
@@ -357,7 +358,7 @@ def lost_after_suspend(ctx: CheckContext) -> Outcome:
     requires=(*_INIT_REQUIRES, "DRV109", "DRV110", "DRV111", "DRV112", "DRV117", "TEG901"),
 )
 def initialisation_failed(ctx: CheckContext) -> Outcome:
-    """CUDA cannot be initialised.
+    """CUDA cannot be initialized.
 
     What it means: the driver is installed and NVML may work, but cuInit fails, so no CUDA program can start.
     How it is seen: the return code of cuInit in a process of its own.
@@ -385,10 +386,10 @@ def initialisation_failed(ctx: CheckContext) -> Outcome:
         yield _without_instance(snapshot, evidence)
     elif driver_sees_gpu(snapshot) and code == Cuda.OUT_OF_MEMORY:
         evidence += evidence_of(snapshot, "host.overcommit", "host.address_limit")
-        title = f"CUDA cannot be initialised: {_refused_addresses(snapshot)}"
+        title = f"CUDA cannot be initialized: {_refused_addresses(snapshot)}"
         yield Symptom(title, evidence, _init_fixes(ctx, code))
     elif driver_sees_gpu(snapshot):
-        title = "CUDA cannot be initialised, though the driver answers"
+        title = "CUDA cannot be initialized, though the driver answers"
         yield Symptom(title, evidence, _vgpu_type_fixes(snapshot) or _init_fixes(ctx, code))
     elif code == Cuda.NO_DEVICE and not nvidia_on_bus(snapshot) and not snapshot.host.wsl.value:
         yield NotKnown("neither the driver nor the PCI bus shows an NVIDIA GPU")
@@ -602,7 +603,7 @@ def _by_mps(snapshot: Snapshot, code: int, evidence: tuple[Evidence, ...]) -> Sy
     if where and "daemon" in first:
         first = f"On the host: {first[0].lower()}{first[1:]}"
     return Symptom(
-        f"CUDA cannot be initialised through MPS: {title}",
+        f"CUDA cannot be initialized through MPS: {title}",
         evidence,
         (
             *first_fixes,

@@ -50,12 +50,12 @@ _ANOTHER = Fix("If you mean another environment: gpuenv doctor --python PATH")
 def two_cupys(ctx: CheckContext) -> Outcome:
     """Two CuPy distributions share one environment.
 
-    What it means: every wheel line installs the same module, cupy. The files of the one installed last win, and
-    removing one removes files of the other. If one line is in two folders of the path, the first hides the second.
+    What it means: every wheel line installs the same module, cupy. The files of the distribution installed last win,
+    and removing one removes files of the other. If one line is in two folders of the path, the first hides the second.
     How it is seen: the metadata of the distributions in the target.
     What to do: remove all of them, then install the right one. Installers do not remove distributions outside of the
-    environment: remove that folder from PYTHONPATH, or remove the distribution there. If one of them is conda's and
-    another pip's, remove pip's, and reinstall conda's.
+    environment: remove that folder from PYTHONPATH, or remove the distribution there. If conda installed one and pip
+    another, remove pip's and reinstall conda's.
     """
     found = ctx.snapshot.target.cupy
     if len(found) < 2:  # noqa: PLR2004 - two
@@ -92,9 +92,9 @@ def two_cupys(ctx: CheckContext) -> Outcome:
 def cupy_missing(ctx: CheckContext) -> Outcome:
     """CuPy is not in the target environment.
 
-    What it means: the environment has no CuPy under any name. It may be in another one. Or its files exist without the
-    metadata of a distribution, because an installation or a removal was interrupted. Or conda lists it, but another
-    program, such as pip, has removed its files.
+    What it means: the environment has no CuPy under any name. It may be in another environment, or its files exist
+    without the metadata of a distribution because an installation or a removal was interrupted, or conda lists it but
+    another program, such as pip, removed its files.
     How it is seen: the metadata of the distributions in the target, conda's records, and the file that an import would
     use; nothing is imported.
     What to do: install the wheel that fits, or select another environment with --python; remove leftovers of another
@@ -374,7 +374,7 @@ def _is_in_pythonpath(ctx: CheckContext, module: str) -> bool:
 def pip_and_conda(ctx: CheckContext) -> Outcome:
     """Pip and conda have each installed CuPy, or the CUDA that it loads, into one environment.
 
-    What it means: neither knows the other's files: an update by one breaks what the other has installed, and the loaded
+    What it means: neither knows the other's files: an update by one breaks the packages of the other, and the loaded
     libraries come from two CUDA releases.
     How it is seen: conda's records, the metadata of the distributions, and the paths of the loaded libraries.
     What to do: let one of them install CuPy together with its CUDA: conda install cupy, or pip with the extra ctk in an

@@ -655,7 +655,7 @@ def _headers_fix(ctx: CheckContext) -> Fix:
 def headers_other_major_toolkit(ctx: CheckContext) -> Outcome:
     """The CUDA headers that are found first have another major version than NVRTC.
 
-    What it means: headers and compiler must match. Most headers of another minor release compile, those of another
+    What it means: headers and compiler must match. Most headers of another minor release compile, but those of another
     major may not: NVRTC 12.4 compiles the cuda_fp16.h of CUDA 13.0, but fails on its cuda_fp8.h.
     How it is seen: CUDART_VERSION in the header that is found first is compared with the release that NVRTC reports.
     What to do: set CUDA_PATH to a toolkit of NVRTC's major, or unset it, and remove the other nvcc from PATH.
@@ -809,7 +809,7 @@ def ptx_compilation_switched(ctx: CheckContext) -> Outcome:
 
     What it means: with CUDA_FORCE_PTX_JIT=1 the driver ignores the finished code in programs and libraries and compiles
     their PTX; what has none does not load. With CUDA_DISABLE_PTX_JIT=1 it compiles no PTX; what has no finished code
-    for this GPU does not load. The variables are for tests of a build (CUDA Programming Guide, CUDA Environment
+    for this GPU does not load. The variables are for testing builds (CUDA Programming Guide, CUDA Environment
     Variables, read November 2026). Which libraries fail is not known in advance.
     How it is seen: the variables. With CUPY_COMPILE_WITH_PTX=1 CuPy's own kernels are PTX, which the second forbids.
     What to do: unset the variable, and set it only in the shell in which a build is tested.
@@ -882,8 +882,8 @@ def compiled_module(ctx: CheckContext) -> Outcome:
 
     What it means: import cupy fails. If the message names the C++ runtime, a libstdc++ older than the one CuPy was
     built with is found first: by LD_LIBRARY_PATH, by LD_PRELOAD, or because a program that embeds Python has loaded it.
-    If it names a CUDA library, CuPy is linked with that release: a build from source, of a distribution or of conda, or
-    a wheel before CuPy 13. Windows does not say which DLL is missing.
+    If it names a CUDA library, CuPy is linked with that release, as are builds from source, builds of Linux
+    distributions and conda, and wheels before CuPy 13. Windows does not say which DLL is missing.
     How it is seen: the target's loader loads the file of cupy._core; none of its functions is called.
     What to do: remove the folder with the old libstdc++ from LD_LIBRARY_PATH, or in conda install libstdcxx-ng; for a
     CUDA library, install the CuPy of the installed CUDA; otherwise, reinstall CuPy.

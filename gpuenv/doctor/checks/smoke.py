@@ -47,8 +47,8 @@ _EXPLAINING = (Cause.GPU_HARDWARE_FAULT,)
 def nothing_was_proven(ctx: CheckContext) -> Outcome:
     """No GPU test could run, or not all of those requested.
 
-    What it means: nothing is proven. Either there was nothing to run the tests on, which other findings explain, or
-    CuPy saw no GPU although the driver lists one, or the time was used up.
+    What it means: it is not known whether GPU work succeeds. Either there was nothing to run the tests on, which other
+    findings explain, or CuPy saw no GPU although the driver lists one, or the time was used up.
     How it is seen: every test was skipped, or some were not started for lack of time.
     What to do: fix the finding that comes first; or give the tests more time, with --timeout.
     """
@@ -82,11 +82,11 @@ def nothing_was_proven(ctx: CheckContext) -> Outcome:
 def a_test_failed(ctx: CheckContext) -> Outcome:
     """A GPU test failed.
 
-    What it means: work that users do does not work here: a wrong number, an error, a crash or no answer. Tests with the
-    same cause are one finding. Failures that a broken GPU explains are part of its finding.
+    What it means: typical GPU work does not succeed here: it gives a wrong number, an error, a crash or no answer.
+    Tests with the same cause are one finding. Failures that a broken GPU explains are part of its finding.
     How it is seen: each test runs in a process of its own in the target environment and its numbers are compared with
     NumPy's; the test itself, its error message, the kernel log and NVML's counts before and after name the cause.
-    What to do: read the evidence; gpuenv smoke --only TEST -v repeats one test, gpuenv explain describes the cause.
+    What to do: read the evidence; gpuenv smoke --only TEST -v repeats one test, and gpuenv explain describes the cause.
     """
     result = ctx.smoke
     if result is None:
@@ -139,7 +139,7 @@ def gpu_is_slow(ctx: CheckContext) -> Outcome:
     """A GPU is much slower than expected.
 
     What it means: the numbers are right, but the GPU is slower than this product's data sheet, the other GPUs of this
-    machine, or an earlier run here: heat, power, a degraded link, another job, a failing GPU.
+    machine, or an earlier run here. Possible reasons are heat, power, a degraded link, another job or a failing GPU.
     How it is seen: measured rates are compared with the peaks of the matrix, the median of the other GPUs, the saved
     baseline and --min-rate, the last rate of the burn-in with its first; NVML names the reasons for a lower clock while
     it runs.
@@ -172,10 +172,10 @@ def gpu_is_slow(ctx: CheckContext) -> Outcome:
 
 @check("SMK905", Cause.REQUIREMENT_NOT_MET, follows=("SMK901", "SMK902", "SMK903"))
 def rates_not_compared(ctx: CheckContext) -> Outcome:
-    """A rate that the caller wants compared was not measured, or has nothing to be compared with.
+    """A rate that should be compared was not measured, or has nothing to be compared with.
 
-    What it means: the numbers are right, and whether the GPU is as fast as required is not known, so that the run is
-    not accepted (exit code 5).
+    What it means: the numbers are right, but it is not known whether the GPU is as fast as required, so the run is not
+    accepted (exit code 5).
     How it is seen: --min-rate names a rate that no test measured on a GPU, or a share of a rate that neither the
     baseline nor the data sheets have; or --compare names a baseline without a measurement of this run.
     What to do: read why the test that measures it did not run; give --min-rate as a rate, such as copy=500GB/s; save a

@@ -89,8 +89,8 @@ _FILES = {"nvml": "libnvidia-ml (NVML)", "libcuda": "libcuda (CUDA)"}
 _PREDICATES = {
     (True, False): "does not answer",
     (True, True): "do not answer",
-    (False, False): "crashes every program that initialises it",
-    (False, True): "crash every program that initialises them",
+    (False, False): "crashes every program that initializes it",
+    (False, True): "crash every program that initializes them",
 }
 
 
@@ -174,7 +174,7 @@ def nvidia_smi_fails(ctx: CheckContext) -> Outcome:
     """nvidia-smi hangs or fails while the driver works.
 
     What it means: NVML works, so programs can use the GPU, but nvidia-smi does not. Scripts and tools that call
-    nvidia-smi will hang or fail. Or NVML itself fails while CUDA works: the same tools fail then.
+    nvidia-smi will hang or fail. If NVML itself fails while CUDA works, the same tools fail.
     How it is seen: nvidia-smi was killed at the deadline, crashed, or ended with an error, while NVML answered; or
     nvmlInit returned an error, and cuInit none.
     What to do: if it hangs, look for a wrapper or an nvidia-smi of another driver on PATH, and trace the system call in

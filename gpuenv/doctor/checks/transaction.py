@@ -13,12 +13,12 @@ def transaction_open(ctx: CheckContext) -> Outcome:
 
     What it means: gpuenv was killed, or the machine lost power, while it moved files of the environment. Files of the
     former and of the new packages may be mixed or missing. The former files are kept in the environment's folder
-    .gpuenv. Any other change of the packages takes their places, and then gpuenv can no longer restore them; so the
-    other checks of the environment wait, and offer no fix.
+    .gpuenv. If another program changes the packages first, gpuenv can no longer restore the former files. Until then,
+    the other checks of the environment therefore offer no fix.
     How it is seen: that folder has the journal of a change that was neither completed nor undone, and no running gpuenv
     holds its lock.
-    What to do: run gpuenv rollback; it restores the state before the interrupted install. gpuenv install and
-    gpuenv doctor --fix do so first, too.
+    What to do: run gpuenv rollback; it restores the state before the interrupted install. gpuenv install and gpuenv
+    doctor --fix do so first, too.
     """
     reading = ctx.snapshot.target.open_transaction
     found = reading.value

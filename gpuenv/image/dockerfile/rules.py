@@ -92,7 +92,7 @@ def driver_installed(target: BuildTarget) -> FileSymptoms:
     Libraries in the image have another version sooner or later, and may be found first.
     How it is seen: packages of the driver (nvidia-driver-*, libnvidia-compute-*, cuda-drivers, also the metapackages
     cuda and cuda-X-Y), its installer, or a copy of libcuda or NVML, in an image that has CUDA or CuPy.
-    What to do: leave it out; install cuda-toolkit-X-Y where the toolkit is wanted.
+    What to do: leave it out; if you need the toolkit, install cuda-toolkit-X-Y.
     """
     with_cuda = target.base.has_cuda or has_gpu_software(target)
     for entry in target.system if with_cuda else ():
@@ -130,8 +130,8 @@ def line_against_cuda(target: BuildTarget) -> FileSymptoms:
     """CuPy's line is for another CUDA than the image has.
 
     What it means: cupy-cuda12x loads the libraries of CUDA 12, and finds none in an image of CUDA 11 or 13; import and
-    the first array succeed, the first kernel fails.
-    How it is seen: the line's name against the CUDA of the base image, of its packages and of wheels.
+    the first array succeed, but the first kernel fails.
+    How it is seen: the line's name is compared with the CUDA of the base image, its packages and the wheels.
     What to do: install the line of the image's CUDA, or add the extra [ctk], which installs the line's own CUDA.
     """
     has = cuda_sources(target)
@@ -159,7 +159,7 @@ def headers_missing(target: BuildTarget) -> FileSymptoms:
 
     What it means: CuPy 14 needs the headers of the CUDA runtime to compile kernels, older releases from CUDA 12.2 on.
     The base and runtime images of nvidia/cuda have none, nor do NVIDIA's packages of libraries (cuda-cudart without
-    cuda-cudart-dev), so that every kernel fails: "Failed to find CUDA headers", or a cuda_fp16.h or vector_types.h that
+    cuda-cudart-dev), so every kernel fails: "Failed to find CUDA headers", or a cuda_fp16.h or vector_types.h that
     cannot be opened.
     How it is seen: the flavour in the base image's tag, and no package or wheel with the headers.
     What to do: add the extra [ctk], the wheel nvidia-cuda-runtime of the image's CUDA, or use the devel image.
@@ -247,7 +247,7 @@ def two_lines(target: BuildTarget) -> FileSymptoms:
     removing one breaks the other.
     How it is seen: two of cupy, cupy-cudaXXx and conda's cupy in the stages of the image, without a removal between
     them.
-    What to do: keep one.
+    What to do: keep one of them.
     """
     own = target.base.row.line if target.base.row else None
     there: list[tuple[str, Install | None]] = [(own, None)] if own else []
@@ -279,7 +279,7 @@ def from_source(target: BuildTarget) -> FileSymptoms:
     What it means: on the package index, cupy is a source distribution: it compiles for half an hour with a CUDA
     toolkit, and fails at once without one.
     How it is seen: pip installs cupy, or a line with --no-binary or from a repository. conda's cupy is binary, and
-    satisfies a later requirement of pip; before 4.0.0 there were no wheels.
+    satisfies a later requirement of pip. Before CuPy 4.0.0 there were no wheels.
     What to do: install the wheel of the right line: cupy-cuda12x, cupy-cuda13x.
     """
     has = cuda_sources(target)
@@ -302,14 +302,14 @@ def from_source(target: BuildTarget) -> FileSymptoms:
 
 @rule("DKF911", _FAULT)
 def compat_on_path(target: BuildTarget) -> FileSymptoms:
-    """A folder of compatibility or stub libraries is put where the loader looks first.
+    """A folder of compatibility or stub libraries is first on the loader's path.
 
-    What it means: forward-compatibility libraries first on LD_LIBRARY_PATH are used with every driver, also where they
-    fail (cuInit 803 or 804): on a GeForce, and on a driver that is newer. The container toolkit uses them
-    where they are needed. The toolkit's stub of libcuda is only for the linker.
+    What it means: forward-compatibility libraries first on LD_LIBRARY_PATH are used with every driver, even where they
+    fail (cuInit 803 or 804): on a GeForce, and with a newer driver. The container toolkit uses them where they are
+    needed. The toolkit's stub of libcuda is only for the linker.
     How it is seen: a folder compat in LD_LIBRARY_PATH, in /etc/ld.so.conf.d, or as an argument of ldconfig; a folder
     stubs in LD_LIBRARY_PATH, in which a link gives the stub the name that programs load.
-    What to do: leave the folder out; stubs belong into LIBRARY_PATH.
+    What to do: leave the folder out; stubs belong in LIBRARY_PATH.
     """
     if target.base.unknown and not has_gpu_software(target):
         return  # it may be for a Jetson, on which such libraries are meant
@@ -392,8 +392,9 @@ def _gpu_use(program: str, arguments: tuple[str, ...], scripts: Iterable[str]) -
 def variables_hide(target: BuildTarget) -> FileSymptoms:
     """A variable hides the GPUs, or leaves out the driver's libraries.
 
-    What it means: CUDA_VISIBLE_DEVICES in an image hides every GPU however it is started. NVIDIA_VISIBLE_DEVICES=void
-    requests no GPU, and NVIDIA_DRIVER_CAPABILITIES without compute leaves libcuda out of the container.
+    What it means: CUDA_VISIBLE_DEVICES in an image hides every GPU, however the container is started.
+    NVIDIA_VISIBLE_DEVICES=void requests no GPU, and NVIDIA_DRIVER_CAPABILITIES without compute leaves libcuda out of
+    the container.
     How it is seen: the ENV instructions of an image that has CuPy or a framework with CUDA. In other images, such as
     those of the container toolkit itself, these values are intended.
     What to do: leave the first two out, and set the last to compute,utility.
@@ -479,8 +480,8 @@ def no_such_base(target: BuildTarget) -> FileSymptoms:
 
     What it means: tags of nvidia/cuda are X.Y.Z-FLAVOUR-DISTRIBUTION. There is no tag latest; one without flavour or
     distribution, or of a CUDA that was never released, does not exist, and the build fails.
-    How it is seen: the tag against that pattern, and its CUDA against the releases that the matrix knows. A default
-    of an ARG without a number is a placeholder, and is not judged.
+    How it is seen: the tag is compared with that pattern, and its CUDA with the releases in the matrix. A default of an
+    ARG without a number is a placeholder and is not checked.
     What to do: name a tag that exists, such as 12.9.1-devel-ubuntu24.04.
     """
     fault = tag_fault(target)
@@ -515,8 +516,8 @@ def cuda_path_elsewhere(target: BuildTarget) -> FileSymptoms:
 
     What it means: CuPy looks for headers and libraries where CUDA_PATH points, and builds of extensions where CUDA_HOME
     does; a folder that is missing, or of another version, breaks them.
-    How it is seen: a version in the variable's folder against the CUDA of the base image and its packages.
-    What to do: leave the variable out, or let it name /usr/local/cuda.
+    How it is seen: a version in the variable's folder is compared with the CUDA of the base image and its packages.
+    What to do: leave the variable out, or set it to /usr/local/cuda.
     """
     has = cuda_sources(target)
     for name in ("CUDA_PATH", "CUDA_HOME"):
@@ -540,8 +541,8 @@ def cuda_path_elsewhere(target: BuildTarget) -> FileSymptoms:
 def unknown_installs(target: BuildTarget) -> FileSymptoms:
     """Some of what is installed is unknown.
 
-    What it means: a condition, a loop, a script or another package manager installs what is not known here, so that
-    CuPy and CUDA may be there, or may not. Nothing is concluded from that.
+    What it means: a condition, a loop, a script or another package manager installs something unknown, so CuPy and CUDA
+    may or may not be in the image. gpuenv draws no conclusion from this.
     How it is seen: the other commands of an image that installs CuPy, and commands that may install it: in a condition,
     or from a file that is not in the build context.
     What to do: check the built image: gpuenv check-image IMAGE; name the build context with --context.
@@ -564,10 +565,10 @@ def unknown_installs(target: BuildTarget) -> FileSymptoms:
 def base_without_name(target: BuildTarget) -> FileSymptoms:
     """FROM names no image.
 
-    What it means: the text is no valid name of an image, so that no build begins: "invalid reference format", or
+    What it means: the text is not a valid image name, so the build does not start: "invalid reference format", or
     "repository name must be lowercase".
-    How it is seen: the name against the grammar of names (distribution/reference). Names with unknown variables, or
-    with digests other than sha256, are not judged.
+    How it is seen: the name is compared with the grammar of names (distribution/reference). Names with unknown
+    variables, or with digests other than sha256, are not checked.
     What to do: write it as name:tag, the name in lower case.
     """
     base = target.base
@@ -583,11 +584,11 @@ def base_without_name(target: BuildTarget) -> FileSymptoms:
 
 @rule("DKF919", _FAULT)
 def cupy_variable_refused(target: BuildTarget) -> FileSymptoms:
-    """A variable of CuPy's is set to a value that CuPy refuses.
+    """A CuPy variable is set to a value that CuPy rejects.
 
     What it means: CuPy reads its variables when it is imported, and ends with an error at a value that it cannot read.
-    How it is seen: the ENV instructions of the stages that the image is made of, against what CuPy takes; a value that
-    holds a variable is not judged.
+    How it is seen: the ENV instructions of the stages of the image are compared with the values that CuPy accepts. A
+    value that contains a variable is not checked.
     What to do: leave the variable out, or correct it.
     """
     settings = {name: setting for name, setting in target.environment.items() if is_known(setting.value)}
@@ -605,11 +606,12 @@ def cupy_variable_refused(target: BuildTarget) -> FileSymptoms:
 
 @rule("DKF920", _FAULT)
 def no_such_line(target: BuildTarget) -> FileSymptoms:
-    """A distribution is named as CuPy's lines are, and is none of them.
+    """A distribution is named like a CuPy line, but is not one.
 
     What it means: from CUDA 11.2 on there is one line for each major (cupy-cuda11x, cupy-cuda12x, cupy-cuda13x); a name
-    such as cupy-cuda121 is not CuPy's: either nothing of that name is found, or what another party has registered.
-    How it is seen: the name against CuPy's lines, those of old releases too.
+    such as cupy-cuda121 is not CuPy's: either the index has nothing of that name, or another party than CuPy's
+    developers published it.
+    How it is seen: the name is compared with CuPy's lines, including those of old releases.
     What to do: install the line of the CUDA major.
     """
     newest = max(line.cuda_major for line in target.matrix.wheel_lines)

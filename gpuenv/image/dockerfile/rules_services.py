@@ -59,8 +59,8 @@ def gpu_not_requested(ctx: ServiceContext) -> FileSymptoms:
 
     What it means: compose starts a container without a GPU unless the service requests one, or the engine's default
     runtime is NVIDIA's.
-    How it is seen: an image with CuPy, and neither gpus, deploy, a CDI device nor the runtime nvidia. A service
-    that names the CPU, that extends another one, or whose file has another service with GPUs, is not judged.
+    How it is seen: an image with CuPy, and neither gpus, deploy, a CDI device nor the runtime nvidia. A service that
+    names the CPU, that extends another one, or whose file has another service with GPUs, is not checked.
     What to do: add "gpus: all", or a reservation of devices with capabilities [gpu].
     """
     service, what = ctx.service, ctx.cupy
@@ -154,7 +154,7 @@ def environment_hides(ctx: ServiceContext) -> FileSymptoms:
     What it means: as in an image: CUDA_VISIBLE_DEVICES may hide every GPU, NVIDIA_DRIVER_CAPABILITIES leave libcuda
     out, and LD_LIBRARY_PATH put compatibility or stub libraries first.
     How it is seen: the environment of a service that requests a GPU.
-    What to do: leave them out, or set them right.
+    What to do: leave them out, or correct them.
     """
     service = ctx.service
     for name, setting in service.environment.items() if service.requests_gpu else ():
@@ -188,7 +188,7 @@ def _setting_fault(name: str, value: str, *, of_compute: bool) -> tuple[str, Sev
 def image_without_tag(ctx: ServiceContext) -> FileSymptoms:
     """A service's image has a tag that does not exist.
 
-    What it means: nvidia/cuda has no tag latest, so that the image cannot be pulled.
+    What it means: nvidia/cuda has no tag latest, so the image cannot be pulled.
     How it is seen: the tag of an image of nvidia/cuda.
     What to do: name a tag that exists, such as 13.0.2-base-ubuntu24.04.
     """
@@ -204,7 +204,7 @@ def image_without_tag(ctx: ServiceContext) -> FileSymptoms:
 def dockerfile_unread(ctx: ServiceContext) -> FileSymptoms:
     """The Dockerfile of a service is not read.
 
-    What it means: what the service builds is unknown, and nothing is concluded about it.
+    What it means: the contents of the service's image are unknown, so it is not checked.
     How it is seen: the build section names a file that does not exist, an address, or a variable without a value.
     What to do: correct the path, or check the built image: gpuenv check-image IMAGE.
     """

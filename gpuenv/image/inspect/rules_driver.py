@@ -78,11 +78,12 @@ def other_platform(ctx: RuleContext) -> ImageSymptoms:
 
 @rule("IMG907", Cause.GPU_TOO_NEW_FOR_DRIVER, Cause.GPU_REMOVED_FROM_DRIVER, follows=("GPU204",))
 def gpu_outside_driver(ctx: RuleContext) -> ImageSymptoms:
-    """The driver's branch does not drive this GPU.
+    """The driver's branch does not support this GPU.
 
-    What it means: no image helps if the driver itself does not know the GPU yet, or no longer supports it.
-    How it is seen: the driver's branch against those of the GPU's generation. A driver that lists the GPU is believed.
-    What to do: install a driver of a branch that drives it.
+    What it means: if the driver itself does not support the GPU yet, or no longer does, no image can use the GPU.
+    How it is seen: the driver's branch is compared with those that support the GPU's generation. If the driver lists
+    the GPU, the check passes.
+    What to do: install a driver of a branch that supports it.
     """
     branch = branch_of(ctx.driver, ctx.matrix) if ctx.driver is not None else None
     for gpu in ctx.gpus:
@@ -128,12 +129,13 @@ def _verdict(
 
 @rule("IMG902", Cause.IMAGE_REQUIRES_OTHER_DRIVER, follows=OTHER_IMAGE)
 def requirement_unmet(ctx: RuleContext) -> ImageSymptoms:
-    """The image demands another driver, CUDA level or GPU than this machine has.
+    """The image requires another driver, CUDA level or GPU than this machine has.
 
     What it means: images state their requirements in NVIDIA_REQUIRE_*: blanks separate alternatives, commas separate
     conditions that must hold together, and each variable must hold for each GPU. The container toolkit's legacy mode
     refuses to start an image whose requirement is not met; CDI, the default of its runtime from 1.18.0 on, does not
-    enforce it. It is an error in either case: the maker of the image demands it, and the mode of a host is unknown.
+    enforce it. It is an error in either case, because the image states the requirement and the mode of a host is
+    unknown.
     How it is seen: each variable is evaluated as libnvidia-container does, for each GPU of the machine, with its
     driver, CUDA level, compute capability and brand.
     What to do: update the driver, or use an image of a CUDA that this driver runs.
@@ -278,13 +280,13 @@ def runs_by_forward_compatibility(ctx: RuleContext) -> bool:
 def forward_compatibility(ctx: RuleContext) -> ImageSymptoms:
     """Forward-compatibility libraries would be used on a GPU that does not allow them.
 
-    What it means: the package cuda-compat has a newer libcuda for an older driver. It works on data-centre GPUs;
-    on a GeForce or TITAN cuInit fails with 804, although the driver's own libcuda might do; and with a driver that is
+    What it means: the package cuda-compat has a newer libcuda for an older driver. It works on data-centre GPUs; on a
+    GeForce or TITAN cuInit fails with 804, although the driver's own libcuda might work; and with a driver that is
     newer than the package, on any GPU, it fails with 803. Container toolkits 1.17.4 and 1.20 or newer do not put it
-    first, or only if the libraries fit the driver; all others do, so that it is an error and no warning.
+    first, or only if the libraries fit the driver; all others do, so it is an error and not a warning.
     How it is seen: the compat folder in LD_LIBRARY_PATH of the image; or the package in an image whose CUDA is newer
     than the driver, where the container toolkit puts it first. Images that check at their start whether the libraries
-    work on the GPU, as NGC's do, are left to it.
+    work on the GPU, as NGC's do, are not reported.
     What to do: leave the folder out of LD_LIBRARY_PATH, and update the driver or use an image of its CUDA.
     """
     environment = ctx.image.environment

@@ -51,12 +51,12 @@ _MEASURED = "linux/amd64"  # the platform whose wheels the matrix's rows of fram
     follows=("IMG902", "IMG903", "IMG907", "GPU204", *OTHER_IMAGE),
 )
 def gpu_outside_cuda(ctx: RuleContext) -> ImageSymptoms:
-    """The CUDA or the CuPy in the image makes no code for this GPU.
+    """The CUDA or the CuPy in the image generates no code for this GPU.
 
     What it means: NVRTC and nvcc of a CUDA version support a set of GPUs, and so does CuPy. The container starts, and
     the first kernel fails.
-    How it is seen: CUDA and CuPy by the image's labels, variables or name, against the GPU's compute capability. A
-    CuPy that a step of the history installs in a condition is a warning at most.
+    How it is seen: the CUDA and the CuPy that the image's labels, variables or name show are compared with the GPU's
+    compute capability. A CuPy that a step of the history installs in a condition is a warning at most.
     What to do: use an image whose CUDA knows every GPU of the machine.
     """
     contents = ctx.contents
@@ -229,7 +229,7 @@ def _outside_symptom(ctx: RuleContext, what: str, cause: Cause, source: str) -> 
 
 @rule("IMG906", Cause.JETSON_TEGRA, Cause.ROCM_MISMATCH)
 def other_kind_of_gpu(ctx: RuleContext) -> ImageSymptoms:
-    """The image is for another kind of GPU: a server's, a Jetson's or AMD's.
+    """The image is for another kind of GPU: a server GPU, a Jetson or an AMD GPU.
 
     What it means: a Jetson runs images made for its JetPack, and no others; an image of ROCm runs only on AMD GPUs.
     How it is seen: the variables that JetPack's and ROCm's images set, and the machine's GPU.
@@ -268,12 +268,12 @@ def _other_kind(title: str, cause: Cause, variable: str, ctx: RuleContext) -> Sy
 def framework_outside(ctx: RuleContext) -> ImageSymptoms:
     """The CUDA of another framework has no code for this GPU, or is too new for its driver.
 
-    What it means: the wheels of PyTorch and the like hold code that their CUDA made, for the GPUs that it knew. On a
-    newer GPU they load, and their first kernel fails; a driver of an older major runs none of them, unless the image
-    has forward-compatibility libraries that the machine can use.
+    What it means: the wheels of PyTorch and similar frameworks contain code that their CUDA generated for the GPUs that
+    it supports. On a newer GPU they load, but their first kernel fails; a driver of an older major runs none of them,
+    unless the image has forward-compatibility libraries that the machine can use.
     How it is seen: the release or the index that the Dockerfile names for the framework, the CUDA of its wheels, and
-    the machine's GPUs and driver. Installs without a version or in a condition are not judged, nor are the wheels for
-    other processors than x86_64, whose CUDA is unknown.
+    the machine's GPUs and driver. Installs without a version or in a condition are not checked, nor are the wheels for
+    processors other than x86_64, whose CUDA is unknown.
     What to do: install a release whose CUDA knows every GPU of the machine and that its driver runs.
     """
     for name, version in ctx.image.frameworks.items():

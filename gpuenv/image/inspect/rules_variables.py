@@ -127,10 +127,10 @@ def stubs_on_path(ctx: RuleContext) -> ImageSymptoms:
 
 @rule("IMG914", Cause.DRIVER_LIBRARY_VERSION_MISMATCH)
 def driver_baked_in(ctx: RuleContext) -> ImageSymptoms:
-    """The image has the driver's own libraries in it.
+    """The image contains the driver's own libraries.
 
-    What it means: libcuda and NVML must be those of the host's kernel module; the container toolkit mounts them. Ones
-    of another version in the image may be found first.
+    What it means: libcuda and NVML must be those of the host's kernel module; the container toolkit mounts them. If the
+    image has another version, it may be found first.
     How it is seen: the steps of the image's history that install a driver's packages. Layers are not inspected: an
     image without a history, or one that copies the files, may have a driver without this finding.
     What to do: leave the driver out of the image.
@@ -157,7 +157,7 @@ def switched_off(ctx: RuleContext) -> ImageSymptoms:
     What it means: with NVIDIA_DISABLE_REQUIRE=1 the container starts on any driver; whether CUDA works depends on the
     driver's version.
     How it is seen: the variable in the image's configuration, and what the other variables would have required.
-    What to do: nothing, where CUDA runs on this driver.
+    What to do: nothing, if CUDA runs on this driver.
     """
     environment = ctx.image.environment
     rest = {name: value for name, value in environment.items() if name != "NVIDIA_DISABLE_REQUIRE"}
@@ -182,7 +182,7 @@ def no_gpu_software(ctx: RuleContext) -> ImageSymptoms:
     its CUDA. That is not an error: an image with CUDA from wheels may look like this. CuPy has no wheels for Alpine and
     its C library, musl.
     How it is seen: no variable, label or step of CUDA, NVIDIA, ROCm or CuPy; Alpine by its name or its first step.
-    What to do: run the smoke tests in it; images of gpuenv build-image have labels for their contents.
+    What to do: run the GPU tests in it (gpuenv smoke); images of gpuenv build-image have labels for their contents.
     """
     contents = ctx.contents
     if contents.for_gpus or contents.rocm is not None or ctx.image.frameworks:
@@ -208,7 +208,7 @@ def no_gpu_software(ctx: RuleContext) -> ImageSymptoms:
 def own_labels(ctx: RuleContext) -> ImageSymptoms:
     """The labels of an image that gpuenv has built do not fit this machine.
 
-    What it means: such an image has labels with its GPUs, its oldest driver and the result of its proof.
+    What it means: such an image has labels with its GPUs, its oldest driver and the result of its tests.
     How it is seen: the labels io.gpuenv.*.
     What to do: build an image for this machine: gpuenv build-image.
     """
@@ -245,10 +245,10 @@ def _label_symptom(name: str, value: str, found: str, cause: Cause) -> Symptom:
 
 @rule("IMG920", Cause.CONTAINER_TOOLKIT_BROKEN)
 def no_container_toolkit(ctx: RuleContext) -> ImageSymptoms:
-    """Docker on the machine cannot hand GPUs to containers.
+    """Docker on the machine cannot give GPUs to containers.
 
-    What it means: docker run --gpus ends with "could not select device driver" for every image. The NVIDIA
-    container toolkit, which gives a container the driver's nodes and libraries, is not on the machine.
+    What it means: docker run --gpus ends with "could not select device driver" for every image. The NVIDIA container
+    toolkit, which gives a container the driver's nodes and libraries, is not on the machine.
     How it is seen: Docker's program is installed, but none of the toolkit's programs, no runtime of it in Docker's
     configuration, and no file of the Container Device Interface.
     What to do: install the NVIDIA container toolkit, configure Docker for it, and restart Docker.
@@ -266,11 +266,12 @@ def no_container_toolkit(ctx: RuleContext) -> ImageSymptoms:
 
 @rule("IMG918", Cause.CUPY_VARIABLE_INVALID)
 def image_sets_what_cupy_refuses(ctx: RuleContext) -> ImageSymptoms:
-    """A variable of CuPy's has a value in the image that CuPy refuses.
+    """A CuPy variable has a value in the image that CuPy rejects.
 
     What it means: CuPy reads its variables when it is imported, and ends with an error at a value that it cannot read,
     however the container is started.
-    How it is seen: the variables in the image's configuration whose names begin with CUPY_, against what CuPy takes.
+    How it is seen: the variables in the image's configuration whose names begin with CUPY_ are compared with the values
+    that CuPy accepts.
     What to do: leave the variable out of the image, or correct it.
     """
     for wrong in refused_variables(ctx.image.environment, ctx.contents.cupy):
@@ -287,9 +288,9 @@ def several_lines(ctx: RuleContext) -> ImageSymptoms:
 
     What it means: the lines of CuPy own the same files. They install without an error; either may be imported, and
     removing one breaks the other.
-    How it is seen: the steps of the image's history that install a line, without one that removes it. Environments are
-    only distinguished by the options and variables of the commands, so it is a warning.
-    What to do: keep one: remove both, then install it again, in one step.
+    How it is seen: the steps of the image's history that install a line, without one that removes it. Only the options
+    and variables of the commands distinguish environments, so it is a warning.
+    What to do: keep one: remove both, then install one again, in one step.
     """
     lines = lines_together(ctx.image.history) if ctx.image.source != "dockerfile" else ()  # DKF905 reports it
     if lines:
