@@ -52,7 +52,7 @@ def fix(
     examine: Callable[[], Report],
     opts: DoctorOptions,
     source: MachineSource,
-    forms: Sequence[OutputSpec],
+    specs: Sequence[OutputSpec],
 ) -> Report:
     """Repairs the target; returns the report afterwards (made by ``examine``), which contains what is left.
 
@@ -64,7 +64,7 @@ def fix(
     """
     if found.snapshot.target.open_transaction.value is not None:
         return _finish_rollback(found, examine, opts, source)
-    return _repair(found, examine, opts, source, forms)
+    return _repair(found, examine, opts, source, specs)
 
 
 def _repair(
@@ -72,14 +72,14 @@ def _repair(
     examine: Callable[[], Report],
     opts: DoctorOptions,
     source: MachineSource,
-    forms: Sequence[OutputSpec],
+    specs: Sequence[OutputSpec],
 ) -> Report:
     repairs = repair_plan(found.findings, found.snapshot)
     if repairs is None:
         return _nothing(found, "nothing here that gpuenv can fix")
     for title in dict.fromkeys(f"{f.code}: {f.title}" for f in found.findings if f.code in repairs.codes):
         announce(f"will fix: {title}")
-    as_json = any(entry.form == "json" and entry.path is None for entry in forms)
+    as_json = any(entry.form == "json" and entry.path is None for entry in specs)
     out = Output(None, as_json, not opts.no_color, opts.redact, opts.verbose)
     try:
         outcome = _transaction(found, opts, source, repairs, out)
@@ -90,7 +90,7 @@ def _repair(
     except InstallError as error:
         return _failed(found, error, source)
     if isinstance(outcome, Plan):
-        if all(entry.form == "text" and entry.path is None for entry in forms):
+        if all(entry.form == "text" and entry.path is None for entry in specs):
             show_plan(outcome, out)
             raise typer.Exit(found.exit_code)
         lines = tuple(line.text for line in plan_lines(outcome, verbose=opts.verbose))
@@ -101,12 +101,11 @@ def _repair(
     after = examine()
     statuses = {Result.RESTORED: RepairStatus.RESTORED, Result.NOT_RESTORED: RepairStatus.NOT_RESTORED}
     status = statuses.get(outcome.status, RepairStatus.REPAIRED)
-    left = _codes(after)
     repair = Repair(
         status=status,
         message=_sentence(outcome.message),
-        gone=tuple(code for code in _codes(found) if code not in left),
-        left=left,
+        gone=_gone(found, after),
+        left=_codes(after),
         transaction=outcome.transaction,
         undo=outcome.undo.argv if outcome.undo else None,
     )
@@ -130,10 +129,8 @@ def _finish_rollback(
     except InstallError as error:
         return _failed(found, error, source)
     after = examine()
-    left = _codes(after)
-    gone = tuple(code for code in _codes(found) if code not in left)
     message = f"Rolled back: the interrupted install {', '.join(numbers)}." if numbers else "It was undone meanwhile."
-    return after._replace(repair=Repair(RepairStatus.REPAIRED, message, gone=gone, left=left))
+    return after._replace(repair=Repair(RepairStatus.REPAIRED, message, gone=_gone(found, after), left=_codes(after)))
 
 
 def _failed(found: Report, error: InstallError, source: MachineSource) -> Report:
@@ -158,6 +155,11 @@ def _sentence(message: str) -> str:
 
 def _codes(report: Report) -> tuple[str, ...]:
     return tuple(dict.fromkeys(f.code for f in report.findings if f.severity is not Severity.NOTE))
+
+
+def _gone(before: Report, after: Report) -> tuple[str, ...]:
+    left = _codes(after)
+    return tuple(code for code in _codes(before) if code not in left)
 
 
 def _transaction(
@@ -213,8 +215,8 @@ def _numpy_may_move(plan_factory: PlanFactory) -> PlanFactory:
     """Removes NumPy from the changes that need ``--allow-changes``: the doctor's fix is to change it."""
 
     def planned() -> ExecutablePlan:
-        plan, carry_out = plan_factory()
-        return replace(plan, moves=tuple(name for name in plan.moves if name != "numpy")), carry_out
+        plan, execute_plan = plan_factory()
+        return replace(plan, moves=tuple(name for name in plan.moves if name != "numpy")), execute_plan
 
     return planned
 

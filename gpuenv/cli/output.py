@@ -261,7 +261,7 @@ class RenderOptions(NamedTuple):
     color: bool
     redact: bool
     history: tuple[EarlierRun, ...] = ()  # the oldest first
-    of_the_tests: bool = False  # text and JSON contain only the result of the GPU tests
+    tests_only: bool = False  # text and JSON contain only the result of the GPU tests
 
 
 def read_formats(
@@ -343,9 +343,9 @@ def emit_record(
 
 
 def _emit(report: Report, spec: OutputSpec, render_options: RenderOptions) -> None:
-    smoke = report.smoke if render_options.of_the_tests else None
+    smoke = report.smoke if render_options.tests_only else None
     if spec.form == "json":
-        emit_json(smoke if render_options.of_the_tests else report, spec.path, redacted=render_options.redact)
+        emit_json(smoke if render_options.tests_only else report, spec.path, redacted=render_options.redact)
     elif spec.form == "text":
         from gpuenv.report.smoke_text import smoke_lines
         from gpuenv.report.text import report_lines

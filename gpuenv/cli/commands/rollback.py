@@ -49,11 +49,11 @@ def rollback(
 
     Exit code: 0 done, 2 consent is missing, 4 it failed, 7 the target cannot be used.
     """
-    from gpuenv.cli.environment_change import ConsentOptions
+    from gpuenv.cli.environment_change import ConsentOptions, show_plan
     from gpuenv.cli.install_outcome import outcome_on_failure
     from gpuenv.cli.install_target import find_store, interpreter_of, target_of
     from gpuenv.cli.output import Output, check_paths
-    from gpuenv.install.plan_text import history_lines, plan_lines
+    from gpuenv.install.plan_text import history_lines
     from gpuenv.install.rollback import history_of
 
     if forget and listing:
@@ -70,14 +70,13 @@ def rollback(
         elif forget:
             _forget(store, interpreter, number, out, yes=yes, dry_run=dry_run)
         elif dry_run:
-            plan = _plan(store, interpreter, number)
-            out.emit(plan, lambda: plan_lines(plan))
+            show_plan(_plan_rollback(store, interpreter, number), out)
         else:
             consent = ConsentOptions(out, yes, offline=offline)
             _roll_back(store, interpreter, number, consent, recovered)
 
 
-def _plan(store: Store, interpreter: str, number: str | None) -> Plan:
+def _plan_rollback(store: Store, interpreter: str, number: str | None) -> Plan:
     """What a rollback undoes: interrupted installs, then those up to the number."""
     from gpuenv.install.conda_restore import read_state
     from gpuenv.install.rollback import committed, plan_of_rollback, unfinished, up_to
@@ -141,7 +140,7 @@ def _roll_back(
             recovered[:] = recover_interrupted(interpreter, store, locked=True, offline=consent.offline)
         # Recovery may have done it already: an interrupted install or rollback is the newest transaction.
         if not (number in recovered or (number is None and recovered)):
-            require_consent(_plan(store, interpreter, number), consent)
+            require_consent(_plan_rollback(store, interpreter, number), consent)
             with announcing_phases(Clock(part="put back")):
                 undone = roll_back(store, number, own_environment(), offline=consent.offline)
     numbers = ", then ".join(f"{journal.number} ({journal.summary})" for journal in undone)

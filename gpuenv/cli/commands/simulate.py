@@ -132,6 +132,6 @@ def _concerns_environment(profile: Profile) -> bool:
     if target.elsewhere or target.lib64 or any(package.startswith("cupy==") for package in target.packages):
         return True
     machine_checks = (check for check in all_checks() if not check.concerns_target)
-    of_the_machine = {cause.value for check in machine_checks for cause in check.causes}
-    of_both = {Cause.ROCM_MISMATCH.value}  # between the installed packages and the machine
-    return not of_the_machine - of_both >= set(profile.expect.causes)
+    machine_causes = {cause.value for check in machine_checks for cause in check.causes}
+    shared_causes = {Cause.ROCM_MISMATCH.value}  # between the installed packages and the machine
+    return not machine_causes - shared_causes >= set(profile.expect.causes)
