@@ -43,10 +43,8 @@ COMMANDS = (
     "build-image",
     "help",
 )
-_COMPLETED_LINE = (
-    "COMP_WORDS",
-    "_TYPER_COMPLETE_ARGS",
-)  # the variables with the command line: of bash, and of other shells
+# The variables with the command line: of bash, and of other shells.
+_COMPLETED_LINE = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
 _MACHINE_OPTIONS = ("snapshot", "paste")  # options that select a machine
 _HAVE_SMOKE_OPTION = ("doctor", "preflight")  # the commands with --smoke [LEVEL]
 # Options after the first argument of run belong to that command, with or without --.
