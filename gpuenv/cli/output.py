@@ -7,10 +7,8 @@ import importlib
 import json
 import os
 import platform
-import re
 import shutil
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv.cli.clock import days_since
 from gpuenv.cli.command_errors import CommandError, OutputClosed, announce, complain, drop_stdout
+from gpuenv.cli.line_wrapping import wrap_line
 from gpuenv.files import LARGEST_DOCUMENT, is_folder, read_regular
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import did_you_mean, error_reason, sanitize_line
@@ -35,8 +34,6 @@ REPORT_FORMATS = (*FORMATS, "summary")  # the last one is not the whole report
 RECORD_FORMATS = ("text", "json")  # formats of any record; redacted while they are written
 _SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
 _MAX_HISTORY = 200  # reports
-_NARROW_HANG = 4
-_PAD = "\0"  # control character that no line contains
 _STYLES = {
     "heading": "bold",
     "good": "bold green",
@@ -101,12 +98,7 @@ def emit_lines(lines: Iterable[TextLine], output: Path | None, *, color: bool, r
 
 def _to_terminal(lines: Iterable[TextLine], *, color: bool) -> None:
     width = max(40, shutil.get_terminal_size((80, 24)).columns)
-    padded = (line._replace(text=_padded(line.text)) for line in lines)
-    wrapped = [
-        (sanitize_line(_encodable(part.replace(_PAD, ""))), line.style.value)
-        for line in padded
-        for part in _wrap(line, width)
-    ]
+    wrapped = [(sanitize_line(_encodable(part)), line.style.value) for line in lines for part in wrap_line(line, width)]
     if not color:
         write_stdout("".join(part + "\n" for part, _ in wrapped))
         return
@@ -118,50 +110,10 @@ def _to_terminal(lines: Iterable[TextLine], *, color: bool) -> None:
         console.print(Text(part, style=_STYLES.get(style, "")))
 
 
-def _padded(text: str) -> str:
-    """The text with a filler after each wide character, so that its length is its width."""
-    if text.isascii():
-        return text
-    from unicodedata import east_asian_width
-
-    return "".join(letter + _PAD if east_asian_width(letter) in "WF" else letter for letter in text)
-
-
 def _encodable(text: str) -> str:
     """The text with escapes for characters that standard output cannot encode."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
-
-
-def _wrap(line: TextLine, width: int) -> list[str]:
-    """Wraps a line at spaces; a command is continued with backslashes, so that it can be copied.
-
-    A hanging indent of more than half of the width is reduced.
-    """
-    if line.style.value == "command":
-        return _continued(line, width)
-    return textwrap.wrap(
-        line.text,
-        width,
-        subsequent_indent=" " * (line.hang if line.hang <= width // 2 else _NARROW_HANG),
-        break_long_words=False,
-        break_on_hyphens=False,
-        replace_whitespace=False,
-        drop_whitespace=True,
-    ) or [""]
-
-
-def _continued(line: TextLine, width: int) -> list[str]:
-    """A command over several lines with backslashes; never breaks a quoted argument."""
-    arguments = re.findall(r"""(?:'[^']*'|"[^"]*"|\S)+""", line.text)  # an apostrophe is quoted as '"'"'
-    indent = line.text[: len(line.text) - len(line.text.lstrip())]
-    rows = [indent + arguments[0]]
-    for argument in arguments[1:]:
-        if len(rows[-1]) + len(argument) + len(" ") + len(" \\") <= width or rows[-1].strip() == "$":
-            rows[-1] += f" {argument}"
-        else:
-            rows.append(" " * line.hang + argument)
-    return [f"{row} \\" for row in rows[:-1]] + rows[-1:]
 
 
 def write_result(text: str, output: Path | None, *, shared: bool = False, own: str = "") -> None:
@@ -259,7 +211,7 @@ class RenderOptions(NamedTuple):
 
     verbose: bool
     color: bool
-    redact: bool
+    redacted: bool
     history: tuple[EarlierRun, ...] = ()  # the oldest first
     tests_only: bool = False  # text and JSON contain only the result of the GPU tests
 
@@ -321,7 +273,7 @@ def emit_report(report: Report, specs: Sequence[OutputSpec], render_options: Ren
         from gpuenv.report.redact import sanitize_report
 
         hidden = identity()._replace(hosts=(), uuids=False) if for_the_site else identity()
-        return sanitize_report(report, hidden if render_options.redact else None)
+        return sanitize_report(report, hidden if render_options.redacted else None)
 
     first_error: CommandError | None = None
     for entry in specs:
@@ -345,7 +297,7 @@ def emit_record(
 def _emit(report: Report, spec: OutputSpec, render_options: RenderOptions) -> None:
     smoke = report.smoke if render_options.tests_only else None
     if spec.form == "json":
-        emit_json(smoke if render_options.tests_only else report, spec.path, redacted=render_options.redact)
+        emit_json(smoke if render_options.tests_only else report, spec.path, redacted=render_options.redacted)
     elif spec.form == "text":
         from gpuenv.report.smoke_text import smoke_lines
         from gpuenv.report.text import report_lines
@@ -355,7 +307,7 @@ def _emit(report: Report, spec: OutputSpec, render_options: RenderOptions) -> No
             if smoke
             else report_lines(report, verbose=render_options.verbose, matrix_age=days_since(report.matrix_revision))
         )
-        emit_lines(lines, spec.path, color=render_options.color, redacted=render_options.redact)
+        emit_lines(lines, spec.path, color=render_options.color, redacted=render_options.redacted)
     elif spec.form == "html":
         from gpuenv.report.html import html_text
 

@@ -57,14 +57,14 @@ def run_selection(selection: SmokeOptions, source: MachineSource, baseline: Smok
     return SmokeRun(compared(result, baseline, selection.minimums, target.peaks), snapshot, matrix)
 
 
-def write_baseline(result: SmokeResult, path: Path, *, redact: bool) -> None:
+def write_baseline(result: SmokeResult, path: Path, *, redacted: bool) -> None:
     """Writes a result as a baseline, unless the run was interrupted or measured nothing."""
     interrupted = result.exit_code == ExitCode.INTERRUPTED
     if interrupted or not any(test.measured for test in result.tests):
         why = "the tests were interrupted" if interrupted else "nothing was measured"
         announce(f"{path} is not written: {why}")
         return
-    emit_json(result, path, redacted=redact)
+    emit_json(result, path, redacted=redacted)
 
 
 def smoke_report(run: SmokeRun, python: str | None, docs_address: str | None) -> Report:

@@ -139,21 +139,16 @@ def check_image(opts: CheckImageOptions) -> None:
 
 
 def _emit(report: ImageReport, opts: CheckImageOptions, specs: Sequence[OutputSpec]) -> None:
-    from gpuenv.cli.output import emit_json, emit_lines, identity, write_result
+    from gpuenv.cli.output import Output, identity, write_result
+    from gpuenv.image.inspect.image_report import report_lines, sarif_text
+    from gpuenv.report.redact import sanitize_report
 
-    for entry in specs:
-        if entry.form == "json":
-            emit_json(report, entry.path, redacted=opts.redact)
-        elif entry.form == "text":
-            from gpuenv.image.inspect.image_report import report_lines
-
-            lines = report_lines(report, verbose=opts.verbose)
-            emit_lines(lines, entry.path, color=not opts.no_color, redacted=opts.redact)
+    for spec in specs:
+        if spec.form == "sarif":
+            write_result(sarif_text(sanitize_report(report, identity() if opts.redact else None)), spec.path)
         else:
-            from gpuenv.image.inspect.image_report import sarif_text
-            from gpuenv.report.redact import sanitize_report
-
-            write_result(sarif_text(sanitize_report(report, identity() if opts.redact else None)), entry.path)
+            out = Output(spec.path, spec.form == "json", not opts.no_color, opts.redact)
+            out.emit(report, lambda: report_lines(report, verbose=opts.verbose))
 
 
 def _check_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:

@@ -84,14 +84,12 @@ def report(
 
 
 def _emit(fleet: Fleet, spec: OutputSpec, *, color: bool) -> None:
-    from gpuenv.cli.output import emit_json, emit_lines, write_result
+    from gpuenv.cli.output import RECORD_FORMATS, Output, write_result
 
-    if spec.form == "json":
-        emit_json(fleet, spec.path, redacted=False)
-    elif spec.form == "text":
+    if spec.form in RECORD_FORMATS:
         from gpuenv.fleet.text import fleet_lines
 
-        emit_lines(fleet_lines(fleet), spec.path, color=color, redacted=False)
+        Output(spec.path, spec.form == "json", color, redacted=False).emit(fleet, lambda: fleet_lines(fleet))
     else:
         text: str = importlib.import_module(f"gpuenv.fleet.{spec.form}").render(fleet)
         write_result(text, spec.path, shared=spec.form == "prometheus")

@@ -171,7 +171,7 @@ def preflight(opts: PreflightOptions) -> None:
     emit_report(
         report,
         specs,
-        RenderOptions(verbose=opts.verbose, color=not opts.no_color, redact=opts.redact, history=history),
+        RenderOptions(verbose=opts.verbose, color=not opts.no_color, redacted=opts.redact, history=history),
     )
     if opts.verbose:
         show_phases(report.snapshot)

@@ -164,8 +164,8 @@ def _run_tests(opts: SmokeCommandOptions, selection: SmokeOptions, specs: Sequen
     report = with_job(smoke_report(run, opts.python, address), is_own=True)
     result = run.result._replace(host_name=report.host_name, jobs=report.jobs)
     if opts.save_baseline is not None:
-        write_baseline(result, opts.save_baseline, redact=opts.redact)
-    render_options = RenderOptions(verbose=opts.verbose, color=not opts.no_color, redact=opts.redact, tests_only=True)
+        write_baseline(result, opts.save_baseline, redacted=opts.redact)
+    render_options = RenderOptions(verbose=opts.verbose, color=not opts.no_color, redacted=opts.redact, tests_only=True)
     # If nothing ran, the reason on standard error suffices as text; the requested formats contain it too.
     forms = specs if run.unusable is None else [entry for entry in specs if entry != OutputSpec("text", None)]
     report = with_fail_on(report._replace(smoke=result), opts.fail_on or ())
