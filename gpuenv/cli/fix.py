@@ -19,7 +19,7 @@ from gpuenv.cli.environment_change import (
 )
 from gpuenv.cli.install_outcome import command_error, with_environment_state
 from gpuenv.cli.install_plans import ExaminedMachine, by_conda, by_wheels
-from gpuenv.cli.install_target import changeable_scheme, find_store, interpreter_of, recover_interrupted
+from gpuenv.cli.install_target import changeable_scheme, find_store, recover_interrupted, require_interpreter
 from gpuenv.cli.installers import InstallerRequest, installer_run_for
 from gpuenv.cli.options import INSTALL_TIMEOUT, InstallerName
 from gpuenv.cli.output import Output
@@ -123,7 +123,7 @@ def _finish_rollback(
             repair=Repair(RepairStatus.PLANNED, "Nothing was changed.", left=_codes(found), plan=plan)
         )
     try:
-        interpreter = interpreter_of(source)
+        interpreter = require_interpreter(source)
         store = find_store(interpreter, source.timeout)
         numbers = recover_interrupted(interpreter, store, offline=opts.offline)
     except InstallError as error:
@@ -167,7 +167,7 @@ def _transaction(
 ) -> InstallOutcome | Plan | None:
     """Plans, asks for consent, and executes the plan; only the plan for a dry run, None if no CuPy fits."""
     request = InstallerRequest(InstallerName.AUTO, opts.offline, break_system_packages=False, seconds=INSTALL_TIMEOUT)
-    interpreter = interpreter_of(source)
+    interpreter = require_interpreter(source)
     scheme = changeable_scheme(interpreter, source, request)
     matrix = get_matrix(opts.matrix)
     plan_factory = _plan_factory(

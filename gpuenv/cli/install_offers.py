@@ -86,7 +86,7 @@ def chosen_conda_packages(resolution: Resolution) -> CondaChoice:
     return resolution.conda
 
 
-def requirements_of(pins: Sequence[Pin], found: Sequence[Offer]) -> tuple[str, ...]:
+def chosen_requirements(pins: Sequence[Pin], found: Sequence[Offer]) -> tuple[str, ...]:
     """The requirements of the offered CuPy that is among these pins."""
     releases = {pin.name: pin.release for pin in pins}
     choices = (choice for offer in found for choice in offer.choices)
@@ -110,7 +110,7 @@ def read_lock(path: Path, markers: Mapping[str, str] | None = None) -> tuple[Pin
         raise CommandError(ExitCode.USAGE, f"{path}: {error_reason(error)}", "Create one: gpuenv lock") from error
 
 
-def requirements_of_lock(pins: tuple[Pin, ...], resolution: Resolution, path: Path) -> tuple[str, ...]:
+def lock_requirements(pins: tuple[Pin, ...], resolution: Resolution, path: Path) -> tuple[str, ...]:
     """The requirements of a lock file; announces those that do not fit the machine.
 
     Raises:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gpuenv.matrix.tables import Matrix
 
 
-def target_of(python: str | None, kernel: str | None) -> str | None:
+def select_target(python: str | None, kernel: str | None) -> str | None:
     """The target of ``--python`` or ``--kernel``.
 
     Raises:
@@ -46,8 +46,8 @@ def target_of(python: str | None, kernel: str | None) -> str | None:
         return kernel_interpreter(kernel, os.environ)
 
 
-def interpreter_of(source: MachineSource) -> str:
-    """The interpreter of a target that an installer works for.
+def require_interpreter(source: MachineSource) -> str:
+    """The interpreter of the target, which an installer may use.
 
     Raises:
         CommandError: when no Python is found, or the installer of root would run code of another user, or change it.
@@ -178,7 +178,7 @@ def scheme_of_target(source: MachineSource, snapshot: Snapshot) -> Scheme:
         InstallError: when an install was interrupted in it.
         CommandError: when there is no target, or it does not answer.
     """
-    interpreter = interpreter_of(source)
+    interpreter = require_interpreter(source)
     refuse_interrupted(interpreter)
     require_target(snapshot)
     return query_scheme(interpreter, os.environ, time.monotonic() + source.timeout)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuenv.cli.command_errors import CommandError
-from gpuenv.cli.install_offers import chosen_offers, requirements_of
+from gpuenv.cli.install_offers import chosen_offers, chosen_requirements
 from gpuenv.cli.install_plans import prepare_wheels
 from gpuenv.cli.install_progress import announcing_phases
 from gpuenv.cli.install_target import scheme_of_target
@@ -58,7 +58,7 @@ def make_lock(
         raise CommandError(ExitCode.USAGE, "pip cannot write a pylock.toml", f"{remedy} --format requirements")
     with announcing_phases(Clock(part="plan")):
         lock = lock_for(inventory, installer_run, offers)
-    return LockResult(requirements_of(lock.pins, offers), rows.revision, scheme, lock)
+    return LockResult(chosen_requirements(lock.pins, offers), rows.revision, scheme, lock)
 
 
 def _lock_for_machine(snapshot: Snapshot, rows: Matrix, request: InstallerRequest, seconds: float) -> LockResult:
@@ -70,7 +70,7 @@ def _lock_for_machine(snapshot: Snapshot, rows: Matrix, request: InstallerReques
     options = replace(installer_run.options, python_version=platform.python, platform=platform.uv_platform)
     with announcing_phases(Clock(part="plan")):
         lock = lock_for_platform(replace(installer_run, options=options), snapshot, offers)
-    return LockResult(requirements_of(lock.pins, offers), rows.revision, scheme, lock, platform)
+    return LockResult(chosen_requirements(lock.pins, offers), rows.revision, scheme, lock, platform)
 
 
 def solved_wheel(

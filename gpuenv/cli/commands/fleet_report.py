@@ -11,7 +11,7 @@ import typer
 
 from gpuenv.cli import options
 from gpuenv.cli.command_errors import CommandError
-from gpuenv.cli.fleet_source import Expect, MaxAge, Source, read_fleet, seconds_of
+from gpuenv.cli.fleet_source import Expect, MaxAge, Source, parse_age, read_fleet
 from gpuenv.cli.sources import get_matrix
 from gpuenv.model.exit_codes import ExitCode
 
@@ -72,7 +72,7 @@ def report(
     specs = read_formats(formats, output, _FORMATS)
     if (via is Via.DASK) != (scheduler is not None):
         raise CommandError(ExitCode.USAGE, "--via dask and --scheduler ADDRESS need each other")
-    fleet_options = FleetOptions(time.time(), seconds_of(max_age), quorum)
+    fleet_options = FleetOptions(time.time(), parse_age(max_age), quorum)
     partial = read_fleet(source, expect=expect, scheduler=scheduler)
     rows = get_matrix(matrix)
     fleet = analyse(with_pseudonyms(partial) if redact else partial, rows, fleet_options)

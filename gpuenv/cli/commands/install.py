@@ -83,7 +83,7 @@ def install(opts: InstallOptions) -> None:
     """
     from gpuenv.cli.install_offers import read_lock
     from gpuenv.cli.install_outcome import outcome_on_failure
-    from gpuenv.cli.install_target import target_of
+    from gpuenv.cli.install_target import select_target
     from gpuenv.cli.installers import InstallerRequest
     from gpuenv.cli.output import Output, check_paths
     from gpuenv.matrix.offers import parse_wanted
@@ -93,7 +93,7 @@ def install(opts: InstallOptions) -> None:
         wanted = tuple(map(parse_wanted, opts.requirement or ()))
     if wanted and (opts.locked or opts.bundle):
         raise CommandError(ExitCode.USAGE, "a REQUIREMENT and --locked or --bundle exclude each other")
-    python = target_of(opts.python, opts.kernel)
+    python = select_target(opts.python, opts.kernel)
     source = MachineSource(python, None, opts.assume or (), False, opts.timeout, opts.driver_root)
     if opts.locked is not None and opts.bundle is not None:
         raise CommandError(ExitCode.USAGE, "--locked and --bundle exclude each other: a bundle has its own lock")
@@ -120,11 +120,11 @@ def _install(
     import tempfile
 
     from gpuenv.cli.install_outcome import show_outcome
-    from gpuenv.cli.install_target import examine_target, interpreter_of, recover_interrupted, refuse_interrupted
+    from gpuenv.cli.install_target import examine_target, recover_interrupted, refuse_interrupted, require_interpreter
     from gpuenv.install.plan import Clock
 
     clock = Clock(time.monotonic())
-    interpreter = interpreter_of(source)
+    interpreter = require_interpreter(source)
     if opts.dry_run:
         refuse_interrupted(interpreter)
     else:
@@ -166,7 +166,7 @@ def _plan_factory(
 
     The wheels are those of the resolver, of a lock file, or of a bundle, which is unpacked to ``scratch``.
     """
-    from gpuenv.cli.install_offers import chosen_offers, read_lock, requirements_of_lock
+    from gpuenv.cli.install_offers import chosen_offers, lock_requirements, read_lock
     from gpuenv.cli.install_plans import by_conda, by_wheels, prepare_wheels
     from gpuenv.cli.installers import takes_conda
     from gpuenv.matrix.offers import Offer
@@ -192,7 +192,7 @@ def _plan_factory(
         pins = read_lock(opts.locked, scheme.markers)
     lock = opts.bundle or opts.locked
     if pins is not None and lock is not None:
-        found: tuple[Offer, ...] = (Offer(requirements_of_lock(pins, examined.resolution, lock)),)
+        found: tuple[Offer, ...] = (Offer(lock_requirements(pins, examined.resolution, lock)),)
     else:
         found = chosen_offers(examined.snapshot, examined.matrix, wanted, any_numpy=opts.allow_changes)
 

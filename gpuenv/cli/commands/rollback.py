@@ -51,7 +51,7 @@ def rollback(
     """
     from gpuenv.cli.environment_change import ConsentOptions, show_plan
     from gpuenv.cli.install_outcome import outcome_on_failure
-    from gpuenv.cli.install_target import find_store, interpreter_of, target_of
+    from gpuenv.cli.install_target import find_store, require_interpreter, select_target
     from gpuenv.cli.output import Output, check_paths
     from gpuenv.install.plan_text import history_lines
     from gpuenv.install.rollback import history_of
@@ -60,9 +60,9 @@ def rollback(
         raise CommandError(ExitCode.USAGE, "--forget and --list exclude each other")
     check_paths([output])
     out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
-    source = MachineSource(target_of(python, kernel), None, (), False, timeout, "/")
+    source = MachineSource(select_target(python, kernel), None, (), False, timeout, "/")
     with outcome_on_failure(out, source.named_target) as recovered:
-        interpreter = interpreter_of(source)
+        interpreter = require_interpreter(source)
         store = find_store(interpreter, timeout)
         if listing:
             history = history_of(store)
