@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuenv.cli.check_codes import known_codes
-from gpuenv.cli.clock import today
 from gpuenv.cli.command_errors import CommandError, announce
+from gpuenv.clock import today
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import Lines, did_you_mean
 

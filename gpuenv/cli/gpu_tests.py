@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuenv.cli.clock import now
 from gpuenv.cli.command_errors import CommandError, progress
+from gpuenv.clock import now
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import did_you_mean
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from gpuenv.cli.clock import now
 from gpuenv.cli.command_errors import announce, progress
 from gpuenv.cli.environment_change import ExecutablePlan, PlanFactory
 from gpuenv.cli.install_offers import chosen_conda_packages
 from gpuenv.cli.install_verification import target_errors, verify_gpu
 from gpuenv.cli.installers import InstallerRequest, conda_run_for, installer_run_for
 from gpuenv.cli.sources import MachineSource, get_snapshot
+from gpuenv.clock import now
 from gpuenv.install.conda_transaction import PreparedCondaInstall, execute_conda, prepare_conda, refuse_pixi
 from gpuenv.install.environment import Scheme, read_inventory
 from gpuenv.install.installer_config import Installer

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from gpuenv import files
-from gpuenv.cli.clock import days_since
 from gpuenv.cli.command_errors import CommandError, announce, with_state
 from gpuenv.cli.download import DownloadError, NotFoundError, download
 from gpuenv.cli.sources import get_matrix, matrix_path, read_snapshot
+from gpuenv.clock import days_since
 from gpuenv.data import data_path
 from gpuenv.matrix.load import MAX_BYTES, is_json, read
 from gpuenv.matrix.tables import Matrix

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from gpuenv.cli.clock import now
 from gpuenv.cli.command_errors import announce, usage_errors
 from gpuenv.cli.gpu_tests import run_tests, smoke_target, with_causes
 from gpuenv.cli.output import emit_json
 from gpuenv.cli.smoke_baseline import compared, rejected
 from gpuenv.cli.sources import MachineSource, find_target, get_machine_and_matrix
+from gpuenv.clock import now
 from gpuenv.doctor.checks import all_checks
 from gpuenv.doctor.diagnose import DiagnosisOptions, apply_fail_on, diagnose
 from gpuenv.matrix.resolve import resolve

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuenv import files
-from gpuenv.cli.clock import now, today
 from gpuenv.cli.command_errors import CommandError, announce, announce_once, progress, usage_errors
+from gpuenv.clock import now, today
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import Lines, decode_text, error_reason, parse_integer, pattern
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 import typer
 
 from gpuenv.cli import completion, options
-from gpuenv.cli.clock import today
 from gpuenv.cli.command_errors import CommandError
 from gpuenv.cli.sources import MachineSource
+from gpuenv.clock import today
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import did_you_mean
 

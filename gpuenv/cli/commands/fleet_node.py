@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.clock import today
 from gpuenv.cli.command_errors import CommandError, usage_errors
 from gpuenv.cli.sources import MachineSource
+from gpuenv.clock import today
 from gpuenv.model.exit_codes import ExitCode
 
 if TYPE_CHECKING:

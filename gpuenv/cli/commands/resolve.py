@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 import typer
 
 from gpuenv.cli import options
-from gpuenv.cli.clock import days_since
 from gpuenv.cli.command_errors import CommandError, announce, usage_errors
 from gpuenv.cli.sources import MachineSource, get_machine_and_matrix, get_machines_and_matrix
+from gpuenv.clock import days_since
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import Lines, lines_of
 
