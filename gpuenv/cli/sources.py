@@ -43,11 +43,11 @@ class MachineSource(NamedTuple):
         return self.python if self.snapshot is None and self.paste is None else None
 
 
-def matrix_path(path: Path | None, notify: Callable[[str], None] = announce_once) -> Path:
+def matrix_path(path: Path | None) -> Path:
     """The file of the matrix in use."""
     from gpuenv.matrix.selection import find_matrix
 
-    return find_matrix(path, os.environ, notify).path
+    return find_matrix(path, os.environ, announce_once).path
 
 
 def own_environment() -> dict[str, str]:
@@ -304,7 +304,7 @@ def usage_errors_first(check: Callable[[], object]) -> Iterator[None]:
         raise
 
 
-def validate_options(source: MachineSource, matrix: Path | None = None) -> None:
+def validate_options(source: MachineSource, matrix: Path | None) -> None:
     """Validates options that the command does not use, without probing: invalid values are still usage errors.
 
     Raises:

@@ -78,10 +78,7 @@ class CheckImageOptions(NamedTuple):
     source: Annotated[
         ImageSource, typer.Option("--from", help="Where to read the image: the local engine or its registry.")
     ] = ImageSource.AUTO
-    snapshot: Annotated[
-        Optional[list[Path]],
-        typer.Option("--snapshot", metavar="FILE", help="Use a recorded machine instead of this one. Repeatable."),
-    ] = None
+    snapshot: options.SnapshotFiles = None
     assume: options.Assume = None
     no_probe: options.NoProbe = False
     matrix: options.MatrixFile = None

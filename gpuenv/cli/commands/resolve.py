@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Optional
 
 import typer
@@ -27,14 +26,7 @@ class ResolveOptions(NamedTuple):
     """The options of ``gpuenv resolve``."""
 
     python: options.Python = None
-    snapshot: Annotated[
-        Optional[list[Path]],
-        typer.Option(
-            "--snapshot",
-            metavar="FILE",
-            help="Use a recorded machine instead of this one. Repeatable.",
-        ),
-    ] = None
+    snapshot: options.SnapshotFiles = None
     assume: options.Assume = None
     no_probe: options.NoProbe = False
     paste: options.Paste = None
