@@ -250,21 +250,24 @@ def two_lines(target: BuildTarget) -> FileSymptoms:
     What to do: keep one of them.
     """
     own = target.base.row.line if target.base.row else None
-    there: list[tuple[str, Install | None]] = [(own, None)] if own else []
+    there: dict[tuple[str, str | None], Install | None] = {(own, None): None} if own else {}
+    names = {name for name, _ in there}
     for install in target.installs:
         of_conda = is_conda_cupy(install)
         if not (of_conda or is_cupy(install) or install.name.startswith("cupy-rocm")):
             continue
         label = "cupy" if of_conda else install.name  # conda's package is the distribution cupy, to pip as well
-        other = next((name for name, each in there if name != label and not _separate(each, install)), None)
-        if other is not None and label not in [name for name, _ in there]:
+        others = (name for (name, _), each in there.items() if name != label and not _separate(each, install))
+        other = next(others, None) if label not in names else None
+        if other is not None:
             yield symptom_at(
                 install.location,
                 f"{label} is installed next to {other}",
                 "Keep one of them; if both are installed already, remove both and install one again.",
                 _cupy_evidence(install),
             )
-        there.append((label, install))
+        names.add(label)
+        there.setdefault((label, install.environment), install)
 
 
 def _separate(one: Install | None, other: Install) -> bool:

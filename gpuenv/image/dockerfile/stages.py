@@ -21,6 +21,8 @@ _NAME = re.compile(r"([A-Za-z_][\w.-]*)(?:\s+|$)")
 # More than any written Dockerfile needs: each stage may be built on every other one, and each setting
 # is in force in all that follows.
 _MOST_STAGES, _MOST_SETTINGS, _MOST_INSTRUCTIONS = 500, 1000, 5000
+_MOST_COMMANDS = 50_000  # of all RUNs, counted by what separates them
+_SEPARATOR = re.compile(r"[\n;&|(]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ def stages_of(instructions: Sequence[Instruction], given: Mapping[str, str]) -> 
 
 
 def _refuse_too_many(instructions: Sequence[Instruction]) -> None:
-    """Refuses a file with too many stages, variables or instructions.
+    """Refuses a file with too many stages, variables, instructions or commands.
 
     Raises:
         DockerfileError: with the line of the first one above the limit.
@@ -127,6 +129,13 @@ def _refuse_too_many(instructions: Sequence[Instruction]) -> None:
         beyond = [each.line for each in instructions if not keywords or each.keyword in keywords][most:]
         if beyond:
             raise DockerfileError(f"line {beyond[0]}: more than {most} {what}")
+    count = 0
+    for each in instructions:
+        if each.keyword == "RUN":
+            texts = (each.body, *(heredoc.body for heredoc in each.heredocs))
+            count += sum(len(_SEPARATOR.findall(source.text)) for source in texts)
+            if count > _MOST_COMMANDS:
+                raise DockerfileError(f"line {each.line}: more than {_MOST_COMMANDS} commands")
 
 
 def _stage(group: list[Instruction], before: list[Stage], outer: Mapping[str, str], given: Mapping[str, str]) -> Stage:
