@@ -37,9 +37,7 @@ class ConsentOptions(NamedTuple):
     offline: bool = False  # no network, also when recovering interrupted installs
 
 
-def transact(
-    interpreter: str, scheme: Scheme, plan_factory: PlanFactory, consent: ConsentOptions, clock: Clock
-) -> InstallOutcome:
+def transact(scheme: Scheme, plan_factory: PlanFactory, consent: ConsentOptions, clock: Clock) -> InstallOutcome:
     """Plans, asks for consent and executes the plan under the environment's lock.
 
     ``plan_factory`` returns the plan and a function that executes it; it is called under the lock.
@@ -49,7 +47,7 @@ def transact(
     """
     store = Store(Path(scheme.root))
     with store.locked(), announcing_phases(clock):
-        recovered = recover_interrupted(interpreter, store, locked=True, offline=consent.offline)
+        recovered = recover_interrupted(store, locked=True, offline=consent.offline)
         clock.begin("plan")
         plan, execute_plan = plan_factory()
         if plan.empty:

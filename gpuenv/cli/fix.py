@@ -123,9 +123,8 @@ def _finish_rollback(
             repair=Repair(RepairStatus.PLANNED, "Nothing was changed.", left=_codes(found), plan=plan)
         )
     try:
-        interpreter = require_interpreter(source)
-        store = find_store(interpreter, source.timeout)
-        numbers = recover_interrupted(interpreter, store, offline=opts.offline)
+        store = find_store(require_interpreter(source), source.timeout)
+        numbers = recover_interrupted(store, offline=opts.offline)
     except InstallError as error:
         return _failed(found, error, source)
     after = examine()
@@ -167,8 +166,7 @@ def _transaction(
 ) -> InstallOutcome | Plan | None:
     """Plans, asks for consent, and executes the plan; only the plan for a dry run, None if no CuPy fits."""
     request = InstallerRequest(InstallerName.AUTO, opts.offline, break_system_packages=False, seconds=INSTALL_TIMEOUT)
-    interpreter = require_interpreter(source)
-    scheme = changeable_scheme(interpreter, source, request)
+    scheme = changeable_scheme(require_interpreter(source), source, request)
     matrix = get_matrix(opts.matrix)
     plan_factory = _plan_factory(
         scheme, ExaminedMachine(source, found.snapshot, matrix, found.resolution), request, repairs
@@ -177,7 +175,7 @@ def _transaction(
         return None
     if opts.dry_run:
         return dry_run_plan(plan_factory, Clock())
-    return transact(interpreter, scheme, plan_factory, ConsentOptions(out, opts.yes, offline=opts.offline), Clock())
+    return transact(scheme, plan_factory, ConsentOptions(out, opts.yes, offline=opts.offline), Clock())
 
 
 def _plan_factory(

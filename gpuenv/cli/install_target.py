@@ -70,13 +70,12 @@ def find_store(interpreter: str, seconds: float) -> Store:
     return store_of(interpreter) or Store(Path(query_scheme(interpreter, os.environ, deadline).root))
 
 
-def refuse_interrupted(interpreter: str, store: Store | None = None) -> None:
+def refuse_interrupted(store: Store | None) -> None:
     """Refuses to plan on the half-changed state that an interrupted install left.
 
     Raises:
         TargetUnusable: when an install or a rollback was interrupted.
     """
-    store = store or store_of(interpreter)
     try:
         found = open_transaction(store.folder) if store is not None and store.folder.is_dir() else None
     except OSError as error:
@@ -88,9 +87,7 @@ def refuse_interrupted(interpreter: str, store: Store | None = None) -> None:
         )
 
 
-def recover_interrupted(
-    interpreter: str, store: Store | None, *, locked: bool = False, offline: bool
-) -> tuple[str, ...]:
+def recover_interrupted(store: Store | None, *, locked: bool = False, offline: bool) -> tuple[str, ...]:
     """Rolls back interrupted installs, even if the interpreter is gone; returns their numbers.
 
     ``locked`` is whether the caller holds the lock of the environment.
@@ -98,7 +95,6 @@ def recover_interrupted(
     Raises:
         InstallError: when one cannot be rolled back.
     """
-    store = store or store_of(interpreter)
     if store is None:
         return ()
     with nullcontext() if locked else store.locked():
@@ -179,6 +175,6 @@ def scheme_of_target(source: MachineSource, snapshot: Snapshot) -> Scheme:
         CommandError: when there is no target, or it does not answer.
     """
     interpreter = require_interpreter(source)
-    refuse_interrupted(interpreter)
+    refuse_interrupted(store_of(interpreter))
     require_target(snapshot)
     return query_scheme(interpreter, os.environ, time.monotonic() + source.timeout)

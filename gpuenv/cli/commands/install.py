@@ -121,20 +121,20 @@ def _install(
 
     from gpuenv.cli.install_outcome import show_outcome
     from gpuenv.cli.install_target import examine_target, recover_interrupted, refuse_interrupted, require_interpreter
+    from gpuenv.install.journal import Store, store_of
     from gpuenv.install.plan import Clock
 
     clock = Clock(time.monotonic())
     interpreter = require_interpreter(source)
     if opts.dry_run:
-        refuse_interrupted(interpreter)
+        refuse_interrupted(store_of(interpreter))
     else:
-        recovered += recover_interrupted(interpreter, None, offline=request.offline)
+        recovered += recover_interrupted(store_of(interpreter), offline=request.offline)
     clock.begin("examination")
     target, snapshot, matrix = examine_target(interpreter, source, opts.matrix, request)
     clock.begin("resolution")
     from gpuenv.cli.environment_change import ConsentOptions, dry_run_plan, show_plan, transact
     from gpuenv.cli.install_plans import ExaminedMachine
-    from gpuenv.install.journal import Store
     from gpuenv.install.plan import Result
     from gpuenv.matrix.resolve import resolve
 
@@ -143,11 +143,11 @@ def _install(
     with tempfile.TemporaryDirectory(prefix="gpuenv-") as scratch:
         plan_factory = _plan_factory(target, examined, opts, wanted, request, Path(scratch))
         if opts.dry_run:
-            refuse_interrupted(interpreter, Store(Path(scheme.root)))
+            refuse_interrupted(Store(Path(scheme.root)))
             show_plan(dry_run_plan(plan_factory, clock), out)
             return ExitCode.OK
         consent = ConsentOptions(out, opts.yes, opts.allow_changes, request.offline)
-        done = transact(interpreter, scheme, plan_factory, consent, clock)
+        done = transact(scheme, plan_factory, consent, clock)
     if done.status in (Result.UNCHANGED, Result.INSTALLED) and opts.guard is not None:
         _write_guard(scheme, opts.guard)
     show_outcome(replace(done, recovered=(*recovered, *done.recovered)), out)

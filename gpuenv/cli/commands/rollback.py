@@ -137,7 +137,7 @@ def _roll_back(
     undone: tuple[Journal, ...] = ()
     with store.locked():
         with announcing_phases(Clock(part="put back")):
-            recovered[:] = recover_interrupted(interpreter, store, locked=True, offline=consent.offline)
+            recovered[:] = recover_interrupted(store, locked=True, offline=consent.offline)
         # Recovery may have done it already: an interrupted install or rollback is the newest transaction.
         if not (number in recovered or (number is None and recovered)):
             require_consent(_plan_rollback(store, interpreter, number), consent)
