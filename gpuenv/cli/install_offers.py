@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 
 
 def chosen_offers(
-    snapshot: Snapshot, rows: Matrix, wanted: Wanted = (), *, any_numpy: bool = False
+    snapshot: Snapshot, matrix: Matrix, wanted: Wanted = (), *, any_numpy: bool = False
 ) -> tuple[Offer, ...]:
     """What may be installed, in order of preference: what is complete comes before what lacks a toolkit.
 
     Args:
         snapshot: the machine and the target.
-        rows: the matrix.
+        matrix: the matrix.
         wanted: what the user restricts CuPy to.
         any_numpy: whether NumPy may change.
 
     Raises:
         CommandError: when nothing fits; the remedy is another Python if that suffices.
     """
-    found = offers(snapshot, rows, wanted)
+    fitting = offers(snapshot, matrix, wanted)
     if any_numpy:
-        found = tuple(dict.fromkeys((*found, *offers(with_any_numpy(snapshot), rows, wanted))))
-    if found:
-        return tuple(sorted(found, key=lambda offer: not offer.is_complete))
-    resolution = resolve(snapshot, rows)
+        fitting = tuple(dict.fromkeys((*fitting, *offers(with_any_numpy(snapshot), matrix, wanted))))
+    if fitting:
+        return tuple(sorted(fitting, key=lambda offer: not offer.is_complete))
+    resolution = resolve(snapshot, matrix)
     if wanted and resolution.wheel is not None:
         raise _not_wanted(resolution, wanted)
     changes = resolution.next_better.changes if resolution.next_better else ()
@@ -86,10 +86,10 @@ def chosen_conda_packages(resolution: Resolution) -> CondaChoice:
     return resolution.conda
 
 
-def chosen_requirements(pins: Sequence[Pin], found: Sequence[Offer]) -> tuple[str, ...]:
+def chosen_requirements(pins: Sequence[Pin], offered: Sequence[Offer]) -> tuple[str, ...]:
     """The requirements of the offered CuPy that is among these pins."""
     releases = {pin.name: pin.release for pin in pins}
-    choices = (choice for offer in found for choice in offer.choices)
+    choices = (choice for offer in offered for choice in offer.choices)
     chosen = (choice for choice in choices if same_release(releases.get(choice.distribution, ""), choice.version))
     return next((choice.requirements for choice in chosen), ())
 
@@ -116,11 +116,11 @@ def lock_requirements(pins: tuple[Pin, ...], resolution: Resolution, path: Path)
     Raises:
         CommandError: when it contains no CuPy, or several.
     """
-    lines = [pin for pin in pins if is_cupy(pin.name)]
-    if len(lines) != 1:
-        found = ", ".join(pin.name for pin in lines) or "none"
+    cupy_pins = [pin for pin in pins if is_cupy(pin.name)]
+    if len(cupy_pins) != 1:
+        found = ", ".join(pin.name for pin in cupy_pins) or "none"
         raise CommandError(ExitCode.USAGE, f"{path}: expected one CuPy, found {found}")
-    (cupy,) = lines
+    (cupy,) = cupy_pins
     rejections = [
         entry
         for entry in resolution.rejected

@@ -192,12 +192,12 @@ def _plan_factory(
         pins = read_lock(opts.locked, scheme.markers)
     lock = opts.bundle or opts.locked
     if pins is not None and lock is not None:
-        found: tuple[Offer, ...] = (Offer(lock_requirements(pins, examined.resolution, lock)),)
+        offers: tuple[Offer, ...] = (Offer(lock_requirements(pins, examined.resolution, lock)),)
     else:
-        found = chosen_offers(examined.snapshot, examined.matrix, wanted, any_numpy=opts.allow_changes)
+        offers = chosen_offers(examined.snapshot, examined.matrix, wanted, any_numpy=opts.allow_changes)
 
     def prepared() -> PreparedInstall:
-        return prepare_wheels(scheme, request, found, pins, target.installer_future.result())
+        return prepare_wheels(scheme, request, offers, pins, target.installer_future.result())
 
     return by_wheels(prepared, examined)
 
