@@ -165,7 +165,7 @@ def _transaction(
     before: Report, opts: DoctorOptions, source: MachineSource, repairs: RepairPlan, out: Output
 ) -> InstallOutcome | Plan | None:
     """Plans, asks for consent, and executes the plan; only the plan for a dry run, None if no CuPy fits."""
-    request = InstallerRequest(InstallerName.AUTO, opts.offline, break_system_packages=False, seconds=INSTALL_TIMEOUT)
+    request = InstallerRequest(InstallerName.AUTO, opts.offline, INSTALL_TIMEOUT)
     scheme = changeable_scheme(require_interpreter(source), source, request)
     matrix = get_matrix(opts.matrix)
     plan_factory = _plan_factory(

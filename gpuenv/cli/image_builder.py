@@ -202,9 +202,7 @@ def _plan(
     pins: tuple[Pin, ...] = ()
     if not opts.show:
         progress(f"locking {' '.join(choice.requirements)} for Python {choice.python}")
-        request = InstallerRequest(
-            opts.installer.installer, opts.offline, break_system_packages=False, seconds=opts.build_timeout
-        )
+        request = InstallerRequest(opts.installer.installer, opts.offline, opts.build_timeout)
         scheme = query_scheme(sys.executable, os.environ, time.monotonic() + 60)
         installer_run = installer_run_for(scheme, request)
         pins = lock_image(installer_run, choice.requirements, choice.python, choice.platform, inputs.packages)

@@ -59,7 +59,7 @@ def bundle(
     except OSError as error:
         raise CommandError(ExitCode.USAGE, f"{output}: {error_reason(error)}") from error
     source = MachineSource(python, snapshot, assume or (), no_probe, timeout, driver_root)
-    request = InstallerRequest(installer.installer, False, False, install_timeout)
+    request = InstallerRequest(installer.installer, offline=False, seconds=install_timeout)
     try:
         result = make_lock(source, matrix, request)
         with tempfile.TemporaryDirectory(prefix=".gpuenv-", dir=output.parent) as scratch:

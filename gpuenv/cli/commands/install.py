@@ -98,7 +98,7 @@ def install(opts: InstallOptions) -> None:
     if opts.locked is not None and opts.bundle is not None:
         raise CommandError(ExitCode.USAGE, "--locked and --bundle exclude each other: a bundle has its own lock")
     offline = opts.offline or opts.bundle is not None
-    request = InstallerRequest(opts.installer, offline, opts.break_system_packages, opts.install_timeout)
+    request = InstallerRequest(opts.installer, offline, opts.install_timeout, opts.break_system_packages)
     as_json = opts.output_format is options.Format.JSON
     out = Output(opts.output, as_json, not opts.no_color, opts.redact, opts.verbose)
     with outcome_on_failure(out, source.named_target) as recovered:

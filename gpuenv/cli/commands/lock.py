@@ -50,7 +50,7 @@ def lock(
     check_paths([output])
     source = MachineSource(python, snapshot, assume or (), no_probe, timeout, driver_root)
     try:
-        request = InstallerRequest(installer.installer, offline, False, install_timeout)
+        request = InstallerRequest(installer.installer, offline, install_timeout)
         result = make_lock(source, matrix, request, as_toml=lock_format is LockFormat.PYLOCK)
     except InstallError as error:
         raise command_error(error, source.named_target) from error

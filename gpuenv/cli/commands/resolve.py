@@ -116,7 +116,7 @@ def resolve(opts: ResolveOptions) -> None:
         if opts.solve and resolution.wheel is not None:
             from gpuenv.cli.installers import InstallerRequest
 
-            request = InstallerRequest(opts.installer.installer, opts.offline, False, options.INSTALL_TIMEOUT)
+            request = InstallerRequest(opts.installer.installer, opts.offline, options.INSTALL_TIMEOUT)
             resolution, plan = _confirm(resolution, source, snapshot, matrix, request)
         shown = [*explanation_lines(resolution, verbose=opts.verbose), *_plan_lines(plan)]
         out.emit(resolution, lambda: [*shown, *_matrix_lines(matrix)])
