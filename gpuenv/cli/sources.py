@@ -14,6 +14,7 @@ from gpuenv.cli.command_errors import CommandError, announce, announce_once, pro
 from gpuenv.clock import now, today
 from gpuenv.model.exit_codes import ExitCode
 from gpuenv.model.strings import Lines, decode_text, error_reason, parse_integer, pattern
+from gpuenv.probe.request import DEFAULT_TIMEOUT, ProbeRequest
 
 if TYPE_CHECKING:
     from gpuenv.matrix.tables import Matrix
@@ -27,12 +28,12 @@ _DAY = pattern(r"\d{4}-\d\d-\d\d")  # dates compare as texts
 class MachineSource(NamedTuple):
     """The machine that the shared options select: this one, a recorded or pasted one, or only assumptions."""
 
-    python: str | None
-    snapshot: Path | None
-    assume: Sequence[str]
-    no_probe: bool
-    timeout: float
-    driver_root: str
+    python: str | None = None
+    snapshot: Path | None = None
+    assume: Sequence[str] = ()
+    no_probe: bool = False
+    timeout: float = DEFAULT_TIMEOUT
+    driver_root: str = "/"
     deep: bool = False
     paste: Path | None = None
     host_only: bool = False
@@ -190,7 +191,6 @@ def _begin(source: MachineSource, stack: ExitStack) -> Callable[[Matrix | None],
         if source.python is not None:
             announce("--python is ignored: --no-probe does not probe this machine")
         return lambda _: Snapshot()
-    from gpuenv.probe.request import ProbeRequest
     from gpuenv.probe.session import ProbeSession
     from gpuenv.probe.target import TargetError
 

@@ -292,7 +292,9 @@ def _machines(opts: BuildImageOptions) -> tuple[dict[str, Needs], Matrix]:
     """
     from gpuenv.matrix.needs import needs_of
 
-    source = MachineSource(None, None, opts.assume or (), opts.no_probe, opts.timeout, opts.driver_root)
+    source = MachineSource(
+        assume=opts.assume or (), no_probe=opts.no_probe, timeout=opts.timeout, driver_root=opts.driver_root
+    )
     if opts.snapshot:
         if opts.no_probe:
             raise CommandError(ExitCode.USAGE, "--snapshot and --no-probe exclude each other")

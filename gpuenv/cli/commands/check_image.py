@@ -175,7 +175,9 @@ def _check_file(opts: CheckImageOptions, files: Sequence[Path]) -> ImageReport:
 
 def _machines(opts: CheckImageOptions) -> tuple[dict[str, Snapshot], Matrix]:
     """The machines by name, and the matrix."""
-    source = MachineSource(None, None, opts.assume or (), opts.no_probe, opts.timeout, opts.driver_root)
+    source = MachineSource(
+        assume=opts.assume or (), no_probe=opts.no_probe, timeout=opts.timeout, driver_root=opts.driver_root
+    )
     if opts.snapshot:
         return get_machines_and_matrix(source, opts.snapshot, opts.matrix)
     facts, rows = get_machine_and_matrix(source, opts.matrix)

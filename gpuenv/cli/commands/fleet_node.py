@@ -71,9 +71,7 @@ def node(
     with usage_errors(ValueError):
         name = node_name(os.environ, platform.node())
     host_only = host_only or not (python or os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX"))
-    source = MachineSource(
-        python, None, (), no_probe=False, timeout=timeout * _FOR_PROBES, driver_root=driver_root, host_only=host_only
-    )
+    source = MachineSource(python, timeout=timeout * _FOR_PROBES, driver_root=driver_root, host_only=host_only)
     found = _examined(source, matrix, timeout, name, run)
     hidden = identity()._replace(hosts=(), uuids=False)
 

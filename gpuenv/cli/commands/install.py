@@ -94,7 +94,7 @@ def install(opts: InstallOptions) -> None:
     if wanted and (opts.locked or opts.bundle):
         raise CommandError(ExitCode.USAGE, "a REQUIREMENT and --locked or --bundle exclude each other")
     python = select_target(opts.python, opts.kernel)
-    source = MachineSource(python, None, opts.assume or (), False, opts.timeout, opts.driver_root)
+    source = MachineSource(python, assume=opts.assume or (), timeout=opts.timeout, driver_root=opts.driver_root)
     if opts.locked is not None and opts.bundle is not None:
         raise CommandError(ExitCode.USAGE, "--locked and --bundle exclude each other: a bundle has its own lock")
     offline = opts.offline or opts.bundle is not None

@@ -60,7 +60,7 @@ def rollback(
         raise CommandError(ExitCode.USAGE, "--forget and --list exclude each other")
     check_paths([output])
     out = Output(output, output_format is options.Format.JSON, not no_color, redact, verbose)
-    source = MachineSource(select_target(python, kernel), None, (), False, timeout, "/")
+    source = MachineSource(select_target(python, kernel), timeout=timeout)
     with outcome_on_failure(out, source.named_target) as recovered:
         interpreter = require_interpreter(source)
         store = find_store(interpreter, timeout)

@@ -159,7 +159,7 @@ def _run_tests(opts: SmokeCommandOptions, selection: SmokeOptions, specs: Sequen
         if test.leaves:
             announce(f"{test.name} makes a kernel fault on purpose and leaves {test.leaves}")
     address = configured_docs()
-    source = MachineSource(opts.python, None, (), no_probe=False, timeout=options.TIMEOUT, driver_root=opts.driver_root)
+    source = MachineSource(opts.python, driver_root=opts.driver_root)
     run = run_selection(selection, source, read_baseline(opts.compare))
     report = with_job(smoke_report(run, opts.python, address), is_own=True)
     result = run.result._replace(host_name=report.host_name, jobs=report.jobs)
